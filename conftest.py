@@ -36,6 +36,6 @@ def pytest_configure() -> None:
         IndexDataCacheFile.save = _save_under_own_name
 
 
-# Modules that load a modelling package as they are imported: without it their examples cannot be collected.
-_models = ["sparsecv_mio/formulation/models", "sparsecv_mio/formulation/lowering.py"]
+# A module that loads a modelling package as it is imported: without it their examples cannot be collected.
+_models = ["sparsecv_mio/formulation/models.py"]
 collect_ignore = [] if find_spec("pyomo") else _models

@@ -8,7 +8,7 @@ from sparsecv_mio.certificate.drawn import draw_by as _draw_by
 from sparsecv_mio.version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from sparsecv_mio.certificate.reading import read_record as read_record
+    from sparsecv_mio.certificate.read_back import read_record as read_record
     from sparsecv_mio.certificate.verify import verify as verify
     from sparsecv_mio.data.dataset import Dataset as Dataset
     from sparsecv_mio.data.folds import make_folds as make_folds
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from sparsecv_mio.fits.best_subsets import best_subsets as best_subsets
     from sparsecv_mio.near.near_optimal import near_optimal as near_optimal
     from sparsecv_mio.search.api import cross_validate as cross_validate
-    from sparsecv_mio.search.solve import solve as solve
+    from sparsecv_mio.search.api import solve as solve
     from sparsecv_mio.sklearn import BestSubsetRidge as BestSubsetRidge
     from sparsecv_mio.sklearn import BestSubsetRidgeCV as BestSubsetRidgeCV
 
@@ -31,8 +31,8 @@ _HOME = {
     "make_folds": "data.folds",
     "near_optimal": "near.near_optimal",
     "read_dataset": "data.readers",
-    "read_record": "certificate.reading",
-    "solve": "search.solve",
+    "read_record": "certificate.read_back",
+    "solve": "search.api",
     "verify": "certificate.verify",
 }
 

@@ -7,26 +7,25 @@ from collections.abc import Callable
 import numpy as np
 from scipy.sparse import csr_array
 
-from sparsecv_mio.bounds.all_folds import Known
-from sparsecv_mio.bounds.cv_error import compute_bounds
+from sparsecv_mio.bounds.cv_error import KnownBefore, compute_bounds
 from sparsecv_mio.bounds.relaxation import relax_problem
 from sparsecv_mio.bounds.wide import WideFold
 from sparsecv_mio.bounds.wide_rows import WIDE_COLUMNS, WideRows
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import standardize
+from sparsecv_mio.fits.fit_options import SideOptions
 from sparsecv_mio.fits.one import fit_one
-from sparsecv_mio.fits.options import SideOptions
-from sparsecv_mio.formulation.backends.native.cell import MANY
 from sparsecv_mio.formulation.outcome import Limits
 from sparsecv_mio.near.near_optimal import near_optimal
 from sparsecv_mio.oracles.glru import Logistic, Regularizer, make_problem, train
 from sparsecv_mio.oracles.treecv import LeastSquaresSgd, tree_cv
-from sparsecv_mio.problem.accumulate import full_problem
-from sparsecv_mio.proofs.trees import Units, prove_thresholds
+from sparsecv_mio.problem.training_moments import full_problem
+from sparsecv_mio.proofs.threshold_trees import Units, prove_thresholds
 from sparsecv_mio.search.api import cross_validate
-from sparsecv_mio.search.grid import Grid
-from sparsecv_mio.search.heuristics.first_supports import first_supports
+from sparsecv_mio.search.first_supports import first_supports
+from sparsecv_mio.search.pairs import Grid
+from sparsecv_mio.trees.path_cells import MANY
 from sparsecv_mio.words import Method
 
 GAMMAS, TAUS = (0.01, 1.0), (1, 2, 3)
@@ -82,7 +81,7 @@ def bounds() -> None:
     data = standardize(toy(20, 12))
     for spec in ("loo", "4"):
         for which in ("safe", "conic", "aggregated"):
-            compute_bounds(data, make_folds(spec, data.dataset), GAMMAS, TAUS, which, known=Known(reusing=True))
+            compute_bounds(data, make_folds(spec, data.dataset), GAMMAS, TAUS, which, known=KnownBefore(reusing=True))
     wide = standardize(toy(9, WIDE_COLUMNS + 10))
     for gamma in GAMMAS:
         compute_bounds(wide, make_folds("3", wide.dataset), (gamma,), TAUS[1:2], "conic")

@@ -38,7 +38,7 @@ class Method(StrEnum):
 
 
 class Engine(StrEnum):
-    """How the folds of the method `rounds` share work (:mod:`sparsecv_mio.search.shared_tree.engines`)."""
+    """How the folds of the method `rounds` share work (:mod:`sparsecv_mio.search.shared_trees`)."""
 
     AUTO = "auto"
     ENUMERATE = "enumerate"

@@ -16,8 +16,8 @@ import numpy as np
 import pandas as pd
 
 import sparsecv_mio as sc
-from sparsecv_mio.certificate.model import accuracy
-from sparsecv_mio.search.held_out import held_out_predictions
+from sparsecv_mio.certificate.records import accuracy
+from sparsecv_mio.search.api import held_out_predictions
 
 home = next(place / "instances" for place in (Path.cwd(), *Path.cwd().parents) if (place / "instances").is_dir())
 frame = pd.read_csv(home / "housing.csv").sample(frac=1.0, random_state=0)

@@ -15,7 +15,7 @@ for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
 import numpy as np  # noqa: E402
 from numpy.typing import NDArray  # noqa: E402
 
-from sparsecv_mio.batch.designs import toeplitz_rows  # noqa: E402
+from sparsecv_mio.batch.sources import toeplitz_rows  # noqa: E402
 
 FloatArray = NDArray[np.float64]
 INSTANCES = Path(__file__).resolve().parents[2] / "instances"

@@ -19,13 +19,12 @@ from _common import INSTANCES, TARGETS, deliver, environment, table
 from scipy import sparse
 
 from sparsecv_mio.bounds.cv_error import compute_bounds
-from sparsecv_mio.bounds.relaxation import relax_form
-from sparsecv_mio.bounds.unit_diagonal import Diagonal, unit_diagonal
+from sparsecv_mio.bounds.relaxation import Diagonal, relax_form, unit_diagonal
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.readers import read_dataset
 from sparsecv_mio.data.standard import StandardData, standardize
-from sparsecv_mio.problem.accumulate import training_moments
 from sparsecv_mio.problem.problem import SparseProblem
+from sparsecv_mio.problem.training_moments import training_moments
 
 GAP = 1e-6
 

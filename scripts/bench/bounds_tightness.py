@@ -18,14 +18,13 @@ from pathlib import Path
 import numpy as np
 from _common import INSTANCES, TARGETS, deliver, environment, table
 
-from sparsecv_mio.bounds.all_folds import printed_ends
-from sparsecv_mio.bounds.cv_error import compute_bounds
+from sparsecv_mio.bounds.cv_error import compute_bounds, printed_ends
 from sparsecv_mio.bounds.fold import FoldBounds, Which
-from sparsecv_mio.bounds.unit_diagonal import Diagonal, unit_diagonal
+from sparsecv_mio.bounds.relaxation import Diagonal, unit_diagonal
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.readers import read_dataset
 from sparsecv_mio.data.standard import StandardData, standardize
-from sparsecv_mio.problem.accumulate import full_problem, training_moments
+from sparsecv_mio.problem.training_moments import full_problem, training_moments
 from sparsecv_mio.units import Interval
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "reference"))

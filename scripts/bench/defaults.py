@@ -33,9 +33,8 @@ from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.readers import read_dataset
 from sparsecv_mio.data.standard import StandardData, standardize
 from sparsecv_mio.problem.refit import refit_rows
-from sparsecv_mio.search.grid import Grid
-from sparsecv_mio.search.heuristics.first_supports import first_supports
-from sparsecv_mio.search.heuristics.fold_search import FoldPaths
+from sparsecv_mio.search.first_supports import FoldPaths, first_supports
+from sparsecv_mio.search.pairs import Grid
 
 LARGEST = 50
 GAMMAS = 10.0 ** (-3.0 + 4.0 / 14.0 * np.arange(19))

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 import numpy as np
 from _common import INSTANCES, deliver, environment, synthetic, table
 
-from sparsecv_mio.certificate.record import Record
+from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.readers import read_dataset

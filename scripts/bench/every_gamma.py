@@ -15,7 +15,7 @@ import time
 from _common import environment, table
 from _runs import held, warm_up
 
-from sparsecv_mio.certificate.record import Record
+from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.search.api import cross_validate

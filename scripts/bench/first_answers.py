@@ -23,15 +23,15 @@ import numpy as np
 from _common import FloatArray, deliver, environment, synthetic, table
 
 from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.data.folds import FoldPlan, make_folds
+from sparsecv_mio.data.fold_plan import FoldPlan
+from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import StandardData, standardize
-from sparsecv_mio.formulation.backends.native.path import solve_path
-from sparsecv_mio.kernels import exchange
-from sparsecv_mio.problem.accumulate import row_moments
+from sparsecv_mio.kernels import local_search
 from sparsecv_mio.problem.problem import SparseProblem
-from sparsecv_mio.search.grid import Grid
-from sparsecv_mio.search.heuristics.first_supports import first_supports
-from sparsecv_mio.search.heuristics.fold_search import FoldPaths
+from sparsecv_mio.problem.training_moments import row_moments
+from sparsecv_mio.search.first_supports import FoldPaths, first_supports
+from sparsecv_mio.search.pairs import Grid
+from sparsecv_mio.trees.every_size import solve_path
 
 SAMPLE = [(0, 0), (0, 7), (3, 4), (5, 10), (7, 13)]  # folds and gammas that are compared
 EQUAL = 1.0 + 1e-7
@@ -61,8 +61,8 @@ def exact(problem: SparseProblem, taus: list[int], paths: FoldPaths, g: int, sec
 def restarted(problem: SparseProblem, taus: list[int], paths: FoldPaths, g: int, restarts: int) -> FloatArray:
     """Least values by tau of exchanges from supports of which a third was replaced."""
     rng = np.random.default_rng(0)
-    tableau = exchange.new_tableau(problem.q, max(taus))
-    moments = exchange.Moments(problem.Q, problem.penalty, problem.c, problem.yy)
+    tableau = local_search.new_tableau(problem.q, max(taus))
+    moments = local_search.PenalisedMoments(problem.Q, problem.penalty, problem.c, problem.yy)
     out = paths.objective[g].copy()
     for t, tau in enumerate(taus):
         best = paths.support(g, t)
@@ -70,8 +70,8 @@ def restarted(problem: SparseProblem, taus: list[int], paths: FoldPaths, g: int,
             kept = rng.permutation(best)[: tau - max(1, tau // 3)]
             others = rng.choice(np.setdiff1d(np.arange(problem.q), kept), tau - len(kept), replace=False)
             start = np.concatenate([kept, others])
-            if exchange.load(tableau, moments, start, tau):
-                exchange.exchange(tableau, moments)
+            if local_search.load(tableau, moments, start, tau):
+                local_search.exchange(tableau, moments)
                 out[t] = min(out[t], tableau.now[0])
     return out
 

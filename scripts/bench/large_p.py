@@ -115,8 +115,8 @@ def compiled() -> None:
 def fitted(row: Row, limit: float) -> list[object]:
     """One best subset on all rows."""
     from sparsecv_mio.data.dataset import Dataset
+    from sparsecv_mio.fits.fit_options import FitOptions
     from sparsecv_mio.fits.one import fit_one
-    from sparsecv_mio.fits.options import FitOptions
     from sparsecv_mio.formulation.outcome import Limits
 
     data = Dataset.from_arrays(*synthetic(row.n, row.p, row.support, 0, rho=row.rho, snr=row.snr))

@@ -17,9 +17,9 @@ from _runs import held, warm_up
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import standardize
-from sparsecv_mio.formulation.backends.native.path import solve_path
-from sparsecv_mio.problem.accumulate import full_problem
+from sparsecv_mio.problem.training_moments import full_problem
 from sparsecv_mio.search.api import cross_validate
+from sparsecv_mio.trees.every_size import solve_path
 
 CASES = [
     "diabetes", "housing", "servo", "autompg", "5000x25", "5000x54", "50000x25", "50000x54",

@@ -28,7 +28,8 @@ import numpy as np
 from _common import INSTANCES, deliver, environment, synthetic, table
 
 from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.data.folds import FoldPlan, make_folds
+from sparsecv_mio.data.fold_plan import FoldPlan
+from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.readers import read_dataset
 from sparsecv_mio.search.api import cross_validate
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sparsecv_mio.certificate.parts import OracleWork
-from sparsecv_mio.certificate.record import Record
+from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.readers import read_dataset

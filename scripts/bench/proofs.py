@@ -22,14 +22,14 @@ from pathlib import Path
 
 import numpy as np
 
-from sparsecv_mio.certificate.record import Record
+from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.check.main import check
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.readers import read_dataset
-from sparsecv_mio.proofs.writing import write_proof
+from sparsecv_mio.proofs.proof_writing import write_proof
 from sparsecv_mio.search.api import cross_validate
-from sparsecv_mio.search.state.state import Snapshot
+from sparsecv_mio.search.context import Snapshot
 
 INSTANCES = Path(__file__).resolve().parents[2] / "instances"
 SEVEN = (0.01, 0.0316, 0.1, 0.316, 1.0, 3.16, 10.0)

@@ -27,7 +27,7 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.readers import read_dataset
 from sparsecv_mio.search.api import cross_validate
-from sparsecv_mio.search.observers.progress import Progress
+from sparsecv_mio.search.observers import Progress
 from sparsecv_mio.warmup import warm_up
 
 DATA = ["200x60", "500x100", "1000x100", "200x100", "500x200", "housing2", "diabetes64"]

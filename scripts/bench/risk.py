@@ -30,11 +30,11 @@ import numpy as np
 from _common import INSTANCES, FloatArray, deliver, environment, synthetic, table
 
 from sparsecv_mio.batch.estimators import run_estimator
-from sparsecv_mio.certificate.record import Record
+from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.readers import read_dataset
-from sparsecv_mio.grids import default_taus, gammas_of
+from sparsecv_mio.model_space import default_taus, gammas_of
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.warmup import warm_up
 

@@ -27,8 +27,8 @@ Run = tuple[Instance, Fit]
 
 def native(instance: Instance, time_limit: float) -> Fit:
     """Our engine, from X and y to a support that is optimal or the best at the limit, with its bounds."""
-    from sparsecv_mio.formulation.backends.native.path import solve_path
     from sparsecv_mio.problem.problem import SparseProblem
+    from sparsecv_mio.trees.every_size import solve_path
 
     begin = time.perf_counter()
     X, y = instance.X, instance.y

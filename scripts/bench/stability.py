@@ -32,17 +32,15 @@ import numpy as np
 from _common import INSTANCES, deliver, environment, table
 from sklearn.datasets import load_linnerud, load_wine
 
-from sparsecv_mio.certificate.record import Record
-from sparsecv_mio.certificate.stability import WeighedModel
+from sparsecv_mio.certificate.parts import WeighedModel
+from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.data.folds import FoldPlan, make_folds
-from sparsecv_mio.data.nested_folds import outer_folds
+from sparsecv_mio.data.fold_plan import FoldPlan
+from sparsecv_mio.data.folds import make_folds, outer_folds
 from sparsecv_mio.data.readers import read_dataset
 from sparsecv_mio.problem.objective import fit, held_out_error
-from sparsecv_mio.search.api import cross_validate
-from sparsecv_mio.search.hooks import Hooks
-from sparsecv_mio.search.options import SearchOptions
-from sparsecv_mio.search.stability_weight import OUTER, WEIGHTS, WeightSearch, tried_weights
+from sparsecv_mio.search.api import OUTER, WEIGHTS, WeightSearch, cross_validate, tried_weights
+from sparsecv_mio.search.options import Hooks, SearchOptions
 
 FILES = {
     "prostate": "lpsa", "toxicity": "toxicity", "steam": "Steam", "alcohol2": "logSolubility",

@@ -16,7 +16,7 @@ import numpy as np
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
-from sparsecv_mio.restrictions import Restrictions
+from sparsecv_mio.model_space import Restrictions
 from sparsecv_mio.search.api import cross_validate
 
 MOST = 10.0
@@ -39,9 +39,7 @@ def main() -> int:
         folds = make_folds("loo", data)
         for _ in range(2):
             moments = [time.process_time()]
-            record = cross_validate(
-                data, folds, scale="variance", intercept="none", threads=1, time_limit=10.0, **how
-            )
+            record = cross_validate(data, folds, scale="variance", intercept="none", threads=1, time_limit=10.0, **how)
             moments.append(time.process_time())
             report = verify(record, data, folds)
             moments.append(time.process_time())

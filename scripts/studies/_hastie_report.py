@@ -11,10 +11,9 @@ import numpy as np
 import pandas as pd
 from hastie import BETAS, RHOS, SIZES, SNRS
 
-from sparsecv_mio.batch.collect import task_of
-from sparsecv_mio.batch.designs import signal_of
-from sparsecv_mio.batch.folder import BatchFolder, Outcome
-from sparsecv_mio.batch.run import rows_of
+from sparsecv_mio.batch.one_task import BatchFolder, TaskOutcome, rows_of
+from sparsecv_mio.batch.results import task_of
+from sparsecv_mio.batch.sources import signal_of
 from sparsecv_mio.data.folds import make_folds
 
 METRICS = {
@@ -58,7 +57,7 @@ def rows_of_folder(folder: BatchFolder) -> Iterator[dict[str, Any]]:
                 yield {**row, "method": "one-se", "state": outcome.state, **simple}
 
 
-def with_tau_from_0(outcome: Outcome, measured: dict[str, float]) -> dict[str, float]:
+def with_tau_from_0(outcome: TaskOutcome, measured: dict[str, float]) -> dict[str, float]:
     """Return the numbers of the grid with tau = 0 besides: those of the mean where its error is no larger."""
     spec, numbers = outcome.task["source"], outcome.numbers
     signal = signal_of(spec)

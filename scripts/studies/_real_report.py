@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 from real import TARGETS
 
-from sparsecv_mio.batch.collect import collect
-from sparsecv_mio.batch.folder import BatchFolder
+from sparsecv_mio.batch.one_task import BatchFolder
+from sparsecv_mio.batch.results import collect
 
 METHODS = ("sparsecv", "one-se", "relaxed-lasso", "abess", "lasso")
 NAMES = {

@@ -13,7 +13,7 @@ for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUM
     os.environ.setdefault(_name, "1")
 
 from sparsecv_mio.batch.dispatch import run_batch  # noqa: E402
-from sparsecv_mio.batch.folder import BatchFolder, Outcome  # noqa: E402
+from sparsecv_mio.batch.one_task import BatchFolder, TaskOutcome  # noqa: E402
 from sparsecv_mio.batch.plan import Task  # noqa: E402
 
 SHOWN_EVERY = 60.0  # seconds between two lines of progress
@@ -40,7 +40,7 @@ def carry_on(phases: Iterable[Sequence[Task]], ask: argparse.Namespace) -> int:
         print(f"phase {number}: {len(tasks):,} tasks, {len(left):,} left", flush=True)
         done = 0
 
-        def told(outcome: Outcome, left: int = len(left)) -> None:
+        def told(outcome: TaskOutcome, left: int = len(left)) -> None:
             nonlocal done, shown
             done += 1
             if outcome.state == "failed":

@@ -1,4 +1,12 @@
-"""What a task runs: our search, or a peer through scikit-learn's interface, on the same rows and folds.
+"""Every estimator of a batch behind one call: our search, the oracles, and peers.
+
+Peers that have no class in scikit-learn: both hyperparameters of the relaxed lasso, forward selection, MCP, SCAD.
+
+Columns come centred and scaled by a pipeline; the intercept is the mean of the target. Each chooses by the mean of the
+squared errors of all held-out rows and is then fitted on all rows; with `refit=False` the fit of its only
+fold stays.
+
+What a task runs: our search, or a peer through scikit-learn's interface, on the same rows and folds.
 
 A peer chooses its own hyperparameters by cross-validation on the folds of the task, columns scaled to unit variance in
 a pipeline; the clock runs around its `fit` alone, after a fit of a few rows that compiles and loads what there is to.
@@ -7,25 +15,264 @@ What is not installed is a failed task that says so.
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 import time
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Self
 
 import numpy as np
+from scipy.linalg import lstsq
+from sklearn.base import BaseEstimator
+from sklearn.linear_model import lasso_path
 
 from sparsecv_mio.arrays import FloatArray, IntArray
-from sparsecv_mio.batch.fitted import Fitted, Model
-from sparsecv_mio.batch.oracles import ORACLES
-from sparsecv_mio.batch.ours import run_search
+from sparsecv_mio.batch.oracle_tasks import ORACLES
+from sparsecv_mio.batch.ours import Fitted, Model, run_search
 from sparsecv_mio.certificate.parts import versions
 from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.data.folds import FoldPlan, make_folds
-from sparsecv_mio.errors import BackendUnavailable, BadInput, did_you_mean
+from sparsecv_mio.data.fold_plan import FoldPlan
+from sparsecv_mio.data.folds import make_folds
+from sparsecv_mio.errors import BackendFailed, BackendUnavailable, BadInput, did_you_mean
 from sparsecv_mio.words import one_of
+
+PeerSplits = list[tuple[IntArray, IntArray]]
+MIXES = (0.0, 0.25, 0.5, 0.75, 1.0)
+ALPHAS = 100
+MOST_FORWARD = 50
+
+
+class _Chosen(BaseEstimator):
+    """A path of models: every fold fits all of it, the least mean squared error chooses."""
+
+    def __init__(self, splits: PeerSplits, refit: bool = True) -> None:
+        self.splits, self.refit = splits, refit
+
+    def _path(self, X: FloatArray, y: FloatArray) -> FloatArray:
+        """Return the coefficients of all models, (models, p), of centred rows."""
+        raise NotImplementedError
+
+    def fit(self, X: FloatArray, y: FloatArray) -> Self:
+        """Choose by the folds, then fit all rows."""
+        self._begin(X, y)
+        errors, rows = np.zeros(1), 0
+        for train, test in self.splits:
+            mean, level = X[train].mean(axis=0), y[train].mean()
+            path = self._path(X[train] - mean, y[train] - level)
+            left = (y[test] - level)[:, None] - (X[test] - mean) @ path.T
+            errors, rows = errors + np.sum(left**2, axis=0), rows + len(test)
+        best = int(np.argmin(errors))
+        self.cv_error_ = float(errors[best]) / rows
+        if self.refit:
+            mean, level = X.mean(axis=0), y.mean()
+            path = self._path(X - mean, y - level)
+        self.coef_ = path[best]
+        self.intercept_ = float(level - mean @ self.coef_)
+        self._keep(best)
+        return self
+
+    def _begin(self, X: FloatArray, y: FloatArray) -> None:
+        """Set what all folds share."""
+
+    def _keep(self, best: int) -> None:
+        """Note the hyperparameters of the model that was chosen."""
+
+
+def _alphas(X: FloatArray, y: FloatArray) -> FloatArray:
+    largest = float(np.abs((X - X.mean(axis=0)).T @ (y - y.mean())).max()) / len(y)
+    return largest * np.logspace(0.0, -3.0, ALPHAS)
+
+
+def _least_squares(X: FloatArray, y: FloatArray) -> FloatArray:
+    return np.asarray(lstsq(X, y, lapack_driver="gelsy", check_finite=False)[0])  # a third of the time of an SVD
+
+
+class RelaxedLassoCV(_Chosen):
+    """The relaxed lasso: mixes of the lasso and of least squares on its support (Hastie and others, 2020).
+
+    Parameters
+    ----------
+    splits : list of (train, test)
+    refit : bool
+    """
+
+    def _begin(self, X: FloatArray, y: FloatArray) -> None:
+        self.alphas_ = _alphas(X, y)
+
+    def _path(self, X: FloatArray, y: FloatArray) -> FloatArray:
+        _, lasso, _ = lasso_path(X, y, alphas=self.alphas_, max_iter=20_000)
+        models, last, fitted = [], None, np.zeros(X.shape[1])
+        for beta in lasso.T:
+            support = np.flatnonzero(beta)
+            if last is None or not np.array_equal(support, last):
+                fitted = np.zeros(X.shape[1])
+                if 0 < len(support) < len(y):
+                    fitted[support] = _least_squares(X[:, support], y)
+                else:
+                    fitted = beta
+                last = support
+            models += [mix * beta + (1.0 - mix) * fitted for mix in MIXES]
+        return np.array(models)
+
+    def _keep(self, best: int) -> None:
+        self.alpha_, self.mix_ = float(self.alphas_[best // len(MIXES)]), MIXES[best % len(MIXES)]
+
+
+class ForwardSelectionCV(_Chosen):
+    """Forward stepwise selection by least squares, its size by cross-validation.
+
+    Parameters
+    ----------
+    splits : list of (train, test)
+    refit : bool
+    """
+
+    def _begin(self, X: FloatArray, y: FloatArray) -> None:
+        fewest = min(len(train) for train, _ in self.splits)
+        self.most_ = max(1, min(X.shape[1], fewest - 2, MOST_FORWARD))
+
+    def _path(self, X: FloatArray, y: FloatArray) -> FloatArray:
+        n, p = X.shape
+        models, basis, support = [np.zeros(p)], np.zeros((n, 0)), list[int]()
+        rest, residual = X.copy(), y.copy()
+        length = np.maximum(np.linalg.norm(X, axis=0), 1e-300)
+        for _ in range(self.most_):
+            size = np.linalg.norm(rest, axis=0)
+            free = size > 1e-8 * length
+            free[support] = False
+            if not free.any():
+                break
+            gain = np.where(free, np.abs(rest.T @ residual) / np.where(free, size, 1.0), -1.0)
+            j = int(np.argmax(gain))
+            direction = rest[:, j] / size[j]
+            basis, support = np.column_stack([basis, direction]), [*support, j]
+            residual = residual - direction * (direction @ residual)
+            rest -= np.outer(direction, direction @ rest)
+            beta = np.zeros(p)
+            beta[support] = _least_squares(X[:, support], y)
+            models.append(beta)
+        return np.array(models + [models[-1]] * (self.most_ + 1 - len(models)))
+
+    def _keep(self, best: int) -> None:
+        self.tau_ = best
+
+
+class ConcavePenaltyCV(_Chosen):
+    """MCP (gamma 3) or SCAD (gamma 3.7) by skglm along a path of alphas, warm-started.
+
+    Parameters
+    ----------
+    splits : list of (train, test)
+    refit : bool
+    kind : {"mcp", "scad"}
+    """
+
+    def __init__(self, splits: PeerSplits, refit: bool = True, kind: str = "mcp") -> None:
+        super().__init__(splits, refit)
+        self.kind = kind
+
+    def _begin(self, X: FloatArray, y: FloatArray) -> None:
+        self.alphas_ = _alphas(X, y)
+
+    def _path(self, X: FloatArray, y: FloatArray) -> FloatArray:
+        from skglm.datafits import Quadratic
+        from skglm.penalties import SCAD, MCPenalty
+        from skglm.solvers import AndersonCD
+
+        penalty = MCPenalty(1.0, 3.0) if self.kind == "mcp" else SCAD(1.0, 3.7)
+        solver = AndersonCD(fit_intercept=False, max_iter=200, tol=1e-5)
+        _, models, _ = solver.path(np.asfortranarray(X), y, Quadratic(), penalty, self.alphas_)
+        return np.asarray(models.T)
+
+    def _keep(self, best: int) -> None:
+        self.alpha_ = float(self.alphas_[best])
+
+
+ABSENT = 3  # exit code of the script where R has no glmnet
+SCRIPT = """
+place <- commandArgs(trailingOnly = TRUE)[1]
+if (!suppressWarnings(requireNamespace("glmnet", quietly = TRUE))) quit(status = 3)
+read <- function(name) unname(as.matrix(read.csv(file.path(place, name), header = FALSE)))
+X <- read("X.csv"); y <- read("y.csv")[, 1]; fold <- read("folds.csv")[, 1]
+fit <- function() glmnet::cv.glmnet(X, y, foldid = fold, standardize = FALSE)
+few <- seq_len(min(30, nrow(X)))
+try(glmnet::glmnet(X[few, , drop = FALSE], y[few]), silent = TRUE)
+times <- system.time(model <- fit())
+out <- c(times[["elapsed"]], times[["user.self"]] + times[["sys.self"]], model$lambda.min, min(model$cvm),
+         as.numeric(coef(model, s = "lambda.min")))
+writeLines(formatC(out, digits = 17, format = "g", width = 1), file.path(place, "out.txt"))
+"""
+
+
+def check_available() -> str:
+    """Return the path of `Rscript`.
+
+    Raises
+    ------
+    BackendUnavailable
+        It is not on the path; whether R has glmnet turns out when it runs.
+    """
+    found = shutil.which("Rscript")
+    if found is None:
+        raise BackendUnavailable("glmnet needs R with the package glmnet: Rscript is not on the path")
+    return found
+
+
+class GlmnetCV:
+    """The lasso of glmnet, lambda of the least CV error.
+
+    Parameters
+    ----------
+    labels : (n,) int array
+        Fold of every row, from 0 on.
+
+    Attributes
+    ----------
+    coef_ : (p,) array
+    intercept_ : float
+    seconds_, cpu_seconds_ : float
+        Of `cv.glmnet` alone, by R, after a first call that loads it.
+    alpha_, cv_error_ : float
+        The lambda that was chosen, and its CV error.
+    """
+
+    def __init__(self, labels: IntArray) -> None:
+        self.labels = labels
+
+    def fit(self, X: FloatArray, y: FloatArray) -> Self:
+        """Choose lambda by the folds and fit all rows.
+
+        Raises
+        ------
+        BackendUnavailable
+            R, or its package, is not installed.
+        BackendFailed
+            R stopped; the message is its last line.
+        """
+        program = check_available()
+        with TemporaryDirectory() as folder:
+            place = Path(folder)
+            for name, values, form in (("X", X, "%.17g"), ("y", y, "%.17g"), ("folds", self.labels + 1, "%d")):
+                np.savetxt(place / f"{name}.csv", values, delimiter=",", fmt=form)
+            (place / "fit.R").write_text(SCRIPT, encoding="utf-8")
+            done = subprocess.run(
+                [program, "--vanilla", str(place / "fit.R"), folder], capture_output=True, text=True, check=False
+            )
+            if done.returncode == ABSENT:
+                raise BackendUnavailable("glmnet is not installed in R: install.packages('glmnet')")
+            if done.returncode or not (place / "out.txt").exists():
+                raise BackendFailed(f"R stopped: {(done.stderr.strip().splitlines() or ['without a word'])[-1]}")
+            numbers = np.loadtxt(place / "out.txt")
+        self.seconds_, self.cpu_seconds_, self.alpha_, self.cv_error_, self.intercept_ = numbers[:5].tolist()
+        self.coef_ = numbers[5:]
+        return self
+
 
 Splits = list[tuple[IntArray, IntArray]]
 PEER_PACKAGES = ("scikit-learn", "skglm", "abess")
@@ -84,9 +331,7 @@ def check_plan(name: str, plan: FoldPlan, refit: str = "all") -> None:
         raise BadInput(f"{name} takes folds that hold out every row once: ask for K folds")
 
 
-def run_estimator(
-    name: str, data: Dataset, plan: FoldPlan, settings: Mapping[str, Any], refit: str = "all"
-) -> Fitted:
+def run_estimator(name: str, data: Dataset, plan: FoldPlan, settings: Mapping[str, Any], refit: str = "all") -> Fitted:
     """Fit one estimator.
 
     Parameters
@@ -226,7 +471,6 @@ def _omp(splits: Splits, training_only: bool) -> Peer:
 
 
 def _relaxed_lasso(splits: Splits, training_only: bool) -> Peer:
-    from sparsecv_mio.batch.peers import RelaxedLassoCV
 
     return Peer(
         RelaxedLassoCV(splits, not training_only),
@@ -235,7 +479,6 @@ def _relaxed_lasso(splits: Splits, training_only: bool) -> Peer:
 
 
 def _forward(splits: Splits, training_only: bool) -> Peer:
-    from sparsecv_mio.batch.peers import ForwardSelectionCV
 
     return Peer(
         ForwardSelectionCV(splits, not training_only), lambda found: {"cv_error": found.cv_error_, "tau": found.tau_}
@@ -248,7 +491,6 @@ def _penalised(kind: str) -> Callable[[Splits, bool], Peer]:
             import skglm  # noqa: F401
         except ImportError:
             raise BackendUnavailable(f"{kind} needs the package skglm: pip install skglm") from None
-        from sparsecv_mio.batch.peers import ConcavePenaltyCV
 
         return Peer(
             ConcavePenaltyCV(splits, not training_only, kind),
@@ -286,7 +528,6 @@ def _abess(splits: Splits, training_only: bool) -> Peer:
 
 
 def _glmnet(splits: Splits, training_only: bool) -> Peer:
-    from sparsecv_mio.batch.through_r import GlmnetCV, check_available
 
     check_available()
     return Peer(

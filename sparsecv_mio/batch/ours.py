@@ -1,4 +1,4 @@
-"""Our search as a task: with a limit on processor time, by both rules at once, or fitted on the training rows alone."""
+"""Our search as an estimator of a batch, and what every estimator returns."""
 
 from __future__ import annotations
 
@@ -6,19 +6,72 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from sparsecv_mio.arrays import FloatArray
-from sparsecv_mio.batch.fitted import Fitted, Model
-from sparsecv_mio.certificate.record import PathRow, Record
+from sparsecv_mio.certificate.records import PathRow, Record
 from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.data.folds import FoldPlan
+from sparsecv_mio.data.fold_plan import FoldPlan
 
 if TYPE_CHECKING:
     from sparsecv_mio.search.options import SearchOptions
+
+
+class Model(NamedTuple):
+    """Coefficients (p,) and intercept, in units of the file."""
+
+    coefficients: FloatArray
+    intercept: float
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A model that an estimator chose.
+
+    Attributes
+    ----------
+    coefficients : (p,) array
+        In units of the file.
+    intercept : float
+    seconds : float
+        Of the fit alone, on the clock.
+    numbers : dict
+        What else is known: the CV error, the chosen hyperparameters, bounds.
+    record : Record, optional
+        Of our search.
+    others : dict
+        Models by other rules, by name: `one_se`.
+    """
+
+    coefficients: FloatArray
+    intercept: float
+    seconds: float
+    numbers: Mapping[str, Any]
+    record: Record | None = None
+    others: Mapping[str, Model] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class OracleScore:
+    """What is known of one setting, of which there is no model.
+
+    Attributes
+    ----------
+    seconds : float
+        Of the scoring alone, on the clock.
+    numbers : dict
+        The CV error, counts, errors of approximations.
+    record : None
+        Nothing certifies it as a record of our search does.
+    """
+
+    seconds: float
+    numbers: Mapping[str, Any]
+    record: None = None
+
 
 OURS = "sparsecv"  # name of the estimator
 SEARCH = (
@@ -46,7 +99,7 @@ def run_search(data: Dataset, plan: FoldPlan, settings: Mapping[str, Any], train
         Whether the model is that of the training rows of the single fold, not of all rows.
     """
     from sparsecv_mio.search.api import cross_validate
-    from sparsecv_mio.search.hooks import Hooks
+    from sparsecv_mio.search.options import Hooks
 
     both, options = settings.get("one_se") == BOTH, options_of(settings)
     begin, spent = time.perf_counter(), time.process_time()

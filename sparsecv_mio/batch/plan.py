@@ -1,4 +1,4 @@
-"""A plan file becomes tasks: the product of its lists, less what is excluded, and what is included besides."""
+"""A plan, its settings checked, becomes tasks."""
 
 from __future__ import annotations
 
@@ -14,18 +14,186 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from sparsecv_mio.batch.changes import changed
-from sparsecv_mio.batch.designs import DESIGN_KEYS
-from sparsecv_mio.batch.oracles import ORACLES, settings_of
-from sparsecv_mio.batch.oracles import SETTINGS as OF_ORACLES
-from sparsecv_mio.batch.ours import OURS, SEARCH
-from sparsecv_mio.batch.settings import COMMON, SEEDS, check_settings
-from sparsecv_mio.batch.sources import Source, sources_of
+from sparsecv_mio.batch.estimators import REFITS, check_estimator_name
+from sparsecv_mio.batch.oracle_tasks import ORACLES, SWITCHES, check_oracle, settings_of
+from sparsecv_mio.batch.oracle_tasks import SETTINGS as OF_ORACLES
+from sparsecv_mio.batch.ours import OURS, SEARCH, options_of
+from sparsecv_mio.batch.sources import DESIGN_KEYS, DESIGNS, Source, sources_of
 from sparsecv_mio.data.folds import fold_columns
 from sparsecv_mio.errors import BadInput, did_you_mean
 from sparsecv_mio.files import check_readable
-from sparsecv_mio.grids import MOST_DIGITS
+from sparsecv_mio.model_space import MOST_DIGITS, gammas, interval
 from sparsecv_mio.version import __version__
+from sparsecv_mio.words import one_of
+
+SEEDS = ("seed", "split")
+COMMON = ("folds", "seed", "test", "split", "refit")
+NUMBERS = ("gap", "time_limit", "cpu_limit", "test")
+COUNTS = ("seed", "split", "mio_budget")
+WORDS = (
+    "scale", "intercept", "method", "backend", "formulation", "engine", "tau_step", "oracles", "refit", "estimator",
+)  # fmt: skip
+TEXTS_TOO = {"gamma": (int, float), "tau": (int,), "folds": (int,), "stability": (int, float)}  # beside texts
+ONE_SE = (True, False, "both")
+
+
+def check_settings(given: Mapping[str, Any]) -> None:
+    """Refuse settings that are wrong for any data.
+
+    Parameters
+    ----------
+    given : mapping
+        Of a task, by name.
+
+    Raises
+    ------
+    BadInput
+        The message begins with the name of the setting.
+
+    Examples
+    --------
+    >>> check_settings({"estimator": "sparsecv", "gap": 2.0})
+    Traceback (most recent call last):
+    ...
+    sparsecv_mio.errors.BadInput: gap: 2 is out of range, a relative gap is at least 0 and below 1
+    """
+    for name, value in given.items():
+        if value is not None:
+            _check_kind(name, value)
+    check_estimator_name(str(given["estimator"]))
+    one_of(given.get("refit", "all"), REFITS, "refit")
+    if given.get("test") is not None:
+        check_share(given["test"])
+    if given["estimator"] in ORACLES:
+        check_oracle(given)
+    if given["estimator"] == OURS:
+        try:
+            _check_search(given)
+        except BadInput as error:
+            raise BadInput(with_keys(str(error), given)) from None
+
+
+def _check_kind(name: str, value: Any) -> None:
+    """Refuse a value of another kind than a setting takes: a text where a number is wanted."""
+    switch = isinstance(value, bool)
+    if name in NUMBERS and (switch or not isinstance(value, int | float)):
+        raise BadInput(f"{name}: {value!r} is no number, give one without quotes")
+    if name in COUNTS and (switch or not isinstance(value, int) or value < 0):
+        raise BadInput(f"{name}: {value!r} is no whole number of at least 0, give one without quotes")
+    if name == "one_se" and value not in ONE_SE:
+        raise BadInput(f"one_se: {value!r} is unknown, use true, false or 'both'")
+    if name in ("refine", *SWITCHES) and not switch:
+        raise BadInput(f"{name}: {value!r} is unknown, use true or false")
+    if name in WORDS and not isinstance(value, str):
+        raise BadInput(f"{name}: {value!r} is no word, give one in quotes")
+    if name in TEXTS_TOO and not isinstance(value, list) and (switch or not isinstance(value, (str, *TEXTS_TOO[name]))):
+        raise BadInput(f"{name}: {value!r} is neither a number nor a text in quotes")
+
+
+def check_share(share: Any) -> None:
+    """Raise `BadInput` for what is no share of test rows.
+
+    Parameters
+    ----------
+    share : object
+        As in the plan.
+    """
+    if not (isinstance(share, int | float) and 0.0 < share < 1.0):
+        raise BadInput(f"test {share!r} is no share: give a number above 0 and below 1")
+
+
+def _check_search(given: Mapping[str, Any]) -> None:
+    """Refuse options of our search that are out of range or do not go together."""
+    from sparsecv_mio.search.gamma_partition import check_interval
+    from sparsecv_mio.search.options import Hooks
+
+    options = options_of(given)
+    limit, gamma = given.get("cpu_limit"), given.get("gamma")
+    if limit is not None and not 0.0 < limit < float("inf"):
+        raise BadInput(f"cpu_limit: {limit:g} is out of range, give a positive number of seconds")
+    if isinstance(gamma, str):
+        every = interval(gamma, "gamma")
+        if every is None:
+            gammas(gamma, "gamma")
+        else:
+            check_interval(every, options, Hooks())
+
+
+def with_keys(message: str, given: Mapping[str, Any]) -> str:
+    """Return a message about options with their names as plans have them.
+
+    Parameters
+    ----------
+    message : str
+    given : mapping
+        Settings, by name.
+
+    Examples
+    --------
+    >>> with_keys("time-limit: 0 is out of range", {"time_limit": 0})
+    'time_limit: 0 is out of range'
+    """
+    message = re.sub(r"^(gamma|tau)s\b", r"\1", message).replace("=False", "=false")
+    for name in given:
+        message = re.sub(rf"\b{name.replace('_', '-')}\b", name, message) if "_" in name else message
+    return message
+
+
+RANGE = re.compile(r"([0-9]{1,18}):([0-9]{1,18})")
+RANGED = ("seed", "split", "draw", "n", "p", "support")  # of which LO:HI is a range
+MOST_OF_RANGE = 100_000
+
+
+def plan_with_changes(plan: Mapping[str, Any], changes: Sequence[str]) -> dict[str, Any]:
+    """Return a plan with other values.
+
+    Parameters
+    ----------
+    plan : mapping
+        As in the file.
+    changes : sequence of str
+        `NAME=VALUES`: a setting of `[vary]`, or what designs are drawn from. Values are as in the file, or `LO:HI` of
+        seeds, splits, draws and sizes, both ends included.
+
+    Raises
+    ------
+    BadInput
+        A change has no value, or the plan has no design that it could be of.
+
+    Examples
+    --------
+    >>> changed({"data": [{"design": "toeplitz"}], "vary": {"folds": "5"}}, ["split=0:2", "draw=[1, 2]", "folds=loo"])
+    {'data': [{'design': 'toeplitz', 'draw': [1, 2]}], 'vary': {'folds': 'loo', 'split': [0, 1, 2]}}
+    """
+    data, vary = [dict(table) for table in plan.get("data", [])], dict(plan.get("vary", {}))
+    for change in changes:
+        name, mark, text = change.partition("=")
+        if not mark or not name or not text:
+            raise BadInput(f"--set {change!r}: write NAME=VALUES, split=0:19 for one")
+        value = _value(name, text)
+        designs = [table for table in data if name in DESIGNS.get(str(table.get("design")), ())]
+        if name not in DESIGN_KEYS:
+            vary[name] = value
+        elif designs:
+            for table in designs:
+                table[name] = value
+        else:
+            raise BadInput(f"--set {name}: the plan draws no design that has it")
+    return {**plan, "data": data, "vary": vary}
+
+
+def _value(name: str, text: str) -> Any:
+    ends = RANGE.fullmatch(text)
+    if name in RANGED and ends is not None:
+        low, high = int(ends[1]), int(ends[2])
+        if not low <= high <= low + MOST_OF_RANGE:
+            raise BadInput(f"--set {name}={text}: give LO:HI with LO not above HI")
+        return list(range(low, high + 1))
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except (ValueError, RecursionError):
+        return text
+
 
 DEFAULTS: Mapping[str, Any] = {"folds": "10", "seed": 0, "estimator": OURS}
 MOST_TASKS = 1_000_000
@@ -95,9 +263,7 @@ def kind_of(task: Mapping[str, Any]) -> str:
     return json.dumps([task["source"], settings], sort_keys=True)
 
 
-def read_plan(
-    path: str | Path, changes: Sequence[str] = (), warn: Callable[[str], None] | None = None
-) -> list[Task]:
+def read_plan(path: str | Path, changes: Sequence[str] = (), warn: Callable[[str], None] | None = None) -> list[Task]:
     """Read a plan.
 
     Parameters
@@ -106,7 +272,7 @@ def read_plan(
         A TOML file: tables `[[data]]` that name data sets, `[vary]` with a value or a list of values for settings,
         `[[exclude]]` and `[[include]]`. Files are looked for beside the plan.
     changes : sequence of str
-        Values to take in place of the plan's, see :func:`~sparsecv_mio.batch.changes.changed`.
+        Values to take in place of the plan's, see :func:`~sparsecv_mio.batch.plan.changed`.
     warn : callable, optional
         Told in a line of every setting that means nothing to any estimator of the plan.
 
@@ -136,7 +302,7 @@ def read_plan(
         raise BadInput(f"plan {str(place)!r} holds a number, or lists in lists, too long to be meant") from None
     try:
         _check_shape(plan)
-        asked = changed(plan, changes)
+        asked = plan_with_changes(plan, changes)
         tasks = tasks_of(asked, place.parent)
     except BadInput as error:
         raise BadInput(f"plan {str(place)!r}: {error}") from None

@@ -1,17 +1,27 @@
-"""A collected table is read again: some of its rows, numbers relative to a baseline, labels of what is compared."""
+"""The results of a batch as one tidy table; its rows chosen, compared and ranked."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from sparsecv_mio.batch.plan import COMMON
-from sparsecv_mio.errors import BadInput, did_you_mean
-from sparsecv_mio.files import check_numbers, check_readable
+import numpy as np
+
+from sparsecv_mio.batch.one_task import BatchFolder, TaskOutcome, folds_of, numbers_of, rows_of
+from sparsecv_mio.batch.ours import of_record
+from sparsecv_mio.batch.plan import COMMON, Task
+from sparsecv_mio.batch.sources import source_of
+from sparsecv_mio.certificate.records import Record
+from sparsecv_mio.errors import BadInput, SparseCVError, did_you_mean
+from sparsecv_mio.files import check_numbers, check_readable, replacing
+from sparsecv_mio.words import one_of
 
 if TYPE_CHECKING:
     import pandas as pd
+
 
 PROBLEM = ("data", *COMMON)  # what two runs share that are compared with one another
 FORMATS = (".parquet", ".csv")  # of a table
@@ -25,7 +35,7 @@ def read_table(path: str | Path) -> pd.DataFrame:
     Parameters
     ----------
     path : str or Path
-        Parquet or CSV, as :func:`~sparsecv_mio.batch.collect.write_table` writes it.
+        Parquet or CSV, as :func:`~sparsecv_mio.batch.results.write_table` writes it.
 
     Raises
     ------
@@ -253,3 +263,234 @@ def by_problem(frame: pd.DataFrame, value: str, by: pd.Series, problem: Sequence
     numbers = frame[value].astype(float)
     found = numbers.groupby([labels(frame, problem).astype(str), by.astype(str)], sort=False).mean().unstack()
     return found[[name for name in by.cat.categories if name in found]]
+
+
+LEVEL = 0.05
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """Mean ranks of methods, and how far apart they must be.
+
+    Attributes
+    ----------
+    mean : dict
+        Of every method, its rank over the problems; 1 is best, ties share.
+    difference : float
+        Two methods whose mean ranks are farther apart than this differ at the level (Nemenyi's critical difference).
+    p_value : float
+        Of Friedman's test that all are alike.
+    problems, left_out : int
+        How many were ranked; how many were not, as some method has no value there.
+    level : float
+    """
+
+    mean: dict[str, float]
+    difference: float
+    p_value: float
+    problems: int
+    left_out: int
+    level: float = LEVEL
+
+    @property
+    def needed(self) -> int:
+        """How many problems it takes until the first and the last of so many methods can differ at the level."""
+        return int(self.problems * (self.difference / (len(self.mean) - 1)) ** 2) + 1
+
+    def groups(self) -> list[tuple[str, ...]]:
+        """Return the largest sets of methods that do not differ, best first."""
+        order = sorted(self.mean, key=lambda name: self.mean[name])
+        found: list[tuple[str, ...]] = []
+        for first, name in enumerate(order):
+            one = tuple(other for other in order[first:] if self.mean[other] - self.mean[name] <= self.difference)
+            if len(one) > 1 and not any(set(one) <= set(before) for before in found):
+                found.append(one)
+        return found
+
+
+def ranks(table: pd.DataFrame, larger: bool = False, level: float = LEVEL) -> Ranks:
+    """Rank methods problem by problem, and test (Demsar, 2006).
+
+    Parameters
+    ----------
+    table : pandas.DataFrame
+        A row for every problem, a column for every method, NaN where it has no value; such problems are left out.
+    larger : bool
+        Whether larger values are better.
+    level : float
+
+    Returns
+    -------
+    Ranks
+
+    Raises
+    ------
+    BadInput
+        Fewer than three methods, or two problems.
+    """
+    from scipy.stats import friedmanchisquare, studentized_range
+
+    whole = table.dropna()
+    count, methods = whole.shape
+    if methods < 3 or count < 2:
+        raise BadInput(f"ranks need three methods and two problems with values of all: here {methods} and {count}")
+    mean = (-whole if larger else whole).rank(axis=1).mean()
+    critical = float(studentized_range.ppf(1.0 - level, methods, np.inf)) / np.sqrt(2.0)
+    with np.errstate(invalid="ignore"):  # all values tied: the statistic is 0 / 0, and no difference is shown
+        p_value = float(friedmanchisquare(*(whole[name] for name in whole)).pvalue)
+    return Ranks(
+        {str(name): float(value) for name, value in mean.items()},
+        critical * float(np.sqrt(methods * (methods + 1) / (6.0 * count))),
+        1.0 if np.isnan(p_value) else p_value, count, len(table) - count, level,
+    )  # fmt: skip
+
+
+LEVELS = ("tasks", "pairs", "folds")
+# what was asked for, beside the gamma, tau and gap of the answer; the number of folds, beside the words for them
+ASKED = {"gamma": "gammas", "tau": "taus", "gap": "gap_asked"}
+COUNTED = {"folds": "folds_of_pair"}
+ROUNDING = 1e-9  # of numbers computed again, on another machine perhaps
+
+
+def collect(
+    folder: BatchFolder,
+    level: str = "tasks",
+    check: bool = True,
+    progress: Callable[[TaskOutcome], None] | None = None,
+    every: bool = False,
+) -> pd.DataFrame:
+    """Make a table of the results.
+
+    Parameters
+    ----------
+    folder : BatchFolder
+    level : {"tasks", "pairs", "folds"}
+        What a row is.
+    check : bool
+        Whether every record is verified against its data; `verified` is None where there is nothing to verify.
+    progress : callable, optional
+        Told of every outcome.
+    every : bool
+        Whether results that the present plan of the folder does not ask for have rows too.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Settings, numbers and provenance in columns.
+
+    Raises
+    ------
+    BadInput
+        The folder has no results, or the level is unknown.
+    """
+    import pandas as pd
+
+    word = one_of(level, LEVELS, "--level")
+    rows: list[dict[str, Any]] = []
+    for outcome in folder.outcomes(every):
+        rows += _rows(outcome, word, check)
+        if progress is not None:
+            progress(outcome)
+    if not rows:
+        raise BadInput(f"folder {str(folder.path)!r} has no {word}: run the batch first")
+    frame = pd.DataFrame(rows)
+    columns = {str(name): [row.get(str(name)) for row in rows] for name in frame}
+    mixed = [name for name, values in columns.items() if _mixed(values)]
+    for name in mixed:  # no format has a column of numbers and words
+        frame[name] = [None if value is None else str(value) for value in columns[name]]
+    return frame.astype({name: "Int64" for name, values in columns.items() if _whole(values)})
+
+
+def _whole(values: list[Any]) -> bool:
+    """Whether a column holds whole numbers, and some row has none: pandas would make it one of floats."""
+    known = [value for value in values if value is not None]
+    return 0 < len(known) < len(values) and all(type(value) is int for value in known)
+
+
+def _mixed(values: list[Any]) -> bool:
+    known = {str if isinstance(value, str) else float for value in values if value is not None}
+    return len(known) > 1
+
+
+def write_table(frame: pd.DataFrame, path: str | Path) -> None:
+    """Write a table as Parquet or CSV, as its suffix says, completely or not at all.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+    path : str or Path
+
+    Raises
+    ------
+    BadInput
+        The suffix is another one, or the file cannot be written.
+    """
+    place = Path(path)
+    if place.suffix.lower() not in FORMATS:
+        raise BadInput(f"--out: {str(place)!r} must end with {' or '.join(FORMATS)}")
+    with replacing(place) as temporary:
+        if place.suffix.lower() == ".csv":
+            frame.to_csv(temporary, index=False)
+        else:
+            frame.to_parquet(temporary, index=False)
+
+
+def _rows(outcome: TaskOutcome, level: str, check: bool) -> Iterable[dict[str, Any]]:
+    settings = {
+        ASKED.get(name, name): ",".join(map(str, value)) if isinstance(value, list | tuple) else value
+        for name, value in outcome.task["settings"].items()
+    }
+    spec = outcome.task["source"]
+    design = {f"design_{name}": value for name, value in spec.items() if "design" in spec and name != "design"}
+    first = {"data": outcome.task["data"], **design, **settings, "state": outcome.state, "address": outcome.address}
+    record = None if outcome.record is None else Record.from_json(outcome.record)
+    verified, failure = (None, "") if record is None or not check else _verified(outcome, record)
+    last = {"verified": verified, **outcome.provenance}
+    if level == "tasks":
+        numbers = {"seconds": outcome.seconds, "attempt": outcome.attempt, **outcome.numbers}
+        return [{**first, **numbers, "reason": outcome.reason or failure, **last}]
+    if record is None:
+        return []
+    found: list[dict[str, Any]]
+    if level == "pairs":
+        found = [{COUNTED.get(name, name): value for name, value in asdict(row).items()} for row in record.table]
+    else:
+        pair = {"gamma": record.gamma, "tau": record.tau}
+        found = [{**pair, "fold": one.fold, "support": ",".join(one.support), "error": one.error,
+                  "decided": one.decided} for one in record.chosen_folds]  # fmt: skip
+    work = {"mios": record.work.mios, "nodes": record.work.nodes}
+    return [{**first, **row, **work, **last} for row in found]
+
+
+def _verified(outcome: TaskOutcome, record: Record) -> tuple[bool, str]:
+    """Check a record against its data, read again, and what the task says against the record."""
+    from sparsecv_mio.certificate.verify import verify
+
+    try:
+        task = task_of(outcome)
+        rows = rows_of(task)
+        folds = folds_of(task, rows.train)
+        if record.folds.digest != folds.digest:
+            return False, "not verified: the record has other folds than its task"
+        report = verify(record, rows.train)
+        held_out = folds if task.settings.get("refit") == "training" else None
+        again = numbers_of(task, rows, of_record(record, rows.train, outcome.seconds, held_out))
+    except SparseCVError as error:
+        return False, f"not verified: {error}"
+    except KeyError as error:
+        return False, f"not verified: the record has a column {error} that is not in its data"
+    if not report.ok:
+        return False, f"not verified: {report.failures[0].field}"
+    wrong = [name for name, value in again.items() if not _same(outcome.numbers.get(name), value)]
+    return not wrong, f"not verified: {wrong[0]} is not that of the record" if wrong else ""
+
+
+def _same(told: Any, found: Any) -> bool:
+    if isinstance(told, int | float) and isinstance(found, int | float):
+        return math.isclose(told, found, rel_tol=ROUNDING, abs_tol=ROUNDING) or (told != told and found != found)
+    return bool(told == found)
+
+
+def task_of(outcome: TaskOutcome) -> Task:
+    """Return the task of an outcome."""
+    return Task(source_of(outcome.task["data"], outcome.task["source"]), outcome.task["settings"])

@@ -1,22 +1,543 @@
-"""`compute_bounds`: the CV error bracketed at every (gamma, tau) without a single MIO (the paper's Algorithm 2)."""
+"""What `compute_bounds` returns: certified intervals, or the printed (invalid) ones as estimates, by cell.
+
+The two tables are different types on purpose. A `BoundsTable` hands out `Interval`s, which may prune; a `PrintedTable`
+holds estimates and has no method that makes an `Interval` of them.
+
+Bounds of every fold of a plan at every gamma, without branching: the work behind `compute_bounds`.
+
+`printed_ends` are Theorem 2.4 and Corollary 2.7 as the paper prints them. They are false (docs/theory/bounds.md 6):
+estimates only.
+"""
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Sequence
-from typing import Literal, overload
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, Literal, overload
 
 import numpy as np
+from numpy.typing import NDArray
 
-from sparsecv_mio.bounds.all_folds import PRINTED, AllFolds, BoundsHooks, Known
-from sparsecv_mio.bounds.fold import Which
-from sparsecv_mio.bounds.table import BoundsTable, PrintedTable
-from sparsecv_mio.data.folds import FoldPlan
+from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
+from sparsecv_mio.bounds.closed_form import training_loss_bound
+from sparsecv_mio.bounds.fold import (
+    OUTWARD,
+    TIE,
+    UNKNOWN,
+    FoldBounds,
+    Origin,
+    Points,
+    Which,
+    masks_of,
+    points_of,
+    reuse,
+)
+from sparsecv_mio.bounds.relaxation import Diagonal, relax_problem
+from sparsecv_mio.bounds.wide import WideFold
+from sparsecv_mio.bounds.wide_rows import WideRows, is_wide
+from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData
-from sparsecv_mio.errors import BadInput
+from sparsecv_mio.data.weights import Scored
+from sparsecv_mio.errors import BadInput, Contradiction
+from sparsecv_mio.parallel import run_folds
+from sparsecv_mio.problem.training_moments import TrainingMoments, row_moments, training_moments
+from sparsecv_mio.units import CROSSING_RTOL, Interval
+
+SCHEMA = "sparsecv-bounds/1"
+
+
+@dataclass(frozen=True, eq=False)
+class _Grid:
+    """Axes that both tables share; arrays are (gammas, taus, folds) in squared standard units."""
+
+    gammas: tuple[float, ...]
+    taus: tuple[int, ...]
+    folds: int
+    rows: float  # that some fold holds out, by their weights
+    unit: float  # squared: what turns a squared standard unit into the file's
+    seconds: FloatArray  # (gammas,) wall time, all threads together
+    lower: FloatArray
+    upper: FloatArray
+    estimate: FloatArray
+    which: str
+    certified: ClassVar[bool]
+
+    @property
+    def per_row(self) -> float:
+        """What turns a sum over folds into h in units of the file."""
+        return self.unit / self.rows
+
+    def _pair(self, g: int, t: int) -> dict[str, Any]:
+        """Return what the record says of h at a pair."""
+        raise NotImplementedError
+
+    def _bound(self, where: tuple[int, int, int]) -> str:
+        """Return the name of the bound of one h_j."""
+        return self.which
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the record: h and h_j in squared units of the file, an unknown end as null."""
+        table, folds = [], []
+        for g, t in np.ndindex(len(self.gammas), len(self.taus)):
+            pair = {"gamma": self.gammas[g], "tau": self.taus[t]}
+            table.append(pair | self._pair(g, t))
+            for j in range(self.folds):
+                where = (g, t, j)
+                ends = _ends(self.lower[where], self.upper[where], self.estimate[where], self.unit)
+                folds.append(pair | {"fold": j} | ends | {"bound": self._bound(where)})
+        seconds = [{"gamma": gamma, "seconds": float(s)} for gamma, s in zip(self.gammas, self.seconds, strict=True)]
+        return {
+            "schema": SCHEMA,
+            "bounds": self.which,
+            "certified": self.certified,
+            "seconds": seconds,
+            "table": table,
+            "folds": folds,
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class BoundsTable(_Grid):
+    """Certified intervals of every h_j.
+
+    Attributes
+    ----------
+    lower, upper : (G, T, K) arrays
+        `lower <= h_j <= upper`, ties included; inf where nothing is known.
+    estimate : (G, T, K) array
+        h_j at the relaxation's solution; no bound.
+    objective_lower, objective_upper : (G, T, K) arrays
+        Around the optimum of the inner problem.
+    low_origin, high_origin : (G, T, K) int8 arrays
+        Which bound each end comes from, see `Origin`.
+    left : (G, T, K) int32 array
+        Columns whose membership is open; 0 where the support is decided.
+    which : str
+    """
+
+    certified: ClassVar[bool] = True
+
+    objective_lower: FloatArray
+    objective_upper: FloatArray
+    low_origin: NDArray[np.int8]
+    high_origin: NDArray[np.int8]
+    left: NDArray[np.int32]
+
+    @classmethod
+    def empty(
+        cls, data: StandardData, folds: FoldPlan, gammas: tuple[float, ...], taus: tuple[int, ...], which: str
+    ) -> BoundsTable:
+        """Return a table that knows nothing yet.
+
+        Parameters
+        ----------
+        data : StandardData
+        folds : FoldPlan
+        gammas, taus : tuples
+            The grid.
+        which : str
+            Word of the bounds.
+        """
+        shape = (len(gammas), len(taus), folds.k)
+        return cls(
+            gammas=gammas,
+            taus=taus,
+            folds=folds.k,
+            rows=Scored.of(data.dataset, folds).total,
+            unit=data.y_unit**2,
+            seconds=np.zeros(len(gammas)),
+            lower=np.zeros(shape),
+            upper=np.full(shape, np.inf),
+            estimate=np.full(shape, np.nan),
+            objective_lower=np.zeros(shape),
+            objective_upper=np.full(shape, np.inf),
+            low_origin=np.full(shape, Origin.TRIVIAL, dtype=np.int8),
+            high_origin=np.full(shape, Origin.TRIVIAL, dtype=np.int8),
+            left=np.full(shape, data.q, dtype=np.int32),
+            which=which,
+        )
+
+    def put(self, g: int, fold: int, numbers: FloatArray) -> None:
+        """Write one fold and gamma.
+
+        Parameters
+        ----------
+        g, fold : int
+        numbers : (T, 8) array
+            A row of `FoldBounds.numbers` for every tau.
+        """
+        columns: tuple[NDArray[Any], ...] = (
+            self.objective_lower, self.objective_upper, self.lower, self.upper, self.low_origin, self.high_origin,
+            self.estimate, self.left,
+        )  # fmt: skip
+        for place, column in enumerate(columns):
+            column[g, :, fold] = numbers[:, place]
+
+    def raise_lower(self, g: int, floor: FloatArray, origin: Origin) -> None:
+        """Raise the lower ends of a gamma where a floor is higher.
+
+        Parameters
+        ----------
+        g : int
+        floor : (T, K) array
+        origin : Origin
+            Where the floor comes from.
+
+        Raises
+        ------
+        Contradiction
+            If a floor exceeds an upper end by more than rounding.
+        """
+        upper = self.upper[g]
+        if np.any(floor > upper * (1.0 + CROSSING_RTOL)):
+            t, fold = (int(i) for i in np.argwhere(floor > upper * (1.0 + CROSSING_RTOL))[0])
+            raise Contradiction(
+                f"gamma {self.gammas[g]:g}, tau {self.taus[t]}, fold {fold}: "
+                f"lower bound {floor[t, fold]!r} exceeds upper bound {upper[t, fold]!r}"
+            )
+        higher = floor > self.lower[g]
+        self.lower[g] = np.where(higher, np.minimum(floor, upper), self.lower[g])
+        self.low_origin[g][higher] = origin
+
+    def interval(self, g: int, t: int, fold: int) -> Interval:
+        """Certified interval of one h_j, in squared standard units.
+
+        Parameters
+        ----------
+        g, t, fold : int
+            Indices of gamma and tau, and the fold.
+        """
+        return Interval(float(self.lower[g, t, fold]), float(self.upper[g, t, fold]))
+
+    def cv_interval(self, g: int, t: int) -> Interval:
+        """Certified interval of h(gamma, tau), in squared units of the file."""
+        slack = OUTWARD + 2.0**-52 * self.folds
+        low, high = self.lower[g, t].sum(), self.upper[g, t].sum()
+        return Interval(float(low * (1.0 - slack)) * self.per_row, float(high * (1.0 + slack)) * self.per_row)
+
+    def cv_estimate(self, g: int, t: int) -> float:
+        """Return h at the relaxations' solutions, in squared units of the file."""
+        return float(self.estimate[g, t].sum()) * self.per_row
+
+    def won(self, g: int, t: int) -> str:
+        """Return the bounds most of the ends of a pair come from: `exact`, or `lower/upper` where they differ."""
+        return bound_name(*(int(np.bincount(x[g, t]).argmax()) for x in (self.low_origin, self.high_origin)))
+
+    def decided(self, g: int, t: int) -> int:
+        """Folds whose support is decided."""
+        return int((self.left[g, t] == 0).sum())
+
+    def best(self) -> tuple[int, int]:
+        """Return the pair (g, t) with the least upper bound of h."""
+        g, t = np.unravel_index(np.argmin(self.upper.sum(axis=2)), self.upper.shape[:2])
+        return int(g), int(t)
+
+    def minimum(self) -> Interval:
+        """Certified interval of the least h of the grid, in squared units of the file."""
+        ends = [self.cv_interval(g, t) for g, t in np.ndindex(len(self.gammas), len(self.taus))]
+        return Interval(min(end.lower for end in ends), min(end.upper for end in ends))
+
+    def _pair(self, g: int, t: int) -> dict[str, Any]:
+        ends = self.cv_interval(g, t)
+        return _ends(ends.lower, ends.upper, self.cv_estimate(g, t)) | {"bound": self.won(g, t)}
+
+    def _bound(self, where: tuple[int, int, int]) -> str:
+        return bound_name(int(self.low_origin[where]), int(self.high_origin[where]))
+
+
+@dataclass(frozen=True, eq=False)
+class PrintedTable(_Grid):
+    """Corollary 2.7 as printed in the paper: estimates, wrong in some cells (docs/theory/bounds.md 6).
+
+    Attributes
+    ----------
+    lower, upper, estimate : (G, T, K) arrays
+        Of h_j, squared standard units.
+    """
+
+    certified: ClassVar[bool] = False
+
+    def cv_estimates(self, g: int, t: int) -> tuple[float, float, float]:
+        """Return the printed lower and upper end and the relaxation's estimate of h, in squared units of the file."""
+        low, high, middle = (float(x[g, t].sum()) * self.per_row for x in (self.lower, self.upper, self.estimate))
+        return low, high, middle
+
+    def _pair(self, g: int, t: int) -> dict[str, Any]:
+        return _ends(*self.cv_estimates(g, t)) | {"bound": self.which}
+
+
+def bound_name(low: int, high: int) -> str:
+    """Name of the bounds behind the two ends.
+
+    Examples
+    --------
+    >>> bound_name(Origin.EXACT, Origin.EXACT), bound_name(Origin.TRAINING, Origin.CONIC)
+    ('exact', 'training/conic')
+    """
+    names = Origin(low).name.lower(), Origin(high).name.lower()
+    return names[0] if names[0] == names[1] else "/".join(names)
+
+
+def _ends(lower: float, upper: float, estimate: float, unit: float = 1.0) -> dict[str, float | None]:
+    values = {"lower": lower, "upper": upper, "estimate": estimate}
+    return {name: float(x) * unit if math.isfinite(x) else None for name, x in values.items()}
+
+
+PRINTED = "as-printed"
+FULL_SWAPS, FOLD_SWAPS = 6, 2  # rounds of swaps on all rows, and in each fold of a plan with few folds
+FEW_FOLDS = 50
+
+Support = NDArray[np.integer]
+
+
+@dataclass(frozen=True, eq=False)
+class KnownBefore:
+    """What is known before the bounds, and which of them are asked for.
+
+    Attributes
+    ----------
+    supports : iterable of int arrays
+        Supports worth trying as incumbents in every fold (columns in standard coordinates).
+    wanted : (G, T, K) bool array, optional
+        Cells to bound; the others keep the interval [0, inf). All by default.
+    moments : iterable, optional
+        `(fold, training moments)` of every fold, where somebody else makes them.
+    reusing : bool
+        Test the relaxation of all rows in a fold before relaxing there (`safe`; :mod:`sparsecv_mio.bounds.fold`): the
+        test pays where a relaxation costs more than some 20 us, that is for more than a few dozen columns.
+    """
+
+    supports: Iterable[Support] = ()
+    wanted: BoolArray | None = None
+    moments: Iterable[tuple[int, TrainingMoments]] | None = None
+    reusing: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class BoundsHooks:
+    """Who is told of the course, and what ends it early.
+
+    Attributes
+    ----------
+    progress : callable, optional
+        Called with (folds done, folds in all).
+    expired : callable, optional
+        Once it returns True, the remaining folds keep the interval [0, inf).
+    found : callable, optional
+        Called with `(index of gamma, fold, best support of every tau)`, from any thread.
+    reused : callable, optional
+        Called, fold by fold and gamma by gamma, with (cells tested by reuse, relaxations it spared, seconds it took).
+    """
+
+    progress: Callable[[int, int], None] | None = None
+    expired: Callable[[], bool] = lambda: False
+    found: Callable[[int, int, list[IntArray | None]], None] | None = None
+    reused: Callable[[int, int, float], None] | None = None
+
+
+class AllFolds:
+    """Bounds of every fold at every gamma: what the folds share, then one after the other.
+
+    Parameters
+    ----------
+    data : StandardData
+    folds : FoldPlan
+    grid : pair of tuples
+        Gammas and taus.
+    which : str
+        A word of `Which`, or `as-printed`.
+    known : Known
+    hooks : BoundsHooks
+    """
+
+    def __init__(
+        self,
+        data: StandardData,
+        folds: FoldPlan,
+        grid: tuple[tuple[float, ...], tuple[int, ...]],
+        which: str,
+        known: KnownBefore,
+        hooks: BoundsHooks,
+    ) -> None:
+        self.data, self.folds, self.which, self.known, self.hooks = data, folds, which, known, hooks
+        self.gammas, self.taus = grid
+        self.given = [np.asarray(support) for support in known.supports]
+        self.reusing = known.reusing and which == Which.SAFE
+        self.table = BoundsTable.empty(data, folds, self.gammas, self.taus, which)
+        self.wide = is_wide(data)
+        self.shared: list[list[Support]] = []
+        self.masks: list[BoolArray] = []
+        self.near: list[FloatArray | None] = []
+        self.lower_on_all_rows: list[FloatArray] = []
+        self.points: list[Points | None] = []
+
+    @property
+    def mode(self) -> Which:
+        """The family of certified bounds; as-printed needs the incumbents only."""
+        return Which.SAFE if self.which == PRINTED else Which(self.which)
+
+    def run(self, threads: int) -> BoundsTable | PrintedTable:
+        """All rows first, then every fold."""
+        self._all_rows()
+        sources: Iterable[tuple[int, TrainingMoments | None]] = (
+            ((j, None) for j in range(self.folds.k))
+            if self.wide
+            else self.known.moments or training_moments(self.data, self.folds)
+        )
+        for done, _ in enumerate(run_folds(sources, self._fold, threads), start=1):
+            if self.hooks.progress is not None:
+                self.hooks.progress(done, self.folds.k)
+            if self.hooks.expired():
+                break
+        if self.which == PRINTED:
+            return PrintedTable(**{x.name: getattr(self.table, x.name) for x in fields(PrintedTable)})
+        if self.mode is Which.SAFE:
+            self._training_loss()
+        return self.table
+
+    def _make(
+        self, rows: IntArray, fold: int | None, moments: TrainingMoments | None, gamma: float, g: int
+    ) -> FoldBounds | WideFold:
+        """Return the fold (or all rows, fold None) at a gamma."""
+        test = self.folds.scored_rows(fold) if fold is not None else rows[:0]
+        if self.wide:
+            return WideFold(WideRows.of(self.data, rows, test, gamma), self.hooks.expired)
+        assert moments is not None
+        near = self.near[g] if fold is not None else None
+        return FoldBounds(moments.problem(self.data, gamma), *self.data.rows(test), near, self.data.root_of(test))
+
+    def _all_rows(self) -> None:
+        """Incumbents, the diagonal and lower bounds on all rows, gamma by gamma."""
+        rows = np.arange(self.data.n)
+        moments = None if self.wide else row_moments(self.data, slice(0, self.data.n))
+        known: list[Support] = list(self.given)
+        for g, gamma in enumerate(self.gammas):
+            if self.hooks.expired():
+                break
+            begin = time.perf_counter()
+            full = self._make(rows, None, moments, gamma, g)
+            full.try_supports(known)
+            full.search(self.taus, swap_rounds=FULL_SWAPS)
+            cells = full.cells(self.taus, Which.SAFE)
+            self.lower_on_all_rows.append(np.array([cell.objective_lower for cell in cells]))
+            self.shared.append([*self.given, *full.incumbents()])
+            near, points = None, None
+            if isinstance(full, FoldBounds) and full.form is not None:
+                near = full.form.diagonal
+                points = points_of(full.form, full.choice.sizes(self.taus)) if self.reusing else None
+            self.points.append(points)
+            self.near.append(near)
+            known = self.shared[-1]
+            self.masks.append(masks_of(known, self.data.q) if not self.wide else np.zeros((0, 0), dtype=np.bool_))
+            self.table.seconds[g] += time.perf_counter() - begin
+
+    def _fold(self, fold: int, moments: TrainingMoments | None) -> None:
+        rows = self.folds.train_rows(fold) if self.wide else np.zeros(0, dtype=np.int64)
+        for g, gamma in enumerate(self.gammas[: len(self.shared)]):
+            if self.hooks.expired():
+                break
+            begin = time.perf_counter()
+            here = self._make(rows, fold, moments, gamma, g)
+            if isinstance(here, FoldBounds):
+                here.try_masks(self.masks[g])
+            else:
+                here.try_supports(self.shared[g])
+            here.search(self.taus, swap_rounds=FOLD_SWAPS if self.folds.k <= FEW_FOLDS else 0)
+            if self.which == PRINTED:
+                ends = printed_ends(here, self.taus)
+                for place, column in enumerate((self.table.lower, self.table.upper, self.table.estimate)):
+                    column[g, :, fold] = ends[:, place]
+            else:
+                self._put(g, fold, here)
+            self.table.seconds[g] += time.perf_counter() - begin
+
+    def _put(self, g: int, fold: int, here: FoldBounds | WideFold) -> None:
+        """Bound the wanted taus of a fold; those that the points on all rows decide need no relaxation."""
+        wanted = np.ones(len(self.taus), dtype=np.bool_) if self.known.wanted is None else self.known.wanted[g, :, fold]
+        numbers = np.tile(UNKNOWN, (len(self.taus), 1))
+        numbers[:, -1] = self.data.q
+        left = np.flatnonzero(wanted & ~self._reused(g, here, wanted, numbers))
+        if len(left):
+            numbers[left] = here.numbers([self.taus[t] for t in left], self.mode)
+        self.table.put(g, fold, numbers)
+        if self.hooks.found is not None:
+            self.hooks.found(g, fold, [here.incumbent(tau) for tau in self.taus])
+
+    def _reused(self, g: int, here: FoldBounds | WideFold, wanted: BoolArray, numbers: FloatArray) -> BoolArray:
+        """Fill the rows of taus whose incumbent is the only support that the points on all rows leave; which."""
+        known = np.zeros(len(self.taus), dtype=np.bool_)
+        if not self.reusing or not isinstance(here, FoldBounds):
+            return known
+        begin = time.perf_counter()
+        sizes = np.array(here.choice.sizes(self.taus))
+        tested = reuse(here, self.points[g], sizes[wanted], TIE, exact=True)
+        if tested is None:
+            return known
+        at = np.minimum(np.searchsorted(tested.sizes, sizes), len(tested.sizes) - 1)
+        known = wanted & (tested.sizes[at] == sizes) & tested.decided[at]
+        numbers[known] = tested.numbers[at[known]]
+        if self.hooks.reused is not None:
+            self.hooks.reused(len(tested.sizes), int(known.sum()), time.perf_counter() - begin)
+        return known
+
+    def _training_loss(self) -> None:
+        """Raise lower ends by the training-loss bound, from the bounds on all rows and the folds' incumbents."""
+        every = self.folds.scores_all_left_out
+        for g in range(len(self.lower_on_all_rows)):
+            upper = self.table.objective_upper[g]
+            floor = training_loss_bound(self.lower_on_all_rows[g][:, None], upper)
+            self.table.raise_lower(g, np.where(every, floor, -np.inf), Origin.TRAINING)
+
+
+def printed_ends(fold: FoldBounds | WideFold, taus: Sequence[int]) -> FloatArray:
+    """`x'b_P -+ sqrt((ubar - zeta) x'(X'X + lam I)^{-1} x)` for every held-out row, then Corollary 2.7.
+
+    Parameters
+    ----------
+    fold : FoldBounds or WideFold
+        With its incumbents: ubar is the best of them.
+    taus : sequence of int
+
+    Returns
+    -------
+    (taus, 3) array
+        Printed lower and upper end of h_j and its estimate, in squared standard units; h_j need not lie between them.
+
+    Notes
+    -----
+    The relaxation is the paper's, with the penalty alone inside the perspective.
+    """
+    if isinstance(fold, WideFold):
+        return np.array([_ends_at(fold.u, *fold.printed(tau)) for tau in taus])
+    form, taus = fold.form, fold.choice.sizes(taus)
+    if form is None:
+        return np.array([(0.0, np.inf, np.nan)] * len(taus))
+    X, u = fold.rows
+    reach = np.maximum(np.einsum("ij,ji->i", X, np.linalg.solve(form.M, X.T)), 0.0)
+    relaxed = {x.tau: x for x in relax_problem(fold.problem, sorted(set(taus)), diagonal=Diagonal.PENALTY)}
+    levels = [float(fold.best[min(tau, fold.m)]) if tau else fold.problem.yy for tau in taus]
+    points = [relaxed[tau] for tau in taus]
+    return np.array(
+        [_ends_at(u, ubar, x.dual, X @ (x.beta / form.scale), reach) for x, ubar in zip(points, levels, strict=True)]
+    )
+
+
+def _ends_at(
+    u: FloatArray, ubar: float, zeta: float, centre: FloatArray, reach: FloatArray
+) -> tuple[float, float, float]:
+    wide = np.sqrt(max(ubar - zeta, 0.0) * reach)
+    lo, hi = centre - wide, centre + wide
+    near = np.maximum(np.maximum(lo - u, u - hi), 0.0)
+    far = np.maximum(np.abs(u - lo), np.abs(u - hi))
+    middle = u - centre
+    return float(near @ near), float(far @ far), float(middle @ middle)
+
 
 Certified = Literal["safe", "conic", "aggregated"]
-NOTHING_KNOWN, NO_HOOKS = Known(), BoundsHooks()
+NOTHING_KNOWN, NO_HOOKS = KnownBefore(), BoundsHooks()
 
 
 @overload
@@ -28,7 +549,7 @@ def compute_bounds(
     which: Certified = "safe",
     *,
     threads: int | None = 1,
-    known: Known = NOTHING_KNOWN,
+    known: KnownBefore = NOTHING_KNOWN,
     hooks: BoundsHooks = NO_HOOKS,
 ) -> BoundsTable: ...
 
@@ -42,7 +563,7 @@ def compute_bounds(
     which: Literal["as-printed"],
     *,
     threads: int | None = 1,
-    known: Known = NOTHING_KNOWN,
+    known: KnownBefore = NOTHING_KNOWN,
     hooks: BoundsHooks = NO_HOOKS,
 ) -> PrintedTable: ...
 
@@ -55,7 +576,7 @@ def compute_bounds(
     which: str = "safe",
     *,
     threads: int | None = 1,
-    known: Known = NOTHING_KNOWN,
+    known: KnownBefore = NOTHING_KNOWN,
     hooks: BoundsHooks = NO_HOOKS,
 ) -> BoundsTable | PrintedTable:
     """Bound every h_j(gamma, tau) by convex relaxations.

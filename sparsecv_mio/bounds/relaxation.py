@@ -1,4 +1,12 @@
-"""The perspective relaxation (P) of one problem for every tau, certified by the dual value (D) of its own point.
+"""The perspective relaxation of one problem for every tau, in columns with unit diagonal, certified by its dual.
+
+One fold, or all rows, at one gamma, as the bounds see it: columns over the root of M_jj, a valid diagonal under M.
+
+The normal form of the trees (`formulation.backends.native.normal_form`) divides by the root of such a diagonal instead.
+The kernels of the bounds go from here to their own normal form, of the columns that are left: times `1 / sqrt(w)`. All
+coordinates are in docs/notation.md.
+
+The perspective relaxation (P) of one problem for every tau, certified by the dual value (D) of its own point.
 
 `screen` is safe screening by it: columns that are in every, or in no, support as good as the incumbent
 (docs/theory/bounds.md 3).
@@ -6,22 +14,211 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecv_mio.arrays import FloatArray
-from sparsecv_mio.bounds.unit_diagonal import Diagonal, UnitDiagonal, unit_diagonal
+from sparsecv_mio.arrays import BoolArray, FloatArray
+from sparsecv_mio.data.standard import about_means
+from sparsecv_mio.kernels import reduced_forms
 from sparsecv_mio.kernels import screening as kernel
-from sparsecv_mio.kernels.conic import allowance as kernel_allowance
-from sparsecv_mio.kernels.conic import size_of_candidates
-from sparsecv_mio.kernels.forms import Rounding
-from sparsecv_mio.kernels.reduction import normalise
-from sparsecv_mio.kernels.relaxation_sizes import Solved, relax_sizes
-from sparsecv_mio.kernels.status import DROPPED, FREE, INSIDE
-from sparsecv_mio.problem.problem import SparseProblem
+from sparsecv_mio.kernels.level_sets import allowance as kernel_allowance
+from sparsecv_mio.kernels.level_sets import size_of_candidates
+from sparsecv_mio.kernels.node_relaxation import Solved, relax_sizes
+from sparsecv_mio.kernels.nodes import DROPPED, FREE, INSIDE, Fold, Rounding
+from sparsecv_mio.kernels.reduced_forms import SHARP_COLUMNS, SHARPNESS, normalise
+from sparsecv_mio.kernels.starts import unit_form
+from sparsecv_mio.problem.problem import DIAGONAL_MARGIN, SparseProblem, shifted
+
+CONSTANT_COLUMN = 1e-30  # spread over the squared mean, a row, that is the rounding of the mean: constant in training
+COLD_STEPS, WARM_STEPS = 15, 3
+SHRINK = (0.98, 0.9, 0.7)  # tried on the diagonal of a neighbouring problem
+
+
+class Diagonal(StrEnum):
+    """Which valid diagonal w under M the perspective takes, see :mod:`sparsecv_mio.problem.problem`."""
+
+    PENALTY = "penalty"  # lam w_j, as in the papers
+    SHIFTED = "shifted"  # that and the smallest eigenvalue of Q
+    SHARP = "sharp"  # about the largest sum of logarithms
+
+
+@dataclass(frozen=True, eq=False)
+class UnitDiagonal:
+    """`min yy - 2 c'b + b'M b` with every column divided by the root of its `M_jj`.
+
+    Attributes
+    ----------
+    dead : (m,) bool array
+        Columns that are constant in training: zero here, and so is their coefficient. They keep their place: a support
+        that holds one counts as a smaller support, which may tie.
+    scale : (m,) array
+        `beta_j = scale_j b_j` with beta in the units of the problem.
+    M, c, yy : (m, m) with unit diagonal, (m,), float
+    w : (m,) array
+        `M - diag(w)` is positive semidefinite (docs/theory/bounds.md 2).
+    rounding : float
+        Unit of the rounding allowance (docs/theory/bounds.md 7).
+    """
+
+    dead: BoolArray
+    scale: FloatArray
+    M: FloatArray
+    c: FloatArray
+    yy: float
+    w: FloatArray
+    rounding: float
+
+    @property
+    def m(self) -> int:
+        """Number of columns."""
+        return int(self.c.shape[0])
+
+    @property
+    def diagonal(self) -> FloatArray:
+        """(m,) w in the units of the problem: `Q + diag(penalty) - diag(diagonal)` is semidefinite."""
+        return np.asarray(self.w / self.scale**2)
+
+    def fold(self, X: FloatArray, u: FloatArray) -> Fold:
+        """Return what the kernels are given, with held-out rows in these units."""
+        return Fold(self.M, self.c, self.yy, self.w, X, u)
+
+    def rows(
+        self, problem: SparseProblem, V: FloatArray, r: FloatArray, root: FloatArray | None = None
+    ) -> tuple[FloatArray, FloatArray]:
+        """Held-out rows about the training means in these units, and their targets: the residual of b is `u - X b`.
+
+        Parameters
+        ----------
+        problem : SparseProblem
+            The one that the form was made of.
+        V, r : (N, q), (N,) arrays
+            In standard coordinates.
+        root : (N,) array, optional
+            Roots of the weights of these rows; None where each counts once.
+
+        Returns
+        -------
+        X, u : (N, q), (N,) arrays
+        """
+        V, u = about_means(V, r, root, problem.v_mean, problem.r_mean)
+        X = V * np.where(self.dead, 0.0, self.scale)
+        return np.ascontiguousarray(X), np.asarray(u, dtype=float)
+
+
+def rounding_unit(problem: SparseProblem) -> float:
+    """Return the unit of the rounding allowance: sums over n rows, then arithmetic on q columns.
+
+    Examples
+    --------
+    >>> from sparsecv_mio.problem.problem import SparseProblem
+    >>> one = SparseProblem(np.eye(1), np.ones(1), 1.0, np.ones(1), 0.5, 9, np.zeros(1), 0.0)
+    >>> rounding_unit(one) < 1e-13
+    True
+    """
+    return float(np.finfo(float).eps) * (problem.n + 4 * problem.q + 64)
+
+
+def centring_loss(n: float, longest: float, r_mean: float, yy: float) -> float:
+    """Factor by which centring on the training means raises the rounding unit.
+
+    A mean is known to a rounding of itself, so a length about it to `sqrt(n) |mean|` of that: much where a column or
+    the target is all but constant on the training rows.
+
+    Parameters
+    ----------
+    n : float
+        Training rows, by their weights.
+    longest : float
+        Largest ratio of a column's training mean to its length.
+    r_mean, yy : float
+        Training mean of the target, and its squared length about it.
+
+    Examples
+    --------
+    >>> centring_loss(4, 2.0, 0.0, 1.0)
+    5.0
+    """
+    ratio = max(longest, abs(r_mean) / math.sqrt(yy)) if yy > 0.0 else longest
+    return 1.0 + math.sqrt(n) * ratio
+
+
+def held_out_loss(root: FloatArray | None, total: float) -> float:
+    """Return the factor by which heavy held-out rows raise the rounding unit.
+
+    The means they are about are known to a rounding of `length / sqrt(total)`, which is taken off them `root` times:
+    no more than what the unit allows for, unless a row weighs more than the training rows together.
+
+    Parameters
+    ----------
+    root : (N,) array or None
+        Roots of the weights of the held-out rows; None where each counts once.
+    total : float
+        Weight of the training rows together.
+
+    Examples
+    --------
+    >>> held_out_loss(np.array([1.0, 6.0]), 4.0), held_out_loss(None, 2.0)
+    (3.0, 1.0)
+    """
+    return 1.0 if root is None else max(1.0, float(root.max(initial=0.0)) / math.sqrt(total))
+
+
+def unit_diagonal(
+    problem: SparseProblem, near: FloatArray | None = None, diagonal: Diagonal = Diagonal.SHARP
+) -> UnitDiagonal | None:
+    """Divide the columns of a problem by the root of `M_jj` and find a valid diagonal.
+
+    Parameters
+    ----------
+    problem : SparseProblem
+    near : (q,) array, optional
+        The diagonal of a similar problem (all rows, another fold) in the units of the problem, to start from.
+    diagonal : Diagonal
+
+    Returns
+    -------
+    UnitDiagonal or None
+        None if M is singular to rounding: then nothing is known.
+
+    Notes
+    -----
+    O(q^3): a few factorisations. Beyond 300 columns the diagonal is not sharpened.
+    """
+    M, c, scale, dead, longest = unit_form(
+        problem.Q, problem.penalty, problem.c, problem.v_mean, CONSTANT_COLUMN * problem.total
+    )
+    loss = centring_loss(problem.total, longest, problem.r_mean, problem.yy)
+    if problem.own_squares is not None and problem.yy > 0.0:
+        loss *= max(problem.shrinkage, problem.size / problem.yy)
+    w: FloatArray | None
+    if diagonal is Diagonal.SHARP and len(M) <= SHARP_COLUMNS:
+        w = _sharp(M, None if near is None else near * scale**2)
+    else:
+        smallest = 0.0 if dead.any() or diagonal is Diagonal.PENALTY else problem.spectrum()[0]
+        w = shifted(problem.penalty, smallest) * scale**2 * (1.0 - DIAGONAL_MARGIN)
+    if w is None or (len(w) and not w.min() > 0.0):
+        return None
+    return UnitDiagonal(dead, scale, M, c, problem.yy, w, rounding_unit(problem) * loss)
+
+
+def _sharp(M: FloatArray, near: FloatArray | None) -> FloatArray | None:
+    """Return the sharpened diagonal, from a neighbour's where that is still valid."""
+    if near is not None:
+        for share in SHRINK:
+            w = share * near
+            if reduced_forms.sharpen(M, w, SHARPNESS, WARM_STEPS) >= 0:
+                return w
+    w = np.empty(len(M))
+    if not reduced_forms.dominated(M, 0.9, w):
+        return None
+    reduced_forms.sharpen(M, w, SHARPNESS, COLD_STEPS)
+    return w
+
 
 MAX_STEPS = 20_000
 
@@ -113,9 +310,7 @@ def relax_form(form: UnitDiagonal, taus: Sequence[int], *, accuracy: float = 1e-
     normal = normalise(form.fold(np.zeros((0, form.m)), np.zeros(0)))
     root = normal.root
     T = len(inner)
-    found = Solved(
-        np.zeros((T, form.m)), np.zeros((T, form.m)), np.zeros(T), np.zeros(T), np.zeros(T, dtype=np.int64)
-    )
+    found = Solved(np.zeros((T, form.m)), np.zeros((T, form.m)), np.zeros(T), np.zeros(T), np.zeros(T, dtype=np.int64))
     if len(inner):
         relax_sizes(normal.form, inner, accuracy, MAX_STEPS, np.zeros(form.m), found)
     unit, diagonal = form.scale * root, form.diagonal

@@ -1,17 +1,26 @@
-"""Training and held-out rows of one fold at one gamma, for many more columns than rows: no q x q matrix."""
+"""One fold with many more columns than rows: its rows, relaxation and best supports, no q x q matrix."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
+
 import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import solve_triangular
 
 from sparsecv_mio.arrays import FloatArray, IntArray, row_chunks
-from sparsecv_mio.bounds.unit_diagonal import CONSTANT_COLUMN, centring_loss, held_out_loss
-from sparsecv_mio.data.standard import Intercept, StandardData
-from sparsecv_mio.kernels.conic import size_of_candidates
-from sparsecv_mio.kernels.forms import Rounding
-from sparsecv_mio.kernels.relaxation_rows import Wide
-from sparsecv_mio.problem.accumulate import CONSTANT
-from sparsecv_mio.problem.elimination import Choice
+from sparsecv_mio.bounds.relaxation import CONSTANT_COLUMN, centring_loss, held_out_loss
+from sparsecv_mio.data.standard import StandardData
+from sparsecv_mio.kernels import starts
+from sparsecv_mio.kernels.dense import gershgorin
+from sparsecv_mio.kernels.level_sets import size_of_candidates
+from sparsecv_mio.kernels.node_relaxation import relax
+from sparsecv_mio.kernels.nodes import Accuracy, Form, Node, Rounding
+from sparsecv_mio.kernels.relaxation_rows import Wide, WorkingSet, relax_rows
+from sparsecv_mio.problem.elimination import ForcedColumns
+from sparsecv_mio.problem.training_moments import CONSTANT
+from sparsecv_mio.units import TINY
+from sparsecv_mio.words import Intercept
 
 WIDE_COLUMNS = 600  # fewer columns than this go by moments in any case
 LOST = 1e30  # in place of a factor of rounding that leaves no digit
@@ -74,7 +83,7 @@ class WideRows:
             quick = X.shape[0] ** 2 * X.shape[1] <= SPECTRUM_WORK
             largest = float(np.linalg.eigvalsh(X @ X.T)[-1]) if quick else float(np.einsum("ij,ij->", X, X))
             largest *= 1.0 + 1e-9
-        self.choice = Choice.of(X.shape[1], NO_COLUMNS if forced is None else forced)
+        self.choice = ForcedColumns.of(X.shape[1], NO_COLUMNS if forced is None else forced)
         if len(self.choice.forced):
             X, y, X_test, u, grown = without_forced(X, y, X_test, u, self.choice)
             loss *= grown
@@ -155,7 +164,7 @@ class WideRows:
 
 
 def without_forced(
-    X: FloatArray, y: FloatArray, X_test: FloatArray, u: FloatArray, choice: Choice
+    X: FloatArray, y: FloatArray, X_test: FloatArray, u: FloatArray, choice: ForcedColumns
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, float]:
     """Eliminate columns that are forced in by rows, in units where the penalty is 1.
 
@@ -210,3 +219,201 @@ def _gathered(data: StandardData, rows: IntArray) -> tuple[FloatArray, FloatArra
     if data.intercept is Intercept.FOLD:
         r_mean = float(y.mean() if root is None else root @ y / total)
     return Xt, y - (r_mean if root is None else root * r_mean), squares, np.broadcast_to(v_mean, data.q), r_mean
+
+
+CANDIDATES = 150  # columns that swaps may use, beside those of known supports
+SPENT = 1e-12  # of a column's own curvature: what is left of it beside the chosen ones is rounding
+
+
+class WideSupports:
+    """Incumbents of one fold by size.
+
+    Parameters
+    ----------
+    rows : WideRows
+    expired : callable
+        Once it is True a search ends with what it holds.
+
+    Attributes
+    ----------
+    best, support : dict
+        f and columns by size.
+    """
+
+    def __init__(self, rows: WideRows, expired: Callable[[], bool]) -> None:
+        self.rows, self.expired = rows, expired
+        self.best: dict[int, float] = {}
+        self.support: dict[int, IntArray] = {}
+
+    def take(self, supports: Iterable[NDArray[np.integer]]) -> list[float]:
+        """Try supports and keep each that is the best of its size; their values. O(n s^2) each."""
+        return [self._try(np.sort(np.asarray(support, dtype=np.int64))) for support in supports]
+
+    def _try(self, support: IntArray) -> float:
+        """Keep a support if it is the best of its size; its value, inf where there is none."""
+        rows, size = self.rows, len(support)
+        if size == 0:
+            return np.inf
+        M = rows.matrix(support)
+        try:
+            half = solve_triangular(np.linalg.cholesky(M), rows.c[support], lower=True, check_finite=False)
+        except np.linalg.LinAlgError:  # singular to rounding: no incumbent
+            return np.inf
+        value = rows.yy - float(half @ half)
+        if value < self.best.get(size, np.inf):
+            self.best[size], self.support[size] = value, np.sort(support)
+        return value
+
+    def search(self, sizes: Sequence[int], swap_rounds: int = 0) -> None:
+        """Select forward over all columns, then swap among the promising ones."""
+        rows = self.rows
+        top = min(max([size for size in sizes if size < rows.q], default=0), rows.n)
+        factor = np.zeros((top, rows.q))
+        left, diag = rows.c.copy(), rows.square.copy()
+        chosen: list[int] = []
+        for step in range(top):
+            if self.expired():
+                break
+            gain = np.where(diag > SPENT * rows.square, left**2 / np.maximum(diag, TINY), 0.0)
+            gain[chosen] = -1.0
+            pick = int(np.argmax(gain))
+            chosen.append(pick)
+            row = rows.Xt @ rows.Xt[pick]
+            row[pick] += 1.0
+            row -= factor[:step, pick] @ factor[:step]
+            factor[step] = row / np.sqrt(diag[pick])
+            left -= factor[step] * (left[pick] / np.sqrt(diag[pick]))
+            diag -= factor[step] ** 2
+            self._try(np.array(chosen))
+        if swap_rounds:
+            self._swap(sizes, np.argsort(-np.abs(rows.c))[:CANDIDATES], swap_rounds)
+
+    def round(self, tau: int, b: FloatArray, g: FloatArray) -> None:
+        """Try the largest entries of a relaxation's point, then swaps among what it found promising.
+
+        Parameters
+        ----------
+        tau : int
+        b, g : (q,) arrays
+            The point and its slope.
+        """
+        self._try(np.argsort(-np.abs(b))[:tau])
+        extra = np.argsort(-np.abs(g))[:CANDIDATES]
+        self._swap([tau], np.union1d(extra, np.flatnonzero(b)), 2)
+
+    def _swap(self, sizes: Iterable[int], extra: IntArray, rounds: int) -> None:
+        """Try swaps among `extra` and the columns of all incumbents."""
+        rows = self.rows
+        among = np.unique(np.concatenate([extra, *self.support.values()])).astype(np.int64)
+        M, c = rows.matrix(among), rows.c[among]
+        best = np.full(len(among) + 1, np.inf)
+        masks = np.zeros((len(among) + 1, len(among)), dtype=np.bool_)
+        for size, support in self.support.items():
+            best[size] = self.best[size]
+            masks[size] = np.isin(among, support)
+        starts.forward_selection(M, c, rows.yy, min(max(self.best, default=1), len(among)), best, masks)
+        for size in sizes:
+            starts.improve_by_swaps(M, c, rows.yy, size, best, masks, rounds)
+            if size < len(best) and best[size] < self.best.get(size, np.inf):
+                self._try(among[masks[size]])
+
+
+MAX_STEPS = 300
+ACCURACY = 1e-4  # relative
+SPLIT_TRIES = 4  # columns
+ROOM = 4, 80  # columns of a working set for each of a support's, and beside them: what two rounds may take
+
+
+class WideRelaxation:
+    """Points of the relaxation of all rows given.
+
+    Parameters
+    ----------
+    rows : WideRows
+
+    Attributes
+    ----------
+    b, g : (q,) arrays
+        The last point and its slope `X'(y - X b)`.
+    columns : WorkingColumns
+    """
+
+    def __init__(self, rows: WideRows) -> None:
+        self.rows = rows
+        self.columns = WorkingColumns(rows.q)
+        self.b, self.g = np.zeros(rows.q), np.zeros(rows.q)
+
+    def solve(self, tau: int, accuracy: float) -> tuple[float, float]:
+        """Move to the solution of a size; dual and primal value, rounding not yet taken off."""
+        return self.solve_on(self.rows.training, self.columns, tau, accuracy)
+
+    def solve_on(self, rows: Wide, columns: WorkingColumns, tau: int, accuracy: float) -> tuple[float, float]:
+        """Move to the solution of a size for other rows.
+
+        Parameters
+        ----------
+        rows : Wide
+        columns : WorkingColumns
+            Of these rows.
+        tau : int
+        accuracy : float
+            Absolute.
+
+        Returns
+        -------
+        dual, primal : float
+        """
+        columns.make_room(tau)
+        shift = np.zeros(len(self.b))
+        dual, primal = relax_rows(rows, shift, tau, accuracy, MAX_STEPS, columns.arrays, self.b, self.g)
+        return float(dual), float(primal)
+
+    def split(self, tau: int, survivors: IntArray) -> float:
+        """Bound f by one disjunction: the lesser of the relaxations with and without a column, for the best column.
+
+        Rounding is not yet taken off. O(SPLIT_TRIES) relaxations on the survivors.
+        """
+        rows, b = self.rows, self.b[survivors]
+        A, m = rows.Xt[survivors], len(survivors)
+        gram, work = A @ A.T, np.empty((3, m))
+        form = Form(gram, rows.c[survivors], rows.yy, min(gershgorin(gram), rows.largest))
+        z = np.divide(b, self.g[survivors], out=np.zeros(m), where=self.g[survivors] != 0.0)
+        z[z > 0.999] = 0.0
+        found = -np.inf
+        for pick in np.argsort(-z)[:SPLIT_TRIES]:
+            rest = np.delete(np.arange(m), pick)
+            values = []
+            for inside in (np.zeros(0, dtype=np.int64), np.array([pick])):
+                start = b.copy()
+                start[pick] *= len(inside)
+                node = Node(inside, len(inside), rest, m - 1, tau - len(inside))
+                dual, _, _ = relax(form, node, Accuracy(2.0 * rows.yy, ACCURACY, MAX_STEPS), start, *work)
+                values.append(float(dual))
+            found = max(found, min(values))
+        return found
+
+
+class WorkingColumns:
+    """Columns that a relaxation on rows solves for, and their Gram matrix."""
+
+    def __init__(self, q: int) -> None:
+        capacity = min(q, CAPACITY)
+        chosen, inside = np.zeros(capacity, dtype=np.int64), np.zeros(q, dtype=np.bool_)
+        self.arrays = WorkingSet(chosen, inside, np.zeros(1, dtype=np.int64), np.empty((capacity, capacity)))
+
+    def make_room(self, k: int) -> None:
+        """Hold at least what a relaxation of size k may take in two of its rounds."""
+        old = self.arrays
+        held, most = len(old.chosen), min(len(old.inside), ROOM[0] * k + ROOM[1])
+        if most > held:
+            chosen, gram = np.zeros(most, dtype=np.int64), np.empty((most, most))
+            chosen[:held], gram[:held, :held] = old.chosen, old.gram
+            self.arrays = old._replace(chosen=chosen, gram=gram)
+
+    def take(self, columns: IntArray, Xt: FloatArray) -> None:
+        """Start with these columns."""
+        chosen, inside, held, gram = self.arrays
+        columns = columns[: len(chosen)]
+        size = len(columns)
+        chosen[:size], inside[columns], held[0] = columns, True, size
+        gram[:size, :size] = Xt[columns] @ Xt[columns].T

@@ -8,10 +8,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from sparsecv_mio.arrays import FloatArray
-from sparsecv_mio.certificate.checks import Checks
-from sparsecv_mio.certificate.chosen_folds import ChosenFolds
-from sparsecv_mio.certificate.parts import Request, relative_gap
-from sparsecv_mio.certificate.record import (
+from sparsecv_mio.certificate.checked_fields import Checks
+from sparsecv_mio.certificate.parts import ChosenFolds, Request, relative_gap
+from sparsecv_mio.certificate.records import (
     DescentStep,
     FitRecord,
     Least,
@@ -24,7 +23,7 @@ from sparsecv_mio.certificate.record import (
     least_upper,
 )  # fmt: skip
 from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.data.folds import FoldPlan
+from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.weights import Scored
 from sparsecv_mio.problem.objective import r_squared, standard_error
 from sparsecv_mio.units import CROSSING_RTOL

@@ -1,4 +1,12 @@
-"""The optimum of every fold by trying all supports, each fitted once on all rows and corrected for the rows left out.
+"""The optimum of every fold by trying all supports that a model may have.
+
+Restrictions beyond forced columns, as `verify` tries all supports under them.
+
+With signs held, the fit of a support is the ridge fit of its coefficients off zero. So the optimum is the least among
+plain ridge fits with the signs, of every set of columns that an allowed support holds, where beside it this support
+has only columns that a sign may hold at zero (docs/theory.md, "Restrictions"). No constrained fit is made here.
+
+The optimum of every fold by trying all supports, each fitted once on all rows and corrected for the rows left out.
 
 Theory section 5: with e, H the residuals and hat matrix of the fit of S on all rows and N the rows of a fold,
 
@@ -13,7 +21,7 @@ Gram matrix without their rows instead. Both only choose candidates: whatever is
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations, islice
@@ -23,14 +31,104 @@ from typing import NamedTuple
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
-from sparsecv_mio.certificate.restricted import AllowedSupports
 from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.data.folds import FoldPlan
+from sparsecv_mio.data.fold_plan import FoldPlan
+from sparsecv_mio.model_space import NONE, Restrictions
 from sparsecv_mio.problem.coordinates import Coordinates
 from sparsecv_mio.problem.doubled import exact_product, exact_sum
 from sparsecv_mio.problem.objective import RidgeFit, fit, held_out_error, scales, varying_columns
-from sparsecv_mio.restrictions import NONE, Restrictions
 from sparsecv_mio.units import TIE_RTOL, TINY
+
+NOTHING = 1e-9  # of the target: a coefficient that predicts less may have either sign
+
+
+@dataclass(frozen=True, eq=False)
+class AllowedSupports:
+    """Which sets of some columns a model may consist of, in positions among them.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Of the columns.
+    asked : Restrictions
+        By the names of the data.
+    together : tuple of tuples of str
+        Features that are chosen all or none.
+    """
+
+    names: tuple[str, ...]
+    asked: Restrictions
+    together: tuple[tuple[str, ...], ...] = ()
+
+    @cached_property
+    def sign(self) -> IntArray:
+        """(q,) 1 for columns whose coefficient is not below 0, -1 for not above, else 0."""
+        up, down = (np.isin(self.names, list(some)) for some in (self.asked.nonnegative, self.asked.nonpositive))
+        return up.astype(np.int64) - down.astype(np.int64)
+
+    def allows(self, support: Iterable[int]) -> bool:
+        """Whether a model may consist of these columns, signs and size aside."""
+        chosen, asked = {self.names[j] for j in support}, self.asked
+        return (
+            chosen.issuperset(asked.force_in)
+            and chosen.isdisjoint(asked.force_out)
+            and all(chosen.issuperset(group) or chosen.isdisjoint(group) for group in self.together)
+            and all(len(chosen.intersection(group.features)) <= group.count for group in asked.at_most)
+            and all(
+                chosen.issuperset(one.parents) if one.every else not chosen.isdisjoint(one.parents)
+                for one in asked.hierarchy
+                if one.feature in chosen
+            )
+        )
+
+    def holds(self, active: tuple[int, ...], tau: int, slope: FloatArray | None = None) -> bool:
+        """Whether these columns are in an allowed support of up to tau, whose others a sign holds at zero.
+
+        Parameters
+        ----------
+        active : tuple of int
+        tau : int
+        slope : (q,) array, optional
+            How much adding to each coefficient would improve the fit; without it every sign may hold.
+        """
+        stays = self.sign != 0 if slope is None else (self.sign != 0) & (self.sign * slope <= NOTHING)
+        others = [j for j in np.flatnonzero(stays).tolist() if j not in active]
+        return any(
+            self.allows((*active, *more))
+            for size in range(min(tau - len(active), len(others)) + 1)
+            for more in combinations(others, size)
+        )
+
+    def up_to(self, tau: int) -> dict[int, IntArray]:
+        """Return what `holds` of up to tau columns, as the rows of a table for each size.
+
+        Parameters
+        ----------
+        tau : int
+        """
+        q = len(self.names)
+        held = set(np.flatnonzero(self.sign).tolist())
+        sets = [some for size in range(min(tau, q) + 1) for some in combinations(range(q), size)]
+        found: set[tuple[int, ...]] = set()
+        for some in sets:
+            if self.allows(some):
+                loose = [j for j in some if j in held]
+                for size in range(len(loose) + 1):
+                    found |= {tuple(j for j in some if j not in gone) for gone in combinations(loose, size)}
+        by_size = {size: sorted(one for one in found if len(one) == size) for size in range(min(tau, q) + 1)}
+        return {size: np.array(rows, dtype=np.int64).reshape(len(rows), size) for size, rows in by_size.items() if rows}
+
+    def signed_right(self, support: Iterable[int], effect: FloatArray) -> bool:
+        """Whether coefficients have their signs, but for those that next to nothing comes of.
+
+        Parameters
+        ----------
+        support : iterable of s int
+        effect : (s,) array
+            Coefficients times the lengths of their columns, over the length of the target.
+        """
+        return bool(np.all(self.sign[list(support)] * effect >= -NOTHING))
+
 
 IDENTITY_ROWS = 12
 CANDIDATE_RTOL = 1e-5  # four times what the closed forms below may be wrong by, so that no tie escapes the exact refit
@@ -112,9 +210,7 @@ class UnitColumns:
         return cls(dataset, scale, intercept, chosen, Z * root[:, None], t * root, weight, place.y_unit, root)
 
     @classmethod
-    def within(
-        cls, dataset: Dataset, scale: str, intercept: str, restrictions: Restrictions | None
-    ) -> UnitColumns:
+    def within(cls, dataset: Dataset, scale: str, intercept: str, restrictions: Restrictions | None) -> UnitColumns:
         """Return the columns that vary and are not forced out, and which of them every support contains.
 
         Parameters
@@ -464,7 +560,7 @@ def _sharp_residual(
 
 
 @dataclass(frozen=True, eq=False)
-class TrainingRows:
+class TrainingMoments:
     """Moments of some training rows, about their means where the intercept is by fold, and what keeps their digits.
 
     Attributes
@@ -485,7 +581,7 @@ class TrainingRows:
     rounding: float
 
 
-def moments(design: UnitColumns, test: IntArray) -> TrainingRows:
+def moments(design: UnitColumns, test: IntArray) -> TrainingMoments:
     """Return the moments of the rows not in `test`.
 
     Parameters
@@ -501,7 +597,7 @@ def moments(design: UnitColumns, test: IntArray) -> TrainingRows:
         block -= np.outer(root, root @ block / float(root @ root))
     product, rounding = block.T @ block, ROW_ROUNDING * float(np.sqrt(sum(block.shape)))
     factor: FloatArray = np.asarray(np.linalg.qr(block, mode="r"), dtype=np.float64)
-    return TrainingRows(product[:-1, :-1], product[:, -1], factor, rounding)
+    return TrainingMoments(product[:-1, :-1], product[:, -1], factor, rounding)
 
 
 class GramFits(NamedTuple):
@@ -525,14 +621,12 @@ class GramFits(NamedTuple):
     by_rows: BoolArray
 
 
-def _objectives(design: UnitColumns, train: TrainingRows, gamma: float, supports: IntArray) -> FloatArray:
+def _objectives(design: UnitColumns, train: TrainingMoments, gamma: float, supports: IntArray) -> FloatArray:
     """Objectives of all supports of a size."""
     return np.concatenate([part.objective for part in gram_fits(design, train, gamma, supports)])
 
 
-def gram_fits(
-    design: UnitColumns, train: TrainingRows, gamma: float, supports: IntArray
-) -> Iterator[GramFits]:
+def gram_fits(design: UnitColumns, train: TrainingMoments, gamma: float, supports: IntArray) -> Iterator[GramFits]:
     """Fit blocks of supports: t't - c'(G + penalty)^{-1} c by moments, by the rows where these may lose its digits.
 
     Parameters
@@ -567,7 +661,7 @@ def gram_fits(
         yield found
 
 
-def _row_fits(design: UnitColumns, train: TrainingRows, gamma: float, S: IntArray) -> GramFits:
+def _row_fits(design: UnitColumns, train: TrainingMoments, gamma: float, S: IntArray) -> GramFits:
     """Fit supports by orthogonal factors of their rows, whose condition number is the root of that of the moments.
 
     The fit that is found is that of columns and target which differ from these by `r`, `rounding` times their lengths:
@@ -642,3 +736,137 @@ def held_out_errors(
     if direct.all():
         return errors, absolute, "one refit per fold"
     return errors, None, "leave-out identity"
+
+
+def effects(design: UnitColumns, support: IntArray | tuple[int, ...], model: RidgeFit) -> FloatArray:
+    """Return coefficients of a fit times the lengths of their columns, over the length of the target.
+
+    Parameters
+    ----------
+    design : UnitColumns
+    support : (s,) int array or tuple
+        Positions in `design.columns`.
+    model : RidgeFit
+        Its fit.
+    """
+    columns = design.dataset.X[:, design.columns[np.asarray(support, dtype=np.int64)]] - model.x_center
+    columns *= design.root[:, None]
+    unit = np.linalg.norm(design.t) * design.y_unit
+    return np.asarray(model.beta * np.sqrt(np.einsum("ij,ij->j", columns, columns)) / unit)
+
+
+def restricted_cost(n: int, q: int, taus: list[int], gammas: int, k: int) -> float:
+    """Elementary operations of `restricted_optima` for all pairs, roughly; as `enumeration_cost`, of all sizes.
+
+    Parameters
+    ----------
+    n, q, k : int
+        Rows, columns, folds.
+    taus : list of int
+    gammas : int
+        Their number.
+    """
+    sizes = [size for tau in taus for size in range(min(tau, q) + 1)]
+    ways = sum(comb(q, size) for size in sizes)
+    return sum(enumeration_cost(n, q, [size], gammas, k) for size in sizes) + 500.0 * ways * gammas * k
+
+
+def restricted_optima(
+    design: UnitColumns, folds: FoldPlan, gamma: float, tau: int, reported: list[tuple[int, ...]] | None = None
+) -> FoldOptima:
+    """Find the optimum of every fold of one (gamma, tau) by trying all supports.
+
+    Parameters
+    ----------
+    design : UnitColumns
+        All columns that may be in a support, with what is allowed of them.
+    folds : FoldPlan
+    gamma : float
+    tau : int
+    reported : list of tuple of int, optional
+        One support per fold, to be compared with the optimum.
+    """
+    assert design.allowed is not None
+    X, y, weights, allowed = design.dataset.X, design.dataset.y, design.dataset.row_weights, design.allowed
+    sets = allowed.up_to(tau)
+    low, high, loose_low, loose_high = (np.zeros(folds.k) for _ in range(4))
+    good = np.ones(folds.k, dtype=bool)
+    for fold in range(folds.k):
+        train, test = folds.train_rows(fold), folds.scored_rows(fold)
+        fits = close_restricted(design, sets, gamma, train, folds.left_out(fold), tau)
+        least = min(model.objective for model, _ in fits)
+        doubt = design.rounding(least)
+        tied = [held_out_error(m, X, y, test, weights) for m, certain in fits
+                if m.objective == least or (certain and m.objective <= least * (1.0 + 0.5 * TIE_RTOL))]  # fmt: skip
+        near = [held_out_error(m, X, y, test, weights) for m, _ in fits
+                if m.objective <= least * (1.0 + LOOSE_TIES) + doubt]  # fmt: skip
+        low[fold], high[fold], loose_low[fold], loose_high[fold] = min(tied), max(tied), min(near), max(near)
+        if reported is not None:
+            mine = design.refit(reported[fold], gamma, train)
+            right = allowed.signed_right(reported[fold], effects(design, reported[fold], mine))
+            good[fold] = right and mine.objective <= least * (1.0 + 2.0 * TIE_RTOL) + doubt
+    return FoldOptima(low, high, loose_low, loose_high, good)
+
+
+def restricted_least(design: UnitColumns, gamma: float, tau: int) -> float:
+    """Return the least f on all rows, in the file's units.
+
+    Parameters
+    ----------
+    design : UnitColumns
+    gamma : float
+    tau : int
+    """
+    assert design.allowed is not None
+    fits = close_restricted(design, design.allowed.up_to(tau), gamma, None, np.zeros(0, dtype=np.int64), tau)
+    return min(model.objective for model, _ in fits)
+
+
+def close_restricted(
+    design: UnitColumns, sets: dict[int, IntArray], gamma: float, train: IntArray | None, left_out: IntArray, tau: int
+) -> list[tuple[RidgeFit, bool]]:
+    """Exact fits of all sets that may be optimal, signs right, and of each whether it is beyond doubt the fit of one.
+
+    That is in doubt where a coefficient next to zero may have the other sign, or a column that a sign must hold at zero
+    would improve the fit.
+
+    Parameters
+    ----------
+    design : UnitColumns
+    sets : dict of int to (C, size) int array
+        Supports by their size, as positions in `design.columns`.
+    gamma : float
+    train, left_out : int arrays
+        Training rows, None for all; the others.
+    tau : int
+    """
+    allowed = design.allowed
+    assert allowed is not None
+    train_rows = moments(design, left_out)
+    lengths = np.sqrt(np.diag(train_rows.gram)) / float(np.linalg.norm(design.t))
+    rows, values, worst, doubts, betas = [], [], [], [], []
+    for supports in sets.values():
+        rows += list(supports)
+        fits = list(gram_fits(design, train_rows, gamma, supports))
+        values += [part.objective for part in fits]
+        doubts += [part.doubt for part in fits]
+        betas += [row for part in fits for row in part.beta]
+        effect = np.concatenate([part.beta for part in fits]) * lengths[supports]
+        worst.append(np.min(allowed.sign[supports] * effect, axis=1, initial=np.inf))
+    value, sign, doubt = np.concatenate(values), np.concatenate(worst), np.concatenate(doubts)
+    known = np.isfinite(value)
+    best = float(value[known & (sign >= doubt)].min(initial=np.inf))
+    found = []
+    for i in np.argsort(value, kind="stable").tolist():  # the first fits bound the others
+        close = value[i] <= best * (1.0 + CANDIDATE_RTOL) + CANDIDATE_SHARE * float(design.t @ design.t)
+        if not close or (known[i] and sign[i] < -doubt[i]):
+            continue
+        model = design.refit(rows[i], gamma, train)
+        far = effects(design, rows[i], model)
+        if allowed.signed_right(rows[i], far):
+            best = min(best, model.objective / design.y_unit / design.y_unit)
+            slope = train_rows.moment[:-1] - train_rows.gram[:, rows[i]] @ betas[i]
+            slope = slope / np.maximum(lengths * float(design.t @ design.t), TINY)
+            certain = bool(np.all((allowed.sign[rows[i]] == 0) | (np.abs(far) > NOTHING)))
+            found.append((model, certain and known[i] and allowed.holds(tuple(rows[i].tolist()), tau, slope)))
+    return found

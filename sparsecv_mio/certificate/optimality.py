@@ -4,25 +4,44 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, pairwise
 
 import numpy as np
 
-from sparsecv_mio.certificate.checks import Checks
-from sparsecv_mio.certificate.chosen_folds import ChosenFolds
+from sparsecv_mio.arrays import IntArray
+from sparsecv_mio.certificate.checked_fields import ENUMERATE_GRID, ENUMERATE_PAIR, Checks, EnumerationLevel
 from sparsecv_mio.certificate.claims import check_as_tabled, row_of, rows_of
-from sparsecv_mio.certificate.enumeration import FoldOptima, UnitColumns, enumeration_cost, fold_optima
-from sparsecv_mio.certificate.exchange import EXCHANGE_LIMIT, Exchanges, improvable_folds
-from sparsecv_mio.certificate.record import Least, Record, Refined, Region, TableRow
-from sparsecv_mio.certificate.refits import check_optimum, positions
-from sparsecv_mio.certificate.restricted_optima import restricted_cost, restricted_optima
-from sparsecv_mio.certificate.treatment import ENUMERATE_GRID, ENUMERATE_PAIR, Level
-from sparsecv_mio.data.folds import FoldPlan
+from sparsecv_mio.certificate.enumeration import (
+    FoldOptima,
+    UnitColumns,
+    all_objectives,
+    enumeration_cost,
+    fold_optima,
+    full_optimum,
+    restricted_cost,
+    restricted_optima,
+)
+from sparsecv_mio.certificate.parts import ChosenFolds
+from sparsecv_mio.certificate.records import (
+    Continuous,
+    GammaPiece,
+    Least,
+    PathRecord,
+    Record,
+    Refined,
+    Region,
+    Surface,
+    SurfacePiece,
+    TableRow,
+)
+from sparsecv_mio.certificate.refits import EXCHANGE_LIMIT, Exchanges, check_optimum, improvable_folds, positions
+from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.weights import Scored
 from sparsecv_mio.problem.coordinates import power_of_two
 from sparsecv_mio.problem.objective import standard_error
-from sparsecv_mio.units import TINY
+from sparsecv_mio.units import TIE_RTOL, TINY
 
 H_RTOL = 1e-7
 ALLOWANCE_RTOL = 1e-6
@@ -32,7 +51,7 @@ Supports = list[tuple[int, ...]]
 
 
 @dataclass(frozen=True)
-class Pair:
+class TruePair:
     """The truth about one (gamma, tau): h over the tied optima, and over all supports that may pass for tied."""
 
     low: float
@@ -68,7 +87,7 @@ def reported_pairs(record: Record) -> list[ReportedPair]:
     return found
 
 
-def level_of(record: Record, design: UnitColumns, plan: FoldPlan) -> tuple[Level, str]:
+def level_of(record: Record, design: UnitColumns, plan: FoldPlan) -> tuple[EnumerationLevel, str]:
     """Say how much is enumerated.
 
     Parameters
@@ -88,15 +107,15 @@ def level_of(record: Record, design: UnitColumns, plan: FoldPlan) -> tuple[Level
     cost_of = enumeration_cost if design.allowed is None else restricted_cost
     moves = len(record.descent) + (record.refined is not None)
     if q > ENUMERATE_PAIR:
-        return Level.NEIGHBOURS, f"p > {ENUMERATE_PAIR}"
+        return EnumerationLevel.NEIGHBOURS, f"p > {ENUMERATE_PAIR}"
     reported = [pair.known.tau for pair in reported_pairs(record)]
     if cost_of(n, q, reported, 2, plan.k) > COST_LIMIT:
-        return Level.NEIGHBOURS, "too many rows to try all supports"
+        return EnumerationLevel.NEIGHBOURS, "too many rows to try all supports"
     if q > ENUMERATE_GRID:
-        return Level.PAIR, f"p > {ENUMERATE_GRID}"
+        return EnumerationLevel.PAIR, f"p > {ENUMERATE_GRID}"
     if cost_of(n, q, taus, gammas + moves, plan.k) > COST_LIMIT:
-        return Level.PAIR, "too many rows to try all supports of every pair"
-    return Level.GRID, ""
+        return EnumerationLevel.PAIR, "too many rows to try all supports of every pair"
+    return EnumerationLevel.GRID, ""
 
 
 class Optimality:
@@ -119,9 +138,9 @@ class Optimality:
             for pair, of_folds in supports
         }
         self.scored = Scored.of(design.dataset, plan)
-        self._known: dict[tuple[float, int], Pair] = {}
+        self._known: dict[tuple[float, int], TruePair] = {}
 
-    def truth(self, gamma: float, tau: int) -> Pair:
+    def truth(self, gamma: float, tau: int) -> TruePair:
         """Enumerate one pair."""
         if (gamma, tau) not in self._known:
             reported = self.reported[gamma, tau][1] if (gamma, tau) in self.reported else None
@@ -129,7 +148,7 @@ class Optimality:
             optima = optima_of(self.design, self.plan, gamma, tau, reported)
             ends = (optima.low, optima.high, optima.loose_low, optima.loose_high)
             low, high, loose_low, loose_high = (float(end.sum()) / self.scored.total for end in ends)
-            self._known[gamma, tau] = Pair(low, high, loose_low, loose_high, optima)
+            self._known[gamma, tau] = TruePair(low, high, loose_low, loose_high, optima)
         return self._known[gamma, tau]
 
     def h_of(self, gamma: float, tau: int) -> tuple[float, float]:
@@ -139,7 +158,7 @@ class Optimality:
 
     # -- enumeration ------------------------------------------------------------------------------------------------
 
-    def enumerate(self, level: Level) -> None:
+    def enumerate(self, level: EnumerationLevel) -> None:
         """Check everything that all supports of a fold decide."""
         checks, record = self.checks, self.record
         check_optimum(checks, self.design, record.refit, "refit.")
@@ -148,18 +167,23 @@ class Optimality:
         ceiling = min(record.table, key=lambda row: row.upper, default=None)
         for i, row in enumerate(record.table):
             checks.tell(i, len(record.table))
-            if level is Level.GRID or row is least or row is ceiling or (row.gamma, row.tau) in self.reported:
+            if (
+                level is EnumerationLevel.GRID
+                or row is least
+                or row is ceiling
+                or (row.gamma, row.tau) in self.reported
+            ):
                 self._row(i, row)
         if least is not None:
             self._widths(record.certificate, least, "" if record.least is None else "least.")
         own = record.own_row
         if record.least is not None and own is not None:
             self._widths(record, own)
-        if level is Level.GRID and record.region is not None:
+        if level is EnumerationLevel.GRID and record.region is not None:
             covered = rows_of(record.region, record.table)
             if covered:
                 self._widths(record.region, min(covered, key=lambda row: row.lower), "region.")
-        if level is Level.GRID:
+        if level is EnumerationLevel.GRID:
             checks.part(f"lower and upper of all {len(record.table)} pairs, by enumeration of all supports", before)
         else:
             some = "the reported pair and those of the least lower and the least upper bound"
@@ -176,7 +200,7 @@ class Optimality:
         right = self.record.certificate.lower <= truth.low + H_RTOL * truth.high + TINY
         self.checks.that(right, name, f"gamma {row.gamma!r}, tau {row.tau} has h = {truth.low!r}")
 
-    def _interval(self, row: TableRow | Refined, place: str, truth: Pair, decided: bool) -> None:
+    def _interval(self, row: TableRow | Refined, place: str, truth: TruePair, decided: bool) -> None:
         """Lower and upper hold h; of a pair whose folds are all decided everything is h, ties apart."""
         slack = H_RTOL * truth.high + TINY
         words = f"{row.lower!r} exceeds the true {truth.low!r}"
@@ -311,3 +335,195 @@ def check_refined(checks: Checks, record: Record) -> None:
         checks.equal("refined.estimate", refined.estimate, own.estimate)
         check_as_tabled(checks, refined, own, ("cv_error", "lower", "upper"), "refined.")
     checks.part("refined agrees with the answer", before)
+
+
+MOST_FITS = 2e5  # of supports, some 20 seconds; beyond, fewer places are tried
+UNKNOWN = 1e-9  # of the least objective: near this two supports are tied, and either will do
+
+CVErrorOf = Callable[[float, int], tuple[float, float]]
+Numbered = tuple[int, GammaPiece]
+
+
+def check_partition(checks: Checks, record: Record) -> None:
+    """Check that the pieces cover the interval for every tau, and that their bounds are those of the record.
+
+    Parameters
+    ----------
+    checks : Checks
+    record : Record
+    """
+    found = record.continuous
+    if found is None:
+        return
+    before, request = len(checks.failures), record.request
+    checks.that(found.low < found.high, "continuous.low", "is not below high")
+    checks.that(found.low <= record.gamma <= found.high, "gamma", "is outside of the interval")
+    checks.that(request.gammas == (record.gamma,), "request.gammas", "are not the reported gamma alone")
+    checks.that(found.gap == request.gap, "continuous.gap", f"is {found.gap!r}, asked for was {request.gap!r}")
+    known = set(record.data.names)
+    right = all(known.issuperset(support) for support in found.supports)
+    checks.that(right, "continuous.supports", "has features that the data have not")
+    for i, piece in enumerate(found.pieces):
+        _check_piece(checks, found, piece, f"continuous.pieces[{i}].")
+    _check_cover(checks, found, request.taus, "continuous.pieces")
+    curve = found.curve_gammas
+    right = list(curve) == sorted(set(curve)) and all(found.low <= gamma <= found.high for gamma in curve)
+    checks.that(right and len(curve) == len(found.curve_errors), "continuous.curve_gammas", "are no ascending gammas")
+    above = all(error >= record.lower * (1.0 - H_RTOL) for error in found.curve_errors)
+    checks.that(above, "continuous.curve_errors", "fall below lower")
+    checks.part(f"{len(found.pieces)} pieces cover every gamma from {found.low:g} to {found.high:g}", before)
+
+
+def _check_cover(checks: Checks, found: Continuous | Surface, taus: Sequence[int], name: str) -> None:
+    by_tau: dict[int, list[GammaPiece | SurfacePiece]] = {}
+    for piece in found.pieces:
+        by_tau.setdefault(piece.tau, []).append(piece)
+    words = "do not cover the interval for every tau, each gamma once"
+    checks.that(tuple(by_tau) == tuple(taus), name, words)
+    for pieces in by_tau.values():
+        ends = pieces[0].low == found.low and pieces[-1].high == found.high
+        checks.that(ends and all(a.high == b.low for a, b in pairwise(pieces)), name, words)
+
+
+def check_surface(checks: Checks, record: PathRecord, design: UnitColumns, enumerated: bool) -> None:
+    """Check the best subsets of every size as a function of gamma, where there are any.
+
+    Parameters
+    ----------
+    checks : Checks
+    record : PathRecord
+    design : UnitColumns
+        All columns that vary.
+    enumerated : bool
+        Whether there are few enough supports to try all of them in the middle of every piece.
+    """
+    found = record.surface
+    if found is None:
+        return
+    before, known = len(checks.failures), set(record.data.names)
+    right = all(known.issuperset(support) for support in found.supports)
+    checks.that(right, "surface.supports", "has features that the data have not")
+    _check_cover(checks, found, record.request.taus, "surface.pieces")
+    for i, piece in enumerate(found.pieces):
+        place, named = f"surface.pieces[{i}].", all(number < len(found.supports) for number in piece.supports)
+        checks.that(piece.proved == (len(piece.supports) > 0), f"{place}proved", "does not agree with the supports")
+        if not checks.that(named, f"{place}supports", "are no places in surface.supports") or not right:
+            continue
+        size = min(piece.tau, design.q)
+        sized = all(len(set(found.supports[number])) == size for number in piece.supports)
+        if checks.that(sized, f"{place}supports", f"are not of {size} features") and enumerated:
+            _check_best(checks, design, piece, [found.supports[number] for number in piece.supports], place)
+    how = ", each with the least objective of all supports in its middle" if enumerated else ""
+    checks.part(f"{len(found.pieces)} pieces of best subsets cover every gamma{how}", before)
+
+
+def _check_best(
+    checks: Checks, design: UnitColumns, piece: SurfacePiece, supports: Sequence[Sequence[str]], place: str
+) -> None:
+    index = {design.dataset.names[j]: at for at, j in enumerate(design.columns.tolist())}
+    middle = math.sqrt(piece.low) * math.sqrt(piece.high)
+    best = full_optimum(design, middle, piece.tau)
+    for support in supports:
+        objective = design.refit(tuple(sorted(index[name] for name in support)), middle, None).objective
+        words = f"have the objective {objective!r} at gamma {middle!r}, the least is {best!r}"
+        right = objective <= best * (1.0 + 2.0 * TIE_RTOL) + design.rounding(best)
+        checks.that(right, f"{place}supports", words)
+
+
+def _check_piece(checks: Checks, found: Continuous, piece: GammaPiece, place: str) -> None:
+    checks.that(piece.low < piece.high, f"{place}low", "is not below high")
+    least = min(piece.at_low, piece.at_high)
+    checks.that(0.0 <= piece.lower <= least, f"{place}lower", f"{piece.lower!r} exceeds {least!r}, the h at an end")
+    unknown = math.isinf(least)
+    checks.that(unknown == (piece.supports is None), f"{place}supports", "are null where h is known, or the reverse")
+    named = all(number < len(found.supports) for number in piece.supports or ())
+    checks.that(named, f"{place}supports", "are no places in continuous.supports")
+
+
+def check_by_enumeration(checks: Checks, record: Record, design: UnitColumns, plan: FoldPlan, h_of: CVErrorOf) -> None:
+    """Check bounds and supports of the pieces at their ends and in their middles, by trying all supports there.
+
+    Parameters
+    ----------
+    checks : Checks
+    record : Record
+    design : UnitColumns
+        All columns that vary.
+    plan : FoldPlan
+    h_of : callable
+        `h_of(gamma, tau)`: the CV error of a pair, at least and at most where supports are tied.
+    """
+    found = record.continuous
+    if found is None or any(failure.field.startswith("continuous") for failure in checks.failures):
+        return
+    before = len(checks.failures)
+    tried = _tried(found.pieces, design, plan)
+    for done, (i, piece) in enumerate(tried):
+        checks.tell(done, len(tried))
+        place, middle = f"continuous.pieces[{i}].", math.sqrt(piece.low) * math.sqrt(piece.high)
+        for gamma, upper in ((piece.low, piece.at_low), (middle, math.inf), (piece.high, piece.at_high)):
+            low, high = h_of(gamma, piece.tau)
+            words = f"{piece.lower!r} exceeds the true {low!r} at gamma {gamma!r}"
+            checks.that(piece.lower <= low * (1.0 + H_RTOL), f"{place}lower", words)
+            words = f"{upper!r} is below the true {high!r} at gamma {gamma!r}"
+            name = "at_high" if gamma == piece.high else "at_low"
+            checks.that(low <= upper * (1.0 + H_RTOL), place + name, words)
+        if piece.supports is not None:
+            listed = [found.supports[number] for number in piece.supports]
+            for fold in _not_listed(design, plan, (middle, piece.tau), listed):
+                words = f"lack the optimum of fold {fold} at gamma {middle!r}"
+                checks.that(False, f"{place}supports", words)
+                break
+    curve = list(zip(found.curve_gammas, found.curve_errors, strict=True))
+    if len(curve) * _work(design, plan, record.tau) > MOST_FITS:
+        checks.only_read("continuous.curve_errors", "too many supports to try all at every gamma")
+        curve = []
+    for at, (gamma, error) in enumerate(curve):
+        low, high = h_of(gamma, record.tau)
+        room = design.slack(high, gamma, record.tau, H_RTOL)
+        right = low - room <= error <= high + room
+        checks.that(right, f"continuous.curve_errors[{at}]", f"is {error!r}, the true one {low!r}")
+    share = "all" if len(tried) == len(found.pieces) else f"{len(tried)}"
+    words = f"bounds and supports of {share} pieces at their ends and middles, by enumeration of all supports"
+    checks.part(words, before)
+
+
+def _tried(pieces: Sequence[GammaPiece], design: UnitColumns, plan: FoldPlan) -> list[Numbered]:
+    """Return the pieces to try: all, or those of the least bounds and every so many of the others."""
+    cost = {tau: 4.0 * _work(design, plan, tau) for tau in {p.tau for p in pieces}}
+    order = sorted(enumerate(pieces), key=lambda one: one[1].lower)
+    whole = sum(cost[piece.tau] for piece in pieces)
+    stride = max(1, math.ceil(2.0 * whole / MOST_FITS)) if whole > MOST_FITS else 1
+    first = len(order) // (2 * stride) if stride > 1 else 0
+    return order[:first] + order[first::stride]
+
+
+def _work(design: UnitColumns, plan: FoldPlan, tau: int) -> float:
+    """Fits of a support that all supports of one pair take, roughly; large ones count as several."""
+    large = enumeration_cost(design.dataset.n, design.q, [tau], 1, plan.k) / 2e4
+    return large + math.comb(design.q, min(tau, design.q))
+
+
+def _not_listed(
+    design: UnitColumns, plan: FoldPlan, pair: tuple[float, int], listed: Sequence[Sequence[str]]
+) -> Iterator[int]:
+    """Yield the folds whose optimum no listed support reaches."""
+    gamma, tau = pair
+    supports = design.supports(tau)
+    place = {tuple(row): i for i, row in enumerate(supports.tolist())}
+    at = {name: i for i, name in enumerate(design.dataset.names[j] for j in design.columns.tolist())}
+    rows = [place.get(tuple(sorted(at.get(name, -1) for name in support)), -1) for support in listed]
+    known: IntArray = np.array([row for row in rows if row >= 0], dtype=np.int64)
+    for fold, objective, *_ in all_objectives(design, plan, gamma, supports):
+        objective = np.maximum(objective, 0.0)
+        best = float(objective[known].min(initial=np.inf))
+        room = 2.0 * TIE_RTOL * float(objective.min()) + UNKNOWN * float(design.t @ design.t)
+        if best <= float(objective.min()) + room:
+            continue
+        # moments have lost digits of a fit that is nearly perfect: the rows decide
+        train = plan.train_rows(fold)
+        least = design.least(supports[objective <= best], gamma, train)
+        if not len(known) or design.least(supports[known], gamma, train) > (
+            least * (1.0 + 2.0 * TIE_RTOL) + design.rounding(least)
+        ):
+            yield fold

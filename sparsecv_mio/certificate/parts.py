@@ -1,23 +1,236 @@
-"""What the records of all commands have in common: the cost, the data, the request, JSON text and files."""
+"""What records are made of: numbers as strict JSON, and the parts that the records of several commands share.
+
+Records to strict JSON and back: msgspec reads and checks, frozen dataclasses are the schema.
+
+JSON has no infinity: a field of type `Bound` writes an unknown bound (+inf) as null and reads null back as +inf.
+"""
 
 from __future__ import annotations
 
+import json
 import math
 import os
+import re
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
-from functools import cache
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_type_hints
+from functools import cache, partial
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeVar, get_type_hints
 
-from sparsecv_mio.certificate.codec import Coefficients, Count, Gamma, Number, Seconds, decode, json_pieces, plain
+import msgspec
+import numpy as np
+
+from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.errors import CorruptStore
 from sparsecv_mio.files import write_text
-from sparsecv_mio.restrictions import Restrictions
+from sparsecv_mio.model_space import Restrictions
+from sparsecv_mio.units import GAMMA_RANGE
 from sparsecv_mio.version import __version__
 
 if TYPE_CHECKING:
     import pandas as pd
     from _typeshed import DataclassInstance
+
+
+T = TypeVar("T")
+
+AT = " - at `$"  # before the path in msgspec's messages
+
+LARGEST = sys.float_info.max
+Number = Annotated[float, msgspec.Meta(ge=-LARGEST, le=LARGEST)]
+Gamma = Annotated[float, msgspec.Meta(ge=GAMMA_RANGE[0], le=GAMMA_RANGE[1])]
+Seconds = Annotated[float, msgspec.Meta(ge=0.0, le=LARGEST)]
+Count = Annotated[int, msgspec.Meta(ge=0, le=10**18)]
+
+if TYPE_CHECKING:
+    Bound = float
+    Coefficients = Mapping[str, float]
+else:  # classes of their own, since msgspec asks `_custom` about those only
+
+    class Bound(float):
+        """A bound that may be unknown."""
+
+    class Coefficients(dict):
+        """Numbers by name: msgspec itself would not name the one that is wrong."""
+
+
+def plain(value: Any, hint: Any, field: str) -> Any:
+    """Turn a value into JSON material: dict, list, str, int, float, bool, None.
+
+    Parameters
+    ----------
+    value : object
+        What the field holds; numpy numbers count as numbers.
+    hint : type
+        The annotated type of the field.
+    field : str
+        Its name in messages.
+
+    Returns
+    -------
+    object
+        An iterator of `Encoded` lines where the value has the method `json_items`.
+
+    Raises
+    ------
+    ValueError
+        A number that JSON cannot carry (NaN, or an infinity outside a `Bound`), or any other value that would not be
+        read back: a bug of the caller, never written.
+    """
+    if hasattr(value, "json_items"):
+        return value.json_items()
+    try:
+        known = msgspec.convert(msgspec.to_builtins(value, enc_hook=_builtin), hint, dec_hook=_check)
+    except msgspec.ValidationError as error:
+        raise ValueError(f"record {_sentence(error, field)}") from None
+    # msgspec writes +inf as null: by now these are the unknown bounds
+    return msgspec.json.decode(msgspec.json.encode(known, enc_hook=_builtin))
+
+
+def _builtin(value: Any) -> Any:
+    if isinstance(value, dict):
+        return dict(value)
+    return value.item() if hasattr(value, "item") else float(value)
+
+
+def checked(value: Any, hint: Any, place: str = "") -> Any:
+    """Return JSON material as a type, inside of a `from_json_items`; a `ValueError` tells msgspec what is wrong.
+
+    Parameters
+    ----------
+    value : object
+    hint : type
+    place : str
+        Path from the field to the value (`[3].error`).
+
+    Raises
+    ------
+    ValueError
+        The value is not of this type.
+    """
+    try:
+        return msgspec.convert(value, hint)
+    except msgspec.ValidationError as error:
+        raise ValueError(f"{error}{AT}{place}`") from None
+
+
+def _custom(kind: Any, value: Any, unknown: float | None) -> Any:
+    """Build what msgspec does not know; `unknown` stands for an unknown bound."""
+    if kind is Bound:
+        return Bound(math.inf if value == unknown else checked(value, Number))
+    if hasattr(kind, "from_json_items"):
+        return kind.from_json_items(value)
+    return kind({name: checked(inner, Number, f".{name}") for name, inner in checked(value, dict).items()})
+
+
+_check, _read = partial(_custom, unknown=math.inf), partial(_custom, unknown=None)
+
+
+def read(value: Any, kind: type[T], field: str) -> T:
+    """Turn JSON material into a type.
+
+    Parameters
+    ----------
+    value : object
+        Material as `plain` makes it.
+    kind : type
+    field : str
+        Its name in messages.
+
+    Raises
+    ------
+    CorruptStore
+        As `decode`.
+    """
+    try:
+        return msgspec.convert(value, kind, dec_hook=_read)
+    except msgspec.ValidationError as error:
+        raise CorruptStore(f"record: {_sentence(error, field)}") from None
+
+
+def decode(text: str, kind: type[T]) -> T:
+    """Read strict JSON (no NaN, no Infinity) as a type.
+
+    Unknown fields are ignored, so that a record with later additions still reads.
+
+    Raises
+    ------
+    CorruptStore
+        A missing field or a value of the wrong type or size, named by its path (`table[3].gamma`), or text that is not
+        JSON, with the place where reading stopped.
+    """
+    try:
+        return msgspec.json.decode(text, type=kind, dec_hook=_read)
+    except msgspec.ValidationError as error:
+        raise CorruptStore(f"record: {_sentence(error)}") from None
+    except msgspec.DecodeError as error:
+        raise CorruptStore(f"record: not a JSON file ({_stopped(error, text)})") from None
+    except UnicodeEncodeError:
+        raise CorruptStore("record: not a JSON file (half of a surrogate pair)") from None
+    except RecursionError:
+        raise CorruptStore("record: not a record (nested too deeply)") from None
+
+
+_WORDS = {
+    "array": "a list", "object": "an object", "str": "a text", "int": "an integer", "float": "a number",
+    "bool": "true or false",
+}  # fmt: skip
+
+
+def _sentence(error: msgspec.ValidationError, field: str = "") -> str:
+    """Say what msgspec found, in words, the field named by its path.
+
+    An error inside of `_custom` bears several paths, the innermost first.
+    """
+    message, *places = str(error).split(AT)
+    path = (field + "".join(place.rstrip("`") for place in reversed(places))).lstrip(".")
+    if missing := re.fullmatch(r"Object missing required field `(.*)`", message):
+        return f"field {path}.{missing[1]} is missing".replace(" .", " ")
+    words = re.sub(r"`(.*?)`", lambda kind: " or ".join(_WORDS.get(k, k) for k in kind[1].split(" | ")), message)
+    if words.startswith("Expected "):
+        words = words.replace("Expected", "must be", 1).replace(", got", ", not", 1)
+    elif not words.startswith("must be"):
+        words = f"is not valid ({words[0].lower()}{words[1:]})"
+    return f"field {path} {words}" if path else f"it {words}"
+
+
+def _stopped(error: msgspec.DecodeError, text: str) -> str:
+    """Say where the text stops to be JSON, and what stands before that place."""
+    found = re.fullmatch(r"JSON is malformed: (.*) \(byte (\d+)\)", str(error))
+    if found is None:
+        return str(error).lower()
+    before = text.encode()[: int(found[2])].decode()
+    line = before.count("\n") + 1
+    return f"{found[1]}, line {line}, after {before[-40:].lstrip()!r}"
+
+
+class Encoded(str):
+    """Text that is JSON already."""
+
+
+def json_pieces(material: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the JSON text of one object in pieces: one line per field, and one per item of a list of objects.
+
+    An iterator of `Encoded` items is written as it comes: a record of millions of folds is never one string in memory.
+    """
+    separator = "{\n"
+    for key, value in material.items():
+        yield f"{separator}  {json.dumps(key)}: "
+        separator = ",\n"
+        if isinstance(value, Iterator) or (isinstance(value, list) and value and isinstance(value[0], dict)):
+            inner = "[\n"
+            for item in value:
+                yield f"{inner}    {item if isinstance(item, Encoded) else _line(item)}"
+                inner = ",\n"
+            yield "\n  ]" if inner == ",\n" else "[]"
+        else:
+            yield _line(value)
+    yield "\n}\n"
+
+
+def _line(value: Any) -> str:
+    return json.dumps(value, allow_nan=False, ensure_ascii=False)
+
 
 Status = Literal["proved", "limit", "interrupted"]
 PairStatus = Literal["decided", "excluded", "open"]
@@ -159,7 +372,7 @@ class SearchRequest(Request):
 
 
 @dataclass(frozen=True)
-class Box:
+class CoefficientBox:
     """Ends of the coefficient of a feature where it is chosen, in units of the file; null for an open one."""
 
     feature: str
@@ -177,7 +390,7 @@ class Side:
 
     restrictions: Restrictions | None = None
     together: tuple[tuple[str, ...], ...] | None = None
-    box: tuple[Box, ...] | None = None
+    box: tuple[CoefficientBox, ...] | None = None
 
     def words(self) -> str:
         """Return the side constraints as one text; empty where there is none.
@@ -211,7 +424,7 @@ def frame_of(rows: Sequence[DataclassInstance]) -> pd.DataFrame:
     return pd.DataFrame({f.name: [getattr(row, f.name) for row in rows] for f in fields(rows[0])})
 
 
-class Stored:
+class JsonRecord:
     """A record as JSON text and as a file; `schema_name` is what its field `schema` must hold."""
 
     schema_name: ClassVar[str]
@@ -340,3 +553,198 @@ def _versions() -> dict[str, str]:
 def versions() -> dict[str, str]:
     """Versions of the package, of Python and of the numerical libraries, for the record; looked up once."""
     return dict(_versions())
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenFold:
+    """One fold of the reported pair: the support fitted without it and the held-out sum of squares of that fit.
+
+    `decided`: the support is optimal; else it is the one with the least training objective known.
+    """
+
+    fold: Count
+    support: tuple[str, ...]
+    error: Number
+    decided: bool = True
+
+
+class ChosenFolds(Sequence[ChosenFold]):
+    """Every fold of the reported pair: few distinct supports, and which one each fold uses.
+
+    Parameters
+    ----------
+    supports : tuple of tuple of str
+        The distinct supports.
+    which : (k,) integers
+        Fold j uses `supports[which[j]]`.
+    error : (k,) floats
+        Held-out sum of squares of fold j; NaN never occurs.
+    decided : (k,) bools
+        Whether the support of fold j is optimal.
+    """
+
+    # no dataclass: msgspec would take its fields for those of the JSON, instead of asking `from_json_items`
+    def __init__(
+        self,
+        supports: tuple[tuple[str, ...], ...],
+        which: IntArray,
+        error: FloatArray,
+        decided: BoolArray,
+    ) -> None:
+        self.supports, self.which, self.error, self.decided = supports, which, error, decided
+
+    @classmethod
+    def of(
+        cls,
+        supports: Sequence[Sequence[str]],
+        errors: Sequence[float] | FloatArray,
+        decided: Sequence[bool] | None = None,
+    ) -> ChosenFolds:
+        """Build from one support and one error per fold.
+
+        Parameters
+        ----------
+        supports : sequence of sequence of str
+        errors : (k,) floats
+        decided : (k,) bools, optional
+            Every fold by default.
+
+        Examples
+        --------
+        >>> folds = ChosenFolds.of([["a"], ["b"], ["a"]], [1.0, 2.0, 0.5])
+        >>> folds.supports, folds[2].support
+        ((('a',), ('b',)), ('a',))
+        """
+        index: dict[tuple[str, ...], int] = {}
+        which = [index.setdefault(tuple(support), len(index)) for support in supports]
+        known = np.ones(len(which), dtype=np.bool_) if decided is None else np.asarray(decided, dtype=np.bool_)
+        return cls(tuple(index), np.asarray(which, dtype=np.int64), np.asarray(errors, dtype=np.float64), known)
+
+    def __repr__(self) -> str:
+        return f"ChosenFolds({len(self)} folds, {len(self.supports)} supports)"
+
+    def __len__(self) -> int:
+        return len(self.which)
+
+    def __getitem__(self, fold: Any) -> Any:
+        if isinstance(fold, slice):
+            return [self[i] for i in range(*fold.indices(len(self)))]
+        position = range(len(self))[fold]
+        support = self.supports[self.which[position]]
+        return ChosenFold(position, support, float(self.error[position]), bool(self.decided[position]))
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, ChosenFolds)
+            and len(self) == len(other)
+            and all(a == b for a, b in zip(self, other, strict=True))
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def json_items(self) -> Iterator[Encoded]:
+        """Yield one line of JSON per fold."""
+        if not np.isfinite(self.error).all():
+            raise ValueError("record field chosen_folds holds an error that is not finite")
+        encoded = [json.dumps(list(support), ensure_ascii=False) for support in self.supports]
+        words = ("false", "true")
+        columns = zip(self.which.tolist(), self.error.tolist(), self.decided.tolist(), strict=True)
+        for fold, (which, error, decided) in enumerate(columns):
+            line = f'{{"fold": {fold}, "support": {encoded[which]}, "error": {error!r}, "decided": {words[decided]}}}'
+            yield Encoded(line)
+
+    @classmethod
+    def from_json_items(cls, items: list[Any]) -> ChosenFolds:
+        """Build from what `json_items` wrote; folds must come in order 0, 1, ..."""
+        folds = checked(items, list[ChosenFold])
+        for i, fold in enumerate(folds):
+            if fold.fold != i:
+                raise ValueError(f"must be {i}, not {fold.fold}{AT}[{i}].fold`")
+        return cls.of(
+            [fold.support for fold in folds], [fold.error for fold in folds], [fold.decided for fold in folds]
+        )
+
+
+@dataclass(frozen=True)
+class InstabilityRow:
+    """The certified interval of the instability of one pair of the table, `0 ..` unknown where it cannot matter."""
+
+    lower: Number
+    upper: Bound
+
+
+@dataclass(frozen=True)
+class OuterModel:
+    """The model that a weight chose without an outer fold, and its mean squared `error` there."""
+
+    fold: Count
+    gamma: Gamma
+    tau: Count
+    support: tuple[str, ...]
+    error: Number
+
+
+@dataclass(frozen=True)
+class TriedWeight:
+    """A weight that was tried by nested cross-validation: its mean squared `error` over the rows of the outer folds."""
+
+    weight: Number
+    error: Number
+    folds: tuple[OuterModel, ...]
+
+
+@dataclass(frozen=True)
+class WeighedModel:
+    """The model of all rows at the pair that a weight chooses; `proved` as in `WeighedChoice`."""
+
+    weight: Number
+    gamma: Gamma
+    tau: Count
+    support: tuple[str, ...]
+    proved: bool
+
+
+@dataclass(frozen=True)
+class StableChoice:
+    """What is proved of the pair with the least `h + weight * instability`.
+
+    `lower` bounds the criterion over the whole grid from below, `upper` that of the pair from above. `proved`:
+    `upper - lower <= gap * upper + allowance`, where `allowance` is the width of the interval of the pair with the
+    least lower end where its best models are all known (ties and rounding), else 0. `intervals`: of the instability,
+    by row of the table. `models`: of every weight, where several were given. With a weight from nested
+    cross-validation, `outer` says which outer folds and `tried` which weights, each with its error; null and empty for
+    a weight that was given.
+    """
+
+    weight: Number
+    lower: Number
+    upper: Bound
+    allowance: Number
+    proved: bool
+    intervals: tuple[InstabilityRow, ...]
+    models: tuple[WeighedModel, ...] = ()
+    outer: FoldInfo | None = None
+    tried: tuple[TriedWeight, ...] = ()
+
+
+@dataclass(frozen=True)
+class Stability:
+    """How much the model changes where a fold is left out of its training.
+
+    Of the reported pair, `instability` is the largest change that leaving out one fold makes to the squared errors of
+    all rows, per row,
+
+        max over folds j of  (1/n) sum_i |(y_i - x_i' b^(-N_j))^2 - (y_i - x_i' b)^2|,
+
+    at the supports of the record, `fold` the fold that makes it; `instability_lower` and `instability_upper` hold it
+    for every optimum, ties and open folds included. `estimate`: some best model, of a fold or of all rows, is not
+    known; `instability` is then moved to the nearer end of its interval where it lies outside. `chosen`: what is proved
+    of the choice where a weight was asked for, else null.
+    """
+
+    instability: Number
+    instability_lower: Number
+    instability_upper: Bound
+    fold: Count
+    estimate: bool
+    chosen: StableChoice | None = None

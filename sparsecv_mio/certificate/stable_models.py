@@ -1,4 +1,4 @@
-"""The claims about stability: the changes at the record's supports, the choice by a weight, the true intervals."""
+"""Claims about models fitted without some rows: nested cross-validation, stability, and the choice by it."""
 
 from __future__ import annotations
 
@@ -8,27 +8,149 @@ from collections.abc import Sequence
 import numpy as np
 
 from sparsecv_mio.arrays import FloatArray, IntArray
-from sparsecv_mio.certificate.checks import Checks
+from sparsecv_mio.certificate.checked_fields import MOST_CELLS, Checks, EnumerationLevel
 from sparsecv_mio.certificate.claims import row_of, same
-from sparsecv_mio.certificate.enumeration import LOOSE_TIES, UnitColumns, close_fits
-from sparsecv_mio.certificate.outer_folds import check_outer_model, outer_of
-from sparsecv_mio.certificate.record import Record
-from sparsecv_mio.certificate.refits import positions, size_of_target
-from sparsecv_mio.certificate.restricted_optima import close_restricted
-from sparsecv_mio.certificate.stability import Stability, WeighedChoice, WeighedModel
-from sparsecv_mio.certificate.treatment import MOST_CELLS, Level
+from sparsecv_mio.certificate.enumeration import LOOSE_TIES, UnitColumns, close_fits, close_restricted
+from sparsecv_mio.certificate.parts import STATUSES, FoldInfo, OuterModel, Stability, StableChoice, WeighedModel
+from sparsecv_mio.certificate.records import Nested, NestedFold, Record
+from sparsecv_mio.certificate.refits import positions
 from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.data.folds import FoldPlan
-from sparsecv_mio.problem.objective import RidgeFit, changes, squared_errors
+from sparsecv_mio.data.fold_plan import FoldPlan
+from sparsecv_mio.data.folds import outer_folds
+from sparsecv_mio.errors import BadInput
+from sparsecv_mio.problem.coordinates import size_of_target
+from sparsecv_mio.problem.objective import (
+    RidgeFit,
+    changes,
+    fit,
+    held_out_error,
+    squared_errors,
+    standard_error,
+    varying_columns,
+)
 from sparsecv_mio.units import TIE_RTOL
+
+SAME = 1e-12  # relative: numbers of the record that were once one number
+ERROR_RTOL = 1e-7
+
+
+def check_nested(checks: Checks, record: Record, dataset: Dataset, plan: FoldPlan) -> None:
+    """Check what a record says of its outer folds; nothing where it has none.
+
+    Parameters
+    ----------
+    checks : Checks
+    record : Record
+    dataset : Dataset
+    plan : FoldPlan
+        Folds of the record.
+    """
+    nested, before = record.nested, len(checks.failures)
+    if nested is None:
+        return
+    outer = outer_of(checks, nested.outer, dataset, plan, "nested.outer.")
+    numbers = [one.fold for one in nested.folds]
+    right = len(numbers) > 0 and numbers == sorted(set(numbers)) and numbers[-1] < nested.outer.k
+    if outer is None or not checks.that(right, "nested.folds", "are not outer folds in their order, each once"):
+        return
+    for i, one in enumerate(nested.folds):
+        path = f"nested.folds[{i}]."
+        checks.that(one.status in STATUSES, f"{path}status", f"must be one of {', '.join(STATUSES)}")
+        check_outer_model(checks, record, (dataset, outer), one, path)
+    weights = np.array([dataset.weight_of(outer.scored_rows(fold)) for fold in numbers])
+    errors = np.array([one.error for one in nested.folds])
+    error = float(np.average(errors, weights=weights))
+    checks.close("nested.error", nested.error, error, SAME * error)
+    spread = standard_error(errors * weights, weights) if len(numbers) > 1 else None
+    if checks.that((spread is None) == (nested.standard_error is None), "nested.standard_error", "is null or not"):
+        checks.close("nested.standard_error", nested.standard_error or 0.0, spread or 0.0, SAME * error)
+    _optimism(checks, record, nested, error)
+    checks.part(f"error of the {len(numbers)} models that were chosen without an outer fold", before)
+
+
+def outer_of(checks: Checks, said: FoldInfo, dataset: Dataset, plan: FoldPlan, path: str) -> FoldPlan | None:
+    """Deal the outer folds again; None where they are not those of the record.
+
+    Parameters
+    ----------
+    checks : Checks
+    said : FoldInfo
+        What the record says of them.
+    dataset : Dataset
+    plan : FoldPlan
+        Folds of the record.
+    path : str
+        What stands before the names of the fields in messages.
+    """
+    try:
+        outer = outer_folds(said.k, plan, dataset)
+    except BadInput as error:
+        checks.that(False, path.rstrip("."), str(error))
+        return None
+    before = len(checks.failures)
+    for name in ("spec", "seed", "k", "repeats", "digest"):
+        checks.equal(f"{path}{name}", getattr(said, name), getattr(outer, name))
+    return outer if len(checks.failures) == before else None
+
+
+def check_outer_model(
+    checks: Checks, record: Record, rows: tuple[Dataset, FoldPlan], one: NestedFold | OuterModel, path: str
+) -> None:
+    """Fit the support of an outer model on its training rows, and score it on the rows left out.
+
+    Parameters
+    ----------
+    checks : Checks
+    record : Record
+    rows : Dataset, FoldPlan
+        All rows, and the outer folds.
+    one : NestedFold or OuterModel
+    path : str
+        What stands before the names of the fields in messages.
+    """
+    (dataset, outer), request = rows, record.request
+    train, test = outer.train_rows(one.fold), outer.scored_rows(one.fold)
+    X, y = dataset.X[train], dataset.y[train]
+    vary = varying_columns(X).tolist()
+    support = positions(one.support, {dataset.names[j]: j for j in vary})
+    if support is None or len(support) > one.tau:
+        checks.that(False, f"{path}support", f"is not a set of up to {one.tau} features that vary on the training rows")
+        return
+    limits = request.restrictions
+    if limits is not None:
+        # a sign may hold the coefficient of a feature that is forced in at zero
+        forced = set(limits.force_in) - {*limits.nonnegative, *limits.nonpositive}
+        kept = forced <= set(one.support) and not set(limits.force_out) & set(one.support)
+        checks.that(kept, f"{path}support", "does not keep to the restrictions")
+    if not record.descent:
+        checks.that(one.gamma in request.gammas, f"{path}gamma", "is not one that was asked for")
+    weights = dataset.row_weights
+    model = fit(
+        X, y, support, one.gamma, scale=record.data.scale, intercept=record.data.intercept,
+        weights=None if weights is None else weights[train],
+    )  # fmt: skip
+    found = held_out_error(model, dataset.X, dataset.y, test, weights) / dataset.weight_of(test)
+    noise = 1e-12 * float(np.ptp(dataset.y)) + 1e-15 * float(np.abs(dataset.y).max())
+    slack = ERROR_RTOL * found + noise * (2.0 * math.sqrt(found) + noise)
+    checks.close(f"{path}error", one.error, found, slack)
+
+
+def _optimism(checks: Checks, record: Record, nested: Nested, error: float) -> None:
+    chosen = record.cv_error
+    known = 0.0 < chosen < math.inf
+    if checks.that(known == (nested.optimism is not None), "nested.optimism", "is null or not") and known:
+        found = 100.0 * (error / chosen - 1.0)
+        checks.close("nested.optimism", nested.optimism or 0.0, found, 1e-10 * (abs(found) + 100.0))
+
 
 RTOL = 1e-6  # of an instability
 MOST_REFITS = 5e8  # numbers: refits of one pair beyond which its instability is only read
-SAME = 1e-12  # relative: numbers of the record that were once one number
 LAST = 1e-11  # relative: sums rounded outward
 
 
-def check_stability(checks: Checks, record: Record, design: UnitColumns, plan: FoldPlan, level: Level) -> None:
+def check_stability(
+    checks: Checks, record: Record, design: UnitColumns, plan: FoldPlan, level: EnumerationLevel
+) -> None:
     """Check what a record says of the stability of its model, and of a choice by it.
 
     Parameters
@@ -62,7 +184,7 @@ def check_stability(checks: Checks, record: Record, design: UnitColumns, plan: F
     checks.part("stability agrees with the table, and the choice by a weight with both", before)
     if len(checks.failures) == before:
         _at_supports(checks, record, design, plan, stable, level)
-    if level is not Level.NEIGHBOURS and len(checks.failures) == before:
+    if level is not EnumerationLevel.NEIGHBOURS and len(checks.failures) == before:
         _by_enumeration(checks, record, design, plan, stable, level)
 
 
@@ -106,7 +228,7 @@ def check_weights(checks: Checks, record: Record, dataset: Dataset, plan: FoldPl
     checks.part(f"error of the models that {len(chosen.tried)} weights chose without an outer fold", before)
 
 
-def _choice(checks: Checks, record: Record, stable: Stability, chosen: WeighedChoice) -> None:
+def _choice(checks: Checks, record: Record, stable: Stability, chosen: StableChoice) -> None:
     """Check the criterion: its bounds follow from the table and the intervals, and the pair from its bounds."""
     path, weight = "stability.chosen.", chosen.weight
     asked = record.request.stability or ()
@@ -161,7 +283,7 @@ def _near(a: float, b: float) -> bool:
 
 
 def _at_supports(
-    checks: Checks, record: Record, design: UnitColumns, plan: FoldPlan, stable: Stability, level: Level
+    checks: Checks, record: Record, design: UnitColumns, plan: FoldPlan, stable: Stability, level: EnumerationLevel
 ) -> None:
     """Refit the model of all rows and of every fold, and compare the changes with what the record says."""
     data, before = design.dataset, len(checks.failures)
@@ -182,7 +304,7 @@ def _at_supports(
     slack = RTOL * worst + _noise(design, model, worst)
     if stable.estimate:  # moved to the nearer end of its interval
         said = min(max(worst, stable.instability_lower), stable.instability_upper)
-        if level is Level.NEIGHBOURS and abs(said - worst) > slack:
+        if level is EnumerationLevel.NEIGHBOURS and abs(said - worst) > slack:
             words = f"the supports of the record give {worst!r}, the interval that it is moved to is read"
             for name in ("", "_lower", "_upper"):
                 checks.only_read(f"stability.instability{name}", words)
@@ -214,7 +336,7 @@ def _noise(design: UnitColumns, squares: FloatArray, level: float) -> float:
 
 
 def _by_enumeration(
-    checks: Checks, record: Record, design: UnitColumns, plan: FoldPlan, stable: Stability, level: Level
+    checks: Checks, record: Record, design: UnitColumns, plan: FoldPlan, stable: Stability, level: EnumerationLevel
 ) -> None:
     """Compare intervals of instabilities with the truth: the model's pair, then the least lower ends, then others."""
     before, pairs = len(checks.failures), [(record.gamma, record.tau)]
@@ -229,7 +351,7 @@ def _by_enumeration(
             if (row.gamma, row.tau) not in intervals and (one.lower > 0.0 or math.isfinite(one.upper)):
                 pairs.append((row.gamma, row.tau))
                 intervals[pairs[-1]] = one.lower, one.upper, f"stability.chosen.intervals[{i}]"
-    most = max(1, MOST_CELLS // plan.k) if level is Level.GRID else 1
+    most = max(1, MOST_CELLS // plan.k) if level is EnumerationLevel.GRID else 1
     for pair in pairs[:most]:
         lower, upper, path = intervals[pair]
         _truth(checks, (design, plan), pair, (lower, upper), path, stable if pair == pairs[0] else None)

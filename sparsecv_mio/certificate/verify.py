@@ -3,7 +3,7 @@
 Nothing here comes from the search: folds are rebuilt from their spec, supports refitted by `problem.objective`, errors
 summed again, and with at most 15 varying features the optimality of the supports is proved afresh by enumeration.
 What cannot be recomputed at that price is bounded or only re-read, and the report says so field by field
-(:mod:`sparsecv_mio.certificate.treatment`).
+(:mod:`sparsecv_mio.certificate.checked_fields`).
 """
 
 from __future__ import annotations
@@ -15,25 +15,44 @@ from itertools import combinations
 
 import numpy as np
 
-from sparsecv_mio.certificate.checks import Checks, VerifyReport
+from sparsecv_mio.certificate.checked_fields import (
+    COMMON,
+    ENUMERATE_PAIR,
+    FIT,
+    NEAR,
+    PATH,
+    RECORD,
+    Checks,
+    EnumerationLevel,
+    VerifyReport,
+    grouped,
+)
 from sparsecv_mio.certificate.claims import check_claims, check_gap, check_grid, row_of
-from sparsecv_mio.certificate.enumeration import UnitColumns, enumeration_cost, held_out_errors
-from sparsecv_mio.certificate.every_gamma import check_by_enumeration, check_partition, check_surface
-from sparsecv_mio.certificate.near_records import CommonRecord, NearRecord
+from sparsecv_mio.certificate.enumeration import UnitColumns, enumeration_cost, held_out_errors, restricted_cost
+from sparsecv_mio.certificate.lists_and_fits import (
+    BOX_RTOL,
+    SupportValues,
+    check_common,
+    check_least,
+    check_near,
+    check_side,
+)
 from sparsecv_mio.certificate.optimality import (
     COST_LIMIT,
     H_RTOL,
     Optimality,
     ReportedPair,
     Supports,
+    check_by_enumeration,
+    check_partition,
     check_refined,
+    check_surface,
     level_of,
     reported_pairs,
 )  # fmt: skip
-from sparsecv_mio.certificate.outer_folds import check_nested
-from sparsecv_mio.certificate.parts import DataInfo, Request
-from sparsecv_mio.certificate.reading import StoredRecord
-from sparsecv_mio.certificate.record import FitRecord, FoldInfo, PathRecord, Record
+from sparsecv_mio.certificate.parts import DataInfo, FoldInfo, Request
+from sparsecv_mio.certificate.read_back import StoredRecord, has_weights, reading_info, weighted_again
+from sparsecv_mio.certificate.records import CommonRecord, FitRecord, NearRecord, PathRecord, Record
 from sparsecv_mio.certificate.refits import (
     check_allowed,
     check_fit,
@@ -43,18 +62,14 @@ from sparsecv_mio.certificate.refits import (
     check_signs,
     positions,
 )
-from sparsecv_mio.certificate.restricted_optima import restricted_cost
-from sparsecv_mio.certificate.side import BOX_RTOL, check_least, check_side
-from sparsecv_mio.certificate.source import has_weights, reading_info, weighted_again
-from sparsecv_mio.certificate.stable_models import check_stability, check_weights
-from sparsecv_mio.certificate.treatment import COMMON, ENUMERATE_PAIR, FIT, NEAR, PATH, RECORD, Level, grouped
-from sparsecv_mio.certificate.verify_near import Values, check_common, check_near
+from sparsecv_mio.certificate.stable_models import check_nested, check_stability, check_weights
 from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.data.folds import FoldPlan, make_folds
+from sparsecv_mio.data.fold_plan import FoldPlan
+from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.weights import WEIGHTED, Scored, weighted, weights_of
 from sparsecv_mio.errors import BadInput
+from sparsecv_mio.problem.coordinates import objective_slack
 from sparsecv_mio.problem.objective import RidgeFit, objective_of, varying_columns
-from sparsecv_mio.problem.rounding import objective_slack
 
 SAME = 1e-9  # of an error: closer to the end of an interval it is not moved there
 MAE_RTOL = 2e-6  # of the mean absolute error, whose squares agree with those of the folds to a millionth
@@ -143,13 +158,13 @@ def _verify_search(checks: Checks, record: Record, dataset: Dataset, folds: Fold
     check_weights(checks, record, dataset, plan)
     model = _refit(checks, record, design)
     optimality = Optimality(checks, record, design, plan, known)
-    if level is Level.NEIGHBOURS:
+    if level is EnumerationLevel.NEIGHBOURS:
         checks.caveat = f"optimality not verified ({reason})"
         optimality.neighbours()
         if model is not None:
             check_neighbours(checks, design, record.refit, model, "refit.")
     else:
-        if level is Level.PAIR:
+        if level is EnumerationLevel.PAIR:
             checks.caveat = f"optimality over the grid not verified ({reason}): of the reported pair it is"
         optimality.enumerate(level)
         check_by_enumeration(checks, record, design, plan, optimality.h_of)
@@ -158,9 +173,7 @@ def _verify_search(checks: Checks, record: Record, dataset: Dataset, folds: Fold
     return checks.report()
 
 
-def _weighted(
-    data: DataInfo, info: FoldInfo, dataset: Dataset, folds: FoldPlan | None
-) -> tuple[Dataset, FoldPlan]:
+def _weighted(data: DataInfo, info: FoldInfo, dataset: Dataset, folds: FoldPlan | None) -> tuple[Dataset, FoldPlan]:
     """Weigh the rows by the column of weights, and deal them to folds as the record says."""
     if folds is not None and folds.spec.endswith(WEIGHTED):
         return weighted_again(data, dataset), folds
@@ -232,7 +245,7 @@ def _fold_supports(checks: Checks, pair: ReportedPair, design: UnitColumns) -> S
 
 def _errors(
     checks: Checks, record: Record, pair: ReportedPair, design: UnitColumns, plan: FoldPlan,
-    given: tuple[Supports, Level],
+    given: tuple[Supports, EnumerationLevel],
 ) -> None:  # fmt: skip
     (supports, level), before, gamma, tau = given, len(checks.failures), pair.known.gamma, pair.known.tau
     for fold, support in enumerate(supports if design.allowed is not None else []):
@@ -253,7 +266,7 @@ def _errors(
     before, sum_of, own = len(checks.failures), float(said.sum()) / rows, row_of(pair.known, record.table)
     if own is not None and own.folds_decided < own.folds:  # an estimate is moved into the interval of its pair
         outside = not own.lower - SAME * mean <= mean <= own.upper + SAME * mean
-        if outside and level is Level.NEIGHBOURS:  # up to 15 features its interval is proved
+        if outside and level is EnumerationLevel.NEIGHBOURS:  # up to 15 features its interval is proved
             words = f"the errors of the folds give {mean!r}, the interval of the pair that it is moved to is read"
             for name in (f"{pair.path}cv_error",) if pair.path else ("cv_error", "r_squared"):
                 checks.only_read(name, words)
@@ -316,7 +329,7 @@ def _verify_path(checks: Checks, record: PathRecord, dataset: Dataset) -> Verify
         checks.part("lower and upper of every fit, by enumeration of all supports", before)
     check_surface(checks, record, design, enumerated)
     absent = ["surface"] if record.surface is None else []
-    checks.fields = grouped(PATH, Level.GRID if enumerated else Level.NEIGHBOURS, absent)
+    checks.fields = grouped(PATH, EnumerationLevel.GRID if enumerated else EnumerationLevel.NEIGHBOURS, absent)
     return checks.report()
 
 
@@ -345,7 +358,7 @@ def _verify_near(
         dealt = record.by != "cv" or plan is not None
         if not checks.that(dealt, "folds", "is null though the models are compared by their CV error"):
             return checks.report()
-        values = Values(design, record.gamma, plan if record.by == "cv" else None)
+        values = SupportValues(design, record.gamma, plan if record.by == "cv" else None)
         every = check_near(checks, record, values)
     else:
         assert plan is not None
@@ -355,7 +368,7 @@ def _verify_near(
         every = check_common(checks, record, design, plan)
     table = NEAR if isinstance(record, NearRecord) else COMMON
     absent = [name for name in ("folds",) if info is None]
-    checks.fields = grouped(table, Level.GRID if every else Level.NEIGHBOURS, absent)
+    checks.fields = grouped(table, EnumerationLevel.GRID if every else EnumerationLevel.NEIGHBOURS, absent)
     return checks.report()
 
 
@@ -390,7 +403,7 @@ def _verify_fit(checks: Checks, record: FitRecord, dataset: Dataset) -> VerifyRe
         checks.close("intercept", record.intercept, center, 1e-12 * level)
     _fit_claims(checks, record, dataset)
     checks.part("objective and intercept at the coefficients; bounds, gap and status agree with each other", before)
-    level, side, box = Level.NEIGHBOURS, record.side, record.assumed_box
+    level, side, box = EnumerationLevel.NEIGHBOURS, record.side, record.assumed_box
     kept = side is not None and check_side(checks, record, side, dataset)
     if box is not None:
         level = _within_box(checks, record, box, dataset)
@@ -400,7 +413,7 @@ def _verify_fit(checks: Checks, record: FitRecord, dataset: Dataset) -> VerifyRe
     return checks.report()
 
 
-def _within_box(checks: Checks, record: FitRecord, end: float, dataset: Dataset) -> Level:
+def _within_box(checks: Checks, record: FitRecord, end: float, dataset: Dataset) -> EnumerationLevel:
     """Compare the lower bound with every model of the size whose coefficients lie in [-end, end], if these are few."""
     before = len(checks.failures)
     beyond = [name for name, value in record.coefficients.items() if not abs(value) <= end]
@@ -410,7 +423,7 @@ def _within_box(checks: Checks, record: FitRecord, end: float, dataset: Dataset)
     conditional = f"the lower bound is conditional: it holds for coefficients within {end:g} of zero"
     if design.q > ENUMERATE_PAIR or enumeration_cost(dataset.n, design.q, [size], 1, 1) > COST_LIMIT:
         checks.caveat = f"{conditional}; that it does is not verified (too many supports to try)"
-        return Level.NEIGHBOURS
+        return EnumerationLevel.NEIGHBOURS
     checks.caveat = conditional
     for support in combinations(range(design.q), size):
         model = design.refit(support, record.gamma, None)
@@ -421,7 +434,7 @@ def _within_box(checks: Checks, record: FitRecord, end: float, dataset: Dataset)
             if not checks.that(record.lower <= model.objective + slack, "lower", words):
                 break
     checks.part("lower, by enumeration of all supports whose coefficients are within the assumed box", before)
-    return Level.PAIR
+    return EnumerationLevel.PAIR
 
 
 def _fit_claims(checks: Checks, record: FitRecord, dataset: Dataset) -> None:

@@ -6,18 +6,31 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .arithmetic import Arithmetic, Array, Floats, Fractions
-from .folds import Folds
-from .moments import Design
-from .pairs import Cells
-from .reading import FORMAT, Refused, Unreadable, digest_of, integers, lines, need, number, numbers, support, table
-from .tree import check_tree
+from .bounded_fits import Design
+from .proof_file import (
+    FORMAT,
+    Arithmetic,
+    Array,
+    Floats,
+    Fractions,
+    Refused,
+    Unreadable,
+    digest_of,
+    integers,
+    lines,
+    need,
+    number,
+    numbers,
+    support,
+    table,
+)
+from .statements import FoldIntervals, Folds, check_tree
 
 MODES: dict[str, Arithmetic] = {"fast": Floats(), "exact": Fractions()}
 SAID = {"list": "the list on all rows", "own": "trees of their own", "loss": "the training-loss bound"}
 
 
-class Found(NamedTuple):
+class Proved(NamedTuple):
     """What a proof proves, line by line for the reader, and the interval of every pair (gamma, tau), by index."""
 
     words: list[str]
@@ -66,11 +79,11 @@ class Check:
         need(line.get("kind") in takers, f"{line.get('kind')!r} is no line of this format")
         takers[line["kind"]](line)
 
-    def _at(self, line: dict[str, Any]) -> tuple[tuple[int, int], Cells, str]:
+    def _at(self, line: dict[str, Any]) -> tuple[tuple[int, int], FoldIntervals, str]:
         """Return which pair a line is about, the state of its folds and its name."""
         g = integers([line["gamma"]], 0, len(self.gammas), "a gamma")[0]
         t = integers([line["tau"]], 0, len(self.taus), "a tau")[0]
-        cells = Cells(self.folds, (g, self.gammas[g]), min(self.taus[t], self.design.q))
+        cells = FoldIntervals(self.folds, (g, self.gammas[g]), min(self.taus[t], self.design.q))
         return (g, t), cells, f"tau {self.taus[t]}, gamma {self.gammas[g]!r}"
 
     def _tree(self, line: dict[str, Any]) -> None:
@@ -110,13 +123,13 @@ class Check:
             words.append(f"folds: {len(sizes)} of {sizes[0]} to {sizes[-1]} rows, {each}")
         return [*words, f"trees: {len(self.folds.trees)}, their {leaves} leaves cover all supports, every bound holds"]
 
-    def finish(self) -> Found:
+    def finish(self) -> Proved:
         """Check that every pair of the grid is spoken of, and the claim of all."""
         need(all(pair in self.proved for pair in self.grid), "a pair (gamma, tau) has no proof")
         need(len(self.claims) == ("left" in self.head), "no claim, a second one, or one without folds")
         words, intervals = self._asked(), {pair: (float(a), float(b)) for pair, (a, b) in self.proved.items()}
         if not self.claims:
-            return Found([*words, f"best subsets on all rows: {len(self.grid)}, each with lower and upper"], intervals)
+            return Proved([*words, f"best subsets on all rows: {len(self.grid)}, each with lower and upper"], intervals)
         claim, (pair, _, name) = self.claims[0], self._at(self.claims[0])
         need(claim["upper"] is not None, "the claim has no upper end")
         low, high = min(low for low, _ in self.proved.values()), self.proved[pair][1]
@@ -125,10 +138,10 @@ class Check:
         words.append(f"cells (a pair, one fold left out): {len(self.grid) * len(self.folds.left)}, of which {cells}")
         words.append(f"proved: every CV error of the grid is at least {float(low)!r} (claimed {claim['lower']!r})")
         words.append(f"proved: the CV error of {name} is at most {float(high)!r} (claimed {claim['upper']!r})")
-        return Found(words, intervals)
+        return Proved(words, intervals)
 
 
-def check(proof: str, X: Array, y: Array, mode: str = "fast") -> Found:
+def check(proof: str, X: Array, y: Array, mode: str = "fast") -> Proved:
     """Check a proof against data.
 
     Parameters
@@ -149,7 +162,7 @@ def check(proof: str, X: Array, y: Array, mode: str = "fast") -> Found:
     return _check(proof, lambda names, target: (X, y), mode)
 
 
-def check_file(proof: str, data: str, mode: str = "fast") -> Found:
+def check_file(proof: str, data: str, mode: str = "fast") -> Proved:
     """Check a proof against a file of separated text with a header.
 
     Parameters
@@ -161,7 +174,7 @@ def check_file(proof: str, data: str, mode: str = "fast") -> Found:
     return _check(proof, lambda names, target: table(data, names, target), mode)
 
 
-def _check(proof: str, read: Callable[[Any, Any], tuple[Array, Array]], mode: str) -> Found:
+def _check(proof: str, read: Callable[[Any, Any], tuple[Array, Array]], mode: str) -> Proved:
     count = 1
     try:
         stream = lines(proof)

@@ -1,8 +1,8 @@
 """The command line: parse, one library call, print, exit code. No numerics here, and no import of any at start-up.
 
-A command is one module of this package, named in `COMMANDS` and imported when it is called. It holds the function of
-that name, which returns the exit code, and the words on exit codes (`CODES`) that its help ends with; or a typer app,
-the group of its commands.
+A command is a function in the module of this package that `COMMANDS` names, imported when it is called. It returns the
+exit code; its help ends with the words on exit codes beside it (`SOLVE_CODES` of `solve`). In place of the function
+there may be a typer app, `NAME_app`, the group of its commands.
 """
 
 from __future__ import annotations
@@ -19,8 +19,7 @@ import typer
 from typer.core import TyperGroup
 
 from sparsecv_mio.cli.ending import put, take_streams, tell
-from sparsecv_mio.cli.naming import with_dashes
-from sparsecv_mio.cli.parse import with_strict_numbers
+from sparsecv_mio.cli.parse import with_dashes, with_strict_numbers
 from sparsecv_mio.errors import BadInput, SparseCVError, did_you_mean
 from sparsecv_mio.files import reason
 from sparsecv_mio.version import __version__
@@ -35,10 +34,29 @@ class Began:
     moment = LOADED
 
 
-COMMANDS = (
-    "inspect", "solve", "path", "near", "predict", "verify", "check", "report", "plot", "bounds", "fit", "backends",
-    "compare", "export", "iacv", "treecv", "glru", "batch", "collect", "table", "warmup",
-)  # fmt: skip
+COMMANDS = {
+    "inspect": "preparation",
+    "solve": "solve",
+    "path": "model_lists",
+    "near": "model_lists",
+    "predict": "record_commands",
+    "verify": "record_commands",
+    "check": "record_commands",
+    "report": "record_commands",
+    "plot": "tables_and_plots",
+    "bounds": "model_lists",
+    "fit": "single_mio",
+    "backends": "preparation",
+    "compare": "single_mio",
+    "export": "single_mio",
+    "iacv": "oracles",
+    "treecv": "oracles",
+    "glru": "glru",
+    "batch": "batch",
+    "collect": "batch",
+    "table": "tables_and_plots",
+    "warmup": "preparation",
+}  # with the module of each
 EXIT_CODES = (
     "Exit codes: 0 done and proved, 1 a record or a proof does not hold, a task of a batch failed, or the program "
     "found a bug of its own, 2 bad input, 3 limit reached (bounds valid, answer printed), 4 backend unavailable, 130 "
@@ -66,11 +84,12 @@ class LazyCommands(TyperGroup):
         """Import and return the command; None for an unknown name."""
         if cmd_name not in COMMANDS:
             return None
-        module = import_module(f"{__name__}.{cmd_name}")
-        shell = getattr(module, "app", None)
+        module = import_module(f"{__name__}.{COMMANDS[cmd_name]}")
+        shell = getattr(module, f"{cmd_name}_app", None)
         if shell is None:
             shell = typer.Typer(add_completion=False, rich_markup_mode=None)
-            shell.command(epilog=getattr(module, "CODES", None))(getattr(module, cmd_name))
+            codes = getattr(module, f"{cmd_name.upper()}_CODES", None)
+            shell.command(epilog=codes)(getattr(module, cmd_name))
         for one in shell.registered_commands:
             if one.callback is not None:
                 with_strict_numbers(one.callback)

@@ -1,4 +1,4 @@
-"""`sparsecv batch`: the tasks of a plan, run by several processes into a folder; `sparsecv batch status DIR`."""
+"""`sparsecv batch`: the tasks of a plan, run into a folder; `sparsecv collect`: that folder as a table."""
 
 from __future__ import annotations
 
@@ -20,12 +20,13 @@ from sparsecv_mio.errors import BadInput
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from sparsecv_mio.batch.folder import BatchFolder, Outcome
+    from sparsecv_mio.batch.one_task import BatchFolder, TaskOutcome
     from sparsecv_mio.batch.plan import Task
+
 
 SHOWN_TASKS = 20
 SHOWN_FAILURES = 5
-CODES = (
+BATCH_CODES = (
     "A task is named by a digest of its data, settings and version: one that is done is never done again, whatever "
     "the plan is called, and a batch that was killed is carried on by the same command. Exit codes: 0 every task is "
     "done, 1 some failed, 2 bad input, 3 some met a limit, 130 interrupted."
@@ -78,13 +79,12 @@ def batch(
     parse.count(of, "--of")
     if workers is not None and scheduler is not None:
         raise BadInput("--workers counts processes of this machine, a cluster has its own: leave out it or --scheduler")
-    from sparsecv_mio.batch.checked import check_with_data
-    from sparsecv_mio.batch.dispatch import part, run_batch
-    from sparsecv_mio.batch.folder import BatchFolder
+    from sparsecv_mio.batch.dispatch import run_batch, share_of_tasks
+    from sparsecv_mio.batch.one_task import BatchFolder, check_with_data
     from sparsecv_mio.batch.plan import read_plan
 
     whole = read_plan(plan, change or (), None if quiet else lambda text: ending.tell(f"warning: {text}"))
-    tasks = whole if index is None or of is None else part(whole, index, of)
+    tasks = whole if index is None or of is None else share_of_tasks(whole, index, of)
     try:
         check_with_data(_left(tasks, out, retry))
     except BadInput as error:
@@ -111,7 +111,7 @@ def _remove(stale: Sequence[Path], quiet: bool) -> None:
 
 def _left(tasks: Sequence[Task], out: str, retry: bool) -> list[Task]:
     """Return the tasks that are to be run: those that nothing came of yet, or all that may be tried again."""
-    from sparsecv_mio.batch.folder import file_of
+    from sparsecv_mio.batch.one_task import file_of
 
     return [task for task in tasks if retry or not file_of(out, task.address).exists()]
 
@@ -191,7 +191,7 @@ def _run(tasks: Sequence[Task], place: BatchFolder, run: Callable[..., int], cou
 
 
 @contextmanager
-def _told(counted: Counted, quiet: bool) -> Iterator[Callable[[Outcome], None] | None]:
+def _told(counted: Counted, quiet: bool) -> Iterator[Callable[[TaskOutcome], None] | None]:
     """Yield what is told of every outcome: a bar on a terminal, a line every ten seconds elsewhere."""
     if quiet:
         yield None
@@ -206,7 +206,7 @@ def _told(counted: Counted, quiet: bool) -> Iterator[Callable[[Outcome], None] |
 
 
 @contextmanager
-def _bar(counted: Counted) -> Iterator[Callable[[Outcome], None]]:
+def _bar(counted: Counted) -> Iterator[Callable[[TaskOutcome], None]]:
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -222,7 +222,7 @@ def _bar(counted: Counted) -> Iterator[Callable[[Outcome], None]]:
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         shown = bar.add_task("tasks", total=counted.total, completed=counted.ended)
 
-        def told(outcome: Outcome) -> None:
+        def told(outcome: TaskOutcome) -> None:
             counted.states[outcome.state] += 1
             failed = counted.states["failed"]
             bar.update(shown, advance=1, description=f"tasks, {failed} failed" if failed else "tasks")
@@ -230,12 +230,12 @@ def _bar(counted: Counted) -> Iterator[Callable[[Outcome], None]]:
         yield told
 
 
-def _code(found: Sequence[Outcome]) -> int:
+def _code(found: Sequence[TaskOutcome]) -> int:
     states = {one.state for one in found}
     return 1 if "failed" in states else 3 if "limit" in states else 0
 
 
-def _print_counts(screen: Console, found: Sequence[Outcome], total: int | None, place: BatchFolder) -> None:
+def _print_counts(screen: Console, found: Sequence[TaskOutcome], total: int | None, place: BatchFolder) -> None:
     from sparsecv_mio.batch.plan import words_of
 
     counts = Counter(one.state for one in found)
@@ -256,7 +256,7 @@ def _print_counts(screen: Console, found: Sequence[Outcome], total: int | None, 
 
 
 def _status(folder: str | None) -> int:
-    from sparsecv_mio.batch.folder import BatchFolder
+    from sparsecv_mio.batch.one_task import BatchFolder
 
     if folder is None or not (Path(folder) / "tasks").is_dir():
         raise BadInput(f"status: {folder!r} is no folder of a batch" if folder else "status: name a folder of a batch")
@@ -268,7 +268,7 @@ def _status(folder: str | None) -> int:
 
 def _list_tasks(tasks: Sequence[Task], out: str, workers: int) -> int:
     from sparsecv_mio.batch.dispatch import seconds_left
-    from sparsecv_mio.batch.folder import BatchFolder
+    from sparsecv_mio.batch.one_task import BatchFolder
     from sparsecv_mio.batch.plan import lists_of_numbers
 
     found = []
@@ -290,3 +290,49 @@ def _list_tasks(tasks: Sequence[Task], out: str, workers: int) -> int:
             screen.print(line, markup=False, soft_wrap=True)
 
     return ending.deliver(0, show)
+
+
+COLLECT_CODES = "Exit codes: 0 written, 1 a record did not verify (its row says so), 2 bad input."
+
+
+def collect(
+    folder: Annotated[str, typer.Argument(metavar="DIR", help="Folder of a batch.")],
+    out: Annotated[str, typer.Option("--out", "-o", metavar="FILE", help="Table, .parquet or .csv.")],
+    level: Annotated[
+        str,
+        typer.Option(
+            "--level",
+            metavar="tasks|pairs|folds",
+            help="What a row is: a task, a pair (gamma, tau) of its grid, or a fold of its reported pair.",
+        ),
+    ] = "tasks",
+    verify: Annotated[
+        bool, typer.Option(" /--no-verify", help="Do not check the records against their data.", show_default=False)
+    ] = True,
+    every: Annotated[
+        bool, typer.Option("--all", help="Results of earlier plans in the folder too, not of the present one alone.")
+    ] = False,
+    quiet: options.Quiet = False,
+) -> int:
+    """Make one tidy table of the results of a batch: settings, numbers and where they come from in columns."""
+    if not (Path(folder) / "tasks").is_dir():
+        raise BadInput(f"{folder!r} is no folder of a batch")
+    session.check_outputs({"--out": out})
+    from sparsecv_mio.batch.one_task import BatchFolder
+    from sparsecv_mio.batch.results import FORMATS, write_table
+    from sparsecv_mio.batch.results import collect as make
+
+    if Path(out).suffix.lower() not in FORMATS:
+        raise BadInput(f"--out: {out!r} must end with {' or '.join(FORMATS)}")
+    place = BatchFolder(folder)
+    frame = make(place, level, verify, every=every)
+    write_table(frame, out)
+    wrong = 0 if "verified" not in frame else int((frame["verified"] == False).sum())  # noqa: E712
+    checked = 0 if "verified" not in frame else int(frame["verified"].notna().sum())
+    failed = int((frame["state"] == "failed").sum())
+    words = f"{len(frame):,} row{'' if len(frame) == 1 else 's'} in {out}; {checked - wrong:,} verified, {wrong:,} not"
+    if verify:
+        words += f", {len(frame) - checked - failed:,} with nothing to verify, {failed:,} of failed tasks"
+    if not every and (stale := len(place.stale())):
+        words += f"; {stale:,} results of earlier plans left out (--all takes them in)"
+    return ending.deliver(1 if wrong else 0, lambda screen: None if quiet else screen.print(words, markup=False))

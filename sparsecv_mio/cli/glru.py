@@ -8,8 +8,8 @@ import typer
 
 from sparsecv_mio.cli import options, oracles, parse, session
 from sparsecv_mio.cli.ending import tell
-from sparsecv_mio.cli.reading import reads_tables
-from sparsecv_mio.data.reading import ReadingWords
+from sparsecv_mio.cli.options import reads_tables
+from sparsecv_mio.data.reading_options import ReadingWords
 from sparsecv_mio.errors import BadInput
 
 if TYPE_CHECKING:
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from sparsecv_mio.data.dataset import Dataset
     from sparsecv_mio.oracles.glru import ConjugateLoss, LoocvResult, Regularizer, StepwiseResult
 
-app = typer.Typer(add_completion=False, no_args_is_help=True, rich_markup_mode=None)
-CODES = "Exit codes: 0 done, 2 bad input, 130 interrupted (what is known until then is written)."
+glru_app = typer.Typer(add_completion=False, no_args_is_help=True, rich_markup_mode=None)
+GLRU_CODES = "Exit codes: 0 done, 2 bad input, 130 interrupted (what is known until then is written)."
 
 LOSSES = ("logistic", "squared_hinge", "smoothed_hinge", "huber", "squared")
 PENALTIES = ("ridge", "elastic_net", "l1")
@@ -47,7 +47,7 @@ Tolerance = Annotated[float, typer.Option("--tol", metavar="G", help="Relative d
 Naive = Annotated[bool, typer.Option("--naive", help="Use no bounds: train every time, for comparison.")]
 
 
-@app.callback()
+@glru_app.callback()
 def _group() -> None:
     """Generalized low-rank update: leave-one-out and stepwise selection with certified bounds in place of trainings.
 
@@ -55,7 +55,7 @@ def _group() -> None:
     """
 
 
-@app.command(epilog=CODES)
+@glru_app.command(epilog=GLRU_CODES)
 @reads_tables
 def loocv(
     data: options.DataFile,
@@ -91,7 +91,7 @@ def loocv(
     with session.interruptible() as stop:
         from sparsecv_mio.oracles.glru import loocv as count
         from sparsecv_mio.oracles.glru import make_problem
-        from sparsecv_mio.report.oracle_plots import plot_loocv
+        from sparsecv_mio.report.course_plots import plot_loocv
 
         if plot is not None and naive:
             raise BadInput("--plot draws the bounds, which --naive does without: leave one of them out")
@@ -113,7 +113,7 @@ def loocv(
     )  # fmt: skip
 
 
-@app.command(epilog=CODES)
+@glru_app.command(epilog=GLRU_CODES)
 @reads_tables
 def stepwise(
     data: options.DataFile,
@@ -129,7 +129,9 @@ def stepwise(
     direction: Annotated[
         str,
         typer.Option(
-            "--direction", metavar="WORD", callback=parse.word(("backward", "forward"), "--direction"),
+            "--direction",
+            metavar="WORD",
+            callback=parse.word(("backward", "forward"), "--direction"),
             help="backward (remove columns) or forward (add them).",
         ),
     ] = "backward",
@@ -144,7 +146,9 @@ def stepwise(
     ties: Annotated[
         str,
         typer.Option(
-            "--ties", metavar="WORD", callback=parse.word(("any", "first"), "--ties"),
+            "--ties",
+            metavar="WORD",
+            callback=parse.word(("any", "first"), "--ties"),
             help="Equal errors: any (found first) or first (column order).",
         ),
     ] = "any",
@@ -172,7 +176,7 @@ def stepwise(
     with session.interruptible() as stop:
         from sparsecv_mio.oracles.glru import StepwiseOptions, make_problem
         from sparsecv_mio.oracles.glru import stepwise as select
-        from sparsecv_mio.report.oracle_plots import plot_stepwise
+        from sparsecv_mio.report.course_plots import plot_stepwise
 
         dataset = session.read_data(data, target, features, drop, (), reading=reading, two_words=True)
         extra = None if validation is None else _validation(validation, dataset)
@@ -206,7 +210,7 @@ def _model(
 
 
 def _inputs(dataset: Dataset, scale: str, intercept: str) -> tuple[FloatArray, FloatArray, list[float]]:
-    from sparsecv_mio.oracles.base import binary_labels, design_matrix
+    from sparsecv_mio.oracles.answers import binary_labels, design_matrix
 
     y, values = binary_labels(dataset)
     return design_matrix(dataset, scale, intercept), y, list(values)
@@ -216,7 +220,7 @@ def _split(
     dataset: Dataset, extra: Dataset | None, holdout: float, seed: int, scale: str, intercept: str
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, list[float]]:
     """Training rows and labels, validation rows and labels, the target's values."""
-    from sparsecv_mio.oracles.base import holdout_split, validation_rows
+    from sparsecv_mio.oracles.answers import holdout_split, validation_rows
 
     X, y, values = _inputs(dataset, scale, intercept)
     if extra is not None:

@@ -20,11 +20,11 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from sparsecv_mio.report.numbers import alike, marked, shown
+from sparsecv_mio.report.layout import alike, marked, shown
 
 if TYPE_CHECKING:
-    from sparsecv_mio.search.interrupts import Stop
-    from sparsecv_mio.search.observers.progress import Progress, TauProgress
+    from sparsecv_mio.search.observers import Progress, TauProgress
+    from sparsecv_mio.search.time_limit import StopRequest
 
 REDRAWS = 6  # a second
 LINE_SECONDS = 10.0  # between two plain lines
@@ -54,7 +54,7 @@ def proved_of(state: Progress) -> str:
     """Say where the best pair is proved; nothing before it is anywhere."""
     if state.proved is None or not state.taus:
         return ""
-    from sparsecv_mio.report.region import covered
+    from sparsecv_mio.report.record_words import covered
 
     return f"proved among {covered(*state.proved, [row.tau for row in state.taus])}"
 
@@ -94,14 +94,14 @@ def line_of(state: Progress) -> str:
     return "sparsecv: " + "; ".join(parts)
 
 
-class Rows(NamedTuple):
+class LiveLines(NamedTuple):
     """A row of the view: a tau, or neighbouring ones that are alike, of which each number is the least."""
 
     taus: str
     one: TauProgress
 
 
-def folded(taus: Sequence[TauProgress], best: int) -> list[Rows]:
+def folded(taus: Sequence[TauProgress], best: int) -> list[LiveLines]:
     """Make one row of neighbouring taus that are alike: nothing is decided of any, and all are open, or none is.
 
     Parameters
@@ -127,14 +127,14 @@ def folded(taus: Sequence[TauProgress], best: int) -> list[Rows]:
             total=sum(row.total for row in same), lower=min(row.lower for row in same),
             upper=min(row.upper for row in same),
         )  # fmt: skip
-        rows.append(Rows(name, one))
+        rows.append(LiveLines(name, one))
     return rows
 
 
 class View:
     """The view on a terminal: keeps the last state that was reported and draws it whenever rich asks."""
 
-    def __init__(self, stop: Stop, console: Console) -> None:
+    def __init__(self, stop: StopRequest, console: Console) -> None:
         self.stop, self.console = stop, console
         self.state: Progress | None = None
         self.began = time.monotonic()
@@ -236,7 +236,7 @@ def lines_of(line: Callable[[], str]) -> Iterator[None]:
 
 
 @contextmanager
-def progress_view(quiet: bool, stop: Stop) -> Iterator[Callable[[Progress], None] | None]:
+def progress_view(quiet: bool, stop: StopRequest) -> Iterator[Callable[[Progress], None] | None]:
     """Yield a callback for the reports of the search; None when quiet.
 
     The view is on standard error, redrawn in place, and is removed at the end, also after an error.

@@ -1,4 +1,4 @@
-"""What `glru`, `iacv`, `treecv` and `bounds` share: a counting progress bar and a JSON file of plain numbers."""
+"""What the commands of the oracles share, `sparsecv iacv` and `sparsecv treecv`."""
 
 from __future__ import annotations
 
@@ -7,15 +7,23 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from sparsecv_mio.cli import ending
+import typer
+
+from sparsecv_mio.cli import ending, options, parse, session
+from sparsecv_mio.cli.ending import tell
+from sparsecv_mio.cli.options import reads_tables
+from sparsecv_mio.data.reading_options import ReadingWords
+from sparsecv_mio.units import MOST_THREADS
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from sparsecv_mio.data.dataset import Dataset
-    from sparsecv_mio.oracles.base import ProgressHook
+    from sparsecv_mio.oracles.answers import ProgressHook
+    from sparsecv_mio.oracles.treecv import CvResult
+
 
 Show = Callable[["Console", dict[str, Any], bool], None]
 """Prints the numbers of the JSON file on a screen, few of them when quiet."""
@@ -46,8 +54,16 @@ def notes(dataset: Dataset, quiet: bool) -> tuple[str, ...]:
 
 
 def deliver(
-    command: str, dataset: Dataset, options: Mapping[str, Any], found: Mapping[str, Any], show: Show, *,
-    quiet: bool, json: str | None, code: int = 0, files: Sequence[Callable[[], None]] = (),
+    command: str,
+    dataset: Dataset,
+    options: Mapping[str, Any],
+    found: Mapping[str, Any],
+    show: Show,
+    *,
+    quiet: bool,
+    json: str | None,
+    code: int = 0,
+    files: Sequence[Callable[[], None]] = (),
 ) -> int:
     """Print what was found and write its JSON file and figures; return the exit code.
 
@@ -113,3 +129,250 @@ def counting_bar(quiet: bool, unit: str) -> Iterator[ProgressHook | None]:
                 bar.update(task, completed=done, total=total)
 
         yield draw
+
+
+MOST_STEPS = 10**9
+LOSSES, PENALTIES, SOLVERS = ("logistic", "squared", "poisson"), ("ridge", "l1"), ("gd", "sgd", "proxgd")
+
+IACV_CODES = "Exit codes: 0 done, 2 bad input, 130 interrupted (what was found until then is written)."
+
+
+@reads_tables
+def iacv(
+    data: options.DataFile,
+    lam: Annotated[float, typer.Option("--lam", metavar="X", help="Weight lam of the penalty.", show_default=False)],
+    iterations: Annotated[int, typer.Option("--iterations", metavar="N", help="Steps.", show_default=False)],
+    target: options.Target = None,
+    features: options.Features = None,
+    drop: options.Drop = None,
+    reading: ReadingWords | None = None,
+    loss: Annotated[
+        str,
+        typer.Option(
+            "--loss",
+            metavar="WORD",
+            callback=parse.word(LOSSES, "--loss"),
+            help="logistic (the target's two values become -1 and +1), squared (y - x'b)^2, or poisson.",
+        ),
+    ] = "logistic",
+    penalty: Annotated[
+        str,
+        typer.Option(
+            "--penalty",
+            "--reg",
+            metavar="WORD",
+            callback=parse.model_word(PENALTIES, "--penalty"),
+            help="ridge (or l2), sum b_j^2, or l1, sum |b_j| (proxgd only).",
+        ),
+    ] = "ridge",
+    solver: Annotated[
+        str,
+        typer.Option(
+            "--solver",
+            metavar="WORD",
+            callback=parse.word(SOLVERS, "--solver"),
+            help="gd, sgd or proxgd. A step of sgd takes its batch's losses and the whole penalty, as in the paper.",
+        ),
+    ] = "gd",
+    batch: Annotated[
+        int | None, typer.Option("--batch", metavar="B", help="Rows per step of sgd. [100, or all rows if fewer]")
+    ] = None,
+    step: Annotated[
+        float | None, typer.Option("--step", metavar="A", help="Step length. [one over the Lipschitz constant]")
+    ] = None,
+    doubling: Annotated[
+        int | None,
+        typer.Option("--doubling", metavar="N", help="N steps, then 2 N of half the length, and so on. [fixed]"),
+    ] = None,
+    scale_penalty: Annotated[
+        bool, typer.Option("--scale-penalty", help="Weigh the penalty of an sgd step by B / n.")
+    ] = False,
+    exact: Annotated[
+        bool, typer.Option("--exact", help="Run the exact left-out fits too and report the errors.")
+    ] = False,
+    baselines: Annotated[
+        bool, typer.Option("--baselines", help="Newton step, infinitesimal jackknife and the full fit too.")
+    ] = False,
+    early_stop: Annotated[
+        int | None,
+        typer.Option("--early-stop", metavar="N", help="Stop when the approximated loss has not fallen in N steps."),
+    ] = None,
+    scale: options.Scale = "none",
+    intercept: options.Intercept = "none",
+    seed: Annotated[int | None, typer.Option("--seed", metavar="N", help="Seed of the batches of sgd. [0]")] = None,
+    json: options.Json = None,
+    plot: options.Plot = None,
+    quiet: options.Quiet = False,
+) -> int:
+    """Approximate the leave-one-out loss along the iterations of a solver.
+
+    Iterative approximate cross-validation (Luo, Ren, Barber 2023). The objective is the paper's sum, not divided by the
+    number of rows: sum_i loss_i + lam * penalty. Columns are used as they are in the file and no intercept is added,
+    unless --scale and --intercept ask for it. The numbers are estimates, not certificates.
+    """
+    counts = {"--iterations": iterations, "--batch": batch, "--doubling": doubling, "--early-stop": early_stop}
+    for option, value in counts.items():
+        parse.count(value, option, most=MOST_STEPS)
+    parse.count(seed, "--seed", least=0)
+    if seed is not None and solver != "sgd" and not quiet:
+        tell(f"note: --seed {seed} changes nothing: only --solver sgd draws batches")
+    session.check_outputs({"--json": json, "--plot": plot}, [data])
+    with session.interruptible() as stop:
+        from sparsecv_mio.oracles.iacv import METHODS, EarlyStop, make_erm, make_solver, run
+        from sparsecv_mio.report.course_plots import plot_report
+
+        dataset = session.read_data(data, target, features, drop, (), reading=reading, two_words=loss == "logistic")
+        erm = make_erm(dataset, loss, penalty, lam, scale=scale, intercept=intercept)
+        method = make_solver(
+            erm, solver, iterations=iterations, step=step, batch=batch, doubling=doubling, seed=seed or 0,
+            scale_penalty=scale_penalty,
+        )  # fmt: skip
+        session.raise_if_interrupted(stop)
+        with counting_bar(quiet, "steps") as progress:
+            report = run(
+                erm, method, iterations, methods=(*(METHODS if baselines else ()), *(("exact",) if exact else ())),
+                early_stop=None if early_stop is None else EarlyStop(early_stop), progress=progress, stop=stop,
+            )  # fmt: skip
+        interrupted = stop.is_set()
+    chosen = {
+        "loss": loss, "penalty": penalty, "lam": lam, "solver": solver, "iterations": iterations,
+        "step": method.schedule(1), "batch": method.batch, "doubling": doubling, "scale_penalty": scale_penalty,
+        "scale": scale, "intercept": intercept, "seed": seed or 0,
+    }  # fmt: skip
+    title = f"{loss} loss, {penalty} penalty, {solver}, n = {erm.n}, p = {erm.p}"
+    return deliver(
+        "iacv", dataset, chosen, report.summary(), _print, quiet=quiet, json=json, code=130 if interrupted else 0,
+        files=[] if plot is None else [lambda: plot_report(report, plot, title)],
+    )  # fmt: skip
+
+
+def _print(screen: Console, found: dict[str, Any], quiet: bool) -> None:
+    """Print the answer in a few lines; when quiet, the estimate alone."""
+    if quiet:
+        screen.print(f"{found['cv']:.10g}")
+        return
+    why = "best, stopped early" if found["stopped_early"] else "last"
+    screen.print(f"leave-one-out loss  {found['cv']:.8g}  (approximated; iteration {found['iteration']}, {why})")
+    raw = as_given(found["options"])
+    if raw:
+        screen.print(f"model               {raw}")
+    if found["best_iteration"] != found["iteration"]:
+        screen.print(f"smallest on the way {found['best_cv']:.8g}  (iteration {found['best_iteration']})")
+    if found["cv_exact"] is not None:
+        screen.print(f"exact               {found['cv_exact']:.8g}  (relative error {found['rel_err_cv']:.2e})")
+        screen.print(f"mean distance of the left-out fits from the exact ones: {found['err_approx']:.3e}")
+    for name, word in (("ns", "Newton step"), ("ij", "jackknife"), ("baseline", "full fit")):
+        if name in found:
+            distance = found[name]["err_approx"]
+            screen.print(f"{word:<20}{found[name]['cv']:.8g}" + (f"  (distance {distance:.3e})" if distance else ""))
+    exact = "" if found["seconds_exact"] is None else f", exact {found['seconds_exact']:.3g} s"
+    screen.print(f"time                {found['seconds']:.3g} s{exact}")
+
+
+LEARNERS = ("pegasos", "lsqsgd", "ridge", "naive-bayes", "bernoulli-nb")
+CLASSIFIERS = ("pegasos", "naive-bayes", "bernoulli-nb")
+
+TREECV_CODES = "Exit codes: 0 done, 2 bad input, 130 interrupted."
+
+
+@reads_tables
+def treecv(
+    data: options.DataFile,
+    target: options.Target = None,
+    features: options.Features = None,
+    drop: options.Drop = None,
+    reading: ReadingWords | None = None,
+    learner: Annotated[
+        str,
+        typer.Option(
+            "--learner",
+            metavar="WORD",
+            callback=parse.word(LEARNERS, "--learner"),
+            help="pegasos (linear SVM), lsqsgd (averaged least-squares SGD in the unit ball), ridge (exact), "
+            "naive-bayes (Gaussian) or bernoulli-nb (indicators x > 0).",
+        ),
+    ] = "ridge",
+    folds: options.Folds = "10",
+    seed: Annotated[
+        int | None, typer.Option("--seed", metavar="N", help="Seed of the folds and of --randomized. [0]")
+    ] = None,
+    lam: Annotated[
+        float | None, typer.Option("--lam", metavar="X", help="lam of pegasos [1e-6] or ridge, lam * ||b||^2 [1].")
+    ] = None,
+    step: Annotated[float | None, typer.Option("--step", metavar="A", help="Step of lsqsgd. [n^-1/2]")] = None,
+    randomized: Annotated[
+        bool, typer.Option("--randomized", help="Feed the rows of every update in a random order.")
+    ] = False,
+    strategy: Annotated[
+        str,
+        typer.Option(
+            "--strategy",
+            metavar="WORD",
+            callback=parse.word(("copy", "revert"), "--strategy"),
+            help="copy models at branches, or revert their updates.",
+        ),
+    ] = "copy",
+    standard: Annotated[
+        bool, typer.Option("--standard", help="Run standard cross-validation too, one training per fold.")
+    ] = False,
+    jobs: Annotated[int, typer.Option("--jobs", metavar="N", help="Threads.")] = 1,
+    scale: options.Scale = "none",
+    intercept: options.Intercept = "none",
+    json: options.Json = None,
+    quiet: options.Quiet = False,
+) -> int:
+    """Cross-validate an incremental learner in log2(k) passes over the data.
+
+    TreeCV (Joulani, Gyorgy, Szepesvari 2015), for up to k = n folds. Columns are used as they are in the file and no
+    intercept is added, unless --scale and --intercept ask for it; classifiers map the target's two values to -1 and
+    +1. The estimate is the mean of the folds' mean losses: squared error, or the share of wrong classes.
+    """
+    parse.count(jobs, "--jobs", most=MOST_THREADS)
+    parse.positive(lam, "--lam", zero=True)
+    parse.positive(step, "--step")
+    session.check_outputs({"--json": json}, [data])
+    from sparsecv_mio.data.folds import fold_columns
+    from sparsecv_mio.oracles.treecv import make_task, standard_cv, tree_cv
+
+    dataset = session.read_data(
+        data, target, features, drop, fold_columns(folds), reading=reading, two_words=learner in CLASSIFIERS
+    )
+    plan = session.make_plan(folds, dataset, seed, quiet or randomized)
+    shuffle_seed = (seed or 0) if randomized else None
+    task = make_task(dataset, learner, lam=lam, step=step, scale=scale, intercept=intercept)
+    with counting_bar(quiet, "folds") as progress:
+        tree = tree_cv(
+            task.learner, task.X, task.y, plan,
+            shuffle_seed=shuffle_seed, strategy=strategy, jobs=jobs, progress=progress,
+        )  # fmt: skip
+    plain = None
+    if standard:
+        with counting_bar(quiet, "trainings") as progress:
+            plain = standard_cv(task.learner, task.X, task.y, plan, shuffle_seed=shuffle_seed, progress=progress)
+    chosen = {
+        "learner": learner, "lam": lam, "step": step, "folds": folds, "k": plan.k, "folds_digest": plan.digest,
+        "seed": seed or 0, "randomized": randomized, "strategy": strategy, "jobs": jobs, "scale": scale,
+        "intercept": intercept,
+    }  # fmt: skip
+    found = {"loss": task.loss, **_numbers(tree), **({} if plain is None else {"standard": _numbers(plain)})}
+    return deliver("treecv", dataset, chosen, found, _treecv_print, quiet=quiet, json=json)
+
+
+def _numbers(found: CvResult) -> dict[str, Any]:
+    return {name: getattr(found, name) for name in ("estimate", "pooled", "updates", "seconds")}
+
+
+def _treecv_print(screen: Console, found: dict[str, Any], quiet: bool) -> None:
+    """Print the estimates; when quiet, that of the tree alone."""
+    if quiet:
+        screen.print(f"{found['estimate']:.10g}")
+        return
+    raw, k, n = as_given(found["options"]), found["options"]["k"], found["data"]["n"]
+    if raw:
+        screen.print(f"model     {raw}")
+    for name, numbers in (("TreeCV", found), ("standard", found.get("standard"))):
+        if numbers is not None:
+            screen.print(
+                f"{name:<9} {found['loss']}  {numbers['estimate']:.8g}  (k = {k}; {numbers['updates']} rows learned, "
+                f"{numbers['updates'] / n:.4g} n; {numbers['seconds']:.3g} s)"
+            )

@@ -1,20 +1,73 @@
-"""Texts of options become values. Pure functions; the message on a wrong text is one line that names the option."""
+"""Texts of options become values, and messages of the library name options as they were given."""
 
 from __future__ import annotations
 
+import ast
 import csv
 import math
-from collections.abc import Callable, Iterable, Sequence
+import re
+import shlex
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
 from inspect import signature
 from typing import Annotated, Any, get_args, get_origin
 
+from sparsecv_mio.data.reading_options import TableWords
 from sparsecv_mio.errors import BadInput, SparseCVError
-from sparsecv_mio.families import limits_of, parents_of
-from sparsecv_mio.grids import MOST_DIGITS, number, whole
-from sparsecv_mio.restrictions import Restrictions
+from sparsecv_mio.model_space import MOST_DIGITS, Restrictions, limits_of, number, parents_of, whole
 from sparsecv_mio.units import MOST_THREADS
 from sparsecv_mio.words import one_of
+
+IN_PYTHON = {"taus": "tau", "gammas": "gamma"}
+PLACES = (  # of the name of an option in a message: "gap: 2 is ...", "tau 99 is ...", "... goes with method grid"
+    re.compile(r"^([a-z][a-z_-]*)(?=:| ['\d.-]| [^ ]+:)"),
+    re.compile(r"(?<= goes with )([a-z][a-z_-]*)(?= [a-z])"),
+    re.compile(r"(?<=: )([a-z][a-z_-]*)(?= goes with )"),
+)
+GIVEN = re.compile(r"""\b([a-z][a-z_]*)=(\[(?:"(?:[^"\\]|\\.)*"(?:, )?)+\]|"(?:[^"\\]|\\.)*"|False|\d+)(?![\w(])""")
+
+
+def with_dashes(message: str, options: Collection[str]) -> str:
+    """Return a message with the names of options as they are given on the command line.
+
+    Parameters
+    ----------
+    message : str
+    options : collection of str
+        Of the command, `--tau` for one; other words are left as they are. A command that reads tables is told of
+        every way to read one.
+
+    Examples
+    --------
+    >>> with_dashes("taus: '99' is out of range", ["--tau"])
+    "--tau: '99' is out of range"
+    >>> with_dashes("one-se: goes with method auto or joint, not bounds", ["--one-se", "--method"])
+    '--one-se: goes with --method auto or joint, not bounds'
+    >>> with_dashes('give sep="space" and drop=["a", "b c"]', ["--sep"])
+    "give --sep space and --drop 'a,b c'"
+    """
+    tables = {f"--{name.replace('_', '-')}" for name in TableWords.__annotations__}
+    known = {*options, *(tables if "--sep" in options else ())}
+
+    def named(found: re.Match[str]) -> str:
+        word = IN_PYTHON.get(found[1], found[1]).replace("_", "-")
+        return f"--{word}" if f"--{word}" in known else found[1]
+
+    def given(found: re.Match[str]) -> str:
+        word = f"--{found[1].replace('_', '-')}"
+        if word not in known:
+            return found[0]
+        if found[2] == "False":
+            return word.replace("--", "--no-")
+        value = ast.literal_eval(found[2])
+        if isinstance(value, list):
+            value = ",".join(f'"{name}"' if "," in name else name for name in value)
+        return f"{word} {shlex.quote(str(value))}"
+
+    message = GIVEN.sub(given, message)
+    for place in PLACES:
+        message = place.sub(named, message)
+    return message
 
 
 class WrongNumber(SparseCVError):
@@ -140,7 +193,7 @@ def restrictions(
     Parameters
     ----------
     at_most, hierarchy : sequence of str, optional
-        As :func:`~sparsecv_mio.families.limits_of` and :func:`~sparsecv_mio.families.parents_of` read them.
+        As :func:`~sparsecv_mio.model_space.limits_of` and :func:`~sparsecv_mio.model_space.parents_of` read them.
     **texts
         Lists of columns separated by commas.
     """

@@ -13,13 +13,13 @@ from sparsecv_mio.cli.ending import tell
 from sparsecv_mio.errors import BadInput, OutOfTime
 from sparsecv_mio.files import check_writable
 from sparsecv_mio.report.figures import check_plot
-from sparsecv_mio.search.interrupts import interruptible as interruptible
+from sparsecv_mio.search.time_limit import interruptible as interruptible
 
 if TYPE_CHECKING:
-    from sparsecv_mio.certificate.reading import StoredRecord
+    from sparsecv_mio.certificate.read_back import StoredRecord
     from sparsecv_mio.data.dataset import Dataset
-    from sparsecv_mio.data.folds import FoldPlan
-    from sparsecv_mio.data.reading import ReadingWords
+    from sparsecv_mio.data.fold_plan import FoldPlan
+    from sparsecv_mio.data.reading_options import ReadingWords
 
 T = TypeVar("T")
 
@@ -70,9 +70,7 @@ def read_data(
     from sparsecv_mio.data.readers import read_dataset, target_of
 
     goal = target_of(path, target, "--target")
-    return read_dataset(
-        path, goal, features=kept, drop=dropped, aux=tuple(aux), two_words=two_words, **(reading or {})
-    )
+    return read_dataset(path, goal, features=kept, drop=dropped, aux=tuple(aux), two_words=two_words, **(reading or {}))
 
 
 def read_again(path: str, stored: StoredRecord, reading: ReadingWords | None = None) -> Dataset:
@@ -86,7 +84,7 @@ def read_again(path: str, stored: StoredRecord, reading: ReadingWords | None = N
     reading : dict, optional
         The format of the file, where it is another one than the record's.
     """
-    from sparsecv_mio.certificate.source import read_again as read
+    from sparsecv_mio.certificate.read_back import read_again as read
     from sparsecv_mio.data.folds import fold_columns
     from sparsecv_mio.data.weights import WEIGHTED, weight_columns
 
@@ -100,7 +98,7 @@ def read_again(path: str, stored: StoredRecord, reading: ReadingWords | None = N
 
 def read_to_draw(path: str, stored: StoredRecord) -> Dataset:
     """Read the data of a record of which pictures are drawn, and say what takes long then, where it may."""
-    from sparsecv_mio.certificate.record import Record
+    from sparsecv_mio.certificate.records import Record
     from sparsecv_mio.report.record_plots import PATH_SECONDS
 
     data = read_again(path, stored)
@@ -264,8 +262,7 @@ def in_time(work: Callable[[], T], stop: threading.Event, seconds: float | None)
     OutOfTime
         If the limit was over before.
     """
-    from sparsecv_mio.search.state.deadline import Deadline
-    from sparsecv_mio.search.time_limit import run_within_limit
+    from sparsecv_mio.search.time_limit import Deadline, run_within_limit
 
     def too_early() -> T:
         raise_if_interrupted(stop)

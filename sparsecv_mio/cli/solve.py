@@ -1,28 +1,85 @@
-"""`sparsecv solve`: certified cross-validation."""
+"""`sparsecv solve`: certified cross-validation, and the best subset that all folds share."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import chain, repeat
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sparsecv_mio import grids
+from sparsecv_mio import model_space
 from sparsecv_mio.cli import Began, ending, options, parse, session
-from sparsecv_mio.cli.common import refuse, solve_common
-from sparsecv_mio.cli.proof import proof_files, refuse_early
-from sparsecv_mio.cli.reading import reads_tables
-from sparsecv_mio.data.reading import ReadingWords
+from sparsecv_mio.cli.options import reads_tables
+from sparsecv_mio.cli.record_commands import proof_files, refuse_early
+from sparsecv_mio.data.reading_options import ReadingWords
 from sparsecv_mio.errors import BadInput, SparseCVError
 from sparsecv_mio.words import Criterion, Engine, Method, TauStep
 
 if TYPE_CHECKING:
-    from sparsecv_mio.certificate.model import Accuracy
-    from sparsecv_mio.certificate.record import Record
+    from sparsecv_mio.certificate.records import Accuracy, Record
     from sparsecv_mio.data.dataset import Dataset
-    from sparsecv_mio.data.folds import FoldPlan
-    from sparsecv_mio.search.state.state import Snapshot
+    from sparsecv_mio.data.fold_plan import FoldPlan
+    from sparsecv_mio.search.context import Snapshot
+
+
+def refuse_with_common(options: Mapping[str, Any]) -> None:
+    """Raise `BadInput` for options of `solve` that this criterion has no use for.
+
+    Parameters
+    ----------
+    options : mapping of str to object
+        By name; None, False and "auto" are options that were not given.
+    """
+    for name, value in options.items():
+        if value not in (None, False, "auto"):
+            raise BadInput(f"{name} does not go with --criterion common: leave out one or the other")
+
+
+def solve_common(
+    data: str, given: tuple[float, ...] | None, tau: str | None, *, reading: Mapping[str, Any],
+    dealt: Mapping[str, Any], options: Mapping[str, Any], restrictions: Mapping[str, str | None],
+    json: str | None, quiet: bool, full: bool,
+) -> int:  # fmt: skip
+    """Find the best common subset, print it, write its record, return the exit code.
+
+    Parameters
+    ----------
+    data : str
+        The file.
+    given : tuple of float or None
+        `--gamma`.
+    tau : str or None
+        `--tau`, as given.
+    reading : mapping
+        Arguments of `session.read_dealt` by position: target, features, drop.
+    dealt : mapping
+        Its keywords.
+    options : mapping
+        Fields of `CommonOptions` as given.
+    restrictions : mapping
+        `--force-in` and the like, as given.
+    json : str or None
+    quiet, full : bool
+    """
+    session.check_outputs({"--json": json}, [data])
+    with session.interruptible() as stop:
+        from sparsecv_mio.near.near_options import CommonOptions
+
+        how = CommonOptions.of(**options, restrictions=parse.restrictions(**restrictions))
+
+        def ready() -> tuple[Dataset, FoldPlan]:
+            return session.read_dealt(data, *reading.values(), quiet=quiet, **dealt)
+
+        dataset, plan = session.in_time(ready, stop, how.time_limit)
+        from sparsecv_mio.near.common_subset import best_common_subset
+        from sparsecv_mio.report.record_tables import print_common  # after a limit there is no time to load it
+
+        record = best_common_subset(dataset, plan, gammas=given, taus=tau, options=how, stop=stop, began=Began.moment)
+    return ending.deliver(
+        session.EXIT_CODE[record.status], lambda screen: print_common(screen, record, brief=quiet, full=full),
+        json=json, record=record.pieces, warnings=() if quiet else record.warnings,
+    )  # fmt: skip
 
 
 EXAMPLES = """\b
@@ -35,15 +92,15 @@ Examples:
   sparsecv solve servo.csv --target class --method algorithm1 --trace run.jsonl
 
 """
-WORDS = (
+SOLVE_WORDS = (
     "Words: a cell is a pair (tau, gamma) with one fold left out; an MIO is a best-subset problem that needed "
     "branch-and-bound (one tree may solve many), nodes are the subproblems of trees; a fold is decided once its best "
     "subset is proved, a pair is excluded once another one is proved at least as good, up to the gap; ~ stands before "
     "an estimate, ? for a bound that is not known; lower and upper are certified.\n\n"
 )
 
-CODES = (
-    EXAMPLES + WORDS + "Exit codes: 0 proved within --gap, 2 bad input, 3 limit reached (answer printed, bounds "
+SOLVE_CODES = (
+    EXAMPLES + SOLVE_WORDS + "Exit codes: 0 proved within --gap, 2 bad input, 3 limit reached (answer printed, bounds "
     "valid), 4 backend unavailable, 130 interrupted (answer and record written)."
 )
 
@@ -212,12 +269,12 @@ def solve(
     For every gamma, tau and fold the best subset of tau features is found exactly; the pair with the least
     cross-validation error comes with certified bounds and is refitted on all rows.
     """
-    every = None if gamma is None else grids.interval(gamma)
-    given = None if gamma is None or every is not None else grids.gammas(gamma)
+    every = None if gamma is None else model_space.interval(gamma)
+    given = None if gamma is None or every is not None else model_space.gammas(gamma)
     if nested is not None and every is not None:
         raise BadInput(f"--nested: goes with a grid of gammas LO:HI:COUNT, not with the interval {every}")
     if criterion == Criterion.COMMON:
-        refuse({
+        refuse_with_common({
             "--gamma LO..HI": every,
             "--nested": nested, "--one-se": one_se, "--stability": stability, "--engine": engine, "--method": method,
             "--backend": None if backend == "native" else backend, "--formulation": formulation,
@@ -255,8 +312,8 @@ def solve(
         )  # fmt: skip
 
         if every is not None:
-            from sparsecv_mio.search.continuous.asked import check_interval
-            from sparsecv_mio.search.hooks import Hooks
+            from sparsecv_mio.search.gamma_partition import check_interval
+            from sparsecv_mio.search.options import Hooks
 
             check_interval(every, how, Hooks(checkpoint=checkpoint, resume=resume, trace=trace, scheduler=scheduler))
         other = "every gamma of an interval (--gamma LO..HI)" if every is not None else None
@@ -272,18 +329,17 @@ def solve(
             how.check_data(dataset, plan)
             within = how.restrictions.within(dataset.names)
             shape = within.left(dataset.p), least_rows(dataset, plan)
-            grids.taus_of(tau, *shape, "--tau", within)  # the option is named where it is wrong
+            model_space.taus_of(tau, *shape, "--tau", within)  # the option is named where it is wrong
             return dataset, plan
 
         dataset, plan = session.in_time(ready, stop, how.time_limit)
 
         from sparsecv_mio.cli import live
-        from sparsecv_mio.data.inspection import about_target
-        from sparsecv_mio.report.tables import print_answer  # after a limit there is no time to load it
-        from sparsecv_mio.search.api import cross_validate
-        from sparsecv_mio.search.hooks import Hooks
-        from sparsecv_mio.search.nested import Procedure, nested_cross_validate
-        from sparsecv_mio.search.observers.checkpoint import check_place
+        from sparsecv_mio.data.table_facts import about_target
+        from sparsecv_mio.report.record_tables import print_answer  # after a limit there is no time to load it
+        from sparsecv_mio.search.api import Procedure, cross_validate, nested_cross_validate
+        from sparsecv_mio.search.observers import check_place
+        from sparsecv_mio.search.options import Hooks
 
         if store[1] is not None:
             check_place(store[1], store[0])
@@ -311,13 +367,11 @@ def solve(
     )  # fmt: skip
 
 
-def _held_out(
-    record: Record, dataset: Dataset, plan: FoldPlan, place: str
-) -> tuple[Accuracy, Callable[[], None]]:
+def _held_out(record: Record, dataset: Dataset, plan: FoldPlan, place: str) -> tuple[Accuracy, Callable[[], None]]:
     """Return how good the held-out predictions are, and what writes them."""
-    from sparsecv_mio.certificate.model import accuracy
+    from sparsecv_mio.certificate.records import accuracy
     from sparsecv_mio.files import write_text
-    from sparsecv_mio.search.held_out import mean_predictions, predictions_by_fold
+    from sparsecv_mio.search.api import mean_predictions, predictions_by_fold
 
     scored, predicted = predictions_by_fold(record, dataset, plan)
     means, times = mean_predictions(scored, predicted, dataset.n)

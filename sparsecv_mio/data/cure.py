@@ -1,4 +1,6 @@
-"""Columns as people have them, empty cells and words among the numbers, become features.
+"""Cells that are no numbers: named in one line with the option that would help, or cured as asked.
+
+Columns as people have them, empty cells and words among the numbers, become features.
 
 What is learnt on the way, the means that fill empty cells and the words of a column, is kept (`Applied`), so that new
 rows are read alike. It is learnt from all rows, those held out by a fold among them, as the scales of the columns are:
@@ -7,23 +9,318 @@ no value of the target enters.
 
 from __future__ import annotations
 
+import csv
+import io
+import json
+import math
+import numbers
+import re
+import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from numbers import Real
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecv_mio.arrays import BoolArray, FloatArray
-from sparsecv_mio.data.cells import Faults, is_missing, left_out
-from sparsecv_mio.data.marks import BOUND, Marks, Way, check_marks, parse_number, what_else
-from sparsecv_mio.data.reading import ABSENT, OPPOSITES, Applied, Reading, feature_names
-from sparsecv_mio.data.select import Wanted
+from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
+from sparsecv_mio.data.reading_options import (
+    ABSENT,
+    BOUND,
+    OPPOSITES,
+    POINT,
+    Applied,
+    Marks,
+    Reading,
+    Selection,
+    Wanted,
+    Way,
+    check_marks,
+    doubts,
+    feature_names,
+    parse_number,
+    reads,
+    reads_somehow,
+    ways_to_read,
+    what_else,
+)
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.words import Encode, Missing
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+MISSING_MARKS = frozenset({"na", "n/a", "<na>", "nan", "null", "none", "?", "."})  # lower case, as exports write them
+SHOWN_COLUMNS = 8
+STAND_INS = (99.0, 999.0, 9999.0, 99999.0, 999999.0)  # that some write where nothing is known, below zero too
+
+
+def is_missing(value: object) -> bool:
+    """Whether a cell is empty or holds a mark that stands for nothing, NaN among them.
+
+    Examples
+    --------
+    >>> is_missing(" "), is_missing("n/a"), is_missing(float("nan")), is_missing("none left")
+    (True, True, True, False)
+    """
+    if isinstance(value, str):
+        text = value.strip().lower()
+        return not text or text in MISSING_MARKS
+    return value is None or (isinstance(value, float) and math.isnan(value))
+
+
+def bad_cell(column: str, row: int, value: object, line: int | None = None) -> BadInput:
+    """Return the error for one cell.
+
+    Parameters
+    ----------
+    column : str
+    row : int
+        1-based, the header not counted.
+    value : object
+        What the cell holds; None where it is empty.
+    line : int, optional
+        Its line in a text file.
+    """
+    fault = Fault(column, row, value, line)
+    return BadInput(f"column {fault.words()}: {fault.remedy()}")
+
+
+@dataclass
+class Fault:
+    """The first bad cell of a column, and how many there are: of its `row`, from 1 on, and its `line` in the file."""
+
+    column: str
+    row: int
+    value: object
+    line: int | None = None
+    count: int = 1
+
+    @property
+    def missing(self) -> bool:
+        """Whether nothing is there."""
+        return is_missing(self.value)
+
+    def words(self) -> str:
+        """Say which cell, and what it holds."""
+        where = f"row {self.row}" if self.line is None else f"row {self.row} (line {self.line})"
+        value = self.value
+        if value is None or (isinstance(value, str) and not value.strip()):
+            return f"{self.column!r} is empty in {where}"
+        if isinstance(value, str) and self.missing:
+            return f"{self.column!r} has a missing value, {value.strip()!r}, in {where}"
+        if isinstance(value, str):
+            return f"{self.column!r} holds text {value if len(value) <= 30 else value[:27] + '...'!r} in {where}"
+        return f"{self.column!r} holds {value} in {where}"
+
+    def few(self, rows: int) -> bool:
+        """Whether these are words among numbers: less than half of so many rows."""
+        return isinstance(self.value, str) and not self.missing and 2 * self.count < rows
+
+    def remedy(self, rows: int = 0) -> str:
+        """Say what to do, by hand; of so many rows."""
+        if isinstance(self.value, str) and not self.missing and (kind := what_else(self.value)):
+            return f"{kind}, or drop the column"
+        if self.few(rows):
+            many = self.count > 1
+            return f"{self.count:,} of {rows:,} cells {'are text: mend them' if many else 'is text: mend it'}"
+        if self.missing and (self.value is None or isinstance(self.value, str)):
+            return "fill the cell, or remove the row or the column"
+        if isinstance(self.value, str):
+            return "encode it as numbers or drop the column"
+        return "replace it by a finite number or remove the row"
+
+    def remedy_of_new(self, many: int = 1) -> str:
+        """Say what to do in new rows, where so many cells of the column are alike."""
+        if isinstance(self.value, str) and not self.missing:
+            return what_else(self.value) or "give numbers"
+        return "fill the cell, or leave the row out" if many == 1 else "fill them, or leave these rows out"
+
+    def option(self, target: str, rows: int = 0) -> str:
+        """Return the keyword that cures the column of so many rows; empty where none does."""
+        if self.missing:
+            return 'na="drop"' if self.column == target else 'na="drop" or na="mean"'
+        if not isinstance(self.value, str) or what_else(self.value):
+            return ""
+        return "" if self.few(rows) else 'encode="onehot"'
+
+
+@dataclass
+class Faults:
+    """The bad cells of a table of `rows`: of every column the first that is empty, and the first that is no number.
+
+    `subjects`: the column that names subjects of several rows each, if there is one. `marks`: by column, what its cells
+    show of how numbers are written. `settled`: whether these are new rows of a model, which needs all of its columns
+    and has no options of how cells are treated.
+    """
+
+    target: str
+    found: dict[tuple[str, bool], Fault] = field(default_factory=dict)
+    rows: int = 0
+    marks: Mapping[str, Marks] = field(default_factory=dict)
+    settled: bool = False
+    subjects: str = ""
+
+    def add(self, column: str, row: int, value: object, line: int | None = None) -> None:
+        """Note a bad cell.
+
+        Parameters
+        ----------
+        column : str
+        row : int
+            1-based, the header not counted.
+        value : object
+            What the cell holds; None where it is empty.
+        line : int, optional
+            Its line in a text file.
+        """
+        empty = is_missing(value)
+        if isinstance(value, str) and not empty and column in self.marks:
+            self.marks[column].text(value)
+        if (column, empty) in self.found:
+            self.found[column, empty].count += 1
+        else:
+            self.found[column, empty] = Fault(column, row, value, line)
+
+    def raise_if_any(self) -> None:
+        """Raise `BadInput` that names every bad column, and the keyword that would cure it."""
+        faults = sorted(self.found.values(), key=lambda one: one.row)
+        if not faults:
+            return
+        if len(faults) == 1:
+            raise BadInput(f"column {faults[0].words()}: {self._alone(faults[0])}")
+        parts = [f"{one.words()} ({self._cells(one)})" for one in faults[:SHOWN_COLUMNS]]
+        more, columns = len(faults) - len(parts), len({one.column for one in faults})
+        raise BadInput(
+            f"{columns} column{'s have' if columns > 1 else ' has'} cells that are no numbers: "
+            f"{', '.join(parts)}{f', and {more} more' if more > 0 else ''}"
+        )
+
+    def _alone(self, one: Fault) -> str:
+        written = self._written(one)
+        if written:
+            return written if "say which" in written else f"read it with {written}"
+        if self.settled:
+            return one.remedy_of_new()
+        option = one.option(self.target, self.rows)
+        remedy = self._held_out(one) or one.remedy(self.rows)
+        marks = self.marks.get(one.column)
+        if marks is not None and marks.against and isinstance(one.value, str) and reads_somehow(one.value):
+            remedy = f"no marks read both it and {marks.against[:20]!r}: write all alike, or drop the column"
+        if one.column == self.target:
+            remedy = remedy.removesuffix(", or drop the column").removesuffix(" or drop the column")
+        return remedy + (f"; or read it with {option}" if option else "")
+
+    def _cells(self, one: Fault) -> str:
+        cells = f"{one.count:,} cell{'s' if one.count > 1 else ''}"
+        if self.settled:
+            return f"{cells}; {self._written(one) or one.remedy_of_new(one.count)}"
+        option = self._written(one) or self._held_out(one) or one.option(self.target, self.rows)
+        if option:
+            return f"{cells}; {option}"
+        if isinstance(one.value, str) and not one.missing and (kind := what_else(one.value)):
+            return f"{cells}; {kind}{', or drop it' if one.column != self.target else ''}"
+        return f"{cells}; mend the file" if one.column == self.target else f"{cells}; mend them, or drop it"
+
+    def _held_out(self, one: Fault) -> str:
+        """Return what to do with the name of a subject."""
+        if one.column != self.subjects or one.missing or not isinstance(one.value, str):
+            return ""
+        spec = json.dumps(f"groups:{one.column}", ensure_ascii=False)
+        return f"several rows each, so give folds={spec}, which holds them out together"
+
+    def _written(self, one: Fault) -> str:
+        """Return the keywords with which the text of a column is numbers; both, where there are two readings."""
+        marks = self.marks.get(one.column)
+        if marks is None or not marks.ways or not isinstance(one.value, str) or one.missing:
+            return ""
+        ways = ways_to_read(self.marks.values())
+        if len(ways) > 1:
+            found = doubts(self.marks)
+            return found.get(one.column, next(iter(found.values())))
+        return ways[0].given(marks.way) if ways else ""
+
+
+def left_out(*names: str) -> str:
+    """Return the keyword that leaves columns out.
+
+    Examples
+    --------
+    >>> left_out("a", "b")
+    'drop=["a", "b"]'
+    """
+    return f"drop={json.dumps(names, ensure_ascii=False)}"
+
+
+def stand_in(numbers: FloatArray) -> float | None:
+    """Return the number of nines, -999 for one, that lies farther from all others than these do from each other.
+
+    Of 99, which is a number like others more often, three times as far.
+
+    Parameters
+    ----------
+    numbers : (n,) array
+        Finite.
+
+    Examples
+    --------
+    >>> stand_in(np.array([3.0, 5.0, -999.0, 4.0])), stand_in(np.array([3.0, 99.0, 50.0, 12.0]))
+    (-999.0, None)
+    """
+    for value in (numbers.min(), numbers.max()) if numbers.size else ():
+        if abs(value) in STAND_INS:
+            others = numbers[numbers != value]
+            width = float(np.ptp(others)) if others.size > 2 else 0.0
+            if np.abs(others - value).min(initial=np.inf) > (3.0 if abs(value) < 100.0 else 1.0) * width > 0.0:
+                return float(value)
+    return None
+
+
+def stand_in_notes(X: FloatArray, y: FloatArray, names: Sequence[str], target: str) -> tuple[str, ...]:
+    """Return a sentence for every column that holds such a number.
+
+    Parameters
+    ----------
+    X : (n, p) array
+    y : (n,) array
+    names : sequence of p str
+    target : str
+    """
+    ends = np.abs([X.min(axis=0), X.max(axis=0)])
+    places = np.flatnonzero(np.isin(ends, STAND_INS).any(axis=0)).tolist()
+    found = {names[j]: stand_in(X[:, j]) for j in places} | {target: stand_in(y)}
+    return tuple(
+        f"column {name!r} holds {value:g}, far from all its other values: if it stands for nothing, empty these cells"
+        for name, value in found.items()
+        if value is not None
+    )
+
+
+def check_finite(X: FloatArray, y: FloatArray, names: Sequence[str], target: str) -> None:
+    """Raise `BadInput` at the first row that holds NaN or infinity; O(np) time, one chunk of memory.
+
+    Parameters
+    ----------
+    X : (n, p) array
+    y : (n,) array
+    names : sequence of p str
+    target : str
+    """
+    step = max(1, (1 << 20) // max(1, X.shape[1]))
+    for start in range(0, X.shape[0], step):
+        block, response = X[start : start + step], y[start : start + step]
+        good_rows = np.isfinite(block).all(axis=1) & np.isfinite(response)
+        if not good_rows.all():
+            i = int(np.argmin(good_rows))
+            bad = np.flatnonzero(~np.isfinite(block[i]))
+            if bad.size:
+                raise bad_cell(names[int(bad[0])], start + i + 1, float(block[i, bad[0]]))
+            raise bad_cell(target, start + i + 1, float(response[i]))
+
 
 MOST_LEVELS = 50
 
@@ -268,8 +565,6 @@ def _check(table: RawTable, how: Reading, wanted: Wanted) -> None:
 
 def name_of_subjects(table: RawTable) -> str:
     """Return the name of the feature that names subjects of several rows each; empty without one."""
-    from sparsecv_mio.data.proposal import subjects_of
-
     found = subjects_of(table.features) if table.target is not None else None
     return "" if found is None else found.column
 
@@ -324,9 +619,7 @@ def _row_notes(kept: BoolArray, how: Reading) -> list[str]:
     return [f"{lost:,} of {len(kept):,} rows {why} left out"]
 
 
-def _cell_notes(
-    table: RawTable, means: Mapping[str, float], levels: Mapping[str, tuple[str, ...]]
-) -> list[str]:
+def _cell_notes(table: RawTable, means: Mapping[str, float], levels: Mapping[str, tuple[str, ...]]) -> list[str]:
     notes = []
     filled_in = [one for one in table.features if one.name in means and one.empty.any()]
     if filled_in:
@@ -376,3 +669,171 @@ def _encoded(one: RawColumn, levels: Sequence[str], encode: Encode) -> list[tupl
         return [(one.name, codes.astype(float))]
     first = len(levels) - len(names)
     return [(name, (codes == first + k).astype(float)) for k, name in enumerate(names)]
+
+
+FEW_ROWS = 10  # below, a column of 1 to n in some other order may be one by chance
+MOST_VISITS = 50
+SURE_LEVELS = 8  # words from which repeats are subjects, whatever their names: factors of an experiment have fewer
+ID = re.compile(r"(?i:(^|.*[_. -])(id|ids|uid|pid|sid|index|idx|row|rownames|obs|case|nr))|.*[a-z]I[dD]|")
+SUBJECT = re.compile(r"(?i).*(subject|subj|patient|person|participant|animal|mouse|rat|child|pupil|student|id)s?")
+VISIT = re.compile(r"(?i).*(visit|time|week|day|month|year|wave|session|occasion|trial|period|round|age)s?([_. -]?\d*)")
+
+
+@dataclass(frozen=True)
+class Subjects:
+    """Rows that are measured on the same subjects.
+
+    Attributes
+    ----------
+    column, visit : str
+        That name the subject and number its rows.
+    count : int
+        Subjects.
+    """
+
+    column: str
+    visit: str
+    count: int
+
+    @property
+    def option(self) -> str:
+        """How `solve` holds them out together."""
+        return f"--folds {quoted([f'groups:{self.column}'])}"
+
+    @property
+    def note(self) -> str:
+        """What to say of the column."""
+        return f"several rows each, told apart by {self.visit!r}: {self.option} holds them out together"
+
+
+def quoted(names: Iterable[str]) -> str:
+    """Return names as one word of a shell's command line, quoted as in a CSV file where they hold commas.
+
+    Examples
+    --------
+    >>> print(quoted(["a", "b,c", "d e"]))
+    'a,"b,c",d e'
+    """
+    text = io.StringIO()
+    csv.writer(text, lineterminator="").writerow(list(names))
+    return shlex.quote(text.getvalue())
+
+
+def numbers_rows(one: RawColumn) -> str:
+    """Return why a column of whole numbers only numbers the rows; empty where it does not."""
+    numbers = one.numbers
+    n = len(numbers)
+    if one.others or one.empty.any() or n < 4 or not np.all(numbers == np.rint(numbers)):
+        return ""
+    ranked = np.sort(numbers)
+    first = ranked[0]
+    if first in (0.0, 1.0) and np.array_equal(ranked, first + np.arange(n)):
+        in_order = np.array_equal(ranked, numbers)
+        if in_order or n >= FEW_ROWS:
+            return "numbers the rows" if in_order else f"holds {first:g} to {ranked[-1]:g}, each once: numbers the rows"
+    if one.name and ID.fullmatch(one.name) and np.all(np.diff(ranked) > 0.0):
+        return "every row has its own: a number of the rows by its name"
+    return ""
+
+
+def subjects_of(features: Sequence[RawColumn]) -> Subjects | None:
+    """Return which column names subjects that have several rows each, numbered by another column; None without one.
+
+    Parameters
+    ----------
+    features : sequence of RawColumn
+    """
+    visits = [one for one in features if _may_number(one)]
+    for one in features:
+        if one.empty.any() or not _may_name(one):
+            continue
+        words = [one.others.get(row, value) for row, value in enumerate(one.numbers.tolist())]
+        place = {word: k for k, word in enumerate(dict.fromkeys(words))}
+        codes, k = np.array([place[word] for word in words]), len(place)
+        rows = np.bincount(codes)
+        if not k >= 3 or 2 * np.sum(rows > 1) <= k:
+            continue
+        for other in visits:
+            told = SUBJECT.fullmatch(one.name) or VISIT.fullmatch(other.name)
+            if other is not one and (told or k >= SURE_LEVELS) and _tells_apart(other.numbers, codes, int(rows.max())):
+                return Subjects(one.name, other.name, k)
+    return None
+
+
+def _may_name(one: RawColumn) -> bool:
+    """Whether a column may name subjects: it holds words, or whole numbers under the name of a subject."""
+    if one.others:
+        return one.is_words
+    return bool(SUBJECT.fullmatch(one.name)) and bool(np.all(one.numbers == np.rint(one.numbers)))
+
+
+def _may_number(one: RawColumn) -> bool:
+    plain = not one.others and not one.empty.any() and len(one.numbers) > 0
+    return plain and bool(np.all(one.numbers == np.rint(one.numbers))) and len(set(one.numbers.tolist())) <= MOST_VISITS
+
+
+def _tells_apart(numbers: FloatArray, codes: IntArray, most: int) -> bool:
+    """Whether numbers differ in the rows of a subject and come back in those of others."""
+    pairs, values = set(zip(codes.tolist(), numbers.tolist(), strict=True)), set(numbers.tolist())
+    return len(pairs) == len(numbers) and 2 <= len(values) <= 2 * most
+
+
+def read_frame(frame: pd.DataFrame, wanted: Wanted, how: Reading) -> Made:
+    """Copy a frame's columns one by one; see :meth:`sparsecv_mio.data.dataset.Dataset.from_frame`.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+    wanted : Wanted
+    how : Reading
+    """
+    chosen = wanted.within([str(name) for name in frame.columns])
+    aux = {chosen.header[j]: _series_ids(frame.iloc[:, j]) for j in chosen.aux}
+    cures = how.cures or how.decimal != "."
+    try:
+        if cures:
+            return cured(_raw_frame(frame, chosen, aux, how), how, wanted)
+        X = np.empty((len(frame), len(chosen.features)))
+        for k, j in enumerate(chosen.features):
+            X[:, k] = series_numbers(frame.iloc[:, j], chosen.header[j])
+        y = series_numbers(frame.iloc[:, chosen.header.index(chosen.goal)], chosen.goal)
+        return Made(X, y, chosen.names, chosen.goal, aux, None)
+    except BadInput:
+        if not cures:
+            cured(_raw_frame(frame, chosen, aux, how), how, wanted)  # names all bad columns
+        raise
+
+
+def _raw_frame(frame: pd.DataFrame, chosen: Selection, aux: dict[str, NDArray[Any]], how: Reading) -> RawTable:
+    place = {name: j for j, name in enumerate(chosen.header)}
+    return raw_table(chosen.names, chosen.goal, lambda name: frame.iloc[:, place[name]].tolist(), aux, how)
+
+
+def frame_numbers(frame: Any) -> FloatArray:
+    """Return all columns of a frame as numbers; `BadInput` names the first cell that is none."""
+    X = np.empty(frame.shape)
+    for j, name in enumerate(frame.columns):
+        X[:, j] = series_numbers(frame.iloc[:, j], str(name))
+    return X
+
+
+def series_numbers(series: pd.Series[Any], name: str) -> FloatArray:
+    """Return a column of a frame as numbers; `BadInput` names the first cell that is none."""
+    if series.dtype.kind in "biuf":
+        missing = series.isna().to_numpy()
+        if missing.any():
+            raise bad_cell(name, int(np.argmax(missing)) + 1, None)
+        return series.to_numpy(dtype=np.float64).copy()
+    for row, value in enumerate(series.tolist(), start=1):
+        if isinstance(value, str) and reads(value, POINT):
+            more = "turn the column into numbers, by pandas.to_numeric say"
+            raise BadInput(f"column {name!r} holds text {value!r} in row {row}, which is a number: {more}")
+        if not isinstance(value, numbers.Real | Decimal | np.bool_):
+            raise bad_cell(name, row, None if series.isna().iloc[row - 1] else str(value))
+    return np.array([float(value) for value in series.tolist()])
+
+
+def _series_ids(series: pd.Series[Any]) -> NDArray[Any]:
+    if series.dtype.kind in "biuf" and not series.isna().any():
+        return series.to_numpy(dtype=None).copy()
+    return series.to_numpy(dtype=object).copy()

@@ -13,9 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sparsecv_mio.arrays import FloatArray, IntArray, row_chunks
-from sparsecv_mio.data.cells import check_finite
-from sparsecv_mio.data.reading import OF_CELLS, Applied, Reading, ReadingWords
-from sparsecv_mio.data.select import Wanted
+from sparsecv_mio.data.cure import check_finite
+from sparsecv_mio.data.reading_options import OF_CELLS, Applied, Reading, ReadingWords, Wanted
 from sparsecv_mio.errors import BadInput
 
 if TYPE_CHECKING:
@@ -152,7 +151,7 @@ class Dataset:
         if names is None and columns is not None:
             names = [str(name) for name in columns]
         if hasattr(X, "iloc") and columns is not None:
-            from sparsecv_mio.data.frame import frame_numbers
+            from sparsecv_mio.data.cure import frame_numbers
 
             X = frame_numbers(X)
         numbers, response = _numbers(X, "X", 2), _numbers(y, "y", 1)
@@ -187,7 +186,7 @@ class Dataset:
             Group and fold columns.
         **reading
             What is done with cells that are no numbers: `na`, `encode`, and for text `decimal` and `thousands`, see
-            :class:`~sparsecv_mio.data.reading.Reading`.
+            :class:`~sparsecv_mio.data.reading_options.Reading`.
 
         Raises
         ------
@@ -202,7 +201,7 @@ class Dataset:
         >>> Dataset.from_frame(frame, "t", aux=["g"]).names
         ('a',)
         """
-        from sparsecv_mio.data.frame import read_frame
+        from sparsecv_mio.data.cure import read_frame
 
         how = Reading.of(**reading)
         of_files = [name for name in how.given() if name not in OF_CELLS]

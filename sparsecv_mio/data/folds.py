@@ -1,9 +1,16 @@
-"""From what a user asks for to a `FoldPlan`: built once, digested, passed down; nothing else in the package splits."""
+"""Folds from a specification, from labels or from a splitter, and folds of folds.
+
+Folds within folds: the outer folds of a nested cross-validation, and the inner ones of an outer training set.
+
+Rows that the inner folds keep together (groups, or folds that were stated row by row) are never parted by the outer
+folds either. Folds in order of time stay so, stratified ones stratified; all others are dealt at random.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from numbers import Integral
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -11,12 +18,200 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sparsecv_mio.arrays import BoolArray, IntArray
+from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.data.dealing import SPECS, blocks, equal_folds, forward, holdout, stratified, whole_number
-from sparsecv_mio.data.fold_plan import MOST_ROWS, FoldPlan, plan_of_labels, plan_of_rows, repeated_plan, row_lists
-from sparsecv_mio.data.ids import fold_labels, group_labels, read_fold_file
+from sparsecv_mio.data.fold_plan import (
+    MOST_ROWS,
+    FoldPlan,
+    RowLists,
+    fold_labels,
+    group_labels,
+    plan_of_labels,
+    plan_of_rows,
+    read_fold_file,
+    repeated_plan,
+    row_lists,
+)
+from sparsecv_mio.data.weights import WEIGHTED
 from sparsecv_mio.errors import BadInput, did_you_mean
+from sparsecv_mio.model_space import number
+
+SPECS = "K, RxK (R repeats), loo, stratified:K, forward:K, blocks:B, holdout:F, groups:COLUMN, column:COLUMN or file:F"
+
+
+def _draws(count: int, seed: int, repeat: int) -> NDArray[np.uint64]:
+    """Return raw random numbers, every repeat the next ones of the stream."""
+    # numpy keeps the raw stream of PCG64 across versions but not what Generator.permutation makes of it, and a record
+    # must still find its folds years later.
+    bits = np.random.PCG64(seed)
+    if repeat:
+        bits.advance(repeat * count)
+    return np.asarray(bits.random_raw(count))
+
+
+def _dealt(labels: IntArray, seed: int, repeat: int) -> IntArray:
+    """Deal labels to rows in a shuffled order."""
+    order = np.argsort(_draws(len(labels), seed, repeat), kind="stable")
+    dealt = np.empty(len(labels), dtype=np.int64)
+    dealt[order] = labels
+    return dealt
+
+
+def whole_number(text: str, spec: str) -> int:
+    """Return the number that a part of a spec spells, or refuse the spec."""
+    if not (text.isascii() and text.isdigit()):
+        near = did_you_mean(text, ("loo",)) if ":" not in spec else ""
+        raise BadInput(f"folds {spec!r} are unknown{near}: use {SPECS}")
+    return int(text) if len(text) <= 18 else 10**18  # more than any data have rows
+
+
+def equal_folds(text: str, n: int, seed: int, repeat: int = 0) -> IntArray:
+    """Return labels of `K` shuffled folds whose sizes differ by at most one.
+
+    Parameters
+    ----------
+    text : str
+        `K` as it was given.
+    n : int
+        Number of rows.
+    seed, repeat : int
+
+    Raises
+    ------
+    BadInput
+        It is no number that makes folds of n rows.
+    """
+    k = _folds(text, text, n)
+    return _dealt(np.repeat(np.arange(k), [n // k + (j < n % k) for j in range(k)]), seed, repeat)
+
+
+def _folds(text: str, spec: str, n: int) -> int:
+    k = whole_number(text, spec)
+    if k < 2:
+        raise BadInput(f"folds {spec!r} make fewer than two folds: ask for 2 or more, or holdout:F for one scored fold")
+    if k > n:
+        raise BadInput(f"folds {spec!r} need {k} rows but the data has {n}: ask for fewer folds")
+    return k
+
+
+def stratified(text: str, y: FloatArray, seed: int, repeat: int = 0) -> IntArray:
+    """Return labels of `stratified:K`: K folds with the same share of every quantile of the target.
+
+    In the order of the target, equal ones shuffled, each K rows in turn go to the K folds in a random order.
+
+    Parameters
+    ----------
+    text : str
+        `K` as it was given.
+    y : (n,) array
+        Target.
+    seed, repeat : int
+
+    Raises
+    ------
+    BadInput
+        It is no number that makes folds of n rows.
+
+    Examples
+    --------
+    >>> labels = stratified("2", np.array([5.0, 1.0, 4.0, 2.0, 3.0]), 0)
+    >>> sorted(labels[[1, 3]].tolist()), sorted(labels[[2, 4]].tolist())
+    ([0, 1], [0, 1])
+    """
+    n = len(y)
+    k, draws = _folds(text, f"stratified:{text}", n), _draws(2 * n, seed, repeat)
+    by_target, place = np.lexsort((draws[:n], y)), np.arange(n)
+    labels = np.empty(n, dtype=np.int64)
+    labels[by_target[np.lexsort((draws[n:], place // k))]] = place % k
+    return labels
+
+
+def forward(text: str, n: int) -> tuple[RowLists, RowLists]:
+    """Return the rows scored and the rows left out by the folds of `forward:K`, as scikit-learn's TimeSeriesSplit.
+
+    Parameters
+    ----------
+    text : str
+        `K` as it was given.
+    n : int
+        Number of rows, in the order of time.
+
+    Raises
+    ------
+    BadInput
+        It is no number that makes folds of n rows.
+
+    Examples
+    --------
+    >>> scored, left = forward("2", 6)
+    >>> scored.of(0).tolist(), left.of(0).tolist()
+    ([2, 3], [2, 3, 4, 5])
+    """
+    spec = f"forward:{text}"
+    k = whole_number(text, spec)
+    if k < 2:
+        raise BadInput(f"folds {spec!r} make fewer than two folds: ask for 2 or more")
+    if k >= n:
+        raise BadInput(f"folds {spec!r} need more than {k} rows but the data has {n}: ask for fewer folds")
+    if k * n > MOST_ROWS:
+        raise BadInput(f"folds {spec!r} of {n} rows list too many rows: ask for fewer folds")
+    size = n // (k + 1)
+    begins = range(n - k * size, n, size)
+    return row_lists([np.arange(at, at + size) for at in begins]), row_lists([np.arange(at, n) for at in begins])
+
+
+def blocks(text: str, n: int, seed: int, repeat: int = 0) -> IntArray:
+    """Return labels of `blocks:B`: floor(n / B) blocks, the rows left over dealt out one to a block in turn.
+
+    Parameters
+    ----------
+    text : str
+        `B` as it was given.
+    n : int
+        Number of rows.
+    seed, repeat : int
+
+    Raises
+    ------
+    BadInput
+        It is no number that makes folds of n rows.
+    """
+    spec = f"blocks:{text}"
+    size = whole_number(text, spec)
+    if size < 1:
+        raise BadInput(f"folds {spec!r} have empty blocks: ask for at least one row a block")
+    k = n // size
+    if k < 2:
+        raise BadInput(f"folds {spec!r} make fewer than two blocks of the data's {n} rows: ask for smaller blocks")
+    return _dealt(np.concatenate((np.repeat(np.arange(k), size), np.arange(n - k * size) % k)), seed, repeat)
+
+
+def holdout(text: str, n: int, seed: int, repeat: int = 0) -> IntArray:
+    """Return labels of `holdout:F`: 0 for the nearest whole number to F n rows (at least one), -1 for the others.
+
+    Parameters
+    ----------
+    text : str
+        `F` as it was given.
+    n : int
+        Number of rows.
+    seed, repeat : int
+
+    Raises
+    ------
+    BadInput
+        It is no number that makes folds of n rows.
+    """
+    spec = f"holdout:{text}"
+    try:
+        share = number(text, spec)
+    except BadInput:
+        share = 0.0
+    if not 0.0 < share < 1.0:
+        raise BadInput(f"folds {spec!r}: the share of held-out rows must be between 0 and 1, as in holdout:0.2")
+    held = max(1, int(share * n + 0.5))
+    return _dealt(np.repeat([0, -1], [held, n - held]), seed, repeat)
+
 
 KINDS = ("loo", "stratified", "forward", "blocks", "holdout", "groups", "column", "file")
 MOST_REPEATS = 10_000  # more is never meant
@@ -121,10 +316,12 @@ def make_folds(spec: str, dataset: Dataset, seed: int = 0) -> FoldPlan:
     if kind == "file" and value:
         return _plan_of_columns(read_fold_file(Path(value), n), text)
     again = REPEATED.fullmatch(text)
-    return repeated_plan([
-        plan_of_labels(labels, text, seed, single=again is not None or kind == "holdout")
-        for labels in _dealt(again[2] if again else text, dataset, seed, _repeats(text, again, n))
-    ])
+    return repeated_plan(
+        [
+            plan_of_labels(labels, text, seed, single=again is not None or kind == "holdout")
+            for labels in _folds_dealt(again[2] if again else text, dataset, seed, _repeats(text, again, n))
+        ]
+    )
 
 
 def _repeats(text: str, again: re.Match[str] | None, n: int) -> int:
@@ -139,7 +336,7 @@ def _repeats(text: str, again: re.Match[str] | None, n: int) -> int:
     return count
 
 
-def _dealt(text: str, dataset: Dataset, seed: int, repeats: int) -> Iterator[IntArray]:
+def _folds_dealt(text: str, dataset: Dataset, seed: int, repeats: int) -> Iterator[IntArray]:
     """Yield the labels of every repeat of a spec that deals rows at random."""
     kind, colon, value = text.partition(":")
     for repeat in range(repeats):
@@ -307,3 +504,92 @@ def folds_of(given: AnyFolds, dataset: Dataset, seed: int = 0, groups: ArrayLike
     return folds_from_splitter(listed, dataset)
 
 
+DEALT = ("blocks", "holdout")  # kinds of folds, beside numbers and `loo`, that are dealt at random
+LIKE_INNER = ("forward", "stratified")  # kinds that outer folds are of, too
+
+
+def outer_folds(count: int, plan: FoldPlan, dataset: Dataset) -> FoldPlan:
+    """Return the outer folds of a nested cross-validation.
+
+    Parameters
+    ----------
+    count : int
+        How many.
+    plan : FoldPlan
+        The folds by which a model is chosen.
+    dataset : Dataset
+        The rows of the plan.
+
+    Raises
+    ------
+    BadInput
+        If there are too few rows or groups, or the plan's folds overlap and were stated row by row.
+
+    Examples
+    --------
+    >>> data = Dataset.from_arrays([[0.0]] * 6, [0.0] * 6)
+    >>> outer_folds(3, make_folds("loo", data), data)
+    FoldPlan('3', k=3, n=6)
+    >>> outer_folds(2, folds_from_labels([0, 0, 1, 1, 2, 2]), data).labels.tolist()
+    [1, 1, 0, 0, 0, 0]
+    """
+    if count < 2:
+        raise BadInput(f"nested: {count} is out of range, give at least 2 outer folds")
+    if count > dataset.n:
+        raise BadInput(f"nested: {count} outer folds of {dataset.n} rows, ask for at most {dataset.n}")
+    kind, seed = _kind(plan), plan.seed or 0
+    if kind in LIKE_INNER:
+        return make_folds(f"{kind}:{count}", dataset, seed)
+    if is_dealt(plan):
+        return make_folds(str(count), dataset, seed)
+    if not plan.is_partition:
+        raise BadInput("nested: the folds overlap and were stated row by row: no outer folds can be made of them")
+    labels = plan.labels
+    together = np.where(labels < 0, plan.k, labels)  # rows that no fold holds out stay together too
+    groups = int(together.max()) + 1
+    if groups <= count:
+        most = f"ask for at most {groups - 1}" if groups > 2 else "nested folds need at least three"
+        raise BadInput(f"nested: the folds keep rows together in {groups} groups, {most}")
+    found = folds_from_labels(equal_folds(str(count), groups, seed)[together], str(count))
+    return replace(found, seed=seed)
+
+
+def inner_folds(plan: FoldPlan, rows: IntArray, training: Dataset) -> FoldPlan:
+    """Return the folds by which a model is chosen on an outer training set alone.
+
+    Parameters
+    ----------
+    plan : FoldPlan
+        Those of all rows.
+    rows : int array
+        The outer training rows, ascending.
+    training : Dataset
+        The same.
+
+    Raises
+    ------
+    BadInput
+        If they are too few.
+
+    Examples
+    --------
+    >>> data = Dataset.from_arrays([[0.0]] * 3, [0.0] * 3)
+    >>> inner_folds(folds_from_labels([0, 0, 1, 1, 2]), np.array([0, 3, 4]), data).labels.tolist()
+    [0, 1, 2]
+    """
+    spec = plan.spec.removesuffix(WEIGHTED)
+    if is_dealt(plan) or _kind(plan) in LIKE_INNER:
+        return make_folds(spec, training, plan.seed or 0)
+    labels = plan.labels[rows]
+    held = np.unique(labels[labels >= 0])
+    return folds_from_labels(np.where(labels >= 0, np.searchsorted(held, labels), -1), spec)
+
+
+def is_dealt(plan: FoldPlan) -> bool:
+    """Whether folds can be dealt anew to other rows: they were not stated row by row, nor are they groups."""
+    kind = _kind(plan)
+    return kind == "loo" or (plan.seed is not None and (kind[:1].isdigit() or kind in DEALT))
+
+
+def _kind(plan: FoldPlan) -> str:
+    return canonical(plan.spec.removesuffix(WEIGHTED)).partition(":")[0]

@@ -1,24 +1,311 @@
-"""From a file to a `Dataset`: the suffix chooses the reader, the header and the user's words choose the columns."""
+"""Files of every format become data sets."""
 
 from __future__ import annotations
 
+import re
+import zipfile
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple, Unpack
+from tokenize import TokenError
+from typing import Any, NamedTuple, Unpack
 
-from sparsecv_mio.data.arrow import raw_delimited, read_delimited
-from sparsecv_mio.data.columnar import FEATHER, SUFFIXES, raw_columnar, read_columnar
-from sparsecv_mio.data.cure import RawTable, raw_table
-from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.data.npz import read_npz
-from sparsecv_mio.data.opened import PACKED, kind_of
-from sparsecv_mio.data.reading import OF_CELLS, STRICT, Applied, Reading, ReadingWords
-from sparsecv_mio.data.select import Wanted
-from sparsecv_mio.data.svmlight import read_svmlight
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsecv_mio.arrays import FloatArray
+from sparsecv_mio.data.cure import RawTable, cured, raw_table, read_alike
+from sparsecv_mio.data.dataset import Dataset, assemble, shaped
+from sparsecv_mio.data.reading_options import OF_CELLS, STRICT, Applied, Reading, ReadingWords, Selection, Wanted
+from sparsecv_mio.data.text_tables import (
+    PACKED,
+    Columns,
+    blame_cell,
+    is_numeric,
+    kind_of,
+    raw_delimited,
+    read_delimited,
+)
 from sparsecv_mio.errors import BadInput
-from sparsecv_mio.files import reason, special
+from sparsecv_mio.files import check_numbers, check_unpacked, reason, special
+
+FEATHER = (".feather", ".arrow", ".ipc")
+SUFFIXES = (".parquet", *FEATHER)
+BATCH_NUMBERS = 1 << 22
+
+
+class Batches:
+    """A Feather or Arrow file with the few words of a Parquet file that are needed here.
+
+    Parameters
+    ----------
+    path : Path
+    """
+
+    def __init__(self, path: Path) -> None:
+        import pyarrow as pa
+
+        self.source = pa.memory_map(str(path))
+        self.schema_arrow = self._opened(None).schema
+
+    def rows(self) -> list[int]:
+        """Return the number of rows of each part."""
+        file = self._opened(self.schema_arrow.names[:1])
+        return [file.get_batch(k).num_rows for k in range(file.num_record_batches)]
+
+    def read(self, part: int | None, columns: Sequence[str]) -> Any:
+        """Return some columns, of one part or of all."""
+        import pyarrow as pa
+
+        file = self._opened(columns)
+        whole = file.read_all() if part is None else pa.Table.from_batches([file.get_batch(part)])
+        return whole.select(list(columns))
+
+    def close(self) -> None:
+        """Close the file."""
+        self.source.close()
+
+    def _opened(self, columns: Sequence[str] | None) -> Any:
+        from pyarrow import ipc
+
+        if columns is None:
+            return ipc.open_file(self.source)
+        places = [self.schema_arrow.get_field_index(name) for name in columns]
+        return ipc.open_file(self.source, options=ipc.IpcReadOptions(included_fields=places))
+
+
+class RowGroups:
+    """A Parquet file, part by part.
+
+    Parameters
+    ----------
+    path : Path
+    """
+
+    def __init__(self, path: Path) -> None:
+        from pyarrow import parquet
+
+        self.file = parquet.ParquetFile(path, pre_buffer=False)
+        self.schema_arrow = self.file.schema_arrow
+
+    def rows(self) -> list[int]:
+        """Return the number of rows of each part."""
+        return [self.file.metadata.row_group(k).num_rows for k in range(self.file.num_row_groups)]
+
+    def read(self, part: int | None, columns: Sequence[str]) -> Any:
+        """Return some columns, of one part or of all."""
+        if part is None:
+            return self.file.read(columns=list(columns), use_threads=False)
+        return self.file.read_row_group(part, columns=list(columns), use_threads=False)
+
+    def close(self) -> None:
+        """Close the file."""
+        self.file.close()
+
+
+def read_columnar(path: Path, wanted: Wanted, how: Reading = STRICT, learnt: Applied | None = None) -> Dataset:
+    """Read a few columns of one part of the rows at a time.
+
+    Parameters
+    ----------
+    path : Path
+    wanted : Wanted
+    how : Reading
+    learnt : Applied, optional
+        How other rows were read; these are read alike.
+
+    Notes
+    -----
+    Peak memory is X plus one column of the longest part, or 32 MB where that is more.
+    """
+    with _opened(path, wanted) as (file, chosen):
+        if learnt is not None:
+            return assemble(*read_alike(_raw(file, chosen, how), learnt))
+        words = chosen.target is not None and not is_numeric(file.schema_arrow.field(chosen.goal).type)
+        if how.cures or how.decimal != "." or (wanted.two_words and words):
+            return assemble(*cured(_raw(file, chosen, how), how, wanted))
+        try:
+            return _all_numbers(file, chosen)
+        except BadInput:
+            cured(_raw(file, chosen, how), how, wanted)  # names all bad columns
+            raise
+
+
+def raw_columnar(path: Path, wanted: Wanted, how: Reading) -> RawTable:
+    """Read a Parquet or Feather file, whatever its cells hold.
+
+    Parameters
+    ----------
+    path : Path
+    wanted : Wanted
+    how : Reading
+    """
+    with _opened(path, wanted) as (file, chosen):
+        return _raw(file, chosen, how)
+
+
+@contextmanager
+def _opened(path: Path, wanted: Wanted) -> Iterator[tuple[Batches | RowGroups, Selection]]:
+    import pyarrow as pa
+
+    feather = path.suffix.lower() in FEATHER
+    try:
+        file = Batches(path) if feather else RowGroups(path)
+        try:
+            # pandas writes its row index as such a column; it numbers the rows and is no measurement.
+            header = [name for name in file.schema_arrow.names if not re.fullmatch(r"__index_level_\d+__", name)]
+            chosen = wanted.within(header)
+            check_numbers(path, sum(file.rows()), len(chosen.numeric) + len(chosen.aux))
+            yield file, chosen
+        finally:
+            file.close()
+    except pa.ArrowException as error:
+        kind = "Feather" if feather else "Parquet"
+        raise BadInput(f"file {str(path)!r} cannot be read as {kind}: {str(error).splitlines()[0]}") from error
+
+
+def _all_numbers(file: Batches | RowGroups, chosen: Selection) -> Dataset:
+    header = chosen.header
+    for j in chosen.numeric:
+        _check_type(header[j], file.schema_arrow.field(header[j]).type)
+    sizes = file.rows()
+    columns, start = Columns(chosen, sum(sizes)), 0
+    names = [header[j] for j in (*chosen.numeric, *chosen.aux)]
+    for part, rows in enumerate(sizes):
+        step = max(1, BATCH_NUMBERS // max(1, rows))
+        for first in range(0, len(names), step):
+            columns.put(file.read(part, names[first : first + step]), start)
+        start += rows
+    return columns.dataset(start)
+
+
+def _raw(file: Batches | RowGroups, chosen: Selection, how: Reading) -> RawTable:
+    def cells(name: str) -> list[Any]:
+        found: list[Any] = file.read(None, [name])[name].to_pylist()
+        return found
+
+    aux = {chosen.header[j]: np.array(cells(chosen.header[j]), dtype=object) for j in chosen.aux}
+    return raw_table(chosen.names, chosen.goal, cells, aux, how)
+
+
+def _check_type(name: str, kind: Any) -> None:
+    if not is_numeric(kind):
+        raise BadInput(f"column {name!r} has the type {kind}, not numbers: encode it as numbers or drop the column")
+
+
+def read_npz(path: Path, wanted: Wanted) -> Dataset:
+    """Read the arrays X, y and names of an NPZ file; group and fold columns are arrays of their own or columns of X."""
+    if not zipfile.is_zipfile(path):
+        raise BadInput(f"file {str(path)!r} is not an NPZ archive: save it with numpy.savez(file, X=X, y=y)")
+    try:
+        with np.load(path, allow_pickle=False) as store:
+            used = [key for key in store.files if key in ("X", "y", "names", *wanted.aux)]
+            sizes = {one.filename.removesuffix(".npy"): one.file_size for one in store.zip.infolist()}
+            check_unpacked(path, sum(sizes.get(key, 0) for key in used))
+            arrays = {key: store[key] for key in used}
+    except BadInput:
+        raise
+    except (ValueError, EOFError, KeyError, OverflowError, NotImplementedError, RecursionError, SyntaxError,
+            MemoryError, TokenError, zlib.error, zipfile.BadZipFile) as error:  # fmt: skip
+        why = (str(error) or type(error).__name__).splitlines()[0]
+        raise BadInput(f"file {str(path)!r} cannot be read as NPZ: {why}") from error
+    for key in ("X", "y"):
+        if key not in arrays:
+            raise BadInput(f"file {str(path)!r} has no array {key!r}: save it with numpy.savez(file, X=X, y=y)")
+    X = _array(arrays.pop("X"), "X", 2, path)
+    y = _array(arrays.pop("y"), "y", 1, path)
+    if X.shape[0] != y.shape[0]:
+        raise BadInput(f"file {str(path)!r} has {X.shape[0]} rows in X but {y.shape[0]} in y: give one target per row")
+    names = arrays.pop("names", None)
+    labels = [f"x{j}" for j in range(X.shape[1])] if names is None else [str(name) for name in names.reshape(-1)]
+    if len(labels) != X.shape[1]:
+        raise BadInput(f"file {str(path)!r} has {X.shape[1]} columns in X but {len(labels)} names: give one a column")
+    return from_matrix(path, wanted, X, y, labels, arrays)
+
+
+def from_matrix(
+    path: Path, wanted: Wanted, X: FloatArray, y: FloatArray, names: list[str], extra: dict[str, NDArray[Any]]
+) -> Dataset:
+    """Select columns of a matrix whose target is called `y`.
+
+    Parameters
+    ----------
+    path : Path
+        For messages.
+    wanted : Wanted
+    X : (n, p) array
+    y : (n,) array
+    names : list of p str
+    extra : dict of str to (n,) array
+        Group and fold columns that stand beside the matrix.
+
+    Raises
+    ------
+    BadInput
+        Another target was asked for, or a name is wrong.
+    """
+    if wanted.needed and str(wanted.target) != "y":
+        raise BadInput(f"file {str(path)!r} holds its target under the name 'y': ask for target y, not {wanted.target}")
+    chosen = wanted.within([*names, "y", *extra])
+    aux = dict(extra)
+    aux.update({chosen.header[j]: X[:, j].copy() for j in chosen.aux if j < X.shape[1]})
+    if len(chosen.features) < X.shape[1]:
+        X = X[:, list(chosen.features)]
+    return assemble(np.ascontiguousarray(X), y, chosen.names, "y", aux)
+
+
+def _array(values: NDArray[Any], key: str, ndim: int, path: Path) -> FloatArray:
+    if values.dtype.kind not in "biuf":
+        raise BadInput(f"array {key!r} of {str(path)!r} has the type {values.dtype}, not numbers: save it as float64")
+    values = shaped(values, f"array {key!r} of {str(path)!r}", ndim)
+    with np.errstate(over="ignore"):  # a number that float64 does not hold is named as one that is not finite
+        return values.astype(np.float64, copy=False)
+
+
+def read_svmlight(path: Path, wanted: Wanted) -> Dataset:
+    """Read the file as a dense array whose columns are named `x` and their index in the file.
+
+    An index 0 anywhere makes the first feature `x0`, else it is `x1`. Indices no row mentions are columns of zeros.
+    """
+    from sklearn.datasets import load_svmlight_file
+
+    try:
+        sparse, y = load_svmlight_file(str(path), dtype=np.float64, zero_based=True)
+    except (ValueError, OverflowError, UnicodeDecodeError) as error:
+        _blame_line(path)
+        raise BadInput(f"file {str(path)!r} cannot be read as svmlight: {str(error).splitlines()[0]}") from error
+    if sparse.shape[0] == 0:
+        raise BadInput(f"file {str(path)!r} has no rows: give one line per row")
+    first = 0 if sparse.nnz == 0 or int(sparse.indices.min()) == 0 else 1
+    check_numbers(path, sparse.shape[0], sparse.shape[1])
+    X = np.ascontiguousarray(sparse[:, first:].toarray())
+    return from_matrix(path, wanted, X, y, [f"x{j + first}" for j in range(X.shape[1])], {})
+
+
+def _blame_line(path: Path) -> None:
+    """Raise `BadInput` at the first line that is no svmlight; return where every line is fine."""
+    row = 0
+    with path.open(encoding="utf-8", errors="replace") as handle:
+        for line, text in enumerate(handle, start=1):
+            words = text.partition("#")[0].split()
+            if not words:
+                continue
+            row += 1
+            blame_cell(words[0], "y", row, line)
+            last = -1
+            for word in words[1:]:
+                index, colon, value = word.partition(":")
+                if index == "qid":
+                    continue
+                if not colon or not (index.isascii() and index.isdigit()):
+                    raise BadInput(f"file {str(path)!r} has {word!r} in line {line}: write index:value")
+                if int(index) <= last:
+                    raise BadInput(f"file {str(path)!r} repeats or disorders index {index} in line {line}: sort them")
+                last = int(index)
+                blame_cell(value, f"x{index}", row, line)
+
 
 TEXT = (".csv", ".tsv", ".txt", ".dat", ".data")
 MATRICES: dict[str, Callable[[Path, Wanted], Dataset]] = {
@@ -101,7 +388,7 @@ def read_dataset(
         Whether the target may hold two words, for a classification: they become 0 and 1.
     **reading
         `sep`, `decimal`, `thousands`, `comment`, `encoding`, `header`, `index_col`, `na`, `encode`: see
-        :class:`~sparsecv_mio.data.reading.Reading`.
+        :class:`~sparsecv_mio.data.reading_options.Reading`.
 
     Returns
     -------
@@ -140,9 +427,7 @@ class NewRows(NamedTuple):
     doubt: str
 
 
-def read_rows(
-    path: str | Path, features: Sequence[str], target: str, learnt: Applied | None = None
-) -> NewRows:
+def read_rows(path: str | Path, features: Sequence[str], target: str, learnt: Applied | None = None) -> NewRows:
     """Read some columns of new rows, of which the target may not be known yet.
 
     Parameters

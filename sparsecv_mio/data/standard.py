@@ -1,8 +1,8 @@
-"""`StandardData`: the coordinates in which every layer computes, and the way back to the units of the file."""
+"""Column means and centred norms that neither overflow nor underflow, and rows about means."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -10,13 +10,192 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray, row_chunks
-from sparsecv_mio.data.cells import stand_in_notes
-from sparsecv_mio.data.copies import find_copies
+from sparsecv_mio.data.cure import stand_in_notes
 from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.data.scaling import about_means, column_moments, nearest_exponent
 from sparsecv_mio.errors import BadInput
-from sparsecv_mio.restrictions import NONE, Restrictions
+from sparsecv_mio.model_space import NONE, Restrictions
 from sparsecv_mio.words import Intercept, Scale, word_of
+
+CONSTANT_ULPS = 4.0
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnMoments:
+    """Range, mean and norms of every column of an (n, p) array.
+
+    Attributes
+    ----------
+    largest : (p,) array
+        Largest absolute value.
+    constant : (p,) bool array
+        All values equal up to `4 eps` of the largest: what is left is the rounding of whoever wrote the file.
+    mean : (p,) array
+        Column means, weighted.
+    norm : (p,) array
+        Centred l2 norms, `sqrt(sum_i w_i (x_ij - mean_j)^2)`.
+    raw_norm : (p,) array
+        l2 norms about zero, weighted.
+    """
+
+    largest: FloatArray
+    constant: BoolArray
+    mean: FloatArray
+    norm: FloatArray
+    raw_norm: FloatArray
+
+
+def column_moments(X: FloatArray, weights: FloatArray | None = None) -> ColumnMoments:
+    """Two passes over power-of-two multiples of the columns; O(np) time, one 8 MB chunk of memory.
+
+    Each column is multiplied by the power of two that brings its largest value into [1/2, 1), which is exact, so the
+    squares stay in range for values up to 2^1000 in size. The second pass corrects the first pass's mean, which makes
+    both moments accurate to a few ulps whatever the number of rows.
+
+    Parameters
+    ----------
+    X : (n, p) array
+    weights : (n,) array, optional
+        Of the rows, positive; 1 by default.
+
+    Examples
+    --------
+    >>> m = column_moments(np.array([[1e150], [3e150]]))
+    >>> float(m.mean[0]), float(m.norm[0] / 1e150)
+    (2e+150, 1.4142135623730951)
+    """
+    n, p = X.shape
+    low, high = X.min(axis=0), X.max(axis=0)
+    largest = np.maximum(np.abs(low), np.abs(high))
+    exponent = np.clip(np.frexp(largest)[1], -1000, 1000)
+    factor = np.ldexp(1.0, -exponent)
+    total = n if weights is None else float(weights.sum())
+
+    def summed(block: FloatArray, rows: slice) -> FloatArray:
+        return np.asarray(block.sum(axis=0) if weights is None else weights[rows] @ block)
+
+    def squared(block: FloatArray, rows: slice) -> FloatArray:
+        if weights is None:
+            return np.asarray(np.einsum("ij,ij->j", block, block))
+        return np.asarray(np.einsum("i,ij,ij->j", weights[rows], block, block))
+
+    mean = np.zeros(p)
+    for rows in row_chunks(n, p):
+        mean += summed(X[rows] * factor, rows) / total
+    drift, squares, raw = np.zeros(p), np.zeros(p), np.zeros(p)
+    for rows in row_chunks(n, p):
+        block = X[rows] * factor
+        raw += squared(block, rows)
+        block -= mean
+        drift += summed(block, rows)
+        squares += squared(block, rows)
+    squares = np.maximum(squares - drift * (drift / total), 0.0)
+    constant = high * factor - low * factor <= CONSTANT_ULPS * np.finfo(float).eps * (largest * factor)
+    with np.errstate(over="ignore"):  # a norm beyond the floats becomes infinite and is refused by the caller
+        norm, raw_norm = np.ldexp(np.sqrt(squares), exponent), np.ldexp(np.sqrt(raw), exponent)
+    return ColumnMoments(largest, constant, np.ldexp(mean + drift / total, exponent), norm, raw_norm)
+
+
+def nearest_exponent(values: FloatArray) -> IntArray:
+    """Return e such that 2^e is nearest in ratio to each positive value.
+
+    Examples
+    --------
+    >>> nearest_exponent(np.array([1.0, 3.0, 0.3])).tolist()
+    [0, 2, -2]
+    """
+    mantissa, exponent = np.frexp(values)
+    return np.where(mantissa < np.sqrt(0.5), exponent - 1, exponent).astype(np.int64)
+
+
+def about_means(
+    V: FloatArray, r: FloatArray, root: FloatArray | None, v_mean: FloatArray, r_mean: float
+) -> tuple[FloatArray, FloatArray]:
+    """Take means off rows, off each as often as the root of its weight says.
+
+    Parameters
+    ----------
+    V, r : (m, q), (m,) arrays
+        Each row times the root of its weight.
+    root : (m,) array or None
+        These roots; None where each row counts once.
+    v_mean, r_mean : (q,) array, float
+        Not scaled.
+
+    Examples
+    --------
+    >>> about_means(np.array([[6.0]]), np.array([4.0]), np.array([2.0]), np.array([1.0]), 0.5)
+    (array([[4.]]), array([3.]))
+    """
+    if root is None:
+        return V - v_mean, r - r_mean
+    return V - root[:, None] * v_mean, r - root * r_mean
+
+
+COPY_RTOL = 1e-13
+
+
+def find_copies(
+    project: Callable[[FloatArray], FloatArray],
+    column: Callable[[int], FloatArray],
+    norm: FloatArray,
+    weight: FloatArray,
+    n: int,
+) -> IntArray:
+    """Return for each column the earliest earlier column that equals it or its negative, else -1.
+
+    Parameters
+    ----------
+    project : callable
+        `g -> V' g` for a vector g of n numbers.
+    column : callable
+        `j -> V[:, j]`.
+    norm : (q,) array
+        l2 norms of the columns of V.
+    weight : (q,) array
+        Penalty weights; only columns of equal weight can be copies.
+    n : int
+        Number of rows.
+
+    Returns
+    -------
+    (q,) int array
+
+    Notes
+    -----
+    `v` and `w` are copies when `||v - w||` or `||v + w||` is at most `1e-13 ||w||`. Equal columns have equal
+    projections on any vector, so only neighbours in the sorted |projection on one fixed Gaussian vector| are compared:
+    O(nq + q log q), plus O(n) for each such neighbour.
+    """
+    probe = np.random.Generator(np.random.PCG64(20240229)).standard_normal(n)
+    key = np.abs(project(probe)) / norm
+    order = np.argsort(key, kind="stable")
+    window = 4 * COPY_RTOL * float(np.linalg.norm(probe))
+    cuts = np.flatnonzero(np.diff(key[order]) > window) + 1
+    copy_of = np.full(key.shape[0], -1, dtype=np.int64)
+    for run in np.split(order, cuts):
+        if run.size > 1:
+            _link(np.sort(run), column, norm, weight, copy_of)
+    return copy_of
+
+
+def _link(
+    run: IntArray, column: Callable[[int], FloatArray], norm: FloatArray, weight: FloatArray, copy_of: IntArray
+) -> None:
+    originals: list[tuple[int, FloatArray]] = []
+    for j in run.tolist():
+        v = column(j)
+        for i, w in originals:
+            if weight[i] == weight[j] and _same(v, w, COPY_RTOL * float(norm[i])):
+                copy_of[j] = i
+                break
+        else:
+            originals.append((j, v))
+
+
+def _same(v: FloatArray, w: FloatArray, atol: float) -> bool:
+    other = w if v @ w >= 0 else -w
+    return float(np.linalg.norm(v - other)) <= atol
+
 
 CACHE_BYTES = 256 << 20
 COLUMN_EXPONENT = 900  # beyond 2^900 a sum of squares over the rows could leave the range of float64

@@ -16,11 +16,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sparsecv_mio.arrays import FloatArray, IntArray
-from sparsecv_mio.data.arrow import has_decimals
 from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.data.fold_plan import FoldPlan, repeated_folds
-from sparsecv_mio.data.ids import read_lines
-from sparsecv_mio.data.marks import BOTH, POINT, Marks, Way, either, parse_number, reads
+from sparsecv_mio.data.fold_plan import FoldPlan, read_lines, repeated_folds
+from sparsecv_mio.data.reading_options import BOTH, POINT, Marks, Way, either, parse_number, reads
+from sparsecv_mio.data.text_tables import has_decimals
 from sparsecv_mio.errors import BadInput
 
 LEAST, MOST = 1e-30, 1e30  # weights whose roots leave room for the magnitudes of columns

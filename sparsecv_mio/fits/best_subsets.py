@@ -1,32 +1,267 @@
-"""Best subsets of every size on all rows: what `sparsecv path` calls."""
+"""Best subsets of every size on all rows, at one gamma or as functions of it: what `sparsecv path` calls.
+
+The best subset of every size as a function of gamma, on all rows: what `sparsecv path --gamma LO..HI` adds.
+
+Every size is cut into pieces on each of which one subset is proved to be the best one (docs/theory/continuous_gamma.md,
+section 1). Where two cross, the piece around the crossing holds both: there their objectives agree to 1e-9. A piece on
+which rounding is wider than what tells subsets apart stays open, as does what a limit leaves.
+"""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
-from dataclasses import replace
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
 
 from sparsecv_mio.arrays import IntArray
-from sparsecv_mio.certificate.record import PathRecord, Surface, SurfacePiece
+from sparsecv_mio.certificate.parts import Request, Work, versions
+from sparsecv_mio.certificate.records import PATH_SCHEMA, PathRecord, PathRow, Surface, SurfacePiece
 from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.data.standard import standardize
+from sparsecv_mio.data.standard import StandardData, standardize
 from sparsecv_mio.data.weights import least_rows
 from sparsecv_mio.errors import BadInput, OutOfTime
-from sparsecv_mio.fits.known import KnownSubsets
-from sparsecv_mio.fits.options import PathOptions
-from sparsecv_mio.grids import GammaInterval, gammas_of, interval, taus_of
-from sparsecv_mio.problem.accumulate import row_moments
-from sparsecv_mio.search.checks import GRID, EffortKeywords, with_keywords
-from sparsecv_mio.search.grid import Grid
-from sparsecv_mio.search.state.deadline import Deadline
-from sparsecv_mio.search.time_limit import run_within_limit
+from sparsecv_mio.fits.fit_options import PathOptions
+from sparsecv_mio.model_space import GammaInterval, gammas_of, interval, taus_of
+from sparsecv_mio.problem.refit import refit_rows
+from sparsecv_mio.problem.training_moments import row_moments
+from sparsecv_mio.search.fallback import restricted_on_all_rows, supports_on_all_rows
+from sparsecv_mio.search.gamma_fits import Envelope, FitsAtLam, FitsOverGamma, TrainingSets
+from sparsecv_mio.search.gamma_lists import BestOverGamma, EndLists, Lister
+from sparsecv_mio.search.gamma_partition import NARROWEST, ROUNDED, first_grid, middle_of
+from sparsecv_mio.search.options import GRID, EffortKeywords, with_keywords
+from sparsecv_mio.search.pairs import Grid
+from sparsecv_mio.search.result import MANY_NUMBERS, all_rows_fit, data_info
+from sparsecv_mio.search.time_limit import Deadline, run_within_limit
+from sparsecv_mio.trees.path_cells import PathCell
+from sparsecv_mio.units import TIE_RTOL
 
 if TYPE_CHECKING:
     from sparsecv_mio.problem.problem import SparseProblem
-    from sparsecv_mio.search.observers.progress import Progress
+
+
+MOST_REFITTED = 300  # pairs that are fitted to all their digits after a limit too, in a fraction of a second
+NOT_TOLD_APART = (
+    "rounding leaves subsets that cannot be told apart, or too many of them to try: more time would prove no more; a "
+    "larger gamma, or fewer columns that are nearly copies of others, would"
+)
+
+
+class KnownSubsets:
+    """Filled in by the thread that searches, made a record by that thread or by the one that waits for it.
+
+    Parameters
+    ----------
+    data : StandardData
+    grid : Grid
+    options : PathOptions
+    clock : Deadline
+
+    Attributes
+    ----------
+    cells : dict of (int, int) to PathCell
+        What was found, by index of gamma and by tau.
+    nodes : int
+        Nodes of all trees.
+    """
+
+    def __init__(self, data: StandardData, grid: Grid, options: PathOptions, clock: Deadline) -> None:
+        self.data, self.grid, self.options, self.clock = data, grid, options, clock
+        self.cells: dict[tuple[int, int], PathCell] = {}
+        self.nodes = 0
+        self._fallback: list[dict[int, tuple[IntArray, float]]] = []  # by forward selection, once it was needed
+        self._rows: dict[tuple[int, int], tuple[PathCell, PathRow]] = {}  # rows of the record made ahead
+
+    @property
+    def pairs(self) -> int:
+        """Number of pairs (gamma, tau)."""
+        return len(self.grid.gammas) * len(self.grid.taus)
+
+    def prepare(self, until: float) -> None:
+        """See to supports of every (gamma, tau), and to rows of the record while there is time.
+
+        Parameters
+        ----------
+        until : float
+            Moment of `time.monotonic` after which no row is made any more.
+        """
+        if not self._fallback:
+            find = restricted_on_all_rows if self.data.restrictions.beyond_forcing else supports_on_all_rows
+            self._fallback = find(self.data, self.grid.gammas.tolist(), self.grid.taus.tolist())
+        for (g, tau), cell in self._of_every_pair().items():
+            if time.monotonic() > until:
+                break
+            self._rows[g, tau] = cell, self._row(float(self.grid.gammas[g]), None, cell, True)
+
+    def record(self, problem: SparseProblem | None = None) -> PathRecord:
+        """Return the record of what is known now; no kernel is called without the moments of `problem`."""
+        if len(self.cells) < self.pairs:
+            self.prepare(self.clock.began)
+        cells, rows = self._of_every_pair(), []
+        quick = problem is None and self.clock.abandoned.is_set()
+        gammas, taus = self.grid.gammas.tolist(), self.grid.taus.tolist()
+        for g, gamma in enumerate(gammas):
+            at_gamma = problem.with_gamma(gamma) if problem is not None else None
+            for tau in taus:
+                cell, made = cells[g, tau], self._rows.get((g, tau))
+                ready = quick and made is not None and made[0] is cell
+                rows.append(made[1] if made is not None and ready else self._row(gamma, at_gamma, cell, quick))
+        done = all(row.proved for row in rows)
+        options, branched = self.options, sum(cell.branched for cell in cells.values())
+        return PathRecord(
+            schema=PATH_SCHEMA,
+            status="proved" if done else "interrupted" if self.clock.stop.is_set() else "limit",
+            path=tuple(rows),
+            work=Work(branched, self.nodes, self.clock.seconds, "path"),
+            data=data_info(self.data),
+            request=Request(
+                tuple(gammas),
+                tuple(taus),
+                options.gap,
+                False,
+                options.time_limit,
+                options.threads,
+                options.restrictions or None,
+            ),
+            warnings=self.data.warnings if done or self.clock.expired() else (*self.data.warnings, NOT_TOLD_APART),
+            versions=versions(),
+        )
+
+    def _of_every_pair(self) -> dict[tuple[int, int], PathCell]:
+        """Return what was found, and a support by forward selection where nothing was."""
+        known = dict(self.cells)
+        for g, found in enumerate(self._fallback):
+            for tau, (support, value) in found.items():
+                if (g, tau) not in known:
+                    at_hand = self._rows.get((g, tau))
+                    known[g, tau] = at_hand[0] if at_hand else PathCell.unproved(tau, support, value)
+        return known
+
+    def _row(self, gamma: float, problem: SparseProblem | None, cell: PathCell, quick: bool) -> PathRow:
+        quick = quick and (self.pairs > MOST_REFITTED or self.data.n * cell.tau > MANY_NUMBERS)
+        refit, support, coefficients, intercept = all_rows_fit(self.data, gamma, problem, cell, self.options.gap, quick)
+        return PathRow(
+            gamma=gamma,
+            tau=cell.tau,
+            support=support,
+            coefficients=coefficients,
+            intercept=intercept,
+            objective=refit.objective,
+            lower=refit.lower,
+            upper=refit.upper,
+            proved=refit.proved,
+        )
+
+
+Found = tuple[float, float, tuple[tuple[int, ...], ...]]  # an interval of lam and its supports, none where unknown
+
+
+def with_surface(
+    record: PathRecord, data: StandardData, gammas: GammaInterval, taus: Sequence[int], clock: Deadline
+) -> PathRecord:
+    """Add the best subset of every size at every gamma of an interval to the record of its ends.
+
+    Parameters
+    ----------
+    record : PathRecord
+    data : StandardData
+    gammas : GammaInterval
+    taus : sequence of int
+    clock : Deadline
+    """
+    from threadpoolctl import threadpool_limits
+
+    # a bound that overflows says nothing
+    with threadpool_limits(limits=1), np.errstate(over="ignore", invalid="ignore"):
+        lister = Lister(TrainingSets.of_all_rows(data), data, None, clock.expired)
+        sizes = sorted({min(tau, data.q) for tau in taus})
+        lists = EndLists(lister, BestOverGamma(lister, sizes))
+        ends = gammas.low / 2.0, gammas.high / 2.0
+        found = {size: _joined([piece for part in pairwise(first_grid(ends)) for piece in _on(lists, part, size)])
+                 for size in sizes}  # fmt: skip
+    expired = clock.expired()
+    numbers: dict[tuple[int, ...], int] = {}
+    pieces = []
+    for tau in taus:
+        for low, high, supports in found[min(tau, data.q)]:
+            places = tuple(sorted(numbers.setdefault(support, len(numbers)) for support in supports))
+            pieces.append(SurfacePiece(tau, 2.0 * low, 2.0 * high, places, len(places) > 0))
+    names = tuple(tuple(data.names[j] for j in support) for support in numbers)
+    surface = Surface(gammas.low, gammas.high, names, tuple(pieces))
+    status, warnings = record.status, record.warnings
+    if not all(piece.proved for piece in pieces):
+        status = "interrupted" if clock.stop.is_set() else "limit"
+        warnings = warnings if expired else (*warnings, ROUNDED)
+    work = replace(record.work, nodes=record.work.nodes + lister.nodes, seconds=clock.seconds)
+    return replace(record, surface=surface, status=status, work=work, warnings=warnings)
+
+
+def _on(lists: EndLists, ends: tuple[float, float], size: int) -> list[Found]:
+    """Cut one interval of lam into pieces."""
+    low, high = ends
+    if not all(lists.solve(lam, [size]) for lam in ends):
+        return [(low, high, ())]
+    fits = lists.on(low, high, size)
+    if fits is None:
+        return [(low, high, ())]
+    assert isinstance(fits, FitsOverGamma)
+    return _Cut(lists.lister.data, lists.lister.expired).of(fits, ends, (fits.values(low), fits.values(high)))
+
+
+@dataclass(frozen=True)
+class _Cut:
+    """Halves intervals until one subset can be best on each part, or those that can are tied."""
+
+    data: StandardData
+    expired: Callable[[], bool]
+
+    def of(
+        self, fits: FitsOverGamma, ends: tuple[float, float], values: tuple[FitsAtLam, FitsAtLam], fine: bool = False
+    ) -> list[Found]:
+        """Cut an interval, given what all that can be best have at its ends; `fine` where that is from the rows."""
+        (low, high), (left, right) = ends, values
+        alive = np.flatnonzero(Envelope.of(ends, fits.fold, left, right).may_win(left, right))
+        fits, left, right = fits.at(alive), left.at(alive), right.at(alive)
+        sides = [(side.f - side.f.min(), side) for side in (left, right)]
+        if len(fits) == 1 or all(np.all(over <= TIE_RTOL * side.f.min()) for over, side in sides):
+            return [(low, high, tuple(tuple(row) for row in fits.support.tolist()))]
+        # twice what `may_win` spares: where every one of them is within it, halving would go on without end
+        alike = all(np.all(over <= 8.0 * side.f_error.max()) for over, side in sides)
+        if self.expired() or (alike and fine) or high - low <= NARROWEST * high:
+            return [(low, high, ())]
+        if alike:
+            return self.of(fits, ends, (self._by_rows(fits, low), self._by_rows(fits, high)), True)
+        middle = middle_of(low, high)
+        between = self._by_rows(fits, middle) if fine else fits.values(middle)
+        parts = ((low, middle), (left, between)), ((middle, high), (between, right))
+        return [piece for part, known in parts for piece in self.of(fits, part, known, fine)]
+
+    def _by_rows(self, fits: FitsOverGamma, lam: float) -> FitsAtLam:
+        """Values of fits from the rows, whose rounding is far less than that of the moments."""
+        made = [refit_rows(self.data, slice(0, self.data.n), support, 2.0 * lam) for support in fits.support]
+        slope = [float(self.data.weight[one.support] @ one.beta**2) for one in made]
+        f, error = (np.array([getattr(one, name) for one in made]) for name in ("objective", "objective_error"))
+        return FitsAtLam(f, error, np.array(slope), np.zeros(len(made)), np.zeros(len(made)))
+
+
+def _joined(pieces: list[Found]) -> list[Found]:
+    """Join neighbours with the same supports."""
+    found: list[Found] = []
+    for low, high, supports in pieces:
+        if found and set(found[-1][2]) == set(supports):
+            found[-1] = (found[-1][0], high, found[-1][2])
+        else:
+            found.append((low, high, supports))
+    return found
+
+
+if TYPE_CHECKING:
+    from sparsecv_mio.problem.problem import SparseProblem
+    from sparsecv_mio.search.observers import Progress
 
     Report = Callable[[Progress], None] | None
 
@@ -55,7 +290,7 @@ def best_subsets(
     options : PathOptions, optional
         Scale, gap, limits.
     progress : callable, optional
-        Called with a :class:`~sparsecv_mio.search.observers.progress.Progress` after each gamma of a round.
+        Called with a :class:`~sparsecv_mio.search.observers.Progress` after each gamma of a round.
     stop : threading.Event, optional
         Set it to end the run with what it holds.
     began : float, optional
@@ -104,7 +339,6 @@ def best_subsets(
         pieces = tuple(SurfacePiece(tau, every.low, every.high, (), False) for tau in grid.taus.tolist())
         status = "interrupted" if clock.stop.is_set() else "limit"
         return replace(record, surface=Surface(every.low, every.high, (), pieces), status=status)
-    from sparsecv_mio.fits.surface import with_surface
 
     return with_surface(record, search.known.data, every, grid.taus.tolist(), clock)
 
@@ -133,8 +367,8 @@ class PathSearch:
         data = standardize(self.dataset, options.scale, options.intercept, options.restrictions)
         known = self.known = KnownSubsets(data, self.grid, self.options, self.clock)
         _ = self.dataset.fingerprint  # of the record: after the limit there is no time for it
-        from sparsecv_mio.search.methods.by_rows import by_rows
-        from sparsecv_mio.search.methods.restricted import check_restrictions
+        from sparsecv_mio.search.by_rows import by_rows
+        from sparsecv_mio.search.one_by_one import check_restrictions
 
         problem: SparseProblem | None = None
         check_restrictions(data, self.grid.taus.tolist(), 1)
@@ -165,8 +399,8 @@ class PathSearch:
 
     def _by_rows(self, known: KnownSubsets) -> None:
         """One relaxation a size, and the exact answer where it leaves few columns."""
-        from sparsecv_mio.search.observers.progress import reports
-        from sparsecv_mio.search.subproblem.all_rows_by_rows import all_rows_of, solve_by_rows
+        from sparsecv_mio.search.by_rows import all_rows_of, solve_by_rows
+        from sparsecv_mio.search.observers import reports
 
         data, taus = known.data, self.grid.taus.tolist()
         with reports(self.progress, self.clock) as progress:
@@ -186,9 +420,9 @@ class PathSearch:
     def _rounds(self, known: KnownSubsets, problem: SparseProblem) -> None:
         from threadpoolctl import threadpool_limits
 
-        from sparsecv_mio.formulation.backends.native.cell import UNLIMITED
-        from sparsecv_mio.search.methods.parts.fold_rounds import EFFORT_GROWTH, FIRST_EFFORT
-        from sparsecv_mio.search.observers.progress import reports
+        from sparsecv_mio.search.observers import reports
+        from sparsecv_mio.search.rounds import EFFORT_GROWTH, FIRST_EFFORT
+        from sparsecv_mio.trees.path_cells import UNLIMITED
 
         alone = len(self.grid.gammas) == 1 and not known.data.restrictions.beyond_forcing  # no other gamma has to wait
         effort = UNLIMITED if alone else FIRST_EFFORT
@@ -203,7 +437,7 @@ class PathSearch:
         self, known: KnownSubsets, problem: SparseProblem, left: dict[int, list[int]], effort: int, progress: Report
     ) -> None:
         """Give every open (gamma, tau) some effort; what is closed leaves `left`, taus by index of gamma."""
-        from sparsecv_mio.search.subproblem.restricted_cells import solve_any
+        from sparsecv_mio.search.one_by_one import solve_any
 
         starts: list[IntArray] = []
         for g in sorted(left, key=lambda g: -self.grid.gammas[g]):
@@ -219,7 +453,7 @@ class PathSearch:
             self._report(progress, known, known.pairs - sum(len(rest) for rest in left.values()))
 
     def _report(self, progress: Report, known: KnownSubsets, done: int) -> None:
-        from sparsecv_mio.search.observers.progress import Progress
+        from sparsecv_mio.search.observers import Progress
 
         if progress is not None:
             progress(Progress(done, known.pairs, known.nodes, 0.0, np.inf, self.clock.seconds))

@@ -12,29 +12,30 @@ import numpy as np
 
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.certificate.parts import Side, relative_gap, versions
-from sparsecv_mio.certificate.record import FIT_SCHEMA, FitRecord
+from sparsecv_mio.certificate.records import FIT_SCHEMA, FitRecord
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.standard import StandardData, standardize
 from sparsecv_mio.errors import BadInput
-from sparsecv_mio.fits.options import FitKeywords, FitOptions, SideOptions
+from sparsecv_mio.fits.fit_options import FitKeywords, FitOptions, SideOptions
 from sparsecv_mio.formulation.backends import NATIVE, get_backend
-from sparsecv_mio.formulation.backends.base import WORTH, Backend, allowance_of
-from sparsecv_mio.formulation.backends.native.cell import UNLIMITED
-from sparsecv_mio.formulation.constraints import SideConstraints
+from sparsecv_mio.formulation.backends.contract import WORTH, Backend, allowance_of
 from sparsecv_mio.formulation.outcome import Limits, Outcome, Start, Stop
-from sparsecv_mio.problem.accumulate import full_problem
-from sparsecv_mio.problem.elimination import Choice
+from sparsecv_mio.model_space import Restrictions
+from sparsecv_mio.problem.constraints import SideConstraints
+from sparsecv_mio.problem.coordinates import objective_slack
+from sparsecv_mio.problem.elimination import ForcedColumns
 from sparsecv_mio.problem.objective import objective_of
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.refit import refit_rows
-from sparsecv_mio.problem.rounding import objective_slack
-from sparsecv_mio.restrictions import Restrictions
-from sparsecv_mio.search.checks import with_keywords
+from sparsecv_mio.problem.training_moments import full_problem
+from sparsecv_mio.search.options import with_keywords
 from sparsecv_mio.search.result import data_info, names_of
+from sparsecv_mio.trees.path_cells import UNLIMITED
 
 if TYPE_CHECKING:
-    from sparsecv_mio.formulation.backends.native.cell import PathResult
-    from sparsecv_mio.search.state.deadline import Deadline
+    from sparsecv_mio.search.time_limit import Deadline
+    from sparsecv_mio.trees.path_cells import PathResult
+
 
 STATUS = {Stop.OPTIMAL: "proved", Stop.INTERRUPTED: "interrupted"}
 STOPPED = {Stop.GAP: "no tree: too many columns left, or ties beyond count", Stop.TIME: "time", Stop.NODES: "nodes"}
@@ -68,7 +69,7 @@ def fit_one(
     BadInput
         For a value out of range, an unknown name, or side constraints that exclude every support.
     BackendUnavailable, BackendFailed
-        See :mod:`sparsecv_mio.formulation.backends.base`.
+        See :mod:`sparsecv_mio.formulation.backends.contract`.
 
     Examples
     --------
@@ -160,7 +161,7 @@ def export_one(
     BadInput
         For a value out of range, an unknown name, or a format that is not known.
     """
-    from sparsecv_mio.formulation.export import export_model
+    from sparsecv_mio.formulation.write_model import export_model
 
     model = _Model.of(dataset, (tau, gamma), scale, intercept, side)
     labels, constraints = model.data.names, model.constraints
@@ -220,19 +221,19 @@ class _Model:
 
 
 def _wide(data: StandardData) -> bool:
-    from sparsecv_mio.search.methods.by_rows import by_rows
+    from sparsecv_mio.search.by_rows import by_rows
 
     return by_rows(data, 1)
 
 
 def _solve_by_rows(model: _Model, start: Start | None, limits: Limits) -> Outcome:
     """Solve by our own engine where columns are too many for a matrix of them."""
-    from sparsecv_mio.search.state.deadline import Deadline
-    from sparsecv_mio.search.subproblem.all_rows_by_rows import all_rows_of, solve_by_rows
-    from sparsecv_mio.search.subproblem.presolve import in_columns
+    from sparsecv_mio.search.by_rows import all_rows_of, solve_by_rows
+    from sparsecv_mio.search.fold_solver import in_columns
+    from sparsecv_mio.search.time_limit import Deadline
 
     tau, gamma, names = model.tau, model.gamma, model.data.names
-    choice = Choice.of(model.data.q, np.array(model.constraints.forced_out, dtype=np.int64))
+    choice = ForcedColumns.of(model.data.q, np.array(model.constraints.forced_out, dtype=np.int64))
     inside, data = tuple(names[j] for j in model.constraints.forced_in), model.data
     if model.constraints.needs:
         data = replace(data.only(choice.others), restrictions=Restrictions(force_in=inside))
@@ -252,8 +253,8 @@ def _solve_by_rows(model: _Model, start: Start | None, limits: Limits) -> Outcom
 
 def _solve_in_box(model: _Model, start: Start | None, limits: Limits, end: float) -> Outcome:
     """Solve by our own engine for coefficients in [-end, end], in units of the file."""
-    from sparsecv_mio.formulation.backends.native.path import solve_path
-    from sparsecv_mio.search.state.deadline import Deadline
+    from sparsecv_mio.search.time_limit import Deadline
+    from sparsecv_mio.trees.every_size import solve_path
 
     data, clock = model.data, Deadline(limits.seconds, None)
     problem = model.problem
@@ -306,9 +307,7 @@ def _start(data: StandardData, names: Sequence[str]) -> Start:
     return Start(tuple(sorted(position[name] for name in names if name in position)), "user")
 
 
-def _record(
-    model: _Model, outcome: Outcome, backend: Backend, pair: tuple[int, float], limits: Limits
-) -> FitRecord:
+def _record(model: _Model, outcome: Outcome, backend: Backend, pair: tuple[int, float], limits: Limits) -> FitRecord:
     data, unit, (tau, gamma) = model.data, model.unit, pair
     objective, support, beta, v_mean, r_mean = model.fitted(outcome, gamma)
     coefficients, intercept = data.coefficients(support, beta, v_mean, r_mean)

@@ -78,7 +78,7 @@ class Limits:
 
 
 @dataclass(frozen=True, eq=False)
-class Advice:
+class KnownBounds:
     """What is known beforehand about one problem and tau.
 
     Attributes

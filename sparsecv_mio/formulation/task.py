@@ -1,23 +1,294 @@
-"""What every model is built from: one problem, scaled, with bounds on its coefficients and a start."""
+"""One inner problem scaled to numbers near 1, with valid bounds on every coefficient and a start, for every model.
+
+One inner problem scaled to numbers near 1, as solvers need them; every model is built from this.
+
+With `m_j = sqrt(M_jj)`, the ridge value `f_r = f(all columns)` and `u_j = m_j b_j / sqrt(yy - f_r)`,
+
+    (f(b) - yy) / (yy - f_r)  =  u'Gu + sum_j w_j u_j^2 - 2 g'u  =:  phi(u),      -1 <= min phi <= 0,
+
+where `G + diag(w)` is M with unit diagonal. Any split with a positive semidefinite G is valid: w is the scaled penalty
+plus lambda_min of the rest, the largest multiple of the identity that can be moved into the perspective (theory section
+4). The perspective relaxation replaces `w_j u_j^2` by `w_j u_j^2 / z_j`.
+
+Valid bounds on every coefficient from a level set of the objective: the big-M values of the models.
+
+For every b with `f(b) <= ubar` (any support) and the ridge fit b_r on all columns,
+
+    (b_r - b)' M (b_r - b) <= ubar - f(b_r)     =>     |b_j - b_r,j| <= sqrt((ubar - f(b_r)) (M^{-1})_jj)
+
+(theory section 2, the safe ellipsoid with eps = lam; :mod:`sparsecv_mio.problem.problem`).
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from sparsecv_mio.arrays import FloatArray
-from sparsecv_mio.formulation.bigm import link_bounds
-from sparsecv_mio.formulation.constraints import SideConstraints
-from sparsecv_mio.formulation.outcome import Advice
-from sparsecv_mio.formulation.scaled import ScaledProblem, scaled_problem
-from sparsecv_mio.problem.moment_refit import Fit
-from sparsecv_mio.problem.problem import SparseProblem
+from sparsecv_mio.errors import BadInput
+from sparsecv_mio.formulation.outcome import KnownBounds
+from sparsecv_mio.problem.constraints import SideConstraints
+from sparsecv_mio.problem.problem import SparseProblem, level_set_radius, shifted
+from sparsecv_mio.problem.refit import Fit
+from sparsecv_mio.units import TINY
+
+ROUNDING = 1e-11  # allowance, in units of yy, for what float64 may do to a bound computed here
 
 
 @dataclass(frozen=True, eq=False)
-class Task:
-    """One solve, in scaled units (see :mod:`sparsecv_mio.formulation.scaled`).
+class ScaledProblem:
+    """`min phi(u)`, with the conversions between u and standard coefficients.
+
+    Attributes
+    ----------
+    G : (q, q) array
+        Positive semidefinite part that stays outside of the perspective.
+    w : (q,) array
+        Diagonal in the perspective, all > 0 when gamma > 0.
+    g : (q,) array
+        Linear part.
+    ridge : (q,) array
+        Minimiser of phi with every column in.
+    inverse : (q,) array
+        Upper bounds on the diagonal of `(G + diag(w))^{-1}`; inf where the matrix is singular to working precision.
+    floor : float
+        Certified lower bound on min phi: the computed ridge value, about -1, less its rounding error.
+    doubt : float
+        Bound on `||residual of the ridge solve||` in the norm of the inverse.
+    column : (q,) array
+    unit : float
+        `b = u * unit / column`; `unit^2 = yy - f_r` (1 when that is zero).
+    yy : float
+        `y'y`, as in the problem.
+    """
+
+    G: FloatArray
+    w: FloatArray
+    g: FloatArray
+    ridge: FloatArray
+    inverse: FloatArray
+    floor: float
+    doubt: float
+    column: FloatArray
+    unit: float
+    yy: float
+
+    @property
+    def q(self) -> int:
+        """Number of columns."""
+        return int(self.g.shape[0])
+
+    def value(self, objective: float) -> float:
+        """Return phi of an `f`."""
+        return (objective - self.yy) / self.unit**2
+
+    def objective(self, value: float) -> float:
+        """Return the `f` of a phi."""
+        return self.yy + self.unit**2 * value
+
+    @cached_property
+    def factor(self) -> FloatArray:
+        """(r, q) array R with `R'R = G` to rounding, rows by falling weight; rank r <= q."""
+        values, vectors = np.linalg.eigh(self.G)
+        keep = values > 1e-14 * max(float(values[-1]), TINY)
+        return np.ascontiguousarray((vectors[:, keep] * np.sqrt(values[keep])).T[::-1])
+
+    def dual_cut(self, u: FloatArray) -> tuple[float, FloatArray]:
+        """Return `(a, s)` with `phi >= a - s'z` for every support indicator z (theory sections 4 and 6).
+
+        `a = -u'Gu`, `s_j = (g - Gu)_j^2 / w_j`, for any u; tight at z when u minimises phi over the support of z.
+        """
+        Gu = self.G @ u
+        return float(-u @ Gu), (self.g - Gu) ** 2 / self.w
+
+    def fractional_fit(self, z: FloatArray) -> FloatArray:
+        """Return the minimiser of `u'Gu - 2g'u + sum w_j u_j^2 / z_j` at a fixed z in [0, 1]^q; O(s^3), s nonzeros."""
+        used = np.flatnonzero(z > 1e-9)
+        u = np.zeros(self.q)
+        if used.size:
+            A = self.G[np.ix_(used, used)] + np.diag(self.w[used] / z[used])
+            u[used] = _solve(A, self.g[used])
+        return u
+
+    def own_lower(self, tau: int) -> float:
+        """Return a lower bound on min phi by the ridge fit's dual cut, rounded down (theory section 4)."""
+        a, s = self.dual_cut(self.ridge)
+        best = a - float(np.sort(s)[::-1][:tau].sum()) - 4.0 * _rounding(self.G, self.w, self.g, self.ridge)
+        return max(self.floor, best) - ROUNDING * self.yy / self.unit**2
+
+    def clipped_cut(self, u: FloatArray, floor: float) -> tuple[float, FloatArray]:
+        """Return the dual cut with its slopes clipped at `a - floor`, for a valid `phi >= floor`.
+
+        At a 0/1 point that chooses a clipped column the cut is at most the floor, which is valid; at all others it is
+        unchanged. So it is valid at every 0/1 point and stronger between them, with coefficients of order one.
+        """
+        a, s = self.dual_cut(u)
+        return a, np.minimum(s, max(a - floor, 0.0))
+
+    def magnified(self, factor: float) -> ScaledProblem:
+        """Return the same problem with u times `factor`, phi times its square."""
+        return replace(
+            self,
+            g=self.g * factor,
+            ridge=self.ridge * factor,
+            floor=self.floor * factor**2,
+            doubt=self.doubt * factor,
+            unit=self.unit / factor,
+        )
+
+    def to_u(self, beta: FloatArray) -> FloatArray:
+        """Return scaled coefficients."""
+        return beta * self.column / self.unit
+
+
+def scaled_problem(problem: SparseProblem) -> ScaledProblem:
+    """Scale one inner problem; O(q^3).
+
+    Parameters
+    ----------
+    problem : SparseProblem
+        In standard coordinates.
+
+    Returns
+    -------
+    ScaledProblem
+    """
+    q = problem.q
+    diagonal = problem.M.diagonal()
+    column = np.where(diagonal > 0, np.sqrt(np.maximum(diagonal, 0.0)), 1.0)
+    A = problem.M / column[:, None] / column
+    A = 0.5 * (A + A.T)
+    root = problem.yy**0.5 if problem.yy > 0 else 1.0
+    g = problem.c / column / root
+    w = problem.penalty / column**2
+    G = problem.Q / column[:, None] / column
+    spare = float(np.linalg.eigvalsh(G)[0]) - 1e-12 * q if q else 0.0
+    if spare > 0:
+        w = shifted(w, spare)
+        G = G - spare * np.eye(q)
+    ridge, inverse = _ridge(A, g)
+    drop = float(g @ ridge)
+    unit = drop**0.5 if drop > 1e-30 else 1.0
+    u = ridge / unit
+    g = g / unit
+    slop = _rounding(G, w, g, u)
+    doubt = float(np.linalg.norm(A @ u - g) + 1e-16 * q) * float(np.sum(inverse)) ** 0.5 if q else 0.0
+    floor = float(u @ (A @ u) - 2.0 * (g @ u)) - slop - doubt**2 if np.isfinite(doubt) else -np.inf
+    yy_floor = -problem.yy / (unit * root) ** 2  # f is a sum of squares
+    return ScaledProblem(G, w, g, u, inverse, max(floor, yy_floor), doubt, column, unit * root, problem.yy)
+
+
+def _rounding(G: FloatArray, w: FloatArray, g: FloatArray, u: FloatArray) -> float:
+    """Bound the rounding error of `u'Gu + w'u^2 - 2g'u` in float64."""
+    size = np.abs(u)
+    return float(2e-15 * (size @ (np.abs(G) @ size) + w @ size**2 + 2.0 * np.abs(g) @ size))
+
+
+def _ridge(A: FloatArray, g: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Solve `A u = g` and bound the diagonal of `A^{-1}` from above.
+
+    The bound is the inverse of `A - delta I`, delta well above the rounding of a Cholesky factorisation; where that
+    matrix is not positive definite the bound is infinite.
+    """
+    q = len(g)
+    if q == 0:
+        return np.zeros(0), np.zeros(0)
+    ridge = _solve(A, g)
+    try:
+        shifted = cho_factor(A - 4e-15 * q * np.eye(q))
+        inverse = np.asarray(cho_solve(shifted, np.eye(q)), dtype=np.float64).diagonal() * (1 + 1e-6)
+    except LinAlgError:
+        inverse = np.full(q, np.inf)
+    return ridge, np.maximum(inverse, 0.0)
+
+
+def _solve(A: FloatArray, g: FloatArray) -> FloatArray:
+    """Solve `A u = g`, by least squares where rounding leaves A not positive definite."""
+    try:
+        return np.asarray(cho_solve(cho_factor(A), g), dtype=np.float64)
+    except LinAlgError:
+        return np.asarray(np.linalg.lstsq(A, g, rcond=None)[0], dtype=np.float64)
+
+
+MARGIN = 1e-6  # widening of the level, in units of yy - f_r: the start itself must stay feasible to solver tolerances
+
+
+def level_set_interval(scaled: ScaledProblem, upper: float, margin: float = MARGIN) -> tuple[FloatArray, FloatArray]:
+    """Bound every scaled coefficient of every u with `phi(u) <= upper`.
+
+    Parameters
+    ----------
+    scaled : ScaledProblem
+        The problem in scaled units.
+    upper : float
+        phi of the start.
+    margin : float, optional
+        Added to the level.
+
+    Returns
+    -------
+    lo, hi : (q,) arrays
+        Infinite where the matrix is singular to working precision.
+    """
+    rho = level_set_radius(max(upper - scaled.floor, 0.0) + margin, scaled.doubt)
+    with np.errstate(invalid="ignore"):
+        radius = rho * np.sqrt(scaled.inverse) * (1 + 1e-6) + 1e-9
+    return scaled.ridge - radius, scaled.ridge + radius
+
+
+def link_bounds(
+    scaled: ScaledProblem, upper: float, box: tuple[FloatArray, FloatArray]
+) -> tuple[FloatArray, FloatArray]:
+    """Return the bounds (lo, hi) of the rows `lo_j z_j <= u_j <= hi_j z_j`.
+
+    Parameters
+    ----------
+    scaled : ScaledProblem
+        The problem in scaled units.
+    upper : float
+        phi of the start.
+    box : pair of (q,) arrays
+        The user's bounds in standard coordinates, taken as they are. The interval of the level set is widened to
+        contain zero, the value of a column that is not chosen.
+
+    Returns
+    -------
+    lo, hi : (q,) arrays
+        Infinite where nothing is known.
+    """
+    lo, hi = level_set_interval(scaled, upper)
+    lo, hi = np.minimum(lo, 0.0), np.maximum(hi, 0.0)
+    return np.maximum(lo, scaled.to_u(box[0])), np.minimum(hi, scaled.to_u(box[1]))
+
+
+def require_finite(lo: FloatArray, hi: FloatArray, backend: str) -> None:
+    """Check that every coefficient has a finite bound, for models that need big-M values.
+
+    Parameters
+    ----------
+    lo, hi : (q,) arrays
+        Bounds of the coefficients.
+    backend : str
+        Its name, for the message.
+
+    Raises
+    ------
+    BadInput
+        If a bound is infinite.
+    """
+    if not (np.isfinite(lo).all() and np.isfinite(hi).all()):
+        raise BadInput(
+            f"gamma is so small that the columns are collinear to rounding and {backend} has no valid big-M; "
+            "take a larger gamma or the native backend"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class ModelTask:
+    """One solve, in scaled units (see :mod:`sparsecv_mio.formulation.task`).
 
     Attributes
     ----------
@@ -63,7 +334,7 @@ class Task:
         """Width of the widest range of a scaled coefficient; 0 without columns, inf where one is not bounded."""
         return float(np.max(self.hi - self.lo, initial=0.0))
 
-    def magnified(self, factor: float) -> Task:
+    def magnified(self, factor: float) -> ModelTask:
         """Return the same task with u times `factor`, phi times its square, for solvers with absolute tolerances."""
         return replace(
             self,
@@ -87,7 +358,9 @@ class Task:
         return z
 
 
-def make_task(problem: SparseProblem, tau: int, constraints: SideConstraints, start: Fit, advice: Advice) -> Task:
+def model_task(
+    problem: SparseProblem, tau: int, constraints: SideConstraints, start: Fit, advice: KnownBounds
+) -> ModelTask:
     """Scale a problem and bound its coefficients; O(q^3).
 
     Parameters
@@ -125,10 +398,12 @@ def make_task(problem: SparseProblem, tau: int, constraints: SideConstraints, st
     known = scaled.value(advice.lower) if np.isfinite(advice.lower) else -np.inf
     floor = max(scaled.own_lower(tau), known)
     points = (scaled.ridge, *(scaled.to_u(point) for point in advice.points))
-    return Task(problem, scaled, tau, constraints, start, lo, hi, z_lo, z_hi, floor, points)
+    return ModelTask(problem, scaled, tau, constraints, start, lo, hi, z_lo, z_hi, floor, points)
 
 
-def unscaled_task(problem: SparseProblem, tau: int, constraints: SideConstraints, start: Fit, advice: Advice) -> Task:
+def unscaled_task(
+    problem: SparseProblem, tau: int, constraints: SideConstraints, start: Fit, advice: KnownBounds
+) -> ModelTask:
     """Make a task for a solver that uses neither scaled units nor bounds of the coefficients; O(q).
 
     Parameters
@@ -143,4 +418,4 @@ def unscaled_task(problem: SparseProblem, tau: int, constraints: SideConstraints
         empty, problem.penalty, problem.c, none, unknown, -problem.yy, np.inf, np.ones(q), 1.0, problem.yy
     )
     floor = max(scaled.floor, advice.lower - problem.yy)
-    return Task(problem, scaled, tau, constraints, start, -unknown, unknown, none, np.ones(q), floor, ())
+    return ModelTask(problem, scaled, tau, constraints, start, -unknown, unknown, none, np.ones(q), floor, ())

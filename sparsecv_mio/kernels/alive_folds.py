@@ -18,8 +18,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from sparsecv_mio.kernels.copies import in_order, later_copy_inside
-from sparsecv_mio.kernels.elimination import (
+from sparsecv_mio.kernels.nodes import DROPPED, INSIDE, in_order, later_copy_inside
+from sparsecv_mio.kernels.path_tree import (
     CHILD,
     COUNT,
     HIGH,
@@ -33,7 +33,6 @@ from sparsecv_mio.kernels.elimination import (
     new_child,
     put_child,
 )
-from sparsecv_mio.kernels.status import DROPPED, INSIDE
 
 LEVEL, NODES, KEPT, WORK = 0, 1, 2, 3
 FINISHED, BUDGET, FULL = 0, 1, 2

@@ -20,7 +20,7 @@ import numpy as np
 from numba import njit
 
 from sparsecv_mio.kernels.k_support import largest
-from sparsecv_mio.kernels.status import DROPPED, INSIDE
+from sparsecv_mio.kernels.nodes import DROPPED, INSIDE
 
 LOOK = 5  # steps between two values
 WEIGHT_ACCURACY = 1e-10  # of the sum of the weights, relative
@@ -28,14 +28,14 @@ DIVERGED = 4.0  # times yy: a step too long for the curvature
 NO_CLUSTER = -1
 
 
-class Box(NamedTuple):
+class BoxEnds(NamedTuple):
     """Ends of the coefficients: `lo <= 0 <= hi`, (q,) each, infinite where nothing is known."""
 
     lo: np.ndarray
     hi: np.ndarray
 
 
-class Choice(NamedTuple):
+class ClusterChoice(NamedTuple):
     """Supports of k columns with at least one of every cluster.
 
     Attributes
@@ -53,7 +53,7 @@ class Choice(NamedTuple):
     k: int
 
 
-class Best(NamedTuple):
+class BestChoice(NamedTuple):
     """A largest sum over the supports of a choice.
 
     Attributes
@@ -150,7 +150,7 @@ def best_choice(h, choice):
         total += heap[a]
     least = heap[slots - 1] if slots > 0 else np.inf
     beyond = heap[slots] if held > slots else -np.inf
-    return Best(total, first, second, least, beyond)
+    return BestChoice(total, first, second, least, beyond)
 
 
 @njit(cache=True, nogil=True)
@@ -173,7 +173,7 @@ def weight(a, end, r, step):
     return min(max(z, 0.0), 1.0)
 
 
-class Lists(NamedTuple):
+class ColumnLists(NamedTuple):
     """Columns by cluster: those of cluster i are `columns[start[i]:start[i + 1]]`, the last of no cluster."""
 
     columns: np.ndarray
@@ -202,7 +202,7 @@ def by_cluster(choice):
         i = i if i >= 0 else count
         columns[place[i]] = j
         place[i] += 1
-    return Lists(columns, start)
+    return ColumnLists(columns, start)
 
 
 @njit(cache=True, nogil=True)

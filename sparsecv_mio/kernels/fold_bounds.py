@@ -12,12 +12,9 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from sparsecv_mio.kernels.conic import allowance, least_squares, most_squares, size_of_candidates, squares
-from sparsecv_mio.kernels.curvature import SHARPNESS, dominated, sharpen
 from sparsecv_mio.kernels.dense import put, support_value, times
-from sparsecv_mio.kernels.fold_rows import Rows, bound_rows
-from sparsecv_mio.kernels.forms import Candidates, Effort, Fold, Node, Rounding, Stop
-from sparsecv_mio.kernels.held_out_interval import (
+from sparsecv_mio.kernels.fold_rows import PredictedRows, bound_rows
+from sparsecv_mio.kernels.held_out_sums import (
     EXACT,
     NOTHING,
     ROWS,
@@ -28,12 +25,21 @@ from sparsecv_mio.kernels.held_out_interval import (
     one_support,
     settle,
 )
-from sparsecv_mio.kernels.perspective import relax
+from sparsecv_mio.kernels.level_sets import (
+    allowance,
+    largest_leverage,
+    least_squares,
+    leverages,
+    most_squares,
+    size_of_candidates,
+    squares,
+    squares_of_candidates,
+)
+from sparsecv_mio.kernels.node_relaxation import relax
+from sparsecv_mio.kernels.nodes import INSIDE, Accuracy, Effort, Fold, LevelSet, Node, Rounding, list_columns
 from sparsecv_mio.kernels.perspective_newton import NONE, new_factor
-from sparsecv_mio.kernels.reduction import Normal, normalise, reduce_problem
-from sparsecv_mio.kernels.ridge_ball import largest_leverage, leverages, squares_of_candidates
+from sparsecv_mio.kernels.reduced_forms import SHARPNESS, Normal, dominated, normalise, reduce_problem, sharpen
 from sparsecv_mio.kernels.screening import screen
-from sparsecv_mio.kernels.status import INSIDE, list_columns
 
 FEW_STEPS = np.int64(3)  # of sharpening
 SOLVE_STEPS = np.int64(400)
@@ -44,7 +50,7 @@ DO_REDUCE, DO_ROWS, DO_TOGETHER, DO_ENDS = 1, 2, 4, 8
 SHARES = np.array([0.5, 0.7, 0.3, 0.85, 0.15, 0.95])
 
 
-class Asked(NamedTuple):
+class BoundTask(NamedTuple):
     """What is asked of a fold.
 
     Attributes
@@ -69,7 +75,7 @@ class Asked(NamedTuple):
     unit: float
 
 
-class Relaxed(NamedTuple):
+class RelaxedPoint(NamedTuple):
     """Solution of a relaxation in normal form: the point, its slope, its dual value and the least primal one."""
 
     b: np.ndarray
@@ -99,7 +105,7 @@ class Narrowed(NamedTuple):
     k: int
     fold: Fold
     normal: Normal
-    relaxed: Relaxed
+    relaxed: RelaxedPoint
     lower: float
     level: float
     slip: float
@@ -212,9 +218,7 @@ def narrow(fold, normal, relaxed, size, asked, prior, incumbents, factor):
     now = fold
     sharpened = q
     for _ in range(passes):
-        if not np.isfinite(level) or screen(
-            times(g, g), free.shape[0], free, k, level + slip - dual, status
-        ) == 0:
+        if not np.isfinite(level) or screen(times(g, g), free.shape[0], free, k, level + slip - dual, status) == 0:
             break
         inside, left = np.empty(q, dtype=np.int64), np.empty(q, dtype=np.int64)
         i, f = list_columns(status, inside, left)
@@ -241,13 +245,13 @@ def narrow(fold, normal, relaxed, size, asked, prior, incumbents, factor):
         for a in range(f):
             start[a] /= normal.root[a]
             b[a] = start[a]
-        stop = Stop(min(best[size], now.yy), ACCURACY, SOLVE_STEPS)
+        stop = Accuracy(min(best[size], now.yy), ACCURACY, SOLVE_STEPS)
         dual, primal, _ = relax(normal.form, Node(free, NONE, np.arange(f), f, k), stop, start, factor.x[:f], b, g)
         slip = max(slip, allowance(Rounding(asked.unit, prior, 0.0, normal.root), b))
         lower = max(lower, dual - slip)
         take_support(fold, status, free, times(b, normal.root), size, incumbents, factor)
         level = best[size] * (1.0 + asked.tie) + slip
-    return Narrowed(status, free, k, now, normal, Relaxed(b, g, dual, primal), lower, level, slip)
+    return Narrowed(status, free, k, now, normal, RelaxedPoint(b, g, dual, primal), lower, level, slip)
 
 
 @njit(cache=True, nogil=True)
@@ -274,7 +278,7 @@ def bound_together(left, goal, asked, rounding, low, high):
     K, ridge, ok = leverages(fold)
     if not ok:
         return low, high, False
-    candidates = Candidates(left.k, goal, relaxed.primal)
+    candidates = LevelSet(left.k, goal, relaxed.primal)
     effort = Effort(asked.rounds + 2, SOLVE_STEPS)
     value = least_squares(normal.form, candidates, normal.X, fold.u, relaxed.b, effort, rounding)
     if value > low[0]:
@@ -345,11 +349,11 @@ def run(fold, sizes, asked, incumbents, out, rows):
     for place in range(sizes.shape[0]):
         k = sizes[place]
         put(root_b, start)
-        stop = Stop(min(best[k], yy), ACCURACY, SOLVE_STEPS)
+        stop = Accuracy(min(best[k], yy), ACCURACY, SOLVE_STEPS)
         node = Node(everything, NONE, everything, q, k)
         dual, primal, _ = relax(normal.form, node, stop, start, g, root_b, root_g)
         prior = size_of_candidates(yy, reach_of, k)
-        left = narrow(fold, normal, Relaxed(root_b, root_g, dual, primal), k, asked, prior, incumbents, factor)
+        left = narrow(fold, normal, RelaxedPoint(root_b, root_g, dual, primal), k, asked, prior, incumbents, factor)
         if left.lower > left.level:
             broken += 1
         nothing(out[place], rows[place], min(left.lower, best[k]))
@@ -378,9 +382,9 @@ def run(fold, sizes, asked, incumbents, out, rows):
             for i in range(N):
                 targets[i] = np.nan if asked.mode & DO_ENDS else left.fold.u[i]
                 shift[i] = u[i] - left.fold.u[i]
-            wanted = Rows(left.normal.X, shift, targets, left.free, moved)
+            wanted = PredictedRows(left.normal.X, shift, targets, left.free, moved)
             effort = Effort(asked.rounds, SOLVE_STEPS)
-            candidates = Candidates(left.k, goal, left.relaxed.dual)
+            candidates = LevelSet(left.k, goal, left.relaxed.dual)
             bound_rows(left.normal.form, candidates, wanted, left.relaxed.b, effort, rounding, rows[place])
             for i in range(N):
                 lo[i], hi[i] = rows[place, i, 0], rows[place, i, 1]

@@ -1,6 +1,6 @@
 """Ends of the predictions of a fold's held-out rows: the exact conic spread (docs/theory/bounds.md 4).
 
-With F, D and the normal form of :mod:`sparsecv_mio.kernels.conic`: for every t > 0 and every b
+With F, D and the normal form of :mod:`sparsecv_mio.kernels.level_sets`: for every t > 0 and every b
 
     x'b*  <=  (ubar - D(b; c + t x / 2, yy, G)) / t        for every k-sparse b* with f(b*) <= ubar,
 
@@ -16,12 +16,18 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from sparsecv_mio.kernels.conic import NEAR, absolute, allowance, gap_of
 from sparsecv_mio.kernels.dense import cholesky_in_place, cholesky_solve, put
-from sparsecv_mio.kernels.forms import Form, Node
 from sparsecv_mio.kernels.k_support import largest, support_norm
-from sparsecv_mio.kernels.partition import Partition, new_partition, partition_matrix, propose_partition
-from sparsecv_mio.kernels.perspective import gradient, relax
+from sparsecv_mio.kernels.level_sets import NEAR, absolute, allowance, gap_of
+from sparsecv_mio.kernels.node_relaxation import (
+    KindsOfColumns,
+    gradient,
+    new_partition,
+    partition_matrix,
+    propose_partition,
+    relax,
+)
+from sparsecv_mio.kernels.nodes import Form, Node
 from sparsecv_mio.kernels.perspective_newton import NONE
 
 DONE = 0.03  # relative error of F(b) - min F from which nothing is left to gain: second order in the bound
@@ -29,7 +35,7 @@ JOINT_STEPS = 12
 SHRINK, LEAST_STEP = 0.2, 0.03  # of the proximal step that proposes a partition
 
 
-class Rows(NamedTuple):
+class PredictedRows(NamedTuple):
     """Predictions that are asked for.
 
     Attributes
@@ -74,10 +80,10 @@ class Goal(NamedTuple):
     most: float
 
 
-class Scratch(NamedTuple):
+class RowWork(NamedTuple):
     """Work for f columns and k of them."""
 
-    partition: Partition
+    partition: KindsOfColumns
     work: np.ndarray
     columns: np.ndarray
     v: np.ndarray
@@ -92,7 +98,7 @@ class Scratch(NamedTuple):
 @njit(cache=True, nogil=True)
 def new_scratch(f, k):
     """Scratch of its size."""
-    return Scratch(
+    return RowWork(
         new_partition(f), np.empty((f, f)), np.empty(f, dtype=np.int64), np.empty(f), np.empty(f), np.empty(f),
         np.empty(f), np.empty(max(k, 1)), np.empty(f), np.empty(f),
     )  # fmt: skip
@@ -327,9 +333,7 @@ def bound_rows(form, candidates, rows, b, effort, rounding, ends):
             ratio = 1.0
             for attempt in range(effort.rounds):
                 put(start, trial)
-                value, new, done = joint_newton(
-                    form, node, candidates, goal, t, rounding, scratch, (trial, start)
-                )
+                value, new, done = joint_newton(form, node, candidates, goal, t, rounding, scratch, (trial, start))
                 bound = min(bound, value)
                 stuck = attempt > 0 and new == t
                 t = new

@@ -1,6 +1,6 @@
 """Cyclic coordinate descent on a weighted least-squares model with an elastic-net or L1 penalty.
 
-    m(u) = sum_i h_i (x_i'(u - w))^2 / 2 - sum_i a_i x_i'(u - w) + sum_j [ridge u_j^2 / 2 + l1 |u_j|]
+m(u) = sum_i h_i (x_i'(u - w))^2 / 2 - sum_i a_i x_i'(u - w) + sum_j [ridge u_j^2 / 2 + l1 |u_j|]
 
 Columns of X come as rows of a C-contiguous (d, n) array, or as a CSC triple. Both keep `v = X (u - w)` up to date.
 """

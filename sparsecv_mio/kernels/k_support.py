@@ -1,6 +1,6 @@
 """The squared k-support norm, its proximal map, and sums of the k largest entries (theory section 1).
 
-    Omega_k(b) = min { sum_j b_j^2 / z_j : z in [0, 1], sum z <= k },        Omega_k*(2 g) = sum of the k largest g_j^2
+Omega_k(b) = min { sum_j b_j^2 / z_j : z in [0, 1], sum z <= k },        Omega_k*(2 g) = sum of the k largest g_j^2
 
 The norm is the penalty of the perspective relaxation, the sum of the largest squares that of its dual. The proximal map
 of step s is `b_j = v_j z_j / (z_j + s)`, `z_j = clip(|v_j| t - s, 0, 1)` with `sum z = k`.

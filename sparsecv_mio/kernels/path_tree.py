@@ -1,5 +1,15 @@
 """The path tree: best subsets of every size in one branch-and-bound (theory section 4).
 
+Trees that leave columns out one by one: what the path tree and the alive-fold tree share (theory section 4).
+
+A node is (included I, free F) with A = I + F, the ridge solution beta on A and `V = M_A^{-1}`; only their free rows are
+kept. Leaving j out costs exactly `beta_j^2 / V_jj` and leaves
+
+    beta_a - V_aj beta_j / V_jj,        V_ab - V_aj V_jb / V_jj        on F - j.
+
+A node lists its free columns by falling cost; its t-th child includes the first t of them, leaves the next one out and
+is free in the others. Rounding: updates drift with the condition of M; `keep` and `slack` of the trees cover it.
+
 Normal form: minimise `yy - c_S' M_S^{-1} c_S` over `|S| = tau`, for every tau of a range at once, `M >= w I`.
 
 A node is (included I, free F) with A = I + F, the ridge solution on A and `V = M_A^{-1}`. Only the free rows of V and
@@ -17,23 +27,217 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from sparsecv_mio.kernels.copies import in_order, later_copy_inside
-from sparsecv_mio.kernels.elimination import (
-    CHILD,
-    COUNT,
-    HIGH,
-    INCLUDED,
-    LOW,
-    START,
-    Levels,
-    back_up,
-    child_costs,
-    finished,
-    new_child,
-    put_child,
+from sparsecv_mio.kernels.nodes import (
+    DROPPED,
+    FREE,
+    INSIDE,
+    KeptSupports,
+    in_order,
+    keep_support,
+    later_copy_inside,
+    new_kept,
 )
-from sparsecv_mio.kernels.kept import Kept, keep_support, new_kept
-from sparsecv_mio.kernels.status import DROPPED, INSIDE
+
+COUNT, INCLUDED, CHILD, LOW, HIGH, START = 0, 1, 2, 3, 4, 5
+
+
+class Levels(NamedTuple):
+    """A depth-first tree, level by level.
+
+    Attributes
+    ----------
+    node : (levels, 6) int array
+        Number of free columns, number included at its birth, next child, alive range of sizes, where its V starts.
+    value : (levels,) array
+        f of all columns of the node.
+    column, beta, cost : (levels, q) arrays
+        The free columns by falling cost, their coefficients and costs.
+    V : array
+        Free part of the inverse of every level, row by row.
+    status : (q,) int8 array
+        On the way to the present node: FREE, INSIDE or DROPPED.
+    """
+
+    node: np.ndarray
+    value: np.ndarray
+    column: np.ndarray
+    beta: np.ndarray
+    cost: np.ndarray
+    V: np.ndarray
+    status: np.ndarray
+
+
+class Child(NamedTuple):
+    """Scratch: the columns left of a node without one of them, as places in it, their coefficients and costs."""
+
+    place: np.ndarray
+    beta: np.ndarray
+    cost: np.ndarray
+
+
+# Functions of the inner loop take arrays, not the tuples that hold them: a tuple that is handed on counts the
+# references of all its arrays, which took a tenth of a small tree's time.
+
+
+def new_levels(V, beta, value, low, high):
+    """Allocate a tree whose root holds all columns; O(q^3 / 3) memory.
+
+    Parameters
+    ----------
+    V, beta, value : (q, q), (q,), float
+        Inverse of M, ridge solution and f on all columns.
+    low, high : int
+        Range of sizes asked for.
+    """
+    q = beta.shape[0]
+    cost = beta**2 / np.diag(V)
+    order = np.argsort(-cost, kind="stable")
+    start = np.concatenate(([0], np.cumsum((q - np.arange(q + 1)) ** 2)))
+    levels = Levels(
+        node=np.zeros((q + 1, 6), dtype=np.int64),
+        value=np.zeros(q + 1),
+        column=np.zeros((q + 1, q), dtype=np.int64),
+        beta=np.zeros((q + 1, q)),
+        cost=np.zeros((q + 1, q)),
+        V=np.empty(int(start[-1])),
+        status=np.full(q, FREE, dtype=np.int8),
+    )
+    levels.node[:, START] = start[:-1]
+    levels.node[0, [COUNT, LOW, HIGH]] = q, low, high
+    levels.value[0] = value
+    levels.column[0] = order
+    levels.beta[0] = beta[order]
+    levels.cost[0] = cost[order]
+    levels.V[: q * q] = V[np.ix_(order, order)].ravel()
+    return levels
+
+
+@njit(cache=True, nogil=True)
+def new_child(q):
+    """Room for a child of q columns."""
+    return Child(np.empty(q + 1, dtype=np.int64), np.empty(q + 1), np.empty(q + 1))
+
+
+@njit(cache=True, nogil=True, inline="always")
+def finished(node, column, status, level, before):
+    """Whether a level has no child left that is worth a visit; `before` as in `Copies`. O(1).
+
+    Parameters
+    ----------
+    node, column, status : arrays
+        As in `Levels`.
+    level : int
+    before : (q,) int array
+        As in `Copies`.
+    """
+    t = node[level, CHILD]
+    top = node[level, INCLUDED] + node[level, COUNT] - 1
+    if t >= node[level, COUNT] or node[level, INCLUDED] + t > node[level, HIGH] or top < node[level, LOW]:
+        return True
+    if t == 0:
+        return False
+    # all children that are left include a column whose earlier copy is out
+    earlier = before[column[level, t - 1]]
+    return earlier >= 0 and status[earlier] == DROPPED
+
+
+@njit(cache=True, nogil=True, inline="always")
+def back_up(node, column, status, level):
+    """Leave a level; the column left out above is inside from now on. Returns the level above.
+
+    Parameters
+    ----------
+    node, column, status : arrays
+        As in `Levels`.
+    level : int
+    """
+    for k in range(node[level, CHILD]):
+        status[column[level, k]] = FREE
+    level -= 1
+    if level >= 0:
+        status[column[level, node[level, CHILD] - 1]] = INSIDE
+    return level
+
+
+@njit(cache=True, nogil=True, inline="always")
+def child_costs(node, V, beta, level, t, pivot, child):
+    """Fill `child` with what is left of a node without its t-th column, by falling cost; pivot is `1 / V_tt`.
+
+    node, V, beta as in `Levels`. O(|F|) and the moves of the sort: costs keep nearly the order they had.
+
+    Parameters
+    ----------
+    node, V, beta : arrays
+        As in `Levels`.
+    level, t : int
+        The node, and the place of the column in it.
+    pivot : float
+    child : Child
+        Filled.
+    """
+    place, betas, costs = child.place, child.beta, child.cost
+    size = node[level, COUNT]
+    base = node[level, START]
+    lead = base + t * size
+    bt = beta[level, t] * pivot
+    count = 0
+    for a in range(t + 1, size):
+        v = V[lead + a]
+        b = beta[level, a] - v * bt
+        d = V[base + a * size + a] - v * v * pivot
+        cost = b * b / d if d > 0.0 else 0.0
+        k = count
+        while k > 0 and costs[k - 1] < cost:
+            costs[k] = costs[k - 1]
+            place[k] = place[k - 1]
+            betas[k] = betas[k - 1]
+            k -= 1
+        costs[k] = cost
+        place[k] = a
+        betas[k] = b
+        count += 1
+
+
+@njit(cache=True, nogil=True, inline="always")
+def put_child(s, level, t, pivot, child, low, high):
+    """Write `child` to the next level, with the range of sizes that are alive there. O(|F|^2).
+
+    Parameters
+    ----------
+    s : Levels
+    level, t : int
+        The node, and the place of the column in it.
+    pivot : float
+        `1 / V_tt`.
+    child : Child
+    low, high : int
+    """
+    node, V, column, beta, cost = s.node, s.V, s.column, s.beta, s.cost
+    place, betas, costs = child.place, child.beta, child.cost
+    new = level + 1
+    size = node[level, COUNT]
+    m = size - t - 1
+    base = node[level, START]
+    lead = base + t * size
+    out = node[new, START]
+    for k in range(m):
+        column[new, k] = column[level, place[k]]
+        beta[new, k] = betas[k]
+        cost[new, k] = costs[k]
+    for k in range(m):
+        row = base + place[k] * size
+        f = V[lead + place[k]] * pivot
+        for i in range(k + 1):
+            x = V[row + place[i]] - f * V[lead + place[i]]
+            V[out + k * m + i] = x
+            V[out + i * m + k] = x
+    node[new, COUNT] = m
+    node[new, INCLUDED] = node[level, INCLUDED] + t
+    node[new, CHILD] = 0
+    node[new, LOW] = low
+    node[new, HIGH] = high
+    s.value[new] = s.value[level] + cost[level, t]
+
 
 LEVEL, NODES, KEPT, OVERFLOW = 0, 1, 2, 3
 BEST, BAR, MOST = 0, 1, 2
@@ -56,7 +260,7 @@ class PathState(NamedTuple):
     ctrl: np.ndarray
     levels: Levels
     bars: np.ndarray
-    kept: Kept
+    kept: KeptSupports
 
     @property
     def best(self):

@@ -1,6 +1,6 @@
 """The relaxation as a smooth convex problem in z, by projected Newton steps (docs/theory/bounds.md 2).
 
-    phi(z) = yy - c' Z^1/2 (I + Z^1/2 G Z^1/2)^{-1} Z^1/2 c,     z in [0, 1], sum z = k, z = 1 on the included columns.
+phi(z) = yy - c' Z^1/2 (I + Z^1/2 G Z^1/2)^{-1} Z^1/2 c,     z in [0, 1], sum z = k, z = 1 on the included columns.
 
 With b(z) its ridge fit and `g = c - G b`: `b = Z g`, the gradient is `-g_j^2`, the Hessian `2 diag(g) P diag(g)` with
 `P = G - G Z^1/2 (I + Z^1/2 G Z^1/2)^{-1} Z^1/2 G`. Nothing blows up as z goes to 0; a step lowers phi from any start.

@@ -13,11 +13,11 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from sparsecv_mio.kernels.conic import allowance, gap_of
 from sparsecv_mio.kernels.dense import gershgorin, put, times
-from sparsecv_mio.kernels.forms import Form, Node, Stop
 from sparsecv_mio.kernels.k_support import top_sum
-from sparsecv_mio.kernels.perspective import relax
+from sparsecv_mio.kernels.level_sets import allowance, gap_of
+from sparsecv_mio.kernels.node_relaxation import relax
+from sparsecv_mio.kernels.nodes import Accuracy, Form, Node
 from sparsecv_mio.kernels.perspective_newton import NONE
 
 
@@ -208,7 +208,7 @@ def relax_rows(wide, shift, k, accuracy, max_steps, near, b, g):
             point[a] = best_b[j]
         free = np.arange(count)
         lipschitz = min(gershgorin(gram[:count, :count]), wide.lipschitz)
-        form, stop = Form(gram, c[:count], yy, lipschitz), Stop(far, 0.3 * accuracy / far, max_steps)
+        form, stop = Form(gram, c[:count], yy, lipschitz), Accuracy(far, 0.3 * accuracy / far, max_steps)
         node = Node(free, NONE, free, count, k)
         _, p, _ = relax(form, node, stop, point[:count], slope[:count], best_point[:count], best_slope[:count])
         primal = min(primal, p)
@@ -298,3 +298,27 @@ def farthest_rows(wide, x, candidates, centre, t, effort, rounding, near):
             break
         t *= np.sqrt(min(ratio, 100.0))
     return bound, best_t
+
+
+@njit(cache=True, nogil=True)
+def slope_from_products(products, c, b, count, g):
+    """Fill `g = c - G b` for a point on the first columns of a working set. O(q nnz(b)).
+
+    Parameters
+    ----------
+    products : (cap, q) array
+        Row a holds the products of all columns with the a-th of the working set.
+    c : (q,) array
+    b : (count,) array
+    count : int
+    g : (q,) array
+    """
+    q = c.shape[0]
+    for j in range(q):
+        g[j] = c[j]
+    for a in range(count):
+        x = b[a]
+        if x != 0.0:
+            row = products[a]
+            for j in range(q):
+                g[j] -= row[j] * x

@@ -20,7 +20,7 @@ import numpy as np
 from numba import njit
 
 from sparsecv_mio.kernels.dense import cholesky_in_place, cholesky_solve, invert_lower
-from sparsecv_mio.kernels.status import DROPPED, FREE, INSIDE
+from sparsecv_mio.kernels.nodes import DROPPED, FREE, INSIDE
 
 BISECTIONS = 45
 EVERY = 4  # proximal steps between two evaluations of the dual
@@ -57,7 +57,7 @@ class _Choice(NamedTuple):
     room: int
 
 
-class Point(NamedTuple):
+class NodePoint(NamedTuple):
     """Where a node starts and what it found: (m,) arrays.
 
     Attributes

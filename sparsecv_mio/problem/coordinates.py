@@ -1,7 +1,8 @@
-"""Coordinates of one fit: about the training centre and over powers of two, so that no digit of the file is lost."""
+"""Coordinates of one fit in which no digit of the file is lost, and what rounding may do to its objective."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -9,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sparsecv_mio.arrays import FloatArray, IntArray
+from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.problem.doubled import DoubleDouble, exact_sum
 
 
@@ -131,3 +133,30 @@ def _mean(rows: FloatArray, about: IntArray, root: FloatArray | None) -> FloatAr
         return np.asarray(rows.mean(axis=0))
     weight = root[about] ** 2
     return np.asarray(weight @ rows / weight.sum())
+
+
+OBJECTIVE_RTOL = 1e-9
+
+
+def size_of_target(dataset: Dataset, intercept: str) -> float:
+    """Return the largest target about its mean, about zero without an intercept."""
+    y = dataset.y
+    return float(np.abs(y).max() if intercept == "none" else np.ptp(y))
+
+
+def objective_slack(objective: float, dataset: Dataset, intercept: str) -> float:
+    """Bound what rounding may do to an objective of the search.
+
+    Parameters
+    ----------
+    objective : float
+    dataset : Dataset
+    intercept : {"fold", "global", "none"}
+
+    Returns
+    -------
+    float
+        A part of the objective and, for a fit that is nearly perfect, what its residuals may be off.
+    """
+    noise = 1e-15 * size_of_target(dataset, intercept) * math.sqrt(dataset.weight_of(slice(0, dataset.n)))
+    return OBJECTIVE_RTOL * objective + noise * (2.0 * math.sqrt(objective) + noise)

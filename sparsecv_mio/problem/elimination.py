@@ -23,12 +23,12 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
 from sparsecv_mio.arrays import FloatArray, IntArray
-from sparsecv_mio.data.scaling import about_means
+from sparsecv_mio.data.standard import about_means
 from sparsecv_mio.problem.problem import SparseProblem
 
 
 @dataclass(frozen=True, eq=False)
-class Choice:
+class ForcedColumns:
     """Columns that are forced in, and those that are chosen from, both ascending.
 
     Examples
@@ -42,7 +42,7 @@ class Choice:
     others: IntArray
 
     @classmethod
-    def of(cls, q: int, forced: IntArray) -> Choice:
+    def of(cls, q: int, forced: IntArray) -> ForcedColumns:
         """Split q columns."""
         return cls(forced, np.setdiff1d(np.arange(q), forced))
 
@@ -87,7 +87,7 @@ class Eliminated:
     """
 
     problem: SparseProblem
-    choice: Choice
+    choice: ForcedColumns
     means: FloatArray
     centre: FloatArray
     share: FloatArray
@@ -153,7 +153,7 @@ def eliminated(problem: SparseProblem) -> Eliminated:
     forced, q = problem.forced, problem.q
     if not len(forced):
         return Eliminated(problem, *_nothing(q))
-    choice = Choice.of(q, forced)
+    choice = ForcedColumns.of(q, forced)
     others = choice.others
     own = problem.Q[np.ix_(forced, forced)] + np.diag(problem.penalty[forced])
     cross = problem.Q[np.ix_(forced, others)]
@@ -181,9 +181,9 @@ def eliminated(problem: SparseProblem) -> Eliminated:
 
 
 @lru_cache(maxsize=64)
-def _nothing(q: int) -> tuple[Choice, FloatArray, FloatArray, FloatArray, FloatArray]:
+def _nothing(q: int) -> tuple[ForcedColumns, FloatArray, FloatArray, FloatArray, FloatArray]:
     """Return what goes with a problem of q columns that has none forced in; never written to."""
-    choice = Choice(np.zeros(0, dtype=np.int64), np.arange(q))
+    choice = ForcedColumns(np.zeros(0, dtype=np.int64), np.arange(q))
     return choice, np.zeros(q), np.zeros(0), np.zeros((0, q)), np.zeros((0, 0))
 
 
@@ -201,7 +201,7 @@ def _regular(correlation: FloatArray) -> FloatArray:
     return out + np.eye(len(out))
 
 
-def _largest_share(problem: SparseProblem, choice: Choice, share: FloatArray, centre: FloatArray) -> float:
+def _largest_share(problem: SparseProblem, choice: ForcedColumns, share: FloatArray, centre: FloatArray) -> float:
     """Return the largest part of a column, or of the response, that is taken off, lengths included: no less than 0."""
     length = np.sqrt(problem.squares + problem.penalty)
     taken = (length[choice.forced] @ np.abs(share)) / length[choice.others]
@@ -219,6 +219,6 @@ def _copies_among(copy_of: NDArray[np.intp] | None, keep: IntArray) -> NDArray[n
     return np.where(earliest < np.arange(len(keep)), earliest, -1)
 
 
-def stripped(choice: Choice, supports: Sequence[NDArray[np.integer]]) -> list[IntArray]:
+def stripped(choice: ForcedColumns, supports: Sequence[NDArray[np.integer]]) -> list[IntArray]:
     """Return supports without the columns that are forced in, by places among the others."""
     return [choice.inside(support) for support in supports]

@@ -37,7 +37,7 @@ class Facts:
 
 
 @dataclass(frozen=True)
-class Grid:
+class ReportTable:
     """A table: the first `words` columns hold text, the others numbers; row `chosen` stands out.
 
     `folded`: long, and shown only on demand where the format can.
@@ -69,7 +69,7 @@ class Picture:
     draw: Callable[[Axes], object]
 
 
-Block = Sentences | Facts | Grid | Commands | Picture
+Block = Sentences | Facts | ReportTable | Commands | Picture
 
 
 @dataclass(frozen=True)
@@ -131,19 +131,17 @@ def _block(block: Block) -> str:
         return f"<dl>\n{''.join(f'<dt>{escape(a)}</dt><dd>{escape(b)}</dd>{chr(10)}' for a, b in block.pairs)}</dl>\n"
     if isinstance(block, Commands):
         return f"<pre><code>{escape(chr(10).join(block.lines))}</code></pre>\n"
-    return _table(block) if isinstance(block, Grid) else ""
+    return _table(block) if isinstance(block, ReportTable) else ""
 
 
-def _table(grid: Grid) -> str:
+def _table(grid: ReportTable) -> str:
     def row(cells: Iterable[str], tag: str, style: str = "") -> str:
         words = [' class="word"' if k < grid.words or name in ("status", "features") else ""
                  for k, name in enumerate(grid.head)]  # fmt: skip
         inner = "".join(f"<{tag}{word}>{escape(cell)}</{tag}>" for cell, word in zip(cells, words, strict=True))
         return f"<tr{style}>{inner}</tr>\n"
 
-    body = "".join(
-        row(cells, "td", ' class="chosen"' if k == grid.chosen else "") for k, cells in enumerate(grid.rows)
-    )
+    body = "".join(row(cells, "td", ' class="chosen"' if k == grid.chosen else "") for k, cells in enumerate(grid.rows))
     caption = "" if grid.folded else f"<caption>{escape(grid.caption)}</caption>\n"
     head = f"<thead>{row(grid.head, 'th')}</thead>"
     table = f'<div class="wide"><table>\n{caption}{head}\n<tbody>{body}</tbody>\n</table></div>\n'
@@ -207,7 +205,7 @@ def markdown_of(document: Document) -> str:
 
 
 def _folded(block: Block) -> bool:
-    return isinstance(block, Grid) and block.folded
+    return isinstance(block, ReportTable) and block.folded
 
 
 def _markdown(block: Block) -> list[str]:
@@ -218,7 +216,9 @@ def _markdown(block: Block) -> list[str]:
         return _pipes(("", ""), block.pairs, 1)
     if isinstance(block, Commands):
         return [f"```{block.language}", *block.lines, "```"]
-    return [_md(block.caption), "", *_pipes(block.head, block.rows, block.words)] if isinstance(block, Grid) else []
+    return (
+        [_md(block.caption), "", *_pipes(block.head, block.rows, block.words)] if isinstance(block, ReportTable) else []
+    )
 
 
 def _pipes(head: Iterable[str], rows: Iterable[Iterable[str]], words: int) -> list[str]:
@@ -246,7 +246,7 @@ def latex_of(document: Document) -> str:
         for block in section.blocks:
             if isinstance(block, Facts) and place == 0:
                 parts += [*_tabular("ll", None, block.pairs, document.answer), ""]
-            elif isinstance(block, Grid) and not block.folded:
+            elif isinstance(block, ReportTable) and not block.folded:
                 align = "".join("l" if k < block.words or name in ("status", "features") else "r"
                                 for k, name in enumerate(block.head))  # fmt: skip
                 parts += [*_tabular(align, block.head, block.rows, f"{section.title}. {block.caption}"), ""]

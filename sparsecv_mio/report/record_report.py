@@ -11,28 +11,25 @@ from functools import partial
 from pathlib import Path
 
 from sparsecv_mio.certificate.parts import DataInfo, ReadingInfo, versions
-from sparsecv_mio.certificate.reading import AnyRecord
-from sparsecv_mio.certificate.record import FitRecord, PathRecord, Record, TableRow
+from sparsecv_mio.certificate.read_back import AnyRecord
+from sparsecv_mio.certificate.records import FitRecord, PathRecord, Record, TableRow
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.files import write_text
-from sparsecv_mio.report.document import Block, Commands, Document, Facts, Grid, Picture, Section, Sentences
-from sparsecv_mio.report.hints import hints
-from sparsecv_mio.report.interval_plots import plot_every_gamma, plot_surface
-from sparsecv_mio.report.layout import listed
-from sparsecv_mio.report.numbers import aligned, interval_digits, marked, shown
+from sparsecv_mio.report.document import Block, Commands, Document, Facts, Picture, ReportTable, Section, Sentences
+from sparsecv_mio.report.layout import aligned, interval_digits, listed, marked, shown
 from sparsecv_mio.report.record_plots import (
     LEAST_ROWS,
     MOST_FEATURES,
     plot_coefficients,
     plot_cv_error,
+    plot_every_gamma,
     plot_features,
     plot_grid,
+    plot_surface,
     times_chosen,
 )  # fmt: skip
-from sparsecv_mio.report.region import open_rows, region_lines
-from sparsecv_mio.report.stability import stability_lines
-from sparsecv_mio.report.tables import (
+from sparsecv_mio.report.record_tables import (
     best_by_tau,
     best_gamma_title,
     compared,
@@ -44,6 +41,7 @@ from sparsecv_mio.report.tables import (
     subsets_of,
     work_line,
 )  # fmt: skip
+from sparsecv_mio.report.record_words import hints, open_rows, region_lines, stability_lines
 
 WIDTH = 4.8  # inches of a picture
 ENDINGS = {".html": "html", ".htm": "html", ".md": "md", ".tex": "latex"}
@@ -64,7 +62,7 @@ def report_of(record: AnyRecord, name: str = "RECORD", data: Dataset | None = No
         Of the data, for the command that verifies the record.
     """
     if data is not None:
-        from sparsecv_mio.report.record_data import rows_of
+        from sparsecv_mio.report.record_plots import rows_of
 
         data = rows_of(record, data)
     body = _search(record, data) if isinstance(record, Record) else _fits(record, data)
@@ -284,8 +282,12 @@ def _pictures(record: Record, data: Dataset | None) -> tuple[Block, ...]:
         found.append(Picture("every-gamma", words, (WIDTH, 4.4), partial(plot_every_gamma, record)))
     if len({row.tau for row in record.table}) > 1 < len({row.gamma for row in record.table}):
         found.append(
-            Picture("grid", "CV error of every pair of the grid; hatched where a pair is excluded by proof.",
-                    (WIDTH, 4.1), partial(plot_grid, record))  # fmt: skip
+            Picture(
+                "grid",
+                "CV error of every pair of the grid; hatched where a pair is excluded by proof.",
+                (WIDTH, 4.1),
+                partial(plot_grid, record),
+            )  # fmt: skip
         )
     features = {name for support in record.chosen_folds.supports for name in support} | set(record.support)
     words = "How many folds choose each feature at the reported pair; pale where the best support is not proved."
@@ -304,7 +306,7 @@ def _surface(record: PathRecord | FitRecord) -> tuple[Block, ...]:
     rows = tuple((str(piece.tau), shown(piece.low), shown(piece.high), subsets_of(surface, piece))
                  for piece in surface.pieces)  # fmt: skip
     caption = "Best subsets on every piece; several where they are tied, or cross within 1e-9 of their objectives."
-    table = Grid(caption, ("tau", "gamma from", "to", "features"), rows)
+    table = ReportTable(caption, ("tau", "gamma from", "to", "features"), rows)
     return Picture("surface", words, size, partial(plot_surface, record)), table
 
 
@@ -327,7 +329,7 @@ def _signs(record: Record | FitRecord) -> str:
     return " A fold in which its sign holds a feature at zero is not counted for it, even where it is forced in."
 
 
-def _model_table(record: Record | FitRecord) -> Grid:
+def _model_table(record: Record | FitRecord) -> ReportTable:
     search = record if isinstance(record, Record) else None
     rows = [[name, shown(value)] for name, value in record.coefficients.items()]
     head = ["feature", f"coefficient, in units of {record.data.target} per unit of the feature"]
@@ -338,21 +340,23 @@ def _model_table(record: Record | FitRecord) -> Grid:
         head.append("folds that choose it")
     rows.append(["(intercept)", shown(record.intercept), *([""] if search is not None else [])])
     where = "" if search is None else f", tau = {search.refit.tau}, gamma = {shown(search.refit.gamma)}"
-    return Grid(f"Fitted on all rows{where}.{_signs(record)}", tuple(head), tuple(map(tuple, rows)), words=1)
+    return ReportTable(f"Fitted on all rows{where}.{_signs(record)}", tuple(head), tuple(map(tuple, rows)), words=1)
 
 
-def _tau_table(record: Record) -> Grid:
+def _tau_table(record: Record) -> ReportTable:
     rows = best_by_tau(record)
     title = best_gamma_title(record)
     chosen = next((k for k, row in enumerate(rows) if (row.gamma, row.tau) == (record.gamma, record.tau)), None)
     return _pairs(record, rows, f"{title[0].upper()}{title[1:]}; ~ marks an estimate.", chosen)
 
 
-def _all_pairs(record: Record) -> Grid:
+def _all_pairs(record: Record) -> ReportTable:
     return _pairs(record, record.table, f"All {_several(len(record.table), 'pair')} of the grid.", None, folded=True)
 
 
-def _pairs(record: Record, rows: Sequence[TableRow], caption: str, chosen: int | None, folded: bool = False) -> Grid:
+def _pairs(
+    record: Record, rows: Sequence[TableRow], caption: str, chosen: int | None, folded: bool = False
+) -> ReportTable:
     digits = interval_digits((row.lower, row.upper) for row in rows)
     explained = record.r_squared is not None and record.r_squared < 1.0 and math.isfinite(record.cv_error)
     spread = record.cv_error / (1.0 - record.r_squared) if explained and record.r_squared is not None else 0.0
@@ -367,7 +371,7 @@ def _pairs(record: Record, rows: Sequence[TableRow], caption: str, chosen: int |
         ends = aligned(row.lower, digits), aligned(row.upper, digits)
         lines.append((str(row.tau), shown(row.gamma), marked(error, row.estimate), width, marked(root, row.estimate),
                       *share, *ends, f"{row.folds_decided}/{row.folds}", row.status or ""))  # fmt: skip
-    return Grid(caption, tuple(head), tuple(lines), chosen=chosen, folded=folded)
+    return ReportTable(caption, tuple(head), tuple(lines), chosen=chosen, folded=folded)
 
 
 def _data_facts(data: DataInfo) -> tuple[tuple[str, str], ...]:
@@ -444,7 +448,7 @@ def _fits(record: PathRecord | FitRecord, data: Dataset | None) -> list[Section]
     rows = tuple((str(row.tau), shown(row.gamma), aligned(row.objective, 6), aligned(row.lower, 6),
                   "yes" if row.proved else "no", listed(row.support)) for row in record.path)  # fmt: skip
     head = ("tau", "gamma", "objective", "lower", "proved", "features")
-    table = Grid("Objective: squared errors of training and penalty.", head, rows)
+    table = ReportTable("Objective: squared errors of training and penalty.", head, rows)
     return [Section("What is proved, and what is not", tuple(said)), picture, Section("Every size", (table,))]
 
 

@@ -1,34 +1,350 @@
-"""Certified cross-validation over a grid of (gamma, tau), by the method that is asked for.
+"""Certified cross-validation from a file or arrays to a record, nested too, and the predictions of held-out rows.
+
+The weight of the instability by nested cross-validation: the one whose models predict left-out rows best.
+
+Without each outer fold one search decides the pair of every weight at once; the model of each pair predicts the rows of
+the outer fold. The weight with the least error over all outer folds, the smallest of several, then chooses the pair of
+all rows. Weight 0, the least CV error alone, is among them.
+
+Certified cross-validation over a grid of (gamma, tau), by the method that is asked for.
 
 The search runs in a thread of its own (:mod:`sparsecv_mio.search.loop`), so that a limit holds; no kernel and no
 solver is imported before it.
+
+Nested cross-validation: the error of the whole procedure, on rows that had no part in it.
+
+The least CV error of a grid is an estimate that was minimised: it is too low for the model that it chose. Here the
+whole procedure, grid, choice of tau and gamma and the fit at the chosen pair, is repeated without each outer fold, and
+every model predicts the rows of its outer fold.
 """
 
 from __future__ import annotations
 
+import math
+import time
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Unpack
+from numbers import Integral
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Unpack
 
-from sparsecv_mio.certificate.record import Record
+import numpy as np
+
+from sparsecv_mio.arrays import FloatArray, IntArray
+from sparsecv_mio.certificate.parts import FoldInfo, OuterModel, TriedWeight, WeighedModel
+from sparsecv_mio.certificate.records import Nested, NestedFold, Record
 from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.data.folds import AnyFolds, FoldPlan, folds_of
+from sparsecv_mio.data.fold_plan import FoldPlan
+from sparsecv_mio.data.folds import AnyFolds, fold_columns, folds_of, inner_folds, outer_folds
+from sparsecv_mio.data.readers import read_dataset, target_of
+from sparsecv_mio.data.reading_options import TableWords
+from sparsecv_mio.data.standard import StandardData, standardize
 from sparsecv_mio.data.weights import least_rows
-from sparsecv_mio.errors import BadInput, SparseCVError
-from sparsecv_mio.grids import GammaInterval, gammas_of, interval, taus_of
-from sparsecv_mio.search.continuous.asked import Interval, check_interval
-from sparsecv_mio.search.grid import Grid
-from sparsecv_mio.search.held_out import with_mae
-from sparsecv_mio.search.hooks import Hooks, Keywords, merged
-from sparsecv_mio.search.options import NESTED, SearchOptions
+from sparsecv_mio.errors import BadInput, OutOfTime, SparseCVError
+from sparsecv_mio.model_space import GammaInterval, gammas_of, interval, taus_of
+from sparsecv_mio.problem.objective import fit, held_out_error, standard_error
+from sparsecv_mio.problem.refit import refit_moments
+from sparsecv_mio.problem.training_moments import training_moments
+from sparsecv_mio.search.context import Trees
+from sparsecv_mio.search.gamma_partition import GammaSpan, check_interval
+from sparsecv_mio.search.observers import staged
+from sparsecv_mio.search.options import NESTED, Hooks, Keywords, SearchOptions, merged
+from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.search.running import Arguments, RunningSearch
-from sparsecv_mio.search.stability_weight import WeightSearch, search_with_nested_weight
-from sparsecv_mio.search.state.deadline import Deadline
-from sparsecv_mio.search.state.trees import Trees
-from sparsecv_mio.search.time_limit import run_within_limit
+from sparsecv_mio.search.time_limit import Deadline, run_within_limit
+from sparsecv_mio.units import MAIN_SHARE
+from sparsecv_mio.words import Intercept
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+FOLDS_FITTED_AGAIN, FEW_NUMBERS = 1_000, 40_000_000  # fitted again for the mean absolute error, and what they train on
+AGREE_RTOL = 1e-8
+
+
+def held_out_predictions(record: Record, dataset: Dataset, folds: AnyFolds) -> FloatArray:
+    """Predict every row by the model of the reported pair that was fitted without the row's fold.
+
+    Parameters
+    ----------
+    record : Record
+    dataset : Dataset
+        The data of the record, with its weights (:func:`sparsecv_mio.data.weights.weighted_rows`).
+    folds : FoldPlan, or what `folds_of` makes one of
+        The folds of the record.
+
+    Returns
+    -------
+    (n,) array
+        In units of the target: of rows that several folds score the mean; NaN for rows that none does.
+
+    Raises
+    ------
+    BadInput
+        If data or folds are not those of the record.
+
+    Examples
+    --------
+    >>> from sparsecv_mio.search.api import solve
+    >>> data = Dataset.from_arrays(np.eye(6)[:, :2] * 3.0, [3.0, 1.0, 0.5, 0.0, -0.5, 0.0])
+    >>> record = solve(data, folds="loo", gammas=0.1, taus=1)
+    >>> error = data.y - held_out_predictions(record, data, "loo")
+    >>> bool(np.isclose(np.mean(error**2), record.cv_error))
+    True
+    """
+    return mean_predictions(*predictions_by_fold(record, dataset, folds), dataset.n)[0]
+
+
+def with_mae(record: Record, data: StandardData | None, plan: FoldPlan) -> Record:
+    """Return the record with the mean absolute error of held-out rows, where it is soon found.
+
+    Parameters
+    ----------
+    record : Record
+    data : StandardData or None
+        The data of the record, as its search had them; None where it ended before.
+    plan : FoldPlan
+        The folds of the record.
+    """
+    if data is None or record.data.weights is not None or not np.isfinite(record.cv_error):
+        return record
+    errors = record.chosen_folds.error
+    if (plan.sizes == 1).all():
+        return replace(record, mae=float(np.mean(np.sqrt(errors))))
+    if plan.k > FOLDS_FITTED_AGAIN or plan.k * data.dataset.X.size > FEW_NUMBERS:
+        return record
+    rows, predicted = _quick_predictions(record, data, plan)
+    missed = data.dataset.y[rows] - predicted
+    mean = float(errors.sum()) / len(rows)
+    exact = abs(float(np.mean(missed**2)) - mean) <= AGREE_RTOL * mean  # not where floats lose a residual's digits
+    return replace(record, mae=float(np.mean(np.abs(missed)))) if exact else record
+
+
+def mean_predictions(rows: IntArray, predicted: FloatArray, n: int) -> tuple[FloatArray, IntArray]:
+    """Return the (n,) mean prediction of every row, NaN where there is none, and how many there are.
+
+    Parameters
+    ----------
+    rows : (m,) int array
+    predicted : (m,) array
+        Of these rows.
+    n : int
+        Number of rows in all.
+
+    Examples
+    --------
+    >>> mean_predictions(np.array([0, 0, 2]), np.array([1.0, 2.0, 5.0]), 3)
+    (array([1.5, nan, 5. ]), array([2, 0, 1]))
+    """
+    times = np.bincount(rows, minlength=n)
+    return np.divide(np.bincount(rows, predicted, n), times, out=np.full(n, np.nan), where=times > 0), times
+
+
+def predictions_by_fold(record: Record, dataset: Dataset, folds: AnyFolds) -> tuple[IntArray, FloatArray]:
+    """Predict the rows that each fold scores by its model: what :func:`held_out_predictions` takes the means of.
+
+    Parameters
+    ----------
+    record : Record
+    dataset : Dataset
+    folds : FoldPlan, or what `folds_of` makes one of
+
+    Returns
+    -------
+    rows : (m,) int array
+        Ascending, each as often as a fold scores it.
+    predicted : (m,) array
+    """
+    plan = folds_of(folds, dataset, record.folds.seed or 0)
+    if dataset.fingerprint != record.data.fingerprint:
+        raise BadInput("these are not the data of the record: their fingerprints differ")
+    if plan.digest != record.folds.digest:
+        raise BadInput("these are not the folds of the record: their digests differ")
+    return _predictions(record, standardize(dataset, record.data.scale, record.data.intercept), plan)
+
+
+def _used(record: Record, everything: StandardData) -> tuple[StandardData, list[tuple[int, ...]]]:
+    """Return the data in the columns of the models of the folds alone, and these models' supports in them."""
+    used = {name for support in record.chosen_folds.supports for name in support}
+    data = everything.only(np.flatnonzero([name in used for name in everything.names]))
+    place = {name: j for j, name in enumerate(data.names)}
+    return data, [tuple(place[name] for name in names) for names in record.chosen_folds.supports]
+
+
+def _predictions(record: Record, everything: StandardData, plan: FoldPlan) -> tuple[IntArray, FloatArray]:
+    """Of :func:`predictions_by_fold`."""
+    data, supports = _used(record, everything)
+    predicted = np.empty(plan.scored)
+    for fold, moments in training_moments(data, plan):
+        problem, support = moments.problem(data, record.gamma), supports[record.chosen_folds.which[fold]]
+        rows = plan.scored_rows(fold)
+        V, root = data.about(rows, problem.v_mean, problem.r_mean)[0][:, list(support)], data.root_of(rows)
+        fitted = V @ refit_moments(problem, support).beta
+        predicted[plan.starts[fold] : plan.starts[fold + 1]] = data.y_center + data.y_unit * (
+            data.r_rest + problem.r_mean + (fitted if root is None else fitted / root)
+        )
+    order = np.argsort(plan.order[: plan.scored], kind="stable")
+    return plan.all_scored, predicted[order]
+
+
+def _quick_predictions(record: Record, everything: StandardData, plan: FoldPlan) -> tuple[IntArray, FloatArray]:
+    """As `_predictions`, of rows without weights, by normal equations: where errors are there to compare with."""
+    data, supports = _used(record, everything)
+    V, r = data.rows(slice(0, data.n))
+    predicted = np.empty(plan.scored)
+    for fold in range(plan.k):
+        support, train = list(supports[record.chosen_folds.which[fold]]), plan.train_rows(fold)
+        A, b, mean, r_mean = V[train][:, support], r[train], np.zeros(len(support)), 0.0
+        if data.intercept is Intercept.FOLD:
+            mean, r_mean = A.mean(axis=0), float(b.mean())
+            A, b = A - mean, b - r_mean
+        M = A.T @ A + np.diag(record.gamma / 2.0 * data.weight[support])
+        try:
+            beta = np.linalg.solve(M, A.T @ b)
+        except np.linalg.LinAlgError:
+            beta = np.full(len(support), np.nan)
+        fitted = r_mean + (V[plan.scored_rows(fold)][:, support] - mean) @ beta
+        predicted[plan.starts[fold] : plan.starts[fold + 1]] = data.y_center + data.y_unit * (data.r_rest + fitted)
+    order = np.argsort(plan.order[: plan.scored], kind="stable")
+    return plan.all_scored, predicted[order]
+
+
+WEIGHTS = (0.0, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
+OUTER = 5  # outer folds
+LEAST_SECONDS = 0.05  # left of a limit, below which no outer fold is begun
+
+Search = Callable[[Dataset, FoldPlan, SearchOptions, Hooks], Record]
+
+
+@dataclass(frozen=True, eq=False)
+class WeightSearch:
+    """What is searched, as the run on all rows is given it.
+
+    Attributes
+    ----------
+    search : callable
+        Makes the record of some rows, folds, options and hooks.
+    dataset : Dataset
+    folds : FoldPlan
+    options : SearchOptions
+    hooks : Hooks
+    """
+
+    search: Search
+    dataset: Dataset
+    folds: FoldPlan
+    options: SearchOptions
+    hooks: Hooks
+
+    def without(self, outer: FoldPlan, fold: int, seconds: float | None) -> list[OuterModel]:
+        """Return the model of every weight without an outer fold, scored there; none where a limit came first.
+
+        Parameters
+        ----------
+        outer : FoldPlan
+        fold : int
+            Which of its folds.
+        seconds : float or None
+            For the search.
+        """
+        rows = outer.train_rows(fold)
+        options = replace(self.options, stability=WEIGHTS, time_limit=seconds, refine=False)
+        stage = f"stability: without outer fold {fold + 1} of {outer.k}"
+        hooks = Hooks(staged(self.hooks.progress, stage), stop=self.hooks.stop, lost=self.hooks.lost)
+        training = self.dataset.take(rows)
+        try:
+            record = self.search(training, inner_folds(self.folds, rows, training), options, hooks)
+        except BadInput as error:
+            raise BadInput(f"stability nested, without outer fold {fold}: {error}") from None
+        if record.stability is None or record.stability.chosen is None:
+            return []
+        models = record.stability.chosen.models
+        return [self._scored(training, outer, fold, one) for one in models]
+
+    def _scored(self, training: Dataset, outer: FoldPlan, fold: int, one: WeighedModel) -> OuterModel:
+        """Fit a model on the rows outside of an outer fold, and predict those inside."""
+        test, data = outer.scored_rows(fold), self.dataset
+        model = fit(
+            training.X, training.y, [data.names.index(name) for name in one.support], one.gamma,
+            scale=self.options.scale, intercept=self.options.intercept, weights=training.row_weights,
+        )  # fmt: skip
+        error = held_out_error(model, data.X, data.y, test, data.row_weights) / data.weight_of(test)
+        return OuterModel(fold, one.gamma, one.tau, one.support, error)
+
+    def with_weight(self, weight: float, seconds: float | None) -> Record:
+        """Return the record of all rows, the pair chosen by a weight."""
+        options = replace(self.options, stability=(weight,), time_limit=seconds)
+        hooks = self.hooks if seconds is None else replace(self.hooks, began=None)
+        record = self.search(self.dataset, self.folds, options, hooks)
+        return replace(record, request=replace(record.request, time_limit=self.options.time_limit))
+
+
+def search_with_nested_weight(given: WeightSearch) -> Record:
+    """Choose the weight of the instability by nested cross-validation, then the pair of all rows by it.
+
+    Parameters
+    ----------
+    given : WeightSearch
+
+    Returns
+    -------
+    Record
+        Of all rows, with the weights that were tried in `stability.chosen`. Where a limit or Ctrl-C came before an
+        outer fold was done, the weight is 0 and none was tried.
+
+    Notes
+    -----
+    The outer folds may take five shares of a time limit of seven; what they leave goes to the run on all rows.
+    """
+    began, limit = time.monotonic(), given.options.time_limit
+    if given.hooks.began is not None:
+        began = given.hooks.began
+    outer = outer_folds(OUTER, given.folds, given.dataset)
+    share = None if limit is None else limit * OUTER / (OUTER + MAIN_SHARE)
+    stop, done = given.hooks.stop, []
+    try:
+        for fold in range(outer.k):
+            left = math.inf if share is None else share - (time.monotonic() - began)
+            if left < LEAST_SECONDS or (stop is not None and stop.is_set()):
+                break
+            found = given.without(outer, fold, None if share is None else left / (outer.k - fold))
+            if not found or (stop is not None and stop.is_set()):
+                break
+            done.append(found)
+    except OutOfTime:
+        pass
+    tried = tried_weights(done, [given.dataset.weight_of(outer.scored_rows(fold)) for fold in range(len(done))])
+    weight = min(tried, key=lambda one: (one.error, one.weight)).weight if tried else 0.0
+    seconds = None if limit is None else max(limit - (time.monotonic() - began), LEAST_SECONDS)
+    before = time.monotonic() - began
+    record = given.with_weight(weight, seconds)
+    if limit is not None:  # of which the outer folds took their part
+        record = replace(record, work=replace(record.work, seconds=before + record.work.seconds))
+    stable = record.stability
+    if stable is None or stable.chosen is None or not tried:
+        return record
+    info = FoldInfo(outer.spec, outer.seed, outer.k, outer.digest, outer.repeats)
+    return replace(record, stability=replace(stable, chosen=replace(stable.chosen, outer=info, tried=tried)))
+
+
+def tried_weights(done: list[list[OuterModel]], row_weights: list[float]) -> tuple[TriedWeight, ...]:
+    """Sum up the outer folds that are done, by weight of the instability.
+
+    Parameters
+    ----------
+    done : list of lists of OuterModel
+        By outer fold, a model for each of `WEIGHTS`.
+    row_weights : list of float
+        Of the rows of each of these folds.
+    """
+    return tuple(
+        TriedWeight(weight, float(np.average([one.error for one in models], weights=row_weights)), models)
+        for weight, models in zip(WEIGHTS, zip(*done, strict=True), strict=True)
+    ) if done else ()  # fmt: skip
 
 
 def cross_validate(
@@ -115,7 +431,7 @@ def _certified(rows: tuple[Dataset, FoldPlan], gammas: Any, taus: Any, options: 
     options = options.within(dataset)
     every, grid = asked_of(dataset, plan, gammas, taus, options, hooks)
     if every is not None:
-        return _over_interval(Interval(dataset, plan, every, grid.taus.tolist(), options, hooks))
+        return _over_interval(GammaSpan(dataset, plan, every, grid.taus.tolist(), options, hooks))
     deadline = Deadline(options.time_limit, hooks.stop, hooks.began)
     arguments = Arguments(dataset, plan, grid, options, replace(hooks, lost=hooks.lost or _warn))
     with _trees(arguments) as trees:
@@ -163,14 +479,14 @@ def _trees(given: Arguments) -> AbstractContextManager[Trees]:
 
     if given.options.backend != NATIVE:
         raise BadInput(f"--scheduler sends trees of our own engine: leave out it or --backend {given.options.backend}")
-    from sparsecv_mio.search.subproblem.sent_trees import sent_trees
+    from sparsecv_mio.search.fold_solver import sent_trees
 
     return sent_trees(scheduler, given.hooks.lost or _warn)
 
 
-def _over_interval(asked: Interval) -> Record:
+def _over_interval(asked: GammaSpan) -> Record:
     """Search an interval of gamma, and the one gamma that is best as any other."""
-    from sparsecv_mio.search.continuous.solve import solve_interval
+    from sparsecv_mio.search.gamma_partition import solve_interval
 
     hooks = replace(asked.hooks, began=None)
 
@@ -189,3 +505,228 @@ def _search(running: RunningSearch) -> Record:
 
 def _warn(error: SparseCVError) -> None:
     warnings.warn(str(error), stacklevel=4)
+
+
+@dataclass(frozen=True, eq=False)
+class Procedure:
+    """How a model is chosen, to be carried out on all rows and on all but an outer fold.
+
+    Attributes
+    ----------
+    dataset : Dataset
+    folds : FoldPlan
+    gammas, taus : numbers, sequences or texts, optional
+        The grid, as :func:`~sparsecv_mio.search.api.cross_validate` takes it; a default depends on the rows.
+    options : SearchOptions
+    hooks : Hooks
+    """
+
+    dataset: Dataset
+    folds: FoldPlan
+    gammas: str | float | Iterable[float] | None
+    taus: str | int | Iterable[int] | None
+    options: SearchOptions
+    hooks: Hooks
+
+    def on_all_rows(self, seconds: float | None) -> Record:
+        """Choose a model of all rows, within so many seconds."""
+        options = replace(self.options, time_limit=seconds)
+        record = cross_validate(
+            self.dataset, self.folds, gammas=self.gammas, taus=self.taus, options=options, hooks=self.hooks
+        )
+        return replace(record, request=replace(record.request, time_limit=self.options.time_limit))
+
+    def without(self, outer: FoldPlan, fold: int, seconds: float | None) -> NestedFold:
+        """Choose a model without an outer fold, and score it there.
+
+        Parameters
+        ----------
+        outer : FoldPlan
+        fold : int
+            Which of its folds.
+        seconds : float or None
+            For the search.
+        """
+        rows, held = outer.train_rows(fold), outer.scored_rows(fold)
+        training, test = self.dataset.take(rows), self.dataset.take(held)
+        options = replace(self.options, time_limit=seconds, refine=False)
+        stage = f"nested: without outer fold {fold + 1} of {outer.k}"
+        ours = self.hooks
+        hooks = Hooks(staged(ours.progress, stage), ours.stop, ours.lost, scheduler=ours.scheduler)
+        try:
+            plan = inner_folds(self.folds, rows, training)
+            record = cross_validate(training, plan, gammas=self.gammas, taus=self.taus, options=options, hooks=hooks)
+        except BadInput as error:
+            raise BadInput(f"nested, without outer fold {fold}: {error}") from None
+        errors = (test.y - record.predict(test)) ** 2
+        return NestedFold(
+            fold=fold,
+            gamma=record.gamma,
+            tau=record.tau,
+            support=record.support,
+            cv_error=record.cv_error,
+            status=record.status,
+            error=float(np.average(errors, weights=test.row_weights)),
+        )
+
+
+def nested_cross_validate(procedure: Procedure, count: int) -> Record:
+    """Choose a model, and estimate the error of how it was chosen.
+
+    Parameters
+    ----------
+    procedure : Procedure
+    count : int
+        Outer folds.
+
+    Returns
+    -------
+    Record
+        Of all rows, with `nested`; that is null where a limit or Ctrl-C came before an outer fold was done.
+
+    Notes
+    -----
+    The run on all rows may take two shares of a time limit of `count + 2`; what it leaves goes to the outer folds.
+    """
+    began, limit = time.monotonic(), procedure.options.time_limit
+    if procedure.hooks.began is not None:
+        began = procedure.hooks.began
+    outer = outer_folds(count, procedure.folds, procedure.dataset)
+    record = procedure.on_all_rows(None if limit is None else limit * MAIN_SHARE / (count + MAIN_SHARE))
+    stop, done = procedure.hooks.stop, []
+    try:
+        for fold in range(outer.k):
+            left = math.inf if limit is None else limit - (time.monotonic() - began)
+            if left < LEAST_SECONDS or (stop is not None and stop.is_set()):
+                break
+            found = procedure.without(outer, fold, None if limit is None else left / (outer.k - fold))
+            if stop is not None and stop.is_set():  # this model is not what the procedure chooses
+                break
+            done.append(found)
+    except (KeyboardInterrupt, OutOfTime):
+        pass
+    if not done:  # its seconds are those of the whole limit
+        return replace(record, work=replace(record.work, seconds=time.monotonic() - began))
+    return replace(record, nested=nested_of(record, outer, done, procedure.dataset))
+
+
+def nested_of(record: Record, outer: FoldPlan, done: list[NestedFold], dataset: Dataset) -> Nested:
+    """Sum up the outer folds that are done.
+
+    Parameters
+    ----------
+    record : Record
+        Of all rows.
+    outer : FoldPlan
+    done : list of NestedFold
+    dataset : Dataset
+    """
+    weights = np.array([dataset.weight_of(outer.scored_rows(one.fold)) for one in done])
+    errors = np.array([one.error for one in done])
+    error = float(np.average(errors, weights=weights))
+    chosen = record.cv_error
+    return Nested(
+        outer=FoldInfo(outer.spec, outer.seed, outer.k, outer.digest, outer.repeats),
+        error=error,
+        standard_error=standard_error(errors * weights, weights) if len(done) > 1 else None,
+        optimism=100.0 * (error / chosen - 1.0) if 0.0 < chosen < math.inf else None,
+        folds=tuple(done),
+    )
+
+
+class SolveKeywords(Keywords, TableWords, total=False):
+    """Everything that :func:`solve` takes by keyword alone."""
+
+
+OF_TABLES = tuple(TableWords.__annotations__)
+
+
+def solve(
+    data: str | Path | pd.DataFrame | Dataset,
+    target: str | int | None = None,
+    *,
+    folds: AnyFolds = "10",
+    seed: int = 0,
+    gammas: str | float | Iterable[float] | GammaInterval | None = None,
+    taus: str | int | Iterable[int] | None = None,
+    nested: int | None = None,
+    **keywords: Unpack[SolveKeywords],
+) -> Record:
+    """Find the best (tau, gamma) and prove it, with the defaults of `sparsecv solve`.
+
+    Parameters
+    ----------
+    data : path, pandas.DataFrame or Dataset
+        What :func:`~sparsecv_mio.data.readers.read_dataset` reads, or what it returns.
+    target : str or int, optional
+        The column to predict, by name or position; a `Dataset`, NPZ and svmlight files have their own.
+    folds : str, int, splitter, labels, pairs or FoldPlan
+        See :func:`~sparsecv_mio.data.folds.folds_of`.
+    seed : int
+        Seed of the shuffle, where folds are dealt at random.
+    gammas : float, sequence of float, str or GammaInterval, optional
+        Ridge weights, or a text as for `--gamma`; a `GammaInterval` or `LO..HI` for every gamma of an interval; by
+        default 15 from 0.001 to 10, of p >= n_train 9 from 0.05 to 10.
+    taus : int, sequence of int or str, optional
+        Support sizes, or a text as for `--tau`; by default 1 to p, of p > 30 to
+        n_train / 8, but at least 10 and at most 50.
+    nested : int, optional
+        Outer folds: the whole procedure is repeated without each of them and scored there, an honest estimate of its
+        error (`record.nested`).
+    **keywords
+        How a file or frame is read, as in :func:`~sparsecv_mio.data.readers.read_dataset`: `drop`, `features`, `na`,
+        `encode`, `decimal`, `thousands`, and of files `sep`, `comment`, `encoding`, `header`, `index_col`. Further
+        options of :func:`~sparsecv_mio.search.api.cross_validate`: `gap`, `time_limit`, `one_se`, ...
+
+    Returns
+    -------
+    Record
+        Answer and certificate.
+
+    Raises
+    ------
+    BadInput
+        If a file, a column, the folds, the grid or an option is wrong.
+    TypeError
+        For a keyword that is no option.
+
+    Examples
+    --------
+    >>> record = solve("instances/prostate.csv", target="lpsa", gammas="0.01,0.1,1")
+    >>> record.status, record.tau, record.gamma
+    ('proved', 7, 0.01)
+    """
+    given: dict[str, Any] = dict(keywords)
+    reading = {name: given.pop(name) for name in OF_TABLES if name in given}
+    options, hooks = merged(None, None, given, "solve", OF_TABLES)
+    dataset = _dataset(data, target, fold_columns(folds) if isinstance(folds, str) else (), reading)
+    plan = folds_of(folds, dataset, seed)
+    if nested is not None:
+        if isinstance(gammas, GammaInterval) or (isinstance(gammas, str) and interval(gammas)):
+            raise BadInput(f"nested: goes with a grid of gammas, not with the interval {gammas}")
+        return nested_cross_validate(Procedure(dataset, plan, kept(gammas), kept(taus), options, hooks), nested)
+    return cross_validate(dataset, plan, gammas=gammas, taus=taus, options=options, hooks=hooks)
+
+
+def _dataset(
+    data: str | Path | pd.DataFrame | Dataset, target: str | int | None, aux: tuple[str, ...],
+    reading: Mapping[str, Any],
+) -> Dataset:  # fmt: skip
+    if isinstance(data, Dataset):
+        for name in reading:
+            raise BadInput(f"{name}: goes with a file or a frame, and these data are read already: leave it out")
+        if target not in (None, data.target):
+            raise BadInput(f"target {target!r}: these data have the target {data.target!r} already")
+        return data
+    if target is not None and not isinstance(target, str | Integral):
+        raise BadInput(
+            "target must be the name or position of a column; for arrays give solve(Dataset.from_arrays(X, y)), or use "
+            "BestSubsetRidgeCV().fit(X, y)"
+        )
+    if isinstance(data, str | Path):
+        return read_dataset(data, target_of(data, target), aux=aux, **reading)
+    if not hasattr(data, "iloc"):
+        raise BadInput(f"data are {type(data).__name__}: give a file, a pandas frame or Dataset.from_arrays(X, y)")
+    if target is None:
+        raise BadInput("target is missing: name the column to predict")
+    return Dataset.from_frame(data, target, aux=aux, **reading)

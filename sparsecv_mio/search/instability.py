@@ -1,26 +1,28 @@
-"""The instability of the pairs of a search, and the pair that the sum of CV error and weighted instability chooses.
+"""How much the model changes without a fold: bounds for every pair, and the choice of a pair by a weight of it.
+
+The instability of the pairs of a search, and the pair that the sum of CV error and weighted instability chooses.
 
 The instability of a pair is the largest change that leaving out one fold makes to the squared errors of all rows
-(:mod:`sparsecv_mio.problem.instability`), per row. Where the models of all rows and of every fold are known it is a
-number, up to ties and rounding; else an interval (:mod:`sparsecv_mio.bounds.instability`).
+(:mod:`sparsecv_mio.bounds.model_changes`), per row. Where the models of all rows and of every fold are known it is a
+number, up to ties and rounding; else an interval (:mod:`sparsecv_mio.bounds.model_changes`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.bounds.fold import OUTWARD
-from sparsecv_mio.bounds.instability import OpenFolds, residual_distances
-from sparsecv_mio.formulation.backends.native.cell import PathCell, PathResult
-from sparsecv_mio.problem.instability import CHUNK, Residuals, residuals_without
+from sparsecv_mio.bounds.model_changes import CHUNK, OpenFolds, Residuals, residual_distances, residuals_without
+from sparsecv_mio.certificate.parts import InstabilityRow, Stability, StableChoice, WeighedModel
 from sparsecv_mio.problem.refit import refit_rows
-from sparsecv_mio.search.state.cells import CellTable
-from sparsecv_mio.search.state.context import Context
-from sparsecv_mio.search.state.pairs import PairBounds, simplest
+from sparsecv_mio.search.cells import CellTable
+from sparsecv_mio.search.context import Context
+from sparsecv_mio.search.pairs import PairBounds, simplest
+from sparsecv_mio.trees.path_cells import PathCell, PathResult
 from sparsecv_mio.units import TIE_RTOL
 from sparsecv_mio.words import Intercept
 
@@ -57,7 +59,7 @@ Known = dict[Pair, tuple[bytes, PairInstability]]
 UNKNOWN = PairInstability(0.0, np.inf, np.inf, known=False)
 
 
-def cost(context: Context, tau: int) -> float:
+def instability_cost(context: Context, tau: int) -> float:
     """Numbers that the instability of one pair touches, roughly."""
     return float(context.data.n) * context.folds.k * (tau + 8.0)
 
@@ -151,9 +153,7 @@ class Instabilities:
         reported = np.sort(cell.support).tolist()
         return sorted(self._tied[key], key=lambda support: np.sort(support).tolist() != reported)
 
-    def _interval(
-        self, g: int, t: int, full: Residuals, found: FloatArray, doubt: FloatArray
-    ) -> tuple[float, float]:
+    def _interval(self, g: int, t: int, full: Residuals, found: FloatArray, doubt: FloatArray) -> tuple[float, float]:
         """Return the ends of the largest change: what was found in decided folds, bounds in the others."""
         decided = self.cells.decided[g, t].copy()
         low, high = np.maximum(found - doubt, 0.0), found + doubt
@@ -261,7 +261,7 @@ class StabilityTable:
         lower, upper = self.h_lower + weight * self.lower, self.h_upper + weight * self.upper
         return lower * (1.0 - OUTWARD), upper * (1.0 + OUTWARD), np.clip(self.h + weight * self.nominal, lower, upper)
 
-    def choose(self, weight: float, gap: float, gammas: FloatArray, taus: IntArray) -> WeighedChoice:
+    def choose(self, weight: float, gap: float, gammas: FloatArray, taus: IntArray) -> LeastCriterion:
         """Return the pair with the least criterion, and what is proved of it.
 
         Parameters
@@ -278,7 +278,7 @@ class StabilityTable:
         best = self._simplest(upper, gammas, taus)
         proved = closed(float(lower.min()), float(upper[best]), gap, allowance)
         pair = best if proved else self._simplest(np.where(np.isfinite(self.nominal), nominal, np.inf), gammas, taus)
-        return WeighedChoice(pair, float(lower.min()), float(upper[pair]), float(nominal[pair]), allowance, proved)
+        return LeastCriterion(pair, float(lower.min()), float(upper[pair]), float(nominal[pair]), allowance, proved)
 
     def missing(self, weight: float, gap: float) -> BoolArray:
         """(G, T): pairs whose interval has to be narrower for the choice to be proved."""
@@ -295,7 +295,7 @@ class StabilityTable:
 
 
 @dataclass(frozen=True)
-class WeighedChoice:
+class LeastCriterion:
     """The pair with the least criterion: `lower <= min over the grid`, `nominal` and `upper` are the pair's.
 
     `allowance`: width of the interval of the pair with the least lower end, from ties and rounding.
@@ -356,3 +356,113 @@ def stability_table(
         ends = [table.h_upper[g, t] + weight * (table.upper[g, t] if weight else 0.0) for weight in weights]
         least = np.minimum(least, ends)
     return table
+
+
+@dataclass(frozen=True, eq=False)
+class ChoiceByWeight:
+    """The pair that the first weight chooses, as the record states it.
+
+    Attributes
+    ----------
+    pair : gamma, tau
+    stated : WeighedChoice
+    pairs : tuple of (weight, pair, proved)
+        What every weight chooses, where there are several.
+    """
+
+    pair: Pair
+    stated: StableChoice
+    pairs: tuple[tuple[float, Pair, bool], ...] = ()
+
+    def with_models(self, supports: Sequence[tuple[str, ...]], gammas: FloatArray, taus: IntArray) -> ChoiceByWeight:
+        """Return the choice with the models of all weights.
+
+        Parameters
+        ----------
+        supports : sequence of tuple of str
+            Best subsets of all rows, by weight.
+        gammas, taus : arrays
+            The grid.
+        """
+        models = tuple(
+            WeighedModel(weight, float(gammas[g]), int(taus[t]), support, proved)
+            for (weight, (g, t), proved), support in zip(self.pairs, supports, strict=True)
+        )
+        return replace(self, stated=replace(self.stated, models=models))
+
+
+def choose_by_weight(
+    context: Context, cells: CellTable, now: PairBounds, best: Sequence[PathResult], known: Known
+) -> ChoiceByWeight | None:
+    """Choose the pair with the least `h + weight * instability`; None without a weight, time or a pair.
+
+    Parameters
+    ----------
+    context : Context
+    cells : CellTable
+    now : PairBounds
+    best : sequence of PathResult
+        By gamma, the best subsets of all rows.
+    known : dict
+        Instabilities that were computed already.
+    """
+    if not context.stability or not best or context.deadline.abandoned.is_set():
+        return None
+    # past the limit a part of a second is left
+    most = QUICK_COST if context.deadline.expired() else float("inf")
+    spent = 0.0
+
+    def expired() -> bool:
+        nonlocal spent
+        spent += instability_cost(context, int(context.grid.taus[-1]))
+        return spent > most
+
+    table = stability_table(Instabilities(context, cells, known), now, best, context.stability, expired)
+    grid, several = context.grid, len(context.stability) > 1
+    every = [table.choose(weight, context.gap, grid.gammas, grid.taus) for weight in context.stability]
+    found = every[0]
+    if not np.isfinite(found.nominal) or not np.isfinite(now.nominal[found.pair]):  # no models to report
+        return None
+    stated = StableChoice(context.stability[0], found.lower, found.upper, found.allowance, found.proved, _rows(table))
+    pairs = [(weight, one.pair, one.proved) for weight, one in zip(context.stability, every, strict=True)]
+    return ChoiceByWeight(found.pair, stated, tuple(pairs) if several else ())
+
+
+def _rows(table: StabilityTable) -> tuple[InstabilityRow, ...]:
+    pairs = zip(table.lower.ravel().tolist(), table.upper.ravel().tolist(), strict=True)
+    return tuple(InstabilityRow(low, high) for low, high in pairs)
+
+
+def stability_of_model(
+    context: Context, cells: CellTable, pair: Pair, cell: PathCell, choice: ChoiceByWeight | None, known: Known
+) -> Stability | None:
+    """Return how stable the model of a pair is; None where it would take long, or some fold has no support yet.
+
+    Parameters
+    ----------
+    context : Context
+    cells : CellTable
+    pair : gamma, tau
+        Indices.
+    cell : PathCell
+        The best subset of all rows there.
+    choice : Choice or None
+        Where it was chosen by a weight.
+    known : dict
+        Instabilities that were computed already.
+    """
+    quick = instability_cost(context, cell.tau) <= QUICK_COST
+    if choice is None and (context.deadline.abandoned.is_set() or not quick):
+        return None
+    instabilities = Instabilities(context, cells, known)
+    found, unit = instabilities.at(*pair, cell), instabilities.per_row
+    if not found.nominal < float("inf"):
+        return None
+    return Stability(
+        instability=unit * min(max(found.nominal, found.lower), found.upper),
+        instability_lower=unit * found.lower,
+        instability_upper=unit * found.upper,
+        fold=found.fold,
+        estimate=not found.known,
+        chosen=None if choice is None else choice.stated,
+    )

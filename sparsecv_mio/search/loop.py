@@ -1,29 +1,151 @@
-"""From the data in standard coordinates to the record: the method is driven to its end, observers attached.
+"""From the options to the method that searches, and from its end to the record.
+
+From the data in standard coordinates to the record: the method is driven to its end, observers attached.
 
 `refined` is `--refine`: gamma improved continuously around the winner of a grid, its tau fixed.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from sparsecv_mio.certificate.record import Record, Refined
+from sparsecv_mio.certificate.records import Record, Refined
+from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.errors import SparseCVError
-from sparsecv_mio.search.hooks import Hooks
-from sparsecv_mio.search.methods.gamma_step import LEAST, MOST, PROGRESS, proposals
-from sparsecv_mio.search.methods.parts.grid_search import GridSearch, NewRun
-from sparsecv_mio.search.methods.parts.run import run_to_end
-from sparsecv_mio.search.observers.checkpoint import Checkpoint, resume
-from sparsecv_mio.search.observers.progress import Reporter, reports
-from sparsecv_mio.search.observers.signals import Signals
-from sparsecv_mio.search.observers.trace import Trace
-from sparsecv_mio.search.registry import RowMaker, Search, context_of, new_method
+from sparsecv_mio.formulation.backends import get_backend
+from sparsecv_mio.search.accelerators import Accelerators, Ledger
+from sparsecv_mio.search.by_rows import ByRows, by_rows, threads_for
+from sparsecv_mio.search.cell_by_cell import CellByCell, MioSettings
+from sparsecv_mio.search.context import HERE, Context, SearchState, Trees
+from sparsecv_mio.search.descent import LEAST, MOST, PROGRESS, Descent, gamma_proposals
+from sparsecv_mio.search.observers import Checkpoint, Reporter, Signals, Trace, reports, resume
+from sparsecv_mio.search.one_by_one import ORDERS, OneByOne, Restricted, WinnerFirst, check_restrictions
+from sparsecv_mio.search.options import Hooks, SearchOptions, method_for
+from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.search.result import build_record, check_intervals
+from sparsecv_mio.search.rounds import Rounds
+from sparsecv_mio.search.run import GridSearch, NewRun, Run, run_to_end
 from sparsecv_mio.search.running import RunningSearch
-from sparsecv_mio.search.state.state import SearchState
+from sparsecv_mio.search.saddle import SaddleRun
+from sparsecv_mio.search.shared_trees import SharedTrees
+from sparsecv_mio.search.time_limit import Deadline
+from sparsecv_mio.words import Method, Oracle, TauStep
+
+Search = GridSearch | Descent
+MANY_COLUMNS = 500  # beyond, a descent estimates its rows: folds are seldom solved to optimality in reasonable time
+
+
+def context_of(
+    data: StandardData,
+    folds: FoldPlan,
+    grid: Grid,
+    options: SearchOptions,
+    deadline: Deadline,
+    trees: Trees = HERE,
+) -> Context:
+    """Return the context of a search, with the threads that the data and the backend allow.
+
+    Parameters
+    ----------
+    data : StandardData
+    folds : FoldPlan
+    grid : Grid
+    options : SearchOptions
+    deadline : Deadline
+    trees : Trees, optional
+        As many folds are worked on at once as it grows trees, if that are more.
+    """
+    threads = max(options.workers, trees.at_once) if get_backend(options.backend).capabilities.concurrent else 1
+    if by_rows(data, folds.k):
+        threads = threads_for(data, threads)
+    return Context(data, folds, grid, options.gap, deadline, threads, options.one_se, options.weights, trees)
+
+
+def new_method(context: Context, options: SearchOptions, signals: Signals) -> Search:
+    """Return the method that is asked for, not begun.
+
+    Parameters
+    ----------
+    context : Context
+    options : SearchOptions
+    signals : Signals
+        Where it will say that it has come further.
+
+    Raises
+    ------
+    BadInput
+        For options that do not go with the tau step that `auto` means.
+    """
+    method = method_for(options)
+    if method is Method.DESCENT:
+        return _descent(context, options, signals)
+    state = SearchState.new(context)
+    run = Run(state, Accelerators(context, state.all_rows, options.oracles), signals)
+    mio = MioSettings(options.backend, options.formulation, options.mio_budget)
+    if context.data.restrictions.beyond_forcing:
+        check_restrictions(context.data, context.grid.taus.tolist(), context.folds.k)
+        return GridSearch(Restricted(run, method, mio))
+    if by_rows(context.data, context.folds.k):
+        return GridSearch(ByRows(run, method, mio))
+    if method is Method.ROUNDS:
+        return GridSearch(Rounds(run, options.engine))
+    by_cell, trees = CellByCell(run, mio), SharedTrees(state, proposed=run.accelerators.often_proposed)
+    if method is Method.JOINT:
+        winner_first = WinnerFirst(by_cell, trees)
+        return GridSearch(OneByOne(by_cell, trees, winner_first.order, winner_first))
+    return GridSearch(OneByOne(by_cell, trees, ORDERS[method]))
+
+
+def _descent(context: Context, options: SearchOptions, signals: Signals) -> Descent:
+    step = options.tau_step
+    if step is TauStep.AUTO:
+        step = TauStep.SADDLE if context.data.q > MANY_COLUMNS else TauStep.MIO
+        replace(options, tau_step=step)  # checks what goes with it
+    saddle = step is TauStep.SADDLE
+    return Descent(context, RowMaker(context, options.oracles, saddle).make, saddle, signals)
+
+
+class RowMaker:
+    """Makes runs over other pairs of the same data and folds.
+
+    Parameters
+    ----------
+    context : Context
+        Of the search that they belong to.
+    oracles : collection of Oracle, optional
+        Those they may use, see :class:`sparsecv_mio.search.accelerators.Accelerators`.
+    saddle : bool
+        Estimate every cell by the saddle point instead of certifying it.
+    """
+
+    def __init__(self, context: Context, oracles: Collection[Oracle] | None = None, saddle: bool = False) -> None:
+        self.context, self.oracles, self.saddle = context, oracles, saddle
+        self.ledger = Ledger()
+
+    def make(self, gammas: Sequence[float], taus: Sequence[int], signals: Signals | None = None) -> GridSearch:
+        """Return a run over some pairs, not begun.
+
+        Parameters
+        ----------
+        gammas, taus : sequences
+            The grid of the run.
+        signals : Signals, optional
+            Where it says that it has come further; nobody listens by default.
+        """
+        data, folds = self.context.data, self.context.folds
+        wide = by_rows(data, folds.k)
+        threads = threads_for(data, self.context.threads) if wide or self.saddle else self.context.threads
+        grid = Grid.of(gammas, taus, data.dataset.p)
+        state = SearchState.new(replace(self.context, grid=grid, threads=threads, one_se=False))
+        accelerators = Accelerators(state.context, state.all_rows, self.oracles, self.ledger)
+        run = Run(state, accelerators, signals or Signals())
+        if self.saddle:
+            return GridSearch(SaddleRun(run))
+        return GridSearch(ByRows(run) if wide else Rounds(run))
 
 
 def search(running: RunningSearch, data: StandardData) -> Record:
@@ -133,7 +255,7 @@ def refined(record: Record, state: SearchState, new_run: NewRun) -> Refined:
     at = (int(np.searchsorted(context.grid.gammas, record.gamma)), int(np.searchsorted(context.grid.taus, record.tau)))
     lower, upper = (float(ends[at]) * unit for ends in (state.bounds().lower, state.bounds().upper))
     here = Refined(record.gamma, record.tau, record.cv_error, lower, upper, record.estimate)
-    points = proposals(state, at, interval)
+    points = gamma_proposals(state, at, interval)
     while points and not context.deadline.expired():
         row = new_run([points.pop(0).gamma], [record.tau], Signals())
         row.begin()
@@ -143,5 +265,5 @@ def refined(record: Record, state: SearchState, new_run: NewRun) -> Refined:
             h, open_folds = float(now.shown[now.best]) * unit, int(now.decided[now.best]) < context.folds.k
             gamma = float(row.context.grid.gammas[0])
             here = Refined(gamma, record.tau, h, now.floor * unit, now.ceiling * unit, open_folds)
-            points = proposals(row.run.state, now.best, interval)
+            points = gamma_proposals(row.run.state, now.best, interval)
     return here

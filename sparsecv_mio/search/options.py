@@ -1,31 +1,175 @@
-"""What is asked of a search: the grid and the options, checked once for the command line and Python alike.
+"""What is asked of a search: options, checked once for the command line and Python alike, and hooks for the caller.
+
+What is asked of a search: the grid and the options, checked once for the command line and Python alike.
 
 Everything that does not need the data is checked where a `SearchOptions` is made; `check_data` holds the rest.
 """
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Iterable
+import threading
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any, Unpack
+from enum import StrEnum
+from numbers import Real
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
 
 from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.data.folds import FoldPlan
-from sparsecv_mio.errors import BadInput
-from sparsecv_mio.formulation.backends import BACKENDS, NATIVE
-from sparsecv_mio.grids import number
-from sparsecv_mio.restrictions import NONE, RESTRICTIONS, Restrictions
-from sparsecv_mio.search.checks import (
-    EffortKeywords,
-    check_effort,
-    check_formulation,
-    check_whole,
-    settle_words,
-    shown,
-    with_keywords,
-)
-from sparsecv_mio.words import Engine, Intercept, Method, Oracle, Scale, TauStep, one_of
+from sparsecv_mio.data.fold_plan import FoldPlan
+from sparsecv_mio.errors import BadInput, SparseCVError, did_you_mean
+from sparsecv_mio.formulation.backends import BACKENDS, NATIVE, get_backend
+from sparsecv_mio.formulation.outcome import Limits
+from sparsecv_mio.model_space import NONE, RESTRICTIONS, RestrictionKeywords, Restrictions, number
+from sparsecv_mio.search.context import Snapshot
+from sparsecv_mio.search.observers import Progress
+from sparsecv_mio.units import MOST_THREADS
+from sparsecv_mio.words import Engine, Intercept, Method, Oracle, Scale, TauStep, one_of, word_of
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+    Made = TypeVar("Made", bound=DataclassInstance)
+
+
+GRID = ("gammas", "taus")  # keywords of every function that searches one
+
+
+class EffortKeywords(RestrictionKeywords, TypedDict, total=False):
+    """Options of every run as they may be given by keyword: words as text in any letters."""
+
+    scale: str
+    intercept: str
+    gap: float
+    time_limit: float | None
+    threads: int | None
+    restrictions: Restrictions
+
+
+def shown(field: str) -> str:
+    """Return the name of an option as messages have it."""
+    return field.replace("_", "-")
+
+
+def settle_words(options: DataclassInstance) -> None:
+    """Turn the words of frozen options, given as text in any letters, into members of their enumerations.
+
+    Raises
+    ------
+    BadInput
+        For an unknown word.
+    """
+    for field in fields(options):
+        if isinstance(field.default, StrEnum):
+            word = word_of(type(field.default), getattr(options, field.name), shown(field.name))
+            object.__setattr__(options, field.name, word)
+
+
+def with_keywords(made: Made, keywords: Mapping[str, object], function: str, near: Iterable[str] = ()) -> Made:
+    """Return options with some fields that were given by keyword, checked anew; those of the restrictions too.
+
+    Parameters
+    ----------
+    made : dataclass
+        Frozen options.
+    keywords : mapping of str to object
+    function : str
+        Who was called, for the error.
+    near : iterable of str
+        Its other keywords, which may have been meant.
+
+    Returns
+    -------
+    dataclass
+        Of the same class.
+
+    Raises
+    ------
+    TypeError
+        For a keyword that is no field, as Python does.
+    BadInput
+        For what the options refuse.
+    """
+    known = {field.name for field in fields(made)}
+    inside = RESTRICTIONS if "restrictions" in known else ()
+    inner: dict[str, Any] = {name: keywords[name] for name in inside if name in keywords}
+    given = {name: value for name, value in keywords.items() if name not in inner}
+    for name in given:
+        if name not in known:
+            meant = did_you_mean(name, (*near, *inside, *sorted(known)))
+            raise TypeError(f"{function}() got an unexpected keyword argument {name!r}{meant}")
+    if inner:
+        whole = given.get("restrictions", getattr(made, "restrictions", NONE))
+        given["restrictions"] = replace(whole if isinstance(whole, Restrictions) else NONE, **inner)
+    return replace(made, **given)
+
+
+def check_formulation(backend: str, formulation: str | None) -> str | None:
+    """Return a model of a backend by its name; None, its first, passes."""
+    if formulation is None:
+        return None
+    return one_of(formulation, get_backend(backend).capabilities.formulations, f"formulation of {backend}")
+
+
+def check_effort(gap: float, time_limit: float | None, threads: int | None) -> None:
+    """Check how long a run may take.
+
+    Parameters
+    ----------
+    gap : float
+        Relative gap, in [0, 1).
+    time_limit : float or None
+        Seconds, positive and finite.
+    threads : int or None
+        1 to 4096.
+
+    Raises
+    ------
+    BadInput
+        The message names the option.
+    """
+    for field, value in (("gap", gap), ("time-limit", 1.0 if time_limit is None else time_limit)):
+        if not isinstance(value, Real):
+            raise BadInput(f"{field}: {str(value)[:30]!r} is no number")
+    if not 0.0 <= gap < 1.0:
+        raise BadInput(f"gap: {gap:g} is out of range, a relative gap is at least 0 and below 1")
+    if time_limit is not None and not 0.0 < time_limit < math.inf:
+        raise BadInput(f"time-limit: {time_limit:g} is out of range, give a positive number of seconds")
+    check_whole("threads", threads, 1, MOST_THREADS)
+
+
+def check_limits(limits: Limits) -> None:
+    """Raise `BadInput` for limits of one MIO out of range; infinite seconds and nodes are none."""
+    check_effort(limits.gap, None if limits.seconds == math.inf else limits.seconds, limits.threads)
+    check_whole("node_limit", None if limits.nodes == math.inf else limits.nodes, 1)
+
+
+def check_whole(field: str, value: float | None, least: int, most: int = 10**18) -> None:
+    """Check a whole number.
+
+    Parameters
+    ----------
+    field : str
+        Name of the option.
+    value : float or None
+        None, the option left out, passes.
+    least, most : int
+        The range, both ends included.
+
+    Raises
+    ------
+    BadInput
+        The message names the option.
+    """
+    if value is None:
+        return
+    if not isinstance(value, Real):
+        raise BadInput(f"{shown(field)}: {str(value)[:30]!r} is no whole number")
+    if not least <= value <= most or value != int(value):
+        room = f"at most {most:,}" if value > most else f"a whole number of at least {least}"
+        raise BadInput(f"{shown(field)}: {value} is out of range, give {room}")
+
 
 VENDORS = tuple(name for name in BACKENDS if name != NATIVE)
 COUNT_MIOS = (Method.JOINT, Method.ALGORITHM1, Method.GRID)  # one MIO at a time, by any backend
@@ -131,7 +275,7 @@ class SearchOptions:
         Apply the one-standard-error rule and refit at its pair.
     stability : float, "nested" or tuple of float, optional
         Refit at the pair with the least `h + weight * instability`, for this weight or for one that nested
-        cross-validation chooses (:mod:`sparsecv_mio.search.stability_weight`). Of several weights the pairs of all are
+        cross-validation chooses (:mod:`sparsecv_mio.search.api`). Of several weights the pairs of all are
         decided and that of the first is reported.
     time_limit : float, optional
         Seconds; the best answer so far is returned with valid bounds, a second later at most, whatever the search is
@@ -140,16 +284,16 @@ class SearchOptions:
         Folds solved at once; all cores by default.
     method : {"auto", "rounds", "joint", "algorithm1", "grid", "bounds", "descent"}
         `rounds` decides every cell that may matter, work shared between taus and folds; `joint` decides the winner and
-        lifts all other pairs over it (:mod:`sparsecv_mio.search.methods.joint`); `algorithm1` is the paper's, one MIO
+        lifts all other pairs over it (:mod:`sparsecv_mio.search.one_by_one`); `algorithm1` is the paper's, one MIO
         at a time; `grid` is the baseline; `bounds` brackets every cell and solves no MIO; `descent` leaves the grid of
-        gammas (:mod:`sparsecv_mio.search.methods.descent`). `auto`: see
+        gammas (:mod:`sparsecv_mio.search.descent`). `auto`: see
         :func:`method_for`.
     backend : str
         Who solves the MIOs of `joint`, `algorithm1` and `grid`, see :data:`sparsecv_mio.formulation.backends.BACKENDS`.
     formulation : str, optional
         Which of the backend's models: `benders` of gurobi, for one. The backend's first by default.
     engine : {"auto", "enumerate", "shared", "per-fold"}
-        How the folds of `rounds` share work (:mod:`sparsecv_mio.search.shared_tree.engines`); the answer is the same.
+        How the folds of `rounds` share work (:mod:`sparsecv_mio.search.shared_trees`); the answer is the same.
     mio_budget : int, optional
         Most MIOs that `joint`, `algorithm1` or `grid` may solve.
     refine : bool
@@ -333,3 +477,100 @@ def method_for(options: SearchOptions) -> Method:
     if options.restrictions.beyond_forcing:
         return Method.ALGORITHM1
     return Method.ROUNDS if options.backend == NATIVE else Method.JOINT
+
+
+File = str | os.PathLike[str]
+
+
+class HookKeywords(TypedDict, total=False):
+    """The fields of `Hooks`."""
+
+    progress: Callable[[Progress], None] | None
+    stop: threading.Event | None
+    lost: Callable[[SparseCVError], None] | None
+    began: float | None
+    checkpoint: File | None
+    resume: File | None
+    trace: File | None
+    scheduler: str | None
+    found: Callable[[Snapshot], None] | None
+
+
+class Keywords(OptionKeywords, HookKeywords, total=False):
+    """Everything about a search that may be given by keyword: the fields of `SearchOptions` and of `Hooks`."""
+
+
+@dataclass(frozen=True)
+class Hooks:
+    """How a caller watches a search, ends it and stores it; none of it changes the answer that is proved.
+
+    Attributes
+    ----------
+    progress : callable, optional
+        Called with a :class:`~sparsecv_mio.search.observers.Progress` after each fold.
+    stop : threading.Event, optional
+        Set it to end the run with what it holds.
+    lost : callable, optional
+        Called with what went wrong when the checkpoint or the trace could not be written (a full disk, say); the run
+        goes on to its answer. Without it there is a warning.
+    began : float, optional
+        Moment of `time.monotonic` from which the limit counts; the call by default.
+    checkpoint, resume : path, optional
+        Store the run there now and then; carry on a run that was stored
+        (:mod:`sparsecv_mio.search.observers`).
+    trace : path, optional
+        Write the course of the bounds there (:mod:`sparsecv_mio.search.observers`).
+    scheduler : str, optional
+        Address of the scheduler of a dask cluster, which grows the trees of single folds.
+    found : callable, optional
+        Called with what the search knew at its end, where it came to its end.
+    """
+
+    progress: Callable[[Progress], None] | None = None
+    stop: threading.Event | None = None
+    lost: Callable[[SparseCVError], None] | None = None
+    began: float | None = None
+    checkpoint: File | None = None
+    resume: File | None = None
+    trace: File | None = None
+    scheduler: str | None = None
+    found: Callable[[Snapshot], None] | None = None
+
+
+def merged(
+    options: SearchOptions | None,
+    hooks: Hooks | None,
+    keywords: Mapping[str, Any],
+    function: str,
+    near: Iterable[str] = (),
+) -> tuple[SearchOptions, Hooks]:
+    """Return options and hooks with the fields that were given by keyword.
+
+    Parameters
+    ----------
+    options, hooks : optional
+        What the keywords change; the defaults where there is none.
+    keywords : mapping
+        Fields of either, by name.
+    function : str
+        Who was called, for the error.
+    near : iterable of str
+        Its other keywords, which may have been meant.
+
+    Returns
+    -------
+    options : SearchOptions
+    hooks : Hooks
+
+    Raises
+    ------
+    TypeError
+        For a keyword that is no field of either.
+    BadInput
+        See `SearchOptions`.
+    """
+    ours = {field.name for field in fields(Hooks)}
+    of_hooks = {name: value for name, value in keywords.items() if name in ours}
+    others = {name: value for name, value in keywords.items() if name not in ours}
+    chosen = with_keywords(options or SearchOptions(), others, function, (*GRID, *ours, *near))
+    return chosen, with_keywords(hooks or Hooks(), of_hooks, function)

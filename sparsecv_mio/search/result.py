@@ -1,9 +1,10 @@
-"""From the state of a run to its record: the reported pair, the refit on all rows, the certificate."""
+"""From the state of a run to its record: the reported pair, the refit on all rows, the certificate, advice."""
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 from typing import Any
@@ -11,31 +12,94 @@ from typing import Any
 import numpy as np
 
 from sparsecv_mio.arrays import FloatArray, IntArray
-from sparsecv_mio.certificate.chosen_folds import ChosenFolds
-from sparsecv_mio.certificate.parts import DataInfo, FoldInfo, SearchRequest, Work, relative_gap, versions
-from sparsecv_mio.certificate.record import SCHEMA, Least, OneSe, Record, Refit, Region, TableRow, least_upper
-from sparsecv_mio.certificate.source import reading_info
+from sparsecv_mio.certificate.parts import ChosenFolds, DataInfo, FoldInfo, SearchRequest, Work, relative_gap, versions
+from sparsecv_mio.certificate.read_back import reading_info
+from sparsecv_mio.certificate.records import SCHEMA, Advice, Least, OneSe, Record, Refit, Region, TableRow, least_upper
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.errors import Inconsistent
-from sparsecv_mio.formulation.backends.native.cell import PathCell
-from sparsecv_mio.problem.centred_rows import CentredRows
+from sparsecv_mio.model_space import text_of_gammas, text_of_taus
+from sparsecv_mio.problem.coordinates import objective_slack
 from sparsecv_mio.problem.objective import fit, r_squared, standard_error
 from sparsecv_mio.problem.problem import LARGEST_PENALTY, SparseProblem
 from sparsecv_mio.problem.refit import refit_rows
-from sparsecv_mio.problem.rounding import objective_slack
-from sparsecv_mio.search import one_se as one_standard_error
-from sparsecv_mio.search.advice import advice
+from sparsecv_mio.problem.training_moments import CentredRows
+from sparsecv_mio.search import pairs as one_standard_error
+from sparsecv_mio.search.cells import CellTable, filled_up
+from sparsecv_mio.search.context import AllRows, Context, Snapshot
+from sparsecv_mio.search.instability import ChoiceByWeight, choose_by_weight, stability_of_model
 from sparsecv_mio.search.options import SearchOptions, method_for
-from sparsecv_mio.search.stability import Choice, choose_by_weight, stability_of_model
-from sparsecv_mio.search.state.cells import CellTable
-from sparsecv_mio.search.state.context import AllRows, Context
-from sparsecv_mio.search.state.deadline import Deadline
-from sparsecv_mio.search.state.pairs import PairBounds, pair_bounds, statuses
-from sparsecv_mio.search.state.region import proved_part
-from sparsecv_mio.search.state.state import Snapshot
-from sparsecv_mio.search.subproblem.supports import filled_up
+from sparsecv_mio.search.pairs import PairBounds, pair_bounds, proved_part, statuses
+from sparsecv_mio.search.time_limit import Deadline
+from sparsecv_mio.trees.path_cells import PathCell
 from sparsecv_mio.units import PROVED_RTOL
 from sparsecv_mio.words import Method
+
+FEWEST = 3  # taus proved one after the other that tell how the costs grow
+LONGEST = 1e6  # seconds of a limit that is worth advising
+
+
+def advice(
+    request: SearchRequest, region: Region | None, gamma: float, tau: int, reached: Mapping[int, float]
+) -> Advice:
+    """Return which options would make the proof complete.
+
+    Parameters
+    ----------
+    request : SearchRequest
+        The grid and the limit.
+    region : Region or None
+        Where the best pair is proved.
+    gamma, tau : float, int
+        The reported pair, which a smaller grid has to hold.
+    reached : mapping of int to float
+        By tau, the seconds after which every pair up to it was proved.
+
+    Examples
+    --------
+    >>> request = SearchRequest((0.1, 1.0, 10.0), tuple(range(1, 13)), 1e-4, False, 20.0, 1)
+    >>> region = Region(8, 1.0, 1.0, 3, 2.0, 2.0, 2.0, 0.0, 0.0)
+    >>> advice(request, region, 1.0, 3, {6: 2.0, 7: 4.0, 8: 8.0})
+    Advice(tau='1:8', gamma='1,10', time_limit=400.0)
+    """
+    taus = gammas = None
+    # what is proved by a pair outside of a part is not proved by the part alone
+    if region is not None and region.up_to_tau is not None and max(tau, region.tau) <= region.up_to_tau:
+        taus = text_of_taus(size for size in request.taus if size <= region.up_to_tau)
+    if region is not None and region.from_gamma is not None and min(gamma, region.gamma) >= region.from_gamma:
+        gammas = text_of_gammas(value for value in request.gammas if value >= region.from_gamma)
+    return Advice(taus, gammas, longer_limit(request, reached))
+
+
+def longer_limit(request: SearchRequest, reached: Mapping[int, float]) -> float | None:
+    """Return a limit within which the whole grid may be proved, to one digit; None where nothing tells.
+
+    The logarithm of the seconds is taken to grow with tau as it did over the later half of the taus that were proved.
+
+    Parameters
+    ----------
+    request : SearchRequest
+    reached : mapping of int to float
+        See `advice`.
+
+    Examples
+    --------
+    >>> request = SearchRequest((1.0,), tuple(range(1, 11)), 1e-4, False, 10.0, 1)
+    >>> longer_limit(request, {1: 1.0, 2: 2.0}), longer_limit(request, {tau: 2.0**tau / 8 for tau in range(1, 7)})
+    (None, 200.0)
+    """
+    taus = sorted(reached)
+    if request.time_limit is None or len(taus) < FEWEST:
+        return None
+    later = taus[min(len(taus) // 2, len(taus) - FEWEST) :]
+    slope = float(np.polyfit(later, np.log([max(reached[tau], 1e-3) for tau in later]), 1)[0])
+    growth = max(slope, 0.0) * (max(request.taus) - taus[-1])
+    if growth > math.log(LONGEST):
+        return None
+    seconds = request.time_limit * math.exp(growth)
+    digit = 10.0 ** math.floor(math.log10(seconds))
+    rounded = math.ceil(max(seconds, 1.5 * request.time_limit) / digit - 1e-9) * digit
+    return rounded if rounded <= LONGEST else None
+
 
 SCORE_SECONDS = 0.2  # after a limit, to score the folds of the reported pair by their rows
 MANY_NUMBERS = 1 << 14  # rows x columns of a support beyond which moments are tried first
@@ -78,13 +142,10 @@ class _AllRowsFit:
         return model.objective, coefficients, model.intercept
 
 
-def _fit_support(
-    data: StandardData, gamma: float, problem: SparseProblem | None, support: IntArray
-) -> _AllRowsFit:
+def _fit_support(data: StandardData, gamma: float, problem: SparseProblem | None, support: IntArray) -> _AllRowsFit:
     """Fit by QR of the rows; of many rows from their moments, where those are at hand and accurate enough."""
     if problem is not None and data.n * len(support) > MANY_NUMBERS:
-        from sparsecv_mio.search.subproblem.fold_problem import VALUE_RTOL
-        from sparsecv_mio.search.subproblem.moment_fits import fit_from_moments
+        from sparsecv_mio.search.fold_fits import VALUE_RTOL, fit_from_moments
 
         fit_by_moments = fit_from_moments(problem, [support])
         value, error = float(fit_by_moments.value[0]), float(fit_by_moments.value_error[0])
@@ -244,7 +305,7 @@ class _Reported:
     def one_se(self) -> tuple[OneSe, tuple[int, int]]:
         """Return the pair of the one-standard-error rule."""
         grid = self.grid
-        rule = one_standard_error.apply(self.bounds, self.pair, grid.gammas, grid.taus, self.scored, self.unit)
+        rule = one_standard_error.one_se_rule(self.bounds, self.pair, grid.gammas, grid.taus, self.scored, self.unit)
         return OneSe(rule.standard_error, bool(rule.missing.any())), rule.pair
 
     def table(self, proved: bool) -> tuple[TableRow, ...]:
@@ -309,7 +370,7 @@ class _Reported:
 
 def _chosen(
     known: _Reported, snapshot: Snapshot, options: SearchOptions
-) -> tuple[OneSe | None, Choice | None, tuple[int, int]]:
+) -> tuple[OneSe | None, ChoiceByWeight | None, tuple[int, int]]:
     """Return what a rule or a weight chose, and the pair; one that a limit left open is scored by its rows."""
     while True:
         while known.score(known.pair):

@@ -21,24 +21,20 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from sparsecv_mio.certificate.record import Record
+from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.data.folds import FoldPlan
+from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData, standardize
 from sparsecv_mio.errors import OutOfTime
-from sparsecv_mio.formulation.backends.native.cell import PathCell, PathResult
-from sparsecv_mio.search.grid import Grid
-from sparsecv_mio.search.heuristics.fallback import FallbackSupports, fallback_supports
-from sparsecv_mio.search.heuristics.restricted_fallback import restricted_fallback
-from sparsecv_mio.search.hooks import Hooks
-from sparsecv_mio.search.observers.watched import Watched
-from sparsecv_mio.search.options import SearchOptions
+from sparsecv_mio.search.cells import CellTable
+from sparsecv_mio.search.context import HERE, Context, Snapshot, Trees
+from sparsecv_mio.search.fallback import FallbackSupports, fallback_supports, restricted_fallback
+from sparsecv_mio.search.observers import Watched
+from sparsecv_mio.search.options import Hooks, SearchOptions
+from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.search.result import build_record
-from sparsecv_mio.search.state.cells import CellTable
-from sparsecv_mio.search.state.context import Context
-from sparsecv_mio.search.state.deadline import Deadline
-from sparsecv_mio.search.state.state import Snapshot
-from sparsecv_mio.search.state.trees import HERE, Trees
+from sparsecv_mio.search.time_limit import Deadline
+from sparsecv_mio.trees.path_cells import PathCell, PathResult
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,6 @@
-"""A limit that holds whatever the work is at: the work has a thread of its own, the calling thread keeps the time.
+"""How long a search may take: its deadline, the thread that keeps it, and Ctrl-C.
+
+A limit that holds whatever the work is at: the work has a thread of its own, the calling thread keeps the time.
 
 The work checks the clock wherever it can and returns by itself. Where it cannot (a long call of LAPACK, of the compiler
 or of a solver), the calling thread stops waiting `GRACE` seconds after the limit: it sets `Deadline.abandoned` and
@@ -8,14 +10,109 @@ lock, or hold it for a fraction of a second at most.
 
 from __future__ import annotations
 
+import math
+import os
+import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from typing import TypeVar
+from contextlib import contextmanager
+from typing import Any, TypeVar
 
 from sparsecv_mio.errors import OutOfTime
-from sparsecv_mio.search.state.deadline import Deadline
+
+
+class Deadline:
+    """Time limit and stop request in one question.
+
+    Parameters
+    ----------
+    time_limit : float, optional
+        Seconds.
+    stop : threading.Event, optional
+        Set by whoever wants the run to end with what it holds.
+    began : float, optional
+        Moment of `time.monotonic` from which the limit counts; now by default.
+
+    Attributes
+    ----------
+    began, at : float
+        Moments of `time.monotonic`: the start, and the limit (inf without one).
+    limited : bool
+        Whether there is a limit or somebody who may ask to stop.
+    stop : threading.Event
+        Set by whoever wants the run to end.
+    abandoned : threading.Event
+        Set once nobody waits for the run any more.
+    """
+
+    def __init__(self, time_limit: float | None, stop: threading.Event | None, began: float | None = None) -> None:
+        self.began = time.monotonic() if began is None else began
+        self.at = self.began + time_limit if time_limit is not None else math.inf
+        self.limited = time_limit is not None or stop is not None
+        self.stop = stop or threading.Event()
+        self.abandoned = threading.Event()
+        self._compiled, self._compiling_since = 0.0, math.inf
+
+    def expired(self) -> bool:
+        """Whether the run should end with what it holds."""
+        return self.stop.is_set() or time.monotonic() > self.at or self.abandoned.is_set()
+
+    def share_spent(self, share: float) -> bool:
+        """Whether a share of the time limit is gone."""
+        return self.expired() or time.monotonic() > self.began + share * (self.at - self.began)
+
+    def share_from_now(self, share: float) -> Callable[[], bool]:
+        """Return a clock that says whether a share of the time limit is gone since this call."""
+        until = time.monotonic() + share * (self.at - self.began)
+        return lambda: self.expired() or time.monotonic() > until
+
+    def sooner(self, share: float) -> Deadline:
+        """Return a deadline that comes when a share of the time limit has passed from now on, if not before."""
+        part = Deadline(None, self.stop, self.began)
+        if math.isfinite(self.at):
+            part.at = min(self.at, time.monotonic() + share * (self.at - self.began))
+        part.limited, part.abandoned = self.limited, self.abandoned
+        return part
+
+    def check_wanted(self) -> None:
+        """Raise `OutOfTime` where nobody waits any more: the calling thread makes the record, undisturbed."""
+        if self.abandoned.is_set():
+            raise OutOfTime("the record was made without this search")
+
+    def compiling(self, now: bool) -> None:
+        """Take note that kernels are being compiled from now on, or no longer.
+
+        Parameters
+        ----------
+        now : bool
+        """
+        if now:
+            self._compiling_since = time.monotonic()
+        else:
+            self._compiled, self._compiling_since = self.compiled, math.inf
+
+    @property
+    def is_compiling(self) -> bool:
+        """Whether kernels are being compiled now; one that a process ends amid, the next process compiles anew."""
+        return bool(math.isfinite(self._compiling_since))
+
+    @property
+    def compiled(self) -> float:
+        """Seconds that went into compiling so far."""
+        return self._compiled + max(time.monotonic() - self._compiling_since, 0.0)
+
+    @property
+    def left(self) -> float:
+        """Seconds until the limit, at least 0; inf without one."""
+        return max(self.at - time.monotonic(), 0.0)
+
+    @property
+    def seconds(self) -> float:
+        """Time since the start."""
+        return time.monotonic() - self.began
+
 
 T = TypeVar("T")
 
@@ -78,9 +175,7 @@ def run_within_limit(
         raise
 
 
-def _wait(
-    returned: threading.Event, deadline: Deadline, prepare: Callable[[float], None] | None, grace: float
-) -> bool:
+def _wait(returned: threading.Event, deadline: Deadline, prepare: Callable[[float], None] | None, grace: float) -> bool:
     """Wait for the work, until `grace` is over; whether it has returned."""
     called = time.monotonic()
     limit = deadline.at - deadline.began
@@ -105,3 +200,41 @@ def _run_work(work: Callable[[], T], outcome: Future[T], returned: threading.Eve
         outcome.set_exception(error)
     finally:
         returned.set()
+
+
+class StopRequest(threading.Event):
+    """Set by Ctrl-C; `announced` is True while the view on the screen says itself that the run is stopping."""
+
+    announced = False
+
+
+@contextmanager
+def interruptible(who: str = "sparsecv") -> Iterator[StopRequest]:
+    """Yield an event that the first Ctrl-C sets, on which the search returns its best answer; the second one quits.
+
+    Commands enter it before they import numerical libraries: some swallow a KeyboardInterrupt during their import.
+    Outside of the main thread, where Ctrl-C never arrives, nothing sets the event.
+
+    Parameters
+    ----------
+    who : str
+        Name before the line on stderr.
+    """
+    stop = StopRequest()
+    if threading.current_thread() is not threading.main_thread():
+        yield stop
+        return
+
+    def note(_signal: int, _frame: Any) -> None:
+        if stop.is_set():
+            raise KeyboardInterrupt
+        stop.set()
+        if not stop.announced:
+            # os.write: the handler may interrupt a print to the same stream
+            os.write(2, f"{who}: stopping (Ctrl-C again quits at once)\n".encode())
+
+    previous = signal.signal(signal.SIGINT, note)
+    try:
+        yield stop
+    finally:
+        signal.signal(signal.SIGINT, previous)

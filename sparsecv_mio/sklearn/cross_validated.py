@@ -14,18 +14,15 @@ from sklearn.model_selection import PredefinedSplit
 from sklearn.utils.metaestimators import available_if
 
 from sparsecv_mio.arrays import BoolArray, FloatArray
-from sparsecv_mio.certificate.record import Record
+from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.data.dealing import SPECS
-from sparsecv_mio.data.folds import AnyFolds, FoldPlan, Splitter, canonical, fold_columns, folds_of
+from sparsecv_mio.data.fold_plan import FoldPlan
+from sparsecv_mio.data.folds import SPECS, AnyFolds, Splitter, canonical, fold_columns, folds_of
 from sparsecv_mio.data.weights import least_rows, weighted
 from sparsecv_mio.errors import BadInput
-from sparsecv_mio.grids import default_gammas, gammas_of
-from sparsecv_mio.restrictions import Column, Hierarchy, Limits
+from sparsecv_mio.model_space import Column, Hierarchy, Limits, default_gammas, gammas_of
 from sparsecv_mio.search.api import cross_validate
-from sparsecv_mio.sklearn.linear import SparseLinearModel, by_column
-from sparsecv_mio.sklearn.versions import with_callbacks
-from sparsecv_mio.sklearn.watching import warn_unproved, watched
+from sparsecv_mio.sklearn.linear import SparseLinearModel, by_column, warn_unproved, watched, with_callbacks
 
 KINDS_OF_CV = (
     "a number K, a text such as 'loo', '5x10', 'stratified:5', 'forward:5', 'blocks:3' or 'holdout:0.2', a splitter of "

@@ -8,14 +8,11 @@ from typing import Any
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, FloatArray
-from sparsecv_mio.certificate.record import PathRecord
+from sparsecv_mio.certificate.records import PathRecord
 from sparsecv_mio.data.weights import least_rows, weighted_rows
 from sparsecv_mio.fits.best_subsets import best_subsets
-from sparsecv_mio.grids import taus_of
-from sparsecv_mio.restrictions import Column, Hierarchy, Limits
-from sparsecv_mio.sklearn.linear import SparseLinearModel, by_column
-from sparsecv_mio.sklearn.versions import with_callbacks
-from sparsecv_mio.sklearn.watching import warn_unproved, watched
+from sparsecv_mio.model_space import Column, Hierarchy, Limits, taus_of
+from sparsecv_mio.sklearn.linear import SparseLinearModel, by_column, warn_unproved, watched, with_callbacks
 
 
 class BestSubsetRidge(SparseLinearModel):

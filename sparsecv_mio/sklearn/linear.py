@@ -1,24 +1,134 @@
-"""What both estimators share: from X and y to a `Dataset`, from a model by names to coefficients, and predictions."""
+"""What both estimators share: data from X and y, a fit while it runs, coefficients and predictions."""
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+import time
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from numbers import Integral
-from typing import Any
+from threading import Event
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from sparsecv_mio.arrays import FloatArray
+from sparsecv_mio.data.cure import frame_numbers
 from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.data.frame import frame_numbers
 from sparsecv_mio.errors import BadInput
-from sparsecv_mio.restrictions import RESTRICTIONS, Column, Hierarchy, Limits, Restrictions
-from sparsecv_mio.sklearn.versions import CallbackSupportMixin, validate_data
+from sparsecv_mio.model_space import RESTRICTIONS, Column, Hierarchy, Limits, Restrictions
+from sparsecv_mio.search.observers import Progress
+from sparsecv_mio.search.time_limit import interruptible
 from sparsecv_mio.words import Intercept
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+try:
+    from sklearn.utils.validation import validate_data as validate_data
+except ImportError:  # before 1.6
+
+    def validate_data(_estimator: Any, /, *args: Any, **checks: Any) -> Any:
+        """Check data, and remember or compare the columns."""
+        return _estimator._validate_data(*args, **checks)
+
+
+try:
+    from sklearn.callback import CallbackSupportMixin as CallbackSupportMixin
+    from sklearn.callback import with_callbacks as with_callbacks
+except ImportError:  # before 1.9
+
+    class CallbackSupportMixin:  # type: ignore[no-redef]
+        """Nothing: this scikit-learn has no callbacks."""
+
+    def with_callbacks(method: Method) -> Method:
+        """Return the method."""
+        return method
+
+
+LINE_SECONDS = 1.0  # between two lines of `verbose`
+
+
+class Watch(NamedTuple):
+    """What a search is given: the event that ends it, and whom it reports to, if anybody."""
+
+    stop: Event
+    progress: Callable[[Progress], None] | None
+
+
+@contextmanager
+def watched(estimator: Any, X: Any, y: Any) -> Iterator[Watch]:
+    """Yield what a search of an estimator is given, and tell the callbacks of its begin and its end.
+
+    The first Ctrl-C, or a callback that asks for it, ends the search with its best answer so far.
+
+    Parameters
+    ----------
+    estimator : BestSubsetRidge or BestSubsetRidgeCV
+        Its `verbose` asks for lines on the screen.
+    X, y : arrays
+        What callbacks are told.
+    """
+    context = None
+    if hasattr(estimator, "_init_callback_context"):
+        context = estimator._init_callback_context(max_subtasks=None)
+        context.call_on_fit_task_begin(estimator=estimator, X=X, y=y)
+    with interruptible(type(estimator).__name__) as stop:
+        reports = [_lines(type(estimator).__name__)] if estimator.verbose else []
+        if getattr(estimator, "_skl_callbacks", None):
+            reports.append(_to_callbacks(estimator, context, stop))
+        yield Watch(stop, _to_all(reports) if reports else None)
+    if context is not None:
+        fitted = {name: value for name, value in vars(estimator).items() if name.endswith("_")}
+        context.call_on_fit_task_end(estimator=estimator, X=X, y=y, reconstruction_attributes=fitted)
+
+
+def warn_unproved(estimator: Any) -> None:
+    """Warn of a fit that ended without a proof, and say what is known all the same."""
+    if estimator.status_ != "proved":
+        why = "was interrupted" if estimator.status_ == "interrupted" else "reached its limit"
+        known = f"certified are {estimator.lower_:g} and {estimator.upper_:g} as bounds"
+        took = [words for words in estimator.record_.warnings if "compiling" in words]
+        words = "; ".join([f"{type(estimator).__name__} {why} before the answer was proved: {known}", *took])
+        warnings.warn(words, ConvergenceWarning, stacklevel=3)
+
+
+def _to_all(reports: list[Callable[[Progress], None]]) -> Callable[[Progress], None]:
+    def report(now: Progress) -> None:
+        for each in reports:
+            each(now)
+
+    return report
+
+
+def _lines(name: str) -> Callable[[Progress], None]:
+    due = -math.inf
+
+    def report(now: Progress) -> None:
+        nonlocal due
+        if time.monotonic() >= due:
+            bounds = f"[{now.lower:g}, {now.upper:g}]"
+            print(f"{name}: {now.seconds:.0f} s, {now.done}/{now.total} decided, {now.nodes} nodes, bounds {bounds}")
+            due = time.monotonic() + LINE_SECONDS
+
+    return report
+
+
+def _to_callbacks(estimator: Any, context: Any, stop: Event) -> Callable[[Progress], None]:
+    """Return a report that is a task to callbacks; one of them may ask for the end."""
+
+    def report(now: Progress) -> None:
+        task = context.subcontext(task_name="report")
+        task.call_on_fit_task_begin(estimator=estimator)
+        if task.call_on_fit_task_end(estimator=estimator):
+            stop.set()
+
+    return report
+
 
 CURES = (
     ("Input y contains NaN", ": leave out the rows without a target"),

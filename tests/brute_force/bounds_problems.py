@@ -12,10 +12,11 @@ from sparsecv_mio.bounds.fold import FoldBounds
 from sparsecv_mio.bounds.wide import WideFold
 from sparsecv_mio.bounds.wide_rows import WideRows
 from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.data.folds import FoldPlan, make_folds
+from sparsecv_mio.data.fold_plan import FoldPlan
+from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import StandardData, standardize
 from sparsecv_mio.errors import BadInput
-from sparsecv_mio.problem.accumulate import training_moments
+from sparsecv_mio.problem.training_moments import training_moments
 from sparsecv_mio.units import TIE_RTOL
 
 KINDS = ("independent", "mild", "strong", "near copies", "exact copies", "lever")

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.data.folds import FoldPlan, make_folds
+from sparsecv_mio.data.fold_plan import FoldPlan
+from sparsecv_mio.data.folds import make_folds
 
 OFFSETS = (0.0, 0.0, 1.0, 1e3, 1e6, 1e8)
 METHODS = ("auto", "rounds", "joint", "algorithm1", "grid", "bounds", "descent")

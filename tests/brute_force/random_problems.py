@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.data.folds import FoldPlan, folds_from_labels, make_folds
-from sparsecv_mio.restrictions import NONE, Restrictions
+from sparsecv_mio.data.fold_plan import FoldPlan
+from sparsecv_mio.data.folds import folds_from_labels, make_folds
+from sparsecv_mio.model_space import NONE, Restrictions
 
 FloatArray = NDArray[np.float64]
 

@@ -7,8 +7,7 @@ from itertools import combinations
 import numpy as np
 from reference import Enumeration, Optima
 
-from sparsecv_mio.families import AtMost, Parents
-from sparsecv_mio.restrictions import Restrictions
+from sparsecv_mio.model_space import AtMost, Parents, Restrictions
 
 NO_COLUMN = -1
 

@@ -9,9 +9,9 @@ from reference import Enumeration
 
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.standard import standardize
-from sparsecv_mio.formulation.backends.native import path
-from sparsecv_mio.formulation.backends.native.cell import UNLIMITED
-from sparsecv_mio.problem.accumulate import full_problem
+from sparsecv_mio.problem.training_moments import full_problem
+from sparsecv_mio.trees import every_size
+from sparsecv_mio.trees.path_cells import UNLIMITED
 
 INSIDE = 1e-9  # relative: closer than this two supports may tie
 
@@ -31,12 +31,12 @@ def drawn(seed: int) -> RandomProblem:
 
 def small_passes(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Make the trees take turns after a few nodes, on few columns as on many; every third tree has room for little."""
-    monkeypatch.setattr(path, "SMALL", (0, 36)[seed // 2 % 2])
-    monkeypatch.setattr(path, "SMALL_NODES", 3)
-    monkeypatch.setattr(path, "FIRST_LOOK", 1 + seed % 5)
-    monkeypatch.setattr(path, "MIN_BUDGET", 1 + seed % 3)
+    monkeypatch.setattr(every_size, "SMALL", (0, 36)[seed // 2 % 2])
+    monkeypatch.setattr(every_size, "SMALL_NODES", 3)
+    monkeypatch.setattr(every_size, "FIRST_LOOK", 1 + seed % 5)
+    monkeypatch.setattr(every_size, "MIN_BUDGET", 1 + seed % 3)
     if seed % 3 == 0:
-        monkeypatch.setattr(path, "ROOM", (1, 0))
+        monkeypatch.setattr(every_size, "ROOM", (1, 0))
 
 
 def against_enumeration(seed: int) -> int:
@@ -50,7 +50,7 @@ def against_enumeration(seed: int) -> int:
     effort = 6 if seed % 7 == 0 else UNLIMITED
     for gamma in one.gammas:
         taus = [tau for tau in one.taus if tau <= data.q] or [0]
-        result = path.solve_path(full_problem(data, gamma), taus, effort=effort)
+        result = every_size.solve_path(full_problem(data, gamma), taus, effort=effort)
         for tau, cell in result.cells.items():
             optima = every.optima(gamma, tau)
             best, slip = optima.best * square, float(optima.value_error.max()) * square
@@ -85,7 +85,7 @@ def test_a_search_without_effort_still_has_the_bounds_of_the_roots() -> None:
     X = rng.normal(size=(80, 12))
     data = standardize(Dataset.from_arrays(X, X[:, :4].sum(axis=1) + rng.normal(size=80)))
     problem = full_problem(data, 1.0)
-    none = path.solve_path(problem, [1, 2, 4], starts=[], effort=0, expired=lambda: False)
-    full = path.solve_path(problem, [1, 2, 4], starts=[], effort=10**6, expired=lambda: False)
+    none = every_size.solve_path(problem, [1, 2, 4], starts=[], effort=0, expired=lambda: False)
+    full = every_size.solve_path(problem, [1, 2, 4], starts=[], effort=10**6, expired=lambda: False)
     for tau in (1, 2, 4):
         assert none.nodes == 0 and 0.9 * full.cells[tau].lower <= none.cells[tau].lower <= full.cells[tau].upper

@@ -8,10 +8,9 @@ from ellipsoids import ellipsoid_interval
 from reused_points import reused_bounds
 
 from sparsecv_mio.bounds import wide
-from sparsecv_mio.bounds.all_folds import printed_ends
+from sparsecv_mio.bounds.cv_error import printed_ends
 from sparsecv_mio.bounds.fold import Which
-from sparsecv_mio.bounds.relaxation import relax_problem
-from sparsecv_mio.bounds.unit_diagonal import Diagonal, unit_diagonal
+from sparsecv_mio.bounds.relaxation import Diagonal, relax_problem, unit_diagonal
 
 QUICK, MANY = 250, 5000
 

@@ -19,7 +19,7 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.errors import BadInput
-from sparsecv_mio.problem.accumulate import CONSTANT, training_moments
+from sparsecv_mio.problem.training_moments import CONSTANT, training_moments
 from sparsecv_mio.units import TIE_RTOL
 
 LONG = np.longdouble

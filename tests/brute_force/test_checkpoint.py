@@ -21,13 +21,13 @@ from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.readers import read_dataset
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.errors import BadInput, CorruptStore
-from sparsecv_mio.formulation.backends.native.path import SMALL
-from sparsecv_mio.search.grid import Grid
-from sparsecv_mio.search.hooks import Hooks
+from sparsecv_mio.search import observers
 from sparsecv_mio.search.loop import drive
-from sparsecv_mio.search.methods.parts.run import run_to_end
-from sparsecv_mio.search.observers import checkpoint
-from sparsecv_mio.search.observers.signals import Signals
+from sparsecv_mio.search.observers import Signals
+from sparsecv_mio.search.options import Hooks
+from sparsecv_mio.search.pairs import Grid
+from sparsecv_mio.search.run import run_to_end
+from sparsecv_mio.trees.path_cells import SMALL
 
 METHODS = ("rounds", "joint", "algorithm1", "grid", "bounds")
 SERVO = str(INSTANCES / "servo.csv")
@@ -103,7 +103,7 @@ def test_carried_on_from_any_safe_point(method: str, threads: int, tmp_path: Pat
         def stop(run: Any = run, file: Path = file, left: list[int] = left) -> None:
             left[0] -= 1
             if left[0] == 0:
-                checkpoint.Checkpoint(file).write(run)
+                observers.Checkpoint(file).write(run)
                 raise Stop
 
         signals.listen(safe_point=stop)
@@ -111,7 +111,7 @@ def test_carried_on_from_any_safe_point(method: str, threads: int, tmp_path: Pat
             finish(run)
         again, signals = prepared(method, threads=threads)
         several_rounds(again)
-        checkpoint.resume(again, file)
+        observers.resume(again, file)
         signals.listen(safe_point=count)
         assert finish(again) == expected, (method, n)
         n *= 2
@@ -122,12 +122,12 @@ def test_carried_on_from_any_safe_point(method: str, threads: int, tmp_path: Pat
 def test_folds_that_overlap_are_carried_on(folds: str, tmp_path: Path) -> None:
     for method in ("rounds", "joint"):
         expected, run = finish(begun(prepared(method, folds)[0])), prepared(method, folds)[0]
-        checkpoint.Checkpoint(tmp_path / "run.ck").write(begun(run))
+        observers.Checkpoint(tmp_path / "run.ck").write(begun(run))
         again, other = prepared(method, folds)[0], prepared(method, "forward:4" if folds == "2x4" else "2x5")[0]
-        checkpoint.resume(again, tmp_path / "run.ck")
+        observers.resume(again, tmp_path / "run.ck")
         assert finish(again) == expected
         with pytest.raises(BadInput, match="folds"):
-            checkpoint.resume(other, tmp_path / "run.ck")
+            observers.resume(other, tmp_path / "run.ck")
 
 
 def killed(
@@ -201,7 +201,7 @@ def test_a_limit_within_the_first_steps(method: str, tmp_path: Path) -> None:
     assert scored.all(axis=2).any() and (method == "joint" or not scored.all())
     assert now.floor <= now.ceiling
     resumed, _ = prepared(method)
-    checkpoint.resume(resumed, store)
+    observers.resume(resumed, store)
     assert finish(resumed) == finish(whole)
 
 
@@ -228,23 +228,23 @@ def test_more_columns_than_trees_close_at_once_are_carried_on() -> None:
 def test_other_runs_and_damaged_files_are_refused(tmp_path: Path) -> None:
     run = begun(prepared("joint")[0])
     store = tmp_path / "run.ck"
-    checkpoint.Checkpoint(store).write(run)
+    observers.Checkpoint(store).write(run)
     with pytest.raises(BadInput, match="its gamma differs"):
-        checkpoint.resume(prepared("joint", gammas=(0.5,))[0], store)
+        observers.resume(prepared("joint", gammas=(0.5,))[0], store)
     with pytest.raises(BadInput, match="its folds differs"):
-        checkpoint.resume(prepared("joint", folds="5")[0], store)
+        observers.resume(prepared("joint", folds="5")[0], store)
     for other in ("grid", "descent mio"):
         with pytest.raises(BadInput, match="its method differs"):
-            checkpoint.resume(prepared(other)[0], store)
+            observers.resume(prepared(other)[0], store)
     data = store.read_bytes()
     for wrong in (data[:-1], data[:200], b"", b"x" * 100, data.replace(b"cells", b"bells")):
         store.write_bytes(wrong)
         with pytest.raises(CorruptStore, match="damaged"):
-            checkpoint.read_checkpoint(store)
+            observers.read_checkpoint(store)
     with pytest.raises(CorruptStore, match="cannot read"):
-        checkpoint.read_checkpoint(tmp_path / "none.ck")
+        observers.read_checkpoint(tmp_path / "none.ck")
     with pytest.raises(BadInput, match="does not exist"):
-        checkpoint.Checkpoint(tmp_path / "no" / "run.ck").write(run)
+        observers.Checkpoint(tmp_path / "no" / "run.ck").write(run)
 
 
 def test_command_line_refuses(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,16 +14,14 @@ from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.fits.one import fit_one
-from sparsecv_mio.formulation.backends.native import clusters, path
-from sparsecv_mio.formulation.backends.native.cell import PathCell, PathResult
-from sparsecv_mio.formulation.backends.native.cluster_relaxation import ClusterRelaxation
-from sparsecv_mio.formulation.backends.native.clusters import ClusterTree
-from sparsecv_mio.formulation.backends.native.normal_form import NormalForm, normal_form
-from sparsecv_mio.formulation.backends.native.root import Root
 from sparsecv_mio.formulation.outcome import Limits
-from sparsecv_mio.kernels.cluster_relaxation import Box
-from sparsecv_mio.problem.accumulate import full_problem
+from sparsecv_mio.kernels.cluster_relaxation import BoxEnds
 from sparsecv_mio.problem.objective import fit
+from sparsecv_mio.problem.training_moments import full_problem
+from sparsecv_mio.trees import clusters, every_size
+from sparsecv_mio.trees.clusters import ClusterRelaxation, ClusterTree, Root
+from sparsecv_mio.trees.normal_form import NormalForm, normal_form
+from sparsecv_mio.trees.path_cells import PathCell, PathResult
 
 Floats = NDArray[np.float64]
 SAME = 1e-9  # relative: rounding of values computed in two ways
@@ -73,7 +71,7 @@ def leaf_of(form: NormalForm, size: int, rng: np.random.Generator):
     return solve
 
 
-def tree_of(form: NormalForm, size: int, rng: np.random.Generator, box: Box | None = None) -> ClusterTree:
+def tree_of(form: NormalForm, size: int, rng: np.random.Generator, box: BoxEnds | None = None) -> ClusterTree:
     """From a random incumbent, without a root."""
     start = tuple(sorted(rng.choice(form.m, size=size, replace=False).tolist()))
     mask = np.isin(np.arange(form.m), start)
@@ -106,7 +104,7 @@ def against_enumeration(seed: int, monkeypatch: pytest.MonkeyPatch) -> int:
     return tree.nodes
 
 
-def boxed(form: NormalForm, support: tuple[int, ...], box: Box) -> float:
+def boxed(form: NormalForm, support: tuple[int, ...], box: BoxEnds) -> float:
     """Least f on a support with coefficients in their intervals."""
     S = [j for j in support if box.lo[j] < box.hi[j]]
     if not S:
@@ -121,7 +119,7 @@ def boxed_against_enumeration(seed: int, monkeypatch: pytest.MonkeyPatch) -> Non
     """Bounds hold for the best fit within intervals; none of the supports that fit there on their own is lost."""
     squeeze(seed, monkeypatch)
     form, size, rng = drawn(seed, 8)
-    box = Box(-rng.choice([0.0, 0.5, 1.0, 3.0], size=form.m), rng.choice([0.0, 0.5, 1.0, 3.0], size=form.m))
+    box = BoxEnds(-rng.choice([0.0, 0.5, 1.0, 3.0], size=form.m), rng.choice([0.0, 0.5, 1.0, 3.0], size=form.m))
     supports = list(combinations(range(form.m), size))
     f, b = fits(form, supports)
     rows = np.array(supports)
@@ -137,7 +135,7 @@ def boxed_against_enumeration(seed: int, monkeypatch: pytest.MonkeyPatch) -> Non
 def assumed_against_enumeration(seed: int, monkeypatch: pytest.MonkeyPatch) -> bool:
     """A conditional certificate holds for every support within the box, and says so; return whether it was kept."""
     squeeze(seed, monkeypatch)
-    monkeypatch.setattr(path, "SMALL", 0)
+    monkeypatch.setattr(every_size, "SMALL", 0)
     data, gamma, size, rng = rows(seed, 8)
     how: dict[str, str] = {"scale": ("length", "none")[seed % 2], "intercept": ("none", "fold", "global")[seed % 3]}
     supports = list(combinations(range(data.p), size))

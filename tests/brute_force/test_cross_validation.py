@@ -12,10 +12,10 @@ from random_problems import RandomProblem, random_problem
 from reference import Enumeration, Optima
 from runs import new_run, record_of
 
-from sparsecv_mio.certificate.record import Record
+from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.data.standard import standardize
-from sparsecv_mio.search.grid import Grid
-from sparsecv_mio.search.methods.rounds import Rounds
+from sparsecv_mio.search.pairs import Grid
+from sparsecv_mio.search.rounds import Rounds
 
 F_RTOL, H_RTOL = 1e-9, 1e-7
 H_FLOOR = 1e-10  # of the mean square of the target: a held-out error far below it is rounding

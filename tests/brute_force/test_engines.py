@@ -16,9 +16,9 @@ from sparsecv_mio.data.readers import read_dataset
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.problem.refit import refit_rows
-from sparsecv_mio.search.grid import Grid
-from sparsecv_mio.search.methods.rounds import Rounds
-from sparsecv_mio.search.shared_tree.engines import Engine
+from sparsecv_mio.search.pairs import Grid
+from sparsecv_mio.search.rounds import Rounds
+from sparsecv_mio.words import Engine
 
 F_RTOL, H_RTOL = 1.1e-9, 1e-7
 GAMMAS = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0]

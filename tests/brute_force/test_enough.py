@@ -9,9 +9,10 @@ import pytest
 
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.standard import standardize
-from sparsecv_mio.formulation.backends.native import clusters, normal_form, path, perspective, root
-from sparsecv_mio.problem.accumulate import full_problem
 from sparsecv_mio.problem.problem import SparseProblem
+from sparsecv_mio.problem.training_moments import full_problem
+from sparsecv_mio.trees import clusters, every_size, listing, normal_form
+from sparsecv_mio.trees import clusters as root
 
 WAYS: tuple[dict[str, int], ...] = ({}, {"SMALL": 0}, {"SMALL": 0, "MANY": 3}, {"SMALL": 0, "PATH_COLUMNS": 0})
 
@@ -42,7 +43,7 @@ def check(seed: int) -> tuple[int, int]:
     taus = np.unique(rng.integers(1, problem.q + 1, size=3)).tolist()
     best = {tau: least(problem, tau) for tau in taus}
     enough = {tau: best[tau] * float(rng.choice([0.6, 0.95, 1.0 - 1e-9, 1.0 + 1e-9, 1.2])) for tau in taus}
-    found = path.solve_path(problem, taus, enough=enough).cells
+    found = every_size.solve_path(problem, taus, enough=enough).cells
     slip, counts = 1e-9 * problem.yy, [0, 0]
     for tau, cell in found.items():
         assert cell.lower <= best[tau] + slip and cell.upper >= best[tau] - slip
@@ -58,7 +59,7 @@ def check(seed: int) -> tuple[int, int]:
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
     """Which trees are grown."""
     for name, value in WAYS[request.param].items():
-        for module in (path, perspective, root):
+        for module in (every_size, listing, root):
             monkeypatch.setattr(module, name, value, raising=False)
     if "MANY" in WAYS[request.param]:
         monkeypatch.setattr(normal_form, "OWN_PART_COLUMNS", (37, 3))

@@ -9,7 +9,7 @@ from test_engines import all_cells, problem
 
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.errors import BadInput
-from sparsecv_mio.search.grid import Grid
+from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.words import Engine
 
 ROUNDING = 1e-7

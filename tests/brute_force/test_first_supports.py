@@ -9,13 +9,13 @@ import pytest
 from every_support import brute_force_cell
 
 from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.data.folds import FoldPlan, folds_from_labels
+from sparsecv_mio.data.fold_plan import FoldPlan
+from sparsecv_mio.data.folds import folds_from_labels
 from sparsecv_mio.data.standard import StandardData, standardize
 from sparsecv_mio.problem import objective
-from sparsecv_mio.problem.accumulate import row_moments
-from sparsecv_mio.search.grid import Grid
-from sparsecv_mio.search.heuristics.first_supports import first_supports
-from sparsecv_mio.search.heuristics.fold_search import FoldPaths, FoldSearch
+from sparsecv_mio.problem.training_moments import row_moments
+from sparsecv_mio.search.first_supports import FoldPaths, FoldSearch, first_supports
+from sparsecv_mio.search.pairs import Grid
 
 
 def random_data(seed: int, n: int = 24, p: int = 8) -> Dataset:

@@ -13,13 +13,13 @@ from runs import new_run, record_of, to_end
 from test_cross_validation import Tally, compare
 
 import sparsecv_mio as sc
-from sparsecv_mio.bounds import all_folds
+from sparsecv_mio.bounds import cv_error
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.data.weights import repeated
+from sparsecv_mio.model_space import Restrictions
 from sparsecv_mio.problem.objective import varying_columns
-from sparsecv_mio.restrictions import Restrictions
-from sparsecv_mio.search import registry
-from sparsecv_mio.search.grid import Grid
+from sparsecv_mio.search import loop
+from sparsecv_mio.search.pairs import Grid
 
 METHODS = (
     {"method": "rounds"}, {"method": "rounds", "engine": "enumerate"}, {"method": "rounds", "engine": "shared"},
@@ -63,8 +63,8 @@ def check(seed: int, tally: Tally, how: dict[str, str] | None = None, **size: in
 
 def go_by_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have every search and all bounds go by rows, however few the columns are."""
-    monkeypatch.setattr(registry, "by_rows", lambda data, folds: True)
-    monkeypatch.setattr(all_folds, "is_wide", lambda data: True)
+    monkeypatch.setattr(loop, "by_rows", lambda data, folds: True)
+    monkeypatch.setattr(cv_error, "is_wide", lambda data: True)
 
 
 @pytest.mark.parametrize("block", range(3))

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.errors import BadInput, CorruptStore
+from sparsecv_mio.search import observers
 from sparsecv_mio.search.api import cross_validate
-from sparsecv_mio.search.observers import checkpoint
 
 Arrays = dict[str, NDArray[Any]]
 METHODS = ("rounds", "joint", "algorithm1", "descent")
@@ -147,19 +147,17 @@ def test_a_declared_shape_without_its_numbers(tmp_path: Path) -> None:
             text = old.read(member)
             if member.filename == "cells.lower.npy":
                 head = io.BytesIO()
-                np.lib.format.write_array_header_1_0(
-                    head, {"descr": "<f8", "fortran_order": False, "shape": (10**15,)}
-                )
+                np.lib.format.write_array_header_1_0(head, {"descr": "<f8", "fortran_order": False, "shape": (10**15,)})
                 text = head.getvalue()
             new.writestr(member.filename, text)
     forged = buffer.getvalue()
     file = tmp_path / "forged.ck"
     file.write_bytes(hashlib.sha256(forged).hexdigest().encode() + b"\n" + forged)
     with pytest.raises(CorruptStore, match="damaged"):
-        checkpoint.read_checkpoint(file)
+        observers.read_checkpoint(file)
 
 
 @pytest.mark.parametrize("place", ["/dev/zero", "/"])
 def test_only_files_are_resumed(place: str) -> None:
     with pytest.raises((CorruptStore, BadInput), match="it is a|is a folder"):
-        checkpoint.read_checkpoint(place)
+        observers.read_checkpoint(place)

@@ -11,20 +11,21 @@ from random_problems import random_problem
 from reference import cv_intervals
 from runs import new_run, to_end
 
-from sparsecv_mio.certificate.record import Record
+from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.cli import run as main
 from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.data.folds import FoldPlan, make_folds
+from sparsecv_mio.data.fold_plan import FoldPlan
+from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import StandardData, standardize
-from sparsecv_mio.grids import log_taus
+from sparsecv_mio.model_space import log_taus
 from sparsecv_mio.problem.objective import cv_error
 from sparsecv_mio.search.api import cross_validate
-from sparsecv_mio.search.grid import Grid
-from sparsecv_mio.search.methods.gamma_step import LEAST, MOST, PROGRESS, GammaCurve, proposals
-from sparsecv_mio.search.methods.parts.grid_search import GridSearch
+from sparsecv_mio.search.descent import LEAST, MOST, PROGRESS, GammaCurve, gamma_proposals
+from sparsecv_mio.search.loop import RowMaker, context_of
 from sparsecv_mio.search.options import SearchOptions
-from sparsecv_mio.search.registry import RowMaker, context_of
-from sparsecv_mio.search.state.deadline import Deadline
+from sparsecv_mio.search.pairs import Grid
+from sparsecv_mio.search.run import GridSearch
+from sparsecv_mio.search.time_limit import Deadline
 
 WIDER_TIES = 1.1e-9  # a little outside of the engine's tolerance
 
@@ -95,7 +96,7 @@ def check_the_end(data: Dataset, folds: FoldPlan, gammas: list[float], taus: lis
     standard = standardize(data, record.data.scale, record.data.intercept)
     grid = Grid.of([record.gamma], taus, data.p)
     state = to_end(new_run(standard, folds, grid)).run.state
-    for point in proposals(state, state.bounds().best, (gammas[0], gammas[-1])):
+    for point in gamma_proposals(state, state.bounds().best, (gammas[0], gammas[-1])):
         moved = cross_validate(data, folds, gammas=[point.gamma], taus=[record.tau], **ask)  # type: ignore[arg-type]
         assert moved.upper >= record.upper * (1.0 - 2.0 * PROGRESS)
     return record

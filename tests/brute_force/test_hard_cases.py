@@ -9,20 +9,20 @@ from plain_ridge import ridge
 from random_problems import RandomProblem
 from test_cross_validation import Tally, compare, prepared, solved
 
-from sparsecv_mio.certificate.record import Record
+from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import folds_from_labels, make_folds
 from sparsecv_mio.errors import BadInput
-from sparsecv_mio.formulation.backends.native.normal_form import normal_form
 from sparsecv_mio.kernels import path_tree
-from sparsecv_mio.kernels.elimination import new_levels
-from sparsecv_mio.kernels.kept import Margin
-from sparsecv_mio.problem.accumulate import row_moments
+from sparsecv_mio.kernels.nodes import Margin
+from sparsecv_mio.kernels.path_tree import new_levels
 from sparsecv_mio.problem.objective import fit, held_out_error
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.refit import refit_rows
+from sparsecv_mio.problem.training_moments import row_moments
+from sparsecv_mio.search import estimates
 from sparsecv_mio.search.api import cross_validate
-from sparsecv_mio.search.methods.parts import reported_pair
+from sparsecv_mio.trees.normal_form import normal_form
 
 Matrix = NDArray[np.float64]
 
@@ -196,7 +196,7 @@ def test_many_small_folds_are_scored_by_the_support_of_all_rows(
     problem = case(X, X[:, 0] + rng.normal(size=40), "loo", taus=[1, 2])
     run = prepared(problem, seconds=1e-9)
     run.begin()
-    monkeypatch.setattr(reported_pair, "FEW_FOLDS", 5)
+    monkeypatch.setattr(estimates, "FEW_FOLDS", 5)
     run.score_reported_pair()
     cells = run.run.state.cells
     numbers = np.unique(cells.support[0, 0])

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 from hostile import hostile_problem, nearly_perfect_problem
 
-from sparsecv_mio.certificate.record import Record
+from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.data.folds import FoldPlan, make_folds
+from sparsecv_mio.data.fold_plan import FoldPlan
+from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.search.api import cross_validate
 

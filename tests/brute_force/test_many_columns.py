@@ -7,25 +7,25 @@ import pytest
 from random_problems import random_problem
 from reference import Enumeration
 
-from sparsecv_mio.bounds.relaxation import relax_problem
-from sparsecv_mio.bounds.unit_diagonal import Diagonal
+from sparsecv_mio.bounds.relaxation import Diagonal, relax_problem
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.fits.one import fit_one
-from sparsecv_mio.formulation.backends.native import clusters, normal_form, path, perspective, root
-from sparsecv_mio.formulation.backends.native.cell import UNLIMITED
 from sparsecv_mio.formulation.outcome import Limits
-from sparsecv_mio.problem.accumulate import full_problem
+from sparsecv_mio.problem.training_moments import full_problem
+from sparsecv_mio.search import by_rows
 from sparsecv_mio.search.api import cross_validate
-from sparsecv_mio.search.methods import by_rows
+from sparsecv_mio.trees import clusters, every_size, listing, normal_form
+from sparsecv_mio.trees import clusters as root
+from sparsecv_mio.trees.path_cells import UNLIMITED
 
 INSIDE = 1e-9  # relative: closer than this two supports may tie
 
 
 @pytest.fixture(autouse=True)
 def many(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (path, perspective, root):
+    for module in (every_size, listing, root):
         monkeypatch.setattr(module, "MANY", 3)
     monkeypatch.setattr(normal_form, "OWN_PART_COLUMNS", (37, 3))
     monkeypatch.setattr(clusters, "LEAF", 2)
@@ -51,7 +51,7 @@ def check(data: Dataset, gamma: float, tau: int, how: tuple[str, str], effort: i
     optima = every.optima(gamma, tau)
     problem = full_problem(standardize(data, *how), gamma)
     tau = min(tau, problem.q)
-    cell = path.solve_path(problem, [tau], effort=effort).cells[tau]
+    cell = every_size.solve_path(problem, [tau], effort=effort).cells[tau]
     unit = np.ldexp(1.0, every.exponent) / standardize(data, *how).y_unit
     best, slip = optima.best * unit**2, float(optima.value_error.max()) * unit**2
     assert cell.lower <= best + slip

@@ -11,19 +11,19 @@ from random_problems import RandomProblem, random_problem
 from reference import cv_intervals
 from runs import new_run
 
-from sparsecv_mio.certificate.record import Record
+from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.cli import run as main
 from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.data.folds import FoldPlan, folds_from_labels, make_folds
+from sparsecv_mio.data.fold_plan import FoldPlan
+from sparsecv_mio.data.folds import folds_from_labels, make_folds
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.formulation.backends import get_backend
+from sparsecv_mio.search import by_rows, estimates
 from sparsecv_mio.search.api import cross_validate
-from sparsecv_mio.search.grid import Grid
-from sparsecv_mio.search.methods import by_rows
-from sparsecv_mio.search.methods.parts import estimates
+from sparsecv_mio.search.one_by_one import ORDERS
 from sparsecv_mio.search.options import COUNT_MIOS
-from sparsecv_mio.search.registry import ORDERS
+from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.words import Method
 
 INSIDE = 0.9e-9  # ties, a little inside of the engine's tolerance

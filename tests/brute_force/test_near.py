@@ -10,21 +10,19 @@ import pytest
 from random_problems import RandomProblem, random_problem
 from test_forced_columns import forced_problem
 
-from sparsecv_mio.certificate.near_records import CommonRecord, NearRecord
+from sparsecv_mio.certificate.records import CommonRecord, NearRecord
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.data.weights import weighted, weighted_rows
+from sparsecv_mio.model_space import NONE
 from sparsecv_mio.near import collecting
-from sparsecv_mio.near.common import best_common_subset
-from sparsecv_mio.near.criteria import Branch, CommonError, FoldRows, part_of
-from sparsecv_mio.near.moments import all_rows
-from sparsecv_mio.near.near_best import UNKNOWN, NearBest
-from sparsecv_mio.near.near_optimal import near_optimal
+from sparsecv_mio.near.collecting import Branch, CommonError, FoldRows, all_rows, part_of
+from sparsecv_mio.near.common_subset import best_common_subset
+from sparsecv_mio.near.near_optimal import UNKNOWN, NearBest, near_optimal
 from sparsecv_mio.problem.objective import fit, held_out_error, varying_columns
-from sparsecv_mio.restrictions import NONE
-from sparsecv_mio.search.subproblem.moment_fits import fit_from_moments
+from sparsecv_mio.search.fold_fits import fit_from_moments
 
 RTOL = 1e-7  # of a value, beside the rounding of residuals against the targets
 

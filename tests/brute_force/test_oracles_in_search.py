@@ -7,7 +7,7 @@ import pytest
 from random_problems import RandomProblem, random_problem
 from reference import cv_intervals
 
-from sparsecv_mio.certificate.record import Record
+from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.search.api import cross_validate
 
 INSIDE = 0.9e-9  # ties, a little inside of the engine's tolerance

@@ -11,13 +11,13 @@ from random_problems import RandomProblem, random_problem
 from reference import cv_intervals
 
 from sparsecv_mio.certificate.claims import rows_of
-from sparsecv_mio.certificate.record import Record
+from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
+from sparsecv_mio.search import estimates, rounds
+from sparsecv_mio.search import rounds as outward
 from sparsecv_mio.search.api import cross_validate
-from sparsecv_mio.search.methods import rounds
-from sparsecv_mio.search.methods.parts import estimates, outward
 
 GAPS = (0.0, 1e-4, 5e-2)
 H_RTOL, H_FLOOR = 1e-7, 1e-9

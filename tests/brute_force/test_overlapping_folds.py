@@ -19,14 +19,14 @@ from sparsecv_mio.bounds.cv_error import compute_bounds
 from sparsecv_mio.bounds.fold import Which
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.data.folds import FoldPlan, folds_of, make_folds
+from sparsecv_mio.data.fold_plan import FoldPlan
+from sparsecv_mio.data.folds import folds_of, make_folds
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.data.weights import weighted
 from sparsecv_mio.formulation.backends import get_backend
+from sparsecv_mio.search import by_rows, estimates
 from sparsecv_mio.search.api import cross_validate
-from sparsecv_mio.search.methods import by_rows
-from sparsecv_mio.search.methods.parts import estimates
-from sparsecv_mio.search.registry import ORDERS
+from sparsecv_mio.search.one_by_one import ORDERS
 from sparsecv_mio.words import Engine, Method
 
 INSIDE = 0.9e-9  # ties, a little inside of the engine's tolerance

@@ -8,7 +8,7 @@ from random_problems import RandomProblem, random_problem
 from reference import cv_intervals
 
 from sparsecv_mio.certificate.claims import rows_of
-from sparsecv_mio.certificate.record import Record
+from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds

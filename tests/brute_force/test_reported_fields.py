@@ -7,14 +7,14 @@ import pytest
 from random_problems import RandomProblem, random_problem
 from reference import cv_intervals
 
-from sparsecv_mio.certificate.record import Record
+from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.errors import Inconsistent
 from sparsecv_mio.formulation.backends import get_backend
 from sparsecv_mio.search.api import cross_validate
-from sparsecv_mio.search.state.pairs import PairBounds
+from sparsecv_mio.search.pairs import PairBounds
 from sparsecv_mio.units import CROSSING_RTOL
 
 H_RTOL = 1e-7

@@ -13,16 +13,16 @@ from restricted import KINDS, RestrictedEnumeration, random_restrictions
 from runs import new_run
 
 import sparsecv_mio as sc
-from sparsecv_mio.certificate.record import Record
+from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.formulation.backends import get_backend
-from sparsecv_mio.formulation.backends.native.cell import PathResult
-from sparsecv_mio.restrictions import Restrictions
-from sparsecv_mio.search.grid import Grid
+from sparsecv_mio.model_space import Restrictions
+from sparsecv_mio.search.one_by_one import FIRST_NODES, RestrictedCells
 from sparsecv_mio.search.options import SearchOptions
+from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.search.result import build_record
-from sparsecv_mio.search.subproblem.restricted_cells import FIRST_NODES, RestrictedCells
+from sparsecv_mio.trees.path_cells import PathResult
 
 F_RTOL, H_RTOL, H_FLOOR = 1e-9, 1e-7, 1e-10
 INSIDE, OUTSIDE = 0.9e-9, 1.1e-9  # tie tolerances on both sides of the engine's 1e-9: borderline ties go either way

@@ -9,15 +9,14 @@ from test_outward import right, solved
 
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
-from sparsecv_mio.search.methods.parts import shared_pass
-from sparsecv_mio.search.shared_tree import engines
+from sparsecv_mio.search import rounds, shared_trees
 
 
 @pytest.fixture(autouse=True)
 def _trees_are_expensive(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave out pairs on any data, with trees for all folds however few these are."""
-    monkeypatch.setattr(shared_pass, "EXPENSIVE_NODES", -1)
-    monkeypatch.setattr(engines, "FEWEST_FOLDS", 4)
+    monkeypatch.setattr(rounds, "EXPENSIVE_NODES", -1)
+    monkeypatch.setattr(shared_trees, "FEWEST_FOLDS", 4)
 
 
 def problem(seed: int) -> RandomProblem:

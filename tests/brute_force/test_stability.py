@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 from random_problems import RandomProblem, random_problem
 
-from sparsecv_mio.certificate.record import Record
+from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.problem.objective import RidgeFit, fit, held_out_error, varying_columns
 from sparsecv_mio.search.api import cross_validate

@@ -7,9 +7,9 @@ from bounds_problems import Case, random_case, some_folds, truth
 from plain_ridge import ridge
 
 from sparsecv_mio.bounds.fold import FoldBounds
-from sparsecv_mio.problem.accumulate import training_moments
-from sparsecv_mio.search.subproblem.cell_intervals import Incumbent, held_out_intervals
-from sparsecv_mio.search.subproblem.fold_problem import FoldProblem
+from sparsecv_mio.problem.training_moments import training_moments
+from sparsecv_mio.search.fold_fits import FoldProblem
+from sparsecv_mio.search.fold_solver import Incumbent, held_out_intervals
 from sparsecv_mio.units import TIE_RTOL
 
 

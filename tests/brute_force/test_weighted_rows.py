@@ -9,10 +9,11 @@ import pytest
 from weighted_problems import GAMMAS, Weighted, drawn
 
 import sparsecv_mio as sc
-from sparsecv_mio.certificate.record import Record
+from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.data.folds import FoldPlan, folds_from_labels
-from sparsecv_mio.data.weights import repeated, repeated_folds, weighted
+from sparsecv_mio.data.fold_plan import FoldPlan, repeated_folds
+from sparsecv_mio.data.folds import folds_from_labels
+from sparsecv_mio.data.weights import repeated, weighted
 from sparsecv_mio.formulation.backends import get_backend
 
 METHODS = ("auto", "joint", "rounds", "grid", "algorithm1", "bounds", "descent", "shared", "enumerate", "per-fold")

@@ -16,12 +16,12 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.fits.best_subsets import best_subsets
+from sparsecv_mio.search import by_rows as wide
+from sparsecv_mio.search import run
 from sparsecv_mio.search.api import cross_validate
-from sparsecv_mio.search.grid import Grid
-from sparsecv_mio.search.heuristics.fold_search import FoldPaths
-from sparsecv_mio.search.methods import by_rows as wide
-from sparsecv_mio.search.methods.by_rows import ByRows
-from sparsecv_mio.search.methods.parts import first_answers
+from sparsecv_mio.search.by_rows import ByRows
+from sparsecv_mio.search.first_supports import FoldPaths
+from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.words import Method
 
 
@@ -165,14 +165,14 @@ def test_a_run_that_ends_in_its_first_search_has_supports_of_the_size_reported(
     taus: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     dataset, ended = made(20, 1300, 3), threading.Event()
-    folds, whole = make_folds("3", dataset), first_answers.first_supports
+    folds, whole = make_folds("3", dataset), run.first_supports
 
     def late(*asked: Any) -> Iterator[FoldPaths]:
         ended.set()
         return whole(*asked)
 
     monkeypatch.setattr(wide, "PRODUCT_BYTES", 1000)
-    monkeypatch.setattr(first_answers, "first_supports", late)
+    monkeypatch.setattr(run, "first_supports", late)
     record = cross_validate(dataset, folds, gammas=[0.1, 1.0], taus=taus, stop=ended)
     assert record.status == "interrupted"
     assert len(record.support) == record.tau

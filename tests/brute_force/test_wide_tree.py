@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from random_problems import random_problem
 
-from sparsecv_mio.bounds import wide_tree
+from sparsecv_mio.bounds import wide
 from sparsecv_mio.bounds.wide import WideFold
 from sparsecv_mio.bounds.wide_rows import WideRows
 from sparsecv_mio.data.standard import standardize
@@ -28,8 +28,8 @@ def values_of(rows: WideRows, tau: int) -> dict[tuple[int, ...], float]:
 def against_enumeration(seed: int, monkeypatch: pytest.MonkeyPatch) -> tuple[int, int]:
     """Check all sizes of a problem; how many trees grew, and how many of them ended with the optima."""
     rng = np.random.default_rng([5, seed])
-    monkeypatch.setattr(wide_tree, "AT_FIRST", int(rng.integers(-3, 4)))
-    monkeypatch.setattr(wide_tree, "PRODUCT_BYTES", int(rng.choice([1, 1 << 20])))
+    monkeypatch.setattr(wide, "AT_FIRST", int(rng.integers(-3, 4)))
+    monkeypatch.setattr(wide, "PRODUCT_BYTES", int(rng.choice([1, 1 << 20])))
     problem = random_problem(seed, rows=30, columns=9)
     data = standardize(problem.data, problem.scale, problem.intercept)
     train = problem.folds.train_rows(0)
@@ -42,7 +42,7 @@ def against_enumeration(seed: int, monkeypatch: pytest.MonkeyPatch) -> tuple[int
         for tau in range(1, rows.q if rows.yy > 0.0 else 1):  # a constant target: any columns will do
             truth = values_of(rows, tau)
             best = min(truth.values())
-            slack = 1e-10 * rows.yy + 4.0 * float(wide_tree.WideTree.error_of(rows, tau))
+            slack = 1e-10 * rows.yy + 4.0 * float(wide.WideTree.error_of(rows, tau))
             for enough, most in ((np.inf, 10_000), (best * rng.uniform(0.7, 1.1), 10_000), (np.inf, 2)):
                 fold = WideFold(rows)
                 if rng.random() < 0.5:
@@ -55,7 +55,7 @@ def against_enumeration(seed: int, monkeypatch: pytest.MonkeyPatch) -> tuple[int
                 inside = set(seen.columns.tolist())
                 tied = [support for support, value in truth.items() if value <= best * (1.0 + 1e-9)]
                 assert all(inside.issuperset(support) for support in tied)
-                if nodes and most > 2 and wide_tree.PRODUCT_BYTES > 1:
+                if nodes and most > 2 and wide.PRODUCT_BYTES > 1:
                     assert seen.lower >= min(best, enough) - slack
                     ended += 1
     return trees, ended

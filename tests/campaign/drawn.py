@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from random_problems import random_problem
 
 from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.data.folds import FoldPlan, make_folds
+from sparsecv_mio.data.fold_plan import FoldPlan
+from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.weights import weighted
 
 METHODS = ("auto", "rounds", "joint", "algorithm1", "grid", "bounds", "descent")

@@ -23,19 +23,20 @@ import numpy as np
 from reference import Enumeration, Optima
 from restricted import RestrictedEnumeration, random_restrictions
 
-from sparsecv_mio.certificate.record import PathRecord, Record
+from sparsecv_mio.certificate.records import PathRecord, Record
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.data.folds import FoldPlan, make_folds
+from sparsecv_mio.data.fold_plan import FoldPlan
+from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.weights import weighted
 from sparsecv_mio.errors import BadInput, OutOfTime
 from sparsecv_mio.fits.best_subsets import best_subsets
+from sparsecv_mio.fits.fit_options import SideOptions
 from sparsecv_mio.fits.one import fit_one
-from sparsecv_mio.fits.options import SideOptions
 from sparsecv_mio.formulation.outcome import Limits
-from sparsecv_mio.near.common import best_common_subset
+from sparsecv_mio.model_space import Restrictions
+from sparsecv_mio.near.common_subset import best_common_subset
 from sparsecv_mio.near.near_optimal import near_optimal
-from sparsecv_mio.restrictions import Restrictions
 from sparsecv_mio.search.api import cross_validate
 
 FOLDS = ("loo", "loo", "3", "5", "blocks:3", "2x2", "3x2", "forward:3", "stratified:3", "holdout:0.3", "groups:g")

@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.data.folds import FoldPlan, make_folds
+from sparsecv_mio.data.fold_plan import FoldPlan
+from sparsecv_mio.data.folds import make_folds
 
 FOLDS = ("3", "loo", "2x3", "forward:3", "blocks:4", "holdout:0.4")
 GAMMAS = (0.3, 0.01, 5.0)

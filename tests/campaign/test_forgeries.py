@@ -17,11 +17,11 @@ from small import Small, shrunk
 from sparsecv_mio.certificate import optimality, stable_models
 from sparsecv_mio.certificate import verify as verifier
 from sparsecv_mio.certificate.enumeration import UnitColumns
-from sparsecv_mio.certificate.reading import AnyRecord
-from sparsecv_mio.certificate.record import FitRecord, PathRecord
+from sparsecv_mio.certificate.read_back import AnyRecord
+from sparsecv_mio.certificate.records import FitRecord, PathRecord
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.data.folds import FoldPlan
+from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.errors import BadInput, SparseCVError
 from sparsecv_mio.fits.best_subsets import best_subsets
 from sparsecv_mio.fits.one import fit_one

@@ -15,7 +15,7 @@ from sparsecv_mio.cli import run
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.search.api import cross_validate
-from sparsecv_mio.search.observers.checkpoint import Checkpoint
+from sparsecv_mio.search.observers import Checkpoint
 
 TABLES = {
     "text": text_files, "packed": packed_files, "npz": npz_files, "parquet": parquet_files, "svmlight": svmlight_files,

@@ -22,11 +22,11 @@ from small import Small, shrunk
 from true_claims import Truth
 
 from sparsecv_mio.check import main as checker
-from sparsecv_mio.check.reading import Refused, Unreadable
+from sparsecv_mio.check.proof_file import Refused, Unreadable
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.fits.best_subsets import best_subsets
-from sparsecv_mio.proofs.writing import write_proof
+from sparsecv_mio.proofs.proof_writing import write_proof
 from sparsecv_mio.search.api import cross_validate
 
 EACH = int(os.environ.get("FUZZ_FORGERIES", "40")) if CAMPAIGN else 40  # of every proof

@@ -12,10 +12,11 @@ from drawn import COUNTS, Case, cases, names_of
 from hypothesis import example, given, note
 from hypothesis import strategies as st
 
-from sparsecv_mio.certificate.record import Record
+from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.data.folds import FoldPlan, folds_from_labels
+from sparsecv_mio.data.fold_plan import FoldPlan
+from sparsecv_mio.data.folds import folds_from_labels
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.search.api import cross_validate
 

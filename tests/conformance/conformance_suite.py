@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from sparsecv_mio.formulation.backends import get_backend
-from sparsecv_mio.formulation.backends.base import Backend
-from sparsecv_mio.formulation.constraints import FREE, SideConstraints
+from sparsecv_mio.formulation.backends.contract import Backend
+from sparsecv_mio.problem.constraints import FREE, SideConstraints
 from sparsecv_mio.problem.problem import SparseProblem
 
 # every registered backend must be named here: test_registry compares the two lists

@@ -10,12 +10,12 @@ import pytest
 from conformance_suite import FORMS, brute_force, problem_of, random_constraints, random_problem, usable
 
 from sparsecv_mio.errors import BackendFailed, BadInput
-from sparsecv_mio.formulation.backends import base
-from sparsecv_mio.formulation.constraints import FREE, SideConstraints
-from sparsecv_mio.formulation.outcome import Advice, Limits, Outcome, Start, Stop
-from sparsecv_mio.formulation.task import make_task
-from sparsecv_mio.problem.moment_refit import Fit, refit_moments
+from sparsecv_mio.formulation.backends import contract
+from sparsecv_mio.formulation.outcome import KnownBounds, Limits, Outcome, Start, Stop
+from sparsecv_mio.formulation.task import model_task
+from sparsecv_mio.problem.constraints import FREE, SideConstraints
 from sparsecv_mio.problem.problem import SparseProblem
+from sparsecv_mio.problem.refit import Fit, refit_moments
 
 QUICK, FULL = 8, 500
 
@@ -138,7 +138,7 @@ def test_the_solver_itself_finds_the_optimum_from_a_poor_start(name: str, form: 
         problem = random_problem(rng, q=6)
         tau = int(rng.integers(1, 4))
         truth = brute_force(problem, tau)
-        task = make_task(problem, tau, FREE, refit_moments(problem, ()), Advice())
+        task = model_task(problem, tau, FREE, refit_moments(problem, ()), KnownBounds())
         answer = backend._run(task, form, Limits(seconds=60.0))
         trust = 0.0 if answer.certified else 2e-6 * problem.yy
         assert task.scaled.objective(answer.bound) - trust <= truth + 1e-9 * problem.yy
@@ -173,7 +173,7 @@ def best_refit(problem: SparseProblem, tau: int) -> float:
 def test_collinear_columns_under_a_tiny_gamma(name: str, form: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Coefficients may then be 1e4 times their scale or more, where solvers give wrong bounds: none is passed on."""
     backend = usable(name)
-    monkeypatch.setattr(base, "feasible_start", from_nothing)
+    monkeypatch.setattr(contract, "feasible_start", from_nothing)
     rng = np.random.default_rng(15)
     for k in range(QUICK):
         q = int(rng.integers(3, 8))
@@ -199,7 +199,7 @@ def test_an_answer_far_below_the_scale(name: str, form: str, monkeypatch: pytest
     rng = np.random.default_rng(16)
     for start in (None, from_nothing):
         if start is not None:
-            monkeypatch.setattr(base, "feasible_start", start)
+            monkeypatch.setattr(contract, "feasible_start", start)
         for _ in range(4):
             X = rng.standard_normal((40, 8))
             X = (X - X.mean(axis=0)) / np.linalg.norm(X - X.mean(axis=0), axis=0)
@@ -306,7 +306,7 @@ def test_advice_is_used_and_checked(name: str, form: str) -> None:
     problem = random_problem(np.random.default_rng(13), q=7)
     truth = brute_force(problem, 3)
     plain = backend.solve(problem, 3, formulation=form)
-    advice = Advice(
+    advice = KnownBounds(
         lower=truth * (1 - 1e-9),
         points=(np.linalg.solve(problem.M, problem.c),),
     )

@@ -13,10 +13,10 @@ from repository import INSTANCES
 
 from sparsecv_mio.errors import BackendFailed, BackendUnavailable, Contradiction
 from sparsecv_mio.formulation.backends import get_backend
-from sparsecv_mio.formulation.backends.base import Answer
-from sparsecv_mio.formulation.backends.native.path import solve_path
+from sparsecv_mio.formulation.backends.contract import Answer
 from sparsecv_mio.formulation.outcome import Limits, Stop
 from sparsecv_mio.problem.problem import SparseProblem
+from sparsecv_mio.trees.every_size import solve_path
 
 
 @pytest.fixture(scope="module")

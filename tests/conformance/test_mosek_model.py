@@ -14,12 +14,11 @@ from lowered_points import violation
 
 from sparsecv_mio.errors import BackendFailed, BackendUnavailable
 from sparsecv_mio.formulation.backends import get_backend
-from sparsecv_mio.formulation.constraints import FREE, SideConstraints
-from sparsecv_mio.formulation.feasible import feasible_start
-from sparsecv_mio.formulation.lowering import lower_model
-from sparsecv_mio.formulation.models.perspective import FactorModel
-from sparsecv_mio.formulation.outcome import Advice, Limits, Stop
-from sparsecv_mio.formulation.task import Task, make_task
+from sparsecv_mio.formulation.before_solving import feasible_start
+from sparsecv_mio.formulation.models import FactorModel, lower_model
+from sparsecv_mio.formulation.outcome import KnownBounds, Limits, Stop
+from sparsecv_mio.formulation.task import ModelTask, model_task
+from sparsecv_mio.problem.constraints import FREE, SideConstraints
 
 mosek = pytest.importorskip("mosek")
 from kernel_model import conic_model, set_point  # noqa: E402
@@ -28,7 +27,7 @@ from mosek_points import evaluate, from_kernel  # noqa: E402
 from sparsecv_mio.formulation.backends.mosek import build, read_answer  # noqa: E402
 
 
-def tasks(count: int) -> Iterator[Task]:
+def tasks(count: int) -> Iterator[ModelTask]:
     rng = np.random.default_rng(40)
     made = 0
     while made < count:
@@ -36,11 +35,11 @@ def tasks(count: int) -> Iterator[Task]:
         constraints = SideConstraints(together=((0, 1),), at_most=((1, (2, 3, 4)),)) if made % 2 else FREE
         start = feasible_start(problem, 3, constraints)
         assert start is not None
-        yield make_task(problem, 3, constraints, start, Advice())
+        yield model_task(problem, 3, constraints, start, KnownBounds())
         made += 1
 
 
-def points(task: Task, rng: np.random.Generator) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def points(task: ModelTask, rng: np.random.Generator) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """(u, z) of feasible points: the optimum's support refitted, then random coefficients of it inside the links."""
     yield task.start_u, task.start_z
     for _ in range(5):
@@ -48,7 +47,7 @@ def points(task: Task, rng: np.random.Generator) -> Iterator[tuple[np.ndarray, n
         yield u, task.start_z
 
 
-def phi(task: Task, u: np.ndarray) -> float:
+def phi(task: ModelTask, u: np.ndarray) -> float:
     """The truth, from f itself."""
     b = u * task.scaled.unit / task.scaled.column
     p = task.problem

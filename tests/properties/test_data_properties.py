@@ -11,11 +11,10 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from sparsecv_mio.data.copies import COPY_RTOL
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import folds_from_labels, make_folds
 from sparsecv_mio.data.readers import read_dataset
-from sparsecv_mio.data.standard import standardize
+from sparsecv_mio.data.standard import COPY_RTOL, standardize
 from sparsecv_mio.errors import BadInput
 
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False)

@@ -6,10 +6,10 @@ import numpy as np
 
 from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.bounds.fold import ROUNDS, TIE, FoldBounds
-from sparsecv_mio.bounds.unit_diagonal import UnitDiagonal
+from sparsecv_mio.bounds.relaxation import UnitDiagonal
 from sparsecv_mio.kernels import fold_bounds
-from sparsecv_mio.kernels.curvature import SHARP_COLUMNS
-from sparsecv_mio.kernels.forms import Incumbents
+from sparsecv_mio.kernels.nodes import Incumbents
+from sparsecv_mio.kernels.reduced_forms import SHARP_COLUMNS
 from sparsecv_mio.problem.problem import SparseProblem
 
 
@@ -34,7 +34,7 @@ def spread_bound(form: UnitDiagonal, x: FloatArray, tau: int, ubar: float, t: fl
 
     Examples
     --------
-    >>> from sparsecv_mio.bounds.unit_diagonal import Diagonal, unit_diagonal
+    >>> from sparsecv_mio.bounds.relaxation import Diagonal, unit_diagonal
     >>> problem = SparseProblem(np.eye(2), np.full(2, 1.5), 4.5, np.ones(2), 1.0, 2, np.zeros(2), 0.0)
     >>> form = unit_diagonal(problem, diagonal=Diagonal.PENALTY)
     >>> unit = np.array([0.0, 1.0]) * form.scale                              # predicts beta_2, 0 or 3/4 at the optimum
@@ -78,7 +78,7 @@ def conic_spread(
     fold.best[tau] = ubar
     mode = fold_bounds.DO_ROWS | fold_bounds.DO_ENDS | (fold_bounds.DO_REDUCE if screened else 0)
     out, ends = np.zeros((1, 8)), np.empty((1, len(V), 2))
-    asked = fold_bounds.Asked(mode, ROUNDS, SHARP_COLUMNS, TIE, form.rounding)
+    asked = fold_bounds.BoundTask(mode, ROUNDS, SHARP_COLUMNS, TIE, form.rounding)
     incumbents = Incumbents(fold.best, fold.supports)
     fold_bounds.run(form.fold(X, u), np.array([tau], dtype=np.int64), asked, incumbents, out, ends)
     return problem.r_mean + ends[0, :, 0], problem.r_mean + ends[0, :, 1]

@@ -11,8 +11,7 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import brentq
 
 from sparsecv_mio.arrays import FloatArray
-from sparsecv_mio.bounds.relaxation import allowance, relax_form
-from sparsecv_mio.bounds.unit_diagonal import UnitDiagonal
+from sparsecv_mio.bounds.relaxation import UnitDiagonal, allowance, relax_form
 from sparsecv_mio.units import Interval
 
 SHARES = (1.0, 0.5, 0.1)

@@ -7,7 +7,7 @@ from itertools import combinations
 import numpy as np
 
 from sparsecv_mio.arrays import FloatArray
-from sparsecv_mio.data.folds import FoldPlan
+from sparsecv_mio.data.fold_plan import FoldPlan
 
 TIES = 1e-9  # relative: supports that may be tied, of which the best one counts
 

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.data.folds import FoldPlan, make_folds
+from sparsecv_mio.data.fold_plan import FoldPlan
+from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import StandardData, standardize
-from sparsecv_mio.search.continuous.listing import Lister
-from sparsecv_mio.search.continuous.training_sets import TrainingSets
+from sparsecv_mio.search.gamma_fits import TrainingSets
+from sparsecv_mio.search.gamma_lists import Lister
 from sparsecv_mio.words import Intercept, Scale
 
 

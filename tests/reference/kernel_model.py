@@ -14,12 +14,12 @@ import numpy as np
 import pyomo.kernel as pmo
 from numpy.typing import NDArray
 
-from sparsecv_mio.formulation.task import Task
+from sparsecv_mio.formulation.task import ModelTask
 
 FloatArray = NDArray[np.float64]
 
 
-def conic_model(task: Task) -> Any:
+def conic_model(task: ModelTask) -> Any:
     """Return a kernel block with variable lists `z`, `u`, `t`, a variable `s` and the objective `phi`.
 
     Kernel cones are immutable, so another task is another block: there is nothing to retarget in place.
@@ -58,7 +58,7 @@ def conic_model(task: Task) -> Any:
     return model
 
 
-def set_point(model: Any, task: Task, u: FloatArray, z: FloatArray) -> None:
+def set_point(model: Any, task: ModelTask, u: FloatArray, z: FloatArray) -> None:
     """Give every variable of a kernel block, those inside its cones too, its value at (u, z)."""
     residual = task.scaled.factor @ u
     model.s.value = float(residual @ residual)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecv_mio.formulation.lowering import Lowered
+from sparsecv_mio.formulation.models import Lowered
 
 
 def objective(arrays: Lowered, x: NDArray[np.float64]) -> float:

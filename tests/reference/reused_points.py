@@ -7,8 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from sparsecv_mio.arrays import FloatArray
-from sparsecv_mio.bounds.relaxation import allowance
-from sparsecv_mio.bounds.unit_diagonal import UnitDiagonal
+from sparsecv_mio.bounds.relaxation import UnitDiagonal, allowance
 
 
 def reused_bounds(form: UnitDiagonal, beta: FloatArray, taus: Sequence[int]) -> list[float]:

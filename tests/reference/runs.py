@@ -5,16 +5,16 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-from sparsecv_mio.certificate.record import Record
-from sparsecv_mio.data.folds import FoldPlan
+from sparsecv_mio.certificate.records import Record
+from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData
-from sparsecv_mio.search.grid import Grid
-from sparsecv_mio.search.methods.parts.run import Course, run_to_end
-from sparsecv_mio.search.observers.signals import Signals
+from sparsecv_mio.search.loop import context_of, new_method
+from sparsecv_mio.search.observers import Signals
 from sparsecv_mio.search.options import SearchOptions
-from sparsecv_mio.search.registry import context_of, new_method
+from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.search.result import build_record
-from sparsecv_mio.search.state.deadline import Deadline
+from sparsecv_mio.search.run import Course, run_to_end
+from sparsecv_mio.search.time_limit import Deadline
 
 
 def new_run(

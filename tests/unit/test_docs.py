@@ -13,14 +13,13 @@ from repository import DOCS
 
 import sparsecv_mio
 from sparsecv_mio import cli
-from sparsecv_mio.bounds.relaxation import Relaxation
-from sparsecv_mio.bounds.unit_diagonal import UnitDiagonal
+from sparsecv_mio.bounds.relaxation import Relaxation, UnitDiagonal
 from sparsecv_mio.certificate.parts import Work
-from sparsecv_mio.certificate.record import Record, TableRow
+from sparsecv_mio.certificate.records import Record, TableRow
 from sparsecv_mio.data.standard import StandardData
-from sparsecv_mio.formulation.scaled import ScaledProblem
+from sparsecv_mio.formulation.task import ScaledProblem
+from sparsecv_mio.search.cells import CellTable
 from sparsecv_mio.search.options import SearchOptions
-from sparsecv_mio.search.state.cells import CellTable
 
 ROOMS = ("sparsecv_mio.oracles.glru", "sparsecv_mio.oracles.iacv", "sparsecv_mio.oracles.treecv")
 

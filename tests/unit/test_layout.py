@@ -1,78 +1,75 @@
-"""A newcomer finds the test of a module by its name: `data/folds.py` is tested by `tests/unit/data/test_folds.py`."""
+"""Every module is reached by a test of its room: a test that imports it, or a module of the room that imports it."""
 
 from __future__ import annotations
 
+import ast
+import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from repository import ROOT
 
-UNIT = Path(__file__).parent
 PACKAGE = ROOT / "sparsecv_mio"
-MODULES = sorted(
-    path.relative_to(PACKAGE).with_suffix("").as_posix()
-    for path in PACKAGE.rglob("*.py")
-    if path.stem not in ("__init__", "__main__")
-)
+TESTS = ROOT / "tests"
 
-# Modules, or folders of them, tested elsewhere: by one suite for all backends, or with the module that they serve.
-ELSEWHERE = {
-    "check": "unit/check/test_main.py",
-    "cli/check": "unit/cli/test_proof.py",
-    "proofs": "unit/check/test_main.py",
-    "certificate/checks": "unit/certificate/test_verify.py",
-    "certificate/claims": "unit/certificate/test_verify_altered.py",
-    "certificate/optimality": "unit/certificate/test_verify.py",
-    "certificate/restricted_optima": "unit/certificate/test_restricted.py",
-    "certificate/near_records": "brute_force/test_near.py",
-    "certificate/verify_near": "brute_force/test_near.py",
-    "cli/common": "unit/cli/test_near.py",
-    "near": "brute_force/test_near.py",
-    "report/near_tables": "unit/cli/test_near.py",
-    "certificate/refits": "unit/certificate/test_verify_altered.py",
-    "batch/collect": "unit/batch/test_run.py",
-    "batch/engines": "unit/test_cluster.py",
-    "batch/estimators": "unit/batch/test_peers.py",
-    "batch/fitted": "unit/batch/test_ours.py",
-    "batch/folder": "unit/batch/test_run.py",
-    "cli/collect": "unit/cli/test_batch.py",
-    "cli/results": "unit/cli/test_table.py",
-    "cli/options": "unit/cli/test_solve.py",
-    "cli/warmup": "unit/test_warmup.py",
-    "formulation/backends": "conformance/test_answers.py",
-    "formulation/models": "unit/formulation/models/test_models.py",
-    "kernels/forms": "unit/kernels/test_perspective.py",
-    "certificate/stability": "unit/certificate/test_stable_models.py",
-    "search/stability": "brute_force/test_stability.py",
-    "report/numbers": "unit/report/test_tables.py",
-    "search/methods/restricted": "brute_force/test_restrictions.py",
-    "search/subproblem/restricted_cells": "brute_force/test_restrictions.py",
-    "search/state/trees": "unit/test_cluster.py",
-    "search/subproblem/sent_trees": "unit/test_cluster.py",
-    "search/observers/checkpoint": "brute_force/test_checkpoint.py",
-    "search/observers/watched": "unit/search/methods/parts/test_run.py",
-    "version": "unit/cli/test_main.py",
-}
+# Rooms with tests elsewhere too: one suite for all backends, enumeration, and a checker that is started as a command.
+ELSEWHERE = {"formulation": "conformance", "trees": "brute_force", "near": "brute_force", "proofs": "unit/check"}
 
 
-def elsewhere(module: str) -> str | None:
-    return next((place for part, place in ELSEWHERE.items() if module == part or module.startswith(part + "/")), None)
+def modules() -> list[str]:
+    paths = (path.relative_to(PACKAGE).with_suffix("") for path in PACKAGE.rglob("*.py"))
+    return sorted(path.as_posix() for path in paths if path.stem not in ("__init__", "__main__"))
 
 
-@pytest.mark.parametrize("module", MODULES)
-def test_every_module_has_its_test(module: str) -> None:
-    folder, _, name = module.rpartition("/")
-    own = UNIT / folder / f"test_{name}.py"
-    place = elsewhere(module)
-    assert own.exists() or place is not None, f"{module}.py has no {own.relative_to(ROOT)}"
-    assert place is None or (ROOT / "tests" / place).exists(), f"tests/{place} is gone"
+def room(module: str) -> str:
+    return module.rpartition("/")[0].partition("/")[0]
 
 
-@pytest.mark.parametrize("part", ELSEWHERE)
-def test_what_is_tested_elsewhere_is_still_there(part: str) -> None:
-    assert any(module == part or module.startswith(part + "/") for module in MODULES), f"{part} is gone"
+def imported(path: Path) -> set[str]:
+    """Modules of the package that a file imports anywhere, as paths in it; the check's own imports are relative."""
+    found: set[str] = set()
+    inside = path.relative_to(PACKAGE).parent.parts if path.is_relative_to(PACKAGE) else ()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name.replace(".", "/").removeprefix("sparsecv_mio/") for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            stem = (node.module or "").split(".") if node.module else []
+            parts = [*inside, *stem] if node.level else stem[1:] if stem[:1] == ["sparsecv_mio"] else ["outside"]
+            found |= {"/".join(parts), *("/".join([*parts, alias.name]) for alias in node.names)}
+        elif (
+            isinstance(node, ast.Constant)
+            and isinstance(node.value, str)
+            and re.fullmatch(r"[\w.]+(:\w+)?", node.value)
+        ):
+            # loaded by name
+            found.add(node.value.partition(":")[0].removeprefix("sparsecv_mio.").replace(".", "/"))
+            found.add("/".join([*inside, node.value]))
+    return found
+
+
+def reached(name: str) -> set[str]:
+    """Modules of a room that its tests import, and those of the room that these lead to."""
+    folders = [TESTS / "unit" / name, *([TESTS / ELSEWHERE[name]] if name in ELSEWHERE else [])]
+    tests = (path for folder in folders for path in (folder.rglob("*.py") if name else folder.glob("*.py")))
+    found = set().union(*(imported(path) for path in tests))
+    while more := {one for module in found for one in wanted_by(module) if room(one) == name} - found:
+        found |= more
+    return found
+
+
+def wanted_by(module: str) -> Iterator[str]:
+    for path in (PACKAGE / f"{module}.py", PACKAGE / module / "__init__.py"):
+        if path.exists():
+            yield from imported(path)
+
+
+@pytest.mark.parametrize("name", sorted({room(module) for module in modules()}))
+def test_every_module_is_reached_by_a_test_of_its_room(name: str) -> None:
+    assert {module for module in modules() if room(module) == name} - reached(name) == set()
 
 
 def test_folders_of_tests_are_those_of_the_package() -> None:
-    folders = {path.parent.relative_to(UNIT).as_posix() for path in UNIT.rglob("test_*.py")}
+    unit = TESTS / "unit"
+    folders = {path.parent.relative_to(unit).as_posix() for path in unit.rglob("test_*.py")}
     assert {folder for folder in folders if not (PACKAGE / folder).is_dir()} == set()

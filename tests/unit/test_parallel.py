@@ -2,11 +2,29 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
 import numpy as np
+import pandas as pd
 import pytest
+from dask_cluster import DaskCluster, dask_cluster
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
-from sparsecv_mio.parallel import blas_on_one_thread, run_folds
+from sparsecv_mio.batch.dispatch import run_batch
+from sparsecv_mio.batch.one_task import BatchFolder, TaskOutcome
+from sparsecv_mio.batch.plan import tasks_of
+from sparsecv_mio.batch.results import collect
+from sparsecv_mio.certificate.records import Record
+from sparsecv_mio.cli import run
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.errors import BackendUnavailable, SparseCVError
+from sparsecv_mio.parallel import blas_on_one_thread, connected, run_folds, slots
+from sparsecv_mio.search.api import cross_validate
+from sparsecv_mio.search.fold_solver import SentTrees
+from sparsecv_mio.trees.path_cells import PathResult
 
 
 @pytest.mark.parametrize("threads", [1, 3])
@@ -35,3 +53,121 @@ def test_blas_is_held_to_one_thread_time_and_again() -> None:
             with blas_on_one_thread():
                 assert set(threads_of_blas()) == {1}
             assert threads_of_blas() == before
+
+
+pytest.importorskip("distributed")
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DaskCluster]:
+    with dask_cluster(tmp_path_factory.mktemp("dask"), workers=2) as found:
+        yield found
+
+
+@pytest.fixture
+def plan(tmp_path: Path) -> dict[str, object]:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(30, 4)), columns=list("abcd"))
+    frame["y"] = frame["a"] - frame["b"] + 0.1 * rng.normal(size=30)
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    file = {"file": str(tmp_path / "rows.csv"), "target": "y"}
+    design = {"design": "toeplitz", "n": 24, "p": 3, "support": 1}
+    return {"data": [file, design], "vary": {"folds": "3", "seed": [0, 1, 2, 3], "gamma": "0.1"}}
+
+
+def test_a_worker_is_killed_on_the_way(cluster: DaskCluster, plan: dict[str, object], tmp_path: Path) -> None:
+    tasks, there, here = tasks_of(plan), BatchFolder(tmp_path / "there"), BatchFolder(tmp_path / "here")
+    told: list[str] = []
+
+    def kill_one(outcome: TaskOutcome) -> None:
+        told.append(outcome.address)
+        if len(told) == 2:
+            cluster.workers[0].kill()
+
+    assert run_batch(tasks, there, scheduler=cluster.address, progress=kill_one) == 8
+    assert sorted(told) == sorted(task.address for task in tasks)  # nothing lost, nothing twice
+    assert run_batch(tasks, there, scheduler="tcp://127.0.0.1:1") == 0  # nothing left: nobody is asked
+    run_batch(tasks, here)
+    pd.testing.assert_frame_equal(*(collect(one).drop(columns=["seconds", "cpu_seconds"]) for one in (there, here)))
+
+
+def wide(n: int = 60, p: int = 45) -> Dataset:
+    """Columns enough for every fold to need trees of its own."""
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(n, p)) + rng.normal(size=(n, 1))
+    return Dataset.from_arrays(X, X[:, :6] @ np.ones(6) + 3.0 * rng.normal(size=n))
+
+
+def content(record: Record) -> dict[str, Any]:
+    """Everything that a record says, but for times."""
+    found = json.loads(record.to_json())
+    found["work"] = {name: value for name, value in found["work"].items() if name not in ("seconds", "oracles")}
+    return {name: value for name, value in found.items() if "seconds" not in name}
+
+
+def test_a_file_that_changed_is_a_failed_task(cluster: DaskCluster, plan: dict[str, object], tmp_path: Path) -> None:
+    tasks = tasks_of(plan)[:2]
+    (tmp_path / "rows.csv").write_text("a,y\n1,2\n")
+    folder = BatchFolder(tmp_path / "changed")
+    run_batch(tasks, folder, scheduler=cluster.address)
+    found = list(folder.outcomes())
+    assert [one.state for one in found] == ["failed"] * 2
+    assert all("is not what it was" in one.reason and not one.traceback for one in found)
+
+
+def test_a_cluster_that_is_not_there(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sparsecv_mio.parallel.ANSWERS", 0.3)
+    plan = tmp_path / "plan.toml"
+    plan.write_text('[[data]]\nsklearn = "diabetes"\n[vary]\nestimator = "ridge"\n')
+    words = ["batch", str(plan), "--out", str(tmp_path / "out"), "--scheduler", "tcp://127.0.0.1:1"]
+    assert run(words) == 4
+    shown = capfd.readouterr().err
+    assert "no dask scheduler answers at 'tcp://127.0.0.1:1'" in shown and "Traceback" not in shown
+    assert run([*words, "--workers", "2"]) == 2
+    assert "leave out it or --scheduler" in capfd.readouterr().err
+
+
+def test_what_a_cluster_must_have(cluster: DaskCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    with connected(cluster.address) as client:
+        assert slots(client) >= 1
+    monkeypatch.setattr("sparsecv_mio.parallel.__version__", "9.9")
+    with pytest.raises(BackendUnavailable, match=r"has version .*, not 9\.9"), connected(cluster.address):
+        pass
+    monkeypatch.setitem(__import__("sys").modules, "distributed", None)
+    with pytest.raises(BackendUnavailable, match="pip install distributed"), connected(cluster.address):
+        pass
+
+
+GRID: dict[str, Any] = {"gammas": "0.3", "taus": "1:4", "gap": 0.0, "method": "grid", "threads": 1}
+
+
+@pytest.mark.parametrize("kill", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_folds_of_one_search_are_sent(cluster: DaskCluster, kill: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    grown, sent = [], SentTrees.grow
+
+    def grow(trees: SentTrees, *arguments: Any) -> PathResult:
+        grown.append(arguments)
+        if kill and len(grown) == 8:  # the first four need no branching
+            cluster.workers[-1].kill()
+            cluster.start_worker()
+        return sent(trees, *arguments)
+
+    monkeypatch.setattr(SentTrees, "grow", grow)
+    there = cross_validate(wide(), "4", scheduler=cluster.address, **GRID)
+    assert len(grown) >= 16 and there.status == "proved"
+    assert content(there) == content(cross_validate(wide(), "4", **GRID))
+
+
+def test_a_cluster_that_is_lost_costs_no_answer(cluster: DaskCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    lost, sent = list[SparseCVError](), SentTrees.grow
+
+    def grow(trees: SentTrees, *arguments: Any) -> PathResult:
+        cluster.scheduler.kill()
+        return sent(trees, *arguments)
+
+    monkeypatch.setattr(SentTrees, "grow", grow)
+    there = cross_validate(wide(), "4", scheduler=cluster.address, lost=lost.append, **GRID)
+    assert len(lost) == 1 and "what was left was computed here" in str(lost[0])
+    assert content(there) == content(cross_validate(wide(), "4", **GRID))

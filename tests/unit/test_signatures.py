@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import sparsecv_mio
+from sparsecv_mio import cli
 
 MOST = 8  # parameters of a function; `self` is not counted
 EXPLAINED_FROM = 3  # a public function of so many parameters explains each
@@ -60,7 +61,7 @@ def functions_of(tree: ast.Module, module: str) -> list[Function]:
             names = [each.arg for each in every if each is not None]
             names = names[1:] if owner and "staticmethod" not in marks else names
             doc = ast.get_docstring(node) or ""
-            command = module == f"cli.{node.name}"  # its options explain themselves
+            command = cli.COMMANDS.get(node.name) == module.removeprefix("cli.")  # its options explain themselves
             elsewhere = command or bool(marks & {"overload", "command"})
             found.append(Function(module, owner, node.name, tuple(names), doc, elsewhere, bases))
     return found

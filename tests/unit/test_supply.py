@@ -19,25 +19,25 @@ import pytest
 from repository import ROOT
 
 from sparsecv_mio import files
-from sparsecv_mio.batch import folder as batch_folder
-from sparsecv_mio.batch.folder import BatchFolder
+from sparsecv_mio.batch import one_task as batch_folder
+from sparsecv_mio.batch.one_task import BatchFolder
 from sparsecv_mio.batch.plan import read_plan
 from sparsecv_mio.batch.results import read_table
-from sparsecv_mio.certificate import reading
-from sparsecv_mio.check import reading as check_reading
+from sparsecv_mio.certificate import read_back
+from sparsecv_mio.check import proof_file as check_reading
 from sparsecv_mio.cli import run
 from sparsecv_mio.data.readers import read_dataset
 from sparsecv_mio.errors import BadInput, CorruptStore
-from sparsecv_mio.search.observers.checkpoint import read_checkpoint
+from sparsecv_mio.search.observers import read_checkpoint
 
 MODULES = ("pickle", "marshal", "shelve", "dill", "cloudpickle", "yaml", "subprocess", "pty", "ctypes")
 CALLS = ("eval", "exec", "compile", "__import__", "os.system", "os.popen", "pd.read_pickle", "pandas.read_pickle")
 LOADERS = ("np", "numpy", "joblib")
 ALLOWED = {  # and why
-    ("search/subproblem/sent_trees.py", "pickle"): "trees between our own processes on a dask cluster, never a file",
-    ("batch/through_r.py", "subprocess"): "R by a list of words, without a shell, on files that were just written",
-    ("data/npz.py", "load"): "numpy's, with allow_pickle=False",
-    ("search/observers/checkpoint.py", "load"): "numpy's, with allow_pickle=False",
+    ("search/fold_solver.py", "pickle"): "trees between our own processes on a dask cluster, never a file",
+    ("batch/estimators.py", "subprocess"): "R by a list of words, without a shell, on files that were just written",
+    ("data/readers.py", "load"): "numpy's, with allow_pickle=False",
+    ("search/observers.py", "load"): "numpy's, with allow_pickle=False",
 }
 
 
@@ -129,12 +129,12 @@ def test_files_that_stand_for_more_than_memory_holds(tmp_path: Path, monkeypatch
 
 
 def test_records_and_tasks_of_a_size_that_none_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading, "MOST_BYTES", 1000)
+    monkeypatch.setattr(read_back, "MOST_BYTES", 1000)
     monkeypatch.setattr(batch_folder, "MOST_BYTES", 1000)
     record = tmp_path / "record.json"
     record.write_text("x" * 1001)
     with pytest.raises(CorruptStore, match="its 1,001 bytes are more than the 1,000"):
-        reading.read_record(record)
+        read_back.read_record(record)
     place = BatchFolder(tmp_path / "out")
     place.place("a").write_text("x" * 1001)
     with pytest.raises(CorruptStore, match="task file .* its 1,001 bytes are more than the 1,000"):

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 from sparsecv_mio.errors import BadInput
 
 if TYPE_CHECKING:
-    from sparsecv_mio.formulation.backends.base import Backend
+    from sparsecv_mio.formulation.backends.contract import Backend
 
 NATIVE = "native"  # our own trees; every other backend is a vendor's solver
 BACKENDS = {
-    NATIVE: "sparsecv_mio.formulation.backends.native.backend:NativeBackend",
+    NATIVE: "sparsecv_mio.formulation.backends.native:NativeBackend",
     "gurobi": "sparsecv_mio.formulation.backends.gurobi:GurobiBackend",
     "highs": "sparsecv_mio.formulation.backends.highs:HighsBackend",
     "scip": "sparsecv_mio.formulation.backends.scip:ScipBackend",

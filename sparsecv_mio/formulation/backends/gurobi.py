@@ -13,14 +13,24 @@ from scipy.sparse import csr_matrix
 
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.errors import BackendUnavailable
-from sparsecv_mio.formulation.backends.base import Answer, Availability, Backend, Capabilities
-from sparsecv_mio.formulation.backends.vendor import EVERY_KIND, Poll, failed, gap_target, probe, read_tail
+from sparsecv_mio.formulation.backends.contract import (
+    EVERY_KIND,
+    Answer,
+    Availability,
+    Backend,
+    Capabilities,
+    Poll,
+    failed,
+    gap_target,
+    probe,
+    read_tail,
+)
 from sparsecv_mio.formulation.outcome import Limits, Stop
-from sparsecv_mio.formulation.task import Task
+from sparsecv_mio.formulation.task import ModelTask
 
 if TYPE_CHECKING:
-    from sparsecv_mio.formulation.lowering import Lowered
-    from sparsecv_mio.formulation.models.common import SparseModel
+    from sparsecv_mio.formulation.models import Lowered, SparseModel
+
 
 GRAM_COLUMNS = 100  # with more columns, the model on the factor is smaller than the quadratic form on the Gram matrix
 ROOT_ROUNDS = 60
@@ -39,10 +49,10 @@ class GurobiBackend(Backend):
         """Say whether gurobipy and a licence are here; the size-limited licence of pip counts as one."""
         return probe("gurobipy", _describe)
 
-    def _run(self, task: Task, formulation: str, limits: Limits) -> Answer:
+    def _run(self, task: ModelTask, formulation: str, limits: Limits) -> Answer:
         import gurobipy as gp
 
-        from sparsecv_mio.formulation.models.perspective import BigMModel, CutMaster, FactorModel, PerspectiveModel
+        from sparsecv_mio.formulation.models import BigMModel, CutMaster, FactorModel, PerspectiveModel
 
         perspective = PerspectiveModel if task.q <= GRAM_COLUMNS else FactorModel
         kinds: dict[str, type[SparseModel]] = {"perspective": perspective, "bigm": BigMModel, "benders": CutMaster}
@@ -122,7 +132,7 @@ def _load(solver: Any, arrays: Lowered, start: FloatArray) -> Any:
     return x
 
 
-def _options(solver: Any, task: Task, limits: Limits) -> None:
+def _options(solver: Any, task: ModelTask, limits: Limits) -> None:
     solver.Params.MIPGap = 0.0
     solver.Params.MIPGapAbs = gap_target(task, limits)
     # z may be off by 1e-5 by default: enough for a coefficient to slip past its link at no charge
@@ -165,7 +175,7 @@ class _Watch(Poll):
 class _Benders(_Watch):
     """Lazy cuts `eta >= a - s'z` at every integer point, and at the root's fractional points (theory section 6)."""
 
-    def __init__(self, limits: Limits, task: Task, variables: Any, z: IntArray, eta: int) -> None:
+    def __init__(self, limits: Limits, task: ModelTask, variables: Any, z: IntArray, eta: int) -> None:
         super().__init__(limits)
         self.task, self.x, self.z, self.eta = task, variables, z, eta
         self.rounds = 0
@@ -224,7 +234,7 @@ def _describe(gp: Any) -> Availability:
     return Availability(True, "", version, licence)
 
 
-def _translate(error: Any, task: Task, formulation: str) -> Exception:
+def _translate(error: Any, task: ModelTask, formulation: str) -> Exception:
     from gurobipy import GRB
 
     if error.errno == GRB.Error.SIZE_LIMIT_EXCEEDED:

@@ -18,15 +18,24 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from sparsecv_mio.arrays import FloatArray, IntArray
-from sparsecv_mio.formulation.backends.base import Answer, Availability, Backend, Capabilities
-from sparsecv_mio.formulation.backends.vendor import EVERY_KIND, Poll, failed, gap_target, probe, read_tail
-from sparsecv_mio.formulation.bigm import require_finite
+from sparsecv_mio.formulation.backends.contract import (
+    EVERY_KIND,
+    Answer,
+    Availability,
+    Backend,
+    Capabilities,
+    Poll,
+    failed,
+    gap_target,
+    probe,
+    read_tail,
+)
 from sparsecv_mio.formulation.outcome import Limits, Stop
-from sparsecv_mio.formulation.task import Task
+from sparsecv_mio.formulation.task import ModelTask, require_finite
 
 if TYPE_CHECKING:
-    from sparsecv_mio.formulation.lowering import Lowered
-    from sparsecv_mio.formulation.models.perspective import OuterModel
+    from sparsecv_mio.formulation.models import Lowered, OuterApproximation
+
 
 ROOT_ROUNDS = 60
 CUT_TOLERANCE = 1e-10
@@ -44,12 +53,12 @@ class HighsBackend(Backend):
         """Say whether highspy is installed and starts."""
         return probe("highspy", _describe)
 
-    def _run(self, task: Task, formulation: str, limits: Limits) -> Answer:
-        from sparsecv_mio.formulation.models.perspective import OuterModel
+    def _run(self, task: ModelTask, formulation: str, limits: Limits) -> Answer:
+        from sparsecv_mio.formulation.models import OuterApproximation
 
         require_finite(task.lo, task.hi, "highs")
-        model, arrays = self._lowered(OuterModel, task)
-        assert isinstance(model, OuterModel)
+        model, arrays = self._lowered(OuterApproximation, task)
+        assert isinstance(model, OuterApproximation)
         poll = Poll(limits)
         run = _Run(task, limits, _load(arrays, limits, poll), _Columns.of(model, arrays), poll)
         run.start = arrays.vector(model.point(task, task.start_u, task.start_z))
@@ -102,7 +111,7 @@ class _Columns:
     s: IntArray
 
     @classmethod
-    def of(cls, model: OuterModel, arrays: Lowered) -> _Columns:
+    def of(cls, model: OuterApproximation, arrays: Lowered) -> _Columns:
         return cls(*(arrays.columns(v) for v in (model.z, model.u, model.t, model.r, model.s)))
 
 
@@ -110,7 +119,7 @@ class _Columns:
 class _Run:
     """State of one outer approximation: a linear phase, then an integer phase."""
 
-    task: Task
+    task: ModelTask
     limits: Limits
     solver: Any
     at: _Columns

@@ -14,13 +14,23 @@ import numpy as np
 
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.errors import BackendUnavailable
-from sparsecv_mio.formulation.backends.base import Answer, Availability, Backend, Capabilities
-from sparsecv_mio.formulation.backends.vendor import EVERY_KIND, Poll, failed, gap_target, probe, read_tail
+from sparsecv_mio.formulation.backends.contract import (
+    EVERY_KIND,
+    Answer,
+    Availability,
+    Backend,
+    Capabilities,
+    Poll,
+    failed,
+    gap_target,
+    probe,
+    read_tail,
+)
 from sparsecv_mio.formulation.outcome import Limits, Stop
-from sparsecv_mio.formulation.task import Task
+from sparsecv_mio.formulation.task import ModelTask
 
 if TYPE_CHECKING:
-    from sparsecv_mio.formulation.lowering import Lowered, QuadraticRow
+    from sparsecv_mio.formulation.models import Lowered, QuadraticRow
 
 
 class MosekBackend(Backend):
@@ -33,10 +43,10 @@ class MosekBackend(Backend):
         """Say whether mosek is installed and a licence can be checked out."""
         return probe("mosek", _describe)
 
-    def _run(self, task: Task, formulation: str, limits: Limits) -> Answer:
+    def _run(self, task: ModelTask, formulation: str, limits: Limits) -> Answer:
         import mosek
 
-        from sparsecv_mio.formulation.models.perspective import FactorModel
+        from sparsecv_mio.formulation.models import FactorModel
 
         model, arrays = self._lowered(FactorModel, task)
         z = arrays.columns(model.z)
@@ -117,9 +127,7 @@ def _bounds(lower: FloatArray, upper: FloatArray) -> tuple[list[Any], list[float
     return kinds, clean[0], clean[1]
 
 
-def _optimise(
-    solver: Any, task: Task, arrays: Lowered, z: IntArray, start: FloatArray, limits: Limits
-) -> Answer:
+def _optimise(solver: Any, task: ModelTask, arrays: Lowered, z: IntArray, start: FloatArray, limits: Limits) -> Answer:
     import mosek
 
     parameters, kind = mosek.dparam, mosek.soltype.itg

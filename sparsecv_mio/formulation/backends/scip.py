@@ -14,15 +14,24 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from sparsecv_mio.arrays import FloatArray, IntArray
-from sparsecv_mio.formulation.backends.base import Answer, Availability, Backend, Capabilities
-from sparsecv_mio.formulation.backends.vendor import EVERY_KIND, Poll, failed, gap_target, probe, read_tail
-from sparsecv_mio.formulation.bigm import require_finite
+from sparsecv_mio.formulation.backends.contract import (
+    EVERY_KIND,
+    Answer,
+    Availability,
+    Backend,
+    Capabilities,
+    Poll,
+    failed,
+    gap_target,
+    probe,
+    read_tail,
+)
 from sparsecv_mio.formulation.outcome import Limits, Stop
-from sparsecv_mio.formulation.task import Task
+from sparsecv_mio.formulation.task import ModelTask, require_finite
 
 if TYPE_CHECKING:
-    from sparsecv_mio.formulation.lowering import Lowered
-    from sparsecv_mio.formulation.models.common import SparseModel
+    from sparsecv_mio.formulation.models import Lowered, SparseModel
+
 
 MAGNIFIED = 10.0
 STOPS = {
@@ -49,8 +58,8 @@ class ScipBackend(Backend):
         """Say whether pyscipopt is installed and starts."""
         return probe("pyscipopt", _describe)
 
-    def _run(self, task: Task, formulation: str, limits: Limits) -> Answer:
-        from sparsecv_mio.formulation.models.perspective import BigMModel, FactorModel
+    def _run(self, task: ModelTask, formulation: str, limits: Limits) -> Answer:
+        from sparsecv_mio.formulation.models import BigMModel, FactorModel
 
         require_finite(task.lo, task.hi, "scip")
         kind: type[SparseModel] = BigMModel if formulation == "bigm" else FactorModel
@@ -108,9 +117,7 @@ def _load(arrays: Lowered, start: FloatArray) -> tuple[Any, list[Any]]:
     rows = arrays.rows
     for k in range(rows.shape[0]):
         cut = slice(rows.indptr[k], rows.indptr[k + 1])
-        expression = pyscipopt.quicksum(
-            float(a) * x[j] for a, j in zip(rows.data[cut], rows.indices[cut], strict=True)
-        )
+        expression = pyscipopt.quicksum(float(a) * x[j] for a, j in zip(rows.data[cut], rows.indices[cut], strict=True))
         low, high = float(arrays.row_lower[k]), float(arrays.row_upper[k])
         if low == high:
             solver.addCons(expression == low)
@@ -141,7 +148,7 @@ def _load(arrays: Lowered, start: FloatArray) -> tuple[Any, list[Any]]:
     return solver, x
 
 
-def _options(solver: Any, task: Task, limits: Limits) -> None:
+def _options(solver: Any, task: ModelTask, limits: Limits) -> None:
     target = gap_target(task, limits) * MAGNIFIED**2
     solver.setParam("limits/gap", 0.0)
     solver.setParam("limits/absgap", target)

@@ -1,17 +1,14 @@
 """GLRU: certified bounds on the optimum of a regularised risk after rows or columns come or go (theory section 8)."""
 
-from sparsecv_mio.oracles.glru.changes import change_columns, change_rows, region_of
-from sparsecv_mio.oracles.glru.fit import DualFit, assess
 from sparsecv_mio.oracles.glru.intervals import (
     IntervalMethod,
     coefficient_intervals,
     dual_intervals,
     prediction_intervals,
 )
-from sparsecv_mio.oracles.glru.leave_one_out import GlruOracle, NewtonOracle, leave_one_out_bounds
-from sparsecv_mio.oracles.glru.loocv import LoocvResult, loocv
-from sparsecv_mio.oracles.glru.problem import DesignMatrix, Problem, make_problem
-from sparsecv_mio.oracles.glru.region import OptimumRegion
+from sparsecv_mio.oracles.glru.loocv import GlruOracle, LoocvResult, NewtonOracle, leave_one_out_bounds, loocv
+from sparsecv_mio.oracles.glru.optimum_region import OptimumRegion, change_columns, change_rows, region_of
+from sparsecv_mio.oracles.glru.risk import DesignMatrix, DualFit, Problem, assess, make_problem
 from sparsecv_mio.oracles.glru.stepwise import StepwiseOptions, StepwiseResult, stepwise
 from sparsecv_mio.oracles.glru.training import HessianFactor, train
 from sparsecv_mio.oracles.losses import (

@@ -24,9 +24,9 @@ import numpy as np
 
 from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.errors import BadInput
-from sparsecv_mio.oracles.base import Bracket
-from sparsecv_mio.oracles.glru.fit import EPS
-from sparsecv_mio.oracles.glru.region import OptimumRegion
+from sparsecv_mio.oracles.answers import Bracket
+from sparsecv_mio.oracles.glru.optimum_region import OptimumRegion
+from sparsecv_mio.oracles.glru.risk import EPS
 
 ROUNDING = 32.0 * EPS
 

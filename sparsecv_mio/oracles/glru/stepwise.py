@@ -17,12 +17,11 @@ import numpy as np
 
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.errors import BadInput
-from sparsecv_mio.oracles.base import ProgressHook
-from sparsecv_mio.oracles.glru.changes import change_columns, primal_distance, region_of
-from sparsecv_mio.oracles.glru.fit import EPS, DualFit
+from sparsecv_mio.oracles.answers import ProgressHook
 from sparsecv_mio.oracles.glru.intervals import ROUNDING, prediction_intervals
 from sparsecv_mio.oracles.glru.loocv import shared_factor
-from sparsecv_mio.oracles.glru.problem import DesignMatrix, Problem
+from sparsecv_mio.oracles.glru.optimum_region import change_columns, primal_distance, region_of
+from sparsecv_mio.oracles.glru.risk import EPS, DesignMatrix, DualFit, Problem
 from sparsecv_mio.oracles.glru.training import HessianFactor, train
 
 Direction = Literal["backward", "forward"]

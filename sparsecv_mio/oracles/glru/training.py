@@ -15,8 +15,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.errors import BadInput
-from sparsecv_mio.oracles.glru.fit import EPS, DualFit, assess
-from sparsecv_mio.oracles.glru.problem import Problem, weighted_gram
+from sparsecv_mio.oracles.glru.risk import EPS, DualFit, Problem, assess, weighted_gram
 
 DIRECT_WORK = 5e8  # multiply-adds of an exact Hessian, about 20 ms: below, conjugate gradients save nothing
 MAX_STEPS = 200
@@ -28,7 +27,7 @@ SWEEPS = 20
 SHARE = 1e-3  # of what the first sweep lowered the model by, at which sweeps end
 FLOOR = 1e-6  # of the smoothness: curvature that a flat row is given where no ridge term bounds the step
 
-Stop = Callable[[DualFit], bool]
+TrainingStop = Callable[[DualFit], bool]
 """Called after every step; True ends training because enough is known of the optimum (Remark 3)."""
 
 Solve = Callable[[FloatArray], FloatArray]
@@ -60,7 +59,7 @@ def train(
     tol: float = 1e-6,
     start: FloatArray | None = None,
     precondition: Solve | None = None,
-    stop: Stop | None = None,
+    stop: TrainingStop | None = None,
     max_steps: int = MAX_STEPS,
 ) -> DualFit:
     """Minimise `P(w)` until `(P - D) / P <= tol`.

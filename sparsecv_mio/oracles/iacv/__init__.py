@@ -3,13 +3,22 @@
 Estimates, never certificates: they may order a search, they may not prune it (theory section 8).
 """
 
-from sparsecv_mio.oracles.iacv.erm import Erm, make_erm
-from sparsecv_mio.oracles.iacv.fits import FoldFits, fold_fits, infinitesimal_jackknife, newton_step
-from sparsecv_mio.oracles.iacv.run import METHODS, EarlyStop, IacvReport, MethodTrace, log_spaced, run
-from sparsecv_mio.oracles.iacv.steps import (
+from sparsecv_mio.oracles.iacv.risk_without_rows import (
+    Erm,
+    FoldFits,
+    fold_fits,
+    infinitesimal_jackknife,
+    make_erm,
+    newton_step,
+)
+from sparsecv_mio.oracles.iacv.trajectory import (
+    METHODS,
+    EarlyStop,
     EpochDoubling,
     FixedStep,
     IacvOracle,
+    IacvReport,
+    MethodTrace,
     Solver,
     State,
     default_step,
@@ -17,8 +26,10 @@ from sparsecv_mio.oracles.iacv.steps import (
     full_step,
     gd,
     iacv_step,
+    log_spaced,
     make_solver,
     proxgd,
+    run,
     sgd,
     start,
 )

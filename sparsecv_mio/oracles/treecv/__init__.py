@@ -7,14 +7,24 @@ cross-validation (theory section 8).
 from sparsecv_mio.oracles.treecv.learners import (
     BernoulliNaiveBayes,
     GaussianNaiveBayes,
+    LearnerTask,
     LeastSquaresSgd,
     PartialFitLearner,
     PegasosLearner,
     RidgeLearner,
+    TreeCvOracle,
+    held_out_predictions,
+    make_task,
 )
-from sparsecv_mio.oracles.treecv.oracle import LearnerTask, TreeCvOracle, held_out_predictions, make_task
-from sparsecv_mio.oracles.treecv.protocol import CvResult, Learner, Recursive, Revertible, RowsByFold
-from sparsecv_mio.oracles.treecv.tree import standard_cv, tree_cv
+from sparsecv_mio.oracles.treecv.recursion import (
+    CvResult,
+    Learner,
+    Recursive,
+    Revertible,
+    RowsByFold,
+    standard_cv,
+    tree_cv,
+)
 
 __all__ = [
     "BernoulliNaiveBayes", "CvResult", "RowsByFold", "GaussianNaiveBayes", "LeastSquaresSgd",

@@ -1,4 +1,4 @@
-"""Tasks are stored as they are done, carried on after a stop, and survive a worker that is killed."""
+"""The slowest kind of task first, as far as is known; tasks whose worker died before all others."""
 
 from __future__ import annotations
 
@@ -12,23 +12,67 @@ from pathlib import Path
 import psutil
 import pytest
 
-from sparsecv_mio.batch.dispatch import _outcomes, part, run_batch, seconds_left
-from sparsecv_mio.batch.engines import WorkerDied
-from sparsecv_mio.batch.folder import BatchFolder, Outcome
-from sparsecv_mio.batch.order import Attempt, Order
-from sparsecv_mio.batch.plan import tasks_of
+from sparsecv_mio.batch.dispatch import (
+    Attempt,
+    TaskOrder,
+    WorkerDied,
+    _outcomes,
+    run_batch,
+    seconds_left,
+    share_of_tasks,
+)
+from sparsecv_mio.batch.one_task import BatchFolder, TaskOutcome
+from sparsecv_mio.batch.plan import Task, tasks_of
 from sparsecv_mio.errors import BadInput, CorruptStore
 
-PLAN = {
+PLAN = {"data": [{"design": "toeplitz", "n": [20, 30, 40], "p": 3, "support": 1}], "vary": {"seed": [0, 1, 2]}}
+
+
+def outcome(task: Task, seconds: float) -> TaskOutcome:
+    return TaskOutcome(task.address, task.to_dict(), "done", seconds=seconds)
+
+
+def rows(attempt: Attempt) -> int:
+    return int(dict(attempt.task.source.spec)["n"])
+
+
+def test_one_of_every_kind_and_then_the_slowest() -> None:
+    order, tasks = TaskOrder(), tasks_of(PLAN)
+    for task in tasks:
+        order.add(Attempt(task))
+    first = [order.next() for _ in range(3)]
+    assert [rows(one) for one in first] == [20, 30, 40]
+    for one, seconds in zip(first, (1.0, 3.0, 2.0), strict=True):
+        order.learn(outcome(one.task, seconds))
+    second = order.next()
+    assert rows(second) == 30
+    order.learn(outcome(second.task, 0.5))  # the last one that was seen tells
+    rest = [order.next() for _ in range(5)]
+    assert [rows(one) for one in rest] == [40, 40, 20, 20, 30] and not order
+    assert {one.task.address for one in (*first, second, *rest)} == {task.address for task in tasks}
+
+
+def test_what_was_done_before_tells_too_and_suspects_come_first() -> None:
+    order, tasks = TaskOrder(), tasks_of(PLAN)
+    order.learn(outcome(tasks[0], 1.0))
+    order.learn(outcome(tasks[3], 9.0))
+    for task in (*tasks[1:3], *tasks[4:6]):
+        order.add(Attempt(task))
+    assert rows(order.next()) == 30 and order.lost == 0
+    order.add(Attempt(tasks[8], lost=1))
+    assert order.lost == 1 and rows(order.next()) == 40 and order.lost == 0
+
+
+PLAN_DISPATCH = {
     "data": [{"design": "toeplitz", "n": 24, "p": 3, "support": 1, "draw": [0, 1, 2, 3]}],
     "vary": {"folds": "3", "estimator": ["ridge", "forward"]},
 }
 
 
 def test_a_stop_loses_nothing_that_is_done(tmp_path: Path) -> None:
-    tasks, folder, seen = tasks_of(PLAN)[:4], BatchFolder(tmp_path / "b"), []
+    tasks, folder, seen = tasks_of(PLAN_DISPATCH)[:4], BatchFolder(tmp_path / "b"), []
 
-    def stop_at_two(outcome: Outcome) -> None:
+    def stop_at_two(outcome: TaskOutcome) -> None:
         seen.append(outcome.address)
         if len(seen) == 2:
             raise KeyboardInterrupt
@@ -43,12 +87,12 @@ def test_a_stop_loses_nothing_that_is_done(tmp_path: Path) -> None:
 
 
 def test_shares_of_an_array_and_the_time_that_is_left() -> None:
-    tasks = tasks_of(PLAN)
-    shares = [part(tasks, index, 3) for index in range(3)]
+    tasks = tasks_of(PLAN_DISPATCH)
+    shares = [share_of_tasks(tasks, index, 3) for index in range(3)]
     assert sorted(task.address for share in shares for task in share) == sorted(task.address for task in tasks)
     with pytest.raises(BadInput, match="--index 3 of 3"):
-        part(tasks, 3, 3)
-    assert seconds_left([Outcome("a", {}, "done", seconds=2.0)], 5, 2) == 4.0
+        share_of_tasks(tasks, 3, 3)
+    assert seconds_left([TaskOutcome("a", {}, "done", seconds=2.0)], 5, 2) == 4.0
 
 
 class Deadly:
@@ -56,14 +100,14 @@ class Deadly:
 
     def __init__(self, deadly: str, width: int) -> None:
         self.deadly, self.width = deadly, width
-        self.running: list[tuple[Future[Outcome], Attempt]] = []
+        self.running: list[tuple[Future[TaskOutcome], Attempt]] = []
         self.begun: list[Attempt] = []
         self.clock = threading.Timer(0.0, self.end)
 
-    def submit(self, attempt: Attempt) -> Future[Outcome]:
+    def submit(self, attempt: Attempt) -> Future[TaskOutcome]:
         self.clock.cancel()
         self.begun.append(attempt)
-        made: Future[Outcome] = Future()
+        made: Future[TaskOutcome] = Future()
         self.running.append((made, attempt))
         self.clock = threading.Timer(0.02, self.end)
         self.clock.start()
@@ -76,15 +120,15 @@ class Deadly:
             if died:
                 future.set_exception(WorkerDied(by_task=False))
             else:
-                future.set_result(Outcome(one.task.address, one.task.to_dict(), "done"))
+                future.set_result(TaskOutcome(one.task.address, one.task.to_dict(), "done"))
 
-    def outcome(self, future: Future[Outcome]) -> Outcome:
+    def outcome(self, future: Future[TaskOutcome]) -> TaskOutcome:
         return future.result()
 
 
 @pytest.mark.parametrize("width", [4, 16])
 def test_a_task_that_kills_workers_is_found_and_costs_no_other_one(width: int) -> None:
-    order, tasks = Order(), tasks_of({**PLAN, "vary": {**PLAN["vary"], "seed": [0, 1]}})  # type: ignore[dict-item]
+    order, tasks = TaskOrder(), tasks_of({**PLAN_DISPATCH, "vary": {**PLAN_DISPATCH["vary"], "seed": [0, 1]}})  # type: ignore[dict-item]
     assert len(tasks) == 16
     for task in tasks:
         order.add(Attempt(task))
@@ -118,9 +162,9 @@ def test_a_batch_that_is_killed_leaves_no_process_and_loses_no_task(tmp_path: Pa
 
 @pytest.mark.slow
 def test_a_process_is_killed_on_the_way(tmp_path: Path) -> None:
-    tasks, folder, told = tasks_of(PLAN), BatchFolder(tmp_path), list[str]()
+    tasks, folder, told = tasks_of(PLAN_DISPATCH), BatchFolder(tmp_path), list[str]()
 
-    def kill_one(outcome: Outcome) -> None:
+    def kill_one(outcome: TaskOutcome) -> None:
         told.append(outcome.address)
         if len(told) == 2:
             workers = [one for one in psutil.Process().children() if "loky" in " ".join(one.cmdline())]

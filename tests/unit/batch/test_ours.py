@@ -8,13 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sparsecv_mio.batch.collect import collect
 from sparsecv_mio.batch.dispatch import run_batch
 from sparsecv_mio.batch.estimators import run_estimator
-from sparsecv_mio.batch.folder import BatchFolder
+from sparsecv_mio.batch.one_task import BatchFolder, rows_of
 from sparsecv_mio.batch.ours import processor_limit, run_search, simplest_pair
 from sparsecv_mio.batch.plan import Task, tasks_of
-from sparsecv_mio.batch.run import rows_of
+from sparsecv_mio.batch.results import collect
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.fits.one import fit_one

@@ -1,15 +1,80 @@
-"""Plans become tasks: products, exclusions, inclusions, names that depend on nothing else, and refusals."""
+"""Settings that are wrong for any data are refused by their name; those that are right pass."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from sparsecv_mio.batch.plan import lists_of_numbers, read_plan, tasks_of
+from sparsecv_mio.batch.plan import check_settings, lists_of_numbers, plan_with_changes, read_plan, tasks_of
 from sparsecv_mio.errors import BadInput
 
-PLAN = """
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"gap": 2.0}, "gap: 2 is out of range"),
+        ({"gap": "1e-3"}, "gap: '1e-3' is no number, give one without quotes"),
+        ({"gap": True}, "gap: True is no number"),
+        ({"time_limit": 0}, "time_limit: 0 is out of range, give a positive number of seconds"),
+        ({"cpu_limit": -1.0}, "cpu_limit: -1 is out of range"),
+        ({"stability": "much"}, "stability: 'much' is no weight, give a number from 0"),
+        ({"stability": -1}, "stability: -1 is no weight"),
+        ({"stability": 1.0, "one_se": True}, "stability 1.0: goes with one_se off, not on"),
+        ({"method": "rnds"}, "method: unknown word 'rnds' .did you mean 'rounds'"),
+        ({"scale": "long"}, "scale: unknown word 'long'"),
+        ({"scale": 1}, "scale: 1 is no word, give one in quotes"),
+        ({"backend": "cplex"}, "backend: unknown word 'cplex'"),
+        ({"oracles": "glr"}, "oracles: unknown word 'glr'"),
+        ({"tau_step": "mio"}, "tau_step mio: goes with method descent, not auto"),
+        ({"mio_budget": -1}, "mio_budget: -1 is no whole number of at least 0"),
+        ({"seed": "a"}, "seed: 'a' is no whole number"),
+        ({"split": 1.5}, "split: 1.5 is no whole number"),
+        ({"refine": "yes"}, "refine: 'yes' is unknown, use true or false"),
+        ({"one_se": "each"}, "one_se: 'each' is unknown"),
+        ({"refit": "some"}, "refit: unknown word 'some'"),
+        ({"test": 2}, "test 2 is no share"),
+        ({"folds": 2.5}, "folds: 2.5 is neither"),
+        ({"tau": 2.5}, "tau: 2.5 is neither"),
+        ({"gamma": "1:0.1:3"}, "gamma: '1:0.1:3' is reversed"),
+        ({"gamma": "0.1..1", "refine": True}, "gamma 0.1..1: refine goes with a grid"),
+        ({"estimator": "laso"}, "estimator 'laso' is unknown .did you mean 'lasso'"),
+    ],
+)
+def test_wrong_settings(wrong: dict[str, Any], message: str) -> None:
+    with pytest.raises(BadInput, match=message) as caught:
+        check_settings({"estimator": "sparsecv", "folds": "10", "seed": 0, **wrong})
+    assert "\n" not in str(caught.value)
+
+
+def test_right_settings() -> None:
+    check_settings({"estimator": "sparsecv", "folds": 10, "gamma": [0.1, 1], "tau": 3, "one_se": "both", "gap": 0})
+    check_settings({"estimator": "lasso", "folds": "loo", "refit": "training", "test": 0.2, "gamma": None})
+
+
+PLAN = {"data": [{"design": "toeplitz", "draw": [0, 1]}, {"sklearn": "diabetes"}], "vary": {"folds": "5", "seed": 3}}
+
+
+def test_settings_and_designs_change_and_the_plan_stays() -> None:
+    found = plan_with_changes(
+        PLAN, ["draw=0:4", "snr=[0.5, 2]", "seed=7", "gamma=0.1:1:3", "time_limit=2.5", "folds=loo"]
+    )
+    assert found["data"][0] == {"design": "toeplitz", "draw": [0, 1, 2, 3, 4], "snr": [0.5, 2]}
+    assert found["data"][1] == {"sklearn": "diabetes"} and PLAN["vary"] == {"folds": "5", "seed": 3}
+    assert found["vary"] == {"folds": "loo", "seed": 7, "gamma": "0.1:1:3", "time_limit": 2.5}
+    assert len(tasks_of(found)) == 11
+
+
+@pytest.mark.parametrize(
+    ("change", "message"), [("seed", "write NAME=VALUES"), ("seed=5:2", "not above"), ("n=5", "no design that has it")]
+)
+def test_what_is_no_change(change: str, message: str) -> None:
+    with pytest.raises(BadInput, match=message):
+        plan_with_changes({"data": [{"sklearn": "diabetes"}]}, [change])
+
+
+PLAN_PLAN = """
 [[data]]
 file = "*.csv"
 target = "y"
@@ -37,7 +102,7 @@ folds = "4"
 """
 
 
-def written(folder: Path, text: str = PLAN) -> Path:
+def written(folder: Path, text: str = PLAN_PLAN) -> Path:
     for name in ("a", "b"):
         (folder / f"{name}.csv").write_text(f"x,y\n1,2\n2,{len(name)}\n3,4\n4,4\n{ord(name)},1\n")
     place = folder / "plan.toml"
@@ -60,7 +125,7 @@ def test_settings_that_no_estimator_uses_are_told(tmp_path: Path) -> None:
     told: list[str] = []
     read_plan(written(tmp_path), warn=told.append)
     assert told == []
-    plan = written(tmp_path, PLAN.replace("[vary]", '[vary]\nway = "tree"'))
+    plan = written(tmp_path, PLAN_PLAN.replace("[vary]", '[vary]\nway = "tree"'))
     read_plan(plan, warn=told.append)
     assert told == ["setting 'way' is used by none of the estimators of the plan"]
     read_plan(plan, ["estimator=['treecv','lasso']"], warn=told.append)
@@ -86,7 +151,7 @@ def test_a_task_is_named_by_its_content(tmp_path: Path) -> None:
     first = {task.address for task in read_plan(written(tmp_path))}
     other = tmp_path / "other"
     other.mkdir()
-    assert {task.address for task in read_plan(written(other, "# moved\n" + PLAN))} == first
+    assert {task.address for task in read_plan(written(other, "# moved\n" + PLAN_PLAN))} == first
     (other / "a.csv").write_text("x,y\n1,2\n2,1\n3,4\n4,4\n9,9\n")
     changed = {task.address for task in read_plan(other / "plan.toml")}
     assert len(changed & first) == len(first) - 10

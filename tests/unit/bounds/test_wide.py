@@ -1,22 +1,127 @@
-"""Many more columns than rows: synthetic data always, riboflavin where its file is at hand."""
+"""Held-out errors bounded from rows: every support up to the level is inside, few columns or all of them."""
 
 from __future__ import annotations
 
 import os
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from sparsecv_mio.bounds import wide
 from sparsecv_mio.bounds.cv_error import compute_bounds
-from sparsecv_mio.bounds.fold import FoldBounds
-from sparsecv_mio.bounds.wide import WideFold
-from sparsecv_mio.bounds.wide_rows import WideRows, is_wide
+from sparsecv_mio.bounds.fold import FoldBounds, Origin, Which
+from sparsecv_mio.bounds.wide import Ends, WideFold, of_all_columns, of_few_columns, squared_error
+from sparsecv_mio.bounds.wide_rows import WideRelaxation, WideRows, WideSupports, is_wide
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.readers import read_dataset
 from sparsecv_mio.data.standard import standardize
-from sparsecv_mio.problem.accumulate import training_moments
+from sparsecv_mio.kernels.nodes import LevelSet
+from sparsecv_mio.problem.training_moments import training_moments
+
+TAU = 2
+
+
+def drawn(seed: int, held_out: int) -> tuple[WideRows, list[tuple[float, float]]]:
+    """A fold, and f and the held-out error of every support."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((8 + held_out, 12))
+    y = X[:, 0] - X[:, 5] + 0.5 * rng.standard_normal(len(X))
+    rows = WideRows(X[held_out:], y[held_out:], X[:held_out], y[:held_out])
+    found = []
+    for s in combinations(range(12), TAU):
+        support, b = np.array(s), np.zeros(12)
+        b[support] = np.linalg.solve(rows.matrix(support), rows.c[support])
+        found.append((float(rows.yy - rows.c @ b), squared_error(rows, b)))
+    return rows, found
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("held_out", [1, 3])
+@pytest.mark.parametrize("which", list(Which))
+def test_over_all_columns(seed: int, held_out: int, which: Which) -> None:
+    rows, every = drawn(seed, held_out)
+    relaxation = WideRelaxation(rows)
+    dual, primal = relaxation.solve(TAU, 1e-6)
+    before, level = relaxation.b.copy(), min(every)[0] * 1.05
+    ends = of_all_columns(relaxation, LevelSet(TAU, level, primal), dual, which, lambda: False)
+    for value, error in every:
+        if value <= level:
+            assert ends.lower <= error * (1 + 1e-9) and error <= ends.upper * (1 + 1e-9)
+    assert np.array_equal(relaxation.b, before)
+    assert ends.high_origin is (Origin.TRIVIAL if which is Which.AGGREGATED else Origin.CONIC)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("held_out", [1, 3])
+def test_on_what_screening_leaves(seed: int, held_out: int) -> None:
+    rows, every = drawn(seed, held_out)
+    known = WideSupports(rows, lambda: False)
+    known.search([TAU], swap_rounds=3)
+    ends, lower = of_few_columns(rows, known, TAU, np.arange(12))
+    value, error = min(every)
+    assert lower <= value <= known.best[TAU] * (1 + 1e-9)
+    assert ends.lower <= error * (1 + 1e-9) and error <= ends.upper * (1 + 1e-9)
+    only = of_few_columns(rows, known, TAU, known.support[TAU])
+    assert only[0].low_origin is Origin.EXACT and only[1] == -np.inf
+
+
+def test_a_number_without_a_choice() -> None:
+    ends = Ends.exact(3.0)
+    assert ends.lower <= 3.0 <= ends.upper and ends.upper - ends.lower < 1e-11 and ends.low_origin is Origin.EXACT
+
+
+def test_no_time_leaves_the_trivial_bounds() -> None:
+    rows, every = drawn(0, 3)
+    relaxation = WideRelaxation(rows)
+    dual, primal = relaxation.solve(TAU, 1e-6)
+    ends = of_all_columns(relaxation, LevelSet(TAU, min(every)[0], primal), dual, Which.SAFE, lambda: True)
+    assert (ends.lower, ends.upper) == (0.0, np.inf)
+
+
+def planted(q: int = 2000, n: int = 60) -> WideFold:
+    """Return six equal coefficients on orthogonal columns, about."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, q)) / np.sqrt(n)
+    y = 10.0 * X[:, :6].sum(axis=1) + 0.1 * rng.normal(size=n)
+    return WideFold(WideRows(2.0 * X, y, X[:0], y[:0]))
+
+
+@pytest.mark.parametrize("tau", [1, 3, 6])
+def test_the_optimum_of_many_columns(tau: int) -> None:
+    fold = planted()
+    fold.search([tau])
+    root = fold.survivors(tau)
+    seen, nodes = fold.branch(tau)
+    assert seen.upper == pytest.approx(fold.upper(tau), rel=1e-6)
+    assert seen.lower == pytest.approx(fold.upper(tau), rel=1e-6) and len(seen.columns) == tau
+    assert tau != 3 or (nodes > 5 and len(root.columns) > 100 and root.lower < 0.99 * seen.lower)
+
+
+def test_a_tree_ends_with_its_effort_or_with_enough() -> None:
+    fold = planted()
+    fold.search([3])
+    root, best = fold.survivors(3).lower, fold.upper(3)
+    some, nodes = fold.branch(3, most=4)
+    assert nodes == 4 and root <= some.lower < best * (1.0 - 1e-6)
+    enough = 0.5 * (root + best)
+    seen, fewer = fold.branch(3, enough)
+    assert enough * (1.0 - 1e-12) <= seen.lower <= best and fewer < fold.branch(3)[1]
+    late = WideFold(fold.rows, lambda: True)
+    late.try_supports([np.arange(3)])
+    assert late.branch(3)[1] == 0
+
+
+def test_more_ties_than_are_listed_leave_all_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wide, "MOST_LISTED", 3)
+    X = np.vstack([np.eye(5), np.zeros((1, 5))])
+    fold = WideFold(WideRows(X, X.sum(axis=1), X[:0], np.zeros(0)))
+    fold.search([2])
+    seen, _ = fold.branch(2)
+    assert len(seen.columns) == 5 and seen.lower <= fold.upper(2) <= seen.upper
+
 
 FILE = Path(os.environ.get("SPARSECV_INSTANCES", "instances")) / "riboflavin.csv"
 

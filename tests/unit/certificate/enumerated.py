@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 from every_support import brute_force_cell, brute_force_cv_error
 
-from sparsecv_mio.certificate.chosen_folds import ChosenFolds
-from sparsecv_mio.certificate.parts import DataInfo, SearchRequest, Work, relative_gap, versions
-from sparsecv_mio.certificate.record import SCHEMA, FoldInfo, Least, OneSe, Record, Refit, TableRow
+from sparsecv_mio.certificate.parts import ChosenFolds, DataInfo, FoldInfo, SearchRequest, Work, relative_gap, versions
+from sparsecv_mio.certificate.records import SCHEMA, Least, OneSe, Record, Refit, TableRow
 from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.data.folds import FoldPlan
+from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.problem.objective import held_out_error, r_squared, standard_error
 
 Pair = tuple[float, int]

@@ -5,9 +5,8 @@ from __future__ import annotations
 import dataclasses
 import math
 
-from sparsecv_mio.certificate.chosen_folds import ChosenFolds
-from sparsecv_mio.certificate.parts import DataInfo, Request, SearchRequest, Work, versions
-from sparsecv_mio.certificate.record import SCHEMA, FoldInfo, Least, OneSe, Record, Refit, Region, TableRow
+from sparsecv_mio.certificate.parts import ChosenFolds, DataInfo, FoldInfo, Request, SearchRequest, Work, versions
+from sparsecv_mio.certificate.records import SCHEMA, Least, OneSe, Record, Refit, Region, TableRow
 
 DATA = DataInfo(3, 2, "y", "sha256:00", "length", "fold", ("a b", 'quote"d'))
 WORK = Work(4, 17, 0.25, "per-fold")

@@ -36,7 +36,7 @@ def test_axes_are_made_where_none_are_given() -> None:
 
 
 def test_a_record_loads_no_matplotlib() -> None:
-    code = "import sys, sparsecv_mio.certificate.record; sys.exit('matplotlib' in sys.modules)"
+    code = "import sys, sparsecv_mio.certificate.records; sys.exit('matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 from every_support import brute_force_cell
 
-from sparsecv_mio.certificate.chosen_folds import ChosenFolds
-from sparsecv_mio.certificate.parts import DataInfo, Request, Work, relative_gap, versions
-from sparsecv_mio.certificate.record import PathRecord, PathRow, Record
+from sparsecv_mio.certificate.parts import ChosenFolds, DataInfo, Request, Work, relative_gap, versions
+from sparsecv_mio.certificate.records import PathRecord, PathRow, Record
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import folds_from_labels, make_folds

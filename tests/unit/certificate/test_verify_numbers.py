@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sparsecv_mio.certificate.reading import StoredRecord
+from sparsecv_mio.certificate.read_back import StoredRecord
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
@@ -19,8 +19,8 @@ from sparsecv_mio.data.weights import weighted_rows
 from sparsecv_mio.errors import CorruptStore
 from sparsecv_mio.fits.best_subsets import best_subsets
 from sparsecv_mio.fits.one import fit_one
+from sparsecv_mio.model_space import Restrictions
 from sparsecv_mio.near.near_optimal import near_optimal
-from sparsecv_mio.restrictions import Restrictions
 from sparsecv_mio.search.api import cross_validate
 
 FACTORS = (1.0 + 1e-5, 1.0 - 1e-5, 2.0, 100.0, -1.0)

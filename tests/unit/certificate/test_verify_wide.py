@@ -10,9 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sparsecv_mio.certificate.chosen_folds import ChosenFolds
-from sparsecv_mio.certificate.parts import relative_gap
-from sparsecv_mio.certificate.record import Record
+from sparsecv_mio.certificate.parts import ChosenFolds, relative_gap
+from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.cli import run
 from sparsecv_mio.data.dataset import Dataset
@@ -44,10 +43,7 @@ def with_supports(true: Record, supports: list[tuple[int, ...]]) -> Record:
     errors = [held_out_error(m, data().X, data().y, plan.scored_rows(j)) for j, m in enumerate(models)]
     h = sum(errors) / plan.scored
     changes = {"cv_error": h, "lower": h, "upper": h, "standard_error": standard_error(np.array(errors), plan.sizes)}
-    rows = [
-        R(row, **changes) if (row.gamma, row.tau) == (true.gamma, true.tau) else row
-        for row in true.table
-    ]
+    rows = [R(row, **changes) if (row.gamma, row.tau) == (true.gamma, true.tau) else row for row in true.table]
     lower = min(row.lower for row in rows)
     names = [[data().names[j] for j in s] for s in supports]
     return R(

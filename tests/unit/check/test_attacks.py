@@ -11,7 +11,7 @@ import pytest
 from forged_proofs import write_lines
 
 from sparsecv_mio.check.main import check
-from sparsecv_mio.check.reading import Refused, digest_of
+from sparsecv_mio.check.proof_file import Refused, digest_of
 
 MODES = ("fast", "exact")
 

@@ -20,14 +20,14 @@ from repository import INSTANCES, ROOT
 from true_claims import Truth
 
 from sparsecv_mio.check.main import check, check_file, run
-from sparsecv_mio.check.reading import Refused, Unreadable
+from sparsecv_mio.check.proof_file import Refused, Unreadable
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.fits.best_subsets import best_subsets
-from sparsecv_mio.problem.accumulate import row_moments
-from sparsecv_mio.proofs.trees import Units, prove_thresholds
-from sparsecv_mio.proofs.writing import write_proof
+from sparsecv_mio.problem.training_moments import row_moments
+from sparsecv_mio.proofs.proof_writing import write_proof
+from sparsecv_mio.proofs.threshold_trees import Units, prove_thresholds
 from sparsecv_mio.search.api import cross_validate
 
 CLAIMS = {"raise_a_lower", "lower_an_upper", "move_a_size", "change_a_gamma", "change_the_coordinates"}
@@ -74,7 +74,7 @@ def proved(seed: int, place: Path) -> tuple[Dataset, Lines]:
 def test_a_search_that_kept_no_training_objectives_is_proved_all_the_same(
     seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sparsecv_mio.search.state.cells.MANY_CELLS", 0)
+    monkeypatch.setattr("sparsecv_mio.search.cells.MANY_CELLS", 0)
     data, _ = searched(seed, tmp_path / "p")
     check(str(tmp_path / "p"), data.X, data.y, "exact")
 

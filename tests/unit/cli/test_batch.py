@@ -14,9 +14,9 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from sparsecv_mio.batch.engines import _interrupts_held
+from sparsecv_mio.batch.dispatch import _interrupts_held
 from sparsecv_mio.batch.estimators import run_estimator
-from sparsecv_mio.batch.fitted import Fitted
+from sparsecv_mio.batch.ours import Fitted
 from sparsecv_mio.cli import run
 from sparsecv_mio.cli.batch import Counted
 from sparsecv_mio.data.dataset import Dataset
@@ -44,7 +44,7 @@ def test_a_batch_from_plan_to_table(
             raise BackendUnavailable("not installed")
         return run_estimator(name, data, plan, settings, refit)
 
-    monkeypatch.setattr("sparsecv_mio.batch.run.run_estimator", failing)
+    monkeypatch.setattr("sparsecv_mio.batch.one_task.run_estimator", failing)
     plan, out, table = tmp_path / "plan.toml", tmp_path / "out", tmp_path / "table.parquet"
     plan.write_text(PLAN)
     assert run(["batch", str(plan), "--out", str(out), "--dry-run"]) == 0
@@ -162,9 +162,7 @@ def test_a_wrong_plan_is_refused_before_anything_is_written(
         (["collect", "nowhere", "-o", "t.csv"], "is no folder of a batch"),
     ],
 )
-def test_what_is_refused(
-    arguments: list[str], message: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_what_is_refused(arguments: list[str], message: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     plan = tmp_path / "plan.toml"
     plan.write_text(PLAN)
     assert run([str(plan) if word == "PLAN" else word for word in arguments]) == 2

@@ -113,9 +113,7 @@ def test_numbers_are_plain(command: str, here: Path, capsys: pytest.CaptureFixtu
 
 @pytest.mark.parametrize("words", [HOSTILE_WORDS[:3], pytest.param(HOSTILE_WORDS[3:], marks=pytest.mark.slow)])
 @pytest.mark.parametrize("command", COMMANDS)
-def test_words_and_names(
-    command: str, words: tuple[str, ...], here: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_words_and_names(command: str, words: tuple[str, ...], here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for option in WORDS:
         for word in words:
             told(line(command, option, word), capsys)
@@ -164,7 +162,7 @@ def test_a_file_that_is_no_table(
     here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Zeros without an end of line, longer than a line may be."""
-    monkeypatch.setattr("sparsecv_mio.data.delimited.LONGEST_LINE", 1 << 16)
+    monkeypatch.setattr("sparsecv_mio.data.text_tables.LONGEST_LINE", 1 << 16)
     with open("zeros.csv", "wb") as stream:
         stream.truncate(1 << 20)
     assert "line of more than" in told(line("solve", "--target", "y", "zeros.csv"), capsys)[1]
@@ -226,12 +224,12 @@ def test_a_seed_that_changes_nothing_is_told(here: Path, capsys: pytest.CaptureF
 
 def test_the_words_of_the_oracles_are_the_libraries() -> None:
     """The command line knows the words without an import of what they name."""
-    from sparsecv_mio.cli import glru, iacv, treecv
-    from sparsecv_mio.oracles.iacv.erm import PENALTIES
-    from sparsecv_mio.oracles.iacv.steps import SOLVERS
+    from sparsecv_mio.cli import glru, oracles
+    from sparsecv_mio.oracles.iacv.risk_without_rows import PENALTIES
+    from sparsecv_mio.oracles.iacv.trajectory import SOLVERS
     from sparsecv_mio.oracles.losses import CERTIFIED, SMOOTH
-    from sparsecv_mio.oracles.treecv.oracle import LEARNERS
+    from sparsecv_mio.oracles.treecv.learners import LEARNERS
 
-    assert set(glru.LOSSES) == set(CERTIFIED) and set(treecv.LEARNERS) == set(LEARNERS)
-    assert set(iacv.LOSSES) == set(SMOOTH) and set(iacv.SOLVERS) == set(SOLVERS)
-    assert set(iacv.PENALTIES) == set(PENALTIES)
+    assert set(glru.LOSSES) == set(CERTIFIED) and set(oracles.LEARNERS) == set(LEARNERS)
+    assert set(oracles.LOSSES) == set(SMOOTH) and set(oracles.SOLVERS) == set(SOLVERS)
+    assert set(oracles.PENALTIES) == set(PENALTIES)

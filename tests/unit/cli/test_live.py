@@ -20,8 +20,8 @@ from sparsecv_mio.cli import live
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.readers import read_dataset
 from sparsecv_mio.search.api import cross_validate
-from sparsecv_mio.search.interrupts import Stop
-from sparsecv_mio.search.observers.progress import Progress, TauProgress
+from sparsecv_mio.search.observers import Progress, TauProgress
+from sparsecv_mio.search.time_limit import StopRequest
 
 SERVO = str(INSTANCES / "servo.csv")
 SCRIPT = [sys.executable, "-c", "from sparsecv_mio.cli import main; main()"]
@@ -34,7 +34,7 @@ STATE = Progress(
 
 def drawn(state: Progress | None, height: int = 50, stopping: bool = False, width: int = 100) -> str:
     console = Console(file=io.StringIO(), width=width, height=height, force_terminal=False)
-    stop = Stop()
+    stop = StopRequest()
     if stopping:
         stop.set()
     view = live.View(stop, console)
@@ -121,10 +121,10 @@ def test_progress_counts_every_cell_once(method: str) -> None:
 def test_plain_lines_where_there_is_no_terminal(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with live.progress_view(True, Stop()) as nobody:
+    with live.progress_view(True, StopRequest()) as nobody:
         assert nobody is None
     monkeypatch.setattr(live, "LINE_SECONDS", 0.01)
-    with live.progress_view(False, Stop()) as lines:
+    with live.progress_view(False, StopRequest()) as lines:
         assert lines is not None
         wait_for("starting", capsys)
         lines(STATE)

@@ -10,7 +10,7 @@ import pytest
 from repository import INSTANCES
 
 import sparsecv_mio as sc
-from sparsecv_mio.certificate.record import PathRecord, Record
+from sparsecv_mio.certificate.records import PathRecord, Record
 from sparsecv_mio.cli import run
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.formulation.backends import get_backend
@@ -153,9 +153,7 @@ def test_carried_on_from_a_checkpoint(tmp_path: Path) -> None:
         (["--nonnegative", "s1", "--backend", "gurobi", "--formulation", "benders"], "does not take: sign"),
     ],
 )
-def test_what_cannot_be_done_is_one_line(
-    options: list[str], message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_cannot_be_done_is_one_line(options: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["solve", DIABETES, "--target", "y", *GRID, *options]) == 2
     told = capsys.readouterr().err.splitlines()
     assert len(told) == 1 and told[0].startswith("sparsecv: error: ") and message in told[0]

@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 from repository import INSTANCES
 
-from sparsecv_mio.certificate.reading import read_record
-from sparsecv_mio.certificate.record import Record
+from sparsecv_mio.certificate.read_back import read_record
+from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.cli import run
 
 SMALL = ["--target", "lpsa", "--gamma", "0.1", "--tau", "1:3", "--weights", "w", "--quiet"]

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.data.folds import FoldPlan, make_folds
+from sparsecv_mio.data.fold_plan import FoldPlan
+from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.errors import BadInput
 
 

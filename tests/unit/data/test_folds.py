@@ -1,4 +1,4 @@
-"""Fold plans: each spec's sizes, scikit-learn splitters, and every refusal."""
+"""Rows dealt out to folds: sizes, seeds that mean the same for ever, and every refusal."""
 
 from __future__ import annotations
 
@@ -22,10 +22,69 @@ from sklearn.model_selection import (
     TimeSeriesSplit,
 )
 
-from sparsecv_mio.data.folds import fold_columns, folds_from_labels, folds_from_splitter, folds_of, make_folds
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.fold_plan import FoldPlan
+from sparsecv_mio.data.folds import (
+    blocks,
+    equal_folds,
+    fold_columns,
+    folds_from_labels,
+    folds_from_splitter,
+    folds_of,
+    holdout,
+    inner_folds,
+    is_dealt,
+    make_folds,
+    outer_folds,
+)
 from sparsecv_mio.errors import BadInput
 
 from .plans import check, data_of, refused
+
+
+@pytest.mark.parametrize(("text", "n"), [("3", 10), ("2", 2), ("7", 50)])
+def test_equal_folds(text: str, n: int) -> None:
+    sizes = np.bincount(equal_folds(text, n, 0))
+    assert len(sizes) == int(text) and sizes.max() - sizes.min() <= 1 and list(sizes) == sorted(sizes, reverse=True)
+
+
+def test_remaining_rows_go_one_to_each_block_in_turn() -> None:
+    assert np.bincount(blocks("5", 23, 0)).tolist() == [6, 6, 6, 5]
+    assert np.bincount(blocks("3", 8, 0)).tolist() == [4, 4]
+
+
+@pytest.mark.parametrize(("share", "n", "held"), [("0.2", 10, 2), ("0.25", 10, 3), ("0.001", 10, 1), ("1e-1", 5, 1)])
+def test_holdout_rounds_to_the_nearest_and_holds_at_least_one(share: str, n: int, held: int) -> None:
+    labels = holdout(share, n, 0)
+    assert np.sum(labels == 0) == held and np.sum(labels == -1) == n - held
+
+
+def test_a_seed_decides_the_deal() -> None:
+    one, again, other = (equal_folds("4", 40, seed) for seed in (1, 1, 2))
+    assert np.array_equal(one, again) and not np.array_equal(one, other)
+    assert equal_folds("2", 6, 0).tolist() == [1, 0, 0, 0, 1, 1]  # a record of today must find its folds in years
+
+
+@pytest.mark.parametrize(
+    ("deal", "text", "word"),
+    [
+        (equal_folds, "1", "fewer than two folds"),
+        (equal_folds, "11", "need 11 rows"),
+        (equal_folds, "lo", "did you mean 'loo'"),
+        (equal_folds, "9" * 400, "need"),
+        (blocks, "0", "empty blocks"),
+        (blocks, "6", "fewer than two blocks"),
+        (blocks, "-1", "are unknown"),
+        (holdout, "0", "between 0 and 1"),
+        (holdout, "1", "between 0 and 1"),
+        (holdout, "nan", "between 0 and 1"),
+        (holdout, "x", "between 0 and 1"),
+    ],
+)
+def test_refusals(deal, text: str, word: str) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(BadInput, match=word) as caught:
+        deal(text, 10, 0)
+    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -275,3 +334,77 @@ def test_groups_go_with_a_splitter_alone() -> None:
     for given in (2, "2", [0, 1, 0, 1], folds_of(2, data)):
         with pytest.raises(BadInput, match="^groups go with a splitter"):
             folds_of(given, data, groups=groups)
+
+
+ROWS = 24
+GROUPS = np.repeat(np.arange(8), 3)
+DATA = Dataset.from_arrays(np.zeros((ROWS, 1)), np.zeros(ROWS), aux={"g": GROUPS})
+
+
+def whole(outer: FoldPlan, plan: FoldPlan) -> None:
+    """Every row is in one outer fold, and the inner folds are of the others alone."""
+    assert sorted(outer.order.tolist()) == list(range(ROWS))
+    for fold in range(outer.k):
+        rows = outer.train_rows(fold)
+        inner = inner_folds(plan, rows, DATA.take(rows))
+        assert inner.n == len(rows) == ROWS - outer.sizes[fold]
+
+
+@pytest.mark.parametrize("spec", ["5", "loo", "blocks:4", "holdout:0.3"])
+def test_folds_that_are_dealt_are_dealt_anew(spec: str) -> None:
+    plan = make_folds(spec, DATA, 3)
+    outer = outer_folds(4, plan, DATA)
+    assert is_dealt(plan) and outer.digest == make_folds("4", DATA, plan.seed or 0).digest
+    rows = outer.train_rows(0)
+    assert inner_folds(plan, rows, DATA.take(rows)).digest == make_folds(spec, DATA.take(rows), 3).digest
+    whole(outer, plan)
+
+
+def test_outer_folds_of_forward_chaining_look_ahead_too() -> None:
+    outer = outer_folds(3, make_folds("forward:2", DATA), DATA)
+    assert outer.spec == "forward:3" and outer.digest == make_folds("forward:3", DATA).digest
+    for fold in range(3):
+        rows, held = outer.train_rows(fold), outer.scored_rows(fold)
+        assert rows.max() < held.min()
+        inner = inner_folds(make_folds("forward:2", DATA), rows, DATA.take(rows))
+        assert inner.digest == make_folds("forward:2", DATA.take(rows)).digest
+
+
+@pytest.mark.parametrize("given", ["groups:g", "column:g", GROUPS])
+def test_groups_and_stated_folds_are_kept_together(given: str) -> None:
+    plan = folds_of(given, DATA)
+    outer = outer_folds(3, plan, DATA)
+    assert not is_dealt(plan) and outer.k == 3 and outer.seed == 0
+    for group in range(8):
+        assert len(set(outer.labels[group == GROUPS].tolist())) == 1
+    whole(outer, plan)
+    assert sorted(len(set(GROUPS[outer.scored_rows(j)].tolist())) for j in range(3)) == [2, 3, 3]
+
+
+def test_rows_that_no_fold_holds_out_stay_so() -> None:
+    labels = np.where(GROUPS < 6, GROUPS, -1)
+    plan = folds_from_labels(labels)
+    outer = outer_folds(3, plan, DATA)
+    assert len(set(outer.labels[labels < 0].tolist())) == 1
+    rows = outer.train_rows(int(outer.labels[0]))
+    assert np.array_equal(inner_folds(plan, rows, DATA.take(rows)).labels < 0, labels[rows] < 0)
+
+
+def test_weighted_rows_are_dealt_as_others() -> None:
+    plan = make_folds("3", DATA, 1)
+    named = FoldPlan(plan.spec + " weighted", plan.seed, plan.n, plan.k, plan.order, plan.starts)
+    assert outer_folds(2, named, DATA).digest == outer_folds(2, plan, DATA).digest
+
+
+@pytest.mark.parametrize(
+    ("given", "count", "message"),
+    [
+        ("5", 1, "nested: 1 is out of range"),
+        ("5", 25, "nested: 25 outer folds of 24 rows, ask for at most 24"),
+        ("groups:g", 8, "keep rows together in 8 groups, ask for at most 7"),
+        (np.arange(ROWS) % 2, 2, "in 2 groups, nested folds need at least three"),
+    ],
+)
+def test_too_many_outer_folds_are_refused(given: str, count: int, message: str) -> None:
+    with pytest.raises(BadInput, match=message):
+        outer_folds(count, folds_of(given, DATA), DATA)

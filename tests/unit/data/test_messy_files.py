@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sparsecv_mio.cli.naming import with_dashes
+from sparsecv_mio.cli.parse import with_dashes
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.readers import read_dataset
 from sparsecv_mio.errors import BadInput
@@ -145,7 +145,7 @@ def test_all_bad_columns_are_named_at_once(tmp_path: Path) -> None:
     expected = (
         "3 columns have cells that are no numbers: 'b' holds text 'u' in row 1 (line 2) (3 cells; encode=\"onehot\"), "
         "'c' is empty in row 1 (line 2) (1 cell; na=\"drop\" or na=\"mean\"), 'a' has a missing value, 'NA', in row 2 "
-        "(line 3) (2 cells; na=\"drop\" or na=\"mean\"), 'c' holds inf in row 3 (line 4) (1 cell; mend them, or drop "
+        '(line 3) (2 cells; na="drop" or na="mean"), \'c\' holds inf in row 3 (line 4) (1 cell; mend them, or drop '
         "it)"
     )
     with pytest.raises(BadInput) as caught:

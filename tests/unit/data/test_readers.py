@@ -1,16 +1,137 @@
-"""Every file format gives the same data set; a path that is no data file is refused."""
+"""Parquet and Feather: types, and refusals."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa
 import pytest
+from pyarrow import feather, parquet
 
+from sparsecv_mio import files
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.readers import read_dataset
+from sparsecv_mio.data.reading_options import Reading
+from sparsecv_mio.data.table_facts import inspect_file
+from sparsecv_mio.errors import BadInput
 
 from .files import FRAME, NAMES, X, Y, refused, write
+
+
+def test_parquet_types(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"i": [1, 2], "b": [True, False], "f": np.array([0.5, 1.5], np.float32), "y": [1, 3]})
+    frame.index = pd.Index([5, 9])
+    frame.to_parquet(tmp_path / "t.parquet")
+    data = read_dataset(tmp_path / "t.parquet", "y")
+    assert data.names == ("i", "b", "f") and data.X.tolist() == [[1.0, 1.0, 0.5], [2.0, 0.0, 1.5]]
+
+
+def test_bad_parquet(tmp_path: Path) -> None:
+    path = tmp_path / "d.parquet"
+    path.write_text("no parquet at all")
+    refused("cannot be read as Parquet", path, "y")
+    parquet.write_table(pa.table({"a": ["u", "v"], "y": [1.0, 2.0]}), path)
+    refused("column 'a' holds text 'u' in row 1: encode it as numbers or drop the column; or read it with", path, "y")
+    parquet.write_table(pa.table({"a": [1, 2, None, 4], "y": [1.0, 2.0, 3.0, 4.0]}), path, row_group_size=2)
+    refused("column 'a' is empty in row 3", path, "y")
+    parquet.write_table(pa.table({"a": [1.0, np.inf], "y": [1.0, 2.0]}), path)
+    refused("column 'a' holds inf in row 2", path, "y")
+    parquet.write_table(pa.table({"a": pa.array([], pa.float64()), "y": pa.array([], pa.float64())}), path)
+    refused("the data has no rows", path, "y")
+    parquet.write_table(
+        pa.Table.from_arrays([pa.array([1.0]), pa.array([1.0]), pa.array([2.0])], ["a", "a", "y"]), path
+    )
+    refused("column name 'a' stands in the header more than once", path, "y")
+
+
+@pytest.mark.parametrize("compression", ["uncompressed", "lz4", "zstd"])
+def test_feather_is_read_part_by_part(tmp_path: Path, compression: str) -> None:
+    path = tmp_path / "d.feather"
+    feather.write_feather(FRAME.assign(g=["u", "v"] * 15), path, compression=compression, chunksize=7)
+    data = read_dataset(path, "y", aux=["g"])
+    assert data.names == tuple(NAMES) and np.array_equal(data.X, X) and np.array_equal(data.y, Y)
+    assert data.aux["g"].tolist() == ["u", "v"] * 15
+    assert read_dataset(path, "y", features=["x3", "x1"], drop=None).names == ("x1", "x3")
+    frame = FRAME.assign(x1=pd.Categorical(["a", "b"] * 15), x2=np.where(np.arange(30) < 6, np.nan, X[:, 1]))
+    frame.to_feather(tmp_path / "d.arrow")
+    kept = read_dataset(tmp_path / "d.arrow", "y", encode="onehot", na="mean")
+    assert kept.names == ("x1=b", "x2", "x3", "x4") and kept.n == 30
+    found = inspect_file(tmp_path / "d.arrow", "y", Reading(), None)
+    assert found.options == ("--na mean", "--encode onehot") and (found.n, found.p) == (30, 4)
+
+
+def test_bad_feather(tmp_path: Path) -> None:
+    path = tmp_path / "d.feather"
+    path.write_text("no feather at all")
+    refused("cannot be read as Feather", path, "y")
+    path.write_bytes(b"ARROW1" + bytes(100))
+    refused("cannot be read as Feather", path, "y")
+    feather.write_feather(pa.table({"a": pa.array([], pa.float64()), "y": pa.array([], pa.float64())}), path)
+    refused("the data has no rows", path, "y")
+    feather.write_feather(pa.table({"a": [1.0, None], "y": [1.0, 2.0]}), path)
+    refused("column 'a' is empty in row 2", path, "y")
+    refused("target 'z' is not in the data", path, "z")
+
+
+def test_bad_npz(tmp_path: Path) -> None:
+    path = tmp_path / "d.npz"
+    path.write_text("zip?")
+    refused("is not an NPZ archive", path, "y")
+    np.savez(path, X=X)
+    refused("has no array 'y'", path, "y")
+    np.savez(path, X=X, y=Y[:-1])
+    refused("has 30 rows in X but 29 in y", path, "y")
+    np.savez(path, X=X, y=Y, names=np.array(["a"]))
+    refused("has 4 columns in X but 1 names", path, "y")
+    np.savez(path, X=X, y=Y, names=np.array(["a", "b", "c", "y"]))
+    refused("column name 'y' stands in the header more than once", path, "y")
+    np.savez(path, X=X.astype(str), y=Y)
+    refused("not numbers", path, "y")
+    np.savez(path, X=X[0], y=Y)
+    refused("'X' of", path, "y")
+    np.savez(path, X=X, y=Y)
+    refused("holds its target under the name 'y'", path, "x0")
+    with path.open("wb") as handle:
+        np.save(handle, X)
+    refused("is not an NPZ archive", path, "y")
+    np.savez(path, X=np.array([[1.0, None]], dtype=object), y=Y)
+    refused("cannot be read as NPZ", path, "y")
+
+
+def test_arrays_larger_than_memory_are_not_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = tmp_path / "a.npz"
+    np.savez_compressed(place, X=np.zeros((1000, 10)), y=np.arange(1000.0), other=np.zeros((1000, 1000)))
+    monkeypatch.setattr(files, "memory", lambda: 100_000)
+    assert read_dataset(place, target="y").n == 1000
+    monkeypatch.setattr(files, "memory", lambda: 50_000)
+    with pytest.raises(BadInput, match=r"'.*a.npz' unpacks to more than the 50,000 bytes of memory"):
+        read_dataset(place, target="y")
+
+
+def test_svmlight_names_follow_the_indices(tmp_path: Path) -> None:
+    path = tmp_path / "d.svm"
+    path.write_text("1 qid:3 0:5 2:7\n2 1:1\n")
+    data = read_dataset(path, "y")
+    assert data.names == ("x0", "x1", "x2") and data.X.tolist() == [[5.0, 0.0, 7.0], [0.0, 1.0, 0.0]]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("1 1:2\n2 1:x\n", "column 'x1' holds text 'x' in row 2 (line 2)"),
+        ("1 1:2\nfoo 1:3\n", "column 'y' holds text 'foo' in row 2 (line 2)"),
+        ("1 1:2\n2 1\n", "has '1' in line 2: write index:value"),
+        ("1 2:2 1:3\n", "repeats or disorders index 1 in line 1"),
+        ("1 1:2\n2 1:nan\n", "column 'x1' holds nan in row 2"),
+        ("# only a comment\n", "has no rows"),
+    ],
+)
+def test_bad_svmlight(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "d.svm"
+    path.write_text(text)
+    refused(message, path, "y")
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".tsv", ".parquet", ".npz", ".svm", ".svmlight", ".libsvm"])

@@ -1,4 +1,4 @@
-"""Standard coordinates: their definition, constant columns, extreme magnitudes, and the way back."""
+"""Means and lengths of columns against exact arithmetic, and the powers of two they are scaled by."""
 
 from __future__ import annotations
 
@@ -9,8 +9,66 @@ import pytest
 
 from sparsecv_mio.data import standard
 from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.data.standard import standardize
+from sparsecv_mio.data.standard import column_moments, nearest_exponent, standardize
 from sparsecv_mio.errors import BadInput
+
+
+def test_moments_against_exact_arithmetic() -> None:
+    from fractions import Fraction
+
+    rng = np.random.default_rng(4)
+    X = 1e8 + rng.standard_normal((2000, 1))
+    exact = [Fraction(v) for v in X[:, 0].tolist()]
+    mean = sum(exact) / len(exact)
+    square = sum((v - mean) ** 2 for v in exact)
+    moments = column_moments(X)
+    assert abs(Fraction(float(moments.mean[0])) - mean) <= Fraction(2e-16) * mean
+    assert float(moments.norm[0]) == pytest.approx(float(square) ** 0.5, rel=1e-14)
+
+
+def test_nearest_exponent_is_nearest_in_ratio() -> None:
+    values = np.array([1.0, 1.41, 1.42, 2.0, 1e-300, 1e300])
+    assert nearest_exponent(values).tolist() == np.rint(np.log2(values)).astype(int).tolist()
+
+
+@pytest.mark.parametrize("intercept", ["fold", "global", "none"])
+def test_copies(intercept: str) -> None:
+    rng = np.random.default_rng(7)
+    X = rng.standard_normal((30, 9))
+    X[:, 2] = X[:, 0]
+    X[:, 3] = -X[:, 1]
+    X[:, 4] = 3.7 * X[:, 0]
+    X[:, 5] = X[:, 1] + 5.0
+    X[:, 6] = -X[:, 2]
+    X[:, 7] = X[:, 8] * (1 + 1e-9 * rng.standard_normal(30))
+    data = Dataset.from_arrays(X, rng.standard_normal(30))
+    shifted = 1 if intercept != "none" else -1
+    assert standardize(data, "length", intercept).copy_of.tolist() == [-1, -1, 0, 1, 0, shifted, 0, -1, -1]
+    unscaled = standardize(data, "none", intercept)
+    assert unscaled.copy_of.tolist() == [-1, -1, 0, 1, -1, shifted, 0, -1, -1], "3.7 x pays another penalty than x"
+    assert "'x3' of 'x1'" in unscaled.warnings[0] and len(unscaled.warnings) == 1
+
+
+def test_copies_of_indicators_and_of_uncorrelated_columns() -> None:
+    side = np.tile([0.0, 1.0], 20)
+    other = np.repeat([0.0, 1.0], 20)
+    X = np.column_stack([side, 1 - side, other, 2 * other - 1, side * other])
+    std = standardize(Dataset.from_arrays(X, np.arange(40.0)))
+    assert std.copy_of.tolist() == [-1, 0, -1, 2, -1]
+
+
+def test_copies_in_many_columns_need_no_comparison_of_all_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(8)
+    X = rng.standard_normal((30, 4000))
+    X[:, 1000:1100] = -2.0 * X[:, :100]
+    calls: list[int] = []
+    same = standard._same
+    monkeypatch.setattr(standard, "_same", lambda *a: calls.append(1) or same(*a))
+    copy_of = standardize(Dataset.from_arrays(X, rng.standard_normal(30))).copy_of
+    assert np.array_equal(np.flatnonzero(copy_of >= 0), np.arange(1000, 1100))
+    assert np.array_equal(copy_of[1000:1100], np.arange(100))
+    assert len(calls) < 200
+
 
 MODES = list(product(["length", "variance", "none"], ["fold", "global", "none"]))
 

@@ -1,27 +1,167 @@
-"""Best subsets of every size on all rows, from Python."""
+"""What is known of best subsets is a valid record at every moment."""
 
 from __future__ import annotations
 
 import threading
-from itertools import combinations
+import time
+from dataclasses import replace
+from itertools import combinations, pairwise
+from typing import Any
 
 import numpy as np
 import pytest
+from interval_problem import interval_problem
 
+from sparsecv_mio.certificate.records import PathRecord
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.data.standard import standardize
+from sparsecv_mio.data.standard import StandardData, standardize
 from sparsecv_mio.errors import BadInput, OutOfTime
-from sparsecv_mio.fits.best_subsets import PathSearch, best_subsets
-from sparsecv_mio.fits.known import NOT_TOLD_APART, KnownSubsets
-from sparsecv_mio.fits.options import PathOptions
+from sparsecv_mio.fits.best_subsets import NOT_TOLD_APART, KnownSubsets, PathSearch, best_subsets, with_surface
+from sparsecv_mio.fits.fit_options import PathOptions
+from sparsecv_mio.model_space import GammaInterval
 from sparsecv_mio.problem.objective import fit
-from sparsecv_mio.search.grid import Grid
-from sparsecv_mio.search.observers.progress import Progress
-from sparsecv_mio.search.state.deadline import Deadline
+from sparsecv_mio.problem.refit import RowFit, refit_rows
+from sparsecv_mio.problem.training_moments import row_moments
+from sparsecv_mio.search.gamma_partition import ROUNDED
+from sparsecv_mio.search.observers import Progress
+from sparsecv_mio.search.pairs import Grid
+from sparsecv_mio.search.time_limit import Deadline
+from sparsecv_mio.trees.every_size import solve_path
+from sparsecv_mio.units import TIE_RTOL
 
 
-def made(seed: int, n: int = 20) -> Dataset:
+def made() -> tuple[StandardData, Grid]:
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(20, 5))
+    data = Dataset.from_arrays(X, X[:, 0] - X[:, 4] + rng.normal(size=20))
+    return standardize(data), Grid.of([0.1, 1.0], [0, 2, 3], data.p)
+
+
+@pytest.mark.parametrize("prepared", [True, False])
+def test_nothing_found_yet(prepared: bool) -> None:
+    """Forward selection stands in, valued exactly and bounded from below by 0."""
+    data, grid = made()
+    known = KnownSubsets(data, grid, PathOptions(), Deadline(None, None))
+    if prepared:
+        known.prepare(time.monotonic() + 60.0)
+        known.clock.abandoned.set()  # the rows made ahead are taken as they are
+    record = known.record()
+    assert record.status == "limit" and len(record.path) == known.pairs == 6
+    X, y = data.dataset.X, data.dataset.y
+    for row in record.path:
+        support = [data.dataset.names.index(name) for name in row.support]
+        assert row.objective == pytest.approx(fit(X, y, support, row.gamma).objective, rel=1e-9)
+        least = min(fit(X, y, list(S), row.gamma).objective for S in combinations(range(5), row.tau))
+        assert row.lower <= least <= row.upper * (1 + 1e-12) and not row.proved
+
+
+def test_what_was_found_goes_before_what_stands_in() -> None:
+    data, grid = made()
+    known = KnownSubsets(data, grid, PathOptions(), Deadline(None, None))
+    known.prepare(time.monotonic() + 60.0)
+    problem = row_moments(data, slice(0, data.n)).problem(data, 1.0)
+    for g, gamma in enumerate(grid.gammas.tolist()):
+        cells = solve_path(problem.with_gamma(gamma), grid.taus.tolist()).cells
+        known.cells.update({(g, tau): cell for tau, cell in cells.items()})
+    known.clock.abandoned.set()
+    assert known.record().status == "proved" and known.record(problem).status == "proved"
+
+
+TAUS = (1, 2, 4, 6)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_pieces_are_those_of_enumeration(seed: int) -> None:
+    data = interval_problem(seed, "4").data.dataset
+    record = best_subsets(data, gammas="0.001..20", taus=TAUS)
+    surface = record.surface
+    assert surface is not None and record.status == "proved"
+    assert [row.gamma for row in record.path[::4]] == [0.001, 20.0]
+    for tau in TAUS:
+        pieces = [piece for piece in surface.pieces if piece.tau == tau]
+        assert (pieces[0].low, pieces[-1].high) == (0.001, 20.0)
+        assert all(a.high == b.low for a, b in pairwise(pieces))
+        for piece in pieces:
+            named = {tuple(surface.supports[place]) for place in piece.supports}
+            for gamma in np.geomspace(piece.low, piece.high, 5)[1:-1].tolist():
+                f = {s: fit(data.X, data.y, s, gamma).objective for s in combinations(range(6), tau)}
+                least = min(f.values())
+                best = {tuple(data.names[j] for j in s) for s, value in f.items() if value <= least * (1 + 1e-12)}
+                assert best <= named
+                worst = max(f[tuple(data.names.index(name) for name in support)] for support in named)
+                assert worst <= least * (1.0 + 2.0 * TIE_RTOL)
+
+
+def failures(record: PathRecord, **altered: object) -> set[str]:
+    """Return the fields that a verification finds wrong once the surface is altered."""
+    assert record.surface is not None
+    one = replace(record, surface=replace(record.surface, **altered))  # type: ignore[arg-type]
+    return {failure.field for failure in verify(one, interval_problem(1, "4").data.dataset).failures}
+
+
+def test_a_record_is_read_back_and_what_is_wrong_with_it_is_found() -> None:
+    data = interval_problem(1, "4").data.dataset
+    record = best_subsets(data, gammas="0.01..5", taus=[2, 3])
+    surface = record.surface
+    assert surface is not None and PathRecord.from_json(record.to_json()) == record
+    report = verify(record, data)
+    assert report.ok and any("pieces of best subsets cover every gamma" in line for line in report.verified)
+    assert "surface.pieces" in failures(record, pieces=surface.pieces[1:])
+    larger = next(i for i, support in enumerate(surface.supports) if len(support) == 3)
+    for supports in ((larger,), (len(surface.supports),), ()):
+        pieces = (replace(surface.pieces[0], supports=supports), *surface.pieces[1:])
+        assert any(name.startswith("surface.pieces[0].") for name in failures(record, pieces=pieces))
+    best = surface.supports[surface.pieces[0].supports[0]]
+    worse = tuple(name for name in data.names if name not in best)[:2]
+    others = tuple(worse if support == best else support for support in surface.supports)
+    assert "surface.pieces[0].supports" in failures(record, supports=others)
+
+
+def test_restrictions_are_refused() -> None:
+    with pytest.raises(BadInput, match="no restriction"):
+        best_subsets(interval_problem(1, "4").data.dataset, gammas="0.01..5", taus=[2], force_in="x0")
+
+
+def nearly_perfect() -> Dataset:
+    """Columns of signs, one of which is the target: at small gammas f is mostly the rounding of the moments."""
+    rng = np.random.default_rng(2)
+    X = rng.choice([-1.0, 1.0], size=(20, 4))
+    return Dataset.from_arrays(X, -X[:, 1])
+
+
+def test_fits_that_moments_cannot_tell_apart_are_told_apart_by_the_rows() -> None:
+    data = nearly_perfect()
+    record = best_subsets(data, gammas="1.1755e-4..5.6244e-3", taus=[1, 2, 3], scale="variance", intercept="none")
+    assert record.surface is not None and record.status == "proved" and len(record.surface.pieces) <= 6
+    report = verify(record, data)
+    assert report.ok and not report.caveat
+
+
+def test_a_limit_leaves_what_is_not_cut_yet_open() -> None:
+    data = nearly_perfect()
+    before = best_subsets(data, gammas=[1.1755e-4, 5.6244e-3], taus=[1, 2, 3])
+    clock = Deadline(0.0, None)
+    record = with_surface(before, standardize(data), GammaInterval(1.1755e-4, 5.6244e-3), [1, 2, 3], clock)
+    assert record.surface is not None and record.status == "limit" and not record.warnings
+    assert not any(piece.proved for piece in record.surface.pieces)
+    assert verify(record, data).ok
+
+
+def test_rounding_that_is_wider_than_the_fits_differ_ends_the_cutting(monkeypatch: pytest.MonkeyPatch) -> None:
+    def blurred(*words: Any) -> RowFit:
+        made = refit_rows(*words)
+        return replace(made, objective_error=1e-3 * made.objective)
+
+    monkeypatch.setattr("sparsecv_mio.fits.best_subsets.refit_rows", blurred)
+    data = nearly_perfect()
+    record = best_subsets(data, gammas="1.1755e-4..5.6244e-3", taus=[1, 2, 3], scale="variance", intercept="none")
+    assert record.surface is not None and (record.status, record.warnings) == ("limit", (ROUNDED,))
+    assert len(record.surface.pieces) < 40 and any(not piece.proved for piece in record.surface.pieces)
+    assert verify(record, data).ok
+
+
+def made_best_subsets(seed: int, n: int = 20) -> Dataset:
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 5))
     return Dataset.from_arrays(X, X[:, 0] - X[:, 4] + rng.normal(size=n))
@@ -29,7 +169,10 @@ def made(seed: int, n: int = 20) -> Dataset:
 
 @pytest.mark.parametrize("seed", range(6))
 def test_every_row_is_the_least_of_all_subsets(seed: int) -> None:
-    data, how = made(seed), {"scale": ("length", "none")[seed % 2], "intercept": ("fold", "global", "none")[seed % 3]}
+    data, how = (
+        made_best_subsets(seed),
+        {"scale": ("length", "none")[seed % 2], "intercept": ("fold", "global", "none")[seed % 3]},
+    )
     record = best_subsets(data, gammas=[1.0, 0.1], taus=[3, 0, 1], **how)  # type: ignore[arg-type]
     assert [(row.gamma, row.tau) for row in record.path] == [(g, t) for g in (0.1, 1.0) for t in (0, 1, 3)]
     assert record.status == "proved" and record.request.gap == 1e-7
@@ -42,32 +185,32 @@ def test_every_row_is_the_least_of_all_subsets(seed: int) -> None:
 
 def test_keywords_go_before_options() -> None:
     base = PathOptions.of(gap=0.5, threads=1)
-    record = best_subsets(made(0), gammas=[1.0], taus=[1], options=base, gap=0.25, scale="none")
+    record = best_subsets(made_best_subsets(0), gammas=[1.0], taus=[1], options=base, gap=0.25, scale="none")
     assert (record.request.gap, record.request.threads, record.data.scale) == (0.25, 1, "none")
     with pytest.raises(TypeError, match=r"best_subsets\(\) got an unexpected keyword argument 'method'"):
-        best_subsets(made(0), gammas=[1.0], taus=[1], method="rounds")  # type: ignore[call-arg]
+        best_subsets(made_best_subsets(0), gammas=[1.0], taus=[1], method="rounds")  # type: ignore[call-arg]
     with pytest.raises(BadInput, match="^gap: "):
-        best_subsets(made(0), gammas=[1.0], taus=[1], gap=1.0)
+        best_subsets(made_best_subsets(0), gammas=[1.0], taus=[1], gap=1.0)
     with pytest.raises(BadInput, match="tau 6"):
-        best_subsets(made(0), gammas=[1.0], taus=[6])
+        best_subsets(made_best_subsets(0), gammas=[1.0], taus=[6])
 
 
 def test_progress_counts_every_pair() -> None:
     seen: list[Progress] = []
-    best_subsets(made(0), gammas=[0.1, 1.0], taus=[1, 2], progress=seen.append)
+    best_subsets(made_best_subsets(0), gammas=[0.1, 1.0], taus=[1, 2], progress=seen.append)
     assert seen[-1].done == seen[-1].total == 4
 
 
 def test_a_stop_before_the_start_leaves_an_answer() -> None:
     stop = threading.Event()
     stop.set()
-    record = best_subsets(made(0), gammas=[0.1, 1.0], taus=[1, 2], stop=stop)
+    record = best_subsets(made_best_subsets(0), gammas=[0.1, 1.0], taus=[1, 2], stop=stop)
     assert record.status in ("interrupted", "proved") and len(record.path) == 4
     assert all(row.lower <= row.objective <= row.upper for row in record.path)
 
 
 def test_there_is_no_answer_before_the_data() -> None:
-    data = made(0)
+    data = made_best_subsets(0)
     search = PathSearch(data, Grid.of([1.0], [1], data.p), PathOptions(), Deadline(None, None), None)
     search.prepare(0.0)
     with pytest.raises(OutOfTime, match="still being prepared"):

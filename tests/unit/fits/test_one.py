@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sparsecv_mio.certificate.record import FitRecord
+from sparsecv_mio.certificate.records import FitRecord
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.fits import one
+from sparsecv_mio.fits.fit_options import FitOptions, SideOptions
 from sparsecv_mio.fits.one import export_one, fit_one
-from sparsecv_mio.fits.options import FitOptions, SideOptions
 from sparsecv_mio.formulation.outcome import Limits
 from sparsecv_mio.problem.objective import fit
 

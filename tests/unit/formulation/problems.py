@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from sparsecv_mio.formulation.constraints import FREE, SideConstraints
-from sparsecv_mio.formulation.feasible import feasible_start
-from sparsecv_mio.formulation.outcome import Advice
-from sparsecv_mio.formulation.task import Task, make_task
+from sparsecv_mio.formulation.before_solving import feasible_start
+from sparsecv_mio.formulation.outcome import KnownBounds
+from sparsecv_mio.formulation.task import ModelTask, model_task
+from sparsecv_mio.problem.constraints import FREE, SideConstraints
 from sparsecv_mio.problem.problem import SparseProblem
 
 
@@ -24,11 +24,11 @@ def f(problem: SparseProblem, beta: np.ndarray) -> float:
     return float(problem.yy - 2 * problem.c @ beta + beta @ (problem.M @ beta))
 
 
-def task_of(seed: int, gamma: float = 0.3, tau: int = 3, constraints: SideConstraints = FREE, q: int = 6) -> Task:
+def task_of(seed: int, gamma: float = 0.3, tau: int = 3, constraints: SideConstraints = FREE, q: int = 6) -> ModelTask:
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((25, q))
     y = rng.standard_normal(25)
     problem = SparseProblem(X.T @ X, X.T @ y, float(y @ y), np.ones(q), gamma / 2, 25, np.zeros(q), 0.0)
     start = feasible_start(problem, tau, constraints)
     assert start is not None
-    return make_task(problem, tau, constraints, start, Advice())
+    return model_task(problem, tau, constraints, start, KnownBounds())

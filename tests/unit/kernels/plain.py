@@ -8,8 +8,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecv_mio.kernels.copies import Copies
-from sparsecv_mio.kernels.forms import Fold, Form, Node
+from sparsecv_mio.kernels.nodes import Copies, Fold, Form, Node
 
 Floats = NDArray[np.float64]
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from sparsecv_mio.kernels import alive_folds as kernel
-from sparsecv_mio.kernels.elimination import new_levels
-from sparsecv_mio.kernels.kept import Margin
+from sparsecv_mio.kernels.nodes import Margin
+from sparsecv_mio.kernels.path_tree import new_levels
 
 from .plain import KINDS, Small, copies_of, small
 

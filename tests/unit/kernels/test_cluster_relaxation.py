@@ -9,9 +9,8 @@ import pytest
 from scipy.optimize import lsq_linear
 
 from sparsecv_mio.kernels import cluster_relaxation as kernel
-from sparsecv_mio.kernels.cluster_relaxation import NO_CLUSTER, Box, Choice
-from sparsecv_mio.kernels.forms import Form, Stop
-from sparsecv_mio.kernels.status import DROPPED, FREE, INSIDE
+from sparsecv_mio.kernels.cluster_relaxation import NO_CLUSTER, BoxEnds, ClusterChoice
+from sparsecv_mio.kernels.nodes import DROPPED, FREE, INSIDE, Accuracy, Form
 
 from .plain import Floats, Small, small
 
@@ -19,44 +18,44 @@ KINDS = ("tall", "correlated", "wide", "copies", "zero column", "tied", "orthogo
 SEEDS = range(3 * len(KINDS))
 
 
-def choice_of(q: int, rng: np.random.Generator) -> Choice:
+def choice_of(q: int, rng: np.random.Generator) -> ClusterChoice:
     """Up to three clusters of one to three columns among q, and k."""
     cluster, asked = np.full(q, NO_CLUSTER, dtype=np.int64), 0
     order = rng.permutation(q)
     while asked < 3 and len(order) and rng.random() < 0.6:
         size = min(int(rng.integers(1, 4)), len(order))
         cluster[order[:size]], order, asked = asked, order[size:], asked + 1
-    return Choice(cluster, asked, int(rng.integers(max(asked, 1), q + 1)))
+    return ClusterChoice(cluster, asked, int(rng.integers(max(asked, 1), q + 1)))
 
 
-def box_of(q: int, rng: np.random.Generator) -> Box:
+def box_of(q: int, rng: np.random.Generator) -> BoxEnds:
     """Intervals that hold zero: infinite, empty but for zero, on one side, on both."""
     ends = rng.choice([0.0, 0.1, 0.5, 2.0, np.inf], size=(2, q))
-    return Box(-ends[0], ends[1])
+    return BoxEnds(-ends[0], ends[1])
 
 
-def supports(choice: Choice) -> list[tuple[int, ...]]:
+def supports(choice: ClusterChoice) -> list[tuple[int, ...]]:
     every = combinations(range(len(choice.cluster)), choice.k)
     return [S for S in every if set(range(choice.asked)) <= set(choice.cluster[list(S)].tolist())]
 
 
-def drawn(seed: int) -> tuple[Small, Choice, Box, np.random.Generator]:
+def drawn(seed: int) -> tuple[Small, ClusterChoice, BoxEnds, np.random.Generator]:
     rng = np.random.default_rng([31, seed])
     problem = small(seed, KINDS[seed % len(KINDS)])
     return problem, choice_of(problem.q, rng), box_of(problem.q, rng), rng
 
 
-def score(g: Floats, box: Box) -> Floats:
+def score(g: Floats, box: BoxEnds) -> Floats:
     end = np.clip(g, box.lo, box.hi)
     return np.asarray(2.0 * g * end - end**2)
 
 
-def dual(problem: Small, choice: Choice, box: Box, b: Floats) -> float:
+def dual(problem: Small, choice: ClusterChoice, box: BoxEnds, b: Floats) -> float:
     h = score(problem.c - problem.G @ b, box)
     return problem.yy - float(b @ problem.G @ b) - max(float(h[list(S)].sum()) for S in supports(choice))
 
 
-def boxed(problem: Small, support: tuple[int, ...], box: Box) -> float:
+def boxed(problem: Small, support: tuple[int, ...], box: BoxEnds) -> float:
     """Least f on a support with coefficients in their intervals."""
     S = [j for j in support if box.lo[j] < box.hi[j]]
     if not S:
@@ -105,7 +104,7 @@ def test_lists_of_clusters(seed: int) -> None:
         assert members.tolist() == np.flatnonzero(choice.cluster == number).tolist()
 
 
-def weights(v: Floats, box: Box, step: float, r: float) -> Floats:
+def weights(v: Floats, box: BoxEnds, step: float, r: float) -> Floats:
     """The least of `(b - v)^2 / step + b^2 / z + r^2 z` over b in z times its interval, by z, numerically."""
     out = np.zeros(len(v))
     for j, x in enumerate(v.tolist()):
@@ -166,16 +165,16 @@ def test_descent_closes_the_relaxation_from_both_sides(seed: int) -> None:
     q = problem.q
     form = Form(problem.G, problem.c, problem.yy, problem.lipschitz if seed % 2 else 0.2 * problem.lipschitz)
     b, best_b, best_z = np.zeros(q), np.empty(q), np.empty(q)
-    found, primal, _ = kernel.descend(form, box, choice, Stop(np.inf, 0.0, 3000), b, best_b, best_z)
+    found, primal, _ = kernel.descend(form, box, choice, Accuracy(np.inf, 0.0, 3000), b, best_b, best_z)
     assert found == pytest.approx(dual(problem, choice, box, best_b), abs=1e-9 * problem.yy)
     least = min(boxed(problem, S, box) for S in supports(choice))
     assert found <= least + 1e-9 * problem.yy
     if not np.isfinite(box.lo).all() and (np.minimum(-box.lo, box.hi) > 0).all():
         assert primal - found <= 1e-3 * problem.yy
-    everyone = Box(np.full(q, -np.inf), np.full(q, np.inf))
+    everyone = BoxEnds(np.full(q, -np.inf), np.full(q, np.inf))
     best_b[:] = 0.0
     b[:] = 0.0
-    found, primal, _ = kernel.descend(form, everyone, choice, Stop(np.inf, 0.0, 5000), b, best_b, best_z)
+    found, primal, _ = kernel.descend(form, everyone, choice, Accuracy(np.inf, 0.0, 5000), b, best_b, best_z)
     assert primal - found <= 1e-4 * problem.yy
     value = kernel.primal_value(form, float(best_b @ problem.G @ best_b), best_b, np.where(best_z > 0, best_z, 1.0))
     assert value >= found - 1e-9 * problem.yy

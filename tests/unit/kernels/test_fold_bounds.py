@@ -8,15 +8,14 @@ import numpy as np
 import pytest
 
 from sparsecv_mio.kernels import fold_bounds as kernel
-from sparsecv_mio.kernels.forms import Fold, Incumbents, Rounding
-from sparsecv_mio.kernels.held_out_interval import EXACT, NOTHING, TOGETHER
+from sparsecv_mio.kernels.held_out_sums import EXACT, NOTHING, TOGETHER
+from sparsecv_mio.kernels.nodes import DROPPED, FREE, INSIDE, Fold, Incumbents, Rounding
 from sparsecv_mio.kernels.perspective_newton import new_factor
-from sparsecv_mio.kernels.reduction import normalise
-from sparsecv_mio.kernels.status import DROPPED, FREE, INSIDE
+from sparsecv_mio.kernels.reduced_forms import normalise
 
 from . import plain
 from .plain import KINDS, Small, fold_of, small
-from .test_conic import centre_of
+from .test_level_sets import centre_of
 
 SEVERAL = [k for k in range(2 * len(KINDS)) if KINDS[k % len(KINDS)] != "one column"]
 
@@ -56,14 +55,14 @@ def test_narrowing_keeps_every_optimum(seed: int, sharp: int) -> None:
     q = problem.q
     X, u = rng.standard_normal((2, q)), rng.standard_normal(2)
     fold = fold_of(problem, X, u)
-    asked = kernel.Asked(kernel.DO_REDUCE, 5, sharp, 2e-9, 1e-15)
+    asked = kernel.BoundTask(kernel.DO_REDUCE, 5, sharp, 2e-9, 1e-15)
     for k in range(1, q):
         b, dual, primal = centre_of(problem, k)
         best, supports = np.full(q + 1, np.inf), np.zeros((q + 1, q), dtype=np.bool_)
         value, support = problem.best(k)
         best[k] = value
         supports[k, list(support)] = True
-        relaxed = kernel.Relaxed(b, problem.c - problem.G @ b, dual, primal)
+        relaxed = kernel.RelaxedPoint(b, problem.c - problem.G @ b, dual, primal)
         status, free, left, part, _, _, lower, level, slip = kernel.narrow(
             fold, normalise(fold), relaxed, k, asked, float(np.sqrt(problem.yy)), Incumbents(best, supports),
             new_factor(q, q),
@@ -121,7 +120,7 @@ def test_intervals_contain_every_optimum(seed: int, mode: str) -> None:
     out, ends = np.zeros((len(sizes), 8)), np.empty((len(sizes), N, 2))
     flags = MODES[mode] & (kernel.DO_REDUCE | kernel.DO_ROWS | kernel.DO_ENDS) if N == 0 else MODES[mode]
     fold = Fold(M, c, yy, penalty / 2.0 * (1.0 - 1e-9), X, u)
-    asked = kernel.Asked(flags, 5, 300, 2e-9, 1e-15)
+    asked = kernel.BoundTask(flags, 5, 300, 2e-9, 1e-15)
     assert kernel.run(fold, sizes, asked, Incumbents(best, supports), out, ends) == 0
     for t, k in enumerate(sizes):
         values = {}
@@ -150,9 +149,9 @@ def test_all_rows_together(seed: int) -> None:
     ubar, X, u = problem.best(k)[0] * 1.02, rng.standard_normal((3, q)), rng.standard_normal(3)
     fold, (b, dual, primal) = fold_of(problem, X, u), centre_of(problem, k)
     normal = normalise(fold)
-    relaxed = kernel.Relaxed(b, problem.c - problem.G @ b, dual, primal)
+    relaxed = kernel.RelaxedPoint(b, problem.c - problem.G @ b, dual, primal)
     left = kernel.Narrowed(np.zeros(q, dtype=np.int8), np.arange(q), k, fold, normal, relaxed, dual, ubar, 0.0)
-    asked, rounding = kernel.Asked(kernel.DO_TOGETHER, 5, 0, 2e-9, 1e-15), Rounding(1e-15, norm, norm, normal.root)
+    asked, rounding = kernel.BoundTask(kernel.DO_TOGETHER, 5, 0, 2e-9, 1e-15), Rounding(1e-15, norm, norm, normal.root)
     (low, of_low), (high, of_high), ok = kernel.bound_together(
         left, ubar, asked, rounding, (0.0, NOTHING), (np.inf, NOTHING)
     )
@@ -172,6 +171,6 @@ def test_a_bound_above_its_incumbent_is_counted() -> None:
     best[3] = 0.5 * problem.best(3)[0]
     out, ends = np.zeros((1, 8)), np.empty((1, 1, 2))
     fold = Fold(M, c, problem.yy, np.full(q, 0.5), np.ones((1, q)), np.ones(1))
-    asked = kernel.Asked(kernel.DO_REDUCE, 5, 300, 2e-9, 1e-15)
+    asked = kernel.BoundTask(kernel.DO_REDUCE, 5, 300, 2e-9, 1e-15)
     broken = kernel.run(fold, np.array([3]), asked, Incumbents(best, supports), out, ends)
     assert broken > 0

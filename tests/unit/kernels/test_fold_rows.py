@@ -7,12 +7,12 @@ import pytest
 from scipy.optimize import minimize_scalar
 
 from sparsecv_mio.kernels import fold_rows as kernel
-from sparsecv_mio.kernels.forms import Candidates, Effort, Rounding
-from sparsecv_mio.kernels.partition import new_partition, partition_matrix, propose_partition
+from sparsecv_mio.kernels.node_relaxation import new_partition, partition_matrix, propose_partition
+from sparsecv_mio.kernels.nodes import Effort, LevelSet, Rounding
 
 from . import plain
 from .plain import KINDS, Small, all_free, small
-from .test_conic import centre_of
+from .test_level_sets import centre_of
 
 pytest.importorskip("clarabel")
 from conic_program import conic_minimum  # noqa: E402
@@ -62,7 +62,7 @@ def test_newton_on_point_and_multiplier(seed: int) -> None:
     best = np.zeros(q)
     goal = kernel.Goal(x, float(x @ centre), np.inf, -np.inf, 0.0)
     bound, t, _ = kernel.joint_newton(
-        problem.form, all_free(q, k), Candidates(k, ubar, zeta), goal, 0.5, Rounding(0.0, 0.0, 0.0, np.ones(q)),
+        problem.form, all_free(q, k), LevelSet(k, ubar, zeta), goal, 0.5, Rounding(0.0, 0.0, 0.0, np.ones(q)),
         kernel.new_scratch(q, k), (centre.copy(), best),
     )  # fmt: skip
     dual = plain.dual(problem, every[:0], every, k, best, problem.c + 0.5 * t * x)
@@ -76,8 +76,8 @@ def ends_of(problem: Small, k: int, ubar: float, X: np.ndarray, u: np.ndarray, s
     b, dual, _ = centre_of(problem, k)
     moved, ends = np.full((len(X), 2, q), np.nan), np.empty((len(X), 2))
     norm = float(np.sqrt(problem.yy))
-    rows, rounding = kernel.Rows(X, shift, u, np.arange(q), moved), Rounding(1e-15, norm, norm, np.ones(q))
-    kernel.bound_rows(problem.form, Candidates(k, ubar, dual), rows, b, Effort(6, 3000), rounding, ends)
+    rows, rounding = kernel.PredictedRows(X, shift, u, np.arange(q), moved), Rounding(1e-15, norm, norm, np.ones(q))
+    kernel.bound_rows(problem.form, LevelSet(k, ubar, dual), rows, b, Effort(6, 3000), rounding, ends)
     return ends
 
 

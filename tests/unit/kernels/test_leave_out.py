@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 
 from sparsecv_mio.kernels.leave_out import (
-    Best,
+    BestTwo,
+    FittedSupports,
     HeldOutRows,
-    Limits,
-    Listed,
+    WinLimits,
+    common_errors,
+    common_errors_by_row,
     half_inverses,
     score_supports,
     score_supports_by_row,
@@ -53,7 +55,7 @@ def listed(problem: Small, sizes=(1, 2)):
     half, blur = np.zeros((len(every), top, top)), np.empty(len(every))
     half_inverses(problem.G, np.ones(problem.q), supports, count, half, blur)
     value, level = np.array([problem.value(s) for s in every]), np.full(len(every), 1e-12)
-    return every, Listed(supports, count, place, value, beta, spread, level, half, blur)
+    return every, FittedSupports(supports, count, place, value, beta, spread, level, half, blur)
 
 
 def eta_of(problem: Small, folds: list[np.ndarray]) -> np.ndarray:
@@ -62,9 +64,9 @@ def eta_of(problem: Small, folds: list[np.ndarray]) -> np.ndarray:
     return np.array([np.linalg.eigvalsh(H[np.ix_(N, N)])[-1] for N in folds]) * (1.0 + 1e-12)
 
 
-def outputs(T: int, k: int) -> Best:
+def outputs(T: int, k: int) -> BestTwo:
     best, second, held, error = (np.full((T, k), np.inf) for _ in range(4))
-    return Best(best, second, held, error, np.full((T, k), -1, dtype=np.int64))
+    return BestTwo(best, second, held, error, np.full((T, k), -1, dtype=np.int64))
 
 
 @pytest.mark.parametrize("seed", UNTIED)
@@ -76,7 +78,7 @@ def test_best_two_supports_of_every_fold(seed: int, length: int) -> None:
     every, given = listed(problem)
     starts = np.concatenate([[0], np.cumsum([len(N) for N in folds])]).astype(np.int64)
     T = int(given.place.max()) + 1
-    limits = Limits(np.full((T, len(folds)), np.inf), eta_of(problem, folds))
+    limits = WinLimits(np.full((T, len(folds)), np.inf), eta_of(problem, folds))
     best, second, held, error, which = scores = outputs(T, len(folds))
     rows = HeldOutRows(problem.X, problem.y, starts, np.ones(n))
     score_supports(rows, 0.0, given, limits, 100, scores)
@@ -113,9 +115,9 @@ def test_an_intercept_and_a_limit(seed: int, by_row: bool) -> None:
     rows = HeldOutRows(problem.X, problem.y, np.arange(n + 1), np.ones(n))
     out = outputs(1, n)
     if by_row:
-        score_supports_by_row(rows, 1.0 / n, given, Limits(limit, eta), 0, out)
+        score_supports_by_row(rows, 1.0 / n, given, WinLimits(limit, eta), 0, out)
     else:
-        score_supports(rows, 1.0 / n, given, Limits(limit, eta), 0, out)
+        score_supports(rows, 1.0 / n, given, WinLimits(limit, eta), 0, out)
     best, _, held, _, which = out
     assert np.isinf(best[0, 3]) and which[0, 3] == -1
     for i in set(range(n)) - {3}:
@@ -145,10 +147,60 @@ def test_weights_and_an_intercept(seed: int, length: int) -> None:
     every, given = listed(problem, sizes=(2,))
     starts = np.concatenate([[0], np.cumsum([len(N) for N in folds])]).astype(np.int64)
     rows, out = HeldOutRows(problem.X, problem.y, starts, root), outputs(1, len(folds))
-    limits = Limits(np.full((1, len(folds)), np.inf), np.full(len(folds), 1.0 - 1e-9))
+    limits = WinLimits(np.full((1, len(folds)), np.inf), np.full(len(folds), 1.0 - 1e-9))
     (score_supports_by_row if length == 1 else score_supports)(rows, 1.0 / w.sum(), given, limits, 0, out)
     for k, N in enumerate(folds):
         rest, held = about_means(np.setdiff1d(np.arange(n), N), N)
         value, a = min((rest.value(s), a) for a, s in enumerate(every))
         assert out.which[0, k] == a and out.best[0, k] == pytest.approx(value, rel=1e-8)
         assert out.held[0, k] == pytest.approx(float(np.sum((held.y - held.X @ rest.beta(every[a])) ** 2)), rel=1e-7)
+
+
+def truth(raw: Small, w: np.ndarray, folds: list[np.ndarray], support, centred: bool) -> float:
+    """The weighted error of a support, each training set centred by its own weighted means."""
+    total, root = 0.0, np.sqrt(w)
+    for N in folds:
+        rows = np.setdiff1d(np.arange(len(raw.y)), N)
+        mean = w[rows] @ raw.X[rows] / w[rows].sum() if centred else 0.0
+        level = w[rows] @ raw.y[rows] / w[rows].sum() if centred else 0.0
+        X, y = root[:, None] * (raw.X - mean), root * (raw.y - level)
+        total += float(np.sum((y[N] - X[N] @ Small(X[rows], y[rows]).beta(support)) ** 2))
+    return total
+
+
+@pytest.mark.parametrize("seed", range(7))
+@pytest.mark.parametrize(("length", "centred"), [(1, True), (1, False), (2, True), (4, False), (9, True)])
+def test_errors_of_every_support(seed: int, length: int, centred: bool) -> None:
+    raw = small(seed)
+    n = len(raw.y)
+    w = np.random.default_rng(seed).uniform(0.2, 2.0, n) if seed % 2 else np.ones(n)
+    root = np.sqrt(w)
+    mean, level = (w @ raw.X / w.sum(), w @ raw.y / w.sum()) if centred else (0.0, 0.0)
+    problem = Small(root[:, None] * (raw.X - mean), root * (raw.y - level))
+    folds = np.array_split(np.arange(n), max(n // length, 2))
+    starts = np.concatenate([[0], np.cumsum([len(N) for N in folds])]).astype(np.int64)
+    every, given = listed(problem, sizes=(1, 2, 3))
+    rows = HeldOutRows(np.asfortranarray(problem.X), problem.y, starts, root)
+    total, error = np.empty(len(every)), np.empty(len(every))
+    kernel = common_errors_by_row if length == 1 else common_errors
+    kernel(rows, 1.0 / w.sum() if centred else 0.0, given, np.inf, total, error)
+    for a, support in enumerate(every):
+        true = truth(raw, w, folds, support, centred)
+        assert abs(total[a] - true) <= error[a] + 1e-12 * true
+        assert error[a] <= 1e-6 * (1.0 + true)
+    again, other = np.empty(len(every)), np.empty(len(every))
+    limit = float(np.median(total))
+    kernel(rows, 1.0 / w.sum() if centred else 0.0, given, limit, again, other)
+    assert np.array_equal(again[total <= limit], total[total <= limit])
+    assert np.all(again[total > limit] > limit - 1e-6)
+
+
+def test_a_leverage_of_one_is_said() -> None:
+    problem = Small(np.eye(3)[:, :1] * 1e12, np.ones(3))
+    _, given = listed(problem, sizes=(1,))
+    rows = HeldOutRows(np.asfortranarray(problem.X), problem.y, np.arange(4), np.ones(3))
+    pairs = HeldOutRows(rows.V, rows.r, np.array([0, 2, 3]), rows.root)
+    for kernel, some in ((common_errors_by_row, rows), (common_errors, pairs)):
+        total, error = np.empty(1), np.empty(1)
+        kernel(some, 0.0, given, np.inf, total, error)
+        assert error[0] == np.inf

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from sparsecv_mio.kernels import relaxation_rows as kernel
-from sparsecv_mio.kernels.forms import Candidates, Effort, Rounding
+from sparsecv_mio.kernels.nodes import Effort, LevelSet, Rounding
+from sparsecv_mio.kernels.relaxation_rows import slope_from_products
 
 from . import plain
 from .plain import KINDS, Small, small
@@ -102,7 +103,7 @@ def test_spread_covers_the_best_support(seed: int) -> None:
     zeta, _ = kernel.relax_rows(wide_rows, np.zeros(q), k, 1e-9 * problem.yy, 5000, sets, b, g)
     x = rng.standard_normal(q)
     norm = float(np.sqrt(problem.yy))
-    candidates = Candidates(k, ubar, zeta)
+    candidates = LevelSet(k, ubar, zeta)
     rounding = Rounding(1e-15, norm, norm, np.sqrt(np.diag(problem.M)))
     loose, _ = kernel.farthest_rows(wide_rows, x, candidates, b, 1.0, Effort(1, 5000), rounding, sets)
     bound, t = kernel.farthest_rows(wide_rows, x, candidates, b, 1.0, Effort(12, 5000), rounding, sets)
@@ -115,3 +116,13 @@ def test_spread_covers_the_best_support(seed: int) -> None:
             plain.dual(problem, every[:0], every, k, moved, problem.c + 0.5 * other * x), abs=1e-8 * problem.yy
         )
         assert bound - x @ b <= 1.1 * ((ubar - dual) / other - x @ b) + 1e-9
+
+
+def test_the_slope_in_all_columns_is_that_of_the_whole_matrix() -> None:
+    rng = np.random.default_rng(0)
+    X, y, few = rng.normal(size=(7, 30)), rng.normal(size=7), np.array([4, 9, 2])
+    b, g, c = np.array([1.5, 0.0, -2.0]), np.empty(30), X.T @ y
+    slope_from_products(np.ascontiguousarray((X.T @ X)[few]), c, b, 3, g)
+    np.testing.assert_allclose(g, X.T @ (y - X[:, few] @ b), atol=1e-12)
+    slope_from_products((X.T @ X)[few], c, b, 0, g)
+    assert np.array_equal(g, c)

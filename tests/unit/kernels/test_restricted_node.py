@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 from scipy.optimize import nnls
 
-from sparsecv_mio.kernels.forms import Form
-from sparsecv_mio.kernels.restricted_node import Point, Rules, node_bound, signed_fit
-from sparsecv_mio.kernels.status import DROPPED, FREE, INSIDE
+from sparsecv_mio.kernels.nodes import DROPPED, FREE, INSIDE, Form
+from sparsecv_mio.kernels.restricted_node import NodePoint, Rules, node_bound, signed_fit
 
 
 def drawn(rng: np.random.Generator, m: int) -> tuple[np.ndarray, np.ndarray, float]:
@@ -63,7 +62,7 @@ def test_bounds_and_fixed_columns_of_a_node(seed: int) -> None:
                 b = plain(G[np.ix_(S, S)] + np.eye(len(S)), c[S], sign[S]) if S else np.zeros(0)
                 values[more] = yy - float(c[S] @ b)
     bar = min(values.values()) * 1.05
-    point = Point(np.zeros(m), np.zeros(m), np.empty(m), np.empty(m))
+    point = NodePoint(np.zeros(m), np.zeros(m), np.empty(m), np.empty(m))
     rules, found = Rules(sign, group, cap, room), status.copy()
     bound, value = node_bound(Form(G, c, yy, np.trace(G)), 1.0, rules, found, np.inf, 40, point)
     assert bound <= min(values.values()) * (1 + 1e-9)

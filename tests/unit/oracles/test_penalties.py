@@ -10,8 +10,8 @@ from conjugates import penalty_conjugate
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sparsecv_mio.kernels.forms import Node
-from sparsecv_mio.kernels.perspective import proximal_step
+from sparsecv_mio.kernels.node_relaxation import proximal_step
+from sparsecv_mio.kernels.nodes import Node
 from sparsecv_mio.oracles.glru import Regularizer
 from sparsecv_mio.oracles.iacv import KSupport
 from sparsecv_mio.oracles.penalties import accelerated

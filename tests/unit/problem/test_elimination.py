@@ -7,7 +7,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from sparsecv_mio.problem.elimination import Choice, eliminated, stripped
+from sparsecv_mio.problem.elimination import ForcedColumns, eliminated, stripped
 from sparsecv_mio.problem.problem import SparseProblem
 
 
@@ -78,7 +78,7 @@ def test_nothing_forced_in_changes_nothing() -> None:
 
 
 def test_a_support_without_the_forced_columns_is_taken_with_them() -> None:
-    choice = Choice.of(4, np.array([2]))
+    choice = ForcedColumns.of(4, np.array([2]))
     assert choice.inside(np.array([3, 0])).tolist() == [0, 2] and choice.whole(np.array([2])).tolist() == [2, 3]
     assert choice.sizes([0, 1, 3]) == [0, 0, 2]
 

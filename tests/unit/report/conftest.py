@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sparsecv_mio.certificate.record import PathRecord, Record
+from sparsecv_mio.certificate.records import PathRecord, Record
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.fits.best_subsets import best_subsets
 from sparsecv_mio.search.api import cross_validate

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from browser import browser, executable
 
-from sparsecv_mio.certificate.record import FitRecord, PathRecord, Record
+from sparsecv_mio.certificate.records import FitRecord, PathRecord, Record
 from sparsecv_mio.fits.one import fit_one
 from sparsecv_mio.report.document import (
     Commands,
     Document,
     Facts,
-    Grid,
+    ReportTable,
     Section,
     Sentences,
     html_of,
@@ -78,7 +78,7 @@ def test_pages_are_well_formed_and_ask_for_nothing(pages: list[tuple[str, int]])
 
 def test_words_of_the_data_are_no_markup() -> None:
     bad = '<script>alert("x")</script> & co'
-    grid = Grid(bad, (bad, "b"), ((bad, "1"),), words=1, chosen=0)
+    grid = ReportTable(bad, (bad, "b"), ((bad, "1"),), words=1, chosen=0)
     page = html_of(Document(bad, bad, (Section(bad, (Sentences((bad,), True), Facts(((bad, bad),)), grid)),)))
     assert "<script" not in page and page.count("&lt;script&gt;") == 10 and 'class="chosen"' in page
 
@@ -129,7 +129,7 @@ def test_latex_is_balanced_and_rows_fit_their_columns(record: Record, path: Path
 
 def test_words_of_the_data_are_no_markup_in_text() -> None:
     bad = r"a_b & 5% | #1 \ {x} ~ ^ <y> *z*"
-    sections = (Section(bad, (Facts(((bad, "1"),)), Sentences((bad,)), Grid(bad, (bad,), ((bad,),), 1))),)
+    sections = (Section(bad, (Facts(((bad, "1"),)), Sentences((bad,)), ReportTable(bad, (bad,), ((bad,),), 1))),)
     document = Document(bad, bad, (*sections, Section("c", (Commands("sh", (bad,)),))))
     tex = r"a\_b \& 5\% | \#1 \textbackslash{} \{x\} \textasciitilde{} \textasciicircum{} \textless{}y\textgreater{} *z"
     assert latex_of(document).count(tex) == 6

@@ -1,4 +1,4 @@
-"""Figures of a record: what is drawn is what the record says, and nothing is cut off."""
+"""What the data add to a record."""
 
 from __future__ import annotations
 
@@ -8,22 +8,73 @@ from typing import Any
 
 import numpy as np
 import pytest
+from interval_problem import interval_problem
 from matplotlib.axes import Axes
 from matplotlib.collections import PatchCollection, QuadMesh
 from matplotlib.figure import Figure
 
-from sparsecv_mio.certificate.chosen_folds import ChosenFolds
-from sparsecv_mio.certificate.record import PathRecord, Record
+from sparsecv_mio.certificate.parts import ChosenFolds
+from sparsecv_mio.certificate.records import PathRecord, Record
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.weights import weighted_rows
 from sparsecv_mio.errors import BadInput
+from sparsecv_mio.fits.best_subsets import best_subsets
 from sparsecv_mio.fits.one import fit_one
 from sparsecv_mio.report import record_plots
 from sparsecv_mio.report.document import Picture
 from sparsecv_mio.report.figures import short
-from sparsecv_mio.report.record_plots import figure_of, panel_of
-from sparsecv_mio.report.record_report import report_of
-from sparsecv_mio.report.tables import best_by_tau
+from sparsecv_mio.report.record_plots import figure_of, panel_of, path_at, plot_every_gamma, plot_surface, rows_of
+from sparsecv_mio.report.record_report import report_of, report_text
+from sparsecv_mio.report.record_tables import best_by_tau
+from sparsecv_mio.search.api import cross_validate
 
 from .printing import data
+
+
+def test_the_path_is_that_of_the_models_gamma(record: Record) -> None:
+    path = path_at(record, data(), 10.0)
+    assert {row.gamma for row in path.path} == {record.refit.gamma}
+    same = next(row for row in path.path if row.tau == record.refit.tau)
+    assert (same.support, same.objective) == (record.support, pytest.approx(record.refit.objective))
+
+
+def test_the_path_keeps_to_the_restrictions() -> None:
+    record = cross_validate(data(), "4", gammas=0.1, taus=[1, 2], force_in="b")
+    assert all("b" in row.support for row in path_at(record, data(), 10.0).path)
+
+
+def test_other_data_are_refused_and_weights_are_those_of_the_record(record: Record) -> None:
+    counts = np.arange(data().n) % 3
+    weighted = Dataset.from_arrays(data().X, data().y, data().names, data().target, {"w": counts})
+    with pytest.raises(BadInput, match="not the data of the record"):
+        rows_of(record, Dataset.from_arrays(data().X + 1.0, data().y, data().names, data().target))
+    fitted = best_subsets(weighted_rows(weighted, counts, "w"), gammas=0.1, taus=2)
+    assert rows_of(fitted, weighted).n == (counts > 0).sum() == fitted.data.n
+    assert fitted.data.total_weight == counts.sum()
+
+
+def test_the_cv_error_is_drawn_with_the_bounds_of_its_pieces() -> None:
+    one = interval_problem(8, "4")
+    record = cross_validate(one.data.dataset, one.folds, gammas="0.01..2", taus=[1, 2, 3], gap=1e-4)
+    assert record.continuous is not None
+    ax = plot_every_gamma(record, Figure().subplots())
+    low, high = ax.get_ylim()
+    assert low < record.lower <= record.upper < high and ax.get_xlim() == (0.01, 2.0)
+    drawn = sum(len(line.get_xdata()) for line in ax.lines)  # type: ignore[arg-type]
+    assert drawn == len(record.continuous.curve_gammas) + 1
+    assert len(figure_of(record).axes) == 4
+    text = report_text(record, "html", "r.json", None, "d.csv")
+    assert "every gamma" in text and "of any tau at any gamma from 0.01 to 2" in text
+
+
+def test_the_surface_has_a_colour_for_every_piece() -> None:
+    record = best_subsets(interval_problem(1, "4").data.dataset, gammas="0.01..5", taus=[2, 3])
+    assert record.surface is not None
+    ax = plot_surface(record, Figure().subplots())
+    assert len(ax.collections) == 2 * len(record.surface.pieces)
+    assert len(figure_of(record).axes) == 1
+    assert "a colour changes where the subset does" in report_text(record, "html", "r.json", None, "d.csv")
+
 
 LONG = tuple(f"a very long name of a measured quantity, number {j} of many (in its units)" for j in range(5))
 

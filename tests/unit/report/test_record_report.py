@@ -9,13 +9,12 @@ import numpy as np
 import pytest
 
 from sparsecv_mio.certificate.parts import ReadingInfo
-from sparsecv_mio.certificate.record import Nested, PathRecord, Record
+from sparsecv_mio.certificate.records import Nested, PathRecord, Record
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.fits.one import fit_one
-from sparsecv_mio.report.document import Commands, Document, Facts, Grid, Sentences
+from sparsecv_mio.report.document import Commands, Document, Facts, ReportTable, Sentences
 from sparsecv_mio.report.record_report import not_proved, proved, report_of
-from sparsecv_mio.search.api import cross_validate
-from sparsecv_mio.search.held_out import held_out_predictions
+from sparsecv_mio.search.api import cross_validate, held_out_predictions
 
 from .printing import data
 
@@ -25,8 +24,8 @@ def facts(document: Document) -> dict[str, str]:
                 for pair in block.pairs)  # fmt: skip
 
 
-def tables(document: Document) -> list[Grid]:
-    return [block for section in document.sections for block in section.blocks if isinstance(block, Grid)]
+def tables(document: Document) -> list[ReportTable]:
+    return [block for section in document.sections for block in section.blocks if isinstance(block, ReportTable)]
 
 
 def test_the_numbers_are_those_of_the_record(record: Record) -> None:

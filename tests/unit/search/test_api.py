@@ -1,25 +1,426 @@
-"""`cross_validate`: options and words, and a record that holds what was asked."""
+"""Every row by the model fitted without it: as the definition says, and their errors are the CV error."""
 
 from __future__ import annotations
 
-import pytest
-from drawn_search import drawn
+import threading
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
+import numpy as np
+import pandas as pd
+import pytest
+from drawn_search import drawn as drawn_from_drawn_search
+from repository import INSTANCES
+from sklearn.model_selection import KFold, cross_val_predict
+
+import sparsecv_mio as sc
+from sparsecv_mio.certificate.parts import OuterModel
+from sparsecv_mio.certificate.records import Record
+from sparsecv_mio.cli import run
+from sparsecv_mio.data.folds import inner_folds, outer_folds
 from sparsecv_mio.errors import BadInput
-from sparsecv_mio.search.api import cross_validate
+from sparsecv_mio.problem.objective import fit
+from sparsecv_mio.search import api
+from sparsecv_mio.search.api import (
+    OUTER,
+    WEIGHTS,
+    cross_validate,
+    held_out_predictions,
+    predictions_by_fold,
+    tried_weights,
+)
+from sparsecv_mio.search.observers import Progress
 from sparsecv_mio.search.options import SearchOptions
+
+DATA = sc.read_dataset(INSTANCES / "prostate.csv", "lpsa")
+
+
+@pytest.mark.parametrize("folds", ["loo", "5", "holdout:0.3"])
+@pytest.mark.parametrize(
+    "options", [{}, {"scale": "none", "intercept": "none"}, {"scale": "variance", "intercept": "global"}, {"taus": 0}]
+)
+def test_predictions_are_those_of_the_definition(folds: str, options: dict[str, Any]) -> None:
+    record = sc.solve(DATA, folds=folds, **{"gammas": 0.1, "taus": 3, **options})
+    plan = sc.make_folds(folds, DATA)
+    predicted = held_out_predictions(record, DATA, plan)
+    words = {"scale": record.data.scale, "intercept": record.data.intercept}
+    for fold in (0, plan.k - 1):
+        support = [DATA.names.index(name) for name in record.chosen_folds[fold].support]
+        model = fit(DATA.X, DATA.y, support, record.gamma, rows=plan.train_rows(fold), **words)
+        test = plan.scored_rows(fold)
+        assert predicted[test] == pytest.approx(model.predict(DATA.X[test]), rel=1e-9)
+    held = plan.labels >= 0
+    assert np.mean((DATA.y - predicted)[held] ** 2) == pytest.approx(record.cv_error, rel=1e-9)
+    assert np.isnan(predicted[~held]).all()
+    assert record.mae == pytest.approx(np.mean(np.abs(DATA.y - predicted)[held]), rel=1e-6)
+    report = sc.verify(record, DATA)
+    assert report.ok and sc.verify(replace(record, mae=1.2 * record.rmse), DATA).failures[0].field == "mae"
+    assert sc.verify(replace(record, mae=1e-3 * record.rmse), DATA).failures[0].field == "mae"
+
+
+@pytest.mark.parametrize("rule", [{"one_se": True}, {"stability": 5.0}])
+def test_predictions_and_errors_are_of_the_pair_that_a_rule_chose(rule: dict[str, Any]) -> None:
+    record = sc.solve(DATA, folds="10", gammas="0.01,0.1,1", **rule)
+    assert record.least is not None and (record.gamma, record.tau) != (record.least.gamma, record.least.tau)
+    predicted = held_out_predictions(record, DATA, "10")
+    assert np.mean((DATA.y - predicted) ** 2) == pytest.approx(record.cv_error, rel=1e-9)
+    assert record.mae == pytest.approx(np.mean(np.abs(DATA.y - predicted)), rel=1e-6)
+    assert record.least.cv_error < record.cv_error == record.own_row.cv_error  # type: ignore[union-attr]
+    assert sc.verify(record, DATA).failures == ()
+
+
+def test_a_mean_absolute_error_is_found_where_it_is_soon_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    repeated = sc.solve(DATA, folds="3x2", gammas=0.1, taus=2)
+    rows, predicted = predictions_by_fold(repeated, DATA, "3x2")
+    assert len(rows) == 3 * DATA.n and repeated.mae == pytest.approx(np.mean(np.abs(DATA.y[rows] - predicted)))
+    monkeypatch.setattr(api, "FEW_FOLDS", 4)
+    assert sc.solve(DATA, folds="5", gammas=0.1, taus=2).mae is None
+    monkeypatch.undo()
+    many = sc.solve(DATA, folds="30", gammas=0.1, taus=2)
+    rows, predicted = predictions_by_fold(many, DATA, "30")
+    assert many.mae == pytest.approx(np.mean(np.abs(DATA.y[rows] - predicted)))
+    assert sc.verify(many, DATA).failures == ()
+    monkeypatch.setattr(api, "FEW_NUMBERS", 30 * DATA.X.size - 1)
+    assert sc.solve(DATA, folds="30", gammas=0.1, taus=2).mae is None
+    assert sc.solve(DATA, folds="loo", gammas=0.1, taus=2).mae is not None
+    weighted = sc.Dataset.from_arrays(DATA.X, DATA.y, DATA.names, "lpsa", {"w": np.ones(DATA.n)})
+    assert sc.solve(weighted, folds="4", gammas=0.1, taus=2).mae is not None
+
+
+@pytest.mark.parametrize("folds", ["3x4", "forward:4"])
+def test_rows_scored_by_several_folds_get_the_mean_of_their_predictions(folds: str) -> None:
+    record, plan = sc.solve(DATA, folds=folds, gammas=0.1, taus=2), sc.make_folds(folds, DATA)
+    predicted, squares = held_out_predictions(record, DATA, plan), []
+    each: list[list[float]] = [[] for _ in range(DATA.n)]
+    for fold in range(plan.k):
+        support = [DATA.names.index(name) for name in record.chosen_folds[fold].support]
+        model = fit(DATA.X, DATA.y, support, record.gamma, rows=plan.train_rows(fold))
+        rows = plan.scored_rows(fold)
+        for row, value in zip(rows.tolist(), model.predict(DATA.X[rows]).tolist(), strict=True):
+            each[row].append(value)
+            squares.append((DATA.y[row] - value) ** 2)
+    assert predicted == pytest.approx([np.mean(one) if one else np.nan for one in each], rel=1e-9, nan_ok=True)
+    assert np.mean(squares) == pytest.approx(record.cv_error, rel=1e-9)
+    rows, single = predictions_by_fold(record, DATA, plan)
+    assert np.mean((DATA.y[rows] - single) ** 2) == pytest.approx(record.cv_error, rel=1e-9)
+
+
+def test_other_data_or_folds_are_refused() -> None:
+    record = sc.solve(DATA, folds="5", gammas=0.1, taus=2)
+    with pytest.raises(sc.SparseCVError, match="not the folds of the record"):
+        held_out_predictions(record, DATA, "6")
+    with pytest.raises(sc.SparseCVError, match="not the data of the record"):
+        held_out_predictions(record, sc.Dataset.from_arrays(DATA.X, DATA.y + 1.0), "5")
+
+
+def drawn() -> sc.Dataset:
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(30, 4))
+    return sc.Dataset.from_arrays(X, X[:, 0] - 0.5 * X[:, 2] + rng.normal(size=30))
+
+
+def solved(data: sc.Dataset, **given: Any) -> Record:
+    return sc.solve(data, **{"folds": "5", "gammas": "0.05,1", "threads": 1, **given})
+
+
+def test_it_is_what_a_search_of_every_weight_gives() -> None:
+    data = drawn()
+    plan = sc.make_folds("5", data)
+    record, outer = solved(data, stability="nested"), outer_folds(OUTER, plan, data)
+    assert record.stability is not None and record.stability.chosen is not None
+    chosen = record.stability.chosen
+    assert tuple(one.weight for one in chosen.tried) == WEIGHTS and chosen.proved
+    for tried in chosen.tried:
+        errors = []
+        for fold in range(OUTER):
+            training = data.take(outer.train_rows(fold))
+            inner = inner_folds(plan, outer.train_rows(fold), training)
+            one = sc.cross_validate(training, inner, gammas="0.05,1", taus=None, threads=1, stability=tried.weight)
+            test = data.take(outer.scored_rows(fold))
+            errors += ((test.y - one.predict(test)) ** 2).tolist()
+        assert tried.error == pytest.approx(np.mean(errors), rel=1e-9)
+    assert chosen.weight == min(chosen.tried, key=lambda one: (one.error, one.weight)).weight
+    again = solved(data, stability=chosen.weight)
+    assert (again.coefficients, again.support) == (record.coefficients, record.support)
+    assert sc.verify(record, data).ok and Record.from_json(record.to_json()) == record
+
+
+def test_the_estimator_and_nested_cross_validation_take_it() -> None:
+    data = drawn()
+    record = solved(data, stability=3.0, nested=3)
+    model = sc.BestSubsetRidgeCV(gammas="0.05,1", cv=5, stability=3.0).fit(data.X, data.y)
+    assert record.stability is not None and record.nested is not None
+    pair = record.refit.tau, record.refit.gamma, record.cv_error
+    assert (model.tau_, model.gamma_, model.cv_error_) == pair
+    assert record.nested.optimism == pytest.approx(100.0 * (record.nested.error / record.cv_error - 1.0))
+    assert sc.verify(record, data).ok
+
+
+def test_weights_are_averaged_over_the_rows_of_their_folds() -> None:
+    done = [[OuterModel(fold, 1.0, 1, ("a",), float(fold)) for _ in WEIGHTS] for fold in range(2)]
+    assert tried_weights(done, [1.0, 3.0])[0].error == 0.75 and tried_weights([], []) == ()
+
+
+def test_a_limit_keeps_an_answer() -> None:
+    record = solved(drawn(), stability="nested", time_limit=1e-3)
+    assert record.request.time_limit == 1e-3 and record.stability is None or record.refit.tau == record.tau
+
+
+@pytest.mark.parametrize("wrong", [-1.0, "soon", float("nan"), (), 1e300, [1.0, -2.0]])
+def test_what_is_no_weight_is_refused(wrong: Any) -> None:
+    with pytest.raises(BadInput, match="stability"):
+        SearchOptions.of(stability=wrong)
+
+
+def test_options_that_do_not_go_together(capsys: pytest.CaptureFixture[str]) -> None:
+    for other in (["--one-se"], ["--method", "descent"], ["--method", "bounds"]):
+        assert run(["solve", "instances/prostate.csv", "--target", "lpsa", "--stability", "1", *other]) == 2
+        assert "stability" in capsys.readouterr().err
+
+
+def test_the_seconds_of_a_limit_are_counted_with_those_of_the_outer_folds() -> None:
+    record = solved(drawn(), stability="nested", time_limit=0.3)
+    assert record.status == "proved" or record.work.seconds >= 0.95 * 0.3
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{"nonnegative": "all", "force_in": "x1"}, {"at_most": "1:x0,x2"}, {"folds": "2x3"}, {"folds": "forward:3"}],
+)
+def test_restrictions_and_any_folds(given: dict[str, Any]) -> None:
+    record = solved(drawn(), stability="nested", **given)
+    assert record.stability is not None and record.stability.chosen is not None and record.stability.chosen.proved
+    assert sc.verify(record, drawn()).failures == ()
 
 
 def test_words_go_before_options() -> None:
-    data, folds, _ = drawn()
+    data, folds, _ = drawn_from_drawn_search()
     options = SearchOptions(gap=0.1, threads=1)
     record = cross_validate(data.dataset, folds, gammas=[0.1, 1.0], taus=[1, 2], options=options, gap=0.0)
     assert record.request.gap == 0.0 and record.request.threads == 1 and record.status == "proved"
 
 
 def test_what_is_no_option_is_a_type_error() -> None:
-    data, folds, _ = drawn()
+    data, folds, _ = drawn_from_drawn_search()
     with pytest.raises(TypeError, match="colour"):
         cross_validate(data.dataset, folds, gammas=[1.0], taus=[1], colour="red")  # type: ignore[call-arg]
     with pytest.raises(BadInput, match="tau 9"):
         cross_validate(data.dataset, folds, gammas=[1.0], taus=[9])
+
+
+GAMMAS = "0.05,1"
+
+
+def drawn_nested(seed: int = 0, n: int = 30) -> sc.Dataset:
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 4))
+    y = X[:, 0] - X[:, 2] + rng.normal(size=n)
+    return sc.Dataset.from_arrays(X, y, aux={"g": np.arange(n) // 3})
+
+
+def solved_nested(**given: Any) -> Record:
+    return sc.solve(drawn_nested(), **{"folds": "5", "gammas": GAMMAS, "nested": 3, "threads": 1, **given})
+
+
+def test_it_is_what_cross_val_predict_makes_of_the_estimator() -> None:
+    data, record = drawn_nested(), solved_nested(one_se=True)
+    outer = outer_folds(3, sc.make_folds("5", data), data)
+    splits = [(outer.train_rows(j), outer.scored_rows(j)) for j in range(3)]
+    model = sc.BestSubsetRidgeCV(gammas=GAMMAS, cv=5, one_se=True)
+    predicted = cross_val_predict(model, data.X, data.y, cv=splits)
+    assert record.nested is not None and record.least is not None
+    assert record.nested.error == pytest.approx(np.mean((data.y - predicted) ** 2), rel=1e-12)
+    assert record.nested.optimism == pytest.approx(100.0 * (record.nested.error / record.cv_error - 1.0))
+    assert [one.fold for one in record.nested.folds] == [0, 1, 2]
+
+
+def test_the_answer_is_that_without_it() -> None:
+    with_it, without = solved_nested(), solved_nested(nested=None)
+    assert without.nested is None
+    assert replace(with_it, nested=None, work=without.work) == without
+
+
+def test_a_stop_keeps_the_main_answer_and_the_folds_that_are_done() -> None:
+    stop, stages = threading.Event(), []
+
+    def watch(state: Progress) -> None:
+        stages.append(state.stage)
+        if "outer fold 2 of 3" in state.stage:
+            stop.set()
+
+    record = solved_nested(stop=stop, progress=watch)
+    assert record.status == "proved" and record.nested is not None
+    assert [one.fold for one in record.nested.folds] == [0] and record.nested.standard_error is None
+    assert any("outer fold 1 of 3" in stage for stage in stages) and sc.verify(record, drawn_nested()).ok
+    stop.clear()
+    early = solved_nested(stop=stop, progress=lambda state: stop.set())
+    assert early.nested is None and early.cv_error > 0.0
+
+
+def test_ctrl_c_between_folds_keeps_the_main_answer() -> None:
+    def interrupted(state: Progress) -> None:
+        if "outer fold 2" in state.stage:
+            raise KeyboardInterrupt
+
+    record = solved_nested(progress=interrupted)
+    assert record.status == "proved" and record.nested is not None and len(record.nested.folds) == 1
+
+
+def test_a_limit_is_shared_and_kept_in_the_record() -> None:
+    record = solved_nested(time_limit=60.0)
+    assert record.request.time_limit == 60.0 and record.nested is not None and len(record.nested.folds) == 3
+
+
+def test_what_is_wrong_inside_says_where() -> None:
+    with pytest.raises(BadInput, match="^nested: 1 is out of range"):
+        solved_nested(nested=1)
+    data = drawn_nested()
+    flat = sc.Dataset.from_arrays(data.X, np.where(np.arange(30) == 4, 1.0, 0.0))
+    with pytest.raises(BadInput, match="^nested, without outer fold . *: target 'y' is constant"):
+        sc.solve(flat, folds="5", gammas=GAMMAS, nested=3)
+
+
+def test_the_command_prints_and_stores_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data, path, out = drawn_nested(), tmp_path / "data.csv", tmp_path / "out.json"
+    head = ",".join((*data.names, "y"))
+    np.savetxt(path, np.column_stack([data.X, data.y]), delimiter=",", header=head, comments="", fmt="%.17g")
+    ask = ["solve", str(path), "--target", "y", "--folds", "5", "--gamma", GAMMAS, "--threads", "1", "--nested", "3"]
+    assert run([*ask, "--json", str(out)]) == 0
+    printed = capsys.readouterr().out
+    assert "honest error of the whole procedure: " in printed and "by nested CV over 3 outer folds" in printed
+    assert "models chosen without an outer fold" in printed
+    record, ours = Record.from_json(out.read_text()), solved_nested()
+    assert record.nested == ours.nested
+    assert run(["verify", str(out), str(path)]) == 0
+    assert "error of the 3 models that were chosen without an outer fold" in capsys.readouterr().out
+
+
+PROSTATE = INSTANCES / "prostate.csv"
+QUICK: dict[str, Any] = {"gammas": 0.1, "taus": "1:3"}
+
+
+def test_the_defaults_are_those_of_the_command(tmp_path: Path) -> None:
+    file = tmp_path / "record.json"
+    assert run(["solve", str(PROSTATE), "--target", "lpsa", "--json", str(file), "--quiet"]) == 0
+    theirs, ours = sc.read_record(file), sc.solve(PROSTATE, target="lpsa")
+    assert isinstance(theirs, Record)
+    for field in ("gamma", "tau", "cv_error", "lower", "upper", "table", "coefficients", "intercept", "data", "folds"):
+        assert getattr(ours, field) == getattr(theirs, field), field
+
+
+def test_files_frames_and_data_give_one_answer() -> None:
+    answers = [
+        sc.solve(str(PROSTATE), "lpsa", **QUICK),
+        sc.solve(pd.read_csv(PROSTATE), "lpsa", **QUICK),
+        sc.solve(sc.read_dataset(PROSTATE, "lpsa"), **QUICK),
+    ]
+    assert len({(record.cv_error, record.data.fingerprint) for record in answers}) == 1
+
+
+def test_folds_of_any_form() -> None:
+    splitter = KFold(4)
+    data = sc.read_dataset(PROSTATE, "lpsa")
+    labels = np.concatenate([np.full(len(test), j) for j, (_, test) in enumerate(splitter.split(data.X))])
+    forms = (splitter, list(splitter.split(data.X)), labels, labels.tolist(), sc.make_folds("4", data), 4, "4")
+    errors = [sc.solve(data, folds=folds, **QUICK).cv_error for folds in forms]
+    assert len(set(errors[:4])) == len(set(errors[4:])) == 1
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"target": None}, "target is missing: name the column to predict"),
+        ({"target": "nobody"}, "target 'nobody' is not in the data"),
+        ({"data": [[1.0]]}, "data are list: give a file, a pandas frame or"),
+        ({"data": pd.DataFrame({"a": [1.0]}), "target": None}, "target is missing"),
+        ({"data": sc.Dataset.from_arrays([[1.0]], [1.0])}, "these data have the target 'y' already"),
+        ({"folds": [0, 1]}, "folds: 2 labels for 97 rows"),
+        ({"folds": "4", "gammas": [[0.1]]}, "is not a finite number"),
+        ({"folds": 3.5}, "folds 3.5: give a number"),
+        ({"folds": "often"}, "folds 'often' are unknown"),
+        ({"gammas": "much"}, "gammas: 'much' is not a number"),
+        ({"gammas": 0.0}, "gamma 0 is out of range"),
+        ({"taus": 9}, "tau 9 is out of range: use 0 to 8"),
+    ],
+)
+def test_bad_input_is_one_line(given: dict[str, Any], said: str) -> None:
+    with pytest.raises(sc.SparseCVError, match=f"^[^\n]*{said}[^\n]*$"):
+        sc.solve(**{"data": PROSTATE, "target": "lpsa"} | QUICK | given)
+
+
+@pytest.mark.parametrize(("wrong", "meant"), [("tau", "taus"), ("gamma", "gammas"), ("time_limt", "time_limit")])
+def test_a_wrong_keyword_is_named_with_the_right_one(wrong: str, meant: str) -> None:
+    with pytest.raises(TypeError, match=rf"^solve\(\) got .* '{wrong}' \(did you mean '{meant}'\?\)$"):
+        sc.solve("no.csv", target="y", **{wrong: 3})  # type: ignore[arg-type]
+
+
+MESSY = pd.DataFrame({
+    "id": [f"r{k}" for k in range(12)], "a": [f"{500 * k + 100:,}" for k in range(12)],
+    "b": [None if k == 3 else float(k % 5) for k in range(12)], "c": [("u", "v", "w")[k % 3] for k in range(12)],
+    "y": [1.5 * k + (k % 4) for k in range(12)],
+})  # fmt: skip
+
+
+def test_options_of_reading_are_keywords(tmp_path: Path) -> None:
+    path, cures = tmp_path / "messy.csv", {"thousands": ",", "na": "drop", "encode": "onehot", "drop": ["id"]}
+    MESSY.to_csv(path, index=False)
+    given: dict[str, Any] = {**QUICK, "folds": "3"}
+    records = [sc.solve(data, "y", **cures, **given) for data in (path, str(path), MESSY)]  # type: ignore[arg-type]
+    assert len({(one.cv_error, one.data.fingerprint) for one in records}) == 1
+    assert records[0].data.names == ("a", "b", "c=u", "c=v", "c=w") and records[0].data.n == 11
+    assert records[0].data.reading is not None and records[0].data.reading.thousands == ","
+    report = sc.verify(records[0], sc.read_dataset(path, "y", **cures))  # type: ignore[arg-type]
+    assert report.ok
+    other = tmp_path / "other.csv"
+    MESSY.to_csv(other, index=False, sep=";")
+    two = sc.solve(other, "y", sep="semicolon", features=["a", "b"], na="mean", thousands=",", **given | {"taus": 1})
+    assert two.data.names == ("a", "b")
+
+
+def test_messages_name_keywords(tmp_path: Path) -> None:
+    path, options = tmp_path / "messy.csv", dict[str, Any]()
+    MESSY.to_csv(path, index=False)
+    with pytest.raises(sc.SparseCVError) as caught:
+        sc.solve(path, "y", drop=["id"], **QUICK)
+    assert "--" not in str(caught.value) and "\n" not in str(caught.value)
+    for word in ('thousands=","', 'na="drop" or na="mean"', 'encode="onehot"'):
+        assert word in str(caught.value)
+    both = 'is 1100 with thousands="," and 1.1 with decimal="," and thousands="none": say which'
+    with pytest.raises(sc.SparseCVError, match=both):
+        sc.solve(MESSY, "y", features=["a"], **QUICK)
+    with pytest.raises(sc.SparseCVError, match="^na: goes with a file or a frame, and these data are read already"):
+        sc.solve(sc.read_dataset(PROSTATE, "lpsa"), na="drop", **QUICK)
+    with pytest.raises(sc.SparseCVError, match="^sep: goes with files, not with frames"):
+        sc.solve(MESSY, "y", sep=";", **options)
+    with pytest.raises(TypeError, match=r"'thousand' \(did you mean 'thousands'\?\)"):
+        sc.solve(MESSY, "y", thousand=",")  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize(("suffix", "call"), [
+    ("xlsx", "pd.read_excel("), ("xls", "pd.read_excel("), ("ods", "pd.read_excel("), ("dta", "pd.read_stata("),
+    ("sav", "pd.read_spss("), ("sas7bdat", "pd.read_sas("), ("json", "pd.read_json("), ("jsonl", "lines=True"),
+    ("db", "pd.read_sql("), ("sqlite", "sqlite3.connect("), ("rds", "pyreadr.read_r("), ("RData", "pyreadr.read_r("),
+    ("pkl", "pd.read_pickle("), ("h5", "pd.read_hdf("), ("orc", "pd.read_orc("),
+])  # fmt: skip
+def test_files_that_pandas_reads_are_refused_with_its_call(
+    tmp_path: Path, suffix: str, call: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / f"data.{suffix}"
+    path.write_bytes(b"x")
+    for command in (["solve", str(path), "-t", "y"], ["inspect", str(path)]):
+        assert run(command) == 2
+        said = capfd.readouterr().err
+        assert f"in Python give sc.solve({call.partition('(')[0]}" in said or call in said
+        assert said.count("\n") == 1 and "target=...)" in said
+
+
+def test_the_call_that_is_named_works(tmp_path: Path) -> None:
+    frame = pd.read_csv(PROSTATE)
+    frame.to_json(tmp_path / "data.json")
+    with pytest.raises(sc.SparseCVError) as caught:
+        sc.solve(tmp_path / "data.json", "lpsa")
+    path = str(tmp_path / "data.json")
+    assert f"sc.solve(pd.read_json({path!r}), target=...)" in str(caught.value)
+    ours, theirs = sc.solve(pd.read_json(path), target="lpsa", **QUICK), sc.solve(PROSTATE, "lpsa", **QUICK)
+    assert ours.cv_error == pytest.approx(theirs.cv_error, rel=1e-8)  # JSON keeps ten digits

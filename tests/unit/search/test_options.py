@@ -1,8 +1,9 @@
-"""Options of a search: what they may be, what goes together, and that the documentation and the code agree."""
+"""Checks that all option classes share."""
 
 from __future__ import annotations
 
 import inspect
+import math
 import typing
 from dataclasses import FrozenInstanceError, fields, replace
 from itertools import combinations
@@ -17,20 +18,96 @@ from sparsecv_mio.cli.solve import solve
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.errors import BadInput
-from sparsecv_mio.restrictions import RESTRICTIONS
+from sparsecv_mio.formulation.outcome import Limits
+from sparsecv_mio.model_space import RESTRICTIONS, Restrictions
 from sparsecv_mio.search.api import cross_validate
-from sparsecv_mio.search.checks import shown
+from sparsecv_mio.search.one_by_one import ORDERS
 from sparsecv_mio.search.options import (
     COUNT_MIOS,
     DEFAULTS,
     RULES,
+    HookKeywords,
+    Hooks,
+    Keywords,
     OptionKeywords,
     SearchOptions,
+    check_effort,
+    check_formulation,
+    check_limits,
+    check_whole,
+    merged,
     method_for,
     oracles_of,
+    shown,
+    with_keywords,
 )
-from sparsecv_mio.search.registry import ORDERS
 from sparsecv_mio.words import Engine, Intercept, Method, Oracle, Scale, TauStep
+
+
+def test_keywords_are_checked_as_options_are() -> None:
+    base = SearchOptions.of(method="grid", gap=0.5)
+    made = with_keywords(base, {"gap": 0.25, "oracles": "none"}, "search")
+    assert (made.method, made.gap, made.oracles, base.gap) == (Method.GRID, 0.25, (), 0.5)
+    with pytest.raises(TypeError, match=r"search\(\) got .* 'gapp' \(did you mean 'gap'\?\)"):
+        with_keywords(base, {"gapp": 0.1}, "search")
+    with pytest.raises(BadInput, match="^engine shared: goes with method"):
+        with_keywords(base, {"engine": "shared"}, "search")
+
+
+def test_names_are_those_of_the_command_line() -> None:
+    assert shown("mio_budget") == "mio-budget" and shown("gap") == "gap"
+
+
+@pytest.mark.parametrize("given", [(0.0, None, None), (0.999, 1e-9, 1), (1e-4, 1e9, 4096)])
+def test_effort_in_range(given: tuple[Any, Any, Any]) -> None:
+    check_effort(*given)
+
+
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [
+        ((-1e-9, None, None), "gap"), ((1.0, None, None), "gap"), ((math.nan, None, None), "gap"),
+        ((0.0, 0.0, None), "time-limit"), ((0.0, math.nan, None), "time-limit"), ((0.0, math.inf, None), "time-limit"),
+        ((0.0, None, 0), "threads"), ((0.0, None, 4097), "threads"), ((0.0, None, math.nan), "threads"),
+    ],
+)  # fmt: skip
+def test_effort_out_of_range(given: tuple[Any, Any, Any], name: str) -> None:
+    with pytest.raises(BadInput, match=f"^{name}: "):
+        check_effort(*given)
+
+
+def test_whole_numbers() -> None:
+    for fine in (None, 2, 2.0, 5):
+        check_whole("repeats", fine, 2, 5)
+    for wrong in (1, 6, 2.5, math.nan, math.inf, -(10**400)):
+        with pytest.raises(BadInput, match="^repeats: "):
+            check_whole("repeats", wrong, 2, 5)
+
+
+def test_limits_of_one_mio() -> None:
+    check_limits(Limits())
+    check_limits(Limits(gap=0.0, seconds=1.0, nodes=5, threads=2))
+    for wrong, name in (
+        (Limits(gap=1.0), "gap"), (Limits(seconds=-1.0), "time-limit"), (Limits(nodes=0.5), "node-limit"),
+        (Limits(threads=0), "threads"),
+    ):  # fmt: skip
+        with pytest.raises(BadInput, match=f"^{name}: "):
+            check_limits(wrong)
+
+
+def test_formulations_are_the_backends() -> None:
+    assert check_formulation("gurobi", "BENDERS") == "benders" and check_formulation("native", None) is None
+    with pytest.raises(BadInput, match="^formulation of highs: unknown word 'benders', use outer"):
+        check_formulation("highs", "benders")
+
+
+@pytest.mark.parametrize("wrong", ["x", "9" * 5000, [1], None, object()])
+def test_what_is_no_number_is_no_effort(wrong: Any) -> None:
+    for given in ({"gap": wrong}, {"time_limit": wrong}, {"threads": wrong}):
+        if wrong is not None or "gap" in given:
+            with pytest.raises(BadInput, match=r"is no (whole )?number$"):
+                check_effort(**{"gap": 0.1, "time_limit": None, "threads": 1} | given)
+
 
 # a value of every option that differs from its default and can be asked of any machine
 OTHER: dict[str, list[Any]] = {
@@ -256,3 +333,31 @@ def test_every_method_has_its_class() -> None:
 )
 def test_what_auto_means(given: dict[str, Any], method: str) -> None:
     assert method_for(SearchOptions.of(**given)) == method
+
+
+def test_keywords_are_the_fields_hooks() -> None:
+    assert list(typing.get_type_hints(HookKeywords)) == [field.name for field in fields(Hooks)]
+    assert Keywords.__required_keys__ == frozenset()
+    known = {field.name for kind in (SearchOptions, Hooks, Restrictions) for field in fields(kind)}
+    assert set(Keywords.__optional_keys__) == known
+    assert not {field.name for field in fields(SearchOptions)} & {field.name for field in fields(Hooks)}
+
+
+def test_keywords_go_before_objects() -> None:
+    base, watch = SearchOptions.of(method="grid", gap=0.5), Hooks(began=3.0)
+    options, hooks = merged(base, watch, {"gap": 0.25, "trace": "here"}, "search")
+    assert (options.method, options.gap, base.gap) == (Method.GRID, 0.25, 0.5)
+    assert (hooks.began, hooks.trace, watch.trace) == (3.0, "here", None)
+    assert merged(None, None, {}, "search") == (SearchOptions(), Hooks())
+
+
+def test_what_is_no_keyword() -> None:
+    with pytest.raises(TypeError, match=r"search\(\) got an unexpected keyword argument 'gapp'"):
+        merged(None, None, {"gapp": 0.1}, "search")  # type: ignore[typeddict-unknown-key]
+    with pytest.raises(BadInput, match="^gap: "):
+        merged(None, None, {"gap": 1.0}, "search")
+
+
+def test_hooks_never_change() -> None:
+    with pytest.raises(FrozenInstanceError):
+        Hooks().stop = None  # type: ignore[misc]

@@ -1,7 +1,8 @@
-"""A limit holds whatever the search is at, and leaves a record that the checker accepts."""
+"""Time limit, stop request and abandonment in one question."""
 
 from __future__ import annotations
 
+import signal
 import threading
 import time
 
@@ -12,10 +13,42 @@ from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import standardize
+from sparsecv_mio.errors import OutOfTime
 from sparsecv_mio.fits.best_subsets import best_subsets
 from sparsecv_mio.search.api import cross_validate
-from sparsecv_mio.search.state.deadline import Deadline
-from sparsecv_mio.search.time_limit import GRACE, run_within_limit
+from sparsecv_mio.search.time_limit import GRACE, Deadline, interruptible, run_within_limit
+
+
+def test_without_a_limit_it_never_expires() -> None:
+    deadline = Deadline(None, None)
+    assert not deadline.limited and not deadline.expired() and deadline.left == float("inf")
+    assert not deadline.share_spent(0.0) and deadline.seconds >= 0.0
+
+
+def test_a_limit_counts_from_where_it_began() -> None:
+    deadline = Deadline(10.0, None, began=time.monotonic() - 9.0)
+    assert not deadline.expired() and deadline.share_spent(0.5) and 0.0 < deadline.left < 1.1
+    assert Deadline(10.0, None, began=time.monotonic() - 11.0).expired()
+
+
+def test_a_share_from_now() -> None:
+    late = Deadline(10.0, None, began=time.monotonic() - 9.0)
+    assert not late.share_from_now(0.05)() and late.share_from_now(-0.05)()
+    assert not Deadline(None, None).share_from_now(0.1)()
+    assert Deadline(10.0, None, began=time.monotonic() - 11.0).share_from_now(0.5)()
+
+
+def test_a_stop_and_an_abandoned_run() -> None:
+    stop = threading.Event()
+    deadline = Deadline(None, stop)
+    assert deadline.limited
+    deadline.check_wanted()
+    stop.set()
+    assert deadline.expired()
+    deadline.abandoned.set()
+    with pytest.raises(OutOfTime):
+        deadline.check_wanted()
+
 
 LATE = 2.0  # seconds after a limit that a loaded machine is allowed here
 
@@ -30,9 +63,9 @@ def made(n: int, p: int, seed: int = 0, offset: float = 0.0) -> Dataset:
 def held(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
     """Searches that hang in their first step, as in a long call of somebody's library, until the event is set."""
     from sparsecv_mio.fits.best_subsets import PathSearch
-    from sparsecv_mio.search.methods.one_by_one import OneByOne
-    from sparsecv_mio.search.methods.rounds import Rounds
-    from sparsecv_mio.search.methods.saddle import SaddleRun
+    from sparsecv_mio.search.one_by_one import OneByOne
+    from sparsecv_mio.search.rounds import Rounds
+    from sparsecv_mio.search.saddle import SaddleRun
 
     release = threading.Event()
     for kind in (Rounds, OneByOne, SaddleRun):
@@ -120,8 +153,8 @@ def test_a_path_that_hangs_still_answers(held: threading.Event) -> None:
 
 
 def test_a_quick_refit_is_a_refit() -> None:
-    from sparsecv_mio.formulation.backends.native.cell import PathCell
     from sparsecv_mio.search.result import all_rows_fit
+    from sparsecv_mio.trees.path_cells import PathCell
 
     for intercept in ("fold", "global", "none"):
         std = standardize(made(30, 12, offset=5.0), "length", intercept)
@@ -132,3 +165,27 @@ def test_a_quick_refit_is_a_refit() -> None:
             assert quick[0].upper >= exact[0].objective and quick[1] == exact[1]
             assert list(quick[2].values()) == pytest.approx(list(exact[2].values()), rel=1e-9)
             assert quick[3] == pytest.approx(exact[3], rel=1e-9)
+
+
+def test_the_first_interrupt_sets_the_event_and_the_second_quits(capfd: pytest.CaptureFixture[str]) -> None:
+    before = signal.getsignal(signal.SIGINT)
+    with interruptible("name") as stop:
+        assert not stop.is_set()
+        signal.raise_signal(signal.SIGINT)
+        assert stop.is_set() and capfd.readouterr().err.startswith("name: stopping")
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_another_thread_takes_no_handler() -> None:
+    seen = []
+
+    def work() -> None:
+        with interruptible():
+            seen.append(signal.getsignal(signal.SIGINT))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert seen == [signal.getsignal(signal.SIGINT)]

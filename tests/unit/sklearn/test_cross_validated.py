@@ -32,8 +32,8 @@ from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import sparsecv_mio as sc
-from sparsecv_mio import grids
-from sparsecv_mio.certificate.record import Record
+from sparsecv_mio import model_space
+from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.cli import run
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.problem.objective import standard_error
@@ -81,10 +81,10 @@ def test_the_numbers_are_those_of_the_command(options: list[str], tmp_path: Path
 
 def test_the_gammas_are_those_of_the_command() -> None:
     model = BestSubsetRidgeCV(taus=1, cv=2).fit(*prostate())
-    assert model.record_.request.gammas == grids.gammas(grids.DEFAULT_GAMMAS)
+    assert model.record_.request.gammas == model_space.gammas(model_space.DEFAULT_GAMMAS)
     X = np.random.default_rng(0).standard_normal((12, 10))
     model = BestSubsetRidgeCV(taus=1, cv=6).fit(X, X[:, 0] + X[:, 1])
-    assert model.record_.request.gammas == grids.gammas(grids.WIDE_GAMMAS)
+    assert model.record_.request.gammas == model_space.gammas(model_space.WIDE_GAMMAS)
 
 
 def test_threads_do_not_change_the_answer() -> None:

@@ -9,20 +9,27 @@ import pyomo.environ as pyo
 import pytest
 from lowered_points import objective, violation
 
-from sparsecv_mio.formulation.constraints import FREE, SideConstraints
-from sparsecv_mio.formulation.lowering import Lowered, lower_model
-from sparsecv_mio.formulation.models.common import SparseModel
-from sparsecv_mio.formulation.models.perspective import BigMModel, CutMaster, FactorModel, OuterModel, PerspectiveModel
-from sparsecv_mio.formulation.task import Task
-from sparsecv_mio.problem.moment_refit import refit_moments
+from sparsecv_mio.formulation.models import (
+    BigMModel,
+    CutMaster,
+    FactorModel,
+    Lowered,
+    OuterApproximation,
+    PerspectiveModel,
+    SparseModel,
+    lower_model,
+)
+from sparsecv_mio.formulation.task import ModelTask
+from sparsecv_mio.problem.constraints import FREE, SideConstraints
+from sparsecv_mio.problem.refit import refit_moments
 
 from ..problems import task_of
 
-KINDS = (PerspectiveModel, FactorModel, BigMModel, CutMaster, OuterModel)
+KINDS = (PerspectiveModel, FactorModel, BigMModel, CutMaster, OuterApproximation)
 SIDE = SideConstraints(forced_in=(1,), forced_out=(4,), together=((0, 2),), at_most=((2, (0, 1, 3)),))
 
 
-def at_start(model: SparseModel, task: Task, arrays: Lowered) -> np.ndarray:
+def at_start(model: SparseModel, task: ModelTask, arrays: Lowered) -> np.ndarray:
     return arrays.vector(model.point(task, task.start_u, task.start_z))
 
 

@@ -16,7 +16,7 @@ from sparsecv_mio.oracles.glru import (
     make_problem,
     train,
 )
-from sparsecv_mio.oracles.glru.problem import Problem
+from sparsecv_mio.oracles.glru.risk import Problem
 from sparsecv_mio.oracles.glru.stepwise import (
     ColumnSearch,
     ColumnView,

@@ -1,0 +1,304 @@
+"""The same MIOs through several backends: who is how fast, and whether all are right."""
+
+from __future__ import annotations
+
+import os
+import platform
+import statistics
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from sparsecv_mio.certificate.parts import versions
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.fold_plan import FoldPlan
+from sparsecv_mio.data.standard import standardize
+from sparsecv_mio.errors import BackendFailed, BackendUnavailable
+from sparsecv_mio.formulation.backends import get_backend
+from sparsecv_mio.formulation.backends.contract import Backend
+from sparsecv_mio.formulation.outcome import Limits, Outcome, Start
+from sparsecv_mio.problem.problem import SparseProblem
+from sparsecv_mio.problem.training_moments import TrainingMoments, row_moments, training_moments
+from sparsecv_mio.search.options import check_formulation, check_limits, check_whole
+from sparsecv_mio.search.pairs import Grid
+from sparsecv_mio.units import TIE_RTOL
+
+
+@dataclass(frozen=True)
+class CompareRow:
+    """One MIO by one backend; `f` in the scaled columns, units of the target squared.
+
+    Attributes
+    ----------
+    data : str
+        Name of the data set.
+    fold, tau, gamma : int, int, float
+        The MIO; fold -1 is all rows.
+    backend, formulation : str
+        Label of the backend, and its model.
+    status : str
+        Why it stopped, or why it could not solve the MIO.
+    seconds, setup_seconds : float
+        Medians over the repeats: inside the solver; start, scaling, model and refits.
+    nodes, cuts : int
+        Medians over the repeats.
+    objective, lower : float
+        Exact refit of its support; its certified bound.
+    gap : float
+        `(objective - lower) / objective`.
+    allowance : float
+        What the solver's bound is not trusted for.
+    true_gap : float
+        `(objective - best) / best`, best over all backends.
+    same_support : bool
+        Its support is the best one, or tied with it.
+    support : tuple of str
+        Names of the features chosen.
+    environment : dict
+        Machine, threads and versions.
+    """
+
+    data: str
+    fold: int
+    tau: int
+    gamma: float
+    backend: str
+    formulation: str
+    status: str
+    seconds: float = np.nan
+    setup_seconds: float = np.nan
+    nodes: int = 0
+    cuts: int = 0
+    objective: float = np.nan
+    lower: float = np.nan
+    gap: float = np.nan
+    allowance: float = np.nan
+    true_gap: float = np.nan
+    same_support: bool = False
+    support: tuple[str, ...] = ()
+    environment: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Contender:
+    """A backend and the formulation it is to use; `label` is `name` or `name:formulation`."""
+
+    label: str
+    backend: Backend
+    formulation: str
+
+    @classmethod
+    def of(cls, label: str) -> Contender:
+        """Read `name` or `name:formulation`; `BadInput` for an unknown one."""
+        name, _, formulation = label.partition(":")
+        backend = get_backend(name)
+        first = next(iter(backend.capabilities.formulations))
+        return cls(label, backend, check_formulation(name, formulation or None) or first)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One MIO, ready to solve: the training rows of a fold (-1: all rows) at one tau and gamma."""
+
+    data: str
+    fold: int
+    tau: int
+    gamma: float
+    problem: SparseProblem
+    names: tuple[str, ...]
+    unit: float
+
+
+def cells_of(
+    name: str,
+    dataset: Dataset,
+    folds: FoldPlan | None,
+    *,
+    taus: Sequence[int],
+    gammas: Sequence[float],
+    scale: str = "length",
+    intercept: str = "fold",
+) -> Iterator[Cell]:
+    """Yield every MIO of a data set, ascending in gamma and tau.
+
+    Parameters
+    ----------
+    name : str
+        What the rows call the data.
+    dataset : Dataset
+        Rows, target and names.
+    folds : FoldPlan or None
+        The training rows of every fold; None for all rows at once.
+    taus, gammas : sequences
+        Support sizes, 0 to p; ridge weights, positive.
+    scale : {"length", "variance", "none"}
+        What the penalty measures.
+    intercept : {"fold", "global", "none"}
+        Where the intercept lives.
+
+    Yields
+    ------
+    Cell
+
+    Raises
+    ------
+    BadInput
+        For a word that is unknown or a number out of range.
+    """
+    grid = Grid.of(gammas, taus, dataset.p)
+    data = standardize(dataset, scale, intercept)
+    moments: Iterator[tuple[int, TrainingMoments]]
+    moments = iter([(-1, row_moments(data, slice(0, data.n)))]) if folds is None else training_moments(data, folds)
+    for fold, sums in moments:
+        for gamma in grid.gammas.tolist():
+            problem = sums.problem(data, gamma)
+            for tau in grid.taus.tolist():
+                yield Cell(name, fold, tau, gamma, problem, data.names, data.y_unit**2)
+
+
+def compare(
+    cells: Sequence[Cell],
+    contenders: Sequence[Contender],
+    *,
+    repeats: int = 3,
+    limits: Limits | None = None,
+    warm: bool = False,
+    progress: Callable[[int, int], None] | None = None,
+) -> list[CompareRow]:
+    """Solve every cell by every contender.
+
+    Parameters
+    ----------
+    cells : sequence of Cell
+        The MIOs.
+    contenders : sequence of Contender
+        Who solves them.
+    repeats : int
+        Runs of each; the backends take turns within each repeat, so that a busy machine hits all of them.
+    limits : Limits, optional
+        Of each run.
+    warm : bool
+        Give everybody the best support known of a previous repeat. Off: everybody starts from its own.
+    progress : callable, optional
+        Called with (runs done, runs in all).
+
+    Returns
+    -------
+    list of CompareRow
+        In the order of cells, then contenders. A contender that cannot solve a cell has a row that says why.
+
+    Raises
+    ------
+    BadInput
+        For limits or a number of repeats out of range.
+
+    Notes
+    -----
+    Compilation and licence start-up happen on a toy problem before the first clock starts.
+    """
+    limits = limits or Limits()
+    check_limits(limits)
+    check_whole("repeats", repeats, 1)
+    for contender in contenders:
+        _warm_up(contender, limits)
+    environment = _environment(limits)
+    rows: list[CompareRow] = []
+    done, total = 0, len(cells) * len(contenders) * repeats
+    for cell in cells:
+        runs = _Runs(cell, contenders)
+        for _ in range(repeats):
+            start = runs.best_start() if warm else None
+            for contender in contenders:
+                done += 1
+                if runs.solve(contender, limits, start) and progress is not None:
+                    progress(done, total)
+        rows += [runs.row(contender, environment) for contender in contenders]
+    return rows
+
+
+class _Runs:
+    """The runs of one cell, by contender."""
+
+    def __init__(self, cell: Cell, contenders: Sequence[Contender]) -> None:
+        self.cell = cell
+        self.outcomes: dict[str, list[Outcome]] = {contender.label: [] for contender in contenders}
+        self.trouble: dict[str, str] = {}
+
+    def solve(self, contender: Contender, limits: Limits, start: Start | None) -> bool:
+        """Run a contender once; whether it was tried."""
+        if contender.label in self.trouble or limits.cancelled:
+            return False
+        problem, tau = self.cell.problem, min(self.cell.tau, self.cell.problem.q)
+        try:
+            outcome = contender.backend.solve(
+                problem, tau, limits=limits, formulation=contender.formulation, start=start
+            )
+        except BackendUnavailable as error:
+            self.trouble[contender.label] = f"unavailable: {error}"
+        except BackendFailed as error:
+            self.trouble[contender.label] = f"failed: {error}"
+        else:
+            self.outcomes[contender.label].append(outcome)
+        return True
+
+    def best(self) -> Outcome | None:
+        """Return the outcome with the least objective."""
+        found = [o for runs in self.outcomes.values() for o in runs if o.incumbent is not None]
+        return min(found, key=lambda outcome: outcome.upper, default=None)
+
+    def best_start(self) -> Start | None:
+        """Return the best support of the repeats so far."""
+        best = self.best()
+        return None if best is None else Start(best.incumbent or (), "previous repeat")
+
+    def row(self, contender: Contender, environment: dict[str, str]) -> CompareRow:
+        """Judge a contender's worst answer against the best of all, its time and work by their medians."""
+        cell, runs = self.cell, self.outcomes[contender.label]
+        version = {"backend_version": contender.backend.available().version}
+        blank = CompareRow(
+            cell.data, cell.fold, cell.tau, cell.gamma, contender.label, contender.formulation,
+            self.trouble.get(contender.label, "not run"), environment=environment | version,
+        )  # fmt: skip
+        if not runs:
+            return blank
+        winner = self.best()
+        best = np.nan if winner is None else winner.upper
+        worst = max(runs, key=lambda outcome: outcome.upper - outcome.lower)
+        return replace(
+            blank,
+            status=str(worst.stop),
+            seconds=statistics.median(o.seconds for o in runs),
+            setup_seconds=statistics.median(o.setup_seconds for o in runs),
+            nodes=int(statistics.median(o.nodes for o in runs)),
+            cuts=int(statistics.median(o.cuts for o in runs)),
+            objective=worst.upper * cell.unit,
+            lower=worst.lower * cell.unit,
+            gap=worst.gap,
+            allowance=worst.allowance * cell.unit,
+            true_gap=(worst.upper - best) / best if best > 0 else 0.0,
+            same_support=worst.upper <= best * (1 + TIE_RTOL),
+            support=tuple(cell.names[j] for j in worst.incumbent or ()),
+        )
+
+
+def _warm_up(contender: Contender, limits: Limits) -> None:
+    q = 5
+    gram = np.full((q, q), 0.3) + 0.7 * np.eye(q)
+    toy = SparseProblem(gram, np.linspace(1.0, 2.0, q), 12.0, np.ones(q), 0.05, 20, np.zeros(q), 0.0)
+    quick = replace(limits, seconds=10.0, log=None)
+    try:
+        contender.backend.solve(toy, 2, limits=quick, formulation=contender.formulation)
+    except (BackendUnavailable, BackendFailed):
+        return  # the cells will say so, one row each
+
+
+def _environment(limits: Limits) -> dict[str, str]:
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return {
+        "machine": platform.machine(),
+        "system": platform.system(),
+        "cores": str(cores),
+        "threads": str(limits.threads),
+        **versions(),
+    }

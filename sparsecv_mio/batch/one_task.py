@@ -1,0 +1,375 @@
+"""One task: tried on its data before any has begun, run, and what came of it stored whole in a folder."""
+
+from __future__ import annotations
+
+import json
+import traceback
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sparsecv_mio.arrays import FloatArray
+from sparsecv_mio.batch.estimators import check_plan, run_estimator, versions_of_all
+from sparsecv_mio.batch.oracle_tasks import ORACLES, check_rows, score
+from sparsecv_mio.batch.ours import OURS, Fitted, Model, OracleScore, options_of
+from sparsecv_mio.batch.plan import COMMON, SEEDS, Task, check_share, with_keys
+from sparsecv_mio.batch.sources import coefficients_of, covariance_of, signal_of
+from sparsecv_mio.certificate.read_back import MOST_BYTES
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.fold_plan import FoldPlan
+from sparsecv_mio.data.folds import make_folds
+from sparsecv_mio.errors import BadInput, CorruptStore, SparseCVError
+from sparsecv_mio.files import check_readable, sweep, write_text
+
+SCHEMA = "sparsecv-task/1"
+PLAN_SCHEMA = "sparsecv-plan/1"
+PLAN = "plan.json"
+STATES = ("done", "limit", "failed")
+
+
+@dataclass(frozen=True)
+class TaskOutcome:
+    """What came of a task.
+
+    Attributes
+    ----------
+    address : str
+        Of the task.
+    task : dict
+        Data and settings, as `Task.to_dict`.
+    state : {"done", "limit", "failed"}
+        `limit`: there is an answer, which a limit left unproved.
+    reason : str
+        Why it failed, in one line.
+    seconds : float
+        Of the fit alone.
+    numbers : dict
+        Errors, sizes, chosen hyperparameters.
+    record : str, optional
+        JSON text of the record of our search.
+    attempt : int
+        From 1 on; larger after `--retry`.
+    provenance : dict
+        Digests of the rows and of the folds, versions of the packages.
+    traceback : str
+        Of a failure that nobody foresaw: a bug, of a peer or our own.
+    """
+
+    address: str
+    task: Mapping[str, Any]
+    state: str
+    reason: str = ""
+    seconds: float = 0.0
+    numbers: Mapping[str, Any] = field(default_factory=dict)
+    record: str | None = None
+    attempt: int = 1
+    provenance: Mapping[str, str] = field(default_factory=dict)
+    traceback: str = ""
+
+
+def file_of(folder: str | Path, address: str) -> Path:
+    """Return where the result of a task stands in a folder, which need not be there."""
+    return Path(folder) / "tasks" / f"{address}.json"
+
+
+class BatchFolder:
+    """The results of a batch.
+
+    Parameters
+    ----------
+    path : str or Path
+        Made if it is not there.
+
+    Raises
+    ------
+    BadInput
+        It is no folder, or cannot be made.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        try:
+            (self.path / "tasks").mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise BadInput(f"--out: folder {str(self.path)!r} cannot be made: {error.strerror}") from None
+
+    def place(self, address: str) -> Path:
+        """Return the file of a task."""
+        return file_of(self.path, address)
+
+    def store(self, outcome: TaskOutcome) -> None:
+        """Write what came of a task; a file that was there is replaced when the new one is complete."""
+        text = json.dumps({"schema": SCHEMA, **asdict(outcome)}, allow_nan=True, ensure_ascii=False)
+        write_text(self.place(outcome.address), [text, "\n"], "task")
+
+    def read(self, address: str) -> TaskOutcome | None:
+        """Return what came of a task, None if nothing did yet.
+
+        Raises
+        ------
+        CorruptStore
+            The file is no outcome of this task.
+        """
+        place = self.place(address)
+        if not place.exists():
+            return None
+        try:
+            check_readable(place, "task file", CorruptStore, MOST_BYTES)
+            found = json.loads(place.read_text(encoding="utf-8"))
+            if found.pop("schema") != SCHEMA or found["address"] != address or found["state"] not in STATES:
+                raise ValueError("another schema")
+            return TaskOutcome(**found)
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            raise CorruptStore(f"task file {str(place)!r} is damaged ({error}): remove it") from None
+
+    def sweep(self) -> None:
+        """Remove what batches that were killed in the middle of a write left behind."""
+        for folder in (self.path, self.path / "tasks"):
+            sweep(folder)
+
+    def has(self, address: str) -> bool:
+        """Whether anything came of a task, be it a failure."""
+        return self.place(address).exists()
+
+    def store_plan(self, addresses: Iterable[str]) -> None:
+        """Note the tasks of the present plan: results of others, of an earlier plan or version, are put aside."""
+        text = json.dumps({"schema": PLAN_SCHEMA, "tasks": sorted(addresses)})
+        write_text(self.path / PLAN, [text, "\n"], "plan of the folder")
+
+    def asked(self) -> frozenset[str] | None:
+        """Return the tasks of the present plan; None where no plan is noted, as in folders of a study.
+
+        Raises
+        ------
+        CorruptStore
+            The note is damaged.
+        """
+        place = self.path / PLAN
+        if not place.exists():
+            return None
+        try:
+            check_readable(place, "plan of the folder", CorruptStore, MOST_BYTES)
+            found = json.loads(place.read_text(encoding="utf-8"))
+            if found["schema"] != PLAN_SCHEMA or not all(isinstance(name, str) for name in found["tasks"]):
+                raise ValueError("another schema")
+            return frozenset(found["tasks"])
+        except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+            raise CorruptStore(f"file {str(place)!r} is damaged ({error}): run the batch again") from None
+
+    def outcomes(self, every: bool = False) -> Iterator[TaskOutcome]:
+        """Yield what came of tasks, in the order of their names.
+
+        Parameters
+        ----------
+        every : bool
+            Those of earlier plans too.
+        """
+        asked = None if every else self.asked()
+        for address in self._addresses():
+            found = self.read(address) if asked is None or address in asked else None
+            if found is not None:
+                yield found
+
+    def stale(self) -> list[Path]:
+        """Return the files of tasks that the present plan does not ask for."""
+        asked = self.asked()
+        return [] if asked is None else [self.place(name) for name in self._addresses() if name not in asked]
+
+    def _addresses(self) -> list[str]:
+        return sorted(place.stem for place in (self.path / "tasks").glob("*.json"))
+
+
+LONGER = 4.0  # times the time limit of the attempt before, in a retry
+
+
+@dataclass(frozen=True)
+class TaskRows:
+    """The rows of a task: those the estimator sees, and those it is tested on."""
+
+    train: Dataset
+    test: Dataset | None
+
+
+def rows_of(task: Task, data: Dataset | None = None) -> TaskRows:
+    """Read the data of a task and hold out its test rows.
+
+    Parameters
+    ----------
+    task : Task
+    data : Dataset, optional
+        Its data, where they were read already.
+
+    Raises
+    ------
+    BadInput
+        The data cannot be read, or the share of test rows leaves too few.
+    """
+    data = task.source.load(task.columns_of_folds) if data is None else data
+    share = task.settings.get("test")
+    if share is None:
+        return TaskRows(data, None)
+    check_share(share)
+    order = np.random.default_rng(int(task.settings.get("split", 0))).permutation(data.n)
+    held = max(1, round(share * data.n))
+    if data.n - held < 4:
+        raise BadInput(f"test {share!r} leaves {data.n - held} rows to train on: give a smaller share")
+    return TaskRows(data.take(np.sort(order[held:])), data.take(np.sort(order[:held])))
+
+
+def folds_of(task: Task, rows: Dataset) -> FoldPlan:
+    """Deal the training rows of a task to its folds.
+
+    Parameters
+    ----------
+    task : Task
+    rows : Dataset
+        Those of :func:`rows_of` that the estimator sees.
+    """
+    return make_folds(str(task.settings["folds"]), rows, int(task.settings.get("seed", 0)))
+
+
+def run_task(task: Task, attempt: int = 1, data: Dataset | None = None) -> TaskOutcome:
+    """Run one task; what goes wrong is in the outcome.
+
+    Parameters
+    ----------
+    task : Task
+    attempt : int
+        From the second on, a time limit is 4 times as long as in the attempt before.
+    data : Dataset, optional
+        As of :func:`rows_of`.
+    """
+    try:
+        rows = rows_of(task, data)
+        plan = folds_of(task, rows.train)
+        settings = {key: value for key, value in task.settings.items() if key not in (*COMMON, "estimator")}
+        for limit in {"time_limit", "cpu_limit"} & settings.keys() if attempt > 1 else ():
+            settings[limit] = float(settings[limit]) * LONGER ** (attempt - 1)
+        fitted: Fitted | OracleScore
+        if task.estimator in ORACLES:
+            fitted = score(rows.train, plan, task.settings)
+        else:
+            fitted = run_estimator(task.estimator, rows.train, plan, settings, str(task.settings.get("refit", "all")))
+    except Exception as error:  # of a peer, or a bug of our own: a row of the table, not the end of the batch
+        return failure(task, attempt, error)
+    numbers = numbers_of(task, rows, fitted)
+    state = "done" if fitted.record is None or fitted.record.status == "proved" else "limit"
+    record = None if fitted.record is None else fitted.record.to_json()
+    origin = {"fingerprint": rows.train.fingerprint, "folds_digest": plan.digest, **versions_of_all()}
+    return TaskOutcome(task.address, task.to_dict(), state, "", fitted.seconds, numbers, record, attempt, origin)
+
+
+def failure(task: Task, attempt: int, error: Exception) -> TaskOutcome:
+    """Return the outcome of a task that failed; with the traceback, where nobody foresaw that.
+
+    Parameters
+    ----------
+    task : Task
+    attempt : int
+    error : Exception
+    """
+    if isinstance(error, SparseCVError | MemoryError):
+        words = "out of memory" if isinstance(error, MemoryError) else str(error)
+        return TaskOutcome(task.address, task.to_dict(), "failed", words, attempt=attempt)
+    words = "".join(traceback.format_exception_only(error)).splitlines()[0]
+    trace = "".join(traceback.format_exception(error))
+    return TaskOutcome(task.address, task.to_dict(), "failed", words, attempt=attempt, traceback=trace)
+
+
+def numbers_of(task: Task, rows: TaskRows, fitted: Fitted | OracleScore) -> dict[str, Any]:
+    """Return the numbers of a task: sizes of its data, what the estimator says, errors on rows it has not seen.
+
+    Parameters
+    ----------
+    task : Task
+    rows : Rows
+        Of the task.
+    fitted : Fitted or Scored
+        Only a model has errors on other rows.
+    """
+    sizes = {"n": rows.train.n, "p": rows.train.p, "n_test": 0 if rows.test is None else rows.test.n}
+    errors = _all_errors(task, rows, fitted) if isinstance(fitted, Fitted) else {}
+    return {**sizes, **fitted.numbers, **errors}
+
+
+def _all_errors(task: Task, rows: TaskRows, fitted: Fitted) -> dict[str, Any]:
+    """Return errors and size of the model, and those of models by other rules under their names."""
+    found = _errors(task, rows, Model(fitted.coefficients, fitted.intercept))
+    for name, model in fitted.others.items():
+        found |= {f"{name}_{key}": value for key, value in _errors(task, rows, model).items()}
+    return found
+
+
+def _errors(task: Task, rows: TaskRows, fitted: Model) -> dict[str, Any]:
+    beta = fitted.coefficients
+    found: dict[str, Any] = {"features": int(np.count_nonzero(beta))}
+    if rows.test is not None:
+        left = rows.test.y - rows.test.X @ beta - fitted.intercept
+        found["test_error"] = float(np.mean(left**2))
+        found["test_r_squared"] = 1.0 - found["test_error"] / float(np.mean((rows.test.y - rows.train.y.mean()) ** 2))
+    spec = dict(task.source.spec)
+    return found | (_against_truth(spec, beta, fitted.intercept) if spec.get("design") == "toeplitz" else {})
+
+
+def _against_truth(spec: dict[str, Any], beta: FloatArray, intercept: float) -> dict[str, float]:
+    """Relative risk, relative test error, proportion of variance explained and F1 (Hastie and others, 2020)."""
+    truth, signal = coefficients_of(spec), signal_of(spec)
+    off, sigma = beta - truth, covariance_of(len(truth), float(spec["rho"]))
+    risk, noise = float(off @ sigma @ off) + intercept**2, signal / float(spec["snr"])
+    chosen, true = beta != 0.0, truth != 0.0
+    found = float(np.sum(chosen & true))
+    return {
+        "relative_risk": risk / signal, "relative_test_error": (risk + noise) / noise,
+        "variance_explained": 1.0 - (risk + noise) / (signal + noise),
+        "f1": 2.0 * found / float(np.sum(chosen) + np.sum(true)),
+    }  # fmt: skip
+
+
+def check_with_data(tasks: Iterable[Task]) -> None:
+    """Refuse tasks that cannot be done on their data: every data set is read, once.
+
+    Parameters
+    ----------
+    tasks : iterable of Task
+        Of those that differ by seeds alone the first is looked at.
+
+    Raises
+    ------
+    BadInput
+        The message names the data set, and the setting or the column.
+    """
+    found: dict[tuple[str, tuple[str, ...]], dict[str, Task]] = {}
+    for task in tasks:
+        alike = found.setdefault((task.source.shape_digest, task.columns_of_folds), {})
+        alike.setdefault(task.settings_without(SEEDS), task)
+    for some in found.values():
+        _check_on_one(list(some.values()))
+
+
+def _check_on_one(tasks: list[Task]) -> None:
+    """Check tasks on one data set."""
+    plans: dict[tuple[Any, str], tuple[Dataset, FoldPlan]] = {}
+    for task in tasks:
+        try:
+            key = task.settings.get("test"), str(task.settings["folds"])
+            if key not in plans:
+                rows = rows_of(task).train
+                plans[key] = rows, folds_of(task, rows)
+            _check_task(task, *plans[key])
+        except BadInput as error:
+            raise BadInput(f"data {task.source.name!r}: {with_keys(str(error), task.settings)}") from None
+
+
+def _check_task(task: Task, rows: Dataset, plan: FoldPlan) -> None:
+    from sparsecv_mio.search.api import asked_of  # loads much of the search
+
+    if task.estimator in ORACLES:
+        check_rows(task.settings, rows, plan)
+    check_plan(task.estimator, plan, str(task.settings.get("refit", "all")))
+    if task.estimator == OURS:
+        options = options_of(task.settings)
+        options.check_data(rows, plan)
+        asked_of(rows, plan, task.settings.get("gamma"), task.settings.get("tau"), options)

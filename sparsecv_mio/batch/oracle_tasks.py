@@ -1,0 +1,286 @@
+"""The oracles as tasks: one setting scored by cross-validation or leave-one-out; nothing is chosen, no model is left.
+
+`way` says how: by the oracle, or in full, so that both can be compared. Seconds are those of the scoring alone, after
+a run on a few rows that loads what there is to.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sparsecv_mio.batch.ours import OracleScore
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.fold_plan import FoldPlan
+from sparsecv_mio.data.folds import make_folds
+from sparsecv_mio.errors import BadInput
+from sparsecv_mio.words import Intercept, Scale, one_of
+
+if TYPE_CHECKING:
+    from sparsecv_mio.oracles.iacv import IacvReport
+
+
+LEAVE_ONE_OUT = ("glru", "iacv")
+SETTINGS = (
+    "way", "learner", "order", "loss", "penalty", "lam", "tol", "solver", "iterations", "step", "batch", "doubling",
+    "per_row", "exact",
+)  # fmt: skip
+NEEDED: Mapping[str, tuple[str, ...]] = {"treecv": (), "glru": ("lam",), "iacv": ("lam", "iterations")}
+WAYS: Mapping[str, tuple[str, ...]] = {
+    "treecv": ("tree", "standard"),
+    "glru": ("steps", "trainings", "newton", "naive"),
+}
+ORDERS = ("fixed", "random")
+COUNTS = ("iterations", "batch", "doubling")
+SWITCHES = ("per_row", "exact")
+OF_LEARNER = {"ridge": ("lam",), "pegasos": ("lam",), "lsqsgd": ("step",)}
+OWN_INTERCEPT = ("naive-bayes", "bernoulli-nb")
+LABELS = {"iacv": "iacv", "ns": "newton", "ij": "jackknife", "baseline": "full"}
+
+
+def meaningful(given: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the names of the settings that mean something to an oracle.
+
+    Parameters
+    ----------
+    given : mapping
+        Settings by name, among them `estimator`.
+
+    Examples
+    --------
+    >>> meaningful({"estimator": "treecv", "learner": "pegasos"})
+    ('folds', 'seed', 'estimator', 'way', 'learner', 'order', 'lam', 'scale', 'intercept')
+    """
+    kind, both = given["estimator"], ("scale", "intercept")
+    if kind == "treecv":
+        own = OF_LEARNER.get(str(given.get("learner", "ridge")), ())
+        return ("folds", "seed", "estimator", "way", "learner", "order", *own, *both)
+    if kind == "glru":
+        return ("folds", "estimator", "way", "loss", "penalty", "lam", "tol", *both)
+    drawn = ("seed", "batch", "doubling") if given.get("solver") == "sgd" else ()
+    return ("folds", "estimator", "loss", "penalty", "lam", "solver", "iterations", "step", *drawn, *SWITCHES, *both)
+
+
+def settings_of(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of a task of an oracle: those that mean something to it, leave-one-out where it has no folds.
+
+    Parameters
+    ----------
+    given : mapping
+        Settings by name, those of other estimators too.
+    """
+    known = {**given, "folds": "loo"} if given["estimator"] in LEAVE_ONE_OUT else given
+    return {name: known[name] for name in meaningful(given) if known.get(name) is not None}
+
+
+def check_oracle(given: Mapping[str, Any]) -> None:
+    """Refuse settings of an oracle that are wrong for any data.
+
+    Parameters
+    ----------
+    given : mapping
+        Of a task, by name; switches were seen to be true or false.
+
+    Raises
+    ------
+    BadInput
+        The message names the setting.
+
+    Examples
+    --------
+    >>> check_oracle({"estimator": "glru", "lam": 0.0})
+    Traceback (most recent call last):
+    ...
+    sparsecv_mio.errors.BadInput: lam: 0.0 is no number above 0
+    """
+    kind = str(given["estimator"])
+    for name in NEEDED[kind]:
+        if name not in given:
+            raise BadInput(f"{name} is missing: estimator {kind} needs it under [vary]")
+    for name, words in {**_words(kind), "scale": tuple(Scale), "intercept": tuple(Intercept)}.items():
+        if name in given:
+            one_of(given[name], words, name)
+    for name, value in given.items():
+        if name in ("lam", "step", "tol"):
+            _check_number(name, value, zero=name == "lam" and kind != "glru")
+        elif name in COUNTS and (type(value) is not int or value < 1):
+            raise BadInput(f"{name}: {value!r} is no whole number of at least 1")
+    if kind == "iacv" and given.get("penalty") == "l1" and given.get("solver") != "proxgd":
+        raise BadInput("penalty l1 has no gradient: it goes with solver proxgd, leave the others out by [[exclude]]")
+    if given.get("intercept") == Intercept.FOLD and given.get("learner") in OWN_INTERCEPT:
+        raise BadInput(f"intercept fold does not go with learner {given['learner']}: it has class shares instead")
+
+
+def check_rows(given: Mapping[str, Any], data: Dataset, plan: FoldPlan) -> None:
+    """Refuse rows that an oracle cannot be asked about.
+
+    Parameters
+    ----------
+    given : mapping
+        Settings of the task, by name.
+    data : Dataset
+    plan : FoldPlan
+
+    Raises
+    ------
+    BadInput
+        The target has not two values, a fold is held out twice, a step has more rows than there are.
+    """
+    from sparsecv_mio.oracles.answers import binary_labels
+    from sparsecv_mio.oracles.treecv.learners import CLASSIFIERS
+
+    if given["estimator"] == "treecv":
+        plan.check_partition("treecv")
+        labels = given.get("learner") in CLASSIFIERS
+    else:
+        labels = given["estimator"] == "glru" or given.get("loss", "logistic") == "logistic"
+    if labels:
+        binary_labels(data)
+    if given.get("batch", 1) > data.n:
+        raise BadInput(f"batch: a step takes at most the {data.n} rows that there are, not {given['batch']}")
+
+
+def _check_number(name: str, value: Any, zero: bool) -> None:
+    fits = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    if not fits or value < 0.0 or (value == 0.0 and not zero):
+        raise BadInput(f"{name}: {value!r} is no number " + ("of at least 0" if zero else "above 0"))
+
+
+def _words(kind: str) -> dict[str, tuple[str, ...]]:
+    if kind == "treecv":
+        from sparsecv_mio.oracles.treecv.learners import LEARNERS
+
+        return {"way": WAYS[kind], "learner": LEARNERS, "order": ORDERS}
+    if kind == "glru":
+        from sparsecv_mio.oracles.losses import CERTIFIED
+
+        return {"way": WAYS[kind], "loss": tuple(CERTIFIED), "penalty": ("ridge", "l1")}
+    from sparsecv_mio.oracles.iacv.risk_without_rows import PENALTIES
+    from sparsecv_mio.oracles.iacv.trajectory import SOLVERS
+    from sparsecv_mio.oracles.losses import SMOOTH
+
+    return {"loss": tuple(SMOOTH), "penalty": tuple(PENALTIES), "solver": SOLVERS}
+
+
+def score(data: Dataset, plan: FoldPlan, settings: Mapping[str, Any]) -> OracleScore:
+    """Score one setting by an oracle, or in full.
+
+    Parameters
+    ----------
+    data : Dataset
+    plan : FoldPlan
+        For `treecv`; `glru` and `iacv` leave out rows one by one.
+    settings : mapping
+        Of the task, by name.
+
+    Returns
+    -------
+    Scored
+        The CV error, counts and times.
+    """
+    words = {name: value for name, value in settings.items() if isinstance(value, str)}
+    _warm(json.dumps({**words, "folds": "loo", "lam": 1.0, "iterations": 2}))
+    return _SCORES[str(settings["estimator"])](data, plan, settings)
+
+
+@cache
+def _warm(settings: str) -> None:
+    """Score a few rows, once in a process: what is compiled or loaded at first use is no part of the times."""
+    X = np.random.default_rng(0).standard_normal((12, 2))
+    data, few = Dataset.from_arrays(X, np.arange(12) % 2), json.loads(settings)
+    _SCORES[few["estimator"]](data, make_folds("loo", data), settings_of(few))
+
+
+def _treecv(data: Dataset, plan: FoldPlan, settings: Mapping[str, Any]) -> OracleScore:
+    from sparsecv_mio.oracles.treecv import make_task, standard_cv, tree_cv
+
+    task = make_task(
+        data, settings.get("learner", "ridge"), lam=settings.get("lam"), step=settings.get("step"), **_columns(settings)
+    )
+    run = standard_cv if settings.get("way") == "standard" else tree_cv
+    seed = int(settings.get("seed", 0)) if settings.get("order") == "random" else None
+    spent = time.process_time()
+    found = run(task.learner, task.X, task.y, plan, shuffle_seed=seed)
+    numbers = {
+        "cpu_seconds": time.process_time() - spent, "cv_error": found.estimate, "cv_error_pooled": found.pooled,
+        "rows_learned": found.updates, "k": plan.k,
+    }  # fmt: skip
+    return OracleScore(found.seconds, numbers)
+
+
+def _glru(data: Dataset, plan: FoldPlan, settings: Mapping[str, Any]) -> OracleScore:
+    from sparsecv_mio.oracles.answers import binary_labels, design_matrix
+    from sparsecv_mio.oracles.glru import loocv, make_loss, make_problem, make_regularizer
+
+    way, columns = settings.get("way", WAYS["glru"][0]), _columns(settings)
+    fold = columns["intercept"] == "fold"
+    regularizer = make_regularizer(settings.get("penalty", "ridge"), settings["lam"], intercept=fold)
+    X, y = design_matrix(data, **columns), binary_labels(data)[0]
+    problem = make_problem(X, y, make_loss(settings.get("loss", "logistic")), regularizer)
+    spent = time.process_time()
+    found = loocv(
+        problem, tol=settings.get("tol", 1e-6), bounds=way != "naive", steps=way == "steps", approximate=way == "newton"
+    )
+    cpu, (low, high), stages = time.process_time() - spent, found.bracket, found.seconds
+    numbers = {
+        "cpu_seconds": cpu, "cv_error": found.errors / data.n, "errors": found.errors, "errors_lower": low,
+        "errors_upper": high, "open": int(found.open.sum()), "open_share": float(found.open.mean()),
+        "trainings": found.trainings, "certain": int(found.certain.sum()), "seconds_fit": stages["prepare"],
+        "seconds_bounds": stages["bounds"], "seconds_train": stages["train"],
+    }  # fmt: skip
+    return OracleScore(stages["total"], numbers)
+
+
+def _iacv(data: Dataset, plan: FoldPlan, settings: Mapping[str, Any]) -> OracleScore:
+    from sparsecv_mio.oracles.iacv import METHODS, make_erm, make_solver, run
+    from sparsecv_mio.oracles.iacv.trajectory import DEFAULT_BATCH
+
+    kind, per_row = settings.get("solver", "gd"), settings.get("per_row", False)
+    lam, step, batch = settings["lam"], settings.get("step"), settings.get("batch")
+    erm = make_erm(
+        data, settings.get("loss", "logistic"), settings.get("penalty", "ridge"), lam * data.n if per_row else lam,
+        **_columns(settings),
+    )  # fmt: skip
+    if kind == "sgd" and batch is None:
+        batch = min(DEFAULT_BATCH, data.n)
+    if step is not None and per_row:
+        step /= batch or data.n
+    iterations = settings["iterations"]
+    solver = make_solver(
+        erm, kind, iterations=iterations, step=step, batch=batch, doubling=settings.get("doubling"),
+        seed=int(settings.get("seed", 0)),
+    )  # fmt: skip
+    methods = (*METHODS, "exact") if settings.get("exact", False) else ("iacv",)
+    report = run(erm, solver, iterations, record=[iterations], methods=methods)
+    numbers = {"cv_error": float(report.traces["iacv"].cv[-1]), **_errors(report)}
+    return OracleScore(float(report.seconds[-1]), numbers)
+
+
+def _errors(report: IacvReport) -> dict[str, float]:
+    """Return how far each approximation is from the exact left-out fits, where these were run."""
+    if report.cv_exact is None or report.seconds_exact is None:
+        return {}
+    found = {"cv_error_exact": float(report.cv_exact[-1]), "seconds_exact": float(report.seconds_exact[-1])}
+    for name, trace in report.traces.items():
+        word = LABELS[name]
+        found[f"cv_error_{word}"] = float(trace.cv[-1])
+        for number, values in (("distance", trace.err_approx), ("relative_error", trace.rel_err_cv)):
+            if values is not None:
+                found[f"{number}_{word}"] = float(values[-1])
+    return found
+
+
+def _columns(settings: Mapping[str, Any]) -> dict[str, str]:
+    return {name: settings.get(name, "none") for name in ("scale", "intercept")}
+
+
+_SCORES: Mapping[str, Callable[[Dataset, FoldPlan, Mapping[str, Any]], OracleScore]] = {
+    "treecv": _treecv, "glru": _glru, "iacv": _iacv,
+}  # fmt: skip
+ORACLES = tuple(_SCORES)

@@ -1,0 +1,390 @@
+"""Bounds in closed form: the training-loss bound, the ridge ball, and what a bound at one pair says of others.
+
+The training-loss bound: a held-out error is at least what all rows cost more than the training rows.
+
+**Theorem** (docs/theory.md, section 3). Let f be the training objective on all rows, `f^(-N)` that without the rows of
+a fold N, and `h_N(b)` the sum of squared errors of b on N. For every b
+
+    f(support of b) <= f(b) = f^(-N)(b) + h_N(b),
+
+an intercept being the fold's own on the right, which all rows may improve on. Let b be an optimum of the fold, so
+`f^(-N)(b) <= u` for every feasible value u of the fold's problem. Then
+
+* `h_N(b) >= v - u` for every lower bound v of the optimum on all rows;
+* with a list of *every* support of tau columns with `f(S) <= T`: the support of b is in the list, or `h_N(b) > T - u`.
+
+Both are `training_loss_bound`, v being the T of a list without supports. N is all rows that the fold does not train on:
+of a fold that scores only a part of them (`FoldPlan.scores_all_left_out`) the bound says nothing.
+
+**Rounding.** The function subtracts and rounds nothing itself. Its caller sees to it that v (or T) is at most, and u at
+least, what the theorem speaks of, rounding included, and that u covers tied optima where ties count as optimal; what is
+in neither goes into `allowances`.
+
+======================= ==================================== ==============================================
+where                   v or T is lowered by                 u is raised by
+======================= ==================================== ==============================================
+`bounds.cv_error`       the rounding of the fold bounds      the tolerance of ties and that rounding
+`subproblem`            the margin of the trees              the error of a refit, and `TIE_RTOL` of it
+first intervals         that margin, and `slack` of the form `keep` and `slack` of the form
+lists, in closed form   `keep`, `slack`, ROWS_ROUNDING       `keep`, `slack`, the error of the closed form
+lists, by refits        `keep`, `slack`, ROWS_ROUNDING       the error of a refit, and `TIE_RTOL` of it
+saddle point            ROWS_ROUNDING                        nothing: refit error and ROWS_ROUNDING are passed
+======================= ==================================== ==============================================
+
+Lower bounds of the optimum f at some pairs (gamma, tau), and what they say of f at the others.
+
+**Lemma.** `f(gamma, tau) = min { ||y - Xb||^2 + (gamma/2) ||b||^2 : ||b||_0 <= tau }` never rises with tau, and is for
+every tau a concave function of gamma that never falls and is at least 0 at gamma = 0.
+
+*Proof.* A larger tau leaves more b to choose from. For every b the objective is affine in gamma with slope
+`||b||^2 / 2 >= 0`; a minimum of such functions is concave and never falls. At gamma = 0 it is a sum of squares.
+
+So a lower bound at tau holds at every smaller tau, one at gamma at every larger gamma, and between two gammas the chord
+of their bounds is one; the same is true of the chord from 0 at gamma = 0.
+
+The ridge ball: what every fit with an objective up to a level predicts for the rows left out.
+
+**Theorem** (docs/theory.md, section 2, with eps = lam). With b0 the ridge fit on *all* columns and `M = Q +
+diag(penalty)`, `||b - b0||_M^2 = f(b) - f(b0)` for every b. So all b with `f(b) <= ubar`, whatever their support, lie
+in the ball of radius `sqrt(ubar - f(b0))` about b0, and for held-out rows X with targets u
+
+    | ||u - X b|| - ||u - X b0|| |  <=  radius sqrt(reach),        reach = largest eigenvalue of X M^{-1} X',
+
+row by row with `x'M^{-1} x` in place of `reach`. A centre that is not exact: :mod:`sparsecv_mio.problem.problem`.
+
+**Rounding.** Bounds are widened by what is known of the rounding of the centre, its value and the rows.
+
+===================== =============================== ============================================================
+where                 centre                          what is widened
+===================== =============================== ============================================================
+here, `RidgeBall`     the ridge fit of a fold, with   `f(b0)` by `unit load^2`, the radius by the residual of the
+                      a bound on its error            normal equations, `reach` by the condition, rows by `unit`
+`ball_of_left_out`    never computed: bounds of it    the caller raises leverage and residual, and the result
+                      from the fit on all rows
+kernels `ridge_ball`  the ridge fit of what screening `ubar` by the allowance of a comparison of f at two points
+                      leaves, within the fold bounds  (docs/theory/bounds.md 7), eigenvalues by 1e-9
+`formulation.bigm`    the scaled ridge fit; bounds    the level by a margin, the radius by the residual of the
+                      coefficients, not predictions   normal equations and 1e-6, every end by 1e-9
+===================== =============================== ============================================================
+
+The kernel takes the extremes of a quadratic over the ball exactly (S-lemma), by an eigen-decomposition; here the
+triangle inequality and single rows have to do.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import cho_solve, cholesky, eigh, solve_triangular
+
+from sparsecv_mio.arrays import FloatArray
+from sparsecv_mio.bounds.fold import OUTWARD
+from sparsecv_mio.problem.problem import SparseProblem, level_set_radius
+from sparsecv_mio.units import Interval
+
+ROWS_ROUNDING = 1e-10
+"""Of y'y: what moments, refits and centring may leave between the training rows of a fold and all rows."""
+
+
+def training_loss_bound(
+    all_rows: FloatArray | float, fold: FloatArray | float, *allowances: FloatArray | float
+) -> FloatArray:
+    """Lower bound of the held-out error of every optimum of a fold, `all_rows - fold - allowances`.
+
+    Parameters
+    ----------
+    all_rows : array or float
+        v, a certified lower bound of the optimum on all rows for the same gamma and tau; or T, the value up to which a
+        list of supports is complete: then the bound holds for optima outside of the list.
+    fold : array or float
+        u, the value of a feasible solution of the fold's problem (training rows only). Broadcast against `all_rows`.
+    *allowances : array or float
+        Rounding errors that `all_rows` and `fold` do not account for yet, subtracted one after the other.
+
+    Returns
+    -------
+    array
+        May be negative: no information. -inf where u is not finite, that is unknown.
+
+    Examples
+    --------
+    >>> training_loss_bound(np.array([[5.0], [7.0]]), np.array([4.0, np.inf])).tolist()
+    [[1.0, -inf], [3.0, -inf]]
+    >>> float(training_loss_bound(5.0, 4.0, 0.25))
+    0.75
+    """
+    known = np.isfinite(fold)
+    everywhere = bool(known.all())
+    bound = np.subtract(all_rows, fold if everywhere else np.where(known, fold, 0.0))
+    for allowance in allowances:
+        bound = bound - allowance
+    return bound if everywhere else np.where(known, bound, -np.inf)
+
+
+def enough_on_all_rows(known: FloatArray, fold: FloatArray, bar: FloatArray) -> FloatArray:
+    """Return the least v for which the sum over folds of the better one of two lower bounds reaches a bar.
+
+    Parameters
+    ----------
+    known : (..., K) array
+        Lower bounds of the held-out errors, whatever proved them.
+    fold : (..., K) array
+        u of `training_loss_bound`; inf where it is not known.
+    bar : (...) array
+        What `sum_N max(known_N, v - u_N)` is to reach; inf where nothing would do.
+
+    Returns
+    -------
+    (...) array
+        0 where `known` is enough, inf where no v is.
+
+    Examples
+    --------
+    >>> enough_on_all_rows(np.array([[0.0, 2.0]]), np.array([[5.0, 4.0]]), np.array([3.0])).tolist()
+    [6.0]
+    """
+    start = known + fold  # from here on v - u is the better one
+    order = np.argsort(start, axis=-1, kind="stable")
+    start, known, fold = (np.take_along_axis(array, order, axis=-1) for array in (start, known, fold))
+    rest = np.sum(known, axis=-1)
+    found = np.where(rest >= bar, 0.0, np.inf)
+    total = np.zeros_like(rest)
+    for first in range(known.shape[-1]):
+        usable = np.isfinite(fold[..., first])
+        rest = rest - known[..., first]
+        total = total + np.where(usable, fold[..., first], 0.0)
+        v = (bar - rest + total) / (first + 1)
+        found = np.where(usable & (v >= start[..., first]), np.minimum(found, v), found)
+    return np.asarray(found)
+
+
+INWARD = 1e-13  # relative rounding of the few operations of a chord
+
+
+def implied_lower_bounds(gammas: FloatArray, lower: FloatArray) -> FloatArray:
+    """Return for every pair the largest lower bound of f that the lemma makes of those at all pairs.
+
+    Parameters
+    ----------
+    gammas : (G,) array
+        Ascending, positive.
+    lower : (G, T) array
+        Certified lower bounds of f, at least 0; the columns in the order of rising tau.
+
+    Returns
+    -------
+    (G, T) array
+        At least `lower`.
+
+    Notes
+    -----
+    O(G T).
+
+    Examples
+    --------
+    >>> gammas, known = np.array([1.0, 2.0, 3.0]), np.array([[4.0, 2.0], [0.0, 0.0], [6.0, 1.0]])
+    >>> implied_lower_bounds(gammas, known).round(6).tolist()
+    [[4.0, 2.0], [5.0, 2.0], [6.0, 2.0]]
+    """
+    best = np.maximum.accumulate(lower[:, ::-1], axis=1)[:, ::-1]
+    x = np.append(0.0, gammas)
+    rising = np.vstack([np.zeros(best.shape[1]), np.maximum.accumulate(best, axis=0)])
+    for column in range(best.shape[1]):
+        corners = _upper_corners(x, rising[:, column])
+        chords = np.interp(gammas, x[corners], rising[corners, column]) * (1.0 - INWARD)
+        best[:, column] = np.maximum(np.maximum(best[:, column], rising[1:, column]), chords)
+    return np.asarray(best)
+
+
+def _upper_corners(x: FloatArray, y: FloatArray) -> list[int]:
+    """Return the corners of the least concave function above some points, x ascending."""
+    corners: list[int] = []
+    for i in range(len(x)):
+        while len(corners) > 1:
+            a, b = corners[-2:]
+            if (y[b] - y[a]) * (x[i] - x[a]) > (y[i] - y[a]) * (x[b] - x[a]):
+                break
+            corners.pop()
+        corners.append(i)
+    return corners
+
+
+WORST_CONDITION = 0.01  # of M, times its relative rounding: beyond, the centre has lost its digits
+
+
+@dataclass(frozen=True, eq=False)
+class Centre:
+    """Ridge fit on all columns with bounds on its error.
+
+    Attributes
+    ----------
+    beta : (q,) array
+    factor : (q, q) array
+        Lower Cholesky factor of M.
+    value : float
+        At most f at `beta`.
+    off : float
+        At least the norm of the error of `beta`, see :func:`~sparsecv_mio.problem.problem.level_set_radius`.
+    widening : float
+        Of what is computed by the factor, relative.
+    """
+
+    beta: FloatArray
+    factor: FloatArray
+    value: float
+    off: float
+    widening: float
+
+    @classmethod
+    def of(cls, problem: SparseProblem, unit: float) -> Centre | None:
+        """Fit from moments of relative rounding `unit`; None where they have lost their digits. O(q^3)."""
+        length = np.sqrt(np.diag(problem.M))
+        try:
+            factor = cholesky(problem.M, lower=True)
+        except (np.linalg.LinAlgError, ValueError):
+            return None
+        spread = solve_triangular(factor, np.diag(length), lower=True)
+        condition = float(np.einsum("ij,ij->", spread, spread))
+        if not unit * condition < WORST_CONDITION:
+            return None
+        beta = cho_solve((factor, True), problem.c)
+        load = float(np.sqrt(problem.yy) + length @ np.abs(beta))
+        left = problem.c - problem.M @ beta
+        return cls(
+            beta=beta,
+            factor=factor,
+            value=float(problem.yy - problem.c @ beta - left @ beta) - unit * load**2,
+            off=float(np.linalg.norm(solve_triangular(factor, left, lower=True))) + unit * load * np.sqrt(condition),
+            widening=1.0 + 1e-9 + 8.0 * unit * condition,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class RidgeBall:
+    """The ball of one fold and gamma, for every level.
+
+    Attributes
+    ----------
+    value, off : float
+        Of the centre.
+    norm, reach : float
+        `||u - X b0||`, and at least the largest eigenvalue of `X M^{-1} X'`.
+    slip : (m,) array
+        Rounding of the residuals, row by row; of their norm alone where the rows are not at hand.
+    rows : pair of (m,) arrays, optional
+        Residuals `|u - X b0|` and at least `x'M^{-1} x`, row by row.
+
+    Examples
+    --------
+    >>> problem = SparseProblem(np.eye(1), np.array([2.0]), 4.5, np.ones(1), 1.0, 9, np.zeros(1), 0.0)
+    >>> ball = RidgeBall.of_rows(problem, np.array([[1.0]]), np.array([3.0]), 1e-15)
+    >>> found = ball.held_out(3.0)  # f(b0) = 2.5 at b0 = 1, so (b - 1)^2 <= 1/4
+    >>> round(float(found.lower), 6), round(float(found.upper), 6)
+    (2.25, 6.25)
+    """
+
+    value: float
+    off: float
+    norm: float
+    reach: float
+    slip: FloatArray
+    rows: tuple[FloatArray, FloatArray] | None = None
+
+    @classmethod
+    def of_rows(cls, problem: SparseProblem, X: FloatArray, u: FloatArray, unit: float) -> RidgeBall | None:
+        """Return the ball of a fold from its held-out rows; None where nothing can be said.
+
+        Parameters
+        ----------
+        problem : SparseProblem
+            Training rows.
+        X, u : (m, q), (m,) arrays
+            Held-out rows about the training means.
+        unit : float
+            Relative rounding of the moments and of the rows.
+
+        Notes
+        -----
+        O(q^3 + m q^2).
+        """
+        centre = Centre.of(problem, unit)
+        if centre is None:
+            return None
+        residual = np.abs(u - X @ centre.beta)
+        half = solve_triangular(centre.factor, X.T, lower=True)
+        each = centre.widening * np.einsum("ij,ij->j", half, half)
+        small = len(u) <= 2 * problem.q
+        largest = centre.widening * float(np.linalg.eigvalsh(half.T @ half)[-1]) if small else float(each.sum())
+        slip = unit * (np.abs(u) + np.abs(X) @ np.abs(centre.beta))
+        return cls(centre.value, centre.off, float(np.linalg.norm(residual)), largest, slip, (residual, each))
+
+    @classmethod
+    def of_moments(
+        cls, problem: SparseProblem, Q: FloatArray, c: FloatArray, yy: float, unit: float
+    ) -> RidgeBall | None:
+        """Return the ball of a fold from the moments of its held-out rows; None where nothing can be said.
+
+        Parameters
+        ----------
+        problem : SparseProblem
+            Training rows.
+        Q, c, yy : (q, q), (q,), float
+            Moments of the held-out rows about the training means.
+        unit : float
+            Relative rounding of all moments.
+
+        Notes
+        -----
+        O(q^3).
+        """
+        centre = Centre.of(problem, unit)
+        if centre is None:
+            return None
+        beta = centre.beta
+        size = float(np.sqrt(yy) + np.sqrt(np.diag(Q)) @ np.abs(beta))
+        norm = float(np.sqrt(max(float(yy - 2.0 * c @ beta + beta @ Q @ beta), 0.0)))
+        reach = centre.widening * float(eigh(Q, problem.M, eigvals_only=True)[-1])
+        return cls(centre.value, centre.off, norm, reach, np.array([np.sqrt(unit) * size]))
+
+    def held_out(self, upper: float) -> Interval:
+        """Interval of the held-out sum of squares of every b with `f(b) <= upper`."""
+        if not np.isfinite(upper):
+            return Interval(0.0, np.inf)
+        radius = level_set_radius(upper - self.value, self.off)
+        move = radius * float(np.sqrt(max(self.reach, 0.0))) + float(np.linalg.norm(self.slip))
+        low, high = max(self.norm - move, 0.0) ** 2, (self.norm + move) ** 2
+        if self.rows is not None:
+            residual, each = self.rows
+            moves = radius * np.sqrt(each) + self.slip
+            low = max(low, float((np.maximum(residual - moves, 0.0) ** 2).sum()))
+            high = min(high, float(((residual + moves) ** 2).sum()))
+        return Interval(low * (1 - OUTWARD), high * (1 + OUTWARD))
+
+
+def ball_of_left_out(room: FloatArray, residual: FloatArray, leverage: FloatArray) -> FloatArray:
+    """Upper bound of the held-out error of every b in the ridge ball of a fold, known from the fit on all rows.
+
+    The held-out residuals of the fold's ridge fit are at most `residual / (1 - leverage)` long, and its `reach` is at
+    most `leverage / (1 - leverage)` (docs/theory.md, section 5, A all columns).
+
+    Parameters
+    ----------
+    room : array
+        At least `ubar - f^(-N)(b0)`, the square of the radius; negative counts as 0.
+    residual, leverage : arrays of one shape
+        At least the norm of the held-out residuals, and the largest eigenvalue of `H_NN`, of the fit on all rows.
+
+    Returns
+    -------
+    array
+        As computed: the caller rounds up. Says nothing where the leverage is 1 or more.
+
+    Examples
+    --------
+    >>> ball_of_left_out(np.array([1.0, 1.0]), np.array([1.0, 1.0]), np.array([0.0, 0.5])).tolist()
+    [1.0, 9.0]
+    """
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        norm, reach = residual / (1.0 - leverage), np.maximum(room, 0.0) * leverage / (1.0 - leverage)
+        return np.asarray((norm + np.sqrt(reach)) ** 2)

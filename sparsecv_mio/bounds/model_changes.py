@@ -1,0 +1,232 @@
+"""How much a model changes where a fold is left out: sums over all rows, and bounds of them.
+
+How much a model changes where a fold is left out of its training: sums over all rows, fold by fold.
+
+With b the model of all rows and b^(-N) that of all rows but N, the change that N makes is (theory, stability)
+
+    sum over all rows i of w_i | (y_i - x_i' b^(-N))^2 - (y_i - x_i' b)^2 |.
+
+Both models may have supports of their own. All of a support's folds are fitted at once, from the moments of all rows
+less those of the fold, and refined by the residuals of the rows themselves; the last correction says how accurate the
+predictions are. Fits that this leaves in doubt are made by the definition, `problem.objective.fit`, one by one.
+
+Bounds of the change that a fold makes to a model, where the best model without the fold is not known.
+
+Theory, stability. With r the residuals of the model of all rows, T the training rows of fold N, u at least the training
+objective of every model that may be optimal without N, and h_N in [lower, upper]:
+
+    training rows    |R_T - u|^+ <= change <= min( R_T + u, d (2 sqrt(R_T) + d) ),     R_T = ||r_T||^2
+    rows of N        |h_N - R_N| <= change <= h_N + R_N                (one row: change = |h_N - R_N|)
+
+where `d >= ||r_T - r_T^(-N)||` comes from any dual point s r_T: the residual ball of theory section 2,
+`||r_T^(-N) - s r_T||^2 <= u - D(s r_T)`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
+from sparsecv_mio.bounds.fold import OUTWARD
+from sparsecv_mio.data.standard import StandardData
+from sparsecv_mio.problem.objective import PLAIN_RTOL, fit
+from sparsecv_mio.problem.problem import LARGEST_PENALTY
+from sparsecv_mio.words import Intercept
+
+REFINEMENTS = 3
+CAUTION = 64.0  # largest last correction of a prediction, times this: what every one may still be wrong by
+ROUNDING = 256.0 * float(np.finfo(float).eps)
+DOUBTFUL = 1e-8  # of the largest residual: more doubt than that, and the definition decides
+CHUNK = 1 << 20  # residuals that are best asked for at once
+
+
+@dataclass(frozen=True, eq=False)
+class Residuals:
+    """Residuals of all rows in standard coordinates, by column: of one model each.
+
+    Attributes
+    ----------
+    values, doubt : (n, k) arrays
+        Residuals, times the roots of the weights of their rows, and bounds on their rounding errors; inf where the
+        normal equations could not be solved.
+    """
+
+    values: FloatArray
+    doubt: FloatArray
+
+    def changes(self, full: Residuals) -> tuple[FloatArray, FloatArray]:
+        """Return the (k,) changes against the one model in `full`, and bounds on their rounding errors.
+
+        Parameters
+        ----------
+        full : Residuals
+            Of one model.
+        """
+        found = np.abs(self.values**2 - full.values**2).sum(axis=0)
+        slip = sum((2.0 * np.abs(one.values) + one.doubt) * one.doubt for one in (self, full))
+        return found, np.asarray(np.sum(slip, axis=0)) + ROUNDING * found
+
+
+def residuals_without(data: StandardData, support: IntArray, gamma: float, left_out: Sequence[IntArray]) -> Residuals:
+    """Fit one support without each of some sets of rows, and return the residuals of all rows. O(k (n s + s^3)).
+
+    Parameters
+    ----------
+    data : StandardData
+    support : (s,) int array
+        Columns in standard coordinates.
+    gamma : float
+    left_out : sequence of k int arrays
+        Rows left out of each fit; an empty one for the fit on all rows.
+
+    Examples
+    --------
+    >>> from sparsecv_mio.data.dataset import Dataset
+    >>> from sparsecv_mio.data.standard import standardize
+    >>> data = standardize(Dataset.from_arrays([[0.0], [1.0], [2.0]], [0.0, 1.0, 5.0]))
+    >>> found = residuals_without(data, np.array([0]), 1e-9, [np.array([2])])
+    >>> (data.y_unit * found.values[:, 0]).round(6).tolist()[-1]  # off the line through the other two
+    3.0
+    """
+    chosen = np.sort(np.asarray(support, dtype=np.int64))
+    part = data.only(chosen)
+    V, r = part.rows(slice(0, data.n))
+    penalty = np.minimum(gamma / 2.0 * part.weight, LARGEST_PENALTY)
+    if data.intercept is Intercept.FOLD:
+        constant = np.ones(data.n) if data.root is None else data.root
+        V, penalty = np.column_stack([constant, V]), np.concatenate([[0.0], penalty])
+    found = Residuals(*_refined(V, r, penalty, left_out))
+    level = np.abs(found.values).max(initial=0.0, axis=0)
+    for fold in np.flatnonzero(~(found.doubt.max(initial=0.0, axis=0) <= DOUBTFUL * level)).tolist():
+        residual = _by_definition(part, gamma, left_out[fold])
+        found.values[:, fold] = residual
+        found.doubt[:, fold] = PLAIN_RTOL * np.abs(residual).max() + ROUNDING * np.abs(r).max()
+    return found
+
+
+def _by_definition(data: StandardData, gamma: float, left_out: IntArray) -> FloatArray:
+    """Return the residuals of all rows of the fit of all columns without some rows, in standard coordinates."""
+    source = data.dataset
+    model = fit(
+        source.X, source.y, data.columns.tolist(), gamma, scale=data.scale, intercept=data.intercept,
+        rows=np.setdiff1d(np.arange(data.n), left_out), weights=source.row_weights,
+    )  # fmt: skip
+    residual = model.residuals(source.X, source.y, np.arange(data.n)) * (model.coordinates.y_unit / data.y_unit)
+    return residual if data.root is None else residual * data.root
+
+
+def _refined(
+    V: FloatArray, r: FloatArray, penalty: FloatArray, left_out: Sequence[IntArray]
+) -> tuple[FloatArray, FloatArray]:
+    """Solve the normal equations of each fold, correct them by the residuals, and bound what is left."""
+    kept = np.ones((len(r), len(left_out)))
+    for fold, rows in enumerate(left_out):
+        kept[rows, fold] = 0.0
+    gram = V.T @ V + np.diag(penalty)
+    B = np.zeros((V.shape[1], len(left_out)))
+    residual, slip = r[:, None] - V @ B, np.zeros_like(kept)
+    try:
+        inverse = np.linalg.inv(np.stack([gram - V[rows].T @ V[rows] for rows in left_out]))
+    except np.linalg.LinAlgError:
+        return residual, np.full_like(kept, np.inf)
+    with np.errstate(all="ignore"):
+        for _ in range(1 + REFINEMENTS):
+            slope = V.T @ (residual * kept) - penalty[:, None] * B
+            change = np.einsum("kij,jk->ik", inverse, slope)
+            B += change
+            residual, slip = r[:, None] - V @ B, V @ change
+        level = np.abs(r)[:, None] + np.abs(V) @ np.abs(B)
+        doubt = np.broadcast_to((CAUTION * np.abs(slip) + ROUNDING * level).max(axis=0), kept.shape)
+    wrong = ~np.isfinite(doubt) | ~np.isfinite(residual)
+    return np.where(wrong, 0.0, residual), np.where(wrong, np.inf, doubt)
+
+
+@dataclass(frozen=True, eq=False)
+class OpenFolds:
+    """What is known of the best models without each of some folds.
+
+    Attributes
+    ----------
+    training : (k,) array
+        `R_T`, of the model of all rows.
+    held : (k,) array
+        `R_N` over the rows that the fold scores.
+    value : (k,) array
+        At least the training objective of every optimum, rounding included; inf where nothing is known.
+    lower, upper : (k,) arrays
+        Around the held-out sums of squares.
+    single : (k,) bool array
+        Whether the fold scores one row.
+    complete : (k,) bool array
+        Whether it scores all rows that it leaves out.
+    distance : (k,) array
+        `d`, at least the distance of the residuals on the training rows; inf where nothing is known.
+    """
+
+    training: FloatArray
+    held: FloatArray
+    value: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+    single: BoolArray
+    complete: BoolArray
+    distance: FloatArray
+
+    def changes(self) -> tuple[FloatArray, FloatArray]:
+        """Return the (k,) lower and upper bounds of the changes.
+
+        Examples
+        --------
+        >>> one, no, yes = np.ones(1), np.zeros(1, dtype=bool), np.ones(1, dtype=bool)
+        >>> folds = OpenFolds(4 * one, one, 3 * one, 2 * one, 5 * one, no, yes, np.inf * one)
+        >>> [end.round(6).tolist() for end in folds.changes()]
+        [[2.0], [13.0]]
+        """
+        low = np.maximum(self.training - self.value, 0.0)
+        with np.errstate(invalid="ignore"):
+            near = self.distance * (2.0 * np.sqrt(self.training) + self.distance)
+        high = np.minimum(self.training + self.value, near)
+        low = low + np.maximum(np.maximum(self.lower - self.held, self.held - self.upper), 0.0)
+        above = np.maximum(self.upper - self.held, self.held - self.lower)
+        high = high + np.where(self.single, above, self.upper + self.held)
+        high = np.where(self.complete, high, np.inf)
+        return low * (1.0 - OUTWARD), high * (1.0 + OUTWARD)
+
+
+def residual_distances(
+    residual: FloatArray, target: FloatArray, scores: FloatArray, tau: int, value: FloatArray
+) -> FloatArray:
+    """Bound how far the residuals of the best models without some folds are from those of a given model.
+
+    Parameters
+    ----------
+    residual, target : (n, k) arrays
+        Residuals of the given model and targets on the training rows, about their means there; 0 on rows left out.
+    scores : (q, k) array
+        `(x_j' r)^2 / (lam weight_j)` of these residuals.
+    tau : int
+    value : (k,) array
+        At least the training objective of every optimum.
+
+    Returns
+    -------
+    (k,) array
+        The smaller of what the dual points `r` and `s r` say, with s the best factor; O(q k).
+    """
+    size = np.einsum("ij,ij->j", residual, residual)
+    along = np.einsum("ij,ij->j", residual, target)
+    tau = min(tau, len(scores))
+    rest = len(scores) - tau
+    top = np.partition(scores, rest, axis=0)[rest:].sum(axis=0) if tau else np.zeros_like(size)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        best = np.where(size + top > 0.0, np.clip(along / (size + top), 0.0, 1.0), 0.0)
+    found = np.full(len(value), np.inf)
+    for factor in (np.ones_like(best), best):
+        dual = 2.0 * factor * along - factor**2 * (size + top)
+        slack = OUTWARD * (np.abs(factor * along) + factor**2 * (size + top) + np.einsum("ij,ij->j", target, target))
+        ball = np.sqrt(np.maximum(value - dual + slack, 0.0))
+        found = np.minimum(found, (ball + (1.0 - factor) * np.sqrt(size)) * (1.0 + OUTWARD))
+    return found

@@ -1,0 +1,490 @@
+"""The claims of near-optimal lists, of common subsets and of single fits under side constraints."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+
+import numpy as np
+
+from sparsecv_mio.arrays import FloatArray, IntArray
+from sparsecv_mio.certificate.checked_fields import ENUMERATE_PAIR, Checks, EnumerationLevel
+from sparsecv_mio.certificate.enumeration import (
+    IDENTITY_ROWS,
+    NOTHING,
+    TRUSTED,
+    AllowedSupports,
+    UnitColumns,
+    enumeration_cost,
+    gram_fits,
+    held_out_errors,
+    leave_out,
+    moments,
+    restricted_cost,
+    restricted_least,
+)
+from sparsecv_mio.certificate.optimality import COST_LIMIT, H_RTOL
+from sparsecv_mio.certificate.parts import Side
+from sparsecv_mio.certificate.records import CommonRecord, FitRecord, NearRecord, NearSize
+from sparsecv_mio.certificate.refits import check_allowed, positions
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.fold_plan import FoldPlan
+from sparsecv_mio.data.weights import Scored
+from sparsecv_mio.model_space import NONE
+from sparsecv_mio.problem.coordinates import objective_slack, size_of_target
+from sparsecv_mio.problem.objective import varying_columns
+
+BOX_RTOL = 1e-9  # closer to the end of a box a coefficient may lie on either side
+
+
+def check_side(checks: Checks, record: FitRecord, side: Side, dataset: Dataset) -> bool:
+    """Whether side constraints are of features of the data, and the model keeps to them.
+
+    Parameters
+    ----------
+    checks : Checks
+    record : FitRecord
+        Its support is of features of the data.
+    side : Side
+        Of the record.
+    dataset : Dataset
+    """
+    before, known = len(checks.failures), set(dataset.names)
+    for place, name in _features(side):
+        checks.that(name in known, f"side.{place}", f"there is no feature {name!r}")
+    if len(checks.failures) > before:
+        return False
+    allowed = AllowedSupports(tuple(dataset.names), side.restrictions or NONE, side.together or ())
+    right = allowed.allows(dataset.names.index(name) for name in record.support)
+    checks.that(right, "support", "does not keep to the side constraints")
+    ends = _ends(side)
+    X, y = dataset.X, size_of_target(dataset, record.data.intercept)
+    for name, value in record.coefficients.items():
+        if name in ends and name in known:
+            column = X[:, dataset.names.index(name)]
+            reach = float(np.abs(column).max() if record.data.intercept == "none" else np.ptp(column))
+            low, high = ends[name]
+            slack = NOTHING * y / reach if reach > 0.0 else 0.0
+            inside = low - slack - BOX_RTOL * _size(low) <= value <= high + slack + BOX_RTOL * _size(high)
+            checks.that(inside, f"coefficients.{name}", f"is {value!r}, not in [{low:g}, {high:g}] of the constraints")
+    checks.part("side constraints: features of the data, kept to by the model", before)
+    return len(checks.failures) == before
+
+
+def check_least(checks: Checks, record: FitRecord, side: Side, dataset: Dataset) -> EnumerationLevel:
+    """Compare the lower bound with all models within the side constraints, if these are few.
+
+    Under boxes the fit of a support is not made here: only supports whose ridge fit lies in them are compared.
+
+    Parameters
+    ----------
+    checks : Checks
+    record : FitRecord
+    side : Side
+        Of the record, `check_side` passed.
+    dataset : Dataset
+    """
+    asked = side.restrictions or NONE
+    names = [dataset.names[j] for j in varying_columns(dataset.X).tolist()]
+    q = len(names) - len(set(names).intersection(asked.force_out))
+    if q > ENUMERATE_PAIR or restricted_cost(dataset.n, q, [record.tau], 1, 1) > COST_LIMIT:
+        reason = f"p > {ENUMERATE_PAIR}" if q > ENUMERATE_PAIR else "too many rows to try all supports"
+        checks.caveat = f"optimality not verified ({reason})"
+        return EnumerationLevel.NEIGHBOURS
+    before = len(checks.failures)
+    design = UnitColumns.within(dataset, record.data.scale, record.data.intercept, asked)
+    names = [dataset.names[j] for j in design.columns.tolist()]
+    design = replace(design, allowed=AllowedSupports(tuple(names), asked, side.together or ()))
+    if side.box:
+        checks.caveat = "optimality not verified (coefficients are held in boxes)"
+        least, what = _least_in_boxes(design, record, side), "supports whose coefficients are within the boxes"
+    else:
+        checks.caveat = ""
+        least, what = restricted_least(design, record.gamma, record.tau), "supports within the side constraints"
+    slack = objective_slack(least, dataset, record.data.intercept) if math.isfinite(least) else 0.0
+    checks.that(record.lower <= least + slack, "lower", f"{record.lower!r} exceeds the objective {least!r} of a model")
+    checks.part(f"lower, by enumeration of all {what}", before)
+    return EnumerationLevel.PAIR
+
+
+def _least_in_boxes(design: UnitColumns, record: FitRecord, side: Side) -> float:
+    """Return the least objective of the ridge fits with their coefficients in the boxes; inf where there is none."""
+    allowed, least = design.allowed, math.inf
+    assert allowed is not None
+    ends = _ends(side)
+    low, high = (np.array([ends.get(name, (-math.inf, math.inf))[i] for name in allowed.names]) for i in (0, 1))
+    for supports in allowed.up_to(record.tau).values():
+        for support in map(tuple, supports.tolist()):
+            if allowed.allows(support):
+                model, at = design.refit(support, record.gamma, None), list(support)
+                if _well_inside(model.beta, low[at], high[at]):
+                    least = min(least, model.objective)
+    return least
+
+
+def _well_inside(beta: FloatArray, low: FloatArray, high: FloatArray) -> bool:
+    room = BOX_RTOL * np.abs(beta)
+    return bool(np.all((beta - room >= low) & (beta + room <= high)))
+
+
+def _size(end: float) -> float:
+    return abs(end) if math.isfinite(end) else 0.0
+
+
+def _ends(side: Side) -> Mapping[str, tuple[float, float]]:
+    """Return the ends of the coefficients that are bounded, signs among them."""
+    asked = side.restrictions or NONE
+    given = [(name, 0.0, math.inf) for name in asked.nonnegative]
+    given += [(name, -math.inf, 0.0) for name in asked.nonpositive]
+    for one in side.box or ():
+        low, high = one.low, one.high
+        given.append((one.feature, -math.inf if low is None else low, math.inf if high is None else high))
+    ends: dict[str, tuple[float, float]] = {}
+    for name, low, high in given:
+        before = ends.get(name, (-math.inf, math.inf))
+        ends[name] = max(before[0], low), min(before[1], high)
+    return ends
+
+
+def _features(side: Side) -> Iterator[tuple[str, str]]:
+    """Every feature that is named, and in which field."""
+    asked = side.restrictions or NONE
+    for field in ("force_in", "force_out", "nonnegative", "nonpositive"):
+        yield from ((f"restrictions.{field}", name) for name in getattr(asked, field))
+    yield from (("restrictions.at_most", name) for group in asked.at_most for name in group.features)
+    for one in asked.hierarchy:
+        yield from (("restrictions.hierarchy", name) for name in (one.feature, *one.parents))
+    yield from (("together", name) for group in side.together or () for name in group)
+    yield from (("box", one.feature) for one in side.box or ())
+
+
+EDGE = 1e-7  # relative: a value so near a bound may lie on either side of it
+MOST_REFITTED = 200  # listed models of a size that are fitted anew, the best and the last ones
+
+
+class SupportValues:
+    """The value of any support at one gamma: its training objective, or its CV error, the same in every fold.
+
+    Parameters
+    ----------
+    design : UnitColumns
+    gamma : float
+    plan : FoldPlan or None
+        None for the training objective.
+    """
+
+    def __init__(self, design: UnitColumns, gamma: float, plan: FoldPlan | None) -> None:
+        self.design, self.gamma, self.plan = design, gamma, plan
+        self.total = 1.0 if plan is None else float(Scored.of(design.dataset, plan).total)
+
+    def exact(self, support: Sequence[int]) -> float:
+        """Value of a support by fits of the rows.
+
+        Parameters
+        ----------
+        support : sequence of int
+            Positions in `design.columns`.
+        """
+        design = self.design
+        if self.plan is None:
+            return design.refit(tuple(support), self.gamma, None).objective
+        names = tuple(design.columns[list(support)].tolist())
+        found, *_ = held_out_errors(design, self.plan, [names] * self.plan.k, self.gamma)
+        return float(found.sum()) / self.total
+
+    def one(self, support: Sequence[int], exact: bool) -> float:
+        """Value of a support, by fits of the rows where asked for or where these are few.
+
+        Parameters
+        ----------
+        support : sequence of int
+            Positions in `design.columns`.
+        exact : bool
+        """
+        if exact or self.plan is None:
+            return self.exact(support)
+        return float(self.every(np.array([support], dtype=np.int64).reshape(1, len(support)))[0])
+
+    def slack(self, value: float, tau: int) -> float:
+        """Bound what rounding may do to a value of the search."""
+        design = self.design
+        if self.plan is None:
+            return objective_slack(value, design.dataset, design.intercept)
+        return design.slack(value, self.gamma, tau, H_RTOL)
+
+    def every(self, supports: IntArray) -> FloatArray:
+        """Values of all supports of one size, by closed forms where these can be trusted.
+
+        Parameters
+        ----------
+        supports : (C, s) int array
+        """
+        design, unit = self.design, self.design.y_unit**2
+        if self.plan is None:
+            train = moments(design, np.zeros(0, dtype=np.int64))
+            found = list(gram_fits(design, train, self.gamma, supports))
+            values = np.concatenate([part.objective for part in found]) * unit
+            for a in np.flatnonzero(np.concatenate([part.by_rows for part in found])).tolist():
+                values[a] = self.exact(supports[a].tolist())
+            return np.asarray(values)
+        totals, doubt = np.zeros(len(supports)), np.zeros(len(supports), dtype=bool)
+        for fold in range(self.plan.k) if int(self.plan.sizes.max()) > IDENTITY_ROWS else ():
+            self._by_gram(supports, fold, totals, doubt)
+        if int(self.plan.sizes.max()) <= IDENTITY_ROWS:
+            for a, support in enumerate(supports):
+                totals[a], doubt[a] = self._by_identity(support)
+        values = totals * unit / self.total
+        for a in np.flatnonzero(doubt).tolist():
+            values[a] = self.exact(supports[a].tolist())
+        return np.asarray(values)
+
+    @cached_property
+    def _rows(self) -> list[IntArray]:
+        """(k, B) rows of the folds of each size B."""
+        assert self.plan is not None
+        plan, sizes = self.plan, self.plan.sizes
+        same = [np.flatnonzero(sizes == size).tolist() for size in np.unique(sizes).tolist()]
+        return [np.stack([plan.scored_rows(fold) for fold in folds]) for folds in same]
+
+    def _by_identity(self, support: IntArray) -> tuple[float, bool]:
+        total, doubt = 0.0, False
+        for rows in self._rows:
+            _, error, trust = leave_out(self.design, support, self.gamma, rows)
+            total += float(error.sum())
+            doubt = doubt or bool(np.any(trust < TRUSTED))
+        return total, doubt
+
+    def _by_gram(self, supports: IntArray, fold: int, totals: FloatArray, doubt: np.ndarray) -> None:
+        assert self.plan is not None
+        design, test, train = self.design, self.plan.scored_rows(fold), self.plan.train_rows(fold)
+        Z, t, root = design.Z[test], design.t[test], design.root[test]
+        if design.intercept == "fold":
+            heft = design.root[train]
+            share = heft / float(heft @ heft)
+            Z, t = Z - np.outer(root, share @ design.Z[train]), t - root * float(share @ design.t[train])
+        at = 0
+        for value, beta, _, by_rows in gram_fits(design, moments(design, test), self.gamma, supports):
+            some = slice(at, at + len(value))
+            residual = t - np.einsum("ics,cs->ci", Z[:, supports[some]], beta)
+            totals[some] += np.einsum("ci,ci->c", residual, residual)
+            doubt[some] |= by_rows
+            at = some.stop
+
+
+def enumerable(checks: Checks, values: SupportValues, taus: Sequence[int], gammas: int) -> bool:
+    """Whether all supports of some sizes are few enough to be tried; what is not proved is said else.
+
+    Parameters
+    ----------
+    checks : Checks
+    values : Values
+        At any gamma.
+    taus : sequence of int
+    gammas : int
+        Their number.
+    """
+    design, folds = values.design, 1 if values.plan is None else values.plan.k
+    few = design.q <= ENUMERATE_PAIR
+    if few and enumeration_cost(design.dataset.n, design.q, list(taus), gammas, folds) <= COST_LIMIT:
+        return True
+    reason = "too many supports to try all" if few else f"p > {ENUMERATE_PAIR}"
+    checks.caveat = f"optimality not verified ({reason})"
+    return False
+
+
+def check_near(checks: Checks, record: NearRecord, values: SupportValues) -> bool:
+    """Check the models of a list, what is said of each size and, where supports are few, that none is missing.
+
+    Parameters
+    ----------
+    checks : Checks
+    record : NearRecord
+    values : Values
+
+    Returns
+    -------
+    bool
+        Whether all supports were tried.
+    """
+    before = len(checks.failures)
+    taus = [size.tau for size in record.sizes]
+    asked = sorted({min(tau, values.design.q) for tau in record.request.taus})
+    checks.that(taus == asked, "sizes", f"are {taus}, {asked} were asked for")
+    checks.that(record.request.gammas == (record.gamma,), "gamma", "is not the one that was asked for")
+    checks.that(0.0 <= record.request.gap < 1.0, "request.gap", f"{record.request.gap!r} is not in [0, 1)")
+    done = all(size.complete or (record.most is not None and size.models >= record.most) for size in record.sizes)
+    checks.that(done or record.status != "proved", "status", "is proved, and a list ends before its threshold")
+    checks.part("sizes, gamma and status", before)
+    every = enumerable(checks, values, taus, 1)
+    for i, size in enumerate(record.sizes):
+        checks.tell(i, len(record.sizes))
+        path = f"sizes[{i}]."
+        listed = _listed(checks, record, size.tau, values)
+        if listed is None:
+            return every
+        _claims(checks, record, size, path, values, listed)
+        if every:
+            _none_missing(checks, record, size, path, values, listed)
+    checks.part(f"values of the {MOST_REFITTED} best models of a size, what is said of each size", before)
+    if every:
+        checks.part("that no model is missing, by enumeration of all supports", before)
+    return every
+
+
+def _listed(checks: Checks, record: NearRecord, tau: int, values: SupportValues) -> dict[tuple[int, ...], float] | None:
+    """Return the models of a size as places of columns, with their values; None where one is no support."""
+    design, found = values.design, dict[tuple[int, ...], float]()
+    for i, model in enumerate(record.models):
+        if model.tau != tau:
+            continue
+        support = positions(model.support, design.index)
+        if support is None or len(support) != tau or not check_allowed(checks, design, support, tau, f"models[{i}]."):
+            checks.that(False, f"models[{i}].support", f"is not a set of {tau} features of the data")
+            return None
+        places = tuple(np.searchsorted(design.columns, support).tolist())
+        checks.that(places not in found, f"models[{i}].support", "is there twice")
+        last = max(found.values(), default=-math.inf)
+        checks.that(model.value >= last, f"models[{i}].value", "is below that of the model before")
+        found[places] = model.value
+        if len(found) <= MOST_REFITTED:
+            truth = values.one(places, exact=len(found) == 1)
+            checks.close(f"models[{i}].value", model.value, truth, values.slack(truth, tau))
+    return found
+
+
+def _claims(
+    checks: Checks,
+    record: NearRecord,
+    size: NearSize,
+    path: str,
+    values: SupportValues,
+    listed: dict[tuple[int, ...], float],
+) -> None:
+    """Check what a record says of a size against its own models."""
+    design = values.design
+    checks.equal(f"{path}models", size.models, len(listed))
+    if not listed:
+        checks.that(math.isinf(size.best) and not size.always and not size.never, f"{path}best", "has no model")
+        return
+    least, most = min(listed.values()), max(listed.values())
+    room = EDGE * least + 2.0 * values.slack(least, size.tau)
+    checks.close(f"{path}best", size.best, least, room)
+    checks.that(size.lower <= size.best + room, f"{path}lower", "exceeds best")
+    checks.close(f"{path}threshold", size.threshold, (1.0 + record.within) * least, 2.0 * (1.0 + record.within) * room)
+    wide = (1.0 + record.within) * room
+    checks.that(most <= size.threshold + 2.0 * wide, f"{path}models", "one of them is above the threshold")
+    checks.that(size.complete_to <= size.threshold + wide, f"{path}complete_to", "exceeds the threshold")
+    few = record.most is None or size.models <= record.most
+    checks.that(few, f"{path}models", f"are {size.models}, more than {record.most}")
+    certain = [s for s, value in listed.items() if size.complete or value < size.complete_to]
+    names = {design.dataset.names[j]: i for i, j in enumerate(design.columns.tolist())}
+    for what, wanted in (("always", True), ("never", False)):
+        right = {n for n, j in names.items() if certain and all((j in s) is wanted for s in certain)}
+        checks.that(set(getattr(size, what)) == right, path + what, "does not agree with the models")
+    for one in size.replacements:
+        a, b = names.get(one.feature, -1), names.get(one.other, -1)
+        pairs = sum(tuple(sorted({*s} - {a} | {b})) in listed for s in listed if a in s and b not in s)
+        checks.equal(f"{path}replacements.{one.feature}", one.pairs, pairs)
+
+
+def _none_missing(
+    checks: Checks,
+    record: NearRecord,
+    size: NearSize,
+    path: str,
+    values: SupportValues,
+    listed: dict[tuple[int, ...], float],
+) -> None:
+    supports = values.design.supports(size.tau)
+    truth = values.every(supports)
+    if values.plan is None:
+        _fit_anew(truth, supports, size, values, listed)
+    least = float(truth.min())
+    room = EDGE * least + 2.0 * values.slack(least, size.tau)
+    checks.that(size.lower <= least + room, f"{path}lower", f"{size.lower!r} exceeds the true minimum {least!r}")
+    checks.that(least <= size.best + room, f"{path}best", f"{size.best!r} is below the true minimum {least!r}")
+    for support in supports[truth < size.complete_to - (1.0 + record.within) * room].tolist():
+        if tuple(support) not in listed:
+            names = ", ".join(values.design.dataset.names[values.design.columns[j]] for j in support)
+            checks.that(False, "models", f"{names} is missing")
+            return
+
+
+def _fit_anew(
+    truth: FloatArray, supports: IntArray, size: NearSize, values: SupportValues, listed: dict[tuple[int, ...], float]
+) -> None:
+    """Fit the rows where objectives from moments contradict a record, as they lose digits in nearly perfect fits.
+
+    The first support that contradicts it still ends this.
+    """
+    known = np.array([tuple(support) in listed for support in supports.tolist()], dtype=bool)
+    best, least = min(listed, key=listed.__getitem__, default=()), max(size.lower, 0.0) * (1.0 - EDGE)
+    first = np.array([tuple(support) == best for support in supports.tolist()], dtype=bool)
+    for i in np.flatnonzero((truth < least) | first | (~known & (truth < size.complete_to))).tolist():
+        claimed = least if known[i] else max(least, size.complete_to * (1.0 - EDGE))
+        truth[i] = values.exact(supports[i].tolist())
+        if truth[i] < claimed - 2.0 * values.slack(claimed, size.tau):
+            return
+
+
+def check_common(checks: Checks, record: CommonRecord, design: UnitColumns, plan: FoldPlan) -> bool:
+    """Check the CV errors and bounds of a common subset and of the table, by enumeration where supports are few.
+
+    Parameters
+    ----------
+    checks : Checks
+    record : CommonRecord
+    design : UnitColumns
+    plan : FoldPlan
+
+    Returns
+    -------
+    bool
+        Whether all supports were tried.
+    """
+    before = len(checks.failures)
+    taus = sorted({min(tau, design.q) for tau in record.request.taus})
+    grid = [(row.gamma, row.tau) for row in record.table]
+    asked = [(gamma, tau) for gamma in record.request.gammas for tau in taus]
+    checks.that(grid == asked or record.status != "proved", "table", "is not the requested grid, once")
+    lower = min((row.lower for row in record.table), default=0.0) if grid == asked else 0.0
+    checks.that(record.lower <= lower * (1.0 + 1e-12), "lower", f"{record.lower!r} exceeds the least of the table")
+    checks.that(record.lower <= record.cv_error <= record.upper, "cv_error", "is not between lower and upper")
+    width = max(record.request.gap, EDGE) * record.upper
+    if math.isfinite(record.upper):
+        width += 2.0 * design.slack(record.upper, record.gamma, record.tau, H_RTOL)
+    closed = record.upper - record.lower <= width
+    checks.that(closed or record.status != "proved", "status", "is proved, and upper - lower exceeds the gap")
+    gap = (record.upper - record.lower) / record.upper if 0.0 < record.upper < math.inf else 0.0
+    checks.close("gap", record.gap, gap, 1e-12)
+    checks.part("the requested grid, bounds and status agree with each other", before)
+    before = len(checks.failures)
+    every = enumerable(checks, SupportValues(design, record.gamma, plan), taus, len(record.request.gammas))
+    for i, row in enumerate(record.table):
+        checks.tell(i, len(record.table))
+        values = SupportValues(design, row.gamma, plan)
+        if math.isfinite(row.cv_error):
+            support = positions(row.support, design.index)
+            if support is None or len(support) != row.tau:
+                checks.that(False, f"table[{i}].support", f"is not a set of {row.tau} features of the data")
+                continue
+            check_allowed(checks, design, support, row.tau, f"table[{i}].")
+            best = (row.gamma, row.tau) == (record.gamma, record.tau)
+            truth = values.one(np.searchsorted(design.columns, support).tolist(), exact=best)
+            checks.close(f"table[{i}].cv_error", row.cv_error, truth, values.slack(truth, row.tau))
+            if best:
+                checks.that(set(row.support) == set(record.support), "support", "is not that of the table")
+                checks.close("cv_error", record.cv_error, row.cv_error, values.slack(truth, row.tau))
+                checks.close("upper", record.upper, truth, EDGE * truth + 2.0 * values.slack(truth, row.tau))
+        if every:
+            least = float(values.every(design.supports(row.tau)).min())
+            room = EDGE * least + values.slack(least, row.tau)
+            checks.that(row.lower <= least + room, f"table[{i}].lower", f"exceeds the true minimum {least!r}")
+            checks.that(record.lower <= least + room, "lower", f"{record.lower!r} exceeds {least!r}")
+    checks.that((record.gamma, record.tau) in grid, "tau", "is not in the table")
+    checks.part("CV errors of the table, that of the answer by a refit of every fold", before)
+    if every:
+        checks.part("lower of every pair, by enumeration of all supports", before)
+    return every

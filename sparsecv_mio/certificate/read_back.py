@@ -1,0 +1,171 @@
+"""Records, and the data that they are of, read back from their files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import fields, replace
+from pathlib import Path
+
+from sparsecv_mio.certificate.parts import DataInfo, ReadingInfo, schema_of
+from sparsecv_mio.certificate.records import CommonRecord, FitRecord, NearRecord, PathRecord, Record
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.readers import read_by
+from sparsecv_mio.data.reading_options import STRICT, Applied, Reading, ReadingWords, Wanted
+from sparsecv_mio.data.weights import FILE, weighted_rows, weights_of
+from sparsecv_mio.errors import BadInput, CorruptStore, SparseCVError
+from sparsecv_mio.files import check_readable
+
+AnyRecord = Record | PathRecord | FitRecord
+StoredRecord = AnyRecord | NearRecord | CommonRecord
+
+MOST_BYTES = 1 << 30  # some ten million folds
+
+
+def read_record(path: str | os.PathLike[str]) -> StoredRecord:
+    """Return the record stored at `path`, of any schema.
+
+    Raises
+    ------
+    CorruptStore
+        The file cannot be read, is no regular file, is larger than 1 GiB, or is not a record.
+    """
+    check_readable(path, "record", CorruptStore, MOST_BYTES)
+    try:
+        with open(path, encoding="utf-8") as stream:
+            text = stream.read()
+    except OSError as error:
+        raise CorruptStore(f"cannot read record {path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise CorruptStore(f"record {path}: not a text file") from None
+    schema = schema_of(text)
+    others = (PathRecord, FitRecord, NearRecord, CommonRecord)
+    kind = next((kind for kind in others if kind.schema_name == schema), Record)
+    return kind.from_json(text)
+
+
+def read_drawn(path: str | os.PathLike[str]) -> AnyRecord:
+    """Return the record stored at `path`, of a kind that figures and reports are made of.
+
+    Raises
+    ------
+    CorruptStore
+        As `read_record`, or the record holds no row of a table.
+    BadInput
+        A record of another kind.
+    """
+    stored = read_record(path)
+    if isinstance(stored, NearRecord | CommonRecord):
+        raise BadInput(f"record {path} has no figures: name a record of `solve` (criterion folds), `path` or `fit`")
+    if (isinstance(stored, Record) and not stored.table) or (isinstance(stored, PathRecord) and not stored.path):
+        raise CorruptStore(f"record {path}: its table is empty")
+    return stored
+
+
+def reading_info(applied: Applied | None) -> ReadingInfo | None:
+    """Describe how a file was read, for the record; None for a plain table of numbers."""
+    if applied is None:
+        return None
+    how = applied.how
+    return ReadingInfo(
+        sep=how.sep, decimal=how.decimal, comment=how.comment, encoding=how.encoding, header=how.header,
+        index_col=how.index_col, na=str(how.na), encode=str(how.encode), columns=applied.columns,
+        means=dict(applied.means), levels=dict(applied.levels), left_out=applied.left_out, thousands=how.thousands,
+    )  # fmt: skip
+
+
+def applied_reading(info: ReadingInfo | None) -> Applied | None:
+    """Return how the file of a record was read.
+
+    Raises
+    ------
+    CorruptStore
+        The record holds what is no option of a reading.
+    """
+    if info is None:
+        return None
+    try:
+        how = Reading.of(**{one.name: getattr(info, one.name) for one in fields(Reading)})
+    except SparseCVError as error:
+        raise CorruptStore(f"record: field data.reading is not valid ({error})") from None
+    return Applied(how, info.columns, dict(info.means), dict(info.levels), info.left_out)
+
+
+def in_format(applied: Applied | None, names: tuple[str, ...], reading: ReadingWords | None) -> Applied | None:
+    """Return how a file of another format is read alike.
+
+    Parameters
+    ----------
+    applied : Applied or None
+        How the file of a record was read.
+    names : tuple of str
+        Features of the record.
+    reading : dict, optional
+        Options of the format, by name; None changes nothing.
+
+    Raises
+    ------
+    BadInput
+        The message names the option that is wrong.
+    """
+    asked = {name: value for name, value in (reading or {}).items() if value is not None}
+    if not asked:
+        return applied
+    how = STRICT if applied is None else applied.how
+    given = {one.name: getattr(how, one.name) for one in fields(Reading)} | asked
+    found = Reading.of(**given)
+    return Applied(found, names) if applied is None else replace(applied, how=found)
+
+
+def read_again(
+    path: str | Path, info: DataInfo, aux: Sequence[str] = (), reading: ReadingWords | None = None
+) -> Dataset:
+    """Read the data of a record from their file, as they were read for it.
+
+    Parameters
+    ----------
+    path : str or Path
+    info : DataInfo
+        What the record says of its data.
+    aux : sequence of str
+        Columns that give folds and weights.
+    reading : dict, optional
+        The format of the file, where it is another one now.
+
+    Raises
+    ------
+    BadInput
+        As :func:`sparsecv_mio.data.readers.read_dataset`.
+    """
+    stored = applied_reading(info.reading)
+    applied = in_format(stored, info.names, reading)
+    how = STRICT if applied is None else applied.how
+    columns = info.names if applied is None else applied.columns
+    words = applied is not None and info.target in applied.levels
+    wanted = Wanted(info.target, columns, None, tuple(aux), index=how.index_col, two_words=words, sure=True)
+    data = read_by(path, wanted, how)
+    if applied is stored:
+        return data
+    read = data.reading  # another format of the same cells is no other reading
+    return replace(data, reading=None if stored is None or read is None else replace(read, how=stored.how))
+
+
+def has_weights(info: DataInfo, dataset: Dataset) -> bool:
+    """Whether a data set whose rows have no weights yet comes with those of a record."""
+    name = info.weights or ""
+    return dataset.weights is None and (name in dataset.aux or name.startswith(FILE))
+
+
+def weighted_again(info: DataInfo, dataset: Dataset) -> Dataset:
+    """Give the rows of a record's data the weights that the record names, if it names any.
+
+    Parameters
+    ----------
+    info : DataInfo
+    dataset : Dataset
+        With the column of weights in `aux`; as it is where it has weights already.
+    """
+    if not has_weights(info, dataset):
+        return dataset
+    name = str(info.weights)
+    return weighted_rows(dataset, weights_of(dataset, name), name, repeat=info.total_weight is None)

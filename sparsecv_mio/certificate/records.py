@@ -1,0 +1,828 @@
+"""The records of all commands: answers with everything needed to check them again, each under a schema of its own.
+
+Objectives and errors are in squared units of the target, coefficients in units of the file.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, runtime_checkable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sparsecv_mio.arrays import FloatArray
+from sparsecv_mio.certificate.drawn import DrawnModel, DrawnSearch
+from sparsecv_mio.certificate.parts import (
+    Bound,
+    ChosenFolds,
+    Coefficients,
+    Count,
+    DataInfo,
+    FoldInfo,
+    Gamma,
+    JsonRecord,
+    Number,
+    PairStatus,
+    Request,
+    SearchRequest,
+    Seconds,
+    Side,
+    Stability,
+    Work,
+    frame_of,
+    relative_gap,
+    schema_of,
+)
+from sparsecv_mio.errors import BadInput, CorruptStore
+from sparsecv_mio.units import CROSSING_RTOL
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class HasModel(Protocol):
+    """A record with the coefficients of one model, by the names of the columns."""
+
+    @property
+    def coefficients(self) -> Mapping[str, float]:
+        """In units of the file."""
+        ...
+
+    @property
+    def intercept(self) -> float:
+        """In units of the target."""
+        ...
+
+    @property
+    def data(self) -> DataInfo:
+        """Which columns there were."""
+        ...
+
+
+@runtime_checkable
+class HasRows(Protocol):
+    """Data with the names of their columns."""
+
+    X: FloatArray
+    names: tuple[str, ...]
+    aux: Mapping[str, NDArray[Any]]
+
+
+class LinearModel:
+    """A record that predicts."""
+
+    def predict(self: HasModel, X: Any) -> FloatArray:
+        """Predict the target of new rows.
+
+        Parameters
+        ----------
+        X : pandas.DataFrame, Dataset or (n, p) array_like
+            A frame or a `Dataset` needs the columns of the model, by name and in any order; an array all columns that
+            were read, in their order.
+
+        Returns
+        -------
+        (n,) array
+            In units of the target.
+
+        Raises
+        ------
+        BadInput
+            The message names the columns that are missing, or what is wrong with the array.
+        """
+        wanted = list(self.coefficients)
+        table = X.X if isinstance(X, HasRows) else X
+        header = X.names if isinstance(X, HasRows) else getattr(X, "columns", self.data.names)
+        numbers = _chosen(np.asarray(table), [str(name) for name in header], wanted)
+        return numbers @ np.array([self.coefficients[name] for name in wanted]) + self.intercept
+
+
+def _chosen(table: NDArray[Any], header: list[str], wanted: list[str]) -> FloatArray:
+    """Return the wanted columns of a table as finite numbers."""
+    if table.ndim != 2 or table.shape[1] != len(header):
+        raise BadInput(f"X has the shape {table.shape}: give rows of {len(header)} columns, as they were fitted")
+    missing = [repr(name) for name in wanted if name not in header]
+    if missing:
+        raise BadInput(f"the model needs the column{'s'[: len(missing) > 1]} {', '.join(missing)}: add what is missing")
+    try:
+        numbers = table[:, [header.index(name) for name in wanted]].astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise BadInput(f"X must hold numbers only: {error}".splitlines()[0]) from None
+    rows, columns = np.nonzero(~np.isfinite(numbers))
+    if rows.size:
+        raise BadInput(f"column {wanted[columns[0]]!r} holds no finite number in row {rows[0] + 1}: fill in or drop it")
+    return numbers
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """How good predictions are: root of the mean squared error, mean absolute error, share of variance explained."""
+
+    rmse: float
+    mae: float
+    r_squared: float
+
+
+def accuracy(y: ArrayLike, predicted: ArrayLike, weights: FloatArray | None = None) -> Accuracy:
+    """Compare predictions with what came true.
+
+    Parameters
+    ----------
+    y, predicted : (n,) array_like
+    weights : (n,) array_like, optional
+        Of the rows; 1 by default.
+
+    Returns
+    -------
+    Accuracy
+        `r_squared` is NaN where all of y is the same.
+
+    Examples
+    --------
+    >>> accuracy([1.0, 2.0, 3.0], [1.0, 2.0, 5.0])
+    Accuracy(rmse=1.1547005383792515, mae=0.6666666666666666, r_squared=-1.0)
+    """
+    truth = np.asarray(y, dtype=np.float64)
+    error = truth - np.asarray(predicted, dtype=np.float64)
+    middle = float(np.average(truth, weights=weights))
+    spread = float(np.average((truth - middle) ** 2, weights=weights))
+    mse = float(np.average(error**2, weights=weights))
+    explained = 1.0 - mse / spread if spread > 0.0 else float("nan")
+    return Accuracy(float(np.sqrt(mse)), float(np.average(np.abs(error), weights=weights)), explained)
+
+
+SCHEMA = "sparsecv/2"
+FIRST_SCHEMA = "sparsecv/1"  # of records whose pair and model could be of two rules
+PATH_SCHEMA = "sparsecv-path/1"
+FIT_SCHEMA = "sparsecv-fit/1"
+
+
+@dataclass(frozen=True)
+class OneSe:
+    """The one-standard-error rule chose the pair: smallest tau, then largest gamma, within one SE of the minimiser.
+
+    `standard_error` is that of the least CV error. `estimate`: a limit came before the minimiser, every simpler pair
+    and the chosen one were known well enough for the rule.
+    """
+
+    standard_error: Number
+    estimate: bool = False
+
+
+@dataclass(frozen=True)
+class Least:
+    """The pair with the least CV error of the grid and its certificate, in a record whose rule chose another pair.
+
+    The fields are those of a `Record` without another rule: `lower <= min h over the grid <= upper`.
+    """
+
+    gamma: Gamma
+    tau: Count
+    cv_error: Bound
+    lower: Number
+    upper: Bound
+    gap: Bound
+    tie_width: Number
+    allowance: Number
+    estimate: bool = False
+
+
+@dataclass(frozen=True)
+class Refit:
+    """The all-rows fit behind `support`: `lower <= min f <= objective`, `objective = f(support)`."""
+
+    gamma: Gamma
+    tau: Count
+    objective: Number
+    lower: Number
+    upper: Bound
+    proved: bool
+
+
+@dataclass(frozen=True)
+class Refined:
+    """Gamma improved at the reported tau: `lower <= h(gamma, tau) <= upper`; no part of the certificate.
+
+    `estimate` as in `TableRow`.
+    """
+
+    gamma: Gamma
+    tau: Count
+    cv_error: Bound
+    lower: Number
+    upper: Bound
+    estimate: bool = False
+
+
+@dataclass(frozen=True)
+class DescentStep:
+    """A move of a coordinate descent: the best pair it met and its CV error, and whether the descent went there.
+
+    `move` is `start`, `gamma` (a gamma step, every tau and fold solved anew) or `line` (other gammas at the same tau).
+    `upper` is the certified upper bound, unknown where the tau step only estimates.
+    """
+
+    move: str
+    gamma: Gamma
+    tau: Count
+    upper: Bound
+    cv_error: Bound = float("inf")
+    accepted: bool = True
+
+
+@dataclass(frozen=True)
+class TableRow:
+    """The certified interval of one (gamma, tau); `folds_decided` of its `folds` have a completely known optimum.
+
+    `estimate`: some are not. `cv_error` is then taken at the supports with the least training objective known in these
+    folds, and moved to the nearer end of the interval where it lies outside. `status`: `decided`, every fold is;
+    `excluded`, another pair is at least as good up to the gap: `upper` is not the least upper bound of the table, and
+    `lower` is at least `1 - gap` times that, or the whole grid is proved; `open`, neither; null in older records.
+    `standard_error` is that of `cv_error` over the folds, at the same supports; null for a single fold, where some fold
+    has no support yet, and in older records.
+    """
+
+    gamma: Gamma
+    tau: Count
+    cv_error: Bound
+    lower: Number
+    upper: Bound
+    folds_decided: Count
+    folds: Count
+    estimate: bool = False
+    status: PairStatus | None = None
+    standard_error: Number | None = None
+
+
+@dataclass(frozen=True)
+class Region:
+    """The part of the grid in which the best pair is proved, and that pair.
+
+    The part holds every tau up to `up_to_tau` at every gamma, every tau from `from_gamma` on, one of which may be null,
+    and the pair itself, which may have a larger tau and a smaller gamma. `lower` bounds the minimum of h over the part,
+    `upper` the h of the pair, and `upper - lower <= gap * upper + tie_width + allowance` for the requested gap, as for
+    the whole grid.
+    """
+
+    up_to_tau: Count | None
+    from_gamma: Gamma | None
+    gamma: Gamma
+    tau: Count
+    cv_error: Bound
+    lower: Number
+    upper: Bound
+    tie_width: Number
+    allowance: Number
+
+
+@dataclass(frozen=True)
+class Advice:
+    """Options that would complete a proof that a limit cut short, each by itself; null where none is known.
+
+    `tau`, `gamma`: a part of the grid, as the option takes it, that holds the reported pair and is proved already.
+    `time_limit`: seconds after which the whole grid may be proved: an estimate, from how fast the costs grew with tau.
+    """
+
+    tau: str | None
+    gamma: str | None
+    time_limit: Number | None
+
+
+@dataclass(frozen=True)
+class NestedFold:
+    """The model that was chosen without an outer fold, and its mean squared `error` there.
+
+    `cv_error` is that of the chosen pair on the training rows, `support` that of the model on all of these.
+    """
+
+    fold: Count
+    gamma: Gamma
+    tau: Count
+    support: tuple[str, ...]
+    cv_error: Bound
+    status: str
+    error: Number
+
+
+@dataclass(frozen=True)
+class Nested:
+    """Nested cross-validation: the whole procedure repeated without each outer fold, and scored there.
+
+    `error` is the mean squared error over the rows of the outer folds that are done, `standard_error` that of it over
+    these folds; null for a single one. `optimism` says by how many per cent `error` exceeds the CV error of the model's
+    pair on all rows; null where that is 0 or unknown.
+    """
+
+    outer: FoldInfo
+    error: Number
+    standard_error: Number | None
+    optimism: Number | None
+    folds: tuple[NestedFold, ...]
+
+
+@dataclass(frozen=True)
+class GammaPiece:
+    """An interval of gamma at one tau: no CV error on it is below `lower`.
+
+    `at_low` and `at_high` bound the CV error at the ends from above, null where that was not needed. `supports` are
+    places in `Continuous.supports`: every optimum of every fold, anywhere on the piece, is one of these or equal to one
+    up to copies of columns; null where the bound needed none (training losses alone exceed the answer).
+    """
+
+    tau: Count
+    low: Gamma
+    high: Gamma
+    lower: Number
+    at_low: Bound
+    at_high: Bound
+    supports: tuple[Count, ...] | None
+
+
+@dataclass(frozen=True)
+class Continuous:
+    """The certificate over every gamma of an interval: pieces that cover it for every tau.
+
+    The `lower` of the record is the least of the pieces, `gap` the relative gap that was asked for. The curve is the CV
+    error of the reported tau at some gammas, ascending, where it was needed.
+    """
+
+    low: Gamma
+    high: Gamma
+    gap: Number
+    supports: tuple[tuple[str, ...], ...]
+    pieces: tuple[GammaPiece, ...]
+    curve_gammas: tuple[Gamma, ...] = ()
+    curve_errors: tuple[Number, ...] = ()
+
+
+@dataclass(frozen=True)
+class Record(JsonRecord, LinearModel, DrawnSearch):
+    """Answer and certificate of a cross-validation, schema `sparsecv/2`.
+
+    `cv_error` is h(gamma, tau) of the reported pair per row, in squared units of the target, at the supports of
+    `chosen_folds`. `lower` and `upper` hold the minimum of h over the whole requested grid (pessimistic over ties):
+    the least ends of the table. `proved` means `upper - lower <= gap * upper + tie_width + allowance` for the
+    requested gap; the field `gap` is the relative gap reached. A pair that is proved is the one with the least
+    upper bound; when a limit comes first, it is the one with the least `cv_error` found. The interval of the
+    reported pair's own h is that of its row, `own_row`. `least`: where another rule (`one_se`, a weight of the
+    instability) chose another pair than that of the least CV error, that pair and all that was said of the grid,
+    `least_folds` its folds; else null. `lower`, `upper`, `gap`, `tie_width` and `allowance` of the record are then
+    of the h of the chosen pair alone, and `status` is that of the least CV error. `estimate`: some fold of the
+    reported pair is not decided. Its `cv_error` is then the mean of the errors in `chosen_folds`, moved to the
+    nearer end of the pair's interval where it lies outside. `region`: where the best pair is proved, all of the
+    grid if the status is `proved`; null where it is nowhere, and for a descent. `advice`: what would complete the
+    proof; null where that is done, and for a descent. `mae` is the mean absolute error of held-out rows in
+    `chosen_folds`; null in older records, with weights, and where it would take long. `continuous`: where an
+    interval of gamma was asked for, the certificate over all of it; the table is then of the reported gamma alone,
+    and `lower` bounds the minimum of h over the interval.
+    `support`, `coefficients`, `intercept` and `refit` are of the model of the reported pair on all rows.
+    `stability`: how much it changes where a fold is left out; null in older records and where it would take long.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparsecv_mio import Dataset, cross_validate, make_folds
+    >>> data = Dataset.from_arrays(np.eye(6)[:, :2] * 3.0, [3.0, 1.0, 0.5, 0.0, -0.5, 0.0])
+    >>> record = cross_validate(data, make_folds("loo", data), gammas=[0.1], taus=[1, 2])
+    >>> record.status, record.tau, record.gamma
+    ('proved', 2, 0.1)
+    >>> record.lower <= record.cv_error <= record.upper
+    True
+    >>> Record.from_json(record.to_json()) == record
+    True
+    """
+
+    schema_name: ClassVar[str] = SCHEMA
+
+    schema: str
+    status: str
+    gamma: Gamma
+    tau: Count
+    cv_error: Bound
+    lower: Number
+    upper: Bound
+    gap: Bound
+    tie_width: Number
+    allowance: Number
+    r_squared: Number | None
+    support: tuple[str, ...]
+    coefficients: Coefficients
+    intercept: Number
+    one_se: OneSe | None
+    refit: Refit
+    table: tuple[TableRow, ...]
+    chosen_folds: ChosenFolds
+    work: Work
+    data: DataInfo
+    folds: FoldInfo
+    request: SearchRequest
+    warnings: tuple[str, ...]
+    versions: Mapping[str, str]
+    refined: Refined | None = None
+    descent: tuple[DescentStep, ...] = ()
+    estimate: bool = False
+    region: Region | None = None
+    advice: Advice | None = None
+    nested: Nested | None = None
+    mae: Number | None = None
+    stability: Stability | None = None
+    continuous: Continuous | None = None
+    least: Least | None = None
+    least_folds: ChosenFolds | None = None
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Read a record back; of the schema before too, where its model is that of the least CV error.
+
+        Raises
+        ------
+        CorruptStore
+            As `Stored.from_json`, or a record of the schema before with a model by another rule.
+        """
+        return cls.decoded(text).of_this_schema() if schema_of(text) == FIRST_SCHEMA else super().from_json(text)
+
+    def of_this_schema(self) -> Self:
+        """Return a record of the schema before as one of this: there `upper` was that of the reported pair alone."""
+        if (self.refit.gamma, self.refit.tau) != (self.gamma, self.tau):
+            raise CorruptStore(
+                f"record: it is of an older format ({FIRST_SCHEMA}), with the errors of one pair and the model of "
+                "another: run `sparsecv solve` again"
+            )
+        own, upper, gap = self.own_row, self.upper, self.gap
+        if own is not None and own.upper == upper and gap == relative_gap(self.lower, upper):
+            upper = least_upper(own, self.table)
+            gap = relative_gap(self.lower, upper)
+        return replace(self, schema=SCHEMA, upper=upper, gap=gap)
+
+    @property
+    def certificate(self) -> Self | Least:
+        """The pair with the least CV error found, and the interval of the least CV error of the grid."""
+        return self.least or self
+
+    @property
+    def own_row(self) -> TableRow | None:
+        """The row of the table that is of the reported pair, with the interval of its own CV error."""
+        return next((row for row in self.table if (row.gamma, row.tau) == (self.gamma, self.tau)), None)
+
+    def __repr__(self) -> str:
+        return f"Record({self.status}: {self._answer()})"
+
+    def _answer(self) -> str:
+        nested = "" if self.nested is None else f", nested CV error {self.nested.error:.6g}"
+        return f"{pair_in_words(self)}{nested}"
+
+    @property
+    def rule(self) -> str:
+        """The rule that chose the pair."""
+        if self.one_se is not None:
+            return "the one-standard-error rule"
+        weighed = self.stability is not None and self.stability.chosen is not None
+        return "the weight of the instability" if weighed else "the least CV error"
+
+    def chosen_in(self) -> dict[str, int]:
+        """Return in how many folds each feature is in the model; those in none are left out.
+
+        Features of the model come first, then the others, those in most folds first.
+        """
+        folds = self.chosen_folds
+        times = np.bincount(folds.which, minlength=len(folds.supports)).tolist()
+        counts = dict.fromkeys(self.support, 0)
+        for support, count in zip(folds.supports, times, strict=True):
+            for name in support:
+                counts[name] = counts.get(name, 0) + count
+        place = {name: i for i, name in enumerate(self.data.names)}
+        order = sorted(counts, key=lambda name: (name not in self.support, -counts[name], place.get(name, 0)))
+        return {name: counts[name] for name in order}
+
+    @property
+    def rmse(self) -> float:
+        """Root of the mean squared error of held-out rows: that of the CV error, in units of the target."""
+        return math.sqrt(self.cv_error)
+
+    def accuracy_line(self) -> str:
+        """Return RMSE, MAE and R^2 of held-out rows for the screen, as far as they are known; `~` marks estimates."""
+        mark = "~" if self.estimate else ""
+        root = f"{mark}{self.rmse:.6g}" if math.isfinite(self.cv_error) else "?"
+        middle = "" if self.mae is None else f"MAE {mark}{self.mae:.6g}, "
+        return f"RMSE {root}, {middle}R^2 " + ("?" if self.r_squared is None else f"{mark}{self.r_squared:.4f}")
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the table of all pairs (gamma, tau) as a pandas frame, a column for every field of `TableRow`."""
+        return frame_of(self.table)
+
+    def summary(self) -> str:
+        """Return the answer in a few lines: the pair, what is certified, the model."""
+        weights = "" if self.data.weights is None else f" weighed by {self.data.weights}"
+        lines = [
+            f"{self.status}: {self._answer()}",
+            f"on held-out rows: {self.accuracy_line()}",
+            *([] if self.least is None else [f"chosen by {self.rule}; least CV error: {pair_in_words(self.least)}"]),
+            f"{self.data.n} rows{weights}, {self.data.p} features, {self.folds.k} folds, "
+            f"{len(self.table)} pair{'s'[: len(self.table) != 1]} of the grid",
+            *([f"models compared: {limits.words(self.data.p)}"] if (limits := self.request.restrictions) else []),
+            f"model on all rows at tau={self.refit.tau}, gamma={self.refit.gamma:.6g}:",
+        ]
+        model = {**self.coefficients, "(intercept)": self.intercept}
+        width = max(map(len, model))
+        return "\n".join([*lines, *(f"  {name:<{width}}  {value:.6g}" for name, value in model.items())])
+
+
+def pair_in_words(known: Record | Least) -> str:
+    """Return a pair with its CV error, an estimate marked by `~`, and the interval that is stated beside it."""
+    ends, mark = f"[{known.lower:.6g}, {known.upper:.6g}]", "~" if known.estimate else ""
+    return f"tau={known.tau}, gamma={known.gamma:.6g}, CV error {mark}{known.cv_error:.6g} in {ends}"
+
+
+def least_upper(found: TableRow, table: Sequence[TableRow]) -> float:
+    """Return the upper end of the least CV error of a grid: the least one of the table.
+
+    Parameters
+    ----------
+    found : TableRow
+        Of the pair with the least CV error found: its own upper end where that is the least one up to rounding. Else
+        the least one, at least its CV error, which may be the larger one by a tie.
+    table : sequence of TableRow
+    """
+    least = min(row.upper for row in table)
+    return found.upper if found.upper <= least * (1.0 + CROSSING_RTOL) else max(least, found.cv_error)
+
+
+@dataclass(frozen=True)
+class PathRow:
+    """Best subset of one (gamma, tau) on all rows: `lower <= min f <= upper`, `objective = f(support)`."""
+
+    gamma: Gamma
+    tau: Count
+    support: tuple[str, ...]
+    coefficients: Coefficients
+    intercept: Number
+    objective: Number
+    lower: Number
+    upper: Bound
+    proved: bool
+
+
+@dataclass(frozen=True)
+class SurfacePiece:
+    """An interval of gamma on which the best subset of tau features is known: one of `supports`, places in the surface.
+
+    Several are tied on it, or cross: their objectives agree to 1e-9. Not `proved`: a limit came before, none is known.
+    """
+
+    tau: Count
+    low: Gamma
+    high: Gamma
+    supports: tuple[Count, ...]
+    proved: bool
+
+
+@dataclass(frozen=True)
+class Surface:
+    """The best subset of every size as a function of gamma: pieces that cover the interval for every tau."""
+
+    low: Gamma
+    high: Gamma
+    supports: tuple[tuple[str, ...], ...]
+    pieces: tuple[SurfacePiece, ...]
+
+
+@dataclass(frozen=True)
+class PathRecord(JsonRecord, DrawnModel):
+    """Best subsets on all rows for every (gamma, tau), schema `sparsecv-path/1`.
+
+    `surface`: where an interval of gamma was asked for, the best subset of every tau as a function of gamma; the rows
+    of the path are then those of its ends.
+    """
+
+    schema_name: ClassVar[str] = PATH_SCHEMA
+
+    schema: str
+    status: str
+    path: tuple[PathRow, ...]
+    work: Work
+    data: DataInfo
+    request: Request
+    warnings: tuple[str, ...]
+    versions: Mapping[str, str]
+    surface: Surface | None = None
+
+    def __repr__(self) -> str:
+        taus, gammas = self.request.taus, self.request.gammas
+        return f"PathRecord({self.status}: tau {taus[0]} to {taus[-1]}, {len(gammas)} gamma{'s'[: len(gammas) > 1]})"
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the fits as a pandas frame, a column for every field of `PathRow`."""
+        return frame_of(self.path)
+
+
+@dataclass(frozen=True)
+class FitRecord(JsonRecord, LinearModel, DrawnModel):
+    """Best subset of one (tau, gamma) on all rows, by one backend.
+
+    `objective` is `||y - Xb||^2 + (gamma / 2) ||b||^2` of the support in the scaled columns, `lower <= optimum <=
+    upper`. `proved` means `upper - lower <= gap * upper + allowance` for the requested gap: `allowance` is what the
+    solver's dual bound is not trusted for, in the same units (docs/backends.md). The field `gap` is the relative gap
+    reached. `seconds` is the time inside the solver, `setup_seconds` all the rest but reading the data. With an
+    `assumed_box` M the certificate is conditional: `lower`, and so `proved`, hold for the models whose coefficients lie
+    in [-M, M]. `side` holds the side constraints that models were compared under; null in older records, of which they
+    are not known.
+    """
+
+    schema_name: ClassVar[str] = FIT_SCHEMA
+
+    schema: str
+    backend: str
+    formulation: str
+    status: str
+    tau: Count
+    gamma: Gamma
+    support: tuple[str, ...]
+    coefficients: Coefficients
+    intercept: Number
+    objective: Number
+    lower: Number
+    upper: Bound
+    gap: Bound
+    requested_gap: Number
+    allowance: Number
+    nodes: Count
+    cuts: Count
+    seconds: Seconds
+    setup_seconds: Seconds
+    stop: str
+    raw_status: str
+    data: DataInfo
+    warnings: tuple[str, ...]
+    versions: Mapping[str, str]
+    assumed_box: Bound | None = None
+    side: Side | None = None
+
+    def __repr__(self) -> str:
+        pair, ends = f"tau={self.tau}, gamma={self.gamma:.6g}", f"[{self.lower:.6g}, {self.upper:.6g}]"
+        given = "" if self.assumed_box is None else f" if coefficients are within {self.assumed_box:g}"
+        return f"FitRecord({self.status}: {pair}, objective {self.objective:.6g} in {ends}{given})"
+
+
+NEAR_SCHEMA = "sparsecv-near/1"
+COMMON_SCHEMA = "sparsecv-common/1"
+
+
+@dataclass(frozen=True)
+class NearModel:
+    """A support of `tau` features and its `value`: training objective or CV error, as `NearRecord.by` says."""
+
+    tau: Count
+    support: tuple[str, ...]
+    value: Number
+
+
+@dataclass(frozen=True)
+class Replacement:
+    """`pairs` of listed supports differ by having one of two features in the place of the other."""
+
+    feature: str
+    other: str
+    pairs: Count
+
+
+@dataclass(frozen=True)
+class NearSize:
+    """What is certain of the supports of `tau` features.
+
+    `lower <= least value <= best`. A support belongs to the list if its value is at most `threshold`, which is
+    `(1 + within) best`; every one whose value is below `complete_to` is listed. `complete_to` is `threshold` unless the
+    number of models or a limit cuts the list. `always`, `never`: features in every, or in no, support whose value is
+    below `complete_to`; both empty where no support is known to be. `models` counts those listed.
+    """
+
+    tau: Count
+    best: Bound
+    lower: Number
+    threshold: Bound
+    complete_to: Number
+    models: Count
+    always: tuple[str, ...]
+    never: tuple[str, ...]
+    replacements: tuple[Replacement, ...]
+
+    @property
+    def complete(self) -> bool:
+        """Whether nothing that belongs to the list is missing."""
+        return self.complete_to >= self.threshold
+
+
+@dataclass(frozen=True)
+class NearRecord(JsonRecord):
+    """Every support near the best of its size at one gamma, schema `sparsecv-near/1`.
+
+    `by` is `objective`, `||y - Xb||^2 + (gamma / 2) ||b||^2` on all rows, or `cv`, the CV error of the support, the
+    same in every fold. `models` are sorted by size, then by value. `most` is the largest number of models a size that
+    was asked for. `proved`: no limit cut a list. `chosen`: gamma, and tau where one is listed that was not asked for,
+    are the choice of a cross-validation, and this is its status; null where both were given.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparsecv_mio import Dataset, near_optimal
+    >>> data = Dataset.from_arrays(np.eye(6)[:, :3] * 3.0, [3.0, 2.9, 0.5, 0.0, -0.5, 0.0])
+    >>> record = near_optimal(data, gamma=0.1, taus=1, within=0.2, by="objective")
+    >>> [model.support for model in record.models]
+    [('x0',), ('x1',)]
+    >>> record.sizes[0].never
+    ('x2',)
+    >>> NearRecord.from_json(record.to_json()) == record
+    True
+    """
+
+    schema_name: ClassVar[str] = NEAR_SCHEMA
+
+    schema: str
+    status: str
+    by: str
+    within: Number
+    most: Count | None
+    gamma: Gamma
+    chosen: str | None
+    sizes: tuple[NearSize, ...]
+    models: tuple[NearModel, ...]
+    work: Work
+    data: DataInfo
+    folds: FoldInfo | None
+    request: Request
+    warnings: tuple[str, ...]
+    versions: Mapping[str, str]
+
+    def __repr__(self) -> str:
+        taus = [size.tau for size in self.sizes]
+        sizes = f"tau={taus[0]}" if len(taus) == 1 else f"tau {taus[0]} to {taus[-1]}"
+        return f"NearRecord({self.status}: {len(self.models)} models within {self.within:.3g} of the best, {sizes})"
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the models as a pandas frame, a column for every field of `NearModel`."""
+        return frame_of(self.models)
+
+
+@dataclass(frozen=True)
+class CommonRow:
+    """Of one (gamma, tau) the best support known that all folds share, and bounds on the least CV error of one.
+
+    `lower <= least CV error <= cv_error`, up to rounding. A search goes no further than to exclude the pair: `lower`
+    is then that of the whole record, whatever the distance to `cv_error`.
+    """
+
+    gamma: Gamma
+    tau: Count
+    support: tuple[str, ...]
+    cv_error: Bound
+    lower: Number
+
+
+@dataclass(frozen=True)
+class CommonRecord(JsonRecord, LinearModel):
+    """The subset with the least CV error when all folds share it, schema `sparsecv-common/1`.
+
+    `cv_error` is that of `support` at `gamma`, the mean of squared held-out residuals; `lower` bounds the least one
+    over all gammas of the grid and all supports of the sizes `taus`, `upper` is `cv_error` rounded up. `coefficients`
+    and `intercept` are of the fit on all rows. `proved`: `upper - lower <= gap * upper` for the requested gap, up to
+    rounding; the field `gap` is the relative gap reached.
+    """
+
+    schema_name: ClassVar[str] = COMMON_SCHEMA
+
+    schema: str
+    status: str
+    gamma: Gamma
+    tau: Count
+    cv_error: Bound
+    lower: Number
+    upper: Bound
+    gap: Bound
+    support: tuple[str, ...]
+    coefficients: Coefficients
+    intercept: Number
+    table: tuple[CommonRow, ...]
+    work: Work
+    data: DataInfo
+    folds: FoldInfo
+    request: Request
+    warnings: tuple[str, ...]
+    versions: Mapping[str, str]
+
+    def __repr__(self) -> str:
+        ends = f"[{self.lower:.6g}, {self.upper:.6g}]"
+        return (
+            f"CommonRecord({self.status}: tau={self.tau}, gamma={self.gamma:.6g}, "
+            f"CV error {self.cv_error:.6g} in {ends})"
+        )
+
+    @property
+    def rmse(self) -> float:
+        """Root of the mean squared error of held-out rows, in units of the target."""
+        return math.sqrt(self.cv_error)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the table of all pairs (gamma, tau) as a pandas frame, a column for every field of `CommonRow`."""
+        return frame_of(self.table)

@@ -1,0 +1,217 @@
+"""Moments and ridge fits of many supports, with bounds on their rounding errors; in exact mode these are 0.
+
+Ridge fits of many supports at once: approximate solutions propose, and what they are worth is bounded.
+
+All bounds are in one norm, `|x|^2 = x'M^{-1}x` with `M = Q + diag(weight)` of a support. Let `r = x - M z`, for any z:
+
+* `|x|^2 = x'z + x'M^{-1}r`, which differs from `x'z` by at most `|x||r|`: so `|x| <= sqrt(x'z) + |r|`;
+* `|r| <= sum of |r_i||e_i|` for the unit vectors e_i, and `|e_i|^2 <= 1 / weight_i` to begin with;
+* with `x = c` and `z = b` the objective of the support is `F - |r|^2`, `F = yy - b'(c + r)`, and the solution differs
+  from b by at most `|x||r|` in the direction x;
+* leaving column j out raises the objective by `beta_j^2 / |e_j|^2`, beta the solution.
+"""
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .proof_file import Arithmetic, Array, Refused, need
+
+
+class BoundedMoments(NamedTuple):
+    """`Q = X'X`, `c = X'y`, `yy = y'y` of training rows, centred; every entry is off by at most `error`.
+
+    `center` (q + 1,) is what was taken off each column and the target, off by at most `center_error`.
+    """
+
+    Q: Array
+    c: Array
+    yy: Any
+    error: Any
+    center: Array
+    center_error: Any
+
+
+class Design:
+    """The data in scaled units: columns and target over powers of two, so that no sum of squares exceeds 1.
+
+    Attributes
+    ----------
+    Z : (n, q + 1) array
+        Columns and target about a number near their mean (0 without an intercept).
+    scale : (q,) array
+        Squared scale of every column: what `gamma / 2` times `b_j^2` is multiplied by.
+    y_unit : Fraction or float
+        Squares of the target are times its square in units of the file.
+    """
+
+    def __init__(self, X: Array, y: Array, scale: str, intercept: str, kind: Arithmetic) -> None:
+        self.kind, self.intercept, self.u1, (self.n, self.q) = kind, intercept, 8 * kind.u, X.shape
+        need(self.n < 1 << 24, "more rows than the error bounds are made for")
+        table = np.column_stack([X, y])
+        self.Z, exponent = _scaled(table, bool(kind.u), kind)
+        self.gram, unit = self._products(self.Z), exponent
+        squares = self.gram.diagonal()[:-2]
+        spread = squares - self.gram[:-2, -1] ** 2 / self.n
+        need(all((spread * 2 > squares).tolist()) or not kind.u, "an offset is too large for fast mode: use exact mode")
+        if intercept == "none":
+            self.Z, exponent = _scaled(table, False, kind)
+            self.gram = self._products(self.Z)
+        self.scale = spread * kind.of(np.ldexp(1.0, 2 * (unit - exponent)[:-1]))
+        self.scale, self.scale_error = self.scale / (self.n if scale == "variance" else 1), 8 * self.u1
+        if scale == "none":
+            self.scale, self.scale_error = kind.of(np.ldexp(1.0, -2 * exponent[:-1])), 0 * kind.u
+        self.exponent = exponent[:-1] - exponent[-1]  # of a coefficient in units of the file over one in these
+        self.y_unit = kind.of(np.ldexp(1.0, exponent[-1:]))[0]
+
+    def _products(self, Z: Array) -> Array:
+        return self.kind.gram(np.concatenate([Z, self.kind.of(np.ones((len(Z), 1)))], axis=1))
+
+    def penalty(self, gamma: float) -> tuple[Array, Any]:
+        """Return what multiplies `b_j^2` in scaled units, `(gamma / 2) scale_j` (q,), and its relative error."""
+        return self.scale * self.kind.of(np.array([gamma]))[0] / 2, self.scale_error + 4 * self.kind.u
+
+    def of_rows(self, left: list[int]) -> BoundedMoments:
+        """Return the moments of all rows but those left out; error bounds as docs/proof-format.md derives them."""
+        n, u, count, gram = self.n, self.kind.u, self.n - len(left), self.gram
+        need(count >= 1, "a fold trains on no row")
+        if left:
+            gram = gram - self._products(self.Z[left])
+        sums, stretch = gram[:-1, -1], math.isqrt(4 * n // count) + 1  # stretch: at least 2 sqrt(n / count)
+        center = {"fold": sums / count, "global": self.gram[:-1, -1] / n}.get(self.intercept, 0 * sums)
+        C = gram[:-1, :-1] - np.outer(sums, center) - np.outer(center, sums) + count * np.outer(center, center)
+        error, off = self.u1 * (1 + 2 * stretch) + 16 * u, self.u1 * stretch + 2 * u
+        return BoundedMoments(C[:-1, :-1], C[:-1, -1], C[-1, -1], error, center, off)
+
+
+def _scaled(table: Array, about_mean: bool, kind: Arithmetic) -> tuple[Array, Array]:
+    """Return the columns about a float near their mean, or as they are, over powers of two: norms in [1/4, 1/2]."""
+    middle = table.mean(0) if about_mean else np.zeros(table.shape[1])
+    exponent = np.frexp(np.abs(table - middle).max(0))[1].astype(np.int64)
+    exponent += 1 + np.frexp(np.linalg.norm(np.ldexp(table - middle, -exponent), axis=0) * (1.0 + 2.0**-20))[1]
+    moved = np.ldexp(table - middle, -exponent)
+    if not (np.isfinite(moved).all() and np.abs(exponent).max() < 511 and np.abs(moved).max(0).min() > 0.0):
+        raise Refused("a column is constant, or too large or too small for the checker")
+    return moved if kind.u else kind.of(table) * kind.of(np.ldexp(1.0, -exponent)), exponent
+
+
+Penalty = tuple[Array, Any]
+
+
+class BoundedFits(NamedTuple):
+    """Fits of L supports of a columns each, the objectives within `[lower, upper]` (L,).
+
+    `beta` (L, a) is off by a vector `M^{-1}r` with `|r| <= excess` (L,). `norm` (L, a) bounds `|e_j|`, `V` (L, a, a)
+    is near the inverse of `M`; `weight` (L, a), and how far numbers are off: see `fits`.
+    """
+
+    lower: Array
+    upper: Array
+    beta: Array
+    excess: Array
+    norm: Array
+    V: Array
+    M: Array
+    weight: Array
+    off: tuple[Any, Any]
+
+
+def worth(found: BoundedFits, x: Array, z: Array, kind: Arithmetic) -> tuple[Array, Array, Array]:
+    """Return `v = z'(x + r)`, by how much it may be off, and a bound of |r|: then `|x|^2 = v + |r|^2`; all (L, K).
+
+    Parameters
+    ----------
+    found : Fits
+    x, z : (L, K, a) arrays
+    kind : Floats or Fractions
+    """
+    (k, j), u, s, r = found.off, kind.u, 1 + abs(z).sum(2), x - kind.product(z, found.M)
+    weight, norm = found.weight[:, None], found.norm[:, None]
+    wrong = kind.inner(abs(r) + k * s[:, :, None] + j * weight * abs(z), norm)
+    return (
+        kind.inner(z, x + r),
+        k * s**2 + j * kind.inner(weight, z**2),
+        kind.above(wrong * (1 + (x.shape[2] + 24) * u)),
+    )
+
+
+def fits(several: list[BoundedMoments], penalty: Penalty, sets: Array, kind: Arithmetic) -> BoundedFits:
+    """Fit supports `sets` (L, a) on the rows of each of K moments: K L fits.
+
+    Parameters
+    ----------
+    several : list of Moments
+    penalty : (q,) array, number
+        What multiplies `b_j^2`, and its relative error.
+    sets : (L, a) array
+    kind : Floats or Fractions
+
+    Notes
+    -----
+    No entry of Q, c and yy exceeds 1/2, none of rows 1. So entry i of `x - M z` is off by at most
+    `k (1 + s) + j weight_i |z_i|`, s the sum of |z|, and `z'(x + r)` by `k (1 + s)^2 + j z'diag(weight)z`.
+    """
+    u, a = kind.u, sets.shape[1]
+    k, j = max(m.error for m in several) + 2 * (a + 8) * u, penalty[1] + 2 * (a + 8) * u
+    M = np.concatenate([m.Q[sets[:, :, None], sets[:, None, :]] for m in several])
+    c, yy = np.concatenate([m.c[sets] for m in several]), np.repeat([m.yy for m in several], len(sets))
+    weight = np.tile(penalty[0][sets], (len(several), 1))
+    diagonal = slice(None), range(a), range(a)
+    M[diagonal] = M[diagonal] + weight
+    inverse = np.linalg.inv(np.asarray(M, dtype=np.float64))
+    right = np.concatenate([kind.of(np.eye(a)) + 0 * M, c[:, :, None]], axis=2)
+    Z, R = 0 * right, right
+    for _ in range(2):
+        Z = Z + kind.of(inverse @ np.asarray(R, dtype=np.float64))
+        R = right - kind.product(M, Z)
+    V, beta, size, large = Z[:, :, :a], Z[:, :, a], abs(Z[:, :, :a]).sum(1) + 1, abs(R[:, :, :a])
+
+    norm, own = 1 / (weight * (1 - penalty[1])) * (1 + 4 * u), np.maximum(V[diagonal], 0 * c)
+    norm, own = kind.root_above(norm), kind.root_above(own)
+    for _ in range(3):  # each from the bounds before
+        off = size * (k * norm.sum(1) + j * (weight * norm).max(1, initial=0))[:, None]
+        rest = kind.above((kind.product(norm[:, None, :], large)[:, 0] + off) * (1 + (2 * a + 24) * u))
+        norm = np.minimum(norm, (own + rest) * (1 + 4 * u))
+    found = BoundedFits(yy, yy, beta, yy, norm, V, M, weight, (k, j))
+    value, room, excess = (each[:, 0] for each in worth(found, c[:, None], beta[:, None], kind))
+    lower, upper = -kind.above(value + room + excess**2 * (1 + 8 * u) - yy), kind.above(yy - value + room)
+    return found._replace(lower=lower, upper=upper, excess=excess)
+
+
+def residuals(
+    beta: Array, excess: Array, reach: Array, rows: tuple[Array, Array, Any], kind: Arithmetic
+) -> tuple[Array, Array]:
+    """Return bounds of |y - x'b*| (K, L), b* the solutions.
+
+    Parameters
+    ----------
+    beta, excess : arrays
+        Of L fits, or of L for each row.
+    reach : (K, L) array
+        Bounds of |x|.
+    rows : (K, L, a), (K,) arrays, number
+        X, y, and by how much their entries are off.
+    kind : Floats or Fractions
+    """
+    (X, y, off), u, a = rows, kind.u, beta.shape[-1]
+    error = (off + (a + 8) * u) * (1 + abs(beta).sum(-1)) + reach * excess * (1 + (a + 16) * u)
+    rest = abs(y[:, None] - kind.inner(X, beta))
+    return np.maximum(-kind.above(error - rest), 0 * rest), kind.above(error + rest)
+
+
+def leverages(found: BoundedFits, X: Array, off: Any, kind: Arithmetic) -> tuple[Array, Array]:
+    """Return bounds of `x'M^{-1}x` (K, L) of rows whose entries are off by `off`.
+
+    Parameters
+    ----------
+    found : Fits
+    X : (K, L, a) array
+    off : number
+    kind : Floats or Fractions
+    """
+    u, x = kind.u, np.moveaxis(X, 0, 1)
+    z = kind.of(np.asarray(x, dtype=np.float64) @ np.asarray(found.V, dtype=np.float64))
+    (value, room, excess), moved = worth(found, x, z, kind), off * found.norm.sum(1)[:, None]
+    most = kind.root_above(np.maximum(value + room + excess**2, 0 * value)) * (1 + 4 * u) + moved * (1 + X.shape[2] * u)
+    return -kind.above(room + 2 * most * moved * (1 + 16 * u) - value).T, kind.above(most**2 * (1 + 8 * u)).T

@@ -1,0 +1,269 @@
+"""Proofs and data from their files, and the arithmetic in which they are checked: floats or fractions.
+
+The two arithmetics of the checker: floats with a bound on every rounding error, and fractions without any.
+
+The same formulas serve both. They hold arrays of floats, or of `Fraction`; every bound on a rounding error is a
+multiple of `u`, which is 2^-53 for floats and 0 for fractions, so that the exact mode computes with no error term at
+all. Floats are taken to round as IEEE 754 says, to nearest, sums and dot products in any order: then
+`|fl(x'y) - x'y| <= 1.01 k u |x|'|y|` for vectors of length k < 2^40.
+"""
+
+import csv
+import gzip
+import hashlib
+import json
+import math
+import zlib
+from array import array
+from collections.abc import Iterator
+from fractions import Fraction
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+DIGITS = 120  # binary ones, of numbers that are rounded outwards in exact mode
+
+
+class Floats:
+    """Floats; `u` bounds the relative rounding error of an operation."""
+
+    u: Any = 2.0**-53
+
+    def of(self, values: Any) -> Array:
+        """Return an array of this arithmetic's numbers from floats."""
+        return np.asarray(values, dtype=np.float64)
+
+    def product(self, a: Array, b: Array) -> Array:
+        """Return `a @ b`."""
+        return np.asarray(a @ b)
+
+    def inner(self, a: Array, b: Array) -> Array:
+        """Return the sums of products over the last axis."""
+        return np.asarray(np.einsum("...i,...i->...", a, b))
+
+    def above(self, values: Array) -> Array:
+        """Return the numbers; `ValueError` where one is none: comparisons with it would say nothing."""
+        if not np.isfinite(values).all():
+            raise ValueError("a number leaves the range of floats")
+        return values
+
+    def root_above(self, x: Array) -> Array:
+        """Return a number at least the square root of each of `x >= 0`."""
+        return np.asarray(np.sqrt(x) * (1.0 + 2.0**-50))
+
+    def gram(self, W: Array) -> Array:
+        """Return `W'W` for |W| <= 1, off by at most `4 u |w_i| |w_j|` (norms of columns) in the entry (i, j).
+
+        W is cut into slices of so few bits that every sum of products of two slices is an integer multiple of one unit
+        below 2^53, and so is exact in any order; only the sum of these matrices is rounded.
+        """
+        bits = (52 - max(len(W) - 1, 1).bit_length()) // 2
+        count = -(-80 // bits)
+        rest, slices = W, list[Array]()
+        for k in range(1, count + 1):
+            part = np.ldexp(np.rint(np.ldexp(rest, k * bits)), -k * bits)
+            rest, slices = rest - part, [*slices, part]
+        total = np.zeros((W.shape[1], W.shape[1]))
+        for i, j in sorted(np.ndindex(count, count), key=sum, reverse=True):  # the smallest first
+            total += slices[i].T @ slices[j] if i + j < count else 0.0
+        return total
+
+
+class Fractions:
+    """Fractions: no rounding at all, but of bounds, outwards, to `DIGITS`: long numbers make every operation slow."""
+
+    u: Any = Fraction(0)
+
+    def of(self, values: Any) -> Array:
+        """Return an array of this arithmetic's numbers from floats."""
+        return _elementwise(Fraction, np.asarray(values, dtype=np.float64))
+
+    def product(self, a: Array, b: Array) -> Array:
+        """Return `a @ b`: as integers over one denominator for each factor, which spares most of the work."""
+        (top, under), (other, beneath) = _integers(a), _integers(b)
+        whole = under * beneath
+        return _elementwise(lambda value: Fraction(value, whole), np.asarray(top @ other, dtype=object))
+
+    def inner(self, a: Array, b: Array) -> Array:
+        """Return the sums of products over the last axis."""
+        return self.product(a[..., None, :], b[..., :, None])[..., 0, 0]
+
+    def above(self, values: Array) -> Array:
+        """Return short numbers at least those given."""
+        return _elementwise(_above, values)
+
+    def root_above(self, x: Array) -> Array:
+        """Return a number at least the square root of each of `x >= 0`."""
+        return _elementwise(_root_above, x)
+
+    def gram(self, W: Array) -> Array:
+        """Return `W'W`."""
+        return self.product(W.T, W)
+
+
+Arithmetic = Floats | Fractions
+
+
+def _elementwise(function: Any, values: Array) -> Array:
+    out = np.empty(np.shape(values), dtype=object)
+    out.reshape(-1)[:] = [function(value) for value in np.asarray(values, dtype=object).reshape(-1).tolist()]
+    return out
+
+
+def _digits(value: Fraction) -> int:
+    return max(0, DIGITS + value.denominator.bit_length() - value.numerator.bit_length())
+
+
+def _above(value: Fraction) -> Fraction:
+    digits = _digits(value)
+    return Fraction(-((-value.numerator << digits) // value.denominator), 1 << digits)
+
+
+def _root_above(value: Fraction) -> Fraction:
+    digits = _digits(value) // 2
+    whole = math.isqrt((value.numerator << 2 * digits) // value.denominator) + 1
+    return Fraction(whole, 1 << digits) if value else value
+
+
+def _integers(values: Array) -> tuple[Array, int]:
+    under = math.lcm(*{value.denominator for value in values.reshape(-1).tolist()})
+    return _elementwise(lambda value: value.numerator * (under // value.denominator), values), under
+
+
+FORMAT = "sparsecv-proof/1"
+LONGEST_LINE = 1 << 28
+MOST_BYTES = 1 << 33
+MOST_NUMBERS = 1 << 30  # of the data
+
+
+class Unreadable(Exception):
+    """A file cannot be read, or is no proof of this version, or no table with the columns of the proof."""
+
+
+class Refused(Exception):
+    """The proof does not prove what it claims, or is of other data."""
+
+
+def need(condition: Any, message: str) -> None:
+    """Raise `Refused` unless the condition holds."""
+    if not condition:
+        raise Refused(message)
+
+
+def integers(values: Any, low: int, high: int, what: str) -> list[int]:
+    """Return a list of integers in `[low, high)`, or refuse.
+
+    Parameters
+    ----------
+    values : object
+        As it stands in the proof.
+    low, high : int
+    what : str
+        What messages call it.
+    """
+    need(isinstance(values, list) and set(map(type, values)) <= {int}, f"{what} is malformed")
+    need(not values or (low <= min(values) and max(values) < high), f"{what} is malformed")
+    return list(values)
+
+
+def number(value: Any, what: str) -> float:
+    """Return a finite number, or refuse."""
+    need(type(value) in (int, float) and abs(value) <= 1.7e308, f"{what} is no finite number")
+    return float(value)
+
+
+def numbers(values: Any, count: int, what: str) -> list[float]:
+    """Return so many finite numbers, or refuse.
+
+    Parameters
+    ----------
+    values : object
+        As it stands in the proof.
+    count : int
+    what : str
+        What messages call it.
+    """
+    need(isinstance(values, list) and len(values) == count, f"{what} is malformed")
+    return [number(value, what) for value in values]
+
+
+def support(values: Any, q: int) -> tuple[int, ...]:
+    """Return ascending columns, or refuse."""
+    found = integers(values, 0, q, "a support")
+    need(all(a < b for a, b in pairwise(found)), "a support is not in ascending order")
+    return tuple(found)
+
+
+def lines(path: str) -> Iterator[dict[str, Any]]:
+    """Yield the lines of a proof, each an object; the last one must hold the digest of those before it."""
+    digest, size, ended = hashlib.sha256(), 0, False
+    try:
+        with gzip.open(path, "rb") as stream:
+            while line := stream.readline(LONGEST_LINE):
+                size += len(line)
+                if size > MOST_BYTES or not line.endswith(b"\n"):
+                    raise Unreadable(f"{path}: longer than a proof may be, or cut short")
+                found = json.loads(line, parse_constant=lambda word: need(False, f"{word} is no number"))
+                need(isinstance(found, dict) and not ended, "a line is no object, or follows the end")
+                ended = found.get("kind") == "end"
+                if not ended:
+                    digest.update(line)
+                    yield found
+                else:
+                    need(found.get("sha256") == digest.hexdigest(), "the digest at the end is another one")
+    except (OSError, EOFError, zlib.error, ValueError, RecursionError) as error:
+        raise Unreadable(f"{path}: no whole proof, which is a gzipped file of lines: {error}") from None
+    need(ended, "the end is missing")
+
+
+def table(path: str, names: list[str], target: str) -> tuple[Array, Array]:
+    """Read the columns of the proof from a file of separated text with a header, perhaps gzipped; X and y.
+
+    Parameters
+    ----------
+    path : str
+    names : list of str
+        Features.
+    target : str
+    """
+    opener = gzip.open if path.endswith(".gz") else open
+    try:
+        with opener(path, "rt", encoding="utf-8-sig", newline="") as stream:
+            head = stream.readline(LONGEST_LINE)
+            mark = "\t" if Path(path.removesuffix(".gz")).suffix == ".tsv" else max(",;\t", key=head.count)
+            header = [name.strip() for name in next(csv.reader([head], delimiter=mark))]
+            for name in (*names, target):
+                if name not in header:
+                    raise Unreadable(f"{path}: no column is called {name!r}, which the proof is about")
+            places = [header.index(name) for name in (*names, target)]
+            flat = array("d")
+            for row in csv.reader(iter(lambda: stream.readline(LONGEST_LINE), ""), delimiter=mark):
+                flat.extend(float(row[j]) for j in places if row)
+                if len(flat) > MOST_NUMBERS:
+                    raise Unreadable(f"{path}: more than {MOST_NUMBERS:,} numbers")
+    except (OSError, EOFError, zlib.error, csv.Error, StopIteration, ValueError, IndexError) as error:
+        raise Unreadable(f"{path}: {error}; it must be a table of numbers under the names of the proof") from None
+    found = np.array(flat, dtype=np.float64).reshape(-1, len(places))
+    if not found.size or not np.isfinite(found).all():
+        raise Unreadable(f"{path}: no rows, or a number that is not finite")
+    return np.ascontiguousarray(found[:, :-1]), found[:, -1].copy()
+
+
+def digest_of(X: Array, y: Array, names: list[str], target: str) -> str:
+    """Return the digest of names and numbers: see docs/proof-format.md.
+
+    Parameters
+    ----------
+    X, y : (n, p), (n,) arrays
+    names : list of str
+    target : str
+    """
+    head = {"n": len(y), "p": X.shape[1], "names": names, "target": target}
+    found = hashlib.sha256(json.dumps(head, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass"))
+    for part in (X, y):
+        found.update(np.ascontiguousarray(part + 0.0, dtype="<f8").tobytes())
+    return f"sha256:{found.hexdigest()}"

@@ -1,0 +1,356 @@
+"""Trees, and the statements of a proof that carry them to the folds of a pair (gamma, tau)."""
+
+from collections import Counter
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .bounded_fits import BoundedFits, BoundedMoments, Design, Penalty, fits, leverages, residuals
+from .proof_file import Arithmetic, Array, integers, need, numbers, support
+
+RIDGE = -1  # leaf: its own ridge fit; -2 - k: the k-th dual point
+AT_ONCE = 1 << 16  # numbers in the matrices that are worked on together: they stay near the processor
+
+
+class ProvedTree(NamedTuple):
+    """What a tree has proved: of size `first <= tau`, every support not `listed` has `f >= above[tau - first]`."""
+
+    first: int
+    above: Array
+    listed: dict[int, list[tuple[int, ...]]]
+    leaves: int
+    rows: int = -1
+    gamma: int = 0
+
+
+def blocks(which: Array, size: int) -> Iterator[Array]:
+    """Yield some numbers in parts, each of `size` numbers of memory or a few more."""
+    step = max(1, AT_ONCE // max(1, size))
+    return iter(np.split(which, range(step, len(which), step))) if len(which) else iter(())
+
+
+def read_leaves(nodes: list[int], q: int) -> list[tuple[int, int, int]]:
+    """Return of each leaf the included columns and all columns left, as bits, and its number in the tree.
+
+    A tree stands in preorder: at a split comes first the part with the column, then the part without it.
+    """
+    leaves, open_nodes = list[tuple[int, int, int]](), [(0, (1 << q) - 1)]
+    for node in nodes:
+        need(open_nodes, "a tree goes on after its last leaf")
+        mine, left = open_nodes.pop()
+        if node < 0:
+            leaves.append((mine, left, node))
+        else:
+            need(left & ~mine & 1 << node, "a tree splits a column that is not free")
+            open_nodes += [(mine, left ^ 1 << node), (mine | 1 << node, left)]
+    need(not open_nodes, "a tree ends before its last leaf")
+    return leaves
+
+
+def _columns(bits: tuple[int, ...], q: int) -> Array:
+    width = (q + 7) // 8
+    packed = np.frombuffer(b"".join(one.to_bytes(width, "little") for one in bits), dtype=np.uint8)
+    return np.unpackbits(packed.reshape(len(bits), width), axis=1, count=q, bitorder="little").astype(bool)
+
+
+def check_tree(line: dict[str, Any], m: BoundedMoments, penalty: Penalty, kind: Arithmetic, units: Any) -> ProvedTree:
+    """Check every leaf of a tree.
+
+    Parameters
+    ----------
+    line : dict
+        The tree as it stands in the proof.
+    m : Moments
+        Of the rows it is about.
+    penalty : (q,) array, number
+        What multiplies `b_j^2`, and its relative error.
+    kind : Floats or Fractions
+    units : number, (q,) array
+        What objectives of the proof are divided by; exponents by which points are multiplied.
+    """
+    q, (first, last) = len(m.c), integers(line["taus"], 0, len(m.c) + 1, "the sizes of a tree")
+    need(first <= last, "the sizes of a tree are malformed")
+    sizes = np.arange(first, last + 1)
+    above = kind.of(numbers(line["above"], len(sizes), "the thresholds of a tree")) / units[0]
+    found = [support(values, q) for values in line["listed"]]
+    listed = {tau: [one for one in found if len(one) == tau] for tau in sizes.tolist()}
+    known = {sum(1 << j for j in one) for one in found}
+    need(len(known) == sum(map(len, listed.values())) == len(found), "a support is listed twice, or of another size")
+    points = [_point(point, units[1]) for point in line.get("points", [])]
+    base, slopes = _at_points(m, penalty, kind.of(np.array(points).reshape(len(points), q)), kind)
+    nodes = integers(line["nodes"], -1 - len(points), q, "the nodes of a tree")
+    least, most, named = zip(*read_leaves(nodes, q), strict=True)
+    inside, every, codes = _columns(least, q), _columns(most, q), np.array(named)
+    low, high = inside.sum(1)[:, None], every.sum(1)[:, None]
+    asked = (sizes >= low) & (sizes <= high)
+    for bits, size in ((least, low), (most, high)):
+        asked &= ~((sizes == size) & np.array([one in known for one in bits])[:, None])
+    alike = np.where(codes == RIDGE, high[:, 0], -1)  # leaves that are worked on together
+    for a in np.unique(alike[asked.any(1)]).tolist():
+        for part in blocks(np.flatnonzero((alike == a) & asked.any(1)), a * a if a >= 0 else q):
+            leaves, at = (inside[part], every[part]), -2 - codes[part]
+            own = a >= 0
+            bound = (
+                _own_fits(m, penalty, leaves, sizes, kind) if own else _dual(base[at], slopes[at], leaves, sizes, kind)
+            )
+            for i, t in np.argwhere(asked[part] & ~(bound >= above).astype(bool)).tolist():
+                need(False, f"leaf {part[i] + 1} is not bounded by the threshold of size {sizes[t]}, nor listed")
+    return ProvedTree(first, above, listed, len(codes))
+
+
+def _point(point: Any, shift: Array) -> Array:
+    (exponent, columns, values), out = point, np.zeros(len(shift))
+    integers([exponent], -1000, 1000, "a dual point")
+    integers(columns, 0, len(shift), "a dual point")
+    integers(values, -(1 << 53), 1 << 53, "a dual point")
+    need(len(columns) == len(values) == len(set(columns)), "a dual point is malformed")
+    out[columns] = np.ldexp(np.array(values, dtype=float), exponent + shift[columns])
+    need(np.abs(out).max(initial=0.0) < 1e100, "a dual point is too large")
+    return out
+
+
+def _own_fits(
+    m: BoundedMoments, penalty: Penalty, leaves: tuple[Array, Array], sizes: Array, kind: Arithmetic
+) -> Array:
+    """Bound leaves of a columns by their ridge fits b: f and the m-th smallest cost, or f and m of `weight b^2`."""
+    inside, every = leaves
+    sets = np.nonzero(every)[1].reshape(len(every), -1)
+    a, u, mine, found = sets.shape[1], kind.u, np.take_along_axis(inside, sets, 1), fits([m], penalty, sets, kind)
+    least = np.maximum(abs(found.beta) - found.norm * found.excess[:, None] * (1 + 4 * u), 0 * found.beta)
+    cost = -kind.above(-((least / found.norm) ** 2 * (1 - 8 * u)))
+    ridge = penalty[0][sets] * least**2 * (1 - penalty[1]) * (1 - (a + 16) * u)
+    by_cost, by_ridge = (np.sort(np.where(mine, np.inf, gain), axis=1) for gain in (cost, ridge))
+    gain = np.concatenate([0 * found.lower[:, None], np.maximum(by_cost, np.cumsum(by_ridge, axis=1))], axis=1)
+    bound = found.lower[:, None] + gain[:, np.clip(a - sizes, 0, a)]
+    return bound - 4 * u * abs(bound)
+
+
+def _at_points(m: BoundedMoments, penalty: Penalty, b: Array, kind: Arithmetic) -> tuple[Array, Array]:
+    """Return `yy - b'Q b` of points b (P, q), not above, and `g^2 / weight` (P, q), not below."""
+    q, u, s = len(m.c), kind.u, abs(b).sum(1)
+    r = m.error + 2 * (q + 6) * u
+    Qb = kind.product(b, m.Q.T)
+    slopes = (abs(m.c - Qb) + (r * (1 + s))[:, None]) ** 2 / (penalty[0] * (1 - penalty[1])) * (1 + (q + 24) * u)
+    return m.yy - kind.inner(b, Qb) - r * (1 + s) ** 2, slopes
+
+
+def _dual(base: Array, slopes: Array, leaves: tuple[Array, Array], sizes: Array, kind: Arithmetic) -> Array:
+    """Bound leaves by the dual value at a point of each."""
+    (inside, every), none = leaves, 0 * slopes
+    own = np.where(inside, slopes, none).sum(1)[:, None]
+    others = -np.sort(-np.where(every & ~inside, slopes, none), axis=1)
+    lost = own + np.concatenate([0 * own, np.cumsum(others, axis=1)], axis=1)
+    lost = np.take_along_axis(lost, np.clip(sizes - inside.sum(1)[:, None], 0, slopes.shape[1]), 1)
+    return base[:, None] - lost - 8 * kind.u * (abs(base)[:, None] + lost)
+
+
+Support = tuple[int, ...]
+
+
+class BoundedScores(NamedTuple):
+    """Of L supports in K folds (K, L): intervals of the training objective and of the held-out error h_N."""
+
+    lower: Array
+    upper: Array
+    held_low: Array
+    held_high: Array
+
+
+class Folds:
+    """The folds of a proof, rows that each leaves out and rows it scores; the trees that hold; cells by statement."""
+
+    def __init__(self, design: Design, left: list[list[int]], scored: list[list[int]]) -> None:
+        self.design, self.left, self.scored = design, left, scored
+        self.trees, self.by, self.count = list[ProvedTree](), Counter[str](), sum(map(len, scored))
+        need(self.count > 0, "no fold scores a row")
+        self.same = np.array([set(rows) == set(other) for rows, other in zip(left, scored, strict=True)], dtype=bool)
+        self.alone = self.same & np.array([len(rows) == 1 for rows in left], dtype=bool)
+        self.moments = lru_cache(maxsize=len(left) + 1)(lambda fold: design.of_rows([] if fold < 0 else left[fold]))
+        self.penalty = lru_cache(maxsize=64)(design.penalty)
+        self.columns = lru_cache(maxsize=64)(self._columns)
+
+    def _rows(self, rows: list[int], center: Array, sets: Array, *several: BoundedMoments) -> tuple[Array, Array, Any]:
+        """Return columns of some rows about the centres of moments, their targets, and the error of every entry."""
+        Z = self.design.Z[rows] - center
+        return Z[:, :-1][:, sets], Z[:, -1], max(m.center_error for m in several) + 2 * self.design.kind.u
+
+    def _by_rows(self, found: BoundedFits, rows: tuple[Array, Array, Any]) -> tuple[Array, Array, Array, Array]:
+        """Return bounds of |residual| and of leverages, with the share of the intercept, of rows of the training."""
+        kind, n = self.design.kind, self.design.n
+        share = kind.of(np.ones(1))[0] / n if self.design.intercept == "fold" else 0 * kind.u
+        low, high = leverages(found, rows[0], rows[2], kind)
+        least, most = residuals(found.beta, found.excess, kind.root_above(high), rows, kind)
+        return least, most, low + (share - 4 * kind.u), high + (share + 4 * kind.u)
+
+    def scores(self, gamma: float, mine: list[int], supports: list[Support]) -> BoundedScores:
+        """Score supports of one size (L) in some folds (K).
+
+        Parameters
+        ----------
+        gamma : float
+        mine : list of int
+            The folds.
+        supports : list of tuple of int
+        """
+        sets = np.array(supports, dtype=np.int64).reshape(len(supports), -1)
+        alone, a = self.alone[mine].all(), sets.shape[1] + 4
+        parts = blocks(np.arange(len(sets)), len(mine) * a * (1 if alone else a))
+        found = [(self._alone if alone else self._several)(gamma, mine, sets[part]) for part in parts]
+        return BoundedScores(*(np.concatenate(ends, axis=1) for ends in zip(*found, strict=True)))
+
+    def _alone(self, gamma: float, mine: list[int], sets: Array) -> BoundedScores:
+        """Score supports in folds of one row, by the leave-one-out identities from the fit on all rows."""
+        kind, u, m, found = self.design.kind, self.design.kind.u, self.moments(-1), self.fits(gamma, [-1], sets)
+        rows = self._rows([self.left[fold][0] for fold in mine], m.center, sets, m)
+        least, most, h_low, h_high = self._by_rows(found, rows)
+        short, tall = 1 - np.maximum(h_low, 0 * h_low), 1 - h_high
+        sound = (tall * 2**20 > 1).astype(bool)
+        safe, short = np.where(sound, tall, 0 * tall + 1), np.where(short > 0, short, 0 * short + 1)
+        gain_low, gain_high = -kind.above(-(least**2) / short) * (1 - 8 * u), kind.above(most**2 / safe) * (1 + 8 * u)
+        lower, upper = np.where(sound, found.lower - gain_high - 4 * u, 0 * gain_high), found.upper - gain_low + 4 * u
+        held_low, held_high = -kind.above(-gain_low / short) * (1 - 4 * u), kind.above(gain_high / safe) * (1 + 4 * u)
+        return BoundedScores(lower, upper, held_low, np.where(sound, held_high, np.inf))
+
+    def _several(self, gamma: float, mine: list[int], sets: Array) -> BoundedScores:
+        """Score supports in folds, each by its own fit there."""
+        kind, shape, several = self.design.kind, (len(mine), len(sets)), [self.moments(fold) for fold in mine]
+        found, rows = self.fits(gamma, mine, sets), [row for fold in mine for row in self.scored[fold]]
+        place = np.repeat(np.arange(len(mine)), [len(self.scored[fold]) for fold in mine])
+        held = self._rows(rows, np.stack([m.center for m in several])[place], sets, *several)
+        beta, excess, norm = (field.reshape(*shape, *field.shape[1:])[place] for field in found[2:5])
+        reach = kind.inner(abs(held[0]), norm) + held[2] * norm.sum(-1)
+        least, most = residuals(beta, excess, reach, held, kind)
+        sums, size = kind.of(np.arange(len(mine))[:, None] == place), (len(rows) + 8) * kind.u
+        low, high = kind.product(sums, least**2) * (1 - size), kind.product(sums, most**2) * (1 + size)
+        return BoundedScores(found.lower.reshape(shape), found.upper.reshape(shape), low, high)
+
+    def fits(self, gamma: float, mine: list[int], sets: Array) -> BoundedFits:
+        """Fit every support `sets` (L, a) on the training rows of every fold (K), -1 for all rows: K L fits.
+
+        Parameters
+        ----------
+        gamma : float
+        mine : list of int
+            The folds.
+        sets : (L, a) array
+        """
+        return fits([self.moments(fold) for fold in mine], self.penalty(gamma), sets, self.design.kind)
+
+    def objectives(self, gamma: float, supports: list[Support]) -> tuple[Array, Array]:
+        """Return bounds of the objective of supports of one size on all rows."""
+        sets = np.array(supports, dtype=np.int64).reshape(len(supports), -1)
+        found = [self.fits(gamma, [-1], sets[part]) for part in blocks(np.arange(len(sets)), sets.shape[1] ** 2)]
+        return np.concatenate([one.lower for one in found]), np.concatenate([one.upper for one in found])
+
+    def _columns(self, gamma: float) -> tuple[Any, Array, Array]:
+        """Return a lower bound of f(all columns) on all rows and, of every fold, bounds of eta and |e_N|^2."""
+        kind, m, every = self.design.kind, self.moments(-1), np.arange(len(self.design.scale))[None, :]
+        found, rows = self.fits(gamma, [-1], every), self._rows(list(range(self.design.n)), m.center, every, m)
+        _, most, _, high = self._by_rows(found, rows)
+        both = np.concatenate([high, most**2], axis=1)
+        sums = np.array([both[rows].sum(0) * (1 + (len(rows) + 4) * kind.u) for rows in self.left])
+        return found.lower[0], sums[:, 0], sums[:, 1]
+
+    def left_out_thresholds(self, gamma: float, above: Any, mine: list[int]) -> Array:
+        """Return T (K,) so that `f >= above` on all rows gives `f^(-N) >= T`, by the test at all columns; 0 for none.
+
+        `f^(-N) >= g - (|e_N| + sqrt(eta (g - f_A)))^2 / (1 - eta)` for `g = f(S)`, which grows with g from
+        `sqrt(g - f_A) = |e_N| sqrt(eta) / (1 - 2 eta)` on.
+
+        Parameters
+        ----------
+        gamma : float
+        above : number
+            Threshold on all rows.
+        mine : list of int
+            The folds.
+        """
+        kind, u = self.design.kind, self.design.kind.u
+        base, eta, square = self.columns(gamma)
+        eta, square = eta[mine], square[mine]
+        further = (above - base) * (1 + 2 * u)
+        sound = (eta * 2 < 1) & (further > 0)
+        sound &= further * (1 - 2 * eta) ** 2 * (1 - 16 * u) >= square * eta * (1 + 16 * u)
+        sound = sound.astype(bool)
+        if not sound.any():
+            return 0 * eta
+        cross = kind.root_above(square * eta * max(further, 0 * further) * (1 + 8 * u))
+        lost = (square + 2 * cross + eta * further) / np.where(sound, 1 - eta, 0 * eta + 1) * (1 + 32 * u)
+        return np.where(sound, above - lost - 8 * u * (abs(above) + lost), 0 * lost)
+
+
+class FoldIntervals:
+    """Intervals of h_N of the folds of one pair, in scaled units; they only tighten."""
+
+    def __init__(self, folds: Folds, gamma: tuple[int, float], tau: int) -> None:
+        self.folds, (self.gamma, self.value), self.tau = folds, gamma, tau
+        self.low = folds.design.kind.of(np.zeros(len(folds.left)))
+        self.high = self.low + np.inf
+
+    def add(self, part: dict[str, Any]) -> None:
+        """Take in one statement of the proof about some folds."""
+        mine, word = integers(part.get("folds", [*range(len(self.low))]), 0, len(self.low), "folds"), part["by"]
+        need(len(set(mine)) == len(mine), "a statement names a fold twice")
+        if word == "own":
+            for fold, name in zip(mine, part["trees"], strict=True):
+                tree = self.tree(name, fold)
+                self._decide([fold], tree, tree.above[self.tau - tree.first])
+        elif word == "list":
+            tree = self.tree(part["tree"], -1)
+            above = tree.above[self.tau - tree.first]
+            self._decide(mine, tree, self.folds.left_out_thresholds(self.value, above, mine))
+        else:
+            need(word == "loss", f"{word!r} is no statement of this format")
+            self._loss(mine, self.tree(part["tree"], -1), part)
+        self.folds.by[word] += len(mine)
+
+    def tree(self, name: Any, rows: int) -> ProvedTree:
+        """Return a tree of these rows, of this gamma, whose range holds the size; or refuse."""
+        tree = self.folds.trees[integers([name], 0, len(self.folds.trees), "a tree that is named")[0]]
+        need(tree.rows == rows and tree.gamma == self.gamma, "a statement names a tree of other rows or another gamma")
+        need(tree.first <= self.tau < tree.first + len(tree.above), "a statement names a tree of other sizes")
+        return tree
+
+    def least(self, tree: ProvedTree) -> Any:
+        """Return a lower bound of the objective on all rows of all supports of the size: those listed, and others."""
+        above, supports = tree.above[self.tau - tree.first], tree.listed[self.tau]
+        return min([above, *self.folds.objectives(self.value, supports)[0]]) if supports else above
+
+    def _decide(self, mine: list[int], tree: ProvedTree, above: Array) -> None:
+        """Enclose h_N by all listed supports that may be optimal, where no other one can be."""
+        need(tree.listed[self.tau], "no support is listed where one is needed")
+        scores = self.folds.scores(self.value, mine, tree.listed[self.tau])
+        best = scores.upper.min(1)
+        for fold, decided in zip(mine, (best < above).tolist(), strict=True):
+            need(decided, f"the list of a tree does not decide fold {fold}")
+        optimal = ~(scores.lower > best[:, None]).astype(bool)
+        low, high = np.where(optimal, scores.held_low, np.inf).min(1), np.where(optimal, scores.held_high, 0).max(1)
+        self.low[mine], self.high[mine] = np.maximum(self.low[mine], low), np.minimum(self.high[mine], high)
+
+    def _loss(self, mine: list[int], tree: ProvedTree, part: dict[str, Any]) -> None:
+        """Bound h_N by what the fit without N leaves on all rows, or where its support is listed by its own error."""
+        folds, u = self.folds, self.folds.design.kind.u
+        chosen = [support(values, folds.design.q) for values in part["supports"]]
+        need(all(len(found) <= self.tau for found in chosen), "a support is larger than tau")
+        which = np.array(integers(part.get("which", [0] * len(mine)), 0, len(chosen), "the supports of a statement"))
+        need(len(which) == len(mine), "a statement needs a support for each of its folds")
+        upper, above, listed = 0 * self.low[mine], tree.above[self.tau - tree.first], tree.listed[self.tau]
+        for size in {len(found) for found in chosen}:
+            those = [i for i, found in enumerate(chosen) if len(found) == size]
+            every = folds.scores(self.value, mine, [chosen[i] for i in those]).upper
+            for column, i in enumerate(those):
+                upper = np.where(which == i, every[:, column], upper)
+        low = above - upper - 4 * u * (abs(above) + abs(upper))
+        if listed:
+            scores = folds.scores(self.value, mine, listed)
+            possible = ~(scores.lower > upper[:, None]).astype(bool)
+            low = np.minimum(low, np.where(possible, scores.held_low, np.inf).min(1))
+        self.low[mine] = np.where(folds.same[mine], np.maximum(self.low[mine], low), self.low[mine])
+
+    def interval(self) -> tuple[Any, Any]:
+        """Return the interval of h, per scored row, in units of the file."""
+        design, size = self.folds.design, (len(self.low) + 8) * self.folds.design.kind.u
+        unit = design.y_unit**2 / self.folds.count
+        return self.low.sum() * (1 - size) * unit, self.high.sum() * (1 + size) * unit

@@ -1,0 +1,95 @@
+"""Before a search: what a table holds, which solvers can be used here, and kernels compiled ahead."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sparsecv_mio.cli import ending, options, oracles, parse, session
+from sparsecv_mio.cli.options import reads_tables
+from sparsecv_mio.cli.parse import with_dashes
+from sparsecv_mio.data.reading_options import ReadingWords
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from sparsecv_mio.data.table_facts import Inspection
+
+
+INSPECT_CODES = "Exit codes: 0 done, 2 the file is no table (the message says which option might help)."
+
+
+@reads_tables
+def inspect(
+    data: options.DataFile,
+    target: options.Target = None,
+    drop: options.Drop = None,
+    reading: ReadingWords | None = None,
+    full: Annotated[bool, typer.Option("--full", help="List every column, however many there are.")] = False,
+    json: Annotated[
+        str | None, typer.Option("--json", metavar="FILE", help="Write what was found here; - is standard output.")
+    ] = None,
+) -> int:
+    """Look at a file before anything is fitted.
+
+    Of every column its kind, empty cells and range; columns that are constant, repeat another one or number the rows;
+    then the command that would solve it, with the options that its cells need, and how large that problem is.
+    """
+    session.check_outputs({"--json": json}, [data])
+    from sparsecv_mio.data.reading_options import Reading
+    from sparsecv_mio.data.table_facts import inspect_file
+
+    found = _with_dashes(inspect_file(data, target, Reading.of(**(reading or {})), parse.names(drop, "--drop")))
+
+    def show(screen: Console) -> None:
+        from sparsecv_mio.report.before_search import print_inspection
+
+        print_inspection(screen, found, data, full=full)
+
+    return ending.deliver(0, show, json=json, record=oracles.text_of(_numbers(found)))
+
+
+def _with_dashes(found: Inspection) -> Inspection:
+    """Return what was found, with options as they are given on the command line."""
+    columns = [replace(one, notes=tuple(with_dashes(note, ["--sep"]) for note in one.notes)) for one in found.columns]
+    doubts = {name: with_dashes(said, ["--sep"]) for name, said in found.doubts.items()}
+    return replace(found, columns=tuple(columns), doubts=doubts, refused=with_dashes(found.refused, ["--sep"]))
+
+
+def _numbers(found: Inspection) -> dict[str, object]:
+    return {"command": "inspect", **asdict(found)}
+
+
+def backends(json: options.Json = None) -> int:
+    """Say of every solver whether it can be used here, or why not and what to do.
+
+    Versions, licence limits, formulations, side constraints and limits honoured.
+    """
+    session.check_outputs({"--json": json})
+    from sparsecv_mio.report.backend_tables import describe_backends, print_backends, text_of_backends
+
+    rows = describe_backends()
+    return ending.deliver(
+        0, lambda screen: print_backends(screen, rows), json=json, record=lambda: [text_of_backends(rows)]
+    )
+
+
+def warmup() -> int:
+    """Compile all numerical code now and keep it in the cache, so that no later command has to.
+
+    A command compiles what it needs at its first use and later ones load it; this does all of it at once, in a minute
+    or two. The cache is beside the package, or where NUMBA_CACHE_DIR says.
+    """
+    begun = time.monotonic()
+
+    def show(what: str, number: int, count: int) -> None:
+        ending.tell(f"{time.monotonic() - begun:.0f} s; compiling kernels, {number} of {count}: {what}")
+
+    from sparsecv_mio.warmup import warm_up
+
+    warm_up(show)
+    ending.tell(f"{time.monotonic() - begun:.0f} s; all kernels are compiled")
+    return 0

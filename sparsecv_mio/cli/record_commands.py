@@ -1,0 +1,327 @@
+"""Records and proofs, used: `sparsecv verify`, `check`, `predict` and `report`, and the files of `--proof`."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sparsecv_mio.cli import ending, options, session
+from sparsecv_mio.cli.options import reads_like_a_record
+from sparsecv_mio.data.reading_options import ReadingWords
+from sparsecv_mio.errors import BadInput, CorruptStore, SparseCVError
+from sparsecv_mio.words import one_of
+
+if TYPE_CHECKING:
+    from sparsecv_mio.certificate.records import FitRecord, PathRecord, Record
+    from sparsecv_mio.data.dataset import Dataset
+    from sparsecv_mio.data.fold_plan import FoldPlan
+    from sparsecv_mio.model_space import Restrictions
+    from sparsecv_mio.search.context import Snapshot
+
+
+def refuse_early(
+    path: str | None, restrictions: Restrictions | None, weights: str | None, other: str | None = None
+) -> None:
+    """Refuse options that proofs do not cover, where one is asked for.
+
+    Parameters
+    ----------
+    path : str or None
+        `--proof`, as given.
+    restrictions : Restrictions or None
+    weights : str or None
+        `--weights`, as given.
+    other : str, optional
+        Another option that stands in the way.
+    """
+    if path is not None:
+        from sparsecv_mio.proofs.proof_writing import refuse_options
+
+        refuse_options(restrictions, weights, other)
+
+
+def proof_files(
+    record: Record | PathRecord | FitRecord, dataset: Dataset, path: str | None, plan: FoldPlan | None = None,
+    found: Snapshot | None = None, *, data: str, json: str | None = None, quiet: bool = False,
+) -> list[Callable[[], None]]:  # fmt: skip
+    """Return what writes the proof and says so, for `ending.deliver`; nothing where none is asked for.
+
+    Parameters
+    ----------
+    record : Record, PathRecord or FitRecord
+    dataset : Dataset
+    path : str or None
+        `--proof`, as given.
+    plan : FoldPlan, optional
+        The folds of a cross-validation.
+    found : Snapshot, optional
+        What its search knew at the end.
+    data : str
+        The file of the data, for the line that says how the proof is checked.
+    json : str, optional
+        `--json`, as given: with `-` the line goes to standard error.
+    quiet : bool
+        Whether there is no such line.
+    """
+    if path is None:
+        return []
+    from sparsecv_mio.cli import Interrupted, ending
+    from sparsecv_mio.proofs.proof_lines import part_of
+    from sparsecv_mio.proofs.proof_writing import write_proof
+
+    def write() -> None:
+        modes: list[str] = []
+        try:
+            write_proof(record, dataset, path, plan, found, lambda place: modes.append(_mode_of(place, dataset)))
+        except KeyboardInterrupt:
+            rest = f"the same command goes on from {part_of(path)}" if part_of(path).exists() else "nothing is kept"
+            raise Interrupted(f"--proof: interrupted, {path} is not written, the answer stands; {rest}") from None
+        if quiet:
+            return
+        failure = ending.show(lambda screen: screen.print(_written(path, data, modes[0]), soft_wrap=True), json)
+        if failure is not None:
+            raise failure
+
+    return [write]
+
+
+def _mode_of(place: str, dataset: Dataset) -> str:
+    """Run what `sparsecv check` does on a proof that is about to be put in its place; return the mode that accepts it.
+
+    `exact`, which takes up to forty times as long, is tried where rounding is too wide for `fast`.
+    """
+    from sparsecv_mio.check.main import check
+    from sparsecv_mio.check.proof_file import Refused, Unreadable
+
+    try:
+        check(place, dataset.X, dataset.y)
+        return "fast"
+    except (Refused, Unreadable):
+        pass
+    try:
+        check(place, dataset.X, dataset.y, "exact")
+        return "exact"
+    except (Refused, Unreadable) as error:
+        why = str(error).replace(place, "it")
+        raise BadInput(f"--proof: no proof is written, the answer stands: its own check refuses it ({why})") from None
+
+
+def _written(path: str, data: str, mode: str) -> str:
+    """Return the line that says where a proof is, how large, and how it is checked: by the mode that accepts it."""
+    from rich.filesize import decimal
+
+    size = decimal(os.path.getsize(path), precision=0)
+    words = ["sparsecv", "check", path, data, *(["--mode", mode] if mode == "exact" else [])]
+    return f"proof: {path} ({size}); check it: {shlex.join(words)}"
+
+
+CHECK_CODES = "Exit codes: 0 proved, 1 not proved (the line of the proof and the reason are named), 2 bad input."
+
+
+class NotProved(SparseCVError):
+    """A proof does not prove what it claims, or is of other data."""
+
+    exit_code = 1
+
+
+def check(
+    proof: Annotated[str, typer.Argument(metavar="PROOF", help="What --proof of `solve`, `path` or `fit` wrote.")],
+    data: Annotated[str, typer.Argument(metavar="DATA", help="CSV or TSV with a header, perhaps gzipped.")],
+    mode: Annotated[
+        str,
+        typer.Option(
+            "--mode",
+            metavar="fast|exact",
+            help="fast: floats, with a bound on every rounding error; exact: fractions, nothing is rounded. [fast]",
+            show_default=False,
+        ),
+    ] = "fast",
+) -> int:
+    """Check a proof, by code that shares nothing with what made it.
+
+    Reads the data by itself and compares digests; checks that the leaves of every tree cover all supports and that
+    every leaf's bound holds, fits every listed support again, and sums over the folds. Nothing of the proof is
+    believed. Prints what is proved and what it rests on. docs/proof-format.md says why that suffices.
+    """
+    from sparsecv_mio.check.main import MODES, check_file
+    from sparsecv_mio.check.proof_file import Refused, Unreadable
+    from sparsecv_mio.files import check_readable
+
+    if mode not in MODES:
+        raise BadInput(f"--mode: {mode!r} is neither fast nor exact")
+    for path, what in ((proof, "proof"), (data, "data")):
+        check_readable(path, what)
+    try:
+        found = check_file(proof, data, mode)
+    except Unreadable as error:
+        with open(proof, "rb") as stream:
+            record = stream.read(1) == b"{"
+        raise BadInput(f"{error}{'; for a record use `sparsecv verify`' if record else ''}") from None
+    except Refused as error:
+        raise NotProved(f"not proved: {error}") from None
+    failure = ending.put(sys.stdout, [f"{line}\n" for line in (f"checked ({mode})", *found.words)])
+    if failure is not None:
+        raise failure
+    return 0
+
+
+GZIP = b"\x1f\x8b"  # the first bytes of a proof
+VERIFY_CODES = "Exit codes: 0 verified, 1 verification failed (the field is named), 2 bad input."
+
+
+@reads_like_a_record
+def verify(
+    record: Annotated[str, typer.Argument(metavar="RECORD", help="JSON record of `solve`, `path` or `fit`.")],
+    data: options.DataFile,
+    reading: ReadingWords | None = None,
+    full: Annotated[bool, typer.Option("--full", help="List every field that is bounded, with its bound.")] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Print only what disagrees or could not be proved.")
+    ] = False,
+) -> int:
+    """Check a record against the data.
+
+    By plain linear algebra, apart from the search that made the record: rebuilds the folds, refits every support, sums
+    the errors and, with at most 12 features that vary (15: of the reported pair), proves the optimality again by
+    enumeration. Says of every field whether it was recomputed, bounded or only read, and first of all what it could
+    not prove.
+    """
+    from sparsecv_mio.certificate.read_back import read_record
+    from sparsecv_mio.certificate.verify import verify as check
+    from sparsecv_mio.cli.oracles import counting_bar
+    from sparsecv_mio.report.record_tables import print_verification
+
+    try:
+        stored = read_record(record)
+    except CorruptStore as error:
+        raise CorruptStore(f"{error}{'; for a proof use `sparsecv check`' if _gzipped(record) else ''}") from None
+    dataset = session.read_again(data, stored, reading)
+    with counting_bar(quiet, "parts of the certificate") as progress:
+        report = check(stored, dataset, progress=progress)
+    failure = None
+    if not quiet or not report.ok or report.caveat:
+        failure = ending.show(lambda screen: print_verification(screen, report, brief=quiet, full=full))
+    report.raise_if_failed()
+    if failure is not None:
+        raise failure
+    return 0
+
+
+def _gzipped(path: str) -> bool:
+    """Whether a file begins as a proof does."""
+    if not Path(path).is_file():
+        return False
+    with open(path, "rb") as stream:
+        return stream.read(len(GZIP)) == GZIP
+
+
+PREDICT_CODES = "Exit codes: 0 predicted, 2 bad input (a column that is missing is named)."
+
+
+@reads_like_a_record
+def predict(
+    record: Annotated[str, typer.Argument(metavar="RECORD", help="JSON record of `solve` or `fit`.")],
+    data: Annotated[
+        str, typer.Argument(metavar="DATA", help="New rows, a file with the columns of the model by name.")
+    ],
+    reading: ReadingWords | None = None,
+    out: Annotated[
+        str | None,
+        typer.Option("--out", "-o", metavar="FILE", help="Write the predictions here, as CSV. [standard output]"),
+    ] = None,
+    quiet: options.Quiet = False,
+) -> int:
+    """Predict new rows by the model that a record holds.
+
+    The file needs the columns of the model alone, in any order. Where it has the target of every row too, the errors
+    of the predictions are printed beside the cross-validation error.
+    """
+    from sparsecv_mio.certificate.read_back import applied_reading, in_format, read_record
+    from sparsecv_mio.certificate.records import NearRecord, PathRecord, accuracy
+    from sparsecv_mio.data.readers import read_rows
+    from sparsecv_mio.files import write_text
+    from sparsecv_mio.report.record_tables import error_lines
+
+    session.check_outputs({"--out": out}, [record, data])
+    stored = read_record(record)
+    if isinstance(stored, PathRecord | NearRecord):
+        many = "a model for every size" if isinstance(stored, PathRecord) else "many models"
+        raise BadInput(f"record {record} holds {many}: name a record of `solve` or `fit`")
+    learnt = in_format(applied_reading(stored.data.reading), stored.data.names, reading)
+    needed = tuple(stored.coefficients) or stored.data.names
+    rows, known, doubt = read_rows(data, needed, stored.data.target, learnt)
+    predicted = stored.predict(rows)
+    found = accuracy(rows.y, predicted) if known else None
+    many = f"{rows.n:,} row{'' if rows.n == 1 else 's'}"
+    notes = [f"{many} predicted", *([] if found is None else error_lines(stored, found))]
+    notes += [f"errors are not known: {doubt}"] if doubt else []
+    notes = [] if quiet else notes
+    lines = ("prediction\n", *(f"{value!r}\n" for value in predicted.tolist()))
+    if out is None:
+        failure = ending.put(sys.stdout, lines)
+        for note in notes:
+            ending.tell(note)
+        if failure is not None:
+            raise failure
+        return 0
+    return ending.deliver(
+        0, lambda screen: screen.print("\n".join(notes), end="" if quiet else "\n"),
+        files=[lambda: write_text(out, lines, "predictions", through=True)],
+    )  # fmt: skip
+
+
+REPORT_CODES = "Exit codes: 0 written, 2 bad input."
+
+
+def report(
+    record: Annotated[str, typer.Argument(metavar="RECORD", help="JSON record of `solve`, `path` or `fit`.")],
+    data: Annotated[
+        str | None,
+        typer.Option("--data", metavar="DATA", help="Data of the record: adds coefficients by tau."),
+    ] = None,
+    out: Annotated[
+        str | None,
+        typer.Option("--out", "-o", metavar="FILE", help="The report; - is standard output. [RECORD with .html]"),
+    ] = None,
+    format_: Annotated[
+        str | None,
+        typer.Option("--format", metavar="WORD", help="html (one page), md or latex (tables). [by the ending of FILE]"),
+    ] = None,
+) -> int:
+    """Write a report of a record: answer, what is proved and what not, pictures, tables, how to verify it.
+
+    The HTML page needs no other file and no network.
+    """
+    kind = _format(out, format_)
+    ending_of = {"html": ".html", "md": ".md", "latex": ".tex"}[kind]
+    place = out or str(Path(record).with_suffix(ending_of))
+    session.check_outputs({"--out": None if place == "-" else place}, [record, *([data] if data else [])])
+    from sparsecv_mio.certificate.read_back import read_drawn
+    from sparsecv_mio.files import write_text
+    from sparsecv_mio.report.record_report import report_text
+
+    stored = read_drawn(record)
+    rows = session.read_to_draw(data, stored) if data else None
+    text = report_text(stored, kind, record, rows, data or "DATA")
+    if place == "-":
+        failure = ending.put(sys.stdout, [text])
+        if failure is not None:
+            raise failure
+        return 0
+    write_text(place, [text], "report", through=True)
+    return 0 if out else ending.deliver(0, lambda screen: screen.print(f"report: {place}", soft_wrap=True))
+
+
+def _format(out: str | None, word: str | None) -> str:
+    """Return the format that is asked for, by its word or by the ending of the file."""
+    from sparsecv_mio.report.record_report import format_of
+
+    if word is not None:
+        return one_of(word, ("html", "md", "latex"), "--format")
+    return "html" if out is None else format_of(out)

@@ -1,1 +1,0 @@
-"""The same mixed-integer problems through several backends."""

@@ -1,0 +1,734 @@
+"""How a table is read: how its numbers are written, what is done with its cells, and which of its columns.
+
+Numbers as people write them: decimal marks, thousands in groups of three, and which of these a column can hold.
+
+The same text may be two numbers: `1,078` is 1078 where commas set off thousands and 1.078 where they are decimal marks.
+What a column holds is judged by all of its cells, and where both readings take every one of them, neither is chosen.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from functools import cache
+from numbers import Integral
+from typing import Any, NamedTuple, TypedDict, Unpack
+
+from sparsecv_mio.errors import BadInput, did_you_mean
+from sparsecv_mio.words import Encode, Missing, word_of
+
+NONE = "none"  # said of thousands: they are not set off, whatever it looks like
+SAME = {"'": "'\u2019", " ": " \u00a0\u2009\u202f"}  # marks that look alike
+WORDS = {" ": "space", "'": "apostrophe"}
+SHOWN = 8
+
+_NUMBER = r"(?:\d{1,3}(?:[.,'\u2019 \u00a0\u2009\u202f]\d{3})+(?:[.,]\d+)?|\d+(?:[.,]\d*)?|[.,]\d+)(?:[eE][+-]?\d+)?"
+_MONEY = r"(?:[$\u20ac\u00a3\u00a5\u20b9\u20a9\u20bd]|USD|EUR|GBP|CHF|JPY)"
+BOUND = re.compile(rf"[<>\u2264\u2265~]=?\s*[+-]?{_NUMBER}")
+TEXTS = (  # what is no word, though no number as it stands, and what to do with it
+    (BOUND, "values known as bounds alone: put a number for each, half of the limit say"),
+    (re.compile(rf"[+-]?{_NUMBER}\s*%"), "numbers with a percent sign: take the signs off"),
+    (
+        re.compile(rf"[+-]?\s*{_MONEY}\s*[+-]?{_NUMBER}|[+-]?{_NUMBER}\s*{_MONEY}"),
+        "amounts with a currency sign: take the signs off",
+    ),
+    (
+        re.compile(rf"\(\s*{_MONEY}?\s*{_NUMBER}\s*\)|{_NUMBER}\s*[-\u2212]|[\u2212\u2013]\s*{_NUMBER}"),
+        "numbers below zero without a minus sign in front: write it as -",
+    ),
+    (re.compile(r"\d{1,3}(?:_\d{3})+(?:\.\d*)?"), "numbers with underscores: take them out"),
+    (
+        re.compile(r"(?:\d{4}-\d\d?-\d\d?|\d\d?[./-]\d\d?[./-]\d{2,4}|\d{4}/\d\d?/\d\d?)(?:[T ]\d.*)?"),
+        "dates: turn them into numbers of days",
+    ),
+    (re.compile(r"\d{1,2}:\d\d(?::\d\d(?:[.,]\d+)?)?(?: ?[aApP][mM])?"), "times: turn them into numbers of hours"),
+    (
+        re.compile(rf"[+-]?(?:{_NUMBER}|\d+(?:,\d+)+(?:\.\d+)?)"),
+        "numbers with marks of another kind than the others: write all alike",
+    ),
+)  # fmt: skip
+
+
+class Way(NamedTuple):
+    """A way to write numbers: the decimal mark, and what sets off thousands, if anything does."""
+
+    decimal: str
+    thousands: str | None
+
+    def given(self, now: Way) -> str:
+        """Return the keywords that ask for it, where another one is in force."""
+        changed = [f'decimal="{self.decimal}"'] if self.decimal != now.decimal else []
+        if self.thousands is not None:
+            changed.append(f'thousands="{WORDS.get(self.thousands, self.thousands)}"')
+        elif now.thousands is not None:
+            changed.append(f'thousands="{NONE}"')
+        return " and ".join(changed)
+
+
+POINT, COMMA, COMMA_GROUPS, POINT_GROUPS = Way(".", None), Way(",", None), Way(".", ","), Way(",", ".")
+WAYS = (
+    POINT, COMMA, COMMA_GROUPS, POINT_GROUPS, Way(".", "'"), Way(".", " "), Way(",", "'"), Way(",", " "),
+)  # fmt: skip
+BOTH = {",": (COMMA, COMMA_GROUPS), ".": (POINT, POINT_GROUPS)}  # by mark, what it may mean before three digits
+
+
+@cache
+def _grouped(decimal: str, thousands: str) -> re.Pattern[str]:
+    mark, point = re.escape(SAME.get(thousands, thousands)), re.escape(decimal)
+    return re.compile(rf"\s*[+-]?[1-9]\d{{0,2}}(?:[{mark}]\d{{3}})+(?:{point}\d*)?\s*", re.ASCII)
+
+
+def parse_number(text: str, decimal: str = ".", thousands: str | None = None) -> float:
+    """Read a decimal number; ValueError for text, also for the spellings that only Python knows (1_000).
+
+    Parameters
+    ----------
+    text : str
+    decimal : str
+        The decimal mark.
+    thousands : str, optional
+        What sets off thousands, in groups of three digits.
+
+    Examples
+    --------
+    >>> parse_number(" 1e-3"), parse_number("1,5", ","), parse_number("12.078,5", ",", ".")
+    (0.001, 1.5, 12078.5)
+    """
+    if thousands is not None and thousands != NONE and _grouped(decimal, thousands).fullmatch(text):
+        for mark in SAME.get(thousands, thousands):
+            text = text.strip().replace(mark, "")
+    if "_" in text or not text.isascii():
+        raise ValueError(text)
+    if decimal != ".":
+        if "." in text:
+            raise ValueError(text)
+        text = text.replace(decimal, ".")
+    return float(text)
+
+
+def reads(text: str, way: Way) -> bool:
+    """Whether a text is a number, written in some way."""
+    try:
+        parse_number(text, *way)
+    except ValueError:
+        return False
+    return True
+
+
+def reads_somehow(text: str) -> bool:
+    """Whether a text is a number in some way or other."""
+    return any(reads(text, way) for way in WAYS)
+
+
+def what_else(text: str) -> str:
+    """Say what a text is that is neither a word nor a number as it stands, and what to do with it; empty for a word.
+
+    Examples
+    --------
+    >>> what_else("22%"), what_else("1st")
+    ('numbers with a percent sign: take the signs off', '')
+    """
+    text = text.strip()
+    return next((words for pattern, words in TEXTS if pattern.fullmatch(text)), "")
+
+
+class Marks:
+    """What the cells of a column show of how its numbers are written.
+
+    Parameters
+    ----------
+    way : Way
+        How they are read.
+
+    Attributes
+    ----------
+    grouped : str
+        The first cell whose decimal mark could set off thousands as well: `1.078`.
+    plain, large : bool
+        Whether another cell is a whole number without a mark, not zero; whether one of these has four digits or more.
+    proof : bool
+        Whether a cell shows that the decimal mark is one: `1.07`, `0.576`.
+    odd : str
+        The first cell that is no number.
+    ways : tuple of Way
+        In which all cells that are none would be.
+    against : str
+        The cell that is no number in any way that the cells before it allow.
+    """
+
+    def __init__(self, way: Way) -> None:
+        self.way, self.grouped, self.odd, self.against = way, "", "", ""
+        self.plain = self.large = self.proof = False
+        self._mark = way.decimal
+        said = way.thousands is not None
+        self.ways: tuple[Way, ...] = () if said and way.thousands != NONE else WAYS[:2] if said else WAYS
+        self._group = re.compile(rf"\s*[+-]?[1-9]\d{{0,2}}{re.escape(way.decimal)}\d{{3}}\s*", re.ASCII)
+
+    def number(self, text: str) -> None:
+        """Note a cell that is a number."""
+        if self.proof:
+            return
+        if self._mark in text:
+            if self._group.fullmatch(text):
+                self.grouped = self.grouped or text.strip()
+            else:
+                self.proof = True
+        elif not self.plain or (not self.large and len(text) > 3):
+            digits = text.strip().lstrip("+-").lstrip("0")
+            if digits.isdigit():
+                self.plain, self.large = True, self.large or len(digits) > 3
+
+    def text(self, text: str) -> None:
+        """Note a cell that is no number."""
+        self.odd = self.odd or text.strip()
+        if self.ways:
+            self.ways = tuple(one for one in self.ways if reads(text, one))
+            self.against = "" if self.ways or text.strip() == self.odd else text.strip()
+
+    def allows(self, way: Way) -> bool:
+        """Whether the cells that are numbers now are so in another way too."""
+        if way.decimal == self.way.decimal:
+            return True
+        return not self.proof and (not self.grouped or way.thousands == self.way.decimal)
+
+    def doubtful(self, evident: bool, semicolons: bool) -> bool:
+        """Whether the decimal mark may set off thousands.
+
+        Parameters
+        ----------
+        evident : bool
+            Whether other columns show that it does not. A comma beside whole numbers, `1,078` and `576`, is in doubt
+            all the same: read in the wrong way some cells are a thousandth of what they should be, and others not.
+        semicolons : bool
+            Whether cells are between semicolons, as where commas are decimal marks: then points in every row are in
+            doubt as well. Else they are so beside whole numbers alone, none of which has four digits.
+        """
+        if self.way.thousands is not None or not self.grouped or self.proof:
+            return False
+        if self.way.decimal == ".":
+            return (self.plain or semicolons) and not self.large and not evident
+        return self.plain or not evident
+
+
+def ways_to_read(columns: Iterable[Marks]) -> tuple[Way, ...]:
+    """Return the ways in which all columns are numbers that now hold text of that kind.
+
+    Parameters
+    ----------
+    columns : iterable of Marks
+
+    Returns
+    -------
+    tuple of Way
+        None, one, or two that make different numbers of the same text.
+    """
+    every = list(columns)
+    needy = [one for one in every if one.odd and one.ways]
+    if not needy:
+        return ()
+    found = [way for way in WAYS if all(way in one.ways for one in needy) and all(one.allows(way) for one in every)]
+    other = next((way for way in found[1:] if _witness(every, (found[0], way))), None)
+    return tuple(found[:1]) if other is None else (found[0], other)
+
+
+def _witness(columns: Iterable[Marks], ways: Sequence[Way]) -> str:
+    """Return a text of which two ways make different numbers, empty where there is none."""
+    texts = (text for one in columns for text in (one.odd if one.ways else "", one.grouped) if text)
+    return next((text for text in texts if parse_number(text, *ways[0]) != parse_number(text, *ways[1])), "")
+
+
+def either(text: str, now: Way, ways: Sequence[Way]) -> str:
+    r"""Say which two numbers a text may be, and how to ask for each.
+
+    Parameters
+    ----------
+    text : str
+        `1,078` or `1.078`.
+    now : Way
+        How it is read.
+    ways : sequence of two Way
+
+    Examples
+    --------
+    >>> either("1,078", POINT, (COMMA, COMMA_GROUPS))
+    '\'1,078\' is 1078 with thousands="," and 1.078 with decimal="," and thousands="none": say which'
+    """
+    first, second = sorted(((parse_number(text, *way), way) for way in ways), key=lambda one: -abs(one[0]))
+    asked = [way.given(now if way.thousands else now._replace(thousands=NONE)) for way in (first[1], second[1])]
+    return f"{text!r} is {first[0]:.10g} with {asked[0]} and {second[0]:.10g} with {asked[1]}: say which"
+
+
+def doubts(columns: Mapping[str, Marks], sep: str | None = None) -> dict[str, str]:
+    """Return what is to be decided, by the name of a column whose numbers could be read in two ways.
+
+    Parameters
+    ----------
+    columns : mapping of str to Marks
+    sep : str, optional
+        What is between the cells, where that was said.
+    """
+    every = columns.values()
+    evident, ways = any(one.proof for one in every), ways_to_read(every)
+    found = dict[str, str]()
+    for name, one in columns.items():
+        if len(ways) > 1 and (text := _witness([one], ways)):
+            found[name] = either(text, one.way, ways)
+        elif one.doubtful(evident, sep == ";"):
+            found[name] = either(one.grouped, one.way, BOTH[one.way.decimal])
+    return found
+
+
+def check_marks(columns: Mapping[str, Marks], sep: str | None = None) -> None:
+    """Refuse columns of numbers that could be read in two ways.
+
+    Parameters
+    ----------
+    columns : mapping of str to Marks
+    sep : str, optional
+        What is between the cells, where that was said.
+
+    Raises
+    ------
+    BadInput
+        The message names them, and how to ask for each reading.
+    """
+    found = doubts(columns, sep)
+    if found:
+        shown = ", ".join(map(repr, list(found)[:SHOWN])) + (", ..." if len(found) > SHOWN else "")
+        raise BadInput(f"column{'s' * (len(found) > 1)} {shown}: {next(iter(found.values()))}")
+
+
+SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "space": " ", "pipe": "|"}
+MARKS = ",;\t |:"
+OPPOSITES = (("false", "true"), ("no", "yes"), ("f", "t"), ("n", "y"))
+OF_CELLS = ("decimal", "na", "encode", "thousands")  # of the options those that frames have too
+MAY_LACK = ("sep", "comment", "thousands")
+ABSENT = "(missing)"  # the word that stands for empty cells in a column of words
+
+
+class ReadingWords(TypedDict, total=False):
+    """The options of :class:`Reading`, as keywords."""
+
+    sep: str | None
+    decimal: str
+    comment: str | None
+    encoding: str
+    header: bool
+    index_col: str | int | None
+    na: str
+    encode: str
+    thousands: str | None
+
+
+class TableWords(ReadingWords, total=False):
+    """How a table is read: the options of a reading, and which columns are features."""
+
+    features: Sequence[str] | None
+    drop: Sequence[str] | None
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a file is read; the defaults refuse whatever is not a clean table of numbers.
+
+    Attributes
+    ----------
+    sep : str, optional
+        The character between cells, or `comma`, `semicolon`, `tab`, `pipe`, or `space` for any run of blanks; by
+        default a comma in `.csv` and a tab in `.tsv` and `.txt` files.
+    decimal : str
+        The decimal mark.
+    comment : str, optional
+        Lines that begin with it are left out.
+    encoding : str
+        Of the text.
+    header : bool
+        Whether the first line names the columns; else they are `x0`, `x1`, ...
+    index_col : str, optional
+        Name or position of a column that only numbers the rows.
+    na : Missing
+        What is done with empty cells and marks such as NA.
+    encode : Encode
+        What is done with words.
+    thousands : str, optional
+        What sets off thousands, in groups of three digits: a comma, a point, `space` or `apostrophe`, in all of their
+        forms; `none` where nothing does, whatever it looks like. By default nothing does, and numbers that could be
+        read in two ways are refused.
+    """
+
+    sep: str | None = None
+    decimal: str = "."
+    comment: str | None = None
+    encoding: str = "utf-8"
+    header: bool = True
+    index_col: str | None = None
+    na: Missing = Missing.ERROR
+    encode: Encode = Encode.ERROR
+    thousands: str | None = None
+
+    @classmethod
+    def of(cls, **words: Unpack[ReadingWords]) -> Reading:
+        r"""Check the options.
+
+        Parameters
+        ----------
+        **words
+            The fields of the class, by name.
+
+        Raises
+        ------
+        BadInput
+            The message names the option.
+        TypeError
+            For a keyword that is none.
+
+        Examples
+        --------
+        >>> how = Reading.of(sep="semicolon", decimal=",", na="mean")
+        >>> how.sep, how.decimal, str(how.na)
+        (';', ',', 'mean')
+        """
+        given: dict[str, Any] = {one.name: one.default for one in fields(cls)}
+        given.update(words)
+        _check_kinds(given)
+        sep, decimal, comment, encoding = given["sep"], given["decimal"], given["comment"], given["encoding"]
+        between = None if sep is None else SEPARATORS.get(sep.strip().lower(), sep.replace("\\t", "\t"))
+        if between is not None and (len(between) != 1 or between.isalnum() or between in '"\r\n'):
+            listed = ", ".join(SEPARATORS)
+            raise BadInput(f"sep: {sep!r} is no separator: give one character, or one of {listed}")
+        if decimal not in (".", ",") or decimal == between:
+            taken = f'separates the cells already: give decimal="{"," if decimal == "." else "."}"'
+            raise BadInput(f"decimal: {decimal!r} {taken if decimal == between else 'is no decimal mark: use . or ,'}")
+        if comment is not None and (len(comment) != 1 or comment.isalnum() or comment in MARKS):
+            raise BadInput(f"comment: {comment!r} cannot begin a comment: give one mark, such as #")
+        try:
+            codecs.lookup(encoding)
+        except (LookupError, ValueError):
+            raise BadInput(f"encoding: {encoding!r} is unknown: use latin-1, cp1252 or utf-16, say") from None
+        index = None if given["index_col"] is None else str(given["index_col"])
+        missing, words_as = word_of(Missing, given["na"], "na"), word_of(Encode, given["encode"], "encode")
+        groups = _thousands(given["thousands"], decimal)
+        return cls(between, decimal, comment, encoding, given["header"], index, missing, words_as, groups)
+
+    @property
+    def cures(self) -> bool:
+        """Whether cells are allowed that are no plain numbers."""
+        groups = self.thousands not in (None, NONE)
+        return self.na is not Missing.ERROR or self.encode is not Encode.ERROR or groups
+
+    @property
+    def way(self) -> Way:
+        """How numbers are written."""
+        return Way(self.decimal, self.thousands)
+
+    @property
+    def rewrites(self) -> bool:
+        """Whether the text has to be rewritten before it is a plain table."""
+        return self.comment is not None or self.sep == " " or codecs.lookup(self.encoding).name != "utf-8"
+
+    def given(self) -> list[str]:
+        """Return the names of the options that are not at their defaults."""
+        return [f.name for f in fields(self) if getattr(self, f.name) != f.default]
+
+
+def _check_kinds(given: Mapping[str, Any]) -> None:
+    """Refuse unknown names of options, and values of another kind than they take."""
+    for unknown in set(given) - set(ReadingWords.__annotations__):
+        meant = did_you_mean(unknown, ReadingWords.__annotations__)
+        raise TypeError(f"unexpected keyword argument {unknown!r}{meant}")
+    for name in ("sep", "decimal", "comment", "encoding", "na", "encode", "thousands"):
+        if not isinstance(given[name], str) and (given[name] is not None or name not in MAY_LACK):
+            raise BadInput(f"{name}: {given[name]!r} is no text")
+    if not isinstance(given["index_col"], str | int | None):
+        raise BadInput(f"index_col: {given['index_col']!r} is neither the name nor the position of a column")
+    if not isinstance(given["header"], bool):
+        raise BadInput(f"header: {given['header']!r} is neither True nor False")
+
+
+def _thousands(given: str | None, decimal: str) -> str | None:
+    """Return the mark that sets off thousands, by its word or any of its forms."""
+    if given is None:
+        return None
+    marks = {"comma": ",", "point": ".", "dot": ".", NONE: NONE} | {word: mark for mark, word in WORDS.items()}
+    forms = {form: mark for mark, several in SAME.items() for form in several}
+    mark = marks.get(given.strip().lower(), forms.get(given, given))
+    if mark not in (",", ".", NONE, *WORDS):
+        raise BadInput(f"thousands: {given!r} sets off no thousands: use comma, point, space, apostrophe or none")
+    if mark == decimal:
+        other = "," if decimal == "." else "."
+        raise BadInput(
+            f'thousands: {given!r} is the decimal mark already: give decimal="{other}" too, or thousands="none"'
+        )
+    return mark
+
+
+STRICT = Reading()
+
+
+@dataclass(frozen=True)
+class Applied:
+    """How the numbers of a data set were made of a file, so that new rows can be read alike.
+
+    Attributes
+    ----------
+    how : Reading
+        What was asked for.
+    columns : tuple of str
+        The features as the file names them; a column of words may have become several.
+    means : mapping of str to float
+        By column, the mean of all rows that fills its empty cells.
+    levels : mapping of str to tuple of str
+        By column, its words; the target's too where it holds two.
+    left_out : int
+        Number of rows that were left out.
+    notes : tuple of str
+        The same in sentences, with what a user should know of it.
+    """
+
+    how: Reading
+    columns: tuple[str, ...]
+    means: Mapping[str, float] = field(default_factory=dict)
+    levels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    left_out: int = 0
+    notes: tuple[str, ...] = ()
+
+    def names_of(self, column: str) -> tuple[str, ...]:
+        """Return the features that a column of the file became."""
+        return feature_names(column, self.levels[column], self.how.encode) if column in self.levels else (column,)
+
+
+def feature_names(column: str, levels: Sequence[str], encode: Encode) -> tuple[str, ...]:
+    """Return the names of the features that a column of words becomes.
+
+    Two opposites, such as no and yes, and with `ordinal` all words, make one feature of the column's name; other two
+    words one that has the name of the second; more words one each.
+
+    Parameters
+    ----------
+    column : str
+    levels : sequence of str
+        Its words.
+    encode : Encode
+
+    Examples
+    --------
+    >>> feature_names("sex", ("f", "m"), Encode.ONEHOT), feature_names("ill", ("no", "yes"), Encode.ONEHOT)
+    (('sex=m',), ('ill',))
+    >>> feature_names("size", ("L", "M", "S"), Encode.ONEHOT)
+    ('size=L', 'size=M', 'size=S')
+    """
+    if encode is Encode.ORDINAL or tuple(levels) in OPPOSITES:
+        return (column,)
+    return tuple(f"{column}={level}" for level in (levels[1:] if len(levels) == 2 else levels))
+
+
+SHOWN_NAMES = 8
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """The user's words about columns, before any header is known."""
+
+    target: str | int
+    features: Sequence[str] | None
+    drop: Sequence[str] | None
+    aux: tuple[str, ...]
+    needed: bool = True  # whether the data must have the target
+    index: str | None = None  # a column that only numbers the rows
+    two_words: bool = False  # whether the target may hold two words
+    sure: bool = False  # whether it is known how numbers are written, as where rows are read once more
+
+    @property
+    def settled(self) -> bool:
+        """Whether the way to read is that of a record, so that no other can be proposed: its data, or new rows."""
+        return self.sure or not self.needed
+
+    def within(self, header: Sequence[str]) -> Selection:
+        """Resolve the words against a header; see :func:`select_columns`."""
+        self = replace(self, features=_words(self.features, "features"), drop=_words(self.drop, "drop"))
+        header, drop = self._numbered(list(header))
+        if not self.needed and self.target not in header:
+            gone = {_column(tuple(header), name, "dropped column") for name in drop or ()}
+            rest = [name for j, name in enumerate(header) if j not in gone]
+            return select_features(header, rest if self.features is None else self.features)
+        return select_columns(header, self.target, self.features, drop, self.aux)
+
+    def _numbered(self, header: list[str]) -> tuple[list[str], Sequence[str] | None]:
+        """Return the header and the columns to drop, with the one that numbers the rows, which may be nameless."""
+        if self.index is None:
+            return header, self.drop
+        place = _column(tuple(header), self.index, "index column")
+        header[place] = header[place] or "(index)"
+        if self.features is not None:
+            return header, self.drop
+        return header, list(dict.fromkeys([*(self.drop or ()), header[place]]))
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Positions in a header: the target, if any, the features in file order, the auxiliary columns by name."""
+
+    header: tuple[str, ...]
+    target: int | None
+    features: tuple[int, ...]
+    aux: tuple[int, ...]
+
+    @property
+    def goal(self) -> str:
+        """Name of the target, empty if there is none."""
+        return "" if self.target is None else self.header[self.target]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Feature names."""
+        return tuple(self.header[j] for j in self.features)
+
+    @property
+    def numeric(self) -> tuple[int, ...]:
+        """Positions of every column that must hold numbers: the features, then the target."""
+        return self.features if self.target is None else (*self.features, self.target)
+
+
+def select_features(header: Sequence[str], features: Sequence[str]) -> Selection:
+    """Resolve the names of features where there is no target; see :func:`select_columns`.
+
+    Examples
+    --------
+    >>> select_features(["a", "b", "c"], ["c", "a"]).names
+    ('a', 'c')
+    """
+    names = tuple(header)
+    _check_header(names)
+    return Selection(names, None, tuple(sorted(_positions(names, features))), ())
+
+
+def select_columns(
+    header: Sequence[str],
+    target: str | int,
+    features: Sequence[str] | None = None,
+    drop: Sequence[str] | None = None,
+    aux: Sequence[str] = (),
+) -> Selection:
+    """Resolve the user's words against the names of the columns.
+
+    Parameters
+    ----------
+    header : sequence of str
+        Column names of the data.
+    target : str or int
+        A name; where no column has it, a 0-based position.
+    features, drop : sequence of str, optional
+        Names to keep or to leave out, or positions as for the target. Features keep the order of the file.
+    aux : sequence of str
+        Group and fold columns: never features.
+
+    Raises
+    ------
+    BadInput
+        If a name is missing, unknown or given twice, or a column has two uses.
+
+    Examples
+    --------
+    >>> select_columns(["a", "b", "g", "y"], "y", drop=["b"], aux=["g"]).names
+    ('a',)
+    """
+    names = tuple(header)
+    _check_header(names)
+    goal = _target(names, target)
+    extra = tuple(_position(names, name, "fold, group or weight column") for name in dict.fromkeys(aux))
+    if goal in extra:
+        raise BadInput(f"column {names[goal]!r} is the target and cannot give the folds too: use another column")
+    if features is not None and drop is not None:
+        raise BadInput("features and drop were both given: use one of the two")
+    _check_repeats(features, "features")
+    _check_repeats(drop, "drop")
+    if features is not None:
+        kept = _positions(names, features)
+        if goal in kept:
+            raise BadInput(f"column {names[goal]!r} is the target and cannot be a feature: take it off the features")
+        for j in extra:
+            if j in kept:
+                uses = "gives the folds or weights and cannot be a feature"
+                raise BadInput(f"column {names[j]!r} {uses}: take it off the features")
+    else:
+        gone = {_column(names, name, "dropped column") for name in drop or ()}
+        if goal in gone:
+            raise BadInput(
+                f"column {names[goal]!r} is the target and cannot be dropped: take it off the dropped columns"
+            )
+        kept = set(range(len(names))) - gone - {goal, *extra}
+    if not kept:
+        raise BadInput("no feature is left: keep at least one column beside the target")
+    return Selection(names, goal, tuple(sorted(kept)), extra)
+
+
+def _check_header(names: tuple[str, ...]) -> None:
+    for j, name in enumerate(names):
+        if not name:
+            raise BadInput(
+                f"column {j + 1} has no name: name it in the header, or leave it out with index_col={j} if it only "
+                "numbers the rows"
+            )
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise BadInput(f"column name {twice[0]!r} stands in the header more than once: give every column its own name")
+
+
+def _words(given: Sequence[str | int] | None, option: str) -> list[str] | None:
+    """Return names or positions of columns as texts; a single one may stand alone."""
+    if given is None:
+        return None
+    several = [given] if isinstance(given, str | Integral) else given
+    if not isinstance(several, Iterable) or not all(isinstance(one, str | Integral) for one in several):
+        raise BadInput(f"{option}: {given!r} is no list of names or positions of columns")
+    return [str(one) for one in several]
+
+
+def _check_repeats(given: Sequence[str] | None, option: str) -> None:
+    twice = [name for name, count in Counter(given or ()).items() if count > 1]
+    if twice:
+        raise BadInput(f"column {twice[0]!r} is named twice in {option}: name it once")
+
+
+def _target(names: tuple[str, ...], target: str | int) -> int:
+    word = str(target).strip()
+    if not word:
+        raise BadInput(f"no target was named: use one of {_listed(names)}")
+    return _column(names, word, "target")
+
+
+def _column(names: tuple[str, ...], given: str, role: str) -> int:
+    """Return the place of a column that is given by name or, where none has that name, by its place."""
+    word = str(given).strip()
+    if word in names:
+        return names.index(word)
+    if word.isascii() and word.isdigit():
+        if len(word) < 10 and int(word) < len(names):
+            return int(word)
+        raise BadInput(f"{role} {word} is neither a name nor one of the positions 0..{len(names) - 1}")
+    return _position(names, word, role)
+
+
+def _position(names: tuple[str, ...], name: str, role: str) -> int:
+    if name not in names:
+        near = did_you_mean(name, names)
+        raise BadInput(f"{role} {name!r} is not in the data{near}: its columns are {_listed(names)}")
+    return names.index(name)
+
+
+def _positions(names: tuple[str, ...], features: Sequence[str]) -> set[int]:
+    missing = [name for name in features if name not in names and not name.strip().isdigit()]
+    if len(missing) > 1:
+        named = ", ".join(map(repr, missing))
+        raise BadInput(f"features {named} are not in the data: its columns are {_listed(names)}")
+    return {_column(names, name, "feature") for name in features}
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    """Write names for a message; of many the first ones and the last, which is the target in most files."""
+    if len(names) <= SHOWN_NAMES:
+        return ", ".join(names)
+    return f"{', '.join(names[: SHOWN_NAMES - 1])}, ..., {names[-1]} ({len(names)} in all)"

@@ -1,0 +1,360 @@
+"""What a table holds and may mean, before a search: facts of columns, suspicious ones, folds that fit."""
+
+from __future__ import annotations
+
+import csv
+import math
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+
+from sparsecv_mio.arrays import BoolArray, FloatArray
+from sparsecv_mio.data.cure import MOST_LEVELS, RawColumn, RawTable, numbers_rows, quoted, stand_in, subjects_of
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.folds import fold_columns, make_folds
+from sparsecv_mio.data.readers import read_by, read_raw
+from sparsecv_mio.data.reading_options import ABSENT, WORDS, Reading, Wanted, doubts, feature_names, ways_to_read
+from sparsecv_mio.data.standard import standardize
+from sparsecv_mio.errors import BadInput
+from sparsecv_mio.units import TINY
+from sparsecv_mio.words import Encode, Intercept, Missing, Scale
+
+ALIKE = 0.95  # absolute correlation from which two columns are named
+COPIES = 1.0 - 1e-9
+MOST_CORRELATED = 2000  # columns beyond which correlations are not looked at
+MOSTLY_EMPTY = 0.5
+FOLDS = 10  # the default of solve
+LONG_TAIL = 1.5  # skewness from which a target has one; 2 is that of the exponential distribution
+FEW_ROWS_LOST = 0.05  # share up to which rows with empty cells had better be left out
+
+
+@dataclass(frozen=True)
+class ColumnFacts:
+    """What a column holds.
+
+    Attributes
+    ----------
+    name, kind : str
+        `number`, `whole number`, `0 or 1`, `words (k)`, `mixed` or `empty`.
+    missing : int
+        Empty cells.
+    least, mean, largest, spread : float or None
+        Of its numbers; `spread` is the standard deviation.
+    notes : tuple of str
+        What a user may want to act on.
+    drop : bool
+        Whether the column is better left out, as no feature.
+    """
+
+    name: str
+    kind: str
+    missing: int
+    least: float | None
+    mean: float | None
+    largest: float | None
+    spread: float | None
+    notes: tuple[str, ...]
+    drop: bool
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """What a file holds.
+
+    Attributes
+    ----------
+    rows : int
+    columns : tuple of ColumnFacts
+        In the order of the file, the target last where it is named.
+    target : str
+        Empty where none was named.
+    incomplete : int
+        Rows with an empty cell in a column that would be kept.
+    duplicates : int
+        Rows that repeat an earlier one.
+    options : tuple of str
+        With which the file could be read, as the command line takes them.
+    n, p : int
+        Rows and features that this would leave.
+    doubts : mapping of str to str
+        By column, what is to be said first: which of two numbers its cells are.
+    folds : int
+        Of the cross-validation that is proposed.
+    about_target : str
+        What is fitted to it, where squared error may not suit it.
+    refused : str
+        Why `solve` would not take the file, with these options.
+    """
+
+    rows: int
+    columns: tuple[ColumnFacts, ...]
+    target: str
+    incomplete: int
+    duplicates: int
+    options: tuple[str, ...]
+    n: int
+    p: int
+    doubts: Mapping[str, str] = field(default_factory=dict)
+    folds: int = FOLDS
+    about_target: str = ""
+    refused: str = ""
+
+
+def inspect_file(path: str | Path, target: str | int | None, how: Reading, drop: Sequence[str] | None) -> Inspection:
+    """Look at a data file.
+
+    Parameters
+    ----------
+    path : str or Path
+    target : str, int or None
+        The column to predict, if it is known already.
+    how : Reading
+        How its text is read.
+    drop : sequence of str, optional
+        Columns that are left out.
+
+    Raises
+    ------
+    BadInput
+        The file is no table.
+    """
+    wanted = Wanted("" if target is None else target, None, drop, (), needed=target is not None, index=how.index_col)
+    table = read_raw(path, wanted, how)
+    ways = ways_to_read(table.marks.values())
+    if len(ways) == 1:
+        how = replace(how, decimal=ways[0].decimal, thousands=ways[0].thousands)
+        table = read_raw(path, wanted, how)
+    found = inspect_table(table, how)
+    return _tried(found, path, how, drop or ()) if found.target and not found.doubts else found
+
+
+def _tried(found: Inspection, path: str | Path, how: Reading, drop: Sequence[str]) -> Inspection:
+    """Read the file as is proposed, and deal its rows: sizes are what comes of that, and nothing else is proposed."""
+    options = dict(option.partition(" ")[::2] for option in found.options)
+    given = {name: shlex.split(words)[0] for name, words in options.items() if words}
+    gone = [*drop, *(next(csv.reader([given["--drop"]])) if "--drop" in given else ())]
+    folds = given.get("--folds", str(FOLDS))
+    how = replace(how, na=Missing(given.get("--na", how.na)), encode=Encode(given.get("--encode", how.encode)))
+    if drop:  # the user's own first
+        others = [option for option in found.options if not option.startswith("--drop ")]
+        found = replace(found, options=(f"--drop {quoted(dict.fromkeys(gone))}", *others))
+    try:
+        data = read_by(path, Wanted(found.target, None, gone, fold_columns(folds), index=how.index_col), how)
+        found = replace(found, n=data.n, p=data.p, about_target=about_target(data))
+        folds = "loo" if "--folds" not in given and data.n < FOLDS else folds
+        standardize(data, Scale.LENGTH, Intercept.FOLD)
+        return replace(found, folds=make_folds(folds, data).k)
+    except BadInput as error:
+        return replace(found, refused=str(error))
+
+
+def inspect_table(table: RawTable, how: Reading) -> Inspection:
+    """Look at the columns of a table; O(n p^2) for the correlations of at most 2,000 columns.
+
+    Parameters
+    ----------
+    table : RawTable
+    how : Reading
+    """
+    goal = table.target
+    columns = [*table.features, *([] if goal is None else [goal])]
+    alike = _alike(columns)
+    unsaid = doubts(table.marks, how.sep)
+    facts = [_facts(one, one is goal, alike.get(one.name, ()), unsaid.get(one.name, "")) for one in columns]
+    facts = [_without_target(one, fact, goal) for one, fact in zip(columns, facts, strict=True)]
+    kept = [one for one, fact in zip(columns, facts, strict=True) if not fact.drop]
+    subjects = None if goal is None else subjects_of([one for one in kept if one is not goal])
+    if subjects is not None:
+        kept = [one for one in kept if one.name != subjects.column]
+        facts = [replace(fact, notes=(subjects.note,)) if fact.name == subjects.column else fact for fact in facts]
+    gaps = np.zeros(table.rows, dtype=bool)
+    for one in kept:
+        gaps |= one.empty
+    features = [one for one in kept if one is not goal]
+    options, lost = _options(columns, facts, kept, gaps, goal, how)
+    options += [] if subjects is None else [subjects.option]
+    without_target = 0 if goal is None else int(goal.empty.sum())
+    n = table.rows - (lost if "--na drop" in options else without_target)
+    return Inspection(
+        table.rows, tuple(facts), "" if goal is None else goal.name, int(gaps.sum()), _repeated(columns, table.rows),
+        tuple([*_as_given(how), *options]), n, sum(_width(one, "--na mean" in options, how.encode) for one in features),
+        unsaid,
+    )  # fmt: skip
+
+
+def _facts(one: RawColumn, goal: bool, alike: Sequence[str], unsaid: str) -> ColumnFacts:
+    numbers = one.numbers[np.isfinite(one.numbers)]
+    if unsaid:
+        return ColumnFacts(one.name, "mixed", int(one.empty.sum()), None, None, None, None, (unsaid,), False)
+    kind, notes, drop = _kind(one, numbers)
+    if (value := stand_in(numbers)) is not None:
+        notes.append(f"{value:g} lies far from all others: if it stands for nothing, empty these cells and give --na")
+    if not goal and not drop:
+        more, drop = _doubts(one, numbers)
+        notes += more
+    sized = bool(numbers.size) and not one.others
+    return ColumnFacts(
+        one.name, kind, int(one.empty.sum()),
+        float(numbers.min()) if sized else None, float(numbers.mean()) if sized else None,
+        float(numbers.max()) if sized else None, _spread(numbers) if sized else None,
+        (*(note.removesuffix(", or drop the column") if goal else note for note in notes), *alike), drop and not goal,
+    )  # fmt: skip
+
+
+def _spread(numbers: FloatArray) -> float:
+    unit = float(np.abs(numbers).max()) or 1.0
+    return float((numbers / unit).std()) * unit
+
+
+def _kind(one: RawColumn, numbers: FloatArray) -> tuple[str, list[str], bool]:
+    """Return the kind of a column, what to say of it, and whether it is better left out."""
+    if one.empty.all():
+        return "empty", ["holds nothing"], True
+    if not one.others:
+        whole = bool(np.all(numbers == np.rint(numbers)))
+        kind = "0 or 1" if whole and set(numbers.tolist()) <= {0.0, 1.0} else "whole number" if whole else "number"
+        infinite = int(np.isinf(one.numbers).sum())
+        some = f"{infinite} cell{'s are' if infinite > 1 else ' is'} infinite: mend the file, or drop the column"
+        return kind, [some] if infinite else [], infinite > 0
+    if not one.is_words:
+        kind = one.kind
+        if len(one.others) == int(np.sum(~one.empty)) and kind:
+            held, _, cure = kind.partition(": ")
+            return held, [f"{cure or held}, or drop the column"], True
+        row, word = next(iter(one.others.items()))
+        cells = f"{len(one.others)} cell{'s' * (len(one.others) > 1)} of text among numbers, {word[:20]!r}"
+        return "mixed", [f"{cells} in row {row + 1}: {kind or 'mend the file'}, or drop the column"], True
+    levels = one.levels()
+    if len(levels) > MOST_LEVELS or len(levels) >= max(3, int(np.sum(~one.empty))):
+        return f"words ({len(levels)})", ["nearly every row has its own: a name, no feature"], True
+    shown = ", ".join(word[:20] for word in levels[:6]) + (", ..." if len(levels) > 6 else "")
+    return f"words ({len(levels)})", [shown], False
+
+
+def _doubts(one: RawColumn, numbers: FloatArray) -> tuple[list[str], bool]:
+    """Return what speaks against a column as a feature, and whether it is better left out."""
+    share = float(one.empty.mean())
+    if share > MOSTLY_EMPTY:
+        return [f"{share:.0%} of its cells are empty"], True
+    if one.others:
+        return [], False
+    if numbers.size and numbers.min() == numbers.max():
+        return ["constant"], True
+    if why := numbers_rows(one):
+        return [why], True
+    steps = np.diff(numbers)
+    if not one.empty.any() and len(steps) > 2 and np.all(steps == 1.0):
+        return ["rises by one from row to row: a number of the rows?"], False
+    return [], False
+
+
+def _without_target(one: RawColumn, fact: ColumnFacts, goal: RawColumn | None) -> ColumnFacts:
+    """Return the facts of a column, to be left out where it is empty in every row that has a target."""
+    if fact.drop or goal is None or not one.empty[~goal.empty].all() or goal.empty.all():
+        return fact
+    return replace(fact, notes=(*fact.notes, "empty in every row that has a target"), drop=True)
+
+
+def _alike(columns: Sequence[RawColumn]) -> dict[str, list[str]]:
+    """Return, by column, which earlier ones it repeats or nearly does; rows with empty cells aside."""
+    plain = [one for one in columns if not one.others and not one.empty.all() and np.isfinite(one.numbers).any()]
+    if not 1 < len(plain) <= MOST_CORRELATED:
+        return {}
+    full = ~np.any([one.empty | ~np.isfinite(one.numbers) for one in plain], axis=0)
+    if full.sum() < 3:
+        return {}
+    X = np.array([one.numbers[full] for one in plain])
+    X = X - X.mean(axis=1, keepdims=True)
+    X /= np.maximum(np.abs(X).max(axis=1, keepdims=True), TINY)
+    length = np.linalg.norm(X, axis=1)
+    X /= np.where(length > 0.0, length, 1.0)[:, None]
+    found: dict[str, list[str]] = {}
+    for j, row in enumerate(np.abs(np.tril(X @ X.T, -1))):
+        for i in np.flatnonzero(row >= ALIKE)[:3].tolist():
+            words = "a copy of" if row[i] >= COPIES else f"correlation {row[i]:.3f} with"
+            found.setdefault(plain[j].name, []).append(f"{words} {plain[i].name!r}")
+    return found
+
+
+def _repeated(columns: Sequence[RawColumn], rows: int) -> int:
+    """Return how many rows repeat an earlier one."""
+    keys = np.zeros((rows, len(columns)))
+    for k, one in enumerate(columns):
+        keys[:, k] = np.where(one.empty, -math.inf, one.numbers)
+        for row, word in one.others.items():
+            keys[row, k] = float(hash(word) % (1 << 50))
+    distinct = {keys[row].tobytes() for row in range(rows)}
+    return rows - len(distinct)
+
+
+def _options(
+    columns: Sequence[RawColumn], facts: Sequence[ColumnFacts], kept: Sequence[RawColumn], gaps: BoolArray,
+    goal: RawColumn | None, how: Reading,
+) -> tuple[list[str], int]:  # fmt: skip
+    """Return options with which the columns could be read, and how many rows would be left out for empty cells."""
+    found = []
+    gone = [fact.name for one, fact in zip(columns, facts, strict=True) if fact.drop]
+    if gone:
+        found.append(f"--drop {quoted(gone)}")
+    lost = int(gaps.sum())
+    if lost:
+        few = lost <= FEW_ROWS_LOST * len(gaps)
+        found.append(f"--na {how.na if how.na is not Missing.ERROR else 'drop' if few else 'mean'}")
+    if any(one.others and one.is_words for one in kept):
+        found.append(f"--encode {how.encode if how.encode is not Encode.ERROR else 'onehot'}")
+    return found, lost
+
+
+def _as_given(how: Reading) -> list[str]:
+    values = {
+        "--sep": how.sep, "--decimal": how.decimal, "--comment": how.comment, "--encoding": how.encoding,
+        "--index-col": how.index_col, "--thousands": WORDS.get(how.thousands or "", how.thousands),
+    }  # fmt: skip
+    names = [f"--{name.replace('_', '-')}" for name in how.given() if name not in ("na", "encode")]
+    return [f"{name} {values[name]!r}" if name in values else "--no-header" for name in names]
+
+
+def _width(one: RawColumn, filled: bool, encode: Encode) -> int:
+    """Return how many features a column becomes."""
+    if not one.others:
+        return 1
+    levels = one.levels()
+    if filled and one.empty.any():
+        levels = (*levels, ABSENT)
+    return len(feature_names(one.name, levels, encode))
+
+
+def about_target(data: Dataset) -> str:
+    """Say in a line what is fitted to a target that least squares may not suit, and what else one does; or nothing.
+
+    Examples
+    --------
+    >>> about_target(Dataset.from_arrays([[1.0], [2.0], [4.0]], [0.0, 1.0, 1.0], target="ill"))[:73]
+    "target 'ill' has two values, 0 and 1: fitted is a linear probability mode"
+    >>> about_target(Dataset.from_arrays([[1.0], [2.0], [4.0]], [-1.0, 0.5, 2.0]))
+    ''
+    """
+    name, y = data.target, data.y
+    words = () if data.reading is None else data.reading.levels.get(name, ())
+    values = np.unique(y)
+    if len(values) == 2:
+        shown = [f"{word!r} ({k})" for k, word in enumerate(words)] or [f"{value:g}" for value in values]
+        return (
+            f"target {name!r} has two values, {' and '.join(shown)}: fitted is a linear probability model, by "
+            "squared error, whose predictions may leave them; for probabilities, logistic regression on what it chose"
+        )
+    if len(values) < 3 or values[0] < 0.0:
+        return ""
+    off = y / values[-1] - float(np.mean(y / values[-1]))
+    skewness = float(np.mean(off**3)) / max(float(np.mean(off**2)) ** 1.5, TINY)
+    counts = bool(np.all(values == np.rint(values))) and (values[0] == 0.0 or (values[0] <= 3.0 and skewness > 0.3))
+    if not counts and skewness <= LONG_TAIL:
+        return ""
+    what = "holds whole numbers, counts perhaps" if counts else "has no value below 0 and a long upper tail"
+    better = f"log({name})" if values[0] > 0.0 else f"log(1 + {name})" if np.median(y) >= 1.0 else f"the root of {name}"
+    better = f"log(1 + {name})" if counts else better
+    fitted = "fitted is its mean, by squared error, where large values weigh most"
+    return f"target {name!r} {what}: {fitted}; {better} as the target may fit better"

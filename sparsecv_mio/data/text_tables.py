@@ -1,0 +1,620 @@
+"""Text tables: Arrow reads them, block by block; a plain parser names the cells that it refused."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import math
+import re
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, TextIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsecv_mio.arrays import FloatArray
+from sparsecv_mio.data.cure import Faults, RawColumn, RawTable, bad_cell, cured, name_of_subjects, raw_table, read_alike
+from sparsecv_mio.data.dataset import Dataset, assemble
+from sparsecv_mio.data.reading_options import (
+    STRICT,
+    Applied,
+    Marks,
+    Reading,
+    Selection,
+    Wanted,
+    check_marks,
+    parse_number,
+    reads,
+)
+from sparsecv_mio.errors import BadInput
+from sparsecv_mio.files import check_numbers, check_unpacked
+
+LONGEST_LINE = 1 << 28
+BUFFER = 1 << 20
+PACKED = (".gz", ".zip")
+BLANKS = re.compile(r'"(?:[^"]|"")*"|[ \t]+')
+
+
+def kind_of(path: Path) -> str:
+    """Return the suffix that says what a file holds: of a packed one that of what is packed.
+
+    Raises
+    ------
+    BadInput
+        A ZIP archive does not hold a single file.
+
+    Examples
+    --------
+    >>> kind_of(Path("a.CSV")), kind_of(Path("a.csv.gz"))
+    ('.csv', '.csv')
+    """
+    suffix = path.suffix.lower()
+    if suffix == ".zip":
+        return Path(_member(path)).suffix.lower()
+    return Path(path.stem).suffix.lower() if suffix == ".gz" else suffix
+
+
+def _member(path: Path) -> str:
+    try:
+        with zipfile.ZipFile(path) as store:
+            inside = [one.filename for one in store.infolist() if not one.is_dir()]
+    except (zipfile.BadZipFile, NotImplementedError) as error:
+        raise BadInput(f"file {str(path)!r} is no ZIP archive: {error}") from error
+    files = [name for name in inside if not name.startswith("__MACOSX/")]
+    if len(files) != 1:
+        raise BadInput(f"file {str(path)!r} holds {len(files)} files: pack the table alone")
+    return files[0]
+
+
+@contextmanager
+def opened(path: Path, how: Reading) -> Iterator[IO[bytes]]:
+    """Open a text table for reading.
+
+    Parameters
+    ----------
+    path : Path
+        Plain, or packed by gzip or ZIP.
+    how : Reading
+        Its encoding, comments and separator.
+
+    Yields
+    ------
+    binary file
+        UTF-8 text, a line for every line of the file; where cells are separated by blanks, they are by tabs.
+
+    Raises
+    ------
+    BadInput
+        The file cannot be unpacked, is not text in that encoding, has a line without an end, or unpacks to more than
+        memory holds.
+    """
+    try:
+        with _unpacked(path) as handle:
+            yield io.BufferedReader(_Rewritten(handle, how, path)) if how.rewrites else handle
+    except (EOFError, zlib.error, gzip.BadGzipFile, zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:
+        raise BadInput(f"file {str(path)!r} cannot be unpacked: {error}") from error
+
+
+@contextmanager
+def _unpacked(path: Path) -> Iterator[IO[bytes]]:
+    suffix = path.suffix.lower()
+    if suffix == ".gz":
+        with gzip.open(path, "rb") as packed:
+            yield io.BufferedReader(_Counted(packed, path), BUFFER)
+    elif suffix == ".zip":
+        member = _member(path)
+        with zipfile.ZipFile(path) as store, store.open(member) as inner:
+            check_unpacked(path, store.getinfo(member).file_size)
+            yield inner
+    else:
+        with path.open("rb") as handle:
+            yield handle
+
+
+class _Counted(io.RawIOBase):
+    """What a packed file unpacks to, as long as that is no more than memory holds."""
+
+    def __init__(self, handle: gzip.GzipFile, path: Path) -> None:
+        self.handle, self.path, self.count = handle, path, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        piece = self.handle.read(len(buffer))
+        buffer[: len(piece)] = piece
+        self.count += len(piece)
+        check_unpacked(self.path, self.count)
+        return len(piece)
+
+
+class _Rewritten(io.RawIOBase):
+    """The lines of a file, rewritten one by one."""
+
+    def __init__(self, handle: IO[bytes], how: Reading, path: Path) -> None:
+        encoding = "utf-8-sig" if how.encoding.lower().replace("_", "-") in ("utf-8", "utf8") else how.encoding
+        self.text = io.TextIOWrapper(handle, encoding=encoding, newline="")
+        self.how, self.path = how, path
+        self.rest = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        while not self.rest:
+            line = self._next()
+            if not line:
+                return 0
+            self.rest = self._rewritten(line).encode("utf-8", "surrogatepass")
+        size = min(len(buffer), len(self.rest))
+        buffer[:size], self.rest = self.rest[:size], self.rest[size:]
+        return size
+
+    def _next(self) -> str:
+        try:
+            line = self.text.readline(LONGEST_LINE)
+        except UnicodeError as error:
+            encoding = self.how.encoding
+            raise BadInput(f"file {str(self.path)!r} is not text in {encoding}: try another encoding") from error
+        if len(line) == LONGEST_LINE:
+            raise endless(self.path)
+        return line
+
+    def _rewritten(self, line: str) -> str:
+        mark = self.how.comment
+        if mark is not None and line.lstrip().startswith(mark):
+            return line[len(line.rstrip("\r\n")) :]  # an empty line: the numbers of the others stay
+        if self.how.sep == " ":
+            end = line[len(line.rstrip("\r\n")) :]
+            return BLANKS.sub(lambda found: found[0] if found[0][0] == '"' else "\t", line.strip()) + end
+        return line
+
+
+def endless(path: Path) -> BadInput:
+    """Return the error for a line that never ends: such a file is no table, and must not fill the memory."""
+    return BadInput(f"file {str(path)!r} has a line of more than {LONGEST_LINE:,} characters: it is no table")
+
+
+MOST_LOOKED = 1_000_000  # cells of a table in which subjects are looked for
+MOST_CELLS = 20_000_000  # that are looked at, after the first bad one, for more
+MARKS: dict[str, tuple[str, str]] = {  # what else may separate: in words, and as an option
+    ";": ("semicolons", "semicolon"),
+    "\t": ("tabs", "tab"),
+    "|": ("bars", "pipe"),
+    ",": ("commas", "comma"),
+    " ": ("blanks", "space"),
+}
+
+
+@dataclass(frozen=True)
+class TextTable:
+    """A text table: its file, the character between its cells, and how it is read."""
+
+    path: Path
+    delimiter: str
+    how: Reading = STRICT
+
+    @classmethod
+    def of(cls, path: Path, kind: str, how: Reading = STRICT) -> TextTable:
+        """Return the table of a file.
+
+        Parameters
+        ----------
+        path : Path
+        kind : str
+            `.csv` say, which has a separator of its own.
+        how : Reading
+        """
+        usual = "," if kind == ".csv" else "\t"
+        return cls(path, "\t" if how.sep == " " else how.sep or usual, how)
+
+
+def read_header(table: TextTable) -> tuple[list[str], int]:
+    """Return the column names and the number of lines that they take; `BadInput` for what is no header."""
+    path, delimiter, how = table.path, table.delimiter, table.how
+    with _rows(table) as rows:
+        line, cells = next(rows, (0, []))
+    names = [cell.strip() for cell in cells]
+    if not any(names):
+        raise BadInput(f"file {str(path)!r} is empty: give one header line and one line per row")
+    if how.comment is None and names[0][0:1] in ("#", "%"):
+        mark = names[0][0]
+        raise BadInput(f'file {str(path)!r} begins with {mark!r}: give comment="{mark}" to leave such lines out')
+    if len(names) == 1:
+        for other in MARKS:
+            if other != delimiter and other in names[0]:
+                raise _separated_by(other, table)
+    if not how.header:
+        return [f"x{j}" for j in range(len(names))], 0
+    if all(reads(name, how.way) for name in names) and not all(name.isdigit() for name in names):
+        begins = "has numbers where its column names belong"
+        raise BadInput(f"file {str(path)!r} {begins}: add a header line, or give header=False")
+    return names, line
+
+
+def _separated_by(mark: str, table: TextTable) -> BadInput:
+    word, option = MARKS[mark]
+    return BadInput(f'file {str(table.path)!r} seems to be separated by {word}: give sep="{option}"')
+
+
+def blame(
+    table: TextTable,
+    chosen: Selection,
+    cells: bool = True,
+    settled: bool = False,
+    subjects: Callable[[], str] | None = None,
+) -> None:
+    """Raise `BadInput` at the first line that is too short or long, or for all columns with bad cells.
+
+    Parameters
+    ----------
+    table : TextTable
+    chosen : Selection
+        The columns that are read; the others may hold anything.
+    cells : bool
+        Whether cells must be numbers; else the lines alone are looked at.
+    settled : bool
+        Whether these are new rows of a model.
+    subjects : callable, optional
+        Returns the column that names subjects of several rows each; asked where the table is not large.
+
+    Raises
+    ------
+    BadInput
+        The message names line, column and row, and the option that would cure a column.
+    """
+    count, width, looked = 0, len(chosen.header), 0
+    numeric = [(j, Marks(table.how.way)) for j in chosen.numeric]
+    faults = Faults(chosen.goal, marks={chosen.header[j]: marks for j, marks in numeric}, settled=settled)
+    with _rows(table) as rows:
+        if table.how.header:
+            next(rows, None)
+        for line, row in rows:
+            count += 1
+            if len(row) != width:
+                for mark in ";\t|" if len(row) == 1 else "":  # commas may stand in the header's names
+                    if row[0].count(mark) >= width:
+                        raise _separated_by(mark, table)
+                first = "its header names" if table.how.header else "its first line has"
+                raise BadInput(
+                    f"file {str(table.path)!r} has {len(row)} cells in line {line} but {first} {width} columns: "
+                    "make every line as long"
+                )
+            for j, marks in numeric if cells else ():
+                try:
+                    value = parse_number(row[j], *table.how.way)
+                except ValueError:
+                    faults.add(chosen.header[j], count, row[j], line)
+                    continue
+                marks.number(row[j])
+                if not math.isfinite(value):
+                    faults.add(chosen.header[j], count, value, line)
+            looked += len(chosen.numeric) if faults.found else 0
+            if looked > MOST_CELLS:
+                break
+    faults.rows = count
+    if subjects is not None and faults.found and not settled and count * width <= MOST_LOOKED:
+        faults.subjects = subjects()
+    faults.raise_if_any()
+    if count == 0:
+        raise BadInput(f"file {str(table.path)!r} has a header but no rows: give one line per row")
+
+
+def blame_cell(text: str, column: str, row: int, line: int) -> None:
+    """Raise `BadInput` for a cell that is no finite number.
+
+    Parameters
+    ----------
+    text : str
+    column : str
+    row : int
+        1-based, the header not counted.
+    line : int
+        Its line in the file.
+    """
+    try:
+        value = parse_number(text)
+    except ValueError:
+        raise bad_cell(column, row, text, line) from None
+    if not math.isfinite(value):
+        raise bad_cell(column, row, value, line)
+
+
+def first_cells(table: TextTable) -> list[str]:
+    """Return the cells of the first row below the header; none where there is no such row."""
+    with _rows(table) as rows:
+        if table.how.header:
+            next(rows, None)
+        return next(rows, (0, list[str]()))[1]
+
+
+@contextmanager
+def _rows(table: TextTable) -> Iterator[Iterator[tuple[int, list[str]]]]:
+    """Open a table as (line number of the row's end, cells), blank lines left out."""
+    path = table.path
+    try:
+        with (
+            opened(path, table.how) as packed,
+            io.TextIOWrapper(packed, encoding="utf-8-sig", newline="") as handle,
+        ):
+            reader = csv.reader(_lines(handle, path), delimiter=table.delimiter)
+            yield ((reader.line_num, row) for row in reader if row)
+    except UnicodeDecodeError as error:
+        raise BadInput(f'file {str(path)!r} is not UTF-8 text: give encoding="latin-1", say') from error
+    except csv.Error as error:
+        raise BadInput(f"file {str(path)!r} is not a readable table: {error}") from error
+
+
+def _lines(handle: TextIO, path: Path) -> Iterator[str]:
+    while line := handle.readline(LONGEST_LINE):
+        if len(line) == LONGEST_LINE:
+            raise endless(path)
+        yield line
+
+
+BLOCK_BYTES = 8 << 20
+BYTES_A_NUMBER = 32  # a line must fit into a block
+FIRST_ROWS = 4096  # that mostly show already how numbers are written
+
+
+class Columns:
+    """The chosen columns of a table, filled block by block.
+
+    Parameters
+    ----------
+    chosen : Selection
+    rows : int
+        At least as many as the table has.
+    """
+
+    def __init__(self, chosen: Selection, rows: int) -> None:
+        self.names, self.target = chosen.names, chosen.goal
+        self.X, self.y = np.empty((rows, len(self.names))), np.zeros(rows)
+        self.place = {self.target: self.y} | {name: self.X[:, k] for k, name in enumerate(self.names)}
+        self.aux: dict[str, list[NDArray[Any]]] = {chosen.header[j]: [] for j in chosen.aux}
+
+    def put(self, block: Any, start: int) -> None:
+        """Copy the columns of an Arrow table, whose first row is row `start`; `BadInput` names an empty cell."""
+        for name in block.column_names:
+            if name in self.aux:
+                self.aux[name].append(ids(block[name]))
+            else:
+                self.place[name][start : start + block.num_rows] = _numbers(block[name], name, start)
+
+    def dataset(self, rows: int) -> Dataset:
+        """Return the data set of the first `rows` rows; `BadInput` names a cell that is not finite."""
+        aux = {name: np.concatenate(parts) if parts else np.empty(0) for name, parts in self.aux.items()}
+        return assemble(self.X[:rows], self.y[:rows], self.names, self.target, aux)
+
+
+def read_delimited(
+    path: Path, wanted: Wanted, kind: str, how: Reading = STRICT, learnt: Applied | None = None
+) -> Dataset:
+    """Read a text table.
+
+    Parameters
+    ----------
+    path : Path
+    wanted : Wanted
+    kind : str
+        `.csv`, `.tsv` or `.txt`, of which the usual separator follows.
+    how : Reading
+    learnt : Applied, optional
+        How other rows were read; these are read alike.
+
+    Raises
+    ------
+    BadInput
+        The message names line, column and row: where Arrow stumbles, a plain parser finds the cells to blame.
+    """
+    import pyarrow as pa
+
+    stream = _stream(path, wanted, kind, how)
+    table, chosen = stream.table, stream.chosen
+    lenient = learnt is not None or how.cures or (wanted.two_words and _holds_words(table, chosen))
+
+    def named() -> str:
+        try:
+            return name_of_subjects(stream.raw())
+        except (pa.ArrowException, BadInput):
+            return ""
+
+    try:
+        if learnt is not None:
+            return assemble(*read_alike(stream.raw(), learnt))
+        if lenient:
+            return assemble(*cured(stream.raw(), how, wanted))
+        data = stream.numbers()
+    except pa.ArrowException as error:
+        blame(table, chosen, cells=not lenient, settled=wanted.settled, subjects=named)
+        raise BadInput(f"file {str(path)!r} cannot be read as a table: {str(error).splitlines()[0]}") from error
+    except BadInput:
+        if not lenient:
+            blame(table, chosen, settled=wanted.settled, subjects=named)
+        raise
+    if not wanted.sure:  # new rows may be written in another way
+        check_marks(stream.marks(data), how.sep)
+    return data
+
+
+def raw_delimited(path: Path, wanted: Wanted, kind: str, how: Reading) -> RawTable:
+    """Read a text table, whatever its cells hold.
+
+    Parameters
+    ----------
+    path : Path
+    wanted : Wanted
+    kind : str
+        As for :func:`read_delimited`.
+    how : Reading
+
+    Raises
+    ------
+    BadInput
+        For a line that is too short or long, or no table at all.
+    """
+    import pyarrow as pa
+
+    stream = _stream(path, wanted, kind, how)
+    try:
+        return stream.raw()
+    except pa.ArrowException as error:
+        blame(stream.table, stream.chosen, cells=False)
+        raise BadInput(f"file {str(path)!r} cannot be read as a table: {str(error).splitlines()[0]}") from error
+
+
+def _stream(path: Path, wanted: Wanted, kind: str, how: Reading) -> _Stream:
+    table = TextTable.of(path, kind, how)
+    header, header_lines = read_header(table)
+    return _Stream(table, wanted.within(header), header_lines, *_most_rows(table))
+
+
+def _holds_words(table: TextTable, chosen: Selection) -> bool:
+    """Whether the target of the first row is a word."""
+    cells = first_cells(table)
+    if chosen.target is None or len(cells) <= chosen.target:
+        return False
+    return bool(RawColumn.of(chosen.goal, [cells[chosen.target]], table.how.way).others)
+
+
+@dataclass(frozen=True)
+class _Stream:
+    """A text table that Arrow reads block by block."""
+
+    table: TextTable
+    chosen: Selection
+    header_lines: int
+    most: int
+    quoted: bool
+    marked: bool
+
+    def numbers(self) -> Dataset:
+        """Return the data set of a table of numbers."""
+        import pyarrow as pa
+
+        check_numbers(self.table.path, self.most, len(self.chosen.numeric))
+        columns = Columns(self.chosen, self.most)
+        types = {self.chosen.header[j]: pa.float64() for j in self.chosen.numeric}
+        filled = 0
+        for block in self._blocks(types | dict.fromkeys(columns.aux, pa.string())):
+            columns.put(block, filled)
+            filled += block.num_rows
+        return columns.dataset(filled)
+
+    def marks(self, data: Dataset) -> dict[str, Marks]:
+        """Return what the text of columns shows whose numbers could be others; the text of these alone is looked at."""
+        import pyarrow as pa
+
+        way = self.table.how.way
+        found = {name: Marks(way) for name in (*data.names, data.target)} if self.marked and not way.thousands else {}
+        left = set[str]()
+        for name, column in zip(found, (*data.X.T, data.y), strict=False):
+            found[name].proof = has_decimals(column[:FIRST_ROWS]) or has_decimals(column)
+            if found[name].proof and way.decimal == ".":
+                return {}
+            largest = float(np.abs(column).max())
+            if not found[name].proof and 1.0 < largest < (1000.0 if way.decimal == "." else np.inf):
+                left.add(name)
+        for block in self._blocks(dict.fromkeys(left, pa.string())) if left else ():
+            for name in sorted(left):
+                for text in block[name].unique().to_pylist():
+                    found[name].number(text)
+            settled = {name for name in left if found[name].proof}
+            left -= settled
+            if not left or (settled and way.decimal == "."):
+                break
+        return found
+
+    def raw(self) -> RawTable:
+        """Return the columns of a table of anything."""
+        import pyarrow as pa
+
+        names = [self.chosen.header[j] for j in (*self.chosen.numeric, *self.chosen.aux)]
+        blocks = list(self._blocks(dict.fromkeys(names, pa.string())))
+        if not blocks:
+            raise BadInput(f"file {str(self.table.path)!r} has a header but no rows: give one line per row")
+        whole = pa.concat_tables(blocks)
+        aux = {self.chosen.header[j]: ids(whole[self.chosen.header[j]]) for j in self.chosen.aux}
+        how, cells = self.table.how, lambda name: whole[name].to_pylist()
+        return raw_table(self.chosen.names, self.chosen.goal, cells, aux, how)
+
+    def _blocks(self, types: dict[str, Any]) -> Iterator[Any]:
+        import pyarrow as pa
+        from pyarrow import csv
+
+        header, how = self.chosen.header, self.table.how
+        plain = self.table.path.suffix.lower() not in PACKED and not how.rewrites
+        with ExitStack() as stack:
+            source = self.table.path if plain else stack.enter_context(opened(self.table.path, how))
+            stream = stack.enter_context(csv.open_csv(
+                source,
+                csv.ReadOptions(
+                    column_names=list(header), skip_rows=self.header_lines,
+                    block_size=max(BLOCK_BYTES, BYTES_A_NUMBER * len(header)),
+                ),
+                csv.ParseOptions(delimiter=self.table.delimiter, newlines_in_values=self.quoted),
+                csv.ConvertOptions(
+                    column_types=types, include_columns=list(types), null_values=[], strings_can_be_null=False,
+                    decimal_point=how.decimal,
+                ),
+            ))  # fmt: skip
+            for batch in stream:
+                yield pa.Table.from_batches([batch])
+
+
+def has_decimals(column: FloatArray) -> bool:
+    """Whether a number shows that the decimal mark before its digits sets off no thousands: these are not three.
+
+    Parameters
+    ----------
+    column : (n,) array
+    """
+    part = np.abs(column[column != np.rint(column)])
+    return bool(np.any((part < 1.0) | (part >= 1000.0) | (np.abs(1000.0 * part - np.rint(1000.0 * part)) > 1e-6)))
+
+
+def _most_rows(table: TextTable) -> tuple[int, bool, bool]:
+    """Return a number that the rows of a text file do not exceed, and whether it has quotes and decimal marks."""
+    feeds, returns, quoted, marked = 0, 0, False, False
+    mark = table.how.decimal.encode()
+    with opened(table.path, table.how) as handle:
+        while block := handle.read(BLOCK_BYTES):
+            feeds += block.count(b"\n")
+            returns += block.count(b"\r")
+            quoted = quoted or b'"' in block
+            marked = marked or mark in block
+    return max(feeds, returns) + 1, quoted, marked
+
+
+def is_numeric(kind: Any) -> bool:
+    """Whether a type of Arrow is one of numbers."""
+    import pyarrow as pa
+
+    test = pa.types
+    return bool(test.is_integer(kind) or test.is_floating(kind) or test.is_boolean(kind) or test.is_decimal(kind))
+
+
+def _numbers(column: Any, name: str, start: int) -> FloatArray:
+    import pyarrow as pa
+
+    if column.null_count:
+        empty = column.is_null().to_numpy()
+        raise bad_cell(name, start + int(np.argmax(empty)) + 1, None)
+    if pa.types.is_decimal(column.type):
+        column = column.cast(pa.float64())
+    return column.to_numpy()
+
+
+def ids(column: Any) -> NDArray[Any]:
+    """Return a column of an Arrow table that names groups or folds, as an array."""
+    import pyarrow as pa
+
+    if column.null_count or not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
+        return np.array(column.to_pylist(), dtype=object)
+    return column.to_numpy()

@@ -1,0 +1,222 @@
+"""What is asked of fits on all rows, checked once for the command line and Python alike."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypedDict, Unpack
+
+from sparsecv_mio.certificate.parts import CoefficientBox, Side
+from sparsecv_mio.data.standard import StandardData
+from sparsecv_mio.errors import BadInput
+from sparsecv_mio.formulation.backends import BACKENDS, NATIVE
+from sparsecv_mio.formulation.outcome import Limits
+from sparsecv_mio.model_space import NONE, AtMost, Hierarchy, Restrictions, parents_of
+from sparsecv_mio.problem.constraints import SideConstraints, constraints_of, side_constraints
+from sparsecv_mio.search.options import (
+    EffortKeywords,
+    check_effort,
+    check_formulation,
+    check_limits,
+    settle_words,
+    with_keywords,
+)
+from sparsecv_mio.words import Intercept, Scale, one_of
+
+
+@dataclass(frozen=True)
+class SideOptions:
+    """Side constraints by feature names, coefficients in the units of the file.
+
+    Attributes
+    ----------
+    force_in, force_out : sequence of str
+        Features in every, or in no, support.
+    together : sequence of sequences of str
+        Features that are chosen all or none.
+    at_most : sequence of (int, sequence of str)
+        `(k, features)`: at most k of these.
+    box : mapping of str to (float, float)
+        Bounds of a feature's coefficient, where the feature is chosen; infinite for an open side.
+    hierarchy, nonnegative, nonpositive
+        As for :class:`~sparsecv_mio.model_space.Restrictions`.
+    """
+
+    force_in: Sequence[str] = ()
+    force_out: Sequence[str] = ()
+    together: Sequence[Sequence[str]] = ()
+    at_most: Sequence[tuple[int, Sequence[str]]] = ()
+    box: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    hierarchy: Hierarchy = ()
+    nonnegative: Sequence[str] = ()
+    nonpositive: Sequence[str] = ()
+
+    def on(self, data: StandardData) -> SideConstraints:
+        """Return the constraints in standard coordinates."""
+        more = constraints_of(replace(data, restrictions=self._shape(data.dataset.names)))
+        made = side_constraints(
+            data,
+            force_in=self.force_in,
+            force_out=self.force_out,
+            together=self.together,
+            at_most=self.at_most,
+            box=self.box,
+        )
+        return replace(
+            made, forced_out=(*made.forced_out, *more.forced_out), box=(*made.box, *more.box), parents=more.parents
+        )
+
+    def recorded(self, names: Sequence[str]) -> Side:
+        """Return the constraints as a record holds them, once `on` has checked them.
+
+        Parameters
+        ----------
+        names : sequence of str
+            Features of the data.
+        """
+        inside, outside = (tuple(name for name in names if name in some) for some in (self.force_in, self.force_out))
+        groups = tuple(AtMost(count, tuple(some)) for count, some in self.at_most)
+        restrictions = replace(self._shape(names), force_in=inside, force_out=outside, at_most=groups)
+        ends = {name: [end if math.isfinite(end) else None for end in both] for name, both in self.box.items()}
+        return Side(
+            restrictions or None,
+            tuple(tuple(group) for group in self.together if group) or None,
+            tuple(CoefficientBox(name, low, high) for name, (low, high) in ends.items()) or None,
+        )
+
+    def _shape(self, names: Sequence[str]) -> Restrictions:
+        """Return hierarchy and signs by the names of the data."""
+        return Restrictions(
+            hierarchy=parents_of(self.hierarchy), nonnegative=tuple(self.nonnegative),
+            nonpositive=tuple(self.nonpositive),
+        ).within(names)  # fmt: skip
+
+
+class FitKeywords(TypedDict, total=False):
+    """The fields of `FitOptions` as they may be given: words as text in any letters."""
+
+    backend: str
+    formulation: str | None
+    scale: str
+    intercept: str
+    limits: Limits | None
+    side: SideOptions | None
+    start: Sequence[str] | None
+    assume_box: float | None
+
+
+@dataclass(frozen=True)
+class FitOptions:
+    """How one MIO on all rows is solved; checked when made, and never changed.
+
+    Attributes
+    ----------
+    backend : str
+        Who solves it, see `sparsecv backends`.
+    formulation : str, optional
+        Which of the backend's models; its first by default.
+    scale : {"length", "variance", "none"}
+        What the penalty measures.
+    intercept : {"fold", "global", "none"}
+        Where the intercept lives; on all rows `fold` and `global` are the same.
+    limits : Limits, optional
+        Gap, seconds, nodes, threads, log; a gap of 1e-7 and one thread by default.
+    side : SideOptions, optional
+        Side constraints.
+    start : sequence of str, optional
+        Names of a support to start from.
+    assume_box : float, optional
+        M: coefficients are assumed to lie in [-M, M], in the units of the file. The lower bound, and the proof, then
+        hold for such models only, and the record says so. For the native backend, without side constraints.
+
+    Raises
+    ------
+    BadInput
+        For a value out of range, an unknown word, or options that do not go together.
+
+    Examples
+    --------
+    >>> FitOptions.of(backend="HIGHS").backend
+    'highs'
+    """
+
+    backend: str = NATIVE
+    formulation: str | None = None
+    scale: Scale = Scale.LENGTH
+    intercept: Intercept = Intercept.FOLD
+    limits: Limits | None = None
+    side: SideOptions | None = None
+    start: Sequence[str] | None = None
+    assume_box: float | None = None
+
+    @classmethod
+    def of(cls, **words: Unpack[FitKeywords]) -> FitOptions:
+        """Make options of words as text."""
+        given: dict[str, Any] = dict(words)
+        return cls(**given)
+
+    def __post_init__(self) -> None:
+        backend = one_of(self.backend, BACKENDS, "backend")
+        settle_words(self)
+        object.__setattr__(self, "backend", backend)
+        object.__setattr__(self, "formulation", check_formulation(backend, self.formulation))
+        if self.limits is not None:
+            check_limits(self.limits)
+        if self.assume_box is not None:
+            self._check_box(self.assume_box)
+
+    def _check_box(self, end: float) -> None:
+        if not (math.isfinite(end) and end > 0.0):
+            raise BadInput(f"assume_box {end:g} is out of range: it must be positive and finite")
+        if self.backend != NATIVE:
+            raise BadInput(f"assume_box is for the native backend, not {self.backend}: there use box for each feature")
+        if self.side not in (None, SideOptions()):
+            raise BadInput("assume_box does not go together with side constraints: leave out one or the other")
+
+
+@dataclass(frozen=True)
+class PathOptions:
+    """How the best subsets of every size are found; checked when made, and never changed.
+
+    Attributes
+    ----------
+    scale : {"length", "variance", "none"}
+        What the penalty measures.
+    intercept : {"fold", "global", "none"}
+        Where the intercept lives; on all rows `fold` and `global` are the same.
+    gap : float
+        Relative gap at which a fit counts as proved.
+    time_limit : float, optional
+        Seconds; what is known by then is returned with valid bounds, a second later at most.
+    threads : int, optional
+        Stored in the record; the trees of a path take one thread.
+    restrictions : Restrictions
+        What every subset must and may not contain.
+
+    Raises
+    ------
+    BadInput
+        For a value out of range or an unknown word.
+
+    Examples
+    --------
+    >>> PathOptions.of(scale="variance").gap
+    1e-07
+    """
+
+    scale: Scale = Scale.LENGTH
+    intercept: Intercept = Intercept.FOLD
+    gap: float = 1e-7
+    time_limit: float | None = None
+    threads: int | None = None
+    restrictions: Restrictions = NONE
+
+    @classmethod
+    def of(cls, **words: Unpack[EffortKeywords]) -> PathOptions:
+        """Make options of words as text."""
+        return with_keywords(cls(), words, "of")
+
+    def __post_init__(self) -> None:
+        check_effort(self.gap, self.time_limit, self.threads)
+        settle_words(self)

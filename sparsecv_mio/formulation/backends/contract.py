@@ -1,0 +1,481 @@
+"""The contract of every backend: what it declares, what it is given, what it returns; and what vendors' solvers share.
+
+The contract of every backend: what it declares, what it is given, what it returns.
+
+A backend implements two methods: `available()` and `_run(task, formulation, limits)`. Whatever decides whether an
+answer is right is done here for all of them: feasibility of the side constraints, the start, the exact refit of every
+support a solver returns, the bounds with their allowance, and the status.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from sparsecv_mio.errors import BackendFailed, BackendUnavailable, BadInput, Contradiction
+from sparsecv_mio.formulation.before_solving import Reduction, feasible_start, reduce_task
+from sparsecv_mio.formulation.outcome import KnownBounds, Limits, Outcome, Start, Stop
+from sparsecv_mio.formulation.task import ROUNDING, ModelTask, model_task
+from sparsecv_mio.problem.constraints import FREE, SideConstraints
+from sparsecv_mio.problem.problem import SparseProblem
+from sparsecv_mio.problem.refit import Fit, refit_moments
+
+if TYPE_CHECKING:
+    from sparsecv_mio.formulation.models import Lowered, SparseModel
+
+
+TRUST = 2e-6  # share of the objective's scale to which a vendor's dual bound is trusted (theory section 9)
+PRIMAL = 5e-7  # share of that scale by which its incumbents may violate their rows; the allowance is the sum of both
+WORTH = 1e-3  # share of the answer above which an allowance is too large to call the answer proved
+MOST_PASSES = 3
+REACH = 2e3  # range of a scaled coefficient above which a vendor's bound is not trusted: wrong ones begin at 1e4
+KEPT_MODELS = 4
+
+
+@dataclass(frozen=True)
+class Capabilities:
+    """What a backend can do.
+
+    Attributes
+    ----------
+    formulations : dict of name to the kinds of side constraints it takes
+        The first is the default; kinds are `force`, `together`, `at_most`, `box`.
+    limits : frozenset of str
+        Which of `seconds`, `nodes`, `gap`, `threads`, `log` are honoured.
+    warm_start : bool
+        Whether a start is handed to the solver.
+    concurrent : bool
+        Whether several threads of a process may solve at once.
+    licence_free : bool
+        Whether it runs without a licence wherever the package is installed; tests then require it.
+    """
+
+    formulations: dict[str, frozenset[str]]
+    limits: frozenset[str] = frozenset({"seconds", "nodes", "gap", "threads", "log"})
+    warm_start: bool = True
+    concurrent: bool = True
+    licence_free: bool = True
+
+
+@dataclass(frozen=True)
+class Availability:
+    """Whether a backend can be used here, and what to do if not; `version` and `licence` are texts to show."""
+
+    usable: bool
+    why: str = ""
+    version: str = ""
+    licence: str = ""
+    hint: str = ""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a solver returned, before any check, in the units of phi.
+
+    Attributes
+    ----------
+    stop : Stop
+        Why it ended; OPTIMAL by its own gap criterion.
+    bound : float
+        Its dual bound, -inf when it has none.
+    supports : tuple of tuples of int
+        Candidates; each is checked and refitted.
+    nodes, cuts : int
+        Work done.
+    raw_status : str
+        Its own name for how it ended.
+    seconds : float
+        Time inside the solver, without building the model.
+    certified : bool
+        Whether the bound is computed by this package, with rounding already subtracted.
+    margin : float
+        What was subtracted from a certified bound for rounding, in the units of f.
+    """
+
+    stop: Stop
+    bound: float
+    supports: tuple[tuple[int, ...], ...] = ()
+    nodes: int = 0
+    cuts: int = 0
+    raw_status: str = ""
+    seconds: float = 0.0
+    certified: bool = False
+    margin: float = 0.0
+
+
+@dataclass
+class _Kept:
+    models: OrderedDict[tuple[str, tuple[int, ...]], SparseModel] = field(default_factory=OrderedDict)
+
+
+@dataclass(frozen=True, eq=False)
+class _Pass:
+    """One call of a solver: the problem it was given, its answer, and the best refit so far."""
+
+    part: Reduction
+    answer: Answer
+    best: Fit
+
+    def bound(self, boxed: float) -> tuple[float, str]:
+        """Return the solver's dual bound, in the units of f and less what it is not trusted for, and its status."""
+        task, answer = self.part.task, self.answer
+        dual = task.scaled.objective(answer.bound)
+        if answer.certified:
+            return dual, answer.raw_status
+        if task.reach > REACH and math.isfinite(dual):
+            return -math.inf, f"{answer.raw_status}; bound not trusted, columns are too collinear for this gamma"
+        return dual - TRUST * max(task.problem.yy, boxed), answer.raw_status
+
+
+class Backend(ABC):
+    """One solver under the contract."""
+
+    name: ClassVar[str]
+    capabilities: ClassVar[Capabilities]
+    reduces: ClassVar[bool] = True  # whether its tolerances make it worth to eliminate columns that are proven in
+
+    def __init__(self) -> None:
+        self._local = threading.local()  # Pyomo models are not thread-safe
+
+    @abstractmethod
+    def available(self) -> Availability:
+        """Say whether this backend is usable here, or why not; cheap after the first call, never raises."""
+
+    @abstractmethod
+    def _run(self, task: ModelTask, formulation: str, limits: Limits) -> Answer:
+        """Solve one task; vendor exceptions become `BackendUnavailable` or `BackendFailed` here."""
+
+    def solve(
+        self,
+        problem: SparseProblem,
+        tau: int,
+        *,
+        start: Start | None = None,
+        limits: Limits | None = None,
+        constraints: SideConstraints = FREE,
+        advice: KnownBounds | None = None,
+        formulation: str | None = None,
+    ) -> Outcome:
+        """Solve `min f(S), |S| <= tau` under the side constraints.
+
+        Parameters
+        ----------
+        problem : SparseProblem
+            In standard coordinates.
+        tau : int
+            Largest support size, 0..q.
+        start : Start, optional
+            Warm start; ignored when the side constraints exclude it.
+        limits : Limits, optional
+            When to stop; only the relative gap of 1e-7 by default.
+        constraints : SideConstraints, optional
+            Side constraints; none by default.
+        advice : Advice, optional
+            A lower bound and points for cuts, where known.
+        formulation : str, optional
+            One of `capabilities.formulations`; the first by default.
+
+        Returns
+        -------
+        Outcome
+            Also where a limit was reached; `lower <= optimum <= upper` always holds.
+
+        Raises
+        ------
+        BadInput
+            For a tau, formulation or side constraint outside of what this backend does.
+        BackendUnavailable
+            Not installed, no licence, or a licence too small for this model.
+        BackendFailed
+            The solver broke down; carries its raw status and the end of its log.
+        Contradiction
+            The solver's bound exceeds a feasible objective by more than the allowance.
+        """
+        limits = limits or Limits()
+        advice = advice or KnownBounds()
+        form = self._check(problem, tau, formulation, constraints, limits)
+        begin = time.perf_counter()
+        first = feasible_start(problem, tau, constraints)
+        if first is None:
+            why = "no support meets the side constraints"
+            return Outcome(Stop.INFEASIBLE, None, math.inf, math.inf, formulation=form, raw_status=why)
+        if start is not None and constraints.allows(start.support, tau):
+            given = refit_moments(problem, start.support, constraints.boxes(problem.q))
+            first = min(first, given, key=lambda fit: fit.objective)
+        task = self._task(problem, tau, constraints, first, advice)
+        passes = self._passes(task, form, limits, advice)
+        outcome = self._judge(task, passes, limits, advice)
+        return replace(outcome, setup_seconds=time.perf_counter() - begin - outcome.seconds, formulation=form)
+
+    def _task(
+        self, problem: SparseProblem, tau: int, constraints: SideConstraints, start: Fit, advice: KnownBounds
+    ) -> ModelTask:
+        """Scale a problem and bound its coefficients."""
+        return model_task(problem, tau, constraints, start, advice)
+
+    def _passes(self, task: ModelTask, form: str, limits: Limits, advice: KnownBounds) -> list[_Pass]:
+        """Solve; where the answer is small relative to the objective's scale, eliminate proven columns and solve again.
+
+        A start far above the optimum proves few columns in; the support that the solver found may prove more.
+        """
+        passes: list[_Pass] = []
+        while True:
+            part = Reduction(task, (), tuple(range(task.q)))
+            if self.reduces and TRUST * task.problem.yy > WORTH * task.start.objective:
+                part = reduce_task(task, advice)
+            if passes and part.eliminated == passes[-1].part.eliminated:
+                return passes
+            answer = self._attempt(part.task, form, _left(limits, passes))
+            best = self._best(task, part, answer)
+            passes.append(_Pass(part, answer, best))
+            done = answer.certified or answer.stop is not Stop.OPTIMAL or best.objective >= task.start.objective
+            if done or len(passes) == MOST_PASSES:
+                return passes
+            task = model_task(task.problem, task.tau, task.constraints, best, advice)
+
+    def _attempt(self, task: ModelTask, form: str, limits: Limits) -> Answer:
+        answer = self._trivial(task, limits)
+        if answer is None and (limits.seconds <= 0 or limits.nodes <= 0 or limits.cancelled):
+            stop = Stop.INTERRUPTED if limits.cancelled else Stop.TIME if limits.seconds <= 0 else Stop.NODES
+            answer = Answer(stop, -math.inf, raw_status="stopped before the solver began")
+        if answer is not None:
+            _note(limits.log, f"backend {self.name} was not needed: {answer.raw_status}")
+            return answer
+        return self._run(task, form, limits)
+
+    def _check(
+        self, problem: SparseProblem, tau: int, formulation: str | None, constraints: SideConstraints, limits: Limits
+    ) -> str:
+        known = self.capabilities.formulations
+        form = formulation or next(iter(known))
+        if form not in known:
+            raise BadInput(f"backend {self.name} has no formulation {form!r}; it has {', '.join(known)}")
+        if not 0 <= tau <= problem.q:
+            raise BadInput(f"tau must be between 0 and the {problem.q} columns, not {tau}")
+        if limits.gap < 0 or limits.threads < 1:
+            raise BadInput("the gap must not be negative and there must be at least one thread")
+        self.check_takes(form, constraints)
+        usable = self.available()
+        if not usable.usable:
+            hint = f"; {usable.hint}" if usable.hint else ""
+            raise BackendUnavailable(f"backend {self.name} cannot be used: {usable.why}{hint}")
+        return form
+
+    def check_takes(self, formulation: str | None, constraints: SideConstraints) -> None:
+        """Raise `BadInput` for side constraints of a kind that a formulation, the first by default, does not take."""
+        known = self.capabilities.formulations
+        form = formulation or next(iter(known))
+        missing = constraints.needs - known[form]
+        if missing:
+            raise BadInput(
+                f"backend {self.name}, formulation {form}, does not take: {', '.join(sorted(missing))}; "
+                "`sparsecv backends` shows which ones do"
+            )
+
+    def _trivial(self, task: ModelTask, limits: Limits) -> Answer | None:
+        """Answer without a solver where the ridge bound closes the gap (tau 0, nothing to explain, a huge gamma)."""
+        lower, upper = task.scaled.objective(task.floor), task.start.objective
+        if upper - lower <= limits.gap * upper or (task.tau == 0 and not task.constraints.forced_in):
+            bound = max(task.floor, task.scaled.value(upper)) if task.tau == 0 else task.floor
+            return Answer(Stop.OPTIMAL, bound, raw_status="closed by the ridge bound", certified=True)
+        return None
+
+    def _judge(self, task: ModelTask, passes: list[_Pass], limits: Limits, advice: KnownBounds) -> Outcome:
+        """Round the bounds outwards, and state what is proved about the best refit."""
+        best, answer, inner = passes[-1].best, passes[-1].answer, passes[-1].part.task
+        boxed = best.objective if task.constraints.on_coefficients else 0.0
+        rounding = ROUNDING * max(task.problem.yy, boxed)
+        dual, ours, raw = -math.inf, max(task.scaled.objective(task.floor) - rounding, advice.lower, 0.0), ""
+        for one in passes:
+            bound, raw = one.bound(boxed)
+            dual = max(dual, bound - rounding)
+            ours = max(ours, one.part.task.scaled.objective(one.part.task.floor) - rounding)
+        if dual > best.objective:
+            raise Contradiction(f"backend {self.name}: lower bound {dual!r} above a feasible {best.objective!r}")
+        vendor = 0.0 if answer.certified else (TRUST + PRIMAL) * max(inner.problem.yy, boxed)
+        doubt = vendor + answer.margin
+        if ours > best.objective + doubt + rounding:
+            raise Contradiction(f"a lower bound passed in, {ours!r}, exceeds the feasible objective {best.objective!r}")
+        lower = min(max(dual, ours), best.objective)
+        counted = allowance_of(doubt, max(inner.problem.yy, boxed), best.objective) + rounding
+        stop = answer.stop
+        if best.objective - lower <= limits.gap * best.objective + counted:
+            stop = Stop.OPTIMAL
+        elif stop is Stop.OPTIMAL:
+            stop = Stop.GAP
+            if doubt > WORTH * best.objective:
+                raw += f"; the solver's tolerances are {doubt / best.objective:.1e} of the answer"
+        return Outcome(
+            stop=stop,
+            incumbent=best.support,
+            lower=lower,
+            upper=best.objective,
+            nodes=sum(one.answer.nodes for one in passes),
+            cuts=sum(one.answer.cuts for one in passes),
+            seconds=sum(one.answer.seconds for one in passes),
+            raw_status=raw,
+            beta=tuple(best.beta.tolist()),
+            allowance=counted,
+        )
+
+    def _best(self, task: ModelTask, part: Reduction, answer: Answer) -> Fit:
+        best = task.start
+        for support in dict.fromkeys(part.whole(support) for support in answer.supports):
+            if support == best.support or not task.constraints.allows(support, task.tau):
+                continue
+            trial = refit_moments(task.problem, support, task.constraints.boxes(task.problem.q))
+            if trial.objective < best.objective:
+                best = trial
+        return best
+
+    def _lowered(self, kind: type[SparseModel], task: ModelTask) -> tuple[SparseModel, Lowered]:
+        """Return the Pyomo model of a task and its arrays; a kept model of the same shape is rewritten in place."""
+        from sparsecv_mio.formulation.models import lower_model
+
+        kept: _Kept = self._local.__dict__.setdefault("kept", _Kept())
+        key = (kind.__name__, kind.shape_of(task))
+        model = kept.models.pop(key, None)
+        if model is None:
+            model = kind(task)
+        else:
+            model.retarget(task)
+        kept.models[key] = model
+        while len(kept.models) > KEPT_MODELS:
+            kept.models.popitem(last=False)
+        return model, lower_model(model)
+
+
+def allowance_of(doubt: float, yy: float, objective: float) -> float:
+    """Return how much of a doubt about a bound may count as rounding where an answer is called proved.
+
+    Parameters
+    ----------
+    doubt : float
+        Of the solver, or the margin of our own trees; may be infinite.
+    yy : float
+        The objective without any column.
+    objective : float
+        The answer's.
+
+    Examples
+    --------
+    >>> allowance_of(float("inf"), 1.0, 1e-6), allowance_of(1e-12, 1.0, 1e-6)
+    (1e-09, 1e-12)
+    """
+    return min(doubt, (TRUST + PRIMAL) * yy, WORTH * objective)
+
+
+def _note(log: str | None, text: str) -> None:
+    """Say in the log why there is none of the solver."""
+    if log is not None:
+        with open(log, "a", encoding="utf-8") as handle:
+            handle.write(text + "\n")
+
+
+def _left(limits: Limits, passes: list[_Pass]) -> Limits:
+    """Return what earlier passes left of the time and the nodes."""
+    seconds = sum(one.answer.seconds for one in passes)
+    nodes = sum(one.answer.nodes for one in passes)
+    return replace(limits, seconds=limits.seconds - seconds, nodes=limits.nodes - nodes) if passes else limits
+
+
+LOG_TAIL = 2000  # characters
+EVERY_KIND = frozenset({"force", "together", "at_most", "parents", "sign", "box"})  # of side constraints
+
+
+@cache
+def probe(package: str, describe: Callable[[Any], Availability]) -> Availability:
+    """Import a solver's package and find out whether it can be used; a damaged installation raises no error.
+
+    Parameters
+    ----------
+    package : str
+        To import; it is installed by the same name, and Pyomo with it.
+    describe : callable
+        Takes the module and returns its `Availability`.
+
+    Returns
+    -------
+    Availability
+    """
+    try:
+        module = import_module(package)
+    except ImportError:
+        return Availability(False, f"{package} is not installed", hint=f"pip install {package} pyomo")
+    try:
+        return describe(module)
+    except Exception as error:
+        return Availability(False, f"{package} does not start ({error})", str(getattr(module, "__version__", "")))
+
+
+class Poll:
+    """Checks the cancel event from inside a solver's callback.
+
+    An exception must not pass through a solver's C code, where it is printed and lost or corrupts the solve: it is
+    stored, the solver is told to stop, and `raise_stored` raises it once the solver has returned.
+    """
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self.error: BaseException | None = None
+
+    def __call__(self) -> bool:
+        """Whether to stop."""
+        if self.error is None:
+            try:
+                return self.limits.cancelled
+            except BaseException as error:
+                self.error = error
+        return True
+
+    def raise_stored(self) -> None:
+        """Raise the exception that a callback stored, if any."""
+        if self.error is not None:
+            raise self.error
+
+
+def gap_target(task: ModelTask, limits: Limits) -> float:
+    """Return an absolute gap, in units of phi, that is half the relative gap on the full objective.
+
+    At least 1e-9, below which a floating-point branch-and-bound is not reliable; the allowance covers the difference.
+    """
+    least = max(task.scaled.objective(task.floor), 0.0)
+    return max(0.5 * limits.gap * least / task.scaled.unit**2, 1e-9)
+
+
+def read_tail(path: str | None) -> str:
+    """Return the end of a log file, empty when there is none."""
+    if path is None:
+        return ""
+    try:
+        with open(path, encoding="utf-8", errors="replace") as handle:
+            return handle.read()[-LOG_TAIL:]
+    except OSError:
+        return ""
+
+
+def failed(name: str, raw_status: str, log_tail: str = "") -> BackendFailed:
+    """Return the error for a solver that stopped in a state it should not reach.
+
+    Parameters
+    ----------
+    name : str
+        Of the backend.
+    raw_status : str
+        The solver's own name for how it ended.
+    log_tail : str
+        The end of its log.
+
+    Returns
+    -------
+    BackendFailed
+    """
+    return BackendFailed(f"backend {name} failed: {raw_status}", raw_status, log_tail)

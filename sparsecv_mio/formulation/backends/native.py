@@ -1,0 +1,132 @@
+"""The native engine under the contract of every backend."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from functools import lru_cache
+from importlib.metadata import PackageNotFoundError, version
+from typing import ClassVar
+
+import numpy as np
+
+from sparsecv_mio.arrays import IntArray
+from sparsecv_mio.formulation.backends.contract import Answer, Availability, Backend, Capabilities
+from sparsecv_mio.formulation.outcome import KnownBounds, Limits, Stop
+from sparsecv_mio.formulation.task import ModelTask, model_task, unscaled_task
+from sparsecv_mio.problem.constraints import SideConstraints
+from sparsecv_mio.problem.elimination import ForcedColumns, stripped
+from sparsecv_mio.problem.problem import SparseProblem
+from sparsecv_mio.problem.refit import Fit
+from sparsecv_mio.trees.allowed_supports import completed
+from sparsecv_mio.trees.path_cells import MANY, PathResult
+from sparsecv_mio.version import __version__
+
+
+class NativeBackend(Backend):
+    """Path, perspective and restricted trees of this package; its bounds are its own arithmetic and need no trust."""
+
+    name: ClassVar[str] = "native"
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        formulations={"tree": frozenset({"force", "together", "at_most", "parents", "sign"})},
+        limits=frozenset({"seconds", "nodes", "gap"}),
+    )
+    reduces: ClassVar[bool] = False  # its arithmetic is exact enough without, and counts its own rounding
+
+    def available(self) -> Availability:
+        """Say whether numba is here."""
+        try:
+            numba = version("numba")
+        except PackageNotFoundError:
+            return Availability(False, "numba is not installed", hint="pip install numba")
+        return Availability(True, "", f"{__version__} (numba {numba})", "MIT, no limits")
+
+    def _task(
+        self, problem: SparseProblem, tau: int, constraints: SideConstraints, start: Fit, advice: KnownBounds
+    ) -> ModelTask:
+        """Skip, where columns are many, what costs more than the trees and is of no use to them."""
+        make = model_task if problem.q <= MANY else unscaled_task
+        return make(problem, tau, constraints, start, advice)
+
+    @staticmethod
+    def _whole(task: ModelTask, support: IntArray) -> tuple[int, ...]:
+        """Return a support with the columns that it needs, where signs hold these at zero."""
+        if task.constraints.on_coefficients:
+            signed = tuple(j for j, _, _ in task.constraints.box)
+            return completed(task.q, task.tau, task.constraints, support, signed)
+        return tuple(int(j) for j in np.sort(support))
+
+    def _run(self, task: ModelTask, formulation: str, limits: Limits) -> Answer:
+        from sparsecv_mio.trees.every_size import FEW, solve_path
+        from sparsecv_mio.trees.path_cells import UNLIMITED
+
+        _compile(task.problem.q > FEW)
+        begin = time.perf_counter()
+
+        def expired() -> bool:
+            return limits.cancelled or time.perf_counter() - begin > limits.seconds
+
+        starts = [np.asarray(task.start.support, dtype=np.int64)]
+        effort = int(limits.nodes) if math.isfinite(limits.nodes) else UNLIMITED
+        if task.constraints.needs == {"force"}:
+            result = _forced(task, starts, effort, expired)
+        elif task.constraints.needs:
+            from sparsecv_mio.trees.restricted_tree import solve_restricted
+
+            result = solve_restricted(
+                task.problem, [task.tau], task.constraints, starts=starts, effort=effort, expired=expired
+            )
+        else:
+            result = solve_path(task.problem, [task.tau], starts=starts, effort=effort, expired=expired)
+        seconds = time.perf_counter() - begin
+        cell = result.cells[task.tau]
+        if cell.complete:
+            stop, raw = Stop.OPTIMAL, "complete"
+        elif limits.cancelled:
+            stop, raw = Stop.INTERRUPTED, "cancelled"
+        elif expired():
+            stop, raw = Stop.TIME, "time"
+        elif result.nodes >= limits.nodes:
+            stop, raw = Stop.NODES, "nodes"
+        else:
+            stop, raw = Stop.GAP, "ties beyond count or columns collinear to rounding"
+        return Answer(
+            stop=stop,
+            bound=task.scaled.value(cell.lower),
+            supports=(self._whole(task, cell.support),),
+            nodes=result.nodes,
+            raw_status=raw,
+            seconds=seconds,
+            certified=True,
+            margin=cell.margin,
+        )
+
+
+def _forced(task: ModelTask, starts: list[IntArray], effort: int, expired: Callable[[], bool]) -> PathResult:
+    """Solve on the columns that are not forced out, those that are forced in eliminated."""
+    from sparsecv_mio.trees.every_size import solve_path
+
+    choice = ForcedColumns.of(task.q, np.array(task.constraints.forced_out, dtype=np.int64))
+    keep = choice.others
+    inside = np.searchsorted(keep, sorted(task.constraints.forced_in))
+    part = replace(task.problem.only(keep), forced=inside.astype(np.int64))
+    result = solve_path(part, [task.tau], starts=stripped(choice, starts), effort=effort, expired=expired)
+    cell = result.cells[task.tau]
+    found = replace(cell, support=keep[cell.support], candidates=tuple(keep[one] for one in cell.candidates))
+    return replace(result, cells={task.tau: found})
+
+
+@lru_cache(maxsize=2)
+def _compile(perspective: bool) -> None:
+    """Load or compile the kernels on a toy problem: a time limit is about solving, not about the first call.
+
+    One node is not enough for the path tree of the toy, so that the perspective tree is called where it is wanted.
+    """
+    from sparsecv_mio.trees.every_size import FEW, solve_path
+
+    q = 6
+    gram = np.full((q, q), 0.5) + 0.5 * np.eye(q)
+    toy = SparseProblem(gram, np.linspace(1.0, 2.0, q), 9.0, np.ones(q), 0.1, 20, np.zeros(q), 0.0)
+    solve_path(toy, [2, 3], starts=[np.arange(2)], effort=1 if perspective else 1 << FEW)

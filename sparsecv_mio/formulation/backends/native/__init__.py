@@ -1,1 +1,0 @@
-"""The native exact solver: every tau of a fold from one path tree, hard ones from perspective trees."""

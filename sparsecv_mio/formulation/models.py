@@ -1,0 +1,395 @@
+"""The models in Pyomo: perspective (MISOCP), big-M (MIQP) and their linear masters, and the arrays that a solver loads.
+
+The models: perspective (MISOCP), big-M (MIQP), and their linear masters (theory sections 1 and 6).
+
+min  u'Gu + sum_j w_j t_j - 2 g'u     s.t.  u_j^2 <= t_j z_j,  sum z <= tau,  z binary         (perspective)
+    min  u'Gu + sum_j w_j u_j^2 - 2 g'u   s.t.  lo_j z_j <= u_j <= hi_j z_j,  sum z <= tau         (big-M)
+    min  eta                              s.t.  eta >= a - s'z  for every dual cut,  sum z <= tau  (master)
+    min  sum_i s_i + sum_j w_j t_j - 2 g'u
+        s.t.  s_i >= 2 c r_i - c^2,   t_j >= 2 a u_j - a^2 z_j,   r = Ru,   lo z <= u <= hi z      (outer)
+
+Every cut is valid at every feasible point, whatever a and c are: tangents of `r^2` and of `u^2 / z`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyomo.environ as pyo
+from pyomo.core.expr import LinearExpression
+from pyomo.repn import generate_standard_repn
+from scipy.sparse import csr_array, csr_matrix
+
+from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
+from sparsecv_mio.formulation.task import ModelTask
+
+
+def linear(coefficients: Sequence[float] | FloatArray, variables: Sequence[Any]) -> Any:
+    """Return `sum coefficient * variable` without its zero terms; much faster to build than a Python sum."""
+    pairs = [(float(a), v) for a, v in zip(coefficients, variables, strict=True) if a != 0.0]
+    if not pairs:
+        return LinearExpression(constant=0.0, linear_coefs=[], linear_vars=[])
+    values, kept = zip(*pairs, strict=True)
+    return LinearExpression(constant=0.0, linear_coefs=list(values), linear_vars=list(kept))
+
+
+class SparseModel(ABC):
+    """A Pyomo model of `min phi(u), |support of u| <= tau` that can be rewritten for another problem of the same shape.
+
+    Variables are created once, for a number of columns and a rank; `retarget` rewrites bounds, rows and objective for
+    another fold, tau or gamma. Another shape needs a new model, since it has other variables.
+
+    Parameters
+    ----------
+    task : Task
+        The problem with its bounds and its start.
+    labels : sequence of str, optional
+        Names of the columns, for exported files.
+
+    Attributes
+    ----------
+    pyomo : ConcreteModel
+        With `z` (binary, chosen or not) and, except in the cutting-plane master, `u` (scaled coefficients).
+    """
+
+    def __init__(self, task: ModelTask, labels: Sequence[str] | None = None) -> None:
+        self.labels: tuple[Any, ...] = tuple(range(task.q)) if labels is None else tuple(labels)
+        self.shape = self.shape_of(task)
+        self.pyomo = pyo.ConcreteModel()
+        self.pyomo.columns = pyo.Set(initialize=self.labels, ordered=True)
+        self.pyomo.z = pyo.Var(self.pyomo.columns, domain=pyo.Binary)
+        self.pyomo.rows = pyo.Constraint(pyo.Any)
+        self.z = [self.pyomo.z[name] for name in self.labels]
+        self._variables(task)
+        self.retarget(task)
+
+    @classmethod
+    def shape_of(cls, task: ModelTask) -> tuple[int, ...]:
+        """Return what a task must share with this model for `retarget`: the number of columns."""
+        return (task.q,)
+
+    def retarget(self, task: ModelTask) -> None:
+        """Rewrite the model for another task.
+
+        Raises
+        ------
+        ValueError
+            If the task has another shape.
+        """
+        if self.shape_of(task) != self.shape:
+            raise ValueError(f"a model of shape {self.shape} cannot be retargeted to {self.shape_of(task)}: rebuild it")
+        self.pyomo.rows.clear()
+        for z, low, high in zip(self.z, task.z_lo, task.z_hi, strict=True):
+            z.setlb(float(low))
+            z.setub(float(high))
+        rows = self.pyomo.rows
+        rows["budget"] = linear(np.ones(task.q), self.z) <= task.tau
+        at_most, equal = task.constraints.rows
+        for i, (k, columns) in enumerate(at_most):
+            chosen = sorted(set(columns))
+            rows["at_most", i] = linear(np.ones(len(chosen)), [self.z[j] for j in chosen]) <= k
+        for i, (a, b) in enumerate(equal):
+            if a != b:
+                rows["together", i] = self.z[a] - self.z[b] == 0
+        for i, (j, parents) in enumerate(task.constraints.parent_rows):
+            signs = np.concatenate(([1.0], -np.ones(len(parents))))
+            rows["parents", i] = linear(signs, [self.z[j], *(self.z[parent] for parent in parents)]) <= 0
+        self._retarget(task)
+
+    def _coefficients(self) -> list[Any]:
+        self.pyomo.u = pyo.Var(self.pyomo.columns, domain=pyo.Reals)
+        return [self.pyomo.u[name] for name in self.labels]
+
+    def _link(self, task: ModelTask, u: Sequence[Any]) -> None:
+        """Add `lo_j z_j <= u_j <= hi_j z_j` where the bounds are known."""
+        rows = self.pyomo.rows
+        for j, (uj, zj) in enumerate(zip(u, self.z, strict=True)):
+            lo, hi = float(task.lo[j]), float(task.hi[j])
+            uj.setlb(min(lo, 0.0) if np.isfinite(lo) else None)
+            uj.setub(max(hi, 0.0) if np.isfinite(hi) else None)
+            if np.isfinite(lo):
+                rows["low", j] = uj - lo * zj >= 0
+            if np.isfinite(hi):
+                rows["high", j] = uj - hi * zj <= 0
+
+    @abstractmethod
+    def _variables(self, task: ModelTask) -> None:
+        """Create the variables beside z."""
+
+    @abstractmethod
+    def _retarget(self, task: ModelTask) -> None:
+        """Write the rows and the objective of this model."""
+
+    @abstractmethod
+    def point(self, task: ModelTask, u: FloatArray, z: FloatArray) -> dict[int, float]:
+        """Return the value of every variable at a feasible point: a full warm start.
+
+        Parameters
+        ----------
+        task : Task
+            What the model was built from.
+        u : (q,) array
+            Scaled coefficients.
+        z : (q,) array
+            Indicator of the chosen columns.
+
+        Returns
+        -------
+        dict of int to float
+            By `id(variable)`.
+        """
+
+
+def quadratic_form(Q: FloatArray, u: Sequence[Any]) -> Any:
+    """Return `u'Qu` as a Pyomo expression, one term for each pair of columns."""
+    q = len(u)
+    terms = [float(Q[i, i]) * u[i] ** 2 for i in range(q) if Q[i, i] != 0.0]
+    terms += [2.0 * float(Q[i, j]) * u[i] * u[j] for i in range(q) for j in range(i) if Q[i, j] != 0.0]
+    return pyo.quicksum(terms)
+
+
+class PerspectiveModel(SparseModel):
+    """Perspective MISOCP with the quadratic form written on the Gram matrix: 3q variables, q cones."""
+
+    def _variables(self, task: ModelTask) -> None:
+        self.u = self._coefficients()
+        self.pyomo.t = pyo.Var(self.pyomo.columns, domain=pyo.NonNegativeReals)
+        self.t = [self.pyomo.t[name] for name in self.labels]
+        self.pyomo.phi = pyo.Objective(expr=0.0)
+
+    def _retarget(self, task: ModelTask) -> None:
+        self._link(task, self.u)
+        self._cones(task)
+        self.pyomo.phi.set_value(quadratic_form(task.scaled.G, self.u) + self._separable(task))
+
+    def _cones(self, task: ModelTask) -> None:
+        for j in range(task.q):
+            reach = max(float(task.lo[j]) ** 2, float(task.hi[j]) ** 2)
+            self.t[j].setub(reach if np.isfinite(reach) else None)
+            self.pyomo.rows["cone", j] = self.u[j] ** 2 - self.t[j] * self.z[j] <= 0
+
+    def _separable(self, task: ModelTask) -> Any:
+        return linear(task.scaled.w, self.t) + linear(-2.0 * task.scaled.g, self.u)
+
+    def point(self, task: ModelTask, u: FloatArray, z: FloatArray) -> dict[int, float]:
+        values = {id(v): float(x) for v, x in zip(self.z, z, strict=True)}
+        values |= {id(v): float(x) for v, x in zip(self.u, u, strict=True)}
+        return values | {id(v): float(x) ** 2 for v, x in zip(self.t, u, strict=True)}
+
+
+class FactorModel(PerspectiveModel):
+    """Perspective MISOCP with `u'Gu = sum_i s_i`, `s_i >= r_i^2`, `r = Ru`, `R'R = G`.
+
+    Each square is a cone of its own: outer approximation then works on one-dimensional parabolas.
+    """
+
+    @classmethod
+    def shape_of(cls, task: ModelTask) -> tuple[int, ...]:
+        """Return the number of columns and the rank, which is the number of squares."""
+        return (task.q, task.scaled.factor.shape[0])
+
+    def _variables(self, task: ModelTask) -> None:
+        super()._variables(task)
+        rank = self.shape[1]
+        self.pyomo.r = pyo.Var(range(rank), domain=pyo.Reals)
+        self.pyomo.s = pyo.Var(range(rank), domain=pyo.NonNegativeReals)
+        self.r = [self.pyomo.r[i] for i in range(rank)]
+        self.s = [self.pyomo.s[i] for i in range(rank)]
+
+    def _retarget(self, task: ModelTask) -> None:
+        self._link(task, self.u)
+        self._cones(task)
+        for i, row in enumerate(task.scaled.factor):
+            self.pyomo.rows["residual", i] = linear([*row, -1.0], [*self.u, self.r[i]]) == 0
+            self._square(i)
+        self.pyomo.phi.set_value(linear(np.ones(len(self.s)), self.s) + self._separable(task))
+
+    def _square(self, i: int) -> None:
+        self.pyomo.rows["square", i] = self.r[i] ** 2 - self.s[i] <= 0
+
+    def point(self, task: ModelTask, u: FloatArray, z: FloatArray) -> dict[int, float]:
+        residual = task.scaled.factor @ u
+        values = super().point(task, u, z)
+        values |= {id(v): float(x) for v, x in zip(self.r, residual, strict=True)}
+        return values | {id(v): float(x) ** 2 for v, x in zip(self.s, residual, strict=True)}
+
+
+class BigMModel(SparseModel):
+    """Big-M MIQP on the Gram matrix: 2q variables, 2q links whose bounds come from a level set."""
+
+    def _variables(self, task: ModelTask) -> None:
+        self.u = self._coefficients()
+        self.pyomo.phi = pyo.Objective(expr=0.0)
+
+    def _retarget(self, task: ModelTask) -> None:
+        self._link(task, self.u)
+        full = task.scaled.G + np.diag(task.scaled.w)
+        self.pyomo.phi.set_value(quadratic_form(full, self.u) + linear(-2.0 * task.scaled.g, self.u))
+
+    def point(self, task: ModelTask, u: FloatArray, z: FloatArray) -> dict[int, float]:
+        values = {id(v): float(x) for v, x in zip(self.z, z, strict=True)}
+        return values | {id(v): float(x) for v, x in zip(self.u, u, strict=True)}
+
+
+class CutMaster(SparseModel):
+    """Cutting-plane master: q binaries and one number, the cuts of the start and of the task's points to begin with."""
+
+    def _variables(self, task: ModelTask) -> None:
+        self.pyomo.eta = pyo.Var(domain=pyo.Reals)
+        self.pyomo.phi = pyo.Objective(expr=self.pyomo.eta)
+
+    def _retarget(self, task: ModelTask) -> None:
+        self.pyomo.eta.setlb(task.floor)
+        for i, u in enumerate((task.start_u, *task.points)):
+            a, s = task.scaled.clipped_cut(u, task.floor)
+            self.pyomo.rows["cut", i] = linear([*s, 1.0], [*self.z, self.pyomo.eta]) >= a
+
+    def point(self, task: ModelTask, u: FloatArray, z: FloatArray) -> dict[int, float]:
+        values = {id(v): float(x) for v, x in zip(self.z, z, strict=True)}
+        full = u @ (task.scaled.G @ u) + task.scaled.w @ u**2 - 2.0 * task.scaled.g @ u
+        return values | {id(self.pyomo.eta): max(float(full), task.floor)}
+
+
+class OuterApproximation(FactorModel):
+    """Disaggregated outer approximation: linear, its cuts added by the backend as it goes."""
+
+    def _cones(self, task: ModelTask) -> None:
+        """Leave the cones to cuts."""
+
+    def _square(self, i: int) -> None:
+        """Leave the squares to cuts."""
+
+
+Terms = tuple[IntArray, IntArray, FloatArray]
+
+
+@dataclass(frozen=True, eq=False)
+class QuadraticRow:
+    """`linear' x + sum value x_i x_j <= upper`."""
+
+    index: IntArray
+    linear: FloatArray
+    terms: Terms
+    upper: float
+
+
+@dataclass(frozen=True, eq=False)
+class Lowered:
+    """`min constant + cost'x + quadratic terms` over linear and quadratic rows.
+
+    Attributes
+    ----------
+    position : dict
+        Column of each Pyomo variable by its `id`.
+    binary : (m,) bool array
+        Which variables are binary.
+    lower, upper, cost : (m,) arrays
+        Bounds of the variables and their cost.
+    constant : float
+        Of the objective.
+    terms : three arrays
+        Row, column and value of the quadratic terms of the objective.
+    rows : (k, m) sparse array
+        Linear rows.
+    row_lower, row_upper : (k,) arrays
+        Their bounds.
+    cones : tuple of QuadraticRow
+        Quadratic rows.
+    """
+
+    position: dict[int, int]
+    binary: BoolArray
+    lower: FloatArray
+    upper: FloatArray
+    cost: FloatArray
+    constant: float
+    terms: Terms
+    rows: csr_array
+    row_lower: FloatArray
+    row_upper: FloatArray
+    cones: tuple[QuadraticRow, ...]
+
+    @property
+    def size(self) -> int:
+        """Number of variables."""
+        return len(self.cost)
+
+    def matrix(self, terms: Terms) -> csr_matrix:
+        """Return quadratic terms as a sparse (m, m) matrix."""
+        return csr_matrix((terms[2], terms[:2]), shape=(self.size, self.size))
+
+    def columns(self, variables: list[Any]) -> IntArray:
+        """Return the positions of Pyomo variables."""
+        return np.array([self.position[id(v)] for v in variables], dtype=np.int64)
+
+    def vector(self, values: dict[int, float]) -> FloatArray:
+        """Return a full point as an array."""
+        x = np.zeros(self.size)
+        for key, value in values.items():
+            x[self.position[key]] = value
+        return x
+
+
+def lower_model(model: SparseModel) -> Lowered:
+    """Compile a model; O(terms).
+
+    Raises
+    ------
+    ValueError
+        For an expression that is not quadratic, or a quadratic equality.
+    """
+    variables = list(model.pyomo.component_data_objects(pyo.Var, descend_into=True))
+    position = {id(v): k for k, v in enumerate(variables)}
+    size = len(variables)
+    linear_rows: list[tuple[list[int], list[float]]] = []
+    low: list[float] = []
+    high: list[float] = []
+    cones: list[QuadraticRow] = []
+    for row in model.pyomo.component_data_objects(pyo.Constraint, active=True):
+        index, values, terms, constant = _repn(row.body, position)
+        lower = -np.inf if row.lower is None else pyo.value(row.lower) - constant
+        upper = np.inf if row.upper is None else pyo.value(row.upper) - constant
+        if not len(terms[0]):
+            linear_rows.append((index, values))
+            low.append(lower)
+            high.append(upper)
+        elif np.isneginf(lower):
+            cones.append(QuadraticRow(np.array(index, dtype=np.int64), np.array(values), terms, upper))
+        else:
+            raise ValueError(f"{row.name}: only quadratic rows of the form <= are known")
+    index, values, terms, constant = _repn(model.pyomo.phi.expr, position)
+    cost = np.zeros(size)
+    cost[index] = values
+    indptr = np.cumsum([0, *(len(i) for i, _ in linear_rows)])
+    indices = np.array([k for i, _ in linear_rows for k in i], dtype=np.int64)
+    data = np.array([v for _, vs in linear_rows for v in vs], dtype=np.float64)
+    bound = [(-np.inf if v.lb is None else v.lb, np.inf if v.ub is None else v.ub) for v in variables]
+    return Lowered(
+        position=position,
+        binary=np.array([v.is_binary() for v in variables]),
+        lower=np.array([b[0] for b in bound], dtype=np.float64),
+        upper=np.array([b[1] for b in bound], dtype=np.float64),
+        cost=cost,
+        constant=constant,
+        terms=terms,
+        rows=csr_array((data, indices, indptr), shape=(len(linear_rows), size)),
+        row_lower=np.array(low),
+        row_upper=np.array(high),
+        cones=tuple(cones),
+    )
+
+
+def _repn(expression: Any, position: dict[int, int]) -> tuple[list[int], list[float], Terms, float]:
+    repn = generate_standard_repn(expression, compute_values=True, quadratic=True)
+    if repn.nonlinear_expr is not None:
+        raise ValueError("the expression is not quadratic")
+    index = [position[id(v)] for v in repn.linear_vars]
+    values = [float(a) for a in repn.linear_coefs]
+    rows = np.array([position[id(a)] for a, _ in repn.quadratic_vars], dtype=np.int64)
+    columns = np.array([position[id(b)] for _, b in repn.quadratic_vars], dtype=np.int64)
+    terms = (rows, columns, np.array([float(a) for a in repn.quadratic_coefs], dtype=np.float64))
+    return index, values, terms, float(repn.constant)

@@ -1,1 +1,0 @@
-"""The models that are handed to solvers, written in Pyomo."""

@@ -1,0 +1,351 @@
+"""Held-out sums of squares: of given supports by refits from moments, and of a fold as an interval."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from sparsecv_mio.kernels.dense import cholesky_in_place, cholesky_solve, gather, support_value
+from sparsecv_mio.kernels.nodes import FREE, INSIDE
+from sparsecv_mio.kernels.perspective_newton import NONE
+
+ROW_ROUNDING = 4.0e-16  # relative, of a term of a prediction
+MEAN_ROUNDING = 1.0e-15  # of the means, in a sum of squares from moments: times the root of the rows
+
+
+class SupportRows(NamedTuple):
+    """Supports: the first `sizes[r]` entries of row r of `columns` (k, s) are used."""
+
+    columns: np.ndarray
+    sizes: np.ndarray
+
+
+class SupportFits(NamedTuple):
+    """Ridge fits of k supports, with bounds on their rounding.
+
+    Attributes
+    ----------
+    beta, spread : (k, s) arrays
+        Coefficients and a bound on the error of each: `|M_S^{-1}| unit (|M_S| |beta| + |c_S|)`.
+    value, value_error : (k,) arrays
+        f(S) and a bound on its error; inf where M_S is not positive definite.
+    """
+
+    beta: np.ndarray
+    spread: np.ndarray
+    value: np.ndarray
+    value_error: np.ndarray
+
+
+class HeldOutSums(NamedTuple):
+    """Held-out sums of squares of k supports and a bound on the rounding of each: (k,) arrays."""
+
+    error: np.ndarray
+    rounding: np.ndarray
+
+
+class HeldOutMoments(NamedTuple):
+    """Moments of that many test rows about the training means."""
+
+    Q: np.ndarray
+    c: np.ndarray
+    yy: float
+    rows: int
+
+
+def new_scores(k):
+    """Room for the scores of k supports."""
+    return HeldOutSums(np.empty(k), np.empty(k))
+
+
+@njit(cache=True, nogil=True)
+def refit_supports(Q, c, yy, penalty, listed, unit, fits):
+    """Ridge fit of every support, once refined, with bounds on its rounding error.
+
+    Parameters
+    ----------
+    Q, c, yy, penalty : moments of the training rows
+    listed : Supports
+    unit : float
+        Relative error of the moments (a few ulp).
+    fits : Fits
+        Filled.
+
+    Notes
+    -----
+    O(size^3) a support.
+    """
+    supports, sizes = listed
+    beta, spread, value, value_error = fits
+    top = supports.shape[1]
+    L = np.empty((top, top))
+    x = np.empty(top)
+    load = np.empty(top)
+    for r in range(supports.shape[0]):
+        n = sizes[r]
+        gather(Q, supports[r], n, L)
+        for a in range(n):
+            L[a, a] += penalty[supports[r, a]]
+            x[a] = c[supports[r, a]]
+        if not cholesky_in_place(L, n):
+            value[r] = np.inf
+            value_error[r] = np.inf
+            for a in range(n):
+                beta[r, a] = 0.0
+                spread[r, a] = np.inf
+            continue
+        cholesky_solve(L, x, n)
+        for a in range(n):
+            beta[r, a] = x[a]
+        for a in range(n):
+            i = supports[r, a]
+            s = c[i] - penalty[i] * beta[r, a]
+            for b in range(n):
+                s -= Q[i, supports[r, b]] * beta[r, b]
+            x[a] = s
+        cholesky_solve(L, x, n)
+        for a in range(n):
+            beta[r, a] += x[a]
+        total = yy
+        error = yy
+        for a in range(n):
+            i = supports[r, a]
+            s = abs(c[i]) + penalty[i] * abs(beta[r, a])
+            for b in range(n):
+                s += abs(Q[i, supports[r, b]] * beta[r, b])
+            load[a] = unit * s
+            total -= c[i] * beta[r, a]
+            error += abs(c[i] * beta[r, a]) + s * abs(beta[r, a])
+            spread[r, a] = 0.0
+        value[r] = total
+        value_error[r] = unit * error
+        for b in range(n):
+            for a in range(n):
+                x[a] = 0.0
+            x[b] = 1.0
+            cholesky_solve(L, x, n)
+            for a in range(n):
+                spread[r, a] += abs(x[a]) * load[b]
+
+
+@njit(cache=True, nogil=True)
+def held_out_rows(V, r_test, level, listed, fits, scores):
+    """Held-out sum of squares from the test rows and a bound on its rounding.
+
+    Parameters
+    ----------
+    V, r_test : (m, q), (m,) arrays
+        Centred on the training means.
+    level : (q + 1,) array
+        What the means of the columns and, last, of the response are accurate to, in ulps.
+    listed : Supports
+    fits : Fits
+    scores : Scores
+        Filled.
+
+    Notes
+    -----
+    O(rows size) a support.
+    """
+    supports, sizes = listed
+    beta, spread = fits.beta, fits.spread
+    error, rounding = scores
+    for s in range(supports.shape[0]):
+        total = 0.0
+        bound = 0.0
+        base = level[-1]
+        for a in range(sizes[s]):
+            base += level[supports[s, a]] * abs(beta[s, a])
+        for i in range(V.shape[0]):
+            e = r_test[i]
+            d = abs(r_test[i]) + base
+            slip = 0.0
+            for a in range(sizes[s]):
+                v = V[i, supports[s, a]]
+                e -= v * beta[s, a]
+                d += abs(v * beta[s, a])
+                slip += abs(v) * spread[s, a]
+            slip += ROW_ROUNDING * (sizes[s] + 4) * d
+            total += e * e
+            bound += (2.0 * abs(e) + slip) * slip
+        error[s] = total
+        rounding[s] = bound + ROW_ROUNDING * total
+
+
+@njit(cache=True, nogil=True)
+def held_out_moments(moments, level, listed, unit, fits, scores):
+    """Do the same from the moments of the test rows.
+
+    Parameters
+    ----------
+    moments : HeldOutMoments
+    level, listed, fits, scores
+        As for `held_out_rows`.
+    unit : float
+        Relative error of the moments.
+
+    Notes
+    -----
+    O(size^2) a support.
+    """
+    Q, c, yy, rows = moments
+    supports, sizes = listed
+    beta, spread = fits.beta, fits.spread
+    error, rounding = scores
+    for s in range(supports.shape[0]):
+        n = sizes[s]
+        total = yy
+        bound = unit * yy
+        base = level[-1]
+        for a in range(n):
+            base += level[supports[s, a]] * abs(beta[s, a])
+        for a in range(n):
+            i = supports[s, a]
+            g = -c[i]
+            size = abs(c[i])
+            wide = 0.0
+            for b in range(n):
+                j = supports[s, b]
+                g += Q[i, j] * beta[s, b]
+                size += abs(Q[i, j] * beta[s, b])
+                wide += abs(Q[i, j]) * spread[s, b]
+            total += (g - c[i]) * beta[s, a]
+            bound += unit * (size + abs(c[i])) * abs(beta[s, a]) + (2.0 * (abs(g) + unit * size) + wide) * spread[s, a]
+        base *= MEAN_ROUNDING * np.sqrt(float(rows))
+        error[s] = max(total, 0.0)
+        rounding[s] = bound + (2.0 * np.sqrt(error[s]) + base) * base
+
+
+NOTHING, ROWS, TOGETHER, EXACT = 0.0, 1.0, 2.0, 3.0  # which bound an end comes from; floats, as where they are kept
+
+
+@njit(cache=True, nogil=True)
+def one_support(fold, status, k, rounding, lo, hi, factor):
+    """Predictions of the only support left (INSIDE, and FREE if all of those fit) into `lo, hi`. False if singular.
+
+    Rounding: a prediction is widened by that of its own sum and by `x'M_S^{-1}` times that of the moments.
+
+    Parameters
+    ----------
+    fold : Fold
+    status : (q,) int8 array
+    k : int
+        Size of the supports.
+    rounding : Rounding
+    lo, hi : (N,) arrays
+        Filled.
+    factor : Factor
+        Scratch for all columns.
+    """
+    X, x, index, work = fold.X, factor.x, factor.columns, factor.work
+    unit = rounding.unit
+    q = fold.c.shape[0]
+    size = NONE
+    inside = 0
+    for j in range(q):
+        if status[j] == INSIDE:
+            inside += 1
+    for j in range(q):
+        if status[j] == INSIDE or (status[j] == FREE and inside < k):
+            index[size] = j
+            size += 1
+    if not np.isfinite(support_value(fold.M, 0.0, fold.c, 0.0, index, size, work, x)):
+        return False
+    # the error of the solution: |M_S^{-1}| (rounding (prior)) from the factor that support_value left in work
+    for e in range(X.shape[0]):
+        pred = 0.0
+        lever = 0.0
+        part = np.empty(size)
+        for a in range(size):
+            pred += X[e, index[a]] * x[a]
+            part[a] = X[e, index[a]]
+        cholesky_solve(work, part, size)
+        for a in range(size - 1, -1, -1):
+            lever += abs(part[a])
+        error = abs(pred) * unit
+        for a in range(size):
+            error += unit * abs(X[e, index[a]] * x[a])
+        error += unit * lever * rounding.prior
+        lo[e] = pred - error
+        hi[e] = pred + error
+    return True
+
+
+@njit(cache=True, nogil=True)
+def distances(u, lo, hi):
+    """Smallest and largest `sum (u_i - p_i)^2` over `p_i` in `[lo_i, hi_i]`.
+
+    Parameters
+    ----------
+    u : (N,) array
+    lo, hi : (N,) arrays
+    """
+    low = 0.0
+    high = 0.0
+    for i in range(u.shape[0]):
+        near = max(lo[i] - u[i], u[i] - hi[i], 0.0)
+        far = max(u[i] - lo[i], hi[i] - u[i])
+        low += near * near
+        high += far * far
+    return low, high
+
+
+@njit(cache=True, nogil=True)
+def blurred(low, high, N, rounding):
+    """Widen an interval of `||u - X b*||^2` by the rounding of the means that u and X are about.
+
+    With the rounding unit `eps (n + 4q + 64) loss` (docs/theory/bounds.md 7) an entry of `u - X b*` is off by at most
+    `4 eps loss (||y|| + sum |b*_j|) / sqrt(n) <= unit prior / 10`.
+
+    Parameters
+    ----------
+    low, high : float
+    N : int
+        Held-out rows.
+    rounding : Rounding
+    """
+    blur = 0.1 * rounding.unit * rounding.prior * np.sqrt(N)
+    near = max(np.sqrt(low) - blur, 0.0)
+    return near * near, (np.sqrt(high) + blur) ** 2
+
+
+@njit(cache=True, nogil=True)
+def nothing(cell, ends, lower):
+    """Write a cell about whose predictions nothing is known.
+
+    Parameters
+    ----------
+    cell : (8,) array
+        As `fold_bounds.run` writes; filled but for its last entry.
+    ends : (N, 2) array
+        Filled.
+    lower : float
+        Lower bound of f.
+    """
+    cell[0] = lower
+    cell[1] = np.inf
+    cell[2] = 0.0
+    cell[3] = np.inf
+    cell[4] = NOTHING
+    cell[5] = NOTHING
+    cell[6] = np.nan
+    ends[:, 0] = -np.inf
+    ends[:, 1] = np.inf
+
+
+@njit(cache=True, nogil=True)
+def settle(cell, low, high, low_code, high_code):
+    """Write the interval of a cell and where its ends come from.
+
+    Parameters
+    ----------
+    cell : (8,) array
+    low, high : float
+    low_code, high_code : float
+    """
+    cell[2] = low
+    cell[3] = high
+    cell[4] = low_code
+    cell[5] = high_code

@@ -1,0 +1,601 @@
+"""First supports of one fold: walks over the sizes and exchanges of columns on a swept Gram matrix.
+
+Local search over supports of every size: add, drop and exchange columns on a swept Gram matrix.
+
+The tableau of a support S of s columns holds what the sweep operator leaves of `M = Q + diag(penalty)`:
+
+    T = V M_S.     (s, q), V = M_S^{-1}; columns of S itself are unit vectors
+    g = c - M_.S beta          what each column is still correlated with the residual (0 on S)
+    d_j = M_jj - M_jS V M_Sj   what S does not explain of column j (0 on S)
+
+so that adding j lowers f by `g_j^2 / d_j`, dropping i raises it by `beta_i^2 / V_ii`, and exchanging i for j changes it
+by `beta_i^2 / V_ii - (g_j + T_ij beta_i / V_ii)^2 / (d_j + T_ij^2 / V_ii)`. Every change of S costs O(s q), looking at
+every exchange as much. Columns need no case of their own: those of S stay unit vectors with g = d = 0.
+
+First supports of one fold for all sizes and gammas: walks over the sizes, exchanges, columns kept out in turn.
+
+What is known is held by gamma and size, see `Found`.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from sparsecv_mio.kernels.dense import put
+
+FLAT = 1e-12  # share of a column's own length below which nothing of it is left to add
+BETTER = 1e-9  # relative; less is rounding
+MOST_EXCHANGES = 60  # of one support
+
+
+class PenalisedMoments(NamedTuple):
+    """Training moments and penalty: `M = Q + diag(penalty)`, `f(S) = yy - c_S' M_S^{-1} c_S`."""
+
+    Q: np.ndarray
+    penalty: np.ndarray
+    c: np.ndarray
+    yy: float
+
+
+class Tableau(NamedTuple):
+    """Scratch of one search.
+
+    `members[:s]` are the columns of S, `now` is (f(S),), `size` is (s,), `work` counts multiplications.
+    """
+
+    T: np.ndarray
+    V: np.ndarray
+    beta: np.ndarray
+    g: np.ndarray
+    d: np.ndarray
+    floor: np.ndarray
+    row: np.ndarray
+    members: np.ndarray
+    now: np.ndarray
+    size: np.ndarray
+    work: np.ndarray
+
+
+def new_tableau(q: int, top: int) -> Tableau:
+    """Room for supports of up to `top` of q columns."""
+    return Tableau(
+        np.zeros((top, q)), np.zeros((top, top)), np.zeros(top), np.zeros(q), np.zeros(q), np.zeros(q), np.zeros(q),
+        np.zeros(top, dtype=np.int64), np.zeros(1), np.zeros(1, dtype=np.int64), np.zeros(1),
+    )  # fmt: skip
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def clear(t, moments):
+    """Empty support. O(q)."""
+    Q, penalty, c = moments.Q, moments.penalty, moments.c
+    t.size[0] = 0
+    t.now[0] = moments.yy
+    for j in range(c.shape[0]):
+        t.g[j] = c[j]
+        t.d[j] = Q[j, j] + penalty[j]
+        t.floor[j] = FLAT * t.d[j] if t.d[j] > 0.0 else 1.0
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def add(t, moments, j):
+    """Put column j in. O(s q).
+
+    Parameters
+    ----------
+    t : Tableau
+    moments : Moments
+    j : int
+    """
+    Q, penalty = moments.Q, moments.penalty
+    s = t.size[0]
+    q = t.g.shape[0]
+    T, g, d, row = t.T, t.g, t.d, t.row
+    for k in range(q):
+        row[k] = Q[j, k]
+    row[j] += penalty[j]
+    for a in range(s):
+        m = Q[j, t.members[a]]
+        for k in range(q):
+            row[k] -= m * T[a, k]
+    t.work[0] += 2.0 * (s + 1) * q
+    w = 1.0 / d[j]
+    b = g[j] * w
+    t.now[0] -= b * g[j]
+    for a in range(s):  # by the columns of T before they change
+        h = T[a, j]
+        t.beta[a] -= h * b
+        for e in range(s):
+            t.V[a, e] += h * w * T[e, j]
+        t.V[a, s] = -h * w
+        t.V[s, a] = -h * w
+    t.V[s, s] = w
+    t.beta[s] = b
+    for k in range(q):
+        g[k] -= b * row[k]
+        d[k] -= w * row[k] * row[k]
+        row[k] *= w
+    for a in range(s):
+        h = T[a, j]
+        for k in range(q):
+            T[a, k] -= h * row[k]
+    for k in range(q):
+        T[s, k] = row[k]
+    for a in range(s):
+        T[a, j] = 0.0
+    T[s, j] = 1.0
+    g[j] = 0.0
+    d[j] = 0.0
+    t.members[s] = j
+    t.size[0] = s + 1
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def drop(t, a):
+    """Take the column in place a out. O(s q)."""
+    s = t.size[0] - 1
+    q = t.g.shape[0]
+    T, V = t.T, t.V
+    t.work[0] += (s + 1.0) * q
+    w = 1.0 / V[a, a]
+    b = t.beta[a] * w
+    t.now[0] += t.beta[a] * b
+    for k in range(q):
+        h = T[a, k]
+        t.g[k] += h * b
+        t.d[k] += h * h * w
+    for e in range(s + 1):
+        if e != a:
+            h = V[e, a] * w
+            t.beta[e] -= V[e, a] * b
+            for k in range(q):
+                T[e, k] -= h * T[a, k]
+    for e in range(s + 1):
+        if e != a:
+            h = V[e, a] * w
+            for f in range(s + 1):
+                if f != a:
+                    V[e, f] -= h * V[a, f]
+    if a != s:  # the last one takes the empty place
+        for k in range(q):
+            T[a, k] = T[s, k]
+        for e in range(s):
+            V[a, e] = V[s, e]
+        for e in range(s):
+            V[e, a] = V[e, s]
+        V[a, a] = V[s, s]
+        t.beta[a] = t.beta[s]
+        t.members[a] = t.members[s]
+    t.size[0] = s
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def load(t, moments, columns, size):
+    """Build the tableau of a support; False if its columns are dependent to rounding. O(s^2 q).
+
+    Parameters
+    ----------
+    t : Tableau
+    moments : Moments
+    columns : int array
+    size : int
+        How many entries of it count.
+    """
+    clear(t, moments)
+    for a in range(size):
+        j = columns[a]
+        if not t.d[j] > t.floor[j]:
+            return False
+        add(t, moments, j)
+    return True
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def best_to_add(t):
+    """Column whose addition lowers f most, -1 if there is none. O(q)."""
+    most = -1.0
+    pick = -1
+    for j in range(t.g.shape[0]):
+        if t.d[j] > t.floor[j]:
+            gain = t.g[j] * t.g[j] / t.d[j]
+            if gain > most:
+                most = gain
+                pick = j
+    return pick
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def cheapest_to_drop(t):
+    """Place of the column whose removal raises f least. O(s)."""
+    least = np.inf
+    pick = 0
+    for a in range(t.size[0]):
+        cost = t.beta[a] * t.beta[a] / t.V[a, a]
+        if cost < least:
+            least = cost
+            pick = a
+    return pick
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def exchange(t, moments):
+    """Exchange one column at a time, the best pair first, until none lowers f. O(s q) a look."""
+    q = t.g.shape[0]
+    g, d, row, floor = t.g, t.d, t.row, t.floor
+    for _ in range(MOST_EXCHANGES):
+        s = t.size[0]
+        t.work[0] += 3.0 * s * q
+        most = BETTER * abs(t.now[0])
+        out = np.int64(-1)  # a literal would compile `drop` and `add` a second time
+        into = np.int64(-1)
+        for a in range(s):
+            w = 1.0 / t.V[a, a]
+            b = t.beta[a] * w
+            least = b * t.beta[a] + most
+            for k in range(q):
+                h = t.T[a, k]
+                u = g[k] + h * b
+                v = d[k] + h * h * w
+                row[k] = u * u / v if v > floor[k] else 0.0
+            for k in range(q):
+                if row[k] > least:
+                    least = row[k]
+                    out = a
+                    into = k
+            most = max(most, least - b * t.beta[a])
+        if out < 0 or into == t.members[out]:
+            return
+        back = t.members[out]
+        drop(t, out)
+        if not d[into] > floor[into]:
+            add(t, moments, back)
+            return
+        add(t, moments, into)
+
+
+START, UP, DOWN = 0, 1, 2  # what a walk does next
+MOST_WALKS = 8  # up and down, of one gamma
+LARGEST_PENALTY = 1e290  # one beyond leaves no coefficient either way
+
+
+class BestKnown(NamedTuple):
+    """The best supports known, by size, or by gamma and size.
+
+    Attributes
+    ----------
+    value : (top + 1,) or (G, top + 1) array
+        Least f found.
+    columns : (top + 1, top) or (G, top + 1, top) int array
+        Where; -1 beyond the size.
+    settled : (top + 1,) or (G, top + 1) bool array
+        Whether exchanges were seen to help no more.
+    """
+
+    value: np.ndarray
+    columns: np.ndarray
+    settled: np.ndarray
+
+
+@njit(cache=True, nogil=True)
+def at_gamma(found, g):
+    """Return what is known at one gamma."""
+    return BestKnown(found.value[g], found.columns[g], found.settled[g])
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def penalised(moments, lam):
+    """Return the moments with `lam` times the penalty, at most LARGEST_PENALTY. O(q)."""
+    penalty = np.empty(moments.penalty.shape[0])
+    for j in range(penalty.shape[0]):
+        penalty[j] = min(lam * moments.penalty[j], LARGEST_PENALTY)
+    return PenalisedMoments(moments.Q, penalty, moments.c, moments.yy)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _keep(t, found):
+    """Remember the support if it is the best of its size; True if it is."""
+    s = t.size[0]
+    if found.value[s] < np.inf and not t.now[0] < found.value[s] - BETTER * abs(found.value[s]):
+        return False
+    found.value[s] = t.now[0]
+    for a in range(s):
+        found.columns[s, a] = t.members[a]
+    found.settled[s] = True
+    return True
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _turn(t, moments, found):
+    """Improve the present support, then go on with the best known one of its size; True if one is new."""
+    exchange(t, moments)
+    s = t.size[0]
+    if _keep(t, found):
+        return True
+    if t.now[0] > found.value[s] + BETTER * abs(found.value[s]):
+        if not load(t, moments, found.columns[s], s):
+            found.value[s] = np.inf
+            return False
+        if not found.settled[s]:
+            exchange(t, moments)
+            if _keep(t, found):
+                return True
+    found.settled[s] = True
+    return False
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _all_settled(settled):
+    """Whether every size above 0 is."""
+    for s in range(1, settled.shape[0]):
+        if not settled[s]:
+            return False
+    return True
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _walk(t, moments, found, phase, work):
+    """Walk up and down the sizes until nothing improves (True) or the work is done (False: call again)."""
+    top = found.value.shape[0] - 1
+    while True:
+        if phase[1] == START:
+            clear(t, moments)
+            phase[1] = UP
+            phase[2] = 0  # something improved
+            phase[4] = 0  # steps
+        j = np.int64(-1)
+        if phase[1] == UP and t.size[0] < top and phase[4] < 4 * top:
+            j = best_to_add(t)
+        if j >= 0:
+            add(t, moments, j)
+        else:
+            phase[1] = DOWN
+            if t.size[0] <= 1 or phase[4] >= 8 * top:
+                phase[1] = START
+                phase[3] += 1
+                if phase[2] == 0 or phase[3] >= MOST_WALKS:
+                    return True
+                continue
+            drop(t, cheapest_to_drop(t))
+        phase[4] += 1
+        if _turn(t, moments, found):
+            phase[2] = 1
+        if t.work[0] > work:
+            return False
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def sweep(t, moments, lams, found, order, phase, work):
+    """Walk at every gamma of `order` in turn, each from what the one before found.
+
+    Parameters
+    ----------
+    t : Tableau
+    moments : Moments
+        Of one fold, with the penalty weights of the columns.
+    lams : (G,) array
+    found : Found
+        By gamma and size; improved in place.
+    order : (m,) int
+        Gammas to visit.
+    phase : (5,) int
+        Zeros at first; where the sweep stands.
+    work : float
+        Multiplications after which it stops.
+
+    Returns
+    -------
+    bool
+        True at the end of `order`, False where the work is done: call again with the same `t` and `phase`.
+    """
+    t.work[0] = 0.0
+    while phase[0] < order.shape[0]:
+        g = order[phase[0]]
+        priced, here = penalised(moments, lams[g]), at_gamma(found, g)
+        if phase[1] == START and phase[3] == 0 and phase[0] > 0:
+            _try(priced, found.columns[order[phase[0] - 1]], here)
+        if (phase[1] != START or phase[3] > 0 or not _all_settled(here.settled)) and not _walk(
+            t, priced, here, phase, work
+        ):
+            return False
+        phase[0] += 1
+        phase[1] = START
+        phase[3] = 0
+    return True
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def keep_out(t, saved, moments, found, size, worst):
+    """Force each column of the best support of a size out, exchange without it, then with it; True if that helped.
+
+    Replacements that leave f above `worst` times the best are not followed: strong columns come back.
+
+    Parameters
+    ----------
+    t, saved : Tableau
+        Scratch.
+    moments : Moments
+        At the gamma in question.
+    found : Found
+        At that gamma; improved in place.
+    size : int
+    worst : float
+    """
+    if size < 1 or not found.value[size] < np.inf:
+        return False
+    better = False
+    a = np.int64(0)
+    fresh = True
+    while a < size:
+        if fresh:
+            if not load(saved, moments, found.columns[size], size):
+                return better
+            fresh = False
+        _copy(saved, t)
+        j = t.members[a]
+        a += 1
+        drop(t, a - 1)
+        floor = t.floor[j]
+        t.floor[j] = np.inf
+        k = best_to_add(t)
+        if k >= 0:
+            add(t, moments, k)
+            if t.now[0] <= worst * found.value[size]:
+                exchange(t, moments)
+                t.floor[j] = floor
+                exchange(t, moments)
+                if t.size[0] == size and _keep(t, found):
+                    better = True
+                    fresh = True
+                    a = 0
+        t.floor[j] = floor
+    return better
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _copy(source, target):
+    """Copy a tableau. O(s q)."""
+    for a in range(source.size[0]):
+        put(source.T[a], target.T[a])
+        put(source.V[a], target.V[a])
+    put(source.beta, target.beta)
+    put(source.members, target.members)
+    put(source.g, target.g)
+    put(source.d, target.d)
+    put(source.floor, target.floor)
+    put(source.now, target.now)
+    put(source.size, target.size)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def support_fit(moments, columns, size, L, x):
+    """Ridge fit of one support by Cholesky: x[:size] becomes its coefficients. Returns the drop in f. O(s^3 / 6).
+
+    A column that depends on those before it to rounding gets coefficient 0.
+
+    Parameters
+    ----------
+    moments : Moments
+    columns : int array
+        The support.
+    size : int
+        How many entries of it count.
+    L, x : (size, size), (size,) arrays or larger
+        Work and coefficients.
+    """
+    Q, penalty, c = moments.Q, moments.penalty, moments.c
+    total = 0.0
+    for a in range(size):
+        i = columns[a]
+        length = Q[i, i] + penalty[i]
+        least = FLAT * length
+        u = c[i]
+        for b in range(a):
+            h = Q[i, columns[b]]
+            for e in range(b):
+                h -= L[a, e] * L[b, e]
+            h *= L[b, b]  # the inverse of the root
+            L[a, b] = h
+            length -= h * h
+            u -= h * x[b]
+        if length > least:
+            L[a, a] = 1.0 / np.sqrt(length)
+            x[a] = u * L[a, a]
+            total += x[a] * x[a]
+        else:
+            L[a, a] = 0.0
+            x[a] = 0.0
+    for a in range(size - 1, -1, -1):
+        h = x[a]
+        for b in range(a + 1, size):
+            h -= L[b, a] * x[b]
+        x[a] = h * L[a, a]
+    return total
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _size_of(columns):
+    """Length of a support, -1 beyond it."""
+    for a in range(columns.shape[0]):
+        if columns[a] < 0:
+            return a
+    return columns.shape[0]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _try(moments, seeds, found):
+    """Evaluate supports `seeds` (m, top), -1 beyond their size, and keep each that beats the best of its size."""
+    value, columns, settled = found
+    top = value.shape[0] - 1
+    L = np.empty((top, top))
+    x = np.empty(top)
+    for r in range(seeds.shape[0]):
+        size = _size_of(seeds[r])
+        if size == 0:
+            continue
+        f = moments.yy - support_fit(moments, seeds[r], size, L, x)
+        if value[size] == np.inf or f < value[size] - BETTER * abs(value[size]):
+            value[size] = f
+            for a in range(size):
+                columns[size, a] = seeds[r, a]
+            settled[size] = False
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def try_supports_at(moments, lams, at, seeds, found):
+    """Evaluate supports and keep each that beats the best of its size.
+
+    Parameters
+    ----------
+    moments, lams, found
+        As for `sweep`.
+    at : (m,) int array
+        Index of the gamma at which each is evaluated, -1 for every one.
+    seeds : (m, top) int array
+        The supports; -1 beyond the size.
+
+    Notes
+    -----
+    O(m s^3 / 6) a gamma.
+    """
+    for g in range(lams.shape[0]):
+        priced, here = penalised(moments, lams[g]), at_gamma(found, g)
+        for r in range(seeds.shape[0]):
+            if at[r] == g or at[r] < 0:
+                _try(priced, seeds[r : r + 1], here)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def score(moments, lams, columns, taus, V, r, objective, held_out):
+    """Fit supports and score them on held-out rows.
+
+    Parameters
+    ----------
+    moments, lams
+        As for `sweep`.
+    columns : (G, T, top) int array
+        The supports.
+    taus : (T,) int array
+        Their sizes, at most top of them.
+    V, r : (m, q), (m,) arrays
+        Held-out rows less the training means.
+    objective, held_out : (G, T) arrays
+        Filled with f and the sums of squares.
+    """
+    top = columns.shape[2]
+    L = np.empty((top, top))
+    x = np.empty(top)
+    for g in range(lams.shape[0]):
+        priced = penalised(moments, lams[g])
+        for k in range(taus.shape[0]):
+            S = columns[g, k]
+            size = min(taus[k], top)
+            objective[g, k] = max(moments.yy - support_fit(priced, S, size, L, x), 0.0)
+            total = 0.0
+            for i in range(r.shape[0]):
+                e = r[i]
+                for a in range(size):
+                    e -= V[i, S[a]] * x[a]
+                total += e * e
+            held_out[g, k] = total

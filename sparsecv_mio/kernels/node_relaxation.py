@@ -1,0 +1,528 @@
+"""The perspective relaxation of one node, certified by its own dual, for one size or all (theory 1 and 4).
+
+Columns of a relaxation by their z: at 1, fractional, out; and the stationary point while that stays as it is.
+
+On the columns with z = 1 the relaxation is a ridge problem, on the fractional ones, with signs s and kappa what is left
+of k, its penalty is `(s'b)^2 / kappa`: a linear system. Where the partition is that of the solution, so is the point.
+
+The perspective relaxation of one node, certified by its own dual (theory sections 1 and 4).
+
+Normal form: `M = G + I`, G positive semidefinite. For a node (I, F) and `k = tau - |I|`,
+
+    min_b  yy - 2 c'b + b'G b + sum_I b_j^2 + Omega_k(b_F)  >=  D(b) = yy - b'G b - sum_I g_j^2 - (k largest g_j^2 in F)
+
+with `g = c - G b`: the right side is a valid lower bound on f(S) for every b, so no step below needs to be exact.
+Steps: semismooth Newton on the partition (z = 1, fractional, z = 0) that the proximal map proposes, exact once the
+partition is right; projected Newton on z, which lowers the value from any start, when that stalls; accelerated proximal
+gradient should both stall.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from sparsecv_mio.kernels.dense import cholesky_in_place, cholesky_solve, put
+from sparsecv_mio.kernels.k_support import largest, prox_scale, support_norm
+from sparsecv_mio.kernels.nodes import Accuracy, Node
+from sparsecv_mio.kernels.perspective_newton import NONE, fit, new_factor, newton_step, point_of, weights_of
+
+
+class KindsOfColumns(NamedTuple):
+    """Columns by their z: `kind` is 1 (z = 1), 2 (fractional) or 0 (out), `sign` that of their coefficient."""
+
+    kind: np.ndarray
+    sign: np.ndarray
+
+
+@njit(cache=True, nogil=True)
+def new_partition(q):
+    """Partition in which every column is out."""
+    return KindsOfColumns(np.zeros(q, dtype=np.int8), np.ones(q))
+
+
+@njit(cache=True, nogil=True)
+def partition_matrix(G, members, partition, kappa, work, index):
+    """Fill the lower triangle of `work` with the matrix of `newton_point`, `index` with its columns; return its size.
+
+    -1 if `work` is too small. O(s^2).
+
+    Parameters
+    ----------
+    G : (q, q) array
+    members : int array
+    partition : Partition
+    kappa : float
+        k less the number of columns with z = 1.
+    work : (cap, cap) array
+    index : int array
+    """
+    kind, sign = partition.kind, partition.sign
+    s = 0
+    for a in range(members.shape[0]):
+        j = members[a]
+        if kind[j] != 0:
+            index[s] = j
+            s += 1
+    if s > work.shape[0]:
+        return -1
+    for a in range(s):
+        i = index[a]
+        for e in range(a + 1):
+            j = index[e]
+            m = G[i, j]
+            if kind[i] == 2 and kind[j] == 2:
+                m += sign[i] * sign[j] / kappa
+            work[a, e] = m
+        if kind[i] == 1:
+            work[a, a] += 1.0
+        else:
+            work[a, a] += 1e-10
+    return s
+
+
+@njit(cache=True, nogil=True)
+def newton_point(form, members, partition, kappa, factor, b):
+    """Solve the stationarity system of a partition; False if it is singular.
+
+    On z = 1: `(G b)_j + b_j = c_j`; on the fractional set `(G b)_j + sign_j mu = c_j` with `mu = sum sign_j b_j /
+    kappa`. O(s^3 / 3), s the columns not out.
+
+    Parameters
+    ----------
+    form : Form
+    members : int array
+    partition : Partition
+    kappa : float
+        k less the number of columns with z = 1.
+    factor : Factor
+        Work.
+    b : (q,) array
+        Filled on the members.
+    """
+    x, index = factor.x, factor.columns
+    s = partition_matrix(form.G, members, partition, kappa, factor.work, index)
+    if s < 0 or not cholesky_in_place(factor.work, s):
+        return False
+    for a in range(members.shape[0]):
+        b[members[a]] = 0.0
+    for a in range(s):
+        x[a] = form.c[index[a]]
+    cholesky_solve(factor.work, x, s)
+    for a in range(s):
+        b[index[a]] = x[a]
+    return True
+
+
+@njit(cache=True, nogil=True)
+def propose_partition(b, g, node, step, partition, buffer):
+    """Split the columns as the proximal map of this step at `b + step g`; return k less the number with z = 1.
+
+    O(count).
+
+    Parameters
+    ----------
+    b, g : (q,) arrays
+    node : Node
+    step : float
+    partition : Partition
+        Filled on the node.
+    buffer : array
+        Work for the free columns.
+    """
+    kind, sign = partition.kind, partition.sign
+    for a in range(node.count_free):
+        j = node.free[a]
+        y = b[j] + step * g[j]
+        buffer[a] = abs(y)
+        sign[j] = 1.0 if y >= 0.0 else -1.0
+    t = prox_scale(buffer, node.count_free, node.k, step)
+    kappa = float(node.k)
+    for a in range(node.count_free):
+        z = buffer[a] * t - step
+        if z >= 1.0:
+            kind[node.free[a]] = 1
+            kappa -= 1.0
+        elif z > 0.0:
+            kind[node.free[a]] = 2
+        else:
+            kind[node.free[a]] = 0
+    for a in range(node.count_inside):
+        kind[node.inside[a]] = 1
+    return max(kappa, 1e-9)
+
+
+@njit(cache=True, nogil=True)
+def partition_of(z, b, node, partition):
+    """Split the columns as z does; return k less the number with z = 1, and the number of fractional columns.
+
+    Parameters
+    ----------
+    z, b : (q,) arrays
+    node : Node
+    partition : Partition
+        Filled on the node.
+    """
+    kind, sign = partition.kind, partition.sign
+    kappa = float(node.k)
+    fractional = 0
+    for a in range(node.count_free):
+        j = node.free[a]
+        sign[j] = 1.0 if b[j] >= 0.0 else -1.0
+        if z[j] >= 1.0:
+            kind[j] = 1
+            kappa -= 1.0
+        elif z[j] > 0.0:
+            kind[j] = 2
+            fractional += 1
+        else:
+            kind[j] = 0
+    for a in range(node.count_inside):
+        kind[node.inside[a]] = 1
+    return max(kappa, 1e-9), fractional
+
+
+SMOOTH_STEPS = 60  # of projected Newton in one call
+NEWTON_COLUMNS = 1000  # with z > 0, about; beyond, a factorisation costs more than many steps of proximal gradient
+
+
+@njit(cache=True, nogil=True)
+def gradient(G, c, members, b, g):
+    """Fill `g = c - G b` on the members; return `b'G b`. O(members nnz(b)).
+
+    Parameters
+    ----------
+    G, c : (q, q), (q,)
+    members : int array
+        Columns of the node; b is zero outside of it.
+    b, g : (q,) arrays
+    """
+    count = members.shape[0]
+    for a in range(count):
+        g[members[a]] = c[members[a]]
+    for a in range(count):
+        j = members[a]
+        x = b[j]
+        if x != 0.0:
+            row = G[j]
+            for i in range(count):
+                g[members[i]] -= row[members[i]] * x
+    s = 0.0
+    for a in range(count):
+        j = members[a]
+        if b[j] != 0.0:
+            s += b[j] * (c[j] - g[j])
+    return s
+
+
+@njit(cache=True, nogil=True)
+def dual_value(yy, quad, g, node, buffer, heap):
+    """`D` of the module's head from `quad = b'G b` and g; `heap[:k]` holds the k largest g^2 over F.
+
+    Rounding: none is taken off; whoever compares D with an f takes its allowance (`conic.allowance`, or `keep` and
+    `slack` of a tree).
+
+    Parameters
+    ----------
+    yy, quad : float
+        y'y and `b'G b`.
+    g : (q,) array
+    node : Node
+    buffer, heap : arrays
+        Work for its free columns and k of them.
+    """
+    s = yy - quad
+    for a in range(node.count_inside):
+        s -= g[node.inside[a]] * g[node.inside[a]]
+    for a in range(node.count_free):
+        buffer[a] = g[node.free[a]] * g[node.free[a]]
+    return s - largest(buffer, node.count_free, node.k, heap)
+
+
+@njit(cache=True, nogil=True)
+def primal_value(form, quad, b, node, buffer, heap):
+    """Value of the relaxation at b; an upper bound on what any dual step can reach.
+
+    Parameters
+    ----------
+    form : Form
+    quad : float
+        `b'G b`.
+    b : (q,) array
+    node : Node
+    buffer, heap : arrays
+        Work for its free columns and k of them.
+    """
+    c = form.c
+    s = form.yy + quad
+    for a in range(node.count_inside):
+        j = node.inside[a]
+        s += b[j] * b[j] - 2.0 * c[j] * b[j]
+    for a in range(node.count_free):
+        j = node.free[a]
+        s -= 2.0 * c[j] * b[j]
+        buffer[a] = abs(b[j])
+    return s + support_norm(buffer, node.count_free, node.k, heap)
+
+
+@njit(cache=True, nogil=True)
+def proximal_step(y, g, step, node, buffer, b):
+    """One proximal gradient step from y with gradient g into b. O(count).
+
+    Parameters
+    ----------
+    y, g : (q,) arrays
+    step : float
+    node : Node
+    buffer : array
+        Work for the free columns.
+    b : (q,) array
+        Filled on the node.
+    """
+    for a in range(node.count_free):
+        buffer[a] = abs(y[node.free[a]] + step * g[node.free[a]])
+    t = prox_scale(buffer, node.count_free, node.k, step)
+    for a in range(node.count_free):
+        j = node.free[a]
+        z = min(max(buffer[a] * t - step, 0.0), 1.0) if buffer[a] > 0.0 else 0.0
+        b[j] = (y[j] + step * g[j]) * z / (z + step)
+    for a in range(node.count_inside):
+        j = node.inside[a]
+        b[j] = (y[j] + step * g[j]) / (1.0 + step)
+
+
+@njit(cache=True, nogil=True)
+def relax(form, node, stop, b, g, best_b, best_g):
+    """Maximise the dual of a node until it passes `bar` or cannot any more.
+
+    Parameters
+    ----------
+    form : Form
+    node : Node
+        Of the supports of tau columns; k = tau - |I|.
+    stop : Stop
+    b : (q,) array
+        Warm start, zero outside the node; overwritten.
+    g, best_b, best_g : (q,) arrays
+        Work, and on return the b and g of the best dual value.
+
+    Returns
+    -------
+    dual : float
+        Certified lower bound for every support of the node.
+    primal : float
+        Smallest relaxation value seen.
+    steps : int
+
+    Notes
+    -----
+    A step costs O(|A| nnz(b)) plus, for Newton, O(s^3 / 3) with s about tau plus the fractional columns.
+    """
+    G, c, yy = form.G, form.c, form.yy
+    bar, k = stop.bar, node.k
+    q = c.shape[0]
+    count = node.count_inside + node.count_free
+    members = np.empty(count, dtype=np.int64)
+    for a in range(node.count_inside):
+        members[a] = node.inside[a]
+    for a in range(node.count_free):
+        members[node.count_inside + a] = node.free[a]
+    buffer = np.empty(max(count, 1))
+    heap = np.empty(max(k, 1))
+    factor = new_factor(count, min(count, 4 * (node.count_inside + k) + 60 + min(count // 2, NEWTON_COLUMNS)))
+    partition = new_partition(q)
+    low_b = np.zeros(q)  # point of the smallest primal value
+    low_g = np.zeros(q)
+    momentum = np.zeros(q)
+    previous = np.zeros(q)
+    dual = -np.inf
+    primal = np.inf
+    newton, search, smooth, descent = 0, 1, 2, 3
+    mode = newton
+    alpha = 1.0
+    smooth_left = SMOOTH_STEPS
+    probed = False
+    last_fractional = -1
+    last_kappa = 0.0
+    phi = np.inf
+    size = NONE
+    z = np.empty(0)
+    burst = 10
+    left = 0
+    theta = 1.0
+    step = 1.0 / form.lipschitz
+    steps = 0
+    while True:
+        quad = gradient(G, c, members, b, g)
+        d = dual_value(yy, quad, g, node, buffer, heap)
+        v = primal_value(form, quad, b, node, buffer, heap)
+        # beyond 2 yy (0 has value yy) b carries a part that G does not see: its D may be good, but no start is
+        if d > dual and (v <= 2.0 * yy or dual == -np.inf):
+            dual = d
+            for a in range(count):
+                best_b[members[a]] = b[members[a]]
+                best_g[members[a]] = g[members[a]]
+        lower = v < primal - 1e-3 * max(primal - dual, 0.0) or primal == np.inf
+        if v < primal:
+            primal = v
+            for a in range(count):
+                low_b[members[a]] = b[members[a]]
+                low_g[members[a]] = g[members[a]]
+        gap = primal - dual
+        if dual >= bar or steps >= stop.steps or gap <= stop.near * max(bar - dual, 0.0) + 1e-13 * yy:
+            break
+        steps += 1
+        if mode == smooth:
+            if probed:
+                # the partition of z was not the right one yet: back to z, whose factor is gone
+                probed = False
+                phi, size = fit(form, z, members, factor)
+                point_of(factor, size, members, b)
+                continue
+            smooth_left -= 1
+            phi, size = newton_step(form, node, members, factor, (phi, size), z, g, b)
+            if size > 0 and smooth_left > 0:
+                kappa, fractional = partition_of(z, b, node, partition)
+                if fractional == last_fractional and kappa == last_kappa:
+                    # twice the same: its own stationary point, exact if the partition is right
+                    last_fractional = -1
+                    probed = True
+                    if not newton_point(form, members, partition, kappa, factor, b):
+                        for a in range(count):
+                            b[members[a]] = low_b[members[a]]
+                else:
+                    last_fractional = fractional
+                    last_kappa = kappa
+                continue
+            mode = search
+            alpha = 0.0
+        elif mode != descent:
+            if lower:
+                mode = newton
+            elif smooth_left == 0 and (mode == newton or alpha > 0.1):
+                # the Newton point overshot: look between it and the best point
+                alpha = 0.3 if mode == newton else 0.3 * alpha
+                mode = search
+                for a in range(count):
+                    j = members[a]
+                    b[j] = low_b[j] + 0.3 * (b[j] - low_b[j])
+                continue
+            else:
+                if smooth_left > 0:
+                    if z.shape[0] == 0:
+                        z = np.zeros(q)
+                        for a in range(node.count_inside):
+                            z[node.inside[a]] = 1.0
+                    weights_of(low_b, low_g, node, z, buffer)
+                    phi, size = fit(form, z, members, factor)
+                    if size > 0:
+                        point_of(factor, size, members, b)
+                        mode = smooth
+                        continue
+                    smooth_left = 0
+                mode = descent
+                left = burst
+                burst = min(2 * burst, 200)
+                theta = 1.0
+                for a in range(count):
+                    j = members[a]
+                    b[j] = low_b[j]
+                    g[j] = low_g[j]
+                    previous[j] = b[j]
+        if mode == descent:
+            if left == 0:
+                mode = newton
+            else:
+                left -= 1
+                turn = 0.0
+                for a in range(count):
+                    j = members[a]
+                    turn += (momentum[j] - b[j]) * (b[j] - previous[j])
+                if left == burst - 1 or turn > 0.0:
+                    theta = 1.0
+                new_theta = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * theta * theta))
+                w = (theta - 1.0) / new_theta
+                theta = new_theta
+                for a in range(count):
+                    j = members[a]
+                    momentum[j] = b[j] + w * (b[j] - previous[j])
+                    previous[j] = b[j]
+                if w != 0.0:
+                    gradient(G, c, members, momentum, g)
+                proximal_step(momentum, g, step, node, buffer, b)
+                continue
+        kappa = propose_partition(low_b, low_g, node, 1.0, partition, buffer)
+        if not newton_point(form, members, partition, kappa, factor, b):
+            mode = search
+            alpha = 0.0
+            for a in range(count):
+                b[members[a]] = low_b[members[a]]
+    return dual, primal, steps
+
+
+class Solved(NamedTuple):
+    """Relaxations of T sizes.
+
+    Attributes
+    ----------
+    points, slopes : (T, q) arrays
+        b and `g = c - G b` of the best dual value.
+    dual, primal : (T,) arrays
+        That value and the smallest primal one seen.
+    steps : (T,) int array
+    """
+
+    points: np.ndarray
+    slopes: np.ndarray
+    dual: np.ndarray
+    primal: np.ndarray
+    steps: np.ndarray
+
+
+@njit(cache=True, nogil=True)
+def relax_sizes(form, sizes, accuracy, max_steps, start, solved):
+    """Solve each size to `primal - dual <= accuracy * primal`.
+
+    Parameters
+    ----------
+    form : Form
+    sizes : int array
+        In 1..q-1; rising sizes start best from each other.
+    accuracy : float
+    max_steps : int
+    start : (q,) array
+        Start of the first size; overwritten.
+    solved : Solved
+        Filled.
+
+    Notes
+    -----
+    The stopping test of `relax` is relative to a bar; one far above turns it into an absolute one.
+    """
+    points, slopes, dual, primal, steps = solved
+    yy = form.yy
+    q = form.c.shape[0]
+    free = np.arange(q)
+    g = np.empty(q)
+    far = 1e6 * max(yy, 1e-300)
+    for a in range(sizes.shape[0]):
+        # the value is not known beforehand: the last one bounds how small it can be to within the accuracy wanted
+        goal = accuracy * 0.5 * dual[a - 1] if a > 0 else 1e-3 * accuracy * yy
+        d = -np.inf
+        p = np.inf
+        done = 0
+        while done < max_steps:
+            node, stop = Node(free, NONE, free, q, sizes[a]), Accuracy(far, goal / far, max_steps - done)
+            d_new, p_new, s = relax(form, node, stop, start, g, points[a], slopes[a])
+            d = max(d, d_new)
+            p = min(p, p_new)
+            done += max(s, 1)
+            put(points[a], start)
+            if p - d <= accuracy * p or goal <= 1e-13 * yy:
+                break
+            goal = max(0.5 * accuracy * max(d, 0.0), 1e-13 * yy)
+        dual[a] = d
+        primal[a] = p
+        steps[a] = done

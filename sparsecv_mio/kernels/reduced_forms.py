@@ -1,0 +1,264 @@
+"""A problem on some columns, others minimised out, and a diagonal under its curvature (docs/theory/bounds.md 2, 3).
+
+A diagonal w under M: how much of the objective's curvature the perspective may take (docs/theory/bounds.md 2).
+
+Every `w > 0` with `M - diag(w)` positive semidefinite gives a relaxation, and a larger w a tighter one. This one is
+
+    maximise   sharpness * sum_j log w_j + log det(M - diag(w)),
+
+which does not depend on the units of the columns; the sharper, the nearer to the largest `sum log w_j`.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from sparsecv_mio.kernels.dense import cholesky_in_place, cholesky_solve, gershgorin, gram_of_lower
+from sparsecv_mio.kernels.nodes import Fold, Form
+
+SHARPNESS = 20.0
+SHARP_COLUMNS = 300  # more columns than this keep the w they come with: sharpening costs O(f^3)
+
+
+@njit(cache=True, nogil=True)
+def factor_difference(M, w, L):
+    """Cholesky factor of `M - diag(w)` into L; False if it is not positive definite. O(q^3 / 3).
+
+    Parameters
+    ----------
+    M : (q, q) array
+    w : (q,) array
+    L : (q, q) array
+        Lower triangle filled.
+    """
+    q = M.shape[0]
+    for i in range(q):
+        for j in range(i):
+            L[i, j] = M[i, j]
+        L[i, i] = M[i, i] - w[i]
+    return cholesky_in_place(L, q)
+
+
+@njit(cache=True, nogil=True)
+def inverse_of_factor(L, T, V):
+    """Inverse of `L L'` into V; T is work. The inverse of L is filled row by row, for SIMD. O(q^3).
+
+    Parameters
+    ----------
+    L : (q, q) array
+        Lower triangular.
+    T : (q, q) array
+        Work.
+    V : (q, q) array
+        Filled.
+    """
+    q = L.shape[0]
+    for i in range(q):
+        for j in range(i + 1):
+            T[i, j] = 0.0
+        T[i, i] = 1.0
+        for k in range(i):
+            a = L[i, k]
+            for j in range(k + 1):
+                T[i, j] -= a * T[k, j]
+        d = 1.0 / L[i, i]
+        for j in range(i + 1):
+            T[i, j] *= d
+    gram_of_lower(T, V)
+
+
+@njit(cache=True, nogil=True)
+def dominated(M, share, w):
+    """Fill w with `share / sum_l |V_jl| sqrt(V_jj / V_ll)`, V the inverse of M; False if M is not positive definite.
+
+    With share <= 1 this w is valid: V scaled to unit diagonal lies under the diagonal of its absolute row sums. O(q^3).
+
+    Parameters
+    ----------
+    M : (q, q) array
+    share : float
+        At most 1.
+    w : (q,) array
+        Filled.
+    """
+    q = M.shape[0]
+    L = np.empty((q, q))
+    T = np.empty((q, q))
+    V = np.empty((q, q))
+    w[:] = 0.0
+    if not factor_difference(M, w, L):
+        return False
+    inverse_of_factor(L, T, V)
+    for j in range(q):
+        s = 0.0
+        for k in range(q):
+            s += abs(V[j, k]) / np.sqrt(V[k, k])
+        w[j] = share / (s * np.sqrt(V[j, j]))
+    return True
+
+
+@njit(cache=True, nogil=True)
+def sharpen(M, w, sharpness, max_steps):
+    """Newton steps on the problem above from a valid w > 0, in place.
+
+    Parameters
+    ----------
+    M : (q, q) array
+    w : (q,) array
+        Start, `M - diag(w)` positive definite; improved in place and valid on return.
+    sharpness : float
+    max_steps : int
+
+    Returns
+    -------
+    steps : int
+        -1 if the start was not valid; w is then untouched.
+
+    Notes
+    -----
+    O(q^3) a step. What certifies w is the factorisation of `M - diag(w)` that every accepted step has passed.
+    """
+    q = M.shape[0]
+    L = np.empty((q, q))
+    T = np.empty((q, q))
+    V = np.empty((q, q))
+    x = np.empty(q)
+    trial = np.empty(q)
+    if not factor_difference(M, w, L):
+        return -1
+    for step in range(max_steps):
+        inverse_of_factor(L, T, V)
+        for i in range(q):
+            x[i] = sharpness / w[i] - V[i, i]
+            trial[i] = x[i]
+            for j in range(i):
+                T[i, j] = V[i, j] * V[i, j]
+            T[i, i] = V[i, i] * V[i, i] + sharpness / (w[i] * w[i])
+        if not cholesky_in_place(T, q):
+            return step
+        cholesky_solve(T, x, q)
+        decrement = 0.0
+        size = 1.0
+        for i in range(q):
+            decrement += x[i] * trial[i]
+            if x[i] < 0.0:
+                size = min(size, -0.9 * w[i] / x[i])
+        # the steps that a self-concordant function guarantees are short: try the whole one first
+        while True:
+            for i in range(q):
+                trial[i] = w[i] + size * x[i]
+            if factor_difference(M, trial, L):
+                break
+            size *= 0.5
+            if size < 1e-6:
+                return step
+        for i in range(q):
+            w[i] = trial[i]
+        if decrement < 0.1:
+            return step + 1
+    return max_steps
+
+
+class Normal(NamedTuple):
+    """A fold in normal form: its problem, its held-out rows in the same units, and `root_j = 1 / sqrt(w_j)`."""
+
+    form: Form
+    X: np.ndarray
+    root: np.ndarray
+
+
+@njit(cache=True, nogil=True)
+def reduce_problem(fold, inside, free, w):
+    """Eliminate the columns `inside` and drop all columns in neither list.
+
+    Parameters
+    ----------
+    fold : Fold
+    inside, free : int arrays
+    w : (f,) array
+        A diagonal for what is left; that of the fold stays valid on it.
+
+    Returns
+    -------
+    left : Fold
+        The same objective and residuals as functions of `b_F`, `b_I = M_II^{-1}(c_I - M_IF b_F)` put in.
+    ok : bool
+        False if `M_II` is not positive definite.
+
+    Notes
+    -----
+    O(i^3 / 3 + i^2 (f + N) + i f (f + N)).
+    """
+    M, c, yy, X, u = fold.M, fold.c, fold.yy, fold.X, fold.u
+    i = inside.shape[0]
+    f = free.shape[0]
+    N = X.shape[0]
+    width = f + 1 + N
+    L = np.empty((i, i))
+    A = np.empty((i, width))  # L^{-1} [M_IF, c_I, X_I']
+    for a in range(i):
+        for e in range(a + 1):
+            L[a, e] = M[inside[a], inside[e]]
+        for e in range(f):
+            A[a, e] = M[inside[a], free[e]]
+        A[a, f] = c[inside[a]]
+        for e in range(N):
+            A[a, f + 1 + e] = X[e, inside[a]]
+    ok = cholesky_in_place(L, i)
+    out_M = np.empty((f, f))
+    out_c = np.empty(f)
+    out_X = np.empty((N, f))
+    out_u = u.copy()
+    if not ok:
+        return Fold(out_M, out_c, yy, w, out_X, out_u), False
+    for a in range(i):
+        for e in range(a):
+            s = L[a, e]
+            for z in range(width):
+                A[a, z] -= s * A[e, z]
+        d = 1.0 / L[a, a]
+        for z in range(width):
+            A[a, z] *= d
+    for j in range(f):
+        out_c[j] = c[free[j]]
+        for e in range(f):
+            out_M[j, e] = M[free[j], free[e]]
+        for e in range(N):
+            out_X[e, j] = X[e, free[j]]
+    for a in range(i):
+        z = A[a, f]
+        yy -= z * z
+        for j in range(f):
+            s = A[a, j]
+            out_c[j] -= s * z
+            for e in range(f):
+                out_M[j, e] -= s * A[a, e]
+            for e in range(N):
+                out_X[e, j] -= s * A[a, f + 1 + e]
+        for e in range(N):
+            out_u[e] -= z * A[a, f + 1 + e]
+    return Fold(out_M, out_c, yy, w, out_X, out_u), True
+
+
+@njit(cache=True, nogil=True)
+def normalise(fold):
+    """Bring a fold to normal form: columns divided by `sqrt(w)`, `G = M - I`. O(q^2 + N q)."""
+    M, c, X, w = fold.M, fold.c, fold.X, fold.w
+    q = c.shape[0]
+    root = np.empty(q)
+    for j in range(q):
+        root[j] = 1.0 / np.sqrt(w[j])
+    G = np.empty((q, q))
+    out_c = np.empty(q)
+    out_X = np.empty(X.shape)
+    for i in range(q):
+        for j in range(q):
+            G[i, j] = M[i, j] * root[i] * root[j]
+        G[i, i] -= 1.0
+        out_c[i] = c[i] * root[i]
+        for e in range(X.shape[0]):
+            out_X[e, i] = X[e, i] * root[i]
+    return Normal(Form(G, out_c, fold.yy, gershgorin(G)), out_X, root)

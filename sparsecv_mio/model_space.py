@@ -1,0 +1,778 @@
+"""The models that are searched: restrictions on features, ridge weights and sizes.
+
+The grid of a search: texts become ridge weights and support sizes, and what they are where none are given.
+
+Pure functions without a numerical library; the message on a wrong text is one line that names the option.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from itertools import pairwise
+from numbers import Integral, Real
+from typing import Any, TypedDict
+
+from sparsecv_mio.errors import BadInput, did_you_mean
+from sparsecv_mio.units import GAMMA_RANGE
+
+ALL = "all"  # in place of a list of features: every one of them
+STRONG, WEAK = "strong", "weak"
+COUNT = re.compile(r"-?[0-9]{1,8}")
+SEPARATORS = re.compile(r"\s*[:*]\s*|\s+")  # between the factors of a product: a:b, a*b, a b
+
+
+@dataclass(frozen=True)
+class AtMost:
+    """At most so many of some features are in a model."""
+
+    count: int
+    features: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{self.count} of {', '.join(self.features)}"
+
+
+@dataclass(frozen=True)
+class Parents:
+    """A feature that is in a model only with its parents: with all of them, or with at least one of them."""
+
+    feature: str
+    parents: tuple[str, ...]
+    every: bool = True
+
+    def __str__(self) -> str:
+        return f"{self.feature} only with {(' and ' if self.every else ' or ').join(self.parents)}"
+
+
+def features_of(text: str, option: str, separator: str = ",") -> tuple[str, ...]:
+    """Read names separated by commas; one that holds a comma is quoted as in a CSV file.
+
+    Parameters
+    ----------
+    text : str
+    option : str
+        For messages.
+    separator : str
+        In place of the comma.
+
+    Examples
+    --------
+    >>> features_of('age, "a,b"', "at-most")
+    ('age', 'a,b')
+    """
+    found = [name.strip() for name in next(csv.reader([text], delimiter=separator, skipinitialspace=True), [])]
+    if not found or "" in found:
+        raise BadInput(f"{option}: {text!r} is not a list of column names separated by {separator!r}")
+    return tuple(found)
+
+
+def limits_of(given: Any) -> tuple[AtMost, ...]:
+    """Read limits on groups: a text `2:a,b,c`, a pair `(2, ["a", "b", "c"])`, or several of these.
+
+    Raises
+    ------
+    BadInput
+        For what is none of these, or a count below 0.
+
+    Examples
+    --------
+    >>> limits_of("2:a,b,c") == limits_of([(2, ["a", "b", "c"])])
+    True
+    """
+    one = isinstance(given, str | AtMost) or (isinstance(given, tuple) and given and isinstance(given[0], Integral))
+    return tuple(_limit(some) for some in ((given,) if one else _several(given, "at-most")))
+
+
+def _limit(given: Any) -> AtMost:
+    if isinstance(given, AtMost):
+        count, features = given.count, tuple(given.features)
+    elif isinstance(given, str):
+        number, colon, names = given.partition(":")
+        if not colon or not COUNT.fullmatch(number.strip()):
+            raise BadInput(f"at-most: {given!r} is not K:A,B,... (at most K of the features A, B, ...)")
+        count, features = int(number), features_of(names, "at-most")
+    elif isinstance(given, Sequence) and len(given) == 2 and isinstance(given[0], Integral):
+        count, features = int(given[0]), _names(given[1], "at-most")
+    else:
+        raise BadInput(f"at-most: {given!r} is neither 'K:A,B,...' nor a pair (K, features)")
+    if count < 0:
+        raise BadInput(f"at-most: {count} is out of range, a count is at least 0")
+    return AtMost(count, features)
+
+
+def parents_of(given: Any) -> tuple[Parents, ...]:
+    """Read parents: `strong`, `weak`, texts `ab=a,b` (all) and `ab=a|b` (one at least), or a mapping to all parents.
+
+    `strong` and `weak` stand for the parents that the names of products tell; see :func:`products`.
+
+    Raises
+    ------
+    BadInput
+        For what is none of these.
+
+    Examples
+    --------
+    >>> parents_of("ab=a|b")
+    (Parents(feature='ab', parents=('a', 'b'), every=False),)
+    >>> parents_of({"ab": ["a", "b"]}) == parents_of(["ab=a,b"])
+    True
+    """
+    if isinstance(given, Mapping):
+        return tuple(Parents(str(name), _names(some, "hierarchy")) for name, some in given.items())
+    one = isinstance(given, str | Parents)
+    return tuple(_parents(some) for some in ((given,) if one else _several(given, "hierarchy")))
+
+
+def _parents(given: Any) -> Parents:
+    if isinstance(given, Parents):
+        return Parents(given.feature, tuple(given.parents), bool(given.every))
+    word = given.strip().lower() if isinstance(given, str) else ""
+    if word in (STRONG, WEAK):
+        return Parents(ALL, (), word == STRONG)
+    name, sign, rest = given.rpartition("=") if isinstance(given, str) else ("", "", "")
+    if not sign or not name.strip() or (("|" in rest) and ("," in rest)):
+        raise BadInput(
+            f"hierarchy: {given!r} is none of strong, weak, AB=A,B (with all parents) and AB=A|B (with one at least)"
+        )
+    separator = "|" if "|" in rest else ","
+    return Parents(name.strip(), features_of(rest, "hierarchy", separator), separator == ",")
+
+
+def _several(given: Any, option: str) -> Iterable[Any]:
+    if not isinstance(given, Iterable):
+        raise BadInput(f"{option}: {given!r} is not understood, see the documentation of this option")
+    return given
+
+
+def _names(given: Any, option: str) -> tuple[str, ...]:
+    if isinstance(given, str):
+        return features_of(given, option)
+    if isinstance(given, Integral):
+        return (str(given),)
+    found = tuple(_several(given, option))
+    if not found or not all(isinstance(name, str | Integral) for name in found):
+        raise BadInput(f"{option}: {given!r} is not a list of features")
+    return tuple(str(name) for name in found)
+
+
+def products(names: Sequence[str], every: bool) -> tuple[Parents, ...]:
+    """Return the parents of every feature whose name is a product of others: `a:b`, `a*b`, `a b`, `a^2`.
+
+    Its parents are the products of one factor less that are among the features; where none is, its factors.
+
+    Parameters
+    ----------
+    names : sequence of str
+    every : bool
+        Whether it needs all of them.
+
+    Examples
+    --------
+    >>> products(["a", "b", "a:b", "b^2"], True)[1]
+    Parents(feature='b^2', parents=('b',), every=True)
+    """
+    factors = {name: found for name in names if (found := _factors(name, names))}
+    by_factors = {tuple(sorted(some.elements())): name for name, some in factors.items()}
+    made = []
+    for name, some in factors.items():
+        smaller = []
+        for factor in some:
+            less = tuple(sorted((some - Counter([factor])).elements()))
+            smaller.append(less[0] if len(less) == 1 else by_factors.get(less))
+        above = {parent for parent in smaller if parent is not None} or set(some)
+        made.append(Parents(name, tuple(sorted(above, key=list(names).index)), every))
+    return tuple(made)
+
+
+def _factors(name: str, names: Sequence[str]) -> Counter[str] | None:
+    """Return the factors of a product, each a feature by itself; None where the name is no product."""
+    known, found = set(names) - {name}, Counter[str]()
+    for part in SEPARATORS.split(name.strip()):
+        base, hat, power = part.rpartition("^")
+        if hat and base in known and re.fullmatch("[2-9]", power):
+            found[base] += int(power)
+        elif part in known:
+            found[part] += 1
+        else:
+            return None
+    return found if found.total() > 1 else None
+
+
+MOST_SAID = 6  # names in a row, beyond which their number is said
+Column = str | int
+Limits = str | Iterable[str | AtMost | tuple[int, Iterable[Column]]]
+Hierarchy = str | Iterable[str | Parents] | Mapping[str, Iterable[Column]]
+
+
+class RestrictionKeywords(TypedDict, total=False):
+    """The fields of `Restrictions` as they may be given: a name, a position, or several."""
+
+    force_in: Column | Iterable[Column]
+    force_out: Column | Iterable[Column]
+    at_most: Limits
+    hierarchy: Hierarchy
+    nonnegative: Column | Iterable[Column]
+    nonpositive: Column | Iterable[Column]
+
+
+@dataclass(frozen=True)
+class Restrictions:
+    """What every model must and may not contain. Supports that keep to it are compared, and no others.
+
+    Attributes
+    ----------
+    force_in : tuple of str
+        Features in every model. They are penalised as all others are, and count in tau.
+    force_out : tuple of str
+        Features in no model: as if the data did not have them.
+    at_most : tuple of AtMost
+        Groups of which no model contains more features than so many.
+    hierarchy : tuple of Parents
+        Features that are in a model only with their parents: interactions with their factors.
+    nonnegative, nonpositive : tuple of str
+        Features whose coefficient is at least, or at most, zero: a model is then the fit with these signs held. One
+        that a sign holds at zero counts in tau where it is forced in or a parent; else it is as well left out.
+
+    Notes
+    -----
+    As given, a feature is named, or counted from 0 where no feature has that name; `within` turns it into names.
+
+    Examples
+    --------
+    >>> Restrictions(force_in=["b", 0]).within(["a", "b", "c"]).force_in
+    ('a', 'b')
+    """
+
+    force_in: tuple[str, ...] = ()
+    force_out: tuple[str, ...] = ()
+    at_most: tuple[AtMost, ...] = ()
+    hierarchy: tuple[Parents, ...] = ()
+    nonnegative: tuple[str, ...] = ()
+    nonpositive: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in ("force_in", "force_out", "nonnegative", "nonpositive"):
+            object.__setattr__(self, name, _columns(getattr(self, name), name))
+        object.__setattr__(self, "at_most", limits_of(self.at_most))
+        object.__setattr__(self, "hierarchy", parents_of(self.hierarchy))
+
+    def __bool__(self) -> bool:
+        return any(getattr(self, field.name) for field in fields(self))
+
+    @property
+    def beyond_forcing(self) -> tuple[str, ...]:
+        """Names of the kinds in use that say more than which features are forced in or out."""
+        return tuple(name for name in RESTRICTIONS[2:] if getattr(self, name))
+
+    def words(self, features: int | None = None) -> str:
+        """Return the restrictions as one text, long lists by their number.
+
+        Parameters
+        ----------
+        features : int, optional
+            Of the data, to tell a sign of every one.
+
+        Examples
+        --------
+        >>> Restrictions(at_most="1:a,b", hierarchy="ab=a|b", nonnegative="c").words()
+        'at most 1 of a, b; ab only with a or b; c not below 0'
+        >>> Restrictions(nonnegative="all").words()
+        'no coefficient below 0'
+        """
+        forced = (("with", self.force_in), ("without", self.force_out))
+        said = [f"{text} {_listed(some)}" for text, some in forced if some]
+        said += [f"at most {one}" for one in self.at_most]
+        if len(self.hierarchy) > MOST_SAID:
+            said.append(f"{len(self.hierarchy)} features only with their parents")
+        else:
+            said += map(str, self.hierarchy)
+        for text, some in (("below 0", self.nonnegative), ("above 0", self.nonpositive)):
+            every = some == (ALL,) or len(some) == features
+            said += [f"no coefficient {text}" if every else f"{_listed(some)} not {text}"] if some else []
+        return "; ".join(said)
+
+    def within(self, names: Sequence[str]) -> Restrictions:
+        """Return the same by the names of the data, in their order.
+
+        Parameters
+        ----------
+        names : sequence of str
+            Features of the data.
+
+        Raises
+        ------
+        BadInput
+            For an unknown feature, one that is forced in and out, or no feature left.
+        """
+        if not self:
+            return self
+        place = {name: j for j, name in enumerate(names)}
+        inside, outside = (_found(getattr(self, name), place, name) for name in ("force_in", "force_out"))
+        both = sorted(inside & outside)
+        if both:
+            raise BadInput(f"force-in, force-out: feature {names[both[0]]!r} is in both: take it off one of them")
+        if len(outside) == len(names):
+            raise BadInput("force-out: no feature is left, take one off")
+        inner, outer = (tuple(names[j] for j in sorted(some)) for some in (inside, outside))
+        return replace(self._shape_within(names), force_in=inner, force_out=outer)
+
+    def _shape_within(self, names: Sequence[str]) -> Restrictions:
+        """Return the restrictions beyond forcing by the names of the data, `all`, `strong` and `weak` spelt out."""
+        place = {name: j for j, name in enumerate(names)}
+
+        def named(some: Sequence[str], option: str) -> tuple[str, ...]:
+            if tuple(some) == (ALL,) and ALL not in place:
+                return tuple(names)
+            return tuple(names[j] for j in sorted(_found(some, place, option)))
+
+        parents: list[Parents] = []
+        for one in self.hierarchy:
+            if (one.feature, one.parents) == (ALL, ()):
+                found = products(names, one.every)
+                if not found:
+                    raise BadInput("hierarchy: no feature has the name of a product (a:b, a*b, a b, a^2): name them")
+                parents += found
+            else:
+                child, above = named([one.feature], "hierarchy")[0], named(one.parents, "hierarchy")
+                if child in above:
+                    raise BadInput(f"hierarchy: feature {child!r} is its own parent")
+                parents.append(Parents(child, above, one.every))
+        groups = tuple(AtMost(one.count, named(one.features, "at_most")) for one in self.at_most)
+        signs = [named(getattr(self, name), name) for name in ("nonnegative", "nonpositive")]
+        both = sorted(set(signs[0]) & set(signs[1]))
+        if both:
+            raise BadInput(f"nonnegative, nonpositive: feature {both[0]!r} is in both, force it out instead")
+        return replace(
+            self, at_most=groups, hierarchy=tuple(dict.fromkeys(parents)), nonnegative=signs[0], nonpositive=signs[1]
+        )
+
+    def left(self, p: int) -> int:
+        """Return how many of p features are not forced out."""
+        return p - len(self.force_out)
+
+    def check_sizes(self, taus: Iterable[int], p: int) -> None:
+        """Raise `BadInput` for a support size that no model can have.
+
+        Parameters
+        ----------
+        taus : iterable of int
+        p : int
+            Features of the data.
+        """
+        least, most = len(self.force_in), self.left(p)
+        for tau in taus:
+            if tau < least:
+                raise BadInput(f"tau {tau} is below the number of features that are forced in: use {least} to {most}")
+            if tau > most:
+                raise BadInput(f"tau {tau} is above the number of features that are not forced out: use at most {most}")
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = len(names) - MOST_SAID
+    return ", ".join(names[:MOST_SAID]) + (f" and {more} more" if more > 0 else "")
+
+
+def _columns(given: Any, option: str) -> tuple[str, ...]:
+    """Return features as given, as texts, each once."""
+    if isinstance(given, str | Integral):
+        given = (given,)
+    if not isinstance(given, Iterable):
+        raise BadInput(f"{option.replace('_', '-')}: {given!r} is not a feature nor a list of features")
+    found = list(given)
+    for one in found:
+        if not isinstance(one, str | Integral):
+            raise BadInput(f"{option.replace('_', '-')}: {one!r} is neither the name nor the position of a feature")
+    return tuple(dict.fromkeys(str(one) for one in found))
+
+
+def _found(given: Sequence[str], place: dict[str, int], option: str) -> set[int]:
+    """Return the positions of features given by name, or by position where none has that name."""
+    found = set()
+    for text in given:
+        word = text.strip()
+        if text in place or word in place:
+            found.add(place[text if text in place else word])
+        elif word.isascii() and word.isdigit() and len(word) < 10 and int(word) < len(place):
+            found.add(int(word))
+        else:
+            where = did_you_mean(text, place)
+            raise BadInput(f"{option.replace('_', '-')}: there is no feature {text!r}{where}")
+    return found
+
+
+NONE = Restrictions()
+RESTRICTIONS = tuple(field.name for field in fields(Restrictions))
+
+
+DEFAULT_GAMMAS, WIDE_GAMMAS = "1e-3:10:15", "0.05:10:9"  # the second of data with no fewer columns than training rows
+FEW_FEATURES = 30  # of which every size is tried by default
+LEAST_MAX_TAU, MOST_MAX_TAU, ROWS_A_FEATURE = 10, 50, 8  # of more features; docs/defaults.md has the evidence
+MAX_COUNT = 10_000
+EVEN = 1e-3  # relative difference of the steps of a logarithmic grid
+MOST_DIGITS = 18  # of a whole number: more is never meant
+
+
+RANGE_SIGN = ".."  # between the ends of an interval of gammas
+
+
+@dataclass(frozen=True)
+class GammaInterval:
+    """Every ridge weight from `low` to `high`, both included: in place of a list of gammas.
+
+    Raises
+    ------
+    BadInput
+        Unless `1e-300 <= low < high <= 1e300`.
+
+    Examples
+    --------
+    >>> GammaInterval(1e-3, 10.0)
+    GammaInterval(low=0.001, high=10.0)
+    """
+
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        if not all(isinstance(end, Real) for end in (self.low, self.high)):
+            raise BadInput(f"gammas: the ends of {self} are not numbers")
+        if not GAMMA_RANGE[0] <= self.low < self.high <= GAMMA_RANGE[1]:
+            raise BadInput(f"gammas: {self} is no interval of positive numbers, the lower end first")
+
+    def __str__(self) -> str:
+        return f"{self.low:g}{RANGE_SIGN}{self.high:g}"
+
+
+def interval(text: str, option: str = "--gamma") -> GammaInterval | None:
+    """Read an interval of ridge weights, `LO..HI`; None where a text is a list of them.
+
+    Parameters
+    ----------
+    text : str
+    option : str
+        Its name, for messages.
+
+    Examples
+    --------
+    >>> interval("1e-3..10"), interval("0.1,1")
+    (GammaInterval(low=0.001, high=10.0), None)
+    """
+    if RANGE_SIGN not in text:
+        return None
+    parts = text.split(RANGE_SIGN)
+    if len(parts) != 2:
+        raise BadInput(f"{option}: {text!r} is not an interval LO..HI")
+    low, high = _positive(parts[0], option), _positive(parts[1], option)
+    if low >= high:
+        advice = f"write {low:g}" if low == high else f"write {parts[1]}{RANGE_SIGN}{parts[0]}"
+        raise BadInput(f"{option}: {text!r} is {'a single gamma' if low == high else 'reversed'}, {advice}")
+    return GammaInterval(low, high)
+
+
+def number(text: str, option: str) -> float:
+    """Return a finite number.
+
+    Examples
+    --------
+    >>> number("1e-3", "--gap")
+    0.001
+    """
+    try:
+        value = float(_plain(text))
+    except ValueError:
+        raise BadInput(f"{option}: {text.strip()!r} is not a number") from None
+    if not math.isfinite(value):
+        raise BadInput(f"{option}: {text.strip()!r} is not a finite number")
+    return value
+
+
+def whole(text: str, option: str) -> int:
+    """Return a whole number of at most 18 digits.
+
+    Examples
+    --------
+    >>> whole("12", "--seed")
+    12
+    """
+    if len(text.strip()) > MOST_DIGITS + 1:
+        raise BadInput(f"{option}: {text.strip()!r} is not a whole number of at most {MOST_DIGITS} digits")
+    try:
+        return int(_plain(text))
+    except ValueError:
+        raise BadInput(f"{option}: {text.strip()!r} is not a whole number") from None
+
+
+def _plain(text: str) -> str:
+    """Return the text of a number; ValueError for other digits than 0 to 9, and for 1_000, which only Python reads."""
+    if "_" in text or not text.isascii():
+        raise ValueError(text)
+    return text
+
+
+def gammas(text: str, option: str = "--gamma") -> tuple[float, ...]:
+    """Read ridge weights: a list `0.01,0.1,1` or `LO:HI:COUNT`, logarithmic, both ends included.
+
+    Parameters
+    ----------
+    text : str
+    option : str
+        Its name, for messages.
+
+    Returns
+    -------
+    tuple of float
+        Ascending, each once.
+
+    Examples
+    --------
+    >>> gammas("1,0.1,1")
+    (0.1, 1.0)
+    >>> gammas("0.01:1:3")
+    (0.01, 0.1, 1.0)
+    """
+    if RANGE_SIGN in text:
+        raise BadInput(f"{option}: {text!r} is an interval, which goes with solve; give a list or LO:HI:COUNT")
+    if ":" not in text:
+        return tuple(sorted({_positive(part, option) for part in text.split(",")}))
+    parts = text.split(":")
+    if len(parts) != 3:
+        raise BadInput(f"{option}: {text!r} is not a list of numbers nor LO:HI:COUNT")
+    low, high, count = _positive(parts[0], option), _positive(parts[1], option), whole(parts[2], option)
+    if low > high:
+        raise BadInput(f"{option}: {text!r} is reversed, write {parts[1]}:{parts[0]}:{parts[2]}")
+    if not 1 <= count <= MAX_COUNT or (count == 1 and low < high):
+        raise BadInput(f"{option}: COUNT of {text!r} must be from 2 to {MAX_COUNT}")
+    if low == high:
+        return (low,)
+    # ten to a rounded power: a grid over decades holds 0.1 and 1, not their neighbours
+    first, last = math.log10(low), math.log10(high)
+    inner = (10.0 ** round(first + (last - first) * i / (count - 1), 12) for i in range(1, count - 1))
+    return (low, *inner, high)
+
+
+def _positive(text: str, option: str) -> float:
+    value = number(text, option)
+    if not GAMMA_RANGE[0] <= value <= GAMMA_RANGE[1]:
+        raise BadInput(f"{option}: {text.strip()!r} is out of range, a gamma is a positive number")
+    return value
+
+
+def taus(text: str, p: int, option: str = "--tau") -> tuple[int, ...]:
+    """Read support sizes: `K`, `LO:HI` (both included) or a list of these, from 0 to the number of features p.
+
+    Parameters
+    ----------
+    text : str
+    p : int
+        Features.
+    option : str
+        Its name, for messages.
+
+    Returns
+    -------
+    tuple of int
+        Ascending, each once.
+
+    Examples
+    --------
+    >>> taus("0,3:5", 10)
+    (0, 3, 4, 5)
+    """
+    found: set[int] = set()
+    for part in text.split(","):
+        ends = [whole(end, option) for end in part.split(":")]
+        if len(ends) > 2:
+            raise BadInput(f"{option}: {part.strip()!r} is not a support size K nor a range LO:HI")
+        low, high = ends[0], ends[-1]
+        if low > high:
+            raise BadInput(f"{option}: {part.strip()!r} is reversed, write {high}:{low}")
+        if low < 0 or high > p:
+            raise BadInput(f"{option}: {part.strip()!r} is out of range, the data have {p} features: give 0 to {p}")
+        found.update(range(low, high + 1))
+    return tuple(sorted(found))
+
+
+def text_of_gammas(values: Iterable[float]) -> str:
+    """Write ridge weights as `gammas` reads them, to four digits.
+
+    Examples
+    --------
+    >>> text_of_gammas(gammas("1e-3:10:15")[-5:]), text_of_gammas([0.1]), text_of_gammas([0.1, 0.5, 1.0])
+    ('0.7197:10:5', '0.1', '0.1,0.5,1')
+    """
+    values = list(values)
+    listed = [f"{value:.4g}" for value in values]
+    if len(values) > 2:
+        steps = [math.log(high / low) for low, high in pairwise(values)]
+        if max(steps) - min(steps) < EVEN:
+            return f"{listed[0]}:{listed[-1]}:{len(values)}"
+    return ",".join(listed)
+
+
+def text_of_taus(values: Iterable[int]) -> str:
+    """Write support sizes, ascending, as `taus` reads them.
+
+    Examples
+    --------
+    >>> text_of_taus([0, 3, 4, 5, 8, 9]), text_of_taus([2])
+    ('0,3:5,8,9', '2')
+    """
+    runs: list[list[int]] = []
+    for value in values:
+        if runs and value == runs[-1][-1] + 1:
+            runs[-1].append(value)
+        else:
+            runs.append([value])
+    parts = [f"{run[0]}:{run[-1]}" if len(run) > 2 else ",".join(map(str, run)) for run in runs]
+    return ",".join(parts)
+
+
+def default_taus(p: int, n_train: int) -> tuple[int, ...]:
+    """Return every support size from 1 to p, but to n_train - 1 at most; of more than 30 features not every one.
+
+    The largest is then one feature for every 8 training rows, but at least 10 and at most 50.
+
+    Parameters
+    ----------
+    p : int
+        Features.
+    n_train : int
+        Rows of the smallest training set.
+
+    Examples
+    --------
+    >>> default_taus(4, 100)
+    (1, 2, 3, 4)
+    >>> [default_taus(1000, n)[-1] for n in (9, 50, 180, 900)]
+    [8, 10, 22, 50]
+    """
+    largest = p if p <= FEW_FEATURES else max(LEAST_MAX_TAU, min(n_train // ROWS_A_FEATURE, MOST_MAX_TAU))
+    return tuple(range(1, max(1, min(p, n_train - 1, largest)) + 1))
+
+
+def log_taus(p: int, n_train: int) -> tuple[int, ...]:
+    """Return the support sizes 1, 2, .. with `tau log tau <= min(n_train, p)`.
+
+    Larger supports cannot be recovered from so few rows (the paper's rule).
+
+    Examples
+    --------
+    >>> log_taus(10, 100)
+    (1, 2, 3, 4, 5)
+    """
+    most = min(n_train, p)
+    return tuple(tau for tau in range(1, max(most, 1) + 1) if tau * math.log(tau) <= most)
+
+
+def default_gammas(p: int, n_train: int, count: int | None = None) -> tuple[float, ...]:
+    """Return 15 ridge weights from 0.001 to 10; of no fewer features than training rows, 9 from 0.05 on.
+
+    Parameters
+    ----------
+    p : int
+        Features.
+    n_train : int
+        Rows of the smallest training set.
+    count : int, optional
+        How many, in place of 15 and 9.
+
+    Examples
+    --------
+    >>> [len(default_gammas(p, 90)) for p in (89, 90)], default_gammas(90, 90)[0]
+    ([15, 9], 0.05)
+    """
+    low, high, most = (WIDE_GAMMAS if p >= n_train else DEFAULT_GAMMAS).split(":")
+    return gammas(f"{low}:{high}:{most if count is None else count}", "gammas")
+
+
+def gammas_of(
+    given: str | float | Iterable[float] | None, p: int, n_train: int, option: str = "gammas"
+) -> tuple[float, ...]:
+    """Return the ridge weights that a text, a number or several stand for.
+
+    Parameters
+    ----------
+    given : str, float, iterable of float, or None
+        A text as for `gammas`, None for `default_gammas`.
+    p : int
+        Features.
+    n_train : int
+        Rows of the smallest training set.
+    option : str
+        Its name, for messages.
+
+    Raises
+    ------
+    BadInput
+        For what is no number.
+
+    Examples
+    --------
+    >>> gammas_of(0.1, 4, 50), gammas_of("0.1,1", 4, 50), len(gammas_of(None, 4, 50))
+    ((0.1,), (0.1, 1.0), 15)
+    """
+    if given is None:
+        return default_gammas(p, n_train)
+    return gammas(given, option) if isinstance(given, str) else _numbers(given, option)
+
+
+def taus_of(
+    given: str | int | Iterable[int] | None,
+    p: int,
+    n_train: int,
+    option: str = "taus",
+    restrictions: Restrictions = NONE,
+) -> tuple[int, ...]:
+    """Return the support sizes that a text, a number or several stand for.
+
+    Parameters
+    ----------
+    given : str, int, iterable of int, or None
+        A text as for `taus`; the word `log` for `log_taus`, None for `default_taus`. These two start at the number of
+        features that are forced in.
+    p : int
+        Features, without those that are forced out.
+    n_train : int
+        Rows of the smallest training set.
+    option : str
+        Its name, for messages.
+    restrictions : Restrictions, optional
+        By the names of the data.
+
+    Raises
+    ------
+    BadInput
+        For what is no whole number, or a text that is out of range.
+
+    Examples
+    --------
+    >>> taus_of(3, 10, 50), taus_of(range(1, 3), 10, 50), taus_of("2:4", 10, 50), taus_of(None, 4, 50)
+    ((3,), (1, 2), (2, 3, 4), (1, 2, 3, 4))
+    """
+    if given is None or (isinstance(given, str) and given.strip().lower() == "log"):
+        own = default_taus if given is None else log_taus
+        least = len(restrictions.force_in)
+        return tuple(tau for tau in own(p, n_train) if tau >= least) or (least,)
+    if isinstance(given, str):
+        return taus(given, p, option)
+    found = _numbers(given, option)
+    for value in found:
+        if value != int(value):
+            raise BadInput(f"{option}: {value:g} is not a whole number")
+    return tuple(int(value) for value in found)
+
+
+def _numbers(given: float | Iterable[float], option: str) -> tuple[float, ...]:
+    """Return one number or several; `option` for messages."""
+    if not isinstance(given, Real | Iterable):
+        raise BadInput(f"{option}: {given!r} is not a number nor a list of numbers")
+    found = [given] if isinstance(given, Real) else list(given)
+    for value in found:
+        if not isinstance(value, Real) or not math.isfinite(value):
+            raise BadInput(f"{option}: {value!r} is not a finite number")
+    return tuple(float(value) for value in found)

@@ -1,0 +1,310 @@
+"""The best subset that all folds share, by its cross-validation error: what `solve --criterion common` calls.
+
+For a support S at one gamma, `H(S) = (1/m) sum_N ||(I - H_NN)^{-1} e_N||^2` (theory, "Common supports"). The search
+finds supports with a small H first, then lists, at every gamma, all supports that could be below the least one found.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Unpack
+
+import numpy as np
+
+from sparsecv_mio.arrays import IntArray
+from sparsecv_mio.certificate.parts import Request, Work, relative_gap, versions
+from sparsecv_mio.certificate.records import COMMON_SCHEMA, CommonRecord, CommonRow
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.fold_plan import FoldPlan
+from sparsecv_mio.data.folds import AnyFolds, folds_of
+from sparsecv_mio.data.standard import StandardData, standardize
+from sparsecv_mio.data.weights import least_rows
+from sparsecv_mio.errors import OutOfTime
+from sparsecv_mio.model_space import gammas_of, taus_of
+from sparsecv_mio.near.collecting import (
+    ROUNDS,
+    Collection,
+    CommonError,
+    FoldRows,
+    all_rows,
+    best_on_all_rows,
+    fold_info,
+    neighbours,
+    offer,
+)
+from sparsecv_mio.near.near_optimal import UNKNOWN, Valued
+from sparsecv_mio.near.near_options import CommonOptions
+from sparsecv_mio.problem.problem import SparseProblem
+from sparsecv_mio.search.options import GRID, EffortKeywords, with_keywords
+from sparsecv_mio.search.pairs import Grid
+from sparsecv_mio.search.result import all_rows_fit, data_info, names_of
+from sparsecv_mio.search.time_limit import Deadline, run_within_limit
+from sparsecv_mio.trees.path_cells import PathCell
+from sparsecv_mio.units import PROVED_RTOL
+
+
+def best_common_subset(
+    dataset: Dataset,
+    folds: AnyFolds = "10",
+    *,
+    gammas: str | float | Iterable[float] | None = None,
+    taus: str | int | Iterable[int] | None = None,
+    options: CommonOptions | None = None,
+    stop: threading.Event | None = None,
+    began: float | None = None,
+    **keywords: Unpack[EffortKeywords],
+) -> CommonRecord:
+    """Find the subset with the least CV error when all folds share it, and prove it.
+
+    Minimises `H(S, gamma) = (1/m) sum_j sum_{i in N_j} (y_i - x_i' b_S^(-N_j))^2` over the supports S of the sizes
+    asked for and the gammas of the grid, where `b_S^(-N)` is the ridge fit of S on the rows outside N: the criterion of
+    Takano and Miyashiro (TOP, 2020). `cross_validate` minimises another one, in which every fold has the subset that
+    is best on its own training rows.
+
+    Parameters
+    ----------
+    dataset : Dataset
+    folds : FoldPlan, str, int, splitter, labels or pairs
+        See :func:`~sparsecv_mio.data.folds.folds_of`; every row must be held out, all equally often.
+    gammas, taus : sequences, numbers or texts
+        The grid, by default that of `solve`. Supports have exactly tau features that vary.
+    options : CommonOptions, optional
+        Scale, gap, limits.
+    stop : threading.Event, optional
+        Set it to end the run with what it holds.
+    began : float, optional
+        Moment of `time.monotonic` from which the limit counts; this call by default.
+    **keywords
+        Fields of `CommonOptions` by keyword, which go before those of `options`.
+
+    Returns
+    -------
+    CommonRecord
+
+    Raises
+    ------
+    BadInput
+        If the grid, the folds or an option is wrong.
+    OutOfTime
+        If the limit comes before any support has been valued.
+    TypeError
+        For a keyword that is no field of `CommonOptions`.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(40, 5))
+    >>> data = Dataset.from_arrays(X, 2 * X[:, 1] - X[:, 3] + 0.1 * rng.normal(size=40))
+    >>> record = best_common_subset(data, "5", gammas=[0.01, 0.1], taus=[1, 2])
+    >>> record.status, record.gamma, record.support
+    ('proved', 0.01, ('x1', 'x3'))
+    """
+    options = with_keywords(options or CommonOptions(), keywords, "best_common_subset", GRID)
+    plan = folds_of(folds, dataset)
+    within = options.restrictions.within(dataset.names)
+    options = replace(options, restrictions=within)
+    shape = within.left(dataset.p), least_rows(dataset, plan)
+    grid = Grid.of(gammas_of(gammas, *shape), taus_of(taus, *shape, restrictions=within), dataset.p, within)
+    clock = Deadline(options.time_limit, stop, began)
+    search = CommonSearch(dataset, plan, grid, options, clock)
+    return run_within_limit(search.solve, clock, search.record)
+
+
+class CommonSearch:
+    """The search over a grid, of which a record can be made once a support has been valued.
+
+    Parameters
+    ----------
+    dataset : Dataset
+    plan : FoldPlan
+    grid : Grid
+    options : CommonOptions
+    clock : Deadline
+    """
+
+    def __init__(self, dataset: Dataset, plan: FoldPlan, grid: Grid, options: CommonOptions, clock: Deadline) -> None:
+        self.dataset, self.plan, self.grid, self.options, self.clock = dataset, plan, grid, options, clock
+        self.data: StandardData | None = None
+        self.folds: FoldRows | None = None
+        self.leader = Leader(options.gap)
+        self.at_gammas: list[AtGamma] = []
+
+    def solve(self) -> CommonRecord:
+        """Value likely supports at every gamma, then list what could be better."""
+        from threadpoolctl import threadpool_limits
+
+        with threadpool_limits(limits=1):
+            self._prepare()
+            self._improve()
+            for one in sorted(self.at_gammas, key=lambda one: one.least):
+                if not self.clock.expired():
+                    one.collection.run()
+        self.clock.check_wanted()
+        return self.record()
+
+    def _prepare(self) -> None:
+        options, expired = self.options, self.clock.expired
+        data = standardize(self.dataset, options.scale, options.intercept, options.restrictions)
+        _ = self.dataset.fingerprint
+        problem = all_rows(data, "criterion common")
+        folds = FoldRows(data, self.plan, problem)
+        self.folds, self.data = folds, data
+        taus = sorted({min(tau, data.q) for tau in self.grid.taus.tolist()})
+        for gamma in self.grid.gammas.tolist():
+            if not expired() or not self.at_gammas:
+                self.at_gammas.append(AtGamma(self.leader, folds, problem.with_gamma(gamma), taus, expired))
+
+    def _improve(self) -> None:
+        """Exchange columns of the best support while that helps, and try it at every gamma."""
+        for _ in range(ROUNDS):
+            before, best = self.leader.upper, min(self.at_gammas, key=lambda one: one.least)
+            if self.clock.expired() or best.best is None:
+                return
+            support = best.best.support
+            best.offer(neighbours(support, best.criterion.problem.q, best.criterion.problem.forced, best.taus))
+            for one in self.at_gammas:
+                if best.best is not None:
+                    one.offer([best.best.support])
+            if not self.leader.upper < before:
+                return
+
+    def record(self) -> CommonRecord:
+        """Return the record of what is known now.
+
+        Raises
+        ------
+        OutOfTime
+            If no support has been valued.
+        """
+        known = [one for one in self.at_gammas if one.best is not None]
+        data, folds, options = self.data, self.folds, self.options
+        if data is None or folds is None or not known:
+            raise OutOfTime("no answer yet: no support has been valued; give more time")
+        winner = min(known, key=lambda one: one.least)
+        best = winner.best
+        assert best is not None
+        gamma, problem, unit = winner.gamma, winner.criterion.problem, folds.unit
+        cell = PathCell.unproved(len(best.support), best.support, np.inf)
+        _, support, coefficients, intercept = all_rows_fit(data, gamma, problem, cell, options.gap)
+        rows = [row for one in self.at_gammas for row in one.rows(data, unit)]
+        whole = len(self.at_gammas) == len(self.grid.gammas)
+        upper = (best.value + best.error) * unit
+        lower = min(min(row.lower for row in rows) if whole else 0.0, best.value * unit)
+        proved = upper - lower <= max(options.gap, PROVED_RTOL) * upper + 2.0 * best.error * unit
+        return CommonRecord(
+            schema=COMMON_SCHEMA,
+            status="proved" if proved else "interrupted" if self.clock.stop.is_set() else "limit",
+            gamma=gamma,
+            tau=len(best.support),
+            cv_error=best.value * unit,
+            lower=lower,
+            upper=upper,
+            gap=relative_gap(lower, upper),
+            support=support,
+            coefficients=coefficients,
+            intercept=intercept,
+            table=tuple(rows),
+            work=Work(0, sum(one.collection.nodes for one in self.at_gammas), self.clock.seconds, "common"),
+            data=data_info(data),
+            folds=fold_info(self.plan),
+            request=Request(
+                tuple(self.grid.gammas.tolist()), tuple(self.grid.taus.tolist()), options.gap, False,
+                options.time_limit, options.threads, options.restrictions or None,
+            ),
+            warnings=(*data.warnings, *((UNKNOWN,) if any(one.unknown for one in self.at_gammas) else ())),
+            versions=versions(),
+        )  # fmt: skip
+
+
+class Leader:
+    """The least CV error found at any gamma, rounded up.
+
+    Parameters
+    ----------
+    gap : float
+        Supports that improve it by less, relatively, are not wanted.
+    """
+
+    def __init__(self, gap: float) -> None:
+        self.gap, self.upper = gap, np.inf
+
+    @property
+    def threshold(self) -> float:
+        """Value up to which supports are wanted."""
+        return (1.0 - self.gap) * self.upper
+
+
+class AtGamma:
+    """What is known at one gamma; takes supports for a `Collection`.
+
+    Parameters
+    ----------
+    leader : Leader
+    folds : FoldRows
+    problem : SparseProblem
+        All rows at the gamma.
+    taus : sequence of int
+    expired : callable
+    """
+
+    def __init__(
+        self, leader: Leader, folds: FoldRows, problem: SparseProblem, taus: list[int], expired: Callable[[], bool]
+    ) -> None:
+        self.leader, self.taus, self.gamma = leader, taus, 2.0 * problem.lam
+        self.criterion = CommonError(folds, problem, taus[-1])
+        self.found: dict[int, Valued] = {}
+        self.unknown: set[int] = set()  # sizes of which some support could not be valued
+        self.offer(best_on_all_rows(problem, taus, expired))
+        self.collection = Collection(self.criterion, self, expired)
+
+    @property
+    def best(self) -> Valued | None:
+        """The best support of any size."""
+        return min(self.found.values(), key=lambda one: one.value, default=None)
+
+    @property
+    def least(self) -> float:
+        """Its value."""
+        return np.inf if self.best is None else self.best.value
+
+    def offer(self, supports: list[IntArray]) -> None:
+        """Value some supports."""
+        offer(self.criterion, self, supports)
+
+    def threshold(self, tau: int) -> float:
+        """Value up to which supports of a size are wanted."""
+        return self.leader.threshold
+
+    def take(self, support: IntArray, value: float, error: float) -> None:
+        """Take a support.
+
+        Parameters
+        ----------
+        support : int array
+        value, error : float
+        """
+        tau = len(support)
+        if not np.isfinite(value + error):
+            self.unknown.add(tau)
+        elif tau not in self.found or value < self.found[tau].value:
+            self.found[tau] = Valued(support, value, error)
+            self.leader.upper = min(self.leader.upper, value + error)
+
+    def rows(self, data: StandardData, unit: float) -> list[CommonRow]:
+        """Return the rows of the record's table, in squared units of the target.
+
+        Parameters
+        ----------
+        data : StandardData
+        unit : float
+            As `FoldRows.unit`.
+        """
+        made = []
+        for tau in self.taus:
+            one = self.found.get(tau, Valued(np.zeros(0, dtype=np.int64), np.inf, 0.0))
+            unseen = 0.0 if tau in self.unknown else self.collection.unseen(tau)
+            lower = max(min(unseen, self.leader.threshold, one.value - one.error), 0.0)
+            made.append(CommonRow(self.gamma, tau, names_of(data, one.support), one.value * unit, lower * unit))
+        return made

@@ -1,0 +1,597 @@
+"""A set that contains the optimum of a problem, also after rows or columns are added or removed.
+
+A set that contains the optimum of a problem, from one primal point, one dual point and the gap between them.
+
+For a problem with optimum (w*, alpha*), a primal point w and a feasible dual point alpha with score `c = X' alpha / n`,
+put `v = drho*(c)` (the primal point that belongs to alpha), `a = -l'(X w)` (the dual point that belongs to w) and
+`G = P(w) - D(alpha)`. The loss is mu-smooth, the regulariser ridge-strongly convex on the penalised columns. Then
+
+    P(w) - P(w*)     >= ridge/2 ||w - w*||^2 + 1/(2 n mu) ||a - alpha*||^2
+    P(w*) - D(alpha) >= ridge/2 ||v - w*||^2 + 1/(2 n mu) ||alpha - alpha*||^2
+
+(strong convexity and co-coercivity at the optimum; Fenchel-Young residuals). The paper keeps one term of the sum of
+both lines at a time, which gives its radii (9) and (11). Keeping all of them, with midpoints,
+
+    ridge ||w* - (w + v)/2||^2 + 1/(n mu) ||alpha* - (a + alpha)/2||^2  <=  slack
+    slack = G - ridge/4 ||w - v||^2 - 1/(4 n mu) ||a - alpha||^2        in [G/2, G]
+
+The ball about the midpoint lies inside the paper's and has at most 1/sqrt(2) of its radius, 1/2 where w was optimal
+before rows were removed. Norms of w run over the penalised columns: so this holds with an intercept too, for which (9)
+is not stated.
+
+The duality gap after rows or columns are added or removed, at the cost of reading those rows or columns.
+
+`change_rows` gives the paper's (18) and (19) in O(d dn), `change_columns` its (20) and (21) in O(n dd), both as the
+:class:`OptimumRegion` that follows from it. Two repairs keep the old dual point feasible where the paper's formulas
+give +inf:
+
+* **Intercept.** After rows are removed, `sum alpha` is no longer 0. The difference is spread over a fixed set of
+  balancing rows, in proportion to their curvature; `X' u` of that direction is cached, so the cost stays O(d).
+* **L1.** After rows are removed, `|X_j' alpha| <= n l1` no longer holds. alpha is scaled back into its domain; the
+  Fenchel-Young residuals along the ray are bounded by cached sums (value, slope, curvature) in O(1).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from sparsecv_mio.arrays import FloatArray, IntArray
+from sparsecv_mio.errors import BadInput
+from sparsecv_mio.oracles.glru.risk import (
+    ALPHA_DISTANCE,
+    ALPHA_SQ,
+    DISTANCE_SQ,
+    EPS,
+    RAY_CURVATURE,
+    RAY_SLOPE,
+    RESIDUAL,
+    DualFit,
+    box_table,
+    row_table,
+    shift,
+)
+from sparsecv_mio.oracles.losses import ConjugateLoss
+from sparsecv_mio.oracles.penalties import Regularizer
+
+
+@dataclass(frozen=True, eq=False)
+class CommonPoint:
+    """The rows of a problem relative to one common point z: their predictions and their distances to z.
+
+    Attributes
+    ----------
+    point : (d,) array
+        The common point z, over the penalised columns.
+    t, y : (k,) arrays
+        Predictions `x_i' w + b` and responses.
+    distance : (k,) array
+        `||x_i - z||` over the penalised columns, rounded up.
+    """
+
+    point: FloatArray
+    t: FloatArray
+    y: FloatArray
+    distance: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Anchor:
+    """A few rows of the problem with their dual variables: `rows` (k, d + 1) with the intercept's one, `y`, `alpha`."""
+
+    rows: FloatArray
+    y: FloatArray
+    alpha: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class OptimumRegion(ABC):
+    """A set that contains the optimum of one problem; the text of the module states and proves it.
+
+    Coordinates: the problem's columns in the order of its matrix, added ones after them, an intercept last. What only
+    some intervals need is computed when asked for.
+
+    Attributes
+    ----------
+    fit : DualFit
+        Of the old problem.
+    n : int
+        Rows of the new problem.
+    w : (d,) array
+        Primal point.
+    score : (d,) array
+        `c = X' alpha / n` of the dual point; zero for an intercept.
+    gap : float
+        `G`, rounded up by what the sums it is made of may have lost; +inf where the dual point is infeasible.
+    primal : float
+        `P(w)`, rounded up.
+    w_distance_sq : float
+        `||w - v||^2` over the penalised columns.
+    alpha_distance_sq : float
+        `||alpha - a||^2`.
+    factor : float
+        What the old dual point was multiplied by to be feasible.
+    """
+
+    fit: DualFit
+    n: int
+    w: FloatArray
+    score: FloatArray
+    gap: float
+    primal: float
+    w_distance_sq: float
+    alpha_distance_sq: float
+    factor: float
+
+    @cached_property
+    def loss(self) -> ConjugateLoss:
+        """The loss of the problem."""
+        return self.fit.problem.loss
+
+    @cached_property
+    def regularizer(self) -> Regularizer:
+        """The regulariser of the problem."""
+        return self.fit.problem.regularizer
+
+    @property
+    def d(self) -> int:
+        """Number of penalised columns."""
+        return self.regularizer.penalised(self.w.shape[0])
+
+    @property
+    def center(self) -> FloatArray:
+        """(d,) centre of the ball: the midpoint of w and v, without strong convexity w; its intercept is that of w."""
+        if self.regularizer.ridge == 0.0:
+            return self.w
+        middle = 0.5 * (self.w + self.regularizer.minimizer(self.score))
+        if self.regularizer.intercept:
+            middle[-1] = self.w[-1]
+        return middle
+
+    @cached_property
+    def slack(self) -> float:
+        """`slack` of the text above, in [G/2, G]: the right-hand side for both midpoint balls."""
+        ridge = 0.25 * self.regularizer.ridge * self.w_distance_sq
+        rows = 0.25 * self.alpha_distance_sq / (self.n * self.loss.smoothness)
+        return max(self.gap - (1.0 - 8.0 * EPS) * (ridge + rows), 0.0) if np.isfinite(self.gap) else np.inf
+
+    @property
+    def primal_radius(self) -> float:
+        """`r_P` of (9): distance of w* to w."""
+        ridge = self.regularizer.ridge
+        return float(np.sqrt(2.0 * self.gap / ridge)) if ridge > 0.0 else np.inf
+
+    @property
+    def radius(self) -> float:
+        """Distance of w* to the midpoint: `sqrt(slack / ridge)`."""
+        ridge = self.regularizer.ridge
+        return float(np.sqrt(self.slack / ridge)) if ridge > 0.0 else np.inf
+
+    @property
+    def radius_about_w(self) -> float:
+        """Distance of w* to w by the triangle inequality through the midpoint; at most `primal_radius`."""
+        return 0.5 * float(np.sqrt(self.w_distance_sq)) + self.radius if self.regularizer.ridge > 0.0 else np.inf
+
+    @property
+    def dual_radius(self) -> float:
+        """`r_D` of (11): distance of alpha* to alpha."""
+        return float(np.sqrt(2.0 * self.n * self.loss.smoothness * self.gap))
+
+    @property
+    def dual_radius_sharp(self) -> float:
+        """Distance of alpha* to alpha by the triangle inequality through the midpoint; at most `dual_radius`."""
+        return 0.5 * float(np.sqrt(self.alpha_distance_sq)) + float(np.sqrt(self.n * self.loss.smoothness * self.slack))
+
+    @property
+    @abstractmethod
+    def column_sq(self) -> FloatArray:
+        """(d,) squared norms of the columns over the rows of the problem, rounded up."""
+
+    @property
+    @abstractmethod
+    def box(self) -> tuple[FloatArray, FloatArray]:
+        """(d,) least and largest `X_j' alpha` over the box of the loss's domain: (27g), (27j) of Remark 2."""
+
+    @property
+    @abstractmethod
+    def common_point(self) -> CommonPoint:
+        """Rows as seen from one point: bounds an intercept through the sum of the dual variables."""
+
+    @property
+    @abstractmethod
+    def anchor(self) -> Anchor:
+        """The rows whose predictions are bounded best by their dual variables."""
+
+
+ANCHORS = 8
+
+
+@dataclass(frozen=True, eq=False)
+class RowChange(OptimumRegion):
+    """Rows `gone` are removed and rows `X_new` added; `columns` are the problem's positions in its matrix.
+
+    The dual variables of the rows `moved[0]` became `moved[1]`, so that all of them add up to zero.
+    """
+
+    columns: Any
+    gone: IntArray
+    X_gone: FloatArray
+    X_new: FloatArray
+    y_new: FloatArray
+    t_new: FloatArray
+    moved: tuple[IntArray, FloatArray]
+
+    @cached_property
+    def column_sq(self) -> FloatArray:
+        old = self.fit.column_sq[self.columns]
+        change = np.square(self.X_new).sum(axis=0) - np.square(self.X_gone).sum(axis=0)
+        return np.maximum(old + change, 0.0) + 8.0 * EPS * old
+
+    @cached_property
+    def box(self) -> tuple[FloatArray, FloatArray]:
+        problem = self.fit.problem
+        table = self.fit.box[:, self.columns] - box_table(self.X_gone, problem.y[self.gone], problem.loss)
+        table = table + box_table(self.X_new, self.y_new, problem.loss)
+        spread = 8.0 * EPS * (np.abs(self.fit.box[0]) + np.abs(self.fit.box[2]))[self.columns]
+        return _box_ends(table, spread)
+
+    @cached_property
+    def common_point(self) -> CommonPoint:
+        fit, kept = self.fit, self._kept
+        z = fit.common_point if isinstance(self.columns, slice) else fit.common_point[self.columns[:-1]]
+        far = np.square(self.X_new[:, :-1] - z).sum(axis=1) * (1.0 + 8.0 * EPS)
+        distance = np.sqrt(np.concatenate([fit.distance_sq[kept], far]))
+        t, y = np.concatenate([fit.t[kept], self.t_new]), np.concatenate([fit.problem.y[kept], self.y_new])
+        return CommonPoint(z, t, y, distance)
+
+    @cached_property
+    def anchor(self) -> Anchor:
+        fit, problem, (moved_rows, moved_alpha) = self.fit, self.fit.problem, self.moved
+        chosen = self._kept[_steepest(problem.loss.curvature(fit.t[self._kept], problem.y[self._kept]))]
+        alpha = fit.alpha[chosen].copy()
+        _, here, there = np.intersect1d(chosen, moved_rows, assume_unique=True, return_indices=True)
+        alpha[here] = moved_alpha[there]
+        return Anchor(problem.design.rows(chosen)[:, self.columns], problem.y[chosen], self.factor * alpha)
+
+    @cached_property
+    def _kept(self) -> IntArray:
+        return without(self.fit.problem.rows, self.gone, self.fit.problem.design.n)
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnChange(OptimumRegion):
+    """Columns `gone` are removed, `X_new` added, `kept` (penalised) and `tail` (an intercept, if any) unchanged."""
+
+    kept: IntArray
+    tail: IntArray
+    X_gone: FloatArray
+    gone: IntArray
+    X_new: FloatArray
+    t: FloatArray
+
+    @cached_property
+    def column_sq(self) -> FloatArray:
+        old, rows = self.fit.column_sq, self.fit.problem.rows
+        new = np.square(self.X_new[rows]).sum(axis=0) * (1.0 + 8.0 * EPS)
+        return np.concatenate([old[self.kept], new, old[self.tail]])
+
+    @cached_property
+    def box(self) -> tuple[FloatArray, FloatArray]:
+        problem = self.fit.problem
+        old = self.fit.box
+        new = box_table(self.X_new[problem.rows], problem.y[problem.rows], problem.loss)
+        table = np.concatenate([old[:, self.kept], new, old[:, self.tail]], axis=1)
+        return _box_ends(table, 8.0 * EPS * (np.abs(table[0]) + np.abs(table[2])))
+
+    @cached_property
+    def common_point(self) -> CommonPoint:
+        fit, rows = self.fit, self.fit.problem.rows
+        weight = fit.problem.keep_rows(fit.problem.loss.curvature(fit.t, fit.problem.y))
+        z_new = weight @ self.X_new / max(float(weight.sum()), np.finfo(float).tiny)
+        lost = np.square(self.X_gone - fit.common_point[self.gone]).sum(axis=1)
+        found = np.square(self.X_new - z_new).sum(axis=1)
+        squares = np.maximum(fit.distance_sq - lost + found, 0.0) + 8.0 * EPS * (fit.distance_sq + found)
+        z = np.concatenate([fit.common_point[self.kept], z_new])
+        return CommonPoint(z, self.t[rows], fit.problem.y[rows], np.sqrt(squares[rows]))
+
+    @cached_property
+    def anchor(self) -> Anchor:
+        fit, problem = self.fit, self.fit.problem
+        rows = problem.rows
+        chosen = rows[_steepest(problem.loss.curvature(fit.t[rows], problem.y[rows]))]
+        block = problem.design.rows(chosen)
+        parts = [block[:, self.kept], self.X_new[chosen], block[:, self.tail]]
+        return Anchor(np.hstack(parts), problem.y[chosen], self.factor * fit.alpha[chosen])
+
+
+def region_of(fit: DualFit) -> OptimumRegion:
+    """Return a set that contains the optimum of the fit's own problem. O(d)."""
+    return change_rows(fit)
+
+
+def change_rows(fit: DualFit, remove: Any = None, add: tuple[Any, Any] | None = None) -> OptimumRegion:
+    """Return a set that contains the optimum after rows are removed or added.
+
+    Parameters
+    ----------
+    fit : DualFit
+        Any primal and dual point of the old problem; the nearer to its optimum, the smaller the region.
+    remove : sequence of int, optional
+        Rows of the old problem, by their position in its matrix.
+    add : pair of (k, m) array and (k,) array, optional
+        New rows, over the m penalised columns of the problem, and their responses.
+
+    Returns
+    -------
+    OptimumRegion
+        The paper's (18) / (19) as `gap`. O(d dn) once the fit's cached sums are there.
+
+    Raises
+    ------
+    BadInput
+        If a row to remove is not in the problem or given twice, no row is left, or a new row does not fit.
+
+    Examples
+    --------
+    >>> from sparsecv_mio.oracles.glru import Regularizer, Squared, assess, make_problem
+    >>> problem = make_problem([[1.0], [1.0], [1.0]], [1.0, 1.0, 4.0], Squared(1.0), Regularizer(1.0))
+    >>> round(change_rows(assess(problem, np.array([1.0])), remove=[2]).gap, 12)
+    0.5
+    """
+    problem, loss, regularizer = fit.problem, fit.problem.loss, fit.problem.regularizer
+    columns: Any = slice(None) if problem.column_mask is None else problem.columns
+    gone = _known_rows(fit, remove)
+    X_new, y_new = _new_rows(fit, add)
+    n = problem.n - gone.size + y_new.size
+    if n < 1:
+        raise BadInput("no row is left after the removal: keep at least one")
+    w = fit.w[columns]
+    X_gone = problem.design.rows(gone)[:, columns] if gone.size else np.zeros((0, w.shape[0]))
+    t_new = X_new @ w
+    alpha_new = -loss.derivative(t_new, y_new)
+    total = fit.score[columns] * problem.n - fit.alpha[gone] @ X_gone + alpha_new @ X_new
+    table = fit.table_sum - fit.table[gone].sum(axis=0) + row_table(t_new, alpha_new, y_new, loss).sum(axis=0)
+    moved: tuple[IntArray, FloatArray] | None = np.zeros(0, dtype=np.int64), np.zeros(0)
+    if regularizer.intercept:
+        total, table, moved = _rebalance(fit, columns, gone, alpha_new, total, table)
+    score = total / n
+    if regularizer.intercept:
+        score[-1] = 0.0
+    residual, tilt, factor = float(table[RESIDUAL]), float(table[DISTANCE_SQ]), 1.0
+    feasible = moved is not None and bool(np.isfinite(fit.gap))
+    if regularizer.ridge == 0.0 and feasible and np.isfinite(residual):
+        residual, tilt, factor = _along_ray(table, score, regularizer)
+        score = factor * score
+    loss_sum = fit.loss_sum + float(loss.value(t_new, y_new).sum())
+    loss_left = loss_sum - float(loss.value(fit.t[gone], problem.y[gone]).sum())
+    primal = (loss_left + 8.0 * EPS * loss_sum) / n + regularizer.value(w)
+    w_distance = primal_distance(regularizer, w, score)
+    rounding = (loss_sum + float(fit.table_sum[RESIDUAL]) + w_distance * float(np.linalg.norm(total))) / n + primal
+    gap = max(residual, 0.0) / n + float(regularizer.residual(w, score).sum()) + 16.0 * EPS * rounding
+    finite = feasible and bool(np.isfinite(gap))
+    return RowChange(
+        fit, n, w, score, gap if finite else np.inf, primal, w_distance**2, max(tilt, 0.0) if finite else 0.0, factor,
+        columns=columns, gone=gone, X_gone=X_gone, X_new=X_new, y_new=y_new, t_new=t_new,
+        moved=(gone[:0], t_new[:0]) if moved is None else moved,
+    )  # fmt: skip
+
+
+def change_columns(fit: DualFit, remove: Any = None, add: Any = None) -> OptimumRegion:
+    """Return a set that contains the optimum after columns are removed or added.
+
+    Parameters
+    ----------
+    fit : DualFit
+        Any primal and dual point of the old problem.
+    remove : sequence of int, optional
+        Columns of the old problem, by their position in its matrix; not the intercept.
+    add : (n, k) array, optional
+        New penalised columns for every row of the matrix.
+
+    Returns
+    -------
+    OptimumRegion
+        The paper's (20) / (21) as `gap`; in its coordinates the added columns follow the old ones. O(n dd), and a copy
+        of what is left of w.
+
+    Raises
+    ------
+    BadInput
+        If a column to remove is not in the problem, is the intercept or is given twice, no penalised column is left,
+        or the new columns do not fit.
+
+    Examples
+    --------
+    >>> from sparsecv_mio.oracles.glru import Regularizer, Squared, assess, make_problem
+    >>> problem = make_problem([[1.0, 0.0], [0.0, 1.0]], [3.0, 0.0], Squared(1.0), Regularizer(0.5))
+    >>> round(change_columns(assess(problem, np.array([1.5, 0.0])), remove=[0]).gap, 12)
+    0.5625
+    """
+    problem, loss, regularizer = fit.problem, fit.problem.loss, fit.problem.regularizer
+    gone = _known_columns(fit, remove)
+    X_new = _new_columns(fit, add)
+    columns = without(problem.columns, gone, problem.design.d)
+    penalised = regularizer.penalised(columns.size)
+    kept, tail = columns[:penalised], columns[penalised:]
+    if penalised + X_new.shape[1] == 0:
+        raise BadInput("no penalised column is left after the removal: keep at least one")
+    score_new = fit.alpha @ X_new / problem.n
+    w_new = Regularizer(regularizer.ridge, regularizer.l1).minimizer(score_new)
+    X_gone = problem.design.columns(gone)
+    t = fit.t - X_gone @ fit.w[gone] + X_new @ w_new
+    w = np.concatenate([fit.w[kept], w_new, fit.w[tail]])
+    score = np.concatenate([fit.score[kept], score_new, fit.score[tail]])
+    if regularizer.intercept:
+        # any primal point is valid; this intercept makes up for the mean change of the predictions
+        lift = _weighted_mean(fit, fit.t - t)
+        t, w[-1] = t + lift, w[-1] + lift
+    factor = _shrink(score, regularizer) if regularizer.ridge == 0.0 else 1.0
+    score, alpha = factor * score, factor * fit.alpha
+    residual = problem.keep_rows(loss.residual(t, alpha, problem.y))
+    tilt = problem.keep_rows(np.square(alpha + loss.derivative(t, problem.y)))
+    primal = problem.primal(w, t) * (1.0 + 8.0 * EPS)
+    w_distance = primal_distance(regularizer, w, score)
+    rounding = primal + fit.primal + w_distance * float(np.linalg.norm(score))
+    gap = float(residual.sum()) / problem.n + float(regularizer.residual(w, score).sum()) + 16.0 * EPS * rounding
+    return ColumnChange(
+        fit, problem.n, w, score, gap if np.isfinite(fit.gap) else np.inf, primal, w_distance**2, float(tilt.sum()),
+        factor, kept=kept, tail=tail, X_gone=X_gone, gone=gone, X_new=X_new, t=t,
+    )  # fmt: skip
+
+
+def primal_distance(regularizer: Regularizer, w: FloatArray, score: FloatArray) -> float:
+    """Return `||w - v||`, v the primal point that belongs to a dual point.
+
+    Parameters
+    ----------
+    regularizer : Regularizer
+        Without strong convexity the distance is returned as 0.
+    w : (d,) array
+        Primal point.
+    score : (d,) array
+        `X' alpha / n` of the dual point.
+
+    Returns
+    -------
+    float
+        Over the penalised columns.
+    """
+    if regularizer.ridge == 0.0:
+        return 0.0
+    d = regularizer.penalised(w.shape[0])
+    return float(np.linalg.norm(w[:d] - regularizer.minimizer(score)[:d]))
+
+
+def _rebalance(
+    fit: DualFit, columns: Any, gone: IntArray, alpha_new: FloatArray, total: FloatArray, table: FloatArray
+) -> tuple[FloatArray, FloatArray, tuple[IntArray, FloatArray] | None]:
+    """Restore `sum alpha = 0` by the balancing rows, which come last; None where their intervals leave no room."""
+    problem = fit.problem
+    amount = float(fit.alpha[gone].sum() - alpha_new.sum())
+    rows, weight = fit.balancing_rows
+    lost = np.isin(rows, gone)
+    all_weight, lost_rows, lost_weight = weight.sum(), rows[lost], weight[lost]
+    rows, weight = rows[~lost], weight[~lost]
+    low, high = problem.loss.dual_range(problem.y[rows])
+    before = fit.alpha[rows]
+    after = shift(before, weight, low, high, amount) if rows.size else None
+    if after is None:
+        return total, table, None
+    straight = np.clip(before + amount * weight / weight.sum(), low, high)
+    if np.array_equal(after, straight):
+        part = fit.balancing_direction[columns] * all_weight
+        part = part - lost_weight @ problem.design.rows(lost_rows)[:, columns]
+        step = part * (amount / weight.sum())
+    else:
+        step = (after - before) @ problem.design.rows(rows)[:, columns]
+    new = row_table(fit.t[rows], after, problem.y[rows], problem.loss)
+    return total + step, table - fit.table[rows].sum(axis=0) + new.sum(axis=0), (rows, after)
+
+
+def _shrink(score: FloatArray, regularizer: Regularizer) -> float:
+    """Return the factor that brings every score into the domain of an L1 conjugate, rounded down."""
+    largest = float(np.abs(score[: regularizer.penalised(score.shape[0])]).max(initial=0.0))
+    return 1.0 if largest <= regularizer.l1 else regularizer.l1 / largest * (1.0 - 2.0 * EPS)
+
+
+def _along_ray(table: FloatArray, score: FloatArray, regularizer: Regularizer) -> tuple[float, float, float]:
+    """Return an upper bound on the residuals, `||alpha - a||^2` and the factor, once the dual point is scaled."""
+    factor = _shrink(score, regularizer)
+    back = 1.0 - factor
+    residual = table[RESIDUAL] - back * table[RAY_SLOPE] + 0.5 * back * back / factor * table[RAY_CURVATURE]
+    rounding = 16.0 * EPS * back * (abs(table[RAY_SLOPE]) + table[RAY_CURVATURE])
+    tilt = table[DISTANCE_SQ] - 2.0 * back * table[ALPHA_DISTANCE] + back * back * table[ALPHA_SQ]
+    return float(residual + rounding), float(tilt), factor
+
+
+def _weighted_mean(fit: DualFit, values: FloatArray) -> float:
+    problem = fit.problem
+    weight = problem.keep_rows(problem.loss.curvature(fit.t, problem.y))
+    total = float(weight.sum())
+    return float(weight @ values) / total if total > 0.0 else 0.0
+
+
+def _known_rows(fit: DualFit, remove: Any) -> IntArray:
+    gone = np.asarray([] if remove is None else remove, dtype=np.int64).ravel()
+    n, mask = fit.problem.design.n, fit.problem.row_mask
+    if gone.size == 0:
+        return gone
+    if gone.min() < 0 or gone.max() >= n or (mask is not None and not mask[gone].all()):
+        raise BadInput(f"a row to remove is not in the problem: use positions 0 .. {n - 1} of rows that are in it")
+    if gone.size > 1 and np.unique(gone).size != gone.size:
+        raise BadInput("a row to remove is given twice")
+    return gone
+
+
+def _known_columns(fit: DualFit, remove: Any) -> IntArray:
+    gone = np.asarray([] if remove is None else remove, dtype=np.int64).ravel()
+    columns = fit.problem.columns
+    allowed = columns[: fit.problem.regularizer.penalised(columns.size)]
+    if gone.size and not np.isin(gone, allowed).all():
+        raise BadInput("a column to remove is not a penalised column of the problem: check its position")
+    if np.unique(gone).size != gone.size:
+        raise BadInput("a column to remove is given twice")
+    return gone
+
+
+def _new_rows(fit: DualFit, add: tuple[Any, Any] | None) -> tuple[FloatArray, FloatArray]:
+    regularizer, size = fit.problem.regularizer, fit.problem.columns.size
+    if add is None:
+        return np.zeros((0, size)), np.zeros(0)
+    given = add[0].toarray() if hasattr(add[0], "toarray") else add[0]
+    X, y = np.atleast_2d(np.asarray(given, dtype=np.float64)), np.asarray(add[1], dtype=np.float64).ravel()
+    if X.shape != (y.size, regularizer.penalised(size)):
+        raise BadInput(
+            f"new rows of shape {X.shape} must have {regularizer.penalised(size)} columns, one response each"
+        )
+    if not (np.isfinite(X).all() and np.isfinite(y).all()):
+        raise BadInput("a new row holds a number that is not finite")
+    fit.problem.loss.check(y)
+    return (np.hstack([X, np.ones((y.size, 1))]) if regularizer.intercept else X), y
+
+
+def _new_columns(fit: DualFit, add: Any) -> FloatArray:
+    n = fit.problem.design.n
+    if add is None:
+        return np.zeros((n, 0))
+    X = np.asarray(add.toarray() if hasattr(add, "toarray") else add, dtype=np.float64)
+    X = X[:, None] if X.ndim == 1 else X
+    if X.ndim != 2 or X.shape[0] != n or not np.isfinite(X).all():
+        raise BadInput(f"new columns of shape {X.shape} must be finite and have one value for each of the {n} rows")
+    return X
+
+
+def without(index: IntArray, gone: IntArray, size: int) -> IntArray:
+    """Return the positions in `index` that are not in `gone`, in ascending order. O(size), without a sort.
+
+    Parameters
+    ----------
+    index, gone : int arrays
+        Positions below `size`.
+    size : int
+        Number of positions.
+
+    Returns
+    -------
+    int array
+    """
+    mask = np.zeros(size, dtype=bool)
+    mask[index] = True
+    mask[gone] = False
+    return np.flatnonzero(mask)
+
+
+def _steepest(curvature: FloatArray) -> IntArray:
+    """Return the rows of largest curvature, where an interval of the dual variable bounds the prediction best."""
+    count = min(ANCHORS, curvature.size)
+    return np.argpartition(-curvature, count - 1)[:count]
+
+
+def _box_ends(table: FloatArray, spread: FloatArray) -> tuple[FloatArray, FloatArray]:
+    low = np.where(table[1] > 0.5, -np.inf, table[0] - spread)
+    high = np.where(table[3] > 0.5, np.inf, table[2] + spread)
+    return low, high

@@ -1,0 +1,498 @@
+"""The penalised empirical risk, the rows each fit leaves out, and left-out fits that need no path.
+
+Left-out fits without a path: Newton step and infinitesimal jackknife from one point, and all folds solved at once.
+
+The first two are meant for the minimiser of the full problem; along a trajectory they take the current iterate in its
+place (the paper's section 6). The non-informative baseline is the full iterate itself.
+
+For the squared loss the Taylor step of the method is exact, so its iterates are the left-out iterates (theory section
+8). A step takes one matrix product for all folds, `Theta Q - C`, and a correction by each fold's own rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sparsecv_mio.arrays import FloatArray, IntArray
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.errors import BadInput
+from sparsecv_mio.oracles.answers import binary_labels, design_matrix
+from sparsecv_mio.oracles.losses import SMOOTH, Loss, Squared
+from sparsecv_mio.oracles.penalties import Penalty, Regularizer, accelerated
+from sparsecv_mio.units import TINY
+from sparsecv_mio.words import Intercept, one_of
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+
+PENALTIES = {"ridge": (2.0, 0.0), "l1": (0.0, 1.0)}
+"""Words of the penalties, with their ridge and l1 weight: the sum of squares and of absolute values."""
+
+
+class Expansion:
+    """Second-order Taylor data of `sum_i l(Z_i; .)` at one base point shared by every left-out iterate.
+
+    This is where the method saves its time: gradients and Hessians are taken at one point instead of n (the paper's
+    (10)), and of a loss of the linear prediction they are two numbers per row.
+    """
+
+    def __init__(self, loss: Loss, X: FloatArray, y: FloatArray, theta: FloatArray) -> None:
+        self.X, self.loss, self.t, self.y = X, loss, X @ theta, y
+
+    @cached_property
+    def slopes(self) -> FloatArray:
+        """(m,) derivatives of the loss in the predictions."""
+        return self.loss.slopes(self.t, self.y)
+
+    @cached_property
+    def curvatures(self) -> FloatArray:
+        """(m,) second derivatives."""
+        return self.loss.curvatures(self.t, self.y)
+
+    def total(self) -> FloatArray:
+        """(p,) gradient summed over the rows."""
+        return np.asarray(self.slopes @ self.X)
+
+    def hessian(self) -> FloatArray:
+        """(p, p) Hessian summed over the rows."""
+        return np.asarray((self.X.T * self.curvatures) @ self.X)
+
+    def row_hessians(self) -> FloatArray:
+        """(m, p, p) Hessian of every row's loss."""
+        return (self.curvatures[:, None] * self.X)[:, :, None] * self.X[:, None, :]
+
+    def rows(self, own: FloatArray) -> FloatArray:
+        """(m, p) per row i: `grad l_i + hess l_i own_i`, the linearised gradient at base + own_i."""
+        return (self.slopes + self.curvatures * np.einsum("ij,ij->i", self.X, own))[:, None] * self.X
+
+    def row_times(self, own: FloatArray) -> FloatArray:
+        """(m, p) per row i: `hess l_i own_i`."""
+        return (self.curvatures * np.einsum("ij,ij->i", self.X, own))[:, None] * self.X
+
+    def apply(self, D: FloatArray) -> FloatArray:
+        """(k, p) rows `d H`, H the summed Hessian. O(k p^2)."""
+        m, p = self.X.shape
+        k = D.shape[0]
+        if 2 * k * m < (k + m) * p:  # few rows, wide data: never form the p x p Hessian
+            return np.asarray(((D @ self.X.T) * self.curvatures) @ self.X)
+        return np.asarray(D @ self.hessian())
+
+
+@dataclass(frozen=True, eq=False)
+class Erm:
+    """`F(Z; theta) = sum_i l(Z_i; theta) + lam * pi(theta)` and k fits that each leave some rows out.
+
+    The objective is the paper's sum: it is not divided by n.
+
+    Parameters
+    ----------
+    X : (n, p) array
+        Columns as the loss uses them; append a column of ones for an intercept.
+    y : (n,) array
+        Responses.
+    loss : Loss
+        See :mod:`sparsecv_mio.oracles.losses`.
+    penalty : Penalty
+        See :mod:`sparsecv_mio.oracles.penalties`.
+    lam : float
+        Weight of the penalty, >= 0.
+    labels : (n,) int array, optional
+        Fold that leaves the row out, -1 for never; without it fit i leaves out row i (the paper's setting).
+
+    Raises
+    ------
+    BadInput
+        Shapes differ, a number is not finite, lam is negative, a label is missing, or y is outside the loss's domain.
+    """
+
+    X: FloatArray
+    y: FloatArray
+    loss: Loss
+    penalty: Penalty
+    lam: float
+    labels: IntArray | None = None
+
+    def __post_init__(self) -> None:
+        if self.X.ndim != 2 or self.y.shape != self.X.shape[:1] or self.X.shape[0] < 2:
+            raise BadInput(f"X {self.X.shape} and y {self.y.shape} must be (n, p) and (n,) with n >= 2")
+        if not (np.isfinite(self.X).all() and np.isfinite(self.y).all()):
+            raise BadInput("X and y must be finite")
+        if not (np.isfinite(self.lam) and self.lam >= 0.0):
+            raise BadInput(f"lam must be a number >= 0, not {self.lam}")
+        if self.labels is not None:
+            used = np.unique(self.labels[self.labels >= 0])
+            if self.labels.shape != self.y.shape or used.size == 0 or used[-1] != used.size - 1:
+                raise BadInput("labels must give every row a fold 0 .. k-1, each used, or -1 for never left out")
+        self.loss.check(self.y)
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return int(self.X.shape[0])
+
+    @property
+    def p(self) -> int:
+        """Number of parameters."""
+        return int(self.X.shape[1])
+
+    @cached_property
+    def k(self) -> int:
+        """Number of fits."""
+        return self.n if self.labels is None else int(self.labels.max()) + 1
+
+    def objective(self, theta: FloatArray) -> float:
+        """`F(Z; theta)` at one theta (p,)."""
+        penalty = self.lam * float(self.penalty.value(theta)) if self.lam > 0.0 else 0.0
+        return float(self._values(slice(None), theta).sum()) + penalty
+
+    def held_out_loss(self, Theta: FloatArray) -> float:
+        """Cross-validation loss: mean over the left-out rows of `l(Z_i; theta of the fit without i)`.
+
+        Parameters
+        ----------
+        Theta : (k, p) or (p,) array
+            Parameters of the fits, or one for all.
+
+        Returns
+        -------
+        float
+            The paper's (2) in leave-one-out. O(n p).
+        """
+        if Theta.ndim == 1 or self.labels is None:
+            values = self._values(slice(None), Theta)
+            return float(values.mean() if self.labels is None else values[self.labels >= 0].mean())
+        rows = np.flatnonzero(self.labels >= 0)
+        return float(self._values(rows, Theta[self.labels[rows]]).mean())
+
+    def _values(self, rows: IntArray | slice, Theta: FloatArray) -> FloatArray:
+        X = self.X[rows]
+        return self.loss.value(X @ Theta if Theta.ndim == 1 else np.einsum("ij,ij->i", X, Theta), self.y[rows])
+
+    def batch(self, rows: IntArray | None) -> tuple[FloatArray, FloatArray, IntArray | None]:
+        """Return `(X, y, labels)` of a batch; labels are None for all rows when fit i leaves out row i."""
+        if rows is None:
+            return self.X, self.y, self.labels
+        return self.X[rows], self.y[rows], rows if self.labels is None else self.labels[rows]
+
+    @cached_property
+    def _indicator(self) -> csr_array:
+        assert self.labels is not None
+        return fold_indicator(self.labels, self.k)
+
+    def take_out(self, target: FloatArray, per_row: FloatArray, rows: IntArray | None = None) -> None:
+        """Subtract from each fit's row of `target` (k, p) what the rows it leaves out would have added.
+
+        Parameters
+        ----------
+        target : (k, p) array
+            Sums over the batch, one per fit; changed in place.
+        per_row : (m, p) array
+            Terms of the rows of the batch.
+        rows : (m,) int array, optional
+            The batch; all rows unless given.
+        """
+        if self.labels is None:
+            if rows is None:
+                target -= per_row
+            else:
+                target[rows] -= per_row
+        else:
+            indicator = self._indicator if rows is None else fold_indicator(self.labels[rows], self.k)
+            target -= indicator @ per_row
+
+
+def own_rows(D: FloatArray, labels: IntArray | None) -> FloatArray:
+    """Return for each of m rows the row of D (k, p) of the fit that leaves it out; zeros for rows never left out."""
+    if labels is None:
+        return D
+    own = D[labels]
+    own[labels < 0] = 0.0
+    return own
+
+
+def fold_indicator(labels: IntArray, k: int) -> csr_array:
+    """Return the (k, m) sparse matrix with a one where fit j leaves out row i; `indicator @ M` sums rows by fold."""
+    from scipy.sparse import csr_array
+
+    held = np.flatnonzero(labels >= 0)
+    return csr_array((np.ones(held.size), (labels[held], held)), shape=(k, labels.size))
+
+
+def make_erm(
+    dataset: Dataset, loss: str, penalty: str, lam: float, *, scale: str = "none", intercept: str = "none"
+) -> Erm:
+    """Return the leave-one-out problem on a data set's columns, as they are unless asked otherwise.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        Columns and target.
+    loss : {"logistic", "squared", "poisson"}
+        `logistic` maps the two values of the target to -1 (the smaller) and +1.
+    penalty : {"ridge", "l1"}
+        `sum theta_j^2` or `sum |theta_j|`.
+    lam : float
+        Its weight beside the plain sum of losses.
+    scale : {"none", "length", "variance"}
+        Column scale.
+    intercept : {"none", "global", "fold"}
+        `global` centres the columns once on all rows, and the target too for the squared loss; `fold` appends a column
+        of ones with no penalty to the centred columns: centring does not change the minimiser then, but allows longer
+        steps.
+
+    Returns
+    -------
+    Erm
+        Fit i leaves out row i.
+
+    Raises
+    ------
+    BadInput
+        A word is unknown, lam is negative, or the target does not suit the loss.
+
+    Examples
+    --------
+    >>> data = Dataset.from_arrays([[0.0], [1.0], [5.0]], [2.0, 5.0, 5.0])
+    >>> make_erm(data, "logistic", "ridge", 0.1, intercept="fold").X.tolist()
+    [[-2.0, 1.0], [-1.0, 1.0], [3.0, 1.0]]
+    """
+    loss, penalty = one_of(loss, SMOOTH, "--loss"), one_of(penalty, PENALTIES, "--penalty")
+    free = intercept == Intercept.FOLD
+    X = design_matrix(dataset, scale, Intercept.GLOBAL if free else intercept)
+    y = binary_labels(dataset)[0] if loss == "logistic" else dataset.y
+    if loss == "squared" and intercept == Intercept.GLOBAL:
+        y = y - y.mean()
+    if free:
+        X = np.column_stack([X, np.ones(dataset.n)])
+    return Erm(X, y, SMOOTH[loss](), Regularizer(*PENALTIES[penalty], intercept=free), lam)
+
+
+MAX_PROXIMAL_STEPS = 20_000
+PROXIMAL_TOLERANCE = 1e-13  # relative size of the last proximal step of a left-out quadratic
+
+
+def newton_step(erm: Erm, theta: FloatArray, *, proximal: bool = False) -> FloatArray:
+    """Take a Newton step on every left-out problem (the paper's (3)), or a proximal Newton step (17).
+
+    `theta - H_i^{-1} grad F(Z_-i; theta)`, `H_i` the left-out Hessian; proximal: the minimiser of
+    `grad g(Z_-i)'z + 1/2 z' H_i z + h(theta + z)`, added to theta.
+
+    Parameters
+    ----------
+    erm : Erm
+        Problem with k left-out fits.
+    theta : (p,) array
+        Where to expand.
+    proximal : bool
+        Treat the penalty by its proximal map (needed for l1).
+
+    Returns
+    -------
+    (k, p) array
+        Approximate left-out fits. O(k p^3); proximal: O(k p^2) per inner step.
+
+    Raises
+    ------
+    BadInput
+        A left-out Hessian is singular.
+    """
+    taylor = Expansion(erm.loss, erm.X, erm.y, theta)
+    gradients = _left_out_gradients(erm, taylor, theta, proximal)
+    if proximal and erm.lam > 0.0:
+        return _proximal_quadratics(erm, taylor, theta, -gradients)
+    return np.asarray(theta - _solve_left_out(erm, taylor, theta, gradients))
+
+
+def infinitesimal_jackknife(erm: Erm, theta: FloatArray, *, proximal: bool = False) -> FloatArray:
+    """Take the step of the infinitesimal jackknife (4): a Newton step with the full Hessian for every left-out one.
+
+    Its proximal version (19) takes the full Hessian inside and the left-out Hessian as the metric of the proximal map;
+    this is as printed (theory, Errata).
+
+    Parameters
+    ----------
+    erm : Erm
+        Problem with k left-out fits.
+    theta : (p,) array
+        Where to expand.
+    proximal : bool
+        Treat the penalty by its proximal map.
+
+    Returns
+    -------
+    (k, p) array
+        Approximate left-out fits. O(p^3 + k p^2); proximal: O(k p^2) per inner step.
+
+    Raises
+    ------
+    BadInput
+        The Hessian is singular.
+    """
+    taylor = Expansion(erm.loss, erm.X, erm.y, theta)
+    gradients = _left_out_gradients(erm, taylor, theta, proximal)
+    H = taylor.hessian()
+    if not proximal and erm.lam > 0.0:
+        H = H + erm.lam * erm.penalty.hessian_times(theta, np.eye(erm.p))
+    steps = -_solve(H, gradients.T).T
+    if proximal and erm.lam > 0.0:
+        return _proximal_quadratics(erm, taylor, theta, _left_out_times(erm, taylor, steps))
+    return np.asarray(theta + steps)
+
+
+def _left_out_gradients(erm: Erm, taylor: Expansion, theta: FloatArray, proximal: bool) -> FloatArray:
+    """(k, p) gradient of the smooth part without each fit's rows, at theta."""
+    total = taylor.total()
+    if not proximal and erm.lam > 0.0:
+        total = total + erm.lam * erm.penalty.gradient(theta)
+    out = np.tile(total, (erm.k, 1))
+    erm.take_out(out, taylor.rows(np.zeros_like(erm.X)))
+    return out
+
+
+def _left_out_times(erm: Erm, taylor: Expansion, D: FloatArray) -> FloatArray:
+    """(k, p) row i of D times the left-out Hessian of the summed loss of fit i."""
+    out = taylor.apply(D)
+    erm.take_out(out, taylor.row_times(own_rows(D, erm.labels)))
+    return out
+
+
+def _solve(H: FloatArray, right: FloatArray) -> FloatArray:
+    try:
+        return np.asarray(np.linalg.solve(H, right))
+    except np.linalg.LinAlgError:
+        raise BadInput("a Newton step met a singular Hessian: give lam > 0 or drop redundant columns") from None
+
+
+def _solve_left_out(erm: Erm, taylor: Expansion, theta: FloatArray, right: FloatArray) -> FloatArray:
+    """(k, p) rows `H_i^{-1} right_i`, in blocks of about max(n, p) p numbers."""
+    H = taylor.hessian()
+    if erm.lam > 0.0:
+        H = H + erm.lam * erm.penalty.hessian_times(theta, np.eye(erm.p))
+    out = np.empty_like(right)
+    size = max(1, erm.n // erm.p)
+    order = np.arange(erm.n) if erm.labels is None else np.argsort(erm.labels, kind="stable")
+    labels = order if erm.labels is None else erm.labels[order]
+    for lo in range(0, erm.k, size):
+        hi = min(lo + size, erm.k)
+        if erm.labels is None:
+            held = Expansion(erm.loss, erm.X[lo:hi], erm.y[lo:hi], theta).row_hessians()
+        else:
+            cuts = np.searchsorted(labels, np.arange(lo, hi + 1))
+            groups = [order[a:b] for a, b in zip(cuts[:-1], cuts[1:], strict=True)]
+            held = np.stack([Expansion(erm.loss, erm.X[rows], erm.y[rows], theta).hessian() for rows in groups])
+        out[lo:hi] = _solve(H - held, right[lo:hi, :, None])[:, :, 0]
+    return out
+
+
+def _proximal_quadratics(erm: Erm, taylor: Expansion, theta: FloatArray, linear: FloatArray) -> FloatArray:
+    """(k, p) minimisers of `1/2 d' H_i d - linear_i' d + lam pi(theta + d)`, plus theta."""
+    step = 1.0 / max(float(np.linalg.eigvalsh(taylor.hessian())[-1]), TINY)
+    z, _ = accelerated(
+        lambda z: _left_out_times(erm, taylor, z - theta) - linear,
+        lambda v: erm.penalty.prox(v, step * erm.lam),
+        np.tile(theta, (erm.k, 1)),
+        step,
+        MAX_PROXIMAL_STEPS,
+        PROXIMAL_TOLERANCE,
+    )
+    return z
+
+
+@dataclass(frozen=True, eq=False)
+class FoldFits:
+    """Fits of all folds.
+
+    Attributes
+    ----------
+    theta : (k, p) array
+        Coefficients of the fit without fold j.
+    intercept : (k,) array
+        Its intercept; zeros when none was asked for.
+    steps : int
+        Proximal gradient steps taken.
+    """
+
+    theta: FloatArray
+    intercept: FloatArray
+    steps: int
+
+
+def fold_fits(
+    erm: Erm,
+    *,
+    intercept: bool = False,
+    steps: int = 500,
+    tolerance: float = 1e-10,
+    begin: FloatArray | None = None,
+) -> FoldFits:
+    """Run proximal gradient descent on `sum_(i not in N_j) (y_i - b0 - x_i' theta)^2 + lam pi(theta)`, every fold j.
+
+    With :class:`~sparsecv_mio.oracles.iacv.KSupport` these are the perspective relaxations (P) of theory
+    section 1. The points are estimates: they may order a search or propose supports; the dual value of their
+    residuals is what may prune.
+
+    Parameters
+    ----------
+    erm : Erm
+        Rows, folds and a proximable penalty; the loss is the squared one, in the formula with smoothness 2.
+    intercept : bool
+        Profile out an unpenalised intercept by the means of each training set.
+    steps : int
+        Most steps taken.
+    tolerance : float
+        Relative size of a step at which to stop.
+    begin : (k, p) array, optional
+        Starting points; zeros unless given.
+
+    Returns
+    -------
+    FoldFits
+        O(k p^2 + n p) time per step, O((n + k) p + p^2) memory.
+
+    Raises
+    ------
+    BadInput
+        The penalty has no proximal map, or the loss is another one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparsecv_mio.oracles.iacv import Regularizer
+    >>> X, y = np.array([[1.0], [2.0], [3.0]]), np.array([1.0, 2.0, 4.0])
+    >>> fits = fold_fits(Erm(X, y, Squared(2.0), Regularizer(2.0), 0.0))
+    >>> fits.theta.ravel().round(6).tolist()
+    [1.230769, 1.3, 1.0]
+    """
+    penalty, lam, k, p = erm.penalty, erm.lam, erm.k, erm.p
+    if not penalty.proximable:
+        raise BadInput(f"penalty {penalty.name} has no proximal map")
+    if not isinstance(erm.loss, Squared):
+        raise BadInput(f"the fits of all folds at once are those of the squared loss, not of {erm.loss.name}")
+    smoothness = erm.loss.smoothness
+    labels = np.arange(erm.n) if erm.labels is None else erm.labels
+    x_mean, y_mean = (erm.X.mean(axis=0), float(erm.y.mean())) if intercept else (np.zeros(p), 0.0)
+    X, y = erm.X - x_mean, erm.y - y_mean
+    trained = labels.size - np.bincount(labels[labels >= 0], minlength=k)
+    # all rows together have mean zero, so the sum over a training set is minus the sum over its fold
+    by_fold = fold_indicator(labels, k)
+    m_x = -(by_fold @ X) / trained[:, None] if intercept else np.zeros((k, p))
+    m_y = -(by_fold @ y) / trained if intercept else np.zeros(k)
+    Q, c = X.T @ X, X.T @ y
+
+    def gradient(Theta: FloatArray) -> FloatArray:
+        own = np.einsum("ij,ij->i", X, Theta[labels]) - y
+        half = Theta @ Q - c - by_fold @ (own[:, None] * X)
+        if intercept:
+            half -= (trained * (np.einsum("ij,ij->i", m_x, Theta) - m_y))[:, None] * m_x
+        return smoothness * half
+
+    step = 1.0 / (smoothness * max(float(np.linalg.eigvalsh(Q)[-1]), np.finfo(float).tiny))
+    Theta = np.zeros((k, p)) if begin is None else begin
+    Theta, taken = accelerated(gradient, lambda V: penalty.prox(V, step * lam), Theta, step, steps, tolerance)
+    level = y_mean + m_y - np.einsum("ij,ij->i", x_mean + m_x, Theta) if intercept else np.zeros(k)
+    return FoldFits(Theta, level, taken)

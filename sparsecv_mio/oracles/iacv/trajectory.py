@@ -1,0 +1,749 @@
+"""Steps of the full fit and of all left-out fits along the path of a solver, their errors, and when to stop.
+
+Steps of the full fit and of all left-out fits, approximated and exact: the general scheme (5), (9), (11).
+
+`F = g + h`; a step takes a gradient step on g over a batch of rows and a proximal step on h. GD and SGD have g = F and
+h = 0; proximal GD has g = the summed loss and h = lam * pi.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from threading import Event
+from time import perf_counter
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+
+from sparsecv_mio.arrays import FloatArray, IntArray
+from sparsecv_mio.errors import BadInput
+from sparsecv_mio.oracles.answers import Estimate, Guarantee, ProgressHook
+from sparsecv_mio.oracles.iacv.risk_without_rows import Erm, Expansion, infinitesimal_jackknife, newton_step, own_rows
+from sparsecv_mio.words import one_of
+
+SOLVERS = ("gd", "sgd", "proxgd")
+DEFAULT_BATCH = 100  # the smaller of the paper's two
+BLOCK_ELEMENTS = 1 << 14  # exact left-out fits form their predictors in blocks of 128 kB, at least BLOCK_FITS of them
+BLOCK_FITS = 16
+
+
+class Schedule(Protocol):
+    """Step length at iteration t = 1, 2, ..."""
+
+    def __call__(self, t: int) -> float:
+        """Return the step length at iteration t."""
+        ...
+
+
+@dataclass(frozen=True)
+class FixedStep:
+    """The same step at every iteration."""
+
+    alpha: float
+
+    def __call__(self, t: int) -> float:
+        """Return alpha."""
+        return self.alpha
+
+
+@dataclass(frozen=True)
+class EpochDoubling:
+    """`first` steps of length alpha, then 2 first of alpha / 2, then 4 first of alpha / 4, ... (paper section 6.2).
+
+    Examples
+    --------
+    >>> schedule = EpochDoubling(1.0, first=2)
+    >>> [schedule(t) for t in range(1, 8)]
+    [1.0, 1.0, 0.5, 0.5, 0.5, 0.5, 0.25]
+    """
+
+    alpha: float
+    first: int = 1000
+
+    def __call__(self, t: int) -> float:
+        """Return alpha, halved at the end of every epoch so far."""
+        epoch = ((t - 1) // self.first + 1).bit_length() - 1
+        return self.alpha / float(1 << epoch)
+
+
+@dataclass(frozen=True)
+class Solver:
+    """A first-order method: step lengths, batches, and whether the penalty is handled by a proximal step.
+
+    Use :func:`gd`, :func:`sgd` or :func:`proxgd`.
+
+    Parameters
+    ----------
+    schedule : Schedule
+        Step lengths.
+    proximal : bool
+        Proximal step on `lam * pi` instead of its gradient.
+    batch : int, optional
+        Rows drawn for each step, without replacement; all rows unless given.
+    seed : int
+        Seed of the batches; the batch of step t depends on (seed, t) only.
+    scale_penalty : bool
+        Weigh the penalty of a batch of K rows by K / n. The paper's (7) takes the whole penalty, so that its steps
+        minimise `(K/n) sum l + lam pi` on average; with the weight they minimise the objective itself.
+    """
+
+    schedule: Schedule
+    proximal: bool = False
+    batch: int | None = None
+    seed: int = 0
+    scale_penalty: bool = False
+
+    @property
+    def name(self) -> str:
+        """`gd`, `sgd` or `proxgd`."""
+        return "sgd" if self.batch is not None else "proxgd" if self.proximal else "gd"
+
+    def rows(self, t: int, n: int) -> IntArray | None:
+        """Return the rows of the batch of step t, ascending, or None for all."""
+        if self.batch is None or self.batch >= n:
+            return None
+        rng = np.random.Generator(np.random.Philox(key=self.seed, counter=t))
+        return np.sort(rng.choice(n, size=self.batch, replace=False, shuffle=False)).astype(np.int64)
+
+    def weight(self, erm: Erm) -> float:
+        """Return the weight of the penalty in one step."""
+        if self.scale_penalty and self.batch is not None:
+            return erm.lam * min(self.batch, erm.n) / erm.n
+        return erm.lam
+
+    def check(self, erm: Erm) -> None:
+        """Raise :class:`BadInput` when the penalty does not fit the method or the batch the data."""
+        if self.proximal and not erm.penalty.proximable:
+            raise BadInput(f"penalty {erm.penalty.name} has no proximal map: use --solver gd or sgd")
+        if not self.proximal and not erm.penalty.smooth:
+            raise BadInput(f"penalty {erm.penalty.name} is not differentiable: use --solver proxgd")
+        if self.batch is not None and not 1 <= self.batch <= erm.n:
+            raise BadInput(f"--batch must lie between 1 and the number of rows, {erm.n}, not {self.batch}")
+
+
+def gd(alpha: float) -> Solver:
+    """Gradient descent (6) with a fixed step."""
+    return Solver(FixedStep(alpha))
+
+
+def proxgd(alpha: float) -> Solver:
+    """Proximal gradient descent (8) with a fixed step."""
+    return Solver(FixedStep(alpha), proximal=True)
+
+
+def sgd(schedule: Schedule | float, batch: int, seed: int = 0, *, scale_penalty: bool = False) -> Solver:
+    """Stochastic gradient descent (7) on batches of fixed size.
+
+    Parameters
+    ----------
+    schedule : Schedule or float
+        Step lengths; a number is a fixed step.
+    batch : int
+        Rows per step, drawn without replacement.
+    seed : int
+        Seed of the batches.
+    scale_penalty : bool
+        Weigh the penalty of a step by `batch / n`; the paper adds all of it.
+
+    Returns
+    -------
+    Solver
+    """
+    steps = FixedStep(float(schedule)) if isinstance(schedule, (int, float)) else schedule
+    return Solver(steps, batch=batch, seed=seed, scale_penalty=scale_penalty)
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """Iteration t: the full fit and the approximated left-out fits as offsets from it.
+
+    Attributes
+    ----------
+    t : int
+        Steps taken.
+    theta : (p,) array
+        Iterate on all rows.
+    offset : (k, p) array
+        Approximate left-out iterates minus theta.
+    """
+
+    t: int
+    theta: FloatArray
+    offset: FloatArray
+
+    @property
+    def approx(self) -> FloatArray:
+        """(k, p) approximate left-out iterates."""
+        return self.theta + self.offset
+
+
+def start(erm: Erm, theta: FloatArray | None = None) -> State:
+    """Return state 0: every fit begins at the same point, the origin unless given."""
+    first = np.zeros(erm.p) if theta is None else np.array(theta, dtype=np.float64)
+    return State(0, first, np.zeros((erm.k, erm.p)))
+
+
+def iacv_step(erm: Erm, solver: Solver, state: State) -> State:
+    """Take one step of the full fit (5) and of all approximated left-out fits (11).
+
+    With g_i, H_i the gradient and Hessian of row i at theta, `D_i` the offset, G, H their sums over the batch,
+
+        theta+   = theta - a G,
+        theta_i+ = theta_i - a ( G - g_i + (H - H_i) D_i )      i in the batch, no correction otherwise,
+
+    so that the offsets obey `D+ = D (I - a H) + a (g_i + H_i D_i)`: one k x p by p x p product for all fits.
+
+    Parameters
+    ----------
+    erm : Erm
+        Problem with k left-out fits.
+    solver : Solver
+        Method; fixes the batch and the length of step t + 1.
+    state : State
+        Iterates after t steps.
+
+    Returns
+    -------
+    State
+        After t + 1 steps. O(m p^2 + k p^2) time for a batch of m rows, O(k p + p^2) memory (the paper's Table 1).
+    """
+    t = state.t + 1
+    alpha, weight, rows = solver.schedule(t), solver.weight(erm), solver.rows(t, erm.n)
+    X, y, labels = erm.batch(rows)
+    taylor = Expansion(erm.loss, X, y, state.theta)
+    gradient = taylor.total()
+    bent = taylor.apply(state.offset)
+    if not solver.proximal and weight > 0.0:
+        gradient = gradient + weight * erm.penalty.gradient(state.theta)
+        bent += weight * erm.penalty.hessian_times(state.theta, state.offset)
+    erm.take_out(bent, taylor.rows(own_rows(state.offset, labels)), rows)
+    theta = state.theta - alpha * gradient
+    offset = state.offset - alpha * bent
+    if solver.proximal and weight > 0.0:
+        moved = erm.penalty.prox(theta, alpha * weight)
+        offset = erm.penalty.prox(theta + offset, alpha * weight) - moved
+        theta = moved
+    return State(t, theta, offset)
+
+
+def full_step(erm: Erm, solver: Solver, t: int, theta: FloatArray) -> FloatArray:
+    """Take step t + 1 of the full fit alone (5). O(m p).
+
+    Parameters
+    ----------
+    erm : Erm
+        Problem.
+    solver : Solver
+        Method; fixes the batch and the length of step t + 1.
+    t : int
+        Steps taken.
+    theta : (p,) array
+        Iterate after t steps.
+
+    Returns
+    -------
+    (p,) array
+    """
+    X, y, _ = erm.batch(solver.rows(t + 1, erm.n))
+    Theta = theta[None, :]
+    return _descend(erm, solver, t + 1, Theta, np.asarray(erm.loss.slopes(Theta @ X.T, y) @ X))[0]
+
+
+def exact_step(erm: Erm, solver: Solver, t: int, Theta: FloatArray) -> FloatArray:
+    """Take step t + 1 of every left-out fit, exactly (9): the approximation is compared with these.
+
+    All k fits advance together: their predictors are matrix products, formed in blocks that stay in the cache.
+
+    Parameters
+    ----------
+    erm : Erm
+        Problem.
+    solver : Solver
+        Method, with the same batches as in :func:`iacv_step`.
+    t : int
+        Steps already taken.
+    Theta : (k, p) array
+        Left-out iterates after t steps.
+
+    Returns
+    -------
+    (k, p) array
+        After t + 1 steps. O(k m p) time for a batch of m rows, O(k p) memory.
+    """
+    rows = solver.rows(t + 1, erm.n)
+    X, y, labels = erm.batch(rows)
+    m = X.shape[0]
+    size = max(BLOCK_FITS, BLOCK_ELEMENTS // max(m, 1))
+    fits = np.arange(m) if labels is None else labels
+    gradient = np.empty_like(Theta)
+    for lo in range(0, erm.k, size):
+        hi = min(lo + size, erm.k)
+        out = np.flatnonzero((fits >= lo) & (fits < hi))
+        slopes = erm.loss.slopes(Theta[lo:hi] @ X.T, y)
+        slopes[fits[out] - lo, out] = 0.0
+        gradient[lo:hi] = slopes @ X
+    return _descend(erm, solver, t + 1, Theta, gradient)
+
+
+def _descend(erm: Erm, solver: Solver, t: int, Theta: FloatArray, gradient: FloatArray) -> FloatArray:
+    """(b, p) gradient step on g and proximal step on h; `gradient` is that of the summed loss."""
+    alpha, weight = solver.schedule(t), solver.weight(erm)
+    if solver.proximal:
+        moved = Theta - alpha * gradient
+        return erm.penalty.prox(moved, alpha * weight) if weight > 0.0 else moved
+    if weight > 0.0:
+        gradient = gradient + weight * erm.penalty.gradient(Theta)
+    return np.asarray(Theta - alpha * gradient)
+
+
+def default_step(erm: Erm, *, proximal: bool = False, batch: int | None = None, iterations: int = 100) -> float:
+    """Return the step length `1 / L`, L a bound on the curvature of g over any batch.
+
+    Without such a bound (the Poisson loss) the step begins at the inverse of the curvature at the origin and is halved
+    until `iterations` full steps lower the objective each time.
+
+    Parameters
+    ----------
+    erm : Erm
+        Problem.
+    proximal : bool
+        Leave the penalty to the proximal step.
+    batch : int, optional
+        Batch size.
+    iterations : int
+        Steps the run will take.
+
+    Returns
+    -------
+    float
+        Step length.
+
+    Raises
+    ------
+    BadInput
+        The data carry no curvature (all columns zero), or no step descends.
+    """
+    smooth = 0.0 if proximal or erm.lam == 0.0 else erm.lam * erm.penalty.bound()
+    if np.isfinite(erm.loss.smoothness):
+        bound = erm.loss.smoothness * _largest_square(erm.X, batch) + smooth
+        if bound <= 0.0:
+            raise BadInput("all columns are zero: there is nothing to fit")
+        return 1.0 / bound
+    curvature = float(np.linalg.eigvalsh(Expansion(erm.loss, erm.X, erm.y, np.zeros(erm.p)).hessian())[-1]) + smooth
+    alpha = 1.0 / curvature
+    for _ in range(60):
+        if _descends(erm, Solver(FixedStep(alpha), proximal=proximal), iterations):
+            return alpha
+        alpha /= 2.0
+    raise BadInput("no step length lowers the objective: rescale the columns (--scale variance)")
+
+
+def _largest_square(X: FloatArray, rows: int | None) -> float:
+    """Bound `||X_B v||^2` over unit vectors v and batches B of so many rows, all by default."""
+    gram = X.T @ X if X.shape[1] <= X.shape[0] else X @ X.T
+    largest = float(np.linalg.eigvalsh(gram)[-1])
+    if rows is not None and rows < X.shape[0]:
+        lengths = np.einsum("ij,ij->i", X, X)
+        largest = min(largest, float(np.partition(lengths, -rows)[-rows:].sum()))
+    return max(largest, 0.0)
+
+
+def _descends(erm: Erm, solver: Solver, iterations: int) -> bool:
+    theta, value = np.zeros(erm.p), erm.objective(np.zeros(erm.p))
+    with np.errstate(over="ignore", invalid="ignore"):
+        for t in range(iterations):
+            theta = full_step(erm, solver, t, theta)
+            new = erm.objective(theta)
+            if not new <= value + 1e-12 * abs(value):
+                return False
+            value = new
+    return True
+
+
+def make_solver(
+    erm: Erm,
+    kind: str,
+    *,
+    iterations: int,
+    step: float | None = None,
+    batch: int | None = None,
+    doubling: int | None = None,
+    seed: int = 0,
+    scale_penalty: bool = False,
+) -> Solver:
+    """Return a method with its default step, one over the Lipschitz constant of the gradient.
+
+    Parameters
+    ----------
+    erm : Erm
+        Problem.
+    kind : {"gd", "sgd", "proxgd"}
+        Method.
+    iterations : int
+        Steps it will take (used where the loss has no Lipschitz constant).
+    step : float, optional
+        Step length instead of the default.
+    batch : int, optional
+        Rows per step of `sgd`; 100, or all rows if fewer, unless given.
+    doubling : int, optional
+        Epoch doubling: this many steps at the first length, twice as many at half of it, and so on.
+    seed : int
+        Seed of the batches.
+    scale_penalty : bool
+        See :class:`~sparsecv_mio.oracles.iacv.Solver`.
+
+    Returns
+    -------
+    Solver
+        Checked against the problem.
+
+    Raises
+    ------
+    BadInput
+        An option does not suit the method, the penalty or the data.
+    """
+    kind = one_of(kind, SOLVERS, "--solver")
+    if batch is not None and kind != "sgd":
+        raise BadInput("--batch goes with --solver sgd: gd and proxgd use all rows")
+    if step is not None and not (np.isfinite(step) and step > 0.0):
+        raise BadInput(f"--step must be a number > 0, not {step}")
+    if doubling is not None and doubling < 1:
+        raise BadInput(f"--doubling must be at least 1 step, not {doubling}")
+    if seed < 0:
+        raise BadInput(f"--seed must be 0 or more, not {seed}")
+    size = min(DEFAULT_BATCH, erm.n) if kind == "sgd" and batch is None else batch
+    bare = Solver(FixedStep(1.0), kind == "proxgd", size, seed, scale_penalty)
+    bare.check(erm)
+    alpha = step or default_step(erm, proximal=bare.proximal, batch=size, iterations=iterations)
+    schedule = FixedStep(alpha) if doubling is None else EpochDoubling(alpha, doubling)
+    return Solver(schedule, bare.proximal, size, seed, scale_penalty)
+
+
+@dataclass(frozen=True, eq=False)
+class IacvOracle:
+    """Linear predictors of left-out rows after a number of steps, approximated.
+
+    Parameters
+    ----------
+    erm : Erm
+        Problem whose `labels` are None: single rows are left out by its own fits.
+    solver : Solver
+        Method.
+    iterations : int
+        Steps.
+
+    Raises
+    ------
+    BadInput
+        The problem has folds of its own, or the method does not suit it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparsecv_mio.oracles.iacv import Regularizer, Squared, gd
+    >>> erm = Erm(np.array([[1.0], [2.0], [3.0]]), np.array([1.0, 2.0, 4.0]), Squared(2.0), Regularizer(2.0), 0.0)
+    >>> oracle = IacvOracle(erm, gd(0.03), 400)
+    >>> oracle.leave_out(np.array([2])).value.round(9).tolist()
+    [3.0]
+    >>> oracle.leave_out(np.array([0, 1])).value.round(9).tolist()
+    [1.333333333, 2.666666667]
+    """
+
+    guarantee: ClassVar[Guarantee] = Guarantee.ESTIMATE  # it may order a search, not prune it
+
+    erm: Erm
+    solver: Solver
+    iterations: int
+
+    def __post_init__(self) -> None:
+        if self.erm.labels is not None:
+            raise BadInput("an oracle leaves out the rows named in each call: give a problem without labels")
+        self.solver.check(self.erm)
+
+    @cached_property
+    def _single(self) -> FloatArray:
+        return np.einsum("ij,ij->i", self.erm.X, self._follow(self.erm))
+
+    def leave_out(self, rows: IntArray) -> Estimate:
+        """Predictors `x_i' theta` of rows (m,) by the fit without them.
+
+        O(T (n p^2)) for the first single row, then O(1) each; O(T (n p + p^2)) for each group of rows.
+        """
+        if rows.size == 1:
+            return Estimate(self._single[rows])
+        labels = np.full(self.erm.n, -1, dtype=np.int64)
+        labels[rows] = 0
+        return Estimate(self.erm.X[rows] @ self._follow(replace(self.erm, labels=labels))[0])
+
+    def _follow(self, erm: Erm) -> FloatArray:
+        state = start(erm)
+        for _ in range(self.iterations):
+            state = iacv_step(erm, self.solver, state)
+        return state.approx
+
+
+METHODS = ("iacv", "ns", "ij", "baseline")
+EXACT = "exact"
+
+
+@dataclass(frozen=True)
+class EarlyStop:
+    """Stop when the approximated cross-validation loss has not fallen by `tolerance` (relative) in `patience` steps."""
+
+    patience: int = 50
+    tolerance: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class MethodTrace:
+    """One method along the recorded iterations.
+
+    Attributes
+    ----------
+    cv : (m,) array
+        Cross-validation loss at the method's left-out iterates.
+    err_approx : (m,) array or None
+        `(1/k) sum_i ||approx_i - exact_i||_2` (the paper's (15)); None when the exact iterates were not run.
+    cv_exact : (m,) array or None
+        Cross-validation loss at the exact left-out iterates.
+    """
+
+    cv: FloatArray
+    err_approx: FloatArray | None
+    cv_exact: FloatArray | None
+
+    @property
+    def err_cv(self) -> FloatArray | None:
+        """`|cv - exact cv|` (16)."""
+        return None if self.cv_exact is None else np.abs(self.cv - self.cv_exact)
+
+    @property
+    def rel_err_cv(self) -> FloatArray | None:
+        """The same over the exact one; 0 / 0 is 0."""
+        if self.err_cv is None or self.cv_exact is None:
+            return None
+        whole = np.abs(self.cv_exact)
+        return np.divide(self.err_cv, whole, out=np.where(self.err_cv > 0.0, np.inf, 0.0), where=whole > 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class IacvReport:
+    """The outcome of :func:`run`.
+
+    Attributes
+    ----------
+    iterations : (m,) int array
+        Recorded iterations.
+    traces : mapping of str to MethodTrace
+        `iacv` and the baselines asked for.
+    cv_exact : (m,) array or None
+        Exact cross-validation loss at the recorded iterations.
+    seconds : (m,) array
+        Time of the full fit and the approximated left-out fits up to each recorded iteration, without evaluations.
+    seconds_exact : (m,) array or None
+        The same for the exact left-out fits.
+    best : int
+        Recorded iteration with the smallest approximated loss.
+    theta, approx : (p,), (k, p) array
+        Full and approximated left-out iterates: the last ones, or those of `best` after an early stop.
+    stopped_early : bool
+        Whether :class:`EarlyStop` ended the run.
+    """
+
+    iterations: np.ndarray
+    traces: Mapping[str, MethodTrace]
+    cv_exact: FloatArray | None
+    seconds: FloatArray
+    seconds_exact: FloatArray | None
+    best: int
+    theta: FloatArray
+    approx: FloatArray
+    stopped_early: bool
+
+    @property
+    def chosen(self) -> int:
+        """Position in `iterations` of the iterate that is returned: the last, or the best after an early stop."""
+        return int(np.flatnonzero(self.iterations == self.best)[0]) if self.stopped_early else len(self.iterations) - 1
+
+    def summary(self) -> dict[str, Any]:
+        """Return the numbers of the chosen iterate, ready for JSON, of IACV and of every other method that was run."""
+        at, trace = self.chosen, self.traces["iacv"]
+
+        def pick(values: FloatArray | None) -> float | None:
+            return float(values[at]) if values is not None and np.isfinite(values[at]) else None
+
+        out: dict[str, Any] = {
+            "iteration": int(self.iterations[at]),
+            "cv": pick(trace.cv),
+            "cv_exact": pick(self.cv_exact),
+            "err_approx": pick(trace.err_approx),
+            "err_cv": pick(trace.err_cv),
+            "rel_err_cv": pick(trace.rel_err_cv),
+            "best_iteration": self.best,
+            "best_cv": float(trace.cv.min()),
+            "stopped_early": self.stopped_early,
+            "seconds": float(self.seconds[-1]),
+            "seconds_exact": None if self.seconds_exact is None else float(self.seconds_exact[-1]),
+        }
+        for name, other in self.traces.items():
+            if name != "iacv":
+                numbers = (other.cv, other.err_approx, other.rel_err_cv)
+                out[name] = dict(zip(("cv", "err_approx", "rel_err_cv"), map(pick, numbers), strict=True))
+        return out
+
+
+def log_spaced(iterations: int, count: int = 60) -> list[int]:
+    """Return about `count` iterations from 1 to `iterations`, evenly spaced in the logarithm."""
+    return sorted({int(round(t)) for t in np.geomspace(1, iterations, count)})
+
+
+@dataclass
+class _Recorder:
+    """Collects the numbers of the recorded iterations."""
+
+    erm: Erm
+    solver: Solver
+    methods: Sequence[str]
+    iterations: list[int] = field(default_factory=list)
+    rows: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
+    exact: list[float] = field(default_factory=list)
+    seconds: list[tuple[float, float]] = field(default_factory=list)
+
+    def add(self, state: State, Theta: FloatArray | None, clock: tuple[float, float]) -> float:
+        """Evaluate every method at one iteration and return the approximated loss."""
+        self.iterations.append(state.t)
+        self.seconds.append(clock)
+        if Theta is not None:
+            self.exact.append(self.erm.held_out_loss(Theta))
+        for name in self.methods:
+            with np.errstate(over="ignore", invalid="ignore"):
+                guess = self._iterates(name, state)
+                error = np.nan if Theta is None else float(np.linalg.norm(guess - Theta, axis=1).mean())
+                self.rows.setdefault(name, []).append((self.erm.held_out_loss(guess), error))
+        return self.rows["iacv"][-1][0]
+
+    def _iterates(self, name: str, state: State) -> FloatArray:
+        if name == "iacv":
+            return state.approx
+        if name == "baseline":
+            return np.broadcast_to(state.theta, state.offset.shape)
+        one_step = newton_step if name == "ns" else infinitesimal_jackknife
+        return one_step(self.erm, state.theta, proximal=self.solver.proximal)
+
+    def report(self, state: State, best: int, stopped: bool) -> IacvReport:
+        exact, clock = np.array(self.exact) if self.exact else None, np.array(self.seconds)
+        columns = {name: np.array(rows).T for name, rows in self.rows.items()}
+        return IacvReport(
+            np.array(self.iterations, dtype=np.int64),
+            {name: MethodTrace(cv, None if exact is None else off, exact) for name, (cv, off) in columns.items()},
+            exact, clock[:, 0], None if exact is None else clock[:, 1], best, state.theta, state.approx, stopped,
+        )  # fmt: skip
+
+
+def run(
+    erm: Erm,
+    solver: Solver,
+    iterations: int,
+    *,
+    record: Iterable[int] | None = None,
+    methods: Sequence[str] = ("iacv",),
+    early_stop: EarlyStop | None = None,
+    progress: ProgressHook | None = None,
+    stop: Event | None = None,
+) -> IacvReport:
+    """Follow the full fit and all approximated left-out fits for a number of steps, all from the origin.
+
+    Parameters
+    ----------
+    erm : Erm
+        Penalised risk and the rows each fit leaves out.
+    solver : Solver
+        :func:`gd`, :func:`sgd` or :func:`proxgd`.
+    iterations : int
+        Steps, at least 1.
+    record : iterable of int, optional
+        Iterations to evaluate; about sixty log-spaced ones unless given, every one with `early_stop`.
+    methods : sequence of str
+        What is evaluated: any of `iacv`, `ns` (Newton step), `ij` (infinitesimal jackknife), `baseline` (the full fit)
+        and `exact`, which advances the exact left-out fits too and makes the report hold the errors (15) and (16).
+        `iacv` is always among them.
+    early_stop : EarlyStop, optional
+        End the run by the approximated loss; the report then holds the best iterate.
+    progress : callable, optional
+        Called with (steps done, steps in all).
+    stop : Event, optional
+        Once set, the run ends after the current step; the report then ends there.
+
+    Returns
+    -------
+    IacvReport
+        Errors, losses and times along the trajectory.
+
+    Raises
+    ------
+    BadInput
+        An option does not fit, or the iterates leave the finite numbers (step too long).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparsecv_mio.oracles.iacv import Erm, Logistic, Regularizer, default_step, gd, run
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((200, 3))
+    >>> y = np.where(rng.random(200) < 1 / (1 + np.exp(-X[:, 0])), 1.0, -1.0)
+    >>> erm = Erm(X, y, Logistic(), Regularizer(2.0), lam=0.1)
+    >>> report = run(erm, gd(default_step(erm)), 50, methods=("baseline", "exact"))
+    >>> bool(report.traces["iacv"].err_approx[-1] < 0.05 * report.traces["baseline"].err_approx[-1])
+    True
+    """
+    names = _check(erm, solver, iterations, methods, early_stop)
+    kept = set(range(1, iterations + 1) if early_stop else record if record is not None else log_spaced(iterations))
+    kept.add(iterations)
+    recorder = _Recorder(erm, solver, names)
+    state = start(erm)
+    held, best, stopped = state, (np.inf, 0), False
+    Theta = np.tile(state.theta, (erm.k, 1)) if EXACT in methods else None
+    clock = [0.0, 0.0]
+    for t in range(iterations):
+        begin = perf_counter()
+        with np.errstate(over="ignore", invalid="ignore"):  # a step that is too long is reported by `_finite`
+            state = iacv_step(erm, solver, state)
+            middle = perf_counter()
+            clock[0] += middle - begin
+            if Theta is not None:
+                Theta = exact_step(erm, solver, t, Theta)
+                clock[1] += perf_counter() - middle
+        ended = stop is not None and stop.is_set()
+        if ended or t + 1 in kept:
+            cv = _finite(recorder.add(state, Theta, (clock[0], clock[1])), t + 1)
+            floor = best[0] - (early_stop.tolerance * abs(best[0]) if early_stop and best[1] else 0.0)
+            if cv < floor:
+                best, held = (cv, t + 1), state
+            stopped = early_stop is not None and t + 1 - best[1] >= early_stop.patience
+        if progress is not None:
+            progress(t + 1, iterations)
+        if stopped or ended:
+            break
+    return recorder.report(held if stopped else state, best[1], stopped)
+
+
+def _finite(cv: float, t: int) -> float:
+    if not np.isfinite(cv):
+        raise BadInput(f"the iterates left the finite numbers by iteration {t}: give a smaller --step")
+    return cv
+
+
+def _check(
+    erm: Erm, solver: Solver, iterations: int, methods: Sequence[str], early_stop: EarlyStop | None
+) -> tuple[str, ...]:
+    unknown = set(methods) - {*METHODS, EXACT}
+    if unknown:
+        raise BadInput(f"unknown method {sorted(unknown)[0]!r}: choose among {', '.join((*METHODS, EXACT))}")
+    if iterations < 1:
+        raise BadInput(f"--iterations must be at least 1, not {iterations}")
+    if early_stop is not None and early_stop.patience < 1:
+        raise BadInput(f"--early-stop must be at least 1 step, not {early_stop.patience}")
+    solver.check(erm)
+    return ("iacv", *(name for name in METHODS[1:] if name in methods))

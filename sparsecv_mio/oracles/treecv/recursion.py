@@ -1,0 +1,460 @@
+"""What a learner must provide for TreeCV, the rows in the order in which they are fed, and the recursion over folds.
+
+The TreeCV recursion (Joulani, Gyorgy, Szepesvari 2015, Algorithm 1), on one thread or many.
+
+The model of a range of folds has learned every row outside it. Its left half gets a copy that learns the right half's
+rows, then the model itself learns the left half's rows and serves the right half. A range of one fold is scored. Every
+level of the tree feeds each row once, so all k folds cost `ceil(log2 k)` passes over the data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any, Protocol, Self, runtime_checkable
+
+import numpy as np
+
+from sparsecv_mio.arrays import FloatArray, IntArray, row_chunks
+from sparsecv_mio.data.fold_plan import FoldPlan
+from sparsecv_mio.errors import BadInput
+from sparsecv_mio.oracles.answers import ProgressHook
+from sparsecv_mio.words import one_of
+
+
+@runtime_checkable
+class Learner(Protocol):
+    """An incremental learner: a model that can be fed more rows, copied, and scored.
+
+    A new instance is the untrained model. `update` may use its rows one by one, in the order given, or all at once.
+    """
+
+    def update(self, X: FloatArray, y: FloatArray) -> None:
+        """Learn m more rows (m, p), (m,)."""
+        ...
+
+    def copy(self) -> Self:
+        """Return an independent model in the same state."""
+        ...
+
+    def score(self, X: FloatArray, y: FloatArray) -> float:
+        """Mean loss over rows (m, p), (m,) that were not learned."""
+        ...
+
+
+@runtime_checkable
+class Revertible(Learner, Protocol):
+    """A learner that can undo its updates, the last one first: the save/revert strategy of the paper's section 4.1."""
+
+    def update_saving(self, X: FloatArray, y: FloatArray) -> Any:
+        """As `update`; return what `revert` needs."""
+        ...
+
+    def revert(self, change: Any) -> None:
+        """Go back to the state before the update that returned `change`, bit for bit."""
+        ...
+
+
+@runtime_checkable
+class Recursive(Learner, Protocol):
+    """A learner that runs a whole subtree in compiled code."""
+
+    def subtree(self, rows: RowsByFold, first: int, last: int, shuffle_seed: int | None) -> tuple[FloatArray, int]:
+        """Run the recursion over some of the folds; the model itself is not changed.
+
+        Parameters
+        ----------
+        rows : RowsByFold
+            All rows.
+        first, last : int
+            Folds first .. last-1; this model has learned all the others.
+        shuffle_seed : int or None
+            As for :func:`tree_cv`.
+
+        Returns
+        -------
+        scores : (last - first,) array
+            Scores of these folds.
+        fed : int
+            Rows learned by the models in between.
+        """
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class RowsByFold:
+    """Rows sorted by fold, so that consecutive folds are one slice.
+
+    Attributes
+    ----------
+    X : (n, p) array
+    y : (n,) array
+        Rows of fold 0, fold 1, ..., then those never held out.
+    starts : (k + 1,) int array
+        Fold j is `X[starts[j]:starts[j + 1]]`.
+    """
+
+    X: FloatArray
+    y: FloatArray
+    starts: IntArray
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return int(self.y.shape[0])
+
+    @property
+    def k(self) -> int:
+        """Number of folds."""
+        return int(self.starts.shape[0]) - 1
+
+    @classmethod
+    def of(cls, X: FloatArray, y: FloatArray, folds: FoldPlan) -> RowsByFold:
+        """Sort rows by fold; nothing is copied where they are sorted already.
+
+        Parameters
+        ----------
+        X : (n, p) array
+            Rows.
+        y : (n,) array
+            Their targets.
+        folds : FoldPlan
+            Of the same rows.
+
+        Returns
+        -------
+        RowsByFold
+
+        Raises
+        ------
+        BadInput
+            The plan has another number of rows, or is no partition.
+        """
+        folds.check_partition("treecv")
+        if X.shape[0] != folds.n or y.shape != (folds.n,):
+            raise BadInput(f"the folds are of {folds.n} rows, the data has {X.shape[0]} and the target {y.shape[0]}")
+        if np.array_equal(folds.order, np.arange(folds.n)):
+            return cls(np.ascontiguousarray(X), y, folds.starts)
+        return cls(X[folds.order], y[folds.order], folds.starts)
+
+
+@dataclass(frozen=True, eq=False)
+class CvResult:
+    """A cross-validation estimate.
+
+    Attributes
+    ----------
+    scores : (k,) array
+        Mean loss of every fold.
+    sizes : (k,) int array
+        Rows of every fold.
+    updates : int
+        Rows fed to learners, each counted every time.
+    seconds : float
+        Wall time, without loading compiled code.
+    """
+
+    scores: FloatArray
+    sizes: IntArray
+    updates: int
+    seconds: float
+
+    @property
+    def estimate(self) -> float:
+        """The paper's estimate: the mean of the folds' mean losses."""
+        return float(self.scores.mean())
+
+    @property
+    def pooled(self) -> float:
+        """Mean loss over all held-out rows; equals `estimate` when the folds are of one size."""
+        return float(self.scores @ self.sizes / self.sizes.sum())
+
+
+PROGRESS_PARTS = 64  # subtrees that compiled code runs between two calls of the progress hook
+TASKS_PER_JOB = 4  # subtrees per worker, so that unequal ones even out
+STRATEGIES = ("copy", "revert")
+
+
+def tree_cv(
+    learner: Learner,
+    X: FloatArray,
+    y: FloatArray,
+    folds: FoldPlan,
+    *,
+    shuffle_seed: int | None = None,
+    strategy: str = "copy",
+    jobs: int = 1,
+    progress: ProgressHook | None = None,
+) -> CvResult:
+    """Cross-validate an incremental learner over all folds in `ceil(log2 k)` passes.
+
+    Parameters
+    ----------
+    learner : Learner
+        The untrained model; it is copied, not changed.
+    X : (n, p) array
+        Rows; those never held out are learned first.
+    y : (n,) array
+        Their targets.
+    folds : FoldPlan
+        Up to k = n folds.
+    shuffle_seed : int, optional
+        Feed the rows of every update in a random order; without it in the order of the folds. The order depends on the
+        seed and on the rows of the update alone: strategy and jobs do not change the result.
+    strategy : {"copy", "revert"}
+        Copy the model before each branch, or undo the branch's updates (the learner must be
+        :class:`~sparsecv_mio.oracles.treecv.recursion.Revertible`).
+    jobs : int
+        Workers, by joblib with threads unless a joblib context (`parallel_config`) names another backend.
+    progress : callable, optional
+        Called with (folds scored, k).
+
+    Returns
+    -------
+    CvResult
+        `updates <= n ceil(log2 k)` beyond the rows never held out, so at most `n (1 + log2 k)`; O(log k) models in
+        memory on one job. The estimate equals standard cross-validation where the order of rows has no effect.
+
+    Raises
+    ------
+    BadInput
+        An option does not fit the learner.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparsecv_mio.data.folds import folds_from_labels
+    >>> from sparsecv_mio.oracles.treecv import RidgeLearner, standard_cv, tree_cv
+    >>> rng = np.random.default_rng(0)
+    >>> X, y = rng.standard_normal((16, 2)), rng.standard_normal(16)
+    >>> folds = folds_from_labels(np.arange(16))
+    >>> tree, standard = (cv(RidgeLearner(1.0), X, y, folds) for cv in (tree_cv, standard_cv))
+    >>> tree.updates, standard.updates, abs(tree.estimate - standard.estimate) < 1e-12
+    (64, 240, True)
+    """
+    strategy = one_of(strategy, STRATEGIES, "strategy")
+    if strategy == "revert" and not isinstance(learner, Revertible):
+        raise BadInput(f"{type(learner).__name__} cannot revert an update: use the copy strategy")
+    if jobs < 1:
+        raise BadInput(f"--jobs must be at least 1, not {jobs}")
+    tree = _Tree(RowsByFold.of(X, y, folds), shuffle_seed, strategy == "revert")
+    rows = tree.rows
+    warm_up(learner, rows, shuffle_seed)
+    begin = perf_counter()
+    model = learner.copy()
+    fixed = tree.feed(model, int(rows.starts[-1]), rows.n)
+    scores, fed = tree.scores(model, 0, rows.k, progress) if jobs == 1 else _run_parallel(tree, model, jobs, progress)
+    return CvResult(scores, np.diff(rows.starts), fixed + fed, perf_counter() - begin)
+
+
+def standard_cv(
+    learner: Learner,
+    X: FloatArray,
+    y: FloatArray,
+    folds: FoldPlan,
+    *,
+    shuffle_seed: int | None = None,
+    progress: ProgressHook | None = None,
+) -> CvResult:
+    """Train on every fold's rows from scratch (k-repetition cross-validation).
+
+    Parameters
+    ----------
+    learner : Learner
+        The untrained model; it is copied, not changed.
+    X : (n, p) array
+        Rows.
+    y : (n,) array
+        Their targets.
+    folds : FoldPlan
+        Folds.
+    shuffle_seed : int, optional
+        Feed the training rows of each fold in a random order; without it in the order of the folds.
+    progress : callable, optional
+        Called with (folds scored, k).
+
+    Returns
+    -------
+    CvResult
+        `updates` is k n minus the held-out rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparsecv_mio.data.folds import folds_from_labels
+    >>> from sparsecv_mio.oracles.treecv import RidgeLearner
+    >>> folds = folds_from_labels([0, 0, 1, 1])
+    >>> standard_cv(RidgeLearner(0.0), np.ones((4, 1)), np.array([1.0, 3.0, 4.0, 6.0]), folds).scores.round(9).tolist()
+    [10.0, 10.0]
+    """
+    rows = RowsByFold.of(X, y, folds)
+    warm_up(learner, rows, shuffle_seed)
+    begin, scores, fed = perf_counter(), np.empty(rows.k), 0
+    for j in range(rows.k):
+        lo, hi = int(rows.starts[j]), int(rows.starts[j + 1])
+        model = learner.copy()
+        if shuffle_seed is not None:
+            order = np.concatenate([np.arange(lo), np.arange(hi, rows.n)])
+            np.random.Generator(np.random.Philox(key=shuffle_seed, counter=j)).shuffle(order)
+            feed_rows(model, rows, 0, order.size, order)
+        else:
+            for first, last in ((0, lo), (hi, rows.n)):
+                if last > first:
+                    feed_rows(model, rows, first, last, None)
+        fed += rows.n - (hi - lo)
+        scores[j] = model.score(rows.X[lo:hi], rows.y[lo:hi])
+        if progress is not None:
+            progress(j + 1, rows.k)
+    return CvResult(scores, np.diff(rows.starts), fed, perf_counter() - begin)
+
+
+def warm_up(learner: Learner, rows: RowsByFold, shuffle_seed: int | None) -> None:
+    """Load compiled code before the clock starts.
+
+    Parameters
+    ----------
+    learner : Learner
+        The untrained model; it is copied, not changed.
+    rows : RowsByFold
+        Rows of the run; two of them are learned by a copy.
+    shuffle_seed : int or None
+        As for :func:`tree_cv`.
+    """
+    _order(0, 1, shuffle_seed)
+    if isinstance(learner, Recursive):
+        starts = np.arange(3)
+        starts.setflags(write=rows.starts.flags.writeable)  # code is compiled for each type, which this is part of
+        scrap, few = learner.copy(), RowsByFold(rows.X[:2], rows.y[:2], starts)
+        feed_rows(scrap, few, 0, 1, None)
+        scrap.score(few.X, few.y)
+        scrap.subtree(few, 0, 2, shuffle_seed)
+
+
+def feed_rows(model: Learner, rows: RowsByFold, first: int, last: int, order: IntArray | None) -> None:
+    """Update a model with some of the rows.
+
+    Parameters
+    ----------
+    model : Learner
+        Changed in place.
+    rows : RowsByFold
+        All rows.
+    first, last : int
+        Without an order, rows first .. last-1 are learned in one piece.
+    order : (m,) int array or None
+        Rows to learn, in blocks of 8 MB.
+    """
+    if order is None:
+        model.update(rows.X[first:last], rows.y[first:last])
+        return
+    for block in row_chunks(last - first, rows.X.shape[1]):
+        model.update(rows.X[order[block]], rows.y[order[block]])
+
+
+def _order(first: int, last: int, shuffle_seed: int | None) -> IntArray | None:
+    if shuffle_seed is None:
+        return None
+    from sparsecv_mio.kernels.pegasos import shuffled_range
+
+    order = np.empty(last - first, dtype=np.int64)
+    shuffled_range(first, last, shuffle_seed, order)
+    return order
+
+
+@dataclass(frozen=True)
+class _Tree:
+    """The recursion over ranges of folds.
+
+    Parameters
+    ----------
+    rows : RowsByFold
+    shuffle_seed : int or None
+        As for :func:`tree_cv`.
+    revert : bool
+        Undo what a model learned, rather than copy it before it learns more.
+    """
+
+    rows: RowsByFold
+    shuffle_seed: int | None
+    revert: bool
+
+    def feed(self, model: Learner, first: int, last: int) -> int:
+        """Let a model learn rows first .. last-1; return how many."""
+        if last > first:
+            feed_rows(model, self.rows, first, last, _order(first, last, self.shuffle_seed))
+        return last - first
+
+    def split(self, model: Learner, first: int, last: int) -> tuple[list[tuple[Learner, int, int]], int]:
+        """Return the children of one node, each with its own model, and the rows fed to them."""
+        if last - first == 1:
+            return [(model, first, last)], 0
+        low, middle, high = self._cut(first, last)
+        left = model.copy()
+        fed = self.feed(left, middle, high) + self.feed(model, low, middle)
+        half = first + (last - first + 1) // 2
+        return [(left, first, half), (model, half, last)], fed
+
+    def scores(
+        self, model: Learner, first: int, last: int, progress: ProgressHook | None = None
+    ) -> tuple[FloatArray, int]:
+        """Return the scores of folds first .. last-1 and the rows fed, from a model of all others, which is used up."""
+        scores, fed, done = np.empty(last - first), 0, 0
+        grain = last - first if progress is None else max(1, (last - first) // PROGRESS_PARTS)
+        for found, count in self._walk(model, first, last, grain):
+            scores[done : done + len(found)] = found
+            done, fed = done + len(found), fed + count
+            if progress is not None and len(found):
+                progress(done, last - first)
+        return scores, fed
+
+    def _walk(self, model: Any, first: int, last: int, grain: int) -> Iterator[tuple[FloatArray | list[float], int]]:
+        """Yield scores in the order of the folds, and numbers of rows fed."""
+        if last - first == 1:
+            lo, hi = self.rows.starts[first], self.rows.starts[last]
+            yield [model.score(self.rows.X[lo:hi], self.rows.y[lo:hi])], 0
+        elif self.revert:
+            half = first + (last - first + 1) // 2
+            low, middle, high = self._cut(first, last)
+            for learn, hold in (((middle, high), (first, half)), ((low, middle), (half, last))):
+                order = _order(*learn, self.shuffle_seed)
+                chosen = slice(*learn) if order is None else order
+                change = model.update_saving(self.rows.X[chosen], self.rows.y[chosen])
+                yield [], learn[1] - learn[0]
+                yield from self._walk(model, *hold, grain)
+                model.revert(change)
+        elif last - first <= grain and isinstance(model, Recursive):
+            yield model.subtree(self.rows, first, last, self.shuffle_seed)
+        else:
+            halves, fed = self.split(model, first, last)
+            yield [], fed
+            while halves:  # taken out, so that a model is let go when its half is done
+                yield from self._walk(*halves.pop(0), grain)
+
+    def _cut(self, first: int, last: int) -> tuple[int, int, int]:
+        """Rows at which a range of folds begins, is cut in two and ends."""
+        starts = self.rows.starts
+        return int(starts[first]), int(starts[first + (last - first + 1) // 2]), int(starts[last])
+
+
+def _run_parallel(tree: _Tree, model: Learner, jobs: int, progress: ProgressHook | None) -> tuple[FloatArray, int]:
+    """Split level by level until there are enough subtrees, then run these; both in parallel."""
+    from joblib import Parallel, delayed
+
+    pool, k = Parallel(n_jobs=jobs, prefer="threads"), tree.rows.k
+    nodes: list[tuple[Learner, int, int]] = [(model, 0, k)]
+    fed = 0
+    while len(nodes) < min(TASKS_PER_JOB * jobs, k):
+        grown = pool(delayed(tree.split)(*node) for node in nodes)
+        nodes = [node for children, _ in grown for node in children]
+        fed += sum(count for _, count in grown)
+    scores = np.empty(k)
+    finish = pool if progress is None else Parallel(n_jobs=jobs, prefer="threads", return_as="generator")
+    for (_, first, last), (found, count) in zip(
+        nodes, finish(delayed(tree.scores)(*node) for node in nodes), strict=True
+    ):
+        scores[first:last] = found
+        fed += count
+        if progress is not None:
+            progress(last, k)
+    return scores, fed

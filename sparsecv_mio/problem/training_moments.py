@@ -1,0 +1,304 @@
+"""Training moments of every fold by additions only, and training rows about their own means.
+
+Training moments of every fold by additions only.
+
+A fold's training set is all rows but those it leaves out. Subtracting their moments from the total loses digits, so
+the complement is built by *adding*: a binary tree over the folds passes down the moments of everything outside the
+current range of folds, as TreeCV passes down a model (theory section 8). Each row is visited `log2 k` times, each leaf
+is one training set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsecv_mio.arrays import FloatArray, IntArray
+from sparsecv_mio.data.fold_plan import FoldPlan
+from sparsecv_mio.data.standard import StandardData
+from sparsecv_mio.problem.problem import SparseProblem
+from sparsecv_mio.words import Intercept, Scale
+
+
+@dataclass(frozen=True, eq=False)
+class CentredRows:
+    """Rows in standard coordinates, less their means where the intercept is `fold`.
+
+    `||r - V b||^2 + lam sum_j weight_j b_j^2` is the training objective of b; a new row v is predicted by
+    `r_mean + (v - v_mean)' b`. Rows are times the roots of their weights, means are not. Its moments are those of
+    :class:`sparsecv_mio.problem.problem.SparseProblem`.
+
+    Attributes
+    ----------
+    V : (n, q) array
+        The caller's own: it may be scaled in place.
+    r : (n,) array
+    v_mean, r_mean : (q,) array, float
+        What was taken off; zero unless the intercept is `fold`.
+    """
+
+    V: FloatArray
+    r: FloatArray
+    v_mean: FloatArray
+    r_mean: float
+
+    @classmethod
+    def of(cls, data: StandardData, rows: slice | IntArray) -> CentredRows:
+        """Gather and centre; O(n q), one copy of the rows.
+
+        Parameters
+        ----------
+        data : StandardData
+        rows : slice or (n,) int array
+
+        Examples
+        --------
+        >>> from sparsecv_mio.data.dataset import Dataset
+        >>> from sparsecv_mio.data.standard import standardize
+        >>> data = standardize(Dataset.from_arrays([[0.0], [3.0], [6.0]], [1.0, 2.0, 4.0]))
+        >>> float(CentredRows.of(data, slice(0, 2)).V.sum())
+        0.0
+        """
+        V, r = data.rows(rows)
+        if not V.flags.writeable:  # a view of rows that the data keep
+            V = V.copy()
+        if data.intercept is not Intercept.FOLD:
+            return cls(V, r, np.zeros(data.q), 0.0)
+        root = data.root_of(rows)
+        if root is not None:
+            total = float(root @ root)
+            v_mean, r_mean = root @ V / total, float(root @ r) / total
+            V -= root[:, None] * v_mean
+            return cls(V, r - root * r_mean, v_mean, r_mean)
+        v_mean, r_mean = V.mean(axis=0), float(r.mean())
+        V -= v_mean
+        return cls(V, r - r_mean, v_mean, r_mean)
+
+
+CHUNK_ELEMENTS = 1 << 21  # rows are read in blocks of at most 16 MB
+CONSTANT = 1e-28  # squared spread, beside a mean square near one, that is rounding
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingMoments:
+    """Count, weight, mean and centred scatter of rows `(v, r)`: q columns and the response last.
+
+    Attributes
+    ----------
+    n : int
+        Rows seen.
+    total : float
+        Their weight together: n where each counts once.
+    mean : (q + 1,) array
+        Their mean, weighted.
+    scatter : (q + 1, q + 1) array
+        `sum w (row - mean)(row - mean)'`.
+    """
+
+    n: int
+    total: float
+    mean: FloatArray
+    scatter: FloatArray
+
+    @classmethod
+    def empty(cls, size: int) -> TrainingMoments:
+        """Moments of no row."""
+        return cls(0, 0, np.zeros(size), np.zeros((size, size)))
+
+    @classmethod
+    def of(cls, block: FloatArray, root: FloatArray | None = None) -> TrainingMoments:
+        """Compute the moments of some rows. O(m q^2).
+
+        Parameters
+        ----------
+        block : (m, q + 1) array
+            Each row times the root of its weight; overwritten.
+        root : (m,) array, optional
+            These roots; None where each row counts once.
+        """
+        n = block.shape[0]
+        if root is None:
+            mean = block.mean(axis=0)
+            block -= mean
+            return cls(n, n, mean, block.T @ block)
+        total = float(root @ root)
+        mean = root @ block / total
+        block -= root[:, None] * mean
+        return cls(n, total, mean, block.T @ block)
+
+    def __add__(self, other: TrainingMoments) -> TrainingMoments:
+        """Moments of both sets of rows: a sum of positive semidefinite terms, so nothing cancels. O(q^2)."""
+        if self.n == 0:
+            return other
+        if other.n == 0:
+            return self
+        total = self.total + other.total
+        step = other.mean - self.mean
+        scatter = self.scatter + other.scatter
+        scatter += np.outer(step * (self.total * other.total / total), step)
+        return TrainingMoments(self.n + other.n, total, self.mean + step * (other.total / total), scatter)
+
+    def problem(self, data: StandardData, gamma: float) -> SparseProblem:
+        """Turn the moments into the inner problem for one gamma (theory section 0: what the intercept changes)."""
+        q = data.q
+        if data.intercept is Intercept.FOLD:
+            full, mean = self.scatter, self.mean
+        else:
+            full, mean = self.scatter + self.total * np.outer(self.mean, self.mean), np.zeros(q + 1)
+        gram = np.ascontiguousarray(full[:q, :q])
+        # a target that is constant on these rows leaves the rounding of its mean, and nothing to choose a support by
+        flat = full[q, q] <= CONSTANT * data.n
+        return SparseProblem(
+            Q=gram,
+            c=np.zeros(q) if flat else full[:q, q].copy(),
+            yy=0.0 if flat else float(full[q, q]),
+            weight=data.weight,
+            lam=gamma / 2.0,
+            n=self.n,
+            row_weight=self.total,
+            v_mean=mean[:q].copy(),
+            r_mean=float(mean[q]),
+            copy_of=data.copy_of,
+            full_length=float(data.dataset.weight_of(slice(0, data.n))) if data.scale is Scale.VARIANCE else 1.0,
+            forced=data.forced,
+        )
+
+
+def row_moments(data: StandardData, rows: slice | NDArray[np.intp]) -> TrainingMoments:
+    """Moments of some rows, read in chunks; O(rows q^2) time and O(q^2) memory beside one chunk."""
+    total = TrainingMoments.empty(data.q + 1)
+    index: slice | NDArray[np.intp]
+    if isinstance(rows, slice):
+        start, stop, _ = rows.indices(data.n)
+    else:
+        start, stop = 0, len(rows)
+    step = max(1, CHUNK_ELEMENTS // (data.q + 1))
+    for lo in range(start, stop, step):
+        index = slice(lo, min(lo + step, stop)) if isinstance(rows, slice) else rows[lo : lo + step]
+        v, r = data.rows(index)
+        block = np.empty((v.shape[0], data.q + 1))
+        block[:, :-1] = v
+        block[:, -1] = r
+        total = total + TrainingMoments.of(block, data.root_of(index))
+    return total
+
+
+def full_problem(data: StandardData, gamma: float) -> SparseProblem:
+    """Return the inner problem on all rows."""
+    return row_moments(data, slice(0, data.n)).problem(data, gamma)
+
+
+def unnoticed(rows: int) -> None:
+    """Keep no tally."""
+
+
+def training_moments(
+    data: StandardData,
+    folds: FoldPlan,
+    wanted: Sequence[int] | None = None,
+    visited: Callable[[int], None] = unnoticed,
+) -> Iterator[tuple[int, TrainingMoments]]:
+    """Yield `(fold, moments of its training rows)` in fold order.
+
+    Parameters
+    ----------
+    data : StandardData
+    folds : FoldPlan
+    wanted : sequence of int, optional
+        Folds to visit; subtrees without any are skipped. All by default.
+    visited : callable, optional
+        Told how many rows are read, each time some are.
+
+    Notes
+    -----
+    O(n q^2 log2 k) time, O(q^2 log2 k) memory, for folds that leave out disjoint rows. Small folds are grouped into
+    leaves' ranges by halving, so LOO costs two additions of q x q matrices a fold. Repeated folds take a tree a repeat;
+    training sets that grow, as in forward chaining, O(n q^2) in all; other folds that overlap O(n q^2) each.
+    """
+    flags = np.zeros(folds.k + 1, dtype=np.int64)
+    chosen = np.arange(folds.k) if wanted is None else np.asarray(sorted(wanted), dtype=np.int64)
+    flags[chosen + 1] = 1
+    before = np.cumsum(flags)
+    for first, end, nested in folds.pieces:
+        if before[end] > before[first]:
+            source = _nested if nested else _disjoint
+            yield from source(data, folds, (first, end), before, visited)
+
+
+def _disjoint(
+    data: StandardData, folds: FoldPlan, piece: tuple[int, int], before: IntArray, visited: Callable[[int], None]
+) -> Iterator[tuple[int, TrainingMoments]]:
+    """Yield what is wanted of consecutive folds that leave out disjoint rows: down a binary tree over the folds.
+
+    `before[j]` is the number of wanted folds before fold j.
+    """
+    rows, starts = folds.left or (folds.order, folds.starts)
+    if folds.is_partition:
+        rest = folds.order[folds.scored :]
+    else:
+        inside = np.ones(folds.n, dtype=bool)
+        inside[rows[starts[piece[0]] : starts[piece[1]]]] = False
+        rest = np.flatnonzero(inside)
+
+    def visit(lo: int, hi: int, outside: TrainingMoments) -> Iterator[tuple[int, TrainingMoments]]:
+        if before[hi] == before[lo]:
+            return
+        if hi - lo == 1:
+            yield lo, outside
+            return
+        mid = (lo + hi) // 2
+        for a, b, c, d in ((lo, mid, mid, hi), (mid, hi, lo, mid)):
+            if before[b] > before[a]:
+                visited(int(starts[d] - starts[c]))
+                others = row_moments(data, rows[starts[c] : starts[d]])
+                yield from visit(a, b, outside + others)
+
+    visited(len(rest))
+    yield from visit(*piece, row_moments(data, rest))
+
+
+def _nested(
+    data: StandardData, folds: FoldPlan, piece: tuple[int, int], before: IntArray, visited: Callable[[int], None]
+) -> Iterator[tuple[int, TrainingMoments]]:
+    """Yield what is wanted of consecutive folds whose training sets grow: each adds its own rows to the one before."""
+    total, train = TrainingMoments.empty(data.q + 1), np.zeros(folds.n, dtype=bool)
+    for fold in range(*piece):
+        if before[fold] == before[piece[1]]:
+            break
+        rows = folds.train_rows(fold)
+        rows = rows[~train[rows]]
+        visited(len(rows))
+        total = total + row_moments(data, rows)
+        train[rows] = True
+        if before[fold + 1] > before[fold]:
+            yield fold, total
+
+
+def direct_moments(
+    data: StandardData,
+    folds: FoldPlan,
+    wanted: Sequence[int] | None = None,
+    visited: Callable[[int], None] = unnoticed,
+) -> Iterator[tuple[int, TrainingMoments]]:
+    """Yield what `training_moments` yields, every fold from its training rows anew: O(n q^2) a fold.
+
+    Parameters
+    ----------
+    data : StandardData
+    folds : FoldPlan
+    wanted : sequence of int, optional
+        Folds to visit; all by default.
+    visited : callable, optional
+        Told how many rows are read, each time some are.
+
+    Notes
+    -----
+    The comparator of the tree over the folds; also additions only.
+    """
+    for fold in range(folds.k) if wanted is None else sorted(wanted):
+        rows = folds.train_rows(fold)
+        visited(len(rows))
+        yield fold, row_moments(data, rows)

@@ -1,0 +1,215 @@
+"""The file of a proof, and the trees of one that is not complete yet in a file beside it.
+
+Trees of a proof that is not complete yet, in a file beside it: `FILE.part`, which a run that was killed leaves.
+
+The first line names the head of the proof (data, folds, grid) by its digest; every other one is a tree behind its own.
+A tree says the same whatever it is for, so any later proof with that head may take it over. What is read is not
+believed: reading ends at a line whose digest is wrong, and `sparsecv check` checks every tree anew.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import json
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sparsecv_mio.data.fold_plan import FoldPlan
+from sparsecv_mio.data.standard import StandardData
+from sparsecv_mio.errors import BadInput
+from sparsecv_mio.files import Place, check_readable
+from sparsecv_mio.proofs.threshold_trees import ProofTree, Units
+
+FORMAT = "sparsecv-proof/1"
+
+
+def head_of(data: StandardData, gammas: Iterable[float], taus: Iterable[int], plan: FoldPlan | None) -> dict[str, Any]:
+    """Return the first line of a proof: the data and folds by digest, the coordinates, the grid.
+
+    Parameters
+    ----------
+    data : StandardData
+    gammas, taus : iterables
+        The grid.
+    plan : FoldPlan or None
+    """
+    source = data.dataset
+    head: dict[str, Any] = {
+        "format": FORMAT,
+        "data": {
+            "n": source.n, "p": source.p, "names": list(source.names), "target": source.target,
+            "digest": source.fingerprint,
+        },
+        "columns": data.columns.tolist(), "units": Units.of(data).exponent.tolist(),
+        "scale": str(data.scale), "intercept": str(data.intercept),
+        "gammas": [float(gamma) for gamma in gammas], "taus": [int(tau) for tau in taus],
+    }  # fmt: skip
+    if plan is not None:
+        head["left"] = [plan.left_out(j).tolist() for j in range(plan.k)]
+        same = plan.left is None
+        head["scored"] = None if same else [plan.scored_rows(j).tolist() for j in range(plan.k)]
+        head["folds"] = {"spec": plan.spec, "seed": plan.seed, "digest": plan.digest}
+    return head
+
+
+def packed(lines: Iterable[dict[str, Any]]) -> Iterator[bytes]:
+    """Yield the compressed file of a proof as its lines come, the last one included.
+
+    Raises
+    ------
+    BadInput
+        A number is none of JSON.
+    """
+    digest, buffer = hashlib.sha256(), io.BytesIO()
+    with gzip.GzipFile(fileobj=buffer, mode="wb", compresslevel=6, mtime=0) as stream:
+        for line in lines:
+            try:
+                text = json.dumps(line, separators=(",", ":"), allow_nan=False).encode() + b"\n"
+            except ValueError:
+                raise BadInput("--proof: numbers of the proof leave the range of floats: change the units") from None
+            digest.update(text)
+            stream.write(text)
+            yield buffer.getvalue()
+            buffer.seek(0)
+            buffer.truncate()
+        end = {"kind": "end", "sha256": digest.hexdigest()}
+        stream.write(json.dumps(end, separators=(",", ":")).encode() + b"\n")
+    yield buffer.getvalue()
+
+
+FORMAT_KEPT_TREES = b"sparsecv-proof-part/1 "
+EVERY = 1.0  # seconds of work between two writes
+SAME = 1e-10  # relative difference of thresholds that a search which is run again may leave
+
+
+def part_of(path: Place) -> Path:
+    """Return where the trees of an unfinished proof are kept."""
+    return Path(f"{path}.part")
+
+
+class KeptTrees:
+    """The trees of one proof, kept in its part.
+
+    Parameters
+    ----------
+    path : path
+        Of the proof.
+    head : dict
+        Its first line.
+
+    Raises
+    ------
+    BadInput
+        Something else stands where the part goes, or it cannot be read.
+    """
+
+    def __init__(self, path: Place, head: Mapping[str, Any]) -> None:
+        self.place = part_of(path)
+        digest = hashlib.sha256(json.dumps(head, sort_keys=True).encode()).hexdigest()
+        self.first = FORMAT_KEPT_TREES + digest.encode() + b"\n"
+        self.trees: dict[tuple[int, int], list[ProofTree]] = {}
+        self.waiting: list[Mapping[str, Any]] = []
+        self.written, self.moment = 0, time.monotonic()  # bytes of the part that are ours and complete
+        self._read()
+
+    def at(self, rows: int, gamma: int) -> KeptAt:
+        """Return those of one fold, -1 for all rows, at the gamma of an index."""
+        return KeptAt(self, rows, gamma)
+
+    def _read(self) -> None:
+        if not self.place.exists():
+            return
+        check_readable(self.place, "the part of a proof")
+        with open(self.place, "rb") as stream:
+            first = stream.readline(len(self.first))
+            if not first.startswith(FORMAT_KEPT_TREES):
+                raise BadInput(f"--proof: {self.place} is no part of a proof: remove it, or name another file")
+            if first != self.first:
+                return  # of other data or another grid
+            self.written = len(first)
+            for line in stream:
+                digest, _, text = line[:-1].partition(b" ")
+                if not line.endswith(b"\n") or digest != _digest(text):
+                    break
+                with suppress(ValueError, KeyError, TypeError):
+                    known = json.loads(text)
+                    self.trees.setdefault((known["rows"], known["gamma"]), []).append(ProofTree.of_line(known))
+                self.written += len(line)
+
+    def keep(self, line: Mapping[str, Any]) -> None:
+        """Add a tree; it is written with the next ones, a second after the last write.
+
+        Parameters
+        ----------
+        line : mapping
+            As it will stand in the proof.
+        """
+        self.waiting.append(line)
+        if time.monotonic() > self.moment + EVERY:
+            self.write()
+
+    def write(self) -> None:
+        """Write what waits."""
+        if not self.waiting:
+            return
+        texts = [json.dumps(line, separators=(",", ":")).encode() for line in self.waiting]
+        lines = [_digest(text) + b" " + text + b"\n" for text in texts]
+        self.waiting, self.moment = [], time.monotonic()
+        try:
+            with open(self.place, "r+b" if self.written else "wb") as stream:
+                if not self.written:
+                    lines.insert(0, self.first)
+                stream.truncate(self.written)
+                stream.seek(self.written)
+                stream.writelines(lines)
+        except OSError:  # a full disk, say: the proof may be written all the same, later or elsewhere
+            self.moment = np.inf
+            return
+        self.written += sum(map(len, lines))
+
+    def remove(self) -> None:
+        """Remove the part: the proof is complete."""
+        self.waiting = []
+        if self.written:
+            self.place.unlink(missing_ok=True)
+
+
+@dataclass(frozen=True)
+class KeptAt:
+    """Kept trees of some rows at one gamma."""
+
+    kept: KeptTrees
+    rows: int
+    gamma: int
+
+    def find(self, above: Mapping[int, float]) -> ProofTree | None:
+        """Return a tree with these thresholds, or None.
+
+        Parameters
+        ----------
+        above : mapping of size to threshold
+            In units of the file.
+        """
+        for tree in self.kept.trees.get((self.rows, self.gamma), []):
+            if (min(tree.above), max(tree.above)) == (min(above), max(above)) and all(
+                abs(tree.above[size] - value) <= SAME * abs(value) for size, value in above.items()
+            ):
+                return tree
+        return None
+
+    def keep(self, tree: ProofTree) -> ProofTree:
+        """Keep a tree, and return it."""
+        self.kept.keep(tree.line(self.rows, self.gamma))
+        return tree
+
+
+def _digest(text: bytes) -> bytes:
+    return hashlib.sha256(text).hexdigest()[:16].encode()

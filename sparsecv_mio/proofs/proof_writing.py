@@ -1,0 +1,183 @@
+"""The proof of a record of any kind, and which records have none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from sparsecv_mio.certificate.records import FitRecord, PathRecord, PathRow, Record
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.fold_plan import FoldPlan
+from sparsecv_mio.data.folds import make_folds
+from sparsecv_mio.data.standard import standardize
+from sparsecv_mio.errors import BadInput
+from sparsecv_mio.files import Place, replacing
+from sparsecv_mio.model_space import Restrictions
+from sparsecv_mio.problem.training_moments import row_moments
+from sparsecv_mio.proofs.proof_lines import KeptTrees, head_of, packed
+from sparsecv_mio.proofs.search_proofs import SearchProof
+from sparsecv_mio.proofs.threshold_trees import Units, prove_thresholds, rounding
+from sparsecv_mio.search.api import cross_validate
+from sparsecv_mio.search.context import Snapshot
+
+OUTWARD = 1e-9  # of a number, by which a proof claims less than the record says
+
+
+def ends(lower: float, upper: float, rounding: float) -> tuple[float, float]:
+    """Return the ends of an interval a little further apart, so that the checker's floats suffice.
+
+    Parameters
+    ----------
+    lower, upper : float
+    rounding : float
+        What the checker's floats may lose.
+    """
+    return lower - OUTWARD * abs(lower) - rounding, upper + OUTWARD * abs(upper) + rounding
+
+
+def refuse_options(restrictions: Restrictions | None, weights: str | None, other: str | None = None) -> None:
+    """Refuse, before the work, what proofs do not cover.
+
+    Parameters
+    ----------
+    restrictions : Restrictions or None
+    weights : str or None
+        The column of weights.
+    other : str, optional
+        Another option that stands in the way.
+
+    Raises
+    ------
+    BadInput
+        The message names the option.
+    """
+    what = other or ("--weights" if weights is not None else "restrictions of the models" if restrictions else None)
+    if what is not None:
+        raise BadInput(f"--proof: proofs do not cover {what}: leave out one or the other")
+
+
+def refuse_unproved(record: Record | PathRecord | FitRecord, dataset: Dataset) -> None:
+    """Refuse the record of a run that proofs do not cover."""
+    if isinstance(record, FitRecord):
+        side, box = record.side, record.assumed_box
+        other = "side constraints" if side and side.words() else "--assume-box" if box is not None else None
+        refuse_options(None, dataset.weights, other)
+    else:
+        other = "--method descent" if isinstance(record, Record) and record.descent else None
+        other = "every gamma of an interval" if isinstance(record, Record) and record.continuous else other
+        refuse_options(record.request.restrictions, dataset.weights, other)
+        if isinstance(record, Record) and record.status != "proved":
+            raise BadInput("--proof: a limit came before the pair was proved: give the run more time")
+
+
+ABOVE = 1e-8  # above a best objective, relatively: supports below are listed
+KNOWN = 1e-7  # a lower end this near its objective is that of a list
+
+
+class BestProof:
+    """The proof of the lower and upper ends of best subsets on all rows."""
+
+    def __init__(self, record: PathRecord | FitRecord, dataset: Dataset, place: Place) -> None:
+        self.data = standardize(dataset, record.data.scale, record.data.intercept)
+        self.rows: Sequence[PathRow | FitRecord] = record.path if isinstance(record, PathRecord) else [record]
+        self.gammas = sorted({row.gamma for row in self.rows})
+        self.taus = sorted({row.tau for row in self.rows})
+        self.head = head_of(self.data, self.gammas, self.taus, None)
+        self.kept = KeptTrees(place, self.head)
+
+    def lines(self) -> Iterator[dict[str, Any]]:
+        """Yield the proof."""
+        data, taus = self.data, self.taus
+        yield self.head
+        units, place = Units.of(data), {name: j for j, name in enumerate(data.names)}
+        whole, count = row_moments(data, slice(0, data.n)).problem(data, 1.0), 0
+        for g, gamma in enumerate(self.gammas):
+            here = whole.with_gamma(gamma)
+            lost = rounding(here, data.divisor)
+            mine = {row.tau: row for row in self.rows if row.gamma == gamma}
+            above: dict[int, float] = {}
+            for tau, row in mine.items():
+                if row.lower <= 0.0 < row.objective * (1.0 - KNOWN):
+                    raise BadInput(f"--proof: nothing is known of tau {tau} at gamma {gamma:g}: give the run more time")
+                known = row.lower >= row.objective * (1.0 - KNOWN)
+                threshold = row.objective * (1.0 + ABOVE) + 2.0 * lost * units.square if known else row.lower
+                above[min(tau, data.q)] = threshold
+            number = {}
+            for tree in prove_thresholds(here, above, units, lost, kept=self.kept.at(-1, g)):
+                yield tree.line(-1, g)
+                number.update(dict.fromkeys(tree.above, count))
+                count += 1
+            for tau, row in mine.items():
+                low, high = ends(row.lower, row.upper, lost * units.square)
+                support = sorted(place[name] for name in row.support)
+                yield {"kind": "best", "gamma": g, "tau": taus.index(tau), "tree": number[min(tau, data.q)],
+                       "support": support, "lower": low, "upper": high}  # fmt: skip
+
+
+def write_proof(
+    record: Record | PathRecord | FitRecord, dataset: Dataset, path: Place, plan: FoldPlan | None = None,
+    found: Snapshot | None = None, check: Callable[[str], None] | None = None,
+) -> None:  # fmt: skip
+    """Write a proof of the bounds of a record, for `sparsecv check`.
+
+    Parameters
+    ----------
+    record : Record, PathRecord or FitRecord
+    dataset : Dataset
+        The rows it is of.
+    path : path
+    plan : FoldPlan, optional
+        The folds of a cross-validation: by default rebuilt from the record's spec and seed.
+    found : Snapshot, optional
+        What its search knew at the end (`Hooks.found`); without it the search is run again.
+    check : callable, optional
+        Called with the file before it is put in its place; an error that it raises leaves that as it was.
+
+    Raises
+    ------
+    BadInput
+        The record holds something that proofs do not cover, or the file cannot be written.
+
+    Notes
+    -----
+    Until the proof is complete its trees are kept in `FILE.part`, which the next proof of the same data, folds and grid
+    takes over.
+    """
+    refuse_unproved(record, dataset)
+    if isinstance(record, Record):
+        folds = make_folds(record.folds.spec, dataset, record.folds.seed or 0) if plan is None else plan
+        if found is None or found.context.folds is not folds:
+            found = _searched(record, dataset, folds)
+        proof: SearchProof | BestProof = SearchProof(record, folds, found, path)
+    else:
+        proof = BestProof(record, dataset, path)
+    try:
+        whole = list(packed(proof.lines()))  # nothing stands beside its place until it is complete
+        with replacing(path, "proof") as place:
+            with open(place, "xb") as stream:
+                stream.writelines(whole)
+            if check is not None:
+                check(str(place))
+    except np.linalg.LinAlgError:
+        proof.kept.remove()
+        raise BadInput("--proof: columns are too nearly dependent for so small a gamma: drop some of them") from None
+    except BadInput:
+        proof.kept.remove()
+        raise
+    except KeyboardInterrupt:
+        proof.kept.write()
+        raise
+    proof.kept.remove()
+
+
+def _searched(record: Record, dataset: Dataset, plan: FoldPlan) -> Snapshot:
+    """Search the grid of a record again, for what the search knows at its end."""
+    known: list[Snapshot] = []
+    request, data = record.request, record.data
+    cross_validate(
+        dataset, plan, gammas=request.gammas, taus=request.taus, scale=data.scale, intercept=data.intercept,
+        gap=request.gap, found=known.append,
+    )  # fmt: skip
+    return known[-1]

@@ -1,0 +1,465 @@
+"""Proofs of cross-validations: for every pair of the grid statements about its folds, as few as reach the bound.
+
+The search has found what is best in every cell; a proof only says so. A tree on all rows serves all sizes of one gamma,
+with the least thresholds by which the training losses of a pair add up to the bound of the record. The folds of the
+reported pair are decided: by a list on all rows where they leave out one row (theory section 5), else, as where a
+threshold would list too much, by trees on their own rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
+from sparsecv_mio.certificate.records import Record
+from sparsecv_mio.data.fold_plan import FoldPlan
+from sparsecv_mio.data.standard import StandardData
+from sparsecv_mio.errors import BadInput
+from sparsecv_mio.files import Place
+from sparsecv_mio.problem.problem import SparseProblem
+from sparsecv_mio.problem.training_moments import row_moments, training_moments
+from sparsecv_mio.proofs.proof_lines import KeptTrees, head_of
+from sparsecv_mio.proofs.threshold_trees import (
+    MOST,
+    PATH_COLUMNS,
+    ProofTree,
+    TooLarge,
+    TreeKeeper,
+    Units,
+    prove_thresholds,
+    rounding,
+)
+from sparsecv_mio.search.context import Snapshot
+from sparsecv_mio.words import Intercept
+
+Support = tuple[int, ...]
+AT_ONCE = 1 << 20  # numbers of the arrays of supports that are scored together
+
+
+class FoldScores:
+    """The rows and moments of all folds, and what supports are worth there at one gamma after the other.
+
+    Parameters
+    ----------
+    data : StandardData
+    plan : FoldPlan
+    """
+
+    def __init__(self, data: StandardData, plan: FoldPlan) -> None:
+        self.data, self.plan = data, plan
+        self.whole = row_moments(data, slice(0, data.n))
+        self.single = bool(np.all(plan.left_sizes == 1) and plan.scores_all_left_out.all())
+        self._problems: dict[int, SparseProblem] = {}
+        self._held: dict[int, tuple[FloatArray, FloatArray]] = {}
+
+    def problem(self, fold: int) -> SparseProblem:
+        """Return the problem of a fold's training rows at gamma 1."""
+        if self.single:  # as many as rows, of which few are asked for
+            return row_moments(self.data, self.plan.train_rows(fold)).problem(self.data, 1.0)
+        if not self._problems:
+            self._problems = {k: m.problem(self.data, 1.0) for k, m in training_moments(self.data, self.plan)}
+        return self._problems[fold]
+
+    def held(self, fold: int) -> tuple[FloatArray, FloatArray]:
+        """Return the rows that a fold scores, about the centre of those it trains on."""
+        if fold not in self._held:
+            problem = self.problem(fold)
+            self._held[fold] = self.data.about(self.plan.scored_rows(fold), problem.v_mean, problem.r_mean)
+        return self._held[fold]
+
+    def at(self, gamma: float) -> ScoresAt:
+        """Return the scores at one gamma."""
+        return ScoresAt(self, gamma)
+
+
+@dataclass(frozen=True, eq=False)
+class ScoresAt:
+    """Scores at one gamma; every number in the units of the problems, not of the file."""
+
+    folds: FoldScores
+    gamma: float
+
+    @cached_property
+    def whole(self) -> SparseProblem:
+        """The problem on all rows."""
+        return self.folds.whole.problem(self.folds.data, self.gamma)
+
+    @cached_property
+    def _rows(self) -> tuple[FloatArray, FloatArray]:
+        data, base = self.folds.data, self.whole
+        return data.about(slice(0, data.n), base.v_mean, base.r_mean)
+
+    def problem(self, fold: int) -> SparseProblem:
+        """Return the problem of a fold's training rows."""
+        return self.folds.problem(fold).with_gamma(self.gamma)
+
+    def _left_out(self, sets: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return f of L supports (L, a) on all rows, and residuals and leverages (L, K) of the row of every fold."""
+        base, (V, r) = self.whole, self._rows
+        order = self.folds.plan.order[: self.folds.plan.scored]
+        X, c = V[order].T[sets], base.c[sets]
+        inverse = np.linalg.inv(base.M[sets[:, :, None], sets[:, None, :]])
+        beta = (inverse @ c[:, :, None])[:, :, 0]
+        share = 1.0 / base.n if self.folds.data.intercept is Intercept.FOLD else 0.0
+        h = ((inverse @ X) * X).sum(axis=1) + share
+        rest = r[order] - (beta[:, None, :] @ X)[:, 0, :]
+        return base.yy - (c * beta).sum(axis=1), rest, np.minimum(h, 1.0 - 1e-12)
+
+    @cached_property
+    def all_columns(self) -> tuple[float, FloatArray, FloatArray]:
+        """The fit of all columns: f on all rows, residuals and leverages of folds of one row."""
+        value, rest, h = self._left_out(np.arange(self.whole.q)[None, :])
+        return float(value[0]), rest[0], h[0]
+
+    def score(
+        self, supports: Sequence[Support], folds: IntArray, within: FloatArray | None = None
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return training objectives and held-out errors of L supports of one size in K folds: arrays (L, K).
+
+        Parameters
+        ----------
+        supports : sequence of tuples
+        folds : (K,) int array
+        within : (K,) array, optional
+            Training objectives beyond which an error may be left out, as inf.
+        """
+        objective, error = np.empty((len(supports), len(folds))), np.empty((len(supports), len(folds)))
+        every = np.array(supports, dtype=np.int64).reshape(len(supports), -1)
+        many = self.folds.plan.scored if self.folds.single else every.shape[1] * len(folds)
+        step = max(1, AT_ONCE // (max(1, every.shape[1]) * max(1, many)))
+        for lo in range(0, len(every), step):
+            here, sets = slice(lo, lo + step), every[lo : lo + step]
+            if self.folds.single:
+                f, e, h = self._left_out(sets)
+                e, h = e[:, folds], h[:, folds]
+                objective[here], error[here] = f[:, None] - e**2 / (1.0 - h), (e / (1.0 - h)) ** 2
+            else:
+                objective[here], error[here] = self._refitted(sets, folds.tolist(), within)
+        return objective, error
+
+    def _refitted(self, sets: IntArray, folds: list[int], within: FloatArray | None) -> tuple[FloatArray, FloatArray]:
+        problems, at = [self.folds.problem(fold) for fold in folds], np.arange(sets.shape[1])
+        M = np.stack([problem.Q[sets[:, :, None], sets[:, None, :]] for problem in problems])
+        M[:, :, at, at] += self.whole.penalty[sets]
+        c = np.stack([problem.c[sets] for problem in problems])
+        beta = np.linalg.solve(M, c[..., None])[..., 0]
+        objective = np.array([problem.yy for problem in problems]) - (c * beta).sum(axis=2).T
+        error = np.full(objective.shape, np.inf)
+        wanted = np.ones(objective.shape, dtype=bool) if within is None else objective <= within
+        for k in np.flatnonzero(wanted.any(axis=0)).tolist():
+            near, (V, r) = np.flatnonzero(wanted[:, k]), self.folds.held(folds[k])
+            rest = r - (beta[k, near][:, None, :] @ V.T[sets[near]])[:, 0, :]
+            error[near, k] = (rest**2).sum(axis=1)
+        return objective, error
+
+
+ABOVE = 1e-8  # above a best objective, relatively: supports below are listed
+TIED = 1e-9  # objectives of supports that a checker in floats may not tell apart
+OUTWARD = 1e-7  # of a CV error, by which a proof claims less than was computed
+WIDEST_LEVERAGE = 0.45
+COVERED = (1.0, 0.97, 0.9, 0.7)  # shares of folds whose thresholds a list may serve, tried in turn
+FURTHER = (1.0, 0.5, 0.25, 0.0)  # parts of the way from the best objective to the threshold of a pair, tried in turn
+FEW_COLUMNS = 150  # up to which a ridge fit of all columns costs nothing
+NEAR = 1e-7  # of a threshold, how near it is found
+NOTHING = -1.0  # a threshold that every objective exceeds
+# supports that a tree beyond the best objectives may list, where one fit serves all folds and where not, and its nodes
+LISTED, FEW_LISTED, NODES = 1_000, 300, 1 << 15
+
+
+@dataclass(eq=False)
+class PairStatements:
+    """What a proof says of the folds of one pair, in the problem's units.
+
+    Attributes
+    ----------
+    index, size : int
+    value, error : (K,) arrays
+        Training objective and held-out error of the best support that the search found in each fold.
+    support : (K,) int array
+        Its number in the search's pool.
+    low, high : (K,) arrays
+        Ends of h_N that the statements so far give.
+    parts : list of dict
+        These statements.
+    """
+
+    index: int
+    size: int
+    value: FloatArray
+    error: FloatArray
+    support: IntArray
+    low: FloatArray
+    high: FloatArray
+    parts: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def closed(self) -> bool:
+        """Whether every fold has an upper end."""
+        return bool(np.isfinite(self.high).all())
+
+    def tighten(self, folds: IntArray, low: FloatArray, high: FloatArray | float) -> None:
+        """Intersect with what a statement gives.
+
+        Parameters
+        ----------
+        folds : int array
+        low, high : arrays or numbers
+        """
+        self.low[folds] = np.maximum(self.low[folds], low)
+        self.high[folds] = np.minimum(self.high[folds], high)
+
+
+class SearchProof:
+    """The lines of the proof of one record, from what its search knew at the end."""
+
+    def __init__(self, record: Record, plan: FoldPlan, found: Snapshot, place: Place) -> None:
+        self.best, self.plan, self.found = record.certificate, plan, found
+        self.data = found.context.data
+        self.folds = FoldScores(self.data, plan)
+        self.units = Units.of(self.data)
+        self.unit = self.units.square
+        self.gammas, self.taus = list(record.request.gammas), list(record.request.taus)
+        self.goal = self.best.lower * (1.0 - OUTWARD) * plan.scored / self.unit  # of a pair, in the problem's units
+        self.trees, self.least, self.upper = 0, np.inf, np.inf
+        self.head = head_of(self.data, self.gammas, self.taus, plan)
+        self.kept = KeptTrees(place, self.head)
+
+    def lines(self) -> Iterator[dict[str, Any]]:
+        """Yield the proof."""
+        yield self.head
+        for g, gamma in enumerate(self.gammas):
+            yield from self._gamma(g, self.folds.at(gamma))
+        per_row = self.unit / self.plan.scored
+        if self.least < self.goal * (1.0 - 10.0 * OUTWARD) or not np.isfinite(self.upper):
+            raise BadInput("--proof: the proof does not reach the bounds of the record, which may rest on ties")
+        lower, upper = self.least * per_row * (1.0 - OUTWARD), self.upper * per_row * (1.0 + OUTWARD)
+        g, t = self.gammas.index(self.best.gamma), self.taus.index(self.best.tau)
+        yield {"kind": "claim", "gamma": g, "tau": t, "lower": lower, "upper": upper}
+
+    def _tree(self, tree: ProofTree, rows: int, g: int) -> dict[str, Any]:
+        self.trees += 1
+        return tree.line(rows, g)
+
+    def _gamma(self, g: int, at: ScoresAt) -> Iterator[dict[str, Any]]:
+        lost = rounding(at.whole, self.data.divisor)
+        pairs = [self._pair(g, t, at) for t in range(len(self.taus))]
+        trees = self._on_all_rows(g, at, pairs, lost)
+        numbered: dict[int, tuple[int, ProofTree]] = {}
+        for tree in trees:
+            numbered.update(dict.fromkeys(tree.above, (self.trees, tree)))
+            yield self._tree(tree, -1, g)
+        for pair in pairs:
+            if not self._reported(g, pair.index):
+                self._by_loss(pair, at, *numbered[pair.size], lost)
+            elif self.folds.single:
+                self._by_list(pair, at, *numbered[pair.size], lost)
+        yield from self._own_trees(g, at, pairs, lost)
+        for pair in pairs:
+            yield self._line(g, pair)
+
+    def _pair(self, g: int, t: int, at: ScoresAt) -> PairStatements:
+        """Take over what the search found; a fold that it left out has the best support of all rows."""
+        cells, k = self.found.cells, self.plan.k
+        value, error, support = cells.value[g, t].copy(), cells.nominal[g, t].copy(), cells.support[g, t].astype(int)
+        missing = np.flatnonzero(~np.isfinite(value + error))
+        if len(missing):
+            support[~np.isfinite(error)] = cells.pool.number(self.found.best[g].cells[self.taus[t]].support)
+        for number in np.unique(support[missing]).tolist():
+            here, columns = missing[support[missing] == number], cells.pool.supports[number].tolist()
+            value[here], error[here] = (row[0] for row in at.score([tuple(columns)], here))
+        return PairStatements(t, min(self.taus[t], self.data.q), value, error, support, np.zeros(k), np.full(k, np.inf))
+
+    def _reported(self, g: int, t: int) -> bool:
+        return bool(self.gammas[g] == self.best.gamma and self.taus[t] == self.best.tau)
+
+    def _wants(self, g: int, pair: PairStatements) -> bool:
+        """Whether a pair needs more than was said of it."""
+        return not pair.closed if self._reported(g, pair.index) else bool(pair.low.sum() < self.goal)
+
+    # -- trees on all rows -------------------------------------------------------------------------------------------
+
+    def _on_all_rows(self, g: int, at: ScoresAt, pairs: list[PairStatements], lost: float) -> list[ProofTree]:
+        """Return trees whose thresholds lift as many pairs to the bound as they can afford."""
+        tries: dict[int, list[float]] = {}  # by size: thresholds, the last of which is taken at any cost
+        for pair in pairs:
+            mine = self._tries(g, at, pair, lost)
+            if pair.size not in tries or mine[0] > tries[pair.size][0]:
+                tries[pair.size] = mine
+        together = self.data.q <= PATH_COLUMNS  # else each size has a tree of its own
+        groups = [list(tries)] if together else [[size] for size in tries]
+        chosen = [{size: tries[size] for size in sizes} for sizes in groups]
+        return [tree for mine in chosen for tree in self._affordable(g, at, mine, lost)]
+
+    def _tries(self, g: int, at: ScoresAt, pair: PairStatements, lost: float) -> list[float]:
+        """Return thresholds for the size of a pair, falling."""
+        if self._reported(g, pair.index) and not self.folds.single:
+            return [NOTHING]  # its folds have trees of their own
+        best = self.found.best[g].cells[self.taus[pair.index]].upper
+        best = (best if np.isfinite(best) else float(at.whole.yy)) * (1.0 + ABOVE) + 2.0 * lost
+        if self._reported(g, pair.index):
+            return self._covering(at, pair, best, lost)
+        wanted = self._least_threshold(pair, lost)
+        steps = FURTHER if self.data.q <= PATH_COLUMNS else FURTHER[::3]
+        return [best + part * (wanted - best) for part in steps] if wanted > best else [wanted]
+
+    def _affordable(self, g: int, at: ScoresAt, tries: Mapping[int, list[float]], lost: float) -> list[ProofTree]:
+        kept, count = self.kept.at(-1, g), max(map(len, tries.values()))
+        for i in range(count - 1):
+            above = {size: mine[min(i, len(mine) - 1)] for size, mine in tries.items()}
+            try:
+                most = LISTED if self.folds.single else FEW_LISTED, NODES
+                return self._prove(at.whole, above, lost, kept, most)
+            except TooLarge:
+                continue
+        return self._prove(at.whole, {size: mine[-1] for size, mine in tries.items()}, lost, kept)
+
+    def _least_threshold(self, pair: PairStatements, lost: float) -> float:
+        """Return the least T on all rows for which the training losses add up to the bound; inf where none does."""
+        usable = self.plan.scores_all_left_out
+        value, error = pair.value[usable] * (1.0 + 4.0 * TIED) + 4.0 * lost, pair.error[usable]
+        if not len(value):
+            return NOTHING
+        goal = self.goal * (1.0 + OUTWARD)
+        above = float(((goal + np.cumsum(np.sort(value))) / np.arange(1, len(value) + 1)).min())
+        if float(np.clip(above - value, 0.0, error).sum()) >= goal * (1.0 - 1e-12):
+            return above
+        most = max(above, float((value + error).max()))
+        return _crossing(lambda T: float(np.minimum(np.maximum(T - value, 0.0), error).sum()), above, most, goal)
+
+    def _covering(self, at: ScoresAt, pair: PairStatements, best: float, lost: float) -> list[float]:
+        """Return thresholds that decide a share of the folds, each that leave out one row."""
+        limit = self._limits(at, pair.value, lost)
+        finite = np.sort(limit[np.isfinite(limit)])
+        places = [max(int(np.ceil(share * len(finite))) - 1, 0) for share in COVERED]
+        return [max(best, float(finite[i])) for i in places] + [best] if len(finite) else [best]
+
+    def _limits(self, at: ScoresAt, value: FloatArray, lost: float) -> FloatArray:
+        """Return by fold the threshold on all rows beyond which no support wins the fold; inf where there is none."""
+        base, e, h = at.all_columns
+        h = h + 1e-9
+        usable = h < WIDEST_LEVERAGE
+        h = np.where(usable, h, 0.0)
+        excess = value * (1.0 + ABOVE) + 4.0 * lost - base
+        a, b, c = (1.0 - 2.0 * h) / (1.0 - h), np.abs(e) * np.sqrt(h) / (1.0 - h), e**2 / (1.0 - h) + excess
+        u = (b + np.sqrt(np.maximum(b * b + a * c, 0.0))) / a
+        u = np.maximum(u, np.abs(e) * np.sqrt(h) / (1.0 - 2.0 * h))
+        return np.where(usable, base + u * u * (1.0 + 1e-6) + 4.0 * lost, np.inf)
+
+    def _prove(
+        self, problem: SparseProblem, above: Mapping[int, float], lost: float, kept: TreeKeeper,
+        most: tuple[int, int] = MOST,
+    ) -> list[ProofTree]:  # fmt: skip
+        in_units = {size: value * self.unit for size, value in above.items()}
+        return prove_thresholds(problem, in_units, self.units, lost, most, kept)
+
+    # -- statements --------------------------------------------------------------------------------------------------
+
+    def _by_list(self, pair: PairStatements, at: ScoresAt, number: int, tree: ProofTree, lost: float) -> None:
+        """Decide the folds whose thresholds the list reaches."""
+        supports = tree.listed.get(pair.size, [])
+        if not supports:
+            return
+        objective, error = at.score(supports, np.arange(self.plan.k))
+        reached = self._limits(at, objective.min(axis=0), lost) <= tree.above[pair.size] / self.unit
+        covered = np.flatnonzero(reached)
+        if len(covered):
+            low, high = _ends(objective[:, covered], error[:, covered], lost)
+            pair.tighten(covered, low, high)
+            pair.parts.append({"by": "list", "tree": number, "folds": covered.tolist()})
+
+    def _by_loss(self, pair: PairStatements, at: ScoresAt, number: int, tree: ProofTree, lost: float) -> None:
+        """Bound the folds that are not decided by their training loss."""
+        above, listed = tree.above[pair.size] / self.unit, tree.listed.get(pair.size, [])
+        reach = (above - pair.value * (1.0 + 2.0 * TIED)) * (1.0 - TIED) - 2.0 * lost
+        usable = self.plan.scores_all_left_out & (reach > 0.0)
+        if not usable.any():
+            return
+        # a fold of which the statement says nothing costs less than a list of the others
+        folds = np.arange(self.plan.k) if usable.mean() > 0.5 else np.flatnonzero(usable)
+        low, numbers = np.where(usable, reach, 0.0)[folds], pair.support[folds]
+        if listed:
+            within = pair.value[folds] * (1.0 + 2.0 * TIED) + 4.0 * lost
+            objective, error = at.score(listed, folds, within)
+            possible = objective <= within
+            low = np.minimum(low, np.where(possible, error * (1.0 - TIED), np.inf).min(axis=0))
+        pair.tighten(folds, low, np.inf)
+        alike = bool((numbers == numbers[0]).all())
+        used, which = (numbers[:1], numbers) if alike else np.unique(numbers, return_inverse=True)
+        supports = [self.found.cells.pool.supports[one].tolist() for one in used.tolist()]
+        part = {"by": "loss", "tree": number, "supports": supports}
+        part |= {"folds": folds.tolist()} if len(folds) < self.plan.k else {}
+        pair.parts.append(part | ({"which": which.reshape(-1).tolist()} if len(used) > 1 else {}))
+
+    def _lost(self, problem: SparseProblem, all_rows: float) -> float:
+        """Return what floats may lose in a fold: not less than on all rows, in whose units the checker computes."""
+        return max(4.0 * all_rows, rounding(problem, self.data.divisor) if problem.q <= FEW_COLUMNS else 0.0)
+
+    def _own_trees(
+        self, g: int, at: ScoresAt, pairs: list[PairStatements], all_rows: float
+    ) -> Iterator[dict[str, Any]]:
+        """Decide what is still needed by trees on the training rows of folds, first those that add most."""
+        open_pairs = [pair for pair in pairs if self._wants(g, pair)]
+        if not open_pairs:
+            return
+        chosen: dict[int, tuple[list[int], list[int]]] = {pair.index: ([], []) for pair in open_pairs}
+        gain = np.sum([pair.error - pair.low for pair in open_pairs], axis=0)
+        for fold in np.argsort(-gain, kind="stable").tolist():
+            wanted = [pair for pair in open_pairs if not np.isfinite(pair.high[fold]) and self._wants(g, pair)]
+            if not wanted:
+                continue
+            problem = at.problem(fold)
+            lost = self._lost(problem, all_rows)
+            above = {pair.size: float(pair.value[fold]) * (1.0 + ABOVE) + 2.0 * lost for pair in wanted}
+            for tree in self._prove(problem, above, lost, self.kept.at(fold, g)):
+                for pair in wanted:
+                    if pair.size in tree.above:
+                        self._by_own(pair, at, fold, tree, lost)
+                        chosen[pair.index][0].append(fold)
+                        chosen[pair.index][1].append(self.trees)
+                yield self._tree(tree, fold, g)
+        for pair in open_pairs:
+            folds, trees = chosen[pair.index]
+            if folds:
+                pair.parts.append({"by": "own", "folds": folds, "trees": trees})
+
+    def _by_own(self, pair: PairStatements, at: ScoresAt, fold: int, tree: ProofTree, lost: float) -> None:
+        if pair.size not in tree.listed:
+            raise BadInput(f"--proof: the best supports of fold {fold} differ by less than floats can tell")
+        listed = tree.listed[pair.size]
+        if len(listed) == 1:  # the one that the search found
+            pair.tighten(np.array([fold]), pair.error[fold], pair.error[fold])
+            return
+        within = pair.value[[fold]] * (1.0 + 2.0 * TIED) + 4.0 * lost
+        pair.tighten(np.array([fold]), *_ends(*at.score(listed, np.array([fold]), within), lost))
+
+    def _line(self, g: int, pair: PairStatements) -> dict[str, Any]:
+        per_row, low = self.unit / self.plan.scored, float(pair.low.sum())
+        high = float(pair.high.sum()) if pair.closed else None
+        self.least = min(self.least, low)
+        if self._reported(g, pair.index) and high is not None:
+            self.upper = high
+        return {"kind": "pair", "gamma": g, "tau": pair.index, "parts": pair.parts,
+                "lower": low * per_row * (1.0 - OUTWARD),
+                "upper": None if high is None else high * per_row * (1.0 + OUTWARD)}  # fmt: skip
+
+
+def _crossing(total: Callable[[float], float], low: float, high: float, goal: float) -> float:
+    """Return where a function that never falls reaches a goal, from above; `high` where it does not before."""
+    while high - low > NEAR * high:
+        middle = 0.5 * (low + high)
+        if total(middle) >= goal:
+            high = middle
+        else:
+            low = middle
+    return high
+
+
+def _ends(objective: FloatArray, error: FloatArray, lost: float) -> tuple[FloatArray, FloatArray]:
+    """Return the least and the largest held-out error of the supports that may be best in each fold."""
+    tied: BoolArray = objective <= objective.min(axis=0) * (1.0 + TIED) + 4.0 * lost
+    return np.where(tied, error, np.inf).min(axis=0), np.where(tied, error, -np.inf).max(axis=0)

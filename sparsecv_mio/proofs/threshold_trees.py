@@ -1,0 +1,377 @@
+"""Trees that prove thresholds, in units of the file.
+
+Trees of one size whose leaves are closed by points of the perspective relaxation, rounded to few bits.
+
+For many columns the ridge fits of the path tree close too little. Here a node (I, F) is closed by the dual value of a
+point (theory sections 1 and 12), its parent's if that suffices. Columns are scaled so that the penalty is 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
+from sparsecv_mio.data.standard import StandardData
+from sparsecv_mio.errors import BadInput
+from sparsecv_mio.kernels.node_relaxation import relax
+from sparsecv_mio.kernels.nodes import Accuracy, Form, Node
+from sparsecv_mio.kernels.proof_tree import LISTED, prove
+from sparsecv_mio.problem.problem import SparseProblem
+
+BITS = (6, 9, 12, 16, 22, 30, 50)  # of the largest entry of a point, tried in turn
+STEPS = 200
+NEAR = 0.1  # accuracy of a relaxation that will not close its node, of what is left to the bar
+BEYOND = 1e-4  # of y'y less the bar, that a relaxation goes beyond it, so that few bits suffice
+RIDGE = -1
+
+Support = tuple[int, ...]
+
+
+@dataclass(eq=False)
+class _Point:
+    """A vector b as integers times a power of two, its slopes squared, and `yy - b'G b`."""
+
+    exponent: int
+    whole: FloatArray
+    squares: FloatArray
+    base: float
+    number: int = -1
+
+
+@dataclass(eq=False)
+class PerspectiveProof:
+    """The tree of one size.
+
+    Parameters
+    ----------
+    problem : SparseProblem
+    size : int
+        0 < size < q.
+    bar : float
+        What leaves must reach, in the problem's units.
+    unit_of : (q,) array
+        Points are integers times `2^e unit_of` in the problem's coordinates.
+    most : (int, int)
+        Supports that may be listed, and nodes.
+    """
+
+    problem: SparseProblem
+    size: int
+    bar: float
+    unit_of: FloatArray
+    most: tuple[int, int]
+    nodes: list[int] = field(default_factory=list)
+    points: list[tuple[int, list[int], list[int]]] = field(default_factory=list)
+    listed: list[Support] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        p = self.problem
+        self.root = np.sqrt(p.penalty)
+        G = p.Q / self.root / self.root[:, None]
+        self.form = Form(np.ascontiguousarray(G), p.c / self.root, p.yy, float(np.trace(G)) + 1e-12)
+        self.step = self.unit_of * self.root  # of an integer, in the coordinates of the form
+        self.reach = BEYOND * max(p.yy - self.bar, 0.0)
+
+    def solve(self) -> bool:
+        """Make the tree; False where it would be too large."""
+        q = self.problem.q
+        nobody: _Point | None = None
+        waiting = [(np.zeros(q, dtype=bool), np.ones(q, dtype=bool), np.zeros(q), nobody)]
+        while waiting:
+            if len(self.listed) > self.most[0] or len(self.nodes) > self.most[1]:
+                return False
+            inside, free, start, point = waiting.pop()
+            left, count = self.size - int(inside.sum()), int(free.sum())
+            if point is not None and self._dual(point, inside, free, left) >= self.bar:
+                self._close(point)
+                continue
+            if left in (0, count):
+                self._single(inside if left == 0 else inside | free, free if left == 0 else None)
+                continue
+            b, g, made = self._relax(inside, free, left, start)
+            if made is not None:
+                self._close(made)
+                continue
+            j = self._branch(b, g, free, left)
+            self.nodes.append(j)
+            rest, more = free.copy(), inside.copy()
+            rest[j], more[j] = False, True
+            without = b.copy()
+            without[j] = 0.0
+            here = self._rounded(b, BITS[3])
+            waiting += [(inside, rest, without, here), (more, rest, b, here)]
+        return True
+
+    def _single(self, columns: BoolArray, free: BoolArray | None) -> None:
+        """Close a node of one support: by its ridge fit, or by listing it. Free columns that must stay out go first."""
+        support = tuple(np.flatnonzero(columns).tolist())
+        at = list(support)
+        p = self.problem
+        value = p.yy - float(p.c[at] @ np.linalg.solve(p.M[np.ix_(at, at)], p.c[at]))
+        if value < self.bar:
+            self.listed.append(support)
+            self.nodes.append(RIDGE)
+            return
+        if free is not None and free.any():  # the ridge fit of a leaf takes the free columns too
+            b = np.zeros(p.q)
+            b[at] = np.linalg.solve(p.M[np.ix_(at, at)], p.c[at]) * self.root[at]
+            made = self._fitting(b, columns, np.zeros_like(columns), 0)
+            if made is not None:
+                self._close(made)
+                return
+            self.listed.append(support)
+        self.nodes.append(RIDGE)
+
+    def _relax(
+        self, inside: BoolArray, free: BoolArray, left: int, start: FloatArray
+    ) -> tuple[FloatArray, FloatArray, _Point | None]:
+        q = len(free)
+        node = Node(np.flatnonzero(inside), int(inside.sum()), np.flatnonzero(free), int(free.sum()), left)
+        b, g, best_b, best_g = start.copy(), np.zeros(q), np.zeros(q), np.zeros(q)
+        dual, _, _ = relax(self.form, node, Accuracy(self.bar + self.reach, NEAR, STEPS), b, g, best_b, best_g)
+        return best_b, best_g, self._fitting(best_b, inside, free, left) if dual >= self.bar else None
+
+    def _rounded(self, b: FloatArray, bits: int) -> _Point:
+        scaled = b / self.step
+        top = float(np.abs(scaled).max(initial=0.0))
+        exponent = int(np.frexp(top)[1]) - bits if top > 0.0 else 0
+        whole = np.rint(np.ldexp(scaled, -exponent))
+        rounded = np.ldexp(whole, exponent) * self.step
+        used = np.flatnonzero(whole)
+        product = rounded[used] @ self.form.G[used]
+        return _Point(exponent, whole, (self.form.c - product) ** 2, self.form.yy - float(rounded @ product))
+
+    def _fitting(self, b: FloatArray, inside: BoolArray, free: BoolArray, left: int) -> _Point | None:
+        """Round a point to as few bits as close the node; None where none do."""
+        for bits in BITS:
+            point = self._rounded(b, bits)
+            if self._dual(point, inside, free, left) >= self.bar:
+                return point
+        return None
+
+    def _dual(self, point: _Point, inside: BoolArray, free: BoolArray, left: int) -> float:
+        others = point.squares[free]
+        if 0 < left < len(others):
+            others = np.partition(others, len(others) - left)[len(others) - left :]
+        return point.base - float(point.squares[inside].sum()) - (float(others.sum()) if left else 0.0)
+
+    def _close(self, point: _Point) -> None:
+        if point.number < 0:
+            point.number = len(self.points)
+            used = np.flatnonzero(point.whole)
+            self.points.append((point.exponent, used.tolist(), [int(v) for v in point.whole[used]]))
+        self.nodes.append(-2 - point.number)
+
+    def _branch(self, b: FloatArray, g: FloatArray, free: BoolArray, left: int) -> int:
+        """Return the free column whose relaxed indicator, `b / g`, is nearest to 3/4 (1/2 measured worse)."""
+        columns = np.flatnonzero(free)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            z = np.where(g[columns] != 0.0, np.clip(np.abs(b[columns] / g[columns]), 0.0, 1.0), 0.0)
+        distance = np.minimum(z, 3.0 * (1.0 - z))
+        if distance.max() > 1e-6:
+            return int(columns[np.argmax(distance)])
+        return int(columns[np.argmax(g[columns] ** 2)])
+
+
+MARGIN = 1e-9  # of an objective, by which a leaf clears its threshold at least
+MOST = 1 << 20, 1 << 24  # supports and nodes of one tree
+PATH_COLUMNS, MOST_PATH_COLUMNS = 40, 150  # up to which ridge fits are tried first, and at all
+PATH_NODES, FEWEST_COLUMNS = 1 << 17, 12  # nodes after which the perspective is tried, columns from which on
+POINTS = 512  # nodes that any tree of points may have
+TOO_LARGE = "--proof: the trees of the proof grow too large to be written: ask for fewer tau or larger gamma"
+
+
+class TooLarge(BadInput):
+    """A tree has more nodes or lists more supports than it may."""
+
+
+@dataclass(frozen=True, eq=False)
+class Units:
+    """From the coordinates of the problems to the file: `square` of the target's unit, and that of points.
+
+    Points of a proof are integers times `2^(e + exponent_j)` in units of the file, `2^e point_j` in the problems'.
+    """
+
+    square: float
+    exponent: IntArray
+    point: FloatArray
+
+    @classmethod
+    def of(cls, data: StandardData) -> Units:
+        """Choose units in which the entries of points are of one size."""
+        exponent = np.rint(np.log2(data.y_unit / data.divisor)).astype(np.int64)
+        return cls(data.y_unit**2, exponent, np.ldexp(data.divisor / data.y_unit, exponent))
+
+
+@dataclass(frozen=True)
+class ProofTree:
+    """Nodes in preorder, and the listed supports by size, columns ascending; thresholds in units of the file."""
+
+    nodes: list[int]
+    listed: Mapping[int, list[tuple[int, ...]]]
+    above: Mapping[int, float]
+    points: list[tuple[int, list[int], list[int]]]
+
+    def line(self, rows: int, gamma: int) -> dict[str, Any]:
+        """Return the line of the proof; thresholds in units of the file."""
+        first, last = min(self.above), max(self.above)
+        supports = [list(one) for tau in sorted(self.listed) for one in self.listed[tau]]
+        return {
+            "kind": "tree", "rows": rows, "gamma": gamma, "taus": [first, last],
+            "above": [self.above[tau] for tau in range(first, last + 1)], "listed": supports, "nodes": self.nodes,
+            "points": self.points,
+        }  # fmt: skip
+
+    @classmethod
+    def of_line(cls, line: Mapping[str, Any]) -> ProofTree:
+        """Return the tree of a line that `line` made."""
+        listed: dict[int, list[tuple[int, ...]]] = {}
+        for support in line["listed"]:
+            listed.setdefault(len(support), []).append(tuple(map(int, support)))
+        sizes = range(int(line["taus"][0]), int(line["taus"][1]) + 1)
+        return cls(line["nodes"], listed, dict(zip(sizes, line["above"], strict=True)), line["points"])
+
+
+class TreeKeeper(Protocol):
+    """Trees of the same rows and gamma that were made before."""
+
+    def find(self, above: Mapping[int, float]) -> ProofTree | None:
+        """Return a tree with these thresholds, or None."""
+
+    def keep(self, tree: ProofTree) -> ProofTree:
+        """Keep a tree, and return it."""
+
+
+class NoneKept:
+    """Nothing was made before, and nothing is kept."""
+
+    def find(self, above: Mapping[int, float]) -> None:
+        """Return None."""
+
+    def keep(self, tree: ProofTree) -> ProofTree:
+        """Return the tree."""
+        return tree
+
+
+NONE_KEPT = NoneKept()
+
+
+def rounding(problem: SparseProblem, divisor: FloatArray) -> float:
+    """Estimate what the checker's floats may lose of an objective, in the problem's units.
+
+    Parameters
+    ----------
+    problem : SparseProblem
+    divisor : (q,) array
+        Of `StandardData`.
+    """
+    u = 2.0**-53
+    norms = np.sqrt(np.maximum(np.diag(problem.Q), 1e-300))
+    size = max(float(np.sqrt(problem.yy)), 1e-150)
+    beta = np.abs(np.linalg.solve(problem.M, problem.c)) * norms / size
+    share = float(np.frexp(size)[0]) / 2.0
+    total = float(np.sum(beta * share / (np.frexp(norms * divisor)[0] / 2.0)))
+    off = u * (8.0 * (problem.n + 10) + 2.0 * problem.q + 40.0) * (1.0 + total)
+    least = float((problem.penalty / norms**2).min()) / 16.0
+    return (4.0 * off * (1.0 + total) + problem.q * off * off / least) * problem.yy / share**2
+
+
+def prove_thresholds(
+    problem: SparseProblem, above: Mapping[int, float], units: Units, margin: float, most: tuple[int, int] = MOST,
+    kept: TreeKeeper = NONE_KEPT,
+) -> list[ProofTree]:  # fmt: skip
+    """Make trees that prove a threshold for every size.
+
+    Parameters
+    ----------
+    problem : SparseProblem
+        One gamma.
+    above : mapping of size to threshold
+        In units of the file.
+    units : Units
+    margin : float
+        By which leaves clear thresholds besides, in the problem's units.
+    most : tuple of int
+        Supports that a tree may list, and nodes it may have, about.
+    kept : Kept, optional
+        Trees that were made before, and where new ones are kept.
+
+    Returns
+    -------
+    list of ProofTree
+        Every size is in the range of one of them.
+
+    Raises
+    ------
+    TooLarge
+        A tree would be larger.
+    """
+    bars = {tau: value / units.square * (1.0 + MARGIN) + margin for tau, value in above.items()}
+    if problem.q <= PATH_COLUMNS:
+        known = kept.find(above)
+        if known is not None:
+            return [known]
+        try:
+            return [kept.keep(_path_tree(problem, above, bars, (most[0], min(most[1], PATH_NODES))))]
+        except TooLarge:
+            if most[1] <= PATH_NODES:
+                raise
+            if problem.q < FEWEST_COLUMNS:
+                return [kept.keep(_path_tree(problem, above, bars, most))]
+    return [
+        kept.find({tau: above[tau]}) or kept.keep(_tree_of_size(problem, above, bars, tau, units, most))
+        for tau in sorted(above)
+    ]
+
+
+def _tree_of_size(
+    problem: SparseProblem, above: Mapping[int, float], bars: Mapping[int, float], tau: int, units: Units,
+    most: tuple[int, int],
+) -> ProofTree:  # fmt: skip
+    """Return a tree of one size: by the perspective relaxation, or by ridge fits where that has too many nodes."""
+    one = {tau: above[tau]}
+    if tau in (0, problem.q):
+        return ProofTree([-1], {tau: [tuple(range(tau))]}, one, [])
+    limit = (most[0], max(most[1] >> 8, POINTS))
+    tree = PerspectiveProof(problem, tau, bars[tau], units.point, limit)
+    if tree.solve():
+        return ProofTree(tree.nodes, {tau: tree.listed}, one, tree.points)
+    if problem.q > MOST_PATH_COLUMNS or most[1] <= PATH_NODES:
+        raise TooLarge(TOO_LARGE)
+    return _path_tree(problem, one, bars, most)
+
+
+def _path_tree(
+    problem: SparseProblem, above: Mapping[int, float], wanted: Mapping[int, float], most: tuple[int, int]
+) -> ProofTree:
+    """Return one tree for all sizes, by ridge fits."""
+    q, sizes = problem.q, np.array([min(above), max(above)])
+    bars = np.full(q + 1, -np.inf)
+    for tau in above:
+        bars[tau] = wanted[tau]
+    V = np.linalg.inv(problem.M)
+    V = 0.5 * (V + V.T)
+    beta = V @ problem.c
+    value = float(problem.yy - problem.c @ beta)
+    nodes, supports = np.empty(1 << 14, dtype=np.int64), np.zeros((min(1 << 10, most[0]), q), dtype=bool)
+    while True:
+        ended, used, found = prove(V, beta, value, problem.penalty, sizes, bars, nodes, supports)
+        if not ended:
+            break
+        if len(supports) >= most[0] or len(nodes) >= most[1]:
+            raise TooLarge(TOO_LARGE)
+        if ended == LISTED:
+            supports = np.zeros((8 * len(supports), q), dtype=bool)
+        else:
+            nodes = np.empty(8 * len(nodes), dtype=np.int64)
+    listed: dict[int, list[tuple[int, ...]]] = {}
+    for row in supports[:found]:
+        one = tuple(np.flatnonzero(row).tolist())
+        listed.setdefault(len(one), []).append(one)
+    # sizes between that nobody asks for: nothing is said of them, as every f exceeds such a threshold
+    every = {tau: above.get(tau, -1e-3 * max(above.values())) for tau in range(int(sizes[0]), int(sizes[1]) + 1)}
+    return ProofTree(nodes[:used].tolist(), listed, every, [])

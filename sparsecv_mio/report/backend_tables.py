@@ -1,0 +1,237 @@
+"""Backends, single fits and comparisons of backends: on the screen, as JSON, CSV, Markdown and figures."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+from rich.console import Console
+from rich.text import Text
+
+from sparsecv_mio.batch.mio_comparison import CompareRow
+from sparsecv_mio.certificate.records import FitRecord
+from sparsecv_mio.files import write_text
+from sparsecv_mio.formulation.backends import BACKENDS, get_backend
+from sparsecv_mio.report.figures import INK, legend_below, panels, save, titled
+from sparsecv_mio.report.layout import Row, interval_digits, pair, print_table, say, shown
+from sparsecv_mio.report.record_tables import MEANING, print_model
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+@dataclass(frozen=True)
+class BackendRow:
+    """What is known of one backend on this machine; `formulations` maps a name to the side constraints it takes."""
+
+    name: str
+    usable: bool
+    why: str
+    version: str
+    licence: str
+    hint: str
+    formulations: dict[str, list[str]]
+    limits: list[str]
+    warm_start: bool
+
+
+def describe_backends() -> list[BackendRow]:
+    """Ask every registered backend."""
+    rows = []
+    for name in BACKENDS:
+        backend = get_backend(name)
+        here, can = backend.available(), backend.capabilities
+        rows.append(
+            BackendRow(
+                name=name,
+                usable=here.usable,
+                why=here.why,
+                version=here.version,
+                licence=here.licence,
+                hint=here.hint,
+                formulations={form: sorted(kinds) for form, kinds in can.formulations.items()},
+                limits=sorted(can.limits),
+                warm_start=can.warm_start,
+            )
+        )
+    return rows
+
+
+def text_of_backends(rows: list[BackendRow]) -> str:
+    """Return the rows as JSON."""
+    return json.dumps({"schema": "sparsecv-backends/1", "backends": [asdict(row) for row in rows]}, indent=2) + "\n"
+
+
+def print_backends(console: Console, rows: list[BackendRow]) -> None:
+    """Print a row for each backend, then what its formulations take."""
+    seen = []
+    for row in rows:
+        told = row.licence if row.usable else f"{row.why}. {row.hint}".rstrip(". ")
+        cells = row.name, "yes" if row.usable else "no", row.version, told
+        seen.append(Row(cells, None if row.usable else "dim"))
+    heads = ("backend", "usable", "version", "licence, or why not")
+    print_table(console, heads, seen, text=heads)
+    forms = [
+        Row((row.name, form, ", ".join(kinds) or "none", ", ".join(row.limits)))
+        for row in rows
+        for form, kinds in row.formulations.items()
+    ]
+    heads = ("backend", "formulation", "side constraints", "limits")
+    print_table(console, heads, forms, text=heads)
+
+
+def print_fit(console: Console, record: FitRecord, brief: bool = False) -> None:
+    """Print the record of one MIO.
+
+    Parameters
+    ----------
+    console : rich.console.Console
+        Where to print.
+    record : FitRecord
+        What was found.
+    brief : bool
+        Only the answer: no work, no allowance.
+    """
+    digits = interval_digits([(record.lower, record.upper)])
+    word, colour = MEANING[record.status]
+    box = record.assumed_box
+    given = "" if box is None else f", given that every coefficient is within {box:g} of zero"
+    console.print(Text.assemble((word + given, f"bold {colour}"), f"   {pair(record.tau, record.gamma)}"))
+    ends = f"[{shown(record.lower, digits)}, {shown(record.upper, digits)}], gap {shown(record.gap, 3)}"
+    objective = f"objective {shown(record.objective, digits)} (training errors and penalty)"
+    told = "certified" if box is None else "certified among such models"
+    say(console, f"{objective}   {told}: the least is in {ends}")
+    if record.side is not None and (words := record.side.words()):
+        say(console, f"models compared: {words}")
+    print_model(console, record.coefficients, record.intercept)
+    if brief:
+        return
+    effort = f"{record.raw_status}, {record.nodes:,} nodes, {record.cuts:,} cuts"
+    seconds = f"{record.seconds:.3f} s in the solver, {record.setup_seconds:.3f} s around it"
+    say(console, f"work: {record.backend} {record.formulation}: {effort}, {seconds}", "dim")
+    if record.allowance > 0.0:
+        doubt = shown(record.allowance, 3)
+        say(console, f"allowance {doubt}: subtracted from the solver's bound, for its tolerances", "dim")
+
+
+SOLVED = ("optimal",)
+PLAIN = tuple(f.name for f in fields(CompareRow) if f.name not in ("support", "environment"))
+COLUMNS = ("data", "fold", "tau", "gamma", "backend", "status", "seconds", "nodes", "cuts", "objective", "lower")
+
+
+def write_csv(rows: Sequence[CompareRow], path: Path) -> None:
+    """Write one line for each row, with the environment in every line."""
+    places = sorted({key for row in rows for key in row.environment})
+    lines = [asdict(row) | {"support": " ".join(row.support)} | row.environment for row in rows]
+    table = pd.DataFrame(lines, columns=[*PLAIN, "support", *places])
+    write_text(path, [table.to_csv(index=False, lineterminator="\n")])
+
+
+def print_compare(console: Console, rows: Sequence[CompareRow]) -> None:
+    """Print every row, then a summary of each backend."""
+    lines = []
+    for row in rows:
+        cells = ["all" if row.fold < 0 else str(row.fold), str(row.tau), shown(row.gamma), row.backend]
+        numbers = [shown(row.seconds, 3), str(row.nodes), str(row.cuts), shown(row.objective, 9), shown(row.lower, 9)]
+        gaps = [shown(row.gap, 2), shown(row.true_gap, 2), "yes" if row.same_support else "no"]
+        lines.append(Row((row.data, *cells, row.status.partition(":")[0], *numbers, *gaps)))
+    names = (*COLUMNS, "gap", "true gap", "agrees")
+    print_table(console, names, lines, text=("data", "backend", "status"))
+    _print_summary(console, rows)
+    for text in dict.fromkeys(row.status for row in rows if ":" in row.status):
+        say(console, text)
+
+
+def _print_summary(console: Console, rows: Sequence[CompareRow]) -> None:
+    lines = []
+    for name in dict.fromkeys(row.backend for row in rows):
+        mine = [row for row in rows if row.backend == name]
+        ran = [row for row in mine if np.isfinite(row.seconds)]
+        if not ran:
+            lines.append(Row((name, "0", str(len(mine)), "", "", "", "")))
+            continue
+        seconds = [row.seconds for row in ran]
+        counts = str(sum(row.status in SOLVED for row in ran)), str(len(mine))
+        times = shown(float(np.median(seconds)), 3), shown(float(np.sum(seconds)), 3)
+        agree = f"{sum(row.same_support for row in ran)}/{len(ran)}"
+        lines.append(Row((name, *counts, *times, shown(max(row.true_gap for row in ran), 2), agree)))
+    names = ("backend", "solved", "of", "median s", "total s", "largest true gap", "supports agree")
+    print_table(console, names, lines, text=("backend",))
+
+
+def markdown(rows: Sequence[CompareRow], command: str) -> str:
+    """Return the comparison as a Markdown page with the command that made it."""
+    names = ("data", "fold", "tau", "gamma", "backend", "formulation", "status", "seconds", "setup", "nodes", "cuts",
+             "objective", "lower", "gap", "true gap", "agrees")  # fmt: skip
+    lines = ["# Backend comparison", "", f"`{command}`", ""]
+    environment = rows[0].environment if rows else {}
+    keep = ("machine", "cores", "threads", "python", "numpy", "sparsecv_mio")
+    lines += [", ".join(f"{key} {environment[key]}" for key in keep if key in environment) + "; " + ", ".join(
+        dict.fromkeys(f"{row.backend.partition(':')[0]} {row.environment.get('backend_version', '')}" for row in rows)
+    ), ""]  # fmt: skip
+    lines += ["| " + " | ".join(names) + " |", "|" + " --- |" * len(names)]
+    for row in rows:
+        fold = "all" if row.fold < 0 else row.fold
+        seconds = (shown(row.seconds, 3), shown(row.setup_seconds, 3))
+        proof = (shown(row.objective, 10), shown(row.lower, 10), shown(row.gap, 2), shown(row.true_gap, 2))
+        which = (row.data, fold, row.tau, shown(row.gamma), row.backend, row.formulation, row.status)
+        values = [*which, *seconds, row.nodes, row.cuts, *proof, "yes" if row.same_support else "no"]
+        lines.append("| " + " | ".join(str(value) for value in values) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def plot_compare(rows: Sequence[CompareRow], path: Path) -> None:
+    """Draw seconds by backend, and the performance profile: share of MIOs solved within x times the fastest."""
+    names = list(dict.fromkeys(row.backend for row in rows))
+    figure, ((left, right),) = panels(1, 2, (10, 4))
+    _draw_times(left, rows, names)
+    _draw_profile(right, rows, names)
+    save(figure, path)
+
+
+def _key(row: CompareRow) -> tuple[str, int, int, float]:
+    return row.data, row.fold, row.tau, row.gamma
+
+
+def _draw_times(axes: Axes, rows: Sequence[CompareRow], names: Sequence[str]) -> None:
+    for place, name in enumerate(names):
+        mine = [row for row in rows if row.backend == name and np.isfinite(row.seconds)]
+        offset = np.linspace(-0.25, 0.25, max(len(mine), 1))
+        for solved, marker in ((True, "o"), (False, "x")):
+            at = [k for k, row in enumerate(mine) if (row.status in SOLVED) is solved]
+            seconds = [max(mine[k].seconds, 1e-5) for k in at]
+            axes.scatter(place + offset[at], seconds, s=18, marker=marker, color=f"C{place}")
+        if mine:
+            middle = float(np.median([max(row.seconds, 1e-5) for row in mine]))
+            axes.hlines(middle, place - 0.35, place + 0.35, color=INK, linewidth=1)
+    if any(np.isfinite(row.seconds) for row in rows):
+        axes.set_yscale("log")
+    axes.set_xticks(range(len(names)), names)
+    axes.set_ylabel("seconds in the solver")
+    titled(axes, "time per MIO (line: median, x: limit)")
+
+
+def _draw_profile(axes: Axes, rows: Sequence[CompareRow], names: Sequence[str]) -> None:
+    fastest: dict[tuple[str, int, int, float], float] = {}
+    for row in rows:
+        if row.status in SOLVED:
+            fastest[_key(row)] = min(fastest.get(_key(row), np.inf), max(row.seconds, 1e-5))
+    count = len({_key(row) for row in rows})
+    for place, name in enumerate(names):
+        ratios = sorted(
+            max(row.seconds, 1e-5) / fastest[_key(row)] for row in rows if row.backend == name and row.status in SOLVED
+        )
+        share = np.arange(1, len(ratios) + 1) / max(count, 1)
+        axes.step([1.0, *ratios], [0.0, *share], where="post", label=name, color=f"C{place}")
+    if fastest:
+        axes.set_xscale("log")
+    axes.set_ylim(0, 1.02)
+    axes.set_xlabel("times the fastest")
+    axes.set_ylabel("share of MIOs solved")
+    titled(axes, "performance profile")
+    legend_below(axes)

@@ -1,0 +1,508 @@
+"""The results of many runs as tables and figures of a paper."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sparsecv_mio.arrays import FloatArray
+from sparsecv_mio.report.figures import ENTRY, FAINT, INK, counted, panels, titled
+from sparsecv_mio.report.layout import aligned
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+BEST = ("auto", "min", "max", "none")
+SMALLER = re.compile(
+    r"(.*_)?error|seconds|relative_risk|relative_test_error|mae|gap|mios|nodes|upper"
+)  # values of which less is better
+LARGER = re.compile(r"f1|variance_explained|test_r_squared|lower")
+MISSING = "-"
+ON_TEST_ROWS = re.compile(r"(?!relative_)(.*_)?test_(error|r_squared)")
+DIFFER = ("data", "design_draw", "split", "seed", "folds", "test")  # in which runs of a cell may differ
+
+
+@dataclass(frozen=True)
+class TableCells:
+    """Numbers of a table.
+
+    Attributes
+    ----------
+    centre, spread, count : pandas.DataFrame
+        A row for every row of the table, columns by (label, value); `spread` holds standard errors, NaN where there
+        are none.
+    values : tuple of str
+    notes : tuple of str
+        Over what the standard errors are taken.
+    """
+
+    centre: pd.DataFrame
+    spread: pd.DataFrame
+    count: pd.DataFrame
+    values: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+
+
+def summarise(
+    frame: pd.DataFrame, rows: pd.Series, columns: pd.Series, values: tuple[str, ...], aggregate: str = "mean-se"
+) -> TableCells:
+    """Summarise the runs of every cell.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+    rows, columns : pandas.Series
+        Labels of every run.
+    values : tuple of str
+        Columns of numbers.
+    aggregate : {"mean-se", "mean", "median", "min", "max", "sum", "count"}
+        Missing numbers are left out.
+
+    Returns
+    -------
+    Cells
+        Rows and columns in the order of the categories, or in which the runs name them.
+    """
+    numbers = frame[list(values)].astype(float)
+    cell = [rows.astype(str).rename("row"), columns.astype(str).rename("column")]
+    groups = numbers.groupby(cell, sort=False)
+    word = "mean" if aggregate == "mean-se" else aggregate
+    centre, count = getattr(groups, word)(), groups.count()
+    if word == "sum":
+        centre = centre.where(count > 0)
+    spread, notes = standard_errors(numbers, cell, frame) if aggregate == "mean-se" else (centre * np.nan, ())
+    order = [(label, value) for label in present(columns) for value in values]
+
+    def wide(found: pd.DataFrame) -> pd.DataFrame:
+        table: pd.DataFrame = found.unstack("column")  # type: ignore[assignment]  # of a frame: a frame
+        return table.swaplevel(axis=1).reindex(index=present(rows))[order]
+
+    return TableCells(wide(centre), wide(spread), wide(count).fillna(0).astype(int), values, notes)
+
+
+def standard_errors(
+    numbers: pd.DataFrame, cell: list[pd.Series], frame: pd.DataFrame
+) -> tuple[pd.DataFrame, tuple[str, ...]]:
+    """Return the standard errors of the cells, and over what they are taken.
+
+    Errors on test rows vary with the rows: runs on one test set, by the fingerprint of the others, count as one.
+
+    Parameters
+    ----------
+    numbers : pandas.DataFrame
+        Of every run.
+    cell : list of pandas.Series
+        What tells the cells apart.
+    frame : pandas.DataFrame
+        All columns of these runs.
+    """
+    groups = numbers.groupby(cell, sort=False)
+    spread, on_tests = groups.sem(), [name for name in map(str, numbers) if ON_TEST_ROWS.fullmatch(name)]
+    alone: list[str] = []
+    if on_tests and "fingerprint" in frame:
+        by_set = numbers.groupby([*cell, frame["fingerprint"].rename("test set")], sort=False).mean()
+        over_sets = by_set.groupby(level=list(range(len(cell))), sort=False)
+        for value in on_tests:
+            spread[value] = over_sets[value].sem().reindex(spread.index)
+            sets = over_sets[value].count().reindex(spread.index)
+            if ((sets == 1) & (groups[value].count() > 1)).any():
+                alone.append(f"{value}: no ± for runs on one test set; vary split for more of them, seed deals folds")
+    if not spread.notna().to_numpy().any():
+        return spread, tuple(alone)
+    several = [name for name in DIFFER if name in frame and (frame[name].groupby(cell).nunique() > 1).any()]
+    over = f"±: standard error of the mean over runs{' that differ in ' if several else ''}{', '.join(several)}"
+    means = "fingerprint" in frame and any(spread[value].notna().any() for value in on_tests)
+    return spread, (over + ("; of errors on test rows over test sets" if means else ""), *alone)
+
+
+def present(labels: pd.Series) -> list[str]:
+    """Return the labels that there are, in the order of their categories, or of the runs."""
+    found = dict.fromkeys(map(str, labels))
+    return [name for name in labels.cat.categories if name in found] if labels.dtype == "category" else list(found)
+
+
+def with_overall(cells: TableCells, geometric: bool = False) -> TableCells:
+    """Add a last row: the mean over all rows above, of the columns that have them all.
+
+    Parameters
+    ----------
+    cells : Cells
+    geometric : bool
+        Take the geometric mean, that of ratios.
+    """
+    import pandas as pd
+
+    centre = cells.centre
+    with np.errstate(divide="ignore", invalid="ignore"):
+        numbers = np.log(centre.to_numpy()).mean(axis=0) if geometric else centre.to_numpy().mean(axis=0)
+    mean = pd.Series(np.exp(numbers) if geometric else numbers, index=centre.columns)
+    name = "geometric mean" if geometric else "mean"
+
+    def add(table: pd.DataFrame, row: pd.Series) -> pd.DataFrame:
+        return pd.concat([table, row.to_frame(name).T])
+
+    spread, count = add(cells.spread, mean * np.nan), add(cells.count, cells.count.sum())
+    return TableCells(add(centre, mean), spread, count, cells.values, cells.notes)
+
+
+def best_of(value: str, word: str = "auto") -> str:
+    """Return whether the least or the largest of a value is the best: min, max or none.
+
+    Examples
+    --------
+    >>> best_of("test_error"), best_of("f1"), best_of("tau")
+    ('min', 'max', 'none')
+    """
+    if word != "auto":
+        return word
+    return "min" if SMALLER.fullmatch(value) else "max" if LARGER.fullmatch(value) else "none"
+
+
+def markdown(cells: TableCells, best: str = "auto", digits: int = 4) -> str:
+    """Return the table in Markdown, columns padded so that it reads as plain text too.
+
+    Parameters
+    ----------
+    cells : Cells
+    best : {"auto", "min", "max", "none"}
+        What is set in bold in each row.
+    digits : int
+        Significant ones.
+    """
+    body = _texts(cells, best, digits, lambda text: f"**{text}**", " ± ")
+    head = ["", *(_head(cells, *column) for column in _columns(cells))]
+    lines = [[str(name), *row] for name, row in zip(cells.centre.index, body, strict=True)]
+    lines = [[cell.replace("|", "\\|") for cell in line] for line in [head, *lines]]
+    width = [max(3, *(len(line[j]) for line in lines)) for j in range(len(head))]
+    padded = [[lines[0][j].ljust(width[j]) for j in range(len(head))]]
+    padded.append(["-" * width[0], *("-" * (wide - 1) + ":" for wide in width[1:])])
+    padded += [[line[0].ljust(width[0]), *(line[j].rjust(width[j]) for j in range(1, len(head)))] for line in lines[1:]]
+    return "\n".join("| " + " | ".join(line) + " |" for line in padded) + "\n" + _note(cells)
+
+
+def latex(cells: TableCells, best: str = "auto", digits: int = 4) -> str:
+    """Return the table in LaTeX, for the package booktabs.
+
+    Parameters
+    ----------
+    cells, best, digits
+        As of :func:`markdown`.
+    """
+    body = _texts(cells, best, digits, lambda text: rf"\textbf{{{text}}}", r" $\pm$ ")
+    labels, many = list(dict.fromkeys(label for label, _ in _columns(cells))), len(cells.values)
+    lines = [rf"\begin{{tabular}}{{l{'r' * cells.centre.shape[1]}}}", r"\toprule"]
+    lines.append(" & ".join(["", *(rf"\multicolumn{{{many}}}{{c}}{{{_escaped(one)}}}" for one in labels)]) + r" \\")
+    if many > 1:
+        lines.append(" & ".join(["", *(_escaped(value) for _, value in _columns(cells))]) + r" \\")
+    lines.append(r"\midrule")
+    names = [_escaped(str(name)) for name in cells.centre.index]
+    lines += [" & ".join([name, *row]) + r" \\" for name, row in zip(names, body, strict=True)]
+    notes = [f"% {note}".replace("±", r"$\pm$") for note in _note(cells).split("\n") if note]
+    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", *notes, ""])
+
+
+def csv(cells: TableCells) -> str:
+    """Return the numbers in full, a line for every row, with the number of runs and, if there are any, the errors."""
+    import pandas as pd
+
+    spread = bool(cells.spread.notna().to_numpy().any())
+    found: dict[str, pd.Series] = {}
+    for column in cells.centre.columns:
+        name = " ".join(map(str, column)).strip()
+        found[name] = cells.centre[column]
+        if spread:
+            found[f"{name} standard error"] = cells.spread[column]
+        found[f"{name} runs"] = cells.count[column]
+    return pd.DataFrame(found).rename_axis("row").to_csv(lineterminator="\n")
+
+
+def _columns(cells: TableCells) -> list[tuple[str, str]]:
+    return [(str(column[0]), str(column[1])) for column in cells.centre.columns]
+
+
+def _head(cells: TableCells, label: str, value: str) -> str:
+    return label or value if len(cells.values) == 1 else f"{label} {value}".strip()
+
+
+def _texts(cells: TableCells, best: str, digits: int, bold: Callable[[str], str], between: str) -> list[list[str]]:
+    found, whole = [], {value for value in cells.values if _are_whole(cells, value)}
+    for name in range(len(cells.centre)):
+        row, spread, count = cells.centre.iloc[name], cells.spread.iloc[name], cells.count.iloc[name]
+        plain = {column: _text(float(row[column]), digits, column[1] in whole) for column in row.index}
+        marked = {}
+        for value in cells.values:
+            columns = [column for column in row.index if column[1] == value]
+            most = max(int(count[column]) for column in columns)
+            winner = _winner([float(row[column]) for column in columns], best_of(value, best))
+            winning = None if winner is None else _text(winner, digits, value in whole)
+            for column in columns:
+                text, error = plain[column], float(spread[column])
+                shown = bold(text) if text == winning else text
+                if np.isfinite(error):
+                    shown += between + _as_many_decimals(error, text)
+                fewer = "*" if 0 < int(count[column]) < most else ""
+                marked[column] = MISSING if np.isnan(float(row[column])) else shown + fewer
+        found.append([marked[column] for column in row.index])
+    return found
+
+
+def _are_whole(cells: TableCells, value: str) -> bool:
+    """Whether all numbers of a value are whole, and none is a mean beside an error."""
+    numbers = cells.centre.xs(value, axis=1, level=1).to_numpy()
+    known = numbers[np.isfinite(numbers)]
+    return bool(np.all(known == np.round(known))) and not cells.spread.xs(value, axis=1, level=1).gt(0).to_numpy().any()
+
+
+def _text(number: float, digits: int, whole: bool) -> str:
+    return f"{number:.0f}" if whole and np.isfinite(number) else aligned(number, digits)
+
+
+def _winner(numbers: list[float], word: str) -> float | None:
+    """Return the best of several numbers; None where there is nothing to compare."""
+    known = [number for number in numbers if np.isfinite(number)]
+    if word == "none" or len(known) < 2:
+        return None
+    return min(known) if word == "min" else max(known)
+
+
+def _as_many_decimals(error: float, text: str) -> str:
+    """Format a standard error with the decimals of its mean, but one significant digit at least."""
+    decimals = len(text.partition(".")[2]) if "e" not in text else 0
+    return f"{error:.{decimals}f}" if error >= 0.5 * 10.0**-decimals or error == 0.0 else f"{error:.1g}"
+
+
+def _note(cells: TableCells) -> str:
+    counts = cells.count.to_numpy()
+    fewer = any(0 < few < max(row) for row in counts for few in row)
+    few = "*: fewer runs than the others of its row, as some failed or were not asked for."
+    notes = [*([few] if fewer else []), *cells.notes]
+    return "\n" + "\n\n".join(notes) + "\n" if notes else ""
+
+
+def _escaped(text: str) -> str:
+    return re.sub(r"([&%$#_{}])", r"\\\1", text).replace("~", r"\textasciitilde{}").replace("^", r"\^{}")
+
+
+PANEL = (4.6, 3.4)  # inches
+MOST_COLUMNS = 3
+COLOURS = (
+    "#0b6e8a", "#b3541e", "#3b8b3b", "#7b4fa3", "#c9a100", "#111111", "#c2407a", "#5a8fd6", "#8a6d3b", "#6b7280",
+)  # fmt: skip
+MARKS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*")
+WIDE = 30.0  # ratio of the largest to the least value from which an axis is logarithmic
+
+
+def profiles(tables: Mapping[str, pd.DataFrame], value: str, larger: bool = False) -> Figure:
+    """Draw performance profiles: for every method, in which share of the problems it is within a factor of the best.
+
+    Parameters
+    ----------
+    tables : mapping of title to pandas.DataFrame
+        A row for every problem, a column for every method, NaN where it has no value: it is then within no factor.
+    value : str
+        Its name.
+    larger : bool
+        Whether larger values are better: the factor is then that of the best to the method's.
+    """
+    names = list(dict.fromkeys(str(column) for table in tables.values() for column in table))
+    figure, axes = _figure(len(tables))
+    for ax, (title, table) in zip(axes, tables.items(), strict=False):
+        ratios = performance_ratios(table, larger)
+        known = [float(ratio) for ratio in ratios.to_numpy().ravel() if math.isfinite(ratio)]
+        end = 1.05 * max([1.05, *known])
+        for name in ratios:
+            finite = np.sort(ratios[name][np.isfinite(ratios[name])].to_numpy())
+            steps = np.concatenate([[1.0], finite, [end]])
+            share = np.concatenate([[0.0], np.arange(1.0, len(finite) + 1.0), [float(len(finite))]]) / len(ratios)
+            ax.step(steps, share, where="post", label=str(name), color=_colour(names, str(name)), linewidth=1.6)
+        ax.set(xlabel=f"{value}: factor of the best", ylabel="share of problems", ylim=(0.0, 1.03), xlim=(1.0, end))
+        if end > WIDE:
+            ax.set_xscale("log")
+        titled(ax, f"{title} ({len(ratios)} problems)".strip())
+    _legend(figure)
+    return figure
+
+
+def performance_ratios(table: pd.DataFrame, larger: bool = False) -> pd.DataFrame:
+    """Return every value over the best of its problem, or the best over it; inf where there is no positive value.
+
+    Parameters
+    ----------
+    table : pandas.DataFrame
+        A row for every problem, a column for every method.
+    larger : bool
+        Whether larger values are better.
+    """
+    known = table.where(table > 0.0)
+    ratios = known.rdiv(known.max(axis=1), axis=0) if larger else known.div(known.min(axis=1), axis=0)
+    return ratios.fillna(np.inf)
+
+
+def critical_difference(
+    mean: Mapping[str, float], groups: Sequence[Sequence[str]], difference: float, words: str
+) -> Figure:
+    """Draw mean ranks on a line; a bar joins methods that do not differ (Demsar, 2006).
+
+    Parameters
+    ----------
+    mean : mapping of method to its mean rank
+    groups : sequence of sequences of methods
+        Those that a bar joins.
+    difference : float
+        Between two mean ranks that are significantly apart.
+    words : str
+        The title.
+    """
+    order = sorted(mean, key=lambda name: mean[name])
+    half, most = (len(order) + 1) // 2, len(order)
+    height = 0.35 * (half + len(groups)) + 1.1
+    figure, axes = panels(1, 1, (7.0, height))
+    ax = axes[0, 0]
+    ax.axis("off")
+    top = -0.35 * len(groups)
+    ax.plot([1, most], [0, 0], color=INK, linewidth=1)
+    for rank in range(1, most + 1):
+        ax.plot([rank, rank], [0, 0.12], color=INK, linewidth=1)
+        ax.text(rank, 0.2, str(rank), ha="center", va="bottom", fontsize=8.5, color=INK)
+    for place, name in enumerate(order):
+        left = place < half
+        level = top - 0.35 * (place + 1 if left else most - place)
+        end = 1 - 0.15 if left else most + 0.15
+        ax.plot([mean[name], mean[name], end], [0, level, level], color=INK, linewidth=0.9)
+        aside = f"{name}  {mean[name]:.2f}" if left else f"{mean[name]:.2f}  {name}"
+        ax.text(end, level, f" {aside} ", ha="right" if left else "left", va="center", fontsize=9, color=INK)
+    for place, group in enumerate(groups, start=1):
+        ends = [mean[group[0]] - 0.04, mean[group[-1]] + 0.04]
+        ax.plot(ends, [-0.35 * place + 0.1] * 2, color=COLOURS[0], linewidth=4, solid_capstyle="butt")
+    ax.plot([1, 1 + difference], [0.85, 0.85], color=COLOURS[1], linewidth=2)
+    ax.text(1 + difference, 0.85, f"  critical difference {difference:.2f}", va="center", fontsize=8.5, color=INK)
+    room = 0.18 * max(map(len, order)) * max(1.0, (most - 1) / 6.0)
+    ax.set(xlim=(1 - room, most + room), ylim=(top - 0.35 * (half + 1), 1.2))
+    titled(ax, words)
+    return figure
+
+
+def boxes(tables: Mapping[str, pd.DataFrame], value: str, by: pd.Series, words: str = "") -> Figure:
+    """Draw a box of the values of every label: quartiles, whiskers of 1.5 their range, the runs beyond as points.
+
+    Parameters
+    ----------
+    tables : mapping of title to pandas.DataFrame
+        Runs.
+    value : str
+        Column.
+    by : pandas.Series
+        Label of every run.
+    words : str
+        What the value is called; its column by default.
+    """
+    names = present(by)
+    figure, axes = _figure(len(tables), 0.35 * len(names))
+    for ax, (title, table) in zip(axes, tables.items(), strict=False):
+        mine = by[table.index]
+        found = {name: table[value].astype(float)[mine == name].dropna().to_numpy() for name in names}
+        known = [name for name, numbers in found.items() if len(numbers)]
+        runs = [found[name] for name in known]
+        drawn = ax.boxplot(runs, orientation="horizontal", patch_artist=True, widths=0.6, tick_labels=known)
+        for name, box, median in zip(known, drawn["boxes"], drawn["medians"], strict=True):
+            box.set(facecolor=_colour(names, name), alpha=0.55, edgecolor=INK)
+            median.set(color=INK, linewidth=1.6)
+        ax.invert_yaxis()
+        ax.set_xlabel(words or value)
+        _spread(ax, np.concatenate(runs) if runs else np.zeros(0), "x")
+        titled(ax, title)
+    return figure
+
+
+def lines(tables: Mapping[str, pd.DataFrame], values: Sequence[str], by: pd.Series, against: str) -> Figure:
+    """Draw the mean of values against a parameter, a line for every label, bars of one standard error.
+
+    Parameters
+    ----------
+    tables : mapping of title to pandas.DataFrame
+        Runs.
+    values : sequence of str
+        Columns.
+    by : pandas.Series
+        Label of every run.
+    against : str
+        Column of the horizontal axis.
+    """
+    names = present(by)
+    figure, axes = _figure(len(tables))
+    for ax, (title, table) in zip(axes, tables.items(), strict=False):
+        seen, across = [], set[float]()
+        for value in values:
+            for name in names:
+                mine = table[by[table.index] == name]
+                known = mine[value].astype(float).replace([np.inf, -np.inf], np.nan)
+                at = [mine[against].astype(float)]
+                found = known.groupby(at).agg(["mean"]).dropna(subset="mean")
+                found["sem"] = standard_errors(known.to_frame(value), at, mine)[0][value]
+                if found.empty:
+                    continue
+                label = f"{name} {value}".strip() if len(values) > 1 else name or value
+                place = names.index(name) * len(values) + list(values).index(value)
+                ax.errorbar(
+                    found.index.to_numpy(), found["mean"].to_numpy(), found["sem"].fillna(0.0).to_numpy(), label=label,
+                    color=COLOURS[place % len(COLOURS)], marker=MARKS[place % len(MARKS)], markersize=4, linewidth=1.4,
+                    capsize=2,
+                )  # fmt: skip
+                seen.append(found["mean"].to_numpy())
+                across |= set(map(float, found.index))
+        ax.set(xlabel=against, ylabel=values[0] if len(values) == 1 else "")
+        _spread(ax, np.array(sorted(across)), "x")
+        _spread(ax, np.concatenate(seen) if seen else np.zeros(0), "y")
+        titled(ax, title)
+    _legend(figure)
+    return figure
+
+
+def _figure(count: int, height: float = 0.0) -> tuple[Figure, list[Axes]]:
+    """Make panels, and take those away that are too many."""
+    columns = min(count, MOST_COLUMNS)
+    rows = -(-count // columns)
+    wide = max(6.4, PANEL[0] * columns)
+    figure, axes = panels(rows, columns, (wide, max(PANEL[1], height + 1.2) * rows))
+    found = list(axes.flat)
+    for ax in found[count:]:
+        ax.remove()
+    return figure, found[:count]
+
+
+def _legend(figure: Figure) -> None:
+    """Name what any panel shows, once, below all of them."""
+    found: dict[str, Artist] = {}
+    for ax in figure.axes:
+        for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
+            found.setdefault(label, handle)
+    figure.legend(
+        list(found.values()), list(found), loc="outside lower left", ncols=max(1, int(figure.get_figwidth() / ENTRY)),
+        frameon=False, fontsize=8.5, labelcolor=INK,
+    )  # fmt: skip
+
+
+def _spread(ax: Axes, numbers: FloatArray, which: str) -> None:
+    """Make an axis logarithmic where positive numbers spread widely; whole numbers get whole ticks."""
+    known = numbers[np.isfinite(numbers)]
+    if not len(known):
+        return
+    if known.min() > 0.0 and known.max() > WIDE * known.min():
+        getattr(ax, f"set_{which}scale")("log")
+    elif np.all(known == np.round(known)):
+        counted(getattr(ax, f"{which}axis"))
+    ax.grid(axis="both", color=FAINT, linewidth=0.5)
+    ax.set_axisbelow(True)
+
+
+def _colour(names: Sequence[str], name: str) -> str:
+    return COLOURS[names.index(name) % len(COLOURS)]

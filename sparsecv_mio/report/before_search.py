@@ -1,0 +1,254 @@
+"""What is known before a search: what a file holds, and bounds of the CV error."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.text import Text
+
+from sparsecv_mio import model_space
+from sparsecv_mio.bounds.cv_error import BoundsTable, PrintedTable
+from sparsecv_mio.data.table_facts import FOLDS, MOST_CORRELATED, ColumnFacts, Inspection
+from sparsecv_mio.report.figures import INK, LOWER, UPPER, check_plot, panels, save, titled, whole_numbers
+from sparsecv_mio.report.layout import ESTIMATE, Row, aligned, marked, pair, print_table, say, shown
+
+SHOWN = 40  # columns, unless all are asked for
+SURE, HOPEFUL = 36, 100  # features up to which a default run is proved, or a good part of it (results/regions.md)
+
+
+def print_inspection(console: Console, found: Inspection, path: str | Path, full: bool = False) -> None:
+    """Print what a file holds, and what `solve` would do with it.
+
+    Parameters
+    ----------
+    console : rich.console.Console
+        Where to print.
+    found : Inspection
+    path : str or Path
+        The file, for the command.
+    full : bool
+        Every column; else, of many, those with something to say first.
+    """
+    say(console, f"{found.rows:,} rows, {len(found.columns):,} columns", "bold")
+    listed = list(found.columns)
+    if not full and len(listed) > SHOWN:
+        listed = sorted(listed, key=lambda one: not (one.missing or one.notes or one.name == found.target))[:SHOWN]
+    rows = [_row(one, one.name == found.target) for one in listed]
+    names = ("column", "holds", "empty", "least", "mean", "largest", "sd", "notes")
+    print_table(console, names, rows, {"column", "holds", "notes"})
+    if len(listed) < len(found.columns):
+        say(console, f"{len(found.columns) - len(listed):,} more columns: --full lists them", "dim")
+    for line in _findings(found):
+        say(console, line)
+    console.print()
+    if not found.target:
+        say(console, "name the column to predict, --target T, to see what solve would do")
+        return
+    for line in _plan(found, str(path)):
+        console.print(Text(line), soft_wrap=line.startswith("sparsecv "))  # a command that is cut could not be copied
+
+
+def _row(one: ColumnFacts, target: bool) -> Row:
+    sizes = ["" if value is None else f"{value:.5g}" for value in (one.least, one.mean, one.largest, one.spread)]
+    notes = (["the target"] if target else []) + list(one.notes)
+    return Row((one.name, one.kind, f"{one.missing:,}" if one.missing else "", *sizes, "; ".join(notes)))
+
+
+def _findings(found: Inspection) -> list[str]:
+    lines = []
+    if found.incomplete:
+        lines.append(f"{found.incomplete:,} rows have an empty cell in a column that would be used")
+    if found.duplicates:
+        lines.append(f"{found.duplicates:,} rows repeat an earlier one")
+    spreads = [one.spread for one in found.columns if one.spread and one.name != found.target]
+    if spreads and max(spreads) > 1e6 * min(spreads):
+        lines.append("spreads differ by more than a million: keep the default --scale length")
+    if len(found.columns) > MOST_CORRELATED:
+        lines.append(f"correlations were not looked at: more than {MOST_CORRELATED:,} columns")
+    return lines
+
+
+def _plan(found: Inspection, path: str) -> list[str]:
+    if found.doubts:
+        column, said = next(iter(found.doubts.items()))
+        return [f"column {column!r}: {said}, and inspect again"]
+    if found.refused:
+        return [f"solve would not take it yet: {found.refused}"]
+    folds = found.folds
+    if found.n < 4 or found.p < 1:
+        return [f"what is left, {found.n:,} rows and {found.p:,} features, is too little to cross-validate"]
+    shape = found.p, found.n - -(-found.n // folds)
+    sizes, gammas = model_space.default_taus(*shape), model_space.default_gammas(*shape)
+    cells = len(gammas) * len(sizes) * folds
+    words = [word for option in found.options for word in shlex.split(option)]
+    words += ["--folds", "loo"] if found.n < FOLDS and "--folds" not in words else []
+    target = [f"--target={found.target}"] if found.target.startswith("-") else ["--target", found.target]
+    path = f"./{path}" if path.startswith("-") else path
+    command = shlex.join(["sparsecv", "solve", path, *target, *words])
+    size = f"{found.n:,} rows, {found.p:,} features; {folds} folds, {len(gammas)} gammas from "
+    size += f"{gammas[0]:g} to {gammas[-1]:g}, tau {sizes[0]} to {sizes[-1]}: {cells:,} best-subset problems"
+    if found.p <= SURE:
+        hope = "expect a proof in seconds"
+    elif found.p <= HOPEFUL:
+        short = "--tau 1:10 or --time-limit 60 keeps" if sizes[-1] > 10 else "--time-limit 60 keeps"
+        hope = f"expect an answer in seconds and a proof for small tau; {short} it short"
+    else:
+        hope = "expect an estimate in seconds; give --time-limit 60 and see which part of the grid is proved"
+    return [*([found.about_target] if found.about_target else []), command, size, hope]
+
+
+DIGITS = 6
+
+
+def print_bounds(
+    console: Console,
+    table: BoundsTable | PrintedTable,
+    brief: bool = False,
+    full: bool = False,
+    seconds: float | None = None,
+) -> None:
+    """Print the interval of the least CV error, and that of the best gamma of every tau.
+
+    Parameters
+    ----------
+    console : rich.console.Console
+        Where to print.
+    table : BoundsTable or PrintedTable
+        Certified bounds, or the estimates of the paper's formula as printed.
+    brief : bool
+        Only the interval of the least CV error.
+    full : bool
+        A table per gamma; a single gamma has it anyway.
+    seconds : float, optional
+        Wall time, for the last line.
+    """
+    full = full or len(table.gammas) == 1
+    if isinstance(table, PrintedTable):
+        say(console, "the paper's Corollary 2.7 as printed: not valid, estimates only")
+        _print_all(console, table.gammas, full, lambda g: _print_printed(console, table, g))
+        return
+    least = table.minimum()
+    g, t = table.best()
+    say(console, f"certified: the least CV error of the grid is in [{shown(least.lower)}, {shown(least.upper)}]")
+    say(console, f"smallest upper bound at {pair(table.taus[t], table.gammas[g])}")
+    if brief:
+        return
+    console.print()
+    if full:
+        _print_all(console, table.gammas, True, lambda place: _print_certified(console, table, place))
+    else:
+        console.print("gamma of the smallest upper bound of every tau", style="bold")
+        _print_summary(console, table)
+    wall = "" if seconds is None else f" in {seconds:.2f} s"
+    cells, decided = table.lower.size, int((table.left == 0).sum())
+    say(console, f"{ESTIMATE} an estimate: the CV error of the relaxations' own solutions", "dim")
+    unit = "cells (a pair of tau and gamma, one fold left out)"
+    say(console, f"work: {cells:,} {unit}, {decided:,} decided by bounds alone, 0 MIOs{wall}", "dim")
+    if not full:
+        say(console, "--full or --json: the bounds of every gamma", "dim")
+
+
+def _print_all(console: Console, gammas: tuple[float, ...], full: bool, table: Callable[[int], None]) -> None:
+    """Print a table for every gamma; without `full`, for the middle one only."""
+    for place in range(len(gammas)) if full else [len(gammas) // 2]:
+        say(console, f"gamma = {shown(gammas[place])} (ridge weight)")
+        table(place)
+    if not full:
+        say(console, f"--full or --json: the other {len(gammas) - 1} gammas", "dim")
+
+
+def _print_summary(console: Console, table: BoundsTable) -> None:
+    rows = []
+    best = table.best()
+    for t in range(len(table.taus)):
+        ends = [table.cv_interval(g, t) for g in range(len(table.gammas))]
+        g = best[0] if best[1] == t else min(range(len(ends)), key=lambda k: (ends[k].upper, ends[k].lower))
+        rows.append(_bounds_tables_row(table, g, t, [shown(table.gammas[g])], best))
+    names = ("tau", "gamma", "lower", "upper", "estimate", "folds decided")
+    print_table(console, names, rows)
+
+
+def _bounds_tables_row(table: BoundsTable, g: int, t: int, gamma: list[str], best: tuple[int, int], *more: str) -> Row:
+    ends = table.cv_interval(g, t)
+    lower, upper = aligned(ends.lower, DIGITS), aligned(ends.upper, DIGITS)
+    estimate = marked(aligned(table.cv_estimate(g, t), DIGITS), True)
+    cells = (str(table.taus[t]), *gamma, lower, upper, estimate, f"{table.decided(g, t)}/{table.folds}", *more)
+    return Row(cells, "bold" if (g, t) == best else None)
+
+
+def _print_certified(console: Console, table: BoundsTable, g: int) -> None:
+    best = table.best()
+    rows = [_bounds_tables_row(table, g, t, [], best, table.won(g, t)) for t in range(len(table.taus))]
+    print_table(console, ("tau", "lower", "upper", "estimate", "folds decided", "bound"), rows, text=("bound",))
+
+
+def _print_printed(console: Console, table: PrintedTable, g: int) -> None:
+    rows = [Row((str(tau), *(shown(value) for value in table.cv_estimates(g, t)))) for t, tau in enumerate(table.taus)]
+    names = ("tau", "lower (estimate)", "upper (estimate)", "estimate")
+    print_table(console, names, rows)
+
+
+def draw_bounds(ax: Any, table: BoundsTable | PrintedTable, g: int) -> None:
+    """Draw one gamma: a bar between the bounds, the relaxation's estimate, a dot where every fold is decided.
+
+    Parameters
+    ----------
+    ax : matplotlib Axes
+        Panel.
+    table : BoundsTable or PrintedTable
+        Certified bounds, or the estimates of the paper's formula as printed.
+    g : int
+        Position of the gamma in `table.gammas`.
+    """
+    taus = np.array(table.taus)
+    if isinstance(table, BoundsTable):
+        ends = [table.cv_interval(g, t) for t in range(len(taus))]
+        low, high = np.array([end.lower for end in ends]), np.array([end.upper for end in ends])
+        middle = np.array([table.cv_estimate(g, t) for t in range(len(taus))])
+        label = "certified interval"
+    else:
+        low, high, middle = np.array([table.cv_estimates(g, t) for t in range(len(taus))]).T
+        label = "as printed (not certified)"
+    high = np.where(np.isfinite(high), high, np.nan)
+    ax.bar(taus, high - low, bottom=low, width=0.9, alpha=0.25, linewidth=0, color=LOWER, label=label)
+    for bound in (low, high):
+        ax.hlines(bound, taus - 0.45, taus + 0.45, color=LOWER, linewidth=1)
+    ax.plot(taus, middle, "o", color=UPPER, markerfacecolor="none", markersize=4, label="estimate of the relaxation")
+    if isinstance(table, BoundsTable):
+        done = np.array([table.decided(g, t) == table.folds for t in range(len(taus))])
+        if done.any():
+            ax.plot(taus[done], high[done], "o", color=LOWER, markersize=4, label="all folds decided")
+    whole_numbers(ax, table.taus)
+    titled(ax, f"gamma = {table.gammas[g]:g}")
+
+
+def plot_bounds(table: BoundsTable | PrintedTable, path: str) -> None:
+    """Write a figure with one panel per gamma (PNG, PDF or SVG by the ending).
+
+    Raises
+    ------
+    BadInput
+        From `check_plot`, if the file cannot be written.
+    """
+    check_plot(path)
+    count = len(table.gammas)
+    columns = min(count, 4)
+    rows = -(-count // columns)
+    figure, axes = panels(rows, columns, (max(4.2 * columns, 6.4), 3.2 * rows + 0.5), share=True)
+    for g in range(count):
+        draw_bounds(axes[g // columns][g % columns], table, g)
+    for g in range(count, rows * columns):
+        axes[g // columns][g % columns].set_visible(False)
+    for ax in axes[:, 0]:
+        ax.set_ylabel("CV error")
+    for g in range(max(count - columns, 0), count):
+        axes[g // columns][g % columns].set_xlabel("tau (features)")
+        axes[g // columns][g % columns].tick_params(labelbottom=True)
+    handles, labels = axes[0][0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower left", ncols=3, frameon=False, fontsize=8.5, labelcolor=INK)
+    save(figure, path)

@@ -1,0 +1,374 @@
+"""Figures of how a run went: the bounds of a search over time, the oracles step by step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sparsecv_mio.arrays import FloatArray, IntArray
+from sparsecv_mio.report.figures import (
+    BEST,
+    FAINT,
+    INK,
+    LOWER,
+    PROVED,
+    UPPER,
+    counted,
+    legend_below,
+    panels,
+    save,
+    tidy,
+    titled,
+    whole_numbers,
+)  # fmt: skip  # fmt: skip
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from sparsecv_mio.oracles.glru import LoocvResult, StepwiseResult
+    from sparsecv_mio.oracles.glru.stepwise import Step
+    from sparsecv_mio.oracles.iacv import IacvReport
+
+
+CLOSED = 1e-6  # relative width of an interval that looks like a point
+MANY_TAUS = 40  # markers would run into each other
+
+Moment = Mapping[str, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class TraceCourse:
+    """A trace as arrays; inf where an upper bound is not known.
+
+    Attributes
+    ----------
+    head : mapping
+        What the trace says once: method, gammas, taus.
+    moments : sequence of mapping
+        The m lines that follow, one for each moment.
+    seconds, lower, upper : (m,) arrays
+        Time, and the bounds of the least CV error.
+    low, high : (m, T) arrays
+        Interval of every tau at its best gamma: least lower end, least upper end.
+    estimate : (m, T) array
+        CV errors at the supports known so far, certified or not; NaN where there are none.
+    """
+
+    head: Moment
+    moments: Sequence[Moment]
+    seconds: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+    low: FloatArray
+    high: FloatArray
+    estimate: FloatArray
+
+    @classmethod
+    def of(cls, head: Moment, moments: Sequence[Moment]) -> TraceCourse:
+        """Convert the lines of a trace to arrays."""
+        taus, gammas = len(head["taus"]), head["gammas"]
+        shape = (len(moments), 1 if gammas is None else len(gammas), taus)
+        ends = np.array([[[a, _number(b)] for a, b in moment["pairs"]] for moment in moments], dtype=float)
+        low, high = (ends[:, :, side].reshape(shape).min(axis=1) for side in (0, 1))
+        upper = np.array([_number(moment["upper"]) for moment in moments])
+        none = [None] * taus  # in traces of older versions
+        estimate = np.array([[_number(h) for h in moment.get("estimates", none)] for moment in moments])
+        if gammas is None and not np.isfinite(upper).any():
+            upper = np.array([_number(moment["estimate"]) for moment in moments])
+        seconds = np.array([moment["seconds"] for moment in moments])
+        lower = np.array([moment["lower"] for moment in moments])
+        return cls(head, moments, seconds, lower, upper, low, high, np.where(np.isfinite(estimate), estimate, np.nan))
+
+    @property
+    def moving(self) -> bool:
+        """Whether the trace is that of a descent, which moves gamma."""
+        return self.head["gammas"] is None
+
+    @property
+    def estimated(self) -> bool:
+        """Whether the upper curve is an estimate."""
+        return self.moving and not any(moment["upper"] is not None for moment in self.moments)
+
+    @property
+    def top(self) -> float:
+        """Upper end of the vertical axes.
+
+        The best value is then at about a third of the height, unless everything fits below that.
+        """
+        found = self.estimate[-1][np.isfinite(self.estimate[-1])]
+        guess = float(found.min()) if found.size else float(self.low[-1].max())
+        last = self.upper[-1] if np.isfinite(self.upper[-1]) else guess or 1.0
+        shown = np.concatenate((self.high[-1][:0] if self.estimated else self.high[-1], found))
+        highest = float(np.max(shown[np.isfinite(shown)], initial=last))
+        return 1.08 * min(max(highest, 1.2 * last), 2.6 * last) or 1.0
+
+
+def _number(value: float | None) -> float:
+    return np.inf if value is None else float(value)
+
+
+def plot_trace(head: Moment, moments: Sequence[Moment], out: str) -> None:
+    """Draw a trace.
+
+    Parameters
+    ----------
+    head : mapping
+    moments : sequence of mapping
+        Both from :func:`sparsecv_mio.search.observers.read_trace`.
+    out : str
+        `.png`, `.svg` or `.pdf`.
+    """
+    from matplotlib.figure import Figure
+
+    course = TraceCourse.of(head, moments)
+    figure = Figure(figsize=(10.0, 4.2), layout="constrained")
+    left, right = figure.subplots(1, 2, width_ratios=(5, 6))
+    _course(left, course)
+    _taus(right, course)
+    now, low, high = moments[-1], course.lower[-1], course.upper[-1]
+    gap = f"gap {max(high - low, 0.0) / high:.2g}" if not course.estimated and 0.0 < high < np.inf else "gap ?"
+    words = [f"{now['mios']:,} MIOs", f"{now['nodes']:,} nodes", *([] if course.estimated else [gap])]
+    figure.suptitle(f"{head['method']}:  " + "   ".join(words), fontsize=11, color=INK)
+    for axes in (left, right):
+        tidy(axes)
+        legend_below(axes, 3)
+    save(figure, out)
+
+
+def _course(axes: Axes, course: TraceCourse) -> None:
+    """Draw the bounds of the least CV error over time."""
+    t, low, high = course.seconds, course.lower, course.upper
+    last = max(float(course.seconds[-1]), float(course.seconds[0]) + 1e-3)
+    began = float(course.seconds[0]) if len(course.seconds) > 1 else 0.0
+    axes.set(xlim=(began, last), xlabel="seconds", ylabel="CV error")
+    word = "estimate" if course.estimated else "upper bound"
+    axes.step(t, high, where="post", color=UPPER, linewidth=1.8, label=word)
+    axes.plot(t[-1:], high[-1:], "o", color=UPPER, markersize=4, clip_on=False)
+    if course.moving:
+        _moves(axes, course)
+        return
+    axes.fill_between(t, low, np.minimum(high, course.top), step="post", color=LOWER, alpha=0.10, linewidth=0)
+    axes.step(t, low, where="post", color=LOWER, linewidth=1.8, label="lower bound")
+    axes.plot(t[-1:], low[-1:], "o", color=LOWER, markersize=4, clip_on=False)
+    if not np.isfinite(high[-1]):
+        known = np.isfinite(course.estimate).any(axis=1)
+        least = np.nanmin(course.estimate[known], axis=1, initial=np.inf)
+        if known.any():
+            axes.step(t[known], least, where="post", color=UPPER, linewidth=1.2, linestyle=":", label="estimate")
+        else:
+            axes.text(0.5, 0.5, "nothing is known yet", transform=axes.transAxes, ha="center", color=INK)
+    axes.set(ylim=(0.0, course.top))
+    titled(axes, "best pair of the grid")
+
+
+def _moves(axes: Axes, course: TraceCourse) -> None:
+    """Enlarge the range in which a descent improved, with a vertical line where a move begins."""
+    known = course.upper[np.isfinite(course.upper)]
+    ends = (float(known.min()), float(known.max())) if len(known) else (0.0, course.top)
+    room = 0.15 * (ends[1] - ends[0]) or 0.05 * ends[1] or 1.0
+    steps = np.array([moment["steps"] for moment in course.moments])
+    for at in np.flatnonzero(np.diff(steps) > 0).tolist():
+        axes.axvline(float(course.seconds[at + 1]), color=FAINT, linewidth=0.8, zorder=0)
+    axes.set(ylim=(max(ends[0] - room, 0.0), ends[1] + room))
+    word = "estimate" if course.estimated else "certified upper bound"
+    titled(axes, f"best so far ({word}), {int(steps[-1])} moves tried")
+
+
+def _taus(axes: Axes, course: TraceCourse) -> None:
+    """Draw the interval of every tau, in front of the interval known before any branching."""
+    taus, top = np.array(course.head["taus"]), course.top
+    proved = course.moments[-1].get("proved")
+    if proved is not None and proved[0] is not None:
+        axes.axvspan(taus[0] - 0.6, proved[0] + 0.5, color=PROVED, alpha=0.12, linewidth=0, label="proved among these")
+    low, high, estimate = course.low[-1], course.high[-1], course.estimate[-1]
+    first = int(np.argmax(np.isfinite(course.high).all(axis=1))) if np.isfinite(course.high).all(axis=1).any() else 0
+    if not course.moving and first < len(course.moments) - 1:
+        _bands(axes, taus, course.low[first], np.minimum(course.high[first], top), FAINT, 0.45, "interval at the start")
+    if not course.estimated:
+        _bands(axes, taus, low, np.minimum(high, top), LOWER, 0.3, "certified interval")
+        axes.hlines(low, taus - 0.45, taus + 0.45, color=LOWER, linewidth=1.2)
+        inside = high <= top
+        axes.hlines(high[inside], taus[inside] - 0.45, taus[inside] + 0.45, color=UPPER, linewidth=1.2)
+    guessed = np.isfinite(estimate) & (estimate <= top) & (high > low * (1.0 + CLOSED))
+    size = 4.5 if len(taus) <= MANY_TAUS else 2.5
+    if guessed.any():
+        axes.plot(taus[guessed], estimate[guessed], "o", mfc="none", color=UPPER, markersize=size, label="estimate")
+    values = np.where(np.isfinite(high), high, estimate) if np.isfinite(high).any() else estimate
+    if np.isfinite(values).any():
+        best = int(np.nanargmin(values))
+        axes.axhline(values[best], color=BEST, linewidth=0.8, linestyle=(0, (4, 3)), zorder=0)
+        axes.plot(taus[best], values[best], "o", mfc="none", mec=BEST, markersize=11, mew=1.4, label="best so far")
+    axes.set(ylim=(0.0, top), xlabel="tau (features)")
+    whole_numbers(axes, taus.tolist())
+    title = "interval of every tau, at its best gamma"
+    if course.moving:
+        title = f"every tau at gamma = {course.moments[-1]['gamma']:.4g}"
+    elif len(course.head["gammas"]) == 1:
+        title = f"interval of every tau, gamma = {course.head['gammas'][0]:.4g}"
+    titled(axes, title)
+
+
+def _bands(
+    axes: Axes, taus: FloatArray, low: FloatArray, high: FloatArray, colour: str, alpha: float, label: str
+) -> None:
+    """Draw a bar for each tau: between whole numbers there is nothing."""
+    axes.bar(taus, high - low, bottom=low, width=0.9, color=colour, alpha=alpha, linewidth=0, label=label)
+
+
+STYLE = {
+    "baseline": ("Baseline", "tab:green", "-."),
+    "ns": ("NS", "tab:red", "--"),
+    "ij": ("IJ", "tab:blue", ":"),
+    "iacv": ("IACV", "black", "-"),
+    "exact": ("Exact CV", "tab:purple", "--"),
+}
+ROUNDING = 1e-10
+
+
+def plot_loocv(result: LoocvResult, y: FloatArray, path: str | Path, title: str) -> None:
+    """Draw every leave-one-out interval, multiplied by the row's label: a positive prediction is right.
+
+    Parameters
+    ----------
+    result : LoocvResult
+        Of a run with bounds.
+    y : (n,) array
+        Labels -1 / +1.
+    path : str or Path
+        File to write (PNG, PDF or SVG).
+    title : str
+        Title of the figure.
+    """
+    figure, ((left, right),) = panels(1, 2, (11, 4), title)
+    low, high = np.where(y > 0.0, result.lower, -result.upper), np.where(y > 0.0, result.upper, -result.lower)
+    order = np.argsort(low + high)
+    shown = np.isfinite(low[order]) & np.isfinite(high[order])
+    place, kept = np.arange(len(y))[shown], order[shown]
+    for rows, colour, label in (
+        (~result.open, LOWER, "sign certain from the full fit"),
+        (result.open, UPPER, "sign open"),
+    ):
+        chosen = rows[kept]
+        left.vlines(place[chosen], low[kept[chosen]], high[kept[chosen]], color=colour, linewidth=0.8, label=label)
+    left.axhline(0.0, color=INK, linewidth=0.6)
+    left.set(xlabel="row, sorted", ylabel="y times leave-one-out prediction")
+    legend_below(left)
+    stages = ("prepare", "bounds", "train")
+    right.bar(stages, [result.seconds[stage] for stage in stages], color=LOWER)
+    right.set(ylabel="seconds")
+    titled(right, f"{int(result.open.sum())} rows open, {result.trainings} trained")
+    save(figure, path)
+
+
+def plot_stepwise(result: StepwiseResult, path: str | Path, title: str) -> None:
+    """Draw the first step as in the paper's Figure 4, and the errors along the steps.
+
+    Parameters
+    ----------
+    result : StepwiseResult
+        What to draw.
+    path : str or Path
+        File to write (PNG, PDF or SVG).
+    title : str
+        Title of the figure.
+    """
+    figure, ((left, right),) = panels(1, 2, (11, 4), title)
+    if result.steps:
+        _draw_step(left, result.steps[0])
+    errors = [result.start_errors, *(step.errors for step in result.steps if step.column is not None)]
+    right.plot(range(len(errors)), errors, "o", color=UPPER, markersize=4)
+    right.set(xlabel="step", ylabel="validation errors")
+    whole_numbers(right, range(len(errors)))
+    counted(right.yaxis)
+    save(figure, path)
+
+
+def _draw_step(ax: Any, step: Step) -> None:
+    order = np.lexsort((step.candidates, step.lower))
+    place = np.arange(order.size)
+    found = np.array([step.found.get(int(j), -1) for j in step.candidates[order]])
+    ax.step(place, step.lower[order], where="mid", color=LOWER, label="lower bound")
+    ax.plot(place[found >= 0], found[found >= 0], ".", color=UPPER, label="errors found")
+    settled = np.flatnonzero(found >= 0)
+    last = int(settled[-1]) if settled.size else -1
+    if last + 1 < order.size:
+        ax.axvspan(last + 0.5, order.size - 0.5, color=FAINT, alpha=0.4, label="no training needed")
+    ax.set(xlabel="candidate, by lower bound", ylabel="validation errors")
+    counted(ax.yaxis)
+    titled(ax, "first step")
+    legend_below(ax)
+
+
+def draw(ax: Any, iterations: IntArray, curves: Mapping[str, FloatArray], label: str, *, log: bool = True) -> None:
+    """Draw one panel: a line for each method; repeated runs as their median with a band between the quartiles.
+
+    Parameters
+    ----------
+    ax : matplotlib Axes
+        Panel.
+    iterations : (m,) int array
+        Horizontal axis.
+    curves : mapping of str to (m,) or (repeats, m) array
+        Keys of `STYLE`.
+    label : str
+        Vertical axis.
+    log : bool
+        Both axes logarithmic, as in the paper's panels of errors; linear for run times. On a logarithmic axis, errors
+        at rounding level (the first step is exact) are left out: they would stretch the axis.
+    """
+    for name, values in curves.items():
+        text, colour, line = STYLE[name]
+        rows = np.atleast_2d(values)
+        if log:
+            rows = np.where(rows > ROUNDING * rows.max(initial=0.0), rows, np.nan)
+        ax.plot(iterations, np.median(rows, axis=0), line, color=colour, label=text)
+        if rows.shape[0] > 1:
+            low, high = np.quantile(rows, [0.25, 0.75], axis=0)
+            ax.fill_between(iterations, low, high, color=colour, alpha=0.15, linewidth=0)
+    if log:
+        ax.set_xscale("log")
+        ax.set_yscale("log")
+        for axis in (ax.xaxis, ax.yaxis):
+            axis.set_minor_formatter("")  # labels between powers of ten would run into each other
+    ax.set_xlabel("iteration")
+    ax.set_ylabel(label)
+    legend_below(ax)
+
+
+def plot_report(report: IacvReport, path: str | Path, title: str) -> None:
+    """Draw one run against the iterations.
+
+    With the exact fits: approximation error, relative error of the loss, and run times. Without: the approximated
+    loss.
+
+    Parameters
+    ----------
+    report : IacvReport
+        What :func:`sparsecv_mio.oracles.iacv.trajectory` returned.
+    path : str or Path
+        File to write (PNG, PDF or SVG).
+    title : str
+        Title of the figure.
+    """
+    order = [name for name in STYLE if name in report.traces]
+    exact = report.cv_exact is not None
+    figure, axes = panels(1, 3, (13, 4), title) if exact else panels(1, 1, (6, 4), title)
+    if report.cv_exact is None or report.seconds_exact is None:
+        losses = {name: report.traces[name].cv for name in order}
+        draw(axes[0, 0], report.iterations, losses, "cross-validation loss")
+        axes[0, 0].set_yscale("linear")
+    else:
+        errors, relative = {}, {}
+        for name in order:
+            trace = report.traces[name]
+            if trace.err_approx is not None and trace.rel_err_cv is not None:
+                errors[name], relative[name] = trace.err_approx, trace.rel_err_cv
+        draw(axes[0, 0], report.iterations, errors, "approximation error")
+        draw(axes[0, 1], report.iterations, relative, "relative error of the CV loss")
+        times = {"exact": report.seconds_exact, "iacv": report.seconds}
+        draw(axes[0, 2], report.iterations, times, "seconds", log=False)
+    save(figure, path)

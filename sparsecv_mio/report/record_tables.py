@@ -1,0 +1,700 @@
+"""Answers on the screen: first the pair and its model, then the table by tau, then the work."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.text import Text
+
+from sparsecv_mio.certificate.parts import Work
+from sparsecv_mio.certificate.records import (
+    CommonRecord,
+    CommonRow,
+    NearModel,
+    NearRecord,
+    NearSize,
+    Nested,
+    PathRecord,
+    PathRow,
+    Record,
+    Surface,
+    SurfacePiece,
+    TableRow,
+)
+from sparsecv_mio.report.layout import (
+    ESTIMATE,
+    Row,
+    aligned,
+    alike,
+    interval_digits,
+    listed,
+    marked,
+    pair,
+    print_table,
+    quoted,
+    say,
+    shown,
+)
+from sparsecv_mio.report.record_words import choice_lines, ended_by_itself, hints, region_lines, stability_lines
+
+if TYPE_CHECKING:
+    from sparsecv_mio.certificate.checked_fields import VerifyReport
+    from sparsecv_mio.certificate.records import Accuracy, FitRecord
+
+
+RULES = {  # by their names: the pair that they choose, and how it was chosen
+    "the one-standard-error rule": ("one-standard-error pair", "by the one-standard-error rule"),
+    "the weight of the instability": ("stable pair", "the stable pair"),
+    "the least CV error": ("the pair", "by the least CV error"),
+}
+SCREEN_ROWS, KEPT_ROWS = 15, 10  # of a table; one with more than a screen holds is cut to the second number
+NARROW = 1e-5  # relative width of a piece around a crossing, below which its ends look alike
+MEANING = {
+    "proved": ("proved", "green"),
+    "limit": ("limit reached: best answer so far, bounds valid", "yellow"),
+    "interrupted": ("interrupted: best answer so far, bounds valid", "yellow"),
+}
+
+
+def print_answer(
+    console: Console, record: Record, brief: bool = False, held_out: Accuracy | None = None, full: bool = False
+) -> None:
+    """Print a cross-validation record.
+
+    Parameters
+    ----------
+    console : rich.console.Console
+        Where to print.
+    record : Record
+        What was found.
+    brief : bool
+        Only the answer: no table by tau, no work, no hints.
+    held_out : Accuracy, optional
+        Of the predictions of held-out rows that go to a file, where they were made.
+    full : bool
+        Every coefficient and every tau, where they are more than a screen holds.
+    """
+    word, colour = _meaning(record)
+    if _unbounded(record):
+        word = word.replace("bounds valid", "nothing proved yet")
+    _print_pair(console, record, word, colour)
+    print_restrictions(console, record)
+    for line in _error_lines(record):
+        say(console, line)
+    if held_out is not None:
+        say(console, f"held-out predictions in the file: {error_line(held_out)}")
+    if record.nested is not None:
+        for line in nested_lines(record, record.nested):
+            say(console, line)
+    _print_coefficients(console, record, full)
+    if brief:
+        return
+    if record.nested is not None:
+        _print_outer_folds(console, record.nested)
+    say(console, best_gamma_title(record), "bold")
+    _print_taus(console, record, full)
+    for line in _legend(record):
+        say(console, line, "dim")
+    for hint in hints(record):
+        console.print(Text.assemble(("hint: ", "bold"), hint))
+
+
+def _meaning(record: Record | PathRecord) -> tuple[str, str]:
+    word, colour = MEANING[record.status]
+    return word.replace("limit reached", "ended without a proof") if ended_by_itself(record) else word, colour
+
+
+def _print_pair(console: Console, record: Record, word: str, colour: str) -> None:
+    """Print the pair that is reported, and the rule that chose it where that is not the least CV error."""
+    if not settled(record) and record.status == "proved":
+        word, colour = f"least CV error proved, {RULES[record.rule][0]} not", MEANING["limit"][1]
+    by = "" if record.least is None else f", {RULES[record.rule][1]}"
+    console.print(Text.assemble((word, f"bold {colour}"), f"   {pair(record.tau, record.gamma)}{by}"))
+
+
+def interval_lines(record: Record) -> list[str]:
+    """Return a line on the partition of the interval of gamma that was searched, nothing where it was a grid."""
+    found = record.continuous
+    if found is None:
+        return []
+    easy = sum(piece.supports is None for piece in found.pieces)
+    count = len(found.pieces)
+    return [f"{count} intervals of gamma, over all tau, each with its bound; {easy} by training losses alone"]
+
+
+def print_restrictions(console: Console, record: Record | PathRecord | CommonRecord | NearRecord) -> None:
+    """Say which models were compared, where not all."""
+    if words := compared(record):
+        say(console, f"models compared: {words}")
+
+
+def compared(record: Record | PathRecord | CommonRecord | NearRecord) -> str:
+    """Return which models were compared, nothing where all were."""
+    limits = record.request.restrictions
+    return limits.words(record.data.p) if limits else ""
+
+
+def _error_lines(record: Record) -> list[str]:
+    """Return lines on the error of the reported pair, its bounds, a refined gamma and the moves of a descent."""
+    known = record.certificate
+    digits = interval_digits([(record.lower, record.upper), (known.lower, known.upper)])
+    error = marked(shown(record.cv_error, digits), record.estimate)
+    lines = [f"CV error {error} (mean squared error); on held-out rows {record.accuracy_line()}"]
+    lines += _certified_lines(record, digits)
+    lines += region_lines(record)
+    lines += interval_lines(record)
+    lines += _estimate_lines(record)
+    better = record.refined
+    if better is not None:
+        found = marked(shown(better.cv_error, digits), better.estimate)
+        lines.append(
+            f"refined at the same tau: gamma = {shown(better.gamma)}, CV error {found} in "
+            f"[{shown(better.lower, digits)}, {shown(better.upper, digits)}]"
+        )
+    if record.descent:
+        taken = [step for step in record.descent if step.accepted]
+        path = " -> ".join(f"({shown(step.gamma, 4)}, {step.tau}) {shown(step.cv_error)}" for step in taken)
+        refused = len(record.descent) - len(taken)
+        lines.append(f"descent over (gamma, tau): {path}; moves turned down: {refused}")
+    return lines
+
+
+def _certified_lines(record: Record, digits: int) -> list[str]:
+    """Return lines on the interval of the least CV error of the grid, and on that of the reported pair's own."""
+    what, known = _searched(record), record.certificate
+    own, lines = own_line(record, digits), []
+    if record.least is not None:
+        error = marked(shown(known.cv_error, digits), known.estimate)
+        lines.append(f"least CV error: {error}, of {pair(known.tau, known.gamma)}")
+    if _unbounded(record):
+        return [*lines, f"certified: nothing yet, no bound of the least CV error {what} is proved"]
+    ends = f"[{shown(known.lower, digits)}, {shown(known.upper, digits)}]"
+    lines.append(f"certified: the least CV error {what} is in {ends}, gap {shown(known.gap, 3)}")
+    return [own, *lines] if own and record.least is not None else [*lines, own] if own else lines
+
+
+def _searched(record: Record) -> str:
+    """Say of what the least CV error is certified."""
+    if (found := record.continuous) is not None:
+        return f"over every gamma from {shown(found.low)} to {shown(found.high)}"
+    return "of every tau at this gamma" if record.descent else "of the grid"
+
+
+def own_line(record: Record, digits: int) -> str:
+    """Return what is certified of the CV error of the reported pair, where that says more than the grid's interval.
+
+    Parameters
+    ----------
+    record : Record
+    digits : int
+        Of the numbers.
+    """
+    row = record.own_row
+    decided = row is None or row.folds_decided == row.folds
+    if row is None or (decided if record.least is not None else row.upper <= record.upper):
+        return ""
+    if not math.isfinite(row.upper) and not row.lower > 0.0:
+        return "certified: nothing yet of the CV error of this pair"
+    if not math.isfinite(row.upper):
+        return f"certified: the CV error of this pair is at least {shown(row.lower, digits)}"
+    return f"certified: the CV error of this pair is in [{shown(row.lower, digits)}, {shown(row.upper, digits)}]"
+
+
+def error_line(found: Accuracy) -> str:
+    """Return what is known of the errors of predictions."""
+    explained = "unknown" if math.isnan(found.r_squared) else f"{found.r_squared:.4f}"
+    return f"RMSE {shown(found.rmse)}, MAE {shown(found.mae)}, R^2 {explained}"
+
+
+def error_lines(record: Record | CommonRecord | FitRecord, found: Accuracy) -> list[str]:
+    """Return lines on the errors of predictions, beside those of the cross-validation that chose the model."""
+    lines = [f"errors: {error_line(found)}"]
+    if isinstance(record, Record):
+        root = marked(shown(math.sqrt(record.cv_error)), record.estimate)
+        lines.append(f"in cross-validation: RMSE {root}, the square root of the CV error {shown(record.cv_error)}")
+    elif isinstance(record, CommonRecord):
+        lines.append(f"in cross-validation: RMSE {shown(record.rmse)}, the square root of {shown(record.cv_error)}")
+    return lines
+
+
+def nested_lines(record: Record, nested: Nested) -> list[str]:
+    """Return lines on the error of the whole procedure, beside the CV error that was minimised."""
+    done, k = len(nested.folds), nested.outer.k
+    spread = "" if nested.standard_error is None else f", standard error {shown(nested.standard_error, 3)}"
+    of = f"{k} outer folds" if done == k else f"the {done} of {k} outer folds that were done"
+    lines = [f"honest error of the whole procedure: {shown(nested.error)}{spread}, by nested CV over {of}"]
+    if nested.optimism is not None:
+        much = f"{abs(nested.optimism):.1f}% {'less' if nested.optimism < 0.0 else 'more'}"
+        lines.append(f"that is {much} than the CV error of this pair, {shown(record.cv_error)}")
+    return lines
+
+
+def _print_outer_folds(console: Console, nested: Nested) -> None:
+    """Print what was chosen without each outer fold."""
+    say(console, "models chosen without an outer fold", "bold")
+    rows = [
+        Row((str(one.fold + 1), str(one.tau), shown(one.gamma), shown(one.cv_error), shown(one.error), one.status))
+        for one in nested.folds
+    ]
+    print_table(console, ("outer fold", "tau", "gamma", "CV error without it", "error on it", "status"), rows)
+
+
+def _unbounded(record: Record) -> bool:
+    """Whether the interval of the least CV error says nothing: from 0 to an unknown number."""
+    return record.certificate.lower <= 0.0 and not math.isfinite(record.certificate.upper)
+
+
+def _estimate_lines(record: Record) -> list[str]:
+    """Return lines on how much of the reported pair is proved, and on pairs without any CV error."""
+    lines, own = [], record.own_row
+    if record.estimate and own is not None:
+        lines.append(estimate_line(own.folds_decided, own.folds))
+    scored = [row for row in record.table if math.isfinite(row.cv_error)]
+    if record.estimate and not record.descent and len(scored) < len(record.table):
+        gammas = {row.gamma for row in scored}
+        where = f", all at gamma = {shown(record.gamma)}" if len(gammas) == 1 < len(record.request.gammas) else ""
+        lines.append(f"chosen among {len(scored)} of {len(record.table)} pairs{where}; the others have no estimate")
+    return lines
+
+
+def estimate_line(decided: int, folds: int) -> str:
+    """Say why a CV error is an estimate.
+
+    Examples
+    --------
+    >>> estimate_line(0, 10)
+    '~ an estimate: no fold has its best subset proved yet, each uses the best one found so far'
+    >>> estimate_line(7, 10)
+    '~ an estimate: 7 of 10 folds have their best subset proved, the others use the best one found so far'
+    """
+    if not decided:
+        return f"{ESTIMATE} an estimate: no fold has its best subset proved yet, each uses the best one found so far"
+    some = f"{decided:,} of {folds:,} folds have"
+    return f"{ESTIMATE} an estimate: {some} their best subset proved, the others use the best one found so far"
+
+
+def _print_coefficients(console: Console, record: Record, full: bool) -> None:
+    """Print the model fitted on all rows, below the pair it belongs to."""
+    refit = record.refit
+    proof = "proved" if refit.proved else f"not proved, objective in [{shown(refit.lower)}, {shown(refit.upper)}]"
+    console.print()
+    for line in rule_lines(record):
+        say(console, line)
+    where = f"tau = {refit.tau}, gamma = {shown(refit.gamma)}"
+    found = "the best subset" if refit.proved else "the best subset found"
+    say(console, f"coefficients: {found} on all rows at {where} ({proof})")
+    print_model(console, record.coefficients, record.intercept, full)
+    if lines := stability_lines(record):
+        for line in lines:
+            say(console, line)
+        console.print()
+
+
+def rule_lines(record: Record) -> list[str]:
+    """Return lines on the rule that chose the pair; nothing where that is the least CV error.
+
+    While CV errors are not all known well enough the one-standard-error rule counts only pairs proved to be within.
+    """
+    one, least = record.one_se, record.certificate
+    if one is None:
+        return choice_lines(record)
+    bar = marked(f"{shown(least.cv_error)} + {shown(one.standard_error)}", least.estimate)
+    within = f"a CV error of at most {bar}, the least one and its standard error"
+    if not one.estimate:
+        return [f"one-standard-error rule: the smallest tau, then the largest gamma, with {within}"]
+    which = "no simpler pair than that of the least CV error" if record.least is None else "the simplest pair that"
+    return [f"one-standard-error rule, not settled: {which} is proved so far to have {within}"]
+
+
+def settled(record: Record) -> bool:
+    """Whether it is sure which pair the rule that was asked for chooses among pairs with the least CV error proved."""
+    if record.one_se is not None:
+        return not record.one_se.estimate
+    chosen = None if record.stability is None else record.stability.chosen
+    return chosen is None or chosen.proved
+
+
+def print_model(console: Console, coefficients: Mapping[str, float], intercept: float, full: bool = True) -> None:
+    """Print the coefficients of a model.
+
+    Parameters
+    ----------
+    console : rich.console.Console
+        Where to print.
+    coefficients : mapping of str to float
+        By the names of the features, in units of the file.
+    intercept : float
+        In units of the target.
+    full : bool
+        Every coefficient, where they are more than a screen holds; else the first ones.
+    """
+    rows = [Row((name, shown(value))) for name, value in coefficients.items()]
+    left = 0 if full or len(rows) <= SCREEN_ROWS else len(rows) - KEPT_ROWS
+    rows = [*rows[: len(rows) - left], Row(("(intercept)", shown(intercept)), "dim")]
+    print_table(console, ("feature", "coefficient"), rows, text=("feature",))
+    _say_left_out(console, left, "coefficient")
+
+
+def _say_left_out(console: Console, count: int, what: str) -> None:
+    """Say how much of a table was left out, if anything, and where it is."""
+    if count:
+        say(console, f"{count} more {what}{'' if count == 1 else 's'} by --full, or --json", "dim")
+
+
+def _legend(record: Record) -> list[str]:
+    """Return lines that explain the marks of the table and say how much work was done."""
+    cells = sum(row.folds for row in record.table)
+    lines = []
+    if any(row.estimate for row in record.table):
+        why = "some folds use the best subset found so far, which is not proved to be the best"
+        said = "" if record.estimate else f": {why}"  # above, of the reported pair
+        lines.append(f"{ESTIMATE} an estimate{said}; lower and upper are certified all the same")
+    many = f"{cells:,} cells" if cells > 1 else "1 cell"
+    lines.append(f"work: {many} (a cell: one pair of tau and gamma, one fold left out)")
+    return [*lines, work_line(record.work, record.request.threads)]
+
+
+def best_by_tau(record: Record) -> list[TableRow]:
+    """Return for every tau the row with the least CV error, decided or estimated; of its own tau that of the answer.
+
+    Parameters
+    ----------
+    record : Record
+        Of the tau of the least CV error found it is that pair's row.
+    """
+    best: dict[int, TableRow] = {}
+    own, least = (record.gamma, record.tau), (record.certificate.gamma, record.certificate.tau)
+
+    def rank(row: TableRow) -> tuple[bool, bool, float, float]:
+        return (row.gamma, row.tau) != own, (row.gamma, row.tau) != least, row.cv_error, row.upper
+
+    for row in record.table:
+        if row.tau not in best or rank(row) < rank(best[row.tau]):
+            best[row.tau] = row
+    return [best[tau] for tau in sorted(best)]
+
+
+def best_gamma_title(record: Record) -> str:
+    """Name the rows of `best_by_tau`."""
+    if record.continuous is not None:
+        return "every tau at this gamma"
+    return "best gamma of every tau" + ("" if record.least is None else f", the chosen one of tau = {record.tau}")
+
+
+def _folded(rows: Sequence[TableRow], chosen: tuple[float, int]) -> list[tuple[str, TableRow]]:
+    """Make one row of neighbouring taus of which no fold is decided: the least of each number, and the taus it is of.
+
+    The reported pair keeps its own row. Of more rows than a screen holds those with the least CV errors are returned.
+    """
+
+    def kind(row: TableRow) -> int:
+        return row.tau if row.folds_decided or (row.gamma, row.tau) == chosen else -1
+
+    found = []
+    for name, same in alike(rows, kind):
+        lower, upper = min(row.lower for row in same), min(row.upper for row in same)
+        least = min(same, key=lambda row: row.cv_error)
+        found.append((name, replace(least, lower=lower, upper=upper)))
+    if len(found) > SCREEN_ROWS:
+        order = sorted(found, key=lambda one: ((one[1].gamma, one[1].tau) != chosen, one[1].cv_error))
+        found = sorted(order[:KEPT_ROWS], key=lambda one: one[1].tau)
+    return found
+
+
+def _print_taus(console: Console, record: Record, full: bool) -> None:
+    every = best_by_tau(record)
+    rows = [(str(row.tau), row) for row in every]
+    if not full and len(rows) > SCREEN_ROWS:
+        rows = _folded(every, (record.gamma, record.tau))
+    digits = interval_digits((row.lower, row.upper) for _, row in rows)
+    lines = []
+    for taus, row in rows:
+        lower, upper = aligned(row.lower, digits), aligned(row.upper, digits)
+        cells = taus, shown(row.gamma), marked(aligned(row.cv_error, digits), row.estimate), lower, upper
+        chosen = (row.gamma, row.tau) == (record.gamma, record.tau)
+        lines.append(Row((*cells, f"{row.folds_decided}/{row.folds}"), "bold" if chosen else None))
+    names = ("tau", "gamma", "CV error", "lower", "upper", "folds decided")
+    print_table(console, names, lines)
+    if any(not taus.isdecimal() for taus, _ in rows):
+        say(console, "taus of which nothing is decided share a row: the least of their numbers, each by itself", "dim")
+    _say_left_out(console, len(every) - len(rows), "row")
+
+
+def work_line(work: Work, threads: int | None) -> str:
+    """Say how many best subsets were found by branch-and-bound, with how many nodes, in what time, and how.
+
+    Parameters
+    ----------
+    work : Work
+    threads : int or None
+
+    Examples
+    --------
+    >>> work_line(Work(1200, 340, 1.5, "enumerate 1200, per-fold 0"), 2)
+    '1,200 best subsets (MIOs) found by branch-and-bound with 340 nodes, 1.50 s on 2 threads, engine enumerate'
+    >>> work_line(Work(1, 1, 0.5, "enumerate 1200, per-fold 34"), None)
+    '1 best subset (MIO) found by branch-and-bound with 1 node, 0.50 s, engines enumerate (1,200 cells), per-fold (34)'
+    """
+    on = "" if threads is None else f" on {_several(threads, 'thread')}"
+    found = "1 best subset (MIO)" if work.mios == 1 else f"{work.mios:,} best subsets (MIOs)"
+    nodes = f"{found} found by branch-and-bound with {_several(work.nodes, 'node')}"
+    return f"{nodes}, {work.seconds:.2f} s{on}, {_engine(work.engine)}"
+
+
+def _several(count: int, thing: str) -> str:
+    return f"{count:,} {thing}{'' if count == 1 else 's'}"
+
+
+def _engine(engine: str) -> str:
+    """Name the engines that decided cells, and how many where there are several."""
+    parts = [part.rpartition(" ") for part in engine.split(", ")]
+    if not all(name and count.isdigit() for name, _, count in parts):
+        return f"engine {engine}"
+    used = [(name, int(count)) for name, _, count in parts if int(count)]
+    if len(used) < 2:
+        return f"engine {used[0][0] if used else parts[0][0]}"
+    return "engines " + ", ".join(f"{name} ({count:,}{' cells' * (i == 0)})" for i, (name, count) in enumerate(used))
+
+
+def subsets_of(surface: Surface, piece: SurfacePiece) -> str:
+    """Return the best subsets of a piece as a text: several where they are tied or cross.
+
+    Parameters
+    ----------
+    surface : Surface
+    piece : SurfacePiece
+    """
+    return " or ".join(listed(surface.supports[place]) or "none" for place in piece.supports) or "not known"
+
+
+def _print_surface(console: Console, surface: Surface) -> None:
+    """Print every piece, but for those around crossings that are too narrow to tell their ends apart."""
+    lines = [
+        Row((str(piece.tau), shown(piece.low), shown(piece.high), subsets_of(surface, piece)))
+        for piece in surface.pieces
+        if piece.high > piece.low * (1.0 + NARROW) or not piece.proved
+    ]
+    print_table(console, ("tau", "gamma from", "to", "features"), lines, text=("features",))
+
+
+def print_path(console: Console, record: PathRecord, brief: bool = False, full: bool = False) -> None:
+    """Print a path record: which subset is the best of its size at which gammas; or every model.
+
+    Parameters
+    ----------
+    console : rich.console.Console
+        Where to print.
+    record : PathRecord
+        What was found.
+    brief : bool
+        Do not say how much work was done.
+    full : bool
+        A table per gamma with every model; a single gamma has it anyway.
+    """
+    word, colour = _meaning(record)
+    console.print(Text(word, f"bold {colour}"))
+    print_restrictions(console, record)
+    gammas = sorted({row.gamma for row in record.path})
+    if full or len(gammas) == 1:
+        for gamma in gammas:
+            say(console, f"\nbest subsets on all rows, gamma = {shown(gamma)} (ridge weight)")
+            _print_models(console, [row for row in record.path if row.gamma == gamma])
+    elif record.surface is not None:
+        ends = f"{shown(record.surface.low)} to {shown(record.surface.high)}"
+        console.print(f"\nbest subsets on all rows, every gamma (ridge weight) from {ends}")
+        _print_surface(console, record.surface)
+    else:
+        console.print("\nbest subsets on all rows: tau features, and the gammas (ridge weights) they are best at")
+        _print_subsets(console, record.path)
+        say(console, "--full or --json: objectives, bounds and coefficients of every gamma", "dim")
+    if not brief:
+        say(console, f"work: {work_line(record.work, record.request.threads)}", "dim")
+
+
+def _print_models(console: Console, rows: list[PathRow]) -> None:
+    digits = interval_digits((row.lower, row.upper) for row in rows)
+    lines = []
+    for row in rows:
+        model = "".join(f"  {value:+.5g} {name}" for name, value in row.coefficients.items())
+        numbers = aligned(row.objective, digits), aligned(row.lower, digits)
+        proved = "yes" if row.proved else "no"
+        lines.append(Row((str(row.tau), *numbers, proved, f"{row.intercept:.5g}{model}")))
+    print_table(console, ("tau", "objective", "lower", "proved", "model"), lines, text=("model",))
+
+
+def _print_subsets(console: Console, path: Iterable[PathRow]) -> None:
+    """Print a row for each subset and the range of neighbouring gammas at which it is the best of its size."""
+    lines = []
+    for tau, of_tau in groupby(sorted(path, key=lambda row: (row.tau, row.gamma)), key=lambda row: row.tau):
+        first = True
+        for support, group in groupby(of_tau, key=lambda row: row.support):
+            same = list(group)
+            low, high = shown(same[0].gamma, 4), shown(same[-1].gamma, 4)
+            gammas = low if len(same) == 1 else f"{low} .. {high}"
+            proved = f"{sum(row.proved for row in same)}/{len(same)}"
+            lines.append(Row((str(tau) if first else "", gammas, proved, listed(support) or "(intercept alone)")))
+            first = False
+    print_table(console, ("tau", "gamma", "proved", "features"), lines, text=("features",))
+
+
+def print_verification(console: Console, report: VerifyReport, brief: bool = False, full: bool = False) -> None:
+    """Print what a verification could not prove, what it recomputed or bounded, what it only read, what disagrees.
+
+    Parameters
+    ----------
+    console : rich.console.Console
+        Where to print.
+    report : VerifyReport
+        What `verify` found.
+    brief : bool
+        Only what could not be proved and what disagrees.
+    full : bool
+        List every field that is bounded with its bound, not only their number.
+    """
+    if report.caveat:
+        console.print(Text(report.caveat, "bold yellow"))
+    for part in () if brief else report.verified:
+        console.print(Text.assemble(("verified   ", "green"), part))
+    bounded = [(how, names) for how, names in report.fields if how not in ("recomputed", "read") and not brief]
+    for how, names in bounded if full else ():
+        limit = how.removeprefix("bounded: ")
+        console.print(Text.assemble(("bounded    ", "green"), f"{', '.join(names)}: {limit}"))
+    if bounded and not full:
+        count = sum(len(names) for _, names in bounded)
+        words = f"{count} more fields are within what bounds them (--full lists both)"
+        console.print(Text.assemble(("bounded    ", "green"), words))
+    for part in () if brief else report.reread:
+        console.print(Text.assemble(("only read  ", "yellow"), part))
+    for failure in report.failures:
+        console.print(Text.assemble(("disagrees  ", "bold red"), f"{failure.field}: {failure.message}"))
+
+
+FEW_MODELS, FEW_REPLACEMENTS = 10, 5  # of a size, printed without --full
+MOST_NAMES = 30  # of features, in a line
+VALUE = {"cv": "CV error", "objective": "objective"}
+
+
+def print_near(console: Console, record: NearRecord, brief: bool = False, full: bool = False) -> None:
+    """Print a near-optimal list: for every size the models, and which features all or none of them have.
+
+    Parameters
+    ----------
+    console : rich.console.Console
+        Where to print.
+    record : NearRecord
+    brief : bool
+        Do not say how much work was done.
+    full : bool
+        Every model, not the ten best of a size.
+    """
+    word, colour = MEANING[record.status]
+    what = "CV error, the same features in every fold" if record.by == "cv" else "training objective on all rows"
+    chosen = "" if record.chosen is None else " chosen by cross-validation"
+    if not record.models:
+        word = word.replace("best answer so far, bounds valid", "no model yet")
+    console.print(Text.assemble((word, f"bold {colour}"), f"   gamma = {shown(record.gamma)} (ridge weight){chosen}"))
+    print_restrictions(console, record)
+    say(console, f"models within {100.0 * record.within:g}% of the least {what}")
+    by_tau = {tau: list(models) for tau, models in groupby(record.models, key=lambda model: model.tau)}
+    for size in record.sizes:
+        _print_size(console, record, size, by_tau.get(size.tau, []), full)
+    if not brief:
+        say(console, f"work: {record.work.nodes:,} nodes, {record.work.seconds:.2f} s", "dim")
+
+
+def _print_size(console: Console, record: NearRecord, size: NearSize, models: list[NearModel], full: bool) -> None:
+    count = f"{size.models:,} model{'' if size.models == 1 else 's'}"
+    say(console, f"\n{_features(size.tau)}: {count}, {_how_complete(record, size)}", "bold")
+    if not models:
+        say(console, "no model was valued before the limit: give a longer --time-limit")
+        return
+    digits = interval_digits([(model.value, models[-1].value) for model in models[:1]])
+    shared = set(models[0].support).intersection(*(model.support for model in models))
+    rows = []
+    for model in models if full else models[:FEW_MODELS]:
+        excess = f"+{100.0 * (model.value / size.best - 1.0):.3g}%" if size.best > 0.0 else "+0%"
+        own = [name for name in model.support if name not in shared]
+        rows.append(Row((aligned(model.value, digits), excess, listed(own) or "-")))
+    name = "features" if not shared else f"features besides the {len(shared)} that all these models have"
+    print_table(console, (VALUE[record.by], "above the best", name), rows, text=(name,))
+    if len(models) > FEW_MODELS and not full:
+        say(console, f"--full or --json: {len(models) - FEW_MODELS:,} more", "dim")
+    below = "" if size.complete else f" with a {VALUE[record.by]} below {shown(size.complete_to)}"
+    if size.always or size.never or size.complete:
+        say(console, f"in every model{below}: {_names(size.always)}")
+        say(console, f"in none{below}: {_names(size.never)}")
+    if size.replacements:
+        some = size.replacements[:FEW_REPLACEMENTS]
+        pairs = [f"{quoted(one.feature)} or {quoted(one.other)} ({one.pairs})" for one in some]
+        say(console, f"models that differ in one feature (how many such pairs of models): {', '.join(pairs)}")
+
+
+def _features(tau: int) -> str:
+    return f"{tau} feature{'' if tau == 1 else 's'}"
+
+
+def _how_complete(record: NearRecord, size: NearSize) -> str:
+    """Say up to which value no model is missing, and why there is an end to it."""
+    value = VALUE[record.by]
+    if size.complete:
+        return f"certified to be all that have a {value} up to {shown(size.threshold)}"
+    if record.most is not None and size.models >= record.most:
+        best = f"the best ones (--most {record.most:,})"
+        return f"{best}, certified to be all below a {value} of {shown(size.complete_to)}"
+    if size.models and size.complete_to > size.best:
+        return f"cut by the limit, certified to be all below a {value} of {shown(size.complete_to)}"
+    return f"cut by the limit: missing ones may have a {value} down to {shown(size.lower)}"
+
+
+def _names(names: tuple[str, ...]) -> str:
+    more = len(names) - MOST_NAMES
+    return (listed(names[:MOST_NAMES]) or "no feature") + (f" and {more} more" if more > 0 else "")
+
+
+def print_common(console: Console, record: CommonRecord, brief: bool = False, full: bool = False) -> None:
+    """Print the best common subset: the pair, its certified CV error, its model and the best of every size.
+
+    Parameters
+    ----------
+    console : rich.console.Console
+        Where to print.
+    record : CommonRecord
+    brief : bool
+        Only the answer: no table by tau, no work.
+    full : bool
+        Every coefficient, where they are more than a screen holds.
+    """
+    word, colour = MEANING[record.status]
+    console.print(Text.assemble((word, f"bold {colour}"), f"   {pair(record.tau, record.gamma)}"))
+    print_restrictions(console, record)
+    digits = interval_digits([(record.lower, record.upper)])
+    say(console, f"CV error {shown(record.cv_error, digits)} of one subset for all folds, RMSE {shown(record.rmse)}")
+    ends = f"[{shown(record.lower, digits)}, {shown(record.upper, digits)}]"
+    say(console, f"certified: the least CV error of any subset of these sizes is in {ends}, gap {shown(record.gap, 3)}")
+    print_model(console, record.coefficients, record.intercept, full)
+    if brief:
+        return
+    say(console, "best gamma of every tau", "bold")
+    rows = [_row(rows, record) for _, rows in groupby(sorted(record.table, key=_order), key=lambda row: row.tau)]
+    print_table(console, ("tau", "gamma", "CV error", "features"), rows, text=("features",))
+    said = "a row is the best subset found of its size; the certified interval above is of all sizes and gammas"
+    say(console, said, "dim")
+    say(console, f"work: {record.work.nodes:,} nodes, {record.work.seconds:.2f} s", "dim")
+
+
+def _order(row: CommonRow) -> tuple[int, float]:
+    return row.tau, row.cv_error
+
+
+def _row(rows: Iterable[CommonRow], record: CommonRecord) -> Row:
+    of_tau = list(rows)
+    best = of_tau[0]
+    digits = interval_digits([(record.lower, record.upper)])
+    style = "bold" if best.tau == record.tau else None
+    numbers = str(best.tau), shown(best.gamma, 4), aligned(best.cv_error, digits)
+    return Row((*numbers, listed(best.support) or "(intercept alone)"), style)

@@ -1,0 +1,263 @@
+"""Sentences about a record: where the best pair is proved, how stable its model is, what to try next."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+
+from sparsecv_mio.certificate.parts import Stability, StableChoice
+from sparsecv_mio.certificate.records import PathRecord, Record, Region, TableRow
+from sparsecv_mio.model_space import NONE, text_of_taus
+from sparsecv_mio.report.layout import interval_digits, marked, quoted, shown
+from sparsecv_mio.units import MAIN_SHARE
+
+
+def covered(up_to_tau: int | None, from_gamma: float | None, taus: Sequence[int]) -> str:
+    """Name a part of the grid.
+
+    Parameters
+    ----------
+    up_to_tau : int or None
+        The largest tau of which every gamma is in.
+    from_gamma : float or None
+        The least gamma of which every tau is in.
+    taus : sequence of int
+        That were asked for.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> covered(9, 1.0, range(1, 31)), covered(None, 0.5, [1, 2])
+    ('tau 1:9 at every gamma, every tau at gamma >= 1', 'every tau at gamma >= 0.5')
+    """
+    if up_to_tau == max(taus):
+        return "the whole grid"
+    parts = []
+    if up_to_tau is not None:
+        parts.append(f"tau {span([tau for tau in taus if tau <= up_to_tau])} at every gamma")
+    if from_gamma is not None:
+        parts.append(f"every tau at gamma >= {from_gamma:.4g}")
+    return ", ".join(parts)
+
+
+def span(values: Collection[float]) -> str:
+    """Write the ends of some numbers.
+
+    Examples
+    --------
+    >>> span([3, 4, 9]), span([0.001])
+    ('3:9', '0.001')
+    """
+    low, high = min(values), max(values)
+    return f"{low:.4g}" if low == high else f"{low:.4g}:{high:.4g}"
+
+
+def open_rows(record: Record) -> list[TableRow]:
+    """Return the pairs that may have the least CV error after all, that of the least one found left out."""
+    chosen = (record.certificate.gamma, record.certificate.tau)
+    return [row for row in record.table if row.status == "open" and (row.gamma, row.tau) != chosen]
+
+
+def region_lines(record: Record) -> list[str]:
+    """Say where the best pair of a record is proved and how good the pairs are that cannot be excluded.
+
+    Nothing where the whole grid is proved, of a descent, and of records that do not say it.
+    """
+    region, rows = record.region, open_rows(record)
+    if record.status == "proved" or record.descent or not any(row.status for row in record.table):
+        return []
+    lines = []
+    if region is not None:
+        where = covered(region.up_to_tau, region.from_gamma, record.request.taus)
+        lines.append(f"proved among {where}: {_best(record, region)}")
+    if rows:
+        lines.append(_not_excluded(record, rows))
+    return lines
+
+
+def _best(record: Record, region: Region) -> str:
+    """Say which pair is the best of a region."""
+    inside = (region.up_to_tau is not None and region.tau <= region.up_to_tau) or (
+        region.from_gamma is not None and region.gamma >= region.from_gamma
+    )
+    best = record.certificate
+    if (region.gamma, region.tau) == (best.gamma, best.tau):
+        which = "the reported pair" if record.least is None else "the pair with the least CV error"
+        return f"{which} is the best of them" if inside else f"none of them is better than {which}"
+    pair = f"tau = {region.tau}, gamma = {region.gamma:.4g}, CV error {region.cv_error:.6g}"
+    return f"the best of them is {pair}" if inside else f"none of them is better than {pair}"
+
+
+def _not_excluded(record: Record, rows: Sequence[TableRow]) -> str:
+    """Return a line on the pairs that cannot be excluded."""
+    pairs = f"{len(rows):,} other pair{'' if len(rows) == 1 else 's'}"
+    where = f"tau {span({row.tau for row in rows})}, gamma {span({row.gamma for row in rows})}"
+    found = _estimate(record.certificate.cv_error, min(row.cv_error for row in rows))
+    return f"not excluded: {pairs} ({where}); {found}"
+
+
+def _estimate(reported: float, best: float) -> str:
+    """Compare the best estimate of some pairs with the least CV error found."""
+    if not best < float("inf") or not reported > 0.0:
+        return "they have no estimate" if best == float("inf") else "their best estimate is no better"
+    worse = 100.0 * (best / reported - 1.0)
+    shown = f"{worse:.0f}" if worse >= 9.95 else f"{worse:.2g}"
+    return f"their best estimate is {shown}% worse" if worse >= 0.01 else "their best estimate is as good"
+
+
+MOST_NAMED = 12  # features that are not in every fold
+
+
+def stability_lines(record: Record) -> list[str]:
+    """Return lines on the folds that chose each feature, and on the largest change that a fold makes."""
+    return [*_chosen_in(record), *([] if record.stability is None else [_change(record, record.stability)])]
+
+
+def _chosen_in(record: Record) -> list[str]:
+    """Say which features of the model every fold chose, how many folds the others, and what folds chose besides."""
+    counts, k = record.chosen_in(), record.folds.k
+    model, everywhere = set(record.support), [name for name, count in counts.items() if count == k]
+    kept = sum(name in model for name in everywhere)
+    fitted = f"the {k} models, each fitted without one fold,"
+    if not counts:
+        return []
+    if kept == len(model) and len(counts) == len(model):
+        return [f"stability: {fitted} all have the features of this model"]
+    some = [f"{quoted(name)} in {count}" for name, count in counts.items() if name in model and count < k]
+    besides = [f"{quoted(name)} in {count}" for name, count in counts.items() if name not in model]
+    parts = [f"{fitted} all have {kept} of the {len(model)} features of this model"]
+    parts += [f"of the others {_listed(some)}"] if some else []
+    parts += [f"not in this model: {_listed(besides)}"] if besides else []
+    return [f"stability: {'; '.join(parts)}"]
+
+
+def _listed(words: list[str]) -> str:
+    more = len(words) - MOST_NAMED
+    return ", ".join(words[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+def _change(record: Record, stable: Stability) -> str:
+    """Say how much leaving out a fold changes the squared errors."""
+    value = marked(shown(stable.instability, 4), stable.estimate)
+    share = f" ({100.0 * stable.instability / record.cv_error:.0f}% of the CV error)" if record.cv_error > 0.0 else ""
+    ends = f", certified in [{shown(stable.instability_lower, 4)}, {shown(stable.instability_upper, 4)}]"
+    where = f"fold {stable.fold + 1} matters most: without it the model's squared errors change by {value}"
+    return f"{where} on average over all rows{share}{ends if stable.estimate else ''}"
+
+
+def choice_lines(record: Record) -> list[str]:
+    """Return lines on the pair that a weight of the instability chooses; none where no weight was asked for."""
+    stable = record.stability
+    if stable is None or stable.chosen is None:
+        return ["stable pair: not known, the limit came before the folds were"] if record.request.stability else []
+    chosen = stable.chosen
+    digits = interval_digits([(chosen.lower, chosen.upper)])
+    certified = f"[{shown(chosen.lower, digits)}, {shown(chosen.upper, digits)}]"
+    proof = "proved" if chosen.proved else "not proved"
+    what = f"the pair with the least CV error + {shown(chosen.weight)} x instability"
+    return [f"stable pair: {what}, {proof}: the least sum is in {certified}", *_tried(chosen)]
+
+
+def _tried(chosen: StableChoice) -> list[str]:
+    """Say which weights nested cross-validation tried."""
+    if chosen.outer is None:
+        return []
+    errors = ", ".join(f"{shown(one.weight)}: {shown(one.error, 4)}" for one in chosen.tried)
+    done, k = len(chosen.tried[0].folds), chosen.outer.k
+    folds = f"{k} outer folds" if done == k else f"{done} of {k} outer folds"
+    return [f"weight {shown(chosen.weight)} by nested CV over {folds}, error by weight: {errors}"]
+
+
+LEAST_GAMMAS = 5  # of a range that a hint proposes
+WHOLE_LIMIT = 0.95  # of a time limit, from which on it is the limit that ended a run
+NO_RIDGE = 1e-6  # smaller weights hardly change the fit: no wider range is proposed
+
+
+def ended_by_itself(record: Record | PathRecord) -> bool:
+    """Whether a run without a proof ended before its time limit: a longer one would change nothing."""
+    limit = record.request.time_limit
+    if limit is not None and isinstance(record, Record) and record.nested is not None:
+        limit *= MAIN_SHARE / (record.nested.outer.k + MAIN_SHARE)
+    return record.status == "limit" and (limit is None or record.work.seconds < WHOLE_LIMIT * limit)
+
+
+def hints(record: Record) -> list[str]:
+    """Return a sentence for each edge of the grid that the best pair is on, unless the grid cannot be extended there.
+
+    It cannot beyond tau = p, nor beyond the number of rows of a training set. Where some pairs have no CV error at
+    all, the hint is to let the search try them; where a limit came before the proof, which options would complete it.
+    """
+    if ended_by_itself(record) and not record.descent:
+        return [
+            "more time would prove no more: the method had no step left, or its MIO budget was spent; a larger gamma, "
+            "a smaller tau or fewer columns are easier to prove"
+        ]
+    if record.estimate and not record.descent and not all(math.isfinite(row.cv_error) for row in record.table):
+        limited = record.request.time_limit is not None
+        return ["a longer --time-limit or fewer pairs (--gamma, --tau) let it try and prove more"] if limited else []
+    return [text for text in (_proof_hint(record), _gamma_hint(record), _tau_hint(record)) if text]
+
+
+def _proof_hint(record: Record) -> str:
+    """Return which options make the proof complete, as far as what was proved here tells."""
+    rows, advice = open_rows(record), record.advice
+    if advice is None or not rows:
+        return ""
+    parts = [f"--{name} {value}" for name, value in (("tau", advice.tau), ("gamma", advice.gamma)) if value]
+    proved = f"the smaller grid {' or '.join(parts)} is proved already" if parts else _simpler(record, rows)
+    if record.request.time_limit is None:
+        return proved
+    longer = "a longer --time-limit proves more"
+    if advice.time_limit is not None:
+        longer = f"--time-limit {advice.time_limit:.0f} may prove the whole grid (as the costs grew so far)"
+    return f"{proved}; {longer}" if proved else longer
+
+
+def _simpler(record: Record, rows: Sequence[TableRow]) -> str:
+    """Return how many pairs with no more features than the best one are not excluded, if that is a smaller grid."""
+    best = record.certificate.tau
+    simple = sum(row.tau <= best for row in rows)
+    if simple == len(rows):
+        return ""
+    taus = text_of_taus(tau for tau in record.request.taus if tau <= best)
+    return f"--tau {taus} is a smaller grid to prove, with {simple:,} of these {len(rows):,} pairs"
+
+
+def _edge(record: Record, name: str) -> str:
+    return f"the best {name}" if record.least is None else f"the {name} of the least CV error"
+
+
+def _gamma_hint(record: Record) -> str:
+    gammas = record.request.gammas
+    least, most, count = min(gammas), max(gammas), max(len(gammas), LEAST_GAMMAS)
+    if least == most:
+        return ""
+    best = record.certificate.gamma
+    if best >= most:
+        return f"{_edge(record, 'gamma')} is the largest given: try --gamma {most / 100:.4g}:{most * 10:.4g}:{count}"
+    if best <= least and least > NO_RIDGE:
+        return f"{_edge(record, 'gamma')} is the smallest given: try --gamma {least / 10:.4g}:{least * 100:.4g}:{count}"
+    return ""
+
+
+def _tau_hint(record: Record) -> str:
+    taus = record.request.taus
+    least, most = min(taus), max(taus)
+    if least > 0 and record.r_squared is not None and record.r_squared < 0.0:
+        return f"R^2 is below 0, the mean of the target alone may predict better: --tau 0:{most} tries it"
+    if least == most:
+        return ""
+    held_out = -(-record.data.n // max(record.folds.k, 2))
+    natural = max(1, min((record.request.restrictions or NONE).left(record.data.p), record.data.n - held_out - 1))
+    best = record.certificate.tau
+    if best == most < natural:
+        wider = f"{max(least, most // 2)}:{min(2 * most, natural)}"
+        return f"{_edge(record, 'tau')} is the largest given: try --tau {wider}"
+    if best == least == 1:
+        return f"{_edge(record, 'tau')} is the smallest given: --tau 0:{most} has the intercept alone too"
+    if best == least > 0:
+        return f"{_edge(record, 'tau')} is the smallest given: try --tau {max(0, least // 2)}:{most}"
+    return ""

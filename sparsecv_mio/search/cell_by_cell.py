@@ -1,0 +1,559 @@
+"""Cells handed to branch-and-bound one by one: by our own trees, or by a vendor's solver, which lists near ties.
+
+All near-optimal supports of one cell by a vendor's solver, which names only one support at a time.
+
+A vendor's solver returns one support and a lower bound that is trusted to 2e-6 of the objective's scale. That says
+little of the held-out error: another support may be as good. So the problem is solved again without the supports found
+(`at most tau - 1` columns of each), until the lower bound of what is left is clearly above the best; every support
+found on the way is a candidate.
+
+What our own relaxations know of the cell is passed to the solver as data (theory section 6):
+
+* the relaxation of the cell: its solution is the first cut, its dual value the first lower bound, its largest columns
+  one more start;
+* safe screening fixes columns before the model is built, for this tau, with room for ties;
+* the coefficients of supports found in earlier cells are further points to cut at: the dual cut of *any* coefficients
+  is valid, and computed from the moments of the problem at hand.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
+from sparsecv_mio.bounds.cv_error import BoundsHooks, KnownBefore, compute_bounds
+from sparsecv_mio.bounds.relaxation import Relaxation, relax_problem, screen
+from sparsecv_mio.errors import BackendUnavailable
+from sparsecv_mio.formulation.backends import NATIVE, get_backend
+from sparsecv_mio.formulation.outcome import KnownBounds, Limits, Outcome, Start, Stop
+from sparsecv_mio.kernels.nodes import DROPPED, INSIDE
+from sparsecv_mio.parallel import on_threads
+from sparsecv_mio.problem.constraints import SideConstraints
+from sparsecv_mio.problem.problem import SparseProblem
+from sparsecv_mio.search.cells import Archive, Where, filled_up
+from sparsecv_mio.search.context import SearchState
+from sparsecv_mio.search.fold_fits import FoldProblem, FoldStore, fit_from_moments, near_tie_margin, objective_rounding
+from sparsecv_mio.search.fold_solver import FoldSolver
+from sparsecv_mio.search.run import Run, fit_all_rows
+from sparsecv_mio.search.time_limit import Deadline
+from sparsecv_mio.trees.normal_form import normal_form
+from sparsecv_mio.trees.path_cells import UNLIMITED, PathCell, PathResult
+from sparsecv_mio.units import KEEP_RTOL, TIE_RTOL
+
+MOST_EXCLUDED = 12  # near ties a solver is asked about before the cell is left undecided
+VENDOR_GAP = 1e-9
+SHARED_POINTS = 8  # coefficients of earlier cells whose cuts come first
+RELAXED_COLUMNS = 500  # beyond, a relaxation from moments costs more than it is worth here
+
+
+def limits_of(deadline: Deadline) -> Limits:
+    """Return what is left of the time of a search, as limits of the next solve."""
+    return Limits(gap=VENDOR_GAP, seconds=deadline.left, cancel=deadline.stop)
+
+
+@dataclass(frozen=True, eq=False)
+class Fixed:
+    """Columns inside and outside of every support that may be optimal or tied, and what else is known of a cell."""
+
+    inside: IntArray
+    outside: IntArray
+    advice: KnownBounds
+
+
+@dataclass(frozen=True, eq=False)
+class Listed:
+    """Supports found one after the other, a lower bound of f, whether they are all that matter, and the nodes spent."""
+
+    supports: list[IntArray]
+    lower: float
+    complete: bool
+    nodes: int
+
+
+class VendorListing:
+    """Lists the near-optimal supports of cells by a vendor's solver, and remembers the coefficients it met.
+
+    Parameters
+    ----------
+    backend : str
+        See :data:`sparsecv_mio.formulation.backends.BACKENDS`.
+    deadline : Deadline
+    formulation : str, optional
+        Which of the backend's models, `benders` for one; its first by default.
+    """
+
+    def __init__(self, backend: str, deadline: Deadline, formulation: str | None = None) -> None:
+        self.backend, self.deadline, self.formulation = backend, deadline, formulation
+        self.points: deque[FloatArray] = deque(maxlen=SHARED_POINTS)
+
+    def solve(self, problem: SparseProblem, tau: int, starts: Sequence[IntArray]) -> PathResult:
+        """Solve one tau, and exclude supports until what is left is out of reach.
+
+        Parameters
+        ----------
+        problem : SparseProblem
+        tau : int
+        starts : sequence of int arrays
+            Supports to try as incumbents.
+
+        Returns
+        -------
+        PathResult
+            Its only cell is complete where every near-optimal support was found.
+        """
+        useful = normal_form(problem).columns
+        size = min(tau, len(useful))
+        relaxation = relaxation_of(problem, size)
+        if relaxation is not None:
+            starts = [*starts, np.argsort(-np.abs(relaxation.slope**2 / relaxation.w), kind="stable")[:size]]
+        whole = [_new_support(np.intersect1d(s, useful), size, useful, []) for s in starts if len(s) <= size]
+        known = [(_value(problem, s), tuple(s.tolist())) for s in whole if s is not None]
+        value, best = min(known) if known else (np.inf, ())
+        fixed = self.fixed(problem, relaxation, value)
+        start = Start(best, "incumbent") if known else None
+        listed = self._exclude(problem, useful, size, fixed, start)
+        if not listed.supports:
+            unproved = Listed([np.array(best, dtype=np.int64)], 0.0, False, listed.nodes)
+            return PathResult({tau: _as_cell(problem, tau, unproved)}, listed.nodes, False)
+        self.remember(problem, listed.supports[0])
+        return PathResult({tau: _as_cell(problem, tau, listed)}, listed.nodes, not self.deadline.expired())
+
+    def _exclude(
+        self, problem: SparseProblem, useful: IntArray, size: int, fixed: Fixed, start: Start | None
+    ) -> Listed:
+        """Solve again and again, each time without the supports found before."""
+        outside = np.union1d(fixed.outside, np.setdiff1d(np.arange(problem.q), useful))
+        fixed = Fixed(fixed.inside, outside, fixed.advice)
+        found: list[IntArray] = []
+        nodes, lower, complete = 0, 0.0, False
+        while len(found) <= MOST_EXCLUDED and not self.deadline.expired() and not complete:
+            outcome = self._ask(problem, size, fixed, found, start)
+            start, fixed = None, Fixed(fixed.inside, fixed.outside, KnownBounds(points=fixed.advice.points))
+            nodes += outcome.nodes
+            lower = lower if found else max(outcome.lower, 0.0)
+            if found and _out_of_reach(problem, outcome.lower, found):
+                return Listed(found, lower, True, nodes)
+            if outcome.incumbent is None or outcome.stop in (Stop.TIME, Stop.NODES, Stop.INTERRUPTED):
+                break
+            support = _new_support(np.array(outcome.incumbent, dtype=np.int64), size, useful, found)
+            if support is None:
+                break
+            found.append(support)
+            complete = size in (0, len(useful))
+        return Listed(found, lower, complete, nodes)
+
+    def _ask(
+        self, problem: SparseProblem, size: int, fixed: Fixed, found: list[IntArray], start: Start | None
+    ) -> Outcome:
+        """Solve the problem without the supports found."""
+        constraints = SideConstraints(
+            forced_in=tuple(fixed.inside.tolist()),
+            forced_out=tuple(fixed.outside.tolist()),
+            at_most=tuple((size - 1, tuple(support.tolist())) for support in found),
+        )
+        return get_backend(self.backend).solve(
+            problem, size, start=start, limits=limits_of(self.deadline), constraints=constraints, advice=fixed.advice,
+            formulation=self.formulation,
+        )  # fmt: skip
+
+    def fixed(self, problem: SparseProblem, relaxation: Relaxation | None, value: float) -> Fixed:
+        """Fix columns by safe screening.
+
+        Parameters
+        ----------
+        problem : SparseProblem
+        relaxation : Relaxation or None
+            Of the cell.
+        value : float
+            Training objective of the incumbent; inf where there is none.
+
+        Returns
+        -------
+        Fixed
+        """
+        nothing = np.zeros(0, dtype=np.int64)
+        shared = tuple(point for point in self.points if len(point) == problem.q)
+        if relaxation is None or not np.isfinite(value):
+            return Fixed(nothing, nothing, KnownBounds(points=shared))
+        status = screen(relaxation, value * (1.0 + KEEP_RTOL + TIE_RTOL) + objective_rounding(problem))
+        advice = KnownBounds(lower=float(relaxation.dual), points=(relaxation.beta, *shared))
+        return Fixed(np.flatnonzero(status == INSIDE), np.flatnonzero(status == DROPPED), advice)
+
+    def remember(self, problem: SparseProblem, support: IntArray) -> None:
+        """Keep the coefficients of a support as a point to cut at in other cells."""
+        fit, point = fit_from_moments(problem, [support]), np.zeros(problem.q)
+        if np.isfinite(fit.value_error[0]):  # else singular to rounding: nothing to learn from it
+            point[support] = fit.coefficients(0)
+            self.points.append(point)
+
+
+def relaxation_of(problem: SparseProblem, size: int) -> Relaxation | None:
+    """Return the perspective relaxation of one size; None where it cannot help."""
+    if not 0 < size < problem.q <= RELAXED_COLUMNS or not problem.yy > 0.0:
+        return None
+    try:
+        return relax_problem(problem, [size])[0]
+    except ValueError:
+        return None
+
+
+def _value(problem: SparseProblem, support: IntArray) -> float:
+    """At least f of a support, by the rounding of its moments; +inf (unknown) where they have lost their digits."""
+    fit = fit_from_moments(problem, [support])
+    value, slack = float(fit.value[0]) + float(fit.value_error[0]), objective_rounding(problem)
+    return value if -slack <= value <= problem.yy + slack else float("inf")
+
+
+def _out_of_reach(problem: SparseProblem, lower: float, found: list[IntArray]) -> bool:
+    """Whether no support with f above `lower` can be tied with the best one found."""
+    return lower > min(_value(problem, s) for s in found) * (1.0 + KEEP_RTOL) + objective_rounding(problem)
+
+
+def _new_support(support: IntArray, size: int, useful: IntArray, found: list[IntArray]) -> IntArray | None:
+    """Return a support of exactly `size` useful columns that holds `support` and is new; more columns never raise f."""
+    rest = np.setdiff1d(useful, support)
+    known = {tuple(s.tolist()) for s in found}
+    for shift in range(max(len(rest), 1) if len(support) < size else 1):
+        whole = filled_up(support, size, np.roll(rest, -shift))
+        if tuple(whole.tolist()) not in known:
+            return whole
+    return None
+
+
+def _as_cell(problem: SparseProblem, tau: int, listed: Listed) -> PathCell:
+    """Put what was listed into the form the native engine answers in."""
+    found = listed.supports
+    values = [_value(problem, s) for s in found]
+    best = int(np.argmin(values))
+    complete = listed.complete and bool(np.isfinite(values).all())
+    margin = near_tie_margin(problem, values[best])
+    kept = [i for i, value in enumerate(values) if value <= values[best] + margin] if complete else []
+    return PathCell(
+        tau=tau,
+        support=found[best],
+        lower=max(values[best] - margin, 0.0) if complete else min(listed.lower, values[best]),
+        upper=values[best],
+        candidates=tuple(found[i] for i in kept),
+        values=tuple(values[i] for i in kept),
+        margin=margin,
+        complete=complete,
+        branched=True,
+    )
+
+
+NEAR_TIES_NODES = 1 << 20  # of our own trees, where a vendor's solver leaves near ties
+
+
+class CellSolver:
+    """Solves cells one at a time and writes what is found into the table. Safe to use from several threads.
+
+    Parameters
+    ----------
+    fold_solver : FoldSolver
+        Solves by our own trees; its table is the one written.
+    vendor : VendorListing, optional
+        Solves in place of our own trees.
+
+    Attributes
+    ----------
+    intervals : CellIntervals
+        Those of `fold_solver`.
+    store : FoldStore
+        Folds at gamma 1.
+    """
+
+    def __init__(self, fold_solver: FoldSolver, vendor: VendorListing | None = None) -> None:
+        self.fold_solver, self.vendor = fold_solver, vendor
+        self.context, self.cells = fold_solver.context, fold_solver.cells
+        self.intervals = fold_solver.intervals
+        self.store = FoldStore(self.context.data, self.context.folds, fold_solver.accelerators.training_moments)
+
+    def at(self, g: int, fold: int) -> FoldProblem:
+        """Return a fold at the gamma of index `g`. O(n q^2) where the store does not hold it."""
+        return self.fold_solver.at_gamma(self.store.get(fold), g)
+
+    def first_bounds(self, g: int, fold: int) -> None:
+        """Give every tau of a fold and gamma an incumbent, and its interval the bounds that hold without branching."""
+        here, which = self.at(g, fold), np.arange(len(self.context.grid.taus))
+        result = self.fold_solver.branch_and_bound(here, g, which, self.fold_solver.best_on_all_rows(g), 0)
+        self.intervals.write_outcome(here, g, which, result, relax=False)
+
+    def try_supports(self, g: int, which: IntArray, fold: int, supports: list[IntArray], only: BoolArray) -> None:
+        """Refit one support for each of some tau of a fold and offer it to its cell.
+
+        Parameters
+        ----------
+        g : int
+        which : (m,) int array
+            Indices of tau.
+        fold : int
+        supports : list of m int arrays
+        only : (m,) bool array
+            Whether the caller has proved that no other support of the cell is optimal or tied: such a cell is decided.
+        """
+        here = self.at(g, fold)
+        fits = here.refit(supports)
+        numbers = np.array([self.cells.pool.number(support) for support in supports], dtype=np.int32)
+        self.cells.offer((g, which, fold), numbers, fits.held_out, fits.value)
+        for i in np.flatnonzero(only & np.isfinite(fits.value_error)).tolist():
+            one = slice(i, i + 1)
+            self.intervals.decide(here, (g, int(which[i]), fold), supports[one], fits.at(one), branched=False)
+
+    def solve(self, where: Where, starts: list[IntArray]) -> int:
+        """Hand one cell to branch-and-bound.
+
+        Parameters
+        ----------
+        where : gamma, tau, fold
+        starts : list of int arrays
+            Supports to try first.
+
+        Returns
+        -------
+        int
+            Nodes spent; 0 where no work can change the cell any more.
+        """
+        g, t, fold = where
+        if self.cells.final[where]:
+            return 0
+        here, which = self.at(g, fold), np.array([t])
+        if self.vendor is None:
+            result = self.fold_solver.branch_and_bound(here, g, which, starts, UNLIMITED)
+        else:
+            result = self._by_vendor(self.vendor, here, where, starts)
+        self.intervals.write_outcome(here, g, which, result)
+        return result.nodes
+
+    def _by_vendor(self, vendor: VendorListing, here: FoldProblem, where: Where, starts: list[IntArray]) -> PathResult:
+        """Solve a cell by a vendor's solver; near ties that it leaves are listed by our own trees."""
+        g, t, fold = where
+        tau = int(self.context.grid.taus[t])
+
+        def solved(problem: SparseProblem, taus: list[int], starts: list[IntArray]) -> PathResult:
+            return vendor.solve(problem, taus[0], starts)
+
+        accelerators = self.fold_solver.accelerators
+        starts = accelerators.proposed(g, tau, fold) + starts
+        result = accelerators.solve(here.problem, g, [tau], starts, solved, by_vendor=True)
+        cell = result.cells[tau]
+        if cell.complete or not result.finished:
+            return result
+        own = self.fold_solver.branch_and_bound(here, g, np.array([t]), [cell.support, *starts], NEAR_TIES_NODES)
+        return PathResult(own.cells, result.nodes + own.nodes, own.finished)
+
+    def starts(self, where: Where) -> list[IntArray]:
+        """Supports known for the cell, for its neighbours in tau and gamma, and for the next folds at the same pair."""
+        table = self.cells.support
+        numbers = [int(table[where])]
+        for step in ((0, 1, 0), (0, -1, 0), (1, 0, 0), (-1, 0, 0), (0, 0, 1), (0, 0, -1)):
+            near = tuple(place + by for place, by in zip(where, step, strict=True))
+            if all(0 <= place < size for place, size in zip(near, table.shape, strict=True)):
+                numbers.append(int(table[near]))
+        known = [self.cells.pool.supports[number] for number in dict.fromkeys(numbers)]
+        return known + self.fold_solver.best_on_all_rows(where[0])
+
+
+@dataclass(frozen=True)
+class MioSettings:
+    """Which backend solves the mixed-integer problems of a method, and how many at most.
+
+    Attributes
+    ----------
+    backend : str
+    formulation : str, optional
+        Which of the backend's models; its first by default.
+    budget : int, optional
+        Most MIOs to solve.
+    """
+
+    backend: str = NATIVE
+    formulation: str | None = None
+    budget: int | None = None
+
+    @property
+    def native(self) -> bool:
+        """Whether it is our own engine."""
+        return self.backend == NATIVE
+
+
+def check_available(backend: str) -> None:
+    """Raise `BackendUnavailable` where a backend cannot be used here, saying why and what would help."""
+    if backend == NATIVE:
+        return
+    usable = get_backend(backend).available()
+    if not usable.usable:
+        hint = f"; {usable.hint}" if usable.hint else ""
+        raise BackendUnavailable(f"backend {backend} cannot be used: {usable.why}{hint}")
+
+
+class SolvesCells(Protocol):
+    """Who solves a cell and writes what is found into the table of cells."""
+
+    @property
+    def store(self) -> FoldStore:
+        """Folds at gamma 1."""
+
+    def first_bounds(self, g: int, fold: int) -> None:
+        """Give every tau of a fold and gamma an incumbent, and its interval what holds with little work."""
+
+    def starts(self, where: Where) -> list[IntArray]:
+        """Supports to try first in a cell."""
+
+    def solve(self, where: Where, starts: list[IntArray]) -> int:
+        """Hand one cell to branch-and-bound; returns the nodes spent."""
+
+
+class CellByCell:
+    """Hands cells to branch-and-bound and remembers which; as many at once as there are threads.
+
+    Parameters
+    ----------
+    run : Run
+    mio : MioSettings
+    cells : Cells, optional
+        Who solves the cells, by default a `CellSolver`.
+
+    Attributes
+    ----------
+    solver : Cells
+        Solves a cell and writes what it finds into the table of cells.
+    submitted : (G, T, K) bool array
+        Cells that were handed to branch-and-bound.
+    begun : bool
+        Whether the first steps came to their end; a run that was stored before is begun anew.
+    """
+
+    def __init__(self, run: Run, mio: MioSettings, cells: SolvesCells | None = None) -> None:
+        self.run, self.mio = run, mio
+        state, context = run.state, run.context
+        self.submitted = np.zeros(context.shape, dtype=bool)
+        self.begun = False
+        self.solver = cells or self._unrestricted(state)
+
+    def end_first_steps(self) -> None:
+        """Take note that the first steps came to their end, unless the time did."""
+        self.begun = not self.run.context.deadline.expired()
+        self.run.signals.progressed()
+
+    def _unrestricted(self, state: SearchState) -> CellSolver:
+        mio = self.mio
+        vendor = None if mio.native else VendorListing(mio.backend, state.context.deadline, mio.formulation)
+        return CellSolver(FoldSolver(state, self.run.accelerators), vendor)
+
+    def prepare(self) -> None:
+        """See that the backend can be used, and find supports on all rows."""
+        check_available(self.mio.backend)
+        fit_all_rows(self.run, range(len(self.run.context.grid.gammas)), 0, self.run.context.deadline.expired)
+
+    def bound_every_cell(self, gammas: Sequence[int]) -> None:
+        """Give every cell of some gammas a heuristic support of its fold and the bounds at the root of its tree."""
+        expired = self.run.context.deadline.expired
+        k = self.run.context.folds.k
+        for done, (fold, moments) in enumerate(self.run.accelerators.training_moments(), start=1):
+            self.run.signals.doing("bounds of every cell: fold", done, k)
+            self.solver.store.keep(fold, moments)
+            for g in gammas:
+                self.solver.first_bounds(g, fold)
+                if expired():
+                    break
+            if expired():
+                break
+
+    @property
+    def open(self) -> BoolArray:
+        """(G, T, K): cells that are not decided and were not handed to branch-and-bound."""
+        return ~(self.run.state.cells.final | self.submitted)
+
+    @property
+    def mios(self) -> int:
+        """Cells handed to branch-and-bound so far."""
+        return int(self.submitted.sum())
+
+    def exhausted(self, mios: int) -> bool:
+        """Whether the time, or the budget after so many MIOs, is spent."""
+        return self.run.context.deadline.expired() or (self.mio.budget is not None and mios >= self.mio.budget)
+
+    def next_of(self, pairs: BoolArray) -> list[Where]:
+        """Return the next open cells of the first of some pairs (G, T)."""
+        g, t = (int(i) for i in np.argwhere(pairs)[0])
+        return [(g, t, fold) for fold in np.flatnonzero(self.open[g, t])[: self.run.context.threads].tolist()]
+
+    def solve(self, cells: list[Where], mios: int) -> None:
+        """Hand cells of one pair to branch-and-bound, on threads where there are several.
+
+        Parameters
+        ----------
+        cells : list of (gamma, tau, fold)
+        mios : int
+            MIOs solved so far, of the budget.
+        """
+        if self.mio.budget is not None:
+            cells = cells[: self.mio.budget - mios]
+        if cells:
+            tau = self.run.context.grid.taus[cells[0][1]]
+            self.run.signals.doing(f"{'trees' if self.mio.native else 'MIOs'}: tau {tau}")
+        # what a cell starts from must not depend on which of its neighbours is done first
+        work = [(where, self.solver.starts(where)) for where in cells]
+        spent = on_threads(lambda given: self.solver.solve(*given), work, len(work))
+        for where, nodes in zip(cells, spent, strict=True):
+            self.submitted[where] = True
+            self.run.state.counts.add(nodes)
+        self.run.signals.progressed()
+        self.run.signals.safe_point()
+
+    def words(self, name: str) -> str:
+        """Return a method and its solver, in words."""
+        return f"{name} on {self.mio.backend}" + (f", {self.mio.formulation}" if self.mio.formulation else "")
+
+    def archive(self) -> Archive:
+        """Return where it stands."""
+        return {"asked": self.submitted, "begun": np.array(self.begun)}
+
+    def check(self, stored: Archive) -> None:
+        """Any mask of the cells is one."""
+
+    def restore(self, stored: Archive) -> None:
+        """Go to where `stored` was archived."""
+        self.submitted[...] = stored["asked"]
+        self.begun = True
+
+
+def bracket(by_cell: CellByCell, gammas: IntArray, taus: IntArray) -> None:
+    """Intersect cells of some gammas and taus with the bounds layer; a cell with one support left is decided.
+
+    Parameters
+    ----------
+    by_cell : CellByCell
+    gammas, taus : int arrays
+        Indices in the grid.
+    """
+    run, solver = by_cell.run, by_cell.solver
+    assert isinstance(solver, CellSolver)
+    context, cells = run.context, run.state.cells
+    if context.deadline.expired() or not len(gammas) or not len(taus):
+        return
+    run.signals.doing("relaxations of every fold")
+    supports = [cell.support for result in run.state.all_rows.best for cell in result.cells.values()]
+    part = np.ix_(gammas, taus, np.arange(context.folds.k))
+    wanted = ~cells.final[part]
+    found: dict[tuple[int, int], list[IntArray | None]] = {}
+    grid, threads = context.grid, min(context.threads, os.cpu_count() or 1)
+    table = compute_bounds(
+        context.data, context.folds, grid.gammas[gammas].tolist(), grid.taus[taus].tolist(), threads=threads,
+        known=KnownBefore(supports, wanted, run.accelerators.training_moments(), run.accelerators.reuses),
+        hooks=BoundsHooks(
+            expired=context.deadline.expired, reused=run.accelerators.note_bounds,
+            found=lambda g, fold, best: found.update({(g, fold): best}),
+        ),
+    )  # fmt: skip
+    cells.narrow(part, np.where(wanted, table.lower, 0.0), np.where(wanted, table.upper, np.inf))
+    for (g, fold), best in found.items():
+        here = [t for t in np.flatnonzero(wanted[g, :, fold]).tolist() if best[t] is not None]
+        known = [support for t in here if (support := best[t]) is not None]
+        solver.try_supports(int(gammas[g]), taus[here], fold, known, table.left[g, here, fold] == 0)

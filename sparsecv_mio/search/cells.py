@@ -1,0 +1,525 @@
+"""What is known of every cell (gamma, tau, fold): its interval, written by checked writers alone, and its supports."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
+from sparsecv_mio.errors import Contradiction, CorruptStore
+from sparsecv_mio.units import CROSSING_RTOL, TINY
+
+NO_COLUMN = -1  # fills rows of a table beyond the size of their support
+
+
+def table_of(supports: Sequence[NDArray[np.integer]], width: int) -> IntArray:
+    """Return supports as the rows (m, width) of a table, `NO_COLUMN` beyond their size.
+
+    Examples
+    --------
+    >>> table_of([np.array([2, 5]), np.array([], dtype=int)], 3).tolist()
+    [[2, 5, -1], [-1, -1, -1]]
+    """
+    table = np.full((len(supports), width), NO_COLUMN, dtype=np.int64)
+    for row, support in zip(table, supports, strict=True):
+        row[: len(support)] = support
+    return table
+
+
+def missing_columns(support: IntArray, size: int, others: IntArray) -> IntArray:
+    """Return the first of the `others` that a support lacks, as many as it is short of `size` columns.
+
+    Parameters
+    ----------
+    support : int array
+    size : int
+    others : int array
+        Distinct columns, in the order of preference.
+
+    Returns
+    -------
+    int array
+        Fewer where there are no more others.
+    """
+    return others[~np.isin(others, support)][: max(size - len(support), 0)]
+
+
+def filled_up(support: IntArray, size: int, others: IntArray) -> IntArray:
+    """Return a support with its :func:`missing_columns`, in ascending order.
+
+    Parameters
+    ----------
+    support : int array
+    size : int
+    others : int array
+        Distinct columns, in the order of preference.
+
+    Returns
+    -------
+    int array
+
+    Examples
+    --------
+    >>> filled_up(np.array([1, 4]), 3, np.array([4, 3, 0])).tolist()
+    [1, 3, 4]
+    """
+    return np.sort(np.append(support, missing_columns(support, size, others))).astype(np.int64)
+
+
+def places_in(columns: IntArray, supports: Sequence[IntArray]) -> list[IntArray]:
+    """Return the supports that lie in some ascending columns, each by its places in these.
+
+    Examples
+    --------
+    >>> [support.tolist() for support in places_in(np.array([1, 4, 6]), [np.array([1, 6]), np.array([2, 4])])]
+    [[0, 2]]
+    """
+    return [np.searchsorted(columns, support) for support in supports if np.all(np.isin(support, columns))]
+
+
+Arrays = Mapping[str, NDArray[Any]]
+
+
+def check_like(state: Arrays, like: Arrays, free: Sequence[str] = ()) -> None:
+    """Raise `CorruptStore` unless the arrays of `like` are all there, of its types and shapes.
+
+    Those in `free` may be of any length, with the dimensions of `like`.
+
+    Parameters
+    ----------
+    state, like : mappings of str to array
+    free : sequence of str
+    """
+    for name, model in like.items():
+        if name not in state:
+            raise CorruptStore(f"its array {name} is missing")
+        found = state[name]
+        if found.dtype.kind != model.dtype.kind or found.dtype.itemsize > 8 and found.dtype.kind != "U":
+            raise CorruptStore(f"its array {name} holds {found.dtype}, not {model.dtype}")
+        if found.ndim != model.ndim or (name not in free and found.shape != model.shape):
+            raise CorruptStore(f"its array {name} has shape {found.shape}, not {model.shape}")
+
+
+def within(state: Arrays, name: str, low: float, high: float) -> None:
+    """Raise `CorruptStore` unless every number of an array is in [low, high]; NaN never is.
+
+    Parameters
+    ----------
+    state : mapping of str to array
+    name : str
+    low, high : float
+    """
+    if not bool(((state[name] >= low) & (state[name] <= high)).all()):
+        raise CorruptStore(f"its array {name} holds numbers outside of {low:g} .. {high:g}")
+
+
+def counts_of(text: NDArray[Any]) -> dict[str, int]:
+    """Return counts by name, stored as JSON; raises `CorruptStore` for anything else."""
+    found = parsed(text)
+    if not isinstance(found, dict) or any(type(count) is not int for count in found.values()):
+        raise CorruptStore("it holds no counts where counts belong")
+    return found
+
+
+def parsed(text: NDArray[Any]) -> Any:
+    """JSON that an array of text holds; raises `CorruptStore` where it holds none."""
+    try:
+        return json.loads(str(text))
+    except (ValueError, RecursionError):
+        raise CorruptStore("it holds no JSON where JSON belongs") from None
+
+
+def prefixed(name: str, state: Arrays) -> dict[str, NDArray[Any]]:
+    """Put a state below a name."""
+    return {f"{name}.{key}": value for key, value in state.items()}
+
+
+def below(name: str, state: Arrays) -> dict[str, NDArray[Any]]:
+    """Return what is below a name, the inverse of `prefixed`; empty where nothing is."""
+    return {key[len(name) + 1 :]: value for key, value in state.items() if key.startswith(f"{name}.")}
+
+
+Where = tuple[int, int, int]  # gamma, tau, fold
+Archive = dict[str, NDArray[Any]]  # what a checkpoint holds, by name
+Index = Any  # of numpy: whatever picks cells of the table
+Floats = FloatArray | Sequence[float] | float
+Numbers = NDArray[np.int32] | int
+MANY_CELLS = 1 << 24  # beyond, the training objective of a decided cell, which nothing needs, is not kept
+STORED = ("lower", "upper", "nominal", "value", "decided", "final", "branched", "support")
+
+
+class SupportPool:
+    """Distinct supports by number; number 0 is the empty one. Safe to use from several threads."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.supports: list[IntArray] = [np.zeros(0, dtype=np.int64)]
+        self._numbers: dict[bytes, int] = {b"": 0}
+
+    def number(self, support: IntArray) -> int:
+        """Return the number of a support, giving it one if it is new."""
+        columns = np.array(support, dtype=np.int64)
+        columns.sort()
+        key = columns.tobytes()
+        with self.lock:
+            if key not in self._numbers:
+                self._numbers[key] = len(self.supports)
+                self.supports.append(columns)
+            return self._numbers[key]
+
+
+@dataclass(frozen=True, eq=False)
+class CellTable:
+    """Intervals of the held-out sum of squares by (gamma, tau, fold), in standard units; filled in place by the search.
+
+    The methods are the only writers. They hold `lock` while they write, raise where a new bound contradicts what is
+    known, and keep two promises: a decided cell holds an optimal support, with `lower <= nominal <= upper`; any other
+    cell holds, of the supports it was offered, the one with the least training objective in its fold.
+
+    Attributes
+    ----------
+    lower, upper : (G, T, K) arrays
+        `lower <= h_j <= upper` for every optimum of the cell.
+    nominal, value : (G, T, K) arrays
+        Held-out sum of squares and training objective of the support in `support`; inf where there is none yet. The
+        held-out error of an undecided cell is an estimate: it may lie outside of the interval. Of more than
+        `MANY_CELLS` cells `value` takes no memory until an undecided one is offered a support, and decided ones may
+        be without it.
+    ties : dict of (gamma, tau, fold) to float
+        Width of a decided cell that is due to ties; cells without are left out.
+    others : dict of (gamma, tau, fold) to tuple of int
+        Supports that are tied with the one in `support`, by their numbers in the pool; cells without are left out.
+    decided, final, branched : (G, T, K) bool arrays
+        Optimal supports completely known; no further work can change the cell; a tree was needed.
+    support : (G, T, K) int32 array
+        Position in `pool` of the support behind `nominal`.
+    pool : SupportPool
+        The distinct supports: folds share few.
+    lock : RLock
+        Held by every writer; hold it to read several arrays that must fit together, or use `copy`.
+    """
+
+    lower: FloatArray
+    upper: FloatArray
+    nominal: FloatArray
+    value: FloatArray
+    ties: dict[Where, float]
+    decided: BoolArray
+    final: BoolArray
+    branched: BoolArray
+    support: NDArray[np.int32]
+    pool: SupportPool
+    others: dict[Where, tuple[int, ...]] = field(default_factory=dict)
+    lock: threading.RLock = field(default_factory=threading.RLock, repr=False)
+
+    @classmethod
+    def empty(cls, gammas: int, taus: int, folds: int, values: bool = False) -> CellTable:
+        """Return a table in which nothing is known.
+
+        Parameters
+        ----------
+        gammas, taus, folds : int
+            How many there are.
+        values : bool
+            Training objectives are wanted of every cell, however many there are.
+        """
+        shape = (gammas, taus, folds)
+        kept = values or gammas * taus * folds <= MANY_CELLS
+        return cls(
+            lower=np.zeros(shape),
+            upper=np.full(shape, np.inf),
+            nominal=np.full(shape, np.inf),
+            value=np.full(shape, np.inf) if kept else np.broadcast_to(np.inf, shape),
+            ties={},
+            decided=np.zeros(shape, dtype=bool),
+            final=np.zeros(shape, dtype=bool),
+            branched=np.zeros(shape, dtype=bool),
+            support=np.zeros(shape, dtype=np.int32),
+            pool=SupportPool(),
+        )
+
+    def copy(self) -> CellTable:
+        """Return what is known now, for any thread; the pool, to which supports are only added, is shared."""
+        with self.lock:
+            arrays = {name: _copy(getattr(self, name)) for name in STORED}
+            return CellTable(**arrays, ties=dict(self.ties), pool=self.pool, others=dict(self.others))
+
+    # -- writers ----------------------------------------------------------------------------------------------------
+
+    def decide(
+        self,
+        where: Where,
+        support: int | Sequence[int],
+        nominal: float,
+        lower: float,
+        upper: float,
+        tie: float,
+        value: float = np.inf,
+        branched: bool = False,
+    ) -> None:
+        """Decide a cell whose optimal supports are completely known.
+
+        Parameters
+        ----------
+        where : gamma, tau, fold
+        support : int or sequence of int
+            Their numbers in the pool, or that of the only one.
+        nominal, value : float
+            Held-out sum of squares and training objective of the first.
+        lower, upper : float
+            Around the held-out sums of all of them, rounding included.
+        tie : float
+            The width that ties account for.
+        branched : bool
+            A tree was needed.
+
+        Raises
+        ------
+        Contradiction
+            If a bound known before excludes what is decided by more than rounding, or the new one does not hold it.
+        """
+        lower, slip = max(lower, 0.0), max(upper - lower - tie, 0.0)
+        first, *others = [support] if isinstance(support, int) else support
+        with self.lock:
+            below, above = float(self.lower[where]), float(self.upper[where])
+            for low, high in (
+                (lower, nominal), (nominal, upper), (below, nominal + slip), (nominal - slip, above)
+            ):  # fmt: skip
+                if not low <= high * (1.0 + CROSSING_RTOL) + TINY:
+                    self._contradict(where, low, high)
+            if self.decided[where]:
+                return
+            self.lower[where], self.upper[where] = min(max(below, lower), nominal), max(min(above, upper), nominal)
+            self.nominal[where], self.support[where] = nominal, first
+            if self._keeps_values:
+                self.value[where] = value
+            self.decided[where] = self.final[where] = True
+            self.branched[where] |= branched
+            if tie > 0.0:
+                self.ties[where] = tie
+            if others:
+                self.others[where] = tuple(others)
+
+    def decide_part(
+        self,
+        part: Index,
+        sure: BoolArray,
+        support: Numbers,
+        nominal: FloatArray,
+        lower: FloatArray,
+        upper: FloatArray,
+        value: FloatArray,
+        branched: BoolArray | bool,
+    ) -> int:
+        """As `decide`, without ties, for the cells of a part of the table that are `sure` and not decided yet.
+
+        Arrays have the shape of the part. Returns how many were decided.
+
+        Parameters
+        ----------
+        part : index
+            Of numpy.
+        sure : bool array
+        support : int array or int
+            Numbers in the pool.
+        nominal, lower, upper, value : arrays
+        branched : bool array or bool
+        """
+        with self.lock:
+            sure = sure & ~self.decided[part]
+            held, low, high = nominal[sure], np.maximum(lower, 0.0)[sure], upper[sure]
+            below, above, slip = self.lower[part][sure], self.upper[part][sure], high - low
+            self._agree(part, low, held, sure)
+            self._agree(part, held, high, sure)
+            self._agree(part, below, held + slip, sure)
+            self._agree(part, held - slip, above, sure)
+            self._write(self.lower, part, sure, np.minimum(np.maximum(below, low), held))
+            self._write(self.upper, part, sure, np.maximum(np.minimum(above, high), held))
+            self._write(self.nominal, part, sure, held)
+            if self._keeps_values:
+                self._write(self.value, part, sure, value[sure])
+            self._write(self.support, part, sure, np.broadcast_to(support, sure.shape)[sure])
+            self._write(self.decided, part, sure, True)
+            self._write(self.final, part, sure, True)
+            self.branched[part] |= sure & branched
+            return int(np.count_nonzero(sure))
+
+    @property
+    def _keeps_values(self) -> bool:
+        """Whether `value` is an array of its own, and not one inf that stands for all cells."""
+        return self.value.flags.writeable
+
+    def _own_values(self) -> FloatArray:
+        """Return `value`, to be written to."""
+        if not self._keeps_values:
+            object.__setattr__(self, "value", self.value.copy())
+        return self.value
+
+    @staticmethod
+    def _write(array: NDArray[Any], part: Index, where: BoolArray, new: Any) -> None:
+        whole = array[part]  # a view of a slice, a copy of anything else
+        whole[where] = new
+        array[part] = whole
+
+    def offer(self, part: Index, support: Numbers, nominal: Floats, value: Floats) -> None:
+        """Show a support in the undecided cells of a part where its training objective is the least so far.
+
+        A value or held-out sum that is no number is no offer.
+
+        Parameters
+        ----------
+        part : index
+            Of numpy.
+        support : int array or int
+            Numbers in the pool.
+        nominal, value : arrays or floats
+            Held-out sums of squares and training objectives.
+        """
+        with self.lock:
+            better = ~self.decided[part] & np.isfinite(nominal)
+            better &= np.less(value, self.value[part])
+            if not np.any(better):
+                return
+            self.support[part] = np.where(better, support, self.support[part])
+            self.nominal[part] = np.where(better, nominal, self.nominal[part])
+            self._own_values()[part] = np.where(better, value, self.value[part])
+
+    def rescore(self, where: Where, nominal: float, value: float) -> None:
+        """Replace the numbers of the support that an undecided cell shows by more accurate ones.
+
+        Parameters
+        ----------
+        where : gamma, tau, fold
+        nominal, value : float
+        """
+        with self.lock:
+            if not self.decided[where] and np.isfinite(nominal + value):
+                self.nominal[where], self._own_values()[where] = nominal, value
+
+    def narrow(self, part: Index, lower: Floats, upper: Floats) -> None:
+        """Tighten intervals; bounds only ever tighten, and those of a decided cell go on holding its `nominal`.
+
+        Parameters
+        ----------
+        part : index
+            Of numpy.
+        lower, upper : arrays or floats
+            Around the held-out sums of all optima.
+
+        Raises
+        ------
+        Contradiction
+            If a new interval misses the old one by more than rounding.
+        """
+        with self.lock:
+            low, high = np.maximum(self.lower[part], lower), np.minimum(self.upper[part], upper)
+            self._agree(part, low, high)
+            low = np.minimum(low, high)
+            decided, nominal = self.decided[part], self.nominal[part]
+            self.lower[part] = np.where(decided, np.minimum(low, nominal), low)
+            self.upper[part] = np.where(decided, np.maximum(high, nominal), high)
+
+    def mark(self, part: Index, branched: bool = False, final: bool = True) -> None:
+        """Mark cells that are not decided as branched on, and as final: no more work can change them.
+
+        Parameters
+        ----------
+        part : index
+            Of numpy.
+        branched, final : bool
+        """
+        with self.lock:
+            self.branched[part] |= branched
+            self.final[part] |= final
+
+    def _agree(self, part: Index, low: FloatArray, high: FloatArray, which: BoolArray | None = None) -> None:
+        """Raise `Contradiction` where a lower end exceeds an upper one by more than rounding, or is no number."""
+        fine = np.less_equal(low, high * (1.0 + CROSSING_RTOL) + TINY)
+        if np.all(fine):
+            return
+        first = int(np.argmin(np.ravel(fine)))
+        places = np.arange(self.lower.size).reshape(self.lower.shape)[part]
+        place = int(np.ravel(places if which is None else places[which])[first])
+        at = np.unravel_index(place, self.lower.shape)
+        self._contradict(at, float(np.ravel(low)[first]), float(np.ravel(high)[first]))
+
+    @staticmethod
+    def _contradict(where: Any, low: float, high: float) -> NoReturn:
+        g, t, fold = where
+        raise Contradiction(f"cell (gamma {g}, tau {t}, fold {fold}): lower bound {low!r} exceeds upper bound {high!r}")
+
+    # -- readers ----------------------------------------------------------------------------------------------------
+
+    def allowances(self, g: int, t: int) -> tuple[float, float]:
+        """Tie width and rounding, both sides, in the decided cells of a pair: at least the sum of their widths.
+
+        Summed in the order of the folds, so that it does not depend on who decided them when. O(K).
+        """
+        width = np.where(self.decided[g, t], self.upper[g, t] - self.lower[g, t], 0.0)
+        mine = sorted((where[2], tie) for where, tie in self.ties.items() if where[:2] == (g, t))
+        tie = float(np.array([tie for _, tie in mine]).sum())
+        return tie, max(float(width.sum()) - tie, 0.0)
+
+    def archive(self) -> Archive:
+        """Return what is known, as arrays."""
+        with self.lock:
+            where = sorted(self.ties)
+            others = [(*place, number) for place in sorted(self.others) for number in self.others[place]]
+            return {name: getattr(self, name).copy() for name in STORED} | {
+                "ties": np.array(where, dtype=np.int64).reshape(-1, 3),
+                "other_ties": np.array(others, dtype=np.int64).reshape(-1, 4),
+                "tie_width": np.array([self.ties[place] for place in where]),
+                "pool_sizes": np.array([len(support) for support in self.pool.supports], dtype=np.int64),
+                "pool_columns": np.concatenate(self.pool.supports).astype(np.int64),
+            }
+
+    def fill(self, state: Archive) -> None:
+        """Fill an empty table of the same shape with what `archive` returned."""
+        with self.lock:
+            for name in STORED:
+                target = self._own_values() if name == "value" else getattr(self, name)
+                target[...] = state[name]
+            for (g, t, fold), width in zip(state["ties"].tolist(), state["tie_width"].tolist(), strict=True):
+                self.ties[g, t, fold] = width
+            for g, t, fold, number in state["other_ties"].tolist():
+                self.others[g, t, fold] = (*self.others.get((g, t, fold), ()), number)
+            ends = np.cumsum(state["pool_sizes"])
+            for support in np.split(state["pool_columns"], ends[:-1]):
+                self.pool.number(support)
+            if len(self.pool.supports) != len(ends):
+                raise CorruptStore("its array pool_columns repeats a support")
+
+    def check(self, state: Archive, p: int) -> None:
+        """Raise `CorruptStore` unless `state` is an archive of a table of this shape, with supports of p columns."""
+        check_like(state, self.archive(), ("ties", "tie_width", "other_ties", "pool_sizes", "pool_columns"))
+        sizes, columns, ties = state["pool_sizes"], state["pool_columns"], state["ties"]
+        within(state, "pool_sizes", 0, p)
+        within(state, "pool_columns", 0, p - 1)
+        within(state, "support", 0, len(sizes) - 1)
+        within(state, "lower", 0.0, np.finfo(float).max)
+        within(state, "tie_width", 0.0, np.finfo(float).max)
+        if len(sizes) == 0 or sizes[0] != 0 or int(sizes.sum()) != len(columns):
+            raise CorruptStore("its arrays pool_sizes and pool_columns disagree")
+        if ties.shape != (len(state["tie_width"]), 3) or not ((ties >= 0) & (ties < self.lower.shape)).all():
+            raise CorruptStore("its array ties names cells that are not there")
+        others, shape = state["other_ties"], (*self.lower.shape, len(sizes))
+        if others.shape[1] != 4 or not ((others >= 0) & (others < shape)).all():
+            raise CorruptStore("its array other_ties names cells or supports that are not there")
+        if not (state["lower"] <= state["upper"]).all():
+            raise CorruptStore("its array lower is not below upper")
+        if np.isnan(state["nominal"]).any() or np.isnan(state["value"]).any():
+            raise CorruptStore("its arrays nominal and value hold NaN")
+        held = (state["lower"] <= state["nominal"]) & (state["nominal"] <= state["upper"])
+        if not held[state["decided"]].all():
+            raise CorruptStore("its array nominal is not between lower and upper where a cell is decided")
+
+
+def _copy(array: Any) -> Any:
+    """Return a copy; of what is not written to, the array."""
+    return array.copy() if array.flags.writeable else array

@@ -1,0 +1,388 @@
+"""What is searched, in which data and by when; and all that is known of it, with copies for a record."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+
+from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
+from sparsecv_mio.bounds.closed_form import implied_lower_bounds
+from sparsecv_mio.certificate.parts import OracleWork
+from sparsecv_mio.certificate.records import DescentStep
+from sparsecv_mio.data.fold_plan import FoldPlan
+from sparsecv_mio.data.standard import StandardData
+from sparsecv_mio.data.weights import Scored
+from sparsecv_mio.problem.elimination import Eliminated, eliminated
+from sparsecv_mio.problem.problem import SparseProblem
+from sparsecv_mio.problem.training_moments import TrainingMoments, row_moments
+from sparsecv_mio.search.cells import CellTable
+from sparsecv_mio.search.pairs import Grid, PairBounds, pair_bounds
+from sparsecv_mio.search.time_limit import Deadline
+from sparsecv_mio.trees.normal_form import NormalForm, normal_form
+from sparsecv_mio.trees.path_cells import PathCell, PathResult
+
+
+class Trees(Protocol):
+    """Grows trees. Safe to use from several threads."""
+
+    @property
+    def at_once(self) -> int:
+        """How many of them it grows at once."""
+
+    def grow(
+        self, problem: SparseProblem, taus: Sequence[int], starts: Sequence[IntArray], effort: int, deadline: Deadline
+    ) -> PathResult:
+        """Solve some tau of a fold and gamma, as `solve_path` would here.
+
+        Parameters
+        ----------
+        problem : SparseProblem
+            Training rows of the fold.
+        taus : sequence of int
+        starts : sequence of int arrays
+            Supports to try first.
+        effort : int
+            Nodes that one tau may cost.
+        deadline : Deadline
+        """
+
+
+class TreesHere:
+    """Grows trees in the thread that asks."""
+
+    at_once = 1
+
+    def grow(
+        self, problem: SparseProblem, taus: Sequence[int], starts: Sequence[IntArray], effort: int, deadline: Deadline
+    ) -> PathResult:
+        """Solve some tau of a fold and gamma.
+
+        Parameters
+        ----------
+        problem, taus, starts, effort, deadline
+            As of `Trees.grow`.
+        """
+        from sparsecv_mio.trees.every_size import solve_path  # kernels: not before a search begins
+
+        return solve_path(problem, taus, starts=starts, effort=effort, expired=deadline.expired)
+
+
+HERE = TreesHere()
+
+
+@dataclass(frozen=True, eq=False)
+class Context:
+    """What is searched, in which data, and by when; the same for all of a search.
+
+    Attributes
+    ----------
+    data : StandardData
+    folds : FoldPlan
+    grid : Grid
+    gap : float
+        Relative gap at which the certificate counts as closed; 0 decides every cell.
+    deadline : Deadline
+    threads : int
+        Folds worked on at once.
+    one_se : bool
+        Whether the one-standard-error rule will be applied, and has to be sure of its pair.
+    stability : tuple of float
+        Weights of the instability for each of which the best pair has to be known; the first one's is reported.
+    trees : Trees
+        Who grows the trees of single folds.
+    """
+
+    data: StandardData
+    folds: FoldPlan
+    grid: Grid
+    gap: float
+    deadline: Deadline
+    threads: int
+    one_se: bool = False
+    stability: tuple[float, ...] = ()
+    trees: Trees = HERE
+
+    @property
+    def per_row(self) -> float:
+        """Factor from sums of h_j in standard units to CV errors per row, by weight, in units of the file."""
+        return self.data.y_unit**2 / (self.scored.total or 1)
+
+    @cached_property
+    def scored(self) -> Scored:
+        """Weights of the rows that each fold scores."""
+        return Scored.of(self.data.dataset, self.folds)
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Gammas, taus, folds."""
+        return len(self.grid.gammas), len(self.grid.taus), self.folds.k
+
+
+class AllRows:
+    """All rows at every gamma: moments once, one factorised normal form a gamma, the best supports found on them.
+
+    Safe to use from several threads.
+
+    Parameters
+    ----------
+    context : Context
+
+    Attributes
+    ----------
+    best : list of PathResult
+        By gamma, the best supports of every tau that were found on all rows; empty before the first were.
+    starts : list of lists of int arrays
+        By gamma, supports worth trying first.
+    """
+
+    def __init__(self, context: Context) -> None:
+        self.context = context
+        self.best: list[PathResult] = []
+        self.starts: list[list[IntArray]] = [[] for _ in context.grid.gammas]
+        self._moments: TrainingMoments | None = None
+        self._base: SparseProblem | None = None
+        self._eliminated: dict[int, Eliminated] = {}
+        self._forms: dict[int, NormalForm] = {}
+        self._solved: dict[int, tuple[FloatArray, FloatArray, float]] = {}
+        self._lock = threading.RLock()
+
+    def keep(self, found: Mapping[int, PathResult]) -> None:
+        """Keep results by gamma in `best`; a gamma that a limit left out gets the supports of the nearest other one.
+
+        Of such supports nothing is proved. Nothing is kept where nothing was found.
+        """
+        if not found:
+            return
+        near = {g: min(found, key=lambda other: abs(other - g)) for g in range(len(self.context.grid.gammas))}
+        self.best[:] = [found[g] if g in found else _unproved(found[other]) for g, other in near.items()]
+
+    def improve(self, g: int, found: PathResult) -> None:
+        """Take over what another result says of some taus of a gamma.
+
+        Parameters
+        ----------
+        g : int
+            Index of the gamma.
+        found : PathResult
+            Of all rows at that gamma.
+        """
+        with self._lock:
+            old = self.best[g]
+            cells = old.cells | {tau: _joined(old.cells[tau], cell) for tau, cell in found.cells.items()}
+            self.best[g] = PathResult(cells, old.nodes + found.nodes, all(cell.complete for cell in cells.values()))
+
+    def lower_bounds(self) -> FloatArray:
+        """(G, T): lower bounds of the optimum on all rows, what each pair says of the others included; kept in `best`.
+
+        O(G T).
+        """
+        with self._lock:
+            known = [[result.cells[tau].lower for tau in self.context.grid.taus.tolist()] for result in self.best]
+            lower = implied_lower_bounds(self.context.grid.gammas, np.array(known))
+            self.raise_lower_bounds(lower)
+        return lower
+
+    def raise_lower_bounds(self, lower: FloatArray) -> None:
+        """Take over lower bounds of the optimum on all rows, whoever proved them.
+
+        Parameters
+        ----------
+        lower : (G, T) array
+            Certified, rounding included; 0 where nothing is known.
+        """
+        with self._lock:
+            for result, bounds in zip(self.best, lower.tolist(), strict=True):
+                for tau, bound in zip(self.context.grid.taus.tolist(), bounds, strict=True):
+                    cell = result.cells[tau]
+                    if bound > cell.lower:
+                        result.cells[tau] = replace(cell, lower=max(cell.lower, min(bound, cell.upper)))
+
+    @property
+    def at_hand(self) -> bool:
+        """Whether the moments were computed: never where a search goes by rows."""
+        return self._moments is not None
+
+    @property
+    def moments(self) -> TrainingMoments:
+        """Training moments of all rows; O(n q^2) the first time."""
+        with self._lock:
+            if self._moments is None:
+                self._moments = row_moments(self.context.data, slice(0, self.context.data.n))
+            return self._moments
+
+    @property
+    def base(self) -> SparseProblem:
+        """All rows at gamma 1: what does not depend on gamma (Gram matrix, means, rows) is read from here."""
+        with self._lock:
+            if self._base is None:
+                self._base = self.moments.problem(self.context.data, 1.0)
+            return self._base
+
+    def problem(self, g: int) -> SparseProblem:
+        """All rows at the gamma of index `g`."""
+        return self.base.with_gamma(float(self.context.grid.gammas[g]))
+
+    def eliminated(self, g: int) -> Eliminated:
+        """Return `problem(g)` without the columns that are forced in."""
+        with self._lock:
+            if g not in self._eliminated:
+                self._eliminated[g] = eliminated(self.problem(g))
+            return self._eliminated[g]
+
+    def normal_form(self, g: int) -> NormalForm:
+        """Return the normal form of `eliminated(g)`; O(q^3) the first time."""
+        with self._lock:
+            if g not in self._forms:
+                self._forms[g] = normal_form(self.eliminated(g).problem)
+            return self._forms[g]
+
+    def solved(self, g: int) -> tuple[FloatArray, FloatArray, float]:
+        """`(M^{-1}, M^{-1} c, f)` of the ridge fit on all columns of `normal_form(g)`; O(q^3) the first time."""
+        with self._lock:
+            if g not in self._solved:
+                self._solved[g] = self.normal_form(g).solved()
+            return self._solved[g]
+
+
+def _joined(old: PathCell, new: PathCell) -> PathCell:
+    """Return what two results together say of a tau: the better support, the larger lower bound."""
+    if old.complete or new.complete:
+        return old if old.complete else new
+    return replace(new if new.upper <= old.upper else old, lower=max(old.lower, new.lower))
+
+
+def _unproved(result: PathResult) -> PathResult:
+    """Return the supports of a result, of which nothing is proved at another gamma or in a fold."""
+    return PathResult({tau: PathCell.unproved(tau, cell.support) for tau, cell in result.cells.items()}, 0, False)
+
+
+@dataclass
+class Counts:
+    """Work done so far.
+
+    Attributes
+    ----------
+    nodes : int
+        Nodes of all branch-and-bound trees.
+    by_engine : dict of str to int
+        Cells decided for all folds at once, by the engine that did it.
+    reached : dict of int to float
+        By tau, the seconds after which every pair up to it was proved, where the search looked.
+    """
+
+    nodes: int = 0
+    by_engine: dict[str, int] = field(default_factory=dict)
+    reached: dict[int, float] = field(default_factory=dict)
+
+    def add(self, nodes: int, decided: Mapping[str, int] | None = None) -> None:
+        """Add nodes, and cells decided by engine."""
+        self.nodes += nodes
+        for name, count in (decided or {}).items():
+            self.by_engine[name] = self.by_engine.get(name, 0) + count
+
+
+@dataclass(frozen=True, eq=False)
+class SearchState:
+    """What a search knows. Every moment of it is a valid certificate.
+
+    Attributes
+    ----------
+    context : Context
+        What is searched, in which data, and by when.
+    cells : CellTable
+        The interval of every (gamma, tau, fold).
+    all_rows : AllRows
+        Moments, normal forms and best supports of all rows.
+    counts : Counts
+    changes : dict
+        Instabilities of pairs that were computed (:mod:`sparsecv_mio.search.instability`), for who asks again.
+    """
+
+    context: Context
+    cells: CellTable
+    all_rows: AllRows
+    counts: Counts
+    changes: dict[tuple[int, int], tuple[bytes, Any]] = field(default_factory=dict)
+
+    @classmethod
+    def new(cls, context: Context) -> SearchState:
+        """Return the state in which nothing is known."""
+        return cls(context, CellTable.empty(*context.shape, values=bool(context.stability)), AllRows(context), Counts())
+
+    def bounds(self) -> PairBounds:
+        """Sum the cells over folds. O(G T K)."""
+        return pair_bounds(self.cells, self.context.grid.gammas, self.context.grid.taus)
+
+    @property
+    def open(self) -> BoolArray:
+        """(G, T, K): cells that more work could decide."""
+        return ~self.cells.final
+
+    def worth_work(self) -> BoolArray:
+        """(G, T, K): open cells, but for pairs whose lower bound exceeds the best upper bound by the gap.
+
+        With a gap of 0 all open cells.
+        """
+        found = self.open
+        gap = self.context.gap
+        if gap > 0.0:
+            now = self.bounds()
+            if np.isfinite(now.ceiling):
+                hopeless = now.lower >= now.ceiling * (1.0 - gap)
+                hopeless[now.best] = False
+                found &= ~hopeless[:, :, None]
+        return found
+
+    def proved(self) -> bool:
+        """Whether the certificate is closed to the gap."""
+        return self.bounds().proved(self.context.gap)
+
+
+@dataclass(frozen=True, eq=False)
+class Snapshot:
+    """All that the record of a run is made of at one moment, in copies that the search does not write.
+
+    Attributes
+    ----------
+    context : Context
+    cells : CellTable
+    best : tuple of PathResult
+        By gamma, what is known of all rows; empty before anything is.
+    mios, nodes : int
+    engine : str
+        Who solved the cells, in words.
+    oracles : tuple of OracleWork
+    complete : bool
+        False where something beside these cells may hold a better pair.
+    steps : tuple of DescentStep
+        Moves of a descent.
+    notes : tuple of str
+        Warnings for the record.
+    reached : mapping of int to float
+        By tau, the seconds after which every pair up to it was proved, where that is known.
+    changes : dict
+        As in `SearchState`, the same one.
+    """
+
+    context: Context
+    cells: CellTable
+    best: tuple[PathResult, ...] = ()
+    mios: int = 0
+    nodes: int = 0
+    engine: str = "forward selection"
+    oracles: tuple[OracleWork, ...] = ()
+    complete: bool = True
+    steps: tuple[DescentStep, ...] = ()
+    notes: tuple[str, ...] = ()
+    reached: Mapping[int, float] = field(default_factory=dict)
+    changes: dict[tuple[int, int], tuple[bytes, Any]] = field(default_factory=dict)
+
+    @property
+    def scored(self) -> bool:
+        """Whether some pair is scored in every fold, and something is known of all rows."""
+        return bool(self.best) and bool(np.isfinite(self.cells.nominal).all(axis=2).any())

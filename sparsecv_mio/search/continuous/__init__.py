@@ -1,1 +1,0 @@
-"""The optimum over every gamma of an interval, certified (docs/theory/continuous_gamma.md)."""

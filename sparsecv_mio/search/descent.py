@@ -1,0 +1,484 @@
+"""Cyclic coordinate descent over (gamma, tau): a tau step at a fixed gamma, a gamma step at fixed supports, in turn.
+
+The gamma step: with the supports of the folds fixed, h is a smooth function of gamma (theory section 7).
+
+One eigen-decomposition per fold, `W^{-1/2} (X_S'X_S) W^{-1/2} = U diag(d) U'`, writes the prediction of every held-out
+row as `r_mean + sum_k B_k / (d_k + lam)`; h and its derivatives then cost O(n tau) for all folds together.
+
+A *row* is one gamma with every tau asked for, all folds solved anew. The descent stands at the best tau of a row; it
+moves to the row of a gamma that the gamma step proposes if its CV error is less there (the certified upper bound, or
+the estimate of the saddle point). Where no proposal helps, one line of the grid, all its gammas at the present tau, is
+searched too. The end is a pair that no single move of tau or gamma improves.
+
+The paper goes wherever the two steps lead and stops when a point comes for the second time. Here a gamma whose row has
+been seen is not entered again (its row is known, and no better), and the CV error falls with every move: a cycle cannot
+close.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from sparsecv_mio.arrays import IntArray
+from sparsecv_mio.certificate.parts import plain, read
+from sparsecv_mio.certificate.records import DescentStep
+from sparsecv_mio.data.fold_plan import FoldPlan
+from sparsecv_mio.data.standard import StandardData
+from sparsecv_mio.errors import BadInput, CorruptStore
+from sparsecv_mio.problem.training_moments import training_moments
+from sparsecv_mio.search.cells import Archive, below, check_like, parsed, prefixed
+from sparsecv_mio.search.context import Context, SearchState, Snapshot
+from sparsecv_mio.search.observers import Progress, Signals, null_if_infinite, trace_line_of
+from sparsecv_mio.search.pairs import PairBounds
+from sparsecv_mio.search.run import GridSearch, NewRun, decide_beyond_proof, run_to_end
+
+LEAST, MOST = 1e-3, 10.0  # the interval of the paper
+STARTS = 7
+PROGRESS = 1e-9  # relative fall of the CV error below which a move is no improvement
+FLAT = 1e-12  # relative width in log gamma at which a root is found
+
+
+def log_uniform(least: float, most: float) -> list[float]:
+    """Return the ends of an interval and the seven points that divide it evenly in log gamma."""
+    return [least, *np.geomspace(least, most, STARTS + 2)[1:-1].tolist(), most]
+
+
+@dataclass(frozen=True)
+class GammaPoint:
+    """A gamma and the sum of h_j there, standard units squared, supports as they are."""
+
+    gamma: float
+    total: float
+
+
+class GammaCurve:
+    """The sum of h_j as a function of gamma for fixed supports.
+
+    Parameters
+    ----------
+    data, folds : StandardData, FoldPlan
+    supports : one int array per fold
+        Columns in standard coordinates.
+
+    Notes
+    -----
+    O(k tau^3 + n tau^2) once, after the moments of the folds; O(n tau) memory.
+    """
+
+    def __init__(self, data: StandardData, folds: FoldPlan, supports: Sequence[IntArray]) -> None:
+        width = max((len(s) for s in supports), default=0)
+        scored = int(folds.starts[-1])
+        # the supports may be few columns of many: everything is done among these
+        used = np.unique(np.concatenate([np.zeros(0, dtype=np.int64), *supports])).astype(np.int64)
+        place = np.searchsorted(used, np.arange(data.q))
+        data = data.only(used)
+        self.target = np.empty(scored)
+        self.part = np.zeros((scored, width))
+        self.pole = np.ones((scored, width))
+        for fold, moments in training_moments(data, folds):
+            problem = moments.problem(data, 1.0)
+            support = place[np.asarray(supports[fold], dtype=np.int64)]
+            rows = slice(int(folds.starts[fold]), int(folds.starts[fold + 1]))
+            V, self.target[rows] = data.about(folds.scored_rows(fold), problem.v_mean, problem.r_mean)
+            if len(support) == 0:
+                continue
+            root = np.sqrt(problem.weight[support])
+            values, vectors = np.linalg.eigh(problem.Q[np.ix_(support, support)] / np.outer(root, root))
+            turned = (V[:, support] / root) @ vectors
+            self.part[rows, : len(support)] = turned * (vectors.T @ (problem.c[support] / root))
+            self.pole[rows, : len(support)] = np.maximum(values, 0.0)
+
+    def at(self, gamma: float) -> tuple[float, float, float]:
+        """Sum of h_j, and its first and second derivative by `log gamma`. O(n tau)."""
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # extreme units: nothing is proposed
+            lam = gamma / 2.0
+            inverse = 1.0 / (self.pole + lam)
+            residual = self.target - (self.part * inverse).sum(axis=1)
+            first = (self.part * inverse**2).sum(axis=1)
+            second = -2.0 * (self.part * inverse**3).sum(axis=1)
+            slope = 2.0 * float(residual @ first)
+            bend = 2.0 * float(first @ first + residual @ second)
+            return float(residual @ residual), lam * slope, lam * slope + lam * lam * bend
+
+    def minima(self, gamma: float, least: float = LEAST, most: float = MOST) -> list[GammaPoint]:
+        """Local minima on `[least, most]` that the starts lead to, best first.
+
+        Parameters
+        ----------
+        gamma : float
+            The gamma before: a start beside seven log-uniform ones and the two ends.
+        least, most : float
+            The interval to stay in.
+
+        Notes
+        -----
+        Between neighbouring starts where the slope turns from down to up, its root is found by Newton steps kept inside
+        of the bracket by bisection.
+
+        Examples
+        --------
+        >>> from sparsecv_mio.data.dataset import Dataset
+        >>> from sparsecv_mio.data.folds import make_folds
+        >>> from sparsecv_mio.data.standard import standardize
+        >>> rng = np.random.default_rng(0)
+        >>> data = Dataset.from_arrays(rng.normal(size=(20, 3)), rng.normal(size=20))
+        >>> curve = GammaCurve(standardize(data), make_folds("4", data), [np.array([0, 2])] * 4)
+        >>> best = curve.minima(0.1)[0]
+        >>> best.total <= curve.at(0.1)[0]
+        True
+        """
+        ends = np.log([least, most])
+        inner = ends[0] + (ends[1] - ends[0]) * (np.arange(STARTS) + 1.0) / (STARTS + 1.0)
+        starts = np.unique(np.clip(np.concatenate([ends, inner, [np.log(gamma)]]), *ends))
+        slopes = [self.at(float(np.exp(t)))[1] for t in starts]
+        found = [float(starts[0])] if slopes[0] >= 0.0 else []
+        for (a, down), (b, up) in zip(
+            zip(starts, slopes, strict=True), zip(starts[1:], slopes[1:], strict=False), strict=False
+        ):
+            if down < 0.0 <= up:
+                found.append(self._root(float(a), float(b)))
+        if slopes[-1] < 0.0:
+            found.append(float(starts[-1]))
+        exact = {float(ends[0]): least, float(ends[1]): most}  # exp(log(x)) is not x
+        gammas = [exact.get(t) or float(np.clip(np.exp(t), least, most)) for t in found]
+        points = [GammaPoint(gamma, self.at(gamma)[0]) for gamma in gammas]
+        return sorted(points, key=lambda point: (point.total, point.gamma))
+
+    def _root(self, low: float, high: float) -> float:
+        """Where the slope turns from down (at `low`) to up (at `high`)."""
+        t = 0.5 * (low + high)
+        for _ in range(200):
+            _, slope, bend = self.at(float(np.exp(t)))
+            if slope < 0.0:
+                low = t
+            else:
+                high = t
+            if high - low <= FLAT * max(1.0, abs(low)):
+                break
+            step = t - slope / bend if bend > 0.0 else low
+            # a Newton step that leaves the bracket, or barely moves an end, gives way to bisection
+            inside = low + 1e-3 * (high - low) < step < high - 1e-3 * (high - low)
+            if not inside and bend > 0.0 and abs(step - t) < FLAT:
+                return t
+            t = step if inside else 0.5 * (low + high)
+        return t
+
+
+def gamma_proposals(state: SearchState, at: tuple[int, int], interval: tuple[float, float]) -> list[GammaPoint]:
+    """Gammas that lower h at the supports of a solved pair, best first.
+
+    Parameters
+    ----------
+    state : SearchState
+    at : tuple of int
+        Indices of gamma and tau.
+    interval : tuple of float
+        Least and largest gamma.
+
+    Returns
+    -------
+    list of GammaPoint
+    """
+    cells, context = state.cells, state.context
+    supports: list[IntArray] = [cells.pool.supports[number] for number in cells.support[at].tolist()]
+    curve, gamma = GammaCurve(context.data, context.folds, supports), float(context.grid.gammas[at[0]])
+    bar = curve.at(gamma)[0] * (1.0 - PROGRESS)
+    return [point for point in curve.minima(gamma, *interval) if point.total < bar]
+
+
+SAME_GAMMA = 1e-9  # relative
+MOST_MOVES = 100
+SADDLE_NOTE = "tau steps by the saddle point: supports and CV errors are estimates, only lower bounds are certified"
+
+
+@dataclass
+class Journal:
+    """The moves of a descent.
+
+    Attributes
+    ----------
+    steps : list of DescentStep
+    proposed : list of float
+        Gammas left to try from where the descent stands.
+    seen : list of float
+        Gammas whose row was solved.
+    lined : bool
+        The line of the grid through here was searched.
+    over : bool
+        No move is left.
+    certain : bool
+        Every move that was turned down is certified to be no better.
+    nodes, mios : int
+        Of the runs that ended.
+    here : list of float, optional
+        In a checkpoint: the gammas of the row where the descent stands.
+    trial : str, list of float, list of int, bool, optional
+        In a checkpoint: the move that is being tried, gammas and taus of its run, and whether that has begun.
+    """
+
+    steps: list[DescentStep] = field(default_factory=list)
+    proposed: list[float] = field(default_factory=list)
+    seen: list[float] = field(default_factory=list)
+    lined: bool = False
+    over: bool = False
+    certain: bool = True
+    nodes: int = 0
+    mios: int = 0
+    here: list[float] | None = None
+    trial: tuple[str, list[float], list[int], bool] | None = None
+
+
+@dataclass(eq=False)
+class Trial:
+    """A move that is being tried, and the run that decides about it."""
+
+    move: str
+    row: GridSearch
+    begun: bool = False
+
+
+class Descent:
+    """A descent as explicit state: `begin`, then `step` (one move) until `finished`.
+
+    Parameters
+    ----------
+    context : Context
+        With several gammas the descent starts at the middle one and stays between the least and the largest; with one
+        it starts there and stays in [1e-3, 10], widened to hold it.
+    new_run : callable
+        Makes the runs that certify a row, or estimate it.
+    saddle : bool
+        Whether they estimate it.
+    signals : Signals
+
+    Attributes
+    ----------
+    here : GridSearch, optional
+        The row where the descent stands.
+    trial : Trial, optional
+        The move that is being tried.
+    journal : Journal
+        What was done, and what is left to try.
+    """
+
+    def __init__(self, context: Context, new_run: NewRun, saddle: bool, signals: Signals) -> None:
+        self.context, self.new_run, self.saddle, self.signals = context, new_run, saddle, signals
+        self.taus = context.grid.taus.tolist()
+        gammas = context.grid.gammas
+        self.first = float(gammas[len(gammas) // 2])
+        wide = (min(LEAST, self.first), max(MOST, self.first))
+        self.interval = (float(gammas[0]), float(gammas[-1])) if len(gammas) > 1 else wide
+        self.line = gammas.tolist() if len(gammas) > 1 else log_uniform(*self.interval)
+        self.here: GridSearch | None = None
+        self.trial: Trial | None = None
+        self.journal = Journal()
+
+    @property
+    def name(self) -> str:
+        """The word by which checkpoints know the method."""
+        return f"descent by {'saddle' if self.saddle else 'mio'}"
+
+    # -- the course --------------------------------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """Make ready for the first row."""
+        self.trial = Trial("start", self._row([self.first], self.taus))
+
+    def _row(self, gammas: Sequence[float], taus: Sequence[int]) -> GridSearch:
+        return self.new_run(gammas, taus, self.signals)
+
+    @property
+    def finished(self) -> bool:
+        """Whether no move is left, or the time is."""
+        return self.journal.over or (self.here is not None and self.context.deadline.expired())
+
+    def step(self) -> None:
+        """Try the next move."""
+        self.trial = self.trial or self._next()
+        if self.trial is None:
+            self.journal.over = True
+            return
+        if not self.trial.begun:
+            self.trial.row.begin()
+            self.trial.begun = True
+        run_to_end(self.trial.row)
+        self._judge(self.trial)
+        self.trial = None
+        self.signals.safe_point()
+
+    def finish(self) -> None:
+        """Do nothing: rows are finished one by one."""
+
+    def _next(self) -> Trial | None:
+        """Proposals of the gamma step that were not seen, best first; then the line; then nothing."""
+        assert self.here is not None
+        journal = self.journal
+        if sum(step.accepted for step in journal.steps) > MOST_MOVES:
+            journal.certain = False
+            return None
+        while journal.proposed:
+            gamma = journal.proposed.pop(0)
+            if not any(abs(gamma - old) <= SAME_GAMMA * old for old in journal.seen):
+                return Trial("gamma", self._row([gamma], self.taus))
+        if journal.lined:
+            return None
+        journal.lined = True
+        gamma, tau = best_pair(self.here)
+        return Trial("line", self._row([*self.line, gamma], [tau]))
+
+    def _judge(self, trial: Trial) -> None:
+        """Go there if it is better; a better point of the line is proposed, its row is solved next."""
+        row, journal, now = trial.row, self.journal, trial.row.run.state.bounds()
+        journal.nodes += row.run.state.counts.nodes
+        journal.mios += row.method.mios()
+        better = self.here is None or self._value(now) < self._value(self.here.run.state.bounds()) * (1.0 - PROGRESS)
+        goes = better and trial.move != "line"
+        gamma, tau = best_pair(row)
+        if trial.move != "line":
+            journal.seen.append(gamma)
+        if not better and not now.proved(self.context.gap):
+            journal.certain = False
+        unit = self.context.per_row
+        journal.steps.append(
+            DescentStep(trial.move, gamma, tau, now.ceiling * unit, float(now.shown[now.best]) * unit, goes)
+        )
+        if goes:
+            self.here, journal.lined, journal.certain = row, False, True
+            expired = self.context.deadline.expired()
+            journal.proposed = [] if expired else [point.gamma for point in self._proposals(row)]
+        elif better:
+            journal.proposed = [gamma]
+
+    def _value(self, now: PairBounds) -> float:
+        """Return what a move has to lower: the certified upper bound, or the estimate."""
+        return float(now.nominal[now.best]) if self.saddle else now.ceiling
+
+    def _proposals(self, row: GridSearch) -> list[GammaPoint]:
+        """Gammas that lower h at the supports of the best pair of a row, best first."""
+        return gamma_proposals(row.run.state, row.run.state.bounds().best, self.interval)
+
+    # -- where it stands ---------------------------------------------------------------------------------------------
+
+    @property
+    def _shown(self) -> GridSearch:
+        """The row that is being solved, or the one we stand on."""
+        trial = self.trial
+        row = trial.row if trial is not None and trial.begun and trial.move != "line" else self.here
+        if row is None and trial is not None:
+            row = trial.row
+        assert row is not None
+        return row
+
+    def progress(self) -> Progress:
+        """Return how far the row that is being tried is, and what it is."""
+        trial, journal = self.trial, self.journal
+        row = trial.row if trial is not None else self._shown
+        state, gammas = row.progress(), row.context.grid.gammas
+        where = f"gamma {gammas[0]:.4g}" if len(gammas) == 1 else f"tau {state.best[1] if state.best else '?'}"
+        move = trial.move if trial is not None else "done"
+        stage = f"step {len(journal.steps) + 1}, {move}: {where}"
+        if self.here is not None:
+            gamma, tau = best_pair(self.here)
+            now = self.here.run.state.bounds()
+            best = float(now.nominal[now.best]) * self.context.per_row
+            stage += f"; best so far {best:.6g} at gamma {gamma:.4g}, tau {tau}"
+        nodes, mios = journal.nodes + state.nodes, journal.mios + state.mios
+        return replace(state, nodes=nodes, mios=mios, stage=stage, proved=None)
+
+    def trace_line(self) -> dict[str, Any]:
+        """Return a line of a trace."""
+        row, journal, unit = self._shown, self.journal, self.context.per_row
+        trial = self.trial.row if self.trial is not None and self.trial.begun else None
+        rows = [one.run.state.bounds() for one in (self.here, row) if one is not None]
+        best = min(rows, key=self._value)
+        return trace_line_of(row.run.state, row.method.mios()) | {
+            "nodes": journal.nodes + (trial.run.state.counts.nodes if trial is not None else 0),
+            "mios": journal.mios + (trial.method.mios() if trial is not None else 0),
+            "proved": None,  # of a row it would say nothing of the descent
+            "gamma": float(row.context.grid.gammas[0]),
+            "steps": len(journal.steps),
+            "upper": null_if_infinite([best.ceiling * unit])[0],
+            "estimate": null_if_infinite([float(best.nominal[best.best]) * unit])[0],
+            "estimates": null_if_infinite((row.run.state.bounds().nominal[0] * unit).tolist()),
+        }
+
+    def archive(self) -> Archive:
+        """Return all that a checkpoint holds: the journal, the row we stand on, the run in progress."""
+        journal, state = replace(self.journal), Archive()
+        if self.here is not None:
+            state |= prefixed("here", self.here.archive())
+            journal.here = self.here.context.grid.gammas.tolist()
+        if self.trial is not None:
+            grid, begun = self.trial.row.context.grid, self.trial.begun
+            journal.trial = (self.trial.move, grid.gammas.tolist(), grid.taus.tolist(), begun)
+            state |= prefixed("trial", self.trial.row.archive()) if begun else {}
+        return state | {"journal": np.array(json.dumps(plain(journal, Journal, "journal")))}
+
+    def resume(self, stored: Archive) -> None:
+        """Go to where `stored` was archived."""
+        check_like(stored, {"journal": np.array("")})
+        try:
+            journal = read(parsed(stored["journal"]), Journal, "journal")
+            if journal.here is not None:
+                self.here = self._row(journal.here, self.taus)
+            if journal.trial is not None:
+                move, gammas, taus, begun = journal.trial
+                self.trial = Trial(move, self._row(gammas, taus), begun)
+            if self.here is None and (self.trial is None or self.trial.move != "start"):
+                raise CorruptStore("every other move goes from a row")
+        except (CorruptStore, BadInput):
+            raise CorruptStore("its journal of the descent cannot be read") from None
+        self.journal = replace(journal, here=None, trial=None)
+        if self.here is not None:
+            self.here.resume(below("here", stored))
+        if self.trial is not None and self.trial.begun:
+            self.trial.row.resume(below("trial", stored))
+
+    # -- what is reported --------------------------------------------------------------------------------------------
+
+    @property
+    def reported(self) -> GridSearch | None:
+        """The row where the descent stands."""
+        return self.here
+
+    def score_reported_pair(self) -> None:
+        """See to it that the pair of the row is scored, and sure where the one-standard-error rule asks for it."""
+        if self.here is None:
+            return
+        self.here.score_reported_pair()
+        if self.context.one_se:
+            decide_beyond_proof(self.here.method, True)
+            self.here.score_reported_pair()
+
+    def snapshot(self, over: bool = False) -> Snapshot | None:
+        """Return what is known now of the row where the descent stands, at first of the row that is tried.
+
+        Parameters
+        ----------
+        over : bool
+            Nothing will be written to the cells any more.
+        """
+        row = self.here if self.here is not None or self.trial is None else self.trial.row
+        if row is None:
+            return None
+        journal, saddle, snapshot = self.journal, self.saddle, row.snapshot(over)
+        return replace(
+            snapshot,
+            mios=journal.mios,
+            nodes=journal.nodes,
+            engine=f"descent, {snapshot.engine if saddle else 'certified rows'}",
+            complete=journal.over and journal.certain and not saddle,
+            steps=tuple(journal.steps),
+            notes=(SADDLE_NOTE,) if saddle else (),
+        )
+
+
+def best_pair(row: GridSearch) -> tuple[float, int]:
+    """Return the best (gamma, tau) of a run."""
+    g, t = row.run.state.bounds().best
+    return float(row.context.grid.gammas[g]), int(row.context.grid.taus[t])

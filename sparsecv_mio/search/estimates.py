@@ -1,0 +1,366 @@
+"""Estimates for open cells: in every fold the support with the least training objective that was found anywhere.
+
+The best support of all rows has seen the rows that a fold holds out: where it is not optimal in the fold, its held-out
+error tends to be too small. So before anything is reported the folds search by themselves, on their training rows alone
+(:mod:`sparsecv_mio.search.heuristics`), and what they find competes with what is known from all rows, from other gammas
+and taus and from other folds. The held-out error of the winner is an estimate; it says nothing about the interval of
+the cell.
+
+How many folds search depends on what that costs:
+
+============================  ================================  =====================================================
+Folds in all                  search                            and the others
+============================  ================================  =====================================================
+at most `FEW_FOLDS`           all, each also from what the
+                              others found
+more, where held-out errors   the most influential folds, and   are scored at what these found, all at once
+have a closed form            some more
+more, at other gammas         some                              try what these found, and search at a few gammas
+============================  ================================  =====================================================
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from sparsecv_mio.arrays import IntArray
+from sparsecv_mio.parallel import run_folds
+from sparsecv_mio.problem.training_moments import TrainingMoments
+from sparsecv_mio.search.cells import table_of
+from sparsecv_mio.search.first_supports import FoldPaths, FoldSearch, first_supports, pooled
+from sparsecv_mio.search.fold_fits import FoldProblem
+from sparsecv_mio.search.fold_solver import FoldSolver
+from sparsecv_mio.search.leave_fold_out import ListedSupports, RootNode, largest_decrease
+from sparsecv_mio.search.options import FEW_FOLDS
+from sparsecv_mio.search.pairs import Grid
+from sparsecv_mio.search.run import SEARCH_SHARE, Run, first_answers, offer_paths
+from sparsecv_mio.search.shared_intervals import offer_supports
+from sparsecv_mio.search.shared_trees import SharedTrees
+from sparsecv_mio.trees.path_cells import SMALL
+
+Expired = Callable[[], bool]
+
+SAMPLED = 20  # folds, spread evenly, that search at every gamma
+INFLUENTIAL = 80  # folds beside them, those whose rows influence the fit of all rows most
+SEARCH_WORK = 3e8  # multiplications that the searches of the other folds may take together
+WALK_WORK = 5.0  # multiplications of one walk over the sizes, by columns and squared largest size
+
+
+def influential_folds(root: RootNode) -> IntArray:
+    """Return the folds that change the fit of all columns most when they are left out, and some spread evenly.
+
+    Parameters
+    ----------
+    root : RootNode
+        The fit of all columns on all rows.
+    """
+    influence = largest_decrease(root.residual, root.leverage)
+    k = len(influence)
+    even = np.arange(0, k, -(-k // SAMPLED))
+    most = INFLUENTIAL if k > INFLUENTIAL + SAMPLED else k
+    return np.union1d(np.argsort(-influence, kind="stable")[:most], even)
+
+
+def gammas_to_search(fold: int, gammas: int, on_average: float) -> list[int]:
+    """Return the gammas at which a fold searches: so many on average, evenly spread, others in the next fold.
+
+    Parameters
+    ----------
+    fold : int
+    gammas : int
+        How many there are.
+    on_average : float
+        Gammas a fold.
+
+    Returns
+    -------
+    list of int
+        Indices, falling.
+
+    Examples
+    --------
+    >>> gammas_to_search(0, 6, 2.0), gammas_to_search(1, 6, 2.0), gammas_to_search(0, 3, 9.0)
+    ([5, 2], [4, 1], [2, 1, 0])
+    """
+    if on_average >= gammas:
+        return list(range(gammas - 1, -1, -1))
+    step = gammas / on_average
+    return [g for g in range(gammas - 1, -1, -1) if int((g + fold) / step) != int((g + fold + 1) / step)]
+
+
+class SampledFolds:
+    """Searches of some folds over a grid.
+
+    Parameters
+    ----------
+    run : Run
+    grid : Grid
+        What is searched: a part of the grid of the run.
+    expired : callable
+        True ends a search with what it holds.
+    """
+
+    def __init__(self, run: Run, grid: Grid, expired: Expired) -> None:
+        self.run, self.grid, self.expired = run, grid, expired
+        self.data, self.folds = run.context.data, run.context.folds
+        self.lams = grid.gammas / 2.0
+        self.top = max(int(min(grid.taus.max(), self.data.q)) - len(self.data.forced), 1)
+
+    def _search_of(self, fold: int, moments: TrainingMoments) -> FoldSearch:
+        return FoldSearch(fold, moments.problem(self.data, 1.0), self.lams, self.top)
+
+    def searches(self, folds: list[int]) -> list[FoldSearch]:
+        """Search in some folds at every gamma."""
+
+        def search_in(fold: int, moments: TrainingMoments) -> FoldSearch:
+            search = self._search_of(fold, moments)
+            search.sweep(range(len(self.lams) - 1, -1, -1), self.expired)
+            return search
+
+        moments = self.run.accelerators.training_moments(folds)
+        return list(run_folds(moments, search_in, self.run.context.threads))
+
+    def paths(self, folds: list[int]) -> Iterator[FoldPaths]:
+        """Yield supports of some folds: each tries what a sample of them found, and searches at a few gammas."""
+        taus = np.minimum(self.grid.taus, self.data.q)
+        affordable = SEARCH_WORK / (WALK_WORK * self.data.q * self.top**2 * len(folds))
+        sample = folds[:: max(len(folds) // SAMPLED, 1)]
+        from_sample = pooled(self.searches(sample), self.data.q)
+        from_all_rows = self._best_on_all_rows()
+
+        def paths_of(fold: int, moments: TrainingMoments) -> FoldPaths:
+            search = self._search_of(fold, moments)
+            for supports, at in (from_sample, from_all_rows):
+                search.learn(supports, at)
+            gammas = gammas_to_search(fold, len(self.lams), affordable)
+            search.sweep(gammas, self.expired)
+            for g in gammas:
+                found = search.columns[g][np.isfinite(search.value[g])]
+                search.learn(found, np.full(len(found), -1))
+            problem, rows = search.whole, self.folds.scored_rows(fold)
+            return search.paths(taus, *self.data.about(rows, problem.v_mean, problem.r_mean))
+
+        yield from run_folds(self.run.accelerators.training_moments(folds), paths_of, self.run.context.threads)
+
+    def _best_on_all_rows(self) -> tuple[IntArray, IntArray]:
+        """Return the best supports known on all rows, -1 beyond their size, and the index in `grid` of their gamma."""
+        best, gammas = self.run.state.all_rows.best, self.run.context.grid.gammas
+        found = [
+            (g, best[int(np.searchsorted(gammas, gamma))].cells[tau].support)
+            for g, gamma in enumerate(self.grid.gammas.tolist()) if best
+            for tau in self.grid.taus.tolist()
+        ]  # fmt: skip
+        if len(self.data.forced):
+            found = [(g, np.setdiff1d(support, self.data.forced)) for g, support in found]
+        found = [(g, support) for g, support in found if 0 < len(support) <= self.top]
+        return table_of([support for _, support in found], self.top), np.array([g for g, _ in found], dtype=np.int64)
+
+
+GRACE = 0.2  # seconds after the limit in which they may search at the end
+
+
+class OpenCellEstimates:
+    """Supports found by the folds themselves, offered to the open cells, once in a run.
+
+    Parameters
+    ----------
+    run : Run
+    trees : SharedTrees
+        Whose closed-form scores evaluate a support in many small folds at once.
+
+    Attributes
+    ----------
+    done : bool
+        Whether the folds have searched.
+    """
+
+    def __init__(self, run: Run, trees: SharedTrees) -> None:
+        self.run, self.trees = run, trees
+        self.done = False
+
+    def before_all(self, once_answered: Callable[[], None] | None = None) -> None:
+        """Have the folds, if they are few, and all rows search before anything else where trees are expensive.
+
+        Parameters
+        ----------
+        once_answered : callable, optional
+            As for :func:`~sparsecv_mio.search.run.first_answers`.
+        """
+        if self.run.context.data.q > SMALL and self.run.context.folds.k <= FEW_FOLDS:
+            self.done = True
+            first_answers(self.run, once_answered)
+
+    def before_proof(self) -> None:
+        """Have the folds search, unless they did, where trees are expensive: estimates, and starts of their trees."""
+        if self.run.context.data.q > SMALL and not self.done:
+            self.done = True
+            self.search_folds(lambda: self.run.context.deadline.share_spent(SEARCH_SHARE))
+
+    def resume(self) -> None:
+        """Take note that what the folds found first is among the cells of a stored run."""
+        self.done = self.run.context.data.q > SMALL
+
+    def at_end(self) -> None:
+        """Have the folds with open cells search, unless they did before."""
+        until = time.monotonic() + GRACE
+
+        def expired() -> bool:
+            return self.run.context.deadline.expired() and time.monotonic() > until
+
+        if not self.done:
+            self.done = True
+            self.search_folds(expired)
+
+    def search_folds(self, expired: Expired) -> None:
+        """Have the folds search, and offer what they find to their open cells, until `expired`."""
+        context, cells = self.run.context, self.run.state.cells
+        with cells.lock:
+            undecided = ~cells.decided
+        if context.data.q == 0 or not undecided.any():
+            return
+        gammas, taus = (np.flatnonzero(undecided.any(axis=axes)) for axes in ((1, 2), (0, 2)))
+        grid = Grid(context.grid.gammas[gammas], context.grid.taus[taus])
+        if not grid.taus.max():
+            return
+        self.run.signals.doing("searching supports in the folds")
+        if context.folds.k <= FEW_FOLDS:
+            self._offer_all(gammas, taus, self._every_fold(grid, expired), expired)
+            return
+        gammas = self._in_closed_form(gammas, SampledFolds(self.run, grid, expired))
+        if len(gammas):
+            sampled = SampledFolds(self.run, Grid(context.grid.gammas[gammas], grid.taus), expired)
+            folds = np.flatnonzero(undecided[gammas].any(axis=(0, 1)))
+            self._offer_all(gammas, taus, sampled.paths(folds.tolist()), expired)
+
+    def _every_fold(self, grid: Grid, expired: Expired) -> Iterator[FoldPaths]:
+        """Have all folds search, each from what is known on all rows and what the others found."""
+        context = self.run.context
+        known = [cell.support for result in self.run.state.all_rows.best for cell in result.cells.values()]
+        distinct = {support.tobytes(): support for support in known}
+        return first_supports(context.data, context.folds, grid, context.threads, expired, list(distinct.values()))
+
+    def _in_closed_form(self, gammas: IntArray, sampled: SampledFolds) -> IntArray:
+        """Score what a sample of folds finds in all folds, at gammas where closed-form scores serve; the other gammas.
+
+        Parameters
+        ----------
+        gammas : int array
+            Indices of the gammas of `sampled`.
+        sampled : SampledFolds
+        """
+        roots = {g: root for g in gammas.tolist() if (root := self.trees.root(g)) is not None}
+        if not roots:
+            return gammas
+        context = self.run.context
+        sample = influential_folds(next(iter(roots.values())))
+        supports, at = pooled(sampled.searches(sample.tolist()), context.data.q, len(sample))
+        sizes, forced = (supports >= 0).sum(axis=1), context.data.forced
+        capped = np.minimum(context.grid.taus, context.data.q) - len(forced)
+        taus_of = [np.flatnonzero(capped == size).tolist() for size in sizes.tolist()]
+        for g, root in roots.items():
+            here = np.flatnonzero(at == int(np.searchsorted(gammas, g))).tolist()
+            whole = {a: np.sort(np.append(forced, supports[a, : sizes[a]])).astype(np.int64) for a in here}
+            offered = [(whole[a], t) for a in here for t in taus_of[a]]
+            if offered:
+                offer_supports(root, [support for support, _ in offered], [t for _, t in offered])
+        return np.array([g for g in gammas.tolist() if g not in roots], dtype=np.int64)
+
+    def _offer_all(self, gammas: IntArray, taus: IntArray, source: Iterator[FoldPaths], expired: Expired) -> None:
+        """Offer what the folds found, in the order of the folds: which cell gets which number in the pool repeats."""
+        found: dict[int, FoldPaths] = {}
+        for paths in source:
+            found[paths.fold] = paths
+            if expired():
+                break
+        for fold in sorted(found):
+            offer_paths(self.run, gammas, taus, found[fold])
+
+
+FOLDS_ONE_BY_ONE = 1000  # that many are scored one by one, with bounds
+SMALL_FOLD = 16  # rows; more folds, of at most this size, are left out of the fit on all rows in closed form
+
+
+def score_reported_pair(run: Run, trees: SharedTrees) -> None:
+    """See to it that the pair to report is scored in every fold, to the accuracy of decided cells.
+
+    Nothing is done before anything is known of all rows.
+    """
+    if run.state.all_rows.best:
+        _score_one_pair(run, trees)
+        _score_again(run)
+
+
+def _score_one_pair(run: Run, trees: SharedTrees) -> None:
+    """Score the pair with the fewest folds missing in these folds, unless some pair has none missing.
+
+    Of several such the one with the least held-out error in the other folds. No tree is grown: few folds get the best
+    support at hand and the bounds that hold without a proof; many small ones the best support of all rows, scored in
+    closed form, with no bound.
+    """
+    nominal = run.state.cells.nominal
+    missing = ~np.isfinite(nominal)
+    count = missing.sum(axis=2)
+    if count.min() > 0:
+        known = np.where(missing, 0.0, nominal).sum(axis=2)
+        g, t = (int(i) for i in np.unravel_index(int(np.lexsort((known.ravel(), count.ravel()))[0]), count.shape))
+        folds = run.context.folds
+        if count[g, t] > FOLDS_ONE_BY_ONE and folds.left is None and folds.sizes.max() <= SMALL_FOLD:
+            _score_in_closed_form(run, trees, g, t)
+        _visit(run, (g, t), np.flatnonzero(~np.isfinite(nominal[g, t])))
+    _bound(run)
+
+
+def _bound(run: Run) -> None:
+    """See to an upper bound in every fold of the pair that will be reported, where time is over."""
+    context = run.context
+    if not context.deadline.expired():
+        return
+    pair = run.state.bounds().reported_pair(context.gap, context.grid.gammas, context.grid.taus)
+    unknown = ~np.isfinite(run.state.cells.upper[pair])
+    if int(unknown.sum()) <= FOLDS_ONE_BY_ONE:
+        _visit(run, pair, np.flatnonzero(unknown))
+
+
+def _visit(run: Run, pair: tuple[int, int], which: IntArray) -> None:
+    """Give some folds of a pair the best support at hand and the bounds that hold without a proof."""
+    context, cells = run.context, run.state.cells
+    wanted = np.zeros(cells.nominal.shape[:2], dtype=bool)
+    wanted[pair] = True
+    solver = FoldSolver(run.state, run.accelerators)
+    for fold, moments in run.accelerators.training_moments(which.tolist()):
+        if context.deadline.abandoned.is_set():
+            break
+        solver.bound(fold, moments, wanted)
+
+
+def _score_in_closed_form(run: Run, trees: SharedTrees, g: int, t: int) -> None:
+    """Score the best support of all rows for a pair in every fold that is missing it. O(n s^2)."""
+    leave_out, cells, taus = trees.leave_out, run.state.cells, run.context.grid.taus
+    support = run.state.all_rows.best[g].cells[int(taus[t])].support
+    listing = ListedSupports.of(run.state.all_rows.problem(g), [support], [t])
+    number = cells.pool.number(support)
+
+    def score(lo: int, hi: int) -> None:
+        found = leave_out.score(listing, leave_out.rows(lo, hi))
+        cells.offer((g, t, slice(lo, hi)), number, found.held_out[t], found.value[t])
+
+    leave_out.over_chunks(score)
+
+
+def _score_again(run: Run) -> None:
+    """Score what the open cells of the pair to report show to the accuracy of decided ones. O(n q^2 log k)."""
+    context, cells = run.context, run.state.cells
+    pair = run.state.bounds().reported_pair(context.gap, context.grid.gammas, context.grid.taus)
+    gamma = float(context.grid.gammas[pair[0]])
+    folds = np.flatnonzero(~cells.decided[pair] & np.isfinite(cells.nominal[pair]))
+    if not len(folds) or context.deadline.expired():
+        return
+    for fold, moments in run.accelerators.training_moments(folds.tolist()):
+        support = cells.pool.supports[cells.support[(*pair, fold)]]
+        fits = FoldProblem.of(context.data, context.folds, fold, moments).with_gamma(gamma).refit([support])
+        cells.rescore((*pair, fold), float(fits.held_out[0]), float(fits.value[0]))
+        if context.deadline.expired():
+            break

@@ -1,0 +1,564 @@
+"""Supports where nothing else is known when the time is over: forward selection in every fold, in plain NumPy.
+
+It runs while kernels are still being compiled or a long set-up goes on, so it calls no kernel and forms nothing larger
+than a few columns by a few columns. First comes the best single column of every fold, from sums over rows (with many
+folds, no column at all); then, fold by fold while there is time, forward selection among the columns that promise most.
+The rows that a fold leaves out are used for its score only. Everything is an estimate: nothing is proved.
+
+Supports that keep to restrictions where nothing else is known when the time is over, in plain NumPy.
+
+As :mod:`sparsecv_mio.search.fallback`, no kernel is called: first the least support that is allowed, in
+every fold, then columns by what each explains alone, fold by fold while there is time. Nothing is proved.
+"""
+
+from __future__ import annotations
+
+import copy
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray, row_chunks
+from sparsecv_mio.data.fold_plan import FoldPlan
+from sparsecv_mio.data.standard import StandardData, about_means
+from sparsecv_mio.problem.constraints import constraints_of
+from sparsecv_mio.problem.problem import LARGEST_PENALTY
+from sparsecv_mio.problem.training_moments import CentredRows
+from sparsecv_mio.search.pairs import Grid
+from sparsecv_mio.trees.allowed_supports import Family, columns_of
+from sparsecv_mio.units import TINY
+from sparsecv_mio.words import Intercept
+
+NEAR = 16  # columns with the largest gains that a step notes
+NULL = 1e-12  # of a column's own curvature: what is left of it beside the picks is rounding
+
+
+class WeightedRows:
+    """All rows, each times the root of its weight, with a 0 for those that a fold leaves out.
+
+    Parameters
+    ----------
+    data : StandardData
+    folds : FoldPlan
+    """
+
+    def __init__(self, data: StandardData, folds: FoldPlan) -> None:
+        self.data, self.folds = data, folds
+        self.centred = data.intercept is Intercept.FOLD
+
+    def products(self, R: FloatArray) -> FloatArray:
+        """Return `R V` (m, q) for `R` (m, n), V the standard rows. O(m n q), by BLAS."""
+        out: FloatArray | None = None
+        for rows in row_chunks(self.data.n, self.data.q):
+            part = R[:, rows] @ self.data.rows(rows)[0]
+            out = part if out is None else np.add(out, part, out=out)
+        assert out is not None
+        return out
+
+    def inside(self, folds: Sequence[int]) -> FloatArray:
+        """Return (m, n): 1 where a row trains the fold."""
+        out = np.ones((len(folds), self.folds.n))
+        for line, fold in zip(out, folds, strict=True):
+            line[self.folds.left_out(fold)] = 0.0
+        return out
+
+    def squares(self, folds: Sequence[int]) -> FloatArray:
+        """Return (m, q): each column's sum of squares over the training rows, about its mean with a fold intercept."""
+        inside = self.inside(folds)
+        total = np.zeros((len(folds), self.data.q))
+        for rows in row_chunks(self.data.n, self.data.q):
+            total += inside[:, rows] @ self.data.rows(rows)[0] ** 2
+        if self.centred:
+            ones = inside if self.data.root is None else inside * self.data.root
+            total -= self.products(ones) ** 2 / np.einsum("ij,ij->i", ones, ones)[:, None]
+        return np.maximum(total, 0.0)
+
+    def centre(self, values: FloatArray, inside: FloatArray) -> FloatArray:
+        """Return values (m, n) less their training mean, with a fold intercept, and 0 on the rows left out."""
+        out = values * inside
+        if self.centred:
+            ones, parts = (inside, out) if self.data.root is None else (inside * self.data.root, out * self.data.root)
+            out -= ones * (parts.sum(axis=1) / np.einsum("ij,ij->i", ones, ones))[:, None]
+        return out
+
+    def response(self) -> FloatArray:
+        """Return the (n,) response of all rows."""
+        found = (self.data.dataset.y - self.data.y_center) / self.data.y_unit - self.data.r_rest
+        return found if self.data.root is None else found * self.data.root
+
+
+class ForwardSelection:
+    """Forward selection in several folds at once, at one gamma; columns that are forced in come first.
+
+    In the augmented rows `(x_j; sqrt(penalty_j) e_j)` the picks are made orthonormal; a column not picked meets only
+    their parts in the data rows, so that one product `u V` a step keeps all gains exact. O(m n q) a step.
+
+    Parameters
+    ----------
+    rows : TrainingRows
+    folds : sequence of m int
+    squares : (m, q) array
+        See `TrainingRows.squares`.
+    lam : float
+        Half of gamma.
+    top : int
+        Columns to pick.
+
+    Attributes
+    ----------
+    picked : list of m lists of int
+        Columns in the order in which they were picked, without those that are forced in.
+    rank : list of m dicts of int to int
+        Columns that were nearly picked in some step, and their best rank in any step.
+    """
+
+    def __init__(self, rows: WeightedRows, folds: Sequence[int], squares: FloatArray, lam: float, top: int) -> None:
+        self.rows, self.top = rows, top
+        self.picked: list[list[int]] = [[] for _ in folds]
+        self.rank: list[dict[int, int]] = [{} for _ in folds]
+        self._inside = rows.inside(folds)
+        self._response = rows.centre(rows.response(), self._inside)
+        self._curvature = squares + np.minimum(lam * rows.data.weight, LARGEST_PENALTY)  # beside the picks
+        self._null = NULL * self._curvature
+        self._slope = rows.products(self._response)  # of every column, with what the picks leave of the response
+        self._forced = rows.data.forced
+        self._basis = np.zeros((len(folds), top + len(self._forced), rows.data.n))
+
+    def run(self, expired: Callable[[], bool]) -> None:
+        """Pick `top` columns a fold; one, even where the time is over."""
+        for step, j in enumerate(self._forced.tolist()):
+            picks = np.full(len(self.picked), j)
+            self._pick(step, picks, self._curvature[:, j] > self._null[:, j])
+        for picked in self.picked:
+            picked.clear()
+        for step in range(self.top):
+            if step and expired():
+                return
+            with np.errstate(divide="ignore", invalid="ignore"):
+                gain = np.where(self._curvature > self._null, self._slope**2 / self._curvature, -1.0)
+            going = gain.max(axis=1) >= 0.0
+            if not going.any():
+                return
+            self._note(gain)
+            self._pick(step + len(self._forced), gain.argmax(axis=1), going)
+
+    def _note(self, gain: FloatArray) -> None:
+        """Note the columns with the largest gains."""
+        near = min(NEAR, gain.shape[1])
+        best = np.argpartition(-gain, near - 1, axis=1)[:, :near]
+        best = np.take_along_axis(best, np.argsort(-np.take_along_axis(gain, best, axis=1), axis=1), axis=1)
+        for ranks, columns in zip(self.rank, best.tolist(), strict=True):
+            for rank, j in enumerate(columns):
+                ranks[j] = min(rank, ranks.get(j, rank))
+
+    def _pick(self, step: int, columns: NDArray[np.intp], going: BoolArray) -> None:
+        """Add one column a fold to the basis."""
+        m = len(columns)
+        x = self.rows.centre(np.stack([self.rows.data.column(int(j)) for j in columns]), self._inside)
+        before = self._basis[:, :step]
+        x -= np.einsum("fs,fsn->fn", np.einsum("fsn,fn->fs", before, x), before)
+        x *= (going / np.sqrt(np.where(going, self._curvature[np.arange(m), columns], 1.0)))[:, None]
+        self._basis[:, step] = x
+        share = np.einsum("fn,fn->f", x, self._response)
+        products = self.rows.products(x)
+        self._slope -= share[:, None] * products
+        self._curvature -= products**2
+        self._curvature[np.arange(m), columns] = 0.0
+        for f in np.flatnonzero(going).tolist():
+            self.picked[f].append(int(columns[f]))
+
+
+PROMISING = 64  # columns of a fold that forward selection chooses from, at least; or twice the largest size
+MOST_PROMISING = 512  # columns of a fold that are kept in order
+ALL_ROWS = -1  # in place of a fold: no row is left out
+FIRST_WORK = 1 << 19  # folds times columns for which the best single column is found even where the time is over
+
+
+@dataclass(frozen=True, eq=False)
+class FallbackSupports:
+    """Supports of one gamma by (tau, fold) with their scores, and supports of all rows.
+
+    Attributes
+    ----------
+    gamma : float
+    supports : list of lists of int arrays
+    nominal, value : (T, K) arrays
+        Held-out sums of squares and training objectives, standard units.
+    on_all_rows : list of int arrays
+        By tau, on all rows.
+    value_on_all_rows : (T,) array
+        Their training objectives.
+    """
+
+    gamma: float
+    supports: list[list[IntArray]]
+    nominal: FloatArray
+    value: FloatArray
+    on_all_rows: list[IntArray]
+    value_on_all_rows: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class _Sums:
+    """Weighted sums over some rows: of 1, of columns v, of v^2, of v times the response r, of r and of r^2."""
+
+    n: float
+    v: FloatArray
+    vv: FloatArray
+    vr: FloatArray
+    r: float
+    rr: float
+
+    @classmethod
+    def of(cls, V: FloatArray, r: FloatArray, root: FloatArray | None) -> _Sums:
+        squares, products, rr = np.einsum("ij,ij->j", V, V), r @ V, float(r @ r)
+        if root is None:
+            return cls(len(r), V.sum(axis=0), squares, products, float(r.sum()), rr)
+        return cls(float(root @ root), root @ V, squares, products, float(root @ r), rr)
+
+    def plus(self, other: _Sums, sign: int = 1) -> _Sums:
+        """Add other rows, or subtract them with `sign` -1: accurate enough to choose columns by."""
+        s = sign
+        return _Sums(
+            self.n + s * other.n, self.v + s * other.v, self.vv + s * other.vv, self.vr + s * other.vr,
+            self.r + s * other.r, self.rr + s * other.rr,
+        )  # fmt: skip
+
+
+def fallback_supports(data: StandardData, folds: FoldPlan, grid: Grid, until: float) -> FallbackSupports:
+    """Find and score supports at one gamma, the middle one, for every tau and fold.
+
+    Parameters
+    ----------
+    data : StandardData
+    folds : FoldPlan
+    grid : Grid
+    until : float
+        Moment of `time.monotonic` after which no fold is improved any more.
+
+    Returns
+    -------
+    FallbackSupports
+
+    Notes
+    -----
+    O(n q + K q) for the best single columns, then O(n m^2) a fold with m = max(64, 2 tau).
+    """
+    gamma, taus = float(grid.gammas[len(grid.gammas) // 2]), grid.taus.tolist()
+    least = data.forced
+    made = FallbackSupports(
+        gamma, [[least] * folds.k for _ in taus], np.full((len(taus), folds.k), np.inf),
+        np.full((len(taus), folds.k), np.inf), [least] * len(taus), np.full(len(taus), np.inf),
+    )  # fmt: skip
+    fits = _Folds(data, folds, gamma)
+    order = [ALL_ROWS, *range(folds.k)]
+    made.nominal[:], made.value[:] = fits.least() if len(least) else fits.empty()
+    for done, fold in enumerate(order):
+        if done * data.q > FIRST_WORK and time.monotonic() > until:
+            break
+        _write(made, fold, taus, fits.first(fold))
+    for fold in order:
+        if fold not in fits.promising or time.monotonic() > until:
+            break
+        _write(made, fold, taus, fits.forward(fold, max(taus)))
+    return made
+
+
+def supports_on_all_rows(
+    data: StandardData, gammas: Sequence[float], taus: Sequence[int]
+) -> list[dict[int, tuple[IntArray, float]]]:
+    """Find supports of all rows by forward selection.
+
+    Parameters
+    ----------
+    data : StandardData
+    gammas : sequence of G floats
+    taus : sequence of int
+
+    Returns
+    -------
+    list of dicts of int to (int array, float)
+        By gamma and tau, a support and its objective.
+
+    Notes
+    -----
+    O(n q + G n m^2) with m = max(64, 2 tau).
+    """
+    out = []
+    fits: _Folds | None = None
+    for gamma in gammas:
+        fits = _Folds(data, None, gamma) if fits is None else fits.at(gamma)
+        fits.first(ALL_ROWS)
+        found = fits.forward(ALL_ROWS, max(taus))
+        best = {tau: found[min(tau - len(data.forced), len(found) - 1)] for tau in taus}
+        out.append({tau: (fit.support, fit.value) for tau, fit in best.items()})
+    return out
+
+
+@dataclass(frozen=True, eq=False)
+class _Fit:
+    """A support, its training objective and its held-out sum of squares."""
+
+    support: IntArray
+    value: float
+    held_out: float
+
+
+def _write(made: FallbackSupports, fold: int, taus: list[int], fits: list[_Fit]) -> None:
+    """Keep, for every tau, the largest support that is not larger; `fits` by size, from the smallest allowed on."""
+    for t, tau in enumerate(taus):
+        fit = fits[min(tau - len(fits[0].support), len(fits) - 1)]
+        if fold == ALL_ROWS:
+            made.on_all_rows[t], made.value_on_all_rows[t] = fit.support, fit.value
+        else:
+            made.supports[t][fold], made.value[t, fold], made.nominal[t, fold] = fit.support, fit.value, fit.held_out
+
+
+class _Folds:
+    """Fits of every fold at one gamma, from the sums over all rows less those over the rows left out."""
+
+    def __init__(self, data: StandardData, folds: FoldPlan | None, gamma: float) -> None:
+        self.data, self.folds = data, folds
+        self.centred = data.intercept is Intercept.FOLD
+        self.penalty = np.minimum(gamma / 2.0 * data.weight, LARGEST_PENALTY)
+        self.promising: dict[int, IntArray] = {}
+        parts = [_Sums.of(*data.rows(rows), data.root_of(rows)) for rows in row_chunks(data.n, data.q)]
+        self.all = parts[0]
+        for part in parts[1:]:
+            self.all = self.all.plus(part)
+
+    def at(self, gamma: float) -> _Folds:
+        """Return the same sums at another gamma."""
+        other = copy.copy(self)
+        other.penalty, other.promising = np.minimum(gamma / 2.0 * self.data.weight, LARGEST_PENALTY), {}
+        return other
+
+    def _left_out(self, fold: int) -> IntArray:
+        return self.folds.left_out(fold) if self.folds is not None and fold >= 0 else np.zeros(0, dtype=np.int64)
+
+    def _scored(self, fold: int) -> IntArray:
+        return self.folds.scored_rows(fold) if self.folds is not None and fold >= 0 else np.zeros(0, dtype=np.int64)
+
+    def empty(self) -> tuple[FloatArray, FloatArray]:
+        """Return held-out sums of squares of every fold by the empty support, and its training objectives. O(n)."""
+        assert self.folds is not None
+        folds, r = self.folds, self.data.rows(slice(0, self.data.n))[1]
+        root = np.ones(len(r)) if self.data.root is None else self.data.root
+        k, scored = folds.k, folds.order[: folds.scored]
+        scoring = np.repeat(np.arange(k), folds.sizes)
+        label, left = (
+            (scoring, scored) if folds.left is None else (np.repeat(np.arange(k), folds.left_sizes), folds.left.rows)
+        )
+        ones, mine = root[left], r[left]
+        count, total, square = (np.bincount(label, weight, k) for weight in (ones * ones, ones * mine, mine * mine))
+        n = self.all.n - count
+        level = (self.all.r - total) / n if self.centred else np.zeros(k)
+        yy = np.maximum(self.all.rr - square - n * level**2, 0.0)
+        scores = np.bincount(scoring, (r[scored] - root[scored] * level[scoring]) ** 2, k)
+        return np.asarray(scores, dtype=float), np.asarray(yy, dtype=float)
+
+    def least(self) -> tuple[FloatArray, FloatArray]:
+        """Return what `empty` does for the support of the columns that are forced in alone. O(n f^2)."""
+        assert self.folds is not None
+        folds, k, forced = self.folds, self.folds.k, self.data.forced
+        rows = np.column_stack([*self.data.only(forced).rows(slice(0, self.data.n))])
+        f, left = len(forced), folds.order if folds.left is None else folds.left.rows
+        left = left[: int(folds.left_sizes.sum())]
+        label = np.repeat(np.arange(k), folds.left_sizes)
+        root = np.ones(len(rows)) if self.data.root is None else self.data.root
+        gone, ones = rows[left], root[left]
+        count = np.bincount(label, ones * ones, k)
+        total = root @ rows - np.stack([np.bincount(label, ones * gone[:, i], k) for i in range(f + 1)], axis=1)
+        second = np.empty((k, f + 1, f + 1))
+        for i, j in np.ndindex(f + 1, f + 1):
+            second[:, i, j] = rows[:, i] @ rows[:, j] - np.bincount(label, gone[:, i] * gone[:, j], k)
+        n = self.all.n - count
+        mean = total / n[:, None] if self.centred else np.zeros((k, f + 1))
+        second -= n[:, None, None] * mean[:, :, None] * mean[:, None, :]
+        M, c = second[:, :f, :f] + np.diag(self.penalty[forced]), second[:, :f, f]
+        beta = (np.linalg.pinv(M, hermitian=True) @ c[:, :, None])[:, :, 0]
+        value = np.maximum(second[:, f, f] - np.sum(c * beta, axis=1), 0.0)
+        scored, scoring = folds.order[: folds.scored], np.repeat(np.arange(k), folds.sizes)
+        held = rows[scored] - root[scored, None] * mean[scoring]
+        rest = held[:, f] - np.sum(held[:, :f] * beta[scoring], axis=1)
+        return np.asarray(np.bincount(scoring, rest**2, k), dtype=float), value
+
+    def first(self, fold: int) -> list[_Fit]:
+        """Fit the empty support and the best single column. O(q) beside the rows left out."""
+        left = self._left_out(fold)
+        (V, r), root = self.data.rows(left), self.data.root_of(left)
+        sums = self.all.plus(_Sums.of(V, r, root), -1)
+        mean, level = (sums.v / sums.n, sums.r / sums.n) if self.centred else (np.zeros(self.data.q), 0.0)
+        c, yy = sums.vr - sums.n * mean * level, max(sums.rr - sums.n * level**2, 0.0)
+        M = np.maximum(sums.vv - sums.n * mean**2, 0.0) + self.penalty
+        gain = c**2 / M
+        width = min(self.data.q, MOST_PROMISING)
+        best = np.argpartition(-gain, width - 1)[:width]
+        self.promising[fold] = best[np.argsort(-gain[best], kind="stable")].astype(np.int64)
+        if len(self.data.forced):
+            return self.forward(fold, len(self.data.forced))
+        j = int(self.promising[fold][0])
+        scored = np.isin(left, self._scored(fold))
+        root = None if root is None else root[scored]
+        centred, rest = about_means(V[scored][:, [j]], r[scored], root, mean[[j]], level)
+        none = _Fit(np.zeros(0, dtype=np.int64), yy, float(rest @ rest))
+        rest = rest - centred[:, 0] * (c[j] / M[j])
+        return [none, _Fit(np.array([j]), max(yy - float(gain[j]), 0.0), float(rest @ rest))]
+
+    def forward(self, fold: int, most: int) -> list[_Fit]:
+        """Run forward selection among the promising columns; fits by size, from the least support allowed on."""
+        among = np.union1d(self.promising[fold][: max(PROMISING, 2 * most)], self.data.forced).astype(np.int64)
+        least = np.searchsorted(among, self.data.forced)
+        rows = np.setdiff1d(np.arange(self.data.n), self._left_out(fold))
+        few = self.data.only(among)
+        train = CentredRows.of(few, rows)
+        V, r = train.V, train.r
+        H, u = few.about(self._scored(fold), train.v_mean, train.r_mean)
+        M, c = V.T @ V, r @ V
+        M.flat[:: len(among) + 1] += self.penalty[among]
+        chosen = _greedy(M, c, max(min(most, len(among), len(rows)), len(least)), least)
+        yy = float(r @ r)
+        fits = [] if len(least) else [_Fit(among[:0], yy, float(u @ u))]
+        for size in range(max(len(least), 1), len(chosen) + 1):
+            some = chosen[:size]
+            try:
+                beta = np.linalg.solve(M[np.ix_(some, some)], c[some])
+            except np.linalg.LinAlgError:
+                if fits:
+                    break
+                beta = np.linalg.lstsq(M[np.ix_(some, some)], c[some], rcond=None)[0]
+            rest = u - H[:, some] @ beta
+            fits.append(_Fit(np.sort(among[some]), max(yy - float(c[some] @ beta), 0.0), float(rest @ rest)))
+        return fits
+
+
+def _greedy(M: FloatArray, c: FloatArray, most: int, first: IntArray) -> IntArray:
+    """Return some columns, then those that lower `yy - c_S' M_S^{-1} c_S` most. O(m^2 most)."""
+    left, own = c.copy(), np.diag(M).copy()
+    least = NULL * own
+    rows = np.zeros((most, len(c)))
+    chosen: list[int] = []
+    for step in range(most):
+        gain = np.where(own > least, left**2 / np.maximum(own, TINY), -1.0)
+        gain[chosen] = -1.0
+        pick = int(first[step]) if step < len(first) else int(np.argmax(gain))
+        if gain[pick] < 0.0 and step >= len(first):
+            break
+        chosen.append(pick)
+        if not own[pick] > least[pick]:  # forced in, and nothing beside those before
+            continue
+        root = np.sqrt(own[pick])
+        rows[step] = (M[pick] - rows[:step, pick] @ rows[:step]) / root
+        left = left - rows[step] * (left[pick] / root)
+        own = own - rows[step] ** 2
+    return np.array(chosen, dtype=np.int64)
+
+
+def restricted_fallback(data: StandardData, folds: FoldPlan, grid: Grid, until: float) -> FallbackSupports:
+    """Find and score supports within the restrictions at one gamma, the middle one, for every tau and fold.
+
+    Parameters
+    ----------
+    data : StandardData
+    folds : FoldPlan
+    grid : Grid
+    until : float
+        Moment of `time.monotonic` after which no fold is improved any more.
+
+    Returns
+    -------
+    FallbackSupports
+
+    Raises
+    ------
+    BadInput
+        For a tau of which no model keeps to the restrictions.
+    """
+    constraints = constraints_of(data)
+    fits = _Fits(data, float(grid.gammas[len(grid.gammas) // 2]), constraints.interval(data.q))
+    families = [Family.some(data.q, tau, constraints) for tau in grid.taus.tolist()]
+    whole = np.arange(data.n)
+    trained = [whole, *(folds.train_rows(fold) for fold in range(folds.k))]
+    scored = [whole[:0], *(folds.scored_rows(fold) for fold in range(folds.k))]
+    found = [[fits.fit(least, train, test) for _, least in families]
+             for train, test in zip(trained, scored, strict=True)]  # fmt: skip
+    for mine, train, test in zip(found, trained, scored, strict=True):
+        if time.monotonic() > until:
+            break
+        order = fits.order(train)
+        for t, (family, _) in enumerate(families):
+            other = fits.fit(family.greedily(order), train, test)
+            mine[t] = min(mine[t], other, key=lambda one: one[1])
+    all_rows, by_fold = found[0], found[1:]
+    return FallbackSupports(
+        gamma=fits.gamma,
+        supports=[[mine[t][0] for mine in by_fold] for t in range(len(families))],
+        nominal=np.array([[mine[t][2] for mine in by_fold] for t in range(len(families))]),
+        value=np.array([[mine[t][1] for mine in by_fold] for t in range(len(families))]),
+        on_all_rows=[support for support, _, _ in all_rows],
+        value_on_all_rows=np.array([value for _, value, _ in all_rows]),
+    )  # fmt: skip
+
+
+def restricted_on_all_rows(
+    data: StandardData, gammas: Sequence[float], taus: Sequence[int]
+) -> list[dict[int, tuple[IntArray, float]]]:
+    """Find supports of all rows within the restrictions.
+
+    Parameters
+    ----------
+    data : StandardData
+    gammas : sequence of G floats
+    taus : sequence of int
+
+    Returns
+    -------
+    list of dicts of int to (int array, float)
+        By gamma and tau, a support and its objective.
+    """
+    constraints, whole = constraints_of(data), np.arange(data.n)
+    out = []
+    for gamma in gammas:
+        fits, found = _Fits(data, gamma, constraints.interval(data.q)), {}
+        order = fits.order(whole)
+        for tau in taus:
+            support, value, _ = fits.fit(Family(data.q, tau, constraints).greedily(order), whole, whole[:0])
+            found[tau] = support, value
+        out.append(found)
+    return out
+
+
+class _Fits:
+    """Fits on training rows, signs held by leaving out whatever has the wrong one."""
+
+    def __init__(self, data: StandardData, gamma: float, box: tuple[FloatArray, FloatArray]) -> None:
+        self.data, self.gamma, (self.lo, self.hi) = data, gamma, box
+        self.penalty = np.minimum(gamma / 2.0 * data.weight, LARGEST_PENALTY)
+
+    def order(self, train: IntArray) -> list[int]:
+        """Columns by what each explains alone, as far as its sign allows."""
+        rows = CentredRows.of(self.data, train)
+        c = rows.r @ rows.V
+        c = np.where(((self.lo == 0.0) & (c < 0.0)) | ((self.hi == 0.0) & (c > 0.0)), 0.0, c)
+        gain = c**2 / (np.einsum("ij,ij->j", rows.V, rows.V) + self.penalty)
+        return [j for j in np.argsort(-gain, kind="stable").tolist() if gain[j] > 0.0]
+
+    def fit(self, support: int | None, train: IntArray, test: IntArray) -> tuple[IntArray, float, float]:
+        """Return the columns that are left of a support, its objective and its held-out sum of squares."""
+        columns = np.array(list(columns_of(support or 0)), dtype=np.int64)
+        while True:
+            few = self.data.only(columns)
+            rows = CentredRows.of(few, train)
+            M = rows.V.T @ rows.V + np.diag(self.penalty[columns])
+            b = np.linalg.lstsq(M, rows.r @ rows.V, rcond=None)[0]
+            wrong = (b < self.lo[columns]) | (b > self.hi[columns])
+            if not wrong.any():
+                break
+            columns = columns[~wrong]
+        rest = rows.r - rows.V @ b
+        H, u = few.about(test, rows.v_mean, rows.r_mean)
+        miss = u - H @ b
+        return columns, float(rest @ rest + self.penalty[columns] @ b**2), float(miss @ miss)

@@ -1,0 +1,691 @@
+"""First supports: a good support for every fold, gamma and tau in seconds, before anything is proved.
+
+First supports where Gram matrices of all columns are too large: a working set of columns in every fold.
+
+A working set holds what a forward selection on the training rows picked and nearly picked; it grows by the columns that
+are most correlated with the residuals of the supports found on it, and by columns of supports found in other folds. The
+rows that a fold leaves out have no influence. Products with all columns go through BLAS, many residuals at once; no
+matrix is q x q.
+
+for paths in first_supports(data, folds, grid, threads=2, expired=deadline.expired):
+        error[:, :, paths.fold] = paths.held_out          # (G, T); later paths of a fold replace earlier ones
+
+Every fold comes early with quick supports (a walk over the sizes at the middle gamma, refitted at every other) and then
+again, better each time: walks at every gamma, then what the folds learn from each other. A support is chosen by the
+training objective of its fold alone, so `held_out` is an estimate of what the optimum of the cell has (theory section
+13), and `objective` an upper bound of its training objective: use it as a start (`paths.support(g, t)`), never as a
+certificate of the held-out error.
+
+It is meant for up to about a thousand folds. With more (leave-one-out of many rows) the supports of all rows, refitted
+in every fold by the identities of theory section 5 (:mod:`sparsecv_mio.search.shared_tree`), are cheaper.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsecv_mio.arrays import FloatArray, IntArray
+from sparsecv_mio.data.fold_plan import FoldPlan
+from sparsecv_mio.data.standard import StandardData
+from sparsecv_mio.kernels import local_search
+from sparsecv_mio.kernels import local_search as kernel
+from sparsecv_mio.kernels.local_search import BETTER
+from sparsecv_mio.parallel import run_folds
+from sparsecv_mio.problem.elimination import eliminated
+from sparsecv_mio.problem.problem import SparseProblem
+from sparsecv_mio.problem.training_moments import TrainingMoments, row_moments, training_moments
+from sparsecv_mio.search.cells import NO_COLUMN, filled_up, missing_columns, table_of
+from sparsecv_mio.search.fallback import ForwardSelection, WeightedRows
+from sparsecv_mio.search.pairs import Grid
+from sparsecv_mio.units import TINY
+
+WORK = 2e7  # multiplications after which the time is checked
+WORST = 1.05  # f of a first replacement, relative to the best, beyond which it is not followed
+
+
+@dataclass(frozen=True, eq=False)
+class FoldPaths:
+    """Best supports found in one fold, for every gamma and tau: of min(tau, q) columns, where q is not too large.
+
+    Attributes
+    ----------
+    fold : int
+    objective : (G, T) array
+        Training objective of each support, standard units.
+    held_out : (G, T) array
+        Sum of squares of the held-out rows, standard units.
+    columns : (G, T, top) int array
+        The supports in ascending order, -1 beyond their size.
+    """
+
+    fold: int
+    objective: FloatArray
+    held_out: FloatArray
+    columns: IntArray
+
+    def support(self, g: int, t: int) -> IntArray:
+        """Return the ascending columns of gamma `g` and tau `t` of the grid."""
+        chosen = self.columns[g, t]
+        return chosen[chosen >= 0]
+
+
+def _moments_of(problem: SparseProblem) -> local_search.PenalisedMoments:
+    return local_search.PenalisedMoments(problem.Q, problem.weight, problem.c, problem.yy)
+
+
+class FoldSearch:
+    """Improves the best supports known of one fold, from the Gram matrix of some of the columns.
+
+    Columns that are forced in are eliminated first, at the middle gamma for all of them: that is near enough to search
+    by. What is held is without them; `paths` fits and scores whole supports at their own gamma.
+
+    Parameters
+    ----------
+    fold : int
+    whole : SparseProblem
+        Training rows, at any gamma.
+    lams : (G,) array
+        Halves of the gammas.
+    top : int
+        Largest size, without columns that are forced in.
+    among : (q,) int array, optional
+        The columns of the data, ascending, that are those of `whole`; all by default.
+
+    Attributes
+    ----------
+    part, problem, choice : Eliminated, SparseProblem, Choice
+        Without the columns that are forced in, and which these are.
+    of_whole, among : int arrays
+        The columns of the data that are those of `whole`, and those of `problem`.
+    value : (G, top + 1) array
+        Least training objective found, by gamma and size; inf where none is known.
+    columns : (G, top + 1, top) int array
+        Where it was found, in columns of `problem`; -1 beyond the size.
+    settled : (G, top + 1) bool array
+        Whether exchanges of columns were seen to help no more.
+    last : FoldPaths, optional
+        What `paths` returned last.
+    """
+
+    def __init__(
+        self, fold: int, whole: SparseProblem, lams: FloatArray, top: int, among: IntArray | None = None
+    ) -> None:
+        part = eliminated(replace(whole, lam=float(lams[len(lams) // 2]))) if len(whole.forced) else eliminated(whole)
+        problem = part.problem
+        self.fold, self.whole, self.problem, self.lams, self.top = fold, whole, problem, lams, top
+        self.part, self.choice = part, part.choice
+        self.of_whole = np.arange(whole.q) if among is None else among
+        self.among = self.of_whole[part.choice.others] if len(whole.forced) else self.of_whole
+        self.value = np.full((len(lams), top + 1), np.inf)
+        self.value[:, 0] = problem.yy
+        self.columns = np.full((len(lams), top + 1, top), NO_COLUMN, dtype=np.int64)
+        self.settled = np.zeros((len(lams), top + 1), dtype=np.bool_)
+        self.last: FoldPaths | None = None
+        self._kept_out: set[bytes] = set()  # supports whose columns were kept out in turn
+
+    @property
+    def _moments(self) -> local_search.PenalisedMoments:
+        """Moments and penalty weights as the kernels take them."""
+        return _moments_of(self.problem)
+
+    @property
+    def _found(self) -> kernel.BestKnown:
+        """The best supports known as the kernels take them."""
+        return kernel.BestKnown(self.value, self.columns, self.settled)
+
+    def sweep(self, order: Iterable[int], expired: Callable[[], bool]) -> None:
+        """Walk up and down the sizes at the gammas of `order`, each from what the one before found.
+
+        Even where the time is over, a first piece of the work is done.
+        """
+        if not self.problem.q:  # every column is forced in
+            return
+        scratch = local_search.new_tableau(self.problem.q, self.top)
+        visits, phase = np.array(list(order), dtype=np.int64), np.zeros(5, dtype=np.int64)
+        while not kernel.sweep(scratch, self._moments, self.lams, self._found, visits, phase, WORK):
+            if expired():
+                return
+
+    def learn(self, seeds: IntArray, at: IntArray) -> None:
+        """Keep those of some supports that are the best of their size by this fold's training objective.
+
+        Parameters
+        ----------
+        seeds : (m, top) int array
+            Columns of the data, -1 beyond the size; supports with a column that is not searched are left out.
+        at : (m,) int array
+            The gamma at which to judge each of them; -1 for every gamma.
+        """
+        if len(seeds) and self.problem.q:
+            place = np.minimum(np.searchsorted(self.among, seeds), len(self.among) - 1)
+            here = np.where(self.among[place] == seeds, place, NO_COLUMN)
+            whole = (here >= 0).sum(axis=1) == (seeds >= 0).sum(axis=1)
+            kernel.try_supports_at(self._moments, self.lams, at[whole], here[whole], self._found)
+
+    def take_over(self, other: FoldSearch) -> None:
+        """Start from what a search of the same fold on fewer columns found."""
+        self.learn(other.found().reshape(-1, self.top), np.repeat(np.arange(len(self.lams)), self.top + 1))
+        self.last = other.last
+
+    def known(self, g: int, size: int) -> bool:
+        """Return whether a support of that size is known."""
+        return bool(np.isfinite(self.value[g, size]))
+
+    def found(self) -> IntArray:
+        """Return the best supports known (G, top + 1, top), in columns of the data; -1 beyond their size."""
+        return np.append(self.among, NO_COLUMN)[self.columns]
+
+    def keep_columns_out(self, g: int, expired: Callable[[], bool]) -> None:
+        """At one gamma, force each column of each best support out in turn and search on from there.
+
+        A support that was treated so before, at another gamma, is left out.
+        """
+        problem = self.problem
+        scratch, saved = (local_search.new_tableau(problem.q, self.top) for _ in range(2))
+        moments, found = kernel.penalised(self._moments, self.lams[g]), kernel.at_gamma(self._found, g)
+        for size in range(1, min(self.top, problem.q - 1) + 1):
+            if expired():
+                return
+            if self._key(g, size) in self._kept_out:
+                continue
+            kernel.keep_out(scratch, saved, moments, found, size, WORST)
+            self._kept_out.add(self._key(g, size))
+
+    def _key(self, g: int, size: int) -> bytes:
+        """Key of the support of one gamma and size."""
+        return np.sort(self.columns[g, size, :size]).tobytes()
+
+    def supports_for(self, sizes: IntArray) -> IntArray:
+        """Return supports (G, T, top); where none is known, the largest known below, filled up with other columns."""
+        found = np.full((len(self.lams), len(sizes), self.top), NO_COLUMN, dtype=np.int64)
+        for t, size in enumerate(np.minimum(sizes, self.top).tolist()):
+            found[:, t] = self.columns[:, size]
+            for g in np.flatnonzero(~np.isfinite(self.value[:, size])).tolist():
+                known = int(np.flatnonzero(np.isfinite(self.value[g, : size + 1]))[-1])
+                mine = self.columns[g, known, :known]
+                more = missing_columns(mine, size, np.arange(min(self.problem.q, known + size)))
+                found[g, t, :size] = np.concatenate([mine, more])
+        return found
+
+    def paths(self, taus: IntArray, V: FloatArray, r: FloatArray) -> FoldPaths:
+        """Refit the best supports known, and score them on the rows left out.
+
+        Parameters
+        ----------
+        taus : (T,) int array
+        V, r : (m, q), (m,) arrays
+            Rows left out about the training means, in the columns of `whole`.
+
+        Returns
+        -------
+        FoldPaths
+            Nowhere worse, by training objective, than what was returned before.
+        """
+        chosen = self._with_forced(self.supports_for(self._sizes_of(taus)))
+        objective, held_out = np.empty(chosen.shape[:2]), np.empty(chosen.shape[:2])
+        kernel.score(_moments_of(self.whole), self.lams, chosen, taus, V, r, objective, held_out)
+        found, last = FoldPaths(self.fold, objective, held_out, self._in_data(chosen)), self.last
+        if last is not None:  # the tableau drifts a little where a fit is nearly perfect
+            worse = last.objective < objective
+            objective[worse], held_out[worse] = last.objective[worse], last.held_out[worse]
+            found.columns[worse] = last.columns[worse]
+        self.last = found
+        return found
+
+    def _sizes_of(self, taus: IntArray) -> IntArray:
+        """Return the sizes of supports of tau columns without those that are forced in."""
+        return np.maximum(taus - len(self.choice.forced), 0)
+
+    def _with_forced(self, chosen: IntArray) -> IntArray:
+        """Supports (G, T, top) in the columns of `whole`, those that are forced in first."""
+        forced = self.choice.forced
+        if not len(forced):
+            return chosen
+        others = np.append(self.choice.others, NO_COLUMN)[chosen]
+        return np.concatenate([np.broadcast_to(forced, (*chosen.shape[:2], len(forced))), others], axis=2)
+
+    def _in_data(self, columns: IntArray) -> IntArray:
+        """Supports in ascending columns of the data, the -1 beyond their size last."""
+        far = np.iinfo(np.int64).max
+        out = np.sort(np.where(columns < 0, far, self.of_whole[columns]), axis=-1)
+        out[out == far] = NO_COLUMN
+        return out
+
+
+TABLE_SIZE = 1 << 26  # columns of supports held in all
+SEARCHED_FOLDS = 20  # folds, spread evenly, in which columns are kept out in turn
+MOST_POOLED = 12  # supports of one gamma and size, those that most folds found first
+
+
+def seeds_of(supports: Sequence[NDArray[np.integer]], top: int) -> IntArray:
+    """Return the supports of 1 to `top` columns as rows (m, top), -1 beyond their size."""
+    return table_of([support for support in supports if 0 < len(support) <= top], top)
+
+
+def pooled(searches: Sequence[FoldSearch], q: int, most: int = MOST_POOLED) -> tuple[IntArray, IntArray]:
+    """Collect what the searches of some folds found.
+
+    Parameters
+    ----------
+    searches : sequence of FoldSearch
+        With the same gammas and sizes.
+    q : int
+        Columns of the data.
+    most : int
+        Supports of one gamma and size, those that most folds found.
+
+    Returns
+    -------
+    supports : (m, top) int array
+        Columns of the data, -1 beyond the size; none of a gamma and size at which all folds agree.
+    gammas : (m,) int array
+        Index of the gamma of each.
+
+    Notes
+    -----
+    Supports are told apart by the sum of random 64-bit keys of their columns; a collision loses a start, no more.
+    """
+    keys = np.random.default_rng(0).integers(0, 1 << 63, q + 1, dtype=np.int64)
+    keys[-1] = 0  # of -1
+    seeds: list[IntArray] = []
+    found = [search.found() for search in searches]
+    for g in range(len(searches[0].lams)):
+        columns = np.stack([mine[g] for mine in found])
+        sums = keys[columns].sum(axis=-1)
+        for size in range(1, columns.shape[1]):
+            _, first, count = np.unique(sums[:, size], return_index=True, return_counts=True)
+            common = first[np.argsort(-count, kind="stable")[:most]]
+            if len(first) > 1:
+                seeds.append(np.column_stack([np.full(len(common), g), columns[common, size]]))
+    if not seeds:
+        return np.empty((0, searches[0].top), dtype=np.int64), np.empty(0, dtype=np.int64)
+    both = np.concatenate(seeds)
+    return np.ascontiguousarray(both[:, 1:]), np.ascontiguousarray(both[:, 0])
+
+
+class FoldSearches:
+    """A search of every fold. A pass yields what is known of each fold as soon as its search is done with it.
+
+    Parameters
+    ----------
+    data : StandardData
+    folds : FoldPlan
+    grid : Grid
+    threads : int
+    expired : callable
+        True ends a pass.
+
+    Attributes
+    ----------
+    lams : (G,) array
+        Halves of the gammas.
+    taus : (T,) int array
+        Those of the grid, but at most `top` columns.
+    top : int
+        Largest size that is searched, without columns that are forced in.
+    by_fold : dict of int to FoldSearch
+    improved : bool
+        Whether the present pass made anything better.
+    """
+
+    def __init__(
+        self, data: StandardData, folds: FoldPlan, grid: Grid, threads: int, expired: Callable[[], bool]
+    ) -> None:
+        self.data, self.folds, self.threads, self.expired = data, folds, threads, expired
+        largest = max(1, int(np.sqrt(TABLE_SIZE / (len(grid.gammas) * folds.k))))
+        self.lams, self.taus = grid.gammas / 2.0, np.minimum(grid.taus, min(data.q, largest))
+        self.top = max(int(self.taus.max()) - len(data.forced), 1)
+        self.by_fold: dict[int, FoldSearch] = {}
+        self.improved = False
+
+    @property
+    def middle(self) -> int:
+        """Index of the middle gamma."""
+        return len(self.lams) // 2
+
+    def begin(self, search: FoldSearch, seeds: IntArray) -> FoldPaths:
+        """Make the first paths of a fold: a walk at the middle gamma, its supports refitted at every other.
+
+        Parameters
+        ----------
+        search : FoldSearch
+            It is kept.
+        seeds : (m, top) int array
+            Supports worth trying at every gamma.
+
+        Returns
+        -------
+        FoldPaths
+        """
+        self.by_fold[search.fold] = search
+        search.learn(seeds, np.full(len(seeds), -1))
+        search.sweep([self.middle], self.expired)
+        found = search.found()[self.middle, np.isfinite(search.value[self.middle])]
+        search.learn(found, np.full(len(found), -1))
+        return self.scored(search)
+
+    def walk(self) -> Iterator[FoldPaths]:
+        """Walk over the sizes in every fold at every gamma."""
+
+        def work(fold: int, search: FoldSearch) -> FoldPaths:
+            search.sweep(self.gamma_order(), self.expired)
+            return self.scored(search)
+
+        yield from self.each(work)
+
+    def exchange(self, thorough: bool) -> Iterator[FoldPaths]:
+        """Have each fold judge what the others found; if `thorough`, keep columns out in turn in some folds."""
+        seeds, at = pooled(list(self.by_fold.values()), self.data.q)
+        step = -(-self.folds.k // SEARCHED_FOLDS)
+
+        def work(fold: int, search: FoldSearch) -> FoldPaths:
+            search.learn(seeds, at)
+            search.sweep(self.gamma_order(), self.expired)
+            if thorough and fold % step == 0:
+                for g in range(len(self.lams)):
+                    search.keep_columns_out(g, self.expired)
+                search.sweep(self.gamma_order(), self.expired)
+            return self.scored(search)
+
+        yield from self.each(work)
+
+    def each(self, work: Callable[[int, FoldSearch], FoldPaths]) -> Iterator[FoldPaths]:
+        """Do some work on the search of every fold, on threads, until the time is over."""
+        self.improved = False
+
+        def waiting() -> Iterator[tuple[int, FoldSearch]]:
+            for item in sorted(self.by_fold.items()):
+                if self.expired():
+                    return
+                yield item
+
+        yield from run_folds(waiting(), work, min(self.threads, self.folds.k))
+
+    def gamma_order(self) -> list[int]:
+        """Return the indices of the gammas in the order of a walk: from the middle up, down, and up again."""
+        last = len(self.lams) - 1
+        return [*range(last // 2, last + 1), *range(last - 1, -1, -1), *range(1, last)]
+
+    def scored(self, search: FoldSearch) -> FoldPaths:
+        """Refit and score what is known of a fold."""
+        data = self.data.only(search.of_whole) if len(search.of_whole) < self.data.q else self.data
+        last = search.last
+        problem, rows = search.whole, self.folds.scored_rows(search.fold)
+        found = search.paths(self.taus, *data.about(rows, problem.v_mean, problem.r_mean))
+        if last is None or np.any(found.objective < last.objective * (1.0 - BETTER)):
+            self.improved = True
+        return found
+
+
+FIRST_COLUMNS, MORE_COLUMNS = 240, 120  # of a working set, and by how many it may grow at a time
+NOMINATED = 3  # columns a residual nominates
+RESIDUAL_GAMMAS = 5  # at which residuals are taken
+MOST_GROWN = 4  # times that working sets grow
+MOST_DROPPED = 150  # residuals of a fold with one column left out
+GRAM_BYTES = 256 << 20  # of all working sets
+BATCH = 1 << 22  # numbers in a (folds, columns) array
+
+
+class WorkingSets:
+    """Passes over the folds on working sets of columns, which grow between them.
+
+    Parameters
+    ----------
+    searches : FoldSearches
+        Empty; filled by the passes.
+    """
+
+    def __init__(self, searches: FoldSearches) -> None:
+        self.searches = searches
+        self.rows = WeightedRows(searches.data, searches.folds)
+        self._squares: dict[int, NDArray[np.float32]] = {}  # of every column over the training rows, by fold
+
+    def passes(self, seeds: Sequence[NDArray[np.integer]]) -> Iterator[Iterator[FoldPaths]]:
+        """Yield passes over the folds, each better than the one before, until growing helps no more."""
+        searches = self.searches
+        yield self.quick(seeds)
+        yield searches.walk()
+        yield self.grow()
+        for _ in range(MOST_GROWN - 1):
+            if not searches.improved:
+                break
+            yield searches.exchange(thorough=True)
+            yield self.grow()
+
+    def quick(self, seeds: Sequence[NDArray[np.integer]]) -> Iterator[FoldPaths]:
+        """Make first working sets by forward selection at the middle gamma, and first paths on them."""
+        searches, data, folds = self.searches, self.searches.data, self.searches.folds
+        most = largest_working_set(folds.k, data.q, searches.top)
+        if len(data.forced):
+            seeds = [np.setdiff1d(support, data.forced) for support in seeds]
+        wanted = {int(j) for support in seeds for j in support}
+
+        def work(fold: int, job: tuple[IntArray, IntArray]) -> FoldPaths:
+            among, given = job
+            return searches.begin(search_on(searches, fold, among), given)
+
+        for batch in fold_batches(folds, data.q):
+            squares = self.rows.squares(batch)
+            self._squares |= zip(batch, squares.astype(np.float32), strict=True)
+            forward = ForwardSelection(self.rows, batch, squares, float(searches.lams[searches.middle]), searches.top)
+            forward.run(searches.expired)
+            jobs = []
+            for fold, picked, rank in zip(batch, forward.picked, forward.rank, strict=True):
+                ranked = [*dict.fromkeys([*wanted, *picked, *sorted(rank, key=rank.__getitem__)])]
+                among = at_least(searches.top, ranked[: most + len(wanted)], data.q)
+                path = [np.array(picked[:size]) for size in range(1, len(picked) + 1)]
+                jobs.append((fold, (among, seeds_of([*seeds, *path], searches.top))))
+            yield from run_folds(iter(jobs), work, min(searches.threads, len(batch)))
+
+    def grow(self) -> Iterator[FoldPaths]:
+        """Add to every working set the columns that residuals and the supports of other folds name, and search on."""
+        searches = self.searches
+        seeds, at = pooled(list(searches.by_fold.values()), searches.data.q)
+        named = np.unique(seeds[seeds >= 0])
+
+        def work(fold: int, search: FoldSearch) -> FoldPaths:
+            more = columns_to_add(search, self.rows, self._squares[fold])
+            among = np.concatenate([search.found().ravel(), more, named])
+            grown = search_on(searches, fold, at_least(searches.top, among, searches.data.q))
+            grown.take_over(search)
+            grown.learn(seeds, at)
+            grown.sweep(searches.gamma_order(), searches.expired)
+            searches.by_fold[fold] = grown
+            return searches.scored(grown)
+
+        yield from searches.each(work)
+
+
+def search_on(searches: FoldSearches, fold: int, among: IntArray) -> FoldSearch:
+    """Return a new search of a fold on some ascending columns, by their Gram matrix over its training rows.
+
+    Parameters
+    ----------
+    searches : FoldSearches
+    fold : int
+    among : int array
+        Those that are forced in are added.
+
+    Returns
+    -------
+    FoldSearch
+    """
+    if len(searches.data.forced):
+        among = np.union1d(among, searches.data.forced)
+    part = searches.data.only(among)
+    problem = row_moments(part, searches.folds.train_rows(fold)).problem(part, 1.0)
+    return FoldSearch(fold, problem, searches.lams, searches.top, among)
+
+
+def largest_working_set(folds: int, columns: int, top: int) -> int:
+    """Return how many columns a first working set may hold.
+
+    Parameters
+    ----------
+    folds : int
+        Number of folds, each with a Gram matrix.
+    columns : int
+        Number of columns of the data.
+    top : int
+        Largest size searched.
+
+    Returns
+    -------
+    int
+    """
+    return min(columns, max(min(FIRST_COLUMNS, int(np.sqrt(GRAM_BYTES / 8 / folds))), 2 * top))
+
+
+def residuals(search: FoldSearch, rows: WeightedRows) -> FloatArray:
+    """Return (m, n) residuals on the training rows of a fold.
+
+    Those of its best supports at some gammas, and at the middle gamma of these with one column left out.
+    """
+    G, problem = len(search.lams), search.problem
+    some = sorted({int(g) for g in np.linspace(0, G - 1, min(G, RESIDUAL_GAMMAS)).round()})
+    refits = [(g, search.columns[g, s, :s]) for g, s in product(some, range(search.top + 1)) if search.known(g, s)]
+    dropped = 0
+    for s in range(1, search.top + 1):
+        if search.known(G // 2, s) and dropped + s <= MOST_DROPPED:
+            S = search.columns[G // 2, s, :s]
+            refits += [(G // 2, np.delete(S, a)) for a in range(s)]
+            dropped += s
+    whole = search.whole
+    V, r = search.part.about(*rows.data.only(search.of_whole).about(slice(0, rows.data.n), whole.v_mean, whole.r_mean))
+    out = np.broadcast_to(r, (len(refits), len(r))).copy()
+    for row, (g, S) in zip(out, refits, strict=True):
+        M = problem.Q[np.ix_(S, S)] + np.diag(search.lams[g] * problem.weight[S])
+        row -= V[:, S] @ np.linalg.lstsq(M, problem.c[S], rcond=None)[0]
+    return out * rows.inside([search.fold])
+
+
+def columns_to_add(search: FoldSearch, rows: WeightedRows, squares: NDArray[np.float32]) -> IntArray:
+    """Return columns outside of a working set that residuals of its supports are most correlated with.
+
+    Parameters
+    ----------
+    search : FoldSearch
+        On the working set.
+    rows : TrainingRows
+    squares : (q,) array
+        Of every column over the training rows of the fold.
+
+    Returns
+    -------
+    int array
+        The best first, at most `MORE_COLUMNS`.
+    """
+    length = squares + search.lams[0] * rows.data.weight
+    products = rows.products(residuals(search, rows))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        gain = np.where(length > 0.0, products**2 / length, 0.0)
+    inside = gain[:, search.of_whole].max(axis=1, initial=0.0)
+    gain[:, search.of_whole] = -1.0
+    best = np.argpartition(-gain, min(NOMINATED, gain.shape[1]) - 1, axis=1)[:, :NOMINATED]
+    share = np.take_along_axis(gain, best, axis=1) / np.maximum(inside, TINY)[:, None]
+    order = np.argsort(-share, axis=None, kind="stable")
+    named = best.ravel()[order][share.ravel()[order] > 0.0]
+    _, first = np.unique(named, return_index=True)
+    return named[np.sort(first)][:MORE_COLUMNS].astype(np.int64)
+
+
+def at_least(size: int, columns: Sequence[int] | IntArray, q: int) -> IntArray:
+    """Return distinct columns in ascending order, at least `size` of them where there are so many.
+
+    Parameters
+    ----------
+    size : int
+    columns : sequence of int
+        The first others of the data are added where they are too few; -1 is none.
+    q : int
+        Number of columns of the data.
+
+    Returns
+    -------
+    int array
+
+    Examples
+    --------
+    >>> at_least(4, [7, 1, -1, 7], 10).tolist()
+    [0, 1, 2, 7]
+    """
+    chosen = np.unique(np.asarray(columns, dtype=np.int64))
+    chosen = chosen[chosen >= 0]
+    return filled_up(chosen, size, np.arange(min(q, size + len(chosen))))
+
+
+def fold_batches(folds: FoldPlan, q: int) -> Iterator[list[int]]:
+    """Yield the folds in groups whose (folds, columns) arrays stay small."""
+    size = max(1, BATCH // max(q, 1))
+    for lo in range(0, folds.k, size):
+        yield list(range(lo, min(lo + size, folds.k)))
+
+
+MOST_COLUMNS, GRAMS_BYTES = 1200, 600 << 20  # beyond either, working sets of columns
+
+
+def first_supports(
+    data: StandardData,
+    folds: FoldPlan,
+    grid: Grid,
+    threads: int = 1,
+    expired: Callable[[], bool] = lambda: False,
+    seeds: Sequence[NDArray[np.integer]] = (),
+) -> Iterator[FoldPaths]:
+    """Yield paths of every fold, quick ones first and then better ones.
+
+    Parameters
+    ----------
+    data : StandardData
+    folds : FoldPlan
+    grid : Grid
+    threads : int
+    expired : callable
+        Asked every few milliseconds; True ends the search with what it holds.
+    seeds : sequence of int arrays
+        Supports (standard columns) worth trying in every fold, at every gamma.
+
+    Yields
+    ------
+    FoldPaths
+        Several times per fold; a later one is never worse in `objective`.
+
+    Notes
+    -----
+    O(n q^2 log2 k) for the moments and O(top s q) a walk, for each fold and gamma. With more than 1,200 columns, or
+    Gram matrices of all folds beyond 600 MB, from the rows on working sets of columns: O(n q) a residual
+    (:mod:`sparsecv_mio.search.first_supports`). Supports are kept by size: beyond `sqrt(2^26 / (G k))` columns
+    (668 for 15 gammas and 10 folds) the largest of these sizes answers for every larger tau.
+    """
+    searches = FoldSearches(data, folds, grid, threads, expired)
+    too_large = data.q > MOST_COLUMNS or folds.k * data.q**2 * 8 > GRAMS_BYTES
+    passes = WorkingSets(searches).passes(seeds) if too_large else _passes(searches, seeds)
+    for improved in passes:
+        yield from improved
+        if expired():
+            return
+
+
+def _passes(searches: FoldSearches, seeds: Sequence[NDArray[np.integer]]) -> Iterator[Iterator[FoldPaths]]:
+    """Yield passes over the folds by Gram matrices of all columns, each better than the one before."""
+    yield _quick(searches, seeds)
+    yield searches.walk()
+    yield searches.exchange(thorough=True)
+    if searches.improved:
+        yield searches.exchange(thorough=False)
+
+
+def _quick(searches: FoldSearches, seeds: Sequence[NDArray[np.integer]]) -> Iterator[FoldPaths]:
+    """First paths of every fold; they are made even where the time is over."""
+    data, folds = searches.data, searches.folds
+    given = seeds_of([np.setdiff1d(seed, data.forced) for seed in seeds] if len(data.forced) else seeds, searches.top)
+
+    def work(fold: int, moments: TrainingMoments) -> FoldPaths:
+        return searches.begin(FoldSearch(fold, moments.problem(data, 1.0), searches.lams, searches.top), given)
+
+    yield from run_folds(training_moments(data, folds), work, min(searches.threads, folds.k))

@@ -1,0 +1,306 @@
+"""Ridge fits of supports in one fold, from its moments or rows, and their held-out errors."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from sparsecv_mio.arrays import FloatArray, IntArray
+from sparsecv_mio.data.fold_plan import FoldPlan
+from sparsecv_mio.data.standard import StandardData
+from sparsecv_mio.kernels import held_out_sums as kernel
+from sparsecv_mio.kernels.held_out_sums import SupportFits, SupportRows, refit_supports
+from sparsecv_mio.problem.problem import SparseProblem
+from sparsecv_mio.problem.refit import refit_rows
+from sparsecv_mio.problem.training_moments import TrainingMoments, row_moments
+from sparsecv_mio.search.cells import table_of
+from sparsecv_mio.units import KEEP_RTOL
+from sparsecv_mio.words import Intercept
+
+OBJECTIVE_ROUNDING = 1e-12  # of yy: rounding of a training objective from moments, generously
+
+
+@dataclass(frozen=True, eq=False)
+class MomentFits:
+    """Ridge fits of k supports.
+
+    Attributes
+    ----------
+    table : (k, top) int array
+        The supports; of row r the first `sizes[r]` entries count, the others are 0.
+    sizes : (k,) int array
+    beta, spread : (k, top) arrays
+        Coefficients and a bound on the rounding error of each.
+    value, value_error : (k,) arrays
+        Training objectives and bounds on their rounding errors; inf where the moments have lost their digits.
+    """
+
+    table: IntArray
+    sizes: IntArray
+    beta: FloatArray
+    spread: FloatArray
+    value: FloatArray
+    value_error: FloatArray
+
+    @property
+    def listed(self) -> SupportRows:
+        """The supports as the kernels take them."""
+        return SupportRows(self.table, self.sizes)
+
+    @property
+    def fits(self) -> SupportFits:
+        """Coefficients and objectives as the kernels take them."""
+        return SupportFits(self.beta, self.spread, self.value, self.value_error)
+
+    def coefficients(self, row: int) -> FloatArray:
+        """Coefficients of one support, in its order."""
+        return self.beta[row, : self.sizes[row]].copy()
+
+
+def fit_from_moments(problem: SparseProblem, supports: Sequence[IntArray]) -> MomentFits:
+    """Fit supports from the moments of a problem. O(s^3) each."""
+    k = len(supports)
+    sizes = np.array([len(support) for support in supports], dtype=np.int64)
+    table = np.maximum(table_of(supports, max(int(sizes.max(initial=0)), 1)), 0)
+    made = MomentFits(table, sizes, np.zeros(table.shape), np.zeros(table.shape), np.empty(k), np.empty(k))
+    refit_supports(problem.Q, problem.c, problem.yy, problem.penalty, made.listed, problem.rounding, made.fits)
+    return made
+
+
+def objective_rounding(problem: SparseProblem) -> float:
+    """Return a generous bound on the rounding error of training objectives from moments."""
+    return OBJECTIVE_ROUNDING * problem.size
+
+
+def near_tie_margin(problem: SparseProblem, value: float) -> float:
+    """Return how far above the best training objective a support may lie and still has to be refitted."""
+    return KEEP_RTOL * value + objective_rounding(problem)
+
+
+MomentSource = Callable[[Sequence[int]], Iterator[tuple[int, TrainingMoments]]]
+
+MOMENTS_FACTOR = 4  # folds of more than this many rows a column are scored from their moments
+VALUE_RTOL = 2e-11  # relative error of f beyond which a support is refitted from the rows
+ERROR_RTOL = 1e-9  # relative error of a held-out sum beyond which it is
+NEGLIGIBLE_ERROR = 1e-9  # of the mean square of the response: no held-out error needs to be known more accurately
+STORE_BYTES = 1 << 28
+
+
+@dataclass(frozen=True, eq=False)
+class Refits:
+    """Refits of k supports in one fold.
+
+    Attributes
+    ----------
+    value, value_error : (k,) arrays
+        Training objectives and bounds on their rounding errors.
+    held_out, held_out_error : (k,) arrays
+        Sums of squares over the rows left out and bounds on their rounding errors.
+    """
+
+    value: FloatArray
+    value_error: FloatArray
+    held_out: FloatArray
+    held_out_error: FloatArray
+
+    def at(self, which: slice | IntArray) -> Refits:
+        """Return the refits of some of the supports."""
+        return Refits(self.value[which], self.value_error[which], self.held_out[which], self.held_out_error[which])
+
+
+class HeldOutFold:
+    """The rows that one fold leaves out, gathered once for every gamma and tau.
+
+    Parameters
+    ----------
+    data : StandardData
+    folds : FoldPlan
+    fold : int
+    training : SparseProblem
+        Training rows, at any gamma: their means are taken off the rows left out.
+
+    Attributes
+    ----------
+    count : int
+        Number of rows.
+    unit : float
+        Relative rounding of the training moments.
+    level : (q + 1,) array
+        Size of the means of the columns and, last, of the response, beside which rows are centred; of the row that
+        weighs most.
+    weight : float
+        Of the rows together: `count` where each counts once.
+    by_moments : bool
+        Whether there are so many rows that only their moments about the training means are kept: `Q` (q, q), `c` (q,)
+        and `yy`. Else `V` (count, q) and `r` (count,) are the rows themselves, less these means.
+    """
+
+    def __init__(self, data: StandardData, folds: FoldPlan, fold: int, training: SparseProblem) -> None:
+        self.data, self.folds, self.fold = data, folds, fold
+        rows = folds.scored_rows(fold)
+        self.unit = training.rounding
+        self.count, self.weight = len(rows), data.dataset.weight_of(rows)
+        self.level = np.zeros(data.q + 1)
+        if data.intercept is Intercept.FOLD:
+            size = np.sqrt(np.append(np.diag(training.Q), training.yy) / training.total)
+            self.level = size + np.abs(np.append(training.v_mean, training.r_mean))
+            root = data.root_of(rows)
+            if root is not None:
+                self.level *= root.max()
+        self.by_moments = len(rows) > MOMENTS_FACTOR * data.q + 64
+        if self.by_moments:
+            test = row_moments(data, rows)
+            about = np.append(training.v_mean, training.r_mean)
+            step = test.mean - about
+            second = test.scatter + test.total * np.outer(step, step)
+            self.Q = np.ascontiguousarray(second[:-1, :-1])
+            self.c = second[:-1, -1].copy()
+            self.yy = float(second[-1, -1])
+        else:
+            V, r = data.about(rows, training.v_mean, training.r_mean)
+            self.V, self.r = np.ascontiguousarray(V), np.asarray(r, dtype=float)
+
+    def refit(self, problem: SparseProblem, supports: Sequence[IntArray]) -> Refits:
+        """Fit each support on the training rows and score it on the rows left out.
+
+        From moments first, with error bounds; where those are too wide, from the rows by QR. O(s^3 + rows s) a support.
+
+        Parameters
+        ----------
+        problem : SparseProblem
+            Training rows at the gamma in question.
+        supports : sequence of k int arrays
+
+        Returns
+        -------
+        Refits
+        """
+        made, scores = fit_from_moments(problem, supports), kernel.new_scores(len(supports))
+        if self.by_moments:
+            moments = kernel.HeldOutMoments(self.Q, self.c, self.yy, self.count)
+            kernel.held_out_moments(moments, self.level, made.listed, self.unit, made.fits, scores)
+        else:
+            kernel.held_out_rows(self.V, self.r, self.level, made.listed, made.fits, scores)
+        fits = Refits(made.value, made.value_error, scores.error, scores.rounding)
+        poor = ~(fits.value_error <= VALUE_RTOL * fits.value) | ~(fits.held_out_error <= ERROR_RTOL * fits.held_out)
+        for place in np.flatnonzero(poor).tolist():
+            self._from_rows(fits, place, np.asarray(supports[place], dtype=np.int64), 2.0 * problem.lam)
+        return fits
+
+    def _from_rows(self, fits: Refits, r: int, support: IntArray, gamma: float) -> None:
+        """Replace one fit by a QR of the rows where that is more accurate."""
+        near = fits.held_out_error[r] <= 1e-7 * fits.held_out[r] and fits.value_error[r] <= 1e-9 * fits.value[r]
+        if self.by_moments and near:
+            return
+        fit = refit_rows(self.data, self.folds.train_rows(self.fold), support, gamma)
+        if fit.objective_error < fits.value_error[r]:
+            fits.value[r], fits.value_error[r] = fit.objective, fit.objective_error
+        held_out, rounding = fit.held_out(self.data, self.folds.scored_rows(self.fold))
+        if not fits.held_out_error[r] <= rounding:
+            fits.held_out[r], fits.held_out_error[r] = held_out, rounding
+
+
+@dataclass(frozen=True, eq=False)
+class FoldProblem:
+    """One fold at one gamma: the problem on its training rows and the rows it leaves out.
+
+    Attributes
+    ----------
+    problem : SparseProblem
+        Training rows, in standard coordinates.
+    held_out : HeldOutFold
+        Rows left out.
+    columns : (q,) int array, optional
+        Where the problem is on some columns of the data only, these columns in ascending order; all of them by default.
+    """
+
+    problem: SparseProblem
+    held_out: HeldOutFold
+    columns: IntArray | None = None
+
+    @classmethod
+    def of(
+        cls, data: StandardData, folds: FoldPlan, fold: int, moments: TrainingMoments, columns: IntArray | None = None
+    ) -> FoldProblem:
+        """Make a fold, at gamma 1, from its training moments.
+
+        Parameters
+        ----------
+        data : StandardData
+            Already restricted to `columns` where these are given.
+        folds : FoldPlan
+        fold : int
+        moments : Moments
+            Of the training rows of `data`.
+        columns : (q,) int array, optional
+            See the class.
+
+        Returns
+        -------
+        FoldProblem
+        """
+        problem = moments.problem(data, 1.0)
+        return cls(problem, HeldOutFold(data, folds, fold, problem), columns)
+
+    @property
+    def fold(self) -> int:
+        """Number of the fold."""
+        return self.held_out.fold
+
+    @property
+    def negligible(self) -> float:
+        """Held-out sum of squares below which an error is not worth knowing more accurately."""
+        return NEGLIGIBLE_ERROR * self.problem.yy / self.problem.total * self.held_out.weight
+
+    def with_gamma(self, gamma: float) -> FoldProblem:
+        """Return the same fold at another gamma; the arrays are shared."""
+        return replace(self, problem=self.problem.with_gamma(gamma))
+
+    def refit(self, supports: Sequence[IntArray]) -> Refits:
+        """Fit supports on the training rows and score them on the rows left out."""
+        return self.held_out.refit(self.problem, supports)
+
+    def in_data(self, support: IntArray) -> IntArray:
+        """Return the columns of the data that a support of the problem stands for."""
+        return support if self.columns is None else self.columns[support]
+
+
+class FoldStore:
+    """The folds used last, as many as fit into `STORE_BYTES`. Safe to use from several threads.
+
+    Parameters
+    ----------
+    data : StandardData
+    folds : FoldPlan
+    source : callable
+        Yields the training moments of some folds; always by the same additions, so that a fold made twice is equal to
+        the last bit.
+    """
+
+    def __init__(self, data: StandardData, folds: FoldPlan, source: MomentSource) -> None:
+        self.data, self.folds, self.source = data, folds, source
+        self._most = max(2, STORE_BYTES // (24 * (data.q + 1) ** 2 + 1))
+        self._held: OrderedDict[int, FoldProblem] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, fold: int) -> FoldProblem:
+        """Return a fold at gamma 1. O(n q^2) where it is not held."""
+        with self._lock:
+            if fold in self._held:
+                self._held.move_to_end(fold)
+                return self._held[fold]
+        _, moments = next(self.source([fold]))
+        return self.keep(fold, moments)
+
+    def keep(self, fold: int, moments: TrainingMoments) -> FoldProblem:
+        """Make a fold from its training moments and hold it in place of the one that was not used for longest."""
+        made = FoldProblem.of(self.data, self.folds, fold, moments)
+        with self._lock:
+            self._held[fold] = made
+            while len(self._held) > self._most:
+                self._held.popitem(last=False)
+        return made

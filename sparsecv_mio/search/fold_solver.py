@@ -1,0 +1,684 @@
+"""Cells of one fold by our own trees, from what all rows decide to certified intervals of the held-out errors.
+
+Branch-and-bound in one fold after a test by the relaxations on all rows (reused duals).
+
+The dual solutions of the relaxations on all rows are dual feasible in every fold (:mod:`sparsecv_mio.bounds.fold`).
+In a fold they fix columns in or out of every near-optimal support. A cell whose support they fix completely needs no
+branch-and-bound. Where a single tau is left, the columns that are fixed out are removed from the problem; this is valid
+for that tau alone, as optima of two tau need not be nested.
+
+From the outcome of branch-and-bound in a cell (gamma, tau, fold) to a certified interval of its held-out error.
+
+Branch-and-bound on the training problem of a cell ends in one of two ways.
+
+* *Every candidate is known*: a list holds each support that can be optimal. All are refitted. Those whose training
+  objective is least, or tied with the least within the rounding of the refits, are the optimal ones; their held-out
+  errors, with the rounding of each, span the interval, and the cell is decided.
+* *Only an incumbent is known*, with training objective at most `u`: the error is bounded by what holds for every b with
+  `f(b) <= u`: the ridge ball (:mod:`sparsecv_mio.bounds.closed_form`), whatever its support, the relaxations of
+  :mod:`sparsecv_mio.bounds.fold` on what screening by the incumbent leaves, and the training-loss bound of section 3.
+
+A cell whose candidates are known stays undecided where the refits disagree with the values that the tree pruned by, or
+where their held-out errors are inaccurate.
+
+Trees of single folds, grown on a dask cluster.
+
+A tree needs the Gram matrix of its fold and little more. The matrix is a result of its own there, which goes to a
+worker once, for every gamma and tau; a task whose worker dies is begun again on another one. What comes back is what
+`solve_path` returns, to the last bit, so the search goes on as if the tree had been grown here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import pickle
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import CancelledError
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
+from sparsecv_mio.bounds.closed_form import RidgeBall, training_loss_bound
+from sparsecv_mio.bounds.fold import FoldBounds, Points, reuse
+from sparsecv_mio.errors import BackendFailed, SparseCVError
+from sparsecv_mio.kernels.nodes import DROPPED
+from sparsecv_mio.kernels.screening import Reused
+from sparsecv_mio.parallel import blas_on_one_thread, connected, slots
+from sparsecv_mio.problem.problem import SparseProblem
+from sparsecv_mio.problem.training_moments import TrainingMoments
+from sparsecv_mio.search.cells import Where, places_in
+from sparsecv_mio.search.context import HERE, SearchState
+from sparsecv_mio.search.fold_fits import FoldProblem, Refits, near_tie_margin
+from sparsecv_mio.search.time_limit import Deadline
+from sparsecv_mio.trees.every_size import solve_path
+from sparsecv_mio.trees.path_cells import SMALL, PathCell, PathResult
+from sparsecv_mio.units import KEEP_RTOL, TIE_RTOL, Interval
+
+if TYPE_CHECKING:
+    from distributed import Client
+    from distributed import Future as DaskFuture
+
+
+Solver = Callable[[SparseProblem, list[int], list[IntArray]], PathResult]
+
+
+class Report(Protocol):
+    """Takes note of what one test did."""
+
+    def __call__(self, *, seconds: float, asked: int = 0, mios: int = 0, columns: int = 0) -> None:
+        """Count cells that were tested, those decided without branch-and-bound, and columns removed for the others."""
+
+
+def solve_presolved(
+    problem: SparseProblem,
+    points: Points,
+    taus: Sequence[int],
+    starts: Sequence[IntArray],
+    solver: Solver,
+    report: Report,
+    restrict: bool = True,
+) -> PathResult:
+    """Solve some tau of a fold, by `solver` what the relaxations on all rows do not decide.
+
+    Parameters
+    ----------
+    problem : SparseProblem
+        Training rows of a fold at the gamma of the points.
+    points : Points
+        Solutions of the relaxations on all rows.
+    taus : sequence of int
+    starts : sequence of int arrays
+        Supports to try as incumbents.
+    solver : callable
+        `(problem, taus, starts) -> PathResult`.
+    report : callable
+        Called with what the test did.
+    restrict : bool
+        Whether columns may be removed.
+
+    Returns
+    -------
+    PathResult
+        In the columns of `problem`.
+    """
+    begun = time.perf_counter()
+    fold = FoldBounds(problem, np.zeros((0, problem.q)), np.zeros(0), points.diagonal)  # no held-out rows
+    tested = _test(fold, points, [tau for tau in taus if 0 < tau < fold.m], starts)
+    if tested is None:
+        report(seconds=time.perf_counter() - begun)
+        return solver(problem, list(taus), list(starts))
+    decided = {int(tested.sizes[t]): _decided(fold, int(tested.sizes[t])) for t in np.flatnonzero(tested.decided)}
+    left = [tau for tau in taus if tau not in decided]
+    incumbents = [tau for tau in left if 0 < tau < fold.m and np.isfinite(fold.best[tau])]
+    known = [*starts, *(np.flatnonzero(fold.supports[tau]) for tau in incumbents)]
+    keep = _columns_left(problem, tested, left) if restrict else np.arange(problem.q)
+    seconds, removed = time.perf_counter() - begun, problem.q - len(keep)
+    report(seconds=seconds, asked=len(tested.sizes), mios=len(decided), columns=removed)
+    if not left:
+        return PathResult(decided, 0, True)
+    if len(keep) == problem.q or len(keep) <= left[0]:
+        rest = solver(problem, left, known)
+    else:
+        rest = in_columns(solver(problem.only(keep), left, places_in(keep, known)), keep)
+    return PathResult({**rest.cells, **decided}, rest.nodes, rest.finished, rest.reused)
+
+
+def _test(fold: FoldBounds, points: Points, sizes: list[int], starts: Sequence[IntArray]) -> Reused | None:
+    """Test the points on all rows in a fold; None where they say nothing."""
+    if not sizes:
+        return None
+    fold.try_supports(starts)
+    if fold.problem.q <= SMALL:  # beyond, elimination costs more than a tree
+        fold.search(sizes)
+    return reuse(fold, points, sizes, KEEP_RTOL)
+
+
+def _decided(fold: FoldBounds, tau: int) -> PathCell:
+    """Cell of which the incumbent is the only near-optimal support."""
+    value, support = float(fold.best[tau]), np.flatnonzero(fold.supports[tau])
+    margin = near_tie_margin(fold.problem, value)
+    low = max(value - margin, 0.0)
+    return PathCell(tau, support, low, value, (support,), (value,), margin, complete=True, branched=False)
+
+
+def _columns_left(problem: SparseProblem, tested: Reused, left: list[int]) -> IntArray:
+    """Columns that a near-optimal support may hold, where a single tau is left and no column has a copy; else all."""
+    copies = problem.copy_of is not None and bool(np.any(problem.copy_of >= 0))
+    if copies or len(left) != 1 or left[0] not in tested.sizes:
+        return np.arange(problem.q)
+    return np.flatnonzero(tested.status[int(np.searchsorted(tested.sizes, left[0]))] != DROPPED)
+
+
+def in_columns(result: PathResult, columns: IntArray) -> PathResult:
+    """Return the result for a restricted problem in the columns of the whole."""
+    cells = {
+        tau: replace(
+            cell, support=columns[cell.support], candidates=tuple(columns[support] for support in cell.candidates)
+        )
+        for tau, cell in result.cells.items()
+    }
+    return replace(result, cells=cells)
+
+
+BALL_COLUMNS = 1500  # columns beyond which the ridge ball's factorisation costs more than it is worth
+RELAXED_COLUMNS = 300  # columns beyond which the relaxations of a fold cost more than a round of its trees
+WORST_ROUNDING = 1e-5  # of a held-out error, beyond which knowing the support does not decide a cell
+RELAXED_AFTER_LIMIT = 0.15  # seconds after the limit in which undecided cells are still bounded by relaxations
+
+
+@dataclass(frozen=True, eq=False)
+class Incumbent:
+    """Best support known of a cell.
+
+    Attributes
+    ----------
+    tau : int
+    support : int array
+        Columns of the problem.
+    upper : float
+        At least f of every optimum of the cell, tied ones included; inf where that is not known.
+    """
+
+    tau: int
+    support: IntArray
+    upper: float
+
+
+def held_out_intervals(here: FoldProblem, incumbents: Sequence[Incumbent], relax: bool = True) -> list[Interval]:
+    """Bound the held-out sums of squares of some cells of one fold and gamma.
+
+    Parameters
+    ----------
+    here : FoldProblem
+    incumbents : sequence of Incumbent
+        Of each cell.
+    relax : bool
+        False leaves it at the ridge ball, O(q^3 + rows q^2) in all; True adds relaxations where rows and columns are
+        few enough.
+
+    Returns
+    -------
+    list of Interval
+        Squared standard units.
+    """
+    problem, rows = here.problem, here.held_out
+    found = [Interval(0.0, np.inf)] * len(incumbents)
+    if problem.q <= BALL_COLUMNS:
+        ball = (
+            RidgeBall.of_moments(problem, rows.Q, rows.c, rows.yy, rows.unit)
+            if rows.by_moments
+            else RidgeBall.of_rows(problem, rows.V, rows.r, rows.unit)
+        )
+        if ball is not None:
+            found = [ball.held_out(one.upper) for one in incumbents]
+    known = [at for at, one in enumerate(incumbents) if np.isfinite(one.upper)]
+    if not relax or not known or rows.by_moments or problem.q > RELAXED_COLUMNS:
+        return found
+    scored = rows.folds.scored_rows(rows.fold)
+    fold = FoldBounds(problem, *rows.data.rows(scored), root=rows.data.root_of(scored))
+    for one in (incumbents[at] for at in known):
+        fold.improve(one.tau, one.support, one.upper)
+    cells = fold.cells([incumbents[at].tau for at in known])
+    slack = 1e-12 * float(fold.u @ fold.u) + 1e-300
+    for at, cell in zip(known, cells, strict=True):
+        found[at] = found[at].tighten(cell.interval, slack + 1e-9 * found[at].upper)
+    return found
+
+
+class CellIntervals:
+    """Turns outcomes of branch-and-bound into intervals and writes them.
+
+    Parameters
+    ----------
+    state : SearchState
+        Its cells are written for the fold at hand only, so that folds may be worked on in several threads; the lower
+        bounds on all rows serve the training-loss bound.
+    """
+
+    def __init__(self, state: SearchState) -> None:
+        self.context, self.cells, self.all_rows = state.context, state.cells, state.all_rows
+        self._limit_seen: float | None = None  # when the limit was first seen to have passed
+
+    def write_outcome(self, here: FoldProblem, g: int, which: IntArray, result: PathResult, relax: bool = True) -> None:
+        """Write what the outcome of branch-and-bound for some tau of a fold and gamma says of their intervals.
+
+        Parameters
+        ----------
+        here : FoldProblem
+            The fold at the gamma of index `g`.
+        g : int
+        which : (m,) int array
+            Indices of tau.
+        result : PathResult
+            Has a cell for each of them.
+        relax : bool
+            Whether cells that are not decided may be bounded by relaxations.
+        """
+        if not len(which):
+            return
+        found = [result.cells[int(self.context.grid.taus[t])] for t in which]
+        listed = [list(cell.candidates) if cell.complete else [cell.support] for cell in found]
+        supports = [support for some in listed for support in some]
+        ends = np.cumsum([len(some) for some in listed])
+        fits, fold = here.refit(supports), here.fold
+        lone = self._decide_lone(here, g, which, found, fits.at(ends - 1))
+        undecided: dict[int, Incumbent] = {}
+        for at in np.flatnonzero(~lone).tolist():
+            t, cell, some, end = int(which[at]), found[at], listed[at], int(ends[at])
+            mine, where = fits.at(slice(end - len(some), end)), (g, t, fold)
+            if cell.complete and _agree(mine, cell):
+                self.decide(here, where, some, mine, cell.branched)
+            else:
+                undecided[t] = Incumbent(cell.tau, *self._offer_best(here, where, some, mine, cell.complete))
+                self.cells.mark(where, cell.branched, result.finished)
+        if undecided:
+            self._bound(here, g, undecided, relax)
+
+    def _decide_lone(
+        self, here: FoldProblem, g: int, which: IntArray, found: list[PathCell], fits: Refits
+    ) -> BoolArray:
+        """Decide the cells that list one support, all at once, but for those `decide` has to look at; which these are.
+
+        Parameters
+        ----------
+        here : FoldProblem
+        g : int
+        which : (m,) int array
+        found : list of m cells
+        fits : Refits
+            Of the last support that each of them lists.
+
+        Returns
+        -------
+        (m,) bool array
+            The cells that are decided now.
+        """
+        lone = np.array([cell.complete and len(cell.candidates) == 1 for cell in found])
+        tree = np.array([cell.values[0] if one else np.nan for cell, one in zip(found, lone, strict=True)])
+        margin = np.array([cell.margin for cell in found])
+        with np.errstate(invalid="ignore"):  # values that are not finite are not sure
+            sure = lone & np.isfinite(fits.value) & (np.abs(fits.value - tree) <= 0.5 * margin + fits.value_error)
+        sure &= fits.held_out_error <= WORST_ROUNDING * fits.held_out + here.negligible
+        numbers = [self._number(here, cell.candidates[0]) if one else 0 for cell, one in zip(found, sure, strict=True)]
+        self.cells.decide_part(
+            (g, which, here.fold), sure, np.array(numbers, dtype=np.int32), fits.held_out,
+            fits.held_out - fits.held_out_error, fits.held_out + fits.held_out_error, fits.value,
+            np.array([cell.branched for cell in found]),
+        )  # fmt: skip
+        return np.asarray(sure)
+
+    def _offer_best(
+        self, here: FoldProblem, where: Where, supports: list[IntArray], fits: Refits, complete: bool
+    ) -> tuple[IntArray, float]:
+        """Offer the best support of a cell to the table; that support, and a value at least f of every optimum."""
+        values = fits.value + fits.value_error
+        upper = float(values.min() if complete else values[0]) * (1.0 + TIE_RTOL)  # a tied optimum may lie that high
+        best = int(np.argmin(fits.value))
+        self.cells.offer(where, self._number(here, supports[best]), float(fits.held_out[best]), float(fits.value[best]))
+        return supports[best], upper
+
+    def _bound(self, here: FoldProblem, g: int, undecided: dict[int, Incumbent], relax: bool) -> None:
+        """Bound the held-out errors of cells of which only an incumbent is known, by the number of tau."""
+        incumbents = list(undecided.values())
+        intervals = held_out_intervals(here, incumbents, relax and self._time_to_relax())
+        on_all_rows = np.array([self.all_rows.best[g].cells[one.tau].lower for one in incumbents])
+        uppers = np.array([one.upper for one in incumbents])
+        part = (g, np.array(list(undecided)), here.fold)
+        if self.context.folds.scores_all_left_out[here.fold]:
+            self.cells.narrow(part, training_loss_bound(on_all_rows, uppers), np.inf)
+        self.cells.narrow(part, [one.lower for one in intervals], [one.upper for one in intervals])
+
+    def _time_to_relax(self) -> bool:
+        """Whether the limit has not passed, or was first seen to have passed a short time ago."""
+        if not self.context.deadline.expired():
+            return True
+        now = time.monotonic()
+        if self._limit_seen is None:
+            self._limit_seen = now
+        return now - self._limit_seen < RELAXED_AFTER_LIMIT
+
+    def decide(self, here: FoldProblem, where: Where, supports: list[IntArray], fits: Refits, branched: bool) -> None:
+        """Decide a cell by supports among which every optimal one is, unless its error is too inaccurate for that.
+
+        Parameters
+        ----------
+        here : FoldProblem
+            The fold at the gamma of the cell.
+        where : gamma, tau, fold
+        supports : list of int arrays
+            Columns of `here.problem`.
+        fits : Refits
+            Their refits, with finite error bounds.
+        branched : bool
+            Whether a tree was needed.
+        """
+        value, error = fits.value, fits.value_error
+        best = int(np.argmin(value))
+        tied = np.flatnonzero(value - error <= value[best] * (1.0 + TIE_RTOL) + error[best])
+        supports = [supports[int(i)] for i in tied]
+        held, slip = fits.held_out[tied], fits.held_out_error[tied]
+        if not np.all(slip <= WORST_ROUNDING * held + here.negligible):
+            self.cells.narrow(where, max(float((held - slip).min()), 0.0), float((held + slip).max()))
+            self.cells.offer(where, self._number(here, supports[0]), float(held[0]), float(value[tied[0]]))
+            self.cells.mark(where)
+            return
+        first = min(range(len(supports)), key=lambda i: tuple(np.sort(supports[i]).tolist()))
+        self.cells.decide(
+            where,
+            support=[self._number(here, one) for one in (supports[first], *supports[:first], *supports[first + 1 :])],
+            nominal=float(held[first]),
+            lower=float((held - slip).min()),
+            upper=float((held + slip).max()),
+            tie=float(held.max() - held.min()),
+            value=float(value[tied[first]]),
+            branched=branched,
+        )
+
+    def _number(self, here: FoldProblem, support: IntArray) -> int:
+        """Return the number of a support in the pool of all columns."""
+        return self.cells.pool.number(here.in_data(support))
+
+
+def _agree(fits: Refits, cell: PathCell) -> bool:
+    """Whether refitted values are those of the tree up to its margin; values without any accuracy are no agreement."""
+    if not np.all(np.isfinite(fits.value)):
+        return False
+    return bool(np.all(np.abs(fits.value - np.array(cell.values)) <= 0.5 * cell.margin + fits.value_error))
+
+
+class FoldAccelerators(Protocol):
+    """What a fold solver uses before, or instead of, a tree of its own."""
+
+    def training_moments(self, wanted: Sequence[int] | None = None) -> Iterator[tuple[int, TrainingMoments]]:
+        """Training moments of some folds, of all by default."""
+
+    def proposed(self, g: int, tau: int, fold: int) -> list[IntArray]:
+        """Supports worth trying in a cell.
+
+        Parameters
+        ----------
+        g : int
+            Index of the gamma.
+        tau : int
+        fold : int
+
+        Returns
+        -------
+        list of int arrays
+        """
+
+    def solve(
+        self,
+        problem: SparseProblem,
+        g: int,
+        taus: Sequence[int],
+        starts: Sequence[IntArray],
+        solver: Solver,
+        by_vendor: bool,
+    ) -> PathResult:
+        """Answer as `solver` would, asking it only for what is not known without it.
+
+        Parameters
+        ----------
+        problem : SparseProblem
+            Training rows of a fold.
+        g : int
+            Index of its gamma.
+        taus : sequence of int
+        starts : sequence of int arrays
+            Supports to try first.
+        solver : callable
+            `(problem, taus, starts) -> PathResult`.
+        by_vendor : bool
+            Whether it is a vendor's solver, which takes much longer than a test whether it is needed and fixes columns
+            itself.
+
+        Returns
+        -------
+        PathResult
+        """
+
+
+class FoldSolver:
+    """Solves cells of one fold after the other. Safe to use from several threads, each at a fold of its own.
+
+    Parameters
+    ----------
+    state : SearchState
+        Its cells are written for the fold at hand; the best supports on all rows are the first to try.
+    accelerators : FoldAccelerators
+    """
+
+    def __init__(self, state: SearchState, accelerators: FoldAccelerators) -> None:
+        self.context, self.cells, self.all_rows = state.context, state.cells, state.all_rows
+        self.accelerators, self.intervals = accelerators, CellIntervals(state)
+
+    def run(self, fold: int, moments: TrainingMoments, wanted: BoolArray, effort: int) -> int:
+        """Work on some cells of a fold until the limit.
+
+        Parameters
+        ----------
+        fold : int
+        moments : Moments
+            Of its training rows.
+        wanted : (G, T) bool array
+        effort : int
+            Nodes that branch-and-bound may spend on one tau.
+
+        Returns
+        -------
+        int
+            Nodes spent.
+        """
+        nodes = 0
+        found: list[IntArray] = []  # at the gamma before
+        for g, which, here in self._each_gamma(fold, moments, wanted):
+            if self.context.deadline.expired():
+                break
+            starts = self.best_on_all_rows(g) + found + self._shown(g, which, fold)
+            result = self.branch_and_bound(here, g, which, starts, effort)
+            self.intervals.write_outcome(here, g, which, result)
+            found = [cell.support for cell in result.cells.values()]
+            nodes += result.nodes
+        return nodes
+
+    def bound(self, fold: int, moments: TrainingMoments, wanted: BoolArray) -> None:
+        """Give some cells of a fold an incumbent and the bounds that need no branching, whatever the time.
+
+        Parameters
+        ----------
+        fold : int
+        moments : Moments
+            Of its training rows.
+        wanted : (G, T) bool array
+        """
+        for g, which, here in self._each_gamma(fold, moments, wanted):
+            starts = self.best_on_all_rows(g) + self._shown(g, which, fold)
+            taus = self.context.grid.taus[which].tolist()
+            result = solve_path(here.problem, taus, starts=starts, effort=0, expired=lambda: True)
+            self.intervals.write_outcome(here, g, which, result)
+
+    def branch_and_bound(
+        self, here: FoldProblem, g: int, which: IntArray, starts: Sequence[IntArray], effort: int
+    ) -> PathResult:
+        """Solve some tau of a fold and gamma by our own trees, but for what the accelerators spare.
+
+        Parameters
+        ----------
+        here : FoldProblem
+            The fold at the gamma of index `g`.
+        g : int
+        which : int array
+            Indices of tau.
+        starts : sequence of int arrays
+            Supports to try first.
+        effort : int
+            Nodes that one tau may cost.
+
+        Returns
+        -------
+        PathResult
+        """
+
+        def trees(problem: SparseProblem, taus: list[int], starts: list[IntArray]) -> PathResult:
+            return self.context.trees.grow(problem, taus, starts, effort, self.context.deadline)
+
+        taus = self.context.grid.taus[which].tolist()
+        proposed = [support for tau in taus for support in self.accelerators.proposed(g, tau, here.fold)]
+        return self.accelerators.solve(here.problem, g, taus, [*proposed, *starts], trees, by_vendor=False)
+
+    def at_gamma(self, fold_problem: FoldProblem, g: int) -> FoldProblem:
+        """Return a fold at the gamma of index `g`."""
+        return fold_problem.with_gamma(float(self.context.grid.gammas[g]))
+
+    def best_on_all_rows(self, g: int) -> list[IntArray]:
+        """Return the best supports known on all rows at a gamma, of every tau."""
+        return [cell.support for cell in self.all_rows.best[g].cells.values()]
+
+    def _each_gamma(
+        self, fold: int, moments: TrainingMoments, wanted: BoolArray
+    ) -> Iterator[tuple[int, IntArray, FoldProblem]]:
+        """Yield the gammas with cells that are wanted, the largest first, with their taus and the fold there."""
+        fold_problem = FoldProblem.of(self.context.data, self.context.folds, fold, moments)
+        for g in np.argsort(-self.context.grid.gammas, kind="stable").tolist():
+            if wanted[g].any():
+                yield g, np.flatnonzero(wanted[g]), self.at_gamma(fold_problem, g)
+
+    def _shown(self, g: int, which: IntArray, fold: int) -> list[IntArray]:
+        """Supports that the table holds for some tau of a fold, where folds have searched by themselves."""
+        if self.context.data.q <= SMALL:
+            return []
+        numbers = np.unique(self.cells.support[g, which, fold])
+        return [self.cells.pool.supports[number] for number in numbers[numbers > 0].tolist()]
+
+
+LOOK = 0.05  # seconds between two looks at the deadline while a tree grows elsewhere
+HELD_BYTES = 1 << 31  # of Gram matrices that the cluster keeps for later gammas and rounds
+NOTHING = np.zeros((0, 0))
+
+
+class SentTrees:
+    """Grows trees on a cluster; should that be lost, here.
+
+    Parameters
+    ----------
+    client : distributed.Client
+    lost : callable
+        Told once that the cluster was lost.
+
+    Attributes
+    ----------
+    at_once : int
+        Threads of all workers when the search began.
+    """
+
+    def __init__(self, client: Client, lost: Callable[[SparseCVError], None]) -> None:
+        self.at_once = slots(client)
+        self._client, self._pool, self._told = client, client.get_executor(pure=False), lost
+        self._grams: OrderedDict[str, tuple[int, DaskFuture]] = OrderedDict()
+        self._lock = threading.Lock()
+        self._alone = False
+
+    def grow(
+        self, problem: SparseProblem, taus: Sequence[int], starts: Sequence[IntArray], effort: int, deadline: Deadline
+    ) -> PathResult:
+        """Solve some tau of a fold and gamma.
+
+        Parameters
+        ----------
+        problem, taus, starts, effort, deadline
+            As of `Trees.grow`.
+        """
+        if not self._alone and effort > 0 and not deadline.expired():
+            try:
+                return self._grown_there(problem, taus, starts, effort, deadline)
+            except SparseCVError:
+                raise
+            except Exception as error:  # whatever befell the cluster, the search has its answer from here
+                if not deadline.expired():
+                    self._lose(error)
+        return HERE.grow(problem, taus, starts, effort, deadline)
+
+    def _grown_there(
+        self, problem: SparseProblem, taus: Sequence[int], starts: Sequence[IntArray], effort: int, deadline: Deadline
+    ) -> PathResult:
+        gram = self._sent(problem.Q)
+        rest = pickle.dumps((replace(problem, Q=NOTHING), list(taus), list(starts), effort))
+        future = self._pool.submit(_grow, gram, rest, deadline.left)
+        while True:
+            try:
+                return future.result(timeout=LOOK)
+            except TimeoutError:
+                if future.done():
+                    raise
+                if deadline.expired():
+                    future.cancel()
+                    raise CancelledError from None
+
+    def _sent(self, gram: FloatArray) -> DaskFuture:
+        """Return the Gram matrix as a result on the cluster; it is sent where it is not there yet."""
+        import dask
+
+        digest = hashlib.sha256(np.ascontiguousarray(gram).data).hexdigest()
+        with self._lock:
+            if digest not in self._grams:
+                # in the task itself: so it outlives the worker that has it
+                with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):
+                    self._grams[digest] = gram.nbytes, self._client.submit(_same, gram, pure=False)
+            self._grams.move_to_end(digest)
+            while len(self._grams) > self.at_once and sum(size for size, _ in self._grams.values()) > HELD_BYTES:
+                self._grams.popitem(last=False)
+            return self._grams[digest][1]
+
+    def _lose(self, error: Exception) -> None:
+        with self._lock:
+            first, self._alone = not self._alone, True
+        if first:
+            words = str(error).splitlines()[0] if str(error) else type(error).__name__
+            self._told(BackendFailed(f"the dask cluster was lost ({words}): what was left was computed here"))
+
+
+@contextmanager
+def sent_trees(address: str, lost: Callable[[SparseCVError], None]) -> Iterator[SentTrees]:
+    """Connect to a cluster that grows trees.
+
+    Parameters
+    ----------
+    address : str
+        Of its scheduler.
+    lost : callable
+        As of `SentTrees`.
+
+    Raises
+    ------
+    BackendUnavailable
+        The cluster cannot be used.
+    """
+    with connected(address) as client:
+        yield SentTrees(client, lost)
+
+
+def _same(gram: FloatArray) -> FloatArray:
+    return gram
+
+
+def _grow(gram: FloatArray, rest: bytes, left: float) -> PathResult:
+    """Grow a tree in a worker, until the limit or until nobody waits for it any more."""
+    from distributed import get_worker
+
+    problem, taus, starts, effort = pickle.loads(rest)
+    problem = replace(problem, Q=np.array(gram))  # a worker holds what it received as read-only
+    worker, until = get_worker(), time.monotonic() + left
+    task = worker.state.tasks[worker.get_current_task()]
+
+    def expired() -> bool:
+        return time.monotonic() > until or task.state == "cancelled"
+
+    with blas_on_one_thread():
+        return solve_path(problem, taus, starts=starts, effort=effort, expired=expired)

@@ -1,0 +1,643 @@
+"""Fits of given supports as functions of lam: objective, held-out error, and who can be least on an interval.
+
+Fits of given supports as functions of lam: objective, slope and held-out error, and curvature on an interval.
+
+With `G_SS = Q diag(mu) Q'` on the training rows of a fold and `a = Q'c_S`, all for `lam = gamma / 2`,
+
+    f = yy - sum_k a_k^2 / (mu_k + lam),    df/dlam = ||b||^2 = sum_k a_k^2 / (mu_k + lam)^2,
+    held-out residual = r - sum_k w_k / (mu_k + lam),   w_k = (v'Q)_k a_k.
+
+Every term is monotone in lam, so sums over the terms at both ends enclose residual and derivatives on an interval.
+
+Folds of one row, from the fit of a support on all rows: every number of a fold as a function of lam.
+
+With `G_SS = Q diag(mu) Q'` on all rows, `a = Q'c_S`, `z = Q'x` for the row x, s its share of the intercept, and sums of
+
+    e = r - sum_k a_k z_k / (mu_k + lam),        g = 1 - s - sum_k z_k^2 / (mu_k + lam)
+
+the fold's held-out residual is `t = e / g`, its objective `f - e^2 / g` and its slope `sum_k (a_k - t z_k)^2 / (mu_k +
+lam)^2` (theory section 5). One factorisation a support serves all folds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
+from sparsecv_mio.data.fold_plan import FoldPlan
+from sparsecv_mio.data.standard import StandardData
+from sparsecv_mio.errors import BadInput
+from sparsecv_mio.problem.problem import SparseProblem
+from sparsecv_mio.problem.training_moments import TrainingMoments, row_moments, training_moments
+
+ROUNDING = 16.0  # times the columns and the rounding of the moments: backward error of a factorisation, with room
+
+
+class Sets(Protocol):
+    """What fits are made of: see `training_sets.TrainingSets`."""
+
+    @property
+    def G(self) -> FloatArray: ...  # noqa: D102
+    @property
+    def c(self) -> FloatArray: ...  # noqa: D102
+    @property
+    def yy(self) -> FloatArray: ...  # noqa: D102
+    @property
+    def V(self) -> FloatArray: ...  # noqa: D102
+    @property
+    def r(self) -> FloatArray: ...  # noqa: D102
+    @property
+    def rounding(self) -> float: ...  # noqa: D102
+
+
+@dataclass(frozen=True, eq=False)
+class FitsAtLam:
+    """Fits at one lam, each entry with that of the same fit.
+
+    Attributes
+    ----------
+    f, f_error : (P,) arrays
+        Training objectives and bounds on their rounding.
+    slope : (P,) array
+        `df / dlam`.
+    h, h_error : (P,) arrays
+        Held-out sums of squares and bounds on their rounding.
+    """
+
+    f: FloatArray
+    f_error: FloatArray
+    slope: FloatArray
+    h: FloatArray
+    h_error: FloatArray
+
+    def at(self, which: IntArray) -> FitsAtLam:
+        """Return some of them."""
+        parts = (self.f, self.f_error, self.slope, self.h, self.h_error)
+        return FitsAtLam(*(part[which] for part in parts))
+
+
+@dataclass(frozen=True, eq=False)
+class FitsOverGamma:
+    """P fits, each of a support of s columns on one training set, at every lam at once.
+
+    Attributes
+    ----------
+    fold : (P,) int array
+        Training set of each.
+    support : (P, s) int array
+        Its columns, ascending.
+    mu, square : (P, s) arrays
+        Eigenvalues of its Gram matrix and the squares of `a`.
+    w, size : (P, m, s) arrays
+        Terms of the predictions of the rows held out, and their absolute values.
+    r : (P, m) array
+        Targets of these rows.
+    yy, level : (P,) arrays
+        f without columns; length of the held-out rows on the support.
+    rounding : float
+        Backward error of a fit, relative.
+    """
+
+    fold: IntArray
+    support: IntArray
+    mu: FloatArray
+    square: FloatArray
+    w: FloatArray
+    size: FloatArray
+    r: FloatArray
+    yy: FloatArray
+    level: FloatArray
+    rounding: float
+
+    @classmethod
+    def of(cls, sets: Sets, fold: IntArray, support: IntArray) -> FitsOverGamma:
+        """Factorise every fit. O(P s^2 (s + m)).
+
+        Parameters
+        ----------
+        sets : Sets
+        fold : (P,) int array
+        support : (P, s) int array
+        """
+        count, s = support.shape
+        G = sets.G[fold[:, None, None], support[:, :, None], support[:, None, :]]
+        mu, Q = np.linalg.eigh(G) if s and count else (np.zeros((count, s)), np.zeros((count, s, s)))
+        a = np.einsum("pij,pi->pj", Q, sets.c[fold[:, None], support])
+        V = np.take_along_axis(sets.V[fold], support[:, None, :], axis=2)
+        w = np.matmul(V, Q) * a[:, None, :]
+        rounding = ROUNDING * (s + 2) * sets.rounding
+        level = np.sqrt(np.einsum("pms,pms->p", V, V))
+        return cls(
+            fold, support, np.maximum(mu, 0.0), a * a, w, np.abs(w), sets.r[fold], sets.yy[fold], level, rounding
+        )
+
+    def __len__(self) -> int:
+        return len(self.fold)
+
+    def at(self, which: IntArray) -> FitsOverGamma:
+        """Return some of the fits."""
+        names = [field.name for field in fields(self) if field.name != "rounding"]
+        return replace(self, **{name: getattr(self, name)[which] for name in names})
+
+    def values(self, lam: float) -> FitsAtLam:
+        """Objectives, slopes and held-out errors at one lam, with bounds on their rounding. O(P m s).
+
+        Notes
+        -----
+        A backward error E of the Gram matrix moves f by b'Eb and b by (G + lam I)^{-1} E b; one e of c by 2 e'b and
+        (G + lam I)^{-1} e, with ||c|| <= sqrt(yy tr G).
+        """
+        inverse = 1.0 / (self.mu + lam)
+        fall = np.einsum("ps,ps->p", self.square, inverse)
+        slope = np.einsum("ps,ps->p", self.square, inverse * inverse)
+        residual = self.r - np.einsum("pms,ps->pm", self.w, inverse)
+        h = np.einsum("pm,pm->p", residual, residual)
+        top = self.mu.sum(axis=1) + lam
+        length = np.sqrt(slope)
+        push = top * length + np.sqrt(self.yy * top)
+        f_error = self.rounding * (self.yy + fall + push * length)
+        least = (self.mu[:, 0] if self.mu.shape[1] else 0.0) + lam
+        moved = self.rounding * (push / least + length) * self.level
+        moved += self.rounding * np.sqrt(np.einsum("pm,pm->p", self.r, self.r))
+        return FitsAtLam(self.yy - fall, f_error, slope, h, moved * (2.0 * np.sqrt(h) + moved))
+
+    def curvature(self, low: float, high: float) -> FloatArray:
+        """(P,): at least the second derivative of every held-out error by lam, anywhere in an interval. O(P m s).
+
+        Parameters
+        ----------
+        low, high : float
+            Ends of the interval.
+        """
+        first, last = 1.0 / (self.mu + low), 1.0 / (self.mu + high)
+        powers = [(0.5 * (first**d + last**d), 0.5 * (first**d - last**d)) for d in (1, 2, 3)]
+        middle = [np.einsum("pms,ps->pm", self.w, centre) for centre, _ in powers]
+        radius = [np.einsum("pms,ps->pm", self.size, half) for _, half in powers]
+        residual, bend = self.r - middle[0], -2.0 * middle[2]
+        around = residual * bend + np.abs(residual) * 2.0 * radius[2] + (np.abs(bend) + 2.0 * radius[2]) * radius[0]
+        steepest = np.abs(middle[1]) + radius[1]
+        return np.asarray(2.0 * (steepest * steepest + around).sum(axis=1)) * (1.0 + 1e-9)
+
+
+def values_at(sets: Sets, fold: IntArray, support: IntArray, lam: float) -> FitsAtLam:
+    """Fits of supports (P, s) on training sets (P,) at one lam. O(P s (s^2 + m)).
+
+    Bounds on the rounding are those of `Fits.values` for a Gram matrix with eigenvalues from 0 up.
+
+    Parameters
+    ----------
+    sets : Sets
+    fold : (P,) int array
+    support : (P, s) int array
+    lam : float
+    """
+    s = support.shape[1]
+    M = sets.G[fold[:, None, None], support[:, :, None], support[:, None, :]]
+    M[:, np.arange(s), np.arange(s)] += lam
+    c = sets.c[fold[:, None], support]
+    try:
+        beta = np.linalg.solve(M, c[:, :, None])[:, :, 0] if s else c
+    except np.linalg.LinAlgError:  # a lam below the rounding of columns that are collinear
+        return FitsOverGamma.of(sets, fold, support).values(lam)
+    V = np.take_along_axis(sets.V[fold], support[:, None, :], axis=2)
+    r, yy = sets.r[fold], sets.yy[fold]
+    fall, slope = np.einsum("ps,ps->p", c, beta), np.einsum("ps,ps->p", beta, beta)
+    residual = r - np.einsum("pms,ps->pm", V, beta)
+    h = np.einsum("pm,pm->p", residual, residual)
+    rounding = ROUNDING * (s + 2) * sets.rounding
+    top, length = np.trace(M, axis1=1, axis2=2) + lam, np.sqrt(slope)
+    push = top * length + np.sqrt(yy * top)
+    f_error = rounding * (yy + np.abs(fall) + push * length)
+    moved = rounding * (push / lam + length) * np.sqrt(np.einsum("pms,pms->p", V, V))
+    moved += rounding * np.sqrt(np.einsum("pm,pm->p", r, r))
+    return FitsAtLam(yy - fall, f_error, slope, h, moved * (2.0 * np.sqrt(h) + moved))
+
+
+def first_of(fold: IntArray) -> IntArray:
+    """Return where each run of equal numbers starts."""
+    return np.flatnonzero(np.concatenate(([True], fold[1:] != fold[:-1])))
+
+
+def kinks(
+    ends: tuple[float, float], values: tuple[FloatArray, FloatArray], slopes: tuple[FloatArray, FloatArray]
+) -> tuple[FloatArray, FloatArray]:
+    """Where the tangents at both ends of an interval meet, as a share of the way, and how high above the chord there.
+
+    Parameters
+    ----------
+    ends : two floats
+    values, slopes : two (K,) arrays each
+        Of K concave functions at the ends.
+
+    Returns
+    -------
+    share, excess : (K,) arrays
+        No concave function with these values and slopes is above its chord by more than `excess`.
+    """
+    length = ends[1] - ends[0]
+    rise = values[1] - values[0]
+    before, after = np.maximum(slopes[0] * length - rise, 0.0), np.maximum(rise - slopes[1] * length, 0.0)
+    total = before + after
+    share = np.where(total > 0.0, after / np.where(total > 0.0, total, 1.0), 0.5)
+    return share, share * before
+
+
+@dataclass(frozen=True, eq=False)
+class Envelope:
+    """The least objective of each fold at both ends of an interval, among fits sorted by fold.
+
+    Attributes
+    ----------
+    starts, member : (K,), (P,) int arrays
+        First fit of each fold, and the place of a fit's fold among them.
+    left, right : (K,) arrays
+        Least objectives.
+    share, excess : (K,) arrays
+        As `kinks` returns them, of the least objective.
+    error : (K,) array
+        Bound on the rounding of any objective of the fold at either end.
+    """
+
+    starts: IntArray
+    member: IntArray
+    left: FloatArray
+    right: FloatArray
+    share: FloatArray
+    excess: FloatArray
+    error: FloatArray
+
+    @classmethod
+    def of(cls, ends: tuple[float, float], fold: IntArray, left: FitsAtLam, right: FitsAtLam) -> Envelope:
+        """Find the least objectives at both ends.
+
+        Parameters
+        ----------
+        ends : two floats
+        fold : (P,) int array
+            Ascending.
+        left, right : Values
+            Of the P fits at the ends.
+        """
+        starts = first_of(fold)
+        member = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(fold))))
+        least = [np.minimum.reduceat(side.f, starts) for side in (left, right)]
+        slopes = (
+            np.minimum.reduceat(np.where(left.f == least[0][member], left.slope, np.inf), starts),
+            np.maximum.reduceat(np.where(right.f == least[1][member], right.slope, -np.inf), starts),
+        )
+        share, excess = kinks(ends, (least[0], least[1]), slopes)
+        error = np.maximum.reduceat(np.maximum(left.f_error, right.f_error), starts)
+        return cls(starts, member, least[0], least[1], share, excess, error)
+
+    def may_win(self, left: FitsAtLam, right: FitsAtLam) -> BoolArray:
+        """(P,): whether a fit can be the least of its fold anywhere on the interval.
+
+        By concavity its objective is above its chord, and the least one below the tangents at both ends: a fit stays
+        only if its chord is below these at an end or where they meet.
+        """
+        over_left, over_right = left.f - self.left[self.member], right.f - self.right[self.member]
+        share, room = self.share[self.member], 4.0 * self.error[self.member]
+        at_kink = (1.0 - share) * over_left + share * over_right - self.excess[self.member]
+        return np.asarray(np.minimum(np.minimum(over_left, over_right), at_kink) <= room)
+
+
+MOST_BITS = 62  # columns up to which a support is one number
+
+Ball = tuple[FloatArray, FloatArray]  # centres and radii
+
+
+@dataclass(frozen=True, eq=False)
+class LeftOutRows:
+    """K folds of one row each, in the coordinates of `TrainingSets`.
+
+    Attributes
+    ----------
+    G, c, yy : (q, q), (q,), float
+        Of all rows.
+    V, r : (K, q), (K,) arrays
+        The row of each fold about the means of all rows.
+    share : (K,) array
+        What the intercept adds to its leverage.
+    rounding : float
+        Relative rounding of the entries of G and c.
+    """
+
+    G: FloatArray
+    c: FloatArray
+    yy: float
+    V: FloatArray
+    r: FloatArray
+    share: FloatArray
+    rounding: float
+    _known: dict[int, _Factors] = field(default_factory=dict)
+
+    @property
+    def k(self) -> int:
+        """Number of folds."""
+        return len(self.r)
+
+    @property
+    def scored_whole(self) -> BoolArray:
+        """(K,): every fold scores the row that it leaves out."""
+        return np.ones(self.k, dtype=bool)
+
+    @classmethod
+    def of(cls, problem: SparseProblem, rows: tuple[FloatArray, FloatArray], share: FloatArray) -> LeftOutRows:
+        """Bring all rows to these coordinates.
+
+        Parameters
+        ----------
+        problem : SparseProblem
+            Of all rows, in standard coordinates.
+        rows : (K, q), (K,) arrays
+            The row of each fold about their means.
+        share : (K,) array
+        """
+        unit = 1.0 / np.sqrt(problem.weight)
+        G, c = problem.Q * unit[:, None] * unit, problem.c * unit
+        return cls(G, c, problem.yy, rows[0] * unit, rows[1], share, problem.rounding)
+
+    def values(self, fold: IntArray, support: IntArray, lam: float) -> FitsAtLam:
+        """Objectives, slopes and held-out errors of some supports in some folds. O(P s^2).
+
+        Parameters
+        ----------
+        fold : (P,) int array
+        support : (P, s) int array
+        lam : float
+        """
+        return self.fits(fold, support).values(lam)
+
+    def fits(self, fold: IntArray, support: IntArray) -> RowFits:
+        """Fits of some supports in some folds, at every lam. O(P s^2).
+
+        Parameters
+        ----------
+        fold : (P,) int array
+        support : (P, s) int array
+        """
+        s = support.shape[1]
+        known = self._known.setdefault(s, _Factors.none(s))
+        which = known.numbers(support, self.G, self.c)
+        x = self.V[fold[:, None], support]
+        z = np.empty_like(x)
+        order = np.argsort(which, kind="stable")
+        for same in np.split(order, np.flatnonzero(np.diff(which[order])) + 1):
+            z[same] = x[same] @ known.Q[which[same[:1]]].reshape(s, s) if len(same) else 0.0
+        return RowFits(
+            fold, support, known.mu[which], known.a[which], z, self.r[fold], self.share[fold],
+            np.full(len(fold), self.yy), np.full(len(fold), ROUNDING * (s + 2) * self.rounding),
+        )  # fmt: skip
+
+
+def row_keys(table: IntArray) -> NDArray[Any]:
+    """One key a row of small whole numbers, the same for equal rows only.
+
+    Examples
+    --------
+    >>> row_keys(np.array([[0, 2], [1, 2], [0, 2]])).tolist()
+    [5, 6, 5]
+    """
+    if table.shape[1] == 0:
+        return np.zeros(len(table), dtype=np.int64)
+    if int(table.max(initial=0)) < MOST_BITS:
+        return np.asarray(np.left_shift(np.int64(1), table).sum(axis=1))
+    rows = np.ascontiguousarray(table)
+    return rows.view(f"V{rows.itemsize * rows.shape[1]}").reshape(-1)
+
+
+@dataclass(eq=False)
+class _Factors:
+    """Factorisations of supports of one size, each made once: `G_SS = Q diag(mu) Q'`, `a = Q'c_S`."""
+
+    mu: FloatArray
+    Q: FloatArray
+    a: FloatArray
+    number: dict[bytes, int]
+
+    @classmethod
+    def none(cls, s: int) -> _Factors:
+        return cls(np.zeros((0, s)), np.zeros((0, s, s)), np.zeros((0, s)), {})
+
+    def numbers(self, support: IntArray, G: FloatArray, c: FloatArray) -> IntArray:
+        """Return the places (P,) of supports (P, s) among the factorisations, made where they are missing."""
+        _, first, inverse = np.unique(row_keys(support), return_index=True, return_inverse=True)
+        distinct = np.ascontiguousarray(support[first])
+        keys = [row.tobytes() for row in distinct]
+        new = [i for i, key in enumerate(keys) if key not in self.number]
+        if new:
+            for i in new:
+                self.number[keys[i]] = len(self.number)
+            S = distinct[new]
+            mu, Q = np.zeros(S.shape), np.zeros((*S.shape, S.shape[1]))
+            if S.shape[1]:
+                mu, Q = np.linalg.eigh(G[S[:, :, None], S[:, None, :]])
+            self.mu = np.concatenate((self.mu, np.maximum(mu, 0.0)))
+            self.Q = np.concatenate((self.Q, Q))
+            self.a = np.concatenate((self.a, np.einsum("lij,li->lj", Q, c[S])))
+        places = np.array([self.number[key] for key in keys], dtype=np.int64)
+        return np.asarray(places[inverse.reshape(-1)])
+
+
+@dataclass(frozen=True, eq=False)
+class RowFits:
+    """P fits, each of a support of s columns in a fold of one row; see the head of this module.
+
+    Attributes
+    ----------
+    fold : (P,) int array
+    support : (P, s) int array
+    mu, a, z : (P, s) arrays
+    r, share, yy, rounding : (P,) arrays
+    """
+
+    fold: IntArray
+    support: IntArray
+    mu: FloatArray
+    a: FloatArray
+    z: FloatArray
+    r: FloatArray
+    share: FloatArray
+    yy: FloatArray
+    rounding: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.fold)
+
+    def at(self, which: IntArray) -> RowFits:
+        """Return some of the fits."""
+        return RowFits(*(getattr(self, one.name)[which] for one in fields(self)))
+
+    def values(self, lam: float) -> FitsAtLam:
+        """Objectives, slopes and held-out errors at one lam, with bounds on their rounding. O(P s)."""
+        inverse = 1.0 / (self.mu + lam)
+        b, u = self.a * inverse, self.z * inverse
+        e = self.r - _dot(b, self.z)
+        g = 1.0 - self.share - _dot(u, self.z)
+        fall = _dot(b, self.a)
+        top = self.mu.sum(axis=1) + lam
+        least = (self.mu[:, 0] if self.mu.shape[1] else 0.0) + lam
+        length, reach, size = (np.sqrt(_dot(v, v)) for v in (b, u, self.z))
+        push = top * length + np.sqrt(self.yy * top)
+        e_error = self.rounding * (np.abs(self.r) + size * (push / least + length))
+        g_error = self.rounding * (1.0 + reach * (top * reach + 2.0 * size))
+        sure = g > 2.0 * g_error
+        safe = np.where(sure, g, 1.0)
+        t = e / safe
+        t_error = np.where(sure, 2.0 * (e_error + np.abs(t) * g_error) / safe, np.inf)
+        f_error = self.rounding * (self.yy + fall + push * length) + (np.abs(t) + t_error) * (
+            2.0 * e_error + (np.abs(t) + t_error) * g_error
+        )
+        slope = _dot(b - u * t[:, None], b - u * t[:, None])
+        h_error = t_error * (2.0 * np.abs(t) + t_error)
+        return FitsAtLam(self.yy - fall - e * t, f_error, slope, t * t, h_error)
+
+    def curvature(self, low: float, high: float) -> FloatArray:
+        """(P,): at least the second derivative of every held-out error by lam, anywhere in an interval. O(P s).
+
+        Parameters
+        ----------
+        low, high : float
+            Ends of the interval.
+        """
+        first, last = 1.0 / (self.mu + low), 1.0 / (self.mu + high)
+        powers = [(0.5 * (first**d + last**d), 0.5 * (first**d - last**d)) for d in (1, 2, 3)]
+        mixed, square = self.a * self.z, self.z * self.z
+        size = np.abs(mixed)
+        e, e1, e2 = ((_dot(mixed, centre), _dot(size, radius)) for centre, radius in powers)
+        g, g1, g2 = ((_dot(square, centre), _dot(square, radius)) for centre, radius in powers)
+        least = 1.0 - self.share - g[0] - g[1]
+        most = 1.0 - self.share - g[0] + g[1]
+        safe = np.where(least > 0.0, least, 1.0)
+        over = 0.5 * (1.0 / safe + 1.0 / most), 0.5 * (1.0 / safe - 1.0 / most)
+        t = _times((self.r - e[0], e[1]), over)
+        t1 = _times(_minus(e1, _times(t, g1)), over)
+        bend = _minus(_minus(_scaled(e2, -2.0), _scaled(_times(t1, g1), 2.0)), _times(t, _scaled(g2, -2.0)))
+        t2 = _times(bend, over)
+        around = _times(t, t2)
+        steepest = np.abs(t1[0]) + t1[1]
+        found = 2.0 * (steepest * steepest + around[0] + around[1]) + 1e-9 * np.abs(around[0])
+        return np.where(least > 1e-6, found, np.inf)
+
+
+def _dot(a: FloatArray, b: FloatArray) -> FloatArray:
+    return np.einsum("ps,ps->p", a, b)
+
+
+def _times(a: Ball, b: Ball) -> Ball:
+    return a[0] * b[0], np.abs(a[0]) * b[1] + np.abs(b[0]) * a[1] + a[1] * b[1]
+
+
+def _minus(a: Ball, b: Ball) -> Ball:
+    return a[0] - b[0], a[1] + b[1]
+
+
+def _scaled(a: Ball, factor: float) -> Ball:
+    return factor * a[0], abs(factor) * a[1]
+
+
+MOST_BYTES = 2 << 30
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingSets:
+    """K inner problems at any gamma: `f(S) = yy - c_S' (G_SS + lam I)^{-1} c_S`, and the rows that each is scored on.
+
+    Attributes
+    ----------
+    problems : tuple of SparseProblem
+        The same in standard coordinates, at gamma 1.
+    G, c, yy : (K, q, q), (K, q), (K,) arrays
+    V, r : (K, m, q), (K, m) arrays
+        Rows held out about the means of the training rows, each times the root of its weight; zero beyond those of a
+        set with fewer than m.
+    scored_whole : (K,) bool array
+        Whether every row that a set does not train on is scored.
+    rounding : float
+        Relative rounding of the entries of G and c.
+    """
+
+    problems: tuple[SparseProblem, ...]
+    G: FloatArray
+    c: FloatArray
+    yy: FloatArray
+    V: FloatArray
+    r: FloatArray
+    scored_whole: BoolArray
+    rounding: float
+
+    @property
+    def k(self) -> int:
+        """Number of training sets."""
+        return len(self.problems)
+
+    @property
+    def q(self) -> int:
+        """Number of columns."""
+        return int(self.c.shape[1])
+
+    def values(self, fold: IntArray, support: IntArray, lam: float) -> FitsAtLam:
+        """Objectives, slopes and held-out errors of some supports; see `values_at`.
+
+        Parameters
+        ----------
+        fold : (P,) int array
+            Training sets.
+        support : (P, s) int array
+        lam : float
+        """
+        return values_at(self, fold, support, lam)
+
+    def fits(self, fold: IntArray, support: IntArray) -> FitsOverGamma:
+        """Fits of supports (P, s) on training sets (P,) at every lam."""
+        return FitsOverGamma.of(self, fold, support)
+
+    @classmethod
+    def of_folds(cls, data: StandardData, folds: FoldPlan) -> TrainingSets:
+        """Training rows and scored rows of every fold.
+
+        Raises
+        ------
+        BadInput
+            If the moments of all folds would take more than 2 GB.
+        """
+        most = int(folds.sizes.max())
+        if 16 * folds.k * data.q * (data.q + most) > MOST_BYTES:
+            raise BadInput(
+                f"--gamma LO..HI: {folds.k} folds of {data.q} columns take more than 2 GB; give fewer folds, or a grid"
+            )
+        V, r = np.zeros((folds.k, most, data.q)), np.zeros((folds.k, most))
+        problems = _problems(data, (moments for _, moments in training_moments(data, folds)))
+        for fold, problem in enumerate(problems):
+            rows = folds.scored_rows(fold)
+            V[fold, : len(rows)], r[fold, : len(rows)] = data.about(rows, problem.v_mean, problem.r_mean)
+        return cls._made(problems, V, r, folds.scores_all_left_out)
+
+    @classmethod
+    def of_all_rows(cls, data: StandardData) -> TrainingSets:
+        """All rows as the only training set, with no row held out."""
+        problems = _problems(data, [row_moments(data, slice(0, data.n))])
+        return cls._made(problems, np.zeros((1, 0, data.q)), np.zeros((1, 0)), np.zeros(1, dtype=bool))
+
+    @classmethod
+    def _made(cls, problems: tuple[SparseProblem, ...], V: FloatArray, r: FloatArray, whole: BoolArray) -> TrainingSets:
+        unit = 1.0 / np.sqrt(problems[0].weight)
+        return cls(
+            problems=problems,
+            G=np.stack([problem.Q * unit[:, None] * unit for problem in problems]),
+            c=np.stack([problem.c * unit for problem in problems]),
+            yy=np.array([problem.yy for problem in problems]),
+            V=V * unit,
+            r=r,
+            scored_whole=whole,
+            rounding=max(problem.rounding for problem in problems),
+        )
+
+
+def _problems(data: StandardData, moments: Iterable[TrainingMoments]) -> tuple[SparseProblem, ...]:
+    return tuple(one.problem(data, 1.0) for one in moments)

@@ -1,0 +1,496 @@
+"""Complete lists of the supports that can be optimal anywhere on an interval of lam, for every training set."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
+from sparsecv_mio.data.fold_plan import FoldPlan
+from sparsecv_mio.data.standard import StandardData
+from sparsecv_mio.kernels import alive_folds
+from sparsecv_mio.kernels.nodes import Margin
+from sparsecv_mio.kernels.path_tree import new_levels
+from sparsecv_mio.problem.problem import SparseProblem
+from sparsecv_mio.problem.training_moments import full_problem
+from sparsecv_mio.search.cells import filled_up
+from sparsecv_mio.search.gamma_fits import (
+    Envelope,
+    FitsAtLam,
+    FitsOverGamma,
+    LeftOutRows,
+    RowFits,
+    TrainingSets,
+    row_keys,
+)
+from sparsecv_mio.trees.every_size import solve_path
+from sparsecv_mio.trees.listing import supports_below
+from sparsecv_mio.trees.normal_form import NormalForm, normal_form
+from sparsecv_mio.trees.path_cells import PathCell
+from sparsecv_mio.units import TINY
+from sparsecv_mio.words import Intercept
+
+Supports = Mapping[int, Sequence[IntArray]]
+Pairs = tuple[IntArray, IntArray]  # (P,) training sets and (P, s) supports
+
+LARGEST_LEVERAGE = 0.99  # of a row in the fit of all columns, beyond which its fold gets a tree of its own
+GROUP = 192  # folds a tree: see `search.shared_tree.loo_tree`
+CHUNK = 1 << 22  # numbers in a block of closed-form scores
+MOST_COLUMNS = 128  # of a tree for many folds
+TREE_NODES = 2_000_000  # most of one list; beyond, the interval is left open
+EFFORT = 1 << 19  # nodes that finding an optimum may cost
+MOST_LISTED = 1 << 14  # supports of one training set, all sizes together
+SLICE = 2_000  # nodes between two checks of the clock
+
+
+@dataclass(frozen=True, eq=False)
+class BarList:
+    """Supports of one size at one lam: for every training set all with f up to a bar.
+
+    Attributes
+    ----------
+    bar : (K,) array
+        By training set; -inf where the list may lack any.
+    fold, support : (P,), (P, s) int arrays
+        Training sets and supports; at least one of each training set.
+    """
+
+    bar: FloatArray
+    fold: IntArray
+    support: IntArray
+
+    @classmethod
+    def of(cls, bar: FloatArray, parts: Sequence[Pairs]) -> BarList:
+        """Join lists of some training sets each."""
+        return cls(bar, np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts]))
+
+    def joined(self, before: BarList) -> BarList:
+        """Return the list with what a shorter one holds; supports of both stand there twice.
+
+        Parameters
+        ----------
+        before : Listed
+            At the same lam, of the same size.
+        """
+        return BarList.of(self.bar, [(before.fold, before.support), (self.fold, self.support)])
+
+
+class Lister:
+    """Lists supports of all training sets at any lam.
+
+    Parameters
+    ----------
+    sets : TrainingSets
+    data : StandardData
+    folds : FoldPlan or None
+        Whose training sets these are; None for all rows.
+    expired : callable
+
+    Attributes
+    ----------
+    nodes : int
+        Of all trees so far.
+    evaluated : TrainingSets or LeftOutRows
+        The same training sets, as they are best evaluated.
+    """
+
+    def __init__(
+        self, sets: TrainingSets, data: StandardData, folds: FoldPlan | None, expired: Callable[[], bool]
+    ) -> None:
+        self.sets, self.data, self.expired, self.nodes = sets, data, expired, 0
+        single = folds is not None and bool(np.all(folds.left_sizes == 1) and np.all(folds.sizes == 1))
+        self._whole: SparseProblem | None = None
+        self.evaluated: TrainingSets | LeftOutRows = sets
+        if single and folds is not None and data.q <= MOST_COLUMNS:
+            self._whole = full_problem(data, 1.0)
+            rows = folds.order[: folds.k]
+            self._rows = data.about(rows, self._whole.v_mean, self._whole.r_mean)
+            root = data.root_of(rows)
+            share = 1.0 / self._whole.total if data.intercept is Intercept.FOLD else 0.0
+            self._share = share * (np.ones(folds.k) if root is None else root * root)
+            self.evaluated = LeftOutRows.of(self._whole, self._rows, self._share)
+
+    def optima(self, lam: float, starts: Supports) -> dict[int, BarList] | None:
+        """Find the best supports of some sizes in every training set; all that are tied, where that is known.
+
+        Parameters
+        ----------
+        lam : float
+        starts : mapping of int to sequence of int arrays
+            The sizes, and supports of each that are worth trying first.
+
+        Returns
+        -------
+        dict of int to Listed, or None
+            None where the clock ends it.
+        """
+        return self._listed(lam, starts, None)
+
+    def below(self, lam: float, bars: Mapping[int, FloatArray]) -> dict[int, BarList] | None:
+        """List every support with f up to a bar, for every training set.
+
+        Parameters
+        ----------
+        lam : float
+        bars : mapping of int to (K,) array
+            By size.
+
+        Returns
+        -------
+        dict of int to Listed, or None
+            None where the clock, the nodes or the room for supports end it.
+        """
+        return self._listed(lam, {size: () for size in bars}, bars)
+
+    def _listed(self, lam: float, starts: Supports, bars: Mapping[int, FloatArray] | None) -> dict[int, BarList] | None:
+        if self.expired():
+            return None
+        found = _Found.of(starts, self.sets.k)
+        rest = np.arange(self.sets.k)
+        if self._whole is not None:
+            rest = self._shared(lam, starts, bars, found)
+        for fold in rest.tolist():
+            if self.expired():
+                return None
+            problem = self.sets.problems[fold].with_gamma(2.0 * lam)
+            if bars is None:
+                self._solve(fold, problem, starts, found)
+            elif not self._list(fold, problem, bars, found):
+                return None
+        return None if self.expired() else found.listed()
+
+    # -- folds of one row ---------------------------------------------------------------------------------------------
+
+    def _shared(self, lam: float, starts: Supports, bars: Mapping[int, FloatArray] | None, found: _Found) -> IntArray:
+        """List by trees that serve many folds; return the folds that none served."""
+        assert self._whole is not None
+        form = normal_form(self._whole.with_gamma(2.0 * lam))
+        if not form.trusted or form.m < self.sets.q:
+            return np.arange(self.sets.k)
+        rows = _Rows.of(form, self._rows, self._share)
+        good = np.flatnonzero(rows.leverage < LARGEST_LEVERAGE)
+        order = good[np.argsort(rows.e[good] ** 2 / (1.0 - rows.leverage[good]), kind="stable")]
+        left = [np.flatnonzero(rows.leverage >= LARGEST_LEVERAGE)]
+        for lo in range(0, len(order), GROUP):
+            group = order[lo : lo + GROUP]
+            if not self._group(rows, group, starts, bars, found):
+                left.append(group)
+        return np.concatenate(left)
+
+    def _group(
+        self, rows: _Rows, group: IntArray, starts: Supports, bars: Mapping[int, FloatArray] | None, found: _Found
+    ) -> bool:
+        form, q = rows.form, self.sets.q
+        inner = sorted(size for size in starts if 0 < size < q)
+        bar, margin = np.full((len(inner), len(group)), np.inf), form.margin
+        for t, size in enumerate(inner):
+            if bars is not None:
+                bar[t] = _raised(form, bars[size][group])
+            elif len(starts[size]):
+                bar[t] = _raised(form, rows.scores(np.stack(list(starts[size])), group).min(axis=0))
+        if bars is not None:
+            margin = Margin(np.inf, 0.0)  # bars stand still
+        masks = self._grow(rows, group, inner, bar, margin)
+        if masks is None:
+            return False
+        count = masks.sum(axis=1)
+        for size in starts:
+            if size in (0, q):
+                listed = np.arange(size, dtype=np.int64)[None, :]
+            else:
+                listed = np.nonzero(masks[count == size])[1].reshape(-1, size)
+            value = rows.scores(listed, group)
+            top = value.min(axis=0) if bars is None else bars[size][group]
+            which, member = np.nonzero(value <= _raised(form, top))
+            found.add(size, group, top, (group[member], listed[which]))
+        return True
+
+    def _grow(
+        self, rows: _Rows, group: IntArray, inner: Sequence[int], bar: FloatArray, margin: Margin
+    ) -> BoolArray | None:
+        """Supports (L, q), as masks, with a value below a fold's bar; None where the tree did not come to its end."""
+        form, q = rows.form, self.sets.q
+        if not inner:
+            return np.zeros((0, q), dtype=bool)
+        row_of = np.full(q + 1, -1, dtype=np.int64)
+        row_of[inner] = np.arange(len(inner))
+        state = alive_folds.new_state(
+            new_levels(rows.V, rows.beta, rows.value, inner[0], inner[-1]),
+            rows.W[:, group], rows.e[group], rows.leverage[group], np.arange(len(group)), row_of, bar, 1024,
+        )  # fmt: skip
+        code = alive_folds.BUDGET
+        while code != alive_folds.FINISHED:
+            if self.expired() or state.ctrl[alive_folds.NODES] > TREE_NODES:
+                return None
+            code = alive_folds.run(state, form.copies, margin, SLICE)
+            if code == alive_folds.FULL:
+                state = alive_folds.grown(state)
+        self.nodes += int(state.ctrl[alive_folds.NODES])
+        return np.asarray(state.kept_mask[: state.ctrl[alive_folds.KEPT]])
+
+    # -- one training set ---------------------------------------------------------------------------------------------
+
+    def _solve(self, fold: int, problem: SparseProblem, starts: Supports, found: _Found) -> None:
+        """Find the optima by trees of the training set's own."""
+        first = [support for supports in starts.values() for support in supports]
+        best = solve_path(problem, list(starts), starts=first, effort=EFFORT, expired=self.expired)
+        self.nodes += best.nodes
+        others = np.arange(self.sets.q)
+        for size in starts:
+            cell = best.cells[size]
+            supports = cell.candidates if cell.complete and cell.candidates else (cell.support,)
+            table = np.array([filled_up(support, size, others) for support in supports])
+            table = table.reshape(len(supports), size)
+            bar = cell.upper if cell.complete else -np.inf
+            found.add(size, fold, bar, (np.full(len(table), fold), table.astype(np.int64)))
+
+    def _list(self, fold: int, problem: SparseProblem, bars: Mapping[int, FloatArray], found: _Found) -> bool:
+        """List by a tree of the training set's own; False where it did not come to its end."""
+        form, q = normal_form(problem), self.sets.q
+        if not form.trusted:
+            return False
+        inner = np.full(form.m + 1, -np.inf)
+        wanted: dict[int, list[int]] = {}
+        for tau, bar in bars.items():
+            # columns that are constant in training fill a support up: see `NormalForm.columns`
+            for size in range(max(tau - (q - form.m), 0), min(tau, form.m) + 1):
+                inner[size] = max(inner[size], float(_raised(form, bar[fold])))
+                wanted.setdefault(size, []).append(tau)
+        listed, nodes = supports_below(form, form.solved(), inner, TREE_NODES, MOST_LISTED, self.expired)
+        self.nodes += nodes
+        if listed is None:
+            return False
+        constant = np.setdiff1d(np.arange(q), form.columns)
+        parts: dict[int, list[IntArray]] = {tau: [] for tau in bars}
+        for size, masks in listed.items():
+            for tau in wanted[size]:
+                parts[tau] += [filled_up(form.columns[mask], tau, constant) for mask in masks]
+        for tau, supports in parts.items():
+            table = np.array(supports, dtype=np.int64).reshape(len(supports), tau)
+            found.add(tau, fold, bars[tau][fold], (np.full(len(supports), fold), table))
+        return True
+
+
+def _raised(form: NormalForm, bar: FloatArray) -> FloatArray:
+    """Raise bars by what the rounding of the trees may hide."""
+    return np.asarray(bar * (1.0 + form.keep) + form.slack)
+
+
+@dataclass(frozen=True, eq=False)
+class _Found:
+    """What is listed so far, by size."""
+
+    bars: dict[int, FloatArray]
+    pairs: dict[int, list[Pairs]]
+
+    @classmethod
+    def of(cls, sizes: Iterable[int], k: int) -> _Found:
+        bars = {size: np.full(k, -np.inf) for size in sizes}
+        return cls(bars, {size: [] for size in bars})
+
+    def add(self, size: int, folds: int | IntArray, bar: float | FloatArray, pairs: Pairs) -> None:
+        """Take in a list of some folds."""
+        self.bars[size][folds] = bar
+        self.pairs[size].append(pairs)
+
+    def listed(self) -> dict[int, BarList]:
+        return {size: BarList.of(self.bars[size], parts) for size, parts in self.pairs.items()}
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """The fit of all columns on all rows, and each row in it."""
+
+    form: NormalForm
+    V: FloatArray
+    beta: FloatArray
+    value: float
+    X: FloatArray
+    r: FloatArray
+    W: FloatArray
+    e: FloatArray
+    share: FloatArray
+    leverage: FloatArray
+
+    @classmethod
+    def of(cls, form: NormalForm, rows: tuple[FloatArray, FloatArray], share: FloatArray) -> _Rows:
+        V, beta, value = form.solved()
+        X = rows[0][:, form.columns] * form.scale
+        W = V @ X.T
+        leverage = np.einsum("ij,ji->i", X, W) + share
+        return cls(form, V, beta, value, X, rows[1], W, rows[1] - X @ beta, share, leverage)
+
+    def scores(self, supports: IntArray, group: IntArray) -> FloatArray:
+        """(L, folds): objectives of supports (L, s) with each row of a group left out. O(L s^2 (s + folds))."""
+        M, c, X = self.form.matrix(), self.form.c, self.X[group]
+        out = np.empty((len(supports), len(group)))
+        step = max(1, CHUNK // max(1, len(group) * supports.shape[1]))
+        for lo in range(0, len(supports), step):
+            S = supports[lo : lo + step]
+            inverse = np.linalg.inv(M[S[:, :, None], S[:, None, :]]) if S.shape[1] else np.zeros((len(S), 0, 0))
+            beta = np.einsum("lst,lt->ls", inverse, c[S])
+            rows = X[:, S]
+            e = self.r[group][:, None] - np.einsum("nls,ls->nl", rows, beta)
+            h = np.einsum("nls,lst,nlt->nl", rows, inverse, rows, optimize=True) + self.share[group][:, None]
+            value = self.form.yy - np.einsum("ls,ls->l", beta, c[S])
+            out[lo : lo + step] = (value - e * e / (1.0 - h)).T
+        return out
+
+
+ROOM = 1e-3  # share of a width that is added for rounding
+WIDENINGS = 4  # rounds, of which the first nearly always does
+
+Both = tuple[IntArray, IntArray, FitsAtLam, FitsAtLam]  # training sets, supports, values at both ends of an interval
+
+
+class BestOverGamma:
+    """Best supports of all rows at any lam, with certified lower bounds.
+
+    Parameters
+    ----------
+    lister : Lister
+    sizes : sequence of int
+    """
+
+    def __init__(self, lister: Lister, sizes: Sequence[int]) -> None:
+        self.lister, self.sizes = lister, list(sizes)
+        self._problem = full_problem(lister.data, 1.0)
+        self._cells: dict[float, dict[int, PathCell]] = {}
+        self._last: list[IntArray] = []
+        self._supports: dict[tuple[float, int], IntArray] = {}
+        self._found: dict[int, dict[bytes, IntArray]] = {size: {} for size in self.sizes}
+
+    def at(self, lam: float) -> dict[int, PathCell]:
+        """Return what is known of every size at one lam."""
+        if lam not in self._cells:
+            here = self._problem.with_gamma(2.0 * lam)
+            found = solve_path(here, self.sizes, starts=self._last, effort=EFFORT, expired=self.lister.expired)
+            self.lister.nodes += found.nodes
+            self._cells[lam] = found.cells
+            self._last = [cell.support for cell in found.cells.values()]
+            for size, cell in found.cells.items():
+                support = filled_up(cell.support, size, np.arange(self.lister.sets.q))
+                self._supports[lam, size] = self._found[size].setdefault(support.tobytes(), support)
+        return self._cells[lam]
+
+    def support(self, lam: float, size: int) -> IntArray:
+        """Return the best support found, filled up to its size."""
+        self.at(lam)
+        return self._supports[lam, size]
+
+    def found(self, size: int) -> list[IntArray]:
+        """Return the best supports at the lams looked at so far, each once."""
+        return list(self._found[size].values())
+
+
+class EndLists:
+    """The supports that can be optimal on an interval, from complete lists at its ends.
+
+    Parameters
+    ----------
+    lister : Lister
+    all_rows : AllRows
+    """
+
+    def __init__(self, lister: Lister, all_rows: BestOverGamma) -> None:
+        self.lister, self.all_rows, self.sets = lister, all_rows, lister.evaluated
+        self._listed: dict[tuple[float, int], BarList] = {}
+
+    def solve(self, lam: float, sizes: Sequence[int]) -> bool:
+        """Find the optima of some sizes at a lam; False where the clock ended it."""
+        missing = [size for size in sizes if (lam, size) not in self._listed]
+        return not missing or self._keep(lam, self.lister.optima(lam, {s: self.all_rows.found(s) for s in missing}))
+
+    def solved(self, low: float, high: float, size: int) -> bool:
+        """Whether the optima of a size are known at both ends of an interval.
+
+        Parameters
+        ----------
+        low, high : float
+            Ends of the interval.
+        size : int
+        """
+        return (low, size) in self._listed and (high, size) in self._listed
+
+    def optima(self, lam: float, size: int) -> tuple[IntArray, FitsAtLam]:
+        """Return the training sets of what is listed at a lam that was solved, ascending, and the values there."""
+        fold, support = _distinct([self._listed[lam, size]])
+        return fold, self.sets.values(fold, support, lam)
+
+    def widen(self, lam: float, intervals: Sequence[tuple[float, float, int]]) -> bool:
+        """Lengthen the lists at a lam as some intervals (low, high, size) that end there need; False where that fails.
+
+        Lists at both ends of an interval must have been made.
+        """
+        bars: dict[int, FloatArray] = {}
+        for low, high, size in intervals:
+            wanted, _ = self._wanted(low, high, size)
+            if wanted is not None:
+                bars[size] = np.maximum(bars.get(size, self._listed[lam, size].bar), wanted[0 if lam == low else 1])
+        listed = self.lister.below(lam, bars) if bars else {}
+        if listed is None:
+            return False
+        # trees cut at equality: where the targets of a training set are constant, f is 0 everywhere and none is below 0
+        return self._keep(lam, {size: one.joined(self._listed[lam, size]) for size, one in listed.items()})
+
+    def on(self, low: float, high: float, size: int) -> FitsOverGamma | RowFits | None:
+        """Return every fit that can be optimal somewhere on an interval; None where its lists do not come to an end.
+
+        A support outside of both lists has f above their bars at the ends, so by concavity above the chord of these on
+        all of the interval; and that chord is above the tangents of known supports.
+
+        Parameters
+        ----------
+        low, high : float
+            Ends of the interval.
+        size : int
+        """
+        for _ in range(WIDENINGS):
+            bars, (fold, support, left, right) = self._wanted(low, high, size)
+            if bars is None:
+                alive = np.flatnonzero(Envelope.of((low, high), fold, left, right).may_win(left, right))
+                return self.sets.fits(fold[alive], support[alive])
+            if not all(self.widen(lam, [(low, high, size)]) for lam in (low, high)):
+                return None
+        return None
+
+    def of_one(self, lam: float, size: int) -> FitsAtLam:
+        """Return the values of the best support of all rows in every training set."""
+        k = self.sets.k
+        return self.sets.values(np.arange(k), np.tile(self.all_rows.support(lam, size), (k, 1)), lam)
+
+    def _keep(self, lam: float, listed: dict[int, BarList] | None) -> bool:
+        if listed is not None:
+            self._listed.update({(lam, size): one for size, one in listed.items()})
+        return listed is not None
+
+    def _both(self, low: float, high: float, size: int) -> Both:
+        """Training sets, supports and values at both ends of what is listed at either."""
+        fold, support = _distinct([self._listed[low, size], self._listed[high, size]])
+        if isinstance(self.sets, LeftOutRows):
+            fits = self.sets.fits(fold, support)
+            return fold, support, fits.values(low), fits.values(high)
+        left, right = (self.sets.values(fold, support, lam) for lam in (low, high))
+        return fold, support, left, right
+
+    def _wanted(self, low: float, high: float, size: int) -> tuple[tuple[FloatArray, FloatArray] | None, Both]:
+        """Bars that the lists at both ends need, None where theirs will do; and what these hold."""
+        both = self._both(low, high, size)
+        envelope = Envelope.of((low, high), both[0], *both[2:])
+        bars = [self._listed[lam, size].bar for lam in (low, high)]
+        wanted, share = envelope.excess + 4.0 * envelope.error, envelope.share
+        enough = wanted <= (1.0 - share) * (bars[0] - envelope.left) + share * (bars[1] - envelope.right)
+        if np.all(enough):
+            return None, both
+        room = np.where(enough, -np.inf, wanted * (1.0 + ROOM) + TINY)
+        return (envelope.left + room, envelope.right + room), both
+
+
+def _distinct(lists: Sequence[BarList]) -> tuple[IntArray, IntArray]:
+    """Return the training sets, ascending, and supports of some lists, each once."""
+    fold, support = (np.concatenate([getattr(one, name) for one in lists]) for name in ("fold", "support"))
+    number = np.unique(row_keys(support), return_inverse=True)[1].reshape(-1)
+    _, first = np.unique(fold * (len(number) + 1) + number, return_index=True)
+    return fold[first], support[first]

@@ -1,0 +1,775 @@
+"""The optimum of the CV error over every gamma of an interval, certified (docs/theory/continuous_gamma.md).
+
+Intervals of lam, each with a bound on the CV error: bisected where it matters, raced elsewhere.
+
+The statements behind it and their proofs are in docs/theory/continuous_gamma.md.
+
+Cross-validation over every gamma of an interval: from the data to the record.
+
+Under a time limit the search has a thread of its own (:mod:`sparsecv_mio.search.time_limit`): its kernels are loaded or
+compiled there, and the calling thread takes what it holds when its share of the limit is over. No kernel is imported
+in the calling thread.
+"""
+
+from __future__ import annotations
+
+import heapq
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sparsecv_mio.arrays import FloatArray, IntArray
+from sparsecv_mio.certificate.parts import relative_gap
+from sparsecv_mio.certificate.records import Continuous, GammaPiece, Record
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.fold_plan import FoldPlan
+from sparsecv_mio.data.standard import StandardData, standardize
+from sparsecv_mio.data.weights import Scored
+from sparsecv_mio.errors import BadInput, OutOfTime
+from sparsecv_mio.formulation.backends import NATIVE
+from sparsecv_mio.model_space import RESTRICTIONS, GammaInterval
+from sparsecv_mio.search.gamma_fits import Envelope, FitsAtLam, FitsOverGamma, RowFits, first_of
+from sparsecv_mio.search.observers import Progress
+from sparsecv_mio.search.options import Hooks, SearchOptions, shown
+from sparsecv_mio.search.time_limit import Deadline, run_within_limit
+from sparsecv_mio.units import TIE_RTOL
+from sparsecv_mio.words import Method
+
+if TYPE_CHECKING:
+    from sparsecv_mio.search.gamma_lists import EndLists
+
+
+OF_GRIDS = ("checkpoint", "resume", "trace", "scheduler")
+UNASKED = ("one_se", "stability", "refine", "mio_budget", "formulation", "oracles")
+
+
+@dataclass(frozen=True, eq=False)
+class GammaSpan:
+    """What is searched.
+
+    Attributes
+    ----------
+    dataset : Dataset
+    folds : FoldPlan
+    gammas : GammaInterval
+    taus : sequence of int
+    options : SearchOptions
+    hooks : Hooks
+    """
+
+    dataset: Dataset
+    folds: FoldPlan
+    gammas: GammaInterval
+    taus: Sequence[int]
+    options: SearchOptions
+    hooks: Hooks
+
+
+def check_interval(gammas: GammaInterval, options: SearchOptions, hooks: Hooks) -> None:
+    """Refuse options that an interval of gamma does not go with; nothing of the data is needed.
+
+    Parameters
+    ----------
+    gammas : GammaInterval
+    options : SearchOptions
+    hooks : Hooks
+
+    Raises
+    ------
+    BadInput
+        The message names the option.
+    """
+    what = f"gamma {gammas}"
+    given = [name for name in UNASKED if getattr(options, name)]
+    given += [name for name in RESTRICTIONS if getattr(options.restrictions, name)]
+    given += ["method"] if options.method not in (Method.AUTO, Method.ROUNDS) else []
+    given += ["backend"] if options.backend != NATIVE else []
+    given += [name for name in OF_GRIDS if getattr(hooks, name) is not None]
+    for name in given[:1]:
+        raise BadInput(f"{what}: {shown(name)} goes with a grid LO:HI:COUNT, not with an interval")
+    if not options.gap > 0.0:
+        raise BadInput(f"{what}: gap must be positive, an interval has no last digit to prove")
+
+
+STEP = 1.4  # ratio of the ends of the first intervals
+NARROWEST = 1e-12  # relative width below which an interval is not divided
+GEOMETRIC = 1.1  # ratio of the ends from which on an interval is divided in the middle of its logarithms
+SHARE_OF_GAP = 0.98  # that the bounds are closed to: the rest is for rounding
+SUMMED = 1e-12  # relative rounding of a sum over folds
+
+
+@dataclass(frozen=True, eq=False)
+class ErrorAtLam:
+    """The CV error of a size at one lam, as a sum over folds: `estimate <= upper` where supports are tied."""
+
+    lam: float
+    size: int
+    estimate: float
+    upper: float
+
+
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """An interval of lam at one size: no CV error on it, as a sum over folds, is below `lower`.
+
+    Attributes
+    ----------
+    size : int
+    low, high : float
+        Ends of the interval.
+    lower : float
+    fits : Fits or None
+        All that can be optimal on it, by fold; None where the bound needed none of them.
+    left, right : Values or None
+        Of these fits at the ends.
+    closed : bool
+        Whether it cannot or need not be divided.
+    """
+
+    size: int
+    low: float
+    high: float
+    lower: float
+    fits: FitsOverGamma | RowFits | None = None
+    left: FitsAtLam | None = None
+    right: FitsAtLam | None = None
+    closed: bool = False
+
+    @property
+    def sides(self) -> tuple[FitsAtLam, ...]:
+        """Values of the fits at both ends; none without fits."""
+        known = self.fits is not None and self.left is not None and self.right is not None
+        return (self.left, self.right) if known else ()  # type: ignore[return-value]
+
+    @property
+    def narrow(self) -> bool:
+        """Whether there is no number worth dividing it at."""
+        return self.high - self.low <= NARROWEST * self.high
+
+    @property
+    def middle(self) -> float:
+        """Where to divide it."""
+        return middle_of(self.low, self.high)
+
+
+class GammaPartition:
+    """The search over an interval of lam, all sizes at once.
+
+    Another thread may ask for `pieces`, `best` and `lower` at any moment of it.
+
+    Parameters
+    ----------
+    lists : Lists
+    ends : two floats
+        The interval.
+    gap : float
+        Relative gap at which the search ends; positive.
+    expired : callable
+
+    Attributes
+    ----------
+    ends : two floats
+        The interval.
+    best : Point or None
+        The least CV error found.
+    done : list of Piece
+        Pieces that need no more work.
+    """
+
+    def __init__(self, lists: EndLists, ends: tuple[float, float], gap: float, expired: Callable[[], bool]) -> None:
+        self.lists, self.ends, self.gap, self.expired = lists, ends, gap, expired
+        self.sizes: Sequence[int] = lists.all_rows.sizes
+        self.best: ErrorAtLam | None = None
+        self.done: list[Piece] = []
+        self.visited = 0
+        self._heap: list[tuple[float, int, Piece]] = []
+        self._born = 0
+        self._widened: set[float] = set()
+        self.grid = first_grid(ends)
+        self._unseen = {
+            (low, size): Piece(size, low, high, 0.0) for low, high in pairwise(self.grid) for size in self.sizes
+        }
+        self._at_work: tuple[Piece, ...] = ()
+        self._lock = threading.Lock()  # while pieces change their place
+
+    # -- what is known ------------------------------------------------------------------------------------------------
+
+    @property
+    def upper(self) -> float:
+        """At least the least CV error, as a sum over folds."""
+        return np.inf if self.best is None else self.best.upper
+
+    @property
+    def target(self) -> float:
+        """Lower bound at which a piece is finished."""
+        return self.upper * (1.0 - SHARE_OF_GAP * self.gap)
+
+    @property
+    def lower(self) -> float:
+        """At most the CV error anywhere, as a sum over folds."""
+        return min((piece.lower for piece in self.pieces()), default=0.0)
+
+    def pieces(self) -> list[Piece]:
+        """Return all pieces: every size and every lam is in one."""
+        with self._lock:
+            return [*self.done, *(piece for _, _, piece in self._heap), *self._at_work, *self._unseen.values()]
+
+    @property
+    def finished(self) -> bool:
+        """Whether no piece is left that can and should be divided."""
+        return not self._heap
+
+    # -- the search ---------------------------------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """Bound every size on every interval of a first grid by training losses, and score the ends of what is left."""
+        guesses = {}
+        for place, piece in tuple(self._unseen.items()):
+            found = piece
+            if not self.expired():
+                found, guesses[place] = self._first(piece.size, piece.low, piece.high)
+            with self._lock:
+                del self._unseen[place]
+                self._push(found)
+        if not self.expired():
+            best = min(guesses, key=lambda place: guesses[place])[0]
+            for lam in sorted(self.grid, key=lambda lam: abs(np.log(lam / best))):
+                if self.expired():
+                    return
+                self._solve(lam)
+
+    def step(self) -> None:
+        """Work on the piece with the least lower bound."""
+        with self._lock:
+            piece = heapq.heappop(self._heap)[2]
+            self._at_work = (piece,)
+        parts = self._work(piece)
+        with self._lock:
+            self._at_work = ()
+            for part in parts:
+                self._push(part)
+
+    def _solve(self, lam: float) -> None:
+        """Find and score the optima at one lam of every size of which a piece there is open."""
+        sizes = sorted({one.size for one in self._touching(lam)})
+        if self.lists.solve(lam, sizes):
+            for size in sizes:
+                self._score(*self.lists.optima(lam, size), lam, size)
+
+    def _touching(self, lam: float) -> list[Piece]:
+        """Open pieces without fits that end at a lam."""
+        pieces = [piece for _, _, piece in self._heap if piece.fits is None and lam in (piece.low, piece.high)]
+        return [piece for piece in pieces if piece.lower < self.target]
+
+    def _push(self, piece: Piece) -> None:
+        if piece.lower >= self.target or piece.closed:
+            self.done.append(piece)
+            return
+        self._born += 1
+        heapq.heappush(self._heap, (piece.lower, self._born, piece))
+
+    def _work(self, piece: Piece) -> Iterable[Piece]:
+        """Return what takes the place of a piece."""
+        self.visited += 1
+        if piece.lower >= self.target:
+            return (piece,)
+        if piece.narrow:
+            return (_closed(piece),)
+        return (self._list(piece),) if piece.fits is None else self._divide(piece)
+
+    def _list(self, piece: Piece) -> Piece:
+        """Find all that can be optimal on a piece."""
+        ends = (piece.low, piece.high)
+        for lam in ends:
+            if not self.lists.solve(lam, [piece.size]):
+                return piece if self.expired() else _closed(piece)
+        for lam in set(ends) - self._widened:
+            self._widen(lam, piece)
+        fits = self.lists.on(*ends, piece.size)
+        if fits is None:
+            return piece if self.expired() else _closed(piece)
+        left, right = fits.values(piece.low), fits.values(piece.high)
+        self._score(fits.fold, left, piece.low, piece.size)
+        self._score(fits.fold, right, piece.high, piece.size)
+        return _bounded(piece, fits, left, right)
+
+    def _widen(self, lam: float, piece: Piece) -> None:
+        """Lengthen the lists at one lam for all open pieces there at once."""
+        pieces = [one for one in (*self._touching(lam), piece) if self.lists.solved(one.low, one.high, one.size)]
+        self.lists.widen(lam, [(one.low, one.high, one.size) for one in pieces])
+        self._widened.add(lam)
+
+    def _divide(self, piece: Piece) -> Iterable[Piece]:
+        assert piece.fits is not None and piece.left is not None and piece.right is not None
+        values = piece.fits.values(piece.middle)
+        self._score(piece.fits.fold, values, piece.middle, piece.size)
+        parts = ((piece.low, piece.middle, piece.left, values), (piece.middle, piece.high, values, piece.right))
+        return [
+            _bounded(Piece(piece.size, low, high, piece.lower), piece.fits, left, right)
+            for low, high, left, right in parts
+        ]
+
+    def _score(self, fold: IntArray, values: FitsAtLam, lam: float, size: int) -> None:
+        """Take in the CV error at one lam, the worst of the supports that are tied there."""
+        low, high = held_out(fold, values)
+        if high < self.upper:
+            self.best = ErrorAtLam(lam, size, low, high)
+
+    def _first(self, size: int, low: float, high: float) -> tuple[Piece, float]:
+        """Bound a size on an interval by training losses alone; and what its CV error may be near.
+
+        A fold's held-out error is at least the least objective of all rows less that of the fold's training rows: the
+        first is above its chord, the second below the tangents of any support.
+        """
+        whole, sets = self.lists.all_rows, self.lists.sets
+        ends = (low, high)
+        bottom = [whole.at(lam)[size].lower for lam in ends]
+        values = [self.lists.of_one(lam, size) for lam in ends]
+        guess = min(float(one.h.sum()) for one in values)
+        scored = sets.scored_whole
+        if not scored.any():
+            return Piece(size, low, high, 0.0), guess
+        length, count = high - low, float(scored.sum())
+        f = [float((one.f + one.f_error)[scored].sum()) * (1.0 + SUMMED) for one in values]
+        slope = [float(one.slope[scored].sum()) for one in values]
+        # two lines over the share of the way, the greater of which is a bound
+        lines = np.array(
+            [
+                [count * bottom[0] - f[0], count * bottom[1] - (f[0] + slope[0] * length)],
+                [count * bottom[0] - (f[1] - slope[1] * length), count * bottom[1] - f[1]],
+            ]
+        )
+        bound = 0.0 if np.isnan(lines).any() else least_of_greater(lines)
+        return Piece(size, low, high, max(bound, 0.0)), guess
+
+
+def first_grid(ends: tuple[float, float]) -> list[float]:
+    """Return the ends of the first intervals, `STEP` apart at most.
+
+    Examples
+    --------
+    >>> first_grid((1.0, 1.69))
+    [1.0, 1.3, 1.69]
+    """
+    steps = max(1, int(np.ceil(np.log(ends[1] / ends[0]) / np.log(STEP))))
+    inner = np.geomspace(*ends, steps + 1)[1:-1]
+    return [ends[0], *(float(lam) for lam in inner), ends[1]]
+
+
+def middle_of(low: float, high: float) -> float:
+    """Return where to divide an interval of lam: in the middle of its logarithms while its ends are far apart.
+
+    Examples
+    --------
+    >>> middle_of(1.0, 4.0), middle_of(1.0, 1.05)
+    (2.0, 1.025)
+    """
+    return float(np.sqrt(low) * np.sqrt(high)) if high > GEOMETRIC * low else 0.5 * (low + high)
+
+
+def least_of_greater(lines: FloatArray) -> float:
+    """Least value on [0, 1] of the greater of two lines.
+
+    Parameters
+    ----------
+    lines : (2, 2) array
+        Of each its values at 0 and at 1.
+
+    Examples
+    --------
+    >>> least_of_greater(np.array([[0.0, 1.0], [1.0, 0.0]]))
+    0.5
+    """
+    found = [float(lines[:, 0].max()), float(lines[:, 1].max())]
+    before, after = lines[0] - lines[1]
+    if before * after < 0.0:
+        share = before / (before - after)
+        found.append(float((1.0 - share) * lines[0, 0] + share * lines[0, 1]))
+    return min(found)
+
+
+def _closed(piece: Piece) -> Piece:
+    parts = (piece.size, piece.low, piece.high, piece.lower, piece.fits, piece.left, piece.right)
+    return Piece(*parts, closed=True)
+
+
+def held_out(fold: IntArray, values: FitsAtLam) -> tuple[float, float]:
+    """Sum over folds of the held-out errors of the optima, at least and at most, where some are tied.
+
+    Parameters
+    ----------
+    fold : (P,) int array
+        Ascending.
+    values : Values
+        Of P fits, all that can be optimal among them.
+    """
+    low, high = _of_optima(first_of(fold), values.f, values.f_error, values.h, values.h_error)
+    return float(low.sum()), float(high.sum()) * (1.0 + SUMMED)
+
+
+def held_out_of_many(given: Sequence[tuple[IntArray, FitsAtLam]]) -> FloatArray:
+    """Return what `held_out` does for many at once, and the same as if there were no rounding.
+
+    Parameters
+    ----------
+    given : sequence of pairs
+        Arguments of `held_out`, N of them.
+
+    Returns
+    -------
+    (N, 4) array
+        At least and at most, with rounding; at least and at most, without.
+    """
+    if not given:
+        return np.zeros((0, 4))
+    lengths = np.array([len(fold) for fold, _ in given])
+    fold = np.concatenate([fold for fold, _ in given])
+    f, f_error, h, h_error = (
+        np.concatenate([getattr(values, name) for _, values in given]) for name in ("f", "f_error", "h", "h_error")
+    )
+    begins = np.cumsum(lengths) - lengths
+    new = np.concatenate(([True], fold[1:] != fold[:-1]))
+    new[begins] = True
+    starts, none = np.flatnonzero(new), np.zeros_like(f)
+    sums = np.stack([*_of_optima(starts, f, f_error, h, h_error), *_of_optima(starts, f, none, h, none)])
+    cuts = [*np.searchsorted(starts, begins).tolist(), len(starts)]
+    found = np.array([sums[:, lo:hi].sum(axis=1) for lo, hi in pairwise(cuts)])
+    found[:, [1, 3]] *= 1.0 + SUMMED
+    return found
+
+
+def _of_optima(
+    starts: IntArray, f: FloatArray, f_error: FloatArray, h: FloatArray, h_error: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Held-out errors of the optima of each fold, at least and at most; folds start where `starts` says."""
+    count = np.diff(np.append(starts, len(f)))
+    least = np.repeat(np.minimum.reduceat(f, starts), count)
+    room = 2.0 * np.repeat(np.maximum.reduceat(f_error, starts), count) + TIE_RTOL * np.abs(least)
+    tied = f <= least + room
+    low = np.minimum.reduceat(np.where(tied, h, np.inf), starts)
+    return low, np.maximum.reduceat(np.where(tied, h + h_error, -np.inf), starts)
+
+
+def _bounded(piece: Piece, fits: FitsOverGamma | RowFits, left: FitsAtLam, right: FitsAtLam) -> Piece:
+    """Keep the fits that can be optimal on a piece, and bound its CV error by them.
+
+    With `h'' <= k` each held-out error is above its chord less `k (lam - low)(high - lam) / 2`. The sum over folds of
+    the least chord is concave, so it is least at an end.
+    """
+    ends = (piece.low, piece.high)
+    alive = np.flatnonzero(Envelope.of(ends, fits.fold, left, right).may_win(left, right))
+    if len(alive) < len(fits):
+        fits, left, right = fits.at(alive), left.at(alive), right.at(alive)
+    starts = first_of(fits.fold)
+    chord = min(float(np.minimum.reduceat(side.h - side.h_error, starts).sum()) for side in (left, right))
+    bend = float(np.maximum.reduceat(fits.curvature(*ends), starts).sum())
+    room = max(bend, 0.0) * (piece.high - piece.low) ** 2 / 8.0
+    lower = chord * (1.0 - SUMMED) - room
+    # a bound that is no number, where numbers overflow, says nothing: the first of the two stays
+    return Piece(piece.size, piece.low, piece.high, max(piece.lower, lower), fits, left, right)
+
+
+CURVE_POINTS = 400  # of the curve, beside the ends of its pieces
+CURVE_RTOL = 1e-7  # of an error: a point that rounding may have moved by more is left out of the curve
+CURVE_STRIDES = 27, 9, 3, 1  # every 27th point first: a limit leaves a curve that is coarse all over
+AT_ONCE = 1 << 16  # fits that are compared at once
+OUTWARD = 1e-9  # relative, of bounds in the units of the file
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """What a search over an interval holds.
+
+    Attributes
+    ----------
+    data : StandardData
+    pieces : sequence of Piece
+    best : Point or None
+    per_row : float
+        Factor from a sum over folds to the units of the file.
+    """
+
+    data: StandardData
+    pieces: Sequence[Piece]
+    best: ErrorAtLam | None
+    per_row: float
+
+
+def certified(asked: GammaSpan, found: Found, size: int | None, expired: Callable[[], bool]) -> Continuous:
+    """Bring the pieces to the units of the file.
+
+    Parameters
+    ----------
+    asked : Interval
+    found : Found
+    size : int or None
+        Number of features that the curve is of.
+    expired : callable
+        From when on no more points are added to the curve.
+    """
+    numbers: dict[tuple[int, ...], int] = {}
+    with np.errstate(over="ignore", invalid="ignore"):  # a bound that overflows says nothing
+        errors = _errors_at_ends(found.pieces)
+        by_size = _pieces(found, errors[:, :, 1], numbers)
+        curve = _curve(asked, found, errors, size, expired)
+    pieces = [
+        replace(piece, tau=tau) if piece.tau != tau else piece
+        for tau in asked.taus
+        for piece in by_size.get(min(tau, found.data.q), ())
+    ]
+    supports = tuple(tuple(found.data.names[j] for j in support) for support in numbers)
+    ends = asked.gammas.low, asked.gammas.high
+    return Continuous(*ends, asked.options.gap, supports, tuple(pieces), *curve)
+
+
+def _pieces(found: Found, upper: FloatArray, numbers: dict[tuple[int, ...], int]) -> dict[int, list[GammaPiece]]:
+    """Pieces of each size, ascending, with upper bounds (N, 2) at their ends; their supports are numbered."""
+    pieces = found.pieces
+    lower = np.array([piece.lower for piece in pieces]) * found.per_row * (1.0 - OUTWARD)
+    bounds = zip(lower.tolist(), *(upper * found.per_row * (1.0 + OUTWARD)).T.tolist(), strict=True)
+    by_size: dict[int, list[GammaPiece]] = {}
+    places: dict[int, tuple[int, ...]] = {}
+    order = sorted(zip(pieces, bounds, strict=True), key=lambda one: (one[0].size, one[0].low))
+    for piece, (least, at_low, at_high) in order:
+        known = None
+        if min(at_low, at_high) < np.inf and piece.fits is not None:  # else rounding leaves nothing of the errors
+            known = places.get(id(piece.fits))
+            if known is None:
+                distinct = sorted(set(map(tuple, piece.fits.support.tolist())))
+                known = tuple(sorted(numbers.setdefault(support, len(numbers)) for support in distinct))
+                places[id(piece.fits)] = known
+        if known is None:
+            at_low = at_high = np.inf
+        made = GammaPiece(piece.size, 2.0 * piece.low, 2.0 * piece.high, least, at_low, at_high, known)
+        by_size.setdefault(piece.size, []).append(made)
+    return by_size
+
+
+def _errors_at_ends(pieces: Sequence[Piece]) -> FloatArray:
+    """(N, 2, 4): what `held_out_of_many` returns at both ends of N pieces; inf without fits."""
+    place: dict[int, int] = {}  # of values, which neighbours share
+    given: list[tuple[IntArray, FitsAtLam]] = []
+    places = []
+    for piece in pieces:
+        sides = piece.sides
+        for side in sides:
+            if piece.fits is not None and id(side) not in place:
+                place[id(side)] = len(given)
+                given.append((piece.fits.fold, side))
+        places.append([place[id(side)] for side in sides] or [-1, -1])
+    cuts = np.cumsum([len(fold) for fold, _ in given]) // AT_ONCE
+    blocks = np.split(np.arange(len(given)), np.flatnonzero(np.diff(cuts)) + 1)
+    table = [held_out_of_many([given[i] for i in block]) for block in blocks]
+    return np.concatenate((*table, np.full((1, 4), np.inf)))[np.array(places)]
+
+
+def _curve(
+    asked: GammaSpan, found: Found, errors: FloatArray, size: int | None, expired: Callable[[], bool]
+) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Return gammas and CV errors of a size, where pieces hold its fits and rounding leaves their digits."""
+    which = [i for i, one in enumerate(found.pieces) if one.size == size and one.sides]
+    if not which:
+        return (), ()
+    pieces = [found.pieces[i] for i in which]
+    low, high = (np.array([getattr(piece, name) for piece in pieces]) for name in ("low", "high"))
+    inner = np.geomspace(asked.gammas.low / 2.0, asked.gammas.high / 2.0, CURVE_POINTS)
+    first, last = np.searchsorted(inner, low, side="right"), np.searchsorted(inner, high, side="left")
+    between = [(i, lam) for i in np.flatnonzero(first < last).tolist() for lam in inner[first[i] : last[i]].tolist()]
+    known = []
+    for i in coarse_first(len(between)):
+        if expired():
+            break
+        known.append((*between[i], *_errors_between(pieces[between[i][0]], between[i][1])))
+    number = np.arange(len(pieces), dtype=float)
+    ends = np.column_stack((np.tile(number, 2), np.append(low, high), *errors[which].transpose(2, 1, 0).reshape(4, -1)))
+    points = np.concatenate((ends, np.reshape(known, (-1, 6))))
+    return _ascending(points, found.per_row)
+
+
+def _errors_between(piece: Piece, lam: float) -> list[float]:
+    assert piece.fits is not None
+    return list(held_out_of_many([(piece.fits.fold, piece.fits.values(lam))])[0].tolist())
+
+
+def _ascending(points: FloatArray, per_row: float) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Gammas and CV errors of rows (piece, lam, four errors), where rounding leaves the digits; of two the last."""
+    _, _, lows, highs, least, most = points.T
+    points = points[np.maximum(least - lows, highs - most) <= CURVE_RTOL * least]
+    points = points[np.lexsort((points[:, 0], points[:, 1]))]
+    points = points[np.append(points[1:, 1] != points[:-1, 1], [True] * bool(len(points))).astype(bool)]
+    return tuple((2.0 * points[:, 1]).tolist()), tuple((points[:, 4] * per_row).tolist())
+
+
+def coarse_first(count: int) -> list[int]:
+    """Return the numbers below a count, those far from each other first.
+
+    Examples
+    --------
+    >>> coarse_first(10)
+    [0, 9, 3, 6, 1, 2, 4, 5, 7, 8]
+    """
+    return list(dict.fromkeys(i for stride in CURVE_STRIDES for i in range(0, count, stride)))
+
+
+SHARE = 0.8  # of the time limit for the interval; the rest is for its certificate and the model at the answer
+GRACE = 0.1  # seconds after it in which the search may return by itself
+CURVE_SHARE = 0.1  # of the time limit, from which on the curve gets no more points
+LEAST_SECONDS, LEAST_OVERDUE = 0.3, 0.2  # for the model at the answer: from the limit on, and where that is over
+MOST_PIECES = 20_000  # visited; where rounding is wider than the gap, halving would never end
+ROUNDED = "rounding is wider than the gap on a part of the interval, which stays open"
+REPORT_SECONDS = 0.1
+
+
+def solve_interval(asked: GammaSpan, at: Callable[[float, SearchOptions], Record]) -> Record:
+    """Minimise h over every gamma of an interval and every tau asked.
+
+    Parameters
+    ----------
+    asked : Interval
+    at : callable
+        Cross-validates every tau at one gamma, under options with the time that is left.
+
+    Returns
+    -------
+    Record
+        Of the best gamma found, with `lower` a bound over the whole interval and the partition that proves it.
+
+    Raises
+    ------
+    OutOfTime
+        If the limit comes before the data are in standard coordinates.
+    """
+    options = asked.options
+    deadline = Deadline(options.time_limit, asked.hooks.stop, asked.hooks.began)
+    running = IntervalSearch(asked, deadline)
+    run_within_limit(running.run, running.clock, running.check_begun, grace=GRACE)
+    found = running.found()
+    best = found.best
+    size = None if best is None else best.size
+    continuous = certified(asked, found, size, deadline.sooner(CURVE_SHARE).expired)
+    gamma = float(np.sqrt(asked.gammas.low) * np.sqrt(asked.gammas.high)) if best is None else 2.0 * best.lam
+    gamma = min(max(gamma, asked.gammas.low), asked.gammas.high)
+    record = at(gamma, replace(options, time_limit=seconds_for_model(deadline)))
+    if min(record.tau, found.data.q) != size:  # as good, or the model had no time: the curve is of the tau reported
+        continuous = certified(asked, found, min(record.tau, found.data.q), deadline.expired)
+    lower = min(record.lower, *(piece.lower for piece in continuous.pieces))
+    gap = relative_gap(lower, record.upper)
+    width = options.gap * record.upper + record.tie_width + record.allowance
+    proved = np.isfinite(record.upper) and record.upper - lower <= width
+    stopped = "interrupted" if deadline.stop.is_set() else "limit"
+    notes = (ROUNDED,) if not proved and not deadline.expired() else ()
+    return replace(
+        record, lower=lower, gap=gap, status="proved" if proved else stopped, continuous=continuous, region=None,
+        advice=None, warnings=(*record.warnings, *notes),
+        work=replace(record.work, nodes=record.work.nodes + running.nodes, seconds=deadline.seconds),
+        request=replace(record.request, time_limit=options.time_limit),
+    )  # fmt: skip
+
+
+def seconds_for_model(deadline: Deadline) -> float | None:
+    """Return the time that the model at the answer has: what is left, and a little after the limit too.
+
+    Parameters
+    ----------
+    deadline : Deadline
+
+    Examples
+    --------
+    >>> seconds_for_model(Deadline(None, None)) is None, round(seconds_for_model(Deadline(9.0, None)), 1)
+    (True, 9.0)
+    """
+    if not np.isfinite(deadline.at):
+        return None
+    left = deadline.at - time.monotonic()
+    return max(left, min(LEAST_SECONDS, LEAST_SECONDS + left), LEAST_OVERDUE)
+
+
+@dataclass(eq=False)
+class IntervalSearch:
+    """A search over an interval, as two threads see it: the one that searches, and the one that waits for it.
+
+    Attributes
+    ----------
+    asked : Interval
+    deadline : Deadline
+        Of the whole run.
+    clock : Deadline
+        Of this search.
+    data : StandardData, optional
+        Once the data are in standard coordinates.
+    search : Partition, optional
+        Once there is one.
+    """
+
+    asked: GammaSpan
+    deadline: Deadline
+    data: StandardData | None = None
+    search: GammaPartition | None = None
+
+    def __post_init__(self) -> None:
+        """Begin to count the time."""
+        self.clock = self.deadline.sooner(SHARE)
+
+    @property
+    def nodes(self) -> int:
+        """Of all trees so far."""
+        return 0 if self.search is None else self.search.lists.lister.nodes
+
+    def run(self) -> None:
+        """Close the interval as far as the time allows."""
+        options = self.asked.options
+        self.data = standardize(self.asked.dataset, options.scale, options.intercept, options.restrictions)
+        from threadpoolctl import threadpool_limits
+
+        # a bound that overflows says nothing
+        with threadpool_limits(limits=1), np.errstate(over="ignore", invalid="ignore"):
+            self.search = self._begun(self.data)
+            self.search.begin()
+            said = 0.0
+            while not self.search.finished and not self.clock.expired() and self.search.visited < MOST_PIECES:
+                self.search.step()
+                if self.asked.hooks.progress is not None and time.monotonic() > said + REPORT_SECONDS:
+                    said = time.monotonic()
+                    self.asked.hooks.progress(self._progress(self.search))
+
+    def check_begun(self) -> None:
+        """Raise `OutOfTime` where there is nothing to make a record of."""
+        if self.data is None:
+            raise OutOfTime("no answer yet: the data were still being prepared; give more time")
+
+    def found(self) -> Found:
+        """Return what is known now; without a partition, that no CV error is below 0."""
+        self.check_begun()
+        assert self.data is not None
+        if self.search is not None:
+            return Found(self.data, self.search.pieces(), self.search.best, self._per_row)
+        ends = self.asked.gammas.low / 2.0, self.asked.gammas.high / 2.0
+        sizes = sorted({min(tau, self.data.q) for tau in self.asked.taus})
+        return Found(self.data, [Piece(size, *ends, 0.0) for size in sizes], None, self._per_row)
+
+    def _begun(self, data: StandardData) -> GammaPartition:
+        from sparsecv_mio.search.gamma_fits import TrainingSets
+        from sparsecv_mio.search.gamma_lists import BestOverGamma, EndLists, Lister
+
+        folds, expired = self.asked.folds, self.clock.expired
+        lister = Lister(TrainingSets.of_folds(data, folds), data, folds, expired)
+        sizes = sorted({min(tau, data.q) for tau in self.asked.taus})
+        ends = self.asked.gammas.low / 2.0, self.asked.gammas.high / 2.0
+        return GammaPartition(EndLists(lister, BestOverGamma(lister, sizes)), ends, self.asked.options.gap, expired)
+
+    @property
+    def _per_row(self) -> float:
+        """Factor from a sum over folds to the units of the file."""
+        assert self.data is not None
+        return float(self.data.y_unit**2 / (Scored.of(self.asked.dataset, self.asked.folds).total or 1))
+
+    def _progress(self, search: GammaPartition) -> Progress:
+        best = None if search.best is None else (2.0 * search.best.lam, search.best.size)
+        done, every = len(search.done), len(search.pieces())
+        bounds = search.lower * self._per_row, search.upper * self._per_row
+        return Progress(done, every, self.nodes, *bounds, self.deadline.seconds, best=best)

@@ -1,1 +1,0 @@
-"""Good supports before anything is proved: incumbents, starts and estimates, never a certificate."""

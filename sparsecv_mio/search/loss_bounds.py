@@ -1,0 +1,244 @@
+"""Bounds of every cell by what is known of all rows: the training-loss bound and ridge balls."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
+from sparsecv_mio.bounds.closed_form import ROWS_ROUNDING, enough_on_all_rows, training_loss_bound
+from sparsecv_mio.bounds.wide import WideFold
+from sparsecv_mio.parallel import run_folds
+from sparsecv_mio.problem.refit import RowFit
+from sparsecv_mio.problem.training_moments import TrainingMoments
+from sparsecv_mio.search.cells import Archive, Where, within
+from sparsecv_mio.search.fold_fits import FoldProblem
+from sparsecv_mio.search.fold_solver import Incumbent, held_out_intervals
+from sparsecv_mio.search.pairs import likely_winner
+from sparsecv_mio.search.run import Run
+from sparsecv_mio.search.time_limit import Deadline
+from sparsecv_mio.trees.path_cells import PathCell, PathResult
+from sparsecv_mio.units import TIE_RTOL
+
+
+class LossBounds:
+    """A better bound on all rows raises the lower bounds of all folds of a pair at once.
+
+    Parameters
+    ----------
+    run : Run
+
+    Attributes
+    ----------
+    values : (G, T, K) array
+        At least the training objective of every optimum, tied ones included: that of the supports that the cells
+        showed when they were last refitted; inf where they were not.
+    """
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self.values = np.full(run.context.shape, np.inf)
+        self._refitted = np.full(run.context.shape, -1, dtype=np.int32)  # the numbers of these supports
+
+    def apply(self, lower: FloatArray | None = None, gammas: IntArray | slice = slice(None)) -> None:
+        """Raise the lower ends of all held-out intervals to what the lower bounds on all rows say.
+
+        Cells that show no support yet are offered the best one on all rows.
+
+        Parameters
+        ----------
+        lower : (G, T) array, optional
+            Certified lower bounds of the optimum on all rows, rounding included, beyond those known already; 0 where
+            there is none.
+        gammas : int array or slice
+            Indices of those at which supports may be refitted; all by default.
+        """
+        self._refit(gammas)
+        state = self.run.state
+        if lower is not None:
+            state.all_rows.raise_lower_bounds(lower)
+        bound = training_loss_bound(state.all_rows.lower_bounds()[:, :, None], self.values)
+        bound = np.where(self.run.context.folds.scores_all_left_out, bound, 0.0)
+        state.cells.narrow(np.s_[:, :, :], bound, np.inf)
+
+    def _refit(self, gammas: IntArray | slice) -> None:
+        """Refit in every fold the supports that its cells have come to show. O(G T (s^3 + rows s)) a fold."""
+        context, cells = self.run.context, self.run.state.cells
+        taus, best = context.grid.taus.tolist(), self.run.state.all_rows.best
+        on_all_rows = np.array([[cells.pool.number(one.cells[tau].support) for tau in taus] for one in best])
+        with cells.lock:
+            shown = np.where(np.isfinite(cells.nominal), cells.support, on_all_rows[:, :, None])
+        new = np.zeros(context.shape, dtype=bool)
+        new[gammas] = shown[gammas] != self._refitted[gammas]
+
+        def refit(fold: int, moments: TrainingMoments) -> None:
+            self._refit_fold(FoldProblem.of(context.data, context.folds, fold, moments), shown, new)
+
+        folds = np.flatnonzero(new.any(axis=(0, 1))).tolist()
+        for _ in run_folds(self.run.accelerators.training_moments(folds), refit, context.threads) if folds else ():
+            if context.deadline.expired():
+                break
+        self.values = np.minimum.accumulate(self.values, axis=1)  # what is feasible for tau is so for a larger one
+
+    def _refit_fold(self, here: FoldProblem, shown: IntArray, new: BoolArray) -> None:
+        """Refit some supports of a fold, by their numbers (G, T, K), and offer them to its cells."""
+        for g, gamma in enumerate(self.run.context.grid.gammas.tolist()):
+            which = np.flatnonzero(new[g, :, here.fold])
+            if self.run.context.deadline.expired() or not len(which):
+                continue
+            numbers, at = np.unique(shown[g, which, here.fold], return_inverse=True)
+            fits = here.with_gamma(gamma).refit([self.run.state.cells.pool.supports[i] for i in numbers.tolist()])
+            at = at.reshape(-1)
+            part = (g, which, here.fold)
+            self.run.state.cells.offer(part, numbers[at].astype(np.int32), fits.held_out[at], fits.value[at])
+            values = (fits.value + fits.value_error) * (1.0 + TIE_RTOL)
+            values = np.where(np.isfinite(values), values, np.inf)[at]
+            self.values[part] = np.minimum(self.values[part], values)
+            self._refitted[part] = shown[part]
+
+    def archive(self) -> Archive:
+        """Return what is known: training objectives by cell, of which supports, and lower bounds on all rows."""
+        lower = np.zeros(self.values.shape[:2])
+        for known, one in zip(lower, self.run.state.all_rows.best, strict=False):  # none before the first steps
+            known[:] = [one.cells[tau].lower for tau in self.run.context.grid.taus.tolist()]
+        return {"loss_values": self.values, "loss_refitted": self._refitted, "loss_lower": lower}
+
+    def check(self, stored: Archive) -> None:
+        """Raise `CorruptStore` for numbers that cannot be such."""
+        within(stored, "loss_values", 0.0, np.inf)
+        within(stored, "loss_lower", 0.0, np.finfo(np.float64).max)
+
+    def restore(self, stored: Archive) -> None:
+        """Go to where `stored` was archived, once all rows have a support of every size."""
+        self.values, self._refitted = stored["loss_values"].copy(), stored["loss_refitted"].copy()
+        self.run.state.all_rows.raise_lower_bounds(stored["loss_lower"])
+
+
+SURELY = 1.0 + 1e-9  # beyond a bar, for the rounding of sums
+
+
+class LossByRows:
+    """What the folds' training objectives and bounds of all rows say of held-out errors.
+
+    Parameters
+    ----------
+    run : Run
+
+    Attributes
+    ----------
+    values : (G, T, K) array
+        At least the training objective of every optimum, tied ones included; inf where none is known.
+    tried : (G, T) int array
+        Nodes that a tree on all rows was given.
+    """
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self.values = np.full(run.context.shape, np.inf)
+        self.tried = np.zeros(run.context.shape[:2], dtype=np.int64)
+
+    def note(self, where: Where, fit: RowFit) -> None:
+        """Take note of the training objective of a support of the size of a cell."""
+        value = (fit.objective + fit.objective_error) * (1.0 + TIE_RTOL)
+        if np.isfinite(value):
+            self.values[where] = min(self.values[where], value)
+
+    def promising(self, wanted: BoolArray, effort: int) -> BoolArray:
+        """(G, T): pairs of some cells (G, T, K) that a tree on all rows may exclude, and was not given the effort yet.
+
+        None before the best pair is known.
+        """
+        now = self.run.state.bounds()
+        found = wanted.any(axis=2) & (self.tried < effort)
+        found[now.best] = False
+        return found & np.isfinite(self.enough())
+
+    def winner_first(self, wanted: BoolArray) -> BoolArray:
+        """(G, T, K): while no pair has an upper bound, the cells of the one that is likely to win; then `wanted`."""
+        now = self.run.state.bounds()
+        if np.isfinite(now.ceiling):
+            return wanted
+        winner = np.zeros(wanted.shape, dtype=bool)
+        winner[likely_winner(now)] = True
+        return wanted & winner if (wanted & winner).any() else wanted
+
+    def enough(self) -> FloatArray:
+        """(G, T): bounds on all rows from which on a pair is excluded; inf where none is enough."""
+        state, folds = self.run.state, self.run.context.folds
+        bar = state.bounds().ceiling * (1.0 - self.run.context.gap) * SURELY
+        values = np.where(folds.scores_all_left_out, self.values + self.slip, np.inf)
+        return enough_on_all_rows(state.cells.lower, values, np.full(values.shape[:2], bar))
+
+    def bound(self, whole: WideFold, g: int, which: list[int], effort: int) -> None:
+        """Grow a tree on all rows for some tau of a gamma, as far as it takes to exclude the pair, and bound the folds.
+
+        Parameters
+        ----------
+        whole : WideFold
+            All rows at the gamma.
+        g : int
+        which : list of int
+            Indices of tau.
+        effort : int
+            Nodes of each tree.
+        """
+        state, folds = self.run.state, self.run.context.folds
+        with state.cells.lock:
+            numbers = set(state.cells.support[g].ravel().tolist()) - {0}
+        whole.try_supports([state.cells.pool.supports[number] for number in sorted(numbers)])
+        for t in which:
+            self.tried[g, t], tau = effort, int(self.run.context.grid.taus[t])
+            enough = float(self.enough()[g, t])
+            if whole.expired() or not enough < whole.upper(tau):
+                continue
+            seen, nodes = whole.branch(tau, enough, effort)
+            state.counts.add(nodes)
+            support = whole.incumbent(tau)
+            if support is not None:
+                cell = PathCell.unproved(tau, support, whole.upper(tau), seen.lower)
+                state.all_rows.improve(g, PathResult({tau: cell}, nodes, False))
+            bound = training_loss_bound(state.all_rows.lower_bounds()[:, :, None], self.values, self.slip)
+            state.cells.narrow(np.s_[:, :, :], np.where(folds.scores_all_left_out, bound, 0.0), np.inf)
+
+    @property
+    def slip(self) -> float:
+        """What rounding may leave between the training rows of a fold and all rows."""
+        data = self.run.context.data
+        r, root = (data.dataset.y - data.y_center) / data.y_unit - data.r_rest, data.root_of(slice(0, data.n))
+        return ROWS_ROUNDING * float(r @ r if root is None else (root * r) @ (root * r))
+
+
+def narrow_by_ridge_balls(run: Run, values: FloatArray, until: Deadline) -> None:
+    """Bound the held-out error of every open cell by a ball (:mod:`sparsecv_mio.bounds.closed_form`).
+
+    O(q^3) for each fold and gamma, whatever the number of taus.
+
+    Parameters
+    ----------
+    run : Run
+    values : (G, T, K) array
+        At least the training objective of every optimum, tied ones included; inf where that is not known.
+    until : Deadline
+        Cells not bounded by then are left as they are.
+    """
+    context, cells = run.context, run.state.cells
+    taus = context.grid.taus.tolist()
+    wanted = run.state.open & np.isfinite(values)
+
+    def narrow(fold: int, moments: TrainingMoments) -> None:
+        made = FoldProblem.of(context.data, context.folds, fold, moments)
+        for g, gamma in enumerate(context.grid.gammas.tolist()):
+            which = np.flatnonzero(wanted[g, :, fold])
+            if until.expired() or not len(which):
+                continue
+            shown = [cells.pool.supports[number] for number in cells.support[g, which, fold].tolist()]
+            known = [
+                Incumbent(taus[t], support, float(values[g, t, fold]))
+                for t, support in zip(which.tolist(), shown, strict=True)
+            ]
+            found = held_out_intervals(made.with_gamma(gamma), known, relax=False)
+            cells.narrow((g, which, fold), [one.lower for one in found], [one.upper for one in found])
+
+    folds = np.flatnonzero(wanted.any(axis=(0, 1))).tolist()
+    for _ in run_folds(run.accelerators.training_moments(folds), narrow, context.threads) if folds else ():
+        if until.expired():
+            break

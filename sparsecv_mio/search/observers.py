@@ -1,0 +1,621 @@
+"""What others see of a running search: signals, progress, the trace and the checkpoint.
+
+The course of a run as JSON lines: how the interval of every pair closes.
+
+The first line names the run: `{"schema", "method", "gap", "gammas", "taus", "total"}`. Every other one is a moment:
+`{"seconds", "nodes", "mios", "done", "lower", "upper", "proved", "estimates", "pairs": [[lower, upper], ...]}`, pairs
+gamma by gamma, each with its taus; CV errors per row in squared units of the target, null where an upper bound is not
+known. `estimates` are of every tau, at its best gamma, null where there is none.
+`proved` is `[tau, gamma]`: the best pair is proved among the taus up to `tau` and the gammas from `gamma` on, either
+may be null; null where it is proved nowhere.
+
+A descent has no grid of gammas: its first line says `"gammas": null`, its moments name their `gamma` and the number of
+`steps` before, the pairs are the taus at that gamma, `upper` is the best so far and `estimate` the CV error that goes
+with it.
+
+A run on disk: what is known of every cell, written so that the file is complete at every moment.
+
+A checkpoint is a NumPy archive. It holds the table of cells and where the method stands; what is cheap or decides
+nothing (moments, the fit on all rows) is computed again. It carries a key of the data, folds, grid and method: only a
+search of the same ones is resumed, with any gap, limits and threads.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import math
+import os
+import re
+import threading
+import time
+import warnings
+import zipfile
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from tokenize import TokenError
+from typing import IO, TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from sparsecv_mio.errors import BadInput, CorruptStore, SparseCVError
+from sparsecv_mio.files import check_readable, check_unpacked, check_writable, reason, write_bytes
+from sparsecv_mio.search.cells import Archive
+from sparsecv_mio.search.context import Context, Snapshot
+from sparsecv_mio.search.pairs import proved_ends
+
+if TYPE_CHECKING:
+    from sparsecv_mio.search.context import Context, SearchState
+    from sparsecv_mio.search.time_limit import Deadline
+
+
+Listener = Callable[[], None]
+
+
+class Signals:
+    """Moments of a search that others may want to see.
+
+    `doing` says in words what comes next; `progressed` follows a portion of work; `safe_point` says that no cell is
+    half-written: the state may be stored now.
+
+    Attributes
+    ----------
+    phase : str
+        What the search is doing, as in `trees: tau 3, fold 4 of 10`; empty before it said.
+    """
+
+    def __init__(self) -> None:
+        self.phase = ""
+        self._on_phase: list[Callable[[str], None]] = []
+        self._on_progress: list[Listener] = []
+        self._on_safe_point: list[Listener] = []
+
+    def listen(
+        self,
+        progressed: Listener | None = None,
+        safe_point: Listener | None = None,
+        doing: Callable[[str], None] | None = None,
+    ) -> None:
+        """Call listeners at these moments from now on.
+
+        Parameters
+        ----------
+        progressed, safe_point : callable, optional
+        doing : callable, optional
+            Called with what is being done, in words.
+        """
+        if doing is not None:
+            self._on_phase.append(doing)
+        if progressed is not None:
+            self._on_progress.append(progressed)
+        if safe_point is not None:
+            self._on_safe_point.append(safe_point)
+
+    @property
+    def storing(self) -> bool:
+        """Whether somebody stores the state at safe points."""
+        return bool(self._on_safe_point)
+
+    def doing(self, phase: str, done: int = 0, of: int = 0) -> None:
+        """Say what is being done now, and how much of it is done where that is counted.
+
+        Parameters
+        ----------
+        phase : str
+            As `trees: tau 3`.
+        done, of : int, optional
+            Counted from the first; `of` 0 leaves both out.
+        """
+        self.phase = f"{phase} {done:,} of {of:,}" if of else phase
+        for listener in self._on_phase:
+            listener(self.phase)
+
+    def progressed(self) -> None:
+        """Say that a portion of work is done."""
+        for listener in self._on_progress:
+            listener()
+
+    def safe_point(self) -> None:
+        """Say that the state may be stored."""
+        for listener in self._on_safe_point:
+            listener()
+
+
+REPORT_SHARE = 5.0  # reports may take one part in so many of the time
+COMPILING = "compiling kernels (first use)"
+FIRST_USE = "compiling kernels, once on this machine: up to a minute or two; `sparsecv warmup` does it ahead"
+
+
+@dataclass(frozen=True)
+class TauProgress:
+    """One tau, all gammas: cells that are final, that need no work any more, and all; the interval of its best h.
+
+    `cv_error` is the least CV error found, inf where there is none yet; an `estimate` where not every fold is decided.
+    """
+
+    tau: int
+    final: int
+    pruned: int
+    total: int
+    lower: float
+    upper: float
+    cv_error: float = np.inf
+    estimate: bool = True
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a run is: final cells of all, nodes, bounds of the best CV error (per row, file units), seconds.
+
+    `best` is the pair (gamma, tau) that would be reported now, with its `cv_error` (an `estimate` where not every fold
+    of it is decided); `pruned` counts the cells that a certified bound of their pair has made needless, `taus` says it
+    tau by tau, `stage` says in words what is being done. `proved`: the largest tau up to which, and the least gamma
+    from which on, the best pair is proved; None where it is nowhere.
+    """
+
+    done: int
+    total: int
+    nodes: int
+    lower: float
+    upper: float
+    seconds: float
+    mios: int = 0
+    pruned: int = 0
+    best: tuple[float, int] | None = None
+    taus: tuple[TauProgress, ...] = ()
+    stage: str = ""
+    proved: tuple[int | None, float | None] | None = None
+    cv_error: float = np.inf
+    estimate: bool = True
+
+
+def progress_of(state: SearchState, mios: int, stage: str = "") -> Progress:
+    """Return how far a run over a grid is. O(G T K).
+
+    Parameters
+    ----------
+    state : SearchState
+    mios : int
+        Solved so far.
+    stage : str
+        What is being done, in words.
+    """
+    now, cells, context = state.bounds(), state.cells, state.context
+    grid, unit = context.grid, context.per_row
+    final = cells.final.sum(axis=(0, 2))
+    pruned = np.zeros_like(final)
+    if np.isfinite(now.ceiling):
+        out = now.lower >= now.ceiling * (1.0 - context.gap)
+        out[now.best] = False
+        pruned = (~cells.final & out[:, :, None]).sum(axis=(0, 2))
+    lower, upper = now.lower.min(axis=0) * unit, now.upper.min(axis=0) * unit
+    each = len(grid.gammas) * context.folds.k
+    found, open_pairs = now.found * unit, now.decided < context.folds.k
+    at, columns = found.argmin(axis=0), np.arange(len(grid.taus))
+    errors, estimates = found[at, columns].tolist(), open_pairs[at, columns].tolist()
+    numbers = zip(lower.tolist(), upper.tolist(), errors, estimates, strict=True)
+    rows = zip(grid.taus.tolist(), final.tolist(), pruned.tolist(), numbers, strict=True)
+    g, t = now.reported_pair(context.gap, grid.gammas, grid.taus)
+    return Progress(
+        done=int(final.sum()),
+        total=int(cells.final.size),
+        nodes=state.counts.nodes,
+        lower=now.floor * unit,
+        upper=now.ceiling * unit,
+        seconds=context.deadline.seconds,
+        mios=mios,
+        pruned=int(pruned.sum()),
+        best=(float(grid.gammas[g]), int(grid.taus[t])),
+        taus=tuple(TauProgress(tau, done, out, each, *known) for tau, done, out, known in rows),
+        stage=stage,
+        proved=proved_ends(now, context.gap, grid.gammas, grid.taus),
+        cv_error=float(found[g, t]),
+        estimate=bool(open_pairs[g, t]),
+    )
+
+
+class Reporter:
+    """Hands reports of a method on; where one takes long to make, less often.
+
+    Parameters
+    ----------
+    progress : callable
+        Called with a :class:`Progress`.
+    make : callable
+        Returns the progress of the method.
+    """
+
+    def __init__(self, progress: Callable[[Progress], None], make: Callable[[], Progress]) -> None:
+        self.progress, self.make = progress, make
+        self.last: Progress | None = None
+        self._due, self._reported = -np.inf, 0.0
+
+    def visit(self) -> None:
+        """Report, unless reports would take more than one part in `SHARE` of the time."""
+        if time.monotonic() >= self._due:
+            self.report()
+
+    def report(self) -> None:
+        """Report, whenever the last one was."""
+        begin = time.monotonic()
+        self.last = self.make()
+        self.progress(self.last)
+        now = self._reported = time.monotonic()
+        self._due = now + REPORT_SHARE * (now - begin)
+
+    def say(self, phase: str) -> None:
+        """Report what is being done now beside the last numbers, which costs nothing."""
+        if self.last is None:
+            self.report()
+            return
+        seconds = self.last.seconds + time.monotonic() - self._reported
+        self.progress(replace(self.last, stage=phase, seconds=seconds))
+
+
+class Reports:
+    """Hands reports on, and says in between that kernels are being compiled."""
+
+    def __init__(self, progress: Callable[[Progress], None], deadline: Deadline) -> None:
+        self.progress, self.deadline = progress, deadline
+        self.last = Progress(0, 0, 0, 0.0, np.inf, 0.0)
+
+    def __call__(self, state: Progress) -> None:
+        """Take a report."""
+        self.last = state
+        self.progress(state)
+
+    def compiling(self) -> None:
+        """Say that a kernel is not in the cache and is being compiled."""
+        self.progress(replace(self.last, seconds=self.deadline.seconds, stage=COMPILING))
+
+
+@contextmanager
+def reports(
+    progress: Callable[[Progress], None] | None, deadline: Deadline
+) -> Iterator[Callable[[Progress], None] | None]:
+    """Hand reports on to `progress`, word of compiling among them; without `progress` that is a warning."""
+    from sparsecv_mio.kernels.compilation import watched
+
+    reporter = None if progress is None else Reports(progress, deadline)
+    with watched(_warn_once if reporter is None else reporter.compiling, deadline.compiling):
+        yield reporter
+
+
+_warned = threading.Event()
+
+
+def _warn_once() -> None:
+    """Say on standard error that kernels are being compiled, once in a process; filters of warnings silence it."""
+    if not _warned.is_set():
+        _warned.set()
+        with suppress(Warning):  # where warnings are errors, this one is none
+            warnings.warn_explicit(FIRST_USE, UserWarning, "sparsecv_mio", 1)
+
+
+def staged(report: Callable[[Progress], None] | None, stage: str) -> Callable[[Progress], None] | None:
+    """Return what hands reports on, with the part of a larger run that they are of.
+
+    Parameters
+    ----------
+    report : callable or None
+    stage : str
+        That part, in words.
+    """
+    if report is None:
+        return None
+    return lambda state: report(replace(state, stage=f"{stage}, {state.stage}" if state.stage else stage))
+
+
+class Watched(Protocol):
+    """A search that can be watched, stored and carried on."""
+
+    @property
+    def name(self) -> str:
+        """The word by which checkpoints and traces know the method."""
+
+    @property
+    def context(self) -> Context:
+        """What is searched, in which data, and by when."""
+
+    def snapshot(self) -> Snapshot | None:
+        """Return what is known now, for any thread; None before anything is."""
+
+    def progress(self) -> Progress:
+        """Return how far the search is."""
+
+    def trace_line(self) -> dict[str, Any]:
+        """Return a line of a trace."""
+
+    def archive(self) -> Archive:
+        """Return all that a checkpoint holds."""
+
+    def resume(self, stored: Archive) -> None:
+        """Go to where `stored` was archived; instead of `begin`.
+
+        Raises
+        ------
+        CorruptStore
+            Where `stored` is not of the same search; nothing is changed then.
+        """
+
+
+TRACE_SCHEMA = "sparsecv-trace/1"
+DESCENT = "descent"
+TRACE_EVERY = 0.02  # seconds between two lines
+MOST_TRACE_BYTES = 1 << 30  # of a trace that is read back
+
+
+def null_if_infinite(values: Iterable[float]) -> list[float | None]:
+    """Numbers for JSON: null for infinity."""
+    return [value if math.isfinite(value) else None for value in values]
+
+
+def head_of(context: Context, method: str) -> dict[str, Any]:
+    """Return the first line of a trace; a descent has no grid of gammas."""
+    grid, descent = context.grid, method.startswith(DESCENT)
+    gammas = 1 if descent else len(grid.gammas)
+    return {
+        "schema": TRACE_SCHEMA,
+        "method": DESCENT if descent else method,
+        "gap": context.gap,
+        "gammas": None if descent else grid.gammas.tolist(),
+        "taus": grid.taus.tolist(),
+        "total": gammas * len(grid.taus) * context.folds.k,
+    }
+
+
+def trace_line_of(state: SearchState, mios: int) -> dict[str, Any]:
+    """Return the line of the trace that says where a run over a grid stands, after so many `mios`."""
+    now, unit = state.bounds(), state.context.per_row
+    lower, upper = (now.lower * unit).ravel().tolist(), null_if_infinite((now.upper * unit).ravel().tolist())
+    return {
+        "seconds": state.context.deadline.seconds,
+        "nodes": state.counts.nodes,
+        "mios": mios,
+        "done": int(state.cells.final.sum()),
+        "lower": now.floor * unit,
+        "upper": null_if_infinite([now.ceiling * unit])[0],
+        "proved": proved_ends(now, state.context.gap, state.context.grid.gammas, state.context.grid.taus),
+        "estimates": null_if_infinite((now.shown.min(axis=0) * unit).tolist()),
+        "pairs": [list(ends) for ends in zip(lower, upper, strict=True)],
+    }
+
+
+class Trace:
+    """Writes the trace of one run; every line is flushed, so that a killed run leaves what it wrote.
+
+    Parameters
+    ----------
+    path : path
+        A regular file, or a pipe or device that is written to as it is.
+
+    Attributes
+    ----------
+    failure : SparseCVError or None
+        Why the trace ends early (a full disk, say): it costs the trace, never the run.
+
+    Raises
+    ------
+    BadInput
+        The file cannot be opened.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        check_writable(path, "trace", through=True)
+        try:
+            self.stream: IO[str] = open(path, "w", encoding="utf-8")  # noqa: SIM115
+        except OSError as error:
+            raise BadInput(f"cannot write trace {path}: {reason(error)}") from None
+        self.path = path
+        self.failure: SparseCVError | None = None
+        self.named = False
+        self.due = -math.inf
+
+    def visit(self, run: Watched) -> None:
+        """Write a line if it is time to."""
+        if time.monotonic() >= self.due:
+            self.write(run)
+
+    def write(self, run: Watched) -> None:
+        """Write a line; nothing any more once one could not be written."""
+        if self.failure is not None:
+            return
+        try:
+            if not self.named:
+                self._line(head_of(run.context, run.name))
+                self.named = True
+            self._line(run.trace_line())
+        except OSError as error:
+            self.failure = BadInput(f"cannot write trace {self.path}: {reason(error)}")
+        self.due = time.monotonic() + TRACE_EVERY
+
+    def close(self, run: Watched) -> None:
+        """Write the last line."""
+        self.write(run)
+        with suppress(OSError):  # what is left in the buffer has been reported
+            self.stream.close()
+
+    def _line(self, entries: Mapping[str, Any]) -> None:
+        self.stream.write(json.dumps(entries) + "\n")
+        self.stream.flush()
+
+
+def is_trace(path: str | os.PathLike[str]) -> bool:
+    """Whether a file that can be read begins as a trace does."""
+    if not os.path.isfile(path):
+        return False
+    with suppress(OSError), open(path, "rb") as stream:
+        return TRACE_SCHEMA.encode() in stream.read(200)
+    return False
+
+
+def read_trace(path: str | os.PathLike[str]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Return the first line and the moments of a trace; a last line that was cut off is left out.
+
+    Raises
+    ------
+    CorruptStore
+        The file cannot be read or is no trace.
+    """
+    check_readable(path, "trace", CorruptStore, MOST_TRACE_BYTES)
+    try:
+        with open(path, encoding="utf-8") as stream:
+            lines = stream.read().split("\n")
+        entries = [json.loads(line) for line in lines[:-1]]
+        if entries[0]["schema"] != TRACE_SCHEMA:
+            raise ValueError
+        moments = entries[1:]
+        gammas = entries[0]["gammas"]
+        pairs = (1 if gammas is None else len(gammas)) * len(entries[0]["taus"])
+        if not moments or any(len(moment["pairs"]) != pairs for moment in moments):
+            raise ValueError
+    except OSError as error:
+        raise CorruptStore(f"cannot read trace {path}: {error.strerror}") from None
+    except (ValueError, LookupError, TypeError):
+        raise CorruptStore(f"{path} is not a trace of `sparsecv solve --trace`") from None
+    return entries[0], moments
+
+
+CHECKPOINT_SCHEMA = "sparsecv-checkpoint/7"
+CHECKPOINT_EVERY = 0.5  # seconds between two writes, or more where a write takes long
+CHECKPOINT_SHARE = 20.0  # a write may take one part in so many of the time
+UNREADABLE = (
+    ValueError, TypeError, KeyError, EOFError, OverflowError, MemoryError, RecursionError, AttributeError,
+    NotImplementedError, OSError, SyntaxError, TokenError, zipfile.BadZipFile, zlib.error,
+)  # fmt: skip
+MOST_CHECKPOINT_BYTES = 1 << 36  # of the file
+
+
+def key_of(run: Watched) -> dict[str, Any]:
+    """Return what tells searches apart: data, folds, grid and method; only a search of the same ones is resumed."""
+    context, asked = run.context, run.context.data.restrictions
+    return {
+        "data": context.data.dataset.fingerprint,
+        "folds": context.folds.digest,
+        "scale": str(context.data.scale),
+        "intercept": str(context.data.intercept),
+        "gamma": context.grid.gammas.tolist(),
+        "tau": context.grid.taus.tolist(),
+        "method": run.name,
+        "restrictions": json.loads(json.dumps(asdict(asked))) if asked else None,  # lists, as they are read back
+    }
+
+
+def check_place(path: str | os.PathLike[str], option: str) -> None:
+    """Raise `BadInput` for a place that cannot hold a checkpoint: there is no writing, or another file stands there."""
+    check_writable(path, option)
+    if os.path.exists(path) and os.path.getsize(path) > 0:
+        with open(path, "rb") as stream:
+            start = stream.read(65)
+        if not re.fullmatch(rb"[0-9a-f]{64}\n", start):
+            raise BadInput(f"{option}: {path} is no checkpoint and is not written over, name a new file")
+
+
+class Checkpoint:
+    """Writes the state of a run now and then.
+
+    Parameters
+    ----------
+    path : path
+    every : float
+        Least seconds between two writes.
+
+    Attributes
+    ----------
+    failure : SparseCVError or None
+        Why the last write failed: it costs the file, never the run.
+
+    Raises
+    ------
+    BadInput
+        There is no folder for the file, or what stands there is no regular file.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], every: float = CHECKPOINT_EVERY) -> None:
+        check_place(path, "checkpoint")
+        self.path, self.every = Path(path), every
+        self.due = time.monotonic()
+        self.failure: SparseCVError | None = None
+
+    def visit(self, run: Watched) -> None:
+        """Write if it is time to."""
+        if time.monotonic() >= self.due:
+            self.write(run)
+
+    def write(self, run: Watched, begun: bool = True) -> None:
+        """Write; the file is complete at every moment.
+
+        Parameters
+        ----------
+        run : Watched
+        begun : bool
+            False for a run of which nothing is known yet: one that resumes there begins anew.
+        """
+        begin = time.monotonic()
+        state: Archive = dict(run.archive()) if begun else {}
+        state["key"] = np.array(json.dumps({"schema": CHECKPOINT_SCHEMA} | key_of(run)))
+        buffer = io.BytesIO()
+        np.savez(buffer, allow_pickle=False, **state)
+        payload = buffer.getvalue()
+        digest = hashlib.sha256(payload).hexdigest().encode()
+        try:
+            write_bytes(self.path, (digest, b"\n", payload), "checkpoint")
+            self.failure = None
+        except BadInput as error:
+            self.failure = error
+        now = time.monotonic()
+        self.due = now + max(self.every, CHECKPOINT_SHARE * (now - begin))
+
+
+def read_checkpoint(path: str | os.PathLike[str]) -> tuple[Mapping[str, Any], Archive]:
+    """Return the key and the arrays of a checkpoint.
+
+    Raises
+    ------
+    CorruptStore
+        The file cannot be read, is damaged or is no checkpoint.
+    """
+    check_readable(path, "checkpoint", CorruptStore, MOST_CHECKPOINT_BYTES)
+    try:
+        digest, _, payload = Path(path).read_bytes().partition(b"\n")
+    except OSError as error:
+        raise CorruptStore(f"cannot read checkpoint {path}: {error.strerror}") from None
+    if hashlib.sha256(payload).hexdigest().encode() != digest:
+        raise CorruptStore(f"checkpoint {path}: damaged, or not a checkpoint")
+    try:
+        with np.load(io.BytesIO(payload), allow_pickle=False) as archive:
+            check_unpacked(path, sum(member.file_size for member in archive.zip.infolist()), CorruptStore)
+            state = {name: archive[name] for name in archive.files}
+        key = json.loads(str(state.pop("key")))
+    except UNREADABLE:
+        raise CorruptStore(f"checkpoint {path}: damaged, or not a checkpoint") from None
+    if not isinstance(key, dict) or key.pop("schema", None) != CHECKPOINT_SCHEMA:
+        raise CorruptStore(f"checkpoint {path}: not a {CHECKPOINT_SCHEMA} file")
+    return key, state
+
+
+def resume(run: Watched, path: str | os.PathLike[str]) -> bool:
+    """Put a run where a checkpoint of the same search left off; False where that had not begun and knew nothing.
+
+    Raises
+    ------
+    BadInput
+        The checkpoint is of another search; the message says what differs.
+    CorruptStore
+        See `read_checkpoint`.
+    """
+    key, state = read_checkpoint(path)
+    for name, value in key_of(run).items():
+        if key.get(name) != value:
+            raise BadInput(f"--resume: checkpoint {path} is of another run, its {name} differs")
+    if not state:
+        return False
+    try:
+        run.resume(state)
+    except CorruptStore as error:
+        raise CorruptStore(f"checkpoint {path}: {error}") from None
+    return True

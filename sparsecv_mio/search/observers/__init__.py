@@ -1,1 +1,0 @@
-"""Observers of a running search: progress reports, the trace, the checkpoint."""

@@ -1,0 +1,715 @@
+"""Methods that hand cells to branch-and-bound one by one: their orders, the joint search, and restrictions.
+
+Which cells are handed to branch-and-bound next, where they are taken one by one.
+
+* Algorithm 1 of the paper. Phase one brackets every h_j(gamma, tau) by the certified bounds of
+  :mod:`sparsecv_mio.bounds`. Phase two takes the pair with the least lower bound, its fold with the widest interval,
+  and hands that cell to branch-and-bound, until `(UB - LB) / UB <= gap` or the budget of MIOs is spent.
+* Grid search, the baseline of the papers: every cell of the grid is an MIO of its own; no bounds, no early stop.
+* Bounds without branching alone: Algorithm 1 that stops before its first MIO. Proved where the intervals decide the
+  best pair to the gap; a limit with a valid interval otherwise.
+
+Joint search over all (gamma, tau): decide the likely winner, and prove of the others no more than that they lose.
+
+Made for solvers that take long for any MIO: it counts MIOs, not seconds. Supports of all rows and first bounds of every
+cell come first. There is no phase one over the whole grid as in Algorithm 1.
+
+Which pair next (`aim`). The pair that is likely to win, by the held-out errors of the supports at hand, is decided:
+these are estimates, which order the search and never prune. Its upper bound, less the gap, is the *goal*: a pair whose
+lower bound reaches it cannot win and is left in all its remaining folds (racing). Of the pairs below the goal the one
+with the least lower bound is next.
+
+What is done for it (`step`), the first of these that was not done yet:
+
+1. bounds without branching for the whole gamma (:mod:`sparsecv_mio.bounds`);
+2. where it is only to be raised, all rows are solved at the pair: one MIO, which bounds all folds by the training loss
+   (:mod:`sparsecv_mio.bounds.closed_form`);
+3. one MIO in each of the folds that are left, first in those that promise to raise the pair most.
+
+Methods that hand cells to branch-and-bound one by one.
+
+What tells them apart is the order (:mod:`sparsecv_mio.search.one_by_one`), and for the joint search what is done
+before the next cells (:mod:`sparsecv_mio.search.one_by_one`).
+
+Cells under restrictions: at most so many of a group, parents, signs. Each is a tree, or an MIO, of its own.
+
+Nothing that holds for the best support of all sizes alone is used here: no relaxation of the held-out error that is
+screened by an incumbent of its own, no oracle, no support that was found without the restrictions.
+
+Searches under restrictions beyond forced columns: limits on groups, parents, signs.
+
+Every cell (gamma, tau, fold) begins with a few nodes of a tree of its own, which decide most of them; the rest is
+handed to branch-and-bound cell by cell, in the order of Algorithm 1 (what may still win first) or of the grid. What
+holds for any family of supports and any set of coefficients holds here: the training-loss bound with the restricted
+optimum of all rows, the ridge ball around every b with `f(b) <= u`, the exact refit of a support (docs/theory.md,
+"Restrictions").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from sparsecv_mio.arrays import BoolArray, IntArray
+from sparsecv_mio.bounds.closed_form import ROWS_ROUNDING
+from sparsecv_mio.data.standard import StandardData
+from sparsecv_mio.errors import BadInput
+from sparsecv_mio.formulation.backends import NATIVE, get_backend
+from sparsecv_mio.formulation.outcome import Start, Stop
+from sparsecv_mio.problem.constraints import SideConstraints, constraints_of
+from sparsecv_mio.problem.problem import SparseProblem
+from sparsecv_mio.search.by_rows import by_rows
+from sparsecv_mio.search.cell_by_cell import MOST_EXCLUDED, CellByCell, MioSettings, bracket, check_available, limits_of
+from sparsecv_mio.search.cells import Archive, Where
+from sparsecv_mio.search.context import SearchState
+from sparsecv_mio.search.estimates import OpenCellEstimates, score_reported_pair
+from sparsecv_mio.search.fold_fits import FoldProblem, FoldStore, MomentSource
+from sparsecv_mio.search.fold_solver import CellIntervals
+from sparsecv_mio.search.loss_bounds import LossBounds
+from sparsecv_mio.search.options import shown
+from sparsecv_mio.search.pairs import likely_winner
+from sparsecv_mio.search.run import Run, Stored, best_on_all_rows, decide_beyond_proof
+from sparsecv_mio.search.shared_intervals import decide_by_reuse, first_intervals
+from sparsecv_mio.search.shared_trees import SharedTrees
+from sparsecv_mio.trees.allowed_supports import Family, completed
+from sparsecv_mio.trees.every_size import solve_path
+from sparsecv_mio.trees.path_cells import UNLIMITED, PathCell, PathResult
+from sparsecv_mio.trees.restricted_tree import solve_restricted
+from sparsecv_mio.words import Method
+
+
+@dataclass(frozen=True)
+class Order:
+    """An order of cells.
+
+    Attributes
+    ----------
+    name : str
+        The word of the method.
+    pick : callable
+        Returns the cells to solve next, all of one pair; none ends the run.
+    brackets : bool
+        Whether every cell is bounded without branching first.
+    goes_beyond_proof : bool
+        Whether cells that the proof leaves open are solved where they are asked for all the same.
+    """
+
+    name: str
+    pick: Callable[[CellByCell], list[Where]]
+    brackets: bool = True
+    goes_beyond_proof: bool = True
+
+
+def widest_of_least(by_cell: CellByCell) -> list[Where]:
+    """Return the widest open cells of the pair with the least lower bound, or of the reported one where that is done.
+
+    None once the certificate is closed.
+    """
+    state, context = by_cell.run.state, by_cell.run.context
+    now = state.bounds()
+    if now.proved(context.gap):
+        return []
+    least = np.unravel_index(int(np.argmin(now.lower)), now.lower.shape)
+    for g, t in ((int(least[0]), int(least[1])), now.best):
+        folds = np.flatnonzero(by_cell.open[g, t])
+        if len(folds):
+            width = state.cells.upper[g, t, folds] - state.cells.lower[g, t, folds]
+            order = np.argsort(-width, kind="stable")[: context.threads]
+            return [(g, t, int(folds[i])) for i in order]
+    return []
+
+
+def next_in_grid(by_cell: CellByCell) -> list[Where]:
+    """Return the next cells of one pair, in the order of (gamma, tau, fold)."""
+    left = np.flatnonzero(~by_cell.submitted)[: by_cell.run.context.threads]
+    ahead = [tuple(int(i) for i in np.unravel_index(cell, by_cell.submitted.shape)) for cell in left]
+    return [(g, t, fold) for g, t, fold in ahead if (g, t) == ahead[0][:2]]
+
+
+def no_cell(by_cell: CellByCell) -> list[Where]:
+    """Return nothing: no cell is an MIO."""
+    return []
+
+
+ORDERS = {
+    Method.ALGORITHM1: Order("algorithm 1", widest_of_least),
+    Method.GRID: Order("grid", next_in_grid, brackets=False),
+    Method.BOUNDS: Order("bounds", no_cell, goes_beyond_proof=False),
+}
+
+
+Pair = tuple[int, int]
+
+
+class Aim(NamedTuple):
+    """The pair to work on next, and the sum of lower bounds at which it is left; inf: when every fold is decided."""
+
+    pair: Pair
+    goal: float
+
+
+class WinnerFirst:
+    """What is done before the next cells, and which these are: the answer of Algorithm 1 with a fraction of its MIOs.
+
+    Parameters
+    ----------
+    by_cell : CellByCell
+    trees : SharedTrees
+
+    Attributes
+    ----------
+    bracketed : (G,) bool array
+        Gammas that were bounded without branching.
+    solved : (G, T) bool array
+        Pairs at which all rows were handed to branch-and-bound.
+    """
+
+    def __init__(self, by_cell: CellByCell, trees: SharedTrees) -> None:
+        self.by_cell, self.trees, self.run = by_cell, trees, by_cell.run
+        self.loss = LossBounds(self.run)
+        self.bracketed = np.zeros(self.run.context.shape[0], dtype=bool)
+        self.solved = np.zeros(self.run.context.shape[:2], dtype=bool)
+
+    @property
+    def order(self) -> Order:
+        """The order of cells that goes with it."""
+        return Order("joint", self.next_cells, brackets=False)
+
+    def bound_every_cell(self) -> None:
+        """Bound every cell by the fits on all rows: in closed form where there is one, else fold by fold."""
+        left = []
+        for g in range(len(self.bracketed)):
+            root = None if self.run.context.deadline.expired() else self.trees.root(g)
+            if root is None:
+                left.append(g)
+            else:
+                first_intervals(root)
+                self.run.accelerators.decide_in_every_fold(g, partial(decide_by_reuse, root))
+        if left:
+            self.by_cell.bound_every_cell(left)
+
+    def aim(self) -> Aim | None:
+        """Return the likely winner to be decided, then the others to be raised to the goal; None once all is proved."""
+        now, gap, still_open = self.run.state.bounds(), self.run.context.gap, self.by_cell.open
+        if now.proved(gap):
+            return None
+        winner = likely_winner(now)
+        goal = now.upper[winner] * (1.0 - gap)
+        others = (now.lower < goal) & still_open.any(axis=2)
+        others[winner] = False
+        nearly_closed = now.upper[winner] * (1.0 - 0.5 * gap) <= now.lower[winner] < np.inf
+        if still_open[winner].any() and not (nearly_closed and others.any()):
+            return Aim(winner, np.inf)
+        if not others.any():
+            return None
+        # the pair furthest below the goal holds the lower bound of the whole grid
+        g, t = np.unravel_index(int(np.argmin(np.where(others, now.lower, np.inf))), others.shape)
+        return Aim((int(g), int(t)), float(goal))
+
+    def next_cells(self, by_cell: CellByCell) -> list[Where]:
+        """Return open folds of the pair aimed at that promise to raise its lower bound most."""
+        aim = self.aim()
+        if aim is None:
+            return []
+        g, t = aim.pair
+        cells, folds = self.run.state.cells, np.flatnonzero(by_cell.open[aim.pair])
+        top = cells.upper[g, t, folds]
+        if np.isfinite(aim.goal):
+            top = np.minimum(cells.nominal[g, t, folds], top)
+        order = np.argsort(cells.lower[g, t, folds] - top, kind="stable")
+        return [(g, t, int(folds[i])) for i in order[: self.run.context.threads]]
+
+    def step(self) -> bool:
+        """Do what may help the pair aimed at before its cells are solved; returns whether there was anything."""
+        aim = self.aim()
+        if aim is None:
+            return False
+        if not self.bracketed[aim.pair[0]]:
+            g = np.array([aim.pair[0]])
+            bracket(self.by_cell, g, np.flatnonzero(self.by_cell.open[g[0]].any(axis=1)))
+            self.bracketed[g] = True
+        elif self._may_solve_all_rows(aim):
+            self._solve_all_rows(aim.pair)
+        else:
+            return False
+        self.run.signals.progressed()
+        self.run.signals.safe_point()
+        return True
+
+    def _may_solve_all_rows(self, aim: Aim) -> bool:
+        """Whether all rows were not solved at a pair whose bounds are to be raised in more than one fold."""
+        return np.isfinite(aim.goal) and not self.solved[aim.pair] and int(self.by_cell.open[aim.pair].sum()) > 1
+
+    def _solve_all_rows(self, pair: Pair) -> None:
+        """Solve all rows at a pair, and bound its folds by what that proves."""
+        all_rows, mio, tau = self.run.state.all_rows, self.by_cell.mio, int(self.run.context.grid.taus[pair[1]])
+        part, limits = all_rows.eliminated(pair[0]), limits_of(self.run.context.deadline)
+        problem, size = part.problem, part.choice.size(tau)
+        outcome = get_backend(mio.backend).solve(
+            problem, min(size, problem.q), limits=limits, formulation=mio.formulation
+        )
+        self.run.state.counts.add(outcome.nodes)
+        lower = np.zeros(self.solved.shape)
+        lower[pair] = max(outcome.lower - ROWS_ROUNDING * problem.size, 0.0)
+        self.loss.apply(lower)
+        self.solved[pair] = True
+
+    def mios(self) -> int:
+        """Return the number of solves on all rows."""
+        return int(self.solved.sum())
+
+    def archive(self) -> Archive:
+        """Return where it stands."""
+        return {"bracketed": self.bracketed, "solved": self.solved} | self.loss.archive()
+
+    def check(self, stored: Archive) -> None:
+        """Raise `CorruptStore` for numbers that cannot be such; any masks of the grid's shape may be."""
+        self.loss.check(stored)
+
+    def restore(self, stored: Archive) -> None:
+        """Go to where `stored` was archived."""
+        self.bracketed[...], self.solved[...] = stored["bracketed"], stored["solved"]
+        self.loss.restore(stored)
+
+
+class Aid(Stored, Protocol):
+    """What is done beside solving cells, so that fewer need it."""
+
+    def bound_every_cell(self) -> None:
+        """Give every cell a support of its fold, and first bounds."""
+
+    def step(self) -> bool:
+        """Do something before the next cells are solved; returns whether there was anything to do."""
+
+    def mios(self) -> int:
+        """Return the number of mixed-integer problems it solved."""
+
+
+class OneByOne:
+    """Hands cells to branch-and-bound in some order.
+
+    Parameters
+    ----------
+    by_cell : CellByCell
+    trees : SharedTrees
+    order : Order
+    aid : Aid, optional
+    """
+
+    def __init__(self, by_cell: CellByCell, trees: SharedTrees, order: Order, aid: Aid | None = None) -> None:
+        self.run, self.context, self.name = by_cell.run, by_cell.run.context, order.name
+        self.by_cell, self.trees, self.order, self.aid = by_cell, trees, order, aid
+        self.estimates = OpenCellEstimates(self.run, trees)
+        self.parts: tuple[Stored, ...] = (by_cell,) if aid is None else (by_cell, aid)
+
+    @property
+    def open(self) -> BoolArray:
+        """(G, T, K): cells that are not decided and were not handed to branch-and-bound."""
+        return self.by_cell.open
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether the time or the budget of MIOs is spent."""
+        return self.by_cell.exhausted(self.mios())
+
+    def begin(self) -> None:
+        """Find supports on all rows and in every fold, and bound every cell as far as the order asks for it."""
+        check_available(self.by_cell.mio.backend)
+        self.estimates.before_all()
+        self.by_cell.prepare()
+        self.estimates.before_proof()
+        if self.aid is None:
+            self.by_cell.bound_every_cell(range(len(self.context.grid.gammas)))
+        else:
+            self.aid.bound_every_cell()
+        self.by_cell.end_first_steps()
+        if self.order.brackets:
+            bracket(self.by_cell, np.arange(len(self.context.grid.gammas)), np.arange(len(self.context.grid.taus)))
+            self.by_cell.end_first_steps()
+
+    def step(self) -> None:
+        """Do what may help before the next cells are solved, else solve these."""
+        if self.aid is None or not self.aid.step():
+            self.by_cell.solve(self.order.pick(self.by_cell), self.mios())
+
+    @property
+    def finished(self) -> bool:
+        """Whether the order has come to its end, or the time or the budget is spent."""
+        return self.exhausted or not self.order.pick(self.by_cell)
+
+    def work_on(self, pairs: BoolArray) -> None:
+        """Solve the next open cells of one of some pairs (G, T)."""
+        self.by_cell.solve(self.by_cell.next_of(pairs), self.mios())
+
+    def finish(self) -> None:
+        """Decide what is asked for beyond the proof, and estimate what stays open."""
+        if self.order.goes_beyond_proof:
+            decide_beyond_proof(self, self.context.one_se)
+        self.estimates.at_end()
+
+    def score_reported_pair(self) -> None:
+        """See to it that the pair to report is scored in every fold."""
+        score_reported_pair(self.run, self.trees)
+
+    def best_on_all_rows(self, g: int, tau: int) -> PathCell:
+        """Return the best subset on all rows at a pair, solved while there is time."""
+        return best_on_all_rows(self.run, g, tau, UNLIMITED)
+
+    # -- what is known now -------------------------------------------------------------------------------------------
+
+    def mios(self) -> int:
+        """Return the number of cells handed to branch-and-bound, and of other mixed-integer problems solved."""
+        return self.by_cell.mios + (0 if self.aid is None else self.aid.mios())
+
+    def engine(self) -> str:
+        """Return the method and its solver, in words."""
+        return self.by_cell.words(self.name)
+
+    def recompute(self) -> None:
+        """Find supports on all rows again; what the folds found first is among the cells."""
+        self.estimates.resume()
+        self.by_cell.prepare()
+
+
+FIRST_NODES = 16  # of every cell, before any is chosen
+ALL_ROWS_NODES = 2_000  # of every pair on all rows, before any fold
+NEAR_TIES_NODES = 1 << 20  # of our own trees, where a vendor's solver leaves near ties
+
+
+def solve_any(
+    data: StandardData,
+    problem: SparseProblem,
+    taus: list[int],
+    starts: list[IntArray],
+    effort: int,
+    expired: Callable[[], bool],
+) -> PathResult:
+    """Find the best supports of some sizes by our own trees, whatever restrictions the data have.
+
+    Parameters
+    ----------
+    data : StandardData
+    problem : SparseProblem
+        Of these data.
+    taus : list of int
+    starts : list of int arrays
+        Supports to try first.
+    effort : int
+        Nodes that a tau may cost.
+    expired : callable
+        True ends the search with what it has.
+    """
+    if not data.restrictions.beyond_forcing:
+        return solve_path(problem, taus, starts=starts, effort=effort, expired=expired)
+    return solve_restricted(problem, taus, constraints_of(data), starts=starts, effort=effort, expired=expired)
+
+
+class RestrictedCells:
+    """Solves cells one at a time and writes what is found into the table. Safe to use from several threads.
+
+    Parameters
+    ----------
+    state : SearchState
+    constraints : SideConstraints
+        In the columns of the data.
+    source : callable
+        Yields the training moments of some folds.
+    backend : str
+        Who solves the cells that the first nodes of our own trees leave.
+    formulation : str, optional
+        Which of the backend's models.
+
+    Attributes
+    ----------
+    store : FoldStore
+        Folds at gamma 1.
+    """
+
+    def __init__(
+        self,
+        state: SearchState,
+        constraints: SideConstraints,
+        source: MomentSource,
+        backend: str = NATIVE,
+        formulation: str | None = None,
+    ) -> None:
+        self.state, self.context, self.constraints = state, state.context, constraints
+        self.backend, self.formulation = backend, formulation
+        self.intervals = CellIntervals(state)
+        self.store = FoldStore(self.context.data, self.context.folds, source)
+
+    def tree(
+        self, problem: SparseProblem, taus: list[int], starts: list[IntArray], effort: int, inside: tuple[int, ...] = ()
+    ) -> PathResult:
+        """Solve some taus of a problem by our own trees.
+
+        Parameters
+        ----------
+        problem : SparseProblem
+        taus : list of int
+        starts : list of int arrays
+            Supports to try first.
+        effort : int
+            Nodes that a tau may cost.
+        inside : tuple of int
+            Columns of every support, beside those that are forced in.
+        """
+        more = tuple(sorted({*self.constraints.forced_in, *inside}))
+        asked = replace(self.constraints, forced_in=more) if inside else self.constraints
+        return solve_restricted(
+            problem, taus, asked, starts=starts, effort=effort, expired=self.context.deadline.expired
+        )
+
+    def on_all_rows(self, g: int, taus: list[int], starts: list[IntArray], effort: int = ALL_ROWS_NODES) -> PathResult:
+        """Find the best supports of all rows at a gamma.
+
+        Parameters
+        ----------
+        g : int
+            Index of the gamma.
+        taus : list of int
+        starts : list of int arrays
+        effort : int
+            Nodes that a tau may cost.
+        """
+        found = self.tree(self.state.all_rows.problem(g), taus, starts, effort)
+        self.state.counts.add(found.nodes)
+        return found
+
+    def at(self, g: int, fold: int) -> FoldProblem:
+        """Return a fold at the gamma of index `g`. O(n q^2) where the store does not hold it."""
+        return self.store.get(fold).with_gamma(float(self.context.grid.gammas[g]))
+
+    def first_bounds(self, g: int, fold: int) -> None:
+        """Give every tau of a fold and gamma an incumbent and an interval; most cells are decided here."""
+        here, which = self.at(g, fold), np.arange(len(self.context.grid.taus))
+        starts = [cell.support for cell in self.state.all_rows.best[g].cells.values()]
+        result = self.tree(here.problem, self.context.grid.taus.tolist(), starts, FIRST_NODES)
+        if self.backend != NATIVE:  # which is asked of every cell that is left, whatever our trees can do
+            result = replace(result, finished=False)
+        self.intervals.write_outcome(here, g, which, result, relax=False)
+        self.state.counts.add(result.nodes)
+
+    def starts(self, where: Where) -> list[IntArray]:
+        """Supports known for the cell, and for its neighbours in tau and gamma."""
+        table, (g, t, fold) = self.state.cells.support, where
+        near = [table[where], *table[g, max(t - 1, 0) : t + 2, fold], *table[max(g - 1, 0) : g + 2, t, fold]]
+        return [self.state.cells.pool.supports[number] for number in dict.fromkeys(int(number) for number in near)]
+
+    def solve(self, where: Where, starts: list[IntArray]) -> int:
+        """Hand one cell to branch-and-bound.
+
+        Parameters
+        ----------
+        where : gamma, tau, fold
+        starts : list of int arrays
+            Supports to try first.
+
+        Returns
+        -------
+        int
+            Nodes spent; 0 where no work can change the cell any more.
+        """
+        g, t, fold = where
+        if self.state.cells.final[where]:
+            return 0
+        here, tau = self.at(g, fold), int(self.context.grid.taus[t])
+        if self.backend == NATIVE:
+            result = self.tree(here.problem, [tau], starts, UNLIMITED)
+        else:
+            result = self._by_vendor(here.problem, tau, starts)
+        self.intervals.write_outcome(here, g, np.array([t]), result, relax=False)
+        return result.nodes
+
+    # -- a vendor's solver --------------------------------------------------------------------------------------------
+
+    def _by_vendor(self, problem: SparseProblem, tau: int, starts: list[IntArray]) -> PathResult:
+        """Ask a vendor's solver again and again, each time without the supports that hold those found.
+
+        A support that it returns has active columns; all supports that hold these are listed by our own tree, which has
+        few columns left to choose.
+        """
+        first = self.tree(problem, [tau], starts, 1).cells[tau]
+        if first.complete:
+            return PathResult({tau: first}, 1, True)
+        cells, lower, nodes, excluded = [first], -np.inf, 1, list(self.constraints.at_most)
+        while len(cells) <= MOST_EXCLUDED and not self.context.deadline.expired():
+            asked = replace(self.constraints, at_most=tuple(excluded))
+            outcome = get_backend(self.backend).solve(
+                problem, min(tau, problem.q), start=self._start(problem, tau, cells),
+                limits=limits_of(self.context.deadline), constraints=asked, formulation=self.formulation,
+            )  # fmt: skip
+            nodes += outcome.nodes
+            lower = max(lower, outcome.lower) if len(cells) == 1 else lower
+            best = min(cells, key=lambda cell: cell.upper)
+            if outcome.stop is Stop.INFEASIBLE or (len(cells) > 1 and outcome.lower > best.upper + best.margin):
+                return PathResult({tau: _joined(cells)}, nodes, True)
+            if outcome.incumbent is None or outcome.stop in (Stop.TIME, Stop.NODES, Stop.INTERRUPTED):
+                break
+            active = self._active(outcome.incumbent, outcome.beta)
+            inner = self.tree(problem, [tau], [], NEAR_TIES_NODES, active)
+            nodes += inner.nodes
+            cells.append(inner.cells[tau])
+            if not active or not inner.cells[tau].complete:
+                break
+            excluded.append((len(active) - 1, active))
+        best = min(cells, key=lambda cell: cell.upper)
+        if cells[-1].complete and not self._active(tuple(cells[-1].support.tolist()), None):
+            return PathResult({tau: cells[-1]}, nodes, True)
+        own = self.tree(problem, [tau], [best.support, *starts], NEAR_TIES_NODES)
+        cell = own.cells[tau]
+        if not cell.complete:
+            cell = replace(cell, lower=min(max(cell.lower, lower), cell.upper))
+        return PathResult({tau: cell}, nodes + own.nodes, own.finished)
+
+    def _start(self, problem: SparseProblem, tau: int, cells: list[PathCell]) -> Start:
+        """Return the best support found, with what it needs."""
+        best = min(cells, key=lambda cell: cell.upper)
+        signed = [j for j, _, _ in self.constraints.box]
+        return Start(completed(problem.q, tau, self.constraints, best.support, signed), "incumbent")
+
+    def _active(self, support: tuple[int, ...], beta: tuple[float, ...] | None) -> tuple[int, ...]:
+        """Return the columns of a support but for those that a sign holds at zero."""
+        if beta is None:
+            return support
+        signed = {j for j, _, _ in self.constraints.box}
+        return tuple(j for j, b in zip(support, beta, strict=True) if b != 0.0 or j not in signed)
+
+
+def _joined(cells: list[PathCell]) -> PathCell:
+    """Return one complete cell of lists that together hold every support within their margin."""
+    best = min(cells, key=lambda cell: cell.upper)
+    kept = {
+        tuple(support.tolist()): (support, value)
+        for cell in cells
+        for support, value in zip(cell.candidates, cell.values, strict=True)
+        if value <= best.upper + best.margin
+    }
+    return replace(
+        best, candidates=tuple(support for support, _ in kept.values()), values=tuple(f for _, f in kept.values()),
+        lower=max(best.upper - best.margin, 0.0), complete=True, branched=True,
+    )  # fmt: skip
+
+
+def check_restrictions(data: StandardData, taus: list[int], folds: int) -> None:
+    """Raise `BadInput` for restrictions that cannot be searched under, or that no model of some size keeps to.
+
+    Parameters
+    ----------
+    data : StandardData
+    taus : list of int
+    folds : int
+    """
+    kinds = data.restrictions.beyond_forcing
+    if kinds and by_rows(data, folds):
+        raise BadInput(f"{shown(kinds[0])}: is not for {data.q} features, whose products are never formed")
+    for tau in taus if kinds else []:
+        Family.some(data.q, tau, constraints_of(data))
+
+
+class Restricted:
+    """One tree or MIO for each cell, under restrictions.
+
+    Parameters
+    ----------
+    run : Run
+    method : Method
+        `algorithm1` or `grid`, for the order of the cells.
+    mio : MioSettings
+    """
+
+    def __init__(self, run: Run, method: Method, mio: MioSettings) -> None:
+        self.run, self.context, self.order = run, run.context, ORDERS[method]
+        self.name = f"restricted {self.order.name}"
+        constraints = constraints_of(self.context.data)
+        get_backend(mio.backend).check_takes(mio.formulation, constraints)
+        self.cells = RestrictedCells(
+            run.state, constraints, run.accelerators.training_moments, mio.backend, mio.formulation
+        )
+        self.by_cell = CellByCell(run, mio, self.cells)
+        self.parts: tuple[Stored, ...] = (self.by_cell,)
+
+    @property
+    def open(self) -> BoolArray:
+        """(G, T, K): cells that are not decided and were not handed to branch-and-bound."""
+        return self.by_cell.open
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether the time or the budget of MIOs is spent."""
+        return self.by_cell.exhausted(self.by_cell.mios)
+
+    def begin(self) -> None:
+        """Find supports on all rows, and give every cell its first nodes."""
+        check_available(self.by_cell.mio.backend)
+        self._fit_all_rows()
+        self.run.signals.progressed()
+        self.by_cell.bound_every_cell(range(len(self.context.grid.gammas)))
+        self.by_cell.end_first_steps()
+
+    def _fit_all_rows(self) -> None:
+        found: dict[int, PathResult] = {}
+        starts: list[IntArray] = []
+        gammas = len(self.context.grid.gammas)
+        for g in range(gammas):
+            if found and self.context.deadline.expired():
+                break
+            self.run.signals.doing("best subsets on all rows: gamma", g + 1, gammas)
+            found[g] = self.cells.on_all_rows(g, self.context.grid.taus.tolist(), starts)
+            starts = [cell.support for cell in found[g].cells.values()]
+        self.run.state.all_rows.keep(found)
+
+    def recompute(self) -> None:
+        """Find supports on all rows again."""
+        check_available(self.by_cell.mio.backend)
+        self._fit_all_rows()
+
+    def step(self) -> None:
+        """Solve the next cells."""
+        self.by_cell.solve(self.order.pick(self.by_cell), self.by_cell.mios)
+
+    @property
+    def finished(self) -> bool:
+        """Whether the order has come to its end, or the time or the budget is spent."""
+        return self.exhausted or not self.order.pick(self.by_cell)
+
+    def work_on(self, pairs: BoolArray) -> None:
+        """Solve the next open cells of one of some pairs (G, T)."""
+        self.by_cell.solve(self.by_cell.next_of(pairs), self.by_cell.mios)
+
+    def finish(self) -> None:
+        """Decide what is asked for beyond the proof."""
+        decide_beyond_proof(self, self.context.one_se)
+
+    def score_reported_pair(self) -> None:
+        """See to it that some pair is scored in every fold."""
+        nominal = self.run.state.cells.nominal
+        missing = ~np.isfinite(nominal)
+        if not self.run.state.all_rows.best or missing.sum(axis=2).min() == 0:
+            return
+        g = int(missing.sum(axis=(1, 2)).argmin())
+        for fold in np.flatnonzero(missing[g].any(axis=0)).tolist():
+            if self.context.deadline.abandoned.is_set():
+                break
+            self.cells.first_bounds(g, fold)
+
+    def best_on_all_rows(self, g: int, tau: int) -> PathCell:
+        """Return the best support on all rows at a pair, solved while there is time."""
+        cell = self.run.state.all_rows.best[g].cells[tau]
+        if cell.complete or self.context.deadline.expired():
+            return cell
+        again = self.cells.on_all_rows(g, [tau], [cell.support], UNLIMITED).cells[tau]
+        return again if again.complete else replace(again, lower=max(again.lower, cell.lower))
+
+    def mios(self) -> int:
+        """Return the number of cells handed to branch-and-bound, or decided by the first nodes of their trees."""
+        cells = self.run.state.cells
+        return int((self.by_cell.submitted | (cells.decided & cells.branched)).sum())
+
+    def engine(self) -> str:
+        """Return the method and its solver, in words."""
+        return self.by_cell.words(self.name)

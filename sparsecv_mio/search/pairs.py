@@ -1,0 +1,434 @@
+"""The pairs (gamma, tau) of a search: the grid, sums over folds, the part that is proved, the one-standard-error rule.
+
+Sums of the cells over the folds: the interval of every pair (gamma, tau), and the pair to report.
+
+Three pairs may be called the best one:
+
+* `PairBounds.best` has the least upper bound. Certificates and exclusions compare with it.
+* `likely_winner` has the least estimate among the pairs that may still win. Methods work on it first.
+* `PairBounds.reported_pair` is the answer: `best` once the grid is proved, before that the pair with the least CV error
+  found, whose upper bound may not be known.
+
+The part of the grid in which the best pair is proved, while the whole grid is not.
+
+A part holds every tau up to some size at every gamma, every tau from some gamma on, and the pair with the least upper
+bound of all, wherever that is, unless more is proved without it. Of the pairs in it the same is asked as of the grid:
+`upper - lower <= gap upper + ties + rounding`, `upper` the least upper bound of a pair of the part, `lower` the least
+lower bound.
+
+The one-standard-error rule: which pair it takes, and which pairs must be known better for that to be sure.
+
+The rule takes the smallest tau, then the largest gamma, whose h is within one standard error of the least. So the pair
+with the least h must be known exactly, nothing may be able to fall below it, and of every simpler pair than the one
+taken it must be certain that it is not within. The pair that is taken is reported, so it is decided too. Nothing else
+of the table matters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
+from sparsecv_mio.data.weights import Scored
+from sparsecv_mio.errors import BadInput
+from sparsecv_mio.model_space import NONE, Restrictions
+from sparsecv_mio.problem.objective import standard_error
+from sparsecv_mio.search.cells import CellTable
+from sparsecv_mio.units import CROSSING_RTOL, GAMMA_RANGE, TIE_RTOL
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """The pairs (gamma, tau) that are asked for: both ascending, without repeats."""
+
+    gammas: FloatArray
+    taus: IntArray
+
+    @classmethod
+    def of(cls, gammas: Sequence[float], taus: Sequence[int], p: int, restrictions: Restrictions = NONE) -> Grid:
+        """Check and freeze the grid.
+
+        Parameters
+        ----------
+        gammas : sequence of float
+        taus : sequence of int
+        p : int
+            Number of features of the data.
+        restrictions : Restrictions, optional
+            By the names of the data.
+
+        Raises
+        ------
+        BadInput
+            For an empty grid, a gamma outside 1e-300 .. 1e300, or a tau that is no whole number in 0 .. p or that no
+            model within the restrictions has.
+        """
+        if len(gammas) == 0 or len(taus) == 0:
+            raise BadInput("the grid is empty: give at least one gamma and one tau")
+        for gamma in gammas:
+            if not GAMMA_RANGE[0] <= gamma <= GAMMA_RANGE[1]:
+                raise BadInput(f"gamma {gamma:g} is out of range: it must be positive and finite (1e-300 to 1e300)")
+        for tau in taus:
+            if not 0 <= tau <= p or tau != int(tau):
+                raise BadInput(f"tau {tau} is out of range: use 0 to {p}, the number of features")
+        restrictions.check_sizes(taus, p)
+        unique = sorted(set(float(g) for g in gammas)), sorted(set(int(t) for t in taus))
+        return cls(np.array(unique[0]), np.array(unique[1], dtype=np.int64))
+
+
+@dataclass(frozen=True, eq=False)
+class PairBounds:
+    """Sums over folds by (gamma, tau): `lower <= sum_j h_j <= upper`.
+
+    Attributes
+    ----------
+    lower, upper : (G, T) arrays
+    nominal : (G, T) array
+        At the supports the cells hold: the sum itself where all folds are decided, else an estimate.
+    best : gamma, tau
+        The least upper sum; of pairs alike to rounding the one with the smallest tau, then the largest gamma. Where no
+        upper sum is known, the least `nominal`.
+    cells : CellTable
+    """
+
+    lower: FloatArray
+    upper: FloatArray
+    nominal: FloatArray
+    best: tuple[int, int]
+    cells: CellTable
+
+    def within(self, part: BoolArray, gammas: FloatArray, taus: IntArray) -> PairBounds:
+        """Bounds of the grid without the pairs (G, T) outside of a part: nothing of these may be chosen.
+
+        Parameters
+        ----------
+        part : (G, T) bool array
+            At least one pair.
+        gammas, taus : arrays
+            The whole grid.
+
+        Returns
+        -------
+        PairBounds
+            With inf for all three numbers of the pairs left out.
+        """
+        lower, upper, nominal = (np.where(part, array, np.inf) for array in (self.lower, self.upper, self.nominal))
+        return PairBounds(lower, upper, nominal, _best(upper, nominal, self.cells, gammas, taus), self.cells)
+
+    @property
+    def floor(self) -> float:
+        """Certified lower bound of the smallest h over the grid."""
+        return float(self.lower.min())
+
+    @property
+    def ceiling(self) -> float:
+        """Certified upper bound of the best pair's h."""
+        return float(self.upper[self.best])
+
+    @property
+    def decided(self) -> IntArray:
+        """(G, T): folds decided."""
+        return np.asarray(self.cells.decided.sum(axis=2))
+
+    @property
+    def shown(self) -> FloatArray:
+        """(G, T): `nominal`, moved to the nearer end where an estimate lies outside of the certified interval."""
+        return np.asarray(np.clip(self.nominal, self.lower, self.upper))
+
+    @property
+    def found(self) -> FloatArray:
+        """(G, T): `shown`, inf for pairs that are not scored in every fold."""
+        return np.where(np.isfinite(self.nominal), self.shown, np.inf)
+
+    def allowances(self) -> tuple[float, float]:
+        """Tie width and rounding allowance of the certificate: those of the pair that attains the lower bound.
+
+        With every cell decided, `upper[best] <= upper[lowest] = lower[lowest] + ties + rounding`.
+        """
+        g, t = (int(i) for i in np.unravel_index(int(np.argmin(self.lower)), self.lower.shape))
+        tie, rounding = self.cells.allowances(g, t)
+        # what the difference of the sums may lose: ties can make the upper one much the larger
+        size = self.ceiling if np.isfinite(self.ceiling) else float(self.lower[g, t])
+        alike = self.ceiling - float(self.upper.min()) if np.isfinite(self.ceiling) else 0.0
+        return tie, rounding + alike + 1e-14 * size
+
+    def proved(self, gap: float) -> bool:
+        """Whether `upper - lower <= gap * upper + tie_width + allowance`."""
+        tie, allowance = self.allowances()
+        return bool(np.isfinite(self.ceiling)) and self.ceiling - self.floor <= gap * self.ceiling + tie + allowance
+
+    def reported_pair(self, gap: float, gammas: FloatArray, taus: IntArray) -> tuple[int, int]:
+        """Return the pair to report: `best` where it is proved, else the one with the least CV error found.
+
+        Of pairs whose CV errors agree to `TIE_RTOL`, the smallest tau, then the largest gamma.
+
+        Parameters
+        ----------
+        gap : float
+        gammas, taus : arrays
+            The grid.
+        """
+        if self.proved(gap):
+            return self.best
+        found = self.found
+        if not np.isfinite(found.min()):
+            return self.best
+        return simplest(found <= found.min() * (1.0 + TIE_RTOL), gammas, taus)
+
+
+def likely_winner(now: PairBounds) -> tuple[int, int]:
+    """Pair with the least estimate of h, among those that may still win."""
+    may_win = now.lower <= now.ceiling
+    g, t = np.unravel_index(int(np.argmin(np.where(may_win, now.nominal, np.inf))), now.lower.shape)
+    return int(g), int(t)
+
+
+def simplest(among: BoolArray, gammas: FloatArray, taus: IntArray) -> tuple[int, int]:
+    """Of some pairs (G, T) the one with the smallest tau, then the largest gamma.
+
+    Parameters
+    ----------
+    among : (G, T) bool array
+    gammas, taus : arrays
+        The grid.
+    """
+    rows, cols = np.nonzero(among)
+    pick = np.lexsort((-gammas[rows], taus[cols]))[0]
+    return int(rows[pick]), int(cols[pick])
+
+
+def statuses(lower: FloatArray, upper: FloatArray, decided: BoolArray, gap: float, proved: bool) -> NDArray[np.str_]:
+    """Return what is known of every pair: `decided`, `excluded` or `open`.
+
+    A pair is excluded where another one is at least as good, up to the gap: its upper bound is above the least one, its
+    lower bound at least `1 - gap` times that. Where the whole grid is proved this is so of every pair with a larger
+    upper bound, ties and rounding included.
+
+    Parameters
+    ----------
+    lower, upper : (G, T) arrays
+    decided : (G, T) bool array
+        Whether every fold of the pair is.
+    gap : float
+    proved : bool
+        Whether the whole grid is proved to the gap.
+
+    Returns
+    -------
+    (G, T) array of str
+
+    Examples
+    --------
+    >>> lower, upper = np.array([[2.0, 1.0, 2.5, 1.0]]), np.array([[2.0, 3.0, np.inf, np.inf]])
+    >>> statuses(lower, upper, np.array([[True, False, False, False]]), 0.0, False).tolist()
+    [['decided', 'open', 'excluded', 'open']]
+    """
+    least = upper.min()
+    beaten = (upper > least) & (proved | (lower >= (1.0 - gap) * least))
+    return np.where(decided, "decided", np.where(beaten, "excluded", "open"))
+
+
+def pair_bounds(cells: CellTable, gammas: FloatArray, taus: IntArray) -> PairBounds:
+    """Sum the cells over folds. O(G T K).
+
+    Parameters
+    ----------
+    cells : CellTable
+    gammas, taus : arrays
+        The grid.
+    """
+    lower, upper, nominal = (array.sum(axis=2) for array in (cells.lower, cells.upper, cells.nominal))
+    return PairBounds(lower, upper, nominal, _best(upper, nominal, cells, gammas, taus), cells)
+
+
+def _best(
+    upper: FloatArray,
+    nominal: FloatArray,
+    cells: CellTable,
+    gammas: FloatArray,
+    taus: IntArray,
+) -> tuple[int, int]:
+    """Return the pair with the least upper sum, see `PairBounds.best`."""
+    least = upper.min()
+    if not np.isfinite(least):
+        place = np.unravel_index(int(np.argmin(nominal)), nominal.shape)
+        return int(place[0]), int(place[1])
+    alike = upper <= least * (1.0 + 1e-15)
+    near = np.argwhere(~alike & (upper <= least * (1.0 + CROSSING_RTOL)) & cells.decided.all(axis=2))
+    if len(near):
+        # one h, computed by different engines: its upper ends differ by what their rounding allows
+        bar = least + max(cells.allowances(int(g), int(t))[1] for g, t in np.argwhere(alike))
+        for g, t in near.tolist():
+            alike[g, t] = upper[g, t] <= bar + cells.allowances(g, t)[1]
+    return simplest(alike, gammas, taus)
+
+
+@dataclass(frozen=True, eq=False)
+class ProvedPart:
+    """Some of the smallest taus at every gamma, and some of the largest gammas at every tau.
+
+    Attributes
+    ----------
+    taus, gammas : int
+        How many of the smallest taus, and of the largest gammas; one of the two may be 0.
+    bounds : PairBounds
+        Of the pairs in the part.
+    """
+
+    taus: int
+    gammas: int
+    bounds: PairBounds
+
+
+def proved_part(now: PairBounds, gap: float, gammas: FloatArray, taus: IntArray) -> ProvedPart | None:
+    """Return a part of the grid in which the best pair is proved: as many taus as possible, then as many gammas.
+
+    Parameters
+    ----------
+    now : PairBounds
+        Of the whole grid.
+    gap : float
+    gammas, taus : arrays
+        The grid, ascending.
+
+    Returns
+    -------
+    ProvedPart or None
+        None where there is none.
+
+    Notes
+    -----
+    O(G T K + G^2 T).
+    """
+    columns, rows = np.arange(len(taus)), np.arange(len(gammas))[:, None]
+    best = np.zeros(now.lower.shape, dtype=bool)
+    best[now.best] = True
+
+    def proved(part: BoolArray) -> PairBounds | None:
+        """Try a part with the best pair of the grid, then without."""
+        for pairs in (part | best, part):
+            found = now.within(pairs, gammas, taus)
+            if found.proved(gap):
+                return found
+        return None
+
+    for most in [*_perhaps_proved(now, gap), 0]:
+        small = np.broadcast_to(columns < most, now.lower.shape)
+        inside = proved(small) if most else None
+        if most and inside is None:
+            continue
+        for count in range(len(gammas), 0, -1):
+            both = proved(small | (rows >= len(gammas) - count))
+            if both is not None:
+                return ProvedPart(most, count, both)
+        if inside is not None:
+            return ProvedPart(most, 0, inside)
+    return None
+
+
+def proved_ends(
+    now: PairBounds, gap: float, gammas: FloatArray, taus: IntArray
+) -> tuple[int | None, float | None] | None:
+    """Return the largest tau and the least gamma of the part that is proved; either may be None, as the whole.
+
+    Parameters
+    ----------
+    now : PairBounds
+        Of the whole grid.
+    gap : float
+    gammas, taus : arrays
+        The grid, ascending.
+    """
+    part = proved_part(now, gap, gammas, taus)
+    if part is None:
+        return None
+    return (
+        int(taus[part.taus - 1]) if part.taus else None,
+        float(gammas[-part.gammas]) if part.gammas else None,
+    )
+
+
+def _perhaps_proved(now: PairBounds, gap: float) -> list[int]:
+    """How many of the smallest taus may be proved at every gamma, the largest number first; the others surely are not.
+
+    Counts every width of a decided pair as ties: one pass over the table.
+    """
+    cells = now.cells
+    width = np.empty_like(now.lower)
+    for t in range(width.shape[1]):  # one tau at a time: with many folds the widths of all would take much memory
+        width[:, t] = np.where(cells.decided[:, t], cells.upper[:, t] - cells.lower[:, t], 0.0).sum(axis=1)
+    lower = np.minimum.accumulate(now.lower.min(axis=0))
+    room = np.maximum.accumulate(width.max(axis=0)) + float(width[now.best])
+    fine = np.zeros(len(lower), dtype=bool)
+    for upper in (np.full(len(lower), now.upper.min()), np.minimum.accumulate(now.upper.min(axis=0))):
+        known = np.isfinite(upper)
+        bar = np.where(known, upper, 0.0)
+        fine |= known & (bar - lower <= (gap + 2.0 * CROSSING_RTOL) * bar + room)
+    return (np.flatnonzero(fine)[::-1] + 1).tolist()
+
+
+Pair = tuple[int, int]
+
+
+@dataclass(frozen=True, eq=False)
+class OneSeChoice:
+    """The pair that the rule takes of what is known, and what could change it.
+
+    Attributes
+    ----------
+    pair : gamma, tau
+        The pair taken.
+    standard_error : float
+        Of h of the best pair, in the units of `unit`.
+    missing : (G, T) bool array
+        Undecided pairs that could still change it, and the pair itself; the rule is sure where there are none.
+    """
+
+    pair: Pair
+    standard_error: float
+    missing: BoolArray
+
+
+def one_se_rule(
+    now: PairBounds, best: Pair, gammas: FloatArray, taus: IntArray, scored: Scored, unit: float
+) -> OneSeChoice:
+    """Apply the rule.
+
+    Parameters
+    ----------
+    now : PairBounds
+    best : gamma, tau
+        The pair with the least h.
+    gammas, taus : arrays
+    scored : Scored
+        Weights of the rows of each fold.
+    unit : float
+        From squared standard units to squared units of the target.
+    """
+    total = scored.total
+    error = standard_error(now.cells.nominal[best] * unit, scored.by_fold, scored.times)
+    limit = now.shown[best] * (unit / total) + error
+    # by the certified upper ends: within one standard error for sure
+    within = (now.upper * (unit / total) <= limit) & np.isfinite(now.nominal)
+    within[best] = True
+    pair = simplest(within, gammas, taus)
+    open_pairs = now.decided < len(scored.by_fold)
+    simpler = (taus[None, :] < taus[pair[1]]) | ((taus[None, :] == taus[pair[1]]) & (gammas[:, None] > gammas[pair[0]]))
+    missing = simpler & (now.lower * (unit / total) <= limit)
+    missing |= now.lower < now.upper[best]
+    missing[best] = missing[pair] = True
+    return OneSeChoice(pair, error, missing & open_pairs)
+
+
+def next_to_decide(missing: BoolArray, now: PairBounds) -> BoolArray:
+    """Of the pairs that are missing those to decide first: the best one and its rivals, then one tau at a time."""
+    first = missing & (now.lower < now.upper[now.best])
+    first[now.best] = missing[now.best]
+    if not first.any() and missing.any():
+        t = int(np.flatnonzero(missing.any(axis=0))[0])
+        first[:, t] = missing[:, t]
+    return first

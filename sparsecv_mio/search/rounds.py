@@ -1,0 +1,750 @@
+"""Rounds of growing effort until the certificate closes: work shared between taus and folds.
+
+The order of work where trees are expensive: outward from the likely winner and from small tau.
+
+`Rounds.goes_outward` says when. Trees grow more expensive with tau, and a proof among the taus up to some size is worth
+more than a little work everywhere. So
+
+* before anything expensive, sizes with few supports (tau 1, 2 of up to 512 columns, 3 of up to 93) are decided;
+* first the pair that is likely to win is decided, if the first folds promise that the limit allows it: its upper bound
+  is the bar that excludes others;
+* then the taus up to that pair's, at every gamma, and one tau after the other beyond it. Before any fold is looked at,
+  all rows are solved at the pairs in question, no further than it takes: one tree for the training-loss bound of all
+  folds, which excludes most of the pairs. A fold that is solved may raise the sum over the bar too; the rest of the
+  folds is then left, and while all rows may still exclude a pair, all of them are;
+* what is still open is tried again with more effort, four times as much every time. Work on new taus and work on those
+  that were left open take turns, by the nodes they cost, so that no pair starves the others.
+
+One tree for all folds, gamma by gamma; where trees are expensive, only for the taus that may still win.
+
+Trees are spared in this order:
+
+1. The best supports of all rows are scored in every fold, which bounds every held-out error from below
+   (:mod:`sparsecv_mio.bounds.closed_form`) and says which pair is likely to win.
+2. That pair is decided: its upper sum is the bar.
+3. Every gamma, the likely ones first, grows a tree for the taus whose lower sums are still below the bar.
+
+Pairs that are excluded stay open and need estimates in the end, which take longer than cheap trees. So where the bar
+excludes few pairs of few columns, none are left out.
+
+In general:
+
+1. `SharedPass`: one tree on all rows a gamma decides what it can for all folds at once
+   (:mod:`sparsecv_mio.search.shared_trees`). Where trees are expensive the likely winner comes first, and pairs
+   that it excludes are left out.
+2. `FoldRounds`: every fold with cells still open grows trees of its own, with eight times the effort in every round.
+
+With many columns and few folds (`Rounds.goes_outward` says when) `Outward` comes before both, mostly instead of them:
+it ends when no pair is in question any more, which closes the certificate but for cells that no work can decide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cached_property, partial
+from math import comb
+
+import numpy as np
+
+from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
+from sparsecv_mio.bounds.closed_form import enough_on_all_rows
+from sparsecv_mio.errors import CorruptStore
+from sparsecv_mio.parallel import run_folds
+from sparsecv_mio.problem.training_moments import TrainingMoments
+from sparsecv_mio.search.cells import Archive, CellTable, within
+from sparsecv_mio.search.estimates import OpenCellEstimates, score_reported_pair
+from sparsecv_mio.search.fold_solver import FoldSolver
+from sparsecv_mio.search.loss_bounds import LossBounds, narrow_by_ridge_balls
+from sparsecv_mio.search.options import FEW_FOLDS
+from sparsecv_mio.search.pairs import likely_winner, proved_ends
+from sparsecv_mio.search.run import Run, best_on_all_rows, decide_beyond_proof, fit_all_rows
+from sparsecv_mio.search.shared_intervals import first_intervals
+from sparsecv_mio.search.shared_trees import SharedTrees
+from sparsecv_mio.search.time_limit import Deadline
+from sparsecv_mio.trees.every_size import FIRST_LOOK, solve_path
+from sparsecv_mio.trees.path_cells import SMALL, UNLIMITED, PathCell, PathResult
+from sparsecv_mio.words import Engine
+
+FIRST_EFFORT, EFFORT_GROWTH = 1 << 13, 8
+ROUND_PARTS = 4  # of a round between which pairs are left out
+
+
+class FoldRounds:
+    """Gives every cell of a round the same effort, counted in nodes, and the next round eight times as much.
+
+    Parameters
+    ----------
+    run : Run
+
+    Attributes
+    ----------
+    effort : int
+        Nodes that a cell may cost in the next round.
+    cells : (G, T, K) bool array
+        Cells of the round that is under way; empty between rounds.
+    folds_left : list of int
+        Folds that the round has yet to visit.
+    """
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self.effort = FIRST_EFFORT
+        self.cells: BoolArray = np.zeros((0, 0, 0), dtype=bool)
+        self.folds_left: list[int] = []
+
+    @property
+    def under_way(self) -> bool:
+        """Whether a round has been started and not been brought to its end."""
+        return self.cells.size > 0
+
+    def start(self, cells: BoolArray) -> None:
+        """Begin a round over some cells (G, T, K): folds that promise to raise the lower bounds most come first."""
+        self.cells = cells
+        self.folds_left = promising_folds(self.run.state.cells, cells)
+
+    def continue_round(self, in_parts: bool = False, grow: bool = True) -> None:
+        """Bring the round that is under way to its end, or as far as time allows.
+
+        Parameters
+        ----------
+        in_parts : bool
+            Whether pairs that some of the folds exclude are left out in the next ones.
+        grow : bool
+            Whether the next round makes more effort.
+        """
+        run, context = self.run, self.run.context
+        expired = context.deadline.expired
+        solver = FoldSolver(run.state, run.accelerators)
+        done, every = 0, len(self.folds_left)
+        while self.folds_left:
+            run.signals.doing("trees: fold", done + 1, every)
+            which = self.folds_left[: self._folds_at_once(in_parts)]
+            wanted = self.cells & run.state.worth_work() if in_parts else self.cells
+            for nodes in run_folds(
+                run.accelerators.training_moments(which),
+                partial(_visit, solver, wanted, self.effort),
+                min(context.threads, len(which)),
+            ):
+                run.state.counts.add(nodes)
+                done += 1
+                run.signals.doing("trees: fold", min(done + 1, every), every)
+                run.signals.progressed()
+                if expired():
+                    break
+            if expired():  # which folds were worked on is not known: the next round asks for what is open
+                self.folds_left = []
+                break
+            del self.folds_left[: len(which)]
+            if self.folds_left:
+                run.signals.safe_point()
+        self.cells = np.zeros((0, 0, 0), dtype=bool)
+        if grow:
+            self.effort *= EFFORT_GROWTH
+        run.signals.safe_point()
+
+    def _folds_at_once(self, in_parts: bool) -> int:
+        """Return how many folds are visited before the state may be stored, or pairs are left out."""
+        context = self.run.context
+        if in_parts:
+            return -(-context.folds.k // ROUND_PARTS)
+        # moments are made per visit: parts only where somebody stores the state between them
+        return max(8 * context.threads, context.folds.k // 16) if self.run.signals.storing else len(self.folds_left)
+
+    def run_round(self, cells: BoolArray, grow: bool = True) -> None:
+        """Carry out a round over some cells (G, T, K).
+
+        Parameters
+        ----------
+        cells : (G, T, K) bool array
+        grow : bool
+            Whether the next round makes more effort.
+        """
+        self.start(cells)
+        self.continue_round(grow=grow)
+
+    def archive(self) -> Archive:
+        """Return where the rounds stand."""
+        return {
+            "effort": np.array(self.effort),
+            "round_cells": self.cells,
+            "round_rest": np.array(self.folds_left, dtype=np.int64),
+        }
+
+    def check(self, stored: Archive) -> None:
+        """Raise `CorruptStore` unless `stored` was archived by rounds over the same grid."""
+        context = self.run.context
+        within(stored, "round_rest", 0, context.folds.k - 1)
+        within(stored, "effort", 0, np.iinfo(np.int64).max)
+        if stored["round_cells"].size and stored["round_cells"].shape != context.shape:
+            raise CorruptStore("its array round_cells is not of the grid's shape")
+
+    def restore(self, stored: Archive) -> None:
+        """Go to where `stored` was archived."""
+        self.effort = int(stored["effort"])
+        self.cells = stored["round_cells"]
+        self.folds_left = stored["round_rest"].tolist()
+
+
+def promising_folds(cells: CellTable, wanted: BoolArray) -> list[int]:
+    """Return the folds with cells that are wanted (G, T, K), those first whose lower ends may rise most."""
+    rise = np.where(wanted & np.isfinite(cells.nominal), np.maximum(cells.nominal - cells.lower, 0.0), 0.0)
+    order = np.argsort(-rise.sum(axis=(0, 1)), kind="stable")
+    return [int(fold) for fold in order if wanted[:, :, fold].any()]
+
+
+def _visit(solver: FoldSolver, wanted: BoolArray, effort: int, fold: int, moments: TrainingMoments) -> int:
+    return solver.run(fold, moments, wanted[:, :, fold], effort)
+
+
+Pair = tuple[int, int]
+
+GROWTH = 4  # of the effort of a tau from one try to the next
+MOST_TRIES = 24
+FIRST_TRIES = 2  # of the likely winner, before anything else; the last one only if the first promises that it succeeds
+TRIAL_SHARE, LOOK_SHARE = 0.15, 0.15  # of a time limit, for the first of these tries and for a look at all rows
+WINNER_SHARE = 0.7  # of the time that is left, which the likely winner may take
+FEW_SUPPORTS = 1 << 17  # a size that has no more is decided first
+SMALL_SHARE, REST_SHARE = 0.2, 0.03  # of a time limit, for the likely best gammas of these sizes, and for the others
+BALL_SHARE = 0.05  # of a time limit, for ridge balls: they cost little but where columns are many
+ALL_ROWS_EFFORT = 4  # a tree on all rows may cost so many times what one of a fold may: it speaks for all folds
+ALL_ROWS_TRIES = 3  # of a tau, before its folds, where all rows can still exclude it
+SURELY = 1.0 + 1e-9  # beyond a bar, for the rounding of sums
+NEW, OPEN = 0, 1  # taus: tried for the first time, or again
+
+
+class Outward:
+    """Which pairs are worked on next, and how hard.
+
+    Parameters
+    ----------
+    run : Run
+
+    Attributes
+    ----------
+    tries : (T,) int array
+        How often the open pairs of a tau were worked on.
+    tries_of_winner : int
+        How often the likely winner was worked on by itself.
+    looked : bool
+        Whether all rows were looked at for the taus that were not tried yet.
+    spent : (2,) int array
+        Nodes spent on new taus, and on those that were tried before.
+    """
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self.tries = np.zeros(len(run.context.grid.taus), dtype=np.int64)
+        self.tries_of_winner = 0
+        self.looked = False
+        self.spent = np.zeros(2, dtype=np.int64)
+
+    @cached_property
+    def loss(self) -> LossBounds:
+        """Training-loss bounds; three numbers a cell, so made where this order of work is taken."""
+        return LossBounds(self.run)
+
+    @property
+    def left(self) -> bool:
+        """Whether some pair is neither decided nor excluded, and more work could change that."""
+        return bool(self.in_question().any())
+
+    def in_question(self) -> BoolArray:
+        """(G, T, K): open cells of the pairs that are in question.
+
+        A pair is not where its lower bound excludes it, up to the gap: against the best pair of the grid once that is
+        decided; before, against the best pair with no larger tau, for a proof among small taus needs no more. (Until
+        then `SearchState.worth_work`, which compares with the best pair of the grid at once, may leave out more.)
+        """
+        state = self.run.state
+        beaten = state.cells.lower.sum(axis=2) >= self._bars()
+        return np.asarray(state.open & ~beaten[:, :, None])
+
+    def _bars(self) -> FloatArray:
+        """(G, T): lower sums from which on a pair is not in question; inf for the best pair itself."""
+        state = self.run.state
+        upper = state.cells.upper.sum(axis=2)
+        bar = np.minimum.accumulate(upper.min(axis=0))
+        best = np.unravel_index(int(upper.argmin()), upper.shape)
+        if state.cells.final[best].all():
+            bar = np.full(len(bar), upper[best])
+        bars = np.tile(bar * (1.0 - self.run.context.gap), (len(upper), 1))
+        bars[best] = np.inf
+        return bars
+
+    def _pairs_in_question(self) -> BoolArray:
+        """(G, T): pairs in question."""
+        return np.asarray(self.in_question().any(axis=2))
+
+    def decide_small_sizes(self) -> None:
+        """Decide the taus with few supports: the likely best gamma of each first, then all pairs in question."""
+        context = self.run.context
+        free, forced = context.data.q - len(context.data.forced), len(context.data.forced)
+        easy = [comb(free, max(min(tau - forced, free), 0)) <= FEW_SUPPORTS for tau in context.grid.taus.tolist()]
+        count = easy.index(False) if False in easy else len(easy)
+        if count:
+            small = np.broadcast_to(np.arange(len(easy)) < count, context.shape[:2])
+            for t in range(count):
+                self._work_on_folds(self._only(self._leader(t, t)), FIRST_EFFORT, SMALL_SHARE)
+            self._work_on_folds(small, FIRST_EFFORT, REST_SHARE)
+            self._note_what_is_proved()
+
+    def begin(self) -> None:
+        """Bound all rows at the largest tau of every gamma, which bounds every smaller one; then every cell."""
+        state, taus = self.run.state, self.run.context.grid.taus.tolist()
+        missing = np.zeros(self.run.context.shape[:2], dtype=bool)
+        missing[:, -1] = [not result.cells[taus[-1]].lower > 0.0 for result in state.all_rows.best]
+        self._fit_all_rows(missing, 0, LOOK_SHARE)
+        self.run.signals.doing("bounds of every fold by the fits on all rows")
+        narrow_by_ridge_balls(self.run, self.loss.values, self.run.context.deadline.sooner(BALL_SHARE))
+
+    def step(self) -> None:
+        """Do the first of these that is due.
+
+        1. The pair that is likely to win by now is not decided: work on it, at most `FIRST_TRIES` times in all.
+        2. It is decided, and no tau was worked on yet: work on the taus up to its own, together.
+        3. Some tau was worked on: look at all rows for all pairs in question, once.
+        4. Otherwise: work on one tau, new or open (`_next`).
+        """
+        winner = self._leader(len(self.tries) - 1)
+        known = bool(self.run.state.cells.final[winner].all())
+        if self.tries_of_winner < FIRST_TRIES and not known:
+            self._try_winner(winner)
+        elif known and not self.tries.any():
+            self._work_on(range(winner[1] + 1), NEW)
+        elif self.tries.any() and not self.looked:
+            self._fit_all_rows(self._pairs_in_question(), FIRST_LOOK, LOOK_SHARE)
+            self.looked = True
+        else:
+            self._work_on(*self._next())
+        self._note_what_is_proved()
+        self.run.signals.progressed()
+        self.run.signals.safe_point()
+
+    def _try_winner(self, winner: Pair) -> None:
+        """Work on the pair that is likely to win.
+
+        Under a time limit a fold for each thread is solved, however many nodes that takes, and then the others if that
+        promises that there is time for them; else all folds get an effort, and four times as much if it decides some.
+        """
+        context, final = self.run.context, self.run.state.cells.final
+        pair, first = self._only(winner), self.tries_of_winner == 0
+        if not np.isfinite(context.deadline.at):
+            self._work_on_folds(pair, FIRST_EFFORT * GROWTH**self.tries_of_winner)
+            promising = bool(final[winner].any())
+        elif first:
+            before, began = int(final[winner].sum()), context.deadline.seconds
+            self._work_on_folds(pair, UNLIMITED, TRIAL_SHARE, most=context.threads)
+            decided, spent = int(final[winner].sum()) - before, context.deadline.seconds - began
+            left = context.folds.k - before - decided
+            promising = decided > 0 and spent / decided * left <= WINNER_SHARE * context.deadline.left
+        else:
+            left_share = context.deadline.left / (context.deadline.at - context.deadline.began)
+            self._work_on_folds(pair, UNLIMITED, WINNER_SHARE * left_share)
+            promising = False
+        self.tries_of_winner = 1 if first and promising else FIRST_TRIES
+
+    def _note_what_is_proved(self) -> None:
+        """Keep when the part of the grid that is proved came to hold one more tau."""
+        state, context = self.run.state, self.run.context
+        top, _ = proved_ends(state.bounds(), context.gap, context.grid.gammas, context.grid.taus) or (None, None)
+        if top is not None:
+            state.counts.reached.setdefault(top, context.deadline.seconds)
+
+    def _leader(self, top: int, least: int = 0) -> Pair:
+        """Return the pair with the least estimate of h among the taus from index `least` up to index `top`."""
+        now, places = self.run.state.bounds(), np.arange(len(self.tries))
+        part = np.broadcast_to((least <= places) & (places <= top), now.lower.shape)
+        return likely_winner(now.within(part, self.run.context.grid.gammas, self.run.context.grid.taus))
+
+    def _only(self, pair: Pair) -> BoolArray:
+        """(G, T): one pair."""
+        pairs = np.zeros(self.run.context.shape[:2], dtype=bool)
+        pairs[pair] = True
+        return pairs
+
+    def _next(self) -> tuple[range, int]:
+        """Return the tau to work on, and whether it is new: the smallest new one, or the least tried of the others."""
+        open_taus = self._pairs_in_question().any(axis=0)
+        new, tried = np.flatnonzero(open_taus & (self.tries == 0)), np.flatnonzero(open_taus & (self.tries > 0))
+        if len(new) and (not len(tried) or self.spent[NEW] <= self.spent[OPEN]):
+            return range(int(new[0]), int(new[0]) + 1), NEW
+        tau = int(tried[np.argmin(self.tries[tried])])
+        return range(tau, tau + 1), OPEN
+
+    def _work_on(self, taus: range, kind: int) -> None:
+        """Work on all rows, then on the folds, of the pairs of some taus that are in question."""
+        before = self.run.state.counts.nodes
+        among = np.isin(np.arange(len(self.tries)), taus)
+        effort = FIRST_EFFORT * GROWTH ** int(self.tries[among].max())
+        self._fit_all_rows(self._pairs_in_question() & among, ALL_ROWS_EFFORT * effort)
+        spared = self._left_to_all_rows()
+        for tau in taus:
+            self._work_on_folds(self._only(self._leader(tau)) & ~spared, effort)
+            self._work_on_folds(self._pairs_in_question() & (np.arange(len(self.tries)) == tau) & ~spared, effort)
+        self.tries[among] = np.minimum(self.tries[among] + 1, MOST_TRIES)
+        self.spent[kind] += self.run.state.counts.nodes - before
+
+    def _left_to_all_rows(self) -> BoolArray:
+        """(G, T): pairs whose folds are spared: with the best pair decided, a tree on all rows can still exclude them.
+
+        It has no more to prove than that, which is easier than what a tree of every fold has to prove.
+        """
+        state, taus = self.run.state, self.run.context.grid.taus.tolist()
+        best = np.unravel_index(int(state.cells.upper.sum(axis=2).argmin()), state.cells.upper.shape[:2])
+        known = state.cells.final[best].all() and np.isfinite(state.cells.upper[best]).all()
+        upper = np.array([[result.cells[tau].upper for tau in taus] for result in state.all_rows.best])
+        return np.asarray(known & (self._enough_on_all_rows() <= upper) & (self.tries < ALL_ROWS_TRIES))
+
+    def _fit_all_rows(self, pairs: BoolArray, effort: int, share: float = 1.0) -> None:
+        """Solve all rows at some pairs (G, T) as far as an effort goes, and bound the folds by what that proves.
+
+        A pair is left once it is excluded; no more than a share of the time limit is spent in all.
+        """
+        state, context = self.run.state, self.run.context
+        until = context.deadline.sooner(share)
+        taus, enough = context.grid.taus, self._enough_on_all_rows()
+        missing = [
+            (g, which) for g, result in enumerate(state.all_rows.best)
+            if len(which := [t for t in np.flatnonzero(pairs[g]).tolist() if not result.cells[int(taus[t])].complete])
+        ]  # fmt: skip
+        if len(missing) < context.threads and effort > FIRST_LOOK:
+            missing = [(g, which[i :: context.threads]) for g, which in missing for i in range(context.threads)]
+
+        def fit(g: int, which: list[int]) -> int:
+            found = self._best_subsets(g, which, effort, until, enough)
+            state.all_rows.improve(g, found)
+            return found.nodes
+
+        parts = [(g, which) for g, which in missing if which]
+        words = f"{'trees' if effort else 'relaxations'} on all rows: {_named(taus[pairs.any(axis=0)])},"
+        if parts:
+            self.run.signals.doing(words, 0, len(parts))
+        for done, nodes in enumerate(run_folds(parts, fit, context.threads), start=1):
+            self.run.signals.doing(words, done, len(parts))
+            state.counts.add(nodes)
+            if until.expired():
+                break
+        self.loss.apply()
+
+    def _enough_on_all_rows(self) -> FloatArray:
+        """(G, T): lower bounds on all rows from which on the training-loss bound excludes a pair; inf where unknown."""
+        values = np.where(self.run.context.folds.scores_all_left_out, self.loss.values, np.inf)
+        return enough_on_all_rows(self.run.state.cells.lower, values, self._bars() * SURELY)
+
+    def _best_subsets(self, g: int, which: list[int], effort: int, until: Deadline, enough: FloatArray) -> PathResult:
+        """Solve all rows at a gamma and some taus, by index, from the supports of neighbours and folds."""
+        state, context = self.run.state, self.run.context
+        near = [result for result in state.all_rows.best[max(g - 1, 0) : g + 2]]
+        taus = context.grid.taus[which].tolist()
+        starts = [result.cells[tau].support for result in near for tau in taus]
+        numbers = np.unique(state.cells.support[g, which])
+        starts += [state.cells.pool.supports[number] for number in numbers.tolist()]
+        return solve_path(
+            state.all_rows.problem(g), taus, starts=starts, effort=effort, expired=until.expired,
+            enough=dict(zip(taus, enough[g, which].tolist(), strict=True)),
+        )  # fmt: skip
+
+    def _work_on_folds(self, pairs: BoolArray, effort: int, share: float = 1.0, most: int | None = None) -> None:
+        """Grow trees in the folds of some pairs (G, T), in `most` of them: those first that may raise the sums most.
+
+        A fold works on the pairs that are still in question when it starts; no more than a share of the time limit is
+        spent in all.
+        """
+        run, context = self.run, replace(self.run.context, deadline=self.run.context.deadline.sooner(share))
+        solver = FoldSolver(replace(run.state, context=context), run.accelerators)
+
+        def work(fold: int, moments: TrainingMoments) -> int:
+            return solver.run(fold, moments, self.in_question()[:, :, fold] & pairs, effort)
+
+        groups = self._in_turn(self.in_question() & pairs[:, :, None], most)
+        done, every = 0, sum(map(len, groups))
+        words = f"trees: {_named(context.grid.taus[pairs.any(axis=0)])}, fold"
+        for which in groups:
+            run.signals.doing(words, min(done + 1, every), every)
+            for nodes in run_folds(run.accelerators.training_moments(which), work, min(context.threads, len(which))):
+                run.state.counts.add(nodes)
+                done += 1
+                run.signals.doing(words, min(done + 1, every), every)
+                run.signals.progressed()
+                if context.deadline.expired():
+                    return
+            run.signals.safe_point()
+
+    def _in_turn(self, wanted: BoolArray, most: int | None) -> list[Sequence[int]]:
+        """Split the folds with cells that are wanted into groups, those with most to gain first."""
+        order = promising_folds(self.run.state.cells, wanted)[:most]
+        size = max(2 * self.run.context.threads, len(order) // 16)
+        return [order[i : i + size] for i in range(0, len(order), size)]
+
+    def archive(self) -> Archive:
+        """Return where it stands."""
+        return {
+            "outward_tries": self.tries, "outward_first": np.array(self.tries_of_winner), "outward_spent": self.spent,
+        }  # fmt: skip
+
+    def check(self, stored: Archive) -> None:
+        """Raise `CorruptStore` unless `stored` was archived by a run over the same grid."""
+        within(stored, "outward_tries", 0, MOST_TRIES)
+        within(stored, "outward_first", 0, FIRST_TRIES)
+        within(stored, "outward_spent", 0, np.iinfo(np.int64).max)
+
+    def restore(self, stored: Archive) -> None:
+        """Go to where `stored` was archived; what is known of all rows is computed anew."""
+        self.tries[...], self.spent[...] = stored["outward_tries"], stored["outward_spent"]
+        self.tries_of_winner, self.looked = int(stored["outward_first"]), False
+
+
+def _named(taus: IntArray) -> str:
+    """Name some taus, as `tau 3` or `tau 1 to 5`."""
+    ends = sorted({int(tau) for tau in taus[[0, -1]]}) if len(taus) else []
+    return f"tau {' to '.join(map(str, ends))}"
+
+
+# of the trees on all rows together, beyond which leaving out pairs is tried: up to `SMALL` columns, and beyond
+EXPENSIVE_NODES, EXPENSIVE_NODES_OF_MANY = 1 << 14, 64
+MOST_LEFT = 0.5  # share of the pairs beyond which it is given up where columns are few
+MANY_FOLDS = 10_000  # beyond, what is kept of every gamma takes too much memory
+
+
+class SharedPass:
+    """The first pass over the grid, for all folds at once.
+
+    Parameters
+    ----------
+    run : Run
+    trees : SharedTrees
+    rounds : FoldRounds
+        Decide the folds of the likely winner that a tree for all folds leaves over.
+
+    Attributes
+    ----------
+    done : (G,) bool array
+        Gammas that were taken.
+    bounded : bool
+        Whether all cells were bounded and the likely winner was decided.
+    excludes : bool
+        Whether pairs that cannot win are left out.
+    """
+
+    def __init__(self, run: Run, trees: SharedTrees, rounds: FoldRounds) -> None:
+        self.run, self.trees, self.rounds = run, trees, rounds
+        self.done = np.full(len(run.context.grid.gammas), trees.engine is Engine.PER_FOLD)
+        self.bounded = self.excludes = False
+
+    @property
+    def left(self) -> bool:
+        """Whether some gamma is left."""
+        return not self.done.all()
+
+    @property
+    def wanted(self) -> BoolArray:
+        """(G, T, K): the cells to work on, once all gammas were taken."""
+        given_up = self.bounded and not self.excludes and self.rounds.effort == FIRST_EFFORT
+        return self.run.state.open if given_up else self.run.state.worth_work()
+
+    def step(self) -> None:
+        """Bound all cells and decide the likely winner, or take the next gamma."""
+        if not self.bounded and self._may_exclude():
+            self._bound_cells()
+            self._decide_likely_winner()
+            left = self.run.state.worth_work().any(axis=2)
+            self.bounded, self.excludes = True, self.run.context.data.q > SMALL or float(left.mean()) <= MOST_LEFT
+        else:
+            self._next_gamma()
+        self.run.signals.progressed()
+        self.run.signals.safe_point()
+
+    def _may_exclude(self) -> bool:
+        """Whether leaving out pairs may pay: where trees are expensive, and not all pairs are asked for."""
+        context, best = self.run.context, self.run.state.all_rows.best
+        all_asked_for = context.gap == 0.0 or context.one_se or self.trees.engine is not Engine.AUTO
+        if all_asked_for or context.folds.k > MANY_FOLDS:
+            return False
+        enough = EXPENSIVE_NODES if context.data.q <= SMALL else EXPENSIVE_NODES_OF_MANY
+        return sum(result.nodes for result in best) > enough
+
+    def _bound_cells(self) -> None:
+        """Bound every cell by the fits on all rows: in closed form where there is one, else refitted in every fold."""
+        self.run.signals.doing("bounds of every fold by the fits on all rows")
+        refitted = []
+        for g in range(len(self.done)):
+            if self.run.context.deadline.expired():
+                return
+            root = self.trees.root(g)
+            if root is not None:
+                first_intervals(root)
+            else:
+                refitted.append(g)
+        if refitted:
+            LossBounds(self.run).apply(gammas=np.array(refitted))
+
+    def _decide_likely_winner(self) -> None:
+        state = self.run.state
+        g, t = likely_winner(state.bounds())
+        self.run.signals.doing(f"trees: tau {self.run.context.grid.taus[t]}, the likely best")
+        self.trees.decide_taus(g, [t], state.all_rows.best[g].nodes)
+        left = np.zeros(self.run.context.shape, dtype=bool)
+        left[g, t] = state.open[g, t]
+        if left.any():
+            self.rounds.run_round(left, grow=False)
+
+    def _next_gamma(self) -> None:
+        """Take the next gamma: the likely winner, if somebody has an estimate, else the largest."""
+        state = self.run.state
+        self.run.signals.doing("trees of all folds at once: gamma", int(self.done.sum()) + 1, len(self.done))
+        if not self.excludes:
+            order = self.run.accelerators.gamma_order(self.run.context.grid.gammas)
+            g = next(g for g in order if not self.done[g])
+            self.trees.decide_gamma(g)
+        else:
+            g = int(np.argmin(np.where(self.done, np.inf, state.bounds().nominal.min(axis=1))))
+            g = g if not self.done[g] else int(np.argmin(self.done))
+            which = np.flatnonzero(state.worth_work()[g].any(axis=1)).tolist()
+            if which:
+                self.trees.decide_taus(g, which, state.all_rows.best[g].nodes)
+        self.done[g] = True
+
+    def archive(self) -> Archive:
+        """Return where it stands."""
+        return {"passed": self.done, "bounded": np.array([self.bounded, self.excludes])}
+
+    def check(self, stored: Archive) -> None:
+        """Any mask of the grid's gammas is one."""
+
+    def restore(self, stored: Archive) -> None:
+        """Go to where `stored` was archived."""
+        self.done |= stored["passed"]
+        self.bounded, self.excludes = stored["bounded"].tolist()
+
+
+ALL_ROWS_SHARE = 0.1  # of the time limit, for the first pass on all rows
+LONG_ANSWERS = 3e7  # gammas x folds x sizes x columns squared, from which first answers take seconds
+
+
+class Rounds:
+    """A round gives every open cell the same effort, counted in nodes; the next one eight times as much.
+
+    With a gap above 0, pairs whose certified lower bound already exceeds the best upper bound by the gap are left as
+    they are. With many columns and few folds small taus come first
+    (:mod:`sparsecv_mio.search.rounds`).
+
+    Parameters
+    ----------
+    run : Run
+    engine : Engine
+        How folds share work; the answer is the same.
+    """
+
+    name = "rounds"
+
+    def __init__(self, run: Run, engine: Engine = Engine.AUTO) -> None:
+        self.run = run
+        self.trees = SharedTrees(run.state, engine, run.accelerators.often_proposed)
+        self.rounds = FoldRounds(run)
+        self.estimates = OpenCellEstimates(run, self.trees)
+        self.shared_pass = SharedPass(run, self.trees, self.rounds)
+        self.outward = Outward(run)
+        self.context, self.parts = run.context, (self.rounds, self.shared_pass, self.outward)
+
+    @property
+    def goes_outward(self) -> bool:
+        """Whether small taus come first: where trees are expensive and folds few, unless all cells are asked for."""
+        context, engine = self.context, self.trees.engine
+        if context.data.q <= SMALL or context.folds.k > FEW_FOLDS or engine not in (Engine.AUTO, Engine.PER_FOLD):
+            return False
+        few_pairs = len(context.grid.gammas) == 1 or context.gap == 0.0 or context.one_se  # that may be left out
+        return not few_pairs or bool(np.isfinite(context.deadline.at))
+
+    @property
+    def open(self) -> BoolArray:
+        """(G, T, K): cells that more work could decide."""
+        return self.run.state.open
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether the time is over."""
+        return self.context.deadline.expired()
+
+    def begin(self) -> None:
+        """Find first answers, then best subsets on all rows for every gamma, and with these the training-loss bound.
+
+        Where these are long, or under a limit, sizes with few supports are decided as soon as every fold has a quick
+        answer: something is proved and the interval is finite, whenever the run ends.
+        """
+        context = self.context
+        work = len(context.grid.gammas) * context.folds.k * float(context.grid.taus.max()) * context.data.q**2
+        first = self.goes_outward and (work >= LONG_ANSWERS or bool(np.isfinite(context.deadline.at)))
+        self.estimates.before_all(self.outward.decide_small_sizes if first else None)
+        self._fit_all_rows()
+        self.estimates.before_proof()
+        if self.goes_outward:
+            self.outward.begin()
+
+    def _fit_all_rows(self) -> None:
+        """Solve all rows as far as the first effort goes; each gamma starts from the supports of the one before."""
+        first_pass_over = self.context.deadline.share_from_now(ALL_ROWS_SHARE)
+        falling = np.argsort(-self.context.grid.gammas, kind="stable").tolist()
+        effort = 0 if self.goes_outward else self.rounds.effort
+        fit_all_rows(self.run, falling, effort, first_pass_over, in_turn=True)
+
+    def step(self) -> None:
+        """Take the next gamma for all folds at once; once all are taken, a round of trees of the folds' own."""
+        if self.goes_outward and self.outward.left:
+            self.outward.step()
+            return
+        if self.shared_pass.left:
+            self.shared_pass.step()
+            return
+        if not self.rounds.under_way:
+            self.rounds.start(self.shared_pass.wanted)
+        self.rounds.continue_round(in_parts=self.shared_pass.excludes)
+
+    @property
+    def finished(self) -> bool:
+        """Whether the certificate is closed, or nothing is left to do."""
+        if self.exhausted:
+            return True
+        if self.context.gap > 0.0 and self.goes_outward and not self.rounds.under_way and self.run.state.proved():
+            return True
+        if self.shared_pass.left or self.rounds.folds_left:
+            return False
+        if self.context.gap > 0.0 and self.run.state.proved():
+            return True
+        return not self.run.state.worth_work().any()
+
+    def work_on(self, pairs: BoolArray) -> None:
+        """Carry out a round over the open cells of some pairs (G, T)."""
+        self.rounds.run_round(self.open & pairs[:, :, None])
+
+    def finish(self) -> None:
+        """Decide what is asked for beyond the proof, and estimate what stays open."""
+        decide_beyond_proof(self, self.context.one_se)
+        self.estimates.at_end()
+
+    def score_reported_pair(self) -> None:
+        """See to it that the pair to report is scored in every fold."""
+        score_reported_pair(self.run, self.trees)
+
+    def best_on_all_rows(self, g: int, tau: int) -> PathCell:
+        """Return the best subset on all rows at a pair, solved on where the first pass left it open."""
+        return best_on_all_rows(self.run, g, tau, self.rounds.effort)
+
+    # -- what is known now -------------------------------------------------------------------------------------------
+
+    def mios(self) -> int:
+        """Return the number of cells that a tree decided."""
+        cells = self.run.state.cells
+        return int((cells.decided & cells.branched).sum())
+
+    def engine(self) -> str:
+        """Return which engine decided how many cells, in words."""
+        counts = self.run.state.counts.by_engine
+        alone = int(self.run.state.cells.decided.sum()) - sum(counts.values())
+        parts = [f"{name} {count}" for name, count in counts.items()]
+        return ", ".join([*parts, f"per-fold {alone}"]) if parts else "per-fold"
+
+    def recompute(self) -> None:
+        """Fit all rows again; what the folds found first is among the cells."""
+        self.estimates.resume()
+        self._fit_all_rows()

@@ -1,0 +1,505 @@
+"""The contract of a method, what all of them do first and last, and how a search over a grid is seen and stored.
+
+First answers: a support for every fold, gamma and tau, and for all rows, before any tree is grown.
+
+All rows search along with the folds, as one more fold that leaves nothing out; each learns from what the others found.
+A fold is offered what it found itself, or judged by its own training rows, so that its held-out error is an honest
+estimate: a support chosen on all rows has seen the rows that the fold leaves out.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
+from sparsecv_mio.search import pairs as one_se
+from sparsecv_mio.search.accelerators import Accelerators
+from sparsecv_mio.search.cells import Archive, Index, below, check_like, counts_of, filled_up, prefixed, within
+from sparsecv_mio.search.context import Context, SearchState, Snapshot
+from sparsecv_mio.search.first_supports import FoldPaths, first_supports
+from sparsecv_mio.search.instability import Instabilities, StabilityTable, stability_table
+from sparsecv_mio.search.observers import Progress, Signals, progress_of, trace_line_of
+from sparsecv_mio.trees.every_size import solve_path
+from sparsecv_mio.trees.path_cells import PathCell, PathResult
+from sparsecv_mio.units import TIE_RTOL
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """What a method works with.
+
+    Attributes
+    ----------
+    state : SearchState
+        What is known.
+    accelerators : Accelerators
+        What may save it work.
+    signals : Signals
+        Where it says that it has come further.
+    """
+
+    state: SearchState
+    accelerators: Accelerators
+    signals: Signals
+
+    @property
+    def context(self) -> Context:
+        """What is searched, in which data, and by when."""
+        return self.state.context
+
+
+class Stored(Protocol):
+    """A part of a method that a checkpoint holds."""
+
+    def archive(self) -> Archive:
+        """Return where it stands."""
+
+    def check(self, stored: Archive) -> None:
+        """Raise `CorruptStore` unless it can go to where `stored` was archived."""
+
+    def restore(self, stored: Archive) -> None:
+        """Go to where `stored` was archived."""
+
+
+class Course(Protocol):
+    """What is done one portion after the other: `begin`, then `step` until `finished`, then `finish`.
+
+    Every moment in between holds a valid certificate.
+    """
+
+    def begin(self) -> None:
+        """Take the first steps: supports on all rows, and what they say of every cell."""
+
+    def step(self) -> None:
+        """Do a portion of work."""
+
+    @property
+    def finished(self) -> bool:
+        """Whether the certificate is closed, or nothing is left to do, or the time is over."""
+
+    def finish(self) -> None:
+        """Do what the proof leaves over: cells that are asked for all the same, estimates for those still open."""
+
+    def score_reported_pair(self) -> None:
+        """See to it that the pair to report is scored in every fold, and to the accuracy of decided cells."""
+
+
+class GridMethod(Course, Protocol):
+    """A method over one grid, whose open cells can be worked on by name.
+
+    Of what is the same for all of them, snapshots and checkpoints say,
+    :class:`sparsecv_mio.search.run.GridSearch` takes care.
+    """
+
+    @property
+    def name(self) -> str:
+        """The word by which checkpoints and traces know the method."""
+
+    @property
+    def run(self) -> Run:
+        """What it works with."""
+
+    @property
+    def parts(self) -> Sequence[Stored]:
+        """The parts that a checkpoint holds beside the cells and the counts."""
+
+    def recompute(self) -> None:
+        """Compute what a checkpoint does not hold, in place of `begin`."""
+
+    @property
+    def open(self) -> BoolArray:
+        """(G, T, K): cells that more work could decide."""
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether no more work may be done."""
+
+    def work_on(self, pairs: BoolArray) -> None:
+        """Do a portion of work on the open cells of some pairs (G, T)."""
+
+    def mios(self) -> int:
+        """Return the number of mixed-integer problems that were solved."""
+
+    def engine(self) -> str:
+        """Return who solved the cells, in words."""
+
+    def best_on_all_rows(self, g: int, tau: int) -> PathCell:
+        """Return the best subset on all rows at a pair, solved on where it is not proved and there is time."""
+
+
+def run_to_end(course: Course) -> None:
+    """Step until it is finished, and let it finish: the loop of every search, and of those within one."""
+    while not course.finished:
+        course.step()
+    course.finish()
+
+
+def fit_all_rows(
+    run: Run, order: Sequence[int], effort: int, expired: Callable[[], bool], in_turn: bool = False
+) -> None:
+    """Find best subsets on all rows at every gamma and tau: first supports for the folds, and bounds on all rows.
+
+    Parameters
+    ----------
+    run : Run
+    order : sequence of int
+        Indices of the gammas; the time limit may leave out the last ones, never the first.
+    effort : int
+        Nodes a tau may cost.
+    expired : callable
+        True ends a fit with the supports and bounds it has.
+    in_turn : bool
+        Whether each gamma starts from the supports of the one before.
+    """
+    state, context = run.state, run.context
+    starts: list[IntArray] = []
+    found: dict[int, PathResult] = {}
+    sizes = len(context.grid.taus)
+    what = "best subsets on all rows:" if effort else "relaxations on all rows:"
+    for g in order:
+        if found and context.deadline.expired():
+            break
+        run.signals.doing(what, len(found) * sizes, len(order) * sizes)
+        found[g] = solve_path(
+            state.all_rows.problem(g), context.grid.taus.tolist(), starts=[*starts, *state.all_rows.starts[g]],
+            effort=effort, expired=expired,
+        )  # fmt: skip
+        if in_turn:
+            starts = [cell.support for cell in found[g].cells.values()]
+        state.counts.add(found[g].nodes)
+    state.all_rows.keep(found)
+
+
+def best_on_all_rows(run: Run, g: int, tau: int, effort: int) -> PathCell:
+    """Return the best subset on all rows at a pair; an open one is solved on while there is time.
+
+    Parameters
+    ----------
+    run : Run
+    g, tau : int
+        Index of gamma, and size.
+    effort : int
+        Nodes that it may cost.
+    """
+    cell, expired = run.state.all_rows.best[g].cells[tau], run.context.deadline.expired
+    if cell.complete or expired():
+        return cell
+    again = solve_path(run.state.all_rows.problem(g), [tau], starts=[cell.support], effort=effort, expired=expired)
+    run.state.counts.add(again.nodes)
+    return again.cells[tau]
+
+
+SEARCH_SHARE = 0.4  # of the time limit, until when better supports are searched for before any proof
+
+
+def first_answers(run: Run, once_answered: Callable[[], None] | None = None) -> FoldPaths | None:
+    """Search in every fold and on all rows, and offer each fold's cells what was found.
+
+    A quick answer of every fold is waited for whatever share of the limit that takes, as an answer from some folds
+    alone would be one from rows that have been seen; better ones until `SEARCH_SHARE` of the limit is gone.
+
+    Parameters
+    ----------
+    run : Run
+    once_answered : callable, optional
+        Called as soon as every fold has its quick answer, before better ones are searched for.
+
+    Returns
+    -------
+    FoldPaths or None
+        Supports of all rows, which `run.state.all_rows` holds and starts from; None where the limit came first.
+    """
+    context, deadline = run.context, run.context.deadline
+    if not context.grid.taus.max():
+        return None
+    k = context.folds.k
+
+    def enough() -> bool:
+        return deadline.share_spent(SEARCH_SHARE)
+
+    found: dict[int, FoldPaths] = {}
+    whole: FoldPaths | None = None
+    what, passes = "searching first supports: fold", 1
+    plan = context.folds.with_all_rows()
+    run.signals.doing(what, 1, k)
+    for paths in first_supports(context.data, plan, context.grid, context.threads, enough):
+        if paths.fold in found:
+            offer(run, found)
+            found = {}
+        found[paths.fold] = paths
+        whole = paths if paths.fold == k else whole
+        if whole is not None and len(found) == k + 1:
+            offer(run, found)
+            run.state.all_rows.keep(unproved(context, whole))
+            found = {}
+            run.signals.progressed()
+            if once_answered is not None:
+                once_answered()
+            once_answered, passes = None, passes + 1
+            what = f"searching better supports, pass {passes}: fold"
+        run.signals.doing(what, min(len(found) + 1, k), k)
+        if deadline.expired():
+            break
+    offer(run, found)
+    if whole is not None:
+        for g, starts in enumerate(run.state.all_rows.starts):
+            starts += [whole.support(g, t) for t in range(len(context.grid.taus))]
+    return whole
+
+
+def unproved(context: Context, paths: FoldPaths) -> dict[int, PathResult]:
+    """Return the supports of a path by gamma, of which nothing is proved, each filled up to its size.
+
+    Parameters
+    ----------
+    context : Context
+    paths : FoldPaths
+        Of all rows.
+    """
+    q, found = context.data.q, {}
+    for g in range(len(context.grid.gammas)):
+        cells = {}
+        for t, tau in enumerate(context.grid.taus.tolist()):
+            support = paths.support(g, t)
+            whole = filled_up(support, min(tau, q), np.arange(min(q, tau + len(support))))
+            cells[tau] = PathCell.unproved(tau, whole)
+        found[g] = PathResult(cells, 0, False)
+    return found
+
+
+def answers_of_all_rows(context: Context) -> FoldPaths | None:
+    """Search on all rows alone: of a run that was stored, whose folds have their answers."""
+    if not context.grid.taus.max():
+        return None
+    enough = context.deadline.share_from_now(SEARCH_SHARE)
+    alone = context.folds.without_folds().with_all_rows()
+    *_, last = first_supports(context.data, alone, context.grid, context.threads, enough)
+    return last
+
+
+def offer(run: Run, found: dict[int, FoldPaths]) -> None:
+    """Offer the paths of some folds over the whole grid to these folds, in their order; those of all rows to none."""
+    gammas, taus = (np.arange(size) for size in run.context.shape[:2])
+    for fold in sorted(found):
+        if fold < run.context.folds.k:
+            offer_paths(run, gammas, taus, found[fold])
+
+
+def offer_paths(run: Run, gammas: IntArray, taus: IntArray, paths: FoldPaths) -> None:
+    """Offer the supports of a fold that beat those its open cells show.
+
+    Parameters
+    ----------
+    run : Run
+    gammas, taus : int arrays
+        Indices of the gammas and taus that the paths are of.
+    paths : FoldPaths
+    """
+    cells, fold = run.state.cells, paths.fold
+    part: Index = (*np.ix_(gammas, taus), fold)
+    better = ~cells.decided[part] & (paths.objective < cells.value[part] * (1.0 - TIE_RTOL))
+    better |= ~cells.decided[part] & ~np.isfinite(cells.nominal[part])
+    numbers = np.zeros(better.shape, dtype=np.int32)
+    for g, t in np.argwhere(better).tolist():
+        numbers[g, t] = cells.pool.number(paths.support(g, t))
+    value: FloatArray = np.where(better, paths.objective, np.nan)
+    cells.offer(part, numbers, paths.held_out, value)
+
+
+def decide_beyond_proof(method: GridMethod, one_standard_error: bool) -> None:
+    """Work on the pairs that are still asked for until none is, or no more work may be done."""
+    _decide(method, one_standard_error)
+    decide_stable_pairs(method)
+
+
+def _decide(method: GridMethod, one_standard_error: bool) -> None:
+    while not method.exhausted:
+        if method.run.context.gap == 0.0:
+            pairs = np.asarray(method.open.any(axis=2))
+        elif one_standard_error:
+            pairs = pairs_for_rule(method)
+        else:
+            return
+        if not pairs.any():
+            return
+        method.work_on(pairs)
+
+
+def pairs_for_rule(method: GridMethod) -> BoolArray:
+    """(G, T): the pairs to decide next for the one-standard-error rule to be sure of its pair."""
+    context, now = method.run.context, method.run.state.bounds()
+    grid, unit = context.grid, context.data.y_unit**2
+    rule = one_se.one_se_rule(now, now.best, grid.gammas, grid.taus, context.scored, unit)
+    return one_se.next_to_decide(rule.missing & method.open.any(axis=2), now)
+
+
+def decide_stable_pairs(method: GridMethod) -> None:
+    """Work on the pairs that may have the least criterion, for any of the weights, until each choice is proved.
+
+    The pair that leads comes first, then its rivals. Nothing is done where no weight was given.
+    """
+    context, state = method.run.context, method.run.state
+    if not context.stability:
+        return
+    instabilities = Instabilities(context, state.cells, state.changes)
+    fitted = np.zeros(state.cells.lower.shape[:2], dtype=bool)
+    while not method.exhausted:
+        table = stability_table(
+            instabilities, state.bounds(), state.all_rows.best, context.stability, lambda: method.exhausted
+        )
+        missing = np.any([table.missing(weight, context.gap) for weight in context.stability], axis=0)
+        workable = method.open.any(axis=2) | ~(fitted | _fitted(method))
+        pairs = _leading(method, table) & missing & workable
+        if not pairs.any():
+            pairs = missing & workable
+        if not pairs.any():
+            return
+        for g, t in np.argwhere(pairs & ~fitted).tolist():
+            _fit(method, g, int(context.grid.taus[t]))
+        fitted |= pairs
+        still_open = pairs & method.open.any(axis=2)
+        if still_open.any():
+            method.work_on(still_open)
+
+
+def _fitted(method: GridMethod) -> BoolArray:
+    """(G, T): pairs whose best subset of all rows is known."""
+    taus = method.run.context.grid.taus.tolist()
+    return np.array([[result.cells[tau].complete for tau in taus] for result in method.run.state.all_rows.best])
+
+
+def _leading(method: GridMethod, table: StabilityTable) -> BoolArray:
+    """(G, T): the pairs that the weights choose of what is known."""
+    context, found = method.run.context, np.zeros(table.known.shape, dtype=bool)
+    for weight in context.stability:
+        found[table.choose(weight, context.gap, context.grid.gammas, context.grid.taus).pair] = True
+    return found
+
+
+def _fit(method: GridMethod, g: int, tau: int) -> None:
+    """Solve all rows at a pair, as far as the method goes."""
+    best = method.run.state.all_rows.best[g].cells[tau]
+    if not best.complete:
+        found = method.best_on_all_rows(g, tau)
+        method.run.state.all_rows.improve(g, PathResult({tau: found}, 0, finished=found.complete))
+
+
+FREE = ("round_cells", "round_rest", "by_engine")  # arrays of any length
+
+
+class GridSearch:
+    """A search over one grid: the method does the work, and here is said how far it is.
+
+    Parameters
+    ----------
+    method : GridMethod
+
+    Attributes
+    ----------
+    run : Run
+        What the method works with.
+    context : Context
+    name : str
+        The word by which checkpoints and traces know the method.
+    """
+
+    def __init__(self, method: GridMethod) -> None:
+        self.method, self.run = method, method.run
+        self.context, self.name = method.run.context, method.name
+
+    def begin(self) -> None:
+        """Take the first steps."""
+        self.method.begin()
+
+    def step(self) -> None:
+        """Do a portion of work."""
+        self.method.step()
+
+    @property
+    def finished(self) -> bool:
+        """Whether the certificate is closed, or nothing is left to do, or the time is over."""
+        return self.method.finished
+
+    def finish(self) -> None:
+        """Do what the proof leaves over."""
+        self.method.finish()
+
+    def score_reported_pair(self) -> None:
+        """See to it that the pair to report is scored in every fold."""
+        self.method.score_reported_pair()
+
+    @property
+    def reported(self) -> GridSearch:
+        """The search whose cells the record is made of: this one."""
+        return self
+
+    def snapshot(self, over: bool = False) -> Snapshot:
+        """Return copies of all that the record is made of, for any thread; of a search that is over, the cells.
+
+        Parameters
+        ----------
+        over : bool
+            Nothing will be written to the cells any more.
+        """
+        state = self.run.state
+        cells = state.cells if over else state.cells.copy()
+        best, oracles = tuple(state.all_rows.best), self.run.accelerators.work(cells)
+        mios, engine = self.method.mios(), self.method.engine()
+        counts, reached = state.counts, dict(state.counts.reached)
+        return Snapshot(
+            self.context, cells, best, mios, counts.nodes, engine, oracles, reached=reached, changes=state.changes
+        )
+
+    def progress(self) -> Progress:
+        """Return how far the search is."""
+        return progress_of(self.run.state, self.method.mios(), self.run.signals.phase)
+
+    def trace_line(self) -> dict[str, Any]:
+        """Return a line of a trace."""
+        return trace_line_of(self.run.state, self.method.mios())
+
+    # -- a checkpoint ------------------------------------------------------------------------------------------------
+
+    def archive(self) -> Archive:
+        """Return all that a checkpoint holds: the cells, the counts, and where the parts of the method stand."""
+        return prefixed("cells", self.run.state.cells.archive()) | prefixed("run", self._position())
+
+    def _position(self) -> Archive:
+        counts = self.run.state.counts
+        position = {"nodes": np.array(counts.nodes), "by_engine": np.array(json.dumps(counts.by_engine))}
+        for part in self.method.parts:
+            position |= part.archive()
+        return position
+
+    def resume(self, stored: Archive) -> None:
+        """Go to where `stored` was archived; begin where that was before the first steps came to their end.
+
+        Raises
+        ------
+        CorruptStore
+            Before anything is changed, where `stored` is not of the same grid and method.
+        """
+        here, found = self._position(), below("run", stored)
+        check_like(found, here, FREE)
+        if "begun" in here and not found["begun"]:
+            self.method.begin()
+            return
+        within(found, "nodes", 0, np.iinfo(np.int64).max)
+        decided = counts_of(found["by_engine"])
+        for part in self.method.parts:
+            part.check(found)
+        state, cells = self.run.state, below("cells", stored)
+        state.cells.check(cells, self.context.data.q)
+        self.method.recompute()
+        state.cells.fill(cells)
+        state.counts.nodes, state.counts.by_engine = int(found["nodes"]), decided
+        for part in self.method.parts:
+            part.restore(found)
+
+
+NewRun = Callable[[Sequence[float], Sequence[int], Signals], GridSearch]  # a run over other gammas and taus, not begun

@@ -1,0 +1,415 @@
+"""One branch-and-bound on all rows for every fold: which engine serves which cells (theory section 5).
+
+One list for all folds: every support that can win any fold lies below a threshold on all rows (theory section 5).
+
+A support that beats the fold's incumbent has an objective on all rows below the threshold of
+:func:`sparsecv_mio.search.leave_fold_out.objective_threshold`. One pass of the path tree lists every support
+below the largest threshold of each tau; those few are then scored in all folds at once by closed form, in chunks of
+rows. A fold whose own threshold would list too many supports (a large residual, a leverage near one half or more) is
+left to another engine, and so is a cell with a near tie.
+
+The alive-fold tree at work: leave-one-out for every tau in one tree (theory section 5).
+
+The tree's own values only steer and prune, with the usual allowance for drift. What it finds is fitted on all rows,
+each row left out of that fit by closed form, and compared; a cell whose values disagree, that has a near tie or whose
+leverage is near one stays open for a tree of its own.
+
+One tree for all folds: which engine serves which cells (theory section 5).
+
+* `enumerate`: thresholds and one list, for n much larger than p or few candidates (`thresholds`).
+* `shared`: the alive-fold tree, for leave-one-out with moderate n (`loo_tree`).
+* `per-fold`: one tree per fold, for what is left and for large folds (`subproblem.fold_solver`).
+
+`auto` decides by counted nodes, never by clocks: a list for every fold if it costs at most a few trees on all rows,
+else the alive-fold tree where folds are single rows and memory allows, else a list for most folds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+
+from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
+from sparsecv_mio.kernels import alive_folds
+from sparsecv_mio.kernels.leave_out import HeldOutRows
+from sparsecv_mio.kernels.path_tree import new_levels
+from sparsecv_mio.parallel import on_threads
+from sparsecv_mio.search.context import SearchState
+from sparsecv_mio.search.leave_fold_out import (
+    LARGEST_LEVERAGE,
+    WIDEST_LEVERAGE,
+    BestByFold,
+    LeaveOut,
+    ListedSupports,
+    Proposed,
+    RootNode,
+    ScoredTogether,
+    clear_of_ties,
+    clear_of_ties_refitted,
+    largest_decrease,
+    objective_threshold,
+)
+from sparsecv_mio.search.options import PATH_TREE_COLUMNS
+from sparsecv_mio.trees.listing import supports_below
+from sparsecv_mio.words import Engine
+
+MOST_LISTED = 4096  # supports a pass over all rows can afford to score
+EVERY_FOLD: tuple[float, ...] = (1.0,)
+FEWER_FOLDS: tuple[float, ...] = (0.95, 0.7)  # shares of the folds the thresholds cover, tried in turn
+OUTWARD = 1e-6  # relative, of a threshold's height above the objective of all columns
+SINGLE_PRECISION_FOLDS = 200_000  # beyond so many folds thresholds are kept in single precision, rounded up
+
+
+def enumerate_below_thresholds(
+    root: RootNode, wanted: Sequence[int], budget: int, levels: tuple[float, ...]
+) -> tuple[int, int]:
+    """Decide what thresholds can decide of one gamma.
+
+    Parameters
+    ----------
+    root : RootNode
+    wanted : sequence of int
+        Indices of tau with open cells.
+    budget : int
+        Nodes each level may cost.
+    levels : tuple of float
+        Shares of the folds to cover, tried in turn until a list fits the budget.
+
+    Returns
+    -------
+    nodes, decided : int
+    """
+    leave_out, form = root.leave_out, root.form
+    limit = fold_thresholds(root)
+    nodes = 0
+    sizes = {t: min(root.choice.size(int(leave_out.taus[t])), form.m) for t in wanted}
+    for level in levels:
+        cover = _cover(limit, wanted, level, leave_out.folds.k)
+        cutoffs = np.full(form.m + 1, -np.inf)
+        for t in wanted:
+            cutoffs[sizes[t]] = max(cutoffs[sizes[t]], cover[t])
+        solved = root.V, root.beta, root.value
+        found, spent = supports_below(form, solved, cutoffs, budget, MOST_LISTED, leave_out.expired)
+        nodes += spent
+        if found is not None:
+            del limit
+            return nodes, _decide(root, _candidates(root, found, sizes), cover)
+        if leave_out.expired():
+            break
+    return nodes, 0
+
+
+def fold_thresholds(root: RootNode) -> FloatArray:
+    """(T, K): objective on all rows that no support winning the fold exceeds; inf where leverages are too high."""
+    leave_out = root.leave_out
+    k = leave_out.folds.k
+    limit = np.full((len(leave_out.taus), k), -np.inf, dtype=np.float32 if k > SINGLE_PRECISION_FOLDS else float)
+
+    def measure(lo: int, hi: int) -> None:
+        found = _thresholds(root, root.scores(lo, hi), lo, hi)
+        limit[:, lo:hi] = np.nextafter(found.astype(limit.dtype), np.inf) if limit.dtype == np.float32 else found
+
+    leave_out.over_chunks(measure)
+    return limit
+
+
+def _thresholds(root: RootNode, incumbents: BestByFold, lo: int, hi: int) -> FloatArray:
+    """(T, hi - lo): the thresholds of folds lo..hi of a chunk, from the scores of the incumbents there."""
+    height = objective_threshold(root.raised(incumbents) - root.lower, root.residual[lo:hi], root.leverage[lo:hi])
+    return np.asarray(height * (1.0 + OUTWARD) + root.lower + root.form.slack)
+
+
+def _cover(limit: FloatArray, wanted: Sequence[int], level: float, folds: int) -> FloatArray:
+    """Value, by tau, that the thresholds of a share of the folds stay below."""
+    cover = np.full(limit.shape[0], -np.inf)
+    for t in wanted:
+        finite = limit[t][np.isfinite(limit[t])]
+        if len(finite):
+            out = min(max(len(finite) - int(np.ceil(level * folds)), 0), len(finite) - 1)
+            cover[t] = finite.max() if out == 0 else np.partition(finite, len(finite) - out - 1)[len(finite) - out - 1]
+    return cover
+
+
+def _candidates(root: RootNode, found: dict[int, list[BoolArray]], sizes: dict[int, int]) -> ScoredTogether:
+    """Return the incumbents, then what else the tree found."""
+    supports, tau_index = [], []
+    known = {(t, np.sort(support).tobytes()) for support, t in zip(root.supports, root.tau_index, strict=True)}
+    for t, size in sizes.items():
+        for mask in found.get(size, []):
+            support = root.whole(mask)
+            if (t, np.sort(support).tobytes()) not in known:
+                supports.append(support)
+                tau_index.append(t)
+    return ScoredTogether(root, supports, tau_index)
+
+
+def _decide(root: RootNode, candidates: ScoredTogether, cover: FloatArray) -> int:
+    """Score the candidates in every fold and write the cells that are then known; how many.
+
+    Thresholds are computed anew, fold by fold: those of all are let go by now, for the cells take as much memory.
+    """
+    leave_out = root.leave_out
+    decided = []
+    value_error = candidates.listing.left_out_error(len(leave_out.taus))[:, None]
+
+    def decide(lo: int, hi: int) -> None:
+        leverage, incumbents = root.leverage[lo:hi], root.scores(lo, hi)
+        limit = _thresholds(root, incumbents, lo, hi)
+        scores = candidates.scores(lo, hi, limit, leverage, incumbents)
+        sure = clear_of_ties_refitted(scores.value, scores.second, value_error)
+        sure &= (limit <= cover[:, None]) & (leverage < WIDEST_LEVERAGE)
+        part = root.g, slice(lo, hi)
+        decided.append(leave_out.decide(part, scores, candidates.numbers, sure, root.inner[:, None]))
+
+    leave_out.over_chunks(decide)
+    return sum(decided)
+
+
+Tree = tuple[IntArray, alive_folds.AliveState]  # some folds and what one tree found for them
+
+MEMORY = 256 << 20  # bytes the tree may take
+GROUP = 192  # folds a tree: its columns stay in the cache, and groups run on threads
+SLICE = 2_000  # nodes between two checks of the clock
+KEPT_SUPPORTS = 1024  # that a tree has room for at first
+
+
+def is_applicable(leave_out: LeaveOut, columns: int) -> bool:
+    """Whether every fold is one row and the tree stays within its memory."""
+    folds = leave_out.folds
+    return bool(folds.sizes.max() == 1) and leave_out.one_chunk and alive_folds.memory(columns, folds.k) <= MEMORY
+
+
+def run_alive_folds(root: RootNode, wanted: Sequence[int], budget: int) -> tuple[int, int]:
+    """Decide the open cells of one gamma by trees that each serve many folds.
+
+    Parameters
+    ----------
+    root : RootNode
+    wanted : sequence of int
+        Indices of tau with open cells.
+    budget : int
+        Nodes a tree may cost; of one that costs more nothing is decided.
+
+    Returns
+    -------
+    nodes, decided : int
+    """
+    leave_out, form = root.leave_out, root.form
+    final = leave_out.cells.final[root.g][list(wanted)].all(axis=0)
+    open_folds = np.flatnonzero((root.leverage < LARGEST_LEVERAGE) & ~final)
+    sizes = {t: min(root.choice.size(int(leave_out.taus[t])), form.m) for t in wanted}
+    if len(open_folds) == 0 or not any(0 < size < form.m for size in sizes.values()):
+        return 0, 0
+    # a node is pruned once it is useless to every fold of its tree: folds that need about as many nodes share one
+    decrease = largest_decrease(root.residual[open_folds], root.leverage[open_folds])
+    open_folds = open_folds[np.argsort(decrease, kind="stable")]
+    groups = [open_folds[lo : lo + GROUP] for lo in range(0, len(open_folds), GROUP)]
+    rows, cutoffs = leave_out.rows(0, leave_out.folds.k), root.cutoffs(0, leave_out.folds.k)
+    threads = leave_out.context.threads
+    trees = on_threads(lambda group: _grow(root, group, rows, cutoffs, sizes, budget), groups, threads)
+    done = [(group, state) for group, (_, state) in zip(groups, trees, strict=True) if state is not None]
+    nodes = sum(spent for spent, _ in trees)
+    return nodes, _loo_tree_decide(root, done, sizes) if done else 0
+
+
+def _grow(
+    root: RootNode, group: IntArray, rows: HeldOutRows, cutoffs: FloatArray, sizes: dict[int, int], budget: int
+) -> tuple[int, alive_folds.AliveState | None]:
+    """One tree for a group of folds: its nodes, and what it found if it came to its end."""
+    leave_out, form = root.leave_out, root.form
+    inner = sorted(size for size in sizes.values() if 0 < size < form.m)
+    row_of = np.full(form.m + 1, -1, dtype=np.int64)
+    for t, size in sizes.items():
+        if 0 < size < form.m:
+            row_of[size] = t
+    part = leave_out.all_rows.eliminated(root.g)
+    V, r = part.about(rows.V[group], rows.r[group])
+    X = V[:, form.columns] * form.scale
+    W = root.V @ X.T
+    leverage = part.leverage(rows.V[group]) + leave_out.intercept_leverage * rows.root[group] ** 2
+    state = alive_folds.new_state(
+        new_levels(root.V, root.beta, root.value, inner[0], inner[-1]),
+        W,
+        r - X @ root.beta,
+        np.einsum("ij,ji->i", X, W) + leverage,
+        np.arange(len(group)),
+        row_of,
+        np.ascontiguousarray(cutoffs[:, group]),
+        KEPT_SUPPORTS,
+    )
+    code = alive_folds.BUDGET
+    while code != alive_folds.FINISHED and state.ctrl[alive_folds.NODES] < budget and not leave_out.expired():
+        code = alive_folds.run(state, form.copies, form.margin, SLICE)
+        if code == alive_folds.FULL:
+            state = alive_folds.grown(state)
+    return int(state.ctrl[alive_folds.NODES]), state if code == alive_folds.FINISHED else None
+
+
+class _Winners:
+    """The supports that the trees found best, by (tau, fold), and the trees' two least objectives there."""
+
+    def __init__(self, root: RootNode) -> None:
+        leave_out = root.leave_out
+        shape = (len(leave_out.taus), leave_out.folds.k)
+        self.root = root
+        self.which = np.full(shape, -1, dtype=np.int64)
+        self.best, self.second = np.full(shape, np.inf), np.full(shape, np.inf)
+        self.supports: list[IntArray] = []
+        self.tau_index: list[int] = []
+        self._numbers: dict[tuple[int, bytes], int] = {}
+
+    def add(self, tree: Tree, t: int, size: int) -> None:
+        """Take over what a tree found for a tau."""
+        group, state = tree
+        m = self.root.form.m
+        if size in (0, m):
+            self.which[t, group] = self._number(t, np.full(m, size > 0))
+            return
+        found, index = np.unique(state.answers.which[t], return_inverse=True)
+        ours = np.array([self._number(t, state.kept_mask[n]) if n >= 0 else -1 for n in found])
+        self.which[t, group] = ours[index.reshape(-1)]
+        self.best[t, group], self.second[t, group] = state.answers.best[t], state.answers.second[t]
+
+    def _number(self, t: int, mask: BoolArray) -> int:
+        key = (t, mask.tobytes())
+        if key not in self._numbers:
+            self._numbers[key] = len(self.supports)
+            self.supports.append(self.root.whole(mask))
+            self.tau_index.append(t)
+        return self._numbers[key]
+
+
+def _loo_tree_decide(root: RootNode, trees: Sequence[Tree], sizes: dict[int, int]) -> int:
+    """Fit the winners on all rows, leave every fold out by closed form, and write the cells on which both agree."""
+    leave_out, form = root.leave_out, root.form
+    winners = _Winners(root)
+    for tree in trees:
+        for t, size in sizes.items():
+            winners.add(tree, t, size)
+    which, best = winners.which, winners.best
+    listing = ListedSupports.of(root.problem, winners.supports, winners.tau_index)
+    limit = np.where(which >= 0, listing.value[np.maximum(which, 0)], -np.inf)
+    folds = slice(0, leave_out.folds.k)
+    scores = leave_out.score(listing, leave_out.rows(0, leave_out.folds.k), limit, root.leverage)
+    sure = scores.which == which
+    for t, size in sizes.items():
+        if size in (0, form.m):
+            best[t] = scores.value[t]
+    sure &= clear_of_ties(best, winners.second, form)
+    with np.errstate(invalid="ignore"):
+        sure &= np.abs(scores.value - best) <= 0.5 * (form.keep * scores.value + form.slack)
+    sure &= root.leverage < LARGEST_LEVERAGE
+    return leave_out.decide((root.g, folds), scores, leave_out.pool_numbers(listing), sure, root.inner[:, None])
+
+
+WIDEST_KEEP = 1e-6  # relative rounding of the trees beyond which a threshold on all rows means little in a fold
+LEAST_SHARE = 0.6  # of the folds that must have a leverage thresholds can use
+LARGEST_FOLD = 64  # rows; larger folds have leverages near one half unless n is huge
+FEWEST_FOLDS = 24  # that score each row once; fewer take less time one by one
+LIST_BUDGET = ((1_000, 2), (20_000, 6))  # most folds, and the trees on all rows that a list for all of them may cost
+FOLD_OVERHEAD = 200  # nodes' worth of work that a tree of its own costs beside its nodes
+
+
+class SharedTrees:
+    """What one branch-and-bound on all rows can decide for all folds at once.
+
+    Parameters
+    ----------
+    state : SearchState
+        With the best supports found on all rows; decided cells are written there.
+    engine : Engine
+    proposed : callable, optional
+        See :class:`sparsecv_mio.search.leave_fold_out.LeaveOut`.
+    """
+
+    def __init__(
+        self, state: SearchState, engine: Engine = Engine.AUTO, proposed: Proposed = lambda g, tau: []
+    ) -> None:
+        self.state, self.engine, self.proposed = state, engine, proposed
+        self._roots: dict[int, RootNode | None] = {}
+
+    @cached_property
+    def leave_out(self) -> LeaveOut:
+        """Closed-form leave-fold-out scores; O(n q^2) the first time."""
+        return LeaveOut(self.state.all_rows, self.state.cells, self.proposed)
+
+    def root(self, g: int) -> RootNode | None:
+        """Return the fit on all rows that trees for all folds start from; None where they are no use.
+
+        Made when first asked for, O(n q^2), and kept.
+        """
+        if g not in self._roots:
+            self._roots[g] = self._new_root(g)
+        return self._roots[g]
+
+    def _new_root(self, g: int) -> RootNode | None:
+        leave_out, engine = self.leave_out, self.engine
+        wanted, folds, q = self._open_taus(g), leave_out.folds, leave_out.data.q
+        usable = engine is not Engine.PER_FOLD and folds.sizes.max() <= LARGEST_FOLD and q <= PATH_TREE_COLUMNS
+        usable = usable and folds.left is None  # the identities score every row that is left out
+        if engine is Engine.AUTO:
+            usable = usable and folds.k >= FEWEST_FOLDS * folds.times_scored
+        if not usable or not wanted:
+            return None
+        form = leave_out.all_rows.normal_form(g)
+        if form.keep > WIDEST_KEEP or form.m == 0:
+            return None
+        root = RootNode(leave_out, g, wanted)
+        if engine is Engine.AUTO and float(np.mean(root.leverage < WIDEST_LEVERAGE)) < LEAST_SHARE:
+            return None
+        return root
+
+    def _open_taus(self, g: int) -> list[int]:
+        """Return the indices of the taus with open cells."""
+        return np.flatnonzero(self.state.open[g].any(axis=1)).tolist()
+
+    def decide_gamma(self, g: int) -> None:
+        """Decide what can be decided of a whole gamma; nothing is kept of it."""
+        root = None if self.leave_out.expired() else self._new_root(g)
+        if root is not None:
+            self._decide(root, self._open_taus(g), self.state.all_rows.best[g].nodes)
+
+    def decide_taus(self, g: int, which: Sequence[int], tree: int) -> int:
+        """Decide what can be decided of some tau, given the nodes of one `tree`; returns the nodes spent.
+
+        Parameters
+        ----------
+        g : int
+            Index of gamma.
+        which : sequence of int
+            Indices of tau with open cells.
+        tree : int
+            Nodes that one tree on all rows costs.
+        """
+        root = self.root(g)
+        return 0 if root is None else self._decide(root, which, tree)
+
+    def _decide(self, root: RootNode, wanted: Sequence[int], tree: int) -> int:
+        """Have the engines decide what they can of some tau, and count it; returns the nodes spent."""
+        engine, folds, one_tree = self.engine, self.leave_out.folds, tree + FOLD_OVERHEAD
+        nodes, decided = 0, {"enumerate": 0, "shared": 0}
+        shared = engine is not Engine.ENUMERATE and is_applicable(self.leave_out, root.form.m)
+        if engine in (Engine.AUTO, Engine.ENUMERATE):
+            budget = one_tree * _listing_trees(folds.k, shared)
+            spent, decided["enumerate"] = enumerate_below_thresholds(root, wanted, budget, EVERY_FOLD)
+            nodes += spent
+        if shared and not self.state.cells.final[root.g][list(wanted)].all():
+            spent, decided["shared"] = run_alive_folds(root, wanted, folds.k * one_tree)
+            nodes += spent
+        if not any(decided.values()) and engine is not Engine.SHARED:
+            budget = folds.k * one_tree // 16
+            spent, decided["enumerate"] = enumerate_below_thresholds(root, wanted, budget, FEWER_FOLDS)
+            nodes += spent
+        self.state.counts.add(nodes, {name: count for name, count in decided.items() if count})
+        return nodes
+
+
+def _listing_trees(folds: int, shared: bool) -> int:
+    """Trees on all rows worth of nodes to spend on a list for every fold before another engine is tried."""
+    if shared:
+        for most, trees in LIST_BUDGET:
+            if folds <= most:
+                return trees
+    return max(folds // 4, 1)

@@ -1,0 +1,222 @@
+"""Which supports a user allows, and what choosing or leaving out one column decides about others.
+
+Sets of columns are whole numbers, bit j for column j, so that a node of a tree costs a few operations on them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from sparsecv_mio.arrays import IntArray
+from sparsecv_mio.errors import BadInput
+from sparsecv_mio.problem.constraints import SideConstraints
+
+
+def mask_of(columns: Iterable[int]) -> int:
+    """Return columns as the bits of a number.
+
+    Examples
+    --------
+    >>> mask_of([0, 3])
+    9
+    """
+    return sum(1 << j for j in set(columns))
+
+
+def columns_of(mask: int) -> Iterator[int]:
+    """Yield the columns of a number, ascending."""
+    while mask:
+        low = mask & -mask
+        yield low.bit_length() - 1
+        mask ^= low
+
+
+class Family:
+    """Supports of at most tau of q columns under side constraints, the boxes aside.
+
+    Parameters
+    ----------
+    q, tau : int
+    constraints : SideConstraints
+
+    Attributes
+    ----------
+    forced, free : int
+        Columns in every support; columns that may be chosen beside these.
+    caps : list of (int, int)
+        `(k, columns)`: at most k of these.
+    need : list of int
+        By column, what it is chosen with: itself, its parents, theirs.
+    one_of : list of (int, int)
+        `(j, columns)`: j is chosen with at least one of these.
+    """
+
+    def __init__(self, q: int, tau: int, constraints: SideConstraints) -> None:
+        self.q, self.tau = q, tau
+        self.forced = mask_of(constraints.forced_in)
+        self.free = mask_of(range(q)) & ~mask_of(constraints.forced_out) & ~self.forced
+        self.contradicts = bool(self.forced & mask_of(constraints.forced_out))
+        self.caps = [(k, mask_of(columns)) for k, columns in constraints.at_most]
+        self.one_of = [(j, mask_of(columns)) for j, columns, every in constraints.parents if not every]
+        self.need = [1 << j for j in range(q)]
+        for j, columns, every in constraints.parents:
+            if every:
+                self.need[j] |= mask_of(columns)
+        for group in constraints.together:
+            for j in group:
+                self.need[j] |= mask_of(group)
+        self._close()
+
+    @classmethod
+    def some(cls, q: int, tau: int, constraints: SideConstraints) -> tuple[Family, int]:
+        """Return a family and one of its supports.
+
+        Parameters
+        ----------
+        q, tau : int
+        constraints : SideConstraints
+
+        Raises
+        ------
+        BadInput
+            If the family is empty.
+        """
+        family = cls(q, tau, constraints)
+        least = None if family.contradicts else family.completed(0, family.free)
+        if least is None:
+            raise BadInput(f"tau {tau}: no model of at most {tau} features keeps to the restrictions, use a larger one")
+        return family, least
+
+    def _close(self) -> None:
+        """Let parents bring their own parents along."""
+        changed = True
+        while changed:
+            changed = False
+            for j in range(self.q):
+                whole = self.need[j]
+                for parent in columns_of(self.need[j]):
+                    whole |= self.need[parent]
+                changed |= whole != self.need[j]
+                self.need[j] = whole
+
+    @property
+    def root(self) -> tuple[int, int] | None:
+        """The node of all supports: included and free columns; None where no support is allowed."""
+        return None if self.contradicts else self.settle(self.forced, self.free)
+
+    def settle(self, inside: int, free: int) -> tuple[int, int] | None:
+        """Return the included and free columns of a node once what they decide is done; None where it has no support.
+
+        Parameters
+        ----------
+        inside, free : int
+        """
+        while True:
+            before = inside, free
+            for j in columns_of(inside):
+                inside |= self.need[j]
+            for j, parents in self.one_of:
+                if inside >> j & 1 and not inside & parents:
+                    left = free & parents
+                    if not left:
+                        return None
+                    if left & (left - 1) == 0:
+                        inside |= left
+            if inside & ~(before[0] | free):
+                return None
+            free &= ~inside
+            room = self.tau - inside.bit_count()
+            if room < 0:
+                return None
+            for k, columns in self.caps:
+                taken = (inside & columns).bit_count()
+                if taken > k:
+                    return None
+                if taken == k:
+                    free &= ~columns
+            for j in columns_of(free):
+                extra = self.need[j] & ~inside
+                if extra & ~free or extra.bit_count() > room:
+                    free &= ~(1 << j)
+            for j, parents in self.one_of:
+                if free >> j & 1 and not parents & (inside | free):
+                    free &= ~(1 << j)
+            if (inside, free) == before:
+                return inside, free
+
+    def allows(self, support: int) -> bool:
+        """Whether a support is in the family."""
+        return (
+            support & ~(self.forced | self.free) == 0
+            and support & self.forced == self.forced
+            and support.bit_count() <= self.tau
+            and all((support & columns).bit_count() <= k for k, columns in self.caps)
+            and all(self.need[j] & ~support == 0 for j in columns_of(support))
+            and all(support & parents for j, parents in self.one_of if support >> j & 1)
+        )
+
+    def completed(self, support: int, among: int) -> int | None:
+        """Return a support of the family that holds some columns and what these need; None where there is none.
+
+        Parameters
+        ----------
+        support, among : int
+            Columns to hold, and columns that may be added where they are needed.
+        """
+        node = self.settle(support | self.forced, among & self.free & ~support)
+        while node is not None:
+            inside, free = node
+            if self.allows(inside):
+                return inside
+            unmet = [free & some for j, some in self.one_of if inside >> j & 1 and not inside & some]
+            if not unmet:
+                return None
+            parent = unmet[0] & -unmet[0]
+            found = self.completed(inside | parent, free)
+            if found is not None:
+                return found
+            node = self.settle(inside, free & ~parent)
+        return None
+
+    def greedily(self, order: Iterable[int], inside: int = 0) -> int | None:
+        """Return a support of the family that takes columns in some order, each with what it needs.
+
+        Parameters
+        ----------
+        order : iterable of int
+        inside : int
+            Columns to begin with.
+        """
+        chosen = self.completed(inside, self.free)
+        if chosen is None:
+            return None
+        for j in order:
+            if self.free >> j & 1 and not chosen >> j & 1:
+                larger = self.completed(chosen | 1 << j, self.free)
+                chosen = chosen if larger is None else larger
+        return chosen
+
+    def apart(self) -> list[tuple[int, int]]:
+        """Return limits on groups that do not overlap, the smaller groups first: those that a relaxation holds."""
+        found: list[tuple[int, int]] = []
+        for k, columns in sorted(self.caps, key=lambda cap: (cap[1] & ~self.forced).bit_count()):
+            if not any(columns & other for _, other in found):
+                found.append((k, columns))
+        return found
+
+
+def completed(
+    q: int, tau: int, constraints: SideConstraints, support: IntArray, among: Sequence[int]
+) -> tuple[int, ...]:
+    """Return an allowed support that holds some columns and beside them only some others; else these columns alone.
+
+    Parameters
+    ----------
+    q, tau : int
+    constraints : SideConstraints
+    support : int array
+    among : sequence of int
+    """
+    columns = support.tolist()
+    found = Family(q, tau, constraints).completed(mask_of(columns), mask_of(among))
+    return tuple(sorted(columns)) if found is None else tuple(columns_of(found))

@@ -1,0 +1,76 @@
+"""What a solver of best subsets says of one tau, and of several. Loads no kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from sparsecv_mio.arrays import IntArray
+from sparsecv_mio.problem.elimination import ForcedColumns
+
+SMALL = 36  # columns up to which the path tree of all tau nearly always finishes at once
+UNLIMITED = 1 << 62  # nodes
+MANY = 400  # columns; beyond, a root is solved to the end and all else is done on the columns that it leaves
+
+
+@dataclass(frozen=True, eq=False)
+class PathCell:
+    """What is known of one tau: `lower <= min f <= upper = f(support)` in the units of the problem.
+
+    `complete` says that `candidates` holds every support that can be optimal, up to copies, to columns that are
+    constant in training, and to a target that is; then `lower` is `upper` less the rounding margin.
+    """
+
+    tau: int
+    support: IntArray
+    lower: float
+    upper: float
+    candidates: tuple[IntArray, ...]
+    values: tuple[float, ...]
+    margin: float
+    complete: bool
+    branched: bool
+
+    @classmethod
+    def unproved(cls, tau: int, support: IntArray, upper: float = np.inf, lower: float = 0.0) -> PathCell:
+        """Return a support that is not known to be the best one.
+
+        Parameters
+        ----------
+        tau : int
+        support : int array
+        upper, lower : float
+            At least and at most the optimum; by default nothing is known.
+        """
+        return cls(tau, support, lower, upper, (), (), 0.0, complete=False, branched=False)
+
+
+@dataclass(frozen=True, eq=False)
+class PathResult:
+    """Cells by tau and the nodes they cost; `finished` when every cell is complete or can never be.
+
+    `reused` counts nodes that the dual point of their parent closed, without a relaxation of their own.
+    """
+
+    cells: dict[int, PathCell]
+    nodes: int
+    finished: bool
+    reused: int = 0
+
+    def with_forced(self, choice: ForcedColumns, taus: Sequence[int]) -> PathResult:
+        """Return the result for a problem without its columns that are forced in as one of the whole problem.
+
+        Parameters
+        ----------
+        choice : Choice
+        taus : sequence of int
+            Sizes of the whole supports that were asked for.
+        """
+        cells = {}
+        for tau in taus:
+            cell = self.cells[choice.size(tau)]
+            support, candidates = choice.whole(cell.support), tuple(choice.whole(one) for one in cell.candidates)
+            cells[tau] = replace(cell, tau=tau, support=support, candidates=candidates)
+        return replace(self, cells=cells)

@@ -1,0 +1,337 @@
+"""Best subsets under limits on groups, parents and signs: one best-first tree for each tau.
+
+A support that is found is named by its *active* columns: those but for columns that a sign holds at zero. The fit of a
+support with signs held is the ridge fit of its active columns, so that whoever fits these has the coefficients.
+
+A node is closed where a bound of :mod:`sparsecv_mio.kernels.restricted_node` exceeds the bar, or where the fit of all
+its columns is that of a support of the node and dropping any of its columns would exceed the bar: then every support of
+the node within the bar has this very fit.
+
+Where rounding is wider than any bound (columns that are collinear but for it) nothing is pruned: every support is a
+candidate, and whoever refits them from the rows decides. A tree that has come to its end is never begun again.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
+from sparsecv_mio.kernels.nodes import DROPPED, FREE, INSIDE
+from sparsecv_mio.kernels.restricted_node import NodePoint, Rules, node_bound, signed_fit
+from sparsecv_mio.problem.constraints import SideConstraints
+from sparsecv_mio.problem.problem import SparseProblem
+from sparsecv_mio.trees.allowed_supports import Family, columns_of, mask_of
+from sparsecv_mio.trees.normal_form import NormalForm, normal_form
+from sparsecv_mio.trees.path_cells import UNLIMITED, PathCell, PathResult
+
+STEPS = 60  # proximal steps of a node's relaxation
+MOST_KEPT = 400  # supports within the bar, before a cell is left undecided
+MOST_TRIED = 4096  # nodes of a tree that rounding lets prune nothing: it tries every support, or ends here
+NULL_COST = 1e-24  # of yy: a coefficient whose loss costs no more is zero but for rounding
+
+
+@dataclass(order=True)
+class _Node:
+    """An open node: its bound, a number that breaks ties, and where its parent left off."""
+
+    bound: float
+    number: int
+    inside: int = field(compare=False)
+    free: int = field(compare=False)
+    b: FloatArray = field(compare=False)
+    u: FloatArray = field(compare=False)
+
+
+def solve_restricted(
+    problem: SparseProblem,
+    taus: Sequence[int],
+    constraints: SideConstraints,
+    *,
+    starts: Sequence[IntArray] = (),
+    effort: int = UNLIMITED,
+    expired: Callable[[], bool] = lambda: False,
+) -> PathResult:
+    """Find the best supports of several sizes under side constraints, each with a certified lower bound.
+
+    Parameters
+    ----------
+    problem : SparseProblem
+    taus : sequence of int
+    constraints : SideConstraints
+        Any but boxes that are no sign.
+    starts : sequence of int arrays
+        Supports to try first; those that are not allowed are passed over.
+    effort : int
+        Nodes that a tau may cost.
+    expired : callable
+        True ends the search with what it has.
+
+    Returns
+    -------
+    PathResult
+        A tau that allows no support has a cell of value inf.
+    """
+    form = normal_form(problem)
+    effort = effort if form.trusted else min(effort, MOST_TRIED)
+    known = list(starts)
+    cells, nodes, ended = {}, 0, True
+    for tau in taus:
+        tree = RestrictedTree(form, Family(problem.q, tau, constraints), constraints)
+        for support in known:
+            tree.offer(support)
+        tree.run(effort, expired)
+        cells[tau], nodes = tree.cell(), nodes + tree.nodes
+        ended &= tree.ended
+        known.append(cells[tau].support)
+    return PathResult(cells, nodes, ended)
+
+
+class RestrictedTree:
+    """One tree: one problem, one tau.
+
+    Parameters
+    ----------
+    form : NormalForm
+    family : Family
+        In the columns of the problem.
+    constraints : SideConstraints
+        Whose boxes are signs.
+
+    Attributes
+    ----------
+    upper, support : float, int array
+        Best support found and its objective; inf where there is none.
+    nodes : int
+        Nodes so far.
+    """
+
+    def __init__(self, form: NormalForm, family: Family, constraints: SideConstraints) -> None:
+        self.form, self.family = form, family
+        self.upper, self.support, self.nodes = np.inf, np.zeros(0, dtype=np.int64), 0
+        self.overflow = self.unsure = False
+        lo, hi = constraints.interval(family.q)
+        signs = np.where(lo == 0.0, 1, 0) - np.where(hi == 0.0, 1, 0)
+        self.signed = mask_of(np.flatnonzero((lo == 0.0) | (hi == 0.0)).tolist())
+        zero = np.flatnonzero((lo == 0.0) & (hi == 0.0))  # both signs: nothing is left
+        self.caps = family.apart()
+        group = np.full(family.q, -1, dtype=np.int64)
+        for g, (_, columns) in enumerate(self.caps):
+            group[list(columns_of(columns))] = g
+        self.sign, self.group = signs[form.columns].astype(np.int8), group[form.columns]
+        self.varying = mask_of(form.columns.tolist()) & ~mask_of(zero.tolist())
+        self.place = np.full(family.q, -1, dtype=np.int64)
+        self.place[form.columns] = np.arange(form.m)
+        self.M = form.matrix()
+        self.kept: dict[tuple[int, ...], float] = {}
+        self._fitted: dict[int, tuple[float, tuple[int, ...]]] = {}
+        self.heap: list[_Node] = []
+        self._pushed = 0
+        root = family.root
+        if root is not None:
+            self._push(-np.inf, *root, np.zeros(form.m), np.zeros(form.m))
+
+    @property
+    def bar(self) -> float:
+        """Supports up to this objective are kept."""
+        return self.upper * (1.0 + self.form.keep) + self.form.slack if self.form.trusted else np.inf
+
+    @property
+    def feasible(self) -> bool:
+        """Whether some support is allowed, as far as is known."""
+        return np.isfinite(self.upper) or bool(self.heap)
+
+    @property
+    def ended(self) -> bool:
+        """Whether no more work can change what is known."""
+        closed = not (self.heap and self.heap[0].bound <= self.bar)
+        return closed or self.overflow or (not self.form.trusted and self.nodes >= MOST_TRIED)
+
+    def _push(self, bound: float, inside: int, free: int, b: FloatArray, u: FloatArray) -> None:
+        self._pushed += 1
+        heapq.heappush(self.heap, _Node(bound, self._pushed, inside, free, b, u))
+
+    def run(self, effort: int, expired: Callable[[], bool]) -> None:
+        """Work on the open nodes, the least bound first, until none is left or a limit comes.
+
+        The first node is seen to whatever the limit: a support is found there, and a bound.
+        """
+        first = True
+        while self.heap and not self.overflow and (first or (self.nodes < effort and not expired())):
+            node = heapq.heappop(self.heap)
+            if node.bound <= self.bar:
+                self.nodes += 1
+                self._visit(node)
+            first = False
+
+    # -- supports -----------------------------------------------------------------------------------------------------
+
+    def offer(self, support: IntArray) -> None:
+        """Try a support, with what it needs and without what there is no room for."""
+        whole = self.family.greedily(support.tolist())
+        if whole is not None:
+            self._try(whole)
+
+    def fit(self, support: int) -> tuple[float, tuple[int, ...]]:
+        """Return the objective of a support, signs held, and its active columns."""
+        if support not in self._fitted:
+            columns = np.array(list(columns_of(support & self.varying)), dtype=np.int64)
+            at, b = self.place[columns], np.zeros(len(columns))
+            sign = self.sign[at]
+            if not signed_fit(np.ascontiguousarray(self.M[np.ix_(at, at)]), self.form.c[at], sign, b, len(at)):
+                self._fitted[support] = np.inf, tuple(columns_of(support))
+            else:
+                value = float(self.form.yy - self.form.c[at] @ b)
+                self._fitted[support] = value, self._active(support, at, b)
+        return self._fitted[support]
+
+    def _active(self, support: int, at: IntArray, b: FloatArray) -> tuple[int, ...]:
+        off = mask_of(self.form.columns[at[self._counts(at, b)]].tolist())
+        return tuple(columns_of(support & (off | ~self.signed)))
+
+    def _counts(self, at: IntArray, b: FloatArray) -> BoolArray:
+        """Whether coefficients are more than the rounding of zero."""
+        return np.asarray(b * b * self.M[at, at] > NULL_COST * self.form.yy)
+
+    def _try(self, support: int) -> None:
+        value, active = self.fit(support)
+        self._keep(value, active)
+
+    def _keep(self, value: float, active: tuple[int, ...]) -> None:
+        """Keep a support within the bar by its active columns."""
+        if value < self.upper or not self.kept:
+            self.upper, self.support = value, np.array(active, dtype=np.int64)
+        if value <= self.bar and active not in self.kept:
+            self.kept[active] = value
+            if len(self.kept) > MOST_KEPT:
+                bar = self.bar
+                self.kept = {one: f for one, f in self.kept.items() if f <= bar}
+                self.overflow = len(self.kept) > MOST_KEPT
+
+    # -- nodes --------------------------------------------------------------------------------------------------------
+
+    def _visit(self, node: _Node) -> None:
+        """Bound a node, try supports in it, and branch unless that closes it."""
+        settled: tuple[int, int] | None = (node.inside, node.free)
+        point = NodePoint(node.b.copy(), node.u.copy(), np.empty(self.form.m), np.empty(self.form.m))
+        while settled is not None:
+            inside, free = settled
+            bound, value, status = self._bound(inside, free, point)
+            bound = max(bound, node.bound)
+            if bound > self.bar:
+                return
+            self._round(inside, free, point)
+            if bound > self.bar:
+                return
+            fixed = self.family.settle(
+                inside | mask_of(self.form.columns[status == INSIDE].tolist()),
+                free & ~mask_of(self.form.columns[status == DROPPED].tolist()),
+            )
+            if fixed is not None and value > -np.inf and self._is_fitted(*fixed, free, value, point):
+                return
+            if fixed == settled and not free:
+                return self._leaf(inside)
+            if fixed == settled:
+                return self._branch(bound, value, (inside, free), point)
+            settled = fixed
+
+    def _leaf(self, inside: int) -> None:
+        """Try the only support of a node; a cell with one that cannot be fitted stays undecided.
+
+        Where rounding hides which columns a sign holds at zero, a support with signs leaves the cell undecided as well;
+        one without is a candidate, fitted or not.
+        """
+        self._try(inside)
+        if self.form.trusted:
+            self.overflow |= not np.isfinite(self.fit(inside)[0])
+        else:
+            self.unsure |= bool(inside & self.signed & self.varying)
+
+    def _bound(self, inside: int, free: int, point: NodePoint) -> tuple[float, float, BoolArray]:
+        form = self.form
+        status = np.full(form.m, DROPPED, dtype=np.int8)
+        for mask, word in ((inside, INSIDE), (free, FREE)):
+            at = self.place[list(columns_of(mask & self.varying))]
+            status[at] = word
+        cap = np.array([k - (inside & some).bit_count() for k, some in self.caps], dtype=np.int64)
+        rules = Rules(self.sign, self.group, cap, self.family.tau - inside.bit_count())
+        before = status.copy()
+        bound, value = node_bound(form.quadratic, form.w, rules, status, self.bar, STEPS, point)
+        if not form.trusted:
+            bound, value = -np.inf, -np.inf
+        return bound, value, np.where(status == before, FREE, status)
+
+    def _round(self, inside: int, free: int, point: NodePoint) -> None:
+        """Try the support that takes the columns of the relaxation by their size."""
+        columns = self.form.columns
+        order = columns[np.lexsort((-np.abs(point.b), -point.z))]
+        useful = [j for j in order.tolist() if free >> j & 1 and (point.b[self.place[j]] or point.z[self.place[j]])]
+        support = self.family.greedily(useful, inside)
+        if support is not None and support not in self._fitted:
+            self._try(support)
+
+    def _is_fitted(self, inside: int, free: int, before: int, value: float, point: NodePoint) -> bool:
+        """Whether the fit of all columns is that of a support here, and no other fit here is within the bar.
+
+        Parameters
+        ----------
+        inside, free : int
+            The node once all is fixed that can be.
+        before : int
+            Columns that were free when the fit was made.
+        value : float
+            Its objective.
+        point : Point
+        """
+        at = np.flatnonzero(self._counts(np.arange(self.form.m), point.b))
+        used = mask_of(self.form.columns[at].tolist())
+        support = self.family.completed(inside | used, free)
+        if support is None or support & ~(inside | free) or used & ~(inside | free):
+            return False
+        self._try(support)
+        left = [j for j in columns_of(used & free & before) if value + point.cost[self.place[j]] <= self.bar]
+        return not left
+
+    def _branch(self, bound: float, value: float, node: tuple[int, int], point: NodePoint) -> None:
+        """Split a node by a column that its relaxation is undecided about."""
+        inside, free = node
+        j = self._undecided(free, point)
+        cost = float(point.cost[self.place[j]]) if self.varying >> j & 1 else 0.0
+        for more, less in ((1 << j, 0), (0, 1 << j)):
+            child = self.family.settle(inside | more, free & ~(more | less))
+            if child is not None:
+                low = bound if more else max(bound, value + cost)
+                if low <= self.bar:
+                    self._push(low, *child, point.b, point.u)
+
+    def _undecided(self, free: int, point: NodePoint) -> int:
+        """Return the free column with the most fractional indicator, else the dearest one, else a parent."""
+        columns = np.array(list(columns_of(free & self.varying)), dtype=np.int64)
+        if not len(columns):
+            return next(columns_of(free))
+        at = self.place[columns]
+        fraction = np.minimum(point.z[at], 1.0 - point.z[at])
+        return int(columns[np.lexsort((-point.cost[at], -fraction))[0]])
+
+    def cell(self) -> PathCell:
+        """Return what is known."""
+        margin = max(self.bar - self.upper, 0.0) if np.isfinite(self.upper) else 0.0
+        closed = not (self.heap and self.heap[0].bound <= self.bar or self.overflow or self.unsure)
+        complete = bool(closed and np.isfinite(self.upper))
+        kept = sorted((value, one) for one, value in self.kept.items() if value <= self.bar) if complete else []
+        unvalued = bool(self.kept) and not np.isfinite(self.upper)
+        low = min([0.0 if unvalued else self.upper, *(node.bound for node in self.heap)])
+        return PathCell(
+            tau=self.family.tau,
+            support=self.support,
+            lower=max(low - margin, 0.0) if np.isfinite(low) else (np.inf if low > 0.0 else 0.0),
+            upper=self.upper,
+            candidates=tuple(np.array(one, dtype=np.int64) for _, one in kept),
+            values=tuple(value for value, _ in kept),
+            margin=margin,
+            complete=complete,
+            branched=self.nodes > 1,
+        )

@@ -1,0 +1,175 @@
+"""Tasks are run once, stored whole, carried on after a stop, and counted whatever came of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sparsecv_mio.batch import one_task, sources
+from sparsecv_mio.batch import one_task as module
+from sparsecv_mio.batch.dispatch import run_batch
+from sparsecv_mio.batch.one_task import BatchFolder, check_with_data, rows_of, run_task
+from sparsecv_mio.batch.plan import Task, tasks_of
+from sparsecv_mio.batch.results import collect, read_table, write_table
+from sparsecv_mio.errors import BadInput
+
+PLAN = {
+    "data": [{"design": "toeplitz", "n": 24, "p": 4, "support": 2, "snr": 5.0, "beta": ["even", "weak"]}],
+    "vary": {
+        "folds": "3", "gamma": "0.1", "test": 0.25, "split": [0, 1],
+        "estimator": ["sparsecv", "lasso", "ridge", "relaxed-lasso", "forward", "omp", "elastic-net"],
+    },
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory: pytest.TempPathFactory) -> BatchFolder:
+    folder = BatchFolder(tmp_path_factory.mktemp("batch"))
+    assert run_batch(tasks_of(PLAN), folder) == 28
+    return folder
+
+
+def test_every_task_once(done: BatchFolder) -> None:
+    assert run_batch(tasks_of(PLAN), done) == 0
+    found = list(done.outcomes())
+    assert {one.state for one in found} == {"done"} and len(found) == 28
+    for one in found:
+        assert one.numbers["n"] == 18 and one.numbers["n_test"] == 6
+        assert 0.0 < one.numbers["test_error"] < 50.0 and 0.0 <= one.numbers["f1"] <= 1.0
+        assert (one.record is None) == (one.task["settings"]["estimator"] != "sparsecv")
+
+
+def test_failures_and_limits_are_outcomes_and_may_be_retried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    task = tasks_of({**PLAN, "vary": {"folds": "99"}})[0]
+    assert run_task(task).state == "failed" and "99" in run_task(task).reason
+    limits: list[object] = []
+
+    def fake(name: str, data: object, plan: object, settings: dict[str, object], refit: str) -> object:
+        limits.append(settings.get("time_limit"))
+        raise ValueError("two\nlines")
+
+    monkeypatch.setattr(module, "run_estimator", fake)
+    slow = tasks_of({**PLAN, "vary": {"folds": "3", "time_limit": 2.0}})[:1]
+    folder = BatchFolder(tmp_path)
+    for expected in (1, 0):
+        assert run_batch(slow, folder) == expected
+    assert run_batch(slow, folder, retry=True) == 1
+    found = folder.read(slow[0].address)
+    assert found is not None and found.reason == "ValueError: two" and found.attempt == 2
+    assert "in fake" in found.traceback and not run_task(task).traceback
+    assert limits == [2.0, 8.0]
+
+
+def test_rows_are_held_out_the_same_way_every_time() -> None:
+    tasks = tasks_of(PLAN)
+    first, again = rows_of(tasks[0]), rows_of(tasks[0])
+    assert first.test is not None and again.test is not None
+    assert np.array_equal(first.test.X, again.test.X) and first.train.n + first.test.n == 24
+    both = np.vstack([first.train.X, first.test.X])
+    assert np.array_equal(np.sort(both[:, 0]), np.sort(tasks[0].source.load().X[:, 0]))
+    with pytest.raises(BadInput, match="is no share"):
+        rows_of(Task(tasks[0].source, {**tasks[0].settings, "test": 1.5}))
+    with pytest.raises(BadInput, match="leaves"):
+        rows_of(Task(tasks[0].source, {**tasks[0].settings, "test": 0.95}))
+
+
+def test_tables(done: BatchFolder) -> None:
+    table = collect(done)
+    assert len(table) == 28 and table["verified"].sum() == 4 and table["verified"].notna().sum() == 4
+    assert {"data", "folds", "estimator", "test_error", "fingerprint", "version_numpy"} <= set(table.columns)
+    pairs = collect(done, "pairs", check=False)
+    assert len(pairs) == 4 * 4 and set(pairs["tau"]) == {1, 2, 3, 4}
+    assert len(collect(done, "folds", check=False)) == 4 * 3
+    assert set(pairs["folds"]) == {"3"} and set(pairs["folds_of_pair"]) == {3}  # what was asked for, and their number
+    for frame in (table, pairs):
+        assert frame["folds_digest"].notna().all() and set(frame["design_beta"]) == {"even", "weak"}
+    with pytest.raises(BadInput, match="--level"):
+        collect(done, "cells")
+
+
+def test_what_a_task_says_is_checked_against_its_record(done: BatchFolder, tmp_path: Path) -> None:
+    ours = [one for one in done.outcomes() if one.record is not None][:2]
+    other = tasks_of({**PLAN, "vary": {**PLAN["vary"], "estimator": "sparsecv", "seed": 1}})[0]  # type: ignore[dict-item]
+    altered = [
+        (replace(ours[0], numbers={**ours[0].numbers, "test_error": 0.1}), "test_error is not that of the record"),
+        (replace(ours[0], numbers={**ours[0].numbers, "upper": 0.1}), "upper is not that of the record"),
+        (replace(ours[0], record=ours[1].record), "fingerprint"),
+        (replace(ours[0], record=run_task(other).record), "other folds"),
+        (ours[1], ""),
+    ]
+    for k, (outcome, message) in enumerate(altered):
+        folder = BatchFolder(tmp_path / str(k))
+        folder.store(outcome)
+        table = collect(folder)
+        assert bool(table["verified"][0]) == (not message) and message in table["reason"][0], table["reason"][0]
+
+
+def test_columns_of_numbers_and_words_are_words(done: BatchFolder, tmp_path: Path) -> None:
+    folder = BatchFolder(tmp_path / "mixed")
+    run_batch(tasks_of({**PLAN, "vary": {"folds": "3", "gamma": [0.1, "0.1,1"], "gap": [0, 0.01]}})[:4], folder)
+    write_table(collect(folder), tmp_path / "t.parquet")
+    table = read_table(tmp_path / "t.parquet")
+    assert set(table["gammas"]) == {"0.1", "0.1,1"} and set(table["gap_asked"]) == {0.0, 0.01}
+    assert (table["gap"] <= table["gap_asked"] + 1e-9).all()
+
+
+FILE = {"file": "a.csv", "target": "y"}
+
+
+def written(folder: Path) -> None:
+    rows = "".join(f"{i},{i * i % 7},{i % 3},{i % 2}\n" for i in range(20))
+    (folder / "a.csv").write_text(f"a,b,y,which\n{rows}")
+
+
+@pytest.mark.parametrize(
+    ("data", "vary", "message"),
+    [
+        ({}, {"tau": 99}, "data 'a': tau 99 is out of range: use 0 to 3"),
+        ({}, {"tau": ["1:2", "1:99"]}, "data 'a': tau: '1:99' is out of range, the data have 3 features"),
+        ({"target": "z"}, {}, "data 'a': .*target.*'z'"),
+        ({"drop": "z"}, {}, "data 'a': .*drop.*'z'"),
+        ({}, {"folds": ["5", "500"]}, "data 'a': folds '500' need 500 rows but the data has 20"),
+        ({}, {"folds": "five"}, "data 'a': folds 'five' are unknown"),
+        ({}, {"folds": "groups:z"}, "data 'a': fold, group or weight column 'z' is not in the data"),
+        ({}, {"folds": "15", "test": 0.5}, "data 'a': folds '15' need 15 rows but the data has 10"),
+        ({}, {"test": 0.9}, "data 'a': test 0.9 leaves 2 rows to train on"),
+        ({}, {"refit": "training"}, "data 'a': refit training needs a single fold, not 10"),
+        ({}, {"folds": "holdout:0.3", "one_se": True}, "data 'a': one_se: a single fold has no standard error"),
+        ({}, {"force_in": "z"}, "data 'a': force_in"),
+        ({}, {"estimator": "abess", "folds": "forward:3"}, "data 'a': abess takes folds that hold out every row once"),
+    ],
+)
+def test_what_data_do_not_allow(data: dict[str, str], vary: dict[str, Any], message: str, tmp_path: Path) -> None:
+    written(tmp_path)
+    tasks = tasks_of({"data": [{**FILE, **data}], "vary": vary}, tmp_path)
+    with pytest.raises(BadInput, match=message) as caught:
+        check_with_data(tasks)
+    assert "\n" not in str(caught.value)
+
+
+def test_what_data_allow(tmp_path: Path) -> None:
+    written(tmp_path)
+    vary = {
+        "folds": ["loo", "4", "groups:which"], "tau": ["1:2", 0], "gamma": ["0.1..1", 0.5, "0.1,1"],
+        "test": 0.2, "estimator": ["sparsecv", "ridge"],
+    }  # fmt: skip
+    check_with_data(tasks_of({"data": [FILE]} | {"vary": vary}, tmp_path))
+
+
+def test_data_sets_are_read_once_and_designs_of_a_size_drawn_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written(tmp_path)
+    read, load = [], sources._load
+    monkeypatch.setattr(sources, "_load", lambda source, aux: read.append(source) or load(source, aux))
+    monkeypatch.setattr(sources, "_held", sources._Held())
+    design = {"design": "toeplitz", "n": [20, 30], "p": 4, "support": 2, "draw": [0, 1, 2], "snr": [1.0, 2.0]}
+    vary = {"folds": ["3", "5"], "seed": list(range(10)), "test": [0.2, 0.3], "split": list(range(10))}
+    dealt, deal = [], one_task.make_folds
+    monkeypatch.setattr(one_task, "make_folds", lambda *given: dealt.append(given) or deal(*given))
+    check_with_data(tasks_of({"data": [FILE, design], "vary": vary}, tmp_path))
+    assert len(read) == 3 and len(dealt) == 3 * 2 * 2

@@ -1,0 +1,162 @@
+"""Oracles as tasks of a batch: their errors against those of the full way, what is dropped, what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sparsecv_mio.batch.dispatch import run_batch
+from sparsecv_mio.batch.one_task import BatchFolder, check_with_data, run_task
+from sparsecv_mio.batch.plan import Task, tasks_of
+from sparsecv_mio.batch.results import collect, write_table
+from sparsecv_mio.cli import run
+from sparsecv_mio.errors import BadInput
+
+SETTINGS = {"lam": 0.1, "iterations": 3}
+
+
+def tasks(design: dict[str, Any], **vary: Any) -> list[Task]:
+    return tasks_of({"data": [design], "vary": vary})
+
+
+def numbers(design: dict[str, Any], **vary: Any) -> dict[str, Any]:
+    (task,) = tasks(design, **vary)
+    found = run_task(task)
+    assert found.state == "done" and found.seconds > 0.0 and found.record is None, found.reason
+    return dict(found.numbers)
+
+
+def test_the_tree_scores_as_one_training_per_fold_does() -> None:
+    design = {"design": "toeplitz", "n": 30, "p": 3, "support": 2}
+    asked = {"estimator": "treecv", "learner": "ridge", "lam": 2.0, "folds": "5", "seed": 3}
+    found = {way: numbers(design, way=way, **asked) for way in ("tree", "standard")}
+    (task,) = tasks(design, **asked)
+    data = task.source.load()
+    from sparsecv_mio.data.folds import make_folds
+
+    plan, scores = make_folds("5", data, 3), []
+    for j in range(5):
+        train, held = plan.train_rows(j), plan.scored_rows(j)
+        X = data.X[train]
+        beta = np.linalg.solve(X.T @ X + 2.0 * np.eye(3), X.T @ data.y[train])
+        scores.append(np.mean((data.y[held] - data.X[held] @ beta) ** 2))
+    for numbers_of_way in found.values():
+        assert numbers_of_way["cv_error"] == pytest.approx(np.mean(scores), rel=1e-9)
+    assert found["tree"]["rows_learned"] <= 90 < found["standard"]["rows_learned"] == 120
+    assert "features" not in found["tree"]
+
+
+def test_leave_one_out_errors_by_every_way() -> None:
+    design = {"design": "classes", "n": 40, "p": 12, "bayes_error": 0.2}
+    asked = {"estimator": "glru", "lam": 0.05, "scale": "variance", "intercept": "global"}
+    found = {way: numbers(design, way=way, **asked) for way in ("steps", "trainings", "newton", "naive")}
+    assert len({one["errors"] for name, one in found.items() if name != "newton"}) == 1
+    assert found["naive"]["open"] == found["naive"]["trainings"] == 40
+    assert found["steps"]["trainings"] <= found["trainings"]["trainings"] == found["trainings"]["open"] < 40
+    assert found["steps"]["certain"] == 40 and found["newton"]["certain"] == 40 - found["newton"]["open"]
+    assert all(one["errors_lower"] <= one["errors"] <= one["errors_upper"] for one in found.values())
+    assert found["steps"]["cv_error"] == found["steps"]["errors"] / 40
+
+
+def test_iterates_of_left_out_fits_come_near_the_exact_ones() -> None:
+    design = {"design": "logistic", "n": 60, "p": 4, "support": 2}
+    asked = {"estimator": "iacv", "lam": 0.01, "step": 0.5, "per_row": True, "exact": True}
+    early, late = (numbers(design, iterations=t, **asked) for t in (5, 300))
+    assert early["distance_iacv"] < 0.01 * early["distance_newton"] and late["relative_error_iacv"] < 0.01
+    assert late["distance_iacv"] == pytest.approx(late["distance_newton"], rel=0.01)  # at the limit they are one
+    plain = numbers(design, estimator="iacv", iterations=5, lam=0.6, step=0.5 / 60)
+    assert plain["cv_error"] == pytest.approx(early["cv_error"]) and "distance_iacv" not in plain
+    assert early["cv_error_exact"] == pytest.approx(early["cv_error"], rel=0.01)
+    batches = numbers(design, iterations=5, solver="sgd", batch=20, doubling=2, **asked)
+    assert 0.0 < batches["distance_iacv"] < batches["distance_newton"]
+
+
+def test_settings_that_mean_nothing_are_dropped() -> None:
+    design = {"design": "toeplitz", "n": 20, "p": 3, "support": 1}
+    vary = {
+        **SETTINGS, "estimator": ["treecv", "glru", "iacv", "lasso", "sparsecv"], "folds": ["3", "4"], "gamma": 0.1,
+        "learner": "lsqsgd", "test": 0.2, "split": [0, 1], "loss": "logistic",
+    }  # fmt: skip
+    found = {}
+    for task in tasks(design, **vary):
+        found.setdefault(task.estimator, []).append(dict(task.settings))
+    assert found["treecv"] == [
+        {"folds": folds, "seed": 0, "estimator": "treecv", "learner": "lsqsgd"} for folds in ("3", "4")
+    ]
+    assert found["glru"] == [{"folds": "loo", "estimator": "glru", "loss": "logistic", "lam": 0.1}]
+    assert found["iacv"] == [{"folds": "loo", "estimator": "iacv", "loss": "logistic", **SETTINGS}]
+    assert len(found["lasso"]) == len(found["sparsecv"]) == 4 and "lam" not in found["sparsecv"][0]
+
+
+@pytest.mark.parametrize(
+    ("estimator", "vary", "message"),
+    [
+        ("glru", {"lam": None}, "lam is missing: estimator glru needs it"),
+        ("iacv", {"iterations": None}, "iterations is missing"),
+        ("glru", {"lam": 0}, "lam: 0 is no number above 0"),
+        ("treecv", {"learner": "ridge", "lam": "1"}, "lam: '1' is no number of at least 0"),
+        ("treecv", {"learner": "tree"}, "learner: unknown word 'tree', use pegasos"),
+        ("treecv", {"order": "radnom"}, "order: unknown word 'radnom'.*random"),
+        ("treecv", {"way": "naive"}, "way: unknown word 'naive', use tree, standard"),
+        ("glru", {"way": "tree"}, "way: unknown word 'tree', use steps"),
+        ("glru", {"loss": "poisson"}, "loss: unknown word 'poisson'"),
+        ("iacv", {"loss": "hinge"}, "loss: unknown word 'hinge'"),
+        ("iacv", {"penalty": "l1"}, "penalty l1 has no gradient: it goes with solver proxgd"),
+        ("iacv", {"iterations": 2.5}, "iterations: 2.5 is no whole number"),
+        ("iacv", {"solver": "sgd", "batch": 0}, "batch: 0 is no whole number of at least 1"),
+        ("iacv", {"step": -1}, "step: -1 is no number above 0"),
+        ("iacv", {"exact": "yes"}, "exact: 'yes' is unknown, use true or false"),
+        ("glru", {"scale": "lenght"}, "scale: unknown word 'lenght'.*length"),
+        ("treecv", {"learner": "naive-bayes", "intercept": "fold"}, "intercept fold does not go with learner naive-b"),
+        ("iacv", {"iteratons": 2}, "unknown key 'iteratons'.*iterations"),
+    ],
+)
+def test_wrong_settings_are_refused_as_the_plan_is_read(estimator: str, vary: dict[str, Any], message: str) -> None:
+    given = {name: value for name, value in {**SETTINGS, "estimator": estimator, **vary}.items() if value is not None}
+    with pytest.raises(BadInput, match=message) as caught:
+        tasks({"design": "logistic", "n": 20, "p": 3, "support": 1}, **given)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("design", "vary", "message"),
+    [
+        ({"design": "year", "n": 20}, {"estimator": "treecv", "learner": "pegasos"}, "takes 20 values"),
+        ({"design": "year", "n": 20}, {"estimator": "treecv", "folds": "2x3"}, "treecv"),
+        ({"design": "year", "n": 20}, {"estimator": "glru", "lam": 1.0}, "takes 20 values"),
+        (
+            {"design": "logistic", "n": 20}, {"estimator": "iacv", **SETTINGS, "solver": "sgd", "batch": 21},
+            "batch: a step takes at most the 20 rows",
+        ),
+    ],
+)  # fmt: skip
+def test_rows_that_an_oracle_cannot_be_asked_about(design: dict[str, Any], vary: dict[str, Any], message: str) -> None:
+    with pytest.raises(BadInput, match=message):
+        check_with_data(tasks(design, **vary))
+
+
+def test_a_plan_of_all_three(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    plan = {
+        "data": [{"design": "covertype", "n": 80}, {"design": "logistic", "n": 24, "p": 3, "support": 2}],
+        "vary": {
+            **SETTINGS, "estimator": ["treecv", "glru", "iacv"], "folds": ["4", "loo"], "learner": "pegasos",
+            "order": ["fixed", "random"], "way": ["tree", "standard", "steps"], "scale": "variance",
+        },
+        "exclude": [
+            {"design": "covertype", "estimator": ["glru", "iacv"]},
+            {"n": 24, "estimator": "treecv"},
+            {"estimator": "treecv", "way": "steps"},
+            {"estimator": "glru", "way": ["tree", "standard"]},
+        ],
+    }  # fmt: skip
+    folder = BatchFolder(tmp_path / "out")
+    assert run_batch(tasks_of(plan), folder) == 2 * 2 * 2 + 1 + 1
+    table = collect(folder)
+    assert set(table["state"]) == {"done"} and table["verified"].isna().all() and table["cv_error"].notna().all()
+    write_table(table, tmp_path / "runs.parquet")
+    words = ["--rows", "folds,order", "--columns", "way", "--where", "estimator=treecv", "--values", "rows_learned"]
+    assert run(["table", str(tmp_path / "runs.parquet"), *words]) == 0
+    assert "| 4 fixed" in capsys.readouterr().out

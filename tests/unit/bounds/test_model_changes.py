@@ -1,0 +1,101 @@
+"""Residuals of every row under the models without each fold, against the definition, with bounds on their rounding."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from sparsecv_mio.bounds.model_changes import OpenFolds, residual_distances, residuals_without
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.folds import make_folds
+from sparsecv_mio.data.standard import standardize
+from sparsecv_mio.data.weights import weighted_rows
+from sparsecv_mio.problem.objective import fit
+
+
+def drawn(seed: int) -> tuple[Dataset, str, str, float]:
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(12, 40))
+    X = rng.normal(size=(n, 4))
+    if seed % 3 == 1:  # nearly dependent columns
+        X[:, 1] = X[:, 0] + 10.0 ** -rng.integers(2, 9) * rng.normal(size=n)
+    if seed % 3 == 2:  # large offsets
+        X = X * 10.0 ** rng.integers(-3, 4, size=4) + 10.0 ** rng.integers(-2, 5, size=4)
+    data = Dataset.from_arrays(X, X @ rng.normal(size=4) + rng.normal(size=n) * 10.0 ** rng.integers(-6, 2))
+    if seed % 4 == 3:
+        data = weighted_rows(data, rng.uniform(0.1, 3.0, size=n), "w")
+    how = str(rng.choice(["length", "variance", "none"])), str(rng.choice(["fold", "global", "none"]))
+    return data, *how, float(10.0 ** rng.integers(-8, 3))
+
+
+@pytest.mark.parametrize("block", range(4))
+def test_residuals_are_those_of_the_definition_within_their_bounds(block: int) -> None:
+    for seed in range(10 * block, 10 * block + 10):
+        data, scale, intercept, gamma = drawn(seed)
+        standard, plan = standardize(data, scale, intercept), make_folds("5", data)
+        support = np.arange(min(3, standard.q))
+        found = residuals_without(standard, support, gamma, [plan.left_out(fold) for fold in range(5)])
+        for fold in range(5):
+            model = fit(
+                data.X, data.y, standard.columns[support].tolist(), gamma, scale=scale, intercept=intercept,
+                rows=plan.train_rows(fold), weights=data.row_weights,
+            )  # fmt: skip
+            true = model.residuals(data.X, data.y, np.arange(data.n)) * model.coordinates.y_unit / standard.y_unit
+            if data.row_weights is not None:
+                true = true * np.sqrt(data.row_weights)
+            assert (np.abs(true - found.values[:, fold]) <= found.doubt[:, fold]).all()
+            assert found.doubt[:, fold].max() <= 1e-7 * np.abs(standard.rows(slice(0, data.n))[1]).max()
+
+
+def test_equations_that_cannot_be_solved_are_in_doubt() -> None:
+    X = np.repeat(np.arange(6.0)[:, None], 2, axis=1)
+    standard = standardize(Dataset.from_arrays(X, np.arange(6.0) ** 2))
+    found = residuals_without(standard, np.array([0, 1]), 1e-300, [np.array([0])])
+    assert np.isinf(found.doubt).all() or found.doubt.max() < 1.0
+    full = residuals_without(standard, np.array([0]), 1.0, [np.zeros(0, dtype=np.int64)])
+    change, doubt = found.changes(full)
+    assert change[0] >= 0.0 and doubt[0] >= 0.0
+
+
+def ridge(V: np.ndarray, r: np.ndarray, lam: float, support: tuple[int, ...]) -> tuple[np.ndarray, float]:
+    part = V[:, support]
+    beta = np.linalg.solve(part.T @ part + lam * np.eye(len(support)), part.T @ r)
+    rest = r - part @ beta
+    return rest, float(rest @ rest + lam * beta @ beta)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_every_model_at_least_as_good_is_within_the_bounds(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    n, q, tau, held = 14, 5, int(rng.integers(1, 5)), int(rng.integers(1, 4))
+    V, lam = rng.normal(size=(n, q)) / np.sqrt(n), float(10.0 ** rng.uniform(-3, 2))
+    r = 2.0 * V @ rng.normal(size=q) + rng.normal(size=n) * 0.3
+    train, left = slice(held, n), slice(0, held)
+    full = ridge(V, r, lam, tuple(sorted(rng.choice(q, tau, replace=False).tolist())))[0]
+    fits = {}
+    for support in combinations(range(q), tau):
+        part = V[train][:, support]
+        beta = np.linalg.solve(part.T @ part + lam * np.eye(tau), part.T @ r[train])
+        fits[support] = r - V[:, support] @ beta, ridge(V[train], r[train], lam, support)[1]
+    value = sorted(one for _, one in fits.values())[int(rng.integers(0, len(fits)))] * (1.0 + 1e-9)
+    good = [residual for residual, one in fits.values() if one <= value]
+    errors = [float(residual[left] @ residual[left]) for residual in good]
+    scores = (V[train].T @ full[train]) ** 2 / lam
+    distance = residual_distances(full[train, None], r[train, None], scores[:, None], tau, np.array([value]))
+    assert all(np.linalg.norm(residual[train] - full[train]) <= distance[0] * (1.0 + 1e-12) for residual in good)
+    one = np.ones(1)
+    for known in (distance, np.inf * one):
+        folds = OpenFolds(
+            one * (full[train] @ full[train]), one * (full[left] @ full[left]), one * value, one * min(errors),
+            one * max(errors), np.array([held == 1]), np.array([True]), known,
+        )  # fmt: skip
+        low, high = folds.changes()
+        changes = [float(np.abs(residual**2 - full**2).sum()) for residual in good]
+        assert low[0] <= min(changes) * (1.0 + 1e-9) + 1e-12 and max(changes) <= high[0] * (1.0 + 1e-9) + 1e-12
+
+
+def test_nothing_is_known_of_a_fold_that_does_not_score_all_it_leaves_out() -> None:
+    one, no = np.ones(1), np.zeros(1, dtype=bool)
+    assert OpenFolds(one, one, one, one, one, no, no, one).changes()[1][0] == np.inf

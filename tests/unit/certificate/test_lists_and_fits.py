@@ -1,0 +1,166 @@
+"""Side constraints in the record of a fit: as asked, and checked by `verify`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from io import StringIO
+from typing import Any
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from sparsecv_mio.certificate.parts import CoefficientBox, Side
+from sparsecv_mio.certificate.records import FitRecord
+from sparsecv_mio.certificate.verify import verify
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.errors import BadInput
+from sparsecv_mio.fits.fit_options import SideOptions
+from sparsecv_mio.fits.one import fit_one
+from sparsecv_mio.model_space import AtMost, Parents, Restrictions
+from sparsecv_mio.report.backend_tables import print_fit
+
+NAMES = ("a", "b", "c", "d", "e", "f")
+ALL = SideOptions(
+    force_in=("b",), force_out=("f",), together=(("c", "d"),), at_most=((1, ("a", "e")),), box={"b": (-0.2, 0.1)},
+    hierarchy="e=b", nonnegative=("a",), nonpositive=("c",),
+)  # fmt: skip
+
+
+def made(seed: int) -> Dataset:
+    rng = np.random.default_rng([71, seed])
+    X = rng.normal(size=(18, 6)) * [1.0, 5.0, 1.0, 0.1, 1.0, 1.0] + rng.normal(size=6)
+    y = X[:, 0] - 0.5 * X[:, 2] + 2.0 * X[:, 5] + rng.normal(size=18)
+    return Dataset.from_arrays(X, y, names=NAMES)
+
+
+@cache
+def single(plain: bool = False) -> FitRecord:
+    return fit_one(made(0), tau=4, gamma=0.3, side=None if plain else ALL, backend="highs")
+
+
+def test_the_record_holds_what_was_asked_for() -> None:
+    asked = Restrictions(
+        ("b",), ("f",), (AtMost(1, ("a", "e")),), (Parents("e", ("b",)),), nonnegative=("a",), nonpositive=("c",)
+    )
+    record = single()
+    assert record.side == Side(asked, (("c", "d"),), (CoefficientBox("b", -0.2, 0.1),))
+    assert FitRecord.from_json(record.to_json()) == record
+    assert single(plain=True).side == Side()
+    half = fit_one(made(0), tau=2, gamma=0.3, side=SideOptions(box={"a": (0.0, np.inf)}), backend="highs")
+    assert half.side == Side(box=(CoefficientBox("a", 0.0, None),)) and FitRecord.from_json(half.to_json()) == half
+    screen = StringIO()
+    print_fit(Console(file=screen, width=300), record)
+    assert "models compared: with b; without f; at most 1 of a, e" in screen.getvalue()
+    assert "c, d all or none; b in [-0.2, 0.1]" in screen.getvalue()
+
+
+def test_a_record_from_before_the_field_reads_and_passes() -> None:
+    material = json.loads(single().to_json())
+    del material["side"]
+    old = FitRecord.from_json(json.dumps(material))
+    assert old.side is None
+    report = verify(old, made(0))
+    assert report.ok and report.caveat == "optimality not verified (the record does not hold the side constraints)"
+
+
+def drawn(rng: np.random.Generator, boxes: bool) -> SideOptions:
+    names = rng.permutation(NAMES).tolist()
+    some: dict[str, Any] = {
+        "force_in": names[:1], "force_out": names[1:2], "together": [names[2:4]], "at_most": [(1, names[3:])],
+        "hierarchy": {names[4]: [names[5]]}, "nonnegative": names[2:5], "nonpositive": [names[5]],
+        "box": {names[2]: (-0.5, 0.2), names[0]: (-2.0, 0.6)},
+    }  # fmt: skip
+    return SideOptions(
+        **{name: value for name, value in some.items() if rng.random() < 0.5 and (boxes or name != "box")}
+    )
+
+
+def check(seed: int, backend: str) -> None:
+    """A fit under drawn side constraints passes; with objective and bounds raised it does not."""
+    data, rng = made(seed), np.random.default_rng([72, seed])
+    side, tau = drawn(rng, backend == "highs"), int(rng.integers(0, 6))
+    how: dict[str, Any] = {
+        "backend": backend, "scale": ("length", "variance", "none")[seed % 3], "intercept": ("fold", "none")[seed % 2]
+    }  # fmt: skip
+    try:
+        record = fit_one(data, tau=tau, gamma=0.3, side=side, **how)
+    except BadInput as error:
+        assert "no support" in str(error), seed
+        return
+    report = verify(FitRecord.from_json(record.to_json()), data)
+    assert report.ok, (seed, side, report.failures)
+    assert record.status == "proved" and (report.caveat == "") == (not side.box), seed
+    worse = record.objective * 1.01
+    changed = replace(record, objective=worse, lower=worse, upper=worse, gap=0.0)
+    failed = {failure.field for failure in verify(changed, data).failures}
+    assert "objective" in failed and ("lower" in failed or side.box), (seed, failed)
+
+
+@pytest.mark.parametrize("backend", ["native", "highs"])
+def test_fits_under_side_constraints_pass(backend: str) -> None:
+    for seed in range(12 if backend == "native" else 6):
+        check(seed, backend)
+
+
+@pytest.mark.slow
+def test_fits_under_side_constraints_pass_at_length() -> None:
+    for seed in range(100, 300):
+        check(seed, "native")
+
+
+def test_a_support_that_is_not_the_best_is_found_out() -> None:
+    data, side = made(3), SideOptions(nonnegative=("a", "b", "c"), force_in=("d",))
+    best = fit_one(data, tau=2, gamma=0.3, side=side)
+    other = fit_one(data, tau=2, gamma=0.3, side=replace(side, force_out=(set(best.support) - {"d"}).pop()))
+    assert verify(best, data).ok and other.objective > best.objective
+    failures = verify(replace(other, side=best.side), data).failures
+    assert [failure.field for failure in failures] == ["lower"]
+
+
+Change = Callable[[FitRecord], FitRecord]
+
+
+def changed(**parts: Any) -> Change:
+    def change(record: FitRecord) -> FitRecord:
+        assert record.side is not None and record.side.restrictions is not None
+        inner = {name: parts[name] for name in parts if name not in ("together", "box")}
+        outer = {name: parts[name] for name in parts if name in ("together", "box")}
+        return replace(
+            record, side=replace(record.side, restrictions=replace(record.side.restrictions, **inner), **outer)
+        )
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        (changed(force_in=("a",)), "support"),
+        (changed(force_out=("b",)), "support"),
+        (changed(at_most=(AtMost(0, ("a", "b")),)), "support"),
+        (changed(hierarchy=(Parents("b", ("f",)),)), "support"),
+        (changed(together=(("b", "f"),)), "support"),
+        (changed(box=(CoefficientBox("e", 50.0, None),)), "coefficients.e"),
+        (changed(box=(CoefficientBox("e", None, -50.0),)), "coefficients.e"),
+        (changed(nonnegative=("c",), nonpositive=()), "coefficients.c"),
+        (changed(force_in=("z",)), "side.restrictions.force_in"),
+        (changed(force_out=("z",)), "side.restrictions.force_out"),
+        (changed(at_most=(AtMost(1, ("z",)),)), "side.restrictions.at_most"),
+        (changed(hierarchy=(Parents("z", ("b",)),)), "side.restrictions.hierarchy"),
+        (changed(nonpositive=("z",)), "side.restrictions.nonpositive"),
+        (changed(together=(("a", "z"),)), "side.together"),
+        (changed(box=(CoefficientBox("z", 0.0, None),)), "side.box"),
+        (lambda record: replace(record, side=Side()), "lower"),
+    ],
+)  # fmt: skip
+def test_an_altered_record_is_rejected(change: Change, named: str) -> None:
+    assert (
+        set(single().support) == {"b", "c", "d", "e"}
+        and single().coefficients["c"] < -0.01
+        and verify(single(), made(0)).ok
+    )
+    assert named in [failure.field for failure in verify(change(single()), made(0)).failures]

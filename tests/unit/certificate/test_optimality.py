@@ -1,0 +1,62 @@
+"""`verify` finds what is wrong with the partition of an interval of gamma."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from interval_problem import interval_problem
+
+from sparsecv_mio.certificate.records import Continuous, Record
+from sparsecv_mio.certificate.verify import verify
+from sparsecv_mio.search.api import cross_validate
+
+PROBLEM = interval_problem(10, "4")
+
+
+@pytest.fixture(scope="module")
+def record() -> Record:
+    found = cross_validate(PROBLEM.data.dataset, PROBLEM.folds, gammas="0.01..2", taus=[1, 2, 3], gap=1e-3)
+    assert verify(found, PROBLEM.data.dataset, PROBLEM.folds).ok
+    return found
+
+
+def fields(record: Record, continuous: Continuous, **others: float) -> set[str]:
+    altered = replace(record, continuous=continuous, **others)  # type: ignore[arg-type]
+    return {failure.field for failure in verify(altered, PROBLEM.data.dataset, PROBLEM.folds).failures}
+
+
+def test_a_missing_piece_is_found(record: Record) -> None:
+    found = record.continuous
+    assert found is not None
+    assert "continuous.pieces" in fields(record, replace(found, pieces=found.pieces[1:]))
+    assert "continuous.pieces" in fields(record, replace(found, pieces=found.pieces[:2] + found.pieces[3:]))
+
+
+def test_bounds_that_are_too_good_are_found(record: Record) -> None:
+    found = record.continuous
+    assert found is not None
+    for i, piece in enumerate(found.pieces):
+        if piece.supports is None:
+            continue
+        better = replace(piece, lower=1.01 * max(piece.at_low, piece.at_high), at_low=9e9, at_high=9e9)
+        pieces = (*found.pieces[:i], better, *found.pieces[i + 1 :])
+        assert f"continuous.pieces[{i}].lower" in fields(record, replace(found, pieces=pieces))
+        lower = replace(piece, lower=0.5 * piece.lower, at_low=0.6 * piece.lower, at_high=0.6 * piece.lower)
+        pieces = (*found.pieces[:i], lower, *found.pieces[i + 1 :])
+        assert f"continuous.pieces[{i}].at_low" in fields(record, replace(found, pieces=pieces))
+        break
+
+
+def test_a_missing_support_is_found(record: Record) -> None:
+    found = record.continuous
+    assert found is not None
+    i, piece = next((i, one) for i, one in enumerate(found.pieces) if one.supports is not None and one.tau == 2)
+    wrong = next(i for i, support in enumerate(found.supports) if len(support) != 2)
+    pieces = (*found.pieces[:i], replace(piece, supports=(wrong,)), *found.pieces[i + 1 :])
+    assert f"continuous.pieces[{i}].supports" in fields(record, replace(found, pieces=pieces))
+
+
+def test_a_lower_bound_above_its_pieces_is_found(record: Record) -> None:
+    assert record.continuous is not None
+    assert "lower" in fields(record, record.continuous, lower=record.lower * (1.0 + 1e-6))

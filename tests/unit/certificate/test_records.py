@@ -1,0 +1,295 @@
+"""Predictions of a record: columns by name, missing ones named; how good they are."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis.strategies import floats
+from repository import INSTANCES
+from sklearn.metrics import mean_absolute_error, r2_score, root_mean_squared_error
+
+import sparsecv_mio as sc
+from sparsecv_mio.certificate.parts import relative_gap
+from sparsecv_mio.certificate.records import Record, accuracy
+from sparsecv_mio.errors import CorruptStore
+from sparsecv_mio.fits.one import fit_one
+
+from .examples import example
+
+FRAME = pd.read_csv(INSTANCES / "prostate.csv")
+DATA = sc.read_dataset(INSTANCES / "prostate.csv", "lpsa")
+
+
+@pytest.fixture(scope="module")
+def record() -> Record:
+    return sc.solve(DATA, gammas=0.1, taus=3)
+
+
+def test_rows_of_any_form_give_one_prediction(record: Record) -> None:
+    used = list(record.coefficients)
+    truth = FRAME[used].to_numpy() @ list(record.coefficients.values()) + record.intercept
+    for X in (DATA, DATA.X, DATA.X.tolist(), FRAME, FRAME[used[::-1]], FRAME.assign(note="text")):
+        assert record.predict(X) == pytest.approx(truth, rel=1e-12)
+    assert record.predict(FRAME[:0]).shape == (0,)
+
+
+def test_a_fit_predicts_as_the_definition_says() -> None:
+    from sparsecv_mio.problem.objective import fit
+
+    model = fit_one(DATA, tau=2, gamma=0.1)
+    plain = fit(DATA.X, DATA.y, [DATA.names.index(name) for name in model.support], 0.1)
+    assert model.predict(DATA) == pytest.approx(plain.predict(DATA.X), rel=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("X", "said"),
+    [
+        (FRAME[["age"]], "the model needs the columns 'lcavol', 'lweight', 'svi': add"),
+        (FRAME.drop(columns="svi"), "the model needs the column 'svi': add"),
+        (DATA.X[:, :3], r"X has the shape \(97, 3\): give rows of 8 columns"),
+        (DATA.X[0], r"X has the shape \(8,\)"),
+        (FRAME.assign(svi="yes"), "X must hold numbers only"),
+        (FRAME.assign(svi=[np.nan] * 97), "column 'svi' holds no finite number in row 1"),
+    ],
+)
+def test_what_is_wrong_is_one_line(record: Record, X: Any, said: str) -> None:
+    with pytest.raises(sc.SparseCVError, match=f"^{said}[^\n]*$"):
+        record.predict(X)
+
+
+def test_errors_are_those_of_scikit_learn() -> None:
+    rng = np.random.default_rng(0)
+    y, predicted = rng.normal(size=50), rng.normal(size=50)
+    found = accuracy(y, predicted)
+    assert found.rmse == pytest.approx(root_mean_squared_error(y, predicted))
+    assert found.mae == pytest.approx(mean_absolute_error(y, predicted))
+    assert found.r_squared == pytest.approx(r2_score(y, predicted))
+    assert np.isnan(accuracy([1.0, 1.0], [0.0, 2.0]).r_squared)
+
+
+def refuse(token: str) -> None:
+    raise AssertionError(f"{token} is not JSON")
+
+
+TEXT = """{
+  "schema": "sparsecv/2",
+  "status": "proved",
+  "gamma": 0.1,
+  "tau": 1,
+  "cv_error": 2.0,
+  "lower": 1.9999,
+  "upper": null,
+  "gap": 0.0001,
+  "tie_width": 0.0,
+  "allowance": 1e-12,
+  "r_squared": 0.3,
+  "support": ["a b"],
+  "coefficients": {"a b": 0.30000000000000004},
+  "intercept": -1e-150,
+  "one_se": {"standard_error": 0.5, "estimate": false},
+  "refit": {"gamma": 0.1, "tau": 1, "objective": 3.0, "lower": 3.0, "upper": 3.0, "proved": true},
+  "table": [
+    {"gamma": 0.1, "tau": 1, "cv_error": 2.0, "lower": 1.9999, "upper": 2.0001, "folds_decided": 3, "folds": 3, \
+"estimate": false, "status": "decided", "standard_error": 0.5},
+    {"gamma": 1.0, "tau": 1, "cv_error": null, "lower": 0.0, "upper": null, "folds_decided": 0, "folds": 3, \
+"estimate": false, "status": "open", "standard_error": null}
+  ],
+  "chosen_folds": [
+    {"fold": 0, "support": ["a b"], "error": 1.0, "decided": true},
+    {"fold": 1, "support": ["quote\\"d"], "error": 2.0, "decided": true},
+    {"fold": 2, "support": ["a b"], "error": 3.0, "decided": true}
+  ],
+  "work": {"mios": 4, "nodes": 17, "seconds": 0.25, "engine": "per-fold", "oracles": []},
+  "data": {"n": 3, "p": 2, "target": "y", "fingerprint": "sha256:00", "scale": "length", "intercept": "fold", \
+"names": ["a b", "quote\\"d"], "weights": null, "total_weight": null, "reading": null},
+  "folds": {"spec": "loo", "seed": null, "k": 3, "digest": "sha256:11", "repeats": 1},
+  "request": {"gammas": [0.1, 1.0], "taus": [1, 2], "gap": 0.0001, "one_se": true, "time_limit": null, "threads": 2, \
+"restrictions": null, \
+"method": "auto", "method_used": "rounds", "backend": "native", "formulation": null, "engine": "per-fold", \
+"mio_budget": null, "refine": false, "tau_step": "auto", "oracles": ["glru", "treecv"], "stability": null},
+  "warnings": ["column é is constant"],
+  "versions": {"numpy": "2.4.6"},
+  "refined": null,
+  "descent": [],
+  "estimate": false,
+  "region": {"up_to_tau": 1, "from_gamma": null, "gamma": 0.1, "tau": 1, "cv_error": 2.0, "lower": 1.9999, \
+"upper": 2.0001, "tie_width": 0.0, "allowance": 1e-12},
+  "advice": null,
+  "nested": null,
+  "mae": null,
+  "stability": null,
+  "continuous": null,
+  "least": {"gamma": 1.0, "tau": 1, "cv_error": 1.5, "lower": 1.5, "upper": 1.5, "gap": 0.0, "tie_width": 0.0, \
+"allowance": 1e-12, "estimate": false},
+  "least_folds": [
+    {"fold": 0, "support": [], "error": 1.0, "decided": true},
+    {"fold": 1, "support": [], "error": 1.5, "decided": true},
+    {"fold": 2, "support": [], "error": 2.0, "decided": true}
+  ]
+}
+"""
+
+
+def test_the_text_stays_what_it_was() -> None:
+    record = example(upper=math.inf, versions={"numpy": "2.4.6"})
+    assert record.to_json() == TEXT
+    assert Record.from_json(TEXT) == record and Record.from_json(TEXT).to_json() == TEXT
+
+
+def test_a_record_from_before_the_regions_still_reads() -> None:
+    start = TEXT.index(',\n  "region"')
+    old = TEXT[:start].replace(', "status": "decided"', "").replace(', "status": "open"', "") + "\n}\n"
+    record = Record.from_json(old)
+    assert record.region is None and [row.status for row in record.table] == [None, None]
+
+
+def of_first_schema(**changes: object) -> str:
+    """A record as it was written when its pair and its model could be of two rules."""
+    plain = example(least=None, least_folds=None, **changes).to_json()
+    return plain.replace('"sparsecv/2"', '"sparsecv/1"')
+
+
+def test_a_record_of_the_schema_before_reads_with_the_interval_of_the_grid() -> None:
+    known = example().table[0]
+    better = dataclasses.replace(known, gamma=1.0, cv_error=2.0, lower=1.0, upper=2.0)
+    rows = (dataclasses.replace(known, upper=3.0), better)
+    gap = relative_gap(1.0, 3.0)
+    record = Record.from_json(of_first_schema(status="limit", lower=1.0, upper=3.0, gap=gap, table=rows))
+    assert (record.schema, record.lower, record.upper, record.gap) == ("sparsecv/2", 1.0, 2.0, 0.5)
+    altered = Record.from_json(of_first_schema(status="limit", lower=1.0, upper=2.5, gap=0.6, table=rows))
+    assert altered.upper == 2.5, "what no search wrote is left for `verify` to refuse"
+
+
+def test_a_record_of_the_schema_before_with_two_pairs_is_refused_in_one_line() -> None:
+    with pytest.raises(CorruptStore, match="older format .sparsecv/1., with the errors of one pair and the model of"):
+        Record.from_json(of_first_schema(refit=dataclasses.replace(example().refit, gamma=1.0)))
+
+
+def test_a_record_from_before_the_options_still_reads() -> None:
+    start = TEXT.index(', "restrictions": null, "method": "auto"')
+    old = TEXT[:start] + TEXT[TEXT.index("},", start) :]
+    record, request = Record.from_json(old), Record.from_json(old).request
+    assert (request.gap, request.threads) == (1e-4, 2) and request.method is request.oracles is request.refine is None
+    assert dataclasses.replace(record, request=example().request) == Record.from_json(TEXT)
+
+
+def test_a_whole_number_in_the_place_of_a_float_is_written_as_one() -> None:
+    assert example(tie_width=0, upper=3).to_json() == example(tie_width=0.0, upper=3.0).to_json()
+
+
+def test_an_unknown_bound_is_never_made_of_what_is_no_bound() -> None:
+    for value in (math.nan, -math.inf, None, "1"):
+        with pytest.raises(ValueError, match="field upper"):
+            example(upper=value).to_json()
+
+
+@given(floats(allow_nan=False, allow_infinity=False), floats(min_value=1e-300, max_value=1e300))
+def test_numbers_come_back_to_the_last_bit(lower: float, gamma: float) -> None:
+    record = Record.from_json(example(lower=lower, gamma=gamma, coefficients={"a b": lower}).to_json())
+    assert (record.lower.hex(), record.gamma.hex()) == (lower.hex(), gamma.hex())
+    assert record.coefficients["a b"].hex() == lower.hex()
+
+
+def test_round_trip_keeps_every_field() -> None:
+    record = example()
+    assert Record.from_json(record.to_json()) == record
+
+
+def test_fields_and_names_are_those_of_the_schema() -> None:
+    entries = json.loads(example().to_json())
+    promised = {"schema", "status", "gamma", "tau", "cv_error", "lower", "upper", "gap", "tie_width", "allowance"}
+    promised |= {"support", "coefficients", "intercept", "one_se", "table", "chosen_folds", "work", "data", "folds"}
+    assert promised | {"versions"} <= set(entries)
+    assert entries["chosen_folds"][1] == {"fold": 1, "support": ['quote"d'], "error": 2.0, "decided": True}
+    assert {"gamma", "tau", "lower", "upper", "folds_decided", "folds", "estimate"} <= set(entries["table"][0])
+    assert {"n", "p", "target", "fingerprint", "scale", "intercept"} <= set(entries["data"])
+    assert entries["folds"] == {"spec": "loo", "seed": None, "k": 3, "digest": "sha256:11", "repeats": 1}
+
+
+def test_unknown_bounds_are_null() -> None:
+    text = example(upper=math.inf, cv_error=math.inf, gap=math.inf, one_se=None).to_json()
+    entries = json.loads(text, parse_constant=refuse)
+    assert entries["upper"] is None and entries["table"][1]["upper"] is None and entries["one_se"] is None
+    assert Record.from_json(text).upper == math.inf
+
+
+def test_numpy_scalars_become_plain_numbers() -> None:
+    record = example(gamma=np.float64(0.1), tau=np.int64(1))
+    assert Record.from_json(record.to_json()) == example()
+
+
+@pytest.mark.parametrize("field", ["lower", "intercept", "gamma"])
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_a_number_json_cannot_carry_is_never_written(field: str, value: float) -> None:
+    with pytest.raises(ValueError, match=field):
+        example(**{field: value}).to_json()
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "named"),
+    [
+        (["gamma"], "0.1", "gamma must be a number"),
+        (["tau"], 1.5, "tau must be an integer"),
+        (["tau"], True, "tau must be an integer"),
+        (["lower"], None, "lower must be a number"),
+        (["status"], "optimal", "status must be one of"),
+        (["schema"], "sparsecv/9", "schema must be"),
+        (["support"], "age", "support must be a list"),
+        (["support"], [1], r"support\[0\] must be a text"),
+        (["coefficients"], {"a b": None}, "coefficients.a b must be a number"),
+        (["table", 1, "folds"], "x", r"table\[1\].folds must be an integer"),
+        (["chosen_folds", 2, "fold"], 7, r"chosen_folds\[2\].fold must be 2"),
+        (["data"], [], "data must be an object"),
+        (["one_se"], 1, "one_se must be an object or null, not an integer"),
+        (["refit", "gamma"], 0, "refit.gamma must be a number >= 1e-300"),
+        (["table", 0, "upper"], "1", r"table\[0\].upper must be a number, not a text"),
+        (["chosen_folds", 1, "error"], None, r"chosen_folds\[1\].error must be a number, not null"),
+        (["versions", "numpy"], 2, "versions"),
+    ],
+)
+def test_a_malformed_field_is_named(path: list[str | int], value: object, named: str) -> None:
+    entries = json.loads(example().to_json())
+    place = entries
+    for step in path[:-1]:
+        place = place[step]
+    place[path[-1]] = value
+    with pytest.raises(CorruptStore, match=named):
+        Record.from_json(json.dumps(entries))
+
+
+FIELDS = [f.name for f in dataclasses.fields(Record) if f.name != "schema" and f.default is dataclasses.MISSING]
+
+
+@pytest.mark.parametrize("field", FIELDS)
+def test_a_missing_field_is_named(field: str) -> None:
+    entries = json.loads(example().to_json())
+    del entries[field]
+    with pytest.raises(CorruptStore, match=f"field {field} is missing"):
+        Record.from_json(json.dumps(entries))
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{", '{"schema": NaN}', "[" * 100_000, "null"])
+def test_text_that_is_no_record(text: str) -> None:
+    with pytest.raises(CorruptStore):
+        Record.from_json(text)
+
+
+def test_records_are_short_on_a_screen_and_long_in_a_frame() -> None:
+    record = example()
+    assert repr(record) == "Record(proved: tau=1, gamma=0.1, CV error 2 in [1.9999, 2.0001])"
+    frame = record.to_frame()
+    assert frame.shape == (2, len(dataclasses.fields(record.table[0]))) and frame.status.tolist() == ["decided", "open"]
+    lines = record.summary().splitlines()
+    assert lines[0] == "proved: tau=1, gamma=0.1, CV error 2 in [1.9999, 2.0001]"
+    assert lines[1] == "on held-out rows: RMSE 1.41421, R^2 0.3000"
+    least = "tau=1, gamma=1, CV error 1.5 in [1.5, 1.5]"
+    assert lines[2] == f"chosen by the one-standard-error rule; least CV error: {least}"
+    assert lines[4].endswith("tau=1, gamma=0.1:") and [line.split()[-1] for line in lines[5:]] == ["0.3", "-1e-150"]
+    assert "CV error ~2 in" in repr(example(estimate=True))

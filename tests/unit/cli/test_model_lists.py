@@ -1,0 +1,192 @@
+"""`path`: every tau's best subset on all rows, checked, and the record that `verify` reads."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from repository import INSTANCES
+
+from sparsecv_mio import Dataset, near_optimal
+from sparsecv_mio.cli import run
+from sparsecv_mio.report.record_tables import print_near
+from sparsecv_mio.search.api import cross_validate
+
+from ..report.printing import printed
+
+PROSTATE = str(INSTANCES / "prostate.csv")
+SMALL = ["--gamma", "0.1,1", "--tau", "0:3", "--threads", "1"]
+
+
+def test_path(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "path.json"
+    assert run(["path", PROSTATE, "--target", "lpsa", *SMALL, "--json", str(path)]) == 0
+    shown = capsys.readouterr().out
+    assert "0.1 .. 1" in shown and "lcavol" in shown and "--full" in shown
+    assert run(["path", PROSTATE, "--target", "lpsa", *SMALL, "--full"]) == 0
+    assert "gamma = 0.1" in capsys.readouterr().out
+    record = json.loads(path.read_text())
+    assert [(row["gamma"], row["tau"]) for row in record["path"]] == [(g, t) for g in (0.1, 1.0) for t in range(4)]
+    assert run(["verify", str(path), PROSTATE]) == 0
+    record["path"][2]["objective"] *= 1.01
+    path.write_text(json.dumps(record))
+    assert run(["verify", str(path), PROSTATE]) == 1
+    assert "path[2].objective" in capsys.readouterr().err
+
+
+def test_a_path_keeps_to_forced_features(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "path.json"
+    ask = ["path", PROSTATE, "--target", "lpsa", "--gamma", "0.1", "--force-in", "age,0", "--force-out", "svi"]
+    assert run([*ask, "--json", str(path)]) == 0
+    assert "models compared: with lcavol, age; without svi" in capsys.readouterr().out
+    record = json.loads(path.read_text())
+    assert [row["tau"] for row in record["path"]] == list(range(2, 8))
+    assert all({"lcavol", "age"} <= set(row["support"]) and "svi" not in row["support"] for row in record["path"])
+    assert run(["verify", str(path), PROSTATE]) == 0
+    record["request"]["restrictions"]["force_in"].append("gleason")
+    path.write_text(json.dumps(record))
+    assert run(["verify", str(path), PROSTATE]) == 1
+    assert run([*ask, "--tau", "1:3"]) == 2
+    assert "tau 1 is below the number of features that are forced in: use 2 to 7" in capsys.readouterr().err
+
+
+NEAR = ["near", PROSTATE, "--target", "lpsa", "--folds", "5", "--threads", "1"]
+COMMON = ["solve", PROSTATE, "--target", "lpsa", "--folds", "5", "--criterion", "common", "--threads", "1"]
+
+
+def test_near(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "near.json"
+    assert run([*NEAR, "--gamma", "0.1", "--tau", "2:3", "--within", "5%", "--json", str(path)]) == 0
+    shown = capsys.readouterr().out
+    assert "certified to be all that have a CV error up to" in shown
+    assert "in every model: lcavol" in shown and "+0%" in shown
+    assert run(["verify", str(path), PROSTATE]) == 0
+    record = json.loads(path.read_text())
+    assert [size["tau"] for size in record["sizes"]] == [2, 3] and record["within"] == 0.05
+    del record["models"][0]
+    path.write_text(json.dumps(record))
+    capsys.readouterr()
+    assert run(["verify", str(path), PROSTATE]) == 1
+    assert "sizes[0].models" in capsys.readouterr().out
+    assert run(["report", str(path)]) == 2 and run(["predict", str(path), PROSTATE]) == 2
+
+
+def test_near_by_objective_and_by_the_chosen_pair(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([*NEAR, "--by", "objective", "--gamma", "1", "--most", "2", "--within", "0.5", "--tau", "3"]) == 0
+    assert "the best ones (--most 2)" in capsys.readouterr().out
+    assert run([*NEAR, "--force-in", "age", "--force-out", "svi", "--most", "all", "-q"]) == 0
+    shown = capsys.readouterr().out
+    assert "chosen by cross-validation" in shown and "models compared: with age; without svi" in shown
+
+
+def test_common(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "common.json"
+    assert run([*COMMON, "--gamma", "0.1,1", "--json", str(path)]) == 0
+    shown = capsys.readouterr().out
+    assert "of one subset for all folds" in shown and " lower" not in shown.partition("best gamma of every tau")[2]
+    assert run(["verify", str(path), PROSTATE]) == 0
+    assert run(["predict", str(path), PROSTATE, "--out", str(tmp_path / "p.csv")]) == 0
+    assert "in cross-validation: RMSE" in capsys.readouterr().out
+    record = json.loads(path.read_text())
+    record["lower"] = record["cv_error"] = record["upper"] = record["lower"] * 1.01
+    path.write_text(json.dumps(record))
+    assert run(["verify", str(path), PROSTATE]) == 1
+
+
+@pytest.mark.parametrize(
+    ("command", "line"),
+    [
+        ([*COMMON, "--one-se"], "--one-se does not go with --criterion common"),
+        ([*COMMON, "--stability", "1"], "--stability does not go with --criterion common"),
+        ([*COMMON, "--checkpoint", "x.ck"], "--checkpoint does not go with --criterion common"),
+        ([*COMMON, "--folds", "holdout:0.3"], "needs folds that hold out every row"),
+        ([*NEAR, "--within", "-1%"], "error: --within: -0.01 is out of range"),
+        ([*NEAR, "--within", "x"], "--within: 'x' is not a number"),
+        ([*NEAR, "--most", "0"], "--most: 0 is out of range"),
+        ([*NEAR, "--gamma", "0.1,1"], "--gamma: 2 ridge weights, near takes one"),
+        ([*NEAR, "--tau", "12"], "error: --tau: '12' is out of range, the data have 8 features: give 0 to 8"),
+        ([*NEAR, "--by", "cb"], "--by: unknown word 'cb'"),
+    ],
+)
+def test_what_is_wrong_is_one_line(command: list[str], line: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(command) == 2
+    said = capsys.readouterr().err.strip()
+    assert line in said and "\n" not in said
+
+
+def test_lists_without_models_say_so_and_names_with_commas_are_quoted() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, 3))
+    data = Dataset.from_arrays(X, X[:, 0] + 0.1 * rng.normal(size=30), names=["size, m2", "b", "c"])
+    record = near_optimal(data, gamma=0.1, taus=2, within=0.5, by="objective")
+    text = printed(lambda console: print_near(console, record), 200)
+    assert 'in every model: "size, m2"' in text and "in none: " in text
+    size = replace(record.sizes[0], models=0, always=(), never=(), replacements=(), complete_to=0.0, lower=0.0)
+    empty = replace(record, status="limit", models=(), sizes=(size,))
+    text = printed(lambda console: print_near(console, empty), 200)
+    assert "limit reached: no model yet" in text and "no model was valued before the limit" in text
+
+
+def test_a_limit_leaves_valid_lists(capsys: pytest.CaptureFixture[str]) -> None:
+    data = str(INSTANCES / "diabetes64.csv")
+    ask = ["near", data, "--target", "y", "--gamma", "0.01", "--tau", "12", "--within", "20%", "--most", "all"]
+    code = run([*ask, "--time-limit", "3"])
+    captured = capsys.readouterr()
+    assert (
+        (code == 3 and "cut by the limit" in captured.out)
+        or (code == 2 and "no answer yet" in captured.err)
+        or (code == 0 and "certified to be all below" in captured.out)
+    )
+
+
+def problem(seed: int = 0, n: int = 40, p: int = 6) -> Dataset:
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, p)) * 10.0 ** rng.integers(-2, 3, p) + 5.0
+    y = 100.0 * (X - X.mean(0)) @ (rng.standard_normal(p) / X.std(0)) + 50.0 * rng.standard_normal(n)
+    return Dataset.from_arrays(X, y)
+
+
+def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = problem(6)
+    path, out, plot = tmp_path / "d.csv", tmp_path / "b.json", tmp_path / "b.png"
+    rows = np.column_stack([data.X, data.y])
+    np.savetxt(path, rows, delimiter=",", header=",".join([*data.names, "y"]), comments="")
+    words = [str(path), "--target", "y", "--folds", "5", "--gamma", "0.1,1", "--tau", "1:3"]
+    assert run(["bounds", *words, "--json", str(out), "--plot", str(plot)]) == 0
+    shown = capsys.readouterr().out
+    assert "certified" in shown and "folds decided" in shown and "gamma = 0.1" in shown
+    record = json.loads(out.read_text())
+    assert record["schema"] == "sparsecv-bounds/1" and record["bounds"] == "safe" and record["certified"]
+    assert len(record["table"]) == 6 and len(record["folds"]) == 30
+    assert {"gamma", "tau", "fold", "lower", "upper", "estimate", "bound"} <= set(record["folds"][0])
+    for row in record["table"]:
+        mine = [x for x in record["folds"] if (x["gamma"], x["tau"]) == (row["gamma"], row["tau"])]
+        assert np.isclose(sum(x["upper"] for x in mine) / data.n, row["upper"])
+    assert plot.stat().st_size > 5000
+    assert run(["bounds", *words, "--bounds", "as-printed", "-q"]) == 0
+    assert "not valid" in capsys.readouterr().out
+    assert run(["bounds", *words, "--bounds", "best"]) == 2
+    assert run(["bounds", *words, "--plot", str(tmp_path / "b.txt")]) == 2
+    assert capsys.readouterr().err.count("\n") == 2
+
+
+def test_bounds_with_forced_features(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data, path, out = problem(7), tmp_path / "d.csv", tmp_path / "b.json"
+    rows = np.column_stack([data.X, data.y])
+    np.savetxt(path, rows, delimiter=",", header=",".join([*data.names, "y"]), comments="")
+    words = [str(path), "--target", "y", "--folds", "5", "--gamma", "0.1,1", "--tau", "2:5", "--force-in", "x1,x4"]
+    assert run(["bounds", *words, "--force-out", "x0", "--json", str(out)]) == 0
+    bounds = json.loads(out.read_text())
+    assert bounds["options"]["force_in"] == ["x1", "x4"] and bounds["options"]["force_out"] == ["x0"]
+    record = cross_validate(
+        data, "5", gammas=[0.1, 1.0], taus=range(2, 6), force_in=["x1", "x4"], force_out="x0", gap=0.0, threads=1
+    )
+    for ours, true in zip(bounds["table"], record.table, strict=True):
+        assert (ours["gamma"], ours["tau"]) == (true.gamma, true.tau)
+        assert ours["lower"] <= true.cv_error * (1 + 1e-9) and true.cv_error <= ours["upper"] * (1 + 1e-9)
+    capsys.readouterr()
+    assert run(["bounds", *words, "--tau", "1:2"]) == 2
+    assert "tau 1 is below" in capsys.readouterr().err

@@ -1,0 +1,142 @@
+"""The options of messy files on the command line: solve, verify, predict and the classifiers."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from sparsecv_mio.cli import run
+from sparsecv_mio.cli.options import OPTIONS, reads_tables
+from sparsecv_mio.data.reading_options import Reading
+
+TABLE = "id;age;sex;city;y\n" + "".join(
+    f"{k};{30 + k * k % 17},5;{'mf'[k % 2]};{('Rome', 'Oslo', 'Bonn')[k % 3]};{k % 5},25\n" for k in range(15)
+)
+GIVEN = ["--sep", "semicolon", "--decimal", ",", "--encode", "onehot", "--index-col", "id"]
+
+
+def test_defaults_are_those_of_a_reading() -> None:
+    assert Reading.of(**{name: default for name, (_, default) in OPTIONS.items()}) == Reading()
+
+
+def test_solve_verify_predict(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    data, answer = tmp_path / "data.csv", tmp_path / "answer.json"
+    data.write_text(TABLE)
+    assert run(["solve", str(data), "-t", "y", "--gamma", "0.1", "-q"]) == 2
+    assert "give --sep semicolon" in capfd.readouterr().err
+    search = ["solve", str(data), "-t", "y", "--gamma", "0.1", "--folds", "5", "-q", "--json", str(answer), *GIVEN]
+    assert run(search) == 0
+    record = json.loads(answer.read_text())
+    assert record["data"]["names"] == ["age", "sex=m", "city=Bonn", "city=Oslo", "city=Rome"]
+    assert run(["verify", str(answer), str(data), "-q"]) == 0
+    capfd.readouterr()
+    assert run(["predict", str(answer), str(data)]) == 0
+    shown = capfd.readouterr()
+    assert len(shown.out.splitlines()) == 16 and "15 rows predicted" in shown.err
+    other = tmp_path / "other.csv"
+    other.write_text("".join(line.replace(",", ".").replace(";", ",") + "\n" for line in TABLE.splitlines()))
+    assert run(["predict", str(answer), str(other)]) == 2 and "give --sep comma" in capfd.readouterr().err
+    plain = ["--sep", "comma", "--decimal", "."]
+    assert run(["predict", str(answer), str(other), *plain]) == 0 and capfd.readouterr().out == shown.out
+    assert run(["verify", str(answer), str(other), "-q", *plain]) == 0
+
+
+def test_every_command_that_reads_data_has_the_options(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    data = tmp_path / "data.csv"
+    data.write_text(TABLE)
+    given = [str(data), "-t", "y", *GIVEN]
+    for command in (
+        ["path", *given, "--gamma", "0.1", "-q"], ["bounds", *given, "--gamma", "0.1", "-q"],
+        ["fit", *given, "--tau", "1", "--gamma", "0.1", "-q"],
+        ["export", *given, "--tau", "1", "--gamma", "0.1", "--to", str(tmp_path / "m.mps")],
+        ["treecv", *given, "--learner", "ridge", "-q"],
+        ["iacv", *given, "--loss", "squared", "--lam", "1", "--iterations", "3", "-q"],
+    ):  # fmt: skip
+        assert run(command) == 0, (command, capfd.readouterr().err)
+
+
+def test_two_words_of_a_target(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    data = tmp_path / "labels.csv"
+    data.write_text("a,b,y\n" + "".join(f"{k % 7},{k % 3},{'yes' if k % 4 else 'no'}\n" for k in range(30)))
+    assert run(["glru", "loocv", str(data), "-t", "y", "--lam", "0.1"]) == 0
+    shown = capfd.readouterr()
+    assert "'no' is the smaller value, 'yes' the larger" in shown.out + shown.err
+    assert run(["iacv", str(data), "-t", "y", "--loss", "logistic", "--lam", "1", "--iterations", "3", "-q"]) == 0
+    assert run(["iacv", str(data), "-t", "y", "--loss", "squared", "--lam", "1", "--iterations", "3", "-q"]) == 2
+    assert "column 'y' holds text" in capfd.readouterr().err
+
+
+def test_a_command_without_files_keeps_its_parameters() -> None:
+    def command(data: str, quiet: bool = False, reading: object = None) -> int:
+        return int(reading == {name: default for name, (_, default) in OPTIONS.items()})
+
+    wrapped = reads_tables(command)
+    assert wrapped(data="", **{name: default for name, (_, default) in OPTIONS.items()}) == 1
+
+
+def thousands_file(folder: Path) -> Path:
+    """Age and income, in dollars with commas, of 40 people; the target grows by 15 a year of age."""
+    ages, incomes = [20 + 7 * k % 41 for k in range(40)], [576 + 1741 * k % 3400 for k in range(40)]
+    rows = [f'{a},"{i:,}",{15 * a + i // 2 + k % 3}' for k, (a, i) in enumerate(zip(ages, incomes, strict=True))]
+    path = folder / "us.csv"
+    path.write_text("age,income,y\n" + "\n".join(rows) + "\n")
+    return path
+
+
+def test_thousands_from_the_message_to_new_rows(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    data, answer = thousands_file(tmp_path), tmp_path / "answer.json"
+    search = ["solve", str(data), "-t", "y", "--gamma", "0.1", "--tau", "2", "-q", "--json", str(answer)]
+    both = "with --thousands , and 2.317 with --decimal , and --thousands none: say which"
+    for wrong in ([], ["--decimal", ","], ["--encode", "onehot"]):
+        assert run([*search, *wrong]) == 2 and "say which" in capfd.readouterr().err and not answer.exists()
+    assert run(["inspect", str(data), "-t", "y"]) == 0
+    shown = " ".join(capfd.readouterr().out.split())
+    assert both in shown and "sparsecv solve" not in shown
+    assert run([*search, "--thousands", ","]) == 0
+    record = json.loads(answer.read_text())
+    assert record["data"]["reading"]["thousands"] == "," and abs(record["coefficients"]["age"] - 15.0) < 0.5
+    assert abs(record["coefficients"]["income"] - 0.5) < 0.05
+    assert run(["verify", str(answer), str(data), "-q"]) == 0
+    assert run(["report", str(answer), "--data", str(data), "--out", str(tmp_path / "r.html")]) == 0
+    capfd.readouterr()
+    new = tmp_path / "new.csv"
+    new.write_text('age,income\n30,"1,078"\n30,576\n')
+    assert run(["predict", str(answer), str(new), "-q"]) == 0
+    first, second = map(float, capfd.readouterr().out.split()[1:])
+    assert first - second == pytest.approx(251.0, abs=25.0)
+    new.write_text("age;income\n30;1.078\n30;576\n")
+    assert run(["predict", str(answer), str(new), "-q", "--sep", ";", "--decimal", ",", "--thousands", "."]) == 0
+    assert list(map(float, capfd.readouterr().out.split()[1:])) == [first, second]
+    assert run(["inspect", str(data), "-t", "y", "--thousands", "comma"]) == 0
+    command = next(line for line in capfd.readouterr().out.splitlines() if line.startswith("sparsecv solve"))
+    assert "--thousands ," in command
+
+
+def test_a_record_from_before_says_nothing_of_thousands(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    data, answer = tmp_path / "data.csv", tmp_path / "answer.json"
+    rows = "".join(f"{k % 9 + 1}.{(37 * k) % 1000:03d};{576 + k};{k % 5}\n" for k in range(20))
+    data.write_text("a;b;y\n" + rows)
+    given = ["--sep", ";", "--thousands", "none", "--gamma", "0.1", "-q", "--json", str(answer)]
+    assert run(["solve", str(data), "-t", "y", *given]) == 0
+    record = json.loads(answer.read_text())
+    del record["data"]["reading"]["thousands"]
+    answer.write_text(json.dumps(record))
+    assert run(["verify", str(answer), str(data), "-q"]) == 0
+
+
+@pytest.mark.parametrize(("between", "point", "group"), [(";", ",", "."), (",", ".", ",")])
+def test_weights_are_read_as_the_other_columns_are(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], between: str, point: str, group: str
+) -> None:
+    data, answer = tmp_path / "data.csv", tmp_path / "answer.json"
+    lines = [f'"{k % 7}{point}5"{between}{k * k % 7}{between}"1{group}00{k % 5}{point}5"{between}{k * k % 11}'
+             for k in range(20)]  # fmt: skip
+    data.write_text(between.join("abwy") + "\n" + "\n".join(lines) + "\n")
+    given = ["--sep", between, "--decimal", point, "--thousands", group, "--weights", "w", "--gamma", "0.1", "-q"]
+    assert run(["solve", str(data), "-t", "y", *given, "--json", str(answer)]) == 0
+    assert json.loads(answer.read_text())["data"]["total_weight"] == sum(1000.5 + k % 5 for k in range(20))
+    assert run(["verify", str(answer), str(data), "-q"]) == 0
+    assert run(["solve", str(data), "-t", "b", *given[:2], "--drop", "a,y", "--weights", "w", "--gamma", "0.1"]) == 2
+    assert capfd.readouterr().err.count("\n") == 1

@@ -1,0 +1,127 @@
+"""`sparsecv inspect`: what it prints, the command that it proposes, its JSON."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from sparsecv_mio.cli import run
+from sparsecv_mio.formulation.backends import BACKENDS
+from sparsecv_mio.formulation.backends.contract import Availability, probe
+
+
+@pytest.fixture(autouse=True)
+def wide_screen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+
+
+def test_the_command_that_is_proposed_solves_the_file(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    data, numbers = tmp_path / "my data.csv", tmp_path / "facts.json"
+    rows = [f"{k};{30 + k * k % 17},5;{('Rome', 'Oslo', 'Bonn')[k % 3]};{k % 5 or ''}" for k in range(20)]
+    data.write_text("id;age;city;y\n" + "\n".join(rows) + "\n")
+    assert run(["inspect", str(data), "-t", "y"]) == 2
+    assert "give --sep semicolon" in capfd.readouterr().err
+    given = ["--sep", ";", "--decimal", ","]
+    assert run(["inspect", str(data), "-t", "y", "--json", str(numbers), *given]) == 0
+    shown = capfd.readouterr().out
+    assert "numbers the rows" in shown and "Bonn, Oslo, Rome" in shown
+    facts = json.loads(numbers.read_text())
+    assert facts["n"] == 16 and facts["p"] == 4 and facts["columns"][-1]["missing"] == 4
+    command = next(line for line in shown.splitlines() if line.startswith("sparsecv solve"))
+    assert run([*shlex.split(command)[1:], "--gamma", "0.1", "-q"]) == 0
+    assert "proved" in capfd.readouterr().out
+
+
+def drawn(seed: int) -> pd.DataFrame:
+    """Draw a file as people have them: words, gaps, ids, subjects, odd names, any target."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(6, 40))
+    v = rng.normal(size=n)
+
+    def words(of: str, gaps: float = 0.0) -> list[str | None]:
+        return [None if rng.random() < gaps else str(rng.choice(of.split(","))) for _ in range(n)]
+
+    def numbers(share: float, other: float) -> list[float]:
+        return np.where(rng.random(n) < share, other, v).tolist()
+
+    kinds: dict[str, object] = {
+        "a b": v, "x,y": rng.poisson(3, n), "-z": words("u,v,w w"), '"q': words("no,yes"), "id": np.arange(1, n + 1),
+        "code": rng.permutation(n) + 1, "who": [f"s{k // 3}" for k in range(n)], "visit": [k % 3 + 1 for k in range(n)],
+        "same": 1.0, "far": numbers(0.1, np.inf), "gaps": numbers(0.1, np.nan), "rare": numbers(0.7, np.nan),
+        "words": words("r,s", 0.2), "name": [f"p{k}" for k in range(n)], "3": rng.integers(0, 2, n), "huge": v * 1e200,
+        "day": [f"2024-01-{k % 28 + 1:02d}" for k in range(n)],
+    }  # fmt: skip
+    targets: list[object] = [
+        v, words("no,yes"), rng.integers(0, 2, n), rng.poisson(2, n), np.exp(2 * v), rng.choice([-1, 1], n),
+        numbers(0.3, np.nan), words("f,m", 0.2), 1.0, np.nan, words("a,b,c"), numbers(0.1, np.inf), v * 1e250,
+    ]  # fmt: skip
+    chosen = rng.choice(list(kinds), int(rng.integers(2, 8)), replace=False)
+    return pd.DataFrame({name: kinds[name] for name in chosen} | {"y": targets[seed % len(targets)]})
+
+
+@pytest.mark.parametrize("seed", range(39))
+def test_every_command_that_is_proposed_runs(
+    seed: int, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")  # no command is cut where the screen ends
+    data = tmp_path / "data.csv"
+    drawn(seed).to_csv(data, index=False)
+    assert run(["inspect", str(data), "-t", "y"]) == 0
+    lines = capfd.readouterr().out.splitlines()
+    commands = [line for line in lines if line.startswith("sparsecv ")]
+    assert len(commands) == 1 or any(line.startswith(("solve would not take", "what is left")) for line in lines)
+    for command in commands:
+        assert run([*shlex.split(command)[1:], "--gamma", "0.1", "--time-limit", "60", "-q"]) in (0, 3), command
+    capfd.readouterr()
+
+
+def test_what_is_fitted_to_two_words_is_said(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    data, record = tmp_path / "data.csv", tmp_path / "r.json"
+    X = np.random.default_rng(1).normal(size=(40, 2))
+    pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "ill": np.where(X[:, 0] > 0, "yes", "no")}).to_csv(data, index=False)
+    assert run(["inspect", str(data), "-t", "ill"]) == 0
+    line = "target 'ill' has two values, 'no' (0) and 'yes' (1): fitted is a linear probability model"
+    assert line in " ".join(capfd.readouterr().out.split())
+    solve = ["solve", str(data), "-t", "ill", "--gamma", "0.1", "--encode", "onehot", "--json", str(record)]
+    assert run(solve) == 0
+    assert f"note: {line}" in capfd.readouterr().err
+    assert run([*solve, "-q"]) == 0
+    assert "note:" not in capfd.readouterr().err
+    assert run(["verify", str(record), str(data)]) == 0
+    assert run(["predict", str(record), str(data)]) == 0
+    capfd.readouterr()
+    assert run(["solve", str(data), "-t", "ill", "--gamma", "0.1"]) == 2
+    assert "onehot" in capfd.readouterr().err
+
+
+def test_without_a_target_and_with_many_columns(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    data = tmp_path / "wide.csv"
+    X = np.random.default_rng(0).normal(size=(12, 60))
+    np.savetxt(data, X, delimiter=",", header=",".join(f"c{j}" for j in range(60)), comments="")
+    assert run(["inspect", str(data)]) == 0
+    shown = capfd.readouterr().out
+    assert "20 more columns: --full lists them" in shown and "name the column to predict" in shown
+    assert run(["inspect", str(data), "--full", "-t", "c0"]) == 0
+    assert "59 features" in capfd.readouterr().out
+
+
+def test_backends_says_who_is_usable(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "backends.json"
+    assert run(["backends", "--json", str(out)]) == 0
+    shown = capsys.readouterr().out
+    rows = json.loads(out.read_text())["backends"]
+    assert [row["name"] for row in rows] == list(BACKENDS)
+    for row in rows:
+        assert row["name"] in shown
+        assert row["usable"] or row["why"]
+        assert row["formulations"] and row["limits"]
+
+
+def test_what_is_missing_is_installed_by_the_name_it_has_on_an_index() -> None:
+    missing = probe("no_such_solver", lambda module: Availability(True, ""))
+    assert not missing.usable and missing.hint == "pip install no_such_solver pyomo"

@@ -1,0 +1,478 @@
+"""`--proof` and `check`: what they say and how they end."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from forged_proofs import read_lines, write_lines
+from repository import INSTANCES
+
+import sparsecv_mio as sc
+from sparsecv_mio.certificate.records import Record
+from sparsecv_mio.cli import run
+from sparsecv_mio.proofs import proof_lines
+from sparsecv_mio.proofs.proof_lines import KeptTrees, part_of
+
+PROSTATE = str(INSTANCES / "prostate.csv")
+
+
+COMMANDS = (
+    ["solve", "--tau", "1:3", "--gamma", "0.1,1", "--folds", "loo"],
+    ["path", "--tau", "0:3", "--gamma", "0.1,1"],
+    ["fit", "--tau", "3", "--gamma", "1"],
+)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_proof_is_written_and_checked(command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    place = tmp_path / "p"
+    name, *options = command
+    assert run([name, PROSTATE, "--target", "lpsa", *options, "--proof", str(place), "--quiet"]) == 0
+    assert run(["check", str(place), PROSTATE]) == 0
+    assert run(["check", str(place), PROSTATE, "--mode", "exact"]) == 0
+    told = capsys.readouterr().out
+    assert "checked (fast)" in told and "checked (exact)" in told and "cover all supports" in told
+    lines = read_lines(place)
+    lines[-1]["lower"] *= 1.0 + 1e-6
+    write_lines(place, lines)
+    assert run(["check", str(place), PROSTATE]) == 1
+    told = capsys.readouterr().err
+    assert told.count("\n") == 1 and f"line {len(lines)}" in told and "lower is" in told
+
+
+def test_the_text_says_where_the_proof_is_and_how_it_is_checked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = tmp_path / "a proof"
+    ask = [PROSTATE, "--target", "lpsa", "--tau", "2", "--gamma", "1", "--proof", str(place)]
+    for command in ("solve", "path", "fit"):
+        assert run([command, *ask]) == 0
+        last = capsys.readouterr().out.splitlines()[-1]
+        said, check = last.split("; check it: sparsecv ")
+        assert re.fullmatch(rf"proof: {re.escape(str(place))} \(\d+ (kB|bytes)\)", said)
+        assert run(shlex.split(check)) == 0
+        capsys.readouterr()
+    assert run(["fit", *ask, "--json", "-"]) == 0
+    told = capsys.readouterr()
+    assert "; check it: " in told.err and json.loads(told.out)
+    assert run(["fit", *ask, "--quiet"]) == 0
+    assert "proof: " not in capsys.readouterr().out
+
+
+def test_what_has_no_proof_is_refused_before_the_work(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    place = tmp_path / "p"
+    ask = [PROSTATE, "--target", "lpsa", "--tau", "3", "--proof", str(place)]
+    for options, word in (
+        (["solve", "--method", "descent"], "--method descent"),
+        (["solve", "--gamma", "0.1..1"], "every gamma of an interval (--gamma LO..HI)"),
+        (["path", "--force-in", "age"], "restrictions"),
+        (["fit", "--force-in", "age"], "side constraints"),
+        (["fit", "--assume-box", "9"], "--assume-box"),
+        (["path", "--weights", "age"], "--weights"),
+    ):
+        gamma = [] if "--gamma" in options else ["--gamma", "1"]
+        assert run([options[0], *ask, *options[1:], *gamma]) == 2
+        told = capsys.readouterr().err
+        assert told.count("\n") == 1 and f"--proof: proofs do not cover {word}" in told
+    assert not place.exists()
+
+
+def test_check_of_files_that_are_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    place = tmp_path / "p"
+    place.write_text("{}")
+    for arguments in ([str(place), PROSTATE], [str(tmp_path / "none"), PROSTATE], [str(place), str(tmp_path)],
+                      [str(place), PROSTATE, "--mode", "slow"]):  # fmt: skip
+        assert run(["check", *arguments]) == 2
+        assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_check_and_verify_name_each_other(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    record, proof = tmp_path / "r.json", tmp_path / "p"
+    ask = ["--target", "lpsa", "--tau", "2", "--gamma", "1", "--json", str(record), "--proof", str(proof), "-q"]
+    assert run(["fit", PROSTATE, *ask]) == 0
+    for command, file, said in (("check", record, "sparsecv verify"), ("verify", proof, "sparsecv check")):
+        assert run([command, str(file), PROSTATE]) == 2
+        told = capsys.readouterr().err
+        assert told.count("\n") == 1 and said in told
+
+
+GRID = ["--gamma", "0.1,1", "--tau", "1:3", "--folds", "5"]
+SOLVE = ["solve", PROSTATE, "--target", "lpsa", *GRID, "--threads", "1", "-q", "--proof"]
+# kills itself, as `kill -9` would, when so many trees are kept
+KILLED = """
+import os, signal, sys
+from sparsecv_mio.cli import run
+from sparsecv_mio.proofs import kept_trees
+count, keep = [0], kept_trees.KeptTrees.keep
+def counted(self, line):
+    keep(self, line)
+    count[0] += 1
+    if count[0] == int(sys.argv[1]):
+        os.kill(os.getpid(), signal.SIGKILL)
+kept_trees.EVERY, kept_trees.KeptTrees.keep = 0.0, counted
+run(sys.argv[2:])
+"""
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The trees that are made from here on, each written to the part at once."""
+    count: list[Any] = []
+    keep = KeptTrees.keep
+    monkeypatch.setattr(proof_lines, "EVERY", 0.0)
+    monkeypatch.setattr(KeptTrees, "keep", lambda self, line: (count.append(line), keep(self, line)))
+    return count
+
+
+def test_a_proof_that_was_killed_goes_on_where_it_was(tmp_path: Path, made: list[Any]) -> None:
+    whole, place = tmp_path / "whole", tmp_path / "p"
+    assert run([*SOLVE, str(whole)]) == 0 and not part_of(whole).exists()
+    trees = list(made)
+    assert len(trees) >= 4
+    ended = subprocess.run([sys.executable, "-c", KILLED, "3", *SOLVE, str(place)], capture_output=True)
+    assert ended.returncode == -signal.SIGKILL
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["p.part", "whole"]
+    assert part_of(place).read_bytes().count(b"\n") == 1 + 3
+    with open(part_of(place), "ab") as stream:
+        stream.write(b'0123456789abcdef {"half a li')
+    made.clear()
+    assert run([*SOLVE, str(place)]) == 0
+    assert len(made) == len(trees) - 3 and not part_of(place).exists()
+    assert [line.get("kind") for line in read_lines(place)] == [line.get("kind") for line in read_lines(whole)]
+    assert run(["check", str(place), PROSTATE]) == 0
+
+
+def test_what_is_no_part_is_left_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    place = tmp_path / "p"
+    part_of(place).write_text("my notes")
+    assert run([*SOLVE, str(place)]) == 2
+    assert "is no part of a proof: remove it" in capsys.readouterr().err
+    assert part_of(place).read_text() == "my notes" and not place.exists()
+
+
+def test_ctrl_c_ends_the_proof_and_keeps_its_trees(
+    tmp_path: Path, made: list[Any], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place, record, keep = tmp_path / "p", tmp_path / "r.json", KeptTrees.keep
+
+    def interrupted(self: KeptTrees, line: Any) -> None:
+        keep(self, line)
+        if len(made) == 2:
+            signal.raise_signal(signal.SIGINT)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(KeptTrees, "keep", interrupted)
+        assert run([*SOLVE, str(place), "--json", str(record)]) == 130
+    told = capsys.readouterr().err
+    assert told.count("\n") == 1 and f"{place} is not written" in told and "goes on from" in told
+    assert record.exists() and part_of(place).exists() and not place.exists()
+    other = [word.replace("0.1,1", "0.2,1") for word in SOLVE]
+    made.clear()
+    assert run([*other, str(place)]) == 0 and not part_of(place).exists()  # nothing of another grid is taken over
+    assert len(made) >= 4 and run(["check", str(place), PROSTATE]) == 0
+
+
+def test_a_limit_leaves_the_record_and_no_proof(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    place, record = tmp_path / "p", tmp_path / "r.json"
+    wide = [word.replace("0.1,1", "0.001:10:5").replace("1:3", "1:8") for word in SOLVE]
+    assert run([*wide, str(place), "--json", str(record), "--method", "bounds"]) == 2
+    told = capsys.readouterr().err
+    assert told.count("\n") == 1 and "--proof: a limit came before the pair was proved" in told
+    assert record.exists() and not place.exists()
+
+
+def test_a_proof_that_its_own_check_refuses_is_not_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Columns at large offsets without an intercept: floats and fractions alike prove less than the search found."""
+    rng, place, data = np.random.default_rng(0), tmp_path / "p", tmp_path / "d.csv"
+    X = rng.normal(size=(16, 3)) + [82090.0, -643082.0, 291051.0]
+    y = X @ [0.7, 0.7, 0.7] - X.mean(axis=0) @ [0.7, 0.7, 0.7] + 0.1 * rng.normal(size=16)
+    np.savetxt(data, np.column_stack([X, y]), delimiter=",", header="a,b,c,y", comments="", fmt="%.17g")
+    ask = ["--target", "y", "--scale", "variance", "--intercept", "none", "--proof", str(place), "--quiet"]
+    folds = ["--folds", "forward:3", "--method", "joint"]
+    place.write_bytes(b"old")
+    written = 0
+    for command in (["solve", *folds], ["path"], ["fit", "--tau", "2"]):
+        for gamma in ("3.7e-05", "0.5", "1e-12"):
+            code = run([command[0], str(data), *command[1:], "--gamma", gamma, *ask])
+            told = capsys.readouterr().err
+            if place.read_bytes() != b"old":
+                written += 1
+                assert code in (0, 3)  # a best subset that rounding leaves open has a proof of its bounds
+                assert run(["check", str(place), str(data)]) == 0
+                capsys.readouterr()
+                place.write_bytes(b"old")
+            else:
+                assert code == 2 and told.count("\n") == 1 and "--proof: " in told
+                assert place.read_bytes() == b"old" and not part_of(place).exists()
+    assert 0 < written < 9
+
+
+SMALL = ["--gamma", "0.1,1", "--tau", "0:3", "--threads", "1"]
+
+
+@pytest.mark.parametrize(
+    ("field", "change"),
+    [
+        ("cv_error", lambda r: r.update(cv_error=r["cv_error"] * 1.01)),
+        ("coefficients.lcavol", lambda r: r["coefficients"].update(lcavol=9.0)),
+        ("chosen_folds[2].error", lambda r: r["chosen_folds"][2].update(error=0.5)),
+        ("folds.digest", lambda r: r["folds"].update(seed=1)),
+        ("data.fingerprint", lambda r: r["data"].update(fingerprint="sha256:0")),
+        ("table[0].lower", lambda r: r["table"][0].update(lower=r["table"][0]["upper"] * 1.01, upper=9e9)),
+    ],
+)
+def test_a_falsified_record_fails_with_its_field(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], field: str, change: Callable[[dict[str, Any]], None]
+) -> None:
+    path = tmp_path / "record.json"
+    run(["solve", PROSTATE, "--target", "lpsa", *SMALL, "--json", str(path), "--quiet"])
+    record = json.loads(path.read_text())
+    change(record)
+    path.write_text(json.dumps(record))
+    capsys.readouterr()
+    assert run(["verify", str(path), PROSTATE]) == 1
+    captured = capsys.readouterr()
+    assert captured.err.startswith("sparsecv: error: verification failed: field ")
+    assert field in captured.out
+
+
+def test_the_wrong_data_fail(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "record.json"
+    run(["solve", PROSTATE, "--target", "lpsa", *SMALL, "--json", str(path), "--quiet"])
+    changed = tmp_path / "changed.csv"
+    changed.write_text(Path(PROSTATE).read_text().replace("-0.579818495252942", "-0.579818495252943", 1))
+    assert run(["verify", str(path), str(changed)]) == 1
+    assert "data.fingerprint" in capsys.readouterr().err
+
+
+PROSTATE_PREDICT = INSTANCES / "prostate.csv"
+Said = pytest.CaptureFixture[str]
+
+
+@pytest.fixture(scope="module")
+def record(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = tmp_path_factory.mktemp("predict") / "record.json"
+    sc.solve(PROSTATE_PREDICT, "lpsa", gammas=0.1, taus=3).write_record(file)
+    return file
+
+
+def test_predictions_go_to_the_screen_and_errors_beside_them(record: Path, capsys: Said) -> None:
+    assert run(["predict", str(record), str(PROSTATE_PREDICT)]) == 0
+    said = capsys.readouterr()
+    head, *lines = said.out.splitlines()
+    stored = sc.read_record(record)
+    assert (
+        head == "prediction"
+        and [float(line) for line in lines] == stored.predict(pd.read_csv(PROSTATE_PREDICT)).tolist()
+    )
+    for words in ("97 rows predicted", "errors: RMSE 0.7", "in cross-validation: RMSE 0.7"):
+        assert words in said.err
+    assert run(["predict", str(record), str(PROSTATE_PREDICT), "--quiet"]) == 0
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".parquet"])
+def test_a_file_needs_the_columns_of_the_model_alone(record: Path, suffix: str, tmp_path: Path, capsys: Said) -> None:
+    frame = pd.read_csv(PROSTATE_PREDICT)
+    new = frame[["svi", "lweight", "lcavol"]][::-1].assign(name="text")
+    file, out = tmp_path / f"new{suffix}", tmp_path / "out.csv"
+    if suffix == ".parquet":
+        new.to_parquet(file)
+    else:
+        new.to_csv(file, index=False, sep="\t" if suffix == ".tsv" else ",")
+    assert run(["predict", str(record), str(file), "--out", str(out)]) == 0
+    said = capsys.readouterr()
+    assert said.out.strip() == "97 rows predicted" and said.err == ""
+    stored = sc.read_record(record)
+    assert pd.read_csv(out).prediction.tolist() == stored.predict(new).tolist()
+
+
+def test_matrices_without_a_target_of_that_name(record: Path, tmp_path: Path, capsys: Said) -> None:
+    data = sc.read_dataset(PROSTATE_PREDICT, "lpsa")
+    np.savez(tmp_path / "new.npz", X=data.X, y=data.y, names=np.array(data.names))
+    assert run(["predict", str(record), str(tmp_path / "new.npz")]) == 0
+    assert "errors" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("age,lpsa\n1,2\n", "features 'lcavol', 'lweight', 'svi' are not in the data"),
+        ("lcavol,lweight,swi\n1,2,3\n", "feature 'svi' is not in the data (did you mean 'swi'?)"),
+        ("lcavol,lweight,svi\n1,2,\n", "column 'svi' is empty in row 1"),
+        ("lcavol,lweight,svi\n", "has a header but no rows"),
+    ],
+)
+def test_what_is_wrong_with_a_file_is_one_line(
+    record: Path, content: str, said: str, tmp_path: Path, capsys: Said
+) -> None:
+    file, out = tmp_path / "new.csv", tmp_path / "out.csv"
+    file.write_text(content)
+    assert run(["predict", str(record), str(file), "--out", str(out)]) == 2
+    printed = capsys.readouterr()
+    assert said in printed.err and printed.err.count("\n") == 1 and printed.out == "" and not out.exists()
+
+
+@pytest.mark.parametrize(("cell", "said"), [("", "column 'lpsa' is empty in row 2"), ("x", "text 'x' in row 2")])
+def test_a_target_that_is_not_known_is_not_needed(
+    record: Path, cell: str, said: str, tmp_path: Path, capsys: Said
+) -> None:
+    file = tmp_path / "new.csv"
+    file.write_text(f"lcavol,lweight,svi,lpsa\n1,2,0,3\n0,3,1,{cell}\n")
+    assert run(["predict", str(record), str(file)]) == 0
+    printed = capsys.readouterr()
+    stored = sc.read_record(record)
+    new = pd.DataFrame({"lcavol": [1.0, 0.0], "lweight": [2.0, 3.0], "svi": [0.0, 1.0]})
+    assert [float(line) for line in printed.out.split()[1:]] == stored.predict(new).tolist()
+    assert "2 rows predicted" in printed.err and "errors are not known" in printed.err and said in printed.err
+    file.write_text(f"lcavol,lweight,svi,lpsa\n1,,0,3\n0,3,1,{cell}\n")
+    assert run(["predict", str(record), str(file)]) == 2 and "column 'lweight' is empty" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("reading", [[], ["--na", "drop", "--encode", "onehot"]])
+def test_empty_cells_of_new_rows_have_a_cure_that_predict_knows(
+    reading: list[str], tmp_path: Path, capsys: Said
+) -> None:
+    data, answer, out = tmp_path / "data.csv", tmp_path / "answer.json", tmp_path / "out.csv"
+    data.write_text("a,b,y\n" + "".join(f"{k},{k * k % 7},{k + k * k % 7}\n" for k in range(20)))
+    search = ["solve", str(data), "-t", "y", "--gamma", "0.1", "--tau", "2", "-q", "--json", str(answer)]
+    assert run([*search, *reading]) == 0
+    capsys.readouterr()
+    for content, said in (
+        ("a,b\n1,2\n3,\n", "column 'b' is empty in row 2"),
+        ("a,b\n1,\n3,\n,4\n", "(2 cells; fill them, or leave these rows out), 'a' is empty in row 3"),
+        ("a,b\n1,x\n", "'b' holds text 'x' in row 1"),
+    ):
+        data.write_text(content)
+        assert run(["predict", str(answer), str(data), "--out", str(out)]) == 2
+        error = capsys.readouterr().err
+        assert said in error and error.count("\n") == 1 and not out.exists()
+        assert "--na" not in error and "--encode" not in error and "column or" not in error and "drop" not in error
+    data.write_text("a,b\n1,2\n")
+    assert run(["predict", str(answer), str(data)]) == 0
+    assert capsys.readouterr().err == "sparsecv: 1 row predicted\n"
+
+
+def test_a_model_without_features_predicts_its_intercept(tmp_path: Path, capsys: Said) -> None:
+    stored = sc.solve(PROSTATE_PREDICT, "lpsa", gammas=0.1, taus=0)
+    stored.write_record(tmp_path / "r.json")
+    assert run(["predict", str(tmp_path / "r.json"), str(PROSTATE_PREDICT), "-q"]) == 0
+    assert {float(line) for line in capsys.readouterr().out.split()[1:]} == {stored.intercept}
+
+
+def test_records_that_cannot_predict_and_outputs_that_cannot_be_written(
+    record: Path, tmp_path: Path, capsys: Said
+) -> None:
+    data = sc.read_dataset(PROSTATE_PREDICT, "lpsa")
+    sc.best_subsets(data, gammas=0.1).write_record(tmp_path / "path.json")
+    assert run(["predict", str(tmp_path / "path.json"), str(PROSTATE_PREDICT)]) == 2
+    assert "holds a model for every size" in capsys.readouterr().err
+    assert run(["predict", str(record), str(PROSTATE_PREDICT), "--out", str(record)]) == 2
+    assert "is the data too" in capsys.readouterr().err
+
+
+def test_held_out_predictions_of_repeated_folds_are_means(tmp_path: Path, capsys: Said) -> None:
+    out = tmp_path / "rows.csv"
+    command = [
+        "solve",
+        str(PROSTATE_PREDICT),
+        "--target",
+        "lpsa",
+        "--gamma",
+        "0.1",
+        "--tau",
+        "3",
+        "--save-held-out",
+        str(out),
+    ]
+    for folds, times in (("2x4", {2}), ("forward:3", {1})):
+        assert run([*command, "--folds", folds]) == 0
+        rows = pd.read_csv(out)
+        assert list(rows.columns) == ["target", "times scored", "prediction"] and len(rows) == 97
+        assert set(rows["times scored"].dropna()) == times
+        assert rows.prediction.isna().sum() == (0 if folds == "2x4" else 97 - 3 * 24)
+        said, held = capsys.readouterr().out, rows.dropna()
+        root = np.sqrt(np.mean((held.target - held.prediction) ** 2))
+        assert f"held-out predictions in the file: RMSE {root:.6g}, " in said
+
+
+@pytest.mark.parametrize("folds", [["loo"], ["holdout:0.2"], ["5", "--weights", "age"]])
+def test_held_out_predictions_are_what_the_cv_error_is_made_of(folds: list[str], tmp_path: Path, capsys: Said) -> None:
+    file, out = tmp_path / "r.json", tmp_path / "rows.csv"
+    command = ["solve", str(PROSTATE_PREDICT), "--target", "lpsa", "--gamma", "0.1", "--tau", "3", "--json", str(file)]
+    assert run([*command, "--save-held-out", str(out), "--folds", *folds]) == 0
+    said, record = capsys.readouterr().out, sc.read_record(file)
+    assert isinstance(record, Record)
+    rows = pd.read_csv(out)
+    held = rows.dropna()
+    weight = held.weight if "weight" in held else np.ones(len(held))
+    assert ("--weights" in folds) == ("weight" in held)
+    assert len(rows) == record.data.n and held.fold.nunique() == record.folds.k
+    square = np.average((held.target - held.prediction) ** 2, weights=weight)
+    assert square == pytest.approx(record.cv_error, rel=1e-9)
+    mae = np.average(np.abs(held.target - held.prediction), weights=weight)
+    assert f"held-out predictions in the file: RMSE {np.sqrt(record.cv_error):.6g}, MAE {mae:.6g}, R^2 " in said
+    assert f"R^2 {record.r_squared:.4f}" in said.partition("MAE")[2].splitlines()[0]
+
+
+PROSTATE_REPORT = INSTANCES / "prostate.csv"
+
+
+@pytest.fixture(scope="module")
+def record_report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = tmp_path_factory.mktemp("report") / "answer.json"
+    sc.solve(PROSTATE_REPORT, "lpsa", gammas=[0.1, 1.0], taus="1:3").write_record(file)
+    return file
+
+
+def test_the_format_is_that_of_the_file(record_report: Path, tmp_path: Path, capsys: Said) -> None:
+    assert run(["report", str(record_report)]) == 0
+    page = record_report.with_suffix(".html")
+    assert capsys.readouterr().out == f"report: {page}\n"
+    text = page.read_text()
+    assert text.startswith("<!DOCTYPE html>") and f"sparsecv verify {record_report} DATA" in text
+    named = ("a.md", [], "# Best"), ("a.tex", [], "% Best"), ("a.txt", ["--format", "MD"], "# Best")
+    for name, extra, start in named:
+        assert (
+            run(["report", str(record_report), "--data", str(PROSTATE_REPORT), "-o", str(tmp_path / name), *extra]) == 0
+        )
+        assert (tmp_path / name).read_text().startswith(start)
+    assert "MAE of held-out rows" in (tmp_path / "a.md").read_text()
+    assert run(["report", str(record_report), "-o", "-", "--format", "md"]) == 0
+    assert capsys.readouterr().out.startswith("# Best-subset")
+
+
+def test_what_takes_long_is_said_before(record_report: Path, tmp_path: Path, capsys: Said, monkeypatch: Any) -> None:
+    drawn = [str(record_report), "--data", str(PROSTATE_REPORT), "-o"]
+    for few, said in ((30, False), (3, True)):
+        monkeypatch.setattr("sparsecv_mio.cli.session.MANY_TO_DRAW", few)
+        for command, out in (("report", "a.html"), ("plot", "a.png")):
+            assert run([command, *drawn, str(tmp_path / out)]) == 0
+            assert ("best subsets of every size on all rows" in capsys.readouterr().err) == said
+
+
+def test_bad_input_is_one_line_and_leaves_nothing(record_report: Path, tmp_path: Path, capsys: Said) -> None:
+    out = tmp_path / "a.html"
+    servo = str(INSTANCES / "servo.csv")
+    for arguments, said in (
+        ([str(record_report), "-o", str(tmp_path / "a.doc")], "must end in .html"),
+        ([str(record_report), "--format", "latx", "-o", str(out)], "did you mean 'latex'"),
+        ([str(record_report), "--data", servo, "-o", str(out)], "'lpsa' is not in the data"),
+        ([servo, "-o", str(out)], "not a JSON file"),
+        ([str(record_report), servo, "-o", str(out)], "the data of the record are given as --data FILE"),
+        ([str(record_report), "-o", str(record_report), "--format", "md"], "is the data too"),
+    ):
+        assert run(["report", *arguments]) == 2
+        told = capsys.readouterr().err
+        assert said in told and told.count("\n") == 1 and not out.exists()

@@ -1,0 +1,241 @@
+"""Options of side constraints, and work in a thread of its own."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+from repository import INSTANCES
+
+from sparsecv_mio.certificate.records import FitRecord
+from sparsecv_mio.cli import run
+from sparsecv_mio.cli.single_mio import in_own_thread, one_gamma, side_options
+from sparsecv_mio.errors import BadInput, CorruptStore
+from sparsecv_mio.formulation.backends import get_backend
+
+from .diabetes import DIABETES, USABLE, best_by_hand, table
+
+
+def test_texts_become_constraints() -> None:
+    found = side_options("a, b", None, ["c,d", '"e,f",g'], ["2:a,c"], ["a:-1:2.5", "b::0", "x:y:0:"])
+    assert found.force_in == ("a", "b") and found.force_out == ()
+    assert found.together == (("c", "d"), ("e,f", "g")) and found.at_most == ((2, ("a", "c")),)
+    assert found.box == {"a": (-1.0, 2.5), "b": (-math.inf, 0.0), "x:y": (0.0, math.inf)}
+
+
+@pytest.mark.parametrize(
+    ("asked", "word"),
+    [
+        ({"at_most": ["a,b"]}, "--at-most"),
+        ({"at_most": ["-1:a"]}, "at least 0"),
+        ({"box": ["a:0"]}, "--box"),
+        ({"box": ["a:2:1"]}, "reversed"),
+        ({"box": ["a:x:1"]}, "--box"),
+        ({"force_in": ","}, "--force-in"),
+    ],
+)
+def test_what_cannot_be_read_names_its_option(asked: dict[str, object], word: str) -> None:
+    every = {"force_in": None, "force_out": None, "together": None, "at_most": None, "box": None} | asked
+    with pytest.raises(BadInput, match=word):
+        side_options(**every)  # type: ignore[arg-type]
+
+
+def test_one_gamma() -> None:
+    assert one_gamma("0.5") == 0.5
+    with pytest.raises(BadInput, match="--gamma"):
+        one_gamma("0.1,1")
+
+
+def test_work_in_a_thread_hands_over_its_result_and_its_error() -> None:
+    assert in_own_thread(threading.current_thread) is not threading.current_thread()
+    with pytest.raises(ZeroDivisionError):
+        in_own_thread(lambda: 1 // 0)
+
+
+@pytest.mark.parametrize("backend", USABLE)
+def test_fit_is_the_best_subset(backend: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "fit.json"
+    args = ["fit", DIABETES, "--target", "y", "--tau", "3", "--gamma", "0.1", "--backend", backend, "--json", str(out)]
+    assert run(args) == 0
+    record = json.loads(out.read_text())
+    value, support = best_by_hand(3, 0.1)
+    assert record["schema"] == "sparsecv-fit/1"
+    assert (record["backend"], record["status"], record["tau"], record["gamma"]) == (backend, "proved", 3, 0.1)
+    assert tuple(record["support"]) == support
+    assert record["objective"] == pytest.approx(value, rel=1e-10)
+    assert record["lower"] <= value * (1 + 1e-12) and record["upper"] >= value * (1 - 1e-12)
+    assert record["upper"] - record["lower"] <= 1e-7 * record["upper"] + record["allowance"]
+    assert record["allowance"] <= 2.6e-6 * np.sum((table(DIABETES)[2] - table(DIABETES)[2].mean()) ** 2)
+    names, X, y = table(DIABETES)
+    prediction = record["intercept"] + sum(record["coefficients"][k] * X[:, names.index(k)] for k in support)
+    assert np.mean(y - prediction) == pytest.approx(0.0, abs=1e-9)
+    assert record["nodes"] >= 0 and record["seconds"] >= 0.0
+    assert FitRecord.from_json(out.read_text()).support == support
+    assert "proved" in capsys.readouterr().out
+
+
+def test_fit_record_refuses_another_schema() -> None:
+    with pytest.raises(CorruptStore, match="schema"):
+        FitRecord.from_json('{"schema": "sparsecv/2"}')
+
+
+def test_fit_under_side_constraints(tmp_path: Path) -> None:
+    out = tmp_path / "fit.json"
+    args = [
+        "fit", DIABETES, "--target", "y", "--tau", "4", "--gamma", "0.1", "--backend", "gurobi", "--json", str(out),
+        "--force-in", "age", "--force-out", "bmi", "--together", "s1,s2", "--at-most", "1:s3,s4,s5",
+        "--box", "bp:0:0.5", "--box", "age::0", "-q",
+    ]  # fmt: skip
+    assert run(args) == 0
+    record = json.loads(out.read_text())
+    chosen = set(record["support"])
+    assert "age" in chosen and "bmi" not in chosen
+    assert ("s1" in chosen) == ("s2" in chosen)
+    assert len(chosen & {"s3", "s4", "s5"}) <= 1
+    assert 0.0 <= record["coefficients"].get("bp", 0.0) <= 0.5 * (1 + 1e-12)
+    assert record["coefficients"]["age"] <= 0.0
+
+
+def test_fit_stops_at_a_limit_with_exit_code_3(tmp_path: Path) -> None:
+    out, data = tmp_path / "fit.json", tmp_path / "noise.csv"
+    noise = np.random.default_rng(0).standard_normal((50, 41))  # no solver proves 13 of these 40 columns best here
+    np.savetxt(data, noise, delimiter=",", header=",".join([*(f"x{j}" for j in range(40)), "y"]), comments="")
+    args = ["fit", str(data), "--target", "y", "--tau", "13", "--gamma", "0.01", "--backend", "highs"]
+    assert run([*args, "--time-limit", "0.5", "--json", str(out), "-q"]) == 3
+    record = json.loads(out.read_text())
+    assert record["status"] == "limit" and record["stop"] == "time"
+    assert 0.0 < record["lower"] < record["objective"] <= record["upper"]
+
+
+@pytest.mark.parametrize("backend", USABLE)
+def test_threads_are_taken_or_said_to_be_ignored(backend: str, capsys: pytest.CaptureFixture[str]) -> None:
+    args = ["fit", DIABETES, "--target", "y", "--tau", "2", "--gamma", "0.1", "--backend", backend]
+    assert run(args) == 0
+    assert capsys.readouterr().err == ""
+    assert run([*args, "--threads", "2"]) == 0
+    told = capsys.readouterr().err
+    taken = "threads" in get_backend(backend).capabilities.limits
+    assert told == ("" if taken else f"sparsecv: warning: backend {backend} uses one thread, not 2\n")
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "message"),
+    [
+        (["--backend", "cplex"], 2, "backend: unknown word 'cplex'"),
+        (["--backend", "scip", "--formulation", "benders"], 2, "formulation of scip: unknown word 'benders'"),
+        (["--backend", "native", "--box", "age:1:2"], 2, "does not take: box"),
+        (["--backend", "highs", "--force-in", "nose"], 2, "there is no feature 'nose'"),
+        (["--backend", "highs", "--force-in", "age", "--force-out", "age"], 2, "no support of at most 3 features"),
+        (["--log", "somewhere.log"], 2, "backend native writes no log"),
+        (["--log", "no/such/folder/x.log", "--backend", "highs"], 2, "--log"),
+        (["--gamma", "0.1,1"], 2, "one MIO has one gamma"),
+        (["--tau", "11"], 2, "tau 11 is out of range"),
+        (["--box", "age:1"], 2, "is not FEATURE:LO:HI"),
+        (["--box", "age:2:1"], 2, "is reversed"),
+        (["--at-most", "age"], 2, "is not K:A,B"),
+        (["--node-limit", "0"], 2, "node-limit: 0 is out of range"),
+        (["--gap", "1"], 2, "gap: 1 is out of range"),
+        (["--time-limit", "0"], 2, "time-limit: 0 is out of range"),
+        (["--threads", "0"], 2, "threads: 0 is out of range"),
+        (["--start", "nose"], 2, "there is no feature 'nose'"),
+    ],
+)
+def test_fit_mistakes_are_one_line(
+    args: list[str], code: int, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["fit", DIABETES, "--target", "y", "--tau", "3", "--gamma", "0.1", *args]) == code
+    told = capsys.readouterr()
+    assert told.out == "" and message in told.err and told.err.count("\n") == 1
+
+
+def test_unusable_backends_exit_4(capsys: pytest.CaptureFixture[str]) -> None:
+    if "size-limited" in get_backend("gurobi").available().licence:
+        data = str(INSTANCES / "housing2.csv")
+        args = ["fit", data, "--target", "medv", "--tau", "3", "--gamma", "1", "--backend", "gurobi"]
+        assert run(args) == 4
+        told = capsys.readouterr()
+        assert told.out == "" and told.err.count("\n") == 1 and "past the size limit" in told.err
+    if not get_backend("mosek").available().usable:
+        assert run(["fit", DIABETES, "--target", "y", "--tau", "3", "--gamma", "1", "--backend", "mosek"]) == 4
+        told = capsys.readouterr()
+        assert told.out == "" and told.err.count("\n") == 1 and "no licence" in told.err
+
+
+def test_a_conditional_proof_is_called_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    place = tmp_path / "fit.json"
+    words = ["fit", DIABETES, "--target", "y", "--tau", "3", "--gamma", "0.1", "--assume-box", "5000"]
+    assert run([*words, "--json", str(place)]) == 0
+    told = capsys.readouterr().out
+    assert "proved, given that every coefficient is within 5000 of zero" in told
+    assert "certified among such models" in told
+    assert json.loads(place.read_text())["assumed_box"] == 5000.0
+    assert run(["verify", str(place), DIABETES]) == 0
+    assert "conditional" in capsys.readouterr().out
+
+
+def test_export_is_read_by_other_solvers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    value, _ = best_by_hand(3, 0.1)
+    for suffix in ("mps", "lp", "nl", "cbf", "ptf"):
+        path = tmp_path / f"model.{suffix}"
+        args = ["export", DIABETES, "--target", "y", "--tau", "3", "--gamma", "0.1", "--to", str(path)]
+        assert run(args) == 0
+        assert path.stat().st_size > 1000
+    told = capsys.readouterr().out.splitlines()[0]
+    offset, factor = (float(part) for part in told.split(" = ")[1].removesuffix(" * objective").split(" + "))
+    import gurobipy
+    import pyscipopt
+
+    for suffix in ("mps", "lp"):
+        with gurobipy.Env(params={"OutputFlag": 0}) as env, gurobipy.read(str(tmp_path / f"model.{suffix}"), env) as m:
+            m.Params.MIPGap = 1e-9
+            m.optimize()
+            assert offset + factor * m.ObjVal == pytest.approx(value, rel=1e-5)
+    for suffix in ("mps", "nl"):
+        solver = pyscipopt.Model()
+        solver.hideOutput()
+        solver.readProblem(str(tmp_path / f"model.{suffix}"))
+        solver.optimize()
+        assert offset + factor * solver.getObjVal() == pytest.approx(value, rel=1e-5)
+    args = ["export", DIABETES, "--target", "y", "--tau", "3", "--gamma", "1"]
+    assert run([*args, "--to", str(tmp_path / "m.xyz")]) == 2
+    assert "unknown ending" in capsys.readouterr().err
+
+
+def test_compare_writes_table_csv_and_figure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    args = ["compare", DIABETES, "--target", "y", "--tau", "2,4", "--gamma", "0.1,1", "--repeats", "2"]
+    assert run([*args, "--backends", "native,gurobi,gurobi:bigm,highs,mosek", "--out", str(tmp_path / "out")]) == 0
+    with open(tmp_path / "out" / "compare.csv") as stream:
+        rows = list(csv.DictReader(stream))
+    assert len(rows) == 4 * 5
+    for row in rows:
+        assert row["backend_version"] and row["numpy"] and row["cores"]
+        if row["backend"] != "mosek":
+            truth, _ = best_by_hand(int(row["tau"]), float(row["gamma"]))
+            assert row["status"] == "optimal" and row["same_support"] == "True"
+            assert float(row["objective"]) == pytest.approx(truth, rel=1e-9)
+            assert float(row["true_gap"]) <= 1e-12
+    assert (tmp_path / "out" / "compare.png").read_bytes().startswith(b"\x89PNG")
+    assert "performance" not in capsys.readouterr().err
+    assert "| diabetes | all | 2 |" in (tmp_path / "out" / "compare.md").read_text()
+
+
+def test_compare_by_folds_and_its_mistakes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    args = ["compare", DIABETES, "--target", "y", "--tau", "2", "--gamma", "1", "--repeats", "1"]
+    args += ["--out", str(tmp_path)]
+    assert run([*args, "--backends", "native,highs", "--folds", "3"]) == 0
+    with open(tmp_path / "compare.csv") as stream:
+        assert {row["fold"] for row in csv.DictReader(stream)} == {"0", "1", "2"}
+    capsys.readouterr()
+    for extra, message in (
+        (["--backends", "native,cplex"], "there is no backend 'cplex'"),
+        (["--repeats", "0"], "--repeats"),
+        (["--target", "y,z"], "2 names for 1 files"),
+    ):
+        assert run([*args, *extra]) == 2
+        assert message in capsys.readouterr().err
+    assert run([*args, "--backends", "mosek"]) == (0 if get_backend("mosek").available().usable else 4)

@@ -1,0 +1,87 @@
+"""What is said of the columns of a file, and that the options it names read the file."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from sparsecv_mio.data.readers import read_dataset
+from sparsecv_mio.data.reading_options import Reading
+from sparsecv_mio.data.table_facts import Inspection, inspect_file
+from sparsecv_mio.errors import BadInput
+
+
+def messy(n: int = 60) -> pd.DataFrame:
+    rng = np.random.default_rng(2)
+    age = np.round(rng.normal(40, 9, n), 2)
+    frame = pd.DataFrame({
+        "id": np.arange(1, n + 1), "age": age, "months": 12.0 * age, "size": rng.choice(["S", "M", "L"], n),
+        "ill": rng.choice(["no", "yes"], n), "name": [f"p{k}" for k in range(n)], "same": 3.0, "y": rng.normal(size=n),
+        "late": np.where(rng.random(n) < 0.8, np.nan, 1.5),
+    })  # fmt: skip
+    frame.loc[4, "age"] = np.nan
+    frame.loc[5, "size"] = None
+    return frame
+
+
+def notes(found: Inspection) -> dict[str, tuple[str, ...]]:
+    return {one.name: one.notes for one in found.columns}
+
+
+def read_as_told(path: Path, found: Inspection) -> tuple[int, int]:
+    words = [word for option in found.options for word in shlex.split(option)]
+    given = {name.removeprefix("--"): value for name, value in zip(words[::2], words[1::2], strict=True)}
+    drop = given.pop("drop", None)
+    data = read_dataset(path, "y", drop=drop.split(",") if drop else None, **given)  # type: ignore[arg-type]
+    return data.n, data.p
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+@pytest.mark.parametrize("gaps", [2, 20])
+def test_columns_and_the_options_that_read_them(tmp_path: Path, suffix: str, gaps: int) -> None:
+    path, frame = tmp_path / f"data{suffix}", messy()
+    frame.loc[10 : 7 + gaps, "age"] = np.nan
+    frame.loc[3, "y"] = np.nan
+    frame.to_csv(path, index=False) if suffix == ".csv" else frame.to_parquet(path)
+    found = inspect_file(path, "y", Reading(), None)
+    said = notes(found)
+    assert said["id"] == ("numbers the rows",) and said["same"] == ("constant",) and said["size"] == ("L, M, S",)
+    assert said["name"] == ("nearly every row has its own: a name, no feature",)
+    assert said["months"] == ("a copy of 'age'",) and "cells are empty" in said["late"][0]
+    kinds = {one.name: one.kind for one in found.columns}
+    assert kinds["id"] == "whole number" and kinds["age"] == "number" and kinds["size"] == "words (3)"
+    assert "--drop id,name,same,late" in found.options and "--encode onehot" in found.options
+    assert ("--na drop" if gaps == 2 else "--na mean") in found.options
+    assert read_as_told(path, found) == (found.n, found.p)
+
+
+def test_clean_files_need_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "data.csv"
+    path.write_text("a,b,y\n1,2,3\n2,2.5,1\n4,0,2\n1,2,3\n")
+    found = inspect_file(path, "y", Reading(), None)
+    assert (found.options, found.n, found.p, found.incomplete, found.duplicates) == ((), 4, 2, 0, 1)
+    assert inspect_file(path, None, Reading(), ["b"]).p == 2
+    np.savez(tmp_path / "data.npz", X=np.arange(12.0).reshape(4, 3) ** 2, y=np.ones(4))
+    assert inspect_file(tmp_path / "data.npz", None, Reading(), None).target == "y"
+
+
+def test_cells_of_text_among_numbers_and_decimal_commas(tmp_path: Path) -> None:
+    path = tmp_path / "data.csv"
+    path.write_text('a,b,y\n1,"1,5",3\n2,"2,5",1\n4x,"3,5",2\n')
+    said = notes(inspect_file(path, "y", Reading(), None))
+    assert said["a"] == ("1 cell of text among numbers, '4x' in row 3: mend the file, or drop the column",)
+    assert said["b"] == ()
+    found = inspect_file(path, "y", Reading(), None)
+    assert found.options == ("--decimal ','", "--drop a") and read_as_told(path, found) == (3, 1)
+    path.write_text("year,day,y\n1001,2024-01-05,1\n1002,2024-01-06,2\n1003,2024-02-05,2\n1004,2024-03-05,2\n")
+    found = inspect_file(path, "y", Reading(), None)
+    assert found.options == ("--drop day",) and "a number of the rows?" in notes(found)["year"][0]
+    path.write_text(path.read_text().replace("year", "id"))
+    assert inspect_file(path, "y", Reading(), None).options == ("--drop id,day",)
+    path.write_text("a,y\n1,2\n1,2,3\n")
+    with pytest.raises(BadInput, match="has 3 cells in line 3"):
+        inspect_file(path, "y", Reading(), None)

@@ -1,0 +1,62 @@
+"""Options of fits on all rows: what they may be, and that keywords are their fields."""
+
+from __future__ import annotations
+
+import math
+import typing
+from dataclasses import fields
+from typing import Any
+
+import pytest
+
+from sparsecv_mio.errors import BadInput
+from sparsecv_mio.fits.fit_options import FitKeywords, FitOptions, PathOptions
+from sparsecv_mio.formulation.outcome import Limits
+from sparsecv_mio.model_space import RestrictionKeywords
+from sparsecv_mio.search.options import EffortKeywords
+from sparsecv_mio.words import Intercept, Scale
+
+
+@pytest.mark.parametrize(("words", "kind"), [(FitKeywords, FitOptions), (EffortKeywords, PathOptions)])
+def test_keywords_are_the_fields(words: type, kind: type) -> None:
+    of_restrictions = typing.get_type_hints(RestrictionKeywords)  # become the field `restrictions`
+    own = [name for name in typing.get_type_hints(words) if name not in of_restrictions]
+    assert own == [field.name for field in fields(kind)]
+    assert words.__required_keys__ == frozenset()
+
+
+def test_words_become_members_in_whatever_letters() -> None:
+    made = FitOptions.of(backend="Gurobi", formulation="BENDERS", scale="NONE", intercept="Global")
+    assert (made.backend, made.formulation) == ("gurobi", "benders")
+    assert (made.scale, made.intercept) == (Scale.NONE, Intercept.GLOBAL)
+    assert PathOptions.of(scale="Variance", intercept="NONE") == PathOptions(Scale.VARIANCE, Intercept.NONE)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"backend": "cplex"}, "^backend: unknown word 'cplex'"),
+        ({"formulation": "benders"}, "^formulation of native: unknown word 'benders'"),
+        ({"scale": "lenght"}, "^scale: unknown word 'lenght'"),
+        ({"intercept": "no"}, "^intercept: unknown word 'no'"),
+        ({"limits": Limits(gap=1.0)}, "^gap: 1 is out of range"),
+        ({"limits": Limits(seconds=0.0)}, "^time-limit: 0 is out of range"),
+        ({"limits": Limits(nodes=0)}, "^node-limit: 0 is out of range"),
+        ({"limits": Limits(threads=0)}, "^threads: 0 is out of range"),
+    ],
+)
+def test_a_value_out_of_range_names_its_option(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(BadInput, match=message):
+        FitOptions.of(**given)
+
+
+def test_infinite_limits_are_none() -> None:
+    assert FitOptions.of(limits=Limits(seconds=math.inf, nodes=math.inf)).limits == Limits()
+
+
+@pytest.mark.parametrize(
+    "given", [{"gap": float("nan")}, {"time_limit": -1.0}, {"threads": 0}, {"scale": "x"}, {"intercept": "x"}]
+)
+def test_a_path_out_of_range(given: dict[str, Any]) -> None:
+    with pytest.raises(BadInput, match=f"^{next(iter(given)).replace('_', '-')}: "):
+        PathOptions.of(**given)

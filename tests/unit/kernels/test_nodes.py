@@ -1,0 +1,75 @@
+"""Columns by what is known of them."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from sparsecv_mio.kernels.nodes import (
+    DROPPED,
+    FREE,
+    INSIDE,
+    in_order,
+    keep_support,
+    later_copy_inside,
+    list_columns,
+    new_kept,
+)
+
+from .plain import copies_of, small
+
+
+@pytest.mark.parametrize("size", [0, 1, 9])
+def test_lists_of_columns(size: int) -> None:
+    status = np.random.default_rng(size).integers(0, 3, size).astype(np.int8)
+    inside, free = np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int64)
+    held, left = list_columns(status, inside, free)
+    assert np.array_equal(inside[:held], np.flatnonzero(status == INSIDE))
+    assert np.array_equal(free[:left], np.flatnonzero(status == FREE))
+    assert held + left + np.count_nonzero(status == DROPPED) == size
+
+
+def test_supports_in_order_and_later_copies() -> None:
+    X = small(3, "copies").X.copy()
+    X[:, 6] = X[:, 1]  # columns 1, 3 and 6 are copies, and so are 2 and 5
+    q, copies = X.shape[1], copies_of(X)
+    for size in range(q + 1):
+        for support in combinations(range(q), size):
+            status = np.full(q, DROPPED, dtype=np.int8)
+            status[list(support)] = FREE
+            assert in_order(copies, status) == all(copies.before[j] < 0 or copies.before[j] in support for j in support)
+            status[list(support)] = INSIDE
+            for j in range(q):
+                later = [i for i in support if i > j and np.array_equal(np.abs(X[:, i]), np.abs(X[:, j]))]
+                assert later_copy_inside(j, copies.after, status) == bool(later)
+
+
+def status_of(q: int, number: int) -> np.ndarray:
+    """A support that tells its number: the columns of its binary digits."""
+    digits = (number >> np.arange(q)) & 1
+    return np.where(digits, np.where(np.arange(q) % 2, FREE, INSIDE), DROPPED).astype(np.int8)
+
+
+def test_kept_supports_give_way_to_better_ones() -> None:
+    rng, q, capacity = np.random.default_rng(0), 6, 5
+    bars, kept, count = np.array([np.inf, np.inf]), new_kept(capacity, q), 0
+    expected: list[tuple[int, int, float]] = []
+    for number in range(60):
+        row, value = int(rng.integers(0, 2)), float(rng.uniform(0.0, 10.0))
+        bars[row] = min(bars[row], value + 3.0)
+        if value > bars[row]:
+            continue
+        found = keep_support(kept, count, status_of(q, number), row, value, bars)
+        if len(expected) == capacity:
+            expected = [one for one in expected if one[2] <= bars[one[1]]]
+        if len(expected) == capacity:
+            assert found == -1
+            continue
+        expected.append((number, row, value))
+        count = found
+        assert count == len(expected)
+        for r, (known, at, f) in enumerate(expected):
+            assert np.array_equal(kept.mask[r], status_of(q, known) != DROPPED)
+            assert kept.row[r] == at and kept.value[r] == f

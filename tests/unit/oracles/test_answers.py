@@ -1,0 +1,98 @@
+"""What oracles take and answer: intervals, and arrays from a data set."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.folds import folds_from_labels
+from sparsecv_mio.errors import BadInput
+from sparsecv_mio.oracles.answers import (
+    Estimate,
+    Guarantee,
+    LeaveOutOracle,
+    binary_labels,
+    design_matrix,
+    holdout_split,
+    validation_rows,
+)
+from sparsecv_mio.oracles.glru import Logistic
+from sparsecv_mio.oracles.glru.loocv import GlruOracle, NewtonOracle
+from sparsecv_mio.oracles.iacv import Erm, IacvOracle, Regularizer, Squared, gd
+from sparsecv_mio.oracles.treecv import RidgeLearner, TreeCvOracle
+
+from .glru.problems import RIDGES, fitted
+from .samples import data
+
+
+def test_they_are_estimates():
+    X, y = data()
+    erm = Erm(X, y, Squared(2.0), Regularizer(2.0), 0.5)
+    iacv = IacvOracle(erm, gd(0.01), 3)
+    tree = TreeCvOracle(RidgeLearner(0.5), X, y, folds_from_labels(np.arange(40)))
+    for oracle in (iacv, tree):
+        assert isinstance(oracle, LeaveOutOracle)
+        assert oracle.guarantee is Guarantee.ESTIMATE
+        assert isinstance(oracle.leave_out(np.array([3])), Estimate)
+
+
+def test_oracles_keep_the_protocol() -> None:
+    fit = fitted(Logistic(), RIDGES[0])
+    glru, step = GlruOracle(fit), NewtonOracle(fit)
+    assert isinstance(glru, LeaveOutOracle) and glru.guarantee == "certified"
+    assert isinstance(step, LeaveOutOracle) and step.guarantee == "estimate"
+    joint = glru.leave_out(np.array([1, 2, 3]))
+    assert joint.lower.shape == (3,) and step.leave_out(np.array([1, 2])).value.shape == (2,)
+
+
+def sample(n: int = 12, seed: int = 0) -> Dataset:
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3)) * [1.0, 10.0, 1.0] + 4.0
+    X[:, 2] = 7.0
+    return Dataset.from_arrays(X, np.where(np.arange(n) % 3, 5.0, -2.0))
+
+
+@pytest.mark.parametrize("scale", ["none", "length", "variance"])
+@pytest.mark.parametrize("intercept", ["none", "global", "fold"])
+def test_columns_by_their_definition(scale: str, intercept: str) -> None:
+    data = sample()
+    X = data.X - data.X.mean(axis=0) if intercept == "global" else data.X
+    norm = np.linalg.norm(data.X - data.X.mean(axis=0), axis=0)
+    unit = {"none": np.ones(3), "length": norm, "variance": norm / np.sqrt(12)}[scale]
+    unit = np.where(norm < 1e-9, 1.0, unit)
+    assert design_matrix(data, scale, intercept) == pytest.approx(X / unit, abs=1e-12)
+
+
+def test_nothing_is_copied_where_nothing_changes() -> None:
+    data = sample()
+    assert design_matrix(data) is data.X and design_matrix(data, "none", "fold") is data.X
+
+
+@pytest.mark.parametrize(("scale", "intercept"), [("length", "global"), ("variance", "none"), ("none", "none")])
+def test_validation_rows_are_treated_as_the_training_rows(scale: str, intercept: str) -> None:
+    whole = sample(20)
+    first, rest = (Dataset.from_arrays(whole.X[part], whole.y[part]) for part in (slice(0, 12), slice(12, 20)))
+    X, labels = validation_rows(first, rest, scale, intercept)
+    trained = design_matrix(first, scale, intercept)
+    again, _ = validation_rows(first, first, scale, intercept)
+    assert again == pytest.approx(trained, abs=1e-12)
+    assert X.shape == (8, 3) and labels.tolist() == np.where(rest.y > 0.0, 1.0, -1.0).tolist()
+
+
+def test_refusals() -> None:
+    data = sample()
+    with pytest.raises(BadInput, match="exactly two"):
+        binary_labels(Dataset.from_arrays(data.X, np.arange(12.0)))
+    with pytest.raises(BadInput, match="scale 'x'"):
+        design_matrix(data, "x")
+    with pytest.raises(BadInput, match="intercept 'x'"):
+        design_matrix(data, "none", "x")
+    with pytest.raises(BadInput, match="columns of the training data"):
+        validation_rows(data, Dataset.from_arrays(data.X[:, :2], data.y))
+    with pytest.raises(BadInput, match="does not"):
+        validation_rows(data, Dataset.from_arrays(data.X, np.where(data.y > 0.0, 5.0, 1.0)))
+    with pytest.raises(BadInput, match="holdout"):
+        holdout_split(data, 1.5)
+    train, test = holdout_split(data, 0.25, seed=3)
+    assert sorted([*train, *test]) == list(range(12)) and len(test) == 3

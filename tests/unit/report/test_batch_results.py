@@ -1,0 +1,153 @@
+"""Tables of runs: means, standard errors, bold, what is missing, three formats."""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from sparsecv_mio.report.batch_results import (
+    TableCells,
+    best_of,
+    boxes,
+    critical_difference,
+    csv,
+    latex,
+    lines,
+    markdown,
+    performance_ratios,
+    profiles,
+    summarise,
+    with_overall,
+)
+
+RUNS = pd.DataFrame(
+    {
+        "data": ["b_1"] * 5 + ["a"] * 4,
+        "by": ["x", "x", "y", "y", "y", "x", "x", "y", "y"],
+        "test_error": [1.0, 3.0, 1.0, 1.5, np.nan, 4.0, 4.0, np.nan, np.nan],
+        "tau": [1, 2, 3, 4, 5, 6, 7, 8, 9],
+    }
+)
+
+
+def cells(*values: str, aggregate: str = "mean-se") -> TableCells:
+    return summarise(RUNS, RUNS["data"], RUNS["by"], values, aggregate)
+
+
+def test_means_errors_and_counts() -> None:
+    found = cells("test_error", "tau")
+    assert list(found.centre.index) == ["b_1", "a"]  # in the order of the runs
+    assert found.centre.loc["b_1", ("x", "test_error")] == 2.0
+    assert found.spread.loc["b_1", ("x", "test_error")] == pytest.approx(1.0)
+    assert found.count.loc["b_1", ("y", "test_error")] == 2 and np.isnan(found.centre.loc["a", ("y", "test_error")])
+    assert cells("tau", aggregate="sum").centre.loc["a", ("y", "tau")] == 17.0
+    assert cells("tau", aggregate="median").spread.isna().to_numpy().all()
+    assert np.isnan(cells("test_error", aggregate="sum").centre.loc["a", ("y", "test_error")])
+
+
+def test_markdown() -> None:
+    lines = markdown(cells("test_error")).splitlines()
+    assert [part.strip() for part in lines[0].split("|")[1:-1]] == ["", "x", "y"]
+    assert [part.strip() for part in lines[2].split("|")[1:-1]] == ["b_1", "2.000 ± 1.000", "**1.250** ± 0.250"]
+    assert [part.strip() for part in lines[3].split("|")[1:-1]] == ["a", "4.000 ± 0.000", "-"]
+    assert len({len(line) for line in lines[:4]}) == 1
+    assert " 17 |" in markdown(cells("tau", aggregate="sum"))  # whole numbers have no decimals
+    both = markdown(cells("test_error", "tau"))
+    assert "x test_error" in both and "**" not in both.splitlines()[3].split("|")[3]
+
+
+def test_a_cell_of_fewer_runs_says_so() -> None:
+    text = markdown(summarise(RUNS[:5], RUNS["data"][:5], RUNS["by"][:5], ("test_error",)))
+    assert "fewer" not in text  # two of each are known
+    text = markdown(summarise(RUNS[1:5], RUNS["data"][1:5], RUNS["by"][1:5], ("test_error",)))
+    assert "3.000*" in text and "fewer runs" in text
+
+
+def test_latex_and_csv() -> None:
+    text = latex(cells("test_error", "tau"))
+    assert text.count(r"\\") == 4 and r"\multicolumn{2}{c}{x}" in text and r"b\_1" in text and r"\textbf{1.250}" in text
+    table = pd.read_csv(io.StringIO(csv(cells("test_error"))), index_col=0)
+    assert table.loc["b_1", "y test_error"] == 1.25 and table.loc["b_1", "y test_error runs"] == 2
+    assert table.loc["b_1", "y test_error standard error"] == pytest.approx(0.25)
+
+
+def test_the_row_of_all() -> None:
+    found = with_overall(cells("tau"))
+    assert found.centre.loc["mean", ("x", "tau")] == pytest.approx((1.5 + 6.5) / 2)
+    ratio = with_overall(cells("test_error"), geometric=True)
+    assert ratio.centre.loc["geometric mean", ("x", "test_error")] == pytest.approx(np.sqrt(8.0))
+    assert np.isnan(ratio.centre.loc["geometric mean", ("y", "test_error")])  # not of the same rows
+    assert best_of("seconds") == best_of("cv_error") == "min" and best_of("seconds", "max") == "max"
+
+
+def test_errors_on_test_rows_vary_with_the_test_rows_alone() -> None:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"split": np.repeat([0, 1, 2], 4), "seed": np.tile([0, 1, 2, 3], 3), "data": "a"})
+    frame["fingerprint"] = frame["split"].map("sha256:{}".format)
+    frame["test_error"] = frame["split"] * 10.0 + rng.normal(size=12)
+    frame["cv_error"] = rng.normal(size=12)
+
+    def table(some: pd.DataFrame) -> TableCells:
+        label = pd.Series("x", index=some.index)
+        return summarise(some, some["data"], label, ("test_error", "cv_error"))
+
+    several, one = table(frame), table(frame[frame["split"] == 1])
+    assert several.spread.loc["a", ("x", "test_error")] == pytest.approx(
+        frame.groupby("split")["test_error"].mean().std() / np.sqrt(3.0)
+    )
+    assert several.spread.loc["a", ("x", "cv_error")] == pytest.approx(frame["cv_error"].sem())
+    assert np.isnan(one.spread.loc["a", ("x", "test_error")]) and one.count.loc["a", ("x", "test_error")] == 4
+    assert "differ in split, seed; of errors on test rows over test sets" in markdown(several)
+    text = markdown(one)
+    assert text.splitlines()[2].count("±") == 1 and "test_error: no ± for runs on one test set" in text
+    assert "differ in seed\n" in text and r"% $\pm$: standard error" in latex(one)
+
+
+TABLE = pd.DataFrame({"a": [1.0, 2.0, 3.0, 0.0], "b": [2.0, 1.0, np.nan, 5.0]}, index=list("wxyz"))
+RUNS_RESULTS_PLOTS = pd.DataFrame(
+    {"snr": [0.05, 0.05, 6.0, 6.0], "lower": [1.0, 3.0, 4.0, 4.0], "upper": [5.0, 6.0, 7.0, 2.0]},
+    index=[3, 5, 7, 9],
+)
+BY = pd.Series(["ours", "ours", "ours", "lasso"], index=RUNS_RESULTS_PLOTS.index)
+
+
+def test_ratios_to_the_best() -> None:
+    found = performance_ratios(TABLE)
+    assert found["a"].tolist() == [1.0, 2.0, 1.0, np.inf] and found["b"].tolist() == [2.0, 1.0, np.inf, 1.0]
+    assert performance_ratios(TABLE, larger=True)["a"].tolist() == [2.0, 1.0, 1.0, np.inf]
+
+
+def test_profiles_end_at_the_share_that_was_solved() -> None:
+    figure = profiles({"one": TABLE, "two": TABLE[["b"]]}, "seconds")
+    steps = {line.get_label(): line.get_ydata() for line in figure.axes[0].get_lines()}
+    assert steps["a"][-1] == 0.75 and steps["a"].tolist()[1:3] == [0.25, 0.5]
+    assert [ax.get_title(loc="left") for ax in figure.axes] == ["one (4 problems)", "two (4 problems)"]
+
+
+def test_boxes_have_the_medians() -> None:
+    figure = boxes({"": RUNS_RESULTS_PLOTS}, "upper", BY)
+    ax = figure.axes[0]
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["ours", "lasso"]
+    assert 6.0 in [float(np.mean(line.get_xdata())) for line in ax.get_lines() if len(line.get_xdata())]
+
+
+def test_lines_have_the_means() -> None:
+    figure = lines({"": RUNS_RESULTS_PLOTS}, ["lower", "upper"], BY, "snr")
+    ax = figure.axes[0]
+    found = {text: container for container, text in zip(*ax.get_legend_handles_labels(), strict=True)}
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == list(found)
+    assert list(found) == ["ours lower", "lasso lower", "ours upper", "lasso upper"]
+    assert found["ours lower"].lines[0].get_ydata().tolist() == [2.0, 4.0]
+    assert ax.get_xscale() == "log" and len(lines({"": RUNS_RESULTS_PLOTS}, ["lower"], BY, "snr").axes) == 1
+
+
+@pytest.mark.parametrize("count", [3, 9])
+def test_critical_difference_names_every_method_once(count: int) -> None:
+    mean = {f"method {k}": 1.0 + 0.7 * k for k in range(count)}
+    figure = critical_difference(mean, [list(mean)[:2]], 1.5, "title")
+    texts = [text.get_text() for text in figure.axes[0].texts]
+    assert all(sum(name in text for text in texts) == 1 for name in mean)
+    assert any("critical difference 1.50" in text for text in texts)

@@ -1,0 +1,88 @@
+"""The sentences below the table of `inspect`."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from sparsecv_mio.bounds.cv_error import BoundsTable, compute_bounds
+from sparsecv_mio.data.folds import make_folds
+from sparsecv_mio.data.standard import standardize
+from sparsecv_mio.data.table_facts import ColumnFacts, Inspection
+from sparsecv_mio.errors import BadInput
+from sparsecv_mio.report.before_search import draw_bounds, plot_bounds, print_bounds, print_inspection
+from sparsecv_mio.report.figures import panels
+
+from .printing import data
+from .printing import printed as printed_from_printing
+
+
+def column(name: str, spread: float = 1.0) -> ColumnFacts:
+    return ColumnFacts(name, "number", 0, 0.0, 0.5, 1.0, spread, (), False)
+
+
+def printed(found: Inspection) -> str:
+    screen = io.StringIO()
+    print_inspection(Console(file=screen, width=200), found, "a b.csv")
+    return screen.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("n", "p", "words"),
+    [(50, 8, "expect a proof in seconds"), (50, 80, "a proof for small tau"), (50, 500, "expect an estimate"),
+     (3, 8, "too little to cross-validate"), (50, 0, "too little to cross-validate")],
+)  # fmt: skip
+def test_what_to_expect(n: int, p: int, words: str) -> None:
+    text = printed(Inspection(n, (column("x"), column("y")), "y", 0, 0, ("--na mean",), n, p))
+    assert words in text
+    assert ("sparsecv solve 'a b.csv' --target y --na mean" in text) == ("too little" not in words)
+
+
+def test_findings() -> None:
+    text = printed(Inspection(50, (column("x"), column("z", 1e8), column("y")), "y", 3, 2, (), 50, 2))
+    assert "3 rows have an empty cell" in text and "2 rows repeat an earlier one" in text
+    assert "spreads differ by more than a million" in text
+
+
+@pytest.fixture(scope="module")
+def table() -> BoundsTable:
+    return compute_bounds(standardize(data()), make_folds("5", data()), (0.1, 1.0), (1, 2, 3), threads=1)
+
+
+def test_the_least_interval_comes_first(table: BoundsTable) -> None:
+    least = table.minimum()
+    text = printed_from_printing(lambda console: print_bounds(console, table, seconds=1.5), 200)
+    assert text.startswith(f"certified: the least CV error of the grid is in [{least.lower:.6g}, {least.upper:.6g}]")
+    assert "0 MIOs in 1.50 s" in text and "--full or --json" in text and "gamma = 0.1 (" not in text.split("\n", 2)[2]
+    brief = printed_from_printing(lambda console: print_bounds(console, table, brief=True), 200)
+    assert len(brief.splitlines()) == 2
+
+
+def test_full_has_every_gamma(table: BoundsTable) -> None:
+    text = printed_from_printing(lambda console: print_bounds(console, table, full=True), 200)
+    assert "gamma = 0.1 (ridge weight)" in text and "gamma = 1 (ridge weight)" in text
+
+
+def test_printed_bounds_are_called_estimates(tmp_path: Path) -> None:
+    table = compute_bounds(standardize(data()), make_folds("5", data()), (0.1,), (1, 2), "as-printed", threads=1)
+    text = printed_from_printing(lambda console: print_bounds(console, table), 200)
+    assert "not valid, estimates only" in text and "lower (estimate)" in text and "certified" not in text
+
+
+@pytest.mark.parametrize("which", ["safe", "as-printed"])
+def test_a_panel_shows_the_bounds_of_its_gamma(which: str, tmp_path: Path) -> None:
+    ask = standardize(data()), make_folds("5", data()), (0.1, 1.0), (3, 1, 2), which
+    table = compute_bounds(*ask, threads=1)  # type: ignore[call-overload]
+    _, axes = panels(1, 1, (4, 3))
+    draw_bounds(axes[0, 0], table, 1)
+    assert axes[0, 0].get_title(loc="left") == "gamma = 1"
+    assert [bar.get_x() + bar.get_width() / 2.0 for bar in axes[0, 0].patches] == pytest.approx([3, 1, 2])
+    assert all(np.isfinite(bar.get_y()) and bar.get_height() >= 0.0 for bar in axes[0, 0].patches)
+    plot_bounds(table, str(tmp_path / "b.svg"))
+    assert (tmp_path / "b.svg").stat().st_size > 5000
+    with pytest.raises(BadInput, match="--plot"):
+        plot_bounds(table, str(tmp_path / "b.jpeg"))

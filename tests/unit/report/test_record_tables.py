@@ -1,0 +1,152 @@
+"""What is printed: no number cut at any width, estimates marked."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from repository import INSTANCES
+
+from sparsecv_mio.bounds.cv_error import compute_bounds
+from sparsecv_mio.certificate.parts import FoldInfo
+from sparsecv_mio.certificate.records import Nested, PathRecord, Record, TableRow
+from sparsecv_mio.cli import run
+from sparsecv_mio.data.folds import make_folds
+from sparsecv_mio.data.standard import standardize
+from sparsecv_mio.report.before_search import print_bounds
+from sparsecv_mio.report.layout import pair
+from sparsecv_mio.report.record_tables import print_answer, print_path
+from sparsecv_mio.report.record_words import hints
+
+from .printing import check, data, printed
+
+
+def test_no_number_is_cut(record: Record, path: PathRecord) -> None:
+    check(lambda console: print_answer(console, record))
+    check(lambda console: print_path(console, path))
+    check(lambda console: print_path(console, path, full=True))
+    table = compute_bounds(standardize(data()), make_folds("5", data()), (0.1, 1.0), (1, 2, 3), threads=1)
+    check(lambda console: print_bounds(console, table))
+    check(lambda console: print_bounds(console, table, full=True))
+
+
+def test_all_is_about_the_pair_that_the_rule_chose(simplest: Record) -> None:
+    least = simplest.least
+    assert least is not None and simplest.one_se is not None
+    lines = printed(lambda console: print_answer(console, simplest), 200).splitlines()
+    assert lines[0] == f"proved   {pair(simplest.tau, simplest.gamma)}, by the one-standard-error rule"
+    assert lines[1].startswith(f"CV error {simplest.cv_error:.6g} ")
+    assert lines[2] == f"least CV error: {least.cv_error:.6g}, of {pair(least.tau, least.gamma)}"
+    ends = f"[{least.lower:.6g}, {least.upper:.6g}]"
+    assert lines[3].startswith(f"certified: the least CV error of the grid is in {ends}, gap ")
+    at = next(k for k, line in enumerate(lines) if line.startswith("one-standard-error rule"))
+    where = f"at tau = {simplest.tau}, gamma = {simplest.gamma:.6g} (proved)"
+    assert lines[at + 1].startswith("coefficients: ") and lines[at + 1].endswith(where)
+    assert f"best gamma of every tau, the chosen one of tau = {simplest.tau}" in lines
+    assert len(simplest.support) == simplest.tau == simplest.refit.tau
+    assert {len(fold.support) for fold in simplest.chosen_folds} == {simplest.tau}
+
+
+def test_a_rule_that_is_not_settled_says_so(simplest: Record) -> None:
+    assert simplest.one_se is not None
+    unsettled = replace(simplest, one_se=replace(simplest.one_se, estimate=True))
+    text = printed(lambda console: print_answer(console, unsettled), 200)
+    assert text.startswith("least CV error proved, one-standard-error pair not   tau = ")
+    assert "one-standard-error rule, not settled" in text and "smallest tau" not in text
+    assert "the smallest tau, then the largest gamma" in printed(lambda console: print_answer(console, simplest), 200)
+
+
+def test_estimates_are_marked(record: Record) -> None:
+    row = replace(record.table[0], estimate=True)
+    marked = replace(record, estimate=True, table=(row, *record.table[1:]))
+    text = printed(lambda console: print_answer(console, marked), 200)
+    assert "CV error ~" in text and "R^2 ~" in text and "~ an estimate; lower and upper are certified" in text
+    assert "some folds use" not in text  # how many do is said of the reported pair, above
+    other = replace(record, table=(row, *record.table[1:]))
+    assert "~ an estimate: some folds use" in printed(lambda console: print_answer(console, other), 200)
+    assert "~" not in printed(lambda console: print_answer(console, record), 200)
+
+
+def test_a_run_that_ended_by_itself_does_not_blame_its_limit(record: Record) -> None:
+    for limit in (None, 60.0):
+        ended = replace(record, status="limit", request=replace(record.request, time_limit=limit))
+        assert printed(lambda console: print_answer(console, ended), 200).startswith("ended without a proof: best")  # noqa: B023
+        assert len(hints(ended)) == 1 and hints(ended)[0].startswith("more time would prove no more")
+
+
+def test_the_limit_of_a_nested_run_is_shared_with_the_outer_folds(record: Record) -> None:
+    outer = FoldInfo("4", 0, 4, "0" * 64)
+    for seconds, said in ((2.1, "limit reached"), (1.5, "ended without a proof")):  # two of six shares are its own
+        shared = replace(
+            record, status="limit", request=replace(record.request, time_limit=6.0),
+            work=replace(record.work, seconds=seconds), nested=Nested(outer, 1.0, None, None, ()),
+        )  # fmt: skip
+        assert printed(lambda console: print_answer(console, shared), 200).startswith(said)  # noqa: B023
+        assert hints(shared)[0].startswith("more time would prove no more") == (said != "limit reached")
+
+
+def test_what_is_not_proved_is_said(record: Record) -> None:
+    nothing = replace(record.table[0], cv_error=float("inf"), lower=0.0, upper=float("inf"), estimate=True)
+    rows = [replace(row, lower=0.0, upper=float("inf"), estimate=True, folds_decided=0) for row in record.table]
+    rows = [
+        row if row.gamma == record.gamma else replace(nothing, gamma=row.gamma, tau=row.tau, folds_decided=0)
+        for row in rows
+    ]
+    bare = replace(
+        record, status="limit", estimate=True, table=tuple(rows), lower=0.0, upper=float("inf"),
+        request=replace(record.request, time_limit=1.0), work=replace(record.work, seconds=1.1),
+    )  # fmt: skip
+    text = printed(lambda console: print_answer(console, bare), 200)
+    assert text.startswith("limit reached: best answer so far, nothing proved yet") and "[0, ?]" not in text
+    assert "~ an estimate: no fold has its best subset proved yet, each uses the best one found so far" in text
+    assert f"chosen among 3 of 9 pairs, all at gamma = {record.gamma:.6g}; the others have no estimate" in text
+    assert hints(bare) == ["a longer --time-limit or fewer pairs (--gamma, --tau) let it try and prove more"]
+    assert "the CV error of this pair" not in text
+    better = replace(rows[0], lower=0.5, upper=0.75)
+    rest = [row for row in rows if (row.gamma, row.tau) != (better.gamma, better.tau)]
+    bounded = replace(bare, upper=0.75, gap=1.0, table=(better, *rest))
+    told = printed(lambda console: print_answer(console, bounded), 200)
+    ends = "certified: the least CV error of the grid is in [0, 0.75], gap 1\n"
+    assert f"{ends}certified: nothing yet of the CV error of this pair\n" in told
+    assert "bounds valid" in told and "nothing proved" not in told
+    here = [replace(row, upper=2.0) if row.tau == record.tau else row for row in rest]
+    told = printed(lambda console: print_answer(console, replace(bounded, table=(better, *here))), 200)
+    assert f"{ends}certified: the CV error of this pair is in [0, 2]\n" in told
+
+
+def test_a_pipe_has_the_width_it_is_told(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+
+    prostate = str(INSTANCES / "prostate.csv")
+    for width in (40, 60):
+        monkeypatch.setenv("COLUMNS", str(width))
+        assert run(["solve", prostate, "-t", "lpsa", "--folds", "3", "--gamma", "0.1", "--tau", "1:2"]) == 0
+        assert max(map(len, capsys.readouterr().out.splitlines())) <= width
+
+
+def test_an_answer_is_one_screen_unless_all_of_it_is_asked_for(record: Record) -> None:
+    def row(tau: int) -> TableRow:
+        known = tau < 4
+        return replace(
+            record.table[0], tau=tau, gamma=record.gamma, cv_error=50.0 - tau, lower=49.0 - tau, upper=51.0 + tau,
+            estimate=not known, folds_decided=5 if known else 0,
+        )  # fmt: skip
+
+    many = {f"x{number}": 1.0 + number for number in range(30)}
+    table = tuple(row(tau) for tau in range(1, 31))
+    long = replace(record, tau=30, table=table, coefficients=many, support=tuple(many), one_se=None)
+    text = printed(lambda console: print_answer(console, long), 200)
+    assert "20 more coefficients by --full, or --json" in text and "25 more rows by --full, or --json" in text
+    lines = [line.split() for line in text.splitlines()]
+    assert [line[0] for line in lines if line[-1:] in (["5/5"], ["0/5"])] == ["1", "2", "3", "4:29", "30"]
+    folded = next(line for line in lines if line[:1] == ["4:29"])
+    assert folded[2:] == ["~21.0000", "20.0000", "55.0000", "0/5"]  # the least of each
+    full = printed(lambda console: print_answer(console, long, full=True), 200)
+    assert "by --full" not in full and "4:29" not in full and all(f" {name} " in full for name in many)
+    odd = replace(long, table=tuple(row(tau) for tau in (1, 2, 3, *range(5, 30, 2), 30)))
+    text = printed(lambda console: print_answer(console, odd), 200)
+    assert " 5,7..29 " in text and "5:29" not in text and "share a row" in text
+    apart = replace(long, table=tuple(replace(one, folds_decided=1) for one in table))
+    text = printed(lambda console: print_answer(console, apart), 200)
+    assert "20 more rows by --full" in text and "share a row" not in text
+    kept = [line.split()[0] for line in text.splitlines() if line.endswith("1/5 ")]
+    assert kept == [str(tau) for tau in range(21, 31)]  # those with the least CV errors

@@ -1,0 +1,168 @@
+"""What a certificate covers, in words."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from sparsecv_mio.certificate.records import Advice, Record, Region
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.folds import make_folds
+from sparsecv_mio.report.layout import pair
+from sparsecv_mio.report.record_tables import print_answer
+from sparsecv_mio.report.record_words import (
+    choice_lines,
+    covered,
+    hints,
+    open_rows,
+    region_lines,
+    span,
+    stability_lines,
+)
+from sparsecv_mio.search.api import cross_validate, solve
+
+from .printing import data, printed
+
+
+def record(method: str) -> Record:
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(30, 6))
+    data = Dataset.from_arrays(X, X[:, 0] - X[:, 1] + rng.normal(size=30))
+    return cross_validate(data, make_folds("5", data), gammas=[0.1, 1.0], taus=[1, 2, 3], method=method, threads=1)
+
+
+def test_a_proved_grid_needs_no_words() -> None:
+    proved = record("rounds")
+    assert proved.status == "proved" and region_lines(proved) == [] and open_rows(proved) == []
+
+
+def test_pairs_that_may_win_are_counted_and_compared() -> None:
+    part = record("bounds")
+    while_open = [row for row in part.table if row.status == "open" and (row.gamma, row.tau) != (part.gamma, part.tau)]
+    assert part.status == "limit" and open_rows(part) == while_open
+    lines = region_lines(part)
+    assert any(line.startswith("not excluded:") for line in lines) is bool(while_open)
+    rows = tuple(replace(row, status="open", cv_error=2.0 * part.cv_error) for row in part.table)
+    text = region_lines(replace(part, table=rows, region=None))
+    assert len(text) == 1 and "5 other pairs (tau 1:3, gamma 0.1:1)" in text[0] and "100% worse" in text[0]
+
+
+def test_the_part_is_named_by_its_sides() -> None:
+    assert covered(3, None, [1, 2, 3]) == "the whole grid"
+    assert covered(2, None, [1, 2, 3]) == "tau 1:2 at every gamma"
+    assert covered(None, 0.5, [1, 2]) == "every tau at gamma >= 0.5"
+    assert span({4}) == "4" and span([2, 7]) == "2:7"
+
+
+def test_folds_that_chose_other_features_are_counted() -> None:
+    record = solve(data(), folds="5", gammas=0.1, taus=2, threads=1)
+    every, change = stability_lines(record)
+    assert every == "stability: the 5 models, each fitted without one fold, all have the features of this model"
+    assert change.startswith("fold ") and "matters most: without it the model's squared errors change by " in change
+    assert "% of the CV error" in change and choice_lines(record) == []
+    other = replace(record, support=record.support[:1])
+    name = record.support[1]
+    assert record.chosen_in() == dict.fromkeys(record.support, 5)
+    words = "the 5 models, each fitted without one fold, all have 1 of the 1 features of this model; not in this model"
+    assert stability_lines(other)[0] == f"stability: {words}: {name} in 5"
+
+
+def test_a_weight_and_where_it_came_from() -> None:
+    record = solve(data(), folds="5", gammas="0.1,1", stability="nested", threads=1)
+    first, tried = choice_lines(record)
+    assert first.startswith("stable pair: the pair with the least CV error + ") and "instability, proved" in first
+    assert tried.startswith("weight ") and "5 outer folds" in tried
+
+
+def test_estimates_are_marked(record: Record) -> None:
+    assert record.stability is not None
+    marked = replace(record, stability=replace(record.stability, estimate=True))
+    assert "~" in stability_lines(marked)[-1] and "certified in" in stability_lines(marked)[-1]
+
+
+def test_the_first_line_is_on_the_pair_that_is_shown() -> None:
+    record = solve(data(), folds="5", gammas="0.1,1", stability=1.0, threads=1)
+    assert record.stability is not None and record.stability.chosen is not None and record.least is not None
+    head = printed(lambda console: print_answer(console, record), 200).splitlines()[:3]
+    assert head[0] == f"proved   {pair(record.tau, record.gamma)}, the stable pair"
+    least = record.least
+    assert head[2] == f"least CV error: {least.cv_error:.6g}, of {pair(least.tau, least.gamma)}"
+    unproved = replace(record.stability, chosen=replace(record.stability.chosen, proved=False))
+    text = printed(lambda console: print_answer(console, replace(record, stability=unproved)), 200)
+    assert text.startswith("least CV error proved, stable pair not   tau = ")
+    same = solve(data(), folds="5", gammas="0.1,1", stability=0.0, threads=1)
+    text = printed(lambda console: print_answer(console, same), 200)
+    assert text.splitlines()[0] == f"proved   {pair(same.tau, same.gamma)}" and "\nleast CV error:" not in text
+
+
+def test_what_would_complete_a_proof_is_told(record: Record) -> None:
+    part = replace(limited(record, Region(2, None, 0.1, 2, 1.0, 1.0, 1.0, 0.0, 0.0)), advice=Advice("1:2", None, None))
+    assert hints(part) == ["the smaller grid --tau 1:2 is proved already"]
+    longer = replace(part, request=replace(part.request, time_limit=5.0), work=replace(part.work, seconds=5.0))
+    assert hints(longer)[0].endswith("; a longer --time-limit proves more")
+    both = replace(longer, advice=Advice("1:2", "0.1:10:9", 300.0))
+    assert hints(both)[0] == (
+        "the smaller grid --tau 1:2 or --gamma 0.1:10:9 is proved already; --time-limit 300 may prove the whole grid "
+        "(as the costs grew so far)"
+    )
+    nowhere = replace(longer, region=None, advice=Advice(None, None, None))
+    assert hints(nowhere)[0].startswith("--tau 1,2 is a smaller grid to prove, with 0 of these 3 pairs; a longer")
+    assert hints(replace(both, advice=None)) == []
+
+
+def test_the_part_that_is_proved_is_told(record: Record) -> None:
+    part = limited(record, Region(2, 1.0, 0.1, 2, 1.0, 1.0, 1.0, 0.0, 0.0))
+    assert region_lines(part) == [
+        "proved among tau 1:2 at every gamma, every tau at gamma >= 1: the reported pair is the best of them",
+        "not excluded: 3 other pairs (tau 3, gamma 0.01235:1); their best estimate is 50% worse",
+    ]
+    elsewhere = replace(part, region=Region(1, None, 0.1, 1, 1.25, 1.25, 1.25, 0.0, 0.0))
+    assert region_lines(elsewhere)[0].endswith("the best of them is tau = 1, gamma = 0.1, CV error 1.25")
+    assert region_lines(record) == []
+    unknown = replace(part, region=None, table=tuple(replace(row, cv_error=float("inf")) for row in part.table))
+    assert region_lines(unknown) == ["not excluded: 3 other pairs (tau 3, gamma 0.01235:1); they have no estimate"]
+
+
+def limited(record: Record, region: Region) -> Record:
+    """A run in which tau 3 was left open, and tau 2 at gamma 0.1 is reported."""
+    table = tuple(
+        replace(row, status="open" if row.tau == 3 else "decided", cv_error=1.5 if row.tau == 3 else 1.0)
+        for row in record.table
+    )
+    request = replace(record.request, time_limit=None)
+    changed = replace(record, status="interrupted", gamma=0.1, tau=2, cv_error=1.0, table=table, request=request)
+    return replace(changed, region=region)
+
+
+@pytest.mark.parametrize(
+    ("gamma", "tau", "gammas", "taus", "told"),
+    [
+        (1.0, 2, (0.01, 0.1, 1.0), (1, 2, 3), ["largest given: try --gamma 0.01:10:5"]),
+        (0.01, 2, (0.01, 0.1, 1.0), (1, 2, 3), ["smallest given: try --gamma 0.001:1:5"]),
+        (0.1, 2, (0.01, 0.1, 1.0), (1, 2, 3), []),
+        (0.1, 3, (0.01, 0.1, 1.0), (1, 2, 3), ["largest given: try --tau 1:5"]),
+        (0.1, 5, (0.01, 0.1, 1.0), (1, 2, 5), []),
+        (0.1, 1, (0.01, 0.1, 1.0), (1, 2, 5), ["smallest given: --tau 0:5 has the intercept alone"]),
+        (0.1, 0, (0.01, 0.1, 1.0), (0, 2, 5), []),
+        (0.1, 2, (0.01, 0.1, 1.0), (2, 3), ["smallest given: try --tau 1:3"]),
+        (0.1, 2, (0.1,), (2,), []),
+        (1e-7, 2, (1e-7, 0.1), (1, 2, 3), []),
+    ],
+)
+def test_an_edge_of_the_grid_is_told(
+    gamma: float, tau: int, gammas: tuple[float, ...], taus: tuple[int, ...], told: list[str], record: Record
+) -> None:
+    request = replace(record.request, gammas=gammas, taus=taus)
+    found = hints(replace(record, gamma=gamma, tau=tau, request=request))
+    assert len(found) == len(told) and all(text in hint for text, hint in zip(told, found, strict=True))
+
+
+def test_a_model_that_predicts_worse_than_the_mean_is_told(record: Record) -> None:
+    worse = replace(record, r_squared=-0.01)
+    most = max(record.request.taus)
+    said = [text for text in hints(worse) if "R^2 is below 0" in text]
+    assert min(record.request.taus) > 0 and len(said) == 1 and said[0].endswith(f"--tau 0:{most} tries it")
+    with_none = replace(worse, request=replace(worse.request, taus=(0, *worse.request.taus)))
+    assert not [text for text in [*hints(record), *hints(with_none)] if "R^2" in text]

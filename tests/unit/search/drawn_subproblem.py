@@ -1,0 +1,92 @@
+"""A small search and the truth about its cells, by all subsets and plain fits from the rows."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+from plain_ridge import ridge
+
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.folds import make_folds
+from sparsecv_mio.data.standard import standardize
+from sparsecv_mio.problem import objective
+from sparsecv_mio.problem.training_moments import TrainingMoments, training_moments
+from sparsecv_mio.search.accelerators import Accelerators
+from sparsecv_mio.search.cells import CellTable
+from sparsecv_mio.search.context import AllRows, Context, Counts, SearchState
+from sparsecv_mio.search.fold_fits import FoldProblem
+from sparsecv_mio.search.fold_solver import FoldSolver
+from sparsecv_mio.search.pairs import Grid
+from sparsecv_mio.search.time_limit import Deadline
+from sparsecv_mio.trees.every_size import solve_path
+
+GAMMAS, TAUS = (0.1, 2.0), (0, 1, 2, 3)
+
+
+def context_of(seed: int = 0, n: int = 30, p: int = 6, late: bool = False) -> Context:
+    """Four folds; `late` has the limit passed already."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, p)) + 0.5 * rng.normal(size=(n, 1))
+    data = Dataset.from_arrays(X, 2.0 * X[:, 1] - X[:, p - 1] + 0.4 * X[:, 0] + rng.normal(size=n))
+    grid = Grid.of(GAMMAS, TAUS, p)
+    return Context(standardize(data), make_folds("4", data, seed), grid, 0.0, Deadline(-1.0 if late else None, None), 1)
+
+
+def all_rows_of(context: Context) -> AllRows:
+    """With the best supports of every gamma."""
+    made = AllRows(context)
+    made.best = [solve_path(made.problem(g), list(TAUS)) for g in range(len(GAMMAS))]
+    return made
+
+
+def solver_of(context: Context, cells: CellTable) -> FoldSolver:
+    """Without accelerators."""
+    all_rows = all_rows_of(context)
+    return FoldSolver(SearchState(context, cells, all_rows, Counts()), Accelerators(context, all_rows, ()))
+
+
+def cells_of(context: Context) -> CellTable:
+    return CellTable.empty(*context.shape)
+
+
+def moments_of(context: Context, fold: int) -> TrainingMoments:
+    return next(training_moments(context.data, context.folds, [fold]))[1]
+
+
+def fold_of(context: Context, fold: int, g: int) -> FoldProblem:
+    here = FoldProblem.of(context.data, context.folds, fold, moments_of(context, fold))
+    return here.with_gamma(float(context.grid.gammas[g]))
+
+
+def best_support(context: Context, where: tuple[int, int, int]) -> tuple[int, ...]:
+    """The best of all supports of a cell."""
+    g, t, fold = where
+    problem = fold_of(context, fold, g).problem
+    return min(combinations(range(problem.q), int(context.grid.taus[t])), key=lambda s: ridge(problem, s)[1])
+
+
+def held_out_error(context: Context, where: tuple[int, int, int], support: tuple[int, ...]) -> float:
+    """Held-out sum of squares of a support, in standard units, from the rows."""
+    g, _, fold = where
+    dataset, folds = context.data.dataset, context.folds
+    columns = context.data.columns[np.array(support, dtype=np.int64)].tolist()
+    fit = objective.fit(dataset.X, dataset.y, columns, float(context.grid.gammas[g]), rows=folds.train_rows(fold))
+    return float(objective.held_out_error(fit, dataset.X, dataset.y, folds.scored_rows(fold)) / context.data.y_unit**2)
+
+
+def assert_true(context: Context, cells: CellTable) -> None:
+    """Every interval holds the truth; a decided cell has the best support."""
+    for where in np.ndindex(*context.shape):
+        best = best_support(context, where)
+        error = held_out_error(context, where, best)
+        slack = 1e-9 * (1.0 + error)
+        assert cells.lower[where] - slack <= error <= cells.upper[where] + slack, where
+        if cells.decided[where]:
+            assert tuple(cells.pool.supports[cells.support[where]].tolist()) == best
+            assert abs(cells.nominal[where] - error) <= slack and cells.upper[where] - cells.lower[where] <= slack
+
+
+def state_of(context: Context, cells: CellTable) -> SearchState:
+    """A state of these cells, with the best supports of all rows."""
+    return SearchState(context, cells, all_rows_of(context), Counts())

@@ -1,0 +1,191 @@
+"""Supports as rows of a table, filled up, and by their places in some columns."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+
+from sparsecv_mio.errors import Contradiction, CorruptStore
+from sparsecv_mio.search.cells import (
+    CellTable,
+    below,
+    check_like,
+    counts_of,
+    filled_up,
+    missing_columns,
+    parsed,
+    places_in,
+    prefixed,
+    table_of,
+    within,
+)
+
+
+def test_tables() -> None:
+    assert table_of([np.array([3]), np.array([0, 7])], 2).tolist() == [[3, -1], [0, 7]]
+    assert table_of([], 4).shape == (0, 4)
+
+
+def test_only_what_is_missing_is_added() -> None:
+    support = np.array([2, 5])
+    assert missing_columns(support, 4, np.array([5, 9, 2, 0, 1])).tolist() == [9, 0]
+    assert filled_up(support, 4, np.array([5, 9, 2, 0, 1])).tolist() == [0, 2, 5, 9]
+    assert filled_up(support, 2, np.array([0])).tolist() == [2, 5]
+    assert filled_up(support, 9, np.array([5, 0])).tolist() == [0, 2, 5]
+
+
+def test_places_and_back() -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        columns = np.sort(rng.choice(30, 12, replace=False))
+        inside = np.sort(rng.choice(columns, 4, replace=False))
+        outside = np.append(inside, np.setdiff1d(np.arange(30), columns)[0])
+        found = places_in(columns, [outside, inside])
+        assert len(found) == 1 and columns[found[0]].tolist() == inside.tolist()
+    assert places_in(columns, [np.zeros(0, dtype=np.int64)])[0].tolist() == []
+
+
+MODEL = {"a": np.zeros((2, 3)), "b": np.zeros(4, dtype=np.int64)}
+
+
+@pytest.mark.parametrize(
+    "found",
+    [{}, {"a": MODEL["a"]}, {**MODEL, "a": np.zeros(6)}, {**MODEL, "b": np.zeros(4)}, {**MODEL, "b": np.zeros(5, int)}],
+)
+def test_what_is_unlike_is_refused(found: dict[str, np.ndarray]) -> None:
+    with pytest.raises(CorruptStore):
+        check_like(found, MODEL)
+
+
+def test_what_is_free_may_have_any_length() -> None:
+    check_like({**MODEL, "b": np.zeros(9, dtype=np.int64)}, MODEL, free=("b",))
+
+
+def test_numbers_outside_are_refused() -> None:
+    within(MODEL, "a", 0.0, 1.0)
+    for wrong in (np.array([np.nan]), np.array([2.0])):
+        with pytest.raises(CorruptStore, match="a holds numbers"):
+            within({"a": wrong}, "a", 0.0, 1.0)
+
+
+def test_counts_and_json() -> None:
+    assert counts_of(np.array('{"x": 3}')) == {"x": 3} and parsed(np.array("[1]")) == [1]
+    for wrong in ('{"x": 1.5}', '{"x": true}', "[]", "{"):
+        with pytest.raises(CorruptStore):
+            counts_of(np.array(wrong))
+
+
+def test_names_below_a_name() -> None:
+    state = prefixed("run", MODEL)
+    assert set(state) == {"run.a", "run.b"} and set(below("run", state)) == {"a", "b"} and below("here", state) == {}
+
+
+def table() -> CellTable:
+    return CellTable.empty(2, 3, 4)
+
+
+def test_narrow_tightens_scalars_and_parts_alike() -> None:
+    cells = table()
+    cells.narrow((0, 1, 2), 1.0, 5.0)
+    cells.narrow((0, 1, slice(None)), np.array([0.5, 0.5, 0.5, -1.0]), 4.0)
+    assert cells.lower[0, 1].tolist() == [0.5, 0.5, 1.0, 0.0]
+    assert cells.upper[0, 1].tolist() == [4.0] * 4
+    cells.narrow((1, np.array([0, 2]), 3), np.array([1.0, 2.0]), np.array([3.0, 4.0]))
+    assert cells.lower[1, :, 3].tolist() == [1.0, 0.0, 2.0]
+
+
+@pytest.mark.parametrize(("lower", "upper"), [(3.1, 9.0), (0.0, 0.9), (float("nan"), 2.0), (0.0, float("nan"))])
+def test_narrow_raises_on_contradiction(lower: float, upper: float) -> None:
+    cells = table()
+    cells.narrow((0, 0, 1), 1.0, 3.0)
+    with pytest.raises(Contradiction, match="gamma 0, tau 0, fold 1"):
+        cells.narrow((0, 0, slice(None)), np.array([0.0, lower, 0.0, 0.0]), np.array([9.0, upper, 9.0, 9.0]))
+    assert (cells.lower[0, 0, 1], cells.upper[0, 0, 1]) == (1.0, 3.0)
+
+
+@pytest.mark.parametrize(("lower", "upper", "nominal"), [(4.0, 4.0, 4.0), (7.0, 8.0, 7.5), (5.2, 5.5, 5.1)])
+def test_settling_a_cell_outside_of_what_is_known_raises(lower: float, upper: float, nominal: float) -> None:
+    cells, sure = table(), np.array([False, True, False, False])
+    cells.narrow((0, 0, slice(None)), 5.0, 6.0)
+    with pytest.raises(Contradiction, match="fold 1"):
+        cells.decide((0, 0, 1), 0, nominal, lower, upper, 0.0)
+    row = np.ones(4)
+    with pytest.raises(Contradiction, match="fold 1"):
+        cells.decide_part((0, 0, slice(None)), sure, 0, nominal * row, lower * row, upper * row, row, branched=True)
+    assert not cells.decided.any()
+
+
+def test_a_decided_cell_holds_its_number_for_good() -> None:
+    cells = table()
+    cells.narrow((0, 0, 0), 1.0, 2.0 * (1.0 - 1e-9))
+    cells.decide((0, 0, 0), 0, 2.0, 2.0 - 1e-12, 2.0 + 1e-12, 0.0, value=3.0)
+    assert cells.lower[0, 0, 0] <= cells.nominal[0, 0, 0] <= cells.upper[0, 0, 0]
+    cells.offer((0, 0, 0), 0, 1.5, 0.5)
+    cells.narrow((0, 0, 0), 2.0 + 1e-10, 5.0)
+    assert cells.nominal[0, 0, 0] == 2.0 and cells.lower[0, 0, 0] <= 2.0
+    with pytest.raises(Contradiction):
+        cells.narrow((0, 0, 0), 2.1, 5.0)
+
+
+def test_an_open_cell_shows_the_support_with_the_least_training_objective() -> None:
+    cells = table()
+    first, second = cells.pool.number(np.array([1, 2])), cells.pool.number(np.array([0, 2]))
+    cells.offer((0, 0, slice(None)), first, np.full(4, 2.0), np.array([1.0, 2.0, 3.0, np.nan]))
+    cells.offer((0, 0, slice(None)), second, np.full(4, 9.0), np.full(4, 2.5))
+    assert cells.support[0, 0].tolist() == [first, first, second, second]
+    assert cells.nominal[0, 0].tolist() == [2.0, 2.0, 9.0, 9.0]
+
+
+def test_parts_are_settled_as_cells_are() -> None:
+    one, many = table(), table()
+    rng = np.random.default_rng(0)
+    held = rng.uniform(1, 2, (3, 4))
+    sure = rng.random((3, 4)) < 0.5
+    for t, fold in np.argwhere(sure).tolist():
+        one.decide((1, t, fold), 0, held[t, fold], held[t, fold] - 1e-3, held[t, fold] + 1e-3, 0.0, 5.0, True)
+    full = np.full((3, 4), 5.0)
+    part = (1, slice(None), slice(None))
+    assert many.decide_part(part, sure, 0, held, held - 1e-3, held + 1e-3, full, branched=True) == sure.sum()
+    assert many.decide_part(part, sure, 0, held, held - 1e-3, held + 1e-3, full, branched=True) == 0
+    for name in ("lower", "upper", "nominal", "value", "decided", "final", "branched", "support"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(many, name))
+
+
+def test_a_copy_is_of_one_moment() -> None:
+    cells, stop = CellTable.empty(1, 1, 2000), threading.Event()
+
+    def write() -> None:
+        level = 0.0
+        while not stop.is_set():
+            level += 1.0
+            cells.narrow((0, 0, slice(None)), level, np.inf)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        for _ in range(50):
+            assert len(np.unique(cells.copy().lower)) == 1
+    finally:
+        stop.set()
+        writer.join()
+
+
+def test_of_many_cells_training_objectives_take_memory_once_an_undecided_cell_is_offered_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("sparsecv_mio.search.cells.MANY_CELLS", 1)
+    assert CellTable.empty(2, 3, 4, values=True).value.strides != (0, 0, 0)
+    cells, part = table(), (0, 0, slice(None))
+    ones = np.ones(4)
+    cells.decide_part(part, np.array([True, False, False, False]), 0, ones, ones, ones, ones, False)
+    cells.decide((0, 0, 1), 0, 1.0, 1.0, 1.0, 0.0, value=7.0)
+    assert cells.value.strides == cells.copy().value.strides == (0, 0, 0) and np.isinf(cells.value).all()
+    stored = cells.archive()
+    cells.offer(part, 0, 2.0 * ones, 3.0 * ones)
+    assert cells.value[0, 0].tolist() == [np.inf, np.inf, 3.0, 3.0]
+    assert cells.nominal[0, 0].tolist() == [1.0, 1.0, 2.0, 2.0]
+    again = table()
+    again.fill(stored)
+    assert again.decided.sum() == 2 and again.value.tolist() == stored["value"].tolist()

@@ -1,0 +1,67 @@
+"""The question, and what all rows are asked once."""
+
+from __future__ import annotations
+
+import numpy as np
+from drawn_search import drawn_run
+
+from sparsecv_mio.search.cells import CellTable
+from sparsecv_mio.search.context import AllRows, Counts, Snapshot
+from sparsecv_mio.trees.path_cells import PathCell, PathResult
+
+
+def test_units_and_shape() -> None:
+    context = drawn_run().context
+    assert context.shape == (2, 3, 5) and context.per_row == context.data.y_unit**2 / 30
+
+
+def test_moments_and_forms_are_made_once() -> None:
+    all_rows = AllRows(drawn_run().context)
+    assert not all_rows.at_hand
+    assert all_rows.moments is all_rows.moments and all_rows.at_hand
+    assert all_rows.normal_form(1) is all_rows.normal_form(1) and all_rows.solved(1) is all_rows.solved(1)
+    assert all_rows.problem(0).lam == 0.05 and all_rows.problem(1).Q is all_rows.base.Q
+    inverse, beta, value = all_rows.solved(1)
+    form = all_rows.normal_form(1)
+    assert np.allclose(inverse @ form.matrix(), np.eye(form.m)) and np.allclose(form.matrix() @ beta, form.c)
+    assert value == form.yy - form.c @ beta
+
+
+def test_a_gamma_that_was_left_out_gets_supports_and_no_bound() -> None:
+    all_rows = AllRows(drawn_run().context)
+    all_rows.keep({})
+    assert all_rows.best == []
+    cell = PathCell.unproved(2, np.array([0, 3]))
+    all_rows.keep({1: PathResult({2: cell}, 4, True)})
+    assert all_rows.best[0].cells[2].support.tolist() == [0, 3]
+    assert all_rows.best[0].cells[2].lower == 0.0 and not all_rows.best[0].cells[2].complete
+
+
+def test_counts_add_up() -> None:
+    counts = Counts()
+    counts.add(5, {"shared": 2})
+    counts.add(1, {"shared": 1, "enumerate": 4})
+    assert counts == Counts(6, {"shared": 3, "enumerate": 4})
+
+
+def test_pairs_out_of_the_race_are_not_worth_work() -> None:
+    for gap, worth in ((1e-4, False), (0.0, True)):
+        state = drawn_run(gap=gap).run.state
+        state.cells.narrow((slice(None), slice(None), slice(None)), 3.0, 9.0)
+        state.cells.lower[0, 1] = 1.0
+        state.cells.upper[0, 1] = 2.0
+        state.cells.mark((1, 1, 2))
+        found = state.worth_work()
+        assert found[0, 1].all() and not found[1, 1, 2] and bool(found[1, 0].all()) is worth
+        assert state.open.sum() == state.cells.final.size - 1 and not state.proved()
+        assert np.array_equal(found, found & state.open)
+
+
+def test_scored_needs_a_pair_in_every_fold_and_all_rows() -> None:
+    run = drawn_run()
+    run.method._fit_all_rows()
+    cells = CellTable.empty(*run.context.shape)
+    best = tuple(run.run.state.all_rows.best)
+    assert not Snapshot(run.context, cells, best).scored
+    cells.offer((0, 1, slice(None)), 0, [1.0] * 5, [1.0] * 5)
+    assert Snapshot(run.context, cells, best).scored and not Snapshot(run.context, cells).scored

@@ -1,0 +1,91 @@
+"""h as a function of gamma at fixed supports: values, slopes and minima."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from drawn_search import drawn, drawn_run
+from runs import record_of, to_end
+
+from sparsecv_mio.certificate.parts import plain, read
+from sparsecv_mio.certificate.records import DescentStep
+from sparsecv_mio.errors import CorruptStore
+from sparsecv_mio.search.descent import GammaCurve, Journal, gamma_proposals, log_uniform
+
+
+def test_slope_and_bend_are_derivatives() -> None:
+    data, folds, _ = drawn()
+    curve = GammaCurve(data, folds, [np.array([0, 3])] * folds.k)
+    for gamma in (0.01, 0.3, 4.0):
+        step = 1e-5
+        low, here, high = (curve.at(float(gamma * np.exp(t))) for t in (-step, 0.0, step))
+        assert here[1] == pytest.approx((high[0] - low[0]) / (2 * step), rel=1e-5, abs=1e-8)
+        assert here[2] == pytest.approx((high[1] - low[1]) / (2 * step), rel=1e-5, abs=1e-8)
+
+
+def test_minima_beat_a_fine_grid() -> None:
+    data, folds, _ = drawn()
+    curve = GammaCurve(data, folds, [np.array([0, 2])] * folds.k)
+    best = curve.minima(0.5)[0]
+    assert best.total <= min(curve.at(float(gamma))[0] for gamma in np.geomspace(1e-3, 10.0, 200)) * (1.0 + 1e-9)
+    assert len(log_uniform(0.1, 10.0)) == 9
+
+
+def test_proposals_lower_h() -> None:
+    state = to_end(drawn_run()).run.state
+    pair = state.bounds().best
+    for point in gamma_proposals(state, pair, (1e-3, 10.0)):
+        assert point.total < float(state.cells.nominal[pair].sum())
+
+
+@pytest.mark.filterwarnings("error")
+def test_slopes_that_overflow_say_nothing() -> None:
+    data, folds, _ = drawn()
+    curve = GammaCurve(data, folds, [np.array([0, 3])] * folds.k)
+    curve.part, curve.pole = curve.part * 1e100, np.zeros_like(curve.pole)
+    for gamma in (1e-300, 1e-60, 1.0):
+        assert curve.minima(gamma, 1e-300, 10.0) is not None
+
+
+def test_moves_only_lower_the_error() -> None:
+    run = to_end(drawn_run("descent", gap=1e-4))
+    accepted = [step.upper for step in run.journal.steps if step.accepted]
+    assert accepted == sorted(accepted, reverse=True) and run.journal.over
+    record = record_of(run)
+    assert record.status == "proved" and record.descent == tuple(run.journal.steps)
+    assert record.work.engine == "descent, certified rows" and record.work.mios == run.journal.mios
+
+
+def test_stored_between_moves_it_ends_the_same() -> None:
+    run, other, whole = (drawn_run("descent", gap=1e-4) for _ in range(3))
+    run.begin()
+    run.step()
+    other.resume(run.archive())
+    assert other.journal == run.journal
+    while not other.finished:
+        other.step()
+    to_end(whole)
+    assert [(s.move, s.gamma, s.tau, s.upper) for s in other.journal.steps] == [
+        (s.move, s.gamma, s.tau, s.upper) for s in whole.journal.steps
+    ]
+
+
+def test_a_saddle_descent_is_an_estimate() -> None:
+    record = record_of(to_end(drawn_run("descent", tau_step="saddle")))
+    assert record.status == "limit" and any("saddle" in note for note in record.warnings)
+
+
+def test_there_and_back() -> None:
+    step = DescentStep("gamma", 0.5, 3, 2.0, 1.9, True)
+    for trial in (None, ("line", [0.5], [3], True)):
+        journal = Journal([step], [0.25], [0.5, 1.0], certain=False, nodes=7, mios=2, here=[0.5], trial=trial)
+        assert read(json.loads(json.dumps(plain(journal, Journal, "journal"))), Journal, "journal") == journal
+
+
+def test_what_is_no_journal_raises() -> None:
+    found = plain(Journal(), Journal, "journal")
+    for name, wrong in (("proposed", ["x"]), ("nodes", [1]), ("seen", 3), ("trial", ["line", [0.5]])):
+        with pytest.raises(CorruptStore, match=f"field journal.{name}"):
+            read({**found, name: wrong}, Journal, "journal")

@@ -1,0 +1,270 @@
+"""The search of one fold, against all subsets and plain ridge fits."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from plain_ridge import ridge
+
+from sparsecv_mio.data.standard import StandardData
+from sparsecv_mio.problem import objective
+from sparsecv_mio.problem.problem import SparseProblem
+from sparsecv_mio.problem.training_moments import row_moments, training_moments
+from sparsecv_mio.search import first_supports as fold_searches
+from sparsecv_mio.search import first_supports as module
+from sparsecv_mio.search import first_supports as working_sets
+from sparsecv_mio.search.fallback import ForwardSelection, WeightedRows
+from sparsecv_mio.search.first_supports import (
+    MORE_COLUMNS,
+    FoldSearch,
+    FoldSearches,
+    WorkingSets,
+    columns_to_add,
+    first_supports,
+    fold_batches,
+    largest_working_set,
+    pooled,
+    residuals,
+    search_on,
+    seeds_of,
+)
+from sparsecv_mio.search.pairs import Grid
+
+from .drawn import FOLDS, LABELS, TOP, random_data
+
+LAMS = np.array([0.01, 0.5])
+
+
+def problem_of(seed: int, p: int = 8) -> SparseProblem:
+    data = random_data(seed, p=p)
+    return row_moments(data, FOLDS.train_rows(0)).problem(data, 1.0)
+
+
+def least(problem: SparseProblem, lam: float, size: int) -> float:
+    here = problem.with_gamma(2.0 * lam)
+    return min(ridge(here, s)[1] for s in combinations(range(problem.q), size))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_sweep_finds_what_all_subsets_find(seed: int) -> None:
+    problem = problem_of(seed)
+    search = FoldSearch(0, problem, LAMS, 3)
+    search.sweep([0, 1, 0], lambda: False)
+    for g, size in np.ndindex(2, 3):
+        value = search.value[g, size + 1]
+        assert value >= least(problem, LAMS[g], size + 1) * (1.0 - 1e-9)
+        columns = np.sort(search.columns[g, size + 1, : size + 1])
+        assert value == pytest.approx(ridge(problem.with_gamma(2.0 * LAMS[g]), columns)[1], rel=1e-9)
+        assert search.known(g, size + 1)
+    assert search.value[0, 1] == pytest.approx(least(problem, LAMS[0], 1), rel=1e-9)
+
+
+def test_it_learns_what_is_better_and_nothing_else() -> None:
+    problem = problem_of(1)
+    search = FoldSearch(0, problem, LAMS, 2)
+    values = {s: ridge(problem.with_gamma(2.0 * LAMS[0]), s)[1] for s in combinations(range(8), 2)}
+    worst, best = max(values, key=values.__getitem__), min(values, key=values.__getitem__)
+    for seed in (worst, best, worst):
+        search.learn(np.array([seed]), np.array([0]))
+    assert search.found()[0, 2].tolist() == list(best) and not search.known(1, 2)
+    search.learn(np.array([worst]), np.array([-1]))
+    assert search.known(1, 2)
+
+
+def test_columns_that_are_not_searched_are_not_learned() -> None:
+    problem = problem_of(2, p=6)
+    search = FoldSearch(0, problem, LAMS, 2, among=np.array([3, 5, 6, 7, 9, 12]))
+    search.learn(np.array([[3, 4], [5, 9]]), np.array([-1, -1]))
+    assert search.found()[0, 2].tolist() == [5, 9] and search.columns[0, 2].tolist() == [1, 4]
+
+
+def test_keeping_columns_out_is_no_loss() -> None:
+    for seed in range(4):
+        problem = problem_of(seed)
+        search = FoldSearch(0, problem, LAMS, 3)
+        search.sweep([0], lambda: False)
+        before = search.value[0].copy()
+        search.keep_columns_out(0, lambda: False)
+        assert np.all(search.value[0] <= before) and search.value[0, 3] >= least(problem, LAMS[0], 3) * (1 - 1e-9)
+
+
+def test_paths_have_full_supports_even_where_none_is_known() -> None:
+    data = random_data(0, p=8)
+    problem = row_moments(data, FOLDS.train_rows(0)).problem(data, 1.0)
+    search = FoldSearch(0, problem, LAMS, 4)
+    search.learn(np.array([[6, 7, -1, -1]]), np.array([0]))
+    paths = search.paths(np.array([0, 2, 4]), *data.about(FOLDS.scored_rows(0), problem.v_mean, problem.r_mean))
+    assert paths.support(0, 1).tolist() == [6, 7] and paths.support(0, 2).tolist() == [0, 1, 6, 7]
+    assert [len(paths.support(1, t)) for t in range(3)] == [0, 2, 4] and search.last is paths
+    for g, t in np.ndindex(2, 3):
+        fit = ridge(problem.with_gamma(2.0 * LAMS[g]), paths.support(g, t))
+        assert paths.objective[g, t] == pytest.approx(fit[1], rel=1e-9)
+
+
+def test_a_search_on_more_columns_takes_over_what_was_found() -> None:
+    data = random_data(3, p=8)
+    rows = FOLDS.train_rows(0)
+    few = np.array([0, 2, 5, 7])
+    part = data.only(few)
+    small = FoldSearch(0, row_moments(part, rows).problem(part, 1.0), LAMS, 2, few)
+    small.sweep([0, 1], lambda: False)
+    large = FoldSearch(0, row_moments(data, rows).problem(data, 1.0), LAMS, 2)
+    large.take_over(small)
+    np.testing.assert_allclose(large.value, small.value, rtol=1e-9)
+
+
+def begun(late: bool = False) -> FoldSearches:
+    data = random_data(1, p=12)
+    searches = FoldSearches(data, FOLDS, Grid.of([0.1, 1.0, 5.0], [0, 1, 3], 12), 1, lambda: late)
+    for fold, moments in training_moments(data, FOLDS):
+        problem = moments.problem(data, 1.0)
+        searches.begin(FoldSearch(fold, problem, searches.lams, searches.top), seeds_of([], searches.top))
+    return searches
+
+
+def test_every_pass_is_as_good_as_the_one_before() -> None:
+    searches = begun()
+    for one_pass in (searches.walk(), searches.exchange(thorough=True), searches.exchange(thorough=False)):
+        before = {fold: search.last.objective for fold, search in searches.by_fold.items() if search.last is not None}
+        found = list(one_pass)
+        assert sorted(paths.fold for paths in found) == [0, 1, 2]
+        assert all(np.all(paths.objective <= before[paths.fold] * (1.0 + 1e-12)) for paths in found)
+    assert not searches.improved
+
+
+def test_a_pass_ends_with_the_time() -> None:
+    searches = begun(late=True)
+    assert len(searches.by_fold) == 3 and list(searches.walk()) == []
+
+
+def test_gammas_are_walked_from_the_middle() -> None:
+    searches = begun()
+    assert searches.middle == 1 and searches.gamma_order() == [1, 2, 1, 0, 1]
+
+
+def test_seeds_are_of_the_sizes_that_are_searched() -> None:
+    assert seeds_of([np.array([4]), np.array([], dtype=int), np.arange(3), np.array([1, 2])], 2).tolist() == [
+        [4, -1], [1, 2]
+    ]  # fmt: skip
+    assert seeds_of([], 3).shape == (0, 3)
+
+
+def test_every_support_comes_once_and_those_of_most_folds_first() -> None:
+    data = random_data(0, p=8)
+    searches = [
+        FoldSearch(fold, moments.problem(data, 1.0), np.array([0.1, 1.0]), 2)
+        for fold, moments in training_moments(data, FOLDS)
+    ]
+    for search, pair in zip(searches, ([1, 2], [0, 3], [0, 3]), strict=True):
+        search.learn(np.array([pair, [4, -1]]), np.array([0, -1]))
+    supports, gammas = pooled(searches, data.q)
+    assert supports.tolist() == [[0, 3], [1, 2]] and gammas.tolist() == [0, 0]
+    supports, gammas = pooled(searches, data.q, most=1)
+    assert supports.tolist() == [[0, 3]]
+    assert pooled(searches[:1], data.q)[0].shape == (0, 2)
+
+
+def first_search(data: StandardData, fold: int, top: int) -> tuple[FoldSearch, WeightedRows, ForwardSelection]:
+    """A search on what forward selection picked."""
+    rows = WeightedRows(data, FOLDS)
+    forward = ForwardSelection(rows, [fold], rows.squares([fold]), 0.05, TOP)
+    forward.run(lambda: False)
+    searches = FoldSearches(data, FOLDS, Grid.of([0.1], [top], data.q), 1, lambda: False)
+    search = search_on(searches, fold, np.sort(forward.picked[0]))
+    search.sweep([0], lambda: False)
+    return search, rows, forward
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_rows_left_out_have_no_influence(seed: int) -> None:
+    found = []
+    for held_out in (0.0, 1.0):
+        search, rows, forward = first_search(random_data(seed, held_out=held_out), 0, TOP)
+        more = columns_to_add(search, rows, rows.squares([0])[0].astype(np.float32))
+        assert not np.isin(more, search.among).any() and 0 < len(more) <= MORE_COLUMNS
+        found.append((forward.picked[0], forward.rank[0], sorted(more.tolist())))
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_residuals_are_those_of_plain_refits(seed: int) -> None:
+    data = random_data(seed)
+    search, rows, _ = first_search(data, 1, 2)
+    train = FOLDS.train_rows(1)
+    supports: list[list[int]] = [[]]
+    for size in (1, 2):
+        supports.append(search.found()[0, size, :size].tolist())
+    supports += [np.delete(chosen, a).tolist() for chosen in supports[1:] for a in range(len(chosen))]
+    found = residuals(search, rows) * data.y_unit
+    assert len(found) == len(supports)
+    dataset = data.dataset
+    for residual, support in zip(found, supports, strict=True):
+        fit = objective.fit(dataset.X, dataset.y, support, 0.1, rows=train)
+        plain = dataset.y[train] - fit.predict(dataset.X[train])
+        np.testing.assert_allclose(residual[train], plain, atol=1e-8)
+        assert np.all(residual[LABELS == 1] == 0.0)
+
+
+def test_a_pass_never_makes_a_fold_worse_and_sets_grow() -> None:
+    data = random_data(2)
+    searches = FoldSearches(data, FOLDS, Grid.of([0.1, 1.0], [1, 3], data.q), 1, lambda: False)
+    best: dict[int, float] = {}
+    sizes = []
+    for improved in WorkingSets(searches).passes([]):
+        for paths in improved:
+            assert paths.objective.sum() <= best.get(paths.fold, np.inf) * (1.0 + 1e-12)
+            best[paths.fold] = float(paths.objective.sum())
+        sizes.append(sum(len(search.among) for search in searches.by_fold.values()))
+    assert len(sizes) >= 3 and set(best) == {0, 1, 2}
+
+
+def test_sizes_and_batches() -> None:
+    assert largest_working_set(10, 50, 5) == 50 and largest_working_set(10, 10_000, 200) == 400
+    assert [fold for batch in fold_batches(FOLDS, 1 << 22) for fold in batch] == [0, 1, 2]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_working_sets_find_what_all_columns_find(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    data, grid = random_data(seed), Grid.of([0.01, 0.1, 1.0], [0, 1, 2, 3, 5], 60)
+    monkeypatch.setattr(working_sets, "FIRST_COLUMNS", 12)
+    results = []
+    for most in (1200, 0):
+        monkeypatch.setattr(module, "MOST_COLUMNS", most)
+        last = {paths.fold: paths for paths in first_supports(data, FOLDS, grid, threads=2)}
+        results.append(last)
+    ratio = np.array([results[1][fold].objective / results[0][fold].objective for fold in range(3)])
+    assert np.mean(np.abs(ratio - 1.0) < 1e-7) > 0.9 and np.all(ratio < 1.05)
+
+
+@pytest.mark.parametrize("most", [1200, 0])
+def test_values_are_plain_refits(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    data, grid = random_data(7), Grid.of([0.01, 1.0], [1, 4, 30], 60)
+    monkeypatch.setattr(module, "MOST_COLUMNS", most)
+    dataset = data.dataset
+    for paths in first_supports(data, FOLDS, grid):
+        for g, t in np.ndindex(2, 3):
+            support = data.columns[paths.support(g, t)].tolist()
+            fit = objective.fit(dataset.X, dataset.y, support, grid.gammas[g], rows=FOLDS.train_rows(paths.fold))
+            error = objective.held_out_error(fit, dataset.X, dataset.y, FOLDS.scored_rows(paths.fold))
+            assert paths.objective[g, t] * data.y_unit**2 == pytest.approx(fit.objective, rel=1e-7)
+            assert paths.held_out[g, t] * data.y_unit**2 == pytest.approx(error, rel=1e-6)
+
+
+def test_sizes_beyond_the_table_are_answered_by_its_largest(monkeypatch: pytest.MonkeyPatch) -> None:
+    data, grid = random_data(0), Grid.of([0.1, 1.0], [1, 6, 60], 60)
+    monkeypatch.setattr(fold_searches, "TABLE_SIZE", 216)
+    for paths in first_supports(data, FOLDS, grid):
+        assert [len(paths.support(0, t)) for t in range(3)] == [1, 6, 6]
+
+
+@pytest.mark.parametrize("most", [1200, 0])
+def test_a_stop_at_once_still_gives_every_fold_an_answer(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    data, grid = random_data(0), Grid.of([0.1, 1.0], [1, 6, 60], 60)
+    monkeypatch.setattr(module, "MOST_COLUMNS", most)
+    found = list(first_supports(data, FOLDS, grid, expired=lambda: True, seeds=[np.array([3, 50])]))
+    assert [paths.fold for paths in found] == [0, 1, 2]
+    for paths in found:
+        assert np.all(np.isfinite(paths.held_out))
+        assert [len(set(paths.support(0, t).tolist())) for t in range(3)] == [1, 6, 60]

@@ -1,0 +1,128 @@
+"""Ridge fits from moments, against fits from the rows: within the bounds they state."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pytest
+
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.folds import make_folds
+from sparsecv_mio.data.standard import standardize
+from sparsecv_mio.problem import objective
+from sparsecv_mio.problem.problem import SparseProblem
+from sparsecv_mio.problem.refit import refit_rows
+from sparsecv_mio.problem.training_moments import TrainingMoments, full_problem, training_moments
+from sparsecv_mio.search import fold_fits
+from sparsecv_mio.search.fold_fits import (
+    ERROR_RTOL,
+    VALUE_RTOL,
+    FoldProblem,
+    FoldStore,
+    HeldOutFold,
+    fit_from_moments,
+    near_tie_margin,
+    objective_rounding,
+)
+
+from .drawn_subproblem import context_of, fold_of, held_out_error, moments_of
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_values_and_coefficients_are_within_their_bounds(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    p, noise = 5, 10.0 ** rng.uniform(-5, 0)
+    X = rng.normal(size=(25, p)) + 10.0 ** rng.uniform(-2, 3) * rng.normal(size=(25, 1))  # nearly collinear
+    data = standardize(Dataset.from_arrays(X, X[:, 0] + noise * rng.normal(size=25)))
+    gamma = 10.0 ** rng.uniform(-4, 1)
+    supports = [np.arange(0), np.array([2]), np.array([0, 3]), np.arange(p)]
+    fits = fit_from_moments(full_problem(data, gamma), supports)
+    for row, support in enumerate(supports):
+        exact = refit_rows(data, slice(0, data.n), support, gamma)
+        error = fits.value_error[row] + exact.objective_error
+        assert abs(fits.value[row] - exact.objective) <= error
+        spread = fits.spread[row, : len(support)] + exact.spread
+        assert np.all(np.abs(fits.coefficients(row) - exact.beta) <= spread)
+
+
+def test_a_singular_support_has_no_value() -> None:
+    problem = SparseProblem(np.full((3, 3), 1e16), np.full(3, 1e8), 2.0, np.ones(3), 1e-3, 4, np.zeros(3), 0.0)
+    fits = fit_from_moments(problem, [np.array([1]), np.array([0, 1])])
+    assert np.isfinite(fits.value_error[0]) and fits.value_error[1] == np.inf
+
+
+def test_margins_grow_with_the_value() -> None:
+    problem = SparseProblem(np.eye(1), np.ones(1), 2.0, np.ones(1), 1.0, 4, np.zeros(1), 0.0)
+    assert 0.0 < objective_rounding(problem) == near_tie_margin(problem, 0.0) < near_tie_margin(problem, 1.0) < 1e-7
+
+
+def test_a_fold_at_its_gamma() -> None:
+    context = context_of()
+    here = fold_of(context, 2, 1)
+    assert here.fold == 2 and here.problem.lam == context.grid.gammas[1] / 2.0
+    assert here.held_out.count == len(context.folds.scored_rows(2))
+    fits = here.refit([np.array([0, 1])])
+    assert fits.held_out[0] == pytest.approx(held_out_error(context, (1, 2, 2), (0, 1)), rel=1e-9)
+    assert 0.0 < here.negligible < 1e-6 * fits.held_out[0]
+
+
+def test_columns_of_a_restricted_problem() -> None:
+    context, columns = context_of(), np.array([1, 3, 4])
+    small = context.data.only(columns)
+    moments = next(training_moments(small, context.folds, [0]))[1]
+    part = FoldProblem.of(small, context.folds, 0, moments, columns).with_gamma(0.1)
+    whole = fold_of(context, 0, 0)
+    assert part.in_data(np.array([0, 2])).tolist() == [1, 4] and whole.in_data(np.array([0, 2])).tolist() == [0, 2]
+    assert part.refit([np.array([0, 2])]).held_out[0] == pytest.approx(whole.refit([np.array([1, 4])]).held_out[0])
+
+
+def test_the_store_makes_again_what_it_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    context, asked = context_of(), []
+
+    def source(wanted: Sequence[int]) -> Iterator[tuple[int, TrainingMoments]]:
+        asked.extend(wanted)
+        return training_moments(context.data, context.folds, wanted)
+
+    monkeypatch.setattr(fold_fits, "STORE_BYTES", 1)  # room for two
+    store = FoldStore(context.data, context.folds, source)
+    kept = store.keep(0, moments_of(context, 0))
+    assert store.get(0) is kept and asked == []
+    first = store.get(1)
+    assert store.get(0) is kept and store.get(2).fold == 2 and asked == [1, 2]  # 1 was not used for longest
+    again = store.get(1)
+    assert asked == [1, 2, 1] and np.array_equal(again.problem.Q, first.problem.Q)
+
+
+@pytest.mark.parametrize("rows", [24, 400])
+@pytest.mark.parametrize("intercept", ["fold", "global", "none"])
+@pytest.mark.parametrize("noise", [1.0, 1e-6])
+def test_errors_are_those_of_the_definition(rows: int, intercept: str, noise: float) -> None:
+    rng = np.random.default_rng(rows)
+    X = rng.normal(size=(rows, 4)) + 3.0
+    raw = Dataset.from_arrays(X, X[:, 0] - X[:, 3] + noise * rng.normal(size=rows))
+    data, folds = standardize(raw, "length", intercept), make_folds("3", raw)
+    supports = [np.arange(0), np.array([1]), np.array([0, 3])]
+    for fold, moments in training_moments(data, folds):
+        problem = moments.problem(data, 0.05)
+        held_out = HeldOutFold(data, folds, fold, problem)
+        assert held_out.by_moments == (rows == 400) and held_out.count == len(folds.scored_rows(fold))
+        fits = held_out.refit(problem, supports)
+        for i, support in enumerate(supports):
+            columns, train = data.columns[support].tolist(), folds.train_rows(fold)
+            fit = objective.fit(X, raw.y, columns, 0.05, intercept=intercept, rows=train)
+            error = objective.held_out_error(fit, X, raw.y, folds.scored_rows(fold)) / data.y_unit**2
+            assert fits.value[i] == pytest.approx(fit.objective / data.y_unit**2, rel=1e-8)
+            assert abs(fits.held_out[i] - error) <= fits.held_out_error[i] + 1e-8 * error
+            assert fits.value_error[i] <= 10 * VALUE_RTOL * fits.value[i] + 1e-18
+            assert fits.held_out_error[i] <= 1e2 * ERROR_RTOL * fits.held_out[i] + 1e-18
+
+
+def test_some_of_the_refits() -> None:
+    raw = Dataset.from_arrays(np.random.default_rng(0).normal(size=(12, 3)), np.arange(12.0))
+    data, folds = standardize(raw), make_folds("3", raw)
+    fold, moments = next(training_moments(data, folds))
+    problem = moments.problem(data, 1.0)
+    fits = HeldOutFold(data, folds, fold, problem).refit(problem, [np.array([j]) for j in range(3)])
+    assert fits.at(slice(1, 2)).value.tolist() == [fits.value[1]]
+    assert fits.at(np.array([2, 0])).held_out.tolist() == [fits.held_out[2], fits.held_out[0]]

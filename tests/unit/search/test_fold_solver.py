@@ -1,0 +1,323 @@
+"""The test by the relaxations on all rows before branch-and-bound: same answers, and less to solve."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import combinations
+
+import numpy as np
+import pytest
+from plain_ridge import ridge
+
+from sparsecv_mio.arrays import IntArray
+from sparsecv_mio.bounds.fold import points_of
+from sparsecv_mio.bounds.relaxation import unit_diagonal
+from sparsecv_mio.problem.problem import SparseProblem
+from sparsecv_mio.problem.training_moments import TrainingMoments, training_moments
+from sparsecv_mio.search import fold_solver
+from sparsecv_mio.search.fold_fits import FoldProblem
+from sparsecv_mio.search.fold_solver import (
+    CellIntervals,
+    FoldSolver,
+    Incumbent,
+    Solver,
+    held_out_intervals,
+    in_columns,
+    solve_presolved,
+)
+from sparsecv_mio.trees.every_size import solve_path
+from sparsecv_mio.trees.path_cells import UNLIMITED, PathCell, PathResult
+from sparsecv_mio.units import TIE_RTOL, Interval
+
+from .drawn_subproblem import (
+    GAMMAS,
+    TAUS,
+    all_rows_of,
+    assert_true,
+    best_support,
+    cells_of,
+    context_of,
+    fold_of,
+    moments_of,
+    solver_of,
+    state_of,
+)
+
+
+@pytest.mark.parametrize("taus", [[2], [0, 1, 2, 3], [6]])
+def test_answers_are_those_of_the_solver(taus: list[int]) -> None:
+    done: list[dict[str, float]] = []
+
+    def note(seconds: float, asked: int = 0, mios: int = 0, columns: int = 0) -> None:
+        done.append({"seconds": seconds, "asked": asked, "mios": mios, "columns": columns})
+
+    for seed in range(6):
+        context = context_of(seed)
+        points = points_of(unit_diagonal(all_rows_of(context).problem(1)), range(7))
+        assert points is not None
+        for fold in range(context.folds.k):
+            problem = fold_of(context, fold, 1).problem
+            widths: list[int] = []
+
+            def solver(
+                part: SparseProblem, left: list[int], starts: list[IntArray], widths: list[int] = widths
+            ) -> PathResult:
+                widths.append(part.q)
+                assert all(len(start) == 0 or start.max() < part.q for start in starts)
+                return solve_path(part, left, starts=starts)
+
+            found = solve_presolved(problem, points, taus, [np.array([0])], solver, note)
+            plain = solve_path(problem, taus)
+            for tau in taus:
+                cell, expected = found.cells[tau], plain.cells[tau]
+                assert cell.complete and np.array_equal(np.sort(cell.support), np.sort(expected.support))
+                assert cell.upper == pytest.approx(expected.upper, rel=1e-9) and cell.lower <= expected.upper
+            assert widths == ([] if done[-1]["mios"] == len(taus) else [problem.q - done[-1]["columns"]])
+    tested = taus != [6]
+    assert any(work["mios"] for work in done) == tested and any(work["columns"] for work in done) == (taus == [2])
+    assert all(work["mios"] <= work["asked"] <= len(taus) and work["seconds"] >= 0.0 for work in done)
+
+
+def test_vendors_problems_keep_their_columns() -> None:
+    context, removed = context_of(), list[int]()
+    points = points_of(unit_diagonal(all_rows_of(context).problem(1)), range(7))
+    assert points is not None
+    for fold in range(context.folds.k):
+        problem = fold_of(context, fold, 1).problem
+        solve_presolved(
+            problem, points, [2], [], lambda part, taus, starts: solve_path(part, taus),
+            lambda seconds, asked=0, mios=0, columns=0: removed.append(columns), restrict=False,
+        )  # fmt: skip
+    assert len(removed) == context.folds.k and not any(removed)
+
+
+def test_a_restricted_problem_is_the_problem_on_its_columns() -> None:
+    context = context_of()
+    problem, keep = all_rows_of(context).problem(0), np.array([0, 2, 5])
+    part = problem.only(keep)
+    assert ridge(part, np.array([0, 2]))[1] == ridge(problem, np.array([0, 5]))[1]
+    assert part.spectrum()[0] >= problem.spectrum()[0] * (1.0 - 1e-9)
+    found = solve_path(part, [2])
+    back = in_columns(found, keep)
+    assert back.cells[2].support.tolist() == keep[found.cells[2].support].tolist() and back.nodes == found.nodes
+    assert [s.tolist() for s in back.cells[2].candidates] == [keep[s].tolist() for s in found.cells[2].candidates]
+
+
+EVERY = np.arange(len(TAUS))
+
+
+def unproved(support: tuple[int, ...]) -> PathCell:
+    return PathCell(len(support), np.array(support, dtype=np.int64), 0.0, np.inf, (), (), 0.0, False, False)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_known_candidates_decide_a_cell(seed: int) -> None:
+    context = context_of(seed)
+    cells = cells_of(context)
+    intervals = CellIntervals(state_of(context, cells))
+    for g, fold in np.ndindex(len(GAMMAS), context.folds.k):
+        here = fold_of(context, fold, g)
+        intervals.write_outcome(here, g, EVERY, solve_path(here.problem, list(TAUS)))
+    assert cells.decided.all() and cells.final.all()
+    assert_true(context, cells)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("relax", [True, False])
+def test_an_incumbent_alone_bounds_a_cell(seed: int, relax: bool) -> None:
+    """Whatever support is held, the optimum's error is inside the interval."""
+    context, rng = context_of(seed), np.random.default_rng(seed)
+    cells = cells_of(context)
+    intervals = CellIntervals(state_of(context, cells))
+    for g, fold in np.ndindex(len(GAMMAS), context.folds.k):
+        held = {tau: unproved(tuple(np.sort(rng.choice(6, tau, replace=False)).tolist())) for tau in TAUS}
+        intervals.write_outcome(fold_of(context, fold, g), g, EVERY, PathResult(held, 0, False), relax)
+    assert not cells.decided.any() and not cells.final.any()
+    assert np.isfinite(cells.upper).all() and np.isfinite(cells.nominal).all()
+    assert_true(context, cells)
+
+
+def test_relaxations_narrow_what_the_ridge_ball_leaves() -> None:
+    widths = []
+    for relax in (False, True):
+        context = context_of(1)
+        cells = cells_of(context)
+        held = {tau: unproved(best_support(context, (1, t, 0))) for t, tau in enumerate(TAUS)}
+        intervals = CellIntervals(state_of(context, cells))
+        intervals.write_outcome(fold_of(context, 0, 1), 1, EVERY, PathResult(held, 0, False), relax)
+        widths.append((cells.upper - cells.lower)[1, 1:, 0])
+    assert np.all(widths[1] <= widths[0] * (1.0 + 1e-9)) and widths[1].sum() < 0.9 * widths[0].sum()
+
+
+def test_relaxations_end_shortly_after_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+    monkeypatch.setattr(
+        fold_solver, "held_out_intervals",
+        lambda here, incumbents, relax: asked.append(relax) or [Interval(0.0, np.inf)] * len(incumbents),
+    )  # fmt: skip
+    context = context_of(late=True)
+    intervals = CellIntervals(state_of(context, cells_of(context)))
+    result = PathResult({tau: unproved(tuple(range(tau))) for tau in TAUS}, 0, False)
+    here = fold_of(context, 0, 0)
+    intervals.write_outcome(here, 0, EVERY, result)
+    monkeypatch.setattr(fold_solver, "RELAXED_AFTER_LIMIT", 0.0)
+    intervals.write_outcome(here, 0, EVERY, result)
+    assert asked == [True, False]
+
+
+def test_values_that_the_refit_does_not_confirm_decide_nothing() -> None:
+    context = context_of()
+    cells, here = cells_of(context), fold_of(context, 0, 0)
+    found = solve_path(here.problem, [2])
+    wrong = replace(found.cells[2], values=tuple(1.01 * value for value in found.cells[2].values))
+    intervals = CellIntervals(state_of(context, cells))
+    intervals.write_outcome(here, 0, np.array([2]), replace(found, cells={2: wrong}))
+    assert not cells.decided.any() and cells.lower[0, 2, 0] <= cells.upper[0, 2, 0] < np.inf
+
+
+def test_ties_widen_a_decided_cell() -> None:
+    """Two supports of the same training objective: the interval holds the errors of both."""
+    context = context_of()
+    cells, here = cells_of(context), fold_of(context, 0, 0)
+    supports = [np.array([1, 5]), np.array([0, 1])]
+    fits = here.refit(supports)
+    tied = replace(fits, value=np.full(2, fits.value[0]))
+    CellIntervals(state_of(context, cells)).decide(here, (0, 2, 0), supports, tied, branched=True)
+    where = (0, 2, 0)
+    assert cells.decided[where] and cells.branched[where]
+    assert cells.lower[where] <= fits.held_out.min() and fits.held_out.max() <= cells.upper[where]
+    assert cells.ties[where] == pytest.approx(np.ptp(fits.held_out))
+    assert cells.pool.supports[cells.support[where]].tolist() == [0, 1]  # the first in the order of columns
+
+
+def test_an_error_that_is_not_known_well_decides_nothing() -> None:
+    context = context_of()
+    cells, here, where = cells_of(context), fold_of(context, 0, 0), (0, 2, 0)
+    fits = here.refit([np.array([1, 5])])
+    vague = replace(fits, held_out_error=0.1 * fits.held_out)
+    CellIntervals(state_of(context, cells)).decide(here, where, [np.array([1, 5])], vague, branched=True)
+    assert not cells.decided[where] and cells.final[where] and cells.nominal[where] == fits.held_out[0]
+    assert cells.lower[where] == pytest.approx(0.9 * fits.held_out[0])
+    assert cells.upper[where] == pytest.approx(1.1 * fits.held_out[0])
+
+
+def test_a_restricted_problem_names_columns_of_the_data() -> None:
+    context = context_of()
+    best = np.array(best_support(context, (0, 2, 1)))
+    columns = np.union1d(best, [2, 3])
+    small = context.data.only(columns)
+    moments = next(training_moments(small, context.folds, [1]))[1]
+    here = FoldProblem.of(small, context.folds, 1, moments, columns).with_gamma(GAMMAS[0])
+    cells = cells_of(context)
+    intervals = CellIntervals(state_of(context, cells))
+    intervals.write_outcome(here, 0, np.array([2]), solve_path(here.problem, [2]))
+    assert cells.decided[0, 2, 1] and np.array_equal(cells.pool.supports[cells.support[0, 2, 1]], best)
+
+
+def test_no_cell_in_question_is_no_work() -> None:
+    context = context_of(0)
+    cells = cells_of(context)
+    intervals = CellIntervals(state_of(context, cells))
+    none = np.zeros(0, dtype=np.int64)
+    intervals.write_outcome(fold_of(context, 0, 0), 0, none, PathResult({}, 0, False))
+    assert not np.isfinite(cells.nominal).any()
+
+
+@pytest.mark.parametrize("relax", [True, False])
+@pytest.mark.parametrize("seed", range(3))
+def test_every_optimum_is_inside(seed: int, relax: bool) -> None:
+    context, rng = context_of(seed), np.random.default_rng(seed)
+    for fold, g in np.ndindex(context.folds.k, 2):
+        here, taus = fold_of(context, fold, g), [1, 2, 3]
+        held = [np.sort(rng.choice(6, tau, replace=False)) for tau in taus]
+        values = [ridge(here.problem, support)[1] * (1.0 + TIE_RTOL) for support in held]
+        incumbents = [Incumbent(*one) for one in zip(taus, held, values, strict=True)]
+        for tau, found in zip(taus, held_out_intervals(here, incumbents, relax), strict=True):
+            best = min(combinations(range(6), tau), key=lambda s: ridge(here.problem, s)[1])
+            error = here.refit([np.array(best)]).held_out[0]
+            assert found.lower <= error * (1.0 + 1e-9) and error <= found.upper * (1.0 + 1e-9)
+
+
+def test_without_relaxations_every_support_below_the_value_is_inside() -> None:
+    """The ridge ball knows nothing of tau: what it says holds for every b with f(b) <= upper."""
+    context = context_of(1)
+    here = fold_of(context, 0, 0)
+    supports = [np.array(s) for size in (1, 2, 3) for s in combinations(range(6), size)]
+    fits = here.refit(supports)
+    upper = float(np.median(fits.value))
+    found = held_out_intervals(here, [Incumbent(3, supports[-1], upper)], relax=False)[0]
+    inside = fits.held_out[fits.value <= upper]
+    assert len(inside) > 5 and found.lower <= inside.min() and inside.max() <= found.upper
+
+
+def test_an_unknown_value_says_nothing() -> None:
+    context = context_of()
+    found = held_out_intervals(fold_of(context, 0, 0), [Incumbent(1, np.array([0]), np.inf)])[0]
+    assert (found.lower, found.upper) == (0.0, np.inf)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_every_cell_is_decided_and_true(seed: int) -> None:
+    context = context_of(seed)
+    cells = cells_of(context)
+    solver = solver_of(context, cells)
+    every = np.ones(context.shape[:2], dtype=bool)
+    nodes = [
+        solver.run(fold, moments, every, UNLIMITED) for fold, moments in training_moments(context.data, context.folds)
+    ]
+    assert cells.decided.all() and all(nodes)
+    assert_true(context, cells)
+
+
+def test_only_what_is_wanted_is_worked_on() -> None:
+    context = context_of()
+    cells = cells_of(context)
+    wanted = np.zeros(context.shape[:2], dtype=bool)
+    wanted[1, 2] = True
+    solver_of(context, cells).run(3, moments_of(context, 3), wanted, UNLIMITED)
+    assert np.argwhere(cells.decided).tolist() == [[1, 2, 3]] and np.argwhere(np.isfinite(cells.nominal)).tolist() == [
+        [1, 2, 3]
+    ]  # fmt: skip
+
+
+def test_after_the_limit_cells_are_bounded_and_no_tree_is_grown() -> None:
+    context = context_of(late=True)
+    cells = cells_of(context)
+    solver = solver_of(context, cells)
+    wanted = np.zeros(context.shape[:2], dtype=bool)
+    wanted[0, 3] = True
+    assert solver.run(0, moments_of(context, 0), wanted, UNLIMITED) == 0 and not np.isfinite(cells.nominal).any()
+    for fold in range(context.folds.k):
+        solver.bound(fold, moments_of(context, fold), wanted)
+    assert np.isfinite(cells.upper[0, 3]).all() and not cells.branched.any()
+    assert_true(context, cells)
+
+
+class Listening:
+    """Accelerators that name one support and write down what the solver is asked."""
+
+    def __init__(self, support: list[int]) -> None:
+        self.support, self.starts = np.array(support), list[list[int]]()
+
+    def training_moments(self, wanted: Sequence[int] | None = None) -> Iterator[tuple[int, TrainingMoments]]:
+        raise AssertionError("the caller has the moments")
+
+    def proposed(self, g: int, tau: int, fold: int) -> list[IntArray]:
+        return [self.support] if len(self.support) == tau else []
+
+    def solve(
+        self, problem: SparseProblem, g: int, taus: Sequence[int], starts: Sequence[IntArray], solver: Solver,
+        by_vendor: bool,
+    ) -> PathResult:  # fmt: skip
+        self.starts += [start.tolist() for start in starts]
+        return solver(problem, list(taus), list(starts))
+
+
+def test_supports_that_are_named_come_first() -> None:
+    context = context_of()
+    accelerators = Listening([2, 3])
+    every = np.ones(context.shape[:2], dtype=bool)
+    solver = FoldSolver(state_of(context, cells_of(context)), accelerators)
+    solver.run(0, moments_of(context, 0), every, UNLIMITED)
+    assert accelerators.starts[0] == [2, 3] and len(accelerators.starts) > 1

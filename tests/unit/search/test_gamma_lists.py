@@ -1,0 +1,68 @@
+"""Lists of supports below a bar hold all of them, in every training set."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from interval_problem import interval_problem
+
+from sparsecv_mio.search.gamma_lists import BestOverGamma, EndLists
+
+SIZES = (0, 1, 3, 5, 6)
+
+
+@pytest.mark.parametrize("spec", ["loo", "5"])
+@pytest.mark.parametrize("lam", [1e-3, 0.4])
+def test_lists_are_those_of_enumeration(spec: str, lam: float) -> None:
+    one = interval_problem(6, spec)
+    lister, folds = one.lister(), np.arange(one.folds.k)
+    best = lister.optima(lam, {size: () for size in SIZES})
+    assert best is not None
+    bars = {size: best[size].bar * 1.05 for size in SIZES}
+    listed = lister.below(lam, bars)
+    assert listed is not None and lister.nodes > 0
+    for size in SIZES:
+        pairs = {(f, *s) for f, s in zip(listed[size].fold.tolist(), listed[size].support.tolist(), strict=True)}
+        least = np.full(len(folds), np.inf)
+        for support in combinations(range(6), size):
+            f = one.sets.values(folds, np.tile(np.array(support, dtype=np.int64), (len(folds), 1)), lam).f
+            least = np.minimum(least, f)
+            for fold in np.flatnonzero(f <= bars[size] * (1.0 - 1e-9)).tolist():
+                assert (fold, *support) in pairs
+        assert np.allclose(best[size].bar, least, rtol=1e-7)
+
+
+def test_the_clock_ends_a_list() -> None:
+    one = interval_problem(6, "5")
+    lister = one.lister()
+    lister.expired = lambda: True
+    assert lister.optima(0.1, {2: ()}) is None and lister.below(0.1, {2: np.ones(one.folds.k)}) is None
+
+
+@pytest.mark.parametrize("spec", ["loo", "4"])
+@pytest.mark.parametrize("seed", range(3))
+def test_every_optimum_of_an_interval_is_listed(spec: str, seed: int) -> None:
+    one = interval_problem(seed, spec)
+    lister, folds = one.lister(), np.arange(one.folds.k)
+    lists, (low, high) = EndLists(lister, BestOverGamma(lister, [2, 4])), [(1e-3, 1e-2), (0.1, 0.5), (1.0, 1.2)][seed]
+    assert not lists.solved(low, high, 2)
+    assert lists.solve(low, [2, 4]) and lists.solve(high, [2, 4]) and lists.solved(low, high, 4)
+    for size in (2, 4):
+        fits = lists.on(low, high, size)
+        assert fits is not None
+        pairs = {(f, *s) for f, s in zip(fits.fold.tolist(), fits.support.tolist(), strict=True)}
+        every = np.array(list(combinations(range(6), size)))
+        for lam in np.linspace(low, high, 30):
+            f = np.stack([one.sets.values(folds, np.tile(s, (len(folds), 1)), lam).f for s in every])
+            for fold, best in enumerate(f.argmin(axis=0).tolist()):
+                assert (fold, *every[best].tolist()) in pairs
+
+
+def test_all_rows_have_certified_bounds() -> None:
+    one = interval_problem(0, "4")
+    whole = BestOverGamma(one.lister(), [2, 6])
+    cell = whole.at(0.1)[2]
+    assert cell.lower <= cell.upper and whole.support(0.1, 6).tolist() == list(range(6))
+    assert [found.tolist() for found in whole.found(2)] == [whole.support(0.1, 2).tolist()]

@@ -1,0 +1,310 @@
+"""What does not go with an interval of gamma is refused in one line."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from itertools import count
+
+import numpy as np
+import pytest
+from every_gamma import EveryGamma
+from interval_problem import interval_problem
+
+from sparsecv_mio import Dataset, cross_validate
+from sparsecv_mio.certificate.records import Record
+from sparsecv_mio.certificate.verify import verify
+from sparsecv_mio.data.folds import folds_from_labels
+from sparsecv_mio.errors import BadInput, OutOfTime
+from sparsecv_mio.model_space import GammaInterval
+from sparsecv_mio.search import gamma_partition
+from sparsecv_mio.search.gamma_fits import FitsAtLam
+from sparsecv_mio.search.gamma_lists import BestOverGamma, EndLists
+from sparsecv_mio.search.gamma_partition import (
+    CURVE_POINTS,
+    Found,
+    GammaPartition,
+    GammaSpan,
+    Piece,
+    certified,
+    coarse_first,
+    held_out,
+    held_out_of_many,
+    least_of_greater,
+)
+from sparsecv_mio.search.observers import Progress
+from sparsecv_mio.search.options import Hooks, SearchOptions
+from sparsecv_mio.search.time_limit import Deadline
+
+
+@pytest.mark.parametrize(
+    ("keywords", "words"),
+    [
+        ({"gap": 0.0}, "gap must be positive"),
+        ({"one_se": True}, "one-se goes with a grid"),
+        ({"method": "descent"}, "method goes with a grid"),
+        ({"force_in": "x0"}, "force-in goes with a grid"),
+        ({"trace": "t.csv"}, "trace goes with a grid"),
+    ],
+)
+def test_refusals_name_the_option(keywords: dict[str, object], words: str) -> None:
+    data = Dataset.from_arrays(np.eye(6)[:, :2], [3.0, 2.0, 1.0, 0.0, 0.0, 0.5])
+    with pytest.raises(BadInput, match=words):
+        cross_validate(data, "3", gammas=GammaInterval(0.1, 1.0), taus=[1], **keywords)  # type: ignore[arg-type]
+
+
+def test_the_greater_of_two_lines() -> None:
+    assert least_of_greater(np.array([[0.0, 2.0], [1.0, 1.0]])) == 1.0
+    assert least_of_greater(np.array([[0.0, 2.0], [3.0, -1.0]])) == 1.0
+    assert least_of_greater(np.array([[2.0, 1.0], [0.0, 0.0]])) == 1.0
+
+
+@pytest.mark.parametrize("spec", ["loo", "3"])
+def test_a_search_can_end_at_any_step(spec: str) -> None:
+    one = interval_problem(7, spec)
+    lister, taus, ends = one.lister(), [1, 3, 5], (1e-3, 0.5)
+    search = GammaPartition(EndLists(lister, BestOverGamma(lister, taus)), ends, 1e-5, lambda: False)
+    truth = EveryGamma(one.data.dataset.X, one.data.dataset.y, one.folds, taus)
+    least, unit = truth.least(2e-3, 1.0, 300), one.data.y_unit**2 / one.folds.scored
+    search.begin()
+    steps = 0
+    while not search.finished:
+        assert search.lower * unit <= least * (1.0 + 1e-9) and search.upper * unit >= least * (1.0 - 1e-9)
+        search.step()
+        steps += 1
+    assert steps > 0 and search.lower >= (1.0 - 1e-5) * search.upper
+    for t, tau in enumerate(taus):
+        pieces = sorted((piece for piece in search.pieces() if piece.size == tau), key=lambda piece: piece.low)
+        assert (pieces[0].low, pieces[-1].high) == ends
+        assert all(a.high == b.low for a, b in zip(pieces[:-1], pieces[1:], strict=True))
+        h = truth.h(np.array([2.0 * piece.middle for piece in pieces]))[t]
+        assert all(piece.lower * unit <= value * (1.0 + 1e-9) for piece, value in zip(pieces, h, strict=True))
+
+
+def test_without_time_nothing_is_claimed() -> None:
+    one = interval_problem(7, "3")
+    lister = one.lister()
+    search = GammaPartition(EndLists(lister, BestOverGamma(lister, [2])), (1e-3, 1.0), 1e-4, lambda: True)
+    search.begin()
+    assert search.best is None and search.lower == 0.0 and search.upper == np.inf
+
+
+def _covered(pieces: list[Piece], sizes: list[int], ends: tuple[float, float]) -> bool:
+    for size in sizes:
+        of_size = sorted((piece for piece in pieces if piece.size == size), key=lambda piece: piece.low)
+        edges = [ends[0], *(piece.high for piece in of_size)]
+        if edges[-1] != ends[1] or [piece.low for piece in of_size] != edges[:-1]:
+            return False
+    return True
+
+
+def test_pieces_cover_the_interval_at_any_moment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also amid a step and before the first: another thread makes a record of them when the limit comes."""
+    one, seen = interval_problem(7, "3"), list[bool]()
+    lister, sizes, ends = one.lister(), [1, 3], (1e-3, 0.5)
+    search = GammaPartition(EndLists(lister, BestOverGamma(lister, sizes)), ends, 1e-4, lambda: False)
+    for name in ("_first", "_solve", "_list", "_divide", "_score"):
+        plain = getattr(search, name)
+
+        def watched(*given: object, plain: Callable[..., object] = plain) -> object:
+            seen.append(_covered(search.pieces(), sizes, ends))
+            return plain(*given)
+
+        monkeypatch.setattr(search, name, watched)
+    assert _covered(search.pieces(), sizes, ends)
+    search.begin()
+    while not search.finished:
+        search.step()
+    assert len(seen) > 50 and all(seen)
+
+
+def test_many_held_out_errors_at_once_are_those_of_each() -> None:
+    rng, given = np.random.default_rng(4), []
+    for folds in (1, 3, 9, 40, 200):
+        fold = np.sort(np.append(np.arange(folds), rng.integers(0, folds, 2 * folds)))
+        f = rng.integers(1, 4, len(fold)) + 1e-10 * rng.random(len(fold))
+        errors = rng.random((2, len(fold))) * 1e-9
+        given.append((fold, FitsAtLam(f, errors[0], f, rng.random(len(fold)), errors[1])))
+    found = held_out_of_many(given)
+    for (fold, values), row in zip(given, found.tolist(), strict=True):
+        none = np.zeros(len(fold))
+        plain = FitsAtLam(values.f, none, values.slope, values.h, none)
+        assert tuple(row) == (*held_out(fold, values), *held_out(fold, plain))
+    assert held_out_of_many([]).shape == (0, 4)
+
+
+TAUS = [1, 3, 8]  # one beyond the columns
+
+
+def _found(spec: str) -> tuple[GammaSpan, Found]:
+    one = interval_problem(7, spec)
+    lister = one.lister()
+    sizes = sorted({min(tau, one.data.q) for tau in TAUS})
+    search = GammaPartition(EndLists(lister, BestOverGamma(lister, sizes)), (0.005, 1.0), 1e-4, lambda: False)
+    search.begin()
+    while not search.finished:
+        search.step()
+    asked = GammaSpan(one.data.dataset, one.folds, GammaInterval(0.01, 2.0), TAUS, SearchOptions(gap=1e-4), Hooks())
+    return asked, Found(one.data, search.pieces(), search.best, 0.25)
+
+
+def _best_size(found: Found) -> int | None:
+    return None if found.best is None else found.best.size
+
+
+@pytest.mark.parametrize("spec", ["loo", "3"])
+def test_every_point_of_the_curve_is_that_of_the_fits(spec: str) -> None:
+    asked, found = _found(spec)
+    made = certified(asked, found, _best_size(found), lambda: False)
+    assert len(made.curve_gammas) > CURVE_POINTS // 2
+    expected: dict[float, float] = {}
+    inner = np.geomspace(0.005, 1.0, CURVE_POINTS)
+    for piece in found.pieces:
+        if piece.fits is not None and found.best is not None and piece.size == found.best.size:
+            between = inner[(inner > piece.low) & (inner < piece.high)].tolist()
+            expected |= {2.0 * lam: held_out(piece.fits.fold, piece.fits.values(lam))[0] * 0.25 for lam in between}
+    curve = dict(zip(made.curve_gammas, made.curve_errors, strict=True))
+    assert expected and expected.items() <= curve.items()
+
+
+def test_without_time_the_curve_is_coarse() -> None:
+    asked, found = _found("3")
+    full = certified(asked, found, _best_size(found), lambda: False)
+    curve = dict(zip(full.curve_gammas, full.curve_errors, strict=True))
+    points = []
+    for most in (0, 40):
+        asks = count()
+        made = certified(asked, found, _best_size(found), lambda asks=asks, most=most: next(asks) >= most)  # type: ignore[misc]
+        assert made.pieces == full.pieces and made.supports == full.supports
+        assert dict(zip(made.curve_gammas, made.curve_errors, strict=True)).items() <= curve.items()
+        points.append(len(made.curve_gammas))
+    assert points[1] == points[0] + 40 < len(curve)
+
+
+def test_far_points_come_first() -> None:
+    order = coarse_first(CURVE_POINTS)
+    assert sorted(order) == list(range(CURVE_POINTS)) and coarse_first(0) == []
+    assert sorted(order[:15]) == list(range(0, CURVE_POINTS, 27))
+
+
+@pytest.mark.parametrize("spec", ["loo", "4"])
+def test_a_record_is_proved_read_back_and_verified(spec: str) -> None:
+    one, seen = interval_problem(8, spec), list[Progress]()
+    data = one.data.dataset
+    record = cross_validate(data, one.folds, gammas="0.01..2", taus=[1, 2, 6], gap=1e-4, progress=seen.append)
+    assert record.status == "proved" and record.gap <= 1e-4 and record.region is None
+    found = record.continuous
+    assert found is not None and (found.low, found.high) == (0.01, 2.0)
+    assert {piece.tau for piece in found.pieces} == {1, 2, 6}
+    assert record.lower == min(piece.lower for piece in found.pieces)
+    assert Record.from_json(record.to_json()) == record
+    report = verify(record, data, one.folds)
+    assert report.ok and any("pieces cover every gamma" in line for line in report.verified)
+
+
+def test_a_grid_is_never_better_than_its_interval() -> None:
+    one = interval_problem(9, "4")
+    every = cross_validate(one.data.dataset, one.folds, gammas=GammaInterval(0.01, 2.0), taus=[2, 3], gap=1e-5)
+    grid = cross_validate(one.data.dataset, one.folds, gammas="0.01:2:40", taus=[2, 3], gap=0.0)
+    assert every.lower <= grid.upper and every.upper <= grid.upper * (1.0 + 1e-5)
+
+
+def test_a_stop_leaves_valid_bounds() -> None:
+    one, stop = interval_problem(8, "4"), threading.Event()
+    stop.set()
+    record = cross_validate(one.data.dataset, one.folds, gammas="0.01..2", taus=[1, 2], stop=stop)
+    assert record.status == "interrupted" and record.lower == 0.0 and verify(record, one.data.dataset, one.folds).ok
+
+
+def test_a_training_set_whose_targets_are_constant() -> None:
+    X = np.array([[1, 0, 0], [1, 0, 1], [1, 0, 0], [1, 0, 0], [0, 1, 1], [0, 1, 1]], dtype=float)
+    data = Dataset.from_arrays(X, np.array([1000.0, 1001.0, 1000.0, 1000.0, 1000.0, 1000.0]))
+    folds = folds_from_labels([2, 0, 3, 1, 1, 2])  # without row 1: targets of 1000
+    record = cross_validate(data, folds, gammas=GammaInterval(0.03, 5.0), taus=[0, 1])
+    assert record.status == "proved" and verify(record, data, folds).ok
+
+
+@pytest.mark.parametrize("units", [(0.0, 115.0, 92.0, -99.0, -45.0), (8.0, 8.0, 8.0, 8.0, 8.0)])
+def test_numbers_that_overflow_or_lose_all_digits_bound_nothing(units: tuple[float, ...]) -> None:
+    """Errors without an upper bound, and bounds that are no numbers, leave their pieces open."""
+    rng = np.random.default_rng(2)
+    X = rng.integers(-2, 3, (6, 5)) * 10.0 ** np.array(units)
+    X[0] += 10.0 ** np.array(units)
+    data = Dataset.from_arrays(X if units[0] == 0.0 else 1e8 + X / 1e8, 1e-55 * rng.normal(size=6))
+    folds = folds_from_labels(np.array([0, 0, 1, 1, -1, -1]))
+    how = {"scale": "none", "intercept": "none", "time_limit": 1.0}
+    record = cross_validate(data, folds, gammas="1e-6..1.8", taus=[3, 4], **how)  # type: ignore[arg-type]
+    assert Record.from_json(record.to_json()) == record
+    assert record.continuous is not None and all(piece.lower >= 0.0 for piece in record.continuous.pieces)
+    assert verify(record, data, folds).ok
+
+
+def test_points_of_the_curve_that_rounding_took_are_left_out() -> None:
+    """Moments of columns at an offset, without an intercept, gave 0.89 where the CV error is 1e-9."""
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(27, 3)) + 1e4 * rng.choice([-1.0, 0.5, 1.0], size=3)
+    data = Dataset.from_arrays(X, X @ [1.0, -0.5, 0.3] + 1e-6 * rng.normal(size=27))
+    folds = folds_from_labels(np.arange(27))
+    for ends in ("0.5..0.6", "0.001..0.0011"):
+        record = cross_validate(
+            data, folds, gammas=ends, taus=[2, 3], scale="variance", intercept="none", threads=1,
+            time_limit=1.0,
+        )  # fmt: skip
+        verify(record, data, folds).raise_if_failed()
+
+
+@pytest.mark.parametrize("where", ["_begun", "begin", "step"])
+def test_a_limit_ends_a_search_that_does_not_ask_the_clock(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kernels that are loaded or compiled, and calls of LAPACK, ask for no clock."""
+    one, free = interval_problem(8, "4"), threading.Event()
+    owner = gamma_partition.IntervalSearch if where == "_begun" else GammaPartition
+    plain = getattr(owner, where)
+
+    def stuck(self: object, *given: object) -> object:
+        free.wait(60.0)
+        return plain(self, *given)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(owner, where, stuck)
+        try:
+            record = cross_validate(one.data.dataset, one.folds, gammas="0.01..2", taus=[1, 6], time_limit=0.1)
+        finally:
+            free.set()
+    assert record.status == "limit" and record.continuous is not None and len(record.continuous.pieces) >= 2
+    assert verify(record, one.data.dataset, one.folds).ok
+
+
+def test_a_limit_before_the_data_are_ready(monkeypatch: pytest.MonkeyPatch) -> None:
+    one, free = interval_problem(8, "4"), threading.Event()
+    monkeypatch.setattr(gamma_partition, "standardize", lambda *_: free.wait(60.0))
+    with pytest.raises(OutOfTime, match="still being prepared"):
+        cross_validate(one.data.dataset, one.folds, gammas="0.01..2", taus=[1], time_limit=0.1)
+    free.set()
+
+
+def test_the_model_at_the_answer_has_a_little_time_after_the_limit() -> None:
+    for past, least in ((-3.0, 3.0), (-0.2, 0.3), (0.0, 0.3), (0.05, 0.25), (5.0, 0.2)):
+        clock = Deadline(0.0, None, time.monotonic() - past)
+        assert gamma_partition.seconds_for_model(clock) == pytest.approx(least, abs=0.02)
+
+
+def test_the_curve_is_of_the_tau_that_is_reported() -> None:
+    """Of a model that had no time another tau may be the best: the curve was of the one that the search found."""
+    one, hooks = interval_problem(8, "4"), Hooks()
+    data, options = one.data.dataset, SearchOptions(gap=1e-4)
+    for tau in (1, 3, 6):
+
+        def at(gamma: float, options: SearchOptions, tau: int = tau) -> Record:
+            return cross_validate(data, one.folds, gammas=[gamma], taus=[tau], options=options)
+
+        asked = GammaSpan(data, one.folds, GammaInterval(0.01, 2.0), [1, 3, 6], options, hooks)
+        record = gamma_partition.solve_interval(asked, at)
+        found = record.continuous
+        assert found is not None and record.tau == tau
+        some = range(0, len(found.curve_gammas), 40)
+        gammas = [found.curve_gammas[i] for i in some]
+        if gammas:
+            grid = cross_validate(data, one.folds, gammas=gammas, taus=[tau], gap=0.0, method="grid")
+            errors = [row.cv_error for row in sorted(grid.table, key=lambda row: row.gamma)]
+            assert errors == pytest.approx([found.curve_errors[i] for i in some], rel=1e-7)

@@ -1,0 +1,273 @@
+"""Supports fitted on all rows, and when two of their objectives cannot be tied."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from sparsecv_mio.search import leave_fold_out as module
+from sparsecv_mio.search.leave_fold_out import (
+    LARGEST_LEVERAGE,
+    WIDEST_LEVERAGE,
+    BestByFold,
+    LeaveOut,
+    ListedSupports,
+    RootNode,
+    ScoredTogether,
+    clear_of_ties,
+    clear_of_ties_refitted,
+    held_out_ceiling,
+    largest_decrease,
+    objective_threshold,
+)
+
+from .enumerated import VARIANTS, Enumerated
+
+
+def test_fits_are_those_of_the_definition() -> None:
+    case = Enumerated()
+    supports = [support for size in (3, 1, 2) for support in case.supports(size)]
+    listing = ListedSupports.of(case.all_rows.problem(0), supports, [len(s) - 1 for s in supports])
+    expected = np.array([case.f[tuple(s)] for s in supports])
+    assert len(listing) == len(supports) and listing.sizes.tolist() == [len(s) for s in supports]
+    assert np.all(np.abs(listing.value - expected) <= listing.value_error + 1e-13)
+    last = listing.after(4)
+    assert len(last) == len(supports) - 4 and np.array_equal(last.beta, listing.beta[4:])
+    assert last.beta.base is not None  # a view
+    error = listing.left_out_error(4)
+    worst = [listing.value_error[listing.tau_index == t].max() for t in range(3)]
+    assert error[3] == 0.0 and np.all(error[:3] >= worst)
+
+
+def test_scores_know_nothing_at_first() -> None:
+    scores = BestByFold.empty(2, 3)
+    copy = scores.copy()
+    copy.value[0, 0] = 1.0
+    assert np.isinf(scores.value).all() and (scores.which == -1).all() and not scores.error.any()
+
+
+def test_near_ties_are_not_clear() -> None:
+    best = np.ones(4)
+    second = 1.0 + np.array([0.0, 1e-10, 1e-6, 1.0])
+    assert clear_of_ties_refitted(best, second, 1e-12).tolist() == [False, False, True, True]
+    assert clear_of_ties_refitted(best, second, 1e-3).tolist() == [False, False, False, True]
+    form = Enumerated().all_rows.normal_form(0)
+    assert clear_of_ties(best, np.append(second[:3], np.inf), form).tolist()[0] is False
+    assert bool(clear_of_ties(np.ones(1), np.array([np.inf]), form)[0])
+
+
+CASES = [(seed, *variant) for seed in range(3) for variant in VARIANTS]
+
+
+def measured(case: Enumerated) -> tuple[float, np.ndarray, np.ndarray]:
+    """The objective of all columns on all rows, and residual and leverage of every fold."""
+    everything = tuple(range(case.p))
+    leverage, residual = case.leave_out.leverages(case.all_rows.problem(0), 1e-12)
+    return case.f[everything], residual, leverage
+
+
+@pytest.mark.parametrize(("seed", "spec", "intercept"), CASES)
+def test_largest_decrease(seed: int, spec: str, intercept: str) -> None:
+    case = Enumerated(seed, spec=spec, intercept=intercept)
+    value, residual, leverage = measured(case)
+    decrease = value - case.inside[tuple(range(case.p))]
+    bound = largest_decrease(residual, leverage)
+    rounding = 1e-13 * value
+    assert np.all(decrease <= bound * (1.0 + 1e-9) + rounding)
+    if spec == "loo":  # one row: the leverage is all there is
+        np.testing.assert_allclose(decrease, bound, rtol=1e-9, atol=rounding)
+
+
+@pytest.mark.parametrize(("seed", "spec", "intercept"), CASES)
+def test_no_winner_lies_above_its_threshold(seed: int, spec: str, intercept: str) -> None:
+    case = Enumerated(seed, spec=spec, intercept=intercept)
+    value, residual, leverage = measured(case)
+    rng = np.random.default_rng(seed)
+    winners = 0
+    for size in case.taus.tolist():
+        inside = np.array([case.inside[s] for s in case.of_size(size)])
+        cutoff = inside.min(axis=0) + rng.uniform(0.0, 2.0, case.folds.k) * np.ptp(inside, axis=0)
+        threshold = value + objective_threshold(cutoff - value, residual, leverage) * (1.0 + 1e-9)
+        f = np.array([case.f[s] for s in case.of_size(size)])[:, None]
+        below = inside <= cutoff
+        assert np.all(f <= np.where(below, threshold, np.inf))
+        winners += int((below & np.isfinite(threshold)).sum())
+    assert winners > 0
+
+
+@pytest.mark.parametrize(("seed", "spec", "intercept"), CASES)
+def test_held_out_errors_stay_below_the_ceiling(seed: int, spec: str, intercept: str) -> None:
+    case = Enumerated(seed, spec=spec, intercept=intercept)
+    value, residual, leverage = measured(case)
+    rng = np.random.default_rng(seed)
+    for size in case.taus.tolist():
+        inside, error = (np.array([table[s] for s in case.of_size(size)]) for table in (case.inside, case.error))
+        cutoff = inside.min(axis=0) + rng.uniform(0.0, 1.0, case.folds.k) * np.ptp(inside, axis=0)
+        ceiling = held_out_ceiling(cutoff, value, residual, leverage)
+        assert np.all(error[inside <= cutoff] <= np.broadcast_to(ceiling, error.shape)[inside <= cutoff])
+        assert np.isfinite(ceiling).any()
+
+
+def test_leverages_beyond_which_nothing_is_said() -> None:
+    one = np.ones(2)
+    assert np.isinf(largest_decrease(0.0 * one, np.array([1.0, 1.5]))).all()
+    assert np.isinf(objective_threshold(one, one, np.array([WIDEST_LEVERAGE, 1.0]))).all()
+    assert np.isinf(held_out_ceiling(one, 0.0, one, np.array([LARGEST_LEVERAGE, 1.0]))).all()
+
+
+def test_a_threshold_is_the_larger_root() -> None:
+    rng = np.random.default_rng(0)
+    excess, residual, leverage = rng.uniform(0, 5, 50), rng.uniform(0, 2, 50), rng.uniform(0, 0.44, 50)
+    square = objective_threshold(excess, residual, leverage)
+
+    def left(square: np.ndarray) -> np.ndarray:
+        return square - (residual + np.sqrt(leverage * square)) ** 2 / (1.0 - leverage)
+
+    np.testing.assert_allclose(left(square), excess, atol=1e-9)
+    for factor in (1.01, 2.0, 100.0):
+        assert np.all(left(square * factor) > excess)
+
+
+def listing_of(case: Enumerated) -> tuple[list[tuple[int, ...]], ListedSupports]:
+    every = [s for size in case.taus.tolist() for s in case.of_size(size)]
+    arrays = [np.array(s) for s in every]
+    return every, ListedSupports.of(case.all_rows.problem(0), arrays, [len(s) - 1 for s in every])
+
+
+def check(case: Enumerated, scores: BestByFold, folds: range, every: list[tuple[int, ...]]) -> None:
+    for t, size in enumerate(case.taus.tolist()):
+        for place, fold in enumerate(folds):
+            values = sorted(case.inside[s][fold] for s in case.of_size(size))
+            best = case.best(size)[fold]
+            assert every[scores.which[t, place]] == best
+            np.testing.assert_allclose([scores.value[t, place], scores.second[t, place]], values[:2], rtol=1e-9)
+            assert abs(scores.held_out[t, place] - case.error[best][fold]) <= scores.error[t, place] + 1e-14
+
+
+@pytest.mark.parametrize(("spec", "intercept"), VARIANTS)
+def test_scores_are_those_of_fits_without_the_fold(spec: str, intercept: str) -> None:
+    case = Enumerated(1, spec=spec, intercept=intercept)
+    every, listing = listing_of(case)
+    k = case.folds.k
+    rows = case.leave_out.rows(0, k)
+    check(case, case.leave_out.score(listing, rows), range(k), every)
+    # the same in two steps, on top of each other
+    half = len(every) // 2
+    first = ListedSupports(*(getattr(listing, name)[:half] for name in ListedSupports.__dataclass_fields__))
+    scores = case.leave_out.score(first, rows)
+    scores = case.leave_out.score(listing.after(half), rows, first=half, scores=scores)
+    check(case, scores, range(k), every)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("spec", ["loo", "blocks:3"])
+def test_chunks_of_folds(spec: str, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "CHUNK_ROWS", 7)
+    case = Enumerated(2, spec=spec, threads=threads)
+    every, listing = listing_of(case)
+    leave_out = case.leave_out
+    assert not leave_out.one_chunk
+    pieces = list(leave_out.chunks())
+    assert [lo for lo, _ in pieces][1:] == [hi for _, hi in pieces][:-1] and pieces[-1][1] == case.folds.k
+    seen = []
+
+    def score(lo: int, hi: int) -> None:
+        check(case, leave_out.score(listing, leave_out.rows(lo, hi)), range(lo, hi), every)
+        seen.append((lo, hi))
+
+    leave_out.over_chunks(score)
+    assert sorted(seen) == pieces
+
+
+def test_a_support_above_the_limit_cannot_win() -> None:
+    case = Enumerated()
+    every, listing = listing_of(case)
+    limit = np.full((len(case.taus), case.folds.k), np.inf)
+    limit[1] = 0.0
+    scores = case.leave_out.score(listing, case.leave_out.rows(0, case.folds.k), limit)
+    assert (scores.which[1] == -1).all() and np.isinf(scores.value[1]).all() and (scores.which[0] >= 0).all()
+
+
+@pytest.mark.parametrize(("spec", "intercept"), VARIANTS)
+def test_leverages(spec: str, intercept: str) -> None:
+    case = Enumerated(3, spec=spec, intercept=intercept)
+    problem = case.all_rows.problem(0)
+    leverage, residual = case.leave_out.leverages(problem, 1e-9)
+    V, r, starts, _ = case.leave_out.rows(0, case.folds.k)
+    H = V @ np.linalg.solve(problem.M, V.T) + (1.0 / case.n if intercept == "fold" else 0.0)
+    e = r - V @ np.linalg.solve(problem.M, problem.c)
+    for fold in range(case.folds.k):
+        block = slice(starts[fold], starts[fold + 1])
+        exact = np.linalg.eigvalsh(H[block, block])[-1]
+        assert exact <= leverage[fold] <= exact + 1e-8
+        assert residual[fold] == pytest.approx(np.linalg.norm(e[block]))
+
+
+def test_supports_that_are_named_join_those_of_all_rows() -> None:
+    case = Enumerated()
+    best = case.all_rows.best[0].cells[2].support
+    other = next(s for s in case.supports(2) if not np.array_equal(s, best))
+
+    def named(g: int, tau: int) -> list[np.ndarray]:
+        return [np.sort(best), other] if (g, tau) == (0, 2) else []
+
+    leave_out = LeaveOut(case.all_rows, case.cells, named)
+    supports, place = leave_out.supports_on_all_rows(0, [0, 1])
+    assert place == [0, 1, 1] and np.array_equal(supports[1], best) and np.array_equal(supports[2], other)
+
+
+def test_only_cells_that_are_sure_are_decided() -> None:
+    case = Enumerated()
+    every, listing = listing_of(case)
+    numbers = case.leave_out.pool_numbers(listing)
+    scores = case.leave_out.score(listing, case.leave_out.rows(0, case.folds.k))
+    sure = np.zeros(scores.value.shape, dtype=bool)
+    sure[0, :5] = True
+    scores.error[0, 0] = scores.held_out[0, 0]  # a held-out error that is not known
+    assert case.leave_out.decide((0, slice(0, case.folds.k)), scores, numbers, sure, False) == 4
+    assert case.cells.decided[0].sum() == 4 and not case.cells.decided[0, 0, 0] and not case.cells.branched.any()
+    case.check_cells()
+
+
+def test_the_fit_of_all_columns() -> None:
+    case = Enumerated()
+    root = RootNode(case.leave_out, 0, [0, 1, 2])
+    assert abs(root.value - case.f[tuple(range(case.p))]) <= 1e-12 * root.problem.yy and root.lower <= root.value
+    assert root.form is case.all_rows.normal_form(0) and root.V is case.all_rows.solved(0)[0]  # factorised once
+    assert root.inner.tolist() == [True] * 3 and len(root.incumbents) == len(root.supports) == len(root.tau_index)
+
+
+def test_cutoffs_are_above_an_incumbent_of_every_fold() -> None:
+    case = Enumerated(4)
+    root = RootNode(case.leave_out, 0, [0, 1, 2])
+    k = case.folds.k
+    cutoffs, scores = root.cutoffs(0, k), root.scores(0, k)
+    assert root.scores(0, k) is scores
+    for t, size in enumerate(case.taus.tolist()):
+        for fold in range(k):
+            support = tuple(np.sort(root.supports[scores.which[t, fold]]).tolist())
+            least = case.inside[case.best(size)[fold]][fold]
+            assert least * (1.0 - 1e-12) <= case.inside[support][fold] <= cutoffs[t, fold]
+
+
+def test_rows_of_tau_that_are_not_wanted_have_no_incumbent() -> None:
+    case = Enumerated()
+    root = RootNode(case.leave_out, 0, [1])
+    assert set(root.tau_index) == {1}
+    assert np.isinf(root.cutoffs(0, case.folds.k)[[0, 2]]).all()
+
+
+def test_candidates_come_after_the_incumbents() -> None:
+    case = Enumerated(5)
+    root = RootNode(case.leave_out, 0, [0, 1, 2])
+    before = root.scores(0, case.folds.k).copy()
+    more = case.supports(2)
+    candidates = ScoredTogether(root, more, [1] * len(more))
+    scores = candidates.scores(0, case.folds.k)
+    assert len(candidates.numbers) == len(root.supports) + len(more)
+    for fold, s in enumerate(case.best(2)):
+        number = candidates.numbers[scores.which[1, fold]]
+        assert tuple(case.cells.pool.supports[number].tolist()) == s
+    kept = root.scores(0, case.folds.k)
+    assert np.array_equal(kept.value, before.value) and np.array_equal(kept.which, before.which)  # not written to
+    assert np.array_equal(scores.value[0], before.value[0]) and np.all(scores.value <= before.value)

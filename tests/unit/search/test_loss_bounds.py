@@ -1,0 +1,156 @@
+"""The training-loss bound of every cell: what it takes from the cells and from all rows, against enumeration."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from drawn_search import drawn
+from every_support import brute_force_cell
+from runs import new_run, to_end
+
+from sparsecv_mio.problem.refit import refit_rows
+from sparsecv_mio.search.by_rows import ByRows
+from sparsecv_mio.search.loss_bounds import LossBounds, LossByRows, narrow_by_ridge_balls
+from sparsecv_mio.search.time_limit import Deadline
+
+
+def optima(run: Any) -> Any:
+    """(G, T, K + 1): training objectives of every fold's optima in standard units, all rows last; and held-out sums."""
+    context = run.context
+    data, folds, unit = context.data.dataset, context.folds, context.data.y_unit**2
+    f, h = np.empty((*context.shape[:2], folds.k + 1)), np.empty(context.shape)
+    for g, gamma in enumerate(context.grid.gammas.tolist()):
+        for t, tau in enumerate(context.grid.taus.tolist()):
+            for fold in range(folds.k):
+                cell = brute_force_cell(data.X, data.y, tau, gamma, rows=folds.train_rows(fold))
+                f[g, t, fold] = cell.objective / unit
+                h[g, t, fold] = cell.held_out(data.X, data.y, folds.scored_rows(fold))[0] / unit
+            f[g, t, -1] = brute_force_cell(data.X, data.y, tau, gamma).objective / unit
+    return f, h
+
+
+def begun() -> tuple[Any, LossBounds]:
+    """The part of a run, every cell of which shows an optimal support of the tau before, if there is one."""
+    method = new_run(*drawn())
+    method.begin()
+    show(method.run, 1, 2.0)
+    return method.run, LossBounds(method.run)
+
+
+def show(run: Any, before: int, value: float) -> None:
+    """Offer every cell the optimal support of an earlier tau, under a made-up value."""
+    solved, cells = to_end(new_run(*drawn())).run.state.cells, run.state.cells
+    for g, t, fold in np.ndindex(*run.context.shape):
+        support = solved.pool.supports[solved.support[g, max(t - before, 0), fold]]
+        cells.offer((g, t, fold), cells.pool.number(support), 1.0, value)
+
+
+def test_bounds_hold_and_take_every_bound_on_all_rows() -> None:
+    run, loss = begun()
+    cells, (f, h) = run.state.cells, optima(run)
+    for share in (0.5, 0.9, 1.0):
+        loss.apply(share * f[:, :, -1] * (1.0 - 1e-12))
+        assert np.all(run.state.all_rows.lower_bounds() <= f[:, :, -1] * (1.0 + 1e-9))
+        assert np.all(loss.values >= f[:, :, :-1] * (1.0 - 1e-12)) and np.isfinite(loss.values).all()
+        assert np.all(cells.lower <= h * (1.0 + 1e-7))
+    assert np.all(cells.lower >= (f[:, :, -1:] - loss.values) - 1e-8)
+    assert (cells.lower > 0.0).any()
+
+
+def test_supports_found_later_are_refitted() -> None:
+    run, loss = begun()
+    f, _ = optima(run)
+    loss.apply()
+    assert (loss.values > f[:, :, :-1] * (1.0 + 1e-3)).any()
+    show(run, 0, 1.0)
+    loss.apply()
+    np.testing.assert_allclose(loss.values, f[:, :, :-1], rtol=1e-7)
+
+
+def test_a_cell_without_a_support_is_offered_the_best_on_all_rows() -> None:
+    run, loss = begun()
+    cells, tau = run.state.cells, int(run.context.grid.taus[0])
+    cells.nominal[0, 0] = cells.value[0, 0] = np.inf
+    loss.apply(gammas=np.array([1]))
+    assert np.isinf(loss.values[0]).all() and np.isinf(cells.nominal[0, 0]).all() and np.isfinite(loss.values[1]).all()
+    loss.apply()
+    assert np.isfinite(loss.values).all() and np.isfinite(cells.nominal).all()
+    assert set(cells.support[0, 0]) == {cells.pool.number(run.state.all_rows.best[0].cells[tau].support)}
+
+
+def begun_loss_by_rows() -> tuple[Any, ByRows, LossByRows]:
+    """Return a search by rows with first answers, whose training objectives are noted."""
+    method = ByRows(new_run(*drawn()).run)
+    method.begin()
+    context, cells, loss = method.context, method.run.state.cells, LossByRows(method.run)
+    for where in np.ndindex(*context.shape):
+        g, _, fold = where
+        support = cells.pool.supports[cells.support[where]]
+        gamma = float(context.grid.gammas[g])
+        loss.note(where, refit_rows(context.data, context.folds.train_rows(fold), support, gamma))
+    return method.run, method, loss
+
+
+def test_bounds_of_all_rows_hold_in_every_fold() -> None:
+    run, method, loss = begun_loss_by_rows()
+    context, cells = run.context, run.state.cells
+    data, folds, unit = context.data.dataset, context.folds, context.data.y_unit**2
+    gamma, taus = float(context.grid.gammas[0]), context.grid.taus.tolist()
+
+    def optimum(tau: int, fold: int) -> tuple[float, float]:
+        cell = brute_force_cell(data.X, data.y, tau, gamma, rows=folds.train_rows(fold))
+        return cell.objective / unit, cell.held_out(data.X, data.y, folds.scored_rows(fold))[0] / unit
+
+    true = np.array([[optimum(tau, fold) for fold in range(folds.k)] for tau in taus])
+    best = int(np.argmin(true[:, :, 1].sum(axis=1)))
+    cells.narrow((0, best), 0.0, true[best, :, 1] * (1.0 + 1e-9))
+    wanted = np.ones(context.shape, dtype=bool)
+    pairs, enough = loss.promising(wanted, 100), loss.enough()
+    assert pairs[0].any() and not pairs[0, best] and loss.winner_first(wanted) is wanted
+    loss.bound(method._rows_of(None, 0), 0, list(range(len(taus))), 100)
+    assert (loss.tried[0] == 100).all() and (loss.tried[1:] == 0).all()
+    for t, tau in enumerate(taus):
+        whole = brute_force_cell(data.X, data.y, tau, gamma).objective / unit
+        found = run.state.all_rows.best[0].cells[tau].lower
+        assert found <= whole * (1.0 + 1e-9)
+        assert not enough[0, t] < whole or found >= enough[0, t] * (1.0 - 1e-9)
+    assert (loss.values[0] >= true[:, :, 0] * (1.0 - 1e-12)).all()
+    assert (cells.lower[0] <= true[:, :, 1] * (1.0 + 1e-7)).all() and (cells.lower[0] > 0.0).any()
+
+
+def test_the_likely_winner_comes_first() -> None:
+    run, _, loss = begun_loss_by_rows()
+    run.state.cells.upper[...] = np.inf
+    wanted = np.ones(run.context.shape, dtype=bool)
+    first = loss.winner_first(wanted)
+    assert first.sum() == run.context.folds.k and not loss.promising(wanted, 100).any()
+
+
+def held_out(run: Any) -> Any:
+    """(2, G, T, K): least and largest held-out sums of the optima, in standard units."""
+    context = run.context
+    data, folds = context.data.dataset, context.folds
+    ends = np.empty((2, *context.shape))
+    for g, t, fold in np.ndindex(*context.shape):
+        gamma, tau = float(context.grid.gammas[g]), int(context.grid.taus[t])
+        cell = brute_force_cell(data.X, data.y, tau, gamma, rows=folds.train_rows(fold))
+        ends[:, g, t, fold] = cell.held_out(data.X, data.y, folds.scored_rows(fold))
+    return ends / context.data.y_unit**2
+
+
+@pytest.mark.parametrize("noise", [0.2, 2.0])
+def test_intervals_hold(noise: float) -> None:
+    method = new_run(*drawn(noise=noise))
+    method.begin()
+    loss, cells = LossBounds(method.run), method.run.state.cells
+    loss.apply()
+    loss.values[1, 1] = np.inf
+    before, (low, high) = cells.lower.copy(), held_out(method.run)
+    narrow_by_ridge_balls(method.run, loss.values, Deadline(0.0, None, -1.0))
+    assert np.array_equal(cells.lower, before)
+    narrow_by_ridge_balls(method.run, loss.values, method.context.deadline)
+    assert np.all(cells.lower <= low * (1.0 + 1e-7) + 1e-12) and np.all(cells.upper >= high * (1.0 - 1e-7))
+    known = np.isfinite(loss.values)
+    assert np.array_equal(np.isfinite(cells.upper), known) and np.all(cells.lower >= before)

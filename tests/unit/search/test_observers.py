@@ -1,0 +1,177 @@
+"""Signals reach every listener, in the order in which they came."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+import warnings
+from pathlib import Path
+
+import pytest
+from drawn_search import drawn_run
+from numba import njit
+from repository import INSTANCES
+from runs import record_of, to_end
+
+from sparsecv_mio.cli import run as main
+from sparsecv_mio.errors import CorruptStore
+from sparsecv_mio.search import observers as trace_module
+from sparsecv_mio.search.observers import (
+    COMPILING,
+    FIRST_USE,
+    Progress,
+    Reporter,
+    Reports,
+    Signals,
+    read_trace,
+    reports,
+)
+from sparsecv_mio.search.time_limit import Deadline
+
+
+def test_listeners_are_called_in_their_order() -> None:
+    signals, heard = Signals(), []
+    assert not signals.storing
+    signals.listen(progressed=lambda: heard.append("first"))
+    signals.listen(progressed=lambda: heard.append("second"), safe_point=lambda: heard.append("safe"))
+    signals.progressed()
+    signals.safe_point()
+    assert heard == ["first", "second", "safe"] and signals.storing
+
+
+def test_what_is_being_done_is_counted_where_it_can_be() -> None:
+    signals, heard = Signals(), list[str]()
+    signals.listen(doing=heard.append)
+    signals.doing("relaxations:", 120, 7500)
+    signals.doing("trees: tau 3")
+    assert heard == ["relaxations: 120 of 7,500", "trees: tau 3"] and signals.phase == "trees: tau 3"
+
+
+def test_the_end_is_the_record() -> None:
+    run = to_end(drawn_run())
+    shown, record = run.progress(), record_of(run)
+    assert shown.done == shown.total == 30 and shown.best == (record.gamma, record.tau)
+    assert (shown.lower, shown.upper) == (record.lower, record.upper)
+    assert [row.tau for row in shown.taus] == [1, 2, 3] and all(row.final == row.total for row in shown.taus)
+    assert shown.cv_error == record.cv_error and not shown.estimate
+    of_tau = [min(row.cv_error for row in record.table if row.tau == tau) for tau in (1, 2, 3)]
+    assert [row.cv_error for row in shown.taus] == of_tau and not any(row.estimate for row in shown.taus)
+
+
+def test_reports_take_a_small_share_of_the_time() -> None:
+    seen: list[Progress] = []
+
+    def slow() -> Progress:
+        time.sleep(0.02)
+        return Progress(0, 1, 0, 0.0, 1.0, 0.0)
+
+    reporter, begin = Reporter(seen.append, slow), time.monotonic()
+    while time.monotonic() - begin < 0.3:
+        reporter.visit()
+    assert 1 <= len(seen) <= 6
+
+
+def test_what_is_being_done_is_said_beside_the_last_numbers() -> None:
+    seen, made = list[Progress](), list[Progress]()
+
+    def make() -> Progress:
+        made.append(Progress(len(made), 9, 0, 0.0, 1.0, 2.0))
+        return made[-1]
+
+    reporter = Reporter(seen.append, make)
+    reporter.say("trees: tau 1")  # the first time there are no numbers yet
+    reporter.say("trees: tau 2")
+    assert len(made) == 1 and [one.done for one in seen] == [0, 0]
+    assert seen[1].stage == "trees: tau 2" and seen[1].seconds >= 2.0
+
+
+def test_compiling_is_said_with_the_last_numbers() -> None:
+    seen: list[Progress] = []
+    reports = Reports(seen.append, Deadline(None, None))
+    reports(Progress(3, 9, 0, 0.0, 1.0, 0.0))
+    reports.compiling()
+    assert [one.done for one in seen] == [3, 3] and seen[1].stage == COMPILING
+
+
+def test_compiling_is_warned_of_once_in_a_process_where_nobody_else_tells(monkeypatch: pytest.MonkeyPatch) -> None:
+    @njit
+    def double(x):  # a new function in every run of the test: not in the cache
+        return 2 * x
+
+    monkeypatch.setattr("sparsecv_mio.search.observers._warned", threading.Event())
+    deadline, seen = Deadline(None, None), list[Progress]()
+    with reports(seen.append, deadline), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        double(1)
+    assert [one.stage for one in seen] == [COMPILING] and 0.0 < deadline.compiled <= deadline.seconds
+    before = deadline.compiled
+    with warnings.catch_warnings(record=True) as caught, reports(None, deadline) as none:
+        warnings.simplefilter("always")
+        assert none is None and double(1.0) == 2.0 and double(1j) == 2j
+    assert [str(one.message) for one in caught] == [FIRST_USE] and deadline.compiled > before
+
+
+def test_a_warning_of_compiling_that_is_an_error_ends_no_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sparsecv_mio.search.observers._warned", threading.Event())
+    with warnings.catch_warnings(), reports(None, Deadline(None, None)):
+        warnings.simplefilter("error")
+        assert njit(lambda x: x + 1)(1) == 2
+
+
+SERVO = str(INSTANCES / "servo.csv")
+ASK = ["solve", SERVO, "--target", "class", "--folds", "blocks:20", "--gamma", "0.1,1", "--tau", "1:5"]
+ASK += ["--threads", "1"]
+
+
+@pytest.fixture
+def a_line_at_every_safe_point(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However fast the machine, the lines are those of the run."""
+    monkeypatch.setattr(trace_module, "EVERY", 0.0)
+
+
+@pytest.mark.usefixtures("a_line_at_every_safe_point")
+@pytest.mark.parametrize("method", ["rounds", "joint"])
+def test_bounds_close_monotonically_and_end_at_the_record(method: str, tmp_path: Path) -> None:
+    trace, out = tmp_path / "run.jsonl", tmp_path / "answer.json"
+    assert main([*ASK, "--method", method, "--trace", str(trace), "--json", str(out), "-q"]) == 0
+    head, moments = read_trace(trace)
+    record = json.loads(out.read_text())
+    assert (head["method"], head["gammas"], head["taus"]) == (method, [0.1, 1.0], [1, 2, 3, 4, 5])
+    for before, after in zip(moments, moments[1:], strict=False):
+        assert after["lower"] >= before["lower"] and after["nodes"] >= before["nodes"]
+        assert before["upper"] is None or after["upper"] <= before["upper"]
+    assert (moments[-1]["lower"], moments[-1]["upper"]) == (record["lower"], record["upper"])
+    assert moments[-1]["pairs"][0] == pytest.approx([record["table"][0][end] for end in ("lower", "upper")])
+
+
+@pytest.mark.usefixtures("a_line_at_every_safe_point")
+def test_a_descent_traces_the_row_it_solves(tmp_path: Path) -> None:
+    trace, out = tmp_path / "run.jsonl", tmp_path / "answer.json"
+    assert main([*ASK, "--method", "descent", "--trace", str(trace), "--json", str(out), "-q"]) == 0
+    head, moments = read_trace(trace)
+    record = json.loads(out.read_text())
+    assert head["gammas"] is None and head["taus"] == [1, 2, 3, 4, 5]
+    assert {moment["gamma"] for moment in moments} <= {step["gamma"] for step in record["descent"]}
+    for before, after in zip(moments, moments[1:], strict=False):
+        assert after["steps"] >= before["steps"] and after["nodes"] >= before["nodes"]
+        assert before["upper"] is None or after["upper"] <= before["upper"]
+    last = moments[-1]
+    assert (last["upper"], last["gamma"], last["steps"]) == (
+        record["upper"], record["gamma"], len(record["descent"])
+    )  # fmt: skip
+
+
+@pytest.mark.usefixtures("a_line_at_every_safe_point")
+def test_a_cut_line_is_left_out_and_other_files_are_refused(tmp_path: Path) -> None:
+    trace = tmp_path / "run.jsonl"
+    assert main([*ASK, "--trace", str(trace), "-q"]) == 0
+    text, (_, moments) = trace.read_text(), read_trace(trace)
+    trace.write_text(text[:-20])
+    assert len(read_trace(trace)[1]) == len(moments) - 1
+    for wrong in ("", "{}\n", "[1]\n[2]\n", text.splitlines()[0] + "\n"):
+        trace.write_text(wrong)
+        with pytest.raises(CorruptStore):
+            read_trace(trace)
+    with pytest.raises(CorruptStore, match="cannot read"):
+        read_trace(tmp_path / "none")

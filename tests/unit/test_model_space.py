@@ -1,0 +1,233 @@
+"""Limits on groups and parents as users give them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sparsecv_mio import model_space
+from sparsecv_mio.errors import BadInput
+from sparsecv_mio.model_space import NONE, AtMost, Parents, Restrictions, features_of, limits_of, parents_of, products
+
+
+def test_what_may_be_given() -> None:
+    assert limits_of(["2:a,b", (1, [0, "c"])]) == (AtMost(2, ("a", "b")), AtMost(1, ("0", "c")))
+    assert parents_of(["a:b=a,b", "c=a|b"]) == (Parents("a:b", ("a", "b")), Parents("c", ("a", "b"), False))
+    assert features_of("a, 'b", "at-most") == ("a", "'b")
+    assert limits_of(()) == parents_of(()) == ()
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"at_most": "a,b"}, "at-most: 'a,b' is not K:A,B"),
+        ({"at_most": "-1:a"}, "at-most: -1 is out of range"),
+        ({"at_most": "1:a,,b"}, "at-most: 'a,,b' is not a list"),
+        ({"at_most": 3}, "at-most: 3 is not understood"),
+        ({"at_most": [("a", 1)]}, "at-most: .* is neither"),
+        ({"hierarchy": "ab"}, "hierarchy: 'ab' is none of strong, weak"),
+        ({"hierarchy": "c=a,b|d"}, "hierarchy: .* is none of"),
+        ({"hierarchy": {"ab": []}}, "hierarchy: \\[\\] is not a list of features"),
+        ({"hierarchy": 1}, "hierarchy: 1 is not understood"),
+        ({"nonnegative": 1.5}, "nonnegative: 1.5 is not a feature"),
+    ],
+)
+def test_what_may_not_be_given(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(BadInput, match=f"^{message}"):
+        Restrictions(**given)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"at_most": "1:a,d"}, "at-most: there is no feature 'd'"),
+        ({"hierarchy": "c=a,d"}, "hierarchy: there is no feature 'd'"),
+        ({"hierarchy": "c=a,c"}, "hierarchy: feature 'c' is its own parent"),
+        ({"hierarchy": "strong"}, "hierarchy: no feature has the name of a product"),
+        ({"nonnegative": "all", "nonpositive": "b"}, "nonnegative, nonpositive: feature 'b' is in both"),
+    ],
+)
+def test_what_the_data_refuse(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(BadInput, match=f"^{message}"):
+        Restrictions(**given).within(["a", "b", "c"])
+
+
+def test_words_are_spelt_out_by_the_names_of_the_data() -> None:
+    names = ["b", "a", "a*b", "all b"]
+    found = Restrictions(hierarchy="weak", nonnegative="all", at_most=[(1, ["a", 0])]).within(names)
+    assert found.hierarchy == (Parents("a*b", ("b", "a"), False),)
+    assert found.nonnegative == tuple(names) and found.at_most == (AtMost(1, ("b", "a")),)
+    assert found.within(names) == found
+    assert found.beyond_forcing == ("at_most", "hierarchy", "nonnegative")
+
+
+def test_products_by_their_names() -> None:
+    names = ["a", "b", "c", "a:b", "b:c", "a:b:c", "a^2", "a^2 b", "d:e"]
+    found = {one.feature: one.parents for one in products(names, True)}
+    assert found == {
+        "a:b": ("a", "b"), "b:c": ("b", "c"), "a:b:c": ("a:b", "b:c"), "a^2": ("a",), "a^2 b": ("a:b", "a^2"),
+    }  # fmt: skip
+
+
+def test_digits_are_those_from_0_to_9() -> None:
+    for text in ("²:a", "١:a", "1_0:a"):
+        with pytest.raises(BadInput, match="is not K:A,B"):
+            limits_of(text)
+    assert products(["a", "a^²"], every=True) == ()
+
+
+NAMES = ("a", "b", "c d", "7")
+
+
+def test_names_positions_and_numbers_mean_the_same_columns() -> None:
+    assert Restrictions(["c d", "0"], 1).within(NAMES) == Restrictions(("a", "c d"), ("b",))  # type: ignore[arg-type]
+    assert Restrictions(np.int64(2)).within(NAMES).force_in == ("c d",)  # type: ignore[arg-type]
+    assert Restrictions("7").within(NAMES).force_in == ("7",)  # type: ignore[arg-type]
+    assert Restrictions(("a", "a", 0)).within(NAMES).force_in == ("a",)  # type: ignore[arg-type]
+
+
+def test_no_restriction_is_false_and_stays_as_it_is() -> None:
+    assert not NONE and NONE.within(NAMES) is NONE and Restrictions(force_out=("a",))
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"force_in": "e"}, r"force-in: there is no feature 'e'"),
+        ({"force_in": ["c  d"]}, r"force-in: there is no feature 'c  d' \(did you mean 'c d'\?\)"),
+        ({"force_out": [4]}, "force-out: there is no feature '4'"),
+        ({"force_in": "a", "force_out": ["b", "a"]}, "feature 'a' is in both"),
+        ({"force_out": list(NAMES)}, "force-out: no feature is left"),
+        ({"force_in": 1.5}, "force-in: 1.5 is not a feature nor a list of features"),
+        ({"force_in": [None]}, "force-in: None is neither the name nor the position of a feature"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_line(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(BadInput, match=message) as error:
+        Restrictions(**given).within(NAMES)
+    assert "\n" not in str(error.value)
+
+
+def test_sizes_that_no_model_can_have() -> None:
+    made = Restrictions(("a", "b"), ("7",))
+    made.check_sizes([2, 3], 4)
+    with pytest.raises(BadInput, match="^tau 1 is below the number of features that are forced in: use 2 to 3"):
+        made.check_sizes([1, 2], 4)
+    with pytest.raises(BadInput, match="^tau 4 is above the number of features that are not forced out: use at most 3"):
+        made.check_sizes([4], 4)
+
+
+def test_gamma_lists_are_sorted_and_free_of_repeats() -> None:
+    assert model_space.gammas("1, 0.01,0.1,1") == (0.01, 0.1, 1.0)
+    assert model_space.gammas("5") == (5.0,)
+
+
+def test_gamma_grids_are_logarithmic_and_inclusive() -> None:
+    assert model_space.gammas("0.001:10:5") == (0.001, 0.01, 0.1, 1.0, 10.0)
+    assert model_space.gammas("0.3:7:9") == pytest.approx(np.geomspace(0.3, 7, 9), rel=1e-11)
+    assert model_space.gammas("0.3:7:9")[0] == 0.3 and model_space.gammas("0.3:7:9")[-1] == 7.0
+    assert model_space.gammas("2:2:1") == model_space.gammas("2:2:4") == (2.0,)
+
+
+def test_the_default_gammas_are_15_log_points() -> None:
+    grid = model_space.gammas(model_space.DEFAULT_GAMMAS)
+    assert len(grid) == 15
+    assert grid == pytest.approx(np.logspace(-3, 1, 15), rel=1e-11)
+    assert model_space.default_gammas(89, 90) == grid and model_space.default_gammas(89, 90, 5) == model_space.gammas(
+        "1e-3:10:5"
+    )
+
+
+def test_the_default_gammas_of_wide_data_begin_higher() -> None:
+    assert model_space.default_gammas(90, 90) == model_space.gammas(model_space.WIDE_GAMMAS)
+    assert model_space.default_gammas(90, 90) == pytest.approx(np.geomspace(0.05, 10, 9), rel=1e-11)
+    assert model_space.gammas_of(None, 90, 90) == model_space.default_gammas(90, 90)
+    with pytest.raises(BadInput, match="^gammas: COUNT of '0.05:10:0'"):
+        model_space.default_gammas(90, 90, 0)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "0",
+        "-1",
+        "nan",
+        "inf",
+        "a",
+        "1,",
+        "1,,2",
+        "1:2",
+        "1:2:3:4",
+        "2:1:5",
+        "0:1:5",
+        "1:2:1",
+        "1:2:0",
+        "1:2:x",
+        "1e400",
+    ],
+)
+def test_a_wrong_gamma_names_its_option(text: str) -> None:
+    with pytest.raises(BadInput, match="^--gamma: "):
+        model_space.gammas(text)
+
+
+def test_tau_ranges_are_inclusive() -> None:
+    assert model_space.taus("2:4", 9) == (2, 3, 4)
+    assert model_space.taus("7", 9) == (7,)
+    assert model_space.taus("5, 0, 2:3,3", 9) == (0, 2, 3, 5)
+    assert model_space.taus("0:9", 9) == tuple(range(10))
+
+
+@pytest.mark.parametrize(
+    "text", ["", "10", "3:10", "-1", "-1:3", "4:2", "1:2:3", "a", "1.5", ":", "1:", "0:999999999999"]
+)
+def test_a_wrong_tau_names_its_option(text: str) -> None:
+    with pytest.raises(BadInput, match="^--tau: "):
+        model_space.taus(text, 9)
+
+
+@pytest.mark.parametrize(
+    ("p", "n_train", "last"),
+    [(10, 441, 10), (100, 441, 50), (100, 240, 30), (100, 20, 10), (31, 31, 10), (30, 31, 30), (30, 9, 8), (5, 2, 1)],
+)
+def test_default_taus(p: int, n_train: int, last: int) -> None:
+    assert model_space.default_taus(p, n_train) == tuple(range(1, last + 1))
+
+
+def test_python_takes_texts_numbers_and_lists() -> None:
+    assert (
+        model_space.gammas_of("0.01:1:3", 9, 50)
+        == model_space.gammas_of(np.array([0.01, 0.1, 1.0]), 9, 50)
+        == (0.01, 0.1, 1.0)
+    )
+    assert model_space.gammas_of(np.float32(0.5), 9, 50) == (0.5,)
+    assert model_space.taus_of(np.int64(3), 9, 50) == model_space.taus_of([3.0], 9, 50) == (3,)
+    assert model_space.taus_of("log", 10, 100) == model_space.log_taus(10, 100)
+    assert model_space.taus_of(None, 4, 3) == (1, 2)
+
+
+@pytest.mark.parametrize("given", ["a", ["a"], [None], [float("nan")], object(), [[1.0]]])
+def test_what_is_no_number_is_refused_in_one_line(given: object) -> None:
+    with pytest.raises(BadInput, match=r"^gammas: .* not a [^\n]*$"):
+        model_space.gammas_of(given, 9, 50)  # type: ignore[arg-type]
+    with pytest.raises(BadInput, match=r"^taus: .* not a [^\n]*$"):
+        model_space.taus_of(given, 9, 50)  # type: ignore[arg-type]
+    with pytest.raises(BadInput, match=r"^taus: 2.5 is not a whole number$"):
+        model_space.taus_of(2.5, 9, 50)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("text", ["10..1", "1..1", "0..1", "1..2..3", "a..b", "1..", "-1..2"])
+def test_intervals_that_are_none_are_refused_by_the_option(text: str) -> None:
+    with pytest.raises(BadInput, match="--gamma"):
+        model_space.interval(text)
+
+
+def test_an_interval_is_no_list() -> None:
+    assert model_space.interval("0.01:1:3") is None
+    with pytest.raises(BadInput, match="is an interval"):
+        model_space.gammas("1e-3..10")
+    with pytest.raises(BadInput, match="lower end first"):
+        model_space.GammaInterval(2.0, 1.0)
