@@ -11,10 +11,8 @@ own.
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from itertools import count
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +33,7 @@ from sparsecv_mio.kernels.node_relaxation import relax
 from sparsecv_mio.kernels.nodes import DROPPED, FREE, INSIDE, Accuracy, Form, Node
 from sparsecv_mio.kernels.screening import screen
 from sparsecv_mio.trees.normal_form import NormalForm
+from sparsecv_mio.trees.open_nodes import OpenNodes
 from sparsecv_mio.trees.path_cells import MANY, PathResult
 
 OUT = -2  # in place of a cluster's number: the column is dropped
@@ -273,21 +272,21 @@ class ClusterTree:
         self.upper, self.mask = held[0], held[1].copy()
         self.length = np.sqrt(np.diag(self.form.G) + 1.0)
         self.kept: dict[bytes, tuple[BoolArray, float]] = {}
-        self.heap: list[tuple[float, int, ClusterNode]] = []
+        self.open = OpenNodes[ClusterNode]()
         self.nodes, self.reused, self.overflow, self.finished = 0, 0, False, False
-        self._order = count()
         everywhere = np.full(self.form.m, NO_CLUSTER, dtype=np.int64)
-        self._push(ClusterNode(root.dual, everywhere, 0, root.b.astype(np.float32), everywhere[:0]))
+        first = ClusterNode(root.dual, everywhere, 0, root.b.astype(np.float32), everywhere[:0])
+        self.open.push(first.bound, first)
 
     @property
     def bar(self) -> float:
         """Value up to which supports are kept."""
-        return self.upper * (1.0 + self.form.keep) + self.form.slack
+        return self.form.raised(self.upper)
 
     @property
     def lower(self) -> float:
         """Smallest bound of an open node."""
-        return min(self.upper, self.heap[0][0]) if self.heap else self.upper
+        return min(self.upper, self.open.least)
 
     def improve(self, upper: float, support: BoolArray) -> None:
         """Take over a better incumbent."""
@@ -305,23 +304,19 @@ class ClusterTree:
     def advance(self, nodes: int, expired: Callable[[], bool]) -> bool:
         """Run for some nodes; True when the tree is finished."""
         goal = self.nodes + nodes
-        while self.heap and self.heap[0][0] < self.bar:
+        while self.open.least < self.bar:
             if self.nodes >= goal or expired():
                 return False
-            node = self.heap[0][2]
-            children = self._children(node, expired)
-            heapq.heappop(self.heap)
+            children = self._children(self.open.first, expired)
+            self.open.pop()
             for child in children:
                 if child is not None and child.bound < self.bar:
-                    self._push(child)
+                    self.open.push(child.bound, child)
             if self.overflow:
                 return False
-        self.heap.clear()
+        self.open.clear()
         self.finished = True
         return True
-
-    def _push(self, node: ClusterNode) -> None:
-        heapq.heappush(self.heap, (node.bound, next(self._order), node))
 
     def _children(self, node: ClusterNode, expired: Callable[[], bool]) -> list[ClusterNode | None]:
         if node.effort:

@@ -305,7 +305,7 @@ class _PathSolver:
 
     def _bar(self, size: int) -> float:
         """Value up to which supports of a size are kept."""
-        return float(self.best[size]) * (1.0 + self.form.keep) + self.form.slack
+        return self.form.raised(float(self.best[size]))
 
     def _path_state(self, sizes: list[int]) -> path_tree.PathState:
         assert self._inverse is not None
@@ -449,7 +449,7 @@ class _PathSolver:
         masks = masks[~np.any(masks[:, later] & ~masks[:, form.copy_prev[later]], axis=1)]
         values = np.empty(len(masks))
         starts.support_values(form.matrix(), form.c, form.yy, masks, values)
-        bar = float(values.min()) * (1.0 + form.keep) + form.slack if form.trusted else np.inf
+        bar = form.raised(float(values.min())) if form.trusted else np.inf
         near = np.flatnonzero(values <= bar)
         self._close(size, [(masks[r], float(values[r])) for r in near])
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,8 @@ from sparsecv_mio.kernels.nodes import Copies, Form, Margin
 from sparsecv_mio.problem.problem import SparseProblem, own_part, shifted
 from sparsecv_mio.trees.path_cells import MANY
 from sparsecv_mio.units import KEEP_RTOL
+
+Value = TypeVar("Value", float, FloatArray)
 
 NULL_COLUMN = 1e-26  # squared length, relative to a whole column's, below which a column is constant in training
 OWN_PART_COLUMNS = (37, MANY)  # sizes for which the curvature takes each column's own part into account
@@ -88,6 +91,10 @@ class NormalForm:
                 break
             v /= norm
         return max(1.06 * norm, 1e-12)
+
+    def raised(self, value: Value) -> Value:
+        """Return a best value, or several, raised to the bar up to which supports are kept beside it."""
+        return value * (1.0 + self.keep) + self.slack
 
     @property
     def copies(self) -> Copies:
