@@ -21,8 +21,7 @@ from sparsecv_mio.kernels import path_tree, perspective_tree, reduced_forms
 from sparsecv_mio.kernels.nodes import DROPPED, Copies, Margin
 from sparsecv_mio.kernels.path_tree import new_levels
 from sparsecv_mio.kernels.reduced_forms import SHARP_COLUMNS, SHARPNESS
-from sparsecv_mio.trees.clusters import Root, solve_root
-from sparsecv_mio.trees.normal_form import NormalForm
+from sparsecv_mio.trees.normal_form import NormalForm, Root, solve_root
 from sparsecv_mio.trees.path_cells import MANY, SMALL
 
 Masks = list[BoolArray]
