@@ -91,7 +91,7 @@ solve housing --folds 10 --gamma 0.1,1 --method joint --resume {scratch}/run
   fit diabetes64 --tau 6 --gamma 1
 * fit diabetes --tau 4 --gamma 0.1 --backend highs --force-in age --at-most 1:s3,s4,s5 --box bp:0:0.5
 * bounds diabetes --folds 10 --gamma 0.1,1 --bounds conic
-  bounds servo --folds loo --gamma 0.5 --tau 1:6 --bounds aggregated
+  bounds servo --folds loo --gamma 0.5 --tau 1:6
   path diabetes --gamma 1e-2..1 --tau 1:6
   solve diabetes --folds 5 --gamma 1e-2..1 --tau 1:5 --gap 1e-3
 * near diabetes --within 1% --gamma 0.1 --tau 3:6
@@ -194,7 +194,7 @@ METHODS = ("auto", "rounds", "joint", "algorithm1", "grid", "bounds", "descent")
 BY_MIO = ("auto", "joint", "algorithm1", "grid")
 ENGINES = ("enumerate", "shared", "per-fold")
 ORACLES = ("none", "glru", "iacv", "treecv", "glru,iacv,treecv")
-BOUNDS = ("safe", "conic", "aggregated", "as-printed")
+BOUNDS = ("safe", "as-printed")
 BACKENDS = ("highs", "gurobi", "scip")
 
 

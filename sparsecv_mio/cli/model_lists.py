@@ -206,7 +206,7 @@ def near(
     )  # fmt: skip
 
 
-BOUNDS_WORDS = ("safe", "conic", "aggregated", "as-printed")
+BOUNDS_WORDS = ("safe", "as-printed")
 
 BOUNDS_CODES = "Exit codes: 0 done, 2 bad input, 130 interrupted (folds not reached keep [0, ?])."
 
@@ -233,8 +233,7 @@ def bounds(
             "--bounds",
             metavar="WORD",
             callback=parse.word(BOUNDS_WORDS, "--bounds"),
-            help="safe (everything valid), conic (row by row), aggregated (a fold's rows together), or as-printed (the "
-            "paper's formula, which is not valid: estimates only).",
+            help="safe (everything valid), or as-printed (the paper's formula, which is not valid: estimates only).",
         ),
     ] = "safe",
     threads: options.Threads = None,
@@ -267,17 +266,15 @@ def bounds(
         )
         restrictions.check_sizes(sizes, dataset.p)
 
-        from sparsecv_mio.bounds.cv_error import BoundsHooks, compute_bounds
+        from sparsecv_mio.bounds.cv_error import SAFE, BoundsHooks, compute_bounds, printed_bounds
         from sparsecv_mio.data.standard import standardize
 
         session.raise_if_interrupted(stop)
         begin = time.perf_counter()
         with oracles.counting_bar(quiet, "folds") as progress:
-            table = compute_bounds(
-                standardize(dataset, scale, intercept, restrictions), plan, grid, sizes,
-                bounds,  # type: ignore[call-overload]
-                threads=workers, hooks=BoundsHooks(progress, stop.is_set),
-            )  # fmt: skip
+            make = compute_bounds if bounds == SAFE else printed_bounds
+            standard, hooks = standardize(dataset, scale, intercept, restrictions), BoundsHooks(progress, stop.is_set)
+            table = make(standard, plan, grid, sizes, threads=workers, hooks=hooks)
         seconds = time.perf_counter() - begin
         interrupted = stop.is_set()
     chosen = {"folds": folds, "seed": plan.seed, "scale": scale, "intercept": intercept, "fold_digest": plan.digest}
