@@ -15,16 +15,12 @@ What is not installed is a failed task that says so.
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 import time
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, Self
 
 import numpy as np
@@ -39,7 +35,7 @@ from sparsecv_mio.certificate.parts import versions
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import make_folds
-from sparsecv_mio.errors import BackendFailed, BackendUnavailable, BadInput, did_you_mean
+from sparsecv_mio.errors import BackendUnavailable, BadInput, did_you_mean
 from sparsecv_mio.words import one_of
 
 PeerSplits = list[tuple[IntArray, IntArray]]
@@ -194,91 +190,11 @@ class ConcavePenaltyCV(_Chosen):
         self.alpha_ = float(self.alphas_[best])
 
 
-ABSENT = 3  # exit code of the script where R has no glmnet
-SCRIPT = """
-place <- commandArgs(trailingOnly = TRUE)[1]
-if (!suppressWarnings(requireNamespace("glmnet", quietly = TRUE))) quit(status = 3)
-read <- function(name) unname(as.matrix(read.csv(file.path(place, name), header = FALSE)))
-X <- read("X.csv"); y <- read("y.csv")[, 1]; fold <- read("folds.csv")[, 1]
-fit <- function() glmnet::cv.glmnet(X, y, foldid = fold, standardize = FALSE)
-few <- seq_len(min(30, nrow(X)))
-try(glmnet::glmnet(X[few, , drop = FALSE], y[few]), silent = TRUE)
-times <- system.time(model <- fit())
-out <- c(times[["elapsed"]], times[["user.self"]] + times[["sys.self"]], model$lambda.min, min(model$cvm),
-         as.numeric(coef(model, s = "lambda.min")))
-writeLines(formatC(out, digits = 17, format = "g", width = 1), file.path(place, "out.txt"))
-"""
-
-
-def check_available() -> str:
-    """Return the path of `Rscript`.
-
-    Raises
-    ------
-    BackendUnavailable
-        It is not on the path; whether R has glmnet turns out when it runs.
-    """
-    found = shutil.which("Rscript")
-    if found is None:
-        raise BackendUnavailable("glmnet needs R with the package glmnet: Rscript is not on the path")
-    return found
-
-
-class GlmnetCV:
-    """The lasso of glmnet, lambda of the least CV error.
-
-    Parameters
-    ----------
-    labels : (n,) int array
-        Fold of every row, from 0 on.
-
-    Attributes
-    ----------
-    coef_ : (p,) array
-    intercept_ : float
-    seconds_, cpu_seconds_ : float
-        Of `cv.glmnet` alone, by R, after a first call that loads it.
-    alpha_, cv_error_ : float
-        The lambda that was chosen, and its CV error.
-    """
-
-    def __init__(self, labels: IntArray) -> None:
-        self.labels = labels
-
-    def fit(self, X: FloatArray, y: FloatArray) -> Self:
-        """Choose lambda by the folds and fit all rows.
-
-        Raises
-        ------
-        BackendUnavailable
-            R, or its package, is not installed.
-        BackendFailed
-            R stopped; the message is its last line.
-        """
-        program = check_available()
-        with TemporaryDirectory() as folder:
-            place = Path(folder)
-            for name, values, form in (("X", X, "%.17g"), ("y", y, "%.17g"), ("folds", self.labels + 1, "%d")):
-                np.savetxt(place / f"{name}.csv", values, delimiter=",", fmt=form)
-            (place / "fit.R").write_text(SCRIPT, encoding="utf-8")
-            done = subprocess.run(
-                [program, "--vanilla", str(place / "fit.R"), folder], capture_output=True, text=True, check=False
-            )
-            if done.returncode == ABSENT:
-                raise BackendUnavailable("glmnet is not installed in R: install.packages('glmnet')")
-            if done.returncode or not (place / "out.txt").exists():
-                raise BackendFailed(f"R stopped: {(done.stderr.strip().splitlines() or ['without a word'])[-1]}")
-            numbers = np.loadtxt(place / "out.txt")
-        self.seconds_, self.cpu_seconds_, self.alpha_, self.cv_error_, self.intercept_ = numbers[:5].tolist()
-        self.coef_ = numbers[5:]
-        return self
-
-
 Splits = list[tuple[IntArray, IntArray]]
 PEER_PACKAGES = ("scikit-learn", "skglm", "abess")
 TRAINING = "training"
 REFITS = ("all", TRAINING)
-BY_LABELS = ("abess", "glmnet")  # peers that make their folds of a label per row
+BY_LABELS = ("abess",)  # peers that make their folds of a label per row
 MOST_SWEEPS = 20_000  # of coordinate descent
 MOST_STEPS = 50  # of OMP, as of forward selection
 
@@ -370,7 +286,6 @@ def run_estimator(name: str, data: Dataset, plan: FoldPlan, settings: Mapping[st
             rows = splits[0][0]
             model = peer.alone(found).fit(pipeline[0].transform(data.X[rows]), data.y[rows])
     seconds, cpu = time.perf_counter() - begin, time.process_time() - spent
-    seconds = getattr(found, "seconds_", seconds)  # of a peer that has a clock of its own
     return Fitted(*_raw_model(pipeline[0], model), seconds, {"cpu_seconds": cpu, **peer.numbers(found)})
 
 
@@ -471,7 +386,6 @@ def _omp(splits: Splits, training_only: bool) -> Peer:
 
 
 def _relaxed_lasso(splits: Splits, training_only: bool) -> Peer:
-
     return Peer(
         RelaxedLassoCV(splits, not training_only),
         lambda found: {"cv_error": found.cv_error_, "alpha": found.alpha_, "mix": found.mix_},
@@ -479,7 +393,6 @@ def _relaxed_lasso(splits: Splits, training_only: bool) -> Peer:
 
 
 def _forward(splits: Splits, training_only: bool) -> Peer:
-
     return Peer(
         ForwardSelectionCV(splits, not training_only), lambda found: {"cv_error": found.cv_error_, "tau": found.tau_}
     )
@@ -527,17 +440,7 @@ def _abess(splits: Splits, training_only: bool) -> Peer:
     return Peer(OnFolds(), lambda found: {"tau": int(np.count_nonzero(found.coef_))})
 
 
-def _glmnet(splits: Splits, training_only: bool) -> Peer:
-
-    check_available()
-    return Peer(
-        GlmnetCV(_labels(splits)),
-        lambda found: {"cv_error": found.cv_error_, "alpha": found.alpha_, "cpu_seconds": found.cpu_seconds_},
-    )
-
-
 ESTIMATORS: dict[str, Any] = {
     "sparsecv": None, "lasso": _lasso, "elastic-net": _elastic_net, "ridge": _ridge, "relaxed-lasso": _relaxed_lasso,
     "omp": _omp, "forward": _forward, "mcp": _penalised("mcp"), "scad": _penalised("scad"), "abess": _abess,
-    "glmnet": _glmnet,
 }  # fmt: skip

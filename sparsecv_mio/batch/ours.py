@@ -15,6 +15,7 @@ from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.certificate.records import PathRow, Record
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
+from sparsecv_mio.declared_options import ACCELERATING, FORCING, SEARCHING, UNITS
 
 if TYPE_CHECKING:
     from sparsecv_mio.search.options import SearchOptions
@@ -74,12 +75,9 @@ class OracleScore:
 
 
 OURS = "sparsecv"  # name of the estimator
-SEARCH = (
-    "gamma", "tau", "scale", "intercept", "gap", "one_se", "stability", "time_limit", "method", "backend",
-    "formulation", "engine", "mio_budget", "refine", "tau_step", "oracles", "force_in", "force_out",
-    "cpu_limit",
-)  # fmt: skip
-OF_SEARCHES = frozenset(SEARCH) - {"gamma", "tau", "cpu_limit"}  # fields of `SearchOptions`
+_OF_ANY_SEARCH = UNITS | SEARCHING | ACCELERATING | FORCING
+OF_SEARCHES = (*(name for name in _OF_ANY_SEARCH if name != "threads"), "tau_step")  # a task has one thread
+SEARCH = ("gamma", "tau", *OF_SEARCHES, "cpu_limit")
 LOOKS = 0.02  # seconds between two looks at the processor's clock
 BOTH = "both"  # word of `one_se`: the model of either rule
 
@@ -123,7 +121,7 @@ def options_of(settings: Mapping[str, Any]) -> SearchOptions:
     """
     from sparsecv_mio.search.options import SearchOptions
 
-    given = {key: settings[key] for key in settings.keys() & OF_SEARCHES if settings[key] is not None}
+    given = {name: settings[name] for name in OF_SEARCHES if settings.get(name) is not None}
     if given.get("one_se") == BOTH:
         del given["one_se"]
     return SearchOptions.of(threads=1, **given)

@@ -20,6 +20,7 @@ from sparsecv_mio.batch.oracle_tasks import SETTINGS as OF_ORACLES
 from sparsecv_mio.batch.ours import OURS, SEARCH, options_of
 from sparsecv_mio.batch.sources import DESIGN_KEYS, DESIGNS, Source, sources_of
 from sparsecv_mio.data.folds import fold_columns
+from sparsecv_mio.declared_options import FORCING, OPTIONS
 from sparsecv_mio.errors import BadInput, did_you_mean
 from sparsecv_mio.files import check_readable
 from sparsecv_mio.model_space import MOST_DIGITS, gammas, interval
@@ -28,12 +29,12 @@ from sparsecv_mio.words import one_of
 
 SEEDS = ("seed", "split")
 COMMON = ("folds", "seed", "test", "split", "refit")
-NUMBERS = ("gap", "time_limit", "cpu_limit", "test")
-COUNTS = ("seed", "split", "mio_budget")
-WORDS = (
-    "scale", "intercept", "method", "backend", "formulation", "engine", "tau_step", "oracles", "refit", "estimator",
-)  # fmt: skip
-TEXTS_TOO = {"gamma": (int, float), "tau": (int,), "folds": (int,), "stability": (int, float)}  # beside texts
+NUMBERS_TOO = {"gamma": (int, float), "tau": (int,), "folds": (int,), "stability": (int, float)}  # beside texts
+KINDS: Mapping[str, type] = {
+    **{name: option.kind for name, option in OPTIONS.items() if name not in FORCING},
+    **{"cpu_limit": float, "test": float, "split": int, "refit": str, "estimator": str},
+    **dict.fromkeys(SWITCHES, bool),
+}  # fmt: skip
 ONE_SE = (True, False, "both")
 
 
@@ -75,18 +76,19 @@ def check_settings(given: Mapping[str, Any]) -> None:
 
 def _check_kind(name: str, value: Any) -> None:
     """Refuse a value of another kind than a setting takes: a text where a number is wanted."""
-    switch = isinstance(value, bool)
-    if name in NUMBERS and (switch or not isinstance(value, int | float)):
+    kind, switch = KINDS.get(name), isinstance(value, bool)
+    if kind is float and (switch or not isinstance(value, int | float)):
         raise BadInput(f"{name}: {value!r} is no number, give one without quotes")
-    if name in COUNTS and (switch or not isinstance(value, int) or value < 0):
+    if kind is int and (switch or not isinstance(value, int) or value < 0):
         raise BadInput(f"{name}: {value!r} is no whole number of at least 0, give one without quotes")
     if name == "one_se" and value not in ONE_SE:
         raise BadInput(f"one_se: {value!r} is unknown, use true, false or 'both'")
-    if name in ("refine", *SWITCHES) and not switch:
+    if kind is bool and name != "one_se" and not switch:
         raise BadInput(f"{name}: {value!r} is unknown, use true or false")
-    if name in WORDS and not isinstance(value, str):
+    if kind is str and name not in NUMBERS_TOO and not isinstance(value, str):
         raise BadInput(f"{name}: {value!r} is no word, give one in quotes")
-    if name in TEXTS_TOO and not isinstance(value, list) and (switch or not isinstance(value, (str, *TEXTS_TOO[name]))):
+    numbers = (str, *NUMBERS_TOO.get(name, ()))
+    if name in NUMBERS_TOO and not isinstance(value, list) and (switch or not isinstance(value, numbers)):
         raise BadInput(f"{name}: {value!r} is neither a number nor a text in quotes")
 
 
@@ -130,8 +132,8 @@ def with_keys(message: str, given: Mapping[str, Any]) -> str:
 
     Examples
     --------
-    >>> with_keys("time-limit: 0 is out of range", {"time_limit": 0})
-    'time_limit: 0 is out of range'
+    >>> with_keys("mio-budget: -1 is out of range", {"mio_budget": -1})
+    'mio_budget: -1 is out of range'
     """
     message = re.sub(r"^(gamma|tau)s\b", r"\1", message).replace("=False", "=false")
     for name in given:

@@ -35,9 +35,7 @@ Said = pytest.CaptureFixture[str]
 
 
 @pytest.mark.parametrize("option", ["--json", "--checkpoint", "--trace"])
-def test_a_full_disk_costs_the_file(
-    option: str, tmp_path: Path, capsys: Said, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_disk_costs_the_file(option: str, tmp_path: Path, capsys: Said, monkeypatch: pytest.MonkeyPatch) -> None:
     """A grid whose every file is larger than the disk."""
     monkeypatch.chdir(tmp_path)
     large = [*SOLVE[:5], "60", "--gamma", "1e-3:10:15", "--method", "rounds", "--threads", "1"]

@@ -10,6 +10,8 @@ import pytest
 import sparsecv_mio.kernels
 
 HERE = Path(__file__).parent
+
+
 def public_functions(path: Path) -> set[str]:
     tree = ast.parse(path.read_text(encoding="utf-8"))
     return {node.name for node in tree.body if isinstance(node, ast.FunctionDef) and not node.name.startswith("_")}
