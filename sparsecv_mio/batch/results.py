@@ -8,8 +8,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sparsecv_mio.batch.estimators import of_record
 from sparsecv_mio.batch.one_task import BatchFolder, TaskOutcome, folds_of, numbers_of, rows_of
-from sparsecv_mio.batch.ours import of_record
 from sparsecv_mio.batch.plan import COMMON, Task
 from sparsecv_mio.batch.sources import source_of
 from sparsecv_mio.certificate.records import Record

@@ -1,21 +1,95 @@
-"""Peers against plain definitions: forward selection, the relaxed lasso, coefficients in units of the file."""
+"""Our search as a task: fitted on training rows alone, by both rules, within a limit on processor time."""
 
 from __future__ import annotations
+
+import time
+from pathlib import Path
 
 import numpy as np
 import pytest
 from sklearn.linear_model import LassoCV, LinearRegression
 
+from sparsecv_mio.batch.dispatch import run_batch
 from sparsecv_mio.batch.estimators import (
     ESTIMATORS,
     ForwardSelectionCV,
     RelaxedLassoCV,
-    check_estimator_name,
+    processor_limit,
     run_estimator,
+    run_search,
+    simplest_pair,
 )
+from sparsecv_mio.batch.one_task import BatchFolder, rows_of
+from sparsecv_mio.batch.plan import PEERS, Task, check_estimator_name, tasks_of
+from sparsecv_mio.batch.results import collect
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.errors import BackendUnavailable, BadInput
+from sparsecv_mio.fits.one import fit_one
+
+DESIGN = {"design": "toeplitz", "n": 30, "p": 5, "support": 2, "snr": 3.0, "beta": "first"}
+SMALL = {"gamma": "0.05,0.5", "tau": "1:3"}
+
+
+def task(**settings: object) -> Task:
+    (found,) = tasks_of({"data": [{**DESIGN, "validation": 20}], "vary": {"folds": "column:validation", **settings}})
+    return found
+
+
+@pytest.mark.parametrize("name", ["sparsecv", "lasso", "elastic-net", "ridge", "omp", "relaxed-lasso", "forward"])
+def test_tuned_on_validation_rows_and_fitted_on_the_others(name: str) -> None:
+    data = rows_of(task()).train
+    plan = make_folds("column:validation", data)
+    assert plan.k == 1 and plan.train_rows(0).tolist() == list(range(30))
+    fitted = run_estimator(name, data, plan, SMALL if name == "sparsecv" else {}, "training")
+    held = plan.scored_rows(0)
+    error = np.mean((data.y[held] - data.X[held] @ fitted.coefficients - fitted.intercept) ** 2)
+    if name != "omp":  # it does not say
+        rel = 2e-3 if name in ("lasso", "elastic-net") else 1e-6  # coordinate descent from another start
+        assert error == pytest.approx(fitted.numbers["cv_error"], rel=rel)
+    with pytest.raises(BadInput, match="refit training needs a single fold, not 3"):
+        run_estimator(name, data, make_folds("3", data), {}, "training")
+
+
+def test_rows_of_validation_leave_the_others_as_they_are() -> None:
+    plain = tasks_of({"data": [DESIGN]})[0].source.load()
+    assert np.array_equal(rows_of(task()).train.X[:30], plain.X)
+    assert np.array_equal(rows_of(task()).train.y[:30], plain.y)
+
+
+def test_records_of_such_tasks_are_verified(tmp_path: Path) -> None:
+    folder = BatchFolder(tmp_path / "b")
+    run_batch([task(refit="training", **SMALL)], folder)
+    row = collect(folder).iloc[0]
+    assert row["verified"] and row["state"] == "done", row["reason"]
+
+
+def test_both_rules_from_one_search() -> None:
+    data = tasks_of({"data": [{**DESIGN, "snr": 1.0}]})[0].source.load()
+    plan = make_folds("5", data)
+    both = run_search(data, plan, {**SMALL, "one_se": "both"})
+    alone = run_search(data, plan, {**SMALL, "one_se": True})
+    assert both.record is not None and alone.record is not None and alone.record.one_se is not None
+    assert simplest_pair(both.record) == (alone.record.gamma, alone.record.tau)
+    assert np.allclose(both.others["one_se"].coefficients, alone.coefficients)
+    gamma, tau = both.record.gamma, both.record.tau
+    least = alone.record.certificate
+    assert (gamma, tau) == (least.gamma, least.tau) and alone.numbers["tau"] == alone.record.tau
+    assert set(both.record.coefficients) == set(fit_one(data, tau=tau, gamma=gamma).support)
+
+
+def test_a_limit_on_processor_time() -> None:
+    with processor_limit(None) as stop:
+        assert stop is None
+    with processor_limit(0.05) as stop:
+        assert stop is not None and not stop.is_set()
+        time.sleep(0.1)  # takes no processor time
+        assert not stop.is_set()
+        until = time.process_time() + 0.2
+        while time.process_time() < until and not stop.is_set():
+            sum(range(1000))
+        assert stop.wait(5.0)
+
 
 RNG = np.random.default_rng(8)
 X = RNG.normal(size=(40, 6)) * np.array([1, 10, 0.1, 5, 1, 1]) + 3.0
@@ -51,7 +125,7 @@ def test_relaxed_lasso_is_no_worse_than_the_lasso_in_cross_validation() -> None:
 COMPILED = [pytest.param(name, marks=pytest.mark.slow) for name in ("mcp", "scad")]  # by skglm, for seconds
 
 
-@pytest.mark.parametrize("name", [*(name for name in ESTIMATORS if name not in ("sparsecv", "mcp", "scad")), *COMPILED])
+@pytest.mark.parametrize("name", [*(name for name in ESTIMATORS if name not in ("mcp", "scad")), *COMPILED])
 def test_every_peer_predicts_in_units_of_the_file(name: str) -> None:
     try:
         fitted = run_estimator(name, DATA, PLAN, {})
@@ -59,6 +133,10 @@ def test_every_peer_predicts_in_units_of_the_file(name: str) -> None:
         pytest.skip(str(error))
     predicted = X @ fitted.coefficients + fitted.intercept
     assert np.mean((Y - predicted) ** 2) < 0.1 * np.var(Y) and fitted.seconds > 0.0
+
+
+def test_plans_know_every_peer() -> None:
+    assert tuple(ESTIMATORS) == PEERS
 
 
 def test_unknown_estimators() -> None:
