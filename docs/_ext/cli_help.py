@@ -71,7 +71,7 @@ class OptionRules(Directive):
         """Return the list."""
         found = nodes.bullet_list()
         for rule in RULES:
-            line = nodes.paragraph("", "", nodes.literal("", f"--{shown(rule.option)}"))
+            line = nodes.paragraph("", "", nodes.literal("", shown(rule.option)))
             line += nodes.Text(f" {rule.goes_with()}: {rule.why}")
             found += nodes.list_item("", line)
         return [found]

@@ -1,16 +1,9 @@
-"""Every estimator of a batch behind one call: our search, the oracles, and peers.
+"""Every estimator of a batch behind one call: our search, and peers on the same rows and folds.
 
-Peers that have no class in scikit-learn: both hyperparameters of the relaxed lasso, forward selection, MCP, SCAD.
-
-Columns come centred and scaled by a pipeline; the intercept is the mean of the target. Each chooses by the mean of the
-squared errors of all held-out rows and is then fitted on all rows; with `refit=False` the fit of its only
-fold stays.
-
-What a task runs: our search, or a peer through scikit-learn's interface, on the same rows and folds.
-
-A peer chooses its own hyperparameters by cross-validation on the folds of the task, columns scaled to unit variance in
-a pipeline; the clock runs around its `fit` alone, after a fit of a few rows that compiles and loads what there is to.
-What is not installed is a failed task that says so.
+A peer chooses its own hyperparameters by the mean of the squared errors of all held-out rows on the folds of the task
+and is then fitted on all rows; with `refit=False` the fit of its only fold stays. Columns come centred and scaled by a
+pipeline; the intercept is the mean of the target. The clock runs around `fit` alone, after a fit of a few rows that
+compiles and loads what there is to. What is not installed is a failed task that says so.
 """
 
 from __future__ import annotations
@@ -207,7 +200,7 @@ def _simplest(record: Record, data: Dataset, options: SearchOptions, cpu_limit: 
     return _named(found.path[0], data)
 
 
-PeerSplits = list[tuple[IntArray, IntArray]]
+Splits = list[tuple[IntArray, IntArray]]
 MIXES = (0.0, 0.25, 0.5, 0.75, 1.0)
 ALPHAS = 100
 MOST_FORWARD = 50
@@ -216,7 +209,7 @@ MOST_FORWARD = 50
 class _Chosen(BaseEstimator):
     """A path of models: every fold fits all of it, the least mean squared error chooses."""
 
-    def __init__(self, splits: PeerSplits, refit: bool = True) -> None:
+    def __init__(self, splits: Splits, refit: bool = True) -> None:
         self.splits, self.refit = splits, refit
 
     def _path(self, X: FloatArray, y: FloatArray) -> FloatArray:
@@ -338,7 +331,7 @@ class ConcavePenaltyCV(_Chosen):
     kind : {"mcp", "scad"}
     """
 
-    def __init__(self, splits: PeerSplits, refit: bool = True, kind: str = "mcp") -> None:
+    def __init__(self, splits: Splits, refit: bool = True, kind: str = "mcp") -> None:
         super().__init__(splits, refit)
         self.kind = kind
 
@@ -359,7 +352,6 @@ class ConcavePenaltyCV(_Chosen):
         self.alpha_ = float(self.alphas_[best])
 
 
-Splits = list[tuple[IntArray, IntArray]]
 PEER_PACKAGES = ("scikit-learn", "skglm", "abess")
 BY_LABELS = ("abess",)  # peers that make their folds of a label per row
 MOST_SWEEPS = 20_000  # of coordinate descent
