@@ -80,11 +80,10 @@ def bounds() -> None:
     """Run `bounds`, from products of columns and from rows, and the relaxation by itself."""
     data = standardize(toy(20, 12))
     for spec in ("loo", "4"):
-        for which in ("safe", "conic", "aggregated"):
-            compute_bounds(data, make_folds(spec, data.dataset), GAMMAS, TAUS, which, known=KnownBefore(reusing=True))
+        compute_bounds(data, make_folds(spec, data.dataset), GAMMAS, TAUS, known=KnownBefore(reusing=True))
     wide = standardize(toy(9, WIDE_COLUMNS + 10))
     for gamma in GAMMAS:
-        compute_bounds(wide, make_folds("3", wide.dataset), (gamma,), TAUS[1:2], "conic")
+        compute_bounds(wide, make_folds("3", wide.dataset), (gamma,), TAUS[1:2])
     rows = np.arange(wide.n)
     whole = WideFold(WideRows.of(wide, rows, rows[:0], 0.01))
     whole.search([3])

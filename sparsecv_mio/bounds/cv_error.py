@@ -16,7 +16,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar, Literal, overload
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +30,6 @@ from sparsecv_mio.bounds.fold import (
     FoldBounds,
     Origin,
     Points,
-    Which,
     masks_of,
     points_of,
     reuse,
@@ -47,6 +46,7 @@ from sparsecv_mio.problem.training_moments import TrainingMoments, row_moments, 
 from sparsecv_mio.units import CROSSING_RTOL, Interval
 
 SCHEMA = "sparsecv-bounds/1"
+SAFE, PRINTED = "safe", "as-printed"
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,8 +62,7 @@ class _Grid:
     lower: FloatArray
     upper: FloatArray
     estimate: FloatArray
-    which: str
-    certified: ClassVar[bool]
+    which: ClassVar[str]
 
     @property
     def per_row(self) -> float:
@@ -92,7 +91,7 @@ class _Grid:
         return {
             "schema": SCHEMA,
             "bounds": self.which,
-            "certified": self.certified,
+            "certified": self.which == SAFE,
             "seconds": seconds,
             "table": table,
             "folds": folds,
@@ -115,10 +114,9 @@ class BoundsTable(_Grid):
         Which bound each end comes from, see `Origin`.
     left : (G, T, K) int32 array
         Columns whose membership is open; 0 where the support is decided.
-    which : str
     """
 
-    certified: ClassVar[bool] = True
+    which: ClassVar[str] = SAFE
 
     objective_lower: FloatArray
     objective_upper: FloatArray
@@ -128,7 +126,7 @@ class BoundsTable(_Grid):
 
     @classmethod
     def empty(
-        cls, data: StandardData, folds: FoldPlan, gammas: tuple[float, ...], taus: tuple[int, ...], which: str
+        cls, data: StandardData, folds: FoldPlan, gammas: tuple[float, ...], taus: tuple[int, ...]
     ) -> BoundsTable:
         """Return a table that knows nothing yet.
 
@@ -138,8 +136,6 @@ class BoundsTable(_Grid):
         folds : FoldPlan
         gammas, taus : tuples
             The grid.
-        which : str
-            Word of the bounds.
         """
         shape = (len(gammas), len(taus), folds.k)
         return cls(
@@ -157,7 +153,6 @@ class BoundsTable(_Grid):
             low_origin=np.full(shape, Origin.TRIVIAL, dtype=np.int8),
             high_origin=np.full(shape, Origin.TRIVIAL, dtype=np.int8),
             left=np.full(shape, data.q, dtype=np.int32),
-            which=which,
         )
 
     def put(self, g: int, fold: int, numbers: FloatArray) -> None:
@@ -258,7 +253,7 @@ class PrintedTable(_Grid):
         Of h_j, squared standard units.
     """
 
-    certified: ClassVar[bool] = False
+    which: ClassVar[str] = PRINTED
 
     def cv_estimates(self, g: int, t: int) -> tuple[float, float, float]:
         """Return the printed lower and upper end and the relaxation's estimate of h, in squared units of the file."""
@@ -286,11 +281,11 @@ def _ends(lower: float, upper: float, estimate: float, unit: float = 1.0) -> dic
     return {name: float(x) * unit if math.isfinite(x) else None for name, x in values.items()}
 
 
-PRINTED = "as-printed"
 FULL_SWAPS, FOLD_SWAPS = 6, 2  # rounds of swaps on all rows, and in each fold of a plan with few folds
 FEW_FOLDS = 50
 
 Support = NDArray[np.integer]
+Put = Callable[[int, int, FoldBounds | WideFold], None]  # bounds of a fold at a gamma, into the table
 
 
 @dataclass(frozen=True, eq=False)
@@ -345,11 +340,9 @@ class AllFolds:
     ----------
     data : StandardData
     folds : FoldPlan
-    grid : pair of tuples
-        Gammas and taus.
-    which : str
-        A word of `Which`, or `as-printed`.
-    known : Known
+    gammas, taus : sequences
+        The grid, checked here.
+    known : KnownBefore
     hooks : BoundsHooks
     """
 
@@ -357,16 +350,16 @@ class AllFolds:
         self,
         data: StandardData,
         folds: FoldPlan,
-        grid: tuple[tuple[float, ...], tuple[int, ...]],
-        which: str,
+        gammas: Sequence[float],
+        taus: Sequence[int],
         known: KnownBefore,
         hooks: BoundsHooks,
     ) -> None:
-        self.data, self.folds, self.which, self.known, self.hooks = data, folds, which, known, hooks
-        self.gammas, self.taus = grid
+        _check(data, gammas, taus)
+        self.data, self.folds, self.known, self.hooks = data, folds, known, hooks
+        self.gammas, self.taus = tuple(map(float, gammas)), tuple(map(int, taus))
         self.given = [np.asarray(support) for support in known.supports]
-        self.reusing = known.reusing and which == Which.SAFE
-        self.table = BoundsTable.empty(data, folds, self.gammas, self.taus, which)
+        self.table = BoundsTable.empty(data, folds, self.gammas, self.taus)
         self.wide = is_wide(data)
         self.shared: list[list[Support]] = []
         self.masks: list[BoolArray] = []
@@ -374,12 +367,18 @@ class AllFolds:
         self.lower_on_all_rows: list[FloatArray] = []
         self.points: list[Points | None] = []
 
-    @property
-    def mode(self) -> Which:
-        """The family of certified bounds; as-printed needs the incumbents only."""
-        return Which.SAFE if self.which == PRINTED else Which(self.which)
+    def certified(self, threads: int | None) -> BoundsTable:
+        """Return the certified intervals."""
+        self._run(self._put, threads)
+        self._training_loss()
+        return self.table
 
-    def run(self, threads: int) -> BoundsTable | PrintedTable:
+    def printed(self, threads: int | None) -> PrintedTable:
+        """Return the paper's ends, for which the incumbents alone are needed."""
+        self._run(self._put_printed, threads)
+        return PrintedTable(**{x.name: getattr(self.table, x.name) for x in fields(PrintedTable)})
+
+    def _run(self, put: Put, threads: int | None) -> None:
         """All rows first, then every fold."""
         self._all_rows()
         sources: Iterable[tuple[int, TrainingMoments | None]] = (
@@ -387,16 +386,16 @@ class AllFolds:
             if self.wide
             else self.known.moments or training_moments(self.data, self.folds)
         )
-        for done, _ in enumerate(run_folds(sources, self._fold, threads), start=1):
+
+        def work(fold: int, moments: TrainingMoments | None) -> None:
+            self._fold(fold, moments, put)
+
+        threads = os.cpu_count() or 1 if threads is None else threads
+        for done, _ in enumerate(run_folds(sources, work, threads), start=1):
             if self.hooks.progress is not None:
                 self.hooks.progress(done, self.folds.k)
             if self.hooks.expired():
                 break
-        if self.which == PRINTED:
-            return PrintedTable(**{x.name: getattr(self.table, x.name) for x in fields(PrintedTable)})
-        if self.mode is Which.SAFE:
-            self._training_loss()
-        return self.table
 
     def _make(
         self, rows: IntArray, fold: int | None, moments: TrainingMoments | None, gamma: float, g: int
@@ -421,20 +420,20 @@ class AllFolds:
             full = self._make(rows, None, moments, gamma, g)
             full.try_supports(known)
             full.search(self.taus, swap_rounds=FULL_SWAPS)
-            cells = full.cells(self.taus, Which.SAFE)
+            cells = full.cells(self.taus)
             self.lower_on_all_rows.append(np.array([cell.objective_lower for cell in cells]))
             self.shared.append([*self.given, *full.incumbents()])
             near, points = None, None
             if isinstance(full, FoldBounds) and full.form is not None:
                 near = full.form.diagonal
-                points = points_of(full.form, full.choice.sizes(self.taus)) if self.reusing else None
+                points = points_of(full.form, full.choice.sizes(self.taus)) if self.known.reusing else None
             self.points.append(points)
             self.near.append(near)
             known = self.shared[-1]
             self.masks.append(masks_of(known, self.data.q) if not self.wide else np.zeros((0, 0), dtype=np.bool_))
             self.table.seconds[g] += time.perf_counter() - begin
 
-    def _fold(self, fold: int, moments: TrainingMoments | None) -> None:
+    def _fold(self, fold: int, moments: TrainingMoments | None, put: Put) -> None:
         rows = self.folds.train_rows(fold) if self.wide else np.zeros(0, dtype=np.int64)
         for g, gamma in enumerate(self.gammas[: len(self.shared)]):
             if self.hooks.expired():
@@ -446,13 +445,13 @@ class AllFolds:
             else:
                 here.try_supports(self.shared[g])
             here.search(self.taus, swap_rounds=FOLD_SWAPS if self.folds.k <= FEW_FOLDS else 0)
-            if self.which == PRINTED:
-                ends = printed_ends(here, self.taus)
-                for place, column in enumerate((self.table.lower, self.table.upper, self.table.estimate)):
-                    column[g, :, fold] = ends[:, place]
-            else:
-                self._put(g, fold, here)
+            put(g, fold, here)
             self.table.seconds[g] += time.perf_counter() - begin
+
+    def _put_printed(self, g: int, fold: int, here: FoldBounds | WideFold) -> None:
+        ends = printed_ends(here, self.taus)
+        for place, column in enumerate((self.table.lower, self.table.upper, self.table.estimate)):
+            column[g, :, fold] = ends[:, place]
 
     def _put(self, g: int, fold: int, here: FoldBounds | WideFold) -> None:
         """Bound the wanted taus of a fold; those that the points on all rows decide need no relaxation."""
@@ -461,7 +460,7 @@ class AllFolds:
         numbers[:, -1] = self.data.q
         left = np.flatnonzero(wanted & ~self._reused(g, here, wanted, numbers))
         if len(left):
-            numbers[left] = here.numbers([self.taus[t] for t in left], self.mode)
+            numbers[left] = here.numbers([self.taus[t] for t in left])
         self.table.put(g, fold, numbers)
         if self.hooks.found is not None:
             self.hooks.found(g, fold, [here.incumbent(tau) for tau in self.taus])
@@ -469,7 +468,7 @@ class AllFolds:
     def _reused(self, g: int, here: FoldBounds | WideFold, wanted: BoolArray, numbers: FloatArray) -> BoolArray:
         """Fill the rows of taus whose incumbent is the only support that the points on all rows leave; which."""
         known = np.zeros(len(self.taus), dtype=np.bool_)
-        if not self.reusing or not isinstance(here, FoldBounds):
+        if not self.known.reusing or not isinstance(here, FoldBounds):
             return known
         begin = time.perf_counter()
         sizes = np.array(here.choice.sizes(self.taus))
@@ -536,49 +535,19 @@ def _ends_at(
     return float(near @ near), float(far @ far), float(middle @ middle)
 
 
-Certified = Literal["safe", "conic", "aggregated"]
 NOTHING_KNOWN, NO_HOOKS = KnownBefore(), BoundsHooks()
 
 
-@overload
 def compute_bounds(
     data: StandardData,
     folds: FoldPlan,
     gammas: Sequence[float],
     taus: Sequence[int],
-    which: Certified = "safe",
     *,
     threads: int | None = 1,
     known: KnownBefore = NOTHING_KNOWN,
     hooks: BoundsHooks = NO_HOOKS,
-) -> BoundsTable: ...
-
-
-@overload
-def compute_bounds(
-    data: StandardData,
-    folds: FoldPlan,
-    gammas: Sequence[float],
-    taus: Sequence[int],
-    which: Literal["as-printed"],
-    *,
-    threads: int | None = 1,
-    known: KnownBefore = NOTHING_KNOWN,
-    hooks: BoundsHooks = NO_HOOKS,
-) -> PrintedTable: ...
-
-
-def compute_bounds(
-    data: StandardData,
-    folds: FoldPlan,
-    gammas: Sequence[float],
-    taus: Sequence[int],
-    which: str = "safe",
-    *,
-    threads: int | None = 1,
-    known: KnownBefore = NOTHING_KNOWN,
-    hooks: BoundsHooks = NO_HOOKS,
-) -> BoundsTable | PrintedTable:
+) -> BoundsTable:
     """Bound every h_j(gamma, tau) by convex relaxations.
 
     Parameters
@@ -587,10 +556,6 @@ def compute_bounds(
     folds : FoldPlan
     gammas, taus : sequences
         The grid.
-    which : {"safe", "conic", "aggregated", "as-printed"}
-        `safe`: everything that is valid, screened columns minimised out. `conic`: predictions row by row on all
-        columns. `aggregated`: the held-out rows of a fold together, on all columns. `as-printed`: the paper's
-        Corollary 2.7, not valid: a table of estimates.
     threads : int or None
         Folds are spread over this many; None takes all cores.
     known : Known, optional
@@ -600,12 +565,12 @@ def compute_bounds(
 
     Returns
     -------
-    BoundsTable, or PrintedTable for `as-printed`
+    BoundsTable
 
     Raises
     ------
     BadInput
-        For an empty grid, a gamma that is not positive and finite, a tau outside 0..p or an unknown word.
+        For an empty grid, a gamma that is not positive and finite, or a tau outside 0..p.
 
     Notes
     -----
@@ -625,12 +590,29 @@ def compute_bounds(
     >>> table.cv_interval(0, 1).lower <= table.cv_estimate(0, 1) * 1.5
     True
     """
-    _check(data, gammas, taus, which)
-    job = AllFolds(data, folds, (tuple(map(float, gammas)), tuple(map(int, taus))), which, known, hooks)
-    return job.run(os.cpu_count() or 1 if threads is None else threads)
+    return AllFolds(data, folds, gammas, taus, known, hooks).certified(threads)
 
 
-def _check(data: StandardData, gammas: Sequence[float], taus: Sequence[int], which: str) -> None:
+def printed_bounds(
+    data: StandardData,
+    folds: FoldPlan,
+    gammas: Sequence[float],
+    taus: Sequence[int],
+    *,
+    threads: int | None = 1,
+    hooks: BoundsHooks = NO_HOOKS,
+) -> PrintedTable:
+    """Return the paper's Corollary 2.7 as it is printed, which is not valid: estimates.
+
+    Parameters
+    ----------
+    data, folds, gammas, taus, threads, hooks
+        As for `compute_bounds`.
+    """
+    return AllFolds(data, folds, gammas, taus, NOTHING_KNOWN, hooks).printed(threads)
+
+
+def _check(data: StandardData, gammas: Sequence[float], taus: Sequence[int]) -> None:
     if len(gammas) == 0 or len(taus) == 0:
         raise BadInput("the grid is empty: give at least one gamma and one tau")
     for gamma in gammas:
@@ -639,6 +621,3 @@ def _check(data: StandardData, gammas: Sequence[float], taus: Sequence[int], whi
     for tau in taus:
         if not 0 <= tau <= data.dataset.p:
             raise BadInput(f"tau {tau} is out of range: the data have {data.dataset.p} features")
-    words = [*Which, PRINTED]
-    if which not in words:
-        raise BadInput(f"bounds {which!r} are unknown: use one of {', '.join(words)}")

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from enum import IntEnum, StrEnum
+from enum import IntEnum
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,21 +39,6 @@ ROW_LIMIT = 64  # held-out rows beyond which only their sum is bounded
 OUTWARD = 1e-12  # relative rounding of the last few operations
 NO_DIGIT = 1.0  # rounding unit from which no digit of the moments is known
 COLUMN_LIMIT = 400  # columns up to which backward elimination from all of them is affordable
-
-
-class Which(StrEnum):
-    """Families of certified bounds."""
-
-    SAFE = "safe"
-    CONIC = "conic"
-    AGGREGATED = "aggregated"
-
-
-MODES = {
-    Which.SAFE: fold_bounds.DO_REDUCE | fold_bounds.DO_ROWS | fold_bounds.DO_TOGETHER,
-    Which.CONIC: fold_bounds.DO_ROWS,
-    Which.AGGREGATED: fold_bounds.DO_TOGETHER,
-}
 
 
 class Origin(IntEnum):
@@ -233,23 +218,22 @@ class FoldBounds:
 
     # -- bounds -----------------------------------------------------------------------------------------------------
 
-    def cells(self, taus: Sequence[int], which: Which = Which.SAFE) -> list[FoldCell]:
+    def cells(self, taus: Sequence[int]) -> list[FoldCell]:
         """Bound every tau.
 
         Parameters
         ----------
         taus : sequence of int
             Any sizes from 0 up.
-        which : Which
 
         Raises
         ------
         Contradiction
             If a certified lower bound exceeds an incumbent's value by more than the rounding allowance.
         """
-        return [FoldCell.of(tau, row) for tau, row in zip(taus, self.numbers(taus, which), strict=True)]
+        return [FoldCell.of(tau, row) for tau, row in zip(taus, self.numbers(taus), strict=True)]
 
-    def numbers(self, taus: Sequence[int], which: Which = Which.SAFE) -> FloatArray:
+    def numbers(self, taus: Sequence[int]) -> FloatArray:
         """As `cells`, a row of `FIELDS` for every tau."""
         found = np.empty((len(taus), FIELDS))
         if self.form is None:
@@ -262,7 +246,7 @@ class FoldBounds:
         sizes = np.asarray(self.choice.sizes(taus), dtype=np.int64)
         inner = np.unique(sizes[(sizes > 0) & (sizes < self.m)])
         if len(inner):
-            solved = self._run(inner, which)
+            solved = self._run(inner)
             at = np.minimum(np.searchsorted(inner, sizes), len(inner) - 1)
             found[:] = solved[at]
         for t in np.flatnonzero((sizes <= 0) | (sizes >= self.m)):
@@ -272,18 +256,16 @@ class FoldBounds:
         found[:, 3] *= 1.0 + OUTWARD
         return found
 
-    def _run(self, sizes: IntArray, which: Which) -> FloatArray:
+    def _run(self, sizes: IntArray) -> FloatArray:
         form = self.form
         assert form is not None
         if form.rounding >= NO_DIGIT:
             return np.tile([*UNKNOWN[:7], self.problem.q], (len(sizes), 1))
-        mode = MODES[which]
-        if self.N == 0:
-            mode &= fold_bounds.DO_REDUCE
-        elif self.N == 1:
-            mode = (mode & ~fold_bounds.DO_TOGETHER) | fold_bounds.DO_ROWS
-        elif self.compressed or (self.N > ROW_LIMIT and which is Which.SAFE):
-            mode = (mode & ~fold_bounds.DO_ROWS) | fold_bounds.DO_TOGETHER
+        mode = fold_bounds.DO_REDUCE
+        if self.N and not (self.compressed or self.N > ROW_LIMIT):
+            mode |= fold_bounds.DO_ROWS
+        if self.N > 1:
+            mode |= fold_bounds.DO_TOGETHER
         out = np.zeros((len(sizes), FIELDS))
         ends = np.empty((len(sizes), len(self.u), 2))
         broken = fold_bounds.run(

@@ -13,17 +13,16 @@ formed, so that a node costs O(q) for each coefficient and no product with X. Co
 
 from __future__ import annotations
 
-import heapq
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
-from sparsecv_mio.bounds.fold import OUTWARD, ROUNDS, TIE, FoldCell, Origin, Which
+from sparsecv_mio.bounds.fold import OUTWARD, ROUNDS, TIE, FoldCell, Origin
 from sparsecv_mio.bounds.wide_rows import ACCURACY, MAX_STEPS, WideRelaxation, WideRows, WideSupports, WorkingColumns
 from sparsecv_mio.errors import Contradiction
 from sparsecv_mio.kernels import fold_bounds
@@ -37,6 +36,7 @@ from sparsecv_mio.kernels.relaxation_rows import Wide, farthest_rows, slope_from
 from sparsecv_mio.kernels.screening import screen
 from sparsecv_mio.problem.elimination import stripped
 from sparsecv_mio.problem.problem import DIAGONAL_MARGIN
+from sparsecv_mio.trees.open_nodes import OpenNodes
 from sparsecv_mio.units import TINY
 
 TOGETHER_ROUNDS = 6
@@ -116,9 +116,7 @@ def _of_one_support(rows: WideRows, fold: Fold) -> Ends:
     return Ends(low, high, Origin.EXACT, Origin.EXACT, 0.5 * (low + high))
 
 
-def of_all_columns(
-    relaxation: WideRelaxation, candidates: LevelSet, dual: float, which: Which, expired: Callable[[], bool]
-) -> Ends:
+def of_all_columns(relaxation: WideRelaxation, candidates: LevelSet, dual: float, expired: Callable[[], bool]) -> Ends:
     """Bound prediction by prediction over all columns, and the sum from below.
 
     Parameters
@@ -128,7 +126,6 @@ def of_all_columns(
     candidates : Candidates
     dual : float
         Dual value of its point.
-    which : Which
     expired : callable
         Once it is True predictions that are left keep their trivial bounds.
     """
@@ -136,19 +133,18 @@ def of_all_columns(
     gap = gap_of(candidates._replace(zeta=dual), rows.yy)
     rounding, effort = rows.allowance_of(candidates.k), Effort(ROUNDS, MAX_STEPS)
     lo, hi = np.full(len(rows.u), -np.inf), np.full(len(rows.u), np.inf)
-    if which is not Which.AGGREGATED:
-        for i, x in enumerate(rows.X_test):
-            ridge = float(x @ x) - float(np.sum((rows.Xt.T @ x) ** 2)) / (1.0 + rows.largest)
-            t = 2.0 * np.sqrt(gap / max(ridge, TINY))
-            if expired():
-                break
-            for sign, side in ((1.0, hi), (-1.0, lo)):
-                near = relaxation.columns.arrays
-                bound, t = farthest_rows(rows.training, sign * x, candidates, centre, t, effort, rounding, near)
-                side[i] = sign * bound
+    for i, x in enumerate(rows.X_test):
+        ridge = float(x @ x) - float(np.sum((rows.Xt.T @ x) ** 2)) / (1.0 + rows.largest)
+        t = 2.0 * np.sqrt(gap / max(ridge, TINY))
+        if expired():
+            break
+        for sign, side in ((1.0, hi), (-1.0, lo)):
+            near = relaxation.columns.arrays
+            bound, t = farthest_rows(rows.training, sign * x, candidates, centre, t, effort, rounding, near)
+            side[i] = sign * bound
     low, high = distances(rows.u, lo, hi)
     ends = Ends(low, high, Origin.CONIC, Origin.CONIC if np.isfinite(high) else Origin.TRIVIAL)
-    if which is not Which.CONIC and len(rows.u) > 1:
+    if len(rows.u) > 1:
         together = _least_squares(relaxation, candidates, rounding.prior, expired)
         if together > low:
             ends = replace(ends, lower=together, low_origin=Origin.AGGREGATED)
@@ -210,16 +206,15 @@ class ProvedSize:
     nodes: int
 
 
-@dataclass(order=True)
+@dataclass(frozen=True, eq=False)
 class _Open:
     """A node: its bound, the columns in and out by their places among the few, and the point to start from."""
 
     lower: float
-    order: int
-    inside: tuple[int, ...] = field(compare=False)
-    outside: frozenset[int] = field(compare=False)
-    used: IntArray = field(compare=False)  # places where the point is not zero
-    point: FloatArray = field(compare=False)
+    inside: tuple[int, ...]
+    outside: frozenset[int]
+    used: IntArray  # places where the point is not zero
+    point: FloatArray
 
 
 class WideTree:
@@ -250,7 +245,7 @@ class WideTree:
         self.rounding = rows.allowance_of(tau)
         self.error = self.error_of(rows, tau)
         self.listed: list[tuple[float, IntArray]] = []
-        self.nodes = self.made = 0
+        self.nodes = 0
         self.start = start[left]
         used = np.flatnonzero(self.start)
         by_size = np.argsort(-np.abs(self.c), kind="stable")[: 2 * tau + AT_FIRST]
@@ -381,15 +376,15 @@ class WideTree:
         expired : callable
             True ends it with what it holds.
         """
-        waiting: list[_Open] = []
+        waiting = OpenNodes[_Open]()
         stuck = np.inf  # bound of nodes that cannot be branched on
         start = self.start[self.few[: self.count]]
-        self._child(waiting, _Open(0.0, 0, (), frozenset(), np.arange(self.count), start))
+        self._child(waiting, _Open(0.0, (), frozenset(), np.arange(self.count), start))
         while waiting and self.nodes < most and len(self.listed) <= MOST_LISTED and not expired():
             bar = min(enough, self.level)
-            node = heapq.heappop(waiting)
+            node = waiting.pop()
             if node.lower >= bar:
-                waiting = []  # none of the others is less
+                waiting.clear()  # none of the others is less
                 break
             self.nodes += 1
             node, pick = self._relax(node, bar)
@@ -407,7 +402,7 @@ class WideTree:
         supports = [np.sort(support) for value, support in self.listed if value <= level] if ended else None
         return ProvedSize(max(lower, 0.0), supports, self.nodes)
 
-    def _child(self, waiting: list[_Open], node: _Open) -> None:
+    def _child(self, waiting: OpenNodes[_Open], node: _Open) -> None:
         """Let a node wait for its turn, or evaluate its supports where these are few."""
         k, free = self.tau - len(node.inside), len(self.left) - len(node.inside) - len(node.outside)
         if free < k:
@@ -420,9 +415,8 @@ class WideTree:
         elif k == 1:
             self._scan(node.inside, node.outside)
         else:
-            self.made += 1
             kept = ~np.isin(node.used, list(node.outside))
-            heapq.heappush(waiting, replace(node, order=self.made, used=node.used[kept], point=node.point[kept]))
+            waiting.push(node.lower, replace(node, used=node.used[kept], point=node.point[kept]))
 
 
 def _branching_column(b: FloatArray, g: FloatArray, taken: BoolArray) -> int:
@@ -521,18 +515,18 @@ class WideFold:
 
     # -- bounds -----------------------------------------------------------------------------------------------------
 
-    def cells(self, taus: Sequence[int], which: Which = Which.SAFE) -> list[FoldCell]:
+    def cells(self, taus: Sequence[int]) -> list[FoldCell]:
         """Bound every tau; see `FoldBounds.cells`."""
-        return [FoldCell.of(tau, row) for tau, row in zip(taus, self.numbers(taus, which), strict=True)]
+        return [FoldCell.of(tau, row) for tau, row in zip(taus, self.numbers(taus), strict=True)]
 
-    def numbers(self, taus: Sequence[int], which: Which = Which.SAFE) -> FloatArray:
+    def numbers(self, taus: Sequence[int]) -> FloatArray:
         """As `FoldBounds.numbers`."""
         found: dict[int, FloatArray] = {}
         sizes = self.rows.choice.sizes(taus)
         for size in sorted(set(sizes)):
             unknown = self.expired()
             trivial = (0.0, np.inf), Ends(), self.rows.q
-            found[size] = self._finish(size, *trivial) if unknown else self._bound(size, which)
+            found[size] = self._finish(size, *trivial) if unknown else self._bound(size)
         return np.array([found[size] for size in sizes])
 
     def survivors(self, tau: int) -> Survivors:
@@ -606,7 +600,7 @@ class WideFold:
         screen(self.relaxation.g**2, q, np.arange(q), tau, at.level + at.slip - at.dual, status)
         return status
 
-    def _bound(self, tau: int, which: Which) -> FloatArray:
+    def _bound(self, tau: int) -> FloatArray:
         rows, known = self.rows, self.known
         if tau == 0 or not rows.yy > 0.0:
             return self._finish(tau, (rows.yy, rows.yy), Ends.exact(float(rows.u @ rows.u)), 0)
@@ -616,7 +610,7 @@ class WideFold:
         if not np.isfinite(at.level):
             return self._finish(tau, (at.lower, np.inf), Ends(), rows.q)
         lower = at.lower
-        status = self._screen(tau, at) if which is Which.SAFE else np.zeros(rows.q, dtype=np.int8)
+        status = self._screen(tau, at)
         left = np.flatnonzero(status != DROPPED)
         if known.best[tau] - lower > SPLIT_GAP * known.best[tau] and 1 < tau < len(left) <= SPLIT_COLUMNS:
             lower = max(lower, self.relaxation.split(tau, left) - at.slip)
@@ -628,7 +622,7 @@ class WideFold:
             lower = max(lower, better)
         else:
             candidates = LevelSet(tau, at.level + at.slip, at.primal)
-            ends = of_all_columns(self.relaxation, candidates, at.dual, which, self.expired)
+            ends = of_all_columns(self.relaxation, candidates, at.dual, self.expired)
         if np.isnan(ends.estimate):
             ends = replace(ends, estimate=estimate)
         level = min(at.level, known.best[tau] * (1.0 + TIE) + at.slip)

@@ -118,7 +118,7 @@ def _chosen(table: NDArray[Any], header: list[str], wanted: list[str]) -> FloatA
 
 
 @dataclass(frozen=True)
-class Accuracy:
+class FitQuality:
     """How good predictions are: root of the mean squared error, mean absolute error, share of variance explained."""
 
     rmse: float
@@ -126,7 +126,7 @@ class Accuracy:
     r_squared: float
 
 
-def accuracy(y: ArrayLike, predicted: ArrayLike, weights: FloatArray | None = None) -> Accuracy:
+def accuracy(y: ArrayLike, predicted: ArrayLike, weights: FloatArray | None = None) -> FitQuality:
     """Compare predictions with what came true.
 
     Parameters
@@ -137,13 +137,13 @@ def accuracy(y: ArrayLike, predicted: ArrayLike, weights: FloatArray | None = No
 
     Returns
     -------
-    Accuracy
+    FitQuality
         `r_squared` is NaN where all of y is the same.
 
     Examples
     --------
     >>> accuracy([1.0, 2.0, 3.0], [1.0, 2.0, 5.0])
-    Accuracy(rmse=1.1547005383792515, mae=0.6666666666666666, r_squared=-1.0)
+    FitQuality(rmse=1.1547005383792515, mae=0.6666666666666666, r_squared=-1.0)
     """
     truth = np.asarray(y, dtype=np.float64)
     error = truth - np.asarray(predicted, dtype=np.float64)
@@ -151,7 +151,7 @@ def accuracy(y: ArrayLike, predicted: ArrayLike, weights: FloatArray | None = No
     spread = float(np.average((truth - middle) ** 2, weights=weights))
     mse = float(np.average(error**2, weights=weights))
     explained = 1.0 - mse / spread if spread > 0.0 else float("nan")
-    return Accuracy(float(np.sqrt(mse)), float(np.average(np.abs(error), weights=weights)), explained)
+    return FitQuality(float(np.sqrt(mse)), float(np.average(np.abs(error), weights=weights)), explained)
 
 
 SCHEMA = "sparsecv/2"

@@ -195,17 +195,15 @@ def bounds(
         )
         restrictions.check_sizes(sizes, dataset.p)
 
-        from sparsecv_mio.bounds.cv_error import BoundsHooks, compute_bounds
+        from sparsecv_mio.bounds.cv_error import SAFE, BoundsHooks, compute_bounds, printed_bounds
         from sparsecv_mio.data.standard import standardize
 
         session.raise_if_interrupted(stop)
         begin = time.perf_counter()
         with oracles.counting_bar(quiet, "folds") as progress:
-            found = compute_bounds(
-                standardize(dataset, units["scale"], units["intercept"], restrictions), plan, grid, sizes,
-                bounds,  # type: ignore[call-overload]
-                threads=workers, hooks=BoundsHooks(progress, stop.is_set),
-            )  # fmt: skip
+            make = compute_bounds if bounds == SAFE else printed_bounds
+            standard = standardize(dataset, units["scale"], units["intercept"], restrictions)
+            found = make(standard, plan, grid, sizes, threads=workers, hooks=BoundsHooks(progress, stop.is_set))
         seconds = time.perf_counter() - begin
         interrupted = stop.is_set()
     chosen = {"folds": rows["folds"], "seed": plan.seed, **units, "fold_digest": plan.digest}

@@ -28,7 +28,7 @@ from sparsecv_mio.errors import BadInput, SparseCVError
 from sparsecv_mio.words import Criterion, Method
 
 if TYPE_CHECKING:
-    from sparsecv_mio.certificate.records import Accuracy, Record
+    from sparsecv_mio.certificate.records import FitQuality, Record
     from sparsecv_mio.data.dataset import Dataset
     from sparsecv_mio.data.fold_plan import FoldPlan
     from sparsecv_mio.search.context import Snapshot
@@ -226,7 +226,7 @@ def solve(
     )  # fmt: skip
 
 
-def _held_out(record: Record, dataset: Dataset, plan: FoldPlan, place: str) -> tuple[Accuracy, Callable[[], None]]:
+def _held_out(record: Record, dataset: Dataset, plan: FoldPlan, place: str) -> tuple[FitQuality, Callable[[], None]]:
     """Return how good the held-out predictions are, and what writes them."""
     from sparsecv_mio.certificate.records import accuracy
     from sparsecv_mio.files import write_text

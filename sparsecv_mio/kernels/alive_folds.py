@@ -31,11 +31,15 @@ from sparsecv_mio.kernels.path_tree import (
     child_costs,
     finished,
     new_child,
+    new_levels,
     put_child,
 )
 
 LEVEL, NODES, KEPT, WORK = 0, 1, 2, 3
 FINISHED, BUDGET, FULL = 0, 1, 2
+GROUP = 192  # folds a tree: its columns stay in the cache
+SLICE = 2_000  # nodes between two looks at the clock
+KEPT_AT_FIRST = 1024  # supports that a tree has room for
 
 
 class Alive(NamedTuple):
@@ -370,3 +374,34 @@ def run(s, copies, margin, max_nodes):
         level = new
     s.ctrl[LEVEL] = -1
     return FINISHED
+
+
+def grow(solved, fits, rows, bar, copies, margin, most, expired):
+    """Grow the tree of some folds; the state, and whether it came to its end.
+
+    Parameters
+    ----------
+    solved : tuple
+        V, beta and f of all columns.
+    fits : tuple
+        `V x_i`, residual and leverage of the folds, as for `new_state`.
+    rows : dict of int to int
+        By size asked for, its row of `bar`.
+    bar : (T, folds) array
+        Lowered in place where the margin is finite.
+    copies, margin : Copies, Margin
+    most : int
+        Nodes from which on the tree is given up.
+    expired : callable
+        True gives it up as well.
+    """
+    V, beta, value = solved
+    row_of = np.full(len(beta) + 1, -1, dtype=np.int64)
+    row_of[list(rows)] = list(rows.values())
+    levels = new_levels(V, beta, value, min(rows), max(rows))
+    state, code = new_state(levels, *fits, np.arange(len(fits[1])), row_of, bar, KEPT_AT_FIRST), BUDGET
+    while code != FINISHED and state.ctrl[NODES] < most and not expired():
+        code = run(state, copies, margin, SLICE)
+        if code == FULL:
+            state = grown(state)
+    return state, code == FINISHED

@@ -30,28 +30,50 @@ class HeldOutRows(NamedTuple):
     root: np.ndarray
 
 
-class FittedSupports(NamedTuple):
-    """Supports, refitted on all rows.
+class ListedSupports(NamedTuple):
+    """Supports fitted on all rows at one gamma, ready to be scored in every fold.
 
     Attributes
     ----------
-    supports, sizes, place : (L, s), (L,), (L,) int arrays
-        Columns, how many, and the row of `limit` and of the scores (the tau) each belongs to.
-    value, beta, spread, level : (L,), (L, s), (L, s), (L,)
-        f, coefficients, bounds on their rounding, on that of the means in a residual.
-    half, blur : (L, s, s), (L,)
-        Lower-triangular C with `C' C = M_S^{-1}`, and the relative rounding of the leverages.
+    supports, sizes : (L, s), (L,) int arrays
+        Columns; of row a the first `sizes[a]` count.
+    tau_index : (L,) int array
+        Index of the tau that each support is for.
+    value, value_error : (L,) arrays
+        Training objective on all rows, and a bound on its rounding error.
+    beta, beta_error : (L, s) arrays
+        Coefficients, and bounds on their rounding errors.
+    residual_error : (L,) array
+        Bound on the rounding error that the means of columns and target leave in a residual, of a row of weight 1.
+    half_inverse : (L, s, s) array
+        Lower-triangular C with `C'C = M_S^{-1}`.
+    leverage_error : (L,) array
+        Relative rounding error of the leverages.
     """
 
     supports: np.ndarray
     sizes: np.ndarray
-    place: np.ndarray
+    tau_index: np.ndarray
     value: np.ndarray
+    value_error: np.ndarray
     beta: np.ndarray
-    spread: np.ndarray
-    level: np.ndarray
-    half: np.ndarray
-    blur: np.ndarray
+    beta_error: np.ndarray
+    residual_error: np.ndarray
+    half_inverse: np.ndarray
+    leverage_error: np.ndarray
+
+    def left_out_error(self, taus):
+        """(taus,) rounding error of objectives with a fold left out, by tau: of its own supports alone.
+
+        Leaving rows out divides by `1 - leverage`; asked for where the leverage is below one half.
+        """
+        worst = np.zeros(taus)
+        np.maximum.at(worst, self.tau_index, self.value_error)
+        return 4.0 * worst
+
+    def after(self, first):
+        """Return the supports from number `first` on; views, not copies."""
+        return ListedSupports(*(array[first:] for array in self))
 
 
 class WinLimits(NamedTuple):
@@ -69,24 +91,35 @@ class WinLimits(NamedTuple):
     eta: np.ndarray
 
 
-class BestTwo(NamedTuple):
-    """Best two values by (tau, fold); updated in place.
+class BestByFold(NamedTuple):
+    """The best of some supports by (tau, fold), for consecutive folds, each left out of the fit on all rows.
 
     Attributes
     ----------
-    best, second : (T, k) arrays
-        Smallest and second smallest f^(-N).
-    held, error : (T, k) arrays
-        Held-out sum of squares of the best with a bound on its rounding.
-    which : (T, k) int array
-        Its number.
+    value, second : (T, K) arrays
+        Least and second least training objective without the fold; inf where there is none.
+    held_out, error : (T, K) arrays
+        Held-out sum of squares of the support with the least objective, and a bound on its rounding error.
+    which : (T, K) int array
+        Number of that support; -1 where there is none.
     """
 
-    best: np.ndarray
+    value: np.ndarray
     second: np.ndarray
-    held: np.ndarray
+    held_out: np.ndarray
     error: np.ndarray
     which: np.ndarray
+
+    def copy(self):
+        """Return a copy that may be written to."""
+        return BestByFold(*(array.copy() for array in self))
+
+    @classmethod
+    def empty(cls, taus, folds):
+        """Nothing known."""
+        shape = (taus, folds)
+        unknown = (np.full(shape, np.inf) for _ in range(3))
+        return cls(*unknown, np.zeros(shape), np.full(shape, -1, dtype=np.int32))
 
 
 @njit(cache=True, nogil=True)
@@ -103,17 +136,17 @@ def score_supports(rows, base, listed, limits, first, scores):
         Of a chunk, centred as the full-data fit is.
     base : float
         1 over the weight of all rows where an intercept is profiled out, else 0.
-    listed : Listed
-    limits : Limits
+    listed : ListedSupports
+    limits : WinLimits
     first : int
         Number of the first listed support.
-    scores : Best
+    scores : BestByFold
 
     Notes
     -----
     O(rows s) a support for e, O(rows s^2 / 2) for the leverages of the folds that e alone does not rule out.
     """
-    supports, sizes, place, value, beta, spread, level, half, blur = listed
+    supports, sizes, place, value, _, beta, spread, level, half, blur = listed
     V, r, starts, root = rows
     limit, eta = limits
     best, second, held, error, which = scores
@@ -228,7 +261,7 @@ def score_supports_by_row(rows, base, listed, limits, first, scores):
     base, listed, limits, first, scores
         As for `score_supports`.
     """
-    supports, sizes, place, value, beta, spread, level, half, blur = listed
+    supports, sizes, place, value, _, beta, spread, level, half, blur = listed
     limit, eta = limits
     best, second, held, error, which = scores
     V, r, _, root = rows
@@ -360,12 +393,12 @@ def _half_rows(V, half, support, size, lo, hi, Z):
 def _slips(rows, listed, a, lo, hi, slip):
     """Bounds on the rounding errors of the residuals of the support number a, of the rows lo..hi."""
     V, r, root = rows.V, rows.r, rows.root
-    n, level = listed.sizes[a], listed.level[a]
+    n, level = listed.sizes[a], listed.residual_error[a]
     unit = (4 * n + 16) * EPS
     for i in range(lo, hi):
         slip[i - lo] = level * root[i] + unit * abs(r[i])
     for c in range(n):
-        j, f = listed.supports[a, c], listed.spread[a, c] + unit * abs(listed.beta[a, c])
+        j, f = listed.supports[a, c], listed.beta_error[a, c] + unit * abs(listed.beta[a, c])
         for i in range(lo, hi):
             slip[i - lo] += abs(V[i, j]) * f
 
@@ -384,7 +417,7 @@ def common_errors_by_row(rows, base, listed, limit, total, error):
     V, r, root, top = rows.V, rows.r, rows.root, listed.supports.shape[1]
     e, h, slip, Z = np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK), np.empty((max(top, 1), BLOCK))
     for a in range(len(listed.sizes)):
-        n, support, half = listed.sizes[a], listed.supports[a], listed.half[a]
+        n, support, half = listed.sizes[a], listed.supports[a], listed.half_inverse[a]
         total[a], error[a] = 0.0, 0.0
         lo = np.int64(0)  # a plain 0 is a type of its own: what is called with it would be compiled twice
         while lo < len(r) and total[a] - error[a] <= limit:
@@ -403,7 +436,7 @@ def common_errors_by_row(rows, base, listed, limit, total, error):
                     error[a] = np.inf
                     continue
                 d = e[i] / gap
-                wide = (slip[i] + listed.blur[a] * h[i] * abs(d)) / gap
+                wide = (slip[i] + listed.leverage_error[a] * h[i] * abs(d)) / gap
                 total[a] += d * d
                 error[a] += (2.0 * abs(d) + wide) * wide + 32.0 * EPS * d * d
             lo = hi
@@ -466,7 +499,7 @@ def common_errors(rows, base, listed, limit, total, error):
         V by columns, centred as the fit on all rows is.
     base : float
         1 over the weight of all rows where an intercept is profiled out, else 0.
-    listed : Listed
+    listed : ListedSupports
         Their values and places do not count.
     limit : float
         A support whose sum is certain to exceed it is left with a part of the sum that does.
@@ -491,7 +524,7 @@ def common_errors(rows, base, listed, limit, total, error):
         for k in range(folds):
             lo, hi = starts[k], starts[k + 1]
             _residuals(V, r, listed.beta[a], support, n, lo, hi, e[k])
-            _half_rows(V, listed.half[a], support, n, lo, hi, Z[k])
+            _half_rows(V, listed.half_inverse[a], support, n, lo, hi, Z[k])
             _slips(rows, listed, a, lo, hi, slip)
             for i in range(hi - lo):
                 Z[k, n, i] = np.sqrt(base) * root[lo + i]
@@ -502,7 +535,7 @@ def common_errors(rows, base, listed, limit, total, error):
             for c in range(n + 1):
                 x[k, c] = dot(Z[k, c], e[k], hi - lo)
                 low += 2.0 * x[k, c] * x[k, c]
-        total[a], error[a] = low, 3.0 * loose + (1e-9 + 4.0 * listed.blur[a]) * low
+        total[a], error[a] = low, 3.0 * loose + (1e-9 + 4.0 * listed.leverage_error[a]) * low
         if low - error[a] > limit:
             continue
         total[a], error[a] = 0.0, 0.0
@@ -520,7 +553,7 @@ def common_errors(rows, base, listed, limit, total, error):
             out = dot(d, d, b)
             length = np.sqrt(out)
             solved = 16.0 * (b + n + 2) * EPS * (norm * np.sqrt(own) + length)
-            wide = (np.sqrt(off[k]) + listed.blur[a] * trace * length + solved) * norm
+            wide = (np.sqrt(off[k]) + listed.leverage_error[a] * trace * length + solved) * norm
             total[a] += out
             error[a] += (2.0 * length + wide) * wide + 32.0 * EPS * out
         error[a] += 2.0 * len(r) * EPS * total[a]

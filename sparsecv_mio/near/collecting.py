@@ -11,8 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from heapq import heappop, heappush
-from itertools import combinations, count, islice
+from itertools import combinations, islice
 from math import comb
 from typing import NamedTuple, Protocol
 
@@ -25,17 +24,18 @@ from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.data.weights import Scored
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.kernels import leave_out
-from sparsecv_mio.kernels.leave_out import FittedSupports, HeldOutRows
+from sparsecv_mio.kernels.leave_out import HeldOutRows
 from sparsecv_mio.problem.elimination import ForcedColumns, eliminated
 from sparsecv_mio.problem.problem import EIGEN_LIMIT, SparseProblem
 from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.problem.training_moments import row_moments
 from sparsecv_mio.search.by_rows import by_rows
 from sparsecv_mio.search.fold_fits import fit_from_moments
-from sparsecv_mio.search.leave_fold_out import ListedSupports
+from sparsecv_mio.search.leave_fold_out import listed_supports
 from sparsecv_mio.trees.every_size import solve_path
 from sparsecv_mio.trees.listing import PATH_SLICE, MetSupports, SupportsBelow
 from sparsecv_mio.trees.normal_form import NormalForm, normal_form
+from sparsecv_mio.trees.open_nodes import OpenNodes
 from sparsecv_mio.words import Intercept
 
 
@@ -276,11 +276,7 @@ class FoldRows:
         limit : float
             See `Criterion`.
         """
-        fitted = ListedSupports.of(problem, supports, [0] * len(supports))
-        listed = FittedSupports(
-            fitted.supports, fitted.sizes, fitted.tau_index, fitted.value, fitted.beta, fitted.beta_error,
-            fitted.residual_error, fitted.half_inverse, fitted.leverage_error,
-        )  # fmt: skip
+        listed = listed_supports(problem, supports, [0] * len(supports))
         value, error = np.empty(len(supports)), np.empty(len(supports))
         self._sum(self.rows, self.base, listed, limit * self.total, value, error)
         error[~np.isfinite(value)] = np.inf
@@ -440,20 +436,19 @@ class Collection:
     def __init__(self, criterion: SupportValue, wanted: SupportTaker, expired: Callable[[], bool]) -> None:
         self.criterion, self.wanted, self.expired = criterion, wanted, expired
         self.finished, self.nodes = False, 0
-        self._count = count()
         self._stuck: list[Open] = []  # branches that no tree can be trusted with, too large to be tried
         root = Branch(criterion.problem.forced, np.zeros(0, dtype=np.int64))
         part = criterion.part(root)
         floor = self._value(least_objective(part.problem), part)
         self._now: Open | None = self._opened(root, dict.fromkeys(wanted.taus, floor))
-        self._heap: list[tuple[float, int, Open]] = []
+        self._open = OpenNodes[Open]()
 
     def run(self) -> None:
         """Hand over supports until all are, or the time is over."""
         while self._now is not None and not self.expired():
             if not self._search(self._now):
                 return
-            self._now = heappop(self._heap)[2] if self._heap else None
+            self._now = self._open.pop() if self._open else None
         self.finished = self._now is None and not self._stuck
 
     def unseen(self, tau: int) -> float:
@@ -463,7 +458,7 @@ class Collection:
         ----------
         tau : int
         """
-        left = [one for _, _, one in self._heap] + self._stuck + ([] if self._now is None else [self._now])
+        left = [*self._open, *self._stuck] + ([] if self._now is None else [self._now])
         return min((one.bounds[tau] for one in left if tau in one.bounds), default=np.inf)
 
     @staticmethod
@@ -519,7 +514,7 @@ class Collection:
         ):  # fmt: skip
             child = self._opened(branch, now.bounds)
             if child.bounds:
-                heappush(self._heap, (min(child.bounds.values()), next(self._count), child))
+                self._open.push(min(child.bounds.values()), child)
 
     def _bars(self, part: Part, choice: ForcedColumns, taus: Sequence[int], m: int) -> FloatArray:
         bars = np.full(m + 1, -np.inf)

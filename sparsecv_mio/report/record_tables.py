@@ -44,7 +44,7 @@ from sparsecv_mio.report.record_words import choice_lines, ended_by_itself, hint
 
 if TYPE_CHECKING:
     from sparsecv_mio.certificate.checked_fields import VerifyReport
-    from sparsecv_mio.certificate.records import Accuracy, FitRecord
+    from sparsecv_mio.certificate.records import FitQuality, FitRecord
 
 
 RULES = {  # by their names: the pair that they choose, and how it was chosen
@@ -62,7 +62,7 @@ MEANING = {
 
 
 def print_answer(
-    console: Console, record: Record, brief: bool = False, held_out: Accuracy | None = None, full: bool = False
+    console: Console, record: Record, brief: bool = False, held_out: FitQuality | None = None, full: bool = False
 ) -> None:
     """Print a cross-validation record.
 
@@ -74,7 +74,7 @@ def print_answer(
         What was found.
     brief : bool
         Only the answer: no table by tau, no work, no hints.
-    held_out : Accuracy, optional
+    held_out : FitQuality, optional
         Of the predictions of held-out rows that go to a file, where they were made.
     full : bool
         Every coefficient and every tau, where they are more than a screen holds.
@@ -205,13 +205,13 @@ def own_line(record: Record, digits: int) -> str:
     return f"certified: the CV error of this pair is in [{shown(row.lower, digits)}, {shown(row.upper, digits)}]"
 
 
-def error_line(found: Accuracy) -> str:
+def error_line(found: FitQuality) -> str:
     """Return what is known of the errors of predictions."""
     explained = "unknown" if math.isnan(found.r_squared) else f"{found.r_squared:.4f}"
     return f"RMSE {shown(found.rmse)}, MAE {shown(found.mae)}, R^2 {explained}"
 
 
-def error_lines(record: Record | CommonRecord | FitRecord, found: Accuracy) -> list[str]:
+def error_lines(record: Record | CommonRecord | FitRecord, found: FitQuality) -> list[str]:
     """Return lines on the errors of predictions, beside those of the cross-validation that chose the model."""
     lines = [f"errors: {error_line(found)}"]
     if isinstance(record, Record):

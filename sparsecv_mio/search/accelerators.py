@@ -335,7 +335,7 @@ class Accelerators:
             note = partial(self.ledger.add, Oracle.GLRU)
             result = solve_presolved(part.problem, points, sizes, supports, solver, note, restrict=not by_vendor)
         if len(problem.forced):
-            result = result.with_forced(part.choice, taus)
+            result = result.with_forced(part.choice.size, part.choice.whole, taus)
         if Oracle.GLRU in self.on:
             self.ledger.add(Oracle.GLRU, relaxations=result.reused)
         self.ledger.grown(sum(cell.branched for cell in result.cells.values()), result.nodes)

@@ -390,7 +390,9 @@ class ByRows:
         if not self.mio.native and problem.q > tau:
             part = eliminated(problem)
             size, supports = part.choice.size(tau), stripped(part.choice, starts)
-            return self._vendor.solve(part.problem, size, supports).with_forced(part.choice, [tau])
+            return self._vendor.solve(part.problem, size, supports).with_forced(
+                part.choice.size, part.choice.whole, [tau]
+            )
         return solve_path(problem, [tau], starts=starts, effort=self.effort, expired=self.context.deadline.expired)
 
     # -- all rows ----------------------------------------------------------------------------------------------------

@@ -33,7 +33,7 @@ from sparsecv_mio.search.cells import table_of
 from sparsecv_mio.search.first_supports import FoldPaths, FoldSearch, first_supports, pooled
 from sparsecv_mio.search.fold_fits import FoldProblem
 from sparsecv_mio.search.fold_solver import FoldSolver
-from sparsecv_mio.search.leave_fold_out import ListedSupports, RootNode, largest_decrease
+from sparsecv_mio.search.leave_fold_out import RootNode, largest_decrease, listed_supports
 from sparsecv_mio.search.options import FEW_FOLDS
 from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.search.run import SEARCH_SHARE, Run, first_answers, offer_paths
@@ -340,7 +340,7 @@ def _score_in_closed_form(run: Run, trees: SharedTrees, g: int, t: int) -> None:
     """Score the best support of all rows for a pair in every fold that is missing it. O(n s^2)."""
     leave_out, cells, taus = trees.leave_out, run.state.cells, run.context.grid.taus
     support = run.state.all_rows.best[g].cells[int(taus[t])].support
-    listing = ListedSupports.of(run.state.all_rows.problem(g), [support], [t])
+    listing = listed_supports(run.state.all_rows.problem(g), [support], [t])
     number = cells.pool.number(support)
 
     def score(lo: int, hi: int) -> None:

@@ -12,7 +12,6 @@ from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.kernels import alive_folds
 from sparsecv_mio.kernels.nodes import Margin
-from sparsecv_mio.kernels.path_tree import new_levels
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.training_moments import full_problem
 from sparsecv_mio.search.cells import filled_up
@@ -36,13 +35,11 @@ Supports = Mapping[int, Sequence[IntArray]]
 Pairs = tuple[IntArray, IntArray]  # (P,) training sets and (P, s) supports
 
 LARGEST_LEVERAGE = 0.99  # of a row in the fit of all columns, beyond which its fold gets a tree of its own
-GROUP = 192  # folds a tree: see `search.shared_tree.loo_tree`
 CHUNK = 1 << 22  # numbers in a block of closed-form scores
 MOST_COLUMNS = 128  # of a tree for many folds
 TREE_NODES = 2_000_000  # most of one list; beyond, the interval is left open
 EFFORT = 1 << 19  # nodes that finding an optimum may cost
 MOST_LISTED = 1 << 14  # supports of one training set, all sizes together
-SLICE = 2_000  # nodes between two checks of the clock
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,8 +170,8 @@ class Lister:
         good = np.flatnonzero(rows.leverage < LARGEST_LEVERAGE)
         order = good[np.argsort(rows.e[good] ** 2 / (1.0 - rows.leverage[good]), kind="stable")]
         left = [np.flatnonzero(rows.leverage >= LARGEST_LEVERAGE)]
-        for lo in range(0, len(order), GROUP):
-            group = order[lo : lo + GROUP]
+        for lo in range(0, len(order), alive_folds.GROUP):
+            group = order[lo : lo + alive_folds.GROUP]
             if not self._group(rows, group, starts, bars, found):
                 left.append(group)
         return np.concatenate(left)
@@ -187,9 +184,9 @@ class Lister:
         bar, margin = np.full((len(inner), len(group)), np.inf), form.margin
         for t, size in enumerate(inner):
             if bars is not None:
-                bar[t] = _raised(form, bars[size][group])
+                bar[t] = form.raised(bars[size][group])
             elif len(starts[size]):
-                bar[t] = _raised(form, rows.scores(np.stack(list(starts[size])), group).min(axis=0))
+                bar[t] = form.raised(rows.scores(np.stack(list(starts[size])), group).min(axis=0))
         if bars is not None:
             margin = Margin(np.inf, 0.0)  # bars stand still
         masks = self._grow(rows, group, inner, bar, margin)
@@ -203,7 +200,7 @@ class Lister:
                 listed = np.nonzero(masks[count == size])[1].reshape(-1, size)
             value = rows.scores(listed, group)
             top = value.min(axis=0) if bars is None else bars[size][group]
-            which, member = np.nonzero(value <= _raised(form, top))
+            which, member = np.nonzero(value <= form.raised(top))
             found.add(size, group, top, (group[member], listed[which]))
         return True
 
@@ -214,19 +211,11 @@ class Lister:
         form, q = rows.form, self.sets.q
         if not inner:
             return np.zeros((0, q), dtype=bool)
-        row_of = np.full(q + 1, -1, dtype=np.int64)
-        row_of[inner] = np.arange(len(inner))
-        state = alive_folds.new_state(
-            new_levels(rows.V, rows.beta, rows.value, inner[0], inner[-1]),
-            rows.W[:, group], rows.e[group], rows.leverage[group], np.arange(len(group)), row_of, bar, 1024,
-        )  # fmt: skip
-        code = alive_folds.BUDGET
-        while code != alive_folds.FINISHED:
-            if self.expired() or state.ctrl[alive_folds.NODES] > TREE_NODES:
-                return None
-            code = alive_folds.run(state, form.copies, margin, SLICE)
-            if code == alive_folds.FULL:
-                state = alive_folds.grown(state)
+        solved, fits = (rows.V, rows.beta, rows.value), (rows.W[:, group], rows.e[group], rows.leverage[group])
+        places = {size: row for row, size in enumerate(inner)}
+        state, finished = alive_folds.grow(solved, fits, places, bar, form.copies, margin, TREE_NODES + 1, self.expired)
+        if not finished:
+            return None
         self.nodes += int(state.ctrl[alive_folds.NODES])
         return np.asarray(state.kept_mask[: state.ctrl[alive_folds.KEPT]])
 
@@ -256,7 +245,7 @@ class Lister:
         for tau, bar in bars.items():
             # columns that are constant in training fill a support up: see `NormalForm.columns`
             for size in range(max(tau - (q - form.m), 0), min(tau, form.m) + 1):
-                inner[size] = max(inner[size], float(_raised(form, bar[fold])))
+                inner[size] = max(inner[size], float(form.raised(bar[fold])))
                 wanted.setdefault(size, []).append(tau)
         listed, nodes = supports_below(form, form.solved(), inner, TREE_NODES, MOST_LISTED, self.expired)
         self.nodes += nodes
@@ -271,11 +260,6 @@ class Lister:
             table = np.array(supports, dtype=np.int64).reshape(len(supports), tau)
             found.add(tau, fold, bars[tau][fold], (np.full(len(supports), fold), table))
         return True
-
-
-def _raised(form: NormalForm, bar: FloatArray) -> FloatArray:
-    """Raise bars by what the rounding of the trees may hide."""
-    return np.asarray(bar * (1.0 + form.keep) + form.slack)
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,7 +13,6 @@ in the calling thread.
 
 from __future__ import annotations
 
-import heapq
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -38,6 +37,7 @@ from sparsecv_mio.search.gamma_fits import Envelope, FitsAtLam, FitsOverGamma, R
 from sparsecv_mio.search.observers import Progress
 from sparsecv_mio.search.options import Hooks, SearchOptions
 from sparsecv_mio.search.time_limit import Deadline, run_within_limit
+from sparsecv_mio.trees.open_nodes import OpenNodes
 from sparsecv_mio.units import TIE_RTOL
 from sparsecv_mio.words import Method
 
@@ -188,8 +188,7 @@ class GammaPartition:
         self.best: ErrorAtLam | None = None
         self.done: list[Piece] = []
         self.visited = 0
-        self._heap: list[tuple[float, int, Piece]] = []
-        self._born = 0
+        self._open = OpenNodes[Piece]()
         self._widened: set[float] = set()
         self.grid = first_grid(ends)
         self._unseen = {
@@ -218,12 +217,12 @@ class GammaPartition:
     def pieces(self) -> list[Piece]:
         """Return all pieces: every size and every lam is in one."""
         with self._lock:
-            return [*self.done, *(piece for _, _, piece in self._heap), *self._at_work, *self._unseen.values()]
+            return [*self.done, *self._open, *self._at_work, *self._unseen.values()]
 
     @property
     def finished(self) -> bool:
         """Whether no piece is left that can and should be divided."""
-        return not self._heap
+        return not self._open
 
     # -- the search ---------------------------------------------------------------------------------------------------
 
@@ -247,7 +246,7 @@ class GammaPartition:
     def step(self) -> None:
         """Work on the piece with the least lower bound."""
         with self._lock:
-            piece = heapq.heappop(self._heap)[2]
+            piece = self._open.pop()
             self._at_work = (piece,)
         parts = self._work(piece)
         with self._lock:
@@ -264,15 +263,14 @@ class GammaPartition:
 
     def _touching(self, lam: float) -> list[Piece]:
         """Open pieces without fits that end at a lam."""
-        pieces = [piece for _, _, piece in self._heap if piece.fits is None and lam in (piece.low, piece.high)]
+        pieces = [piece for piece in self._open if piece.fits is None and lam in (piece.low, piece.high)]
         return [piece for piece in pieces if piece.lower < self.target]
 
     def _push(self, piece: Piece) -> None:
         if piece.lower >= self.target or piece.closed:
             self.done.append(piece)
-            return
-        self._born += 1
-        heapq.heappush(self._heap, (piece.lower, self._born, piece))
+        else:
+            self._open.push(piece.lower, piece)
 
     def _work(self, piece: Piece) -> Iterable[Piece]:
         """Return what takes the place of a piece."""
@@ -280,7 +278,7 @@ class GammaPartition:
         if piece.lower >= self.target:
             return (piece,)
         if piece.narrow:
-            return (_closed(piece),)
+            return (replace(piece, closed=True),)
         return (self._list(piece),) if piece.fits is None else self._divide(piece)
 
     def _list(self, piece: Piece) -> Piece:
@@ -288,12 +286,12 @@ class GammaPartition:
         ends = (piece.low, piece.high)
         for lam in ends:
             if not self.lists.solve(lam, [piece.size]):
-                return piece if self.expired() else _closed(piece)
+                return piece if self.expired() else replace(piece, closed=True)
         for lam in set(ends) - self._widened:
             self._widen(lam, piece)
         fits = self.lists.on(*ends, piece.size)
         if fits is None:
-            return piece if self.expired() else _closed(piece)
+            return piece if self.expired() else replace(piece, closed=True)
         left, right = fits.values(piece.low), fits.values(piece.high)
         self._score(fits.fold, left, piece.low, piece.size)
         self._score(fits.fold, right, piece.high, piece.size)
@@ -392,11 +390,6 @@ def least_of_greater(lines: FloatArray) -> float:
         share = before / (before - after)
         found.append(float((1.0 - share) * lines[0, 0] + share * lines[0, 1]))
     return min(found)
-
-
-def _closed(piece: Piece) -> Piece:
-    parts = (piece.size, piece.low, piece.high, piece.lower, piece.fits, piece.left, piece.right)
-    return Piece(*parts, closed=True)
 
 
 def held_out(fold: IntArray, values: FitsAtLam) -> tuple[float, float]:

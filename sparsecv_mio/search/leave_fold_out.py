@@ -16,7 +16,6 @@ the fit on *all* columns only, `residual = ||e_N||` and `leverage`, the largest 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +23,7 @@ from numpy.typing import NDArray
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.bounds.closed_form import ball_of_left_out
 from sparsecv_mio.kernels import leave_out
-from sparsecv_mio.kernels.leave_out import HeldOutRows
+from sparsecv_mio.kernels.leave_out import BestByFold, HeldOutRows, ListedSupports
 from sparsecv_mio.parallel import on_threads
 from sparsecv_mio.problem.elimination import ForcedColumns
 from sparsecv_mio.problem.problem import SparseProblem
@@ -36,130 +35,33 @@ from sparsecv_mio.units import TIE_RTOL
 from sparsecv_mio.words import Intercept
 
 
-@dataclass(frozen=True, eq=False)
-class ListedSupports:
-    """Supports fitted on all rows at one gamma, ready to be scored in every fold.
+def listed_supports(problem: SparseProblem, supports: Sequence[IntArray], tau_index: Sequence[int]) -> ListedSupports:
+    """Fit supports on the moments of all rows.
 
-    Attributes
+    Parameters
     ----------
-    supports, sizes : (L, s), (L,) int arrays
-        Columns; of row a the first `sizes[a]` count.
-    tau_index : (L,) int array
-        Index of the tau that each support is for.
-    value, value_error : (L,) arrays
-        Training objective on all rows, and a bound on its rounding error.
-    beta, beta_error : (L, s) arrays
-        Coefficients, and bounds on their rounding errors.
-    residual_error : (L,) array
-        Bound on the rounding error that the means of columns and target leave in a residual, of a row of weight 1.
-    half_inverse : (L, s, s) array
-        Lower-triangular C with `C'C = M_S^{-1}`.
-    leverage_error : (L,) array
-        Relative rounding error of the leverages.
+    problem : SparseProblem
+        All rows.
+    supports : sequence of int arrays
+    tau_index : sequence of int
+        Index of the tau that each is for.
+
+    Notes
+    -----
+    O(s^3) a support.
     """
-
-    supports: IntArray
-    sizes: IntArray
-    tau_index: IntArray
-    value: FloatArray
-    value_error: FloatArray
-    beta: FloatArray
-    beta_error: FloatArray
-    residual_error: FloatArray
-    half_inverse: FloatArray
-    leverage_error: FloatArray
-
-    def __len__(self) -> int:
-        """Return the number of supports."""
-        return len(self.sizes)
-
-    def left_out_error(self, taus: int) -> FloatArray:
-        """(taus,) rounding error of objectives with a fold left out, by tau: of its own supports alone.
-
-        Leaving rows out divides by `1 - leverage`; asked for where the leverage is below one half.
-        """
-        worst = np.zeros(taus)
-        np.maximum.at(worst, self.tau_index, self.value_error)
-        return 4.0 * worst
-
-    def after(self, first: int) -> ListedSupports:
-        """Return the supports from number `first` on; views, not copies."""
-        return ListedSupports(*(getattr(self, f.name)[first:] for f in fields(self)))
-
-    @classmethod
-    def of(cls, problem: SparseProblem, supports: Sequence[IntArray], tau_index: Sequence[int]) -> ListedSupports:
-        """Fit supports on the moments of all rows.
-
-        Parameters
-        ----------
-        problem : SparseProblem
-            All rows.
-        supports : sequence of int arrays
-        tau_index : sequence of int
-            Index of the tau that each is for.
-
-        Notes
-        -----
-        O(s^3) a support.
-        """
-        fits = fit_from_moments(problem, supports)
-        table, sizes = fits.table, fits.sizes
-        k, top = table.shape
-        made = cls(
-            supports=table,
-            sizes=sizes,
-            tau_index=np.array(tau_index, dtype=np.int64),
-            value=fits.value,
-            value_error=fits.value_error,
-            beta=fits.beta,
-            beta_error=fits.spread,
-            residual_error=np.zeros(k),
-            half_inverse=np.zeros((k, top, top)),
-            leverage_error=np.zeros(k),
-        )
-        # rows are centred on rounded means
-        lengths = np.sqrt(np.maximum(np.diag(problem.Q), 0.0) / problem.total)
-        load = np.sqrt(problem.yy / problem.total) + (lengths[table] * np.abs(made.beta)).sum(axis=1)
-        made.residual_error[:] = 4.0 * np.finfo(float).eps * load
-        leave_out.half_inverses(problem.Q, problem.penalty, table, sizes, made.half_inverse, made.leverage_error)
-        return made
-
-
-@dataclass(frozen=True, eq=False)
-class BestByFold:
-    """The best of some supports by (tau, fold), for consecutive folds, each fold left out of the fit on all rows.
-
-    Attributes
-    ----------
-    value, second : (T, K) arrays
-        Least and second least training objective without the fold; inf where there is none.
-    held_out, error : (T, K) arrays
-        Held-out sum of squares of the support with the least objective, and a bound on its rounding error.
-    which : (T, K) int array
-        Number of that support; -1 where there is none.
-    """
-
-    value: FloatArray
-    second: FloatArray
-    held_out: FloatArray
-    error: FloatArray
-    which: NDArray[np.int32]
-
-    def copy(self) -> BestByFold:
-        """Return a copy that may be written to."""
-        return BestByFold(*(getattr(self, f.name).copy() for f in fields(self)))
-
-    @classmethod
-    def empty(cls, taus: int, folds: int) -> BestByFold:
-        """Nothing known."""
-        shape = (taus, folds)
-        return cls(
-            np.full(shape, np.inf),
-            np.full(shape, np.inf),
-            np.full(shape, np.inf),
-            np.zeros(shape),
-            np.full(shape, -1, dtype=np.int32),
-        )
+    fits = fit_from_moments(problem, supports)
+    table, sizes = fits.table, fits.sizes
+    k, top = table.shape
+    # rows are centred on rounded means
+    lengths = np.sqrt(np.maximum(np.diag(problem.Q), 0.0) / problem.total)
+    load = np.sqrt(problem.yy / problem.total) + (lengths[table] * np.abs(fits.beta)).sum(axis=1)
+    half, blur = np.zeros((k, top, top)), np.zeros(k)
+    leave_out.half_inverses(problem.Q, problem.penalty, table, sizes, half, blur)
+    return ListedSupports(
+        table, sizes, np.array(tau_index, dtype=np.int64), fits.value, fits.value_error, fits.beta, fits.spread,
+        4.0 * np.finfo(float).eps * load, half, blur,
+    )  # fmt: skip
 
 
 def clear_of_ties(best: FloatArray, second: FloatArray, form: NormalForm) -> BoolArray:
@@ -172,7 +74,7 @@ def clear_of_ties(best: FloatArray, second: FloatArray, form: NormalForm) -> Boo
     form : NormalForm
         The problem that the tree solved, which says how the tree rounds.
     """
-    return np.asarray(second > best * (1.0 + form.keep) + form.slack)
+    return np.asarray(second > form.raised(best))
 
 
 def clear_of_ties_refitted(best: FloatArray, second: FloatArray, value_error: FloatArray | float) -> BoolArray:
@@ -434,7 +336,7 @@ class LeaveOut:
             At least the largest eigenvalue of every fold's `H_NN`, for any support.
         first : int
             Number of the first listed support.
-        scores : Scores, optional
+        scores : BestByFold, optional
             Of other supports: changed in place and returned.
 
         Notes
@@ -447,23 +349,17 @@ class LeaveOut:
         most = np.full(folds, CLIPPED_LEVERAGE) if leverage is None else np.minimum(leverage, CLIPPED_LEVERAGE)
         if limit is None:
             limit = np.full((len(self.taus), folds), np.inf)
-        listed = leave_out.FittedSupports(
-            listing.supports, listing.sizes, listing.tau_index, listing.value, listing.beta, listing.beta_error,
-            listing.residual_error, listing.half_inverse, listing.leverage_error,
-        )  # fmt: skip
         limits = leave_out.WinLimits(np.ascontiguousarray(limit, dtype=float), most)
-        best = leave_out.BestTwo(scores.value, scores.second, scores.held_out, scores.error, scores.which)
-        if folds == len(rows.r):
-            leave_out.score_supports_by_row(rows, self.intercept_leverage, listed, limits, first, best)
-        else:
-            leave_out.score_supports(rows, self.intercept_leverage, listed, limits, first, best)
+        by_row = folds == len(rows.r)
+        score = leave_out.score_supports_by_row if by_row else leave_out.score_supports
+        score(rows, self.intercept_leverage, listing, limits, first, scores)
         return scores
 
     def pool_numbers(self, listing: ListedSupports) -> NDArray[np.int32]:
         """Numbers of the listed supports in the pool of the cells."""
         pool = self.cells.pool
         return np.array(
-            [pool.number(listing.supports[a, : listing.sizes[a]]) for a in range(len(listing))], dtype=np.int32
+            [pool.number(listing.supports[a, : listing.sizes[a]]) for a in range(len(listing.sizes))], dtype=np.int32
         )
 
     def decide(
@@ -480,7 +376,7 @@ class LeaveOut:
         ----------
         part : int, slice
             Index of gamma and consecutive folds.
-        scores : Scores
+        scores : BestByFold
             Of these folds.
         numbers : int array
             Numbers in the pool of the supports that `scores.which` counts.
@@ -550,7 +446,7 @@ class RootNode:
         self.lower = self.value - self.form.slack
         self.leverage, self.residual = leave_out.leverages(self.problem, LEVERAGE_ROUNDING + self.form.keep)
         self.supports, self.tau_index = leave_out.supports_on_all_rows(g, wanted)
-        self.incumbents = ListedSupports.of(self.problem, self.supports, self.tau_index)
+        self.incumbents = listed_supports(self.problem, self.supports, self.tau_index)
         self._keep = len(leave_out.taus) * leave_out.folds.k <= KEPT_SCORES
         self._kept: dict[int, BestByFold] = {}
 
@@ -579,7 +475,7 @@ class RootNode:
 
     def raised(self, incumbents: BestByFold) -> FloatArray:
         """(T, K): cutoffs from the scores of the incumbents in K folds."""
-        return np.asarray(incumbents.value * (1.0 + self.form.keep) + self.form.slack)
+        return self.form.raised(incumbents.value)
 
 
 class ScoredTogether:
@@ -604,7 +500,7 @@ class ScoredTogether:
     def __init__(self, root: RootNode, supports: Sequence[IntArray], tau_index: Sequence[int]) -> None:
         leave_out = root.leave_out
         self.root, self.first = root, len(root.supports)
-        self.listing = ListedSupports.of(root.problem, [*root.supports, *supports], [*root.tau_index, *tau_index])
+        self.listing = listed_supports(root.problem, [*root.supports, *supports], [*root.tau_index, *tau_index])
         self.numbers: NDArray[np.int32] = leave_out.pool_numbers(self.listing)
 
     def scores(

@@ -20,13 +20,12 @@ import numpy as np
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.bounds.closed_form import ROWS_ROUNDING, training_loss_bound
 from sparsecv_mio.bounds.fold import WILDEST, Points
-from sparsecv_mio.kernels.leave_out import HeldOutRows
+from sparsecv_mio.kernels.leave_out import BestByFold, HeldOutRows
 from sparsecv_mio.kernels.screening import leaves_only
 from sparsecv_mio.problem.problem import SparseProblem, without_rows
 from sparsecv_mio.search.leave_fold_out import (
     OUTWARD,
     WIDEST_LEVERAGE,
-    BestByFold,
     RootNode,
     ScoredTogether,
     held_out_ceiling,
@@ -128,7 +127,7 @@ def decide_by_reuse(root: RootNode, points: Points) -> tuple[int, int]:
         return 0, 0
     taken = [(t, points.of(int(tau))) for t, tau in enumerate(leave_out.taus) if points.of(int(tau)) >= 0]
     numbers = leave_out.pool_numbers(root.incumbents)
-    masks = np.zeros((len(root.incumbents), root.problem.q), dtype=np.bool_)
+    masks = np.zeros((len(root.incumbents.sizes), root.problem.q), dtype=np.bool_)
     for a, support in enumerate(root.supports):
         masks[a, support] = True
     counts: list[tuple[int, int]] = []

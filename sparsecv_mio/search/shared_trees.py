@@ -33,22 +33,20 @@ import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.kernels import alive_folds
-from sparsecv_mio.kernels.leave_out import HeldOutRows
-from sparsecv_mio.kernels.path_tree import new_levels
+from sparsecv_mio.kernels.leave_out import BestByFold, HeldOutRows
 from sparsecv_mio.parallel import on_threads
 from sparsecv_mio.search.context import SearchState
 from sparsecv_mio.search.leave_fold_out import (
     LARGEST_LEVERAGE,
     WIDEST_LEVERAGE,
-    BestByFold,
     LeaveOut,
-    ListedSupports,
     Proposed,
     RootNode,
     ScoredTogether,
     clear_of_ties,
     clear_of_ties_refitted,
     largest_decrease,
+    listed_supports,
     objective_threshold,
 )
 from sparsecv_mio.search.options import PATH_TREE_COLUMNS
@@ -170,9 +168,6 @@ def _decide(root: RootNode, candidates: ScoredTogether, cover: FloatArray) -> in
 Tree = tuple[IntArray, alive_folds.AliveState]  # some folds and what one tree found for them
 
 MEMORY = 256 << 20  # bytes the tree may take
-GROUP = 192  # folds a tree: its columns stay in the cache, and groups run on threads
-SLICE = 2_000  # nodes between two checks of the clock
-KEPT_SUPPORTS = 1024  # that a tree has room for at first
 
 
 def is_applicable(leave_out: LeaveOut, columns: int) -> bool:
@@ -205,7 +200,7 @@ def run_alive_folds(root: RootNode, wanted: Sequence[int], budget: int) -> tuple
     # a node is pruned once it is useless to every fold of its tree: folds that need about as many nodes share one
     decrease = largest_decrease(root.residual[open_folds], root.leverage[open_folds])
     open_folds = open_folds[np.argsort(decrease, kind="stable")]
-    groups = [open_folds[lo : lo + GROUP] for lo in range(0, len(open_folds), GROUP)]
+    groups = [open_folds[lo : lo + alive_folds.GROUP] for lo in range(0, len(open_folds), alive_folds.GROUP)]
     rows, cutoffs = leave_out.rows(0, leave_out.folds.k), root.cutoffs(0, leave_out.folds.k)
     threads = leave_out.context.threads
     trees = on_threads(lambda group: _grow(root, group, rows, cutoffs, sizes, budget), groups, threads)
@@ -219,32 +214,22 @@ def _grow(
 ) -> tuple[int, alive_folds.AliveState | None]:
     """One tree for a group of folds: its nodes, and what it found if it came to its end."""
     leave_out, form = root.leave_out, root.form
-    inner = sorted(size for size in sizes.values() if 0 < size < form.m)
-    row_of = np.full(form.m + 1, -1, dtype=np.int64)
-    for t, size in sizes.items():
-        if 0 < size < form.m:
-            row_of[size] = t
     part = leave_out.all_rows.eliminated(root.g)
     V, r = part.about(rows.V[group], rows.r[group])
     X = V[:, form.columns] * form.scale
     W = root.V @ X.T
     leverage = part.leverage(rows.V[group]) + leave_out.intercept_leverage * rows.root[group] ** 2
-    state = alive_folds.new_state(
-        new_levels(root.V, root.beta, root.value, inner[0], inner[-1]),
-        W,
-        r - X @ root.beta,
-        np.einsum("ij,ji->i", X, W) + leverage,
-        np.arange(len(group)),
-        row_of,
+    state, finished = alive_folds.grow(
+        (root.V, root.beta, root.value),
+        (W, r - X @ root.beta, np.einsum("ij,ji->i", X, W) + leverage),
+        {size: t for t, size in sizes.items() if 0 < size < form.m},
         np.ascontiguousarray(cutoffs[:, group]),
-        KEPT_SUPPORTS,
+        form.copies,
+        form.margin,
+        budget,
+        leave_out.expired,
     )
-    code = alive_folds.BUDGET
-    while code != alive_folds.FINISHED and state.ctrl[alive_folds.NODES] < budget and not leave_out.expired():
-        code = alive_folds.run(state, form.copies, form.margin, SLICE)
-        if code == alive_folds.FULL:
-            state = alive_folds.grown(state)
-    return int(state.ctrl[alive_folds.NODES]), state if code == alive_folds.FINISHED else None
+    return int(state.ctrl[alive_folds.NODES]), state if finished else None
 
 
 class _Winners:
@@ -289,7 +274,7 @@ def _loo_tree_decide(root: RootNode, trees: Sequence[Tree], sizes: dict[int, int
         for t, size in sizes.items():
             winners.add(tree, t, size)
     which, best = winners.which, winners.best
-    listing = ListedSupports.of(root.problem, winners.supports, winners.tau_index)
+    listing = listed_supports(root.problem, winners.supports, winners.tau_index)
     limit = np.where(which >= 0, listing.value[np.maximum(which, 0)], -np.inf)
     folds = slice(0, leave_out.folds.k)
     scores = leave_out.score(listing, leave_out.rows(0, leave_out.folds.k), limit, root.leverage)

@@ -1,6 +1,4 @@
-"""Where columns are many: the root relaxation of all of them, and a tree that branches on clusters of columns.
-
-One tau where columns are many: branch on clusters of columns that are alike, not on single ones.
+"""One tau where columns are many: a tree that branches on clusters of columns that are alike, not on single ones.
 
 A node drops columns and asks of some disjoint clusters for at least one column each (docs/theory.md, section 4); a
 column that every support of the node holds is a cluster of its own. Its children drop a cluster or ask for it: without
@@ -11,10 +9,8 @@ own.
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from itertools import count
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,204 +18,15 @@ from numpy.typing import NDArray
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.kernels.cluster_relaxation import (
     NO_CLUSTER,
-    BoxEnds,
     ClusterChoice,
     best_choice,
-    descend,
-    product,
-    scores,
     screen_choice,
 )
 from sparsecv_mio.kernels.dense import support_value
-from sparsecv_mio.kernels.node_relaxation import relax
-from sparsecv_mio.kernels.nodes import DROPPED, FREE, INSIDE, Accuracy, Form, Node
-from sparsecv_mio.kernels.screening import screen
-from sparsecv_mio.trees.normal_form import NormalForm
-from sparsecv_mio.trees.path_cells import MANY, PathResult
-
-OUT = -2  # in place of a cluster's number: the column is dropped
-SLICE_WORK = 1e9  # multiplications between two looks at the clock
-PART = (200, 1.5)  # columns that a relaxation works on at first: at least, and beside those with a weight
-ROUNDS = 12  # in which such a set grows
-WIDENED = 1e-9  # share by which an interval grows, for rounding
-
-
-def box_of(form: NormalForm, ends: FloatArray) -> BoxEnds:
-    """Return the box of coefficients within plus or minus `ends` (q,), in the units of the normal form."""
-    high = ends[form.columns] / form.scale * (1.0 + WIDENED)
-    return BoxEnds(-high, high)
-
-
-@dataclass(frozen=True, eq=False)
-class NodeAnswer:
-    """A point of a node's relaxation with its own dual value, weights and scores of all columns."""
-
-    dual: float
-    b: FloatArray
-    z: FloatArray
-    h: FloatArray
-
-
-class ClusterRelaxation:
-    """Relaxations of nodes on the columns that matter, with dual values over all of them."""
-
-    def __init__(self, form: NormalForm, size: int, box: BoxEnds | None = None) -> None:
-        everywhere = np.full(form.m, np.inf)
-        self.form, self.size, self.box = form, size, box or BoxEnds(-everywhere, everywhere)
-
-    def solve(
-        self, cluster: IntArray, asked: int, start: FloatArray, stop: Accuracy, expired: Callable[[], bool]
-    ) -> NodeAnswer:
-        """Maximise the dual of a node.
-
-        Parameters
-        ----------
-        cluster : (m,) array
-            OUT, NO_CLUSTER or the number of a cluster.
-        asked : int
-            Clusters.
-        start : (m,) array
-            Warm start.
-        stop : Stop
-            `steps` counts those of one round.
-        expired : callable
-            True ends it with the best value so far.
-        """
-        active = np.flatnonzero(cluster != OUT)
-        b = np.where(cluster == OUT, 0.0, start)
-        found = self._value(active, cluster, asked, b, np.zeros_like(b))
-        part = self._first_part(active, cluster, found)
-        for _ in range(ROUNDS):
-            if found.dual >= stop.bar or expired():
-                break
-            b, primal, z = self._on_part(part, cluster, asked, b, (stop, expired))
-            value = self._value(active, cluster, asked, b, z)
-            found = value if value.dual > found.dual else found
-            if found.dual >= stop.bar or primal - value.dual <= stop.near * max(stop.bar - value.dual, 0.0):
-                break
-            more = self._missing(active, part, cluster, asked, value)
-            if not len(more):
-                break
-            part = np.union1d(part, more)
-        return found
-
-    def _first_part(self, active: IntArray, cluster: IntArray, found: NodeAnswer) -> IntArray:
-        least, beside = PART
-        held = (found.b[active] != 0.0) | (cluster[active] >= 0)
-        most = max(least, int(beside * np.count_nonzero(held)), 2 * self.size)
-        if most >= 0.7 * len(active):
-            return active
-        order = np.argsort(-np.where(held, np.inf, found.h[active]), kind="stable")
-        return np.sort(active[order[:most]])
-
-    def _missing(self, active: IntArray, part: IntArray, cluster: IntArray, asked: int, value: NodeAnswer) -> IntArray:
-        """Columns outside of a part that its relaxation should have had."""
-        if len(part) == len(active) or asked == self.size:
-            return active[:0]
-        inside = np.zeros(self.form.m, dtype=bool)
-        inside[part] = True
-        choice = self._choice(part, cluster, asked)
-        level = best_choice(np.ascontiguousarray(value.h[part]), choice).least
-        outside = active[~inside[active]]
-        outside = outside[value.h[outside] > level]
-        return outside[np.argsort(-value.h[outside], kind="stable")[: max(len(part) // 2, 50)]]
-
-    def _choice(self, columns: IntArray, cluster: IntArray, asked: int) -> ClusterChoice:
-        return ClusterChoice(cluster[columns], asked, self.size)
-
-    def _value(self, active: IntArray, cluster: IntArray, asked: int, b: FloatArray, z: FloatArray) -> NodeAnswer:
-        """Evaluate the dual of a point over all columns of a node."""
-        slope, h = np.empty(self.form.m), np.empty(self.form.m)
-        quad = product(self.form.G, b, slope)
-        scores(self.form.c - slope, self.box, h)
-        total = best_choice(np.ascontiguousarray(h[active]), self._choice(active, cluster, asked)).total
-        return NodeAnswer(float(self.form.yy - quad - total), b, z, h)
-
-    def _on_part(
-        self,
-        part: IntArray,
-        cluster: IntArray,
-        asked: int,
-        start: FloatArray,
-        how: tuple[Accuracy, Callable[[], bool]],
-    ) -> tuple[FloatArray, float, FloatArray]:
-        form, (stop, expired) = self.form, how
-        whole = len(part) == form.m
-        G = form.G if whole else np.ascontiguousarray(form.G[np.ix_(part, part)])
-        small = Form(G, np.ascontiguousarray(form.c[part]), form.yy, form.steepest)
-        box = BoxEnds(self.box.lo[part], self.box.hi[part])
-        choice = self._choice(part, cluster, asked)
-        b, best_b, best_z = np.ascontiguousarray(start[part]), np.empty(len(part)), np.empty(len(part))
-        steps = int(max(20, min(stop.steps, SLICE_WORK / len(part) ** 2)))
-        primal, left = np.inf, stop.steps
-        while left > 0:
-            _, value, taken = descend(small, box, choice, stop._replace(steps=min(steps, left)), b, best_b, best_z)
-            primal, left = min(primal, value), left - steps
-            if taken < steps or expired():
-                break
-        point, weights = np.zeros(form.m), np.zeros(form.m)
-        point[part], weights[part] = best_b, best_z
-        return point, float(primal), weights
-
-
-NEAR, STEPS = 0.1, 300  # accuracy, of what is left to the bar, and steps of a root
-NEAR_OF_MANY, STEPS_OF_MANY = 1e-4, 5_000  # the same of many columns, steps of a round
-
-
-@dataclass(frozen=True, eq=False)
-class Root:
-    """A point of the relaxation of all columns with its dual value, rounding not yet taken off.
-
-    Attributes
-    ----------
-    dual : float
-    b, h : (m,) arrays
-        The point and what each column adds to its dual value, in the columns of the normal form.
-    """
-
-    dual: float
-    b: FloatArray
-    h: FloatArray
-
-    def status(self, size: int, bar: float) -> NDArray[np.int8]:
-        """(m,) what supports of `size` columns with f at most `bar` have in common: FREE, INSIDE or DROPPED."""
-        m = len(self.b)
-        status = np.zeros(m, dtype=np.int8)
-        if self.dual < bar:
-            screen(self.h, m, np.arange(m), size, bar - self.dual, status)
-        return status
-
-
-def solve_root(
-    form: NormalForm, size: int, bar: float, start: FloatArray, expired: Callable[[], bool], box: BoxEnds | None = None
-) -> Root:
-    """Solve the relaxation of a size until it passes `bar`, or well enough to branch.
-
-    Parameters
-    ----------
-    form : NormalForm
-        A curved one.
-    size : int
-        0 < size < m.
-    bar : float
-        Supports above it are of no interest.
-    start : (m,) array
-        A point to start from: zero, or the solution of a neighbouring size.
-    expired : callable
-        True ends it with the best dual value so far.
-    box : Box, optional
-        Assumed ends of the coefficients.
-    """
-    m = form.m
-    if m > MANY or box is not None:
-        everywhere, stop = np.full(m, NO_CLUSTER, dtype=np.int64), Accuracy(bar, NEAR_OF_MANY, STEPS_OF_MANY)
-        found = ClusterRelaxation(form, size, box).solve(everywhere, 0, start, stop, expired)
-        return Root(found.dual, found.b, found.h)
-    free = np.arange(m)
-    b, g, best_b, best_g = start.copy(), np.zeros(m), np.zeros(m), np.zeros(m)
-    dual, _, _ = relax(form.quadratic, Node(free, 0, free, m, size), Accuracy(bar, NEAR, STEPS), b, g, best_b, best_g)
-    return Root(float(dual), best_b, best_g**2)
-
+from sparsecv_mio.kernels.nodes import DROPPED, FREE, INSIDE, Accuracy
+from sparsecv_mio.trees.normal_form import OUT, ClusterRelaxation, NodeAnswer, Root
+from sparsecv_mio.trees.open_nodes import OpenNodes
+from sparsecv_mio.trees.path_cells import PathResult
 
 CLOSE = 0.05  # accuracy of a node's relaxation, of what is left to the bar
 MOST_STEPS = 2000  # most steps of a round of a relaxation
@@ -273,21 +80,21 @@ class ClusterTree:
         self.upper, self.mask = held[0], held[1].copy()
         self.length = np.sqrt(np.diag(self.form.G) + 1.0)
         self.kept: dict[bytes, tuple[BoolArray, float]] = {}
-        self.heap: list[tuple[float, int, ClusterNode]] = []
+        self.open = OpenNodes[ClusterNode]()
         self.nodes, self.reused, self.overflow, self.finished = 0, 0, False, False
-        self._order = count()
         everywhere = np.full(self.form.m, NO_CLUSTER, dtype=np.int64)
-        self._push(ClusterNode(root.dual, everywhere, 0, root.b.astype(np.float32), everywhere[:0]))
+        first = ClusterNode(root.dual, everywhere, 0, root.b.astype(np.float32), everywhere[:0])
+        self.open.push(first.bound, first)
 
     @property
     def bar(self) -> float:
         """Value up to which supports are kept."""
-        return self.upper * (1.0 + self.form.keep) + self.form.slack
+        return self.form.raised(self.upper)
 
     @property
     def lower(self) -> float:
         """Smallest bound of an open node."""
-        return min(self.upper, self.heap[0][0]) if self.heap else self.upper
+        return min(self.upper, self.open.least)
 
     def improve(self, upper: float, support: BoolArray) -> None:
         """Take over a better incumbent."""
@@ -305,23 +112,19 @@ class ClusterTree:
     def advance(self, nodes: int, expired: Callable[[], bool]) -> bool:
         """Run for some nodes; True when the tree is finished."""
         goal = self.nodes + nodes
-        while self.heap and self.heap[0][0] < self.bar:
+        while self.open.least < self.bar:
             if self.nodes >= goal or expired():
                 return False
-            node = self.heap[0][2]
-            children = self._children(node, expired)
-            heapq.heappop(self.heap)
+            children = self._children(self.open.first, expired)
+            self.open.pop()
             for child in children:
                 if child is not None and child.bound < self.bar:
-                    self._push(child)
+                    self.open.push(child.bound, child)
             if self.overflow:
                 return False
-        self.heap.clear()
+        self.open.clear()
         self.finished = True
         return True
-
-    def _push(self, node: ClusterNode) -> None:
-        heapq.heappush(self.heap, (node.bound, next(self._order), node))
 
     def _children(self, node: ClusterNode, expired: Callable[[], bool]) -> list[ClusterNode | None]:
         if node.effort:

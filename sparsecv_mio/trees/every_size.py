@@ -20,13 +20,10 @@ from sparsecv_mio.kernels.nodes import DROPPED
 from sparsecv_mio.kernels.path_tree import new_levels
 from sparsecv_mio.problem.elimination import eliminated, stripped
 from sparsecv_mio.problem.problem import SparseProblem
-from sparsecv_mio.trees.clusters import ClusterRelaxation, ClusterTree, Root, box_of, solve_root
+from sparsecv_mio.trees.clusters import ClusterTree
 from sparsecv_mio.trees.listing import PATH_SLICE, WHOLE, Candidates, PerspectiveTree
-from sparsecv_mio.trees.normal_form import NormalForm, normal_form
-from sparsecv_mio.trees.path_cells import MANY, UNLIMITED
-from sparsecv_mio.trees.path_cells import SMALL as SMALL
-from sparsecv_mio.trees.path_cells import PathCell as PathCell
-from sparsecv_mio.trees.path_cells import PathResult as PathResult
+from sparsecv_mio.trees.normal_form import ClusterRelaxation, NormalForm, Root, box_of, normal_form, solve_root
+from sparsecv_mio.trees.path_cells import MANY, SMALL, UNLIMITED, PathCell, PathResult
 
 PATH_COLUMNS = 400  # the path tree's memory grows as m^3 / 3
 FEW = 10  # up to here the path tree of all tau finishes within FIRST_LOOK nodes, one a subset: no perspective is needed
@@ -87,7 +84,11 @@ def solve_path(
     part = eliminated(problem)
     sizes, supports = part.choice.sizes(taus), stripped(part.choice, list(starts))
     will_do = {part.choice.size(tau): bound for tau, bound in sorted(will_do.items())}
-    return _PathSolver(part.problem, sizes, supports, limits).solve(will_do).with_forced(part.choice, taus)
+    return (
+        _PathSolver(part.problem, sizes, supports, limits)
+        .solve(will_do)
+        .with_forced(part.choice.size, part.choice.whole, taus)
+    )
 
 
 class _PathSolver:
@@ -305,7 +306,7 @@ class _PathSolver:
 
     def _bar(self, size: int) -> float:
         """Value up to which supports of a size are kept."""
-        return float(self.best[size]) * (1.0 + self.form.keep) + self.form.slack
+        return self.form.raised(float(self.best[size]))
 
     def _path_state(self, sizes: list[int]) -> path_tree.PathState:
         assert self._inverse is not None
@@ -449,7 +450,7 @@ class _PathSolver:
         masks = masks[~np.any(masks[:, later] & ~masks[:, form.copy_prev[later]], axis=1)]
         values = np.empty(len(masks))
         starts.support_values(form.matrix(), form.c, form.yy, masks, values)
-        bar = float(values.min()) * (1.0 + form.keep) + form.slack if form.trusted else np.inf
+        bar = form.raised(float(values.min())) if form.trusted else np.inf
         near = np.flatnonzero(values <= bar)
         self._close(size, [(masks[r], float(values[r])) for r in near])
 

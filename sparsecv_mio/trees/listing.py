@@ -21,8 +21,7 @@ from sparsecv_mio.kernels import path_tree, perspective_tree, reduced_forms
 from sparsecv_mio.kernels.nodes import DROPPED, Copies, Margin
 from sparsecv_mio.kernels.path_tree import new_levels
 from sparsecv_mio.kernels.reduced_forms import SHARP_COLUMNS, SHARPNESS
-from sparsecv_mio.trees.clusters import Root, solve_root
-from sparsecv_mio.trees.normal_form import NormalForm
+from sparsecv_mio.trees.normal_form import NormalForm, Root, solve_root
 from sparsecv_mio.trees.path_cells import MANY, SMALL
 
 Masks = list[BoolArray]
@@ -197,7 +196,7 @@ class PerspectiveTree:
         m = form.m
         if held is not None:
             upper = -np.inf
-        self.bar, room = held or (upper * (1.0 + form.keep) + form.slack, KEPT_AT_FIRST)
+        self.bar, room = held or (form.raised(upper), KEPT_AT_FIRST)
         status = root.status(size, self.bar)
         self.columns = np.flatnonzero(status != DROPPED)
         if len(self.columns) > WHOLE * m:
@@ -233,7 +232,7 @@ class PerspectiveTree:
     def improve(self, upper: float, support: BoolArray) -> None:
         """Take over a better incumbent."""
         if upper < self.upper:
-            self.pool.best[:] = upper, upper * (1.0 + self.form.keep) + self.form.slack
+            self.pool.best[:] = upper, self.form.raised(upper)
             self.pool.best_mask[:] = support[self.columns]
 
     @property
@@ -342,7 +341,7 @@ class SupportsBelow:
             self._path_nodes = -1  # no end
         self._path: PathListing | None = None
         if self._path_nodes or np.isfinite(bars[0]) or np.isfinite(bars[form.m]):
-            self._path = PathListing(self.form, form.solved(), self._raised(self._path_bars()))
+            self._path = PathListing(self.form, form.solved(), self.form.raised(self._path_bars()))
         self._tree: PerspectiveTree | None = None
         self._left = self._inside() if not self._path_nodes else []
         self._spent = 0
@@ -356,10 +355,6 @@ class SupportsBelow:
         if not self._path_nodes:
             bars[1 : self.form.m] = -np.inf
         return bars
-
-    def _raised(self, bars: FloatArray) -> FloatArray:
-        """Return bars raised by what the rounding of a tree may hide."""
-        return np.asarray(np.where(bars > -np.inf, bars * (1.0 + self.form.keep) + self.form.slack, -np.inf))
 
     @property
     def effort(self) -> int:
@@ -382,9 +377,9 @@ class SupportsBelow:
         """
         self.bars = np.minimum(self.bars, bars)
         if self._path is not None:
-            self._path.lower_bars(self._raised(self.bars))
+            self._path.lower_bars(self.form.raised(self.bars))
         if self._tree is not None:
-            self._tree.pool.best[1] = self._raised(self.bars)[self._tree.size]
+            self._tree.pool.best[1] = self.form.raised(self.bars)[self._tree.size]
 
     def advance(self, nodes: int = PATH_SLICE) -> MetSupports:
         """Work for some milliseconds, on so many nodes of a path tree at most, and return what was found."""
@@ -403,7 +398,7 @@ class SupportsBelow:
         return found
 
     def _rooted(self, size: int) -> PerspectiveTree:
-        bar = float(self._raised(self.bars)[size])
+        bar = float(self.form.raised(self.bars)[size])
         origin = np.zeros(self.form.m)
         root = solve_root(self.form, size, bar, origin, self.expired)
         room = min(max(comb(self.form.m, min(size, 3)), LEAST_ROOM), MOST_ROOM)
@@ -424,7 +419,7 @@ class SupportsBelow:
             self._path_nodes = -1
             bars = np.full(m + 1, -np.inf)
             bars[self._left] = self.bars[self._left]
-            self._path, self._left = PathListing(self.form, self.form.solved(), self._raised(bars)), []
+            self._path, self._left = PathListing(self.form, self.form.solved(), self.form.raised(bars)), []
         elif tree.finished:
             self._spent, self._tree = self._spent + tree.nodes, None
             self._left = self._left[1:]

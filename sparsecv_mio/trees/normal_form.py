@@ -1,18 +1,36 @@
-"""The form in which the kernels see an inner problem: `M = G + w I`, G positive semidefinite, w = 1 or 0."""
+"""The form in which the kernels see an inner problem, `M = G + w I` with w = 1 or 0, and the relaxation of its root.
+
+Where columns are many the root is solved to the end, as all else is done on the columns that it leaves.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sparsecv_mio.arrays import FloatArray, IntArray
-from sparsecv_mio.kernels.nodes import Copies, Form, Margin
+from sparsecv_mio.kernels.cluster_relaxation import (
+    NO_CLUSTER,
+    BoxEnds,
+    ClusterChoice,
+    best_choice,
+    descend,
+    product,
+    scores,
+)
+from sparsecv_mio.kernels.node_relaxation import relax
+from sparsecv_mio.kernels.nodes import Accuracy, Copies, Form, Margin, Node
+from sparsecv_mio.kernels.screening import screen
 from sparsecv_mio.problem.problem import SparseProblem, own_part, shifted
 from sparsecv_mio.trees.path_cells import MANY
 from sparsecv_mio.units import KEEP_RTOL
+
+Value = TypeVar("Value", float, FloatArray)
 
 NULL_COLUMN = 1e-26  # squared length, relative to a whole column's, below which a column is constant in training
 OWN_PART_COLUMNS = (37, MANY)  # sizes for which the curvature takes each column's own part into account
@@ -88,6 +106,10 @@ class NormalForm:
                 break
             v /= norm
         return max(1.06 * norm, 1e-12)
+
+    def raised(self, value: Value) -> Value:
+        """Return a best value, or several, raised to the bar up to which supports are kept beside it."""
+        return value * (1.0 + self.keep) + self.slack
 
     @property
     def copies(self) -> Copies:
@@ -210,3 +232,187 @@ def _copies(copy_of: NDArray[np.intp] | None, columns: IntArray) -> tuple[IntArr
             nxt[last[root]] = a
         last[root] = a
     return prev, nxt
+
+
+OUT = -2  # in place of a cluster's number: the column is dropped
+SLICE_WORK = 1e9  # multiplications between two looks at the clock
+PART = (200, 1.5)  # columns that a relaxation works on at first: at least, and beside those with a weight
+ROUNDS = 12  # in which such a set grows
+WIDENED = 1e-9  # share by which an interval grows, for rounding
+
+
+def box_of(form: NormalForm, ends: FloatArray) -> BoxEnds:
+    """Return the box of coefficients within plus or minus `ends` (q,), in the units of the normal form."""
+    high = ends[form.columns] / form.scale * (1.0 + WIDENED)
+    return BoxEnds(-high, high)
+
+
+@dataclass(frozen=True, eq=False)
+class NodeAnswer:
+    """A point of a node's relaxation with its own dual value, weights and scores of all columns."""
+
+    dual: float
+    b: FloatArray
+    z: FloatArray
+    h: FloatArray
+
+
+class ClusterRelaxation:
+    """Relaxations of nodes on the columns that matter, with dual values over all of them."""
+
+    def __init__(self, form: NormalForm, size: int, box: BoxEnds | None = None) -> None:
+        everywhere = np.full(form.m, np.inf)
+        self.form, self.size, self.box = form, size, box or BoxEnds(-everywhere, everywhere)
+
+    def solve(
+        self, cluster: IntArray, asked: int, start: FloatArray, stop: Accuracy, expired: Callable[[], bool]
+    ) -> NodeAnswer:
+        """Maximise the dual of a node.
+
+        Parameters
+        ----------
+        cluster : (m,) array
+            OUT, NO_CLUSTER or the number of a cluster.
+        asked : int
+            Clusters.
+        start : (m,) array
+            Warm start.
+        stop : Stop
+            `steps` counts those of one round.
+        expired : callable
+            True ends it with the best value so far.
+        """
+        active = np.flatnonzero(cluster != OUT)
+        b = np.where(cluster == OUT, 0.0, start)
+        found = self._value(active, cluster, asked, b, np.zeros_like(b))
+        part = self._first_part(active, cluster, found)
+        for _ in range(ROUNDS):
+            if found.dual >= stop.bar or expired():
+                break
+            b, primal, z = self._on_part(part, cluster, asked, b, (stop, expired))
+            value = self._value(active, cluster, asked, b, z)
+            found = value if value.dual > found.dual else found
+            if found.dual >= stop.bar or primal - value.dual <= stop.near * max(stop.bar - value.dual, 0.0):
+                break
+            more = self._missing(active, part, cluster, asked, value)
+            if not len(more):
+                break
+            part = np.union1d(part, more)
+        return found
+
+    def _first_part(self, active: IntArray, cluster: IntArray, found: NodeAnswer) -> IntArray:
+        least, beside = PART
+        held = (found.b[active] != 0.0) | (cluster[active] >= 0)
+        most = max(least, int(beside * np.count_nonzero(held)), 2 * self.size)
+        if most >= 0.7 * len(active):
+            return active
+        order = np.argsort(-np.where(held, np.inf, found.h[active]), kind="stable")
+        return np.sort(active[order[:most]])
+
+    def _missing(self, active: IntArray, part: IntArray, cluster: IntArray, asked: int, value: NodeAnswer) -> IntArray:
+        """Columns outside of a part that its relaxation should have had."""
+        if len(part) == len(active) or asked == self.size:
+            return active[:0]
+        inside = np.zeros(self.form.m, dtype=bool)
+        inside[part] = True
+        choice = self._choice(part, cluster, asked)
+        level = best_choice(np.ascontiguousarray(value.h[part]), choice).least
+        outside = active[~inside[active]]
+        outside = outside[value.h[outside] > level]
+        return outside[np.argsort(-value.h[outside], kind="stable")[: max(len(part) // 2, 50)]]
+
+    def _choice(self, columns: IntArray, cluster: IntArray, asked: int) -> ClusterChoice:
+        return ClusterChoice(cluster[columns], asked, self.size)
+
+    def _value(self, active: IntArray, cluster: IntArray, asked: int, b: FloatArray, z: FloatArray) -> NodeAnswer:
+        """Evaluate the dual of a point over all columns of a node."""
+        slope, h = np.empty(self.form.m), np.empty(self.form.m)
+        quad = product(self.form.G, b, slope)
+        scores(self.form.c - slope, self.box, h)
+        total = best_choice(np.ascontiguousarray(h[active]), self._choice(active, cluster, asked)).total
+        return NodeAnswer(float(self.form.yy - quad - total), b, z, h)
+
+    def _on_part(
+        self,
+        part: IntArray,
+        cluster: IntArray,
+        asked: int,
+        start: FloatArray,
+        how: tuple[Accuracy, Callable[[], bool]],
+    ) -> tuple[FloatArray, float, FloatArray]:
+        form, (stop, expired) = self.form, how
+        whole = len(part) == form.m
+        G = form.G if whole else np.ascontiguousarray(form.G[np.ix_(part, part)])
+        small = Form(G, np.ascontiguousarray(form.c[part]), form.yy, form.steepest)
+        box = BoxEnds(self.box.lo[part], self.box.hi[part])
+        choice = self._choice(part, cluster, asked)
+        b, best_b, best_z = np.ascontiguousarray(start[part]), np.empty(len(part)), np.empty(len(part))
+        steps = int(max(20, min(stop.steps, SLICE_WORK / len(part) ** 2)))
+        primal, left = np.inf, stop.steps
+        while left > 0:
+            _, value, taken = descend(small, box, choice, stop._replace(steps=min(steps, left)), b, best_b, best_z)
+            primal, left = min(primal, value), left - steps
+            if taken < steps or expired():
+                break
+        point, weights = np.zeros(form.m), np.zeros(form.m)
+        point[part], weights[part] = best_b, best_z
+        return point, float(primal), weights
+
+
+NEAR, STEPS = 0.1, 300  # accuracy, of what is left to the bar, and steps of a root
+NEAR_OF_MANY, STEPS_OF_MANY = 1e-4, 5_000  # the same of many columns, steps of a round
+
+
+@dataclass(frozen=True, eq=False)
+class Root:
+    """A point of the relaxation of all columns with its dual value, rounding not yet taken off.
+
+    Attributes
+    ----------
+    dual : float
+    b, h : (m,) arrays
+        The point and what each column adds to its dual value, in the columns of the normal form.
+    """
+
+    dual: float
+    b: FloatArray
+    h: FloatArray
+
+    def status(self, size: int, bar: float) -> NDArray[np.int8]:
+        """(m,) what supports of `size` columns with f at most `bar` have in common: FREE, INSIDE or DROPPED."""
+        m = len(self.b)
+        status = np.zeros(m, dtype=np.int8)
+        if self.dual < bar:
+            screen(self.h, m, np.arange(m), size, bar - self.dual, status)
+        return status
+
+
+def solve_root(
+    form: NormalForm, size: int, bar: float, start: FloatArray, expired: Callable[[], bool], box: BoxEnds | None = None
+) -> Root:
+    """Solve the relaxation of a size until it passes `bar`, or well enough to branch.
+
+    Parameters
+    ----------
+    form : NormalForm
+        A curved one.
+    size : int
+        0 < size < m.
+    bar : float
+        Supports above it are of no interest.
+    start : (m,) array
+        A point to start from: zero, or the solution of a neighbouring size.
+    expired : callable
+        True ends it with the best dual value so far.
+    box : Box, optional
+        Assumed ends of the coefficients.
+    """
+    m = form.m
+    if m > MANY or box is not None:
+        everywhere, stop = np.full(m, NO_CLUSTER, dtype=np.int64), Accuracy(bar, NEAR_OF_MANY, STEPS_OF_MANY)
+        found = ClusterRelaxation(form, size, box).solve(everywhere, 0, start, stop, expired)
+        return Root(found.dual, found.b, found.h)
+    free = np.arange(m)
+    b, g, best_b, best_g = start.copy(), np.zeros(m), np.zeros(m), np.zeros(m)
+    dual, _, _ = relax(form.quadratic, Node(free, 0, free, m, size), Accuracy(bar, NEAR, STEPS), b, g, best_b, best_g)
+    return Root(float(dual), best_b, best_g**2)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from sparsecv_mio.arrays import IntArray
-from sparsecv_mio.problem.elimination import ForcedColumns
 
 SMALL = 36  # columns up to which the path tree of all tau nearly always finishes at once
 UNLIMITED = 1 << 62  # nodes
@@ -59,18 +58,21 @@ class PathResult:
     finished: bool
     reused: int = 0
 
-    def with_forced(self, choice: ForcedColumns, taus: Sequence[int]) -> PathResult:
+    def with_forced(
+        self, size: Callable[[int], int], whole: Callable[[IntArray], IntArray], taus: Sequence[int]
+    ) -> PathResult:
         """Return the result for a problem without its columns that are forced in as one of the whole problem.
 
         Parameters
         ----------
-        choice : Choice
+        size, whole : callables
+            Those of `ForcedColumns`.
         taus : sequence of int
             Sizes of the whole supports that were asked for.
         """
         cells = {}
         for tau in taus:
-            cell = self.cells[choice.size(tau)]
-            support, candidates = choice.whole(cell.support), tuple(choice.whole(one) for one in cell.candidates)
+            cell = self.cells[size(tau)]
+            support, candidates = whole(cell.support), tuple(whole(one) for one in cell.candidates)
             cells[tau] = replace(cell, tau=tau, support=support, candidates=candidates)
         return replace(self, cells=cells)

@@ -13,9 +13,8 @@ candidate, and whoever refits them from the rows decides. A tree that has come t
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -26,6 +25,7 @@ from sparsecv_mio.problem.constraints import SideConstraints
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.trees.allowed_supports import Family, columns_of, mask_of
 from sparsecv_mio.trees.normal_form import NormalForm, normal_form
+from sparsecv_mio.trees.open_nodes import OpenNodes
 from sparsecv_mio.trees.path_cells import UNLIMITED, PathCell, PathResult
 
 STEPS = 60  # proximal steps of a node's relaxation
@@ -34,16 +34,14 @@ MOST_TRIED = 4096  # nodes of a tree that rounding lets prune nothing: it tries 
 NULL_COST = 1e-24  # of yy: a coefficient whose loss costs no more is zero but for rounding
 
 
-@dataclass(order=True)
-class _Node:
-    """An open node: its bound, a number that breaks ties, and where its parent left off."""
+class _Node(NamedTuple):
+    """An open node: its bound, its columns, and where its parent left off."""
 
     bound: float
-    number: int
-    inside: int = field(compare=False)
-    free: int = field(compare=False)
-    b: FloatArray = field(compare=False)
-    u: FloatArray = field(compare=False)
+    inside: int
+    free: int
+    b: FloatArray
+    u: FloatArray
 
 
 def solve_restricted(
@@ -128,31 +126,26 @@ class RestrictedTree:
         self.M = form.matrix()
         self.kept: dict[tuple[int, ...], float] = {}
         self._fitted: dict[int, tuple[float, tuple[int, ...]]] = {}
-        self.heap: list[_Node] = []
-        self._pushed = 0
+        self.open = OpenNodes[_Node]()
         root = family.root
         if root is not None:
-            self._push(-np.inf, *root, np.zeros(form.m), np.zeros(form.m))
+            self.open.push(-np.inf, _Node(-np.inf, *root, np.zeros(form.m), np.zeros(form.m)))
 
     @property
     def bar(self) -> float:
         """Supports up to this objective are kept."""
-        return self.upper * (1.0 + self.form.keep) + self.form.slack if self.form.trusted else np.inf
+        return self.form.raised(self.upper) if self.form.trusted else np.inf
 
     @property
     def feasible(self) -> bool:
         """Whether some support is allowed, as far as is known."""
-        return np.isfinite(self.upper) or bool(self.heap)
+        return np.isfinite(self.upper) or len(self.open) > 0
 
     @property
     def ended(self) -> bool:
         """Whether no more work can change what is known."""
-        closed = not (self.heap and self.heap[0].bound <= self.bar)
+        closed = not (self.open and self.open.least <= self.bar)
         return closed or self.overflow or (not self.form.trusted and self.nodes >= MOST_TRIED)
-
-    def _push(self, bound: float, inside: int, free: int, b: FloatArray, u: FloatArray) -> None:
-        self._pushed += 1
-        heapq.heappush(self.heap, _Node(bound, self._pushed, inside, free, b, u))
 
     def run(self, effort: int, expired: Callable[[], bool]) -> None:
         """Work on the open nodes, the least bound first, until none is left or a limit comes.
@@ -160,8 +153,8 @@ class RestrictedTree:
         The first node is seen to whatever the limit: a support is found there, and a bound.
         """
         first = True
-        while self.heap and not self.overflow and (first or (self.nodes < effort and not expired())):
-            node = heapq.heappop(self.heap)
+        while self.open and not self.overflow and (first or (self.nodes < effort and not expired())):
+            node = self.open.pop()
             if node.bound <= self.bar:
                 self.nodes += 1
                 self._visit(node)
@@ -305,7 +298,7 @@ class RestrictedTree:
             if child is not None:
                 low = bound if more else max(bound, value + cost)
                 if low <= self.bar:
-                    self._push(low, *child, point.b, point.u)
+                    self.open.push(low, _Node(low, *child, point.b, point.u))
 
     def _undecided(self, free: int, point: NodePoint) -> int:
         """Return the free column with the most fractional indicator, else the dearest one, else a parent."""
@@ -319,11 +312,11 @@ class RestrictedTree:
     def cell(self) -> PathCell:
         """Return what is known."""
         margin = max(self.bar - self.upper, 0.0) if np.isfinite(self.upper) else 0.0
-        closed = not (self.heap and self.heap[0].bound <= self.bar or self.overflow or self.unsure)
+        closed = not (self.open and self.open.least <= self.bar or self.overflow or self.unsure)
         complete = bool(closed and np.isfinite(self.upper))
         kept = sorted((value, one) for one, value in self.kept.items() if value <= self.bar) if complete else []
         unvalued = bool(self.kept) and not np.isfinite(self.upper)
-        low = min([0.0 if unvalued else self.upper, *(node.bound for node in self.heap)])
+        low = min([0.0 if unvalued else self.upper, *(node.bound for node in self.open)])
         return PathCell(
             tau=self.family.tau,
             support=self.support,

@@ -110,12 +110,12 @@ def wide_folds(case: Case):
         yield fold, WideFold(WideRows.of(case.data, train, test, case.gamma))
 
 
-def breaches(case: Case, fold: int, here, which) -> tuple[list[str], int]:
+def breaches(case: Case, fold: int, here) -> tuple[list[str], int]:
     """What a fold's certified bounds get wrong, and the number of cells looked at."""
     q = case.data.q
     weight = case.gamma / 2.0 * case.data.weight
     wrong = []
-    cells = here.cells(range(q + 1), which)
+    cells = here.cells(range(q + 1))
     for cell in cells:
         best, low, high = truth(case, fold, cell.tau, weight)
         unit = float(here.u @ here.u) + 1e-300

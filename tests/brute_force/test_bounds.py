@@ -9,13 +9,12 @@ from reused_points import reused_bounds
 
 from sparsecv_mio.bounds import wide
 from sparsecv_mio.bounds.cv_error import printed_ends
-from sparsecv_mio.bounds.fold import Which
 from sparsecv_mio.bounds.relaxation import Diagonal, relax_problem, unit_diagonal
 
 QUICK, MANY = 250, 5000
 
 
-def check(seeds: range, which: Which, folds=moment_folds, search=True) -> int:
+def check(seeds: range, folds=moment_folds, search=True) -> int:
     cells = 0
     for seed in seeds:
         case = random_case(seed)
@@ -24,34 +23,32 @@ def check(seeds: range, which: Which, folds=moment_folds, search=True) -> int:
         for fold, here in folds(case):
             if search and case.rng.random() < 0.5:
                 here.search(range(1, case.data.q))
-            wrong, count = breaches(case, fold, here, which)
+            wrong, count = breaches(case, fold, here)
             assert not wrong, f"seed {seed}, fold {fold}: {wrong[:3]}"
             cells += count
     return cells
 
 
-@pytest.mark.parametrize("which", list(Which))
-def test_intervals_contain_the_truth(which: Which) -> None:
-    assert check(range(QUICK), which) > 3000
+def test_intervals_contain_the_truth() -> None:
+    assert check(range(QUICK)) > 3000
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("which", list(Which))
-def test_intervals_contain_the_truth_five_thousand(which: Which) -> None:
-    print(which, check(range(MANY), which), "cells, no violation")
+def test_intervals_contain_the_truth_five_thousand() -> None:
+    print(check(range(MANY)), "cells, no violation")
 
 
 @pytest.mark.parametrize("dense", [0, wide.DENSE_COLUMNS])
 def test_intervals_from_rows_contain_the_truth(monkeypatch: pytest.MonkeyPatch, dense: int) -> None:
     monkeypatch.setattr(wide, "DENSE_COLUMNS", dense)
-    assert check(range(60), Which.SAFE, wide_folds) > 500
+    assert check(range(60), wide_folds) > 500
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("dense", [0, wide.DENSE_COLUMNS])
 def test_intervals_from_rows_many(monkeypatch: pytest.MonkeyPatch, dense: int) -> None:
     monkeypatch.setattr(wide, "DENSE_COLUMNS", dense)
-    print(check(range(1500), Which.SAFE, wide_folds), "cells, no violation")
+    print(check(range(1500), wide_folds), "cells, no violation")
 
 
 def printed_violations(seeds: range) -> tuple[int, int]:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from bounds_problems import Case
 
-from sparsecv_mio.bounds.fold import FoldBounds, FoldCell, Which
+from sparsecv_mio.bounds.fold import FoldBounds, FoldCell
 from sparsecv_mio.bounds.wide import WideFold
 from sparsecv_mio.bounds.wide_rows import WideRows
 from sparsecv_mio.data.dataset import Dataset
@@ -155,7 +155,7 @@ def check(seeds: range) -> int:
             near = here.form.diagonal if here.form is not None and rng.random() < 0.7 else None
             if rng.random() < 0.6:
                 here.search(range(1, q + 1), swap_rounds=int(rng.integers(0, 3)))
-            cells = [cell for which in Which for cell in here.cells(range(q + 2), which)]
+            cells = here.cells(range(q + 2))
             if rng.random() < 0.3:
                 train, test = case.folds.train_rows(fold), case.folds.scored_rows(fold)
                 rows = WideFold(WideRows.of(case.data, train, test, case.gamma))

@@ -19,8 +19,8 @@ from sparsecv_mio.kernels.cluster_relaxation import BoxEnds
 from sparsecv_mio.problem.objective import fit
 from sparsecv_mio.problem.training_moments import full_problem
 from sparsecv_mio.trees import clusters, every_size
-from sparsecv_mio.trees.clusters import ClusterRelaxation, ClusterTree, Root
-from sparsecv_mio.trees.normal_form import NormalForm, normal_form
+from sparsecv_mio.trees.clusters import ClusterTree
+from sparsecv_mio.trees.normal_form import ClusterRelaxation, NormalForm, Root, normal_form
 from sparsecv_mio.trees.path_cells import PathCell, PathResult
 
 Floats = NDArray[np.float64]
@@ -84,7 +84,7 @@ def squeeze(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clusters, "ALIKE", (0.0, 0.3, 0.8, 1.0)[seed // 2 % 4])
     monkeypatch.setattr(clusters, "LEAF", seed // 8 % 3)
     monkeypatch.setattr(clusters, "LEAF_OF_CLUSTERS", 3 * (seed // 3 % 3))
-    monkeypatch.setattr(clusters, "STEPS", (3, 30, 500)[seed % 3])
+    monkeypatch.setattr(clusters, "MOST_STEPS", (3, 30, 500)[seed % 3])
 
 
 def against_enumeration(seed: int, monkeypatch: pytest.MonkeyPatch) -> int:

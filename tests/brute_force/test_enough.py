@@ -12,7 +12,7 @@ from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.training_moments import full_problem
 from sparsecv_mio.trees import clusters, every_size, listing, normal_form
-from sparsecv_mio.trees import clusters as root
+from sparsecv_mio.trees import normal_form as root
 
 WAYS: tuple[dict[str, int], ...] = ({}, {"SMALL": 0}, {"SMALL": 0, "MANY": 3}, {"SMALL": 0, "PATH_COLUMNS": 0})
 

@@ -17,7 +17,7 @@ from sparsecv_mio.problem.training_moments import full_problem
 from sparsecv_mio.search import by_rows
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.trees import clusters, every_size, listing, normal_form
-from sparsecv_mio.trees import clusters as root
+from sparsecv_mio.trees import normal_form as root
 from sparsecv_mio.trees.path_cells import UNLIMITED
 
 INSIDE = 1e-9  # relative: closer than this two supports may tie

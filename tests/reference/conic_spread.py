@@ -49,7 +49,7 @@ def spread_bound(form: UnitDiagonal, x: FloatArray, tau: int, ubar: float, t: fl
 
 
 def conic_spread(
-    problem: SparseProblem, V: FloatArray, tau: int, ubar: float, *, screened: bool = True
+    problem: SparseProblem, V: FloatArray, tau: int, ubar: float, *, screened: bool = True, r: FloatArray | None = None
 ) -> tuple[FloatArray, FloatArray]:
     """Certified ends of the predictions `r_mean + (v - v_mean)'beta*` of every optimum.
 
@@ -63,20 +63,25 @@ def conic_spread(
         f of a known support of size tau, rounded up.
     screened : bool
         Minimise out what screening fixes; False keeps all columns.
+    r : (N,) array, optional
+        Targets: ends that say nothing about their sum of squares may be loose.
+    r : (N,) array, optional
+        Targets: ends that say nothing about their sum of squares may be loose.
 
     Returns
     -------
     lower, upper : (N,) arrays
         Infinite where nothing is known.
     """
-    fold = FoldBounds(problem, V, np.full(len(V), problem.r_mean))
+    target = np.full(len(V), problem.r_mean) if r is None else r
+    fold = FoldBounds(problem, V, target)
     form = fold.form
     lower, upper = np.full(len(V), -np.inf), np.full(len(V), np.inf)
     if form is None or not 0 < tau < fold.m:
         return lower, upper
-    X, u = form.rows(problem, V, np.full(len(V), problem.r_mean))
+    X, u = form.rows(problem, V, target)
     fold.best[tau] = ubar
-    mode = fold_bounds.DO_ROWS | fold_bounds.DO_ENDS | (fold_bounds.DO_REDUCE if screened else 0)
+    mode = fold_bounds.DO_ROWS | (fold_bounds.DO_ENDS if r is None else 0) | (fold_bounds.DO_REDUCE if screened else 0)
     out, ends = np.zeros((1, 8)), np.empty((1, len(V), 2))
     asked = fold_bounds.BoundTask(mode, ROUNDS, SHARP_COLUMNS, TIE, form.rounding)
     incumbents = Incumbents(fold.best, fold.supports)

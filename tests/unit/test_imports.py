@@ -50,7 +50,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "formulation": PROBLEM,
     "formulation.backends.native": PROBLEM | {"trees"},
     "trees": PROBLEM | {"kernels"},
-    "bounds": FORMULATION | {"kernels"},
+    "bounds": FORMULATION | {"kernels", "trees"},
     "oracles": FORMULATION | {"kernels"},
     "search": SEARCH | {"kernels"},
     "fits": SEARCH,

@@ -175,7 +175,7 @@ def _include_cancel(solver: Any, poll: Poll) -> None:
 
     moments = pyscipopt.SCIP_EVENTTYPE.NODESOLVED | pyscipopt.SCIP_EVENTTYPE.LPSOLVED
 
-    class Cancel(pyscipopt.Eventhdlr):
+    class CancelEvent(pyscipopt.Eventhdlr):
         def eventinit(self) -> None:
             self.model.catchEvent(moments, self)
 
@@ -187,7 +187,7 @@ def _include_cancel(solver: Any, poll: Poll) -> None:
                 self.model.interruptSolve()
             return {}
 
-    solver.includeEventhdlr(Cancel(), "cancel", "asks the caller whether to go on")
+    solver.includeEventhdlr(CancelEvent(), "cancel", "asks the caller whether to go on")
 
 
 def _describe(pyscipopt: Any) -> Availability:

@@ -284,7 +284,7 @@ def fewer_columns(problem: Problem) -> Problem:
     --------
     >>> from sparsecv_mio.oracles.glru import Regularizer, Squared, make_problem
     >>> wide = make_problem([[3.0, 0.0, 4.0, 0.0]], [1.0], Squared(1.0), Regularizer(1.0))
-    >>> reduce(wide).design.X.tolist()
+    >>> fewer_columns(wide).design.X.tolist()
     [[5.0]]
     """
     design, regularizer = problem.design, problem.regularizer

@@ -14,9 +14,10 @@ from sparsecv_mio.bounds.cv_error import (
     KnownBefore,
     PrintedTable,
     compute_bounds,
+    printed_bounds,
     printed_ends,
 )
-from sparsecv_mio.bounds.fold import FoldBounds, Origin, Which
+from sparsecv_mio.bounds.fold import FoldBounds, Origin
 from sparsecv_mio.bounds.relaxation import Diagonal, relax_problem
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
@@ -30,7 +31,7 @@ from .drawn import random_data, random_problem
 
 def empty() -> BoundsTable:
     data = random_data()
-    return BoundsTable.empty(standardize(data), make_folds("4", data), (1.0,), (1, 2), "safe")
+    return BoundsTable.empty(standardize(data), make_folds("4", data), (1.0,), (1, 2))
 
 
 def test_a_floor_raises_lower_ends_and_never_crosses() -> None:
@@ -58,8 +59,8 @@ def test_a_table_that_knows_nothing() -> None:
 
 def test_printed_table_is_another_type() -> None:
     data = random_data(4)
-    table = compute_bounds(standardize(data), make_folds("5", data), [1.0], [1, 2], "as-printed")
-    assert isinstance(table, PrintedTable) and not table.certified
+    table = printed_bounds(standardize(data), make_folds("5", data), [1.0], [1, 2])
+    assert isinstance(table, PrintedTable)
     assert not hasattr(table, "interval") and not hasattr(table, "cv_interval") and not hasattr(table, "minimum")
     assert table.to_dict()["certified"] is False
     low, high, middle = table.cv_estimates(0, 1)
@@ -143,7 +144,7 @@ def test_intervals_in_units_of_the_file(intercept: str, spec: str) -> None:
     taus, gammas = (0, 1, 3, 6), (0.1, 2.0)
     standard = standardize(data, "length", intercept)
     table = compute_bounds(standard, folds, gammas, taus)
-    assert isinstance(table, BoundsTable) and table.certified
+    assert isinstance(table, BoundsTable)
     for g, gamma in enumerate(gammas):
         for t, tau in enumerate(taus):
             low, high = brute_force_cv_error(data.X, data.y, folds.labels, tau, gamma, intercept=intercept)
@@ -155,16 +156,12 @@ def test_intervals_in_units_of_the_file(intercept: str, spec: str) -> None:
     assert least.lower <= least.upper == table.cv_interval(*table.best()).upper
 
 
-def test_families_nest_and_supports_help() -> None:
+def test_supports_help() -> None:
     data = random_data(1)
     standard, folds = standardize(data), make_folds("5", data)
-    tables = {which: compute_bounds(standard, folds, [0.05], range(1, 6), which) for which in Which}
-    safe = tables[Which.SAFE]
-    for which in (Which.CONIC, Which.AGGREGATED):
-        assert np.all(safe.lower >= tables[which].lower * (1 - 0.02) - 1e-3)
-        assert np.all(safe.upper <= tables[which].upper * (1 + 0.02))
+    alone = compute_bounds(standard, folds, [0.05], range(1, 6))
     given = compute_bounds(standard, folds, [0.05], [2], known=KnownBefore([np.array([0, 1]), np.array([4, 2])]))
-    assert np.all(given.objective_upper <= safe.objective_upper[:, 1:2] * (1 + 1e-9))
+    assert np.all(given.objective_upper <= alone.objective_upper[:, 1:2] * (1 + 1e-9))
 
 
 def test_one_fold_by_itself_meets_the_table() -> None:
@@ -183,18 +180,13 @@ def test_one_fold_by_itself_meets_the_table() -> None:
 
 
 @pytest.mark.parametrize(
-    ("gammas", "taus", "which", "word"),
-    [
-        ([], [1], "safe", "empty"),
-        ([-1.0], [1], "safe", "gamma"),
-        ([1.0], [99], "safe", "tau"),
-        ([1.0], [1], "x", "unknown"),
-    ],
+    ("gammas", "taus", "word"),
+    [([], [1], "empty"), ([-1.0], [1], "gamma"), ([1.0], [99], "tau")],
 )
-def test_misuse_is_one_line(gammas: list[float], taus: list[int], which: str, word: str) -> None:
+def test_misuse_is_one_line(gammas: list[float], taus: list[int], word: str) -> None:
     data = random_data()
     with pytest.raises(BadInput, match=word) as error:
-        compute_bounds(standardize(data), make_folds("5", data), gammas, taus, which)  # type: ignore[call-overload]
+        compute_bounds(standardize(data), make_folds("5", data), gammas, taus)
     assert "\n" not in str(error.value)
 
 

@@ -13,7 +13,7 @@ from plain_ridge import ridge
 from reused_points import reused_bounds
 from scipy.optimize import minimize_scalar
 
-from sparsecv_mio.bounds.fold import TIE, FoldBounds, Origin, Which, compress, points_of, reuse
+from sparsecv_mio.bounds.fold import TIE, FoldBounds, Origin, compress, points_of, reuse
 from sparsecv_mio.bounds.relaxation import Diagonal, unit_diagonal
 from sparsecv_mio.problem.problem import SparseProblem
 
@@ -70,11 +70,12 @@ def test_ends_that_say_nothing_about_the_error_are_left_loose_only(seed: int) ->
     V, r = rng.standard_normal((3, problem.q)), rng.standard_normal(3)
     fold = FoldBounds(problem, V, r)
     fold.search([2, 3, 5], swap_rounds=2)
-    for cell in fold.cells([2, 3, 5], Which.CONIC):
-        low, high = conic_spread(problem, V, cell.tau, fold.best[cell.tau], screened=False)
-        lower = np.sum(np.maximum(np.maximum(low - r, r - high), 0.0) ** 2)
-        upper = np.sum(np.maximum(r - low, high - r) ** 2)
-        assert cell.upper == pytest.approx(upper, rel=0.01) and cell.lower == pytest.approx(lower, rel=0.02, abs=1e-9)
+    for tau in (2, 3, 5):
+        (least, most), (lower, upper) = (
+            (np.sum(np.maximum(np.maximum(low - r, r - high), 0.0) ** 2), np.sum(np.maximum(r - low, high - r) ** 2))
+            for low, high in (conic_spread(problem, V, tau, fold.best[tau], screened=False, r=x) for x in (r, None))
+        )
+        assert most == pytest.approx(upper, rel=0.01) and least == pytest.approx(lower, rel=0.02, abs=1e-9)
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from sparsecv_mio.bounds import wide
-from sparsecv_mio.bounds.cv_error import compute_bounds
-from sparsecv_mio.bounds.fold import FoldBounds, Origin, Which
+from sparsecv_mio.bounds.cv_error import compute_bounds, printed_bounds
+from sparsecv_mio.bounds.fold import FoldBounds, Origin
 from sparsecv_mio.bounds.wide import Ends, WideFold, of_all_columns, of_few_columns, squared_error
 from sparsecv_mio.bounds.wide_rows import WideRelaxation, WideRows, WideSupports, is_wide
 from sparsecv_mio.data.dataset import Dataset
@@ -40,18 +40,17 @@ def drawn(seed: int, held_out: int) -> tuple[WideRows, list[tuple[float, float]]
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("held_out", [1, 3])
-@pytest.mark.parametrize("which", list(Which))
-def test_over_all_columns(seed: int, held_out: int, which: Which) -> None:
+def test_over_all_columns(seed: int, held_out: int) -> None:
     rows, every = drawn(seed, held_out)
     relaxation = WideRelaxation(rows)
     dual, primal = relaxation.solve(TAU, 1e-6)
     before, level = relaxation.b.copy(), min(every)[0] * 1.05
-    ends = of_all_columns(relaxation, LevelSet(TAU, level, primal), dual, which, lambda: False)
+    ends = of_all_columns(relaxation, LevelSet(TAU, level, primal), dual, lambda: False)
     for value, error in every:
         if value <= level:
             assert ends.lower <= error * (1 + 1e-9) and error <= ends.upper * (1 + 1e-9)
     assert np.array_equal(relaxation.b, before)
-    assert ends.high_origin is (Origin.TRIVIAL if which is Which.AGGREGATED else Origin.CONIC)
+    assert ends.high_origin is Origin.CONIC
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -77,7 +76,7 @@ def test_no_time_leaves_the_trivial_bounds() -> None:
     rows, every = drawn(0, 3)
     relaxation = WideRelaxation(rows)
     dual, primal = relaxation.solve(TAU, 1e-6)
-    ends = of_all_columns(relaxation, LevelSet(TAU, min(every)[0], primal), dual, Which.SAFE, lambda: True)
+    ends = of_all_columns(relaxation, LevelSet(TAU, min(every)[0], primal), dual, lambda: True)
     assert (ends.lower, ends.upper) == (0.0, np.inf)
 
 
@@ -151,7 +150,7 @@ def test_a_planted_support_is_found_without_branching() -> None:
     table = compute_bounds(data, make_folds("4", data.dataset), [0.5], [1, 3])
     ends = table.cv_interval(0, 1)
     assert table.decided(0, 1) == 4 and ends.upper - ends.lower < 1e-6 * ends.upper
-    printed = compute_bounds(data, make_folds("4", data.dataset), [0.5], [1, 3], "as-printed")
+    printed = printed_bounds(data, make_folds("4", data.dataset), [0.5], [1, 3])
     assert np.isfinite(printed.upper).all()
 
 

@@ -1,12 +1,101 @@
-"""Lowering of a Pyomo model to arrays: what it cannot carry is refused."""
+"""The Pyomo models: their arrays are f, retargeting equals rebuilding, nothing true is cut off; what is refused."""
 
 from __future__ import annotations
 
-import pytest
+import itertools
 
-from sparsecv_mio.formulation.models import PerspectiveModel, lower_model
+import numpy as np
+import pyomo.environ as pyo
+import pytest
+from lowered_points import objective, violation
+
+from sparsecv_mio.formulation.models import (
+    BigMModel,
+    CutMaster,
+    FactorModel,
+    Lowered,
+    OuterApproximation,
+    PerspectiveModel,
+    SparseModel,
+    lower_model,
+)
+from sparsecv_mio.formulation.task import ModelTask
+from sparsecv_mio.problem.constraints import FREE, SideConstraints
+from sparsecv_mio.problem.refit import refit_moments
 
 from .problems import task_of
+
+KINDS = (PerspectiveModel, FactorModel, BigMModel, CutMaster, OuterApproximation)
+SIDE = SideConstraints(forced_in=(1,), forced_out=(4,), together=((0, 2),), at_most=((2, (0, 1, 3)),))
+
+
+def at_start(model: SparseModel, task: ModelTask, arrays: Lowered) -> np.ndarray:
+    return arrays.vector(model.point(task, task.start_u, task.start_z))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("constraints", [FREE, SIDE], ids=["free", "side"])
+def test_the_start_is_feasible_at_its_own_value(kind: type[SparseModel], constraints: SideConstraints) -> None:
+    task = task_of(0, constraints=constraints)
+    model = kind(task)
+    arrays = lower_model(model)
+    x = at_start(model, task, arrays)
+    assert violation(arrays, x) <= 1e-9
+    assert objective(arrays, x) == pytest.approx(task.scaled.value(task.start.objective), abs=1e-9)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_retargeting_in_place_equals_rebuilding(kind: type[SparseModel]) -> None:
+    model = kind(task_of(0))
+    variables = {id(v) for v in model.pyomo.component_data_objects(pyo.Var)}
+    for task in (task_of(0, gamma=5.0), task_of(0, tau=2), task_of(1, tau=4), task_of(2, constraints=SIDE)):
+        model.retarget(task)
+        assert {id(v) for v in model.pyomo.component_data_objects(pyo.Var)} == variables
+        here, fresh = lower_model(model), lower_model(kind(task))
+        assert np.array_equal(here.cost, fresh.cost) and here.constant == fresh.constant
+        assert np.array_equal(here.lower, fresh.lower) and np.array_equal(here.upper, fresh.upper)
+        assert (here.rows != fresh.rows).nnz == 0
+        assert np.array_equal(here.row_lower, fresh.row_lower) and np.array_equal(here.row_upper, fresh.row_upper)
+        assert len(here.cones) == len(fresh.cones)
+        assert np.array_equal(here.terms[2], fresh.terms[2])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_another_shape_is_refused_with_the_reason(kind: type[SparseModel]) -> None:
+    model = kind(task_of(0))
+    with pytest.raises(ValueError, match="rebuild it"):
+        model.retarget(task_of(0, q=5))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_support_as_good_as_the_start_is_cut_off(kind: type[SparseModel]) -> None:
+    """At each such support's exact fit the model is feasible, and never above f."""
+    for seed in range(6):
+        task = task_of(seed)
+        model = kind(task)
+        arrays = lower_model(model)
+        for support in itertools.combinations(range(task.q), task.tau):
+            fit = refit_moments(task.problem, support)
+            if fit.objective > task.start.objective:
+                continue
+            beta, z = np.zeros(task.q), np.zeros(task.q)
+            beta[list(support)], z[list(support)] = fit.beta, 1.0
+            x = arrays.vector(model.point(task, task.scaled.to_u(beta), z))
+            assert violation(arrays, x) <= 1e-8
+            assert objective(arrays, x) <= task.scaled.value(fit.objective) + 1e-9
+
+
+@pytest.mark.parametrize("kind", [PerspectiveModel, FactorModel, BigMModel])
+def test_side_constraints_are_rows(kind: type[SparseModel]) -> None:
+    task = task_of(3, constraints=SIDE)
+    model = kind(task)
+    arrays = lower_model(model)
+    for size in range(task.q + 1):
+        for support in itertools.combinations(range(task.q), size):
+            z = np.zeros(task.q)
+            z[list(support)] = 1.0
+            x = arrays.vector(model.point(task, np.zeros(task.q), z))
+            assert (violation(arrays, x) <= 1e-9) == SIDE.allows(support, task.tau)
 
 
 def test_lowering_refuses_what_it_cannot_carry() -> None:

@@ -84,6 +84,24 @@ def test_sizes_not_asked_for_are_skipped() -> None:
     assert state.answers.best[:, 1] == pytest.approx([rest.best(2)[0], rest.best(5)[0]], rel=1e-7)
 
 
+def test_a_tree_grows_to_its_end_or_is_given_up() -> None:
+    problem = small(0)
+    asked, sizes = state_of(problem, np.arange(3), 2, 4, 64, sizes=[2, 4])
+    solved = np.linalg.inv(problem.M), problem.beta(range(problem.q)), problem.value(range(problem.q))
+    A = problem.X[:3]
+    W = solved[0] @ A.T
+    fits = W, problem.y[:3] - A @ solved[1], np.einsum("ij,ji->i", A, W)
+    copies, margin, rows = copies_of(problem.X), Margin(1e-9, 0.0), {int(size): row for row, size in enumerate(sizes)}
+    state, ended = kernel.grow(solved, fits, rows, np.full((2, 3), np.inf), copies, margin, 10**6, lambda: False)
+    asked, _ = finish(asked, problem, 1e-9, 10**6)
+    assert ended and np.allclose(state.answers.best, asked.answers.best[:, :3], rtol=1e-9)
+    for most, expired in ((0, False), (10**6, True)):
+        state, ended = kernel.grow(
+            solved, fits, rows, np.full((2, 3), np.inf), copies, margin, most, lambda ended=expired: ended
+        )
+        assert not ended and state.ctrl[kernel.NODES] == 0
+
+
 def test_memory_and_growth() -> None:
     problem = Small(np.random.default_rng(0).standard_normal((60, 40)), np.ones(60))
     state, _ = state_of(problem, np.arange(60), 1, 5, 16)

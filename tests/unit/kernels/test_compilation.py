@@ -44,3 +44,17 @@ def test_kernels_are_compiled_where_nothing_may_be_stored(tmp_path: Path) -> Non
     done = subprocess.run([sys.executable, "-B", "-c", words], cwd=tmp_path, env=environment, capture_output=True)
     assert done.returncode == 0 and done.stdout.startswith(b"['kernels_"), done.stderr
     assert sorted(path.name for path in tmp_path.iterdir()) == ["kernels"]
+
+
+def test_code_of_other_sources_is_deleted(tmp_path: Path) -> None:
+    old, other = tmp_path / "dense.solve-12.py311.nbi", tmp_path / "dense.cpython-311.pyc"
+    for path in (old, other):
+        path.write_bytes(b"")
+    sparsecv_mio.kernels._drop_outdated(tmp_path)
+    assert not old.exists() and other.exists()
+    old.write_bytes(b"")
+    sparsecv_mio.kernels._drop_outdated(tmp_path)
+    assert old.exists()
+    (tmp_path / sparsecv_mio.kernels.STAMP).write_text("of other sources")
+    sparsecv_mio.kernels._drop_outdated(tmp_path)
+    assert not old.exists()

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from sparsecv_mio.kernels.leave_out import (
-    BestTwo,
-    FittedSupports,
+    BestByFold,
     HeldOutRows,
+    ListedSupports,
     WinLimits,
     common_errors,
     common_errors_by_row,
@@ -55,7 +55,7 @@ def listed(problem: Small, sizes=(1, 2)):
     half, blur = np.zeros((len(every), top, top)), np.empty(len(every))
     half_inverses(problem.G, np.ones(problem.q), supports, count, half, blur)
     value, level = np.array([problem.value(s) for s in every]), np.full(len(every), 1e-12)
-    return every, FittedSupports(supports, count, place, value, beta, spread, level, half, blur)
+    return every, ListedSupports(supports, count, place, value, level, beta, spread, level, half, blur)
 
 
 def eta_of(problem: Small, folds: list[np.ndarray]) -> np.ndarray:
@@ -64,9 +64,9 @@ def eta_of(problem: Small, folds: list[np.ndarray]) -> np.ndarray:
     return np.array([np.linalg.eigvalsh(H[np.ix_(N, N)])[-1] for N in folds]) * (1.0 + 1e-12)
 
 
-def outputs(T: int, k: int) -> BestTwo:
+def outputs(T: int, k: int) -> BestByFold:
     best, second, held, error = (np.full((T, k), np.inf) for _ in range(4))
-    return BestTwo(best, second, held, error, np.full((T, k), -1, dtype=np.int64))
+    return BestByFold(best, second, held, error, np.full((T, k), -1, dtype=np.int64))
 
 
 @pytest.mark.parametrize("seed", UNTIED)
@@ -77,7 +77,7 @@ def test_best_two_supports_of_every_fold(seed: int, length: int) -> None:
     folds = np.array_split(np.arange(n), max(n // length, 1))
     every, given = listed(problem)
     starts = np.concatenate([[0], np.cumsum([len(N) for N in folds])]).astype(np.int64)
-    T = int(given.place.max()) + 1
+    T = int(given.tau_index.max()) + 1
     limits = WinLimits(np.full((T, len(folds)), np.inf), eta_of(problem, folds))
     best, second, held, error, which = scores = outputs(T, len(folds))
     rows = HeldOutRows(problem.X, problem.y, starts, np.ones(n))
@@ -91,7 +91,7 @@ def test_best_two_supports_of_every_fold(seed: int, length: int) -> None:
     for k, N in enumerate(folds):
         rest = problem.without(N)
         for t in range(T):
-            here = [i for i in range(len(every)) if given.place[i] == t]
+            here = [i for i in range(len(every)) if given.tau_index[i] == t]
             values = sorted((rest.value(every[i]), i) for i in here)
             assert best[t, k] == pytest.approx(values[0][0], rel=1e-8)
             if len(here) > 1:
@@ -152,8 +152,9 @@ def test_weights_and_an_intercept(seed: int, length: int) -> None:
     for k, N in enumerate(folds):
         rest, held = about_means(np.setdiff1d(np.arange(n), N), N)
         value, a = min((rest.value(s), a) for a, s in enumerate(every))
-        assert out.which[0, k] == a and out.best[0, k] == pytest.approx(value, rel=1e-8)
-        assert out.held[0, k] == pytest.approx(float(np.sum((held.y - held.X @ rest.beta(every[a])) ** 2)), rel=1e-7)
+        assert out.which[0, k] == a and out.value[0, k] == pytest.approx(value, rel=1e-8)
+        held_out = float(np.sum((held.y - held.X @ rest.beta(every[a])) ** 2))
+        assert out.held_out[0, k] == pytest.approx(held_out, rel=1e-7)
 
 
 def truth(raw: Small, w: np.ndarray, folds: list[np.ndarray], support, centred: bool) -> float:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 from rich.console import Console
 
-from sparsecv_mio.bounds.cv_error import BoundsTable, compute_bounds
+from sparsecv_mio.bounds.cv_error import BoundsTable, compute_bounds, printed_bounds
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.data.table_facts import ColumnFacts, Inspection
@@ -68,15 +69,15 @@ def test_full_has_every_gamma(table: BoundsTable) -> None:
 
 
 def test_printed_bounds_are_called_estimates(tmp_path: Path) -> None:
-    table = compute_bounds(standardize(data()), make_folds("5", data()), (0.1,), (1, 2), "as-printed", threads=1)
+    table = printed_bounds(standardize(data()), make_folds("5", data()), (0.1,), (1, 2), threads=1)
     text = printed_from_printing(lambda console: print_bounds(console, table), 200)
     assert "not valid, estimates only" in text and "lower (estimate)" in text and "certified" not in text
 
 
-@pytest.mark.parametrize("which", ["safe", "as-printed"])
-def test_a_panel_shows_the_bounds_of_its_gamma(which: str, tmp_path: Path) -> None:
-    ask = standardize(data()), make_folds("5", data()), (0.1, 1.0), (3, 1, 2), which
-    table = compute_bounds(*ask, threads=1)  # type: ignore[call-overload]
+@pytest.mark.parametrize("make", [compute_bounds, printed_bounds])
+def test_a_panel_shows_the_bounds_of_its_gamma(make: Callable[..., BoundsTable], tmp_path: Path) -> None:
+    ask = standardize(data()), make_folds("5", data()), (0.1, 1.0), (3, 1, 2)
+    table = make(*ask, threads=1)
     _, axes = panels(1, 1, (4, 3))
     draw_bounds(axes[0, 0], table, 1)
     assert axes[0, 0].get_title(loc="left") == "gamma = 1"

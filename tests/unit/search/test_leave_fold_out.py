@@ -5,19 +5,19 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from sparsecv_mio.kernels.leave_out import BestByFold, ListedSupports
 from sparsecv_mio.search import leave_fold_out as module
 from sparsecv_mio.search.leave_fold_out import (
     LARGEST_LEVERAGE,
     WIDEST_LEVERAGE,
-    BestByFold,
     LeaveOut,
-    ListedSupports,
     RootNode,
     ScoredTogether,
     clear_of_ties,
     clear_of_ties_refitted,
     held_out_ceiling,
     largest_decrease,
+    listed_supports,
     objective_threshold,
 )
 
@@ -27,12 +27,12 @@ from .enumerated import VARIANTS, Enumerated
 def test_fits_are_those_of_the_definition() -> None:
     case = Enumerated()
     supports = [support for size in (3, 1, 2) for support in case.supports(size)]
-    listing = ListedSupports.of(case.all_rows.problem(0), supports, [len(s) - 1 for s in supports])
+    listing = listed_supports(case.all_rows.problem(0), supports, [len(s) - 1 for s in supports])
     expected = np.array([case.f[tuple(s)] for s in supports])
-    assert len(listing) == len(supports) and listing.sizes.tolist() == [len(s) for s in supports]
+    assert len(listing.sizes) == len(supports) and listing.sizes.tolist() == [len(s) for s in supports]
     assert np.all(np.abs(listing.value - expected) <= listing.value_error + 1e-13)
     last = listing.after(4)
-    assert len(last) == len(supports) - 4 and np.array_equal(last.beta, listing.beta[4:])
+    assert len(last.sizes) == len(supports) - 4 and np.array_equal(last.beta, listing.beta[4:])
     assert last.beta.base is not None  # a view
     error = listing.left_out_error(4)
     worst = [listing.value_error[listing.tau_index == t].max() for t in range(3)]
@@ -131,7 +131,7 @@ def test_a_threshold_is_the_larger_root() -> None:
 def listing_of(case: Enumerated) -> tuple[list[tuple[int, ...]], ListedSupports]:
     every = [s for size in case.taus.tolist() for s in case.of_size(size)]
     arrays = [np.array(s) for s in every]
-    return every, ListedSupports.of(case.all_rows.problem(0), arrays, [len(s) - 1 for s in every])
+    return every, listed_supports(case.all_rows.problem(0), arrays, [len(s) - 1 for s in every])
 
 
 def check(case: Enumerated, scores: BestByFold, folds: range, every: list[tuple[int, ...]]) -> None:
@@ -153,7 +153,7 @@ def test_scores_are_those_of_fits_without_the_fold(spec: str, intercept: str) ->
     check(case, case.leave_out.score(listing, rows), range(k), every)
     # the same in two steps, on top of each other
     half = len(every) // 2
-    first = ListedSupports(*(getattr(listing, name)[:half] for name in ListedSupports.__dataclass_fields__))
+    first = ListedSupports(*(array[:half] for array in listing))
     scores = case.leave_out.score(first, rows)
     scores = case.leave_out.score(listing.after(half), rows, first=half, scores=scores)
     check(case, scores, range(k), every)
@@ -234,7 +234,7 @@ def test_the_fit_of_all_columns() -> None:
     root = RootNode(case.leave_out, 0, [0, 1, 2])
     assert abs(root.value - case.f[tuple(range(case.p))]) <= 1e-12 * root.problem.yy and root.lower <= root.value
     assert root.form is case.all_rows.normal_form(0) and root.V is case.all_rows.solved(0)[0]  # factorised once
-    assert root.inner.tolist() == [True] * 3 and len(root.incumbents) == len(root.supports) == len(root.tau_index)
+    assert root.inner.tolist() == [True] * 3 and len(root.incumbents.sizes) == len(root.supports) == len(root.tau_index)
 
 
 def test_cutoffs_are_above_an_incumbent_of_every_fold() -> None:

@@ -7,6 +7,7 @@ import pytest
 from drawn_search import drawn
 from runs import new_run
 
+from sparsecv_mio.kernels import alive_folds
 from sparsecv_mio.search import shared_trees as module
 from sparsecv_mio.search.context import Counts
 from sparsecv_mio.search.leave_fold_out import RootNode
@@ -74,7 +75,7 @@ def test_a_budget_that_does_not_suffice() -> None:
 @pytest.mark.parametrize(("group", "threads"), [(192, 1), (7, 1), (7, 2)])
 @pytest.mark.parametrize("intercept", ["fold", "none"])
 def test_cells_decided_by_one_tree(intercept: str, group: int, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "GROUP", group)
+    monkeypatch.setattr(alive_folds, "GROUP", group)
     for seed in range(3):
         case = Enumerated(seed, p=5, intercept=intercept, threads=threads)
         nodes, decided = run_alive_folds(RootNode(case.leave_out, 0, [0, 1, 2, 3]), [0, 1, 2, 3], 100_000)
