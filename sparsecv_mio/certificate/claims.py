@@ -82,6 +82,7 @@ def check_gap(checks: Checks, claim: Record | Least | FitRecord, path: str = "")
         What stands before its name in messages.
     """
     gap = relative_gap(claim.lower, claim.upper)
+    checks.recomputed(f"{path}gap")
     checks.that(same(gap, claim.gap), f"{path}gap", f"lower and upper give {gap!r}")
 
 
@@ -100,6 +101,7 @@ def check_grid(checks: Checks, request: Request, rows: Sequence[TableRow] | Sequ
     pairs = {(row.gamma, row.tau) for row in rows}
     grid = {(gamma, tau) for gamma in request.gammas for tau in request.taus}
     checks.that(pairs == grid and len(pairs) == len(rows), name, "does not hold the requested grid once")
+    checks.bounded(f"{name}[].gamma", f"{name}[].tau", "request.gammas", "request.taus")
 
 
 def rows_of(region: Region, table: Sequence[TableRow]) -> list[TableRow]:
@@ -125,7 +127,7 @@ def check_claims(checks: Checks, record: Record, dataset: Dataset, plan: FoldPla
         For R^2 and the weights of its rows.
     plan : FoldPlan
     """
-    before, scored = len(checks.failures), Scored.of(dataset, plan)
+    scored = Scored.of(dataset, plan)
     _request(checks, record)
     _table(checks, record)
     _headline(checks, record)
@@ -135,21 +137,23 @@ def check_claims(checks: Checks, record: Record, dataset: Dataset, plan: FoldPla
         _region(checks, record, record.region)
     said = record.r_squared
     if checks.that((said is None) == math.isinf(record.cv_error), "r_squared", _null(said)) and said is not None:
+        checks.recomputed("r_squared")
         found = r_squared(dataset.y, plan.all_scored, record.cv_error, dataset.row_weights)
         checks.that(same(said, found, 1.0), "r_squared", f"is {said!r}, cv_error gives {found!r}")
     if record.mae is not None:
         _mae(checks, record.mae, record.chosen_folds.error, plan)
     _rule(checks, record)
-    checks.part("bounds, gap, status and R^2 agree with each other and with the table", before)
-    before = len(checks.failures)
+    checks.bounded("gamma", "tau", "status", "request.one_se")
+    if record.status != "proved":
+        checks.leaves("that a limit came is read", "status")
+    checks.part("bounds, gap, status and R^2 agree with each other and with the table")
     one = record.one_se
     if one is not None and record.request.one_se:
         _one_se(checks, record, one, scored)
-        checks.part("one-standard-error pair", before)
-    before = len(checks.failures)
+        checks.part("one-standard-error pair")
     if record.descent or record.work.engine.startswith("descent"):
         _descent(checks, record)
-        checks.part(f"the {len(record.descent)} moves of the descent agree with each other and with the answer", before)
+        checks.part(f"the {len(record.descent)} moves of the descent agree with each other and with the answer")
 
 
 def _mae(checks: Checks, said: float, errors: FloatArray, plan: FoldPlan) -> None:
@@ -216,6 +220,7 @@ def _of_row(checks: Checks, claim: Record | Least, row: TableRow, folds: ChosenF
     decided = 0 if folds is None else int(np.count_nonzero(folds.decided))
     words = f"is true in {decided} folds, the table says {row.folds_decided}"
     checks.that(folds is not None and decided == row.folds_decided, f"{name}.decided", words)
+    checks.bounded(f"{name}[].decided", f"{path}tau")
     checks.that(claim.lower <= claim.cv_error * (1.0 + SAME), f"{path}lower", f"{claim.lower!r} exceeds cv_error")
     checks.that(claim.cv_error <= claim.upper * (1.0 + SAME), f"{path}upper", f"{claim.upper!r} is below cv_error")
 
@@ -294,6 +299,7 @@ def _region(checks: Checks, record: Record, region: Region) -> None:
     asked = from_gamma is None or from_gamma in request.gammas
     checks.that(asked, "region.from_gamma", f"{from_gamma!r} was not asked for")
     part = rows_of(region, record.table)
+    checks.bounded("region.tau")
     checks.that(top is not None or from_gamma is not None, "region.up_to_tau", "is null, and so is from_gamma")
     own = row_of(region, part)
     if not checks.that(own is not None, "region.gamma", "the pair is not in the table") or own is None:
@@ -385,6 +391,7 @@ def _descent(checks: Checks, record: Record) -> None:
         here = step if step.accepted else here
     if not checks.that(here is not None, "descent[0].accepted", "a descent stands where it starts") or here is None:
         return
+    checks.leaves("of moves before the last one accepted it is read", "descent[].gamma")
     at = max(i for i, step in enumerate(steps) if step.accepted)
     # under a limit another pair may be reported, and the one-SE rule has more of the row decided after its move
     final = record.status == "proved" and not record.request.one_se

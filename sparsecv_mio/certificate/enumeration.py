@@ -31,6 +31,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
+from sparsecv_mio.certificate.checked_fields import COST_LIMIT, ENUMERATE_PAIR
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.model_space import NONE, Restrictions
@@ -244,6 +245,51 @@ class UnitColumns:
         """Position in the data set of each column by its name."""
         return {self.dataset.names[j]: j for j in self.columns.tolist()}
 
+    def too_many(self, taus: list[int], gammas: int, k: int) -> str:
+        """Say why not all supports of some pairs are tried in every fold; empty where they are.
+
+        Parameters
+        ----------
+        taus : list of int
+        gammas, k : int
+            Numbers of gammas and of folds.
+        """
+        if self.q > ENUMERATE_PAIR:
+            return f"p > {ENUMERATE_PAIR}"
+        return "too many rows to try all supports" if self.cost(taus, gammas, k) > COST_LIMIT else ""
+
+    def cost(self, taus: list[int], gammas: int, k: int) -> float:
+        """Elementary operations of `fold_optima` for all pairs, roughly: restrictions leave supports of every size.
+
+        Parameters
+        ----------
+        taus : list of int
+        gammas, k : int
+            Numbers of gammas and of folds.
+        """
+        limited, q, total = self.allowed is not None, self.q, 0.0
+        for size in [size for tau in taus for size in range(0 if limited else min(tau, q), min(tau, q) + 1)]:
+            count = comb(q, size)
+            blocks = 1.0 + k * count // BLOCK_ELEMENTS
+            total += count * (max(self.dataset.n, 400, 30 * k) * (size + 2.0) * blocks + 500.0 * k * limited)
+        return gammas * total
+
+    def sets(self, tau: int) -> list[IntArray]:
+        """Return all that a model of up to tau columns may consist of, as sorted positions in `columns`, by size."""
+        return [self.supports(tau)] if self.allowed is None else list(self.allowed.up_to(tau).values())
+
+    def signed_right(self, support: IntArray | tuple[int, ...], model: RidgeFit) -> bool:
+        """Whether the coefficients of a fit have the signs that are held.
+
+        Parameters
+        ----------
+        support : (s,) int array or tuple
+            Positions in `columns`.
+        model : RidgeFit
+            Its fit.
+        """
+        return self.allowed is None or self.allowed.signed_right(support, effects(self, support, model))
+
     def supports(self, tau: int) -> IntArray:
         """(C, min(tau, q)) all supports of one size within the restrictions, as sorted positions in `columns`."""
         size = min(tau, self.q)
@@ -343,22 +389,6 @@ class FoldOptima:
     reported_optimal: BoolArray
 
 
-def enumeration_cost(n: int, q: int, taus: list[int], gammas: int, k: int) -> float:
-    """Elementary operations of `fold_optima` for all pairs, roughly.
-
-    Parameters
-    ----------
-    n, q, k : int
-        Rows, columns, folds.
-    taus : list of int
-    gammas : int
-        Their number.
-    """
-    counts = {tau: comb(q, min(tau, q)) for tau in taus}
-    blocks = {tau: 1.0 + k * count // BLOCK_ELEMENTS for tau, count in counts.items()}
-    return gammas * sum(counts[tau] * max(n, 400, 30 * k) * (tau + 2.0) * blocks[tau] for tau in taus)
-
-
 def fold_optima(
     design: UnitColumns, folds: FoldPlan, gamma: float, tau: int, reported: list[tuple[int, ...]] | None = None
 ) -> FoldOptima:
@@ -367,7 +397,7 @@ def fold_optima(
     Parameters
     ----------
     design : UnitColumns
-        All columns that vary.
+        All columns that may be in a support.
     folds : FoldPlan
     gamma : float
     tau : int
@@ -375,63 +405,82 @@ def fold_optima(
         One support per fold, as sorted positions in `design.columns`, to be compared with the optimum. It may be
         smaller than tau: a column that is constant in a training set adds nothing there.
     """
-    supports = design.supports(tau)
-    index = {tuple(s): i for i, s in enumerate(supports.tolist())}
     X, y, weights = design.dataset.X, design.dataset.y, design.dataset.row_weights
-    low, high, loose_low, loose_high = (np.zeros(folds.k) for _ in range(4))
-    good = np.ones(folds.k, dtype=bool)
-    for fold, objective, error, sure in all_objectives(design, folds, gamma, supports):
-        mine = None if reported is None else tuple(reported[fold])
-        candidates = _candidates(design, objective, sure)
-        alone = candidates.size == 1 and (mine is None or index.get(mine) == candidates[0])
-        if alone and sure[candidates[0]] and folds.scores_all_left_out[fold]:
-            held = float(error[candidates[0]]) * design.y_unit * design.y_unit
-            low[fold] = high[fold] = loose_low[fold] = loose_high[fold] = held
+    ends, good = np.zeros((4, folds.k)), np.ones(folds.k, dtype=bool)
+    for fold, fits, known in _fits_by_fold(design, folds, gamma, tau, reported):
+        if known is not None:
+            ends[:, fold] = known
             continue
         train, test = folds.train_rows(fold), folds.scored_rows(fold)
-        fits = [design.refit(s, gamma, train) for s in supports[candidates]]
-        least = min(model.objective for model in fits)
+        least = min(model.objective for model, _ in fits)
         doubt = design.rounding(least)
-        errors = [(m.objective, held_out_error(m, X, y, test, weights)) for m in fits]
-        tied = [error for value, error in errors if value <= least * (1.0 + 0.5 * TIE_RTOL)]
-        near = [error for value, error in errors if value <= least * (1.0 + LOOSE_TIES) + doubt]
-        low[fold], high[fold], loose_low[fold], loose_high[fold] = min(tied), max(tied), min(near), max(near)
-        if mine is not None:
-            good[fold] = design.refit(mine, gamma, train).objective <= least * (1.0 + 2.0 * TIE_RTOL) + doubt
-    return FoldOptima(low, high, loose_low, loose_high, good)
+        errors = [(m.objective, certain, held_out_error(m, X, y, test, weights)) for m, certain in fits]
+        tied = [error for value, certain, error in errors
+                if value == least or (certain and value <= least * (1.0 + 0.5 * TIE_RTOL))]  # fmt: skip
+        near = [error for value, _, error in errors if value <= least * (1.0 + LOOSE_TIES) + doubt]
+        ends[:, fold] = min(tied), max(tied), min(near), max(near)
+        if reported is not None:
+            mine = design.refit(reported[fold], gamma, train)
+            best = mine.objective <= least * (1.0 + 2.0 * TIE_RTOL) + doubt
+            good[fold] = best and design.signed_right(reported[fold], mine)
+    return FoldOptima(ends[0], ends[1], ends[2], ends[3], good)
 
 
-def full_optimum(design: UnitColumns, gamma: float, tau: int) -> float:
-    """Return the least f of the supports of size tau on all rows, in the file's units.
+Fits = list[tuple[RidgeFit, bool]]
 
-    Parameters
-    ----------
-    design : UnitColumns
-        All columns that vary.
-    gamma : float
-    tau : int
+
+def _fits_by_fold(
+    design: UnitColumns, folds: FoldPlan, gamma: float, tau: int, reported: list[tuple[int, ...]] | None
+) -> Iterator[tuple[int, Fits, float | None]]:
+    """Yield (fold, fits that may be optimal, the held-out error where that needs no fit).
+
+    No fit is needed where a single support, the reported one, may be optimal and the identity gives its error.
     """
-    supports = design.supports(tau)
-    objective = _objectives(design, moments(design, np.zeros(0, dtype=np.int64)), gamma, supports)
-    return design.least(supports[_candidates(design, objective)], gamma, None)
+    sets = design.sets(tau)
+    if design.allowed is not None:
+        for fold in range(folds.k):
+            yield fold, close_fits(design, sets, gamma, tau, folds.left_out(fold), folds.train_rows(fold)), None
+        return
+    supports = sets[0]
+    for fold, objective, error, sure in all_objectives(design, folds, gamma, supports):
+        candidates = _candidates(design, objective, sure)
+        first = candidates[0]
+        alone = candidates.size == 1 and (reported is None or tuple(reported[fold]) == tuple(supports[first]))
+        if alone and sure[first] and folds.scores_all_left_out[fold]:
+            yield fold, [], float(error[first]) * design.y_unit * design.y_unit
+        else:
+            train = folds.train_rows(fold)
+            yield fold, [(design.refit(s, gamma, train), True) for s in supports[candidates]], None
+
+
+def least_objective(design: UnitColumns, gamma: float, tau: int) -> float:
+    """Return the least f on all rows, in the file's units."""
+    fits = close_fits(design, design.sets(tau), gamma, tau, np.zeros(0, dtype=np.int64), None)
+    return min(model.objective for model, _ in fits)
 
 
 def close_fits(
-    design: UnitColumns, gamma: float, tau: int, left_out: IntArray, train: IntArray | None
-) -> list[RidgeFit]:
-    """Fit every support of a size that may be optimal on some training rows.
+    design: UnitColumns, sets: list[IntArray], gamma: float, tau: int, left_out: IntArray, train: IntArray | None
+) -> Fits:
+    """Exact fits of all sets that may be optimal, signs right, and of each whether it is beyond doubt the fit of one.
+
+    That is in doubt where a coefficient next to zero may have the other sign, or a column that a sign must hold at zero
+    would improve the fit.
 
     Parameters
     ----------
     design : UnitColumns
+    sets : list of (C, size) int arrays
+        `design.sets(tau)`.
     gamma : float
     tau : int
     left_out, train : int arrays
         The rows that are left out, and the others; None: all.
     """
-    supports = design.supports(tau)
-    objective = _objectives(design, moments(design, left_out), gamma, supports)
-    return [design.refit(support, gamma, train) for support in supports[_candidates(design, objective)]]
+    if design.allowed is not None:
+        return _close_and_signed(design, design.allowed, sets, gamma, tau, left_out, train)
+    objective = _objectives(design, moments(design, left_out), gamma, sets[0])
+    return [(design.refit(support, gamma, train), True) for support in sets[0][_candidates(design, objective)]]
 
 
 def _candidates(design: UnitColumns, objective: FloatArray, sure: BoolArray | None = None) -> IntArray:
@@ -560,7 +609,7 @@ def _sharp_residual(
 
 
 @dataclass(frozen=True, eq=False)
-class TrainingMoments:
+class FoldMoments:
     """Moments of some training rows, about their means where the intercept is by fold, and what keeps their digits.
 
     Attributes
@@ -581,7 +630,7 @@ class TrainingMoments:
     rounding: float
 
 
-def moments(design: UnitColumns, test: IntArray) -> TrainingMoments:
+def moments(design: UnitColumns, test: IntArray) -> FoldMoments:
     """Return the moments of the rows not in `test`.
 
     Parameters
@@ -597,7 +646,7 @@ def moments(design: UnitColumns, test: IntArray) -> TrainingMoments:
         block -= np.outer(root, root @ block / float(root @ root))
     product, rounding = block.T @ block, ROW_ROUNDING * float(np.sqrt(sum(block.shape)))
     factor: FloatArray = np.asarray(np.linalg.qr(block, mode="r"), dtype=np.float64)
-    return TrainingMoments(product[:-1, :-1], product[:, -1], factor, rounding)
+    return FoldMoments(product[:-1, :-1], product[:, -1], factor, rounding)
 
 
 class GramFits(NamedTuple):
@@ -621,12 +670,12 @@ class GramFits(NamedTuple):
     by_rows: BoolArray
 
 
-def _objectives(design: UnitColumns, train: TrainingMoments, gamma: float, supports: IntArray) -> FloatArray:
+def _objectives(design: UnitColumns, train: FoldMoments, gamma: float, supports: IntArray) -> FloatArray:
     """Objectives of all supports of a size."""
     return np.concatenate([part.objective for part in gram_fits(design, train, gamma, supports)])
 
 
-def gram_fits(design: UnitColumns, train: TrainingMoments, gamma: float, supports: IntArray) -> Iterator[GramFits]:
+def gram_fits(design: UnitColumns, train: FoldMoments, gamma: float, supports: IntArray) -> Iterator[GramFits]:
     """Fit blocks of supports: t't - c'(G + penalty)^{-1} c by moments, by the rows where these may lose its digits.
 
     Parameters
@@ -661,7 +710,7 @@ def gram_fits(design: UnitColumns, train: TrainingMoments, gamma: float, support
         yield found
 
 
-def _row_fits(design: UnitColumns, train: TrainingMoments, gamma: float, S: IntArray) -> GramFits:
+def _row_fits(design: UnitColumns, train: FoldMoments, gamma: float, S: IntArray) -> GramFits:
     """Fit supports by orthogonal factors of their rows, whose condition number is the root of that of the moments.
 
     The fit that is found is that of columns and target which differ from these by `r`, `rounding` times their lengths:
@@ -755,97 +804,14 @@ def effects(design: UnitColumns, support: IntArray | tuple[int, ...], model: Rid
     return np.asarray(model.beta * np.sqrt(np.einsum("ij,ij->j", columns, columns)) / unit)
 
 
-def restricted_cost(n: int, q: int, taus: list[int], gammas: int, k: int) -> float:
-    """Elementary operations of `restricted_optima` for all pairs, roughly; as `enumeration_cost`, of all sizes.
-
-    Parameters
-    ----------
-    n, q, k : int
-        Rows, columns, folds.
-    taus : list of int
-    gammas : int
-        Their number.
-    """
-    sizes = [size for tau in taus for size in range(min(tau, q) + 1)]
-    ways = sum(comb(q, size) for size in sizes)
-    return sum(enumeration_cost(n, q, [size], gammas, k) for size in sizes) + 500.0 * ways * gammas * k
-
-
-def restricted_optima(
-    design: UnitColumns, folds: FoldPlan, gamma: float, tau: int, reported: list[tuple[int, ...]] | None = None
-) -> FoldOptima:
-    """Find the optimum of every fold of one (gamma, tau) by trying all supports.
-
-    Parameters
-    ----------
-    design : UnitColumns
-        All columns that may be in a support, with what is allowed of them.
-    folds : FoldPlan
-    gamma : float
-    tau : int
-    reported : list of tuple of int, optional
-        One support per fold, to be compared with the optimum.
-    """
-    assert design.allowed is not None
-    X, y, weights, allowed = design.dataset.X, design.dataset.y, design.dataset.row_weights, design.allowed
-    sets = allowed.up_to(tau)
-    low, high, loose_low, loose_high = (np.zeros(folds.k) for _ in range(4))
-    good = np.ones(folds.k, dtype=bool)
-    for fold in range(folds.k):
-        train, test = folds.train_rows(fold), folds.scored_rows(fold)
-        fits = close_restricted(design, sets, gamma, train, folds.left_out(fold), tau)
-        least = min(model.objective for model, _ in fits)
-        doubt = design.rounding(least)
-        tied = [held_out_error(m, X, y, test, weights) for m, certain in fits
-                if m.objective == least or (certain and m.objective <= least * (1.0 + 0.5 * TIE_RTOL))]  # fmt: skip
-        near = [held_out_error(m, X, y, test, weights) for m, _ in fits
-                if m.objective <= least * (1.0 + LOOSE_TIES) + doubt]  # fmt: skip
-        low[fold], high[fold], loose_low[fold], loose_high[fold] = min(tied), max(tied), min(near), max(near)
-        if reported is not None:
-            mine = design.refit(reported[fold], gamma, train)
-            right = allowed.signed_right(reported[fold], effects(design, reported[fold], mine))
-            good[fold] = right and mine.objective <= least * (1.0 + 2.0 * TIE_RTOL) + doubt
-    return FoldOptima(low, high, loose_low, loose_high, good)
-
-
-def restricted_least(design: UnitColumns, gamma: float, tau: int) -> float:
-    """Return the least f on all rows, in the file's units.
-
-    Parameters
-    ----------
-    design : UnitColumns
-    gamma : float
-    tau : int
-    """
-    assert design.allowed is not None
-    fits = close_restricted(design, design.allowed.up_to(tau), gamma, None, np.zeros(0, dtype=np.int64), tau)
-    return min(model.objective for model, _ in fits)
-
-
-def close_restricted(
-    design: UnitColumns, sets: dict[int, IntArray], gamma: float, train: IntArray | None, left_out: IntArray, tau: int
-) -> list[tuple[RidgeFit, bool]]:
-    """Exact fits of all sets that may be optimal, signs right, and of each whether it is beyond doubt the fit of one.
-
-    That is in doubt where a coefficient next to zero may have the other sign, or a column that a sign must hold at zero
-    would improve the fit.
-
-    Parameters
-    ----------
-    design : UnitColumns
-    sets : dict of int to (C, size) int array
-        Supports by their size, as positions in `design.columns`.
-    gamma : float
-    train, left_out : int arrays
-        Training rows, None for all; the others.
-    tau : int
-    """
-    allowed = design.allowed
-    assert allowed is not None
+def _close_and_signed(
+    design: UnitColumns, allowed: AllowedSupports, sets: list[IntArray], gamma: float, tau: int, left_out: IntArray,
+    train: IntArray | None,
+) -> Fits:  # fmt: skip
     train_rows = moments(design, left_out)
     lengths = np.sqrt(np.diag(train_rows.gram)) / float(np.linalg.norm(design.t))
     rows, values, worst, doubts, betas = [], [], [], [], []
-    for supports in sets.values():
+    for supports in sets:
         rows += list(supports)
         fits = list(gram_fits(design, train_rows, gamma, supports))
         values += [part.objective for part in fits]

@@ -10,22 +10,20 @@ from functools import cached_property
 import numpy as np
 
 from sparsecv_mio.arrays import FloatArray, IntArray
-from sparsecv_mio.certificate.checked_fields import ENUMERATE_PAIR, Checks, EnumerationLevel
+from sparsecv_mio.certificate.checked_fields import Checks
 from sparsecv_mio.certificate.enumeration import (
     IDENTITY_ROWS,
     NOTHING,
     TRUSTED,
     AllowedSupports,
     UnitColumns,
-    enumeration_cost,
     gram_fits,
     held_out_errors,
+    least_objective,
     leave_out,
     moments,
-    restricted_cost,
-    restricted_least,
 )
-from sparsecv_mio.certificate.optimality import COST_LIMIT, H_RTOL
+from sparsecv_mio.certificate.optimality import H_RTOL
 from sparsecv_mio.certificate.parts import Side
 from sparsecv_mio.certificate.records import CommonRecord, FitRecord, NearRecord, NearSize
 from sparsecv_mio.certificate.refits import check_allowed, positions
@@ -34,7 +32,6 @@ from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.weights import Scored
 from sparsecv_mio.model_space import NONE
 from sparsecv_mio.problem.coordinates import objective_slack, size_of_target
-from sparsecv_mio.problem.objective import varying_columns
 
 BOX_RTOL = 1e-9  # closer to the end of a box a coefficient may lie on either side
 
@@ -51,14 +48,14 @@ def check_side(checks: Checks, record: FitRecord, side: Side, dataset: Dataset) 
         Of the record.
     dataset : Dataset
     """
-    before, known = len(checks.failures), set(dataset.names)
-    for place, name in _features(side):
-        checks.that(name in known, f"side.{place}", f"there is no feature {name!r}")
-    if len(checks.failures) > before:
+    known = set(dataset.names)
+    right = [checks.that(name in known, f"side.{place}", f"there is no feature {name!r}")
+             for place, name in _features(side)]  # fmt: skip
+    if not all(right):
         return False
     allowed = AllowedSupports(tuple(dataset.names), side.restrictions or NONE, side.together or ())
-    right = allowed.allows(dataset.names.index(name) for name in record.support)
-    checks.that(right, "support", "does not keep to the side constraints")
+    keeps = allowed.allows(dataset.names.index(name) for name in record.support)
+    checks.that(keeps, "support", "does not keep to the side constraints")
     ends = _ends(side)
     X, y = dataset.X, size_of_target(dataset, record.data.intercept)
     for name, value in record.coefficients.items():
@@ -69,11 +66,11 @@ def check_side(checks: Checks, record: FitRecord, side: Side, dataset: Dataset) 
             slack = NOTHING * y / reach if reach > 0.0 else 0.0
             inside = low - slack - BOX_RTOL * _size(low) <= value <= high + slack + BOX_RTOL * _size(high)
             checks.that(inside, f"coefficients.{name}", f"is {value!r}, not in [{low:g}, {high:g}] of the constraints")
-    checks.part("side constraints: features of the data, kept to by the model", before)
-    return len(checks.failures) == before
+    checks.bounded("side.")
+    return checks.part("side constraints: features of the data, kept to by the model")
 
 
-def check_least(checks: Checks, record: FitRecord, side: Side, dataset: Dataset) -> EnumerationLevel:
+def check_least(checks: Checks, record: FitRecord, side: Side, dataset: Dataset) -> None:
     """Compare the lower bound with all models within the side constraints, if these are few.
 
     Under boxes the fit of a support is not made here: only supports whose ridge fit lies in them are compared.
@@ -87,26 +84,50 @@ def check_least(checks: Checks, record: FitRecord, side: Side, dataset: Dataset)
     dataset : Dataset
     """
     asked = side.restrictions or NONE
-    names = [dataset.names[j] for j in varying_columns(dataset.X).tolist()]
-    q = len(names) - len(set(names).intersection(asked.force_out))
-    if q > ENUMERATE_PAIR or restricted_cost(dataset.n, q, [record.tau], 1, 1) > COST_LIMIT:
-        reason = f"p > {ENUMERATE_PAIR}" if q > ENUMERATE_PAIR else "too many rows to try all supports"
-        checks.caveat = f"optimality not verified ({reason})"
-        return EnumerationLevel.NEIGHBOURS
-    before = len(checks.failures)
     design = UnitColumns.within(dataset, record.data.scale, record.data.intercept, asked)
     names = [dataset.names[j] for j in design.columns.tolist()]
     design = replace(design, allowed=AllowedSupports(tuple(names), asked, side.together or ()))
+    if reason := design.too_many([record.tau], 1, 1):
+        checks.caveat = f"optimality not verified ({reason})"
+        return
     if side.box:
         checks.caveat = "optimality not verified (coefficients are held in boxes)"
         least, what = _least_in_boxes(design, record, side), "supports whose coefficients are within the boxes"
     else:
         checks.caveat = ""
-        least, what = restricted_least(design, record.gamma, record.tau), "supports within the side constraints"
+        least, what = least_objective(design, record.gamma, record.tau), "supports within the side constraints"
     slack = objective_slack(least, dataset, record.data.intercept) if math.isfinite(least) else 0.0
     checks.that(record.lower <= least + slack, "lower", f"{record.lower!r} exceeds the objective {least!r} of a model")
-    checks.part(f"lower, by enumeration of all {what}", before)
-    return EnumerationLevel.PAIR
+    checks.part(f"lower, by enumeration of all {what}")
+
+
+def check_within_box(checks: Checks, record: FitRecord, end: float, dataset: Dataset) -> None:
+    """Compare the lower bound with every model of the size whose coefficients lie in [-end, end], if these are few.
+
+    Parameters
+    ----------
+    checks : Checks
+    record : FitRecord
+    end : float
+        The assumed box of the record.
+    dataset : Dataset
+    """
+    beyond = [name for name, value in record.coefficients.items() if not abs(value) <= end]
+    checks.that(not beyond, "assumed_box", f"is {end!r}, less than the coefficient of {', '.join(beyond)}")
+    design = UnitColumns.within(dataset, record.data.scale, record.data.intercept, None)
+    checks.caveat = f"the lower bound is conditional: it holds for coefficients within {end:g} of zero"
+    if design.too_many([record.tau], 1, 1):
+        checks.caveat += "; that it does is not verified (too many supports to try)"
+        return
+    for support in design.supports(record.tau):
+        model = design.refit(support, record.gamma, None)
+        if np.all(np.abs(model.beta) <= end * (1.0 - BOX_RTOL)):
+            slack = objective_slack(model.objective, dataset, record.data.intercept)
+            names = ", ".join(dataset.names[design.columns[j]] for j in support)
+            words = f"{record.lower!r} exceeds {model.objective!r}, reached within the box by {names}"
+            if not checks.that(record.lower <= model.objective + slack, "lower", words):
+                break
+    checks.part("lower, by enumeration of all supports whose coefficients are within the assumed box")
 
 
 def _least_in_boxes(design: UnitColumns, record: FitRecord, side: Side) -> float:
@@ -162,6 +183,7 @@ def _features(side: Side) -> Iterator[tuple[str, str]]:
 
 EDGE = 1e-7  # relative: a value so near a bound may lie on either side of it
 MOST_REFITTED = 200  # listed models of a size that are fitted anew, the best and the last ones
+Listed = dict[tuple[int, ...], float]
 
 
 class SupportValues:
@@ -273,42 +295,23 @@ class SupportValues:
             at = some.stop
 
 
-def enumerable(checks: Checks, values: SupportValues, taus: Sequence[int], gammas: int) -> bool:
-    """Whether all supports of some sizes are few enough to be tried; what is not proved is said else.
-
-    Parameters
-    ----------
-    checks : Checks
-    values : Values
-        At any gamma.
-    taus : sequence of int
-    gammas : int
-        Their number.
-    """
-    design, folds = values.design, 1 if values.plan is None else values.plan.k
-    few = design.q <= ENUMERATE_PAIR
-    if few and enumeration_cost(design.dataset.n, design.q, list(taus), gammas, folds) <= COST_LIMIT:
-        return True
-    reason = "too many supports to try all" if few else f"p > {ENUMERATE_PAIR}"
-    checks.caveat = f"optimality not verified ({reason})"
-    return False
+def _enumerable(checks: Checks, values: SupportValues, taus: Sequence[int], gammas: int) -> bool:
+    """Whether all supports of some sizes are few enough to be tried; what is not proved is said else."""
+    reason = values.design.too_many(list(taus), gammas, 1 if values.plan is None else values.plan.k)
+    checks.caveat = f"optimality not verified ({reason})" if reason else ""
+    return not reason
 
 
-def check_near(checks: Checks, record: NearRecord, values: SupportValues) -> bool:
+def check_near(checks: Checks, record: NearRecord, values: SupportValues) -> None:
     """Check the models of a list, what is said of each size and, where supports are few, that none is missing.
 
     Parameters
     ----------
     checks : Checks
     record : NearRecord
-    values : Values
-
-    Returns
-    -------
-    bool
-        Whether all supports were tried.
+    values : SupportValues
+        Of the models, at the gamma of the record.
     """
-    before = len(checks.failures)
     taus = [size.tau for size in record.sizes]
     asked = sorted({min(tau, values.design.q) for tau in record.request.taus})
     checks.that(taus == asked, "sizes", f"are {taus}, {asked} were asked for")
@@ -316,26 +319,33 @@ def check_near(checks: Checks, record: NearRecord, values: SupportValues) -> boo
     checks.that(0.0 <= record.request.gap < 1.0, "request.gap", f"{record.request.gap!r} is not in [0, 1)")
     done = all(size.complete or (record.most is not None and size.models >= record.most) for size in record.sizes)
     checks.that(done or record.status != "proved", "status", "is proved, and a list ends before its threshold")
-    checks.part("sizes, gamma and status", before)
-    every = enumerable(checks, values, taus, 1)
+    checks.bounded("sizes[].tau", "request.gammas", "request.taus")
+    if record.status != "proved":
+        checks.leaves("that a limit came is read", "status")
+    checks.part("sizes, gamma and status")
+    every = _enumerable(checks, values, taus, 1)
     for i, size in enumerate(record.sizes):
         checks.tell(i, len(record.sizes))
         path = f"sizes[{i}]."
         listed = _listed(checks, record, size.tau, values)
         if listed is None:
-            return every
+            return
         _claims(checks, record, size, path, values, listed)
         if every:
             _none_missing(checks, record, size, path, values, listed)
-    checks.part(f"values of the {MOST_REFITTED} best models of a size, what is said of each size", before)
+    checks.bounded("by", "within", "most", "models[].tau")
+    if not every:
+        checks.leaves("that no model is missing is read", "sizes[].complete_to")
+    if any(size.models > MOST_REFITTED for size in record.sizes):
+        checks.leaves("that of other models is read", "models[].value")
+    checks.part(f"values of the {MOST_REFITTED} best models of a size, what is said of each size")
     if every:
-        checks.part("that no model is missing, by enumeration of all supports", before)
-    return every
+        checks.part("that no model is missing, by enumeration of all supports")
 
 
-def _listed(checks: Checks, record: NearRecord, tau: int, values: SupportValues) -> dict[tuple[int, ...], float] | None:
+def _listed(checks: Checks, record: NearRecord, tau: int, values: SupportValues) -> Listed | None:
     """Return the models of a size as places of columns, with their values; None where one is no support."""
-    design, found = values.design, dict[tuple[int, ...], float]()
+    design, found = values.design, Listed()
     for i, model in enumerate(record.models):
         if model.tau != tau:
             continue
@@ -355,12 +365,7 @@ def _listed(checks: Checks, record: NearRecord, tau: int, values: SupportValues)
 
 
 def _claims(
-    checks: Checks,
-    record: NearRecord,
-    size: NearSize,
-    path: str,
-    values: SupportValues,
-    listed: dict[tuple[int, ...], float],
+    checks: Checks, record: NearRecord, size: NearSize, path: str, values: SupportValues, listed: Listed
 ) -> None:
     """Check what a record says of a size against its own models."""
     design = values.design
@@ -387,15 +392,11 @@ def _claims(
         a, b = names.get(one.feature, -1), names.get(one.other, -1)
         pairs = sum(tuple(sorted({*s} - {a} | {b})) in listed for s in listed if a in s and b not in s)
         checks.equal(f"{path}replacements.{one.feature}", one.pairs, pairs)
+    checks.recomputed(f"{path}replacements")
 
 
 def _none_missing(
-    checks: Checks,
-    record: NearRecord,
-    size: NearSize,
-    path: str,
-    values: SupportValues,
-    listed: dict[tuple[int, ...], float],
+    checks: Checks, record: NearRecord, size: NearSize, path: str, values: SupportValues, listed: Listed
 ) -> None:
     supports = values.design.supports(size.tau)
     truth = values.every(supports)
@@ -413,7 +414,7 @@ def _none_missing(
 
 
 def _fit_anew(
-    truth: FloatArray, supports: IntArray, size: NearSize, values: SupportValues, listed: dict[tuple[int, ...], float]
+    truth: FloatArray, supports: IntArray, size: NearSize, values: SupportValues, listed: Listed
 ) -> None:
     """Fit the rows where objectives from moments contradict a record, as they lose digits in nearly perfect fits.
 
@@ -429,7 +430,7 @@ def _fit_anew(
             return
 
 
-def check_common(checks: Checks, record: CommonRecord, design: UnitColumns, plan: FoldPlan) -> bool:
+def check_common(checks: Checks, record: CommonRecord, design: UnitColumns, plan: FoldPlan) -> None:
     """Check the CV errors and bounds of a common subset and of the table, by enumeration where supports are few.
 
     Parameters
@@ -438,13 +439,7 @@ def check_common(checks: Checks, record: CommonRecord, design: UnitColumns, plan
     record : CommonRecord
     design : UnitColumns
     plan : FoldPlan
-
-    Returns
-    -------
-    bool
-        Whether all supports were tried.
     """
-    before = len(checks.failures)
     taus = sorted({min(tau, design.q) for tau in record.request.taus})
     grid = [(row.gamma, row.tau) for row in record.table]
     asked = [(gamma, tau) for gamma in record.request.gammas for tau in taus]
@@ -459,9 +454,11 @@ def check_common(checks: Checks, record: CommonRecord, design: UnitColumns, plan
     checks.that(closed or record.status != "proved", "status", "is proved, and upper - lower exceeds the gap")
     gap = (record.upper - record.lower) / record.upper if 0.0 < record.upper < math.inf else 0.0
     checks.close("gap", record.gap, gap, 1e-12)
-    checks.part("the requested grid, bounds and status agree with each other", before)
-    before = len(checks.failures)
-    every = enumerable(checks, SupportValues(design, record.gamma, plan), taus, len(record.request.gammas))
+    checks.bounded("gamma", "table[].gamma", "table[].tau", "request.gammas", "request.taus", "request.gap")
+    if record.status != "proved":
+        checks.leaves("that a limit came is read", "status")
+    checks.part("the requested grid, bounds and status agree with each other")
+    every = _enumerable(checks, SupportValues(design, record.gamma, plan), taus, len(record.request.gammas))
     for i, row in enumerate(record.table):
         checks.tell(i, len(record.table))
         values = SupportValues(design, row.gamma, plan)
@@ -478,13 +475,14 @@ def check_common(checks: Checks, record: CommonRecord, design: UnitColumns, plan
                 checks.that(set(row.support) == set(record.support), "support", "is not that of the table")
                 checks.close("cv_error", record.cv_error, row.cv_error, values.slack(truth, row.tau))
                 checks.close("upper", record.upper, truth, EDGE * truth + 2.0 * values.slack(truth, row.tau))
-        if every:
-            least = float(values.every(design.supports(row.tau)).min())
-            room = EDGE * least + values.slack(least, row.tau)
-            checks.that(row.lower <= least + room, f"table[{i}].lower", f"exceeds the true minimum {least!r}")
-            checks.that(record.lower <= least + room, "lower", f"{record.lower!r} exceeds {least!r}")
     checks.that((record.gamma, record.tau) in grid, "tau", "is not in the table")
-    checks.part("CV errors of the table, that of the answer by a refit of every fold", before)
+    checks.part("CV errors of the table, that of the answer by a refit of every fold")
+    for i, row in enumerate(record.table if every else ()):
+        checks.tell(i, len(record.table))
+        values = SupportValues(design, row.gamma, plan)
+        least = float(values.every(design.supports(row.tau)).min())
+        room = EDGE * least + values.slack(least, row.tau)
+        checks.that(row.lower <= least + room, f"table[{i}].lower", f"exceeds the true minimum {least!r}")
+        checks.that(record.lower <= least + room, "lower", f"{record.lower!r} exceeds {least!r}")
     if every:
-        checks.part("lower of every pair, by enumeration of all supports", before)
-    return every
+        checks.part("lower of every pair, by enumeration of all supports")

@@ -11,17 +11,14 @@ from itertools import islice, pairwise
 import numpy as np
 
 from sparsecv_mio.arrays import IntArray
-from sparsecv_mio.certificate.checked_fields import ENUMERATE_GRID, ENUMERATE_PAIR, Checks, EnumerationLevel
+from sparsecv_mio.certificate.checked_fields import ENUMERATE_GRID, Checks, EnumerationLevel
 from sparsecv_mio.certificate.claims import check_as_tabled, row_of, rows_of
 from sparsecv_mio.certificate.enumeration import (
     FoldOptima,
     UnitColumns,
     all_objectives,
-    enumeration_cost,
     fold_optima,
-    full_optimum,
-    restricted_cost,
-    restricted_optima,
+    least_objective,
 )
 from sparsecv_mio.certificate.parts import ChosenFolds
 from sparsecv_mio.certificate.records import (
@@ -36,7 +33,7 @@ from sparsecv_mio.certificate.records import (
     SurfacePiece,
     TableRow,
 )
-from sparsecv_mio.certificate.refits import EXCHANGE_LIMIT, Exchanges, check_optimum, improvable_folds, positions
+from sparsecv_mio.certificate.refits import EXCHANGE_LIMIT, Exchanges, improvable_folds, positions
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.weights import Scored
 from sparsecv_mio.problem.coordinates import power_of_two
@@ -45,7 +42,6 @@ from sparsecv_mio.units import TIE_RTOL, TINY
 
 H_RTOL = 1e-7
 ALLOWANCE_RTOL = 1e-6
-COST_LIMIT = 5e10
 
 Supports = list[tuple[int, ...]]
 
@@ -103,18 +99,13 @@ def level_of(record: Record, design: UnitColumns, plan: FoldPlan) -> tuple[Enume
     reason : str
         Why that is not all; empty where it is.
     """
-    n, q, taus, gammas = design.dataset.n, design.q, list(record.request.taus), len(record.request.gammas)
-    cost_of = enumeration_cost if design.allowed is None else restricted_cost
-    moves = len(record.descent) + (record.refined is not None)
-    if q > ENUMERATE_PAIR:
-        return EnumerationLevel.NEIGHBOURS, f"p > {ENUMERATE_PAIR}"
-    reported = [pair.known.tau for pair in reported_pairs(record)]
-    if cost_of(n, q, reported, 2, plan.k) > COST_LIMIT:
-        return EnumerationLevel.NEIGHBOURS, "too many rows to try all supports"
-    if q > ENUMERATE_GRID:
+    if reason := design.too_many([pair.known.tau for pair in reported_pairs(record)], 2, plan.k):
+        return EnumerationLevel.NEIGHBOURS, reason
+    if design.q > ENUMERATE_GRID:
         return EnumerationLevel.PAIR, f"p > {ENUMERATE_GRID}"
-    if cost_of(n, q, taus, gammas + moves, plan.k) > COST_LIMIT:
-        return EnumerationLevel.PAIR, "too many rows to try all supports of every pair"
+    gammas = len(record.request.gammas) + len(record.descent) + (record.refined is not None)
+    if reason := design.too_many(list(record.request.taus), gammas, plan.k):
+        return EnumerationLevel.PAIR, f"{reason} of every pair"
     return EnumerationLevel.GRID, ""
 
 
@@ -144,8 +135,7 @@ class Optimality:
         """Enumerate one pair."""
         if (gamma, tau) not in self._known:
             reported = self.reported[gamma, tau][1] if (gamma, tau) in self.reported else None
-            optima_of = fold_optima if self.design.allowed is None else restricted_optima
-            optima = optima_of(self.design, self.plan, gamma, tau, reported)
+            optima = fold_optima(self.design, self.plan, gamma, tau, reported)
             ends = (optima.low, optima.high, optima.loose_low, optima.loose_high)
             low, high, loose_low, loose_high = (float(end.sum()) / self.scored.total for end in ends)
             self._known[gamma, tau] = TruePair(low, high, loose_low, loose_high, optima)
@@ -161,18 +151,12 @@ class Optimality:
     def enumerate(self, level: EnumerationLevel) -> None:
         """Check everything that all supports of a fold decide."""
         checks, record = self.checks, self.record
-        check_optimum(checks, self.design, record.refit, "refit.")
-        before = len(checks.failures)
         least = min(record.table, key=lambda row: row.lower, default=None)
         ceiling = min(record.table, key=lambda row: row.upper, default=None)
         for i, row in enumerate(record.table):
             checks.tell(i, len(record.table))
-            if (
-                level is EnumerationLevel.GRID
-                or row is least
-                or row is ceiling
-                or (row.gamma, row.tau) in self.reported
-            ):
+            chosen = row is least or row is ceiling or (row.gamma, row.tau) in self.reported
+            if level is EnumerationLevel.GRID or chosen:
                 self._row(i, row)
         if least is not None:
             self._widths(record.certificate, least, "" if record.least is None else "least.")
@@ -184,10 +168,11 @@ class Optimality:
             if covered:
                 self._widths(record.region, min(covered, key=lambda row: row.lower), "region.")
         if level is EnumerationLevel.GRID:
-            checks.part(f"lower and upper of all {len(record.table)} pairs, by enumeration of all supports", before)
+            checks.part(f"lower and upper of all {len(record.table)} pairs, by enumeration of all supports")
         else:
             some = "the reported pair and those of the least lower and the least upper bound"
-            checks.part(f"{some}, by enumeration of all supports", before)
+            self._only_read("that are not enumerated")
+            checks.part(f"{some}, by enumeration of all supports")
         self._supports()
         self._moves()
 
@@ -239,7 +224,6 @@ class Optimality:
         self.checks.that(said <= room, f"{path}allowance", f"{said!r} exceeds what rounding can do to h, {room!r}")
 
     def _supports(self) -> None:
-        before = len(self.checks.failures)
         for (gamma, tau), (pair, _) in self.reported.items():
             if row_of(pair.known, self.record.table) is None:
                 return
@@ -247,11 +231,12 @@ class Optimality:
             for fold in np.flatnonzero(~optimal & pair.folds.decided)[:3].tolist():
                 words = "another support of the same size fits the fold better"
                 self.checks.that(False, f"{pair.name}[{fold}].support", words)
-        self.checks.part("optimality of the support of every decided fold, by enumeration", before)
+            self.checks.bounded(f"{pair.name}[].support")
+        self.checks.part("optimality of the support of every decided fold, by enumeration")
 
     def _moves(self) -> None:
         """Pairs off the grid: the moves of a descent, the refined gamma."""
-        checks, record, before = self.checks, self.record, len(self.checks.failures)
+        checks, record = self.checks, self.record
         saddle = record.descent and not all(math.isfinite(step.upper) for step in record.descent)
         for i, step in enumerate(record.descent):
             truth = self.truth(step.gamma, step.tau)
@@ -264,12 +249,13 @@ class Optimality:
                 wide = f"{step.upper!r} exceeds the true {truth.high!r} by more than the gap"
                 checks.that(step.upper <= truth.loose_high + width, f"descent[{i}].upper", wide)
         if record.descent:
-            checks.part(f"upper of the {len(record.descent)} moves of the descent, by enumeration", before)
-        refined, before = record.refined, len(checks.failures)
+            checks.part(f"upper of the {len(record.descent)} moves of the descent, by enumeration")
+        refined = record.refined
         if refined is None:
             return
+        checks.bounded("refined.estimate")
         self._interval(refined, "refined.", self.truth(refined.gamma, refined.tau), not refined.estimate)
-        checks.part("refined, by enumeration of all supports", before)
+        checks.part("refined, by enumeration of all supports")
 
     # -- neighbours -------------------------------------------------------------------------------------------------
 
@@ -281,11 +267,18 @@ class Optimality:
         self._allowance(claim, least, path)
         if record.least is not None:
             self._allowance(record, record.own_row, "")
+        self.checks.part("allowance: no more than what rounding can do to the CV error")
+        self._only_read("of the table")
         if self.design.allowed is not None:
             self.checks.reread.append("neighbours of the supports (restrictions may not allow them)")
             return
         for pair, supports in self.reported.values():
             self._exchanges(pair, supports)
+
+    def _only_read(self, which: str) -> None:
+        """Say what of the rows of the table nothing bounds."""
+        names = (f"table[].{name}" for name in ("cv_error", "lower", "upper", "standard_error"))
+        self.checks.leaves(f"how far it is from the true one is read, of pairs {which}", *names)
 
     def _allowance(self, claim: Record | Least, row: TableRow | None, path: str) -> None:
         """Check the rounding of a certificate, which is that of the pair of a row."""
@@ -301,7 +294,7 @@ class Optimality:
         if cost > EXCHANGE_LIMIT:
             self.checks.reread.append(f"neighbours of the supports{pair.words} ({cost:.0e} operations)")
             return
-        before, others = len(self.checks.failures), [s for s, _ in Counter(supports).most_common()]
+        others = [s for s, _ in Counter(supports).most_common()]
         index = {self.design.dataset.names[j]: i for i, j in enumerate(self.design.columns.tolist())}
         refit = positions(self.record.support, index)
         if refit is not None and len(refit) == min(pair.known.tau, self.design.q) and refit not in others:
@@ -311,8 +304,9 @@ class Optimality:
         for fold, words in islice(found, 3):
             self.checks.that(False, f"{pair.name}[{fold}].support", words)
         if decided:
+            self.checks.bounded(f"{pair.name}[].support")
             part = "no exchange of one column and no other support of the record fits a decided fold better"
-            self.checks.part(part + pair.words.replace(" of", ", of"), before)
+            self.checks.part(part + pair.words.replace(" of", ", of"))
         else:
             which = pair.words or " of the reported pair"
             self.checks.reread.append(f"supports{which}: none of its folds is decided")
@@ -320,9 +314,10 @@ class Optimality:
 
 def check_refined(checks: Checks, record: Record) -> None:
     """Check what needs no enumeration: tau is the answer's, the error inside its interval, no worse than the answer."""
-    refined, before = record.refined, len(checks.failures)
+    refined = record.refined
     if refined is None:
         return
+    checks.bounded("refined.lower")
     checks.that(refined.tau == record.tau, "refined.tau", f"is {refined.tau}, the answer's is {record.tau}")
     inside = refined.lower * (1.0 - 1e-12) <= refined.cv_error <= refined.upper * (1.0 + 1e-12)
     words = f"{refined.cv_error!r} is outside of [{refined.lower!r}, {refined.upper!r}]"
@@ -334,7 +329,7 @@ def check_refined(checks: Checks, record: Record) -> None:
     if own is not None and refined.gamma == record.gamma:
         checks.equal("refined.estimate", refined.estimate, own.estimate)
         check_as_tabled(checks, refined, own, ("cv_error", "lower", "upper"), "refined.")
-    checks.part("refined agrees with the answer", before)
+    checks.part("refined agrees with the answer")
 
 
 MOST_FITS = 2e5  # of supports, some 20 seconds; beyond, fewer places are tried
@@ -355,7 +350,7 @@ def check_partition(checks: Checks, record: Record) -> None:
     found = record.continuous
     if found is None:
         return
-    before, request = len(checks.failures), record.request
+    request = record.request
     checks.that(found.low < found.high, "continuous.low", "is not below high")
     checks.that(found.low <= record.gamma <= found.high, "gamma", "is outside of the interval")
     checks.that(request.gammas == (record.gamma,), "request.gammas", "are not the reported gamma alone")
@@ -371,13 +366,15 @@ def check_partition(checks: Checks, record: Record) -> None:
     checks.that(right and len(curve) == len(found.curve_errors), "continuous.curve_gammas", "are no ascending gammas")
     above = all(error >= record.lower * (1.0 - H_RTOL) for error in found.curve_errors)
     checks.that(above, "continuous.curve_errors", "fall below lower")
-    checks.part(f"{len(found.pieces)} pieces cover every gamma from {found.low:g} to {found.high:g}", before)
+    checks.part(f"{len(found.pieces)} pieces cover every gamma from {found.low:g} to {found.high:g}")
 
 
 def _check_cover(checks: Checks, found: Continuous | Surface, taus: Sequence[int], name: str) -> None:
     by_tau: dict[int, list[GammaPiece | SurfacePiece]] = {}
     for piece in found.pieces:
         by_tau.setdefault(piece.tau, []).append(piece)
+    part = name.partition(".")[0]
+    checks.bounded(f"{part}.low", f"{part}.high", *(f"{name}[].{field}" for field in ("tau", "low", "high")))
     words = "do not cover the interval for every tau, each gamma once"
     checks.that(tuple(by_tau) == tuple(taus), name, words)
     for pieces in by_tau.values():
@@ -400,7 +397,7 @@ def check_surface(checks: Checks, record: PathRecord, design: UnitColumns, enume
     found = record.surface
     if found is None:
         return
-    before, known = len(checks.failures), set(record.data.names)
+    known = set(record.data.names)
     right = all(known.issuperset(support) for support in found.supports)
     checks.that(right, "surface.supports", "has features that the data have not")
     _check_cover(checks, found, record.request.taus, "surface.pieces")
@@ -413,8 +410,10 @@ def check_surface(checks: Checks, record: PathRecord, design: UnitColumns, enume
         sized = all(len(set(found.supports[number])) == size for number in piece.supports)
         if checks.that(sized, f"{place}supports", f"are not of {size} features") and enumerated:
             _check_best(checks, design, piece, [found.supports[number] for number in piece.supports], place)
+    if not enumerated:
+        checks.leaves("that they are the best is read", "surface.pieces[].supports")
     how = ", each with the least objective of all supports in its middle" if enumerated else ""
-    checks.part(f"{len(found.pieces)} pieces of best subsets cover every gamma{how}", before)
+    checks.part(f"{len(found.pieces)} pieces of best subsets cover every gamma{how}")
 
 
 def _check_best(
@@ -422,7 +421,7 @@ def _check_best(
 ) -> None:
     index = {design.dataset.names[j]: at for at, j in enumerate(design.columns.tolist())}
     middle = math.sqrt(piece.low) * math.sqrt(piece.high)
-    best = full_optimum(design, middle, piece.tau)
+    best = least_objective(design, middle, piece.tau)
     for support in supports:
         objective = design.refit(tuple(sorted(index[name] for name in support)), middle, None).objective
         words = f"have the objective {objective!r} at gamma {middle!r}, the least is {best!r}"
@@ -434,6 +433,7 @@ def _check_piece(checks: Checks, found: Continuous, piece: GammaPiece, place: st
     checks.that(piece.low < piece.high, f"{place}low", "is not below high")
     least = min(piece.at_low, piece.at_high)
     checks.that(0.0 <= piece.lower <= least, f"{place}lower", f"{piece.lower!r} exceeds {least!r}, the h at an end")
+    checks.bounded(f"{place}at_low", f"{place}at_high")
     unknown = math.isinf(least)
     checks.that(unknown == (piece.supports is None), f"{place}supports", "are null where h is known, or the reverse")
     named = all(number < len(found.supports) for number in piece.supports or ())
@@ -456,7 +456,6 @@ def check_by_enumeration(checks: Checks, record: Record, design: UnitColumns, pl
     found = record.continuous
     if found is None or any(failure.field.startswith("continuous") for failure in checks.failures):
         return
-    before = len(checks.failures)
     tried = _tried(found.pieces, design, plan)
     for done, (i, piece) in enumerate(tried):
         checks.tell(done, len(tried))
@@ -478,6 +477,8 @@ def check_by_enumeration(checks: Checks, record: Record, design: UnitColumns, pl
     if len(curve) * _work(design, plan, record.tau) > MOST_FITS:
         checks.only_read("continuous.curve_errors", "too many supports to try all at every gamma")
         curve = []
+    elif curve:
+        checks.recomputed("continuous.curve_errors")
     for at, (gamma, error) in enumerate(curve):
         low, high = h_of(gamma, record.tau)
         room = design.slack(high, gamma, record.tau, H_RTOL)
@@ -485,7 +486,7 @@ def check_by_enumeration(checks: Checks, record: Record, design: UnitColumns, pl
         checks.that(right, f"continuous.curve_errors[{at}]", f"is {error!r}, the true one {low!r}")
     share = "all" if len(tried) == len(found.pieces) else f"{len(tried)}"
     words = f"bounds and supports of {share} pieces at their ends and middles, by enumeration of all supports"
-    checks.part(words, before)
+    checks.part(words)
 
 
 def _tried(pieces: Sequence[GammaPiece], design: UnitColumns, plan: FoldPlan) -> list[Numbered]:
@@ -500,7 +501,7 @@ def _tried(pieces: Sequence[GammaPiece], design: UnitColumns, plan: FoldPlan) ->
 
 def _work(design: UnitColumns, plan: FoldPlan, tau: int) -> float:
     """Fits of a support that all supports of one pair take, roughly; large ones count as several."""
-    large = enumeration_cost(design.dataset.n, design.q, [tau], 1, plan.k) / 2e4
+    large = design.cost([tau], 1, plan.k) / 2e4
     return large + math.comb(design.q, min(tau, design.q))
 
 

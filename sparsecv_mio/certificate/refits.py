@@ -17,7 +17,7 @@ import numpy as np
 
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.certificate.checked_fields import Checks
-from sparsecv_mio.certificate.enumeration import SINGULAR, UnitColumns, effects, full_optimum, restricted_least
+from sparsecv_mio.certificate.enumeration import SINGULAR, UnitColumns, least_objective
 from sparsecv_mio.certificate.records import CommonRecord, PathRow, Record, Refit
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.problem.coordinates import objective_slack, size_of_target
@@ -207,10 +207,8 @@ def check_signs(checks: Checks, design: UnitColumns, support: tuple[int, ...], m
     path : str
         What stands before `support` in messages.
     """
-    if design.allowed is None:
-        return True
     at = tuple(np.searchsorted(design.columns, support).tolist())
-    right = design.allowed.signed_right(at, effects(design, at, model))
+    right = design.signed_right(at, model)
     return checks.that(right, f"{path}support", "its fit has a coefficient of the wrong sign")
 
 
@@ -296,8 +294,8 @@ def check_objective(
     checks.that(closed or not row.proved, f"{path}proved", "upper - lower is wider than a proof leaves it")
 
 
-def check_neighbours(checks: Checks, design: UnitColumns, row: Refit | PathRow, model: RidgeFit, path: str) -> None:
-    """Compare the lower bound of a fit on all rows with the best support one column away.
+def check_neighbours(checks: Checks, design: UnitColumns, row: Refit | PathRow, model: RidgeFit, path: str) -> bool:
+    """Compare the lower bound of a fit on all rows with the best support one column away, where any may be.
 
     Parameters
     ----------
@@ -311,16 +309,17 @@ def check_neighbours(checks: Checks, design: UnitColumns, row: Refit | PathRow, 
         What stands before the names of the fields in messages.
     """
     if design.allowed is not None:  # a neighbour may not be allowed
-        return
+        return False
     place = {int(j): i for i, j in enumerate(design.columns)}
     none = np.zeros(0, dtype=np.int64)
     found = Exchanges(design, row.gamma).best(none, tuple(place[j] for j in model.support))
     if found is None:
-        return
+        return True
     value = design.refit(found, row.gamma, None).objective
     slack = objective_slack(value, design.dataset, design.intercept)
     names = ", ".join(design.dataset.names[design.columns[j]] for j in found)
     checks.that(row.lower <= value + slack, f"{path}lower", f"{row.lower!r} exceeds {value!r}, reached by {names}")
+    return True
 
 
 def check_optimum(checks: Checks, design: UnitColumns, row: Refit | PathRow, path: str) -> None:
@@ -335,8 +334,7 @@ def check_optimum(checks: Checks, design: UnitColumns, row: Refit | PathRow, pat
     path : str
         What stands before the names of the fields in messages.
     """
-    optimum = full_optimum if design.allowed is None else restricted_least
-    least = optimum(design, row.gamma, row.tau)
+    least = least_objective(design, row.gamma, row.tau)
     slack = objective_slack(least, design.dataset, design.intercept)
     checks.that(row.lower <= least + slack, f"{path}lower", f"{row.lower!r} exceeds the true minimum {least!r}")
     checks.that(least <= row.upper + slack, f"{path}upper", f"{row.upper!r} is below the true minimum {least!r}")

@@ -10,7 +10,7 @@ import numpy as np
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.certificate.checked_fields import MOST_CELLS, Checks, EnumerationLevel
 from sparsecv_mio.certificate.claims import row_of, same
-from sparsecv_mio.certificate.enumeration import LOOSE_TIES, UnitColumns, close_fits, close_restricted
+from sparsecv_mio.certificate.enumeration import LOOSE_TIES, UnitColumns, close_fits
 from sparsecv_mio.certificate.parts import STATUSES, FoldInfo, OuterModel, Stability, StableChoice, WeighedModel
 from sparsecv_mio.certificate.records import Nested, NestedFold, Record
 from sparsecv_mio.certificate.refits import positions
@@ -45,7 +45,7 @@ def check_nested(checks: Checks, record: Record, dataset: Dataset, plan: FoldPla
     plan : FoldPlan
         Folds of the record.
     """
-    nested, before = record.nested, len(checks.failures)
+    nested = record.nested
     if nested is None:
         return
     outer = outer_of(checks, nested.outer, dataset, plan, "nested.outer.")
@@ -65,7 +65,9 @@ def check_nested(checks: Checks, record: Record, dataset: Dataset, plan: FoldPla
     if checks.that((spread is None) == (nested.standard_error is None), "nested.standard_error", "is null or not"):
         checks.close("nested.standard_error", nested.standard_error or 0.0, spread or 0.0, SAME * error)
     _optimism(checks, record, nested, error)
-    checks.part(f"error of the {len(numbers)} models that were chosen without an outer fold", before)
+    checks.bounded("nested.folds[].fold")
+    checks.leaves("which of these words is read", "nested.folds[].status")
+    checks.part(f"error of the {len(numbers)} models that were chosen without an outer fold")
 
 
 def outer_of(checks: Checks, said: FoldInfo, dataset: Dataset, plan: FoldPlan, path: str) -> FoldPlan | None:
@@ -87,10 +89,9 @@ def outer_of(checks: Checks, said: FoldInfo, dataset: Dataset, plan: FoldPlan, p
     except BadInput as error:
         checks.that(False, path.rstrip("."), str(error))
         return None
-    before = len(checks.failures)
-    for name in ("spec", "seed", "k", "repeats", "digest"):
-        checks.equal(f"{path}{name}", getattr(said, name), getattr(outer, name))
-    return outer if len(checks.failures) == before else None
+    names = ("spec", "seed", "k", "repeats", "digest")
+    same_folds = [checks.equal(f"{path}{name}", getattr(said, name), getattr(outer, name)) for name in names]
+    return outer if all(same_folds) else None
 
 
 def check_outer_model(
@@ -124,6 +125,9 @@ def check_outer_model(
         checks.that(kept, f"{path}support", "does not keep to the restrictions")
     if not record.descent:
         checks.that(one.gamma in request.gammas, f"{path}gamma", "is not one that was asked for")
+    checks.leaves("that it is best is read", f"{path}gamma", f"{path}support")
+    checks.bounded(f"{path}tau")
+    checks.leaves("whether fewer features would do is read", f"{path}tau")
     weights = dataset.row_weights
     model = fit(
         X, y, support, one.gamma, scale=record.data.scale, intercept=record.data.intercept,
@@ -163,7 +167,7 @@ def check_stability(
     level : Level
         How far supports are tried.
     """
-    stable, asked, before = record.stability, record.request.stability is not None, len(checks.failures)
+    stable, asked = record.stability, record.request.stability is not None
     if stable is None:
         needed = asked and record.status == "proved"
         checks.that(not needed, "stability", "is null though a weight was asked for")
@@ -180,11 +184,15 @@ def check_stability(
     known = row.folds_decided == row.folds
     checks.that(known or stable.estimate, "stability.estimate", "is false though a fold of the pair is open")
     if stable.chosen is not None:
-        _choice(checks, record, stable, stable.chosen)
-    checks.part("stability agrees with the table, and the choice by a weight with both", before)
-    if len(checks.failures) == before:
-        _at_supports(checks, record, design, plan, stable, level)
-    if level is not EnumerationLevel.NEIGHBOURS and len(checks.failures) == before:
+        _choice(checks, record, stable, stable.chosen, level)
+    tried = level is not EnumerationLevel.NEIGHBOURS
+    ends = ("stability.instability_lower", "stability.instability_upper")
+    checks.bounded(*ends, "request.stability")
+    if not tried:
+        checks.leaves("how far it is from the instability is read", *ends)
+    if not checks.part("stability agrees with the table, and the choice by a weight with both"):
+        return
+    if _at_supports(checks, record, design, plan, stable, level) and tried:
         _by_enumeration(checks, record, design, plan, stable, level)
 
 
@@ -199,7 +207,7 @@ def check_weights(checks: Checks, record: Record, dataset: Dataset, plan: FoldPl
     plan : FoldPlan
         Folds of the record.
     """
-    chosen, before = None if record.stability is None else record.stability.chosen, len(checks.failures)
+    chosen = None if record.stability is None else record.stability.chosen
     if chosen is None or (chosen.outer is None and not chosen.tried):
         return
     path = "stability.chosen."
@@ -221,14 +229,18 @@ def check_weights(checks: Checks, record: Record, dataset: Dataset, plan: FoldPl
         error = float(np.average([one.error for one in tried.folds], weights=weights))
         checks.close(f"{place}error", tried.error, error, SAME * error)
     best = min(chosen.tried, key=lambda one: (one.error, one.weight))
+    checks.bounded(f"{path}tried[].folds[].fold", f"{path}tried[].weight")
+    checks.leaves("that it chooses its models is read", f"{path}tried[].weight")
     distinct = len({one.weight for one in chosen.tried}) == len(chosen.tried)
     checks.that(distinct, f"{path}tried", "names a weight twice")
     words = f"is {chosen.weight!r}, the least error of the weights tried is that of {best.weight!r}"
     checks.that(chosen.weight == best.weight, f"{path}weight", words)
-    checks.part(f"error of the models that {len(chosen.tried)} weights chose without an outer fold", before)
+    checks.part(f"error of the models that {len(chosen.tried)} weights chose without an outer fold")
 
 
-def _choice(checks: Checks, record: Record, stable: Stability, chosen: StableChoice) -> None:
+def _choice(
+    checks: Checks, record: Record, stable: Stability, chosen: StableChoice, level: EnumerationLevel
+) -> None:
     """Check the criterion: its bounds follow from the table and the intervals, and the pair from its bounds."""
     path, weight = "stability.chosen.", chosen.weight
     asked = record.request.stability or ()
@@ -242,6 +254,11 @@ def _choice(checks: Checks, record: Record, stable: Stability, chosen: StableCho
     ])  # fmt: skip
     for i, one in enumerate(chosen.intervals):
         checks.that(0.0 <= one.lower <= one.upper, f"{path}intervals[{i}]", "is no interval")
+    ends = f"{path}intervals[].lower", f"{path}intervals[].upper"
+    checks.bounded(*ends)
+    if level is not EnumerationLevel.GRID:
+        checks.leaves("how far it is from the true one is read", *ends)
+    checks.bounded(f"{path}proved", f"{path}models[].weight", f"{path}models[].tau")
     here = next(i for i, row in enumerate(record.table) if (row.gamma, row.tau) == (record.gamma, record.tau))
     mine, slip = chosen.intervals[here], 1e-9 * stable.instability_upper
     inside = mine.lower <= stable.instability_lower + slip and stable.instability_upper <= mine.upper + slip
@@ -284,17 +301,17 @@ def _near(a: float, b: float) -> bool:
 
 def _at_supports(
     checks: Checks, record: Record, design: UnitColumns, plan: FoldPlan, stable: Stability, level: EnumerationLevel
-) -> None:
-    """Refit the model of all rows and of every fold, and compare the changes with what the record says."""
-    data, before = design.dataset, len(checks.failures)
+) -> bool:
+    """Refit the model of all rows and of every fold; return whether the changes agree with what the record says."""
+    data = design.dataset
     if float(data.n) * plan.k * (record.tau + 1.0) ** 2 > MOST_REFITS:
         checks.reread.append("stability.instability (too many rows and folds to fit all again)")
-        return
+        return True
     full = positions(record.support, design.index)
     by_number = [positions(names, design.index) for names in record.chosen_folds.supports]
     supports = [support for which in record.chosen_folds.which if (support := by_number[which]) is not None]
     if full is None or len(supports) < plan.k:
-        return
+        return True
     model = squared_errors(_refit(design, full, record.gamma, None), data.X, data.y, data.row_weights)
     found = np.array([
         changes(model, _squares(design, _refit(design, support, record.gamma, plan.train_rows(fold))), _total(data))
@@ -312,7 +329,7 @@ def _at_supports(
     checks.close("stability.instability", stable.instability, worst, slack)
     right = stable.fold < plan.k and found[stable.fold] >= found.max() - slack
     checks.that(bool(right), "stability.fold", f"another fold changes the model more, {int(found.argmax())}")
-    checks.part("instability of the model at the supports of the record, by refits", before)
+    return checks.part("instability of the model at the supports of the record, by refits")
 
 
 def _refit(design: UnitColumns, support: tuple[int, ...], gamma: float, rows: IntArray | None) -> RidgeFit:
@@ -339,7 +356,7 @@ def _by_enumeration(
     checks: Checks, record: Record, design: UnitColumns, plan: FoldPlan, stable: Stability, level: EnumerationLevel
 ) -> None:
     """Compare intervals of instabilities with the truth: the model's pair, then the least lower ends, then others."""
-    before, pairs = len(checks.failures), [(record.gamma, record.tau)]
+    pairs = [(record.gamma, record.tau)]
     intervals = {pairs[0]: (stable.instability_lower, stable.instability_upper, "stability.instability")}
     if stable.chosen is not None:
         order = np.argsort([
@@ -355,8 +372,11 @@ def _by_enumeration(
     for pair in pairs[:most]:
         lower, upper, path = intervals[pair]
         _truth(checks, (design, plan), pair, (lower, upper), path, stable if pair == pairs[0] else None)
+    checks.bounded("stability.instability_lower", "stability.instability_upper")
+    if len(pairs) > 1 and most > 1:
+        checks.bounded("stability.chosen.intervals[].lower", "stability.chosen.intervals[].upper")
     which = "the pair" if len(pairs) == 1 else f"{min(most, len(pairs))} of {len(pairs)} pairs"
-    checks.part(f"instability of {which}, by enumeration of all supports", before)
+    checks.part(f"instability of {which}, by enumeration of all supports")
 
 
 def _truth(
@@ -387,11 +407,7 @@ def _optima(
 ) -> tuple[list[FloatArray], list[FloatArray]]:
     """Return the squared errors of all rows of the tied optima of a training set, and of all that may pass for tied."""
     gamma, tau = pair
-    if design.allowed is None:
-        fits = close_fits(design, gamma, tau, left_out, train)
-    else:
-        sets = design.allowed.up_to(tau)
-        fits = [model for model, _ in close_restricted(design, sets, gamma, train, left_out, tau)]
+    fits = [model for model, _ in close_fits(design, design.sets(tau), gamma, tau, left_out, train)]
     least = min(model.objective for model in fits)
     doubt = design.rounding(least)
     squares = [(model.objective, _squares(design, model)) for model in fits]

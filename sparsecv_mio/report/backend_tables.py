@@ -18,7 +18,7 @@ from sparsecv_mio.certificate.records import FitRecord
 from sparsecv_mio.files import write_text
 from sparsecv_mio.formulation.backends import BACKENDS, get_backend
 from sparsecv_mio.report.figures import INK, legend_below, panels, save, titled
-from sparsecv_mio.report.layout import Row, interval_digits, pair, print_table, say, shown
+from sparsecv_mio.report.layout import cell, interval_digits, pair, print_table, say, shown
 from sparsecv_mio.report.record_tables import MEANING, print_model
 
 if TYPE_CHECKING:
@@ -46,19 +46,9 @@ def describe_backends() -> list[BackendRow]:
     for name in BACKENDS:
         backend = get_backend(name)
         here, can = backend.available(), backend.capabilities
-        rows.append(
-            BackendRow(
-                name=name,
-                usable=here.usable,
-                why=here.why,
-                version=here.version,
-                licence=here.licence,
-                hint=here.hint,
-                formulations={form: sorted(kinds) for form, kinds in can.formulations.items()},
-                limits=sorted(can.limits),
-                warm_start=can.warm_start,
-            )
-        )
+        forms = {form: sorted(kinds) for form, kinds in can.formulations.items()}
+        told = here.usable, here.why, here.version, here.licence, here.hint
+        rows.append(BackendRow(name, *told, forms, sorted(can.limits), can.warm_start))
     return rows
 
 
@@ -69,15 +59,14 @@ def text_of_backends(rows: list[BackendRow]) -> str:
 
 def print_backends(console: Console, rows: list[BackendRow]) -> None:
     """Print a row for each backend, then what its formulations take."""
-    seen = []
-    for row in rows:
-        told = row.licence if row.usable else f"{row.why}. {row.hint}".rstrip(". ")
-        cells = row.name, "yes" if row.usable else "no", row.version, told
-        seen.append(Row(cells, None if row.usable else "dim"))
+    seen = [
+        (row.name, row.usable, row.version, row.licence if row.usable else f"{row.why}. {row.hint}".rstrip(". "))
+        for row in rows
+    ]
     heads = ("backend", "usable", "version", "licence, or why not")
-    print_table(console, heads, seen, text=heads)
+    print_table(console, heads, seen, text=heads, styles=["" if row.usable else "dim" for row in rows])
     forms = [
-        Row((row.name, form, ", ".join(kinds) or "none", ", ".join(row.limits)))
+        (row.name, form, ", ".join(kinds) or "none", ", ".join(row.limits))
         for row in rows
         for form, kinds in row.formulations.items()
     ]
@@ -136,10 +125,10 @@ def print_compare(console: Console, rows: Sequence[CompareRow]) -> None:
     """Print every row, then a summary of each backend."""
     lines = []
     for row in rows:
-        cells = ["all" if row.fold < 0 else str(row.fold), str(row.tau), shown(row.gamma), row.backend]
-        numbers = [shown(row.seconds, 3), str(row.nodes), str(row.cuts), shown(row.objective, 9), shown(row.lower, 9)]
-        gaps = [shown(row.gap, 2), shown(row.true_gap, 2), "yes" if row.same_support else "no"]
-        lines.append(Row((row.data, *cells, row.status.partition(":")[0], *numbers, *gaps)))
+        which = row.data, "all" if row.fold < 0 else row.fold, row.tau, row.gamma, row.backend
+        work = shown(row.seconds, 3), row.nodes, row.cuts
+        ends = shown(row.objective, 9), shown(row.lower, 9), shown(row.gap, 2), shown(row.true_gap, 2)
+        lines.append((*which, row.status.partition(":")[0], *work, *ends, row.same_support))
     names = (*COLUMNS, "gap", "true gap", "agrees")
     print_table(console, names, lines, text=("data", "backend", "status"))
     _print_summary(console, rows)
@@ -148,18 +137,18 @@ def print_compare(console: Console, rows: Sequence[CompareRow]) -> None:
 
 
 def _print_summary(console: Console, rows: Sequence[CompareRow]) -> None:
-    lines = []
+    lines: list[tuple[object, ...]] = []
     for name in dict.fromkeys(row.backend for row in rows):
         mine = [row for row in rows if row.backend == name]
         ran = [row for row in mine if np.isfinite(row.seconds)]
         if not ran:
-            lines.append(Row((name, "0", str(len(mine)), "", "", "", "")))
+            lines.append((name, 0, len(mine), "", "", "", ""))
             continue
         seconds = [row.seconds for row in ran]
-        counts = str(sum(row.status in SOLVED for row in ran)), str(len(mine))
+        counts = sum(row.status in SOLVED for row in ran), len(mine)
         times = shown(float(np.median(seconds)), 3), shown(float(np.sum(seconds)), 3)
         agree = f"{sum(row.same_support for row in ran)}/{len(ran)}"
-        lines.append(Row((name, *counts, *times, shown(max(row.true_gap for row in ran), 2), agree)))
+        lines.append((name, *counts, *times, shown(max(row.true_gap for row in ran), 2), agree))
     names = ("backend", "solved", "of", "median s", "total s", "largest true gap", "supports agree")
     print_table(console, names, lines, text=("backend",))
 
@@ -174,14 +163,12 @@ def markdown(rows: Sequence[CompareRow], command: str) -> str:
     lines += [", ".join(f"{key} {environment[key]}" for key in keep if key in environment) + "; " + ", ".join(
         dict.fromkeys(f"{row.backend.partition(':')[0]} {row.environment.get('backend_version', '')}" for row in rows)
     ), ""]  # fmt: skip
-    lines += ["| " + " | ".join(names) + " |", "|" + " --- |" * len(names)]
+    lines += [f"| {' | '.join(names)} |", "|" + " --- |" * len(names)]
     for row in rows:
-        fold = "all" if row.fold < 0 else row.fold
-        seconds = (shown(row.seconds, 3), shown(row.setup_seconds, 3))
-        proof = (shown(row.objective, 10), shown(row.lower, 10), shown(row.gap, 2), shown(row.true_gap, 2))
-        which = (row.data, fold, row.tau, shown(row.gamma), row.backend, row.formulation, row.status)
-        values = [*which, *seconds, row.nodes, row.cuts, *proof, "yes" if row.same_support else "no"]
-        lines.append("| " + " | ".join(str(value) for value in values) + " |")
+        which = row.data, "all" if row.fold < 0 else row.fold, row.tau, row.gamma, row.backend, row.formulation
+        work = shown(row.seconds, 3), shown(row.setup_seconds, 3), row.nodes, row.cuts
+        ends = shown(row.objective, 10), shown(row.lower, 10), shown(row.gap, 2), shown(row.true_gap, 2)
+        lines.append(f"| {' | '.join(map(cell, (*which, row.status, *work, *ends, row.same_support)))} |")
     return "\n".join(lines) + "\n"
 
 

@@ -15,7 +15,7 @@ from sparsecv_mio import model_space
 from sparsecv_mio.bounds.cv_error import BoundsTable, PrintedTable
 from sparsecv_mio.data.table_facts import FOLDS, MOST_CORRELATED, ColumnFacts, Inspection
 from sparsecv_mio.report.figures import INK, LOWER, UPPER, check_plot, panels, save, titled, whole_numbers
-from sparsecv_mio.report.layout import ESTIMATE, Row, aligned, marked, pair, print_table, say, shown
+from sparsecv_mio.report.layout import ESTIMATE, aligned, marked, pair, print_table, say, shown
 
 SHOWN = 40  # columns, unless all are asked for
 SURE, HOPEFUL = 36, 100  # features up to which a default run is proved, or a good part of it (results/regions.md)
@@ -53,10 +53,10 @@ def print_inspection(console: Console, found: Inspection, path: str | Path, full
         console.print(Text(line), soft_wrap=line.startswith("sparsecv "))  # a command that is cut could not be copied
 
 
-def _row(one: ColumnFacts, target: bool) -> Row:
+def _row(one: ColumnFacts, target: bool) -> tuple[str, ...]:
     sizes = ["" if value is None else f"{value:.5g}" for value in (one.least, one.mean, one.largest, one.spread)]
     notes = (["the target"] if target else []) + list(one.notes)
-    return Row((one.name, one.kind, f"{one.missing:,}" if one.missing else "", *sizes, "; ".join(notes)))
+    return one.name, one.kind, f"{one.missing:,}" if one.missing else "", *sizes, "; ".join(notes)
 
 
 def _findings(found: Inspection) -> list[str]:
@@ -163,34 +163,31 @@ def _print_all(console: Console, gammas: tuple[float, ...], full: bool, table: C
 
 
 def _print_summary(console: Console, table: BoundsTable) -> None:
-    rows = []
-    best = table.best()
+    rows, chosen, best = [], [], table.best()
     for t in range(len(table.taus)):
         ends = [table.cv_interval(g, t) for g in range(len(table.gammas))]
         g = best[0] if best[1] == t else min(range(len(ends)), key=lambda k: (ends[k].upper, ends[k].lower))
-        rows.append(_bounds_tables_row(table, g, t, [shown(table.gammas[g])], best))
-    names = ("tau", "gamma", "lower", "upper", "estimate", "folds decided")
-    print_table(console, names, rows)
+        rows.append((table.taus[t], table.gammas[g], *_numbers(table, g, t)))
+        chosen.append("bold" if (g, t) == best else "")
+    print_table(console, ("tau", "gamma", "lower", "upper", "estimate", "folds decided"), rows, styles=chosen)
 
 
-def _bounds_tables_row(table: BoundsTable, g: int, t: int, gamma: list[str], best: tuple[int, int], *more: str) -> Row:
-    ends = table.cv_interval(g, t)
+def _numbers(table: BoundsTable, g: int, t: int) -> tuple[str, ...]:
+    ends, estimate = table.cv_interval(g, t), aligned(table.cv_estimate(g, t), DIGITS)
     lower, upper = aligned(ends.lower, DIGITS), aligned(ends.upper, DIGITS)
-    estimate = marked(aligned(table.cv_estimate(g, t), DIGITS), True)
-    cells = (str(table.taus[t]), *gamma, lower, upper, estimate, f"{table.decided(g, t)}/{table.folds}", *more)
-    return Row(cells, "bold" if (g, t) == best else None)
+    return lower, upper, marked(estimate, True), f"{table.decided(g, t)}/{table.folds}"
 
 
 def _print_certified(console: Console, table: BoundsTable, g: int) -> None:
-    best = table.best()
-    rows = [_bounds_tables_row(table, g, t, [], best, table.won(g, t)) for t in range(len(table.taus))]
-    print_table(console, ("tau", "lower", "upper", "estimate", "folds decided", "bound"), rows, text=("bound",))
+    rows = [(tau, *_numbers(table, g, t), table.won(g, t)) for t, tau in enumerate(table.taus)]
+    chosen, names = table.best(), ("tau", "lower", "upper", "estimate", "folds decided", "bound")
+    styles = ["bold" if (g, t) == chosen else "" for t in range(len(rows))]
+    print_table(console, names, rows, text=("bound",), styles=styles)
 
 
 def _print_printed(console: Console, table: PrintedTable, g: int) -> None:
-    rows = [Row((str(tau), *(shown(value) for value in table.cv_estimates(g, t)))) for t, tau in enumerate(table.taus)]
-    names = ("tau", "lower (estimate)", "upper (estimate)", "estimate")
-    print_table(console, names, rows)
+    rows = [(tau, *table.cv_estimates(g, t)) for t, tau in enumerate(table.taus)]
+    print_table(console, ("tau", "lower (estimate)", "upper (estimate)", "estimate"), rows)
 
 
 def draw_bounds(ax: Any, table: BoundsTable | PrintedTable, g: int) -> None:

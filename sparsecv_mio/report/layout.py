@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from typing import Protocol, TypeVar
 
@@ -105,22 +104,6 @@ GAPS = (3, 2)  # between two columns, the wide one where there is room
 LEAST_TEXT, LEAST_WORD = 10, 16  # narrower, text is hard to read; words up to so many characters stay whole
 
 
-@dataclass(frozen=True)
-class Column:
-    """A column: numbers, aligned to the right and never folded, or `text`."""
-
-    name: str
-    text: bool = False
-
-
-@dataclass(frozen=True)
-class Row:
-    """The cells of a row, and its style."""
-
-    cells: Sequence[str]
-    style: str | None = None
-
-
 def quoted(name: str) -> str:
     """Return a name as it stands in a list of names: in quotes, as in a CSV file, where it holds a comma.
 
@@ -149,49 +132,70 @@ def say(console: Console, line: str, style: str = "") -> None:
     console.print(Text(line, style))
 
 
-def print_table(console: Console, names: Sequence[str], rows: Sequence[Row], text: Collection[str] = ()) -> None:
+def cell(value: object) -> str:
+    """Return a value as it stands in a table: names in a row, a number with six digits, `yes` or `no`.
+
+    Examples
+    --------
+    >>> cell(0.1234567), cell(3), cell(True), cell(("a", "b")), cell(())
+    ('0.123457', '3', 'yes', 'a, b', '(intercept alone)')
+    """
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, tuple):
+        return listed(value) or "(intercept alone)"
+    return shown(value) if isinstance(value, float) else str(value)
+
+
+def print_table(
+    console: Console, heads: Sequence[str], rows: Sequence[Sequence[object]], text: Collection[str] = (),
+    styles: Sequence[str] = (),
+) -> None:  # fmt: skip
     """Print a table; where its numbers do not fit side by side, each row as several lines.
 
     Parameters
     ----------
     console : rich.console.Console
         Its width decides the layout.
-    names : sequence of str
+    heads : sequence of str
         Of the columns.
-    rows : sequence of Row
-        As many cells each as there are columns.
+    rows : sequence of sequences
+        As many values each as there are columns; see `cell`.
     text : collection of str, optional
-        Names of the columns that hold text; the others hold numbers.
+        Heads of the columns that hold text; the others hold numbers, aligned to the right and never folded.
+    styles : sequence of str, optional
+        Of the rows.
     """
-    columns = [Column(name, name in text) for name in names]
-    layouts = ((gap, _widths(console.width - 2 - gap * (len(columns) - 1), columns, rows)) for gap in GAPS)
+    lines, styles = [[cell(value) for value in row] for row in rows], styles or [""] * len(rows)
+    layouts = ((gap, _widths(console.width - 2 - gap * (len(heads) - 1), heads, lines, text)) for gap in GAPS)
     gap, widths = next(((gap, found) for gap, found in layouts if found is not None), (0, None))
     if widths is None:
-        _print_stacked(console, columns, rows)
+        _print_stacked(console, heads, lines, styles)
         return
     table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, gap - 2))
-    for column, width in zip(columns, widths, strict=True):
+    for head, width in zip(heads, widths, strict=True):
         table.add_column(
-            Text(column.name, overflow="fold"), justify="left" if column.text else "right", width=width,
-            no_wrap=False, overflow="fold",
+            Text(head, overflow="fold"), justify="left" if head in text else "right", width=width, no_wrap=False,
+            overflow="fold",
         )  # fmt: skip
-    for row in rows:
-        table.add_row(*(Text(cell, overflow="fold") for cell in row.cells), style=row.style)
+    for line, style in zip(lines, styles, strict=True):
+        table.add_row(*(Text(part, overflow="fold") for part in line), style=style)
     console.print(table)
 
 
-def _widths(inner: int, columns: Sequence[Column], rows: Sequence[Row]) -> list[int] | None:
+def _widths(
+    inner: int, heads: Sequence[str], lines: Sequence[Sequence[str]], text: Collection[str]
+) -> list[int] | None:
     """Return the widths of the columns; None where the numbers do not fit."""
-    cells = [[row.cells[k] for row in rows] for k in range(len(columns))]
-    content = [max((len(cell) for cell in column), default=1) for column in cells]
-    whole = [max(width, len(column.name)) for width, column in zip(content, columns, strict=True)]
+    cells = [[line[k] for line in lines] for k in range(len(heads))]
+    content = [max((len(part) for part in column), default=1) for column in cells]
+    whole = [max(width, len(head)) for width, head in zip(content, heads, strict=True)]
     if sum(whole) <= inner:
         return whole
-    word = [max(len(part) for part in column.name.split() or [""]) for column in columns]
+    word = [max(len(part) for part in head.split() or [""]) for head in heads]
     least = [
-        max(head, _least_text(column) if columns[k].text else content[k])
-        for k, (head, column) in enumerate(zip(word, cells, strict=True))
-    ]
+        max(word[k], _least_text(cells[k]) if head in text else content[k]) for k, head in enumerate(heads)
+    ]  # fmt: skip
     if sum(least) > inner:
         return None
     widths = list(least)
@@ -207,13 +211,13 @@ def _least_text(cells: Sequence[str]) -> int:
     return min(max((len(cell) for cell in cells), default=1), max(LEAST_TEXT, min(words, LEAST_WORD)))
 
 
-def _print_stacked(console: Console, columns: Sequence[Column], rows: Sequence[Row]) -> None:
+def _print_stacked(
+    console: Console, heads: Sequence[str], lines: Sequence[Sequence[str]], styles: Sequence[str]
+) -> None:
     console.print()
-    for row in rows:
-        first, *others = (
-            f"{column.name} {cell}" for column, cell in zip(columns, row.cells, strict=True) if cell.strip()
-        )
-        console.print(Text(first, style=row.style or ""))
-        for line in others:
-            console.print(Padding(Text(line, style=row.style or "", overflow="fold"), (0, 0, 0, 2)))
+    for line, style in zip(lines, styles, strict=True):
+        first, *others = (f"{head} {part}" for head, part in zip(heads, line, strict=True) if part.strip())
+        console.print(Text(first, style=style))
+        for other in others:
+            console.print(Padding(Text(other, style=style, overflow="fold"), (0, 0, 0, 2)))
     console.print()

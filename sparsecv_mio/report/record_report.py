@@ -86,10 +86,9 @@ def report_text(record: AnyRecord, kind: str, name: str, data: Dataset | None, f
     name, data, file
         As in `report_of`.
     """
-    from sparsecv_mio.report.document import html_of, latex_of, markdown_of
+    from sparsecv_mio.report.document import text_of  # this loads Jinja
 
-    write = {"html": html_of, "md": markdown_of, "latex": latex_of}[kind]
-    return write(report_of(record, name, data, file))
+    return text_of(report_of(record, name, data, file), kind)
 
 
 def format_of(path: str) -> str:

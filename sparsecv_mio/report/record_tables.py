@@ -14,7 +14,6 @@ from rich.text import Text
 from sparsecv_mio.certificate.parts import Work
 from sparsecv_mio.certificate.records import (
     CommonRecord,
-    CommonRow,
     NearModel,
     NearRecord,
     NearSize,
@@ -28,7 +27,6 @@ from sparsecv_mio.certificate.records import (
 )
 from sparsecv_mio.report.layout import (
     ESTIMATE,
-    Row,
     aligned,
     alike,
     interval_digits,
@@ -237,10 +235,7 @@ def nested_lines(record: Record, nested: Nested) -> list[str]:
 def _print_outer_folds(console: Console, nested: Nested) -> None:
     """Print what was chosen without each outer fold."""
     say(console, "models chosen without an outer fold", "bold")
-    rows = [
-        Row((str(one.fold + 1), str(one.tau), shown(one.gamma), shown(one.cv_error), shown(one.error), one.status))
-        for one in nested.folds
-    ]
+    rows = [(one.fold + 1, one.tau, one.gamma, one.cv_error, one.error, one.status) for one in nested.folds]
     print_table(console, ("outer fold", "tau", "gamma", "CV error without it", "error on it", "status"), rows)
 
 
@@ -333,10 +328,11 @@ def print_model(console: Console, coefficients: Mapping[str, float], intercept: 
     full : bool
         Every coefficient, where they are more than a screen holds; else the first ones.
     """
-    rows = [Row((name, shown(value))) for name, value in coefficients.items()]
+    rows = list(coefficients.items())
     left = 0 if full or len(rows) <= SCREEN_ROWS else len(rows) - KEPT_ROWS
-    rows = [*rows[: len(rows) - left], Row(("(intercept)", shown(intercept)), "dim")]
-    print_table(console, ("feature", "coefficient"), rows, text=("feature",))
+    rows = [*rows[: len(rows) - left], ("(intercept)", intercept)]
+    styles = [""] * (len(rows) - 1) + ["dim"]
+    print_table(console, ("feature", "coefficient"), rows, text=("feature",), styles=styles)
     _say_left_out(console, left, "coefficient")
 
 
@@ -412,14 +408,13 @@ def _print_taus(console: Console, record: Record, full: bool) -> None:
     if not full and len(rows) > SCREEN_ROWS:
         rows = _folded(every, (record.gamma, record.tau))
     digits = interval_digits((row.lower, row.upper) for _, row in rows)
-    lines = []
-    for taus, row in rows:
-        lower, upper = aligned(row.lower, digits), aligned(row.upper, digits)
-        cells = taus, shown(row.gamma), marked(aligned(row.cv_error, digits), row.estimate), lower, upper
-        chosen = (row.gamma, row.tau) == (record.gamma, record.tau)
-        lines.append(Row((*cells, f"{row.folds_decided}/{row.folds}"), "bold" if chosen else None))
-    names = ("tau", "gamma", "CV error", "lower", "upper", "folds decided")
-    print_table(console, names, lines)
+    lines = [
+        (taus, row.gamma, marked(aligned(row.cv_error, digits), row.estimate), aligned(row.lower, digits),
+         aligned(row.upper, digits), f"{row.folds_decided}/{row.folds}")
+        for taus, row in rows
+    ]  # fmt: skip
+    styles = ["bold" if (row.gamma, row.tau) == (record.gamma, record.tau) else "" for _, row in rows]
+    print_table(console, ("tau", "gamma", "CV error", "lower", "upper", "folds decided"), lines, styles=styles)
     if any(not taus.isdecimal() for taus, _ in rows):
         say(console, "taus of which nothing is decided share a row: the least of their numbers, each by itself", "dim")
     _say_left_out(console, len(every) - len(rows), "row")
@@ -475,7 +470,7 @@ def subsets_of(surface: Surface, piece: SurfacePiece) -> str:
 def _print_surface(console: Console, surface: Surface) -> None:
     """Print every piece, but for those around crossings that are too narrow to tell their ends apart."""
     lines = [
-        Row((str(piece.tau), shown(piece.low), shown(piece.high), subsets_of(surface, piece)))
+        (piece.tau, piece.low, piece.high, subsets_of(surface, piece))
         for piece in surface.pieces
         if piece.high > piece.low * (1.0 + NARROW) or not piece.proved
     ]
@@ -518,12 +513,11 @@ def print_path(console: Console, record: PathRecord, brief: bool = False, full: 
 
 def _print_models(console: Console, rows: list[PathRow]) -> None:
     digits = interval_digits((row.lower, row.upper) for row in rows)
-    lines = []
+    lines: list[tuple[object, ...]] = []
     for row in rows:
         model = "".join(f"  {value:+.5g} {name}" for name, value in row.coefficients.items())
         numbers = aligned(row.objective, digits), aligned(row.lower, digits)
-        proved = "yes" if row.proved else "no"
-        lines.append(Row((str(row.tau), *numbers, proved, f"{row.intercept:.5g}{model}")))
+        lines.append((row.tau, *numbers, row.proved, f"{row.intercept:.5g}{model}"))
     print_table(console, ("tau", "objective", "lower", "proved", "model"), lines, text=("model",))
 
 
@@ -531,14 +525,12 @@ def _print_subsets(console: Console, path: Iterable[PathRow]) -> None:
     """Print a row for each subset and the range of neighbouring gammas at which it is the best of its size."""
     lines = []
     for tau, of_tau in groupby(sorted(path, key=lambda row: (row.tau, row.gamma)), key=lambda row: row.tau):
-        first = True
-        for support, group in groupby(of_tau, key=lambda row: row.support):
+        for i, (support, group) in enumerate(groupby(of_tau, key=lambda row: row.support)):
             same = list(group)
             low, high = shown(same[0].gamma, 4), shown(same[-1].gamma, 4)
             gammas = low if len(same) == 1 else f"{low} .. {high}"
             proved = f"{sum(row.proved for row in same)}/{len(same)}"
-            lines.append(Row((str(tau) if first else "", gammas, proved, listed(support) or "(intercept alone)")))
-            first = False
+            lines.append(("" if i else tau, gammas, proved, support))
     print_table(console, ("tau", "gamma", "proved", "features"), lines, text=("features",))
 
 
@@ -619,7 +611,7 @@ def _print_size(console: Console, record: NearRecord, size: NearSize, models: li
     for model in models if full else models[:FEW_MODELS]:
         excess = f"+{100.0 * (model.value / size.best - 1.0):.3g}%" if size.best > 0.0 else "+0%"
         own = [name for name in model.support if name not in shared]
-        rows.append(Row((aligned(model.value, digits), excess, listed(own) or "-")))
+        rows.append((aligned(model.value, digits), excess, listed(own) or "-"))
     name = "features" if not shared else f"features besides the {len(shared)} that all these models have"
     print_table(console, (VALUE[record.by], "above the best", name), rows, text=(name,))
     if len(models) > FEW_MODELS and not full:
@@ -680,21 +672,11 @@ def print_common(console: Console, record: CommonRecord, brief: bool = False, fu
     if brief:
         return
     say(console, "best gamma of every tau", "bold")
-    rows = [_row(rows, record) for _, rows in groupby(sorted(record.table, key=_order), key=lambda row: row.tau)]
-    print_table(console, ("tau", "gamma", "CV error", "features"), rows, text=("features",))
+    order = sorted(record.table, key=lambda row: (row.tau, row.cv_error))
+    best = [next(rows) for _, rows in groupby(order, key=lambda row: row.tau)]
+    rows = [(row.tau, shown(row.gamma, 4), aligned(row.cv_error, digits), row.support) for row in best]
+    styles = ["bold" if row.tau == record.tau else "" for row in best]
+    print_table(console, ("tau", "gamma", "CV error", "features"), rows, text=("features",), styles=styles)
     said = "a row is the best subset found of its size; the certified interval above is of all sizes and gammas"
     say(console, said, "dim")
     say(console, f"work: {record.work.nodes:,} nodes, {record.work.seconds:.2f} s", "dim")
-
-
-def _order(row: CommonRow) -> tuple[int, float]:
-    return row.tau, row.cv_error
-
-
-def _row(rows: Iterable[CommonRow], record: CommonRecord) -> Row:
-    of_tau = list(rows)
-    best = of_tau[0]
-    digits = interval_digits([(record.lower, record.upper)])
-    style = "bold" if best.tau == record.tau else None
-    numbers = str(best.tau), shown(best.gamma, 4), aligned(best.cv_error, digits)
-    return Row((*numbers, listed(best.support) or "(intercept alone)"), style)

@@ -1,86 +1,73 @@
-"""Every field of a record has its treatment, in the manual and on the screen."""
+"""How every field of a record was treated is read off the checks."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import fields, is_dataclass
-from types import UnionType
-from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
+from dataclasses import dataclass
 
-import pytest
-from repository import DOCS
-
-from sparsecv_mio.certificate.checked_fields import (
-    COMMON,
-    ENUMERATE_GRID,
-    ENUMERATE_PAIR,
-    FIT,
-    NEAR,
-    PATH,
-    RECORD,
-    EnumerationLevel,
-    Treatment,
-    grouped,
-    part_of,
-)
-from sparsecv_mio.certificate.parts import ChosenFold, ChosenFolds
-from sparsecv_mio.certificate.records import CommonRecord, FitRecord, NearRecord, PathRecord, Record
-
-KINDS: list[tuple[type, Mapping[str, Treatment]]] = [
-    (Record, RECORD), (PathRecord, PATH), (FitRecord, FIT), (NearRecord, NEAR), (CommonRecord, COMMON),
-]  # fmt: skip
+from sparsecv_mio.certificate.checked_fields import READ, RECOMPUTED, Checks, field_paths, part_of
+from sparsecv_mio.certificate.parts import ChosenFolds
 
 
-def field_paths(schema: Any, prefix: str = "") -> Iterator[str]:
-    """Paths of all fields of a dataclass, its inner dataclasses walked, `[]` for the items of a list.
-
-    Examples
-    --------
-    >>> list(field_paths(ChosenFold, "chosen_folds[]."))
-    ['chosen_folds[].fold', 'chosen_folds[].support', 'chosen_folds[].error', 'chosen_folds[].decided']
-    """
-    hints = get_type_hints(schema)
-    for field in fields(schema):
-        path, hint = f"{prefix}{field.name}", hints[field.name]
-        if get_origin(hint) in (Union, UnionType):
-            hint = next(part for part in get_args(hint) if part is not type(None))
-        if get_origin(hint) is Annotated:
-            hint = get_args(hint)[0]
-        if hint is ChosenFolds:
-            path, hint = f"{path}[]", ChosenFold
-        elif get_origin(hint) is tuple and is_dataclass(get_args(hint)[0]):
-            path, hint = f"{path}[]", get_args(hint)[0]
-        if is_dataclass(hint):
-            yield from field_paths(hint, f"{path}.")
-        else:
-            yield path
+@dataclass(frozen=True)
+class Row:
+    tau: int
+    lower: float
 
 
-def markdown(table: Mapping[str, Treatment]) -> str:
-    """The table as it stands in docs/cli.md: fields of the same treatment in one row."""
-    groups: dict[Treatment, list[str]] = {}
-    for path, treatment in table.items():
-        groups.setdefault(treatment, []).append(f"`{path}`")
-    lines = [f"| fields | p <= {ENUMERATE_GRID} | p <= {ENUMERATE_PAIR} | beyond |", "|---|---|---|---|"]
-    for treatment, paths in groups.items():
-        words = [treatment.at(level).removeprefix("bounded: ") for level in EnumerationLevel]
-        cells = words if len(set(words)) > 1 else [words[0], "same", "same"]
-        lines.append(f"| {', '.join(paths)} | {' | '.join(cells)} |")
-    return "\n".join(lines)
+@dataclass(frozen=True)
+class Answer:
+    gap: float
+    coefficients: dict[str, float]
+    table: tuple[Row, ...]
+    folds: ChosenFolds
+    note: str = "n"
+    absent: Row | None = None
 
 
-@pytest.mark.parametrize(("schema", "table"), KINDS)
-def test_every_field_has_its_treatment(schema: type, table: dict[str, object]) -> None:
-    assert set(field_paths(schema)) == set(table)
+ANSWER = Answer(0.0, {"a.b": 1.0}, (Row(1, 0.5), Row(2, 0.25)), ChosenFolds.of([["a.b"]], [1.0]))
 
 
-@pytest.mark.parametrize("table", [table for _, table in KINDS])
-def test_treatments_stand_in_the_manual_and_on_the_screen(table: dict[str, object]) -> None:
-    assert markdown(table) in (DOCS / "cli.md").read_text()  # type: ignore[arg-type]
-    for level in EnumerationLevel:
-        listed = [name for _, names in grouped(table, level) for name in names]  # type: ignore[arg-type]
-        assert {part_of(name) for name in listed} == {part_of(name) for name in table}
-        assert len(set(listed)) == len(listed)
-    assert "descent" not in {
-        part_of(name) for _, names in grouped(RECORD, EnumerationLevel.GRID, ["descent"]) for name in names
-    }
+def treatments(checks: Checks) -> dict[str, str]:
+    return {name: words for words, names in checks.report(ANSWER).fields for name in names}
+
+
+def test_the_fields_that_a_record_holds() -> None:
+    paths = list(dict.fromkeys(field_paths(ANSWER)))
+    folds = [f"folds[].{name}" for name in ("fold", "support", "error", "decided")]
+    assert paths == ["gap", "coefficients", "table[].tau", "table[].lower", *folds, "note"]
+    assert [part_of(path) for path in paths[:3]] == ["gap", "coefficients", "table"]
+
+
+def test_a_field_is_what_the_checks_that_name_it_say() -> None:
+    checks = Checks()
+    checks.equal("gap", 0.0, 0.0)
+    checks.close("coefficients.a.b", 1.0, 1.0, 0.0)
+    checks.that(True, "table[1].lower", "")
+    checks.that(True, "folds", "names a part, not what is in it")
+    assert checks.part("first") and checks.that(True, "table[0].lower", "") and checks.part("second")
+    found = treatments(checks)
+    assert found["gap"] == found["coefficients"] == RECOMPUTED
+    assert found["table[].lower"] == "bounded: first; second" and found["table[].tau"] == READ
+    assert found["folds"] == found["note"] == READ  # alike in all that is in it
+    assert checks.report(ANSWER).reread == ("table[].tau, folds, note",)
+
+
+def test_what_a_part_bounds_and_what_of_it_is_read() -> None:
+    checks = Checks()
+    checks.bounded("table[].", "folds[].error", "gap")
+    checks.leaves("the rest is read", "table[].", "gap")
+    checks.part("some")
+    assert treatments(checks) == {
+        "table": "bounded: some; the rest is read", "gap": "bounded: some; the rest is read", "coefficients": READ,
+        "folds[].error": "bounded: some", "note": READ,
+        **{f"folds[].{name}": READ for name in ("fold", "support", "decided")},
+    }  # fmt: skip
+
+
+def test_a_part_with_a_failure_is_not_verified() -> None:
+    checks = Checks()
+    assert not checks.that(False, "gap", "is wrong") and not checks.part("first") and checks.part("second")
+    checks.only_read("gap", "for once")
+    report = checks.report(ANSWER)
+    assert (report.verified, report.failures[0].field, report.reread[0]) == (("second",), "gap", "gap (for once)")
+    assert not any("gap" in names for _, names in report.fields) and not Checks().report().fields

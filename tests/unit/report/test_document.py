@@ -18,9 +18,7 @@ from sparsecv_mio.report.document import (
     ReportTable,
     Section,
     Sentences,
-    html_of,
-    latex_of,
-    markdown_of,
+    text_of,
 )
 from sparsecv_mio.report.record_report import report_of
 
@@ -64,7 +62,7 @@ def pages(record: Record, path: PathRecord) -> list[tuple[str, int]]:
     """A page for records of every kind, and the number of its pictures."""
     fit: FitRecord = fit_one(data(), tau=2, gamma=0.1)
     asked = (record, 4, data()), (path, 1, data()), (fit, 1, None)
-    return [(html_of(report_of(one, "a.json", rows)), count) for one, count, rows in asked]
+    return [(text_of(report_of(one, "a.json", rows), "html"), count) for one, count, rows in asked]
 
 
 def test_pages_are_well_formed_and_ask_for_nothing(pages: list[tuple[str, int]]) -> None:
@@ -79,7 +77,8 @@ def test_pages_are_well_formed_and_ask_for_nothing(pages: list[tuple[str, int]])
 def test_words_of_the_data_are_no_markup() -> None:
     bad = '<script>alert("x")</script> & co'
     grid = ReportTable(bad, (bad, "b"), ((bad, "1"),), words=1, chosen=0)
-    page = html_of(Document(bad, bad, (Section(bad, (Sentences((bad,), True), Facts(((bad, bad),)), grid)),)))
+    section = Section(bad, (Sentences((bad,), True), Facts(((bad, bad),)), grid))
+    page = text_of(Document(bad, bad, (section,)), "html")
     assert "<script" not in page and page.count("&lt;script&gt;") == 10 and 'class="chosen"' in page
 
 
@@ -110,7 +109,7 @@ def test_a_browser_shows_it_all(pages: list[tuple[str, int]], tmp_path: Path) ->
 
 def test_tables_have_as_many_cells_in_every_row(record: Record, path: PathRecord) -> None:
     for one in (record, path):
-        text = markdown_of(report_of(one))
+        text = text_of(report_of(one), "md")
         blocks = re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE)
         assert len(blocks) >= 3
         for block in blocks:
@@ -120,7 +119,7 @@ def test_tables_have_as_many_cells_in_every_row(record: Record, path: PathRecord
 
 def test_latex_is_balanced_and_rows_fit_their_columns(record: Record, path: PathRecord) -> None:
     for one in (record, path):
-        text = latex_of(report_of(one))
+        text = text_of(report_of(one), "latex")
         assert text.count(r"\begin{tabular}") == text.count(r"\end{tabular}") >= 1
         for columns, body in re.findall(r"\\begin\{tabular\}\{(\w+)\}(.*?)\\end\{tabular\}", text, re.DOTALL):
             rows = [line for line in body.splitlines() if line.endswith(r"\\")]
@@ -132,6 +131,6 @@ def test_words_of_the_data_are_no_markup_in_text() -> None:
     sections = (Section(bad, (Facts(((bad, "1"),)), Sentences((bad,)), ReportTable(bad, (bad,), ((bad,),), 1))),)
     document = Document(bad, bad, (*sections, Section("c", (Commands("sh", (bad,)),))))
     tex = r"a\_b \& 5\% | \#1 \textbackslash{} \{x\} \textasciitilde{} \textasciicircum{} \textless{}y\textgreater{} *z"
-    assert latex_of(document).count(tex) == 6
-    markdown = markdown_of(document)
+    assert text_of(document, "latex").count(tex) == 6
+    markdown = text_of(document, "md")
     assert markdown.count(r"a\_b & 5% \| \#1 \\ {x} \~ ^ \<y\> \*z\*") == 8 and f"```sh\n{bad}\n```" in markdown
