@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sparsecv_mio.cli import ending, parse, session
-from sparsecv_mio.cli.options import declared, option
+from sparsecv_mio.cli.command_options import declared, option
 from sparsecv_mio.errors import BadInput
 
 if TYPE_CHECKING:

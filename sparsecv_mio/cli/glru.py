@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from sparsecv_mio.cli import oracles, parse, session
+from sparsecv_mio.cli.command_options import DataFile, Given, declared, option
 from sparsecv_mio.cli.ending import tell
-from sparsecv_mio.cli.options import DataFile, Given, declared, option
 from sparsecv_mio.declared_options import RAW_UNITS, TABLE
 from sparsecv_mio.errors import BadInput
 

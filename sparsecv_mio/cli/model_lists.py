@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from sparsecv_mio import model_space
 from sparsecv_mio.cli import Began, ending, oracles, parse, session
-from sparsecv_mio.cli.options import DataFile, Given, declared, option
+from sparsecv_mio.cli.command_options import DataFile, Given, declared, option
 from sparsecv_mio.cli.record_commands import proof_files, refuse_early
 from sparsecv_mio.declared_options import DEALING, EFFORT, FORCING, LIMITS, RESTRICTING, TABLE, UNITS
 from sparsecv_mio.errors import BadInput

@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from sparsecv_mio.cli import ending, parse, session
+from sparsecv_mio.cli.command_options import DataFile, Given, declared, option
 from sparsecv_mio.cli.ending import tell
-from sparsecv_mio.cli.options import DataFile, Given, declared, option
 from sparsecv_mio.declared_options import RAW_UNITS, TABLE
 from sparsecv_mio.units import MOST_THREADS
 

@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
 from sparsecv_mio.cli import ending, oracles, parse, session
-from sparsecv_mio.cli.options import DataFile, Given, declared, option
+from sparsecv_mio.cli.command_options import DataFile, Given, declared, option
 from sparsecv_mio.cli.parse import with_dashes
 from sparsecv_mio.declared_options import READING
 

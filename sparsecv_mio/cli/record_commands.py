@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sparsecv_mio.cli import ending, session
-from sparsecv_mio.cli.options import DataFile, Given, declared, option
+from sparsecv_mio.cli.command_options import DataFile, Given, declared, option
 from sparsecv_mio.declared_options import FORMAT
 from sparsecv_mio.errors import BadInput, CorruptStore, SparseCVError
 from sparsecv_mio.words import one_of

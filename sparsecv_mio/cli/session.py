@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sparsecv_mio.cli import Began, parse
+from sparsecv_mio.cli.command_options import Given
 from sparsecv_mio.cli.ending import tell
-from sparsecv_mio.cli.options import Given
 from sparsecv_mio.errors import BadInput, OutOfTime
 from sparsecv_mio.files import check_writable
 from sparsecv_mio.report.figures import check_plot

@@ -15,7 +15,7 @@ import typer
 
 from sparsecv_mio import model_space
 from sparsecv_mio.cli import ending, parse, session
-from sparsecv_mio.cli.options import DataFile, Given, declared, option
+from sparsecv_mio.cli.command_options import DataFile, Given, declared, option
 from sparsecv_mio.cli.record_commands import proof_files, refuse_early
 from sparsecv_mio.declared_options import READING, RESTRICTING, STOPPING, TABLE, UNITS
 from sparsecv_mio.errors import BadInput

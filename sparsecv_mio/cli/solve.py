@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from sparsecv_mio import model_space
 from sparsecv_mio.cli import Began, ending, parse, session
-from sparsecv_mio.cli.options import DataFile, Given, declared, option
+from sparsecv_mio.cli.command_options import DataFile, Given, declared, option
 from sparsecv_mio.cli.record_commands import proof_files, refuse_early
 from sparsecv_mio.declared_options import (
     ACCELERATING,

@@ -503,7 +503,7 @@ class BestSubsetRidgeCV(SparseLinearModel):
         pair they are of its own error, and those of the least one are `record_.least.lower` and `record_.least.upper`.
     status_ : {"proved", "limit", "interrupted"}
     cv_results_ : dict of arrays
-        All pairs, as :func:`~sparsecv_mio.sklearn.estimators.cv_results` says.
+        All pairs, as :func:`~sparsecv_mio.sklearn.best_subset_ridge.cv_results` says.
     record_ : Record
         Answer and certificate; `record_.write_record(file)` keeps it for `sparsecv verify`.
     n_features_in_, feature_names_in_ : int, array

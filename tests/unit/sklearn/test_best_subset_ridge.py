@@ -45,26 +45,26 @@ from sparsecv_mio.cli import run
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.problem.objective import standard_error
-from sparsecv_mio.sklearn import BestSubsetRidge, BestSubsetRidgeCV, estimators
-from sparsecv_mio.sklearn.estimators import cv_results, warn_unproved
+from sparsecv_mio.sklearn import BestSubsetRidge, BestSubsetRidgeCV, best_subset_ridge
+from sparsecv_mio.sklearn.best_subset_ridge import cv_results, warn_unproved
 
 
 def test_callbacks_are_those_of_scikit_learn_where_it_has_them() -> None:
     newer = tuple(int(part) for part in sklearn.__version__.split(".")[:2]) >= (1, 9)
-    assert hasattr(estimators.CallbackSupportMixin, "set_callbacks") == newer
+    assert hasattr(best_subset_ridge.CallbackSupportMixin, "set_callbacks") == newer
 
 
 def test_data_are_checked_and_columns_remembered() -> None:
     estimator: Any = BaseEstimator()
-    estimators.validate_data(estimator, [[1.0, 2.0], [3.0, 4.0]])
+    best_subset_ridge.validate_data(estimator, [[1.0, 2.0], [3.0, 4.0]])
     assert estimator.n_features_in_ == 2
     with pytest.raises(ValueError, match="NaN"):
-        estimators.validate_data(estimator, [[float("nan"), 1.0]], reset=False)
+        best_subset_ridge.validate_data(estimator, [[float("nan"), 1.0]], reset=False)
 
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.normal(size=(60, 20)), RNG.normal(size=60)
-has_callbacks = hasattr(estimators.CallbackSupportMixin, "set_callbacks")
+has_callbacks = hasattr(best_subset_ridge.CallbackSupportMixin, "set_callbacks")
 newer = pytest.mark.skipif(not has_callbacks, reason="scikit-learn before 1.9")
 
 

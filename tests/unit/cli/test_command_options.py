@@ -10,7 +10,7 @@ from typing import get_args
 import pytest
 
 from sparsecv_mio.cli import run
-from sparsecv_mio.cli.options import Given, declared
+from sparsecv_mio.cli.command_options import Given, declared
 from sparsecv_mio.declared_options import READING
 
 TABLE = "id;age;sex;city;y\n" + "".join(
