@@ -196,7 +196,8 @@ def plan_with_changes(plan: Mapping[str, Any], changes: Sequence[str]) -> dict[s
 
     Examples
     --------
-    >>> changed({"data": [{"design": "toeplitz"}], "vary": {"folds": "5"}}, ["split=0:2", "draw=[1, 2]", "folds=loo"])
+    >>> plan = {"data": [{"design": "toeplitz"}], "vary": {"folds": "5"}}
+    >>> plan_with_changes(plan, ["split=0:2", "draw=[1, 2]", "folds=loo"])
     {'data': [{'design': 'toeplitz', 'draw': [1, 2]}], 'vary': {'folds': 'loo', 'split': [0, 1, 2]}}
     """
     data, vary = [dict(table) for table in plan.get("data", [])], dict(plan.get("vary", {}))
@@ -306,7 +307,7 @@ def read_plan(path: str | Path, changes: Sequence[str] = (), warn: Callable[[str
         A TOML file: tables `[[data]]` that name data sets, `[vary]` with a value or a list of values for settings,
         `[[exclude]]` and `[[include]]`. Files are looked for beside the plan.
     changes : sequence of str
-        Values to take in place of the plan's, see :func:`~sparsecv_mio.batch.plan.changed`.
+        Values to take in place of the plan's, see :func:`~sparsecv_mio.batch.plan.plan_with_changes`.
     warn : callable, optional
         Told in a line of every setting that means nothing to any estimator of the plan.
 
