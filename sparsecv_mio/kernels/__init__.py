@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import re
 import shutil
 from contextlib import suppress
 from hashlib import sha256
@@ -12,7 +13,7 @@ from tempfile import mkdtemp
 
 from numba import config, njit
 
-STAMP = "kernels.sha256"  # of all sources, in the folder of what is compiled from them
+STAMP = "kernels.sha256"  # of each source and those it calls, in the folder of what is compiled from them
 
 
 def _probe() -> None:
@@ -31,15 +32,28 @@ def _keep_somewhere() -> None:
 
 def _drop_outdated(folder: Path) -> None:
     """Delete what was compiled from other sources: of a kernel numba sees the own file alone, not those it calls."""
-    sources = b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py")))
-    now = sha256(sources).hexdigest()
+    sources = {path.stem: path.read_text(encoding="utf-8") for path in Path(__file__).parent.glob("*.py")}
+    called = {
+        name: set(re.findall(r"sparsecv_mio\.kernels\.(\w+)", text)) & set(sources) for name, text in sources.items()
+    }
+    now = {}
+    for name in sources:
+        behind = {name}
+        while more := set().union(*(called[one] for one in behind)) - behind:
+            behind |= more
+        now[name] = sha256("".join(sources[one] for one in sorted(behind)).encode()).hexdigest()
     with suppress(OSError):  # a full disk, or a process that does the same
-        if (folder / STAMP).exists() and (folder / STAMP).read_text() == now:
+        stamp = folder / STAMP
+        lines = stamp.read_text().splitlines() if stamp.exists() else []
+        known = {name: digest for name, _, digest in (line.partition(" ") for line in lines)}
+        if known == now:
             return
         for old in folder.glob("*.nb[ic]"):
-            old.unlink(missing_ok=True)
+            name = old.name.partition(".")[0]
+            if known.get(name) is None or known[name] != now.get(name):
+                old.unlink(missing_ok=True)
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / STAMP).write_text(now)
+        stamp.write_text("".join(f"{name} {digest}\n" for name, digest in sorted(now.items())))
 
 
 _keep_somewhere()

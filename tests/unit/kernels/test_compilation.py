@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+from hashlib import sha256
 from pathlib import Path
 
 from numba import njit
@@ -47,14 +48,23 @@ def test_kernels_are_compiled_where_nothing_may_be_stored(tmp_path: Path) -> Non
 
 
 def test_code_of_other_sources_is_deleted(tmp_path: Path) -> None:
-    old, other = tmp_path / "dense.solve-12.py311.nbi", tmp_path / "dense.cpython-311.pyc"
-    for path in (old, other):
+    """Of a kernel whose callee has changed too; numba itself would go on using it."""
+    stamp, kept = tmp_path / sparsecv_mio.kernels.STAMP, tmp_path / "dense.cpython-311.pyc"
+    names = "dense", "pegasos", "path_tree", "gone"
+    files = [tmp_path / f"{name}.solve-12.py311.nbi" for name in names]
+
+    def left() -> list[str]:
+        sparsecv_mio.kernels._drop_outdated(tmp_path)
+        return [path.name.partition(".")[0] for path in files if path.exists()]
+
+    for path in (*files, kept):
         path.write_bytes(b"")
-    sparsecv_mio.kernels._drop_outdated(tmp_path)
-    assert not old.exists() and other.exists()
-    old.write_bytes(b"")
-    sparsecv_mio.kernels._drop_outdated(tmp_path)
-    assert old.exists()
-    (tmp_path / sparsecv_mio.kernels.STAMP).write_text("of other sources")
-    sparsecv_mio.kernels._drop_outdated(tmp_path)
-    assert not old.exists()
+    assert left() == [] and kept.exists()
+    for path in files:
+        path.write_bytes(b"")
+    assert left() == list(names)
+    lines = dict(line.split() for line in stamp.read_text().splitlines())
+    stamp.write_text("".join(f"{name} {'0' if name == 'path_tree' else digest}\n" for name, digest in lines.items()))
+    assert left() == ["dense", "pegasos"]
+    own = sha256((Path(sparsecv_mio.kernels.__file__).parent / "path_tree.py").read_bytes()).hexdigest()
+    assert lines["path_tree"] != own  # of those that it calls too
