@@ -82,8 +82,9 @@ def read_again(path: str, stored: StoredRecord, reading: Given | None = None) ->
         The format of the file, where it is another one than the record's.
     """
     from sparsecv_mio.certificate.read_back import read_again as read
+    from sparsecv_mio.data.fold_plan import WEIGHTED
     from sparsecv_mio.data.folds import fold_columns
-    from sparsecv_mio.data.weights import WEIGHTED, weight_columns
+    from sparsecv_mio.data.weights import weight_columns
 
     weights, aux = stored.data.weights, list[str]()
     folds = getattr(stored, "folds", None)
