@@ -6,8 +6,11 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pytest
 
 import sparsecv_mio as sc
+from sparsecv_mio.bounds import cv_error
+from sparsecv_mio.search import loop
 
 
 def plain(seed: int) -> tuple[sc.Dataset, dict[str, Any]]:
@@ -42,3 +45,11 @@ def test_altered_records_are_rejected() -> None:
     assert limited(force_in=tuple(sorted({*limits.force_in, other})))
     assert limited(force_out=limits.force_in) == {"request.restrictions"}
     assert any("support" in field for field in limited(force_in=(), force_out=limits.force_in[:1]))
+
+
+def test_every_column_forced_in_by_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loop, "by_rows", lambda data, folds: True)
+    monkeypatch.setattr(cv_error, "is_wide", lambda data: True)
+    data, _ = plain(4)
+    record = sc.cross_validate(data, "4", gammas=[0.05], taus=[data.p], force_in=data.names, gap=0.0, threads=1)
+    assert record.status == "proved" and record.support == data.names and sc.verify(record, data).ok
