@@ -45,7 +45,7 @@ class SparseModel(ABC):
 
     Parameters
     ----------
-    task : Task
+    task : ModelTask
         The problem with its bounds and its start.
     labels : sequence of str, optional
         Names of the columns, for exported files.
@@ -130,7 +130,7 @@ class SparseModel(ABC):
 
         Parameters
         ----------
-        task : Task
+        task : ModelTask
             What the model was built from.
         u : (q,) array
             Scaled coefficients.

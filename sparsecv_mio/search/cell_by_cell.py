@@ -416,12 +416,12 @@ class CellByCell:
     ----------
     run : Run
     mio : MioSettings
-    cells : Cells, optional
+    cells : SolvesCells, optional
         Who solves the cells, by default a `CellSolver`.
 
     Attributes
     ----------
-    solver : Cells
+    solver : SolvesCells
         Solves a cell and writes what it finds into the table of cells.
     submitted : (G, T, K) bool array
         Cells that were handed to branch-and-bound.

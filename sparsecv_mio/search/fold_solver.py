@@ -465,7 +465,7 @@ class FoldSolver:
         Parameters
         ----------
         fold : int
-        moments : Moments
+        moments : TrainingMoments
             Of its training rows.
         wanted : (G, T) bool array
         effort : int
@@ -494,7 +494,7 @@ class FoldSolver:
         Parameters
         ----------
         fold : int
-        moments : Moments
+        moments : TrainingMoments
             Of its training rows.
         wanted : (G, T) bool array
         """
