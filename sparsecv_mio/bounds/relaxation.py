@@ -2,7 +2,7 @@
 
 One fold, or all rows, at one gamma, as the bounds see it: columns over the root of M_jj, a valid diagonal under M.
 
-The normal form of the trees (`formulation.backends.native.normal_form`) divides by the root of such a diagonal instead.
+The normal form of the trees (`trees.normal_form`) divides by the root of such a diagonal instead.
 The kernels of the bounds go from here to their own normal form, of the columns that are left: times `1 / sqrt(w)`. All
 coordinates are in docs/notation.md.
 
@@ -360,7 +360,7 @@ def screen(relaxation: Relaxation, ubar: float) -> NDArray[np.int8]:
     Returns
     -------
     (q,) int8 array
-        INSIDE where a column is in every optimum, DROPPED where it is in none, else FREE (:mod:`.kernels.status`).
+        INSIDE where a column is in every optimum, DROPPED where it is in none, else FREE (:mod:`.kernels.nodes`).
 
     Examples
     --------

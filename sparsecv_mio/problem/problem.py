@@ -14,7 +14,7 @@ folds by rows                                                               colu
 trees                      `shifted`; for 37 to 400 columns the mean of it  a spectrum is shared by all gammas; one
                            and `own_part`                                   more inversion a problem saves nodes
 vendors' models            `shifted`, in units with `M_jj = 1`              well scaled, and one number to prove
-bounds of a fold           `kernels.curvature.sharpen`: about the largest   the tightest; some factorisations a
+bounds of a fold           `reduced_forms.sharpen`: about the largest       the tightest; some factorisations a
                            sum of logarithms                                fold and gamma, warm from all rows
 a fold, from all rows      `without_rows` of the diagonal of all rows       no factorisation
 ========================== ================================================ =======================================

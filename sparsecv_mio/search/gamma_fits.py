@@ -39,7 +39,7 @@ ROUNDING = 16.0  # times the columns and the rounding of the moments: backward e
 
 
 class Sets(Protocol):
-    """What fits are made of: see `training_sets.TrainingSets`."""
+    """What fits are made of: see `TrainingSets`."""
 
     @property
     def G(self) -> FloatArray: ...  # noqa: D102

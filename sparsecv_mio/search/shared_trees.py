@@ -17,7 +17,7 @@ leverage is near one stays open for a tree of its own.
 One tree for all folds: which engine serves which cells (theory section 5).
 
 * `enumerate`: thresholds and one list, for n much larger than p or few candidates (`thresholds`).
-* `shared`: the alive-fold tree, for leave-one-out with moderate n (`loo_tree`).
+* `shared`: the alive-fold tree, for leave-one-out with moderate n.
 * `per-fold`: one tree per fold, for what is left and for large folds (`subproblem.fold_solver`).
 
 `auto` decides by counted nodes, never by clocks: a list for every fold if it costs at most a few trees on all rows,
