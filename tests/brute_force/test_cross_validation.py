@@ -53,8 +53,8 @@ def solved(run: Rounds, rounds: int = 1 << 30, together: bool = True) -> Rounds:
     """The same run, begun and carried on for some rounds; `together`: first one tree for all folds, where usable."""
     run.begin()
     if not together:
-        run.method.shared_pass.done[:] = True
-    while run.method.shared_pass.left:
+        run.shared_pass.done[:] = True
+    while run.shared_pass.left:
         run.step()
     run.step()
     while rounds > 1 and not run.finished:
@@ -95,7 +95,7 @@ def compare(seed: int, case: RandomProblem, run: Rounds, tally: Tally) -> None:
 
 
 def _cell(run: Rounds, where: tuple[int, int, int], found: Optima, unit: float, tally: Tally) -> list[str]:
-    cells, out = run.run.state.cells, []
+    cells, out = run.run.cells, []
     lower, upper = float(cells.lower[where]) * unit, float(cells.upper[where]) * unit
     (low, high), slip = found.interval(INSIDE, -1.0), found.rounding(OUTSIDE, 1.0)
     # copies may differ by the rounding of whoever wrote the file, and one stands for all
@@ -162,7 +162,7 @@ def check(seeds: range, tally: Tally, **size: int) -> None:
         run = solved(prepared(case), together=seed % 3 > 0)
         compare(seed, case, run, tally)
         record = record_of(run)
-        if run.run.state.cells.decided.all() and record.status != "proved":
+        if run.run.cells.decided.all() and record.status != "proved":
             tally.violations.append(f"seed {seed}: every cell is decided but the status is {record.status!r}")
 
 
@@ -208,7 +208,7 @@ def test_cells_are_the_truth_at_length(capsys: pytest.CaptureFixture[str]) -> No
 def test_a_run_that_is_stopped_early_stays_true(seed: int) -> None:
     case, tally = random_problem(seed, rows=30, columns=8), Tally()
     run = prepared(case)
-    run.method.rounds.effort = seed % 3
+    run.rounds.effort = seed % 3
     compare(seed, case, solved(run, rounds=1, together=seed % 2 > 0), tally)
     expired = prepared(case, seconds=1e-9)
     time.sleep(1e-6)

@@ -68,17 +68,17 @@ def check(seed: int, engines: tuple[Engine, ...], shares: dict[str, int]) -> Non
     shares["problems"] = shares.get("problems", 0) + 1
     for engine in engines:
         both = all_cells(case, engine)
-        for name, count in both.run.state.counts.by_engine.items():
+        for name, count in both.run.counts.by_engine.items():
             shares[name] = shares.get(name, 0) + count
-        shares["cells"] = shares.get("cells", 0) + both.run.state.cells.decided.size
+        shares["cells"] = shares.get("cells", 0) + both.run.cells.decided.size
         same_cells(both, alone, f"seed {seed}, {engine}")
 
 
 def same_cells(both: Rounds, alone: Rounds, where: str) -> None:
     """Assert that two runs decided the same cells, with f to 1e-9 and held-out errors to 1e-7."""
-    a, b = both.run.state.cells, alone.run.state.cells
+    a, b = both.run.cells, alone.run.cells
     assert np.array_equal(a.decided, b.decided), where
-    room = H_RTOL * np.maximum(b.nominal, 1e-10 * both.run.state.all_rows.base.yy) + 1e-300
+    room = H_RTOL * np.maximum(b.nominal, 1e-10 * both.run.all_rows.base.yy) + 1e-300
     assert np.all(a.lower <= b.upper + room) and np.all(b.lower <= a.upper + room), where
     tied = b.upper - b.lower > room
     assert np.all(tied | (np.abs(a.nominal - b.nominal) <= room)), where

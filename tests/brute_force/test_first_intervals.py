@@ -22,17 +22,17 @@ def check(seed: int) -> int:
         alone = all_cells(case, Engine.PER_FOLD)
     except BadInput:
         return 0
-    exact = alone.run.state.cells
+    exact = alone.run.cells
     known = exact.decided & (exact.upper - exact.lower <= ROUNDING * exact.upper)
     truth = np.where(known, exact.nominal, 0.0)
     grid = Grid.of(case.gammas, case.taus, case.data.p)
     data = standardize(case.data, case.scale, case.intercept)
     run = new_run(data, case.folds, grid, method="joint", gap=1e-4)
-    run.method.trees.engine = Engine.ENUMERATE  # however few the folds
+    run.trees.engine = Engine.ENUMERATE  # however few the folds
     run.begin()
-    cells, slip = run.run.state.cells, ROUNDING * truth + 1e-12 * data.n
+    cells, slip = run.run.cells, ROUNDING * truth + 1e-12 * data.n
     assert np.all((cells.lower <= truth + slip)[known]) and np.all((cells.upper >= truth - slip)[known]), f"seed {seed}"
-    return sum(run.method.trees.root(g) is not None for g in range(len(grid.gammas)))
+    return sum(run.trees.root(g) is not None for g in range(len(grid.gammas)))
 
 
 @pytest.mark.parametrize("block", range(4))

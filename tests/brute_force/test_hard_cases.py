@@ -142,7 +142,7 @@ def test_undecided_cells_reach_tied_optima() -> None:
     problem = case(X, X.sum(axis=1), "2", (0.01, 1.0))
     for effort in range(4):
         run, tally = prepared(problem), Tally()
-        run.effort = effort
+        run.rounds.effort = effort
         compare(0, problem, solved(run, rounds=1, together=False), tally)
         assert tally.violations == []
 
@@ -198,7 +198,7 @@ def test_many_small_folds_are_scored_by_the_support_of_all_rows(
     run.begin()
     monkeypatch.setattr(estimates, "FEW_FOLDS", 5)
     run.score_reported_pair()
-    cells = run.run.state.cells
+    cells = run.run.cells
     numbers = np.unique(cells.support[0, 0])
     support = cells.pool.supports[int(numbers[0])].tolist()
     y, rows = problem.data.y, np.arange(40)

@@ -11,6 +11,7 @@ from random_problems import RandomProblem, random_problem
 from reference import cv_intervals
 from runs import new_run
 
+from sparsecv_mio import thresholds
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.cli import run as main
 from sparsecv_mio.data.dataset import Dataset
@@ -19,7 +20,7 @@ from sparsecv_mio.data.folds import folds_from_labels, make_folds
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.formulation.backends import get_backend
-from sparsecv_mio.search import by_rows, estimates
+from sparsecv_mio.search import estimates
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.search.one_by_one import ORDERS
 from sparsecv_mio.search.options import COUNT_MIOS
@@ -84,7 +85,7 @@ def search_first(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
     """Folds and all rows search before anything else, as they do with more columns than can be enumerated."""
     monkeypatch.setattr(estimates, "SMALL", 0)
     if request.param == "by rows":
-        monkeypatch.setattr(by_rows, "PRODUCT_BYTES", 1)
+        monkeypatch.setattr(thresholds, "PRODUCT_BYTES", 1)
 
 
 def test_methods_that_search_first_against_enumeration(search_first: None) -> None:
@@ -163,12 +164,12 @@ def test_state_is_explicit_and_bounds_only_tighten(plain: tuple[Dataset, FoldPla
     data, folds = plain
     run = new_run(standardize(data), folds, Grid.of([0.01], range(1, 7), 6), method="algorithm1")
     run.begin()
-    before = run.run.state.bounds()
+    before = run.run.bounds()
     while not run.finished:
-        (where,) = run.method.order.pick(run.method.by_cell)
+        (where,) = run.order.pick(run.by_cell)
         run.step()
-        after = run.run.state.bounds()
-        assert run.run.state.cells.decided[where] and run.method.by_cell.submitted[where]
+        after = run.run.bounds()
+        assert run.run.cells.decided[where] and run.by_cell.submitted[where]
         assert after.floor >= before.floor and after.ceiling <= before.ceiling
         before = after
     assert before.proved(0.0)

@@ -15,6 +15,7 @@ from random_problems import RandomProblem, random_problem
 from reference import FloatArray, IntArray, intervals_of_pairs
 from sklearn.model_selection import LeavePOut, RepeatedKFold, ShuffleSplit, TimeSeriesSplit
 
+from sparsecv_mio import thresholds
 from sparsecv_mio.bounds.cv_error import compute_bounds
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data.dataset import Dataset
@@ -23,7 +24,7 @@ from sparsecv_mio.data.folds import folds_of, make_folds
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.data.weights import weighted
 from sparsecv_mio.formulation.backends import get_backend
-from sparsecv_mio.search import by_rows, estimates
+from sparsecv_mio.search import estimates
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.search.one_by_one import ORDERS
 from sparsecv_mio.words import Engine, Method
@@ -214,7 +215,7 @@ def search_first(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
     """Folds and all rows search before anything else, as they do with more columns than can be enumerated."""
     monkeypatch.setattr(estimates, "SMALL", 0)
     if request.param == "by rows":
-        monkeypatch.setattr(by_rows, "PRODUCT_BYTES", 1)
+        monkeypatch.setattr(thresholds, "PRODUCT_BYTES", 1)
 
 
 def test_folds_of_any_kind_where_folds_search_first(search_first: None) -> None:

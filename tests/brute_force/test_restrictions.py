@@ -97,7 +97,7 @@ def check(seed: int, kind: str, tally: Tally, seconds: float | None = None, **ho
 def _record(run: Any, asked: Restrictions, how: dict[str, str]) -> Record:
     options = SearchOptions.of(threads=1, gap=0.0, restrictions=asked, **how)
     source = run.reported
-    return build_record(run.snapshot(), options, source.method.best_on_all_rows, source.run.state.all_rows)
+    return build_record(run.snapshot(), options, source.best_on_all_rows, source.run.all_rows)
 
 
 def _possible(case: RandomProblem, asked: Restrictions, tau: int) -> bool:
@@ -110,7 +110,7 @@ def _possible(case: RandomProblem, asked: Restrictions, tau: int) -> bool:
 
 
 def _cell(run: Any, where: tuple[int, int, int], found: Optima, rows: RestrictedEnumeration, tally: Tally) -> list[str]:
-    cells, out = run.run.state.cells, []
+    cells, out = run.run.cells, []
     unit = (run.context.data.y_unit / np.ldexp(1.0, rows.exponent)) ** 2
     lower, upper = float(cells.lower[where]) * unit, float(cells.upper[where]) * unit
     (low, high), slip = found.interval(INSIDE, -1.0), found.rounding(OUTSIDE, 1.0)

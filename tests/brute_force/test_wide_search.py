@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from runs import new_run, to_end
 
+from sparsecv_mio import thresholds
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
@@ -36,13 +37,13 @@ def made(n: int, p: int, seed: int, noise: float = 0.3, copies: bool = False) ->
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Few columns count as many."""
-    monkeypatch.setattr(wide, "PRODUCT_BYTES", 1000)
+    monkeypatch.setattr(thresholds, "PRODUCT_BYTES", 1000)
 
 
 @pytest.fixture
 def on_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     """Trees grow on the rows where screening leaves more than four columns."""
-    monkeypatch.setattr(wide, "PRODUCT_BYTES", 1000)
+    monkeypatch.setattr(thresholds, "PRODUCT_BYTES", 1000)
     monkeypatch.setattr(wide, "EXACT_COLUMNS", 4)
     monkeypatch.setattr(wide, "EXACT_BYTES", 0)
 
@@ -59,8 +60,8 @@ def test_cells_decided_by_rows_are_those_of_the_trees(
         data, folds = standardize(dataset, "length" if seed % 2 else "none", intercept), make_folds("4", dataset, seed)
         grid = Grid.of([0.01, 0.1, 1.0], [0, 1, 2, 3], data.q)
         by_trees = to_end(new_run(data, folds, grid))
-        ours = to_end(ByRows(new_run(data, folds, grid).run, Method.GRID)).run.state.cells
-        theirs = by_trees.run.state.cells
+        ours = to_end(ByRows(new_run(data, folds, grid).run, Method.GRID)).run.cells
+        theirs = by_trees.run.cells
         assert theirs.decided.all()
         both = ours.decided
         decided += int(both.sum())
@@ -84,7 +85,7 @@ def test_every_method_answers_by_rows(method: str, small: None, monkeypatch: pyt
         assert "by rows" in record.work.engine and record.status == "proved"
     if method == "bounds":
         assert record.work.mios == 0
-    monkeypatch.setattr(wide, "PRODUCT_BYTES", 1 << 40)
+    monkeypatch.setattr(thresholds, "PRODUCT_BYTES", 1 << 40)
     true = cross_validate(data, folds, gammas=[0.5], taus=[1, 2, 3], method="rounds", threads=1)
     assert record.lower <= true.upper * (1 + 1e-9)
     if record.status == "proved" and method != "descent":
@@ -97,7 +98,7 @@ def against_the_trees(seed: int) -> int:
     data = made(int(rng.integers(12, 20)), int(rng.integers(21, 30)), seed, noise=rng.uniform(0.2, 2.0))
     folds, how = make_folds("4", data, seed), {"gammas": [0.05, 1.0], "taus": [1, 2, 3, 4], "threads": 1}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(wide, "PRODUCT_BYTES", 1 << 40)
+        patch.setattr(thresholds, "PRODUCT_BYTES", 1 << 40)
         true = cross_validate(data, folds, method="grid", **how)
     record = cross_validate(data, folds, method="rounds", **how)
     verify(record, data)
@@ -136,7 +137,7 @@ def test_vendors_solve_what_screening_leaves(backend: str, small: None) -> None:
 def test_best_subsets_by_rows(small: None, monkeypatch: pytest.MonkeyPatch) -> None:
     data = made(16, 30, 3)
     found = best_subsets(data, gammas=[0.1, 1.0], taus=[0, 1, 2, 3])
-    monkeypatch.setattr(wide, "PRODUCT_BYTES", 1 << 40)
+    monkeypatch.setattr(thresholds, "PRODUCT_BYTES", 1 << 40)
     true = best_subsets(data, gammas=[0.1, 1.0], taus=[0, 1, 2, 3])
     assert sum(row.proved for row in found.path) >= 4
     for ours, theirs in zip(found.path, true.path, strict=True):
@@ -171,7 +172,7 @@ def test_a_run_that_ends_in_its_first_search_has_supports_of_the_size_reported(
         ended.set()
         return whole(*asked)
 
-    monkeypatch.setattr(wide, "PRODUCT_BYTES", 1000)
+    monkeypatch.setattr(thresholds, "PRODUCT_BYTES", 1000)
     monkeypatch.setattr(run, "first_supports", late)
     record = cross_validate(dataset, folds, gammas=[0.1, 1.0], taus=taus, stop=ended)
     assert record.status == "interrupted"

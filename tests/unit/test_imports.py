@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[2] / PACKAGE
 BY_NAME = re.compile(rf"{PACKAGE}(\.\w+)+(:\w+)?")
 
 GROUND = {
-    "arrays", "errors", "units", "files", "words", "version", "parallel", "model_space",
+    "arrays", "errors", "units", "files", "words", "version", "parallel", "model_space", "thresholds",
 }  # fmt: skip
 DATA = GROUND | {"data"}
 PROBLEM = DATA | {"problem"}
@@ -37,6 +37,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
     "units": {"errors"},
     "version": set(),
+    "thresholds": set(),
     "words": {"errors"},
     "model_space": {"errors", "units"},
     "files": {"errors"},
