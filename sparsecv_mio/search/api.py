@@ -243,7 +243,16 @@ class Procedure:
     hooks: Hooks
 
     def on_all_rows(self, seconds: float | None, hooks: Hooks, **changes: Any) -> Record:
-        """Choose a model of all rows, within so many seconds and by options with some changes."""
+        """Choose a model of all rows.
+
+        Parameters
+        ----------
+        seconds : float or None
+            For the search.
+        hooks : Hooks
+        **changes
+            Of the options.
+        """
         record = self.search(self.dataset, self.folds, replace(self.options, time_limit=seconds, **changes), hooks)
         return replace(record, request=replace(record.request, time_limit=self.options.time_limit))
 
