@@ -324,7 +324,7 @@ class SolvesCells(ABC):
         """Supports to try first in a cell."""
 
     @abstractmethod
-    def branch_and_bound(self, here: FoldProblem, where: Where, starts: list[IntArray]) -> PathResult:
+    def _outcome(self, here: FoldProblem, where: Where, starts: list[IntArray]) -> PathResult:
         """Solve one cell, its fold at its gamma, to the end."""
 
     def solve(self, where: Where, starts: list[IntArray]) -> int:
@@ -345,7 +345,7 @@ class SolvesCells(ABC):
             return 0
         g, t, fold = where
         here = self.at(g, fold)
-        result = self.branch_and_bound(here, where, starts)
+        result = self._outcome(here, where, starts)
         self.intervals.write_outcome(here, g, np.array([t]), result, relax=self.relaxes)
         return result.nodes
 
@@ -394,7 +394,7 @@ class CellSolver(SolvesCells):
             one = slice(i, i + 1)
             self.intervals.decide(here, (g, int(which[i]), fold), supports[one], fits.at(one), branched=False)
 
-    def branch_and_bound(self, here: FoldProblem, where: Where, starts: list[IntArray]) -> PathResult:
+    def _outcome(self, here: FoldProblem, where: Where, starts: list[IntArray]) -> PathResult:
         """Solve one cell by our own trees, or by the vendor's solver."""
         if self.vendor is not None:
             return self._by_vendor(self.vendor, here, where, starts)

@@ -499,7 +499,7 @@ class RestrictedCells(SolvesCells):
         near = [table[where], *table[g, max(t - 1, 0) : t + 2, fold], *table[max(g - 1, 0) : g + 2, t, fold]]
         return [self.state.cells.pool.supports[number] for number in dict.fromkeys(int(number) for number in near)]
 
-    def branch_and_bound(self, here: FoldProblem, where: Where, starts: list[IntArray]) -> PathResult:
+    def _outcome(self, here: FoldProblem, where: Where, starts: list[IntArray]) -> PathResult:
         """Solve one cell by our own trees, or by the vendor's solver."""
         tau = int(self.context.grid.taus[where[1]])
         if self.mio.native:
