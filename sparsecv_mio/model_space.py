@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import pairwise
 from numbers import Integral, Real
-from typing import Any, TypedDict
+from typing import Any
 
 from sparsecv_mio.errors import BadInput, did_you_mean
 from sparsecv_mio.units import GAMMA_RANGE
@@ -207,17 +207,6 @@ MOST_SAID = 6  # names in a row, beyond which their number is said
 Column = str | int
 Limits = str | Iterable[str | AtMost | tuple[int, Iterable[Column]]]
 Hierarchy = str | Iterable[str | Parents] | Mapping[str, Iterable[Column]]
-
-
-class RestrictionKeywords(TypedDict, total=False):
-    """The fields of `Restrictions` as they may be given: a name, a position, or several."""
-
-    force_in: Column | Iterable[Column]
-    force_out: Column | Iterable[Column]
-    at_most: Limits
-    hierarchy: Hierarchy
-    nonnegative: Column | Iterable[Column]
-    nonpositive: Column | Iterable[Column]
 
 
 @dataclass(frozen=True)

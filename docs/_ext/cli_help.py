@@ -1,4 +1,7 @@
-"""The directive `cli-help`: the help text of every command, from the command line itself as the site is built."""
+"""What the site takes from the program as it is built.
+
+The directive `cli-help` has the help text of every command, `option-rules` what options of a search demand of another.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,8 @@ from docutils.parsers.rst import Directive
 from typer.main import get_command
 
 from sparsecv_mio import cli
+from sparsecv_mio.declared_options import shown
+from sparsecv_mio.search.options import RULES
 
 WIDTH = "88"
 
@@ -59,7 +64,21 @@ class CliHelp(Directive):
         return section
 
 
+class OptionRules(Directive):
+    """What options of a search demand of each other, a line each."""
+
+    def run(self) -> list[nodes.Node]:
+        """Return the list."""
+        found = nodes.bullet_list()
+        for rule in RULES:
+            line = nodes.paragraph("", "", nodes.literal("", shown(rule.option)))
+            line += nodes.Text(f" {rule.goes_with()}: {rule.why}")
+            found += nodes.list_item("", line)
+        return [found]
+
+
 def setup(app: Any) -> dict[str, Any]:
     """Register the directive."""
     app.add_directive("cli-help", CliHelp)
+    app.add_directive("option-rules", OptionRules)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -40,16 +40,13 @@ FIXED = """
   solve diabetes --folds loo --gamma 0.01,0.1,1 --one-se
   solve diabetes --folds blocks:10 --gamma 0.01:1:4 --gap 0 --one-se --refine
   solve diabetes11 --folds 10 --gamma 1e-3:10:7 --gap 0
-  solve diabetes --folds loo --gamma 0.1 --engine enumerate
-  solve diabetes --folds loo --gamma 0.1 --engine shared
-* solve diabetes --folds loo --gamma 0.1 --engine per-fold
-* solve housing --folds loo --gamma 0.05 --engine shared --gap 0
-  solve housing --folds 10 --gamma 0.01:1:5 --engine enumerate --scale variance
+  solve diabetes --folds loo --gamma 0.1
+* solve housing --folds loo --gamma 0.05 --gap 0
+  solve housing --folds 10 --gamma 0.01:1:5 --scale variance
   solve housing --folds 5 --gamma 0.01:1:5 --method rounds --intercept global --refine
 * solve housing --folds blocks:10 --gamma 0.01:1:4 --method joint --gap 0.05 --refine
   solve housing --folds 10 --gamma 0.01:1:3 --method algorithm1 --scale variance --intercept none
   solve housing --folds 5 --gamma 1e-2:10:4 --method descent --scale variance --one-se
-  solve housing --folds 3 --gamma 1e-2:1:3 --method descent --tau-step saddle
   solve housing --folds loo --gamma 0.1,1 --tau 1:2 --method bounds --intercept global
 * solve servo --folds loo --gamma 0.01:1:4 --method joint --oracles none
   solve servo --folds loo --gamma 0.01:1:4 --method joint --oracles glru
@@ -73,7 +70,6 @@ FIXED = """
 * solve more --folds 5 --gamma 0.5,2 --tau 1:5
   solve more --folds loo --gamma 2 --tau 1:3 --method rounds --gap 0.05
   solve noisy --folds holdout:0.3 --gamma 0.1,1 --tau 1:8 --method joint
-  solve noisy --folds 4 --seed 1 --gamma 0.1:10:3 --tau 1:5 --method descent --tau-step saddle
   solve rows --folds loo --gamma 0.1,1 --tau 1:8
 * solve columns --folds 3 --gamma 1 --tau 1:2
   solve columns --folds 2 --gamma 6 --tau 2 --method grid --backend highs --oracles none
@@ -90,7 +86,7 @@ solve housing --folds 10 --gamma 0.1,1 --method joint --resume {scratch}/run
   path housing2 --gamma 20 --tau 1:4 --scale variance --intercept global
   fit diabetes64 --tau 6 --gamma 1
 * fit diabetes --tau 4 --gamma 0.1 --backend highs --force-in age --at-most 1:s3,s4,s5 --box bp:0:0.5
-* bounds diabetes --folds 10 --gamma 0.1,1 --bounds conic
+* bounds diabetes --folds 10 --gamma 0.1,1
   bounds servo --folds loo --gamma 0.5 --tau 1:6
   path diabetes --gamma 1e-2..1 --tau 1:6
   solve diabetes --folds 5 --gamma 1e-2..1 --tau 1:5 --gap 1e-3
@@ -192,7 +188,6 @@ MADE: dict[str, Callable[[], Drawn]] = {
 
 METHODS = ("auto", "rounds", "joint", "algorithm1", "grid", "bounds", "descent")
 BY_MIO = ("auto", "joint", "algorithm1", "grid")
-ENGINES = ("enumerate", "shared", "per-fold")
 ORACLES = ("none", "glru", "iacv", "treecv", "glru,iacv,treecv")
 BOUNDS = ("safe", "as-printed")
 BACKENDS = ("highs", "gurobi", "scip")
@@ -267,19 +262,14 @@ def _solve(rng: np.random.Generator, n: int, p: int) -> list[str]:
     method = str(rng.choice(METHODS if backend == "native" else BY_MIO))
     words += ["--method", method] + (["--backend", backend] if backend != "native" else [])
     words += ["--gap", str(rng.choice(["0", "1e-4", "1e-4", "5e-2"]))]
-    if method == "rounds" and rng.random() < 0.5:
-        words += ["--engine", str(rng.choice(ENGINES))]
     if method in BY_MIO[1:] and rng.random() < 0.2:
         words += ["--mio-budget", str(rng.integers(0, 12))]
-    saddle = method == "descent" and rng.random() < 0.3
-    if saddle:
-        words += ["--tau-step", "saddle"]
     if method not in ("bounds", "descent") and rng.random() < 0.2:
         words += ["--refine"]
-    if method != "bounds" and not saddle and not folds[1].startswith("holdout") and rng.random() < 0.3:
+    if method != "bounds" and not folds[1].startswith("holdout") and rng.random() < 0.3:
         words += ["--one-se"]
     named = str(rng.choice(ORACLES)) if rng.random() < 0.5 else None
-    if named is not None and (named == "none" or not saddle):
+    if named is not None:
         words += ["--oracles", named]
     return words + folds
 

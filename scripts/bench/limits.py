@@ -78,7 +78,6 @@ CASES = [
     *(Case(100, 500, "10", 3.0, f"--method {m}") for m in ("joint", "algorithm1", "grid", "bounds", "descent")),
     Case(500, 2_000, "10", 8.0),
     Case(500, 2_000, "10", 8.0, "--method algorithm1"),
-    Case(500, 2_000, "5", 8.0, "--method descent --tau-step mio"),
     Case(300, 2_400, "loo", 8.0),
     Case(100, 300, "10", 4.0, "--backend highs --method algorithm1"),
     Case(100, 300, "10", 4.0, "--backend scip --method grid"),

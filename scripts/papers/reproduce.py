@@ -104,9 +104,6 @@ def errors() -> list[tuple[str, str]]:
         ("Our proofs: relative gap reached",
          "table RUNS --values gap --where source=ours --where estimator=sparsecv --where method=rounds --columns state "
          "--digits 2"),
-        ("Mean ranks by test error",
-         f"plot RUNS --kind critical --value test_error --where source=ours {METHODS.replace('--columns', '--by')} "
-         "--out OUT/paper_NAME_ranks.png"),
     ]  # fmt: skip
 
 

@@ -471,7 +471,7 @@ def share_of_tasks(tasks: Sequence[Task], index: int, of: int) -> list[Task]:
 
     Examples
     --------
-    >>> part([1, 2, 3, 4, 5], 1, 2)
+    >>> share_of_tasks([1, 2, 3, 4, 5], 1, 2)
     [2, 4]
     """
     if not 0 <= index < of:

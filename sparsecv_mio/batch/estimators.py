@@ -1,31 +1,22 @@
-"""Every estimator of a batch behind one call: our search, the oracles, and peers.
+"""Every estimator of a batch behind one call: our search, and peers on the same rows and folds.
 
-Peers that have no class in scikit-learn: both hyperparameters of the relaxed lasso, forward selection, MCP, SCAD.
-
-Columns come centred and scaled by a pipeline; the intercept is the mean of the target. Each chooses by the mean of the
-squared errors of all held-out rows and is then fitted on all rows; with `refit=False` the fit of its only
-fold stays.
-
-What a task runs: our search, or a peer through scikit-learn's interface, on the same rows and folds.
-
-A peer chooses its own hyperparameters by cross-validation on the folds of the task, columns scaled to unit variance in
-a pipeline; the clock runs around its `fit` alone, after a fit of a few rows that compiles and loads what there is to.
-What is not installed is a failed task that says so.
+A peer chooses its own hyperparameters by the mean of the squared errors of all held-out rows on the folds of the task
+and is then fitted on all rows; with `refit=False` the fit of its only fold stays. Columns come centred and scaled by a
+pipeline; the intercept is the mean of the target. The clock runs around `fit` alone, after a fit of a few rows that
+compiles and loads what there is to. What is not installed is a failed task that says so.
 """
 
 from __future__ import annotations
 
-import shutil
-import subprocess
+import threading
 import time
 import warnings
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 from scipy.linalg import lstsq
@@ -33,16 +24,183 @@ from sklearn.base import BaseEstimator
 from sklearn.linear_model import lasso_path
 
 from sparsecv_mio.arrays import FloatArray, IntArray
-from sparsecv_mio.batch.oracle_tasks import ORACLES
-from sparsecv_mio.batch.ours import Fitted, Model, run_search
+from sparsecv_mio.batch.plan import BOTH, OURS, REFITS, TRAINING, options_of
 from sparsecv_mio.certificate.parts import versions
+from sparsecv_mio.certificate.records import PathRow, Record
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import make_folds
-from sparsecv_mio.errors import BackendFailed, BackendUnavailable, BadInput, did_you_mean
+from sparsecv_mio.errors import BackendUnavailable, BadInput
 from sparsecv_mio.words import one_of
 
-PeerSplits = list[tuple[IntArray, IntArray]]
+if TYPE_CHECKING:
+    from sparsecv_mio.search.options import SearchOptions
+
+
+class Model(NamedTuple):
+    """Coefficients (p,) and intercept, in units of the file."""
+
+    coefficients: FloatArray
+    intercept: float
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A model that an estimator chose.
+
+    Attributes
+    ----------
+    coefficients : (p,) array
+        In units of the file.
+    intercept : float
+    seconds : float
+        Of the fit alone, on the clock.
+    numbers : dict
+        What else is known: the CV error, the chosen hyperparameters, bounds.
+    record : Record, optional
+        Of our search.
+    others : dict
+        Models by other rules, by name: `one_se`.
+    """
+
+    coefficients: FloatArray
+    intercept: float
+    seconds: float
+    numbers: Mapping[str, Any]
+    record: Record | None = None
+    others: Mapping[str, Model] = field(default_factory=dict)
+
+
+LOOKS = 0.02  # seconds between two looks at the processor's clock
+
+
+def run_search(data: Dataset, plan: FoldPlan, settings: Mapping[str, Any], training_only: bool = False) -> Fitted:
+    """Choose (tau, gamma) by our search, and fit.
+
+    Parameters
+    ----------
+    data : Dataset
+    plan : FoldPlan
+    settings : mapping
+        Options of the search by the names of the command line; `cpu_limit`, seconds of this process, which unlike
+        `time_limit` do not depend on what else the machine does; `one_se = "both"`, the model of the
+        one-standard-error rule beside that of the least CV error.
+    training_only : bool
+        Whether the model is that of the training rows of the single fold, not of all rows.
+    """
+    from sparsecv_mio.search.api import cross_validate
+    from sparsecv_mio.search.options import Hooks
+
+    both, options = settings.get("one_se") == BOTH, options_of(settings)
+    begin, spent = time.perf_counter(), time.process_time()
+    with processor_limit(settings.get("cpu_limit")) as stop:
+        record = cross_validate(
+            data, plan, gammas=settings.get("gamma"), taus=settings.get("tau"), options=options, hooks=Hooks(stop=stop)
+        )
+    seconds, cpu = time.perf_counter() - begin, time.process_time() - spent
+    found = of_record(record, data, seconds, plan if training_only else None)
+    others = {"one_se": _simplest(record, data, options, settings.get("cpu_limit"))} if both else {}
+    return replace(found, numbers={**found.numbers, "cpu_seconds": cpu}, others=others)
+
+
+def of_record(record: Record, data: Dataset, seconds: float, held_out: FoldPlan | None = None) -> Fitted:
+    """Return the model and the numbers of a record of our search.
+
+    Parameters
+    ----------
+    record : Record
+    data : Dataset
+        The rows it was made from.
+    seconds : float
+        Of the fit.
+    held_out : FoldPlan, optional
+        The single fold on whose training rows alone the model is fitted.
+    """
+    numbers = {
+        "status": record.status, "cv_error": record.cv_error, "lower": record.lower, "upper": record.upper,
+        "gap": record.gap, "tau": record.tau, "gamma": record.gamma, "mios": record.work.mios,
+        "nodes": record.work.nodes,
+    }  # fmt: skip
+    model = _named(record, data) if held_out is None else _on_training_rows(record, data, held_out)
+    return Fitted(*model, seconds, numbers, record)
+
+
+@contextmanager
+def processor_limit(seconds: float | None) -> Iterator[threading.Event | None]:
+    """Yield an event that is set once this process has had so many seconds of the processor; None without a limit."""
+    if seconds is None:
+        yield None
+        return
+    stop, over, end = threading.Event(), threading.Event(), time.process_time() + float(seconds)
+
+    def watch() -> None:
+        while not over.wait(LOOKS):
+            if time.process_time() > end:
+                stop.set()
+                return
+
+    watcher = threading.Thread(target=watch, name="processor limit", daemon=True)
+    watcher.start()
+    try:
+        yield stop
+    finally:
+        over.set()
+        watcher.join()
+
+
+def _named(record: Record | PathRow, data: Dataset) -> Model:
+    """Return coefficients by name as an array."""
+    place = {column: j for j, column in enumerate(data.names)}
+    coefficients = np.zeros(data.p)
+    for column, value in record.coefficients.items():
+        coefficients[place[column]] = value
+    return Model(coefficients, float(record.intercept))
+
+
+def _on_training_rows(record: Record, data: Dataset, plan: FoldPlan) -> Model:
+    """Return the model of the reported pair that was fitted without the rows of the single fold."""
+    from sparsecv_mio.problem.objective import fit
+
+    (support,) = record.chosen_folds.supports
+    columns = [data.names.index(name) for name in support]
+    coefficients: FloatArray = np.zeros(data.p)
+    if not columns:
+        return Model(coefficients, float(data.y[plan.train_rows(0)].mean()))
+    found = fit(
+        data.X, data.y, columns, record.gamma, scale=record.data.scale, intercept=record.data.intercept,
+        rows=plan.train_rows(0),
+    )  # fmt: skip
+    coefficients[columns] = found.beta
+    return Model(coefficients, found.intercept)
+
+
+def simplest_pair(record: Record) -> tuple[float, int]:
+    """Return the pair of the one-standard-error rule by the CV errors of the table, proved or estimated.
+
+    The smallest tau, then the largest gamma, whose CV error is at most one standard error above that of the reported
+    pair; of a record that a limit cut short, `solve --one-se` asks for certified bounds instead.
+    """
+    best = next(row for row in record.table if (row.gamma, row.tau) == (record.gamma, record.tau))
+    most = record.cv_error + (best.standard_error or 0.0)
+    within = [(row.tau, -row.gamma) for row in record.table if row.cv_error <= most]
+    tau, gamma = min(within, default=(record.tau, -record.gamma))
+    return -gamma, tau
+
+
+def _simplest(record: Record, data: Dataset, options: SearchOptions, cpu_limit: float | None) -> Model:
+    """Return the model of the one-standard-error rule, on all rows."""
+    from sparsecv_mio.fits.best_subsets import best_subsets
+
+    gamma, tau = simplest_pair(record)
+    with processor_limit(cpu_limit) as stop:
+        found = best_subsets(
+            data, gammas=[gamma], taus=[tau], stop=stop, scale=options.scale, intercept=options.intercept, threads=1,
+            restrictions=options.restrictions,
+        )  # fmt: skip
+    return _named(found.path[0], data)
+
+
+Splits = list[tuple[IntArray, IntArray]]
 MIXES = (0.0, 0.25, 0.5, 0.75, 1.0)
 ALPHAS = 100
 MOST_FORWARD = 50
@@ -51,7 +209,7 @@ MOST_FORWARD = 50
 class _Chosen(BaseEstimator):
     """A path of models: every fold fits all of it, the least mean squared error chooses."""
 
-    def __init__(self, splits: PeerSplits, refit: bool = True) -> None:
+    def __init__(self, splits: Splits, refit: bool = True) -> None:
         self.splits, self.refit = splits, refit
 
     def _path(self, X: FloatArray, y: FloatArray) -> FloatArray:
@@ -173,7 +331,7 @@ class ConcavePenaltyCV(_Chosen):
     kind : {"mcp", "scad"}
     """
 
-    def __init__(self, splits: PeerSplits, refit: bool = True, kind: str = "mcp") -> None:
+    def __init__(self, splits: Splits, refit: bool = True, kind: str = "mcp") -> None:
         super().__init__(splits, refit)
         self.kind = kind
 
@@ -194,91 +352,8 @@ class ConcavePenaltyCV(_Chosen):
         self.alpha_ = float(self.alphas_[best])
 
 
-ABSENT = 3  # exit code of the script where R has no glmnet
-SCRIPT = """
-place <- commandArgs(trailingOnly = TRUE)[1]
-if (!suppressWarnings(requireNamespace("glmnet", quietly = TRUE))) quit(status = 3)
-read <- function(name) unname(as.matrix(read.csv(file.path(place, name), header = FALSE)))
-X <- read("X.csv"); y <- read("y.csv")[, 1]; fold <- read("folds.csv")[, 1]
-fit <- function() glmnet::cv.glmnet(X, y, foldid = fold, standardize = FALSE)
-few <- seq_len(min(30, nrow(X)))
-try(glmnet::glmnet(X[few, , drop = FALSE], y[few]), silent = TRUE)
-times <- system.time(model <- fit())
-out <- c(times[["elapsed"]], times[["user.self"]] + times[["sys.self"]], model$lambda.min, min(model$cvm),
-         as.numeric(coef(model, s = "lambda.min")))
-writeLines(formatC(out, digits = 17, format = "g", width = 1), file.path(place, "out.txt"))
-"""
-
-
-def check_available() -> str:
-    """Return the path of `Rscript`.
-
-    Raises
-    ------
-    BackendUnavailable
-        It is not on the path; whether R has glmnet turns out when it runs.
-    """
-    found = shutil.which("Rscript")
-    if found is None:
-        raise BackendUnavailable("glmnet needs R with the package glmnet: Rscript is not on the path")
-    return found
-
-
-class GlmnetCV:
-    """The lasso of glmnet, lambda of the least CV error.
-
-    Parameters
-    ----------
-    labels : (n,) int array
-        Fold of every row, from 0 on.
-
-    Attributes
-    ----------
-    coef_ : (p,) array
-    intercept_ : float
-    seconds_, cpu_seconds_ : float
-        Of `cv.glmnet` alone, by R, after a first call that loads it.
-    alpha_, cv_error_ : float
-        The lambda that was chosen, and its CV error.
-    """
-
-    def __init__(self, labels: IntArray) -> None:
-        self.labels = labels
-
-    def fit(self, X: FloatArray, y: FloatArray) -> Self:
-        """Choose lambda by the folds and fit all rows.
-
-        Raises
-        ------
-        BackendUnavailable
-            R, or its package, is not installed.
-        BackendFailed
-            R stopped; the message is its last line.
-        """
-        program = check_available()
-        with TemporaryDirectory() as folder:
-            place = Path(folder)
-            for name, values, form in (("X", X, "%.17g"), ("y", y, "%.17g"), ("folds", self.labels + 1, "%d")):
-                np.savetxt(place / f"{name}.csv", values, delimiter=",", fmt=form)
-            (place / "fit.R").write_text(SCRIPT, encoding="utf-8")
-            done = subprocess.run(
-                [program, "--vanilla", str(place / "fit.R"), folder], capture_output=True, text=True, check=False
-            )
-            if done.returncode == ABSENT:
-                raise BackendUnavailable("glmnet is not installed in R: install.packages('glmnet')")
-            if done.returncode or not (place / "out.txt").exists():
-                raise BackendFailed(f"R stopped: {(done.stderr.strip().splitlines() or ['without a word'])[-1]}")
-            numbers = np.loadtxt(place / "out.txt")
-        self.seconds_, self.cpu_seconds_, self.alpha_, self.cv_error_, self.intercept_ = numbers[:5].tolist()
-        self.coef_ = numbers[5:]
-        return self
-
-
-Splits = list[tuple[IntArray, IntArray]]
 PEER_PACKAGES = ("scikit-learn", "skglm", "abess")
-TRAINING = "training"
-REFITS = ("all", TRAINING)
-BY_LABELS = ("abess", "glmnet")  # peers that make their folds of a label per row
+BY_LABELS = ("abess",)  # peers that make their folds of a label per row
 MOST_SWEEPS = 20_000  # of coordinate descent
 MOST_STEPS = 50  # of OMP, as of forward selection
 
@@ -300,13 +375,6 @@ class Peer:
     model: Any
     numbers: Callable[[Any], dict[str, Any]]
     alone: Callable[[Any], Any] | None = None
-
-
-def check_estimator_name(name: str) -> None:
-    """Raise `BadInput` for an estimator that is not known."""
-    known = (*ESTIMATORS, *ORACLES)
-    if name not in known:
-        raise BadInput(f"estimator {name!r} is unknown{did_you_mean(name, known)}, use {', '.join(known)}")
 
 
 def check_plan(name: str, plan: FoldPlan, refit: str = "all") -> None:
@@ -342,7 +410,7 @@ def run_estimator(name: str, data: Dataset, plan: FoldPlan, settings: Mapping[st
     plan : FoldPlan
         By which hyperparameters are chosen.
     settings : mapping
-        Options of our search, see :func:`~sparsecv_mio.batch.ours.run_search`; peers have none.
+        Options of our search, see :func:`~sparsecv_mio.batch.estimators.run_search`; peers have none.
     refit : {"all", "training"}
         Whether the model is fitted on all rows, or, of a single fold, on its training rows alone.
 
@@ -356,7 +424,7 @@ def run_estimator(name: str, data: Dataset, plan: FoldPlan, settings: Mapping[st
     check_plan(name, plan, refit)
     training_only = refit == TRAINING
     _warm(name)
-    if name == "sparsecv":
+    if name == OURS:
         return run_search(data, plan, settings, training_only)
     splits = [(plan.train_rows(j), plan.scored_rows(j)) for j in range(plan.k)]
     peer: Peer = ESTIMATORS[name](splits, training_only)
@@ -370,7 +438,6 @@ def run_estimator(name: str, data: Dataset, plan: FoldPlan, settings: Mapping[st
             rows = splits[0][0]
             model = peer.alone(found).fit(pipeline[0].transform(data.X[rows]), data.y[rows])
     seconds, cpu = time.perf_counter() - begin, time.process_time() - spent
-    seconds = getattr(found, "seconds_", seconds)  # of a peer that has a clock of its own
     return Fitted(*_raw_model(pipeline[0], model), seconds, {"cpu_seconds": cpu, **peer.numbers(found)})
 
 
@@ -393,7 +460,7 @@ def _warm(name: str) -> None:
     X = rng.normal(size=(30, 4))
     data = Dataset.from_arrays(X, X[:, 0] - X[:, 1] + 0.1 * rng.normal(size=30))
     plan = make_folds("3", data)
-    if name == "sparsecv":
+    if name == OURS:
         run_search(data, plan, {"gamma": [0.1, 1.0], "tau": [1, 2]})
         return
     peer: Peer = ESTIMATORS[name]([(plan.train_rows(j), plan.scored_rows(j)) for j in range(plan.k)], False)
@@ -471,7 +538,6 @@ def _omp(splits: Splits, training_only: bool) -> Peer:
 
 
 def _relaxed_lasso(splits: Splits, training_only: bool) -> Peer:
-
     return Peer(
         RelaxedLassoCV(splits, not training_only),
         lambda found: {"cv_error": found.cv_error_, "alpha": found.alpha_, "mix": found.mix_},
@@ -479,7 +545,6 @@ def _relaxed_lasso(splits: Splits, training_only: bool) -> Peer:
 
 
 def _forward(splits: Splits, training_only: bool) -> Peer:
-
     return Peer(
         ForwardSelectionCV(splits, not training_only), lambda found: {"cv_error": found.cv_error_, "tau": found.tau_}
     )
@@ -527,17 +592,7 @@ def _abess(splits: Splits, training_only: bool) -> Peer:
     return Peer(OnFolds(), lambda found: {"tau": int(np.count_nonzero(found.coef_))})
 
 
-def _glmnet(splits: Splits, training_only: bool) -> Peer:
-
-    check_available()
-    return Peer(
-        GlmnetCV(_labels(splits)),
-        lambda found: {"cv_error": found.cv_error_, "alpha": found.alpha_, "cpu_seconds": found.cpu_seconds_},
-    )
-
-
 ESTIMATORS: dict[str, Any] = {
-    "sparsecv": None, "lasso": _lasso, "elastic-net": _elastic_net, "ridge": _ridge, "relaxed-lasso": _relaxed_lasso,
+    "lasso": _lasso, "elastic-net": _elastic_net, "ridge": _ridge, "relaxed-lasso": _relaxed_lasso,
     "omp": _omp, "forward": _forward, "mcp": _penalised("mcp"), "scad": _penalised("scad"), "abess": _abess,
-    "glmnet": _glmnet,
 }  # fmt: skip

@@ -14,13 +14,14 @@ from sparsecv_mio.certificate.parts import versions
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import standardize
+from sparsecv_mio.declared_options import check_whole
 from sparsecv_mio.errors import BackendFailed, BackendUnavailable
 from sparsecv_mio.formulation.backends import get_backend
 from sparsecv_mio.formulation.backends.contract import Backend
 from sparsecv_mio.formulation.outcome import Limits, Outcome, Start
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.training_moments import TrainingMoments, row_moments, training_moments
-from sparsecv_mio.search.options import check_formulation, check_limits, check_whole
+from sparsecv_mio.search.options import check_formulation, check_limits
 from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.units import TIE_RTOL
 

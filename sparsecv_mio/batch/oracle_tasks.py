@@ -10,12 +10,12 @@ import json
 import math
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sparsecv_mio.batch.ours import OracleScore
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import make_folds
@@ -42,6 +42,25 @@ SWITCHES = ("per_row", "exact")
 OF_LEARNER = {"ridge": ("lam",), "pegasos": ("lam",), "lsqsgd": ("step",)}
 OWN_INTERCEPT = ("naive-bayes", "bernoulli-nb")
 LABELS = {"iacv": "iacv", "ns": "newton", "ij": "jackknife", "baseline": "full"}
+
+
+@dataclass(frozen=True)
+class OracleScore:
+    """What is known of one setting, of which there is no model.
+
+    Attributes
+    ----------
+    seconds : float
+        Of the scoring alone, on the clock.
+    numbers : dict
+        The CV error, counts, errors of approximations.
+    record : None
+        Nothing certifies it as a record of our search does.
+    """
+
+    seconds: float
+    numbers: Mapping[str, Any]
+    record: None = None
 
 
 def meaningful(given: Mapping[str, Any]) -> tuple[str, ...]:

@@ -12,29 +12,46 @@ from dataclasses import dataclass
 from datetime import date, time
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from sparsecv_mio.batch.estimators import REFITS, check_estimator_name
 from sparsecv_mio.batch.oracle_tasks import ORACLES, SWITCHES, check_oracle, settings_of
 from sparsecv_mio.batch.oracle_tasks import SETTINGS as OF_ORACLES
-from sparsecv_mio.batch.ours import OURS, SEARCH, options_of
 from sparsecv_mio.batch.sources import DESIGN_KEYS, DESIGNS, Source, sources_of
 from sparsecv_mio.data.folds import fold_columns
+from sparsecv_mio.declared_options import ACCELERATING, FORCING, OPTIONS, SEARCHING, UNITS
 from sparsecv_mio.errors import BadInput, did_you_mean
 from sparsecv_mio.files import check_readable
 from sparsecv_mio.model_space import MOST_DIGITS, gammas, interval
 from sparsecv_mio.version import __version__
 from sparsecv_mio.words import one_of
 
+if TYPE_CHECKING:
+    from sparsecv_mio.search.options import SearchOptions
+
+OURS = "sparsecv"  # name of our estimator
+_OF_ANY_SEARCH = UNITS | SEARCHING | ACCELERATING | FORCING
+OF_SEARCHES = (*(name for name in _OF_ANY_SEARCH if name != "threads"), "tau_step")  # a task has one thread
+SEARCH = ("gamma", "tau", *OF_SEARCHES, "cpu_limit")
+PEERS = ("lasso", "elastic-net", "ridge", "relaxed-lasso", "omp", "forward", "mcp", "scad", "abess")
+BOTH = "both"  # word of `one_se`: the model of either rule
+TRAINING = "training"
+REFITS = ("all", TRAINING)
 SEEDS = ("seed", "split")
 COMMON = ("folds", "seed", "test", "split", "refit")
-NUMBERS = ("gap", "time_limit", "cpu_limit", "test")
-COUNTS = ("seed", "split", "mio_budget")
-WORDS = (
-    "scale", "intercept", "method", "backend", "formulation", "engine", "tau_step", "oracles", "refit", "estimator",
-)  # fmt: skip
-TEXTS_TOO = {"gamma": (int, float), "tau": (int,), "folds": (int,), "stability": (int, float)}  # beside texts
+NUMBERS_TOO = {"gamma": (int, float), "tau": (int,), "folds": (int,), "stability": (int, float)}  # beside texts
+KINDS: Mapping[str, type] = {
+    **{name: option.kind for name, option in OPTIONS.items() if name not in FORCING},
+    **{"cpu_limit": float, "test": float, "split": int, "refit": str, "estimator": str},
+    **dict.fromkeys(SWITCHES, bool),
+}  # fmt: skip
 ONE_SE = (True, False, "both")
+
+
+def check_estimator_name(name: str) -> None:
+    """Raise `BadInput` for an estimator that is not known."""
+    known = (OURS, *PEERS, *ORACLES)
+    if name not in known:
+        raise BadInput(f"estimator {name!r} is unknown{did_you_mean(name, known)}, use {', '.join(known)}")
 
 
 def check_settings(given: Mapping[str, Any]) -> None:
@@ -75,18 +92,19 @@ def check_settings(given: Mapping[str, Any]) -> None:
 
 def _check_kind(name: str, value: Any) -> None:
     """Refuse a value of another kind than a setting takes: a text where a number is wanted."""
-    switch = isinstance(value, bool)
-    if name in NUMBERS and (switch or not isinstance(value, int | float)):
+    kind, switch = KINDS.get(name), isinstance(value, bool)
+    if kind is float and (switch or not isinstance(value, int | float)):
         raise BadInput(f"{name}: {value!r} is no number, give one without quotes")
-    if name in COUNTS and (switch or not isinstance(value, int) or value < 0):
+    if kind is int and (switch or not isinstance(value, int) or value < 0):
         raise BadInput(f"{name}: {value!r} is no whole number of at least 0, give one without quotes")
     if name == "one_se" and value not in ONE_SE:
         raise BadInput(f"one_se: {value!r} is unknown, use true, false or 'both'")
-    if name in ("refine", *SWITCHES) and not switch:
+    if kind is bool and name != "one_se" and not switch:
         raise BadInput(f"{name}: {value!r} is unknown, use true or false")
-    if name in WORDS and not isinstance(value, str):
+    if kind is str and name not in NUMBERS_TOO and not isinstance(value, str):
         raise BadInput(f"{name}: {value!r} is no word, give one in quotes")
-    if name in TEXTS_TOO and not isinstance(value, list) and (switch or not isinstance(value, (str, *TEXTS_TOO[name]))):
+    numbers = (str, *NUMBERS_TOO.get(name, ()))
+    if name in NUMBERS_TOO and not isinstance(value, list) and (switch or not isinstance(value, numbers)):
         raise BadInput(f"{name}: {value!r} is neither a number nor a text in quotes")
 
 
@@ -100,6 +118,22 @@ def check_share(share: Any) -> None:
     """
     if not (isinstance(share, int | float) and 0.0 < share < 1.0):
         raise BadInput(f"test {share!r} is no share: give a number above 0 and below 1")
+
+
+def options_of(settings: Mapping[str, Any]) -> SearchOptions:
+    """Return the options of the search that settings describe.
+
+    Parameters
+    ----------
+    settings : mapping
+        As of :func:`~sparsecv_mio.batch.estimators.run_search`; those of every estimator may be among them.
+    """
+    from sparsecv_mio.search.options import SearchOptions
+
+    given = {name: settings[name] for name in OF_SEARCHES if settings.get(name) is not None}
+    if given.get("one_se") == BOTH:
+        del given["one_se"]
+    return SearchOptions.of(threads=1, **given)
 
 
 def _check_search(given: Mapping[str, Any]) -> None:
@@ -130,8 +164,8 @@ def with_keys(message: str, given: Mapping[str, Any]) -> str:
 
     Examples
     --------
-    >>> with_keys("time-limit: 0 is out of range", {"time_limit": 0})
-    'time_limit: 0 is out of range'
+    >>> with_keys("mio-budget: -1 is out of range", {"mio_budget": -1})
+    'mio_budget: -1 is out of range'
     """
     message = re.sub(r"^(gamma|tau)s\b", r"\1", message).replace("=False", "=false")
     for name in given:
@@ -162,7 +196,8 @@ def plan_with_changes(plan: Mapping[str, Any], changes: Sequence[str]) -> dict[s
 
     Examples
     --------
-    >>> changed({"data": [{"design": "toeplitz"}], "vary": {"folds": "5"}}, ["split=0:2", "draw=[1, 2]", "folds=loo"])
+    >>> plan = {"data": [{"design": "toeplitz"}], "vary": {"folds": "5"}}
+    >>> plan_with_changes(plan, ["split=0:2", "draw=[1, 2]", "folds=loo"])
     {'data': [{'design': 'toeplitz', 'draw': [1, 2]}], 'vary': {'folds': 'loo', 'split': [0, 1, 2]}}
     """
     data, vary = [dict(table) for table in plan.get("data", [])], dict(plan.get("vary", {}))
@@ -272,7 +307,7 @@ def read_plan(path: str | Path, changes: Sequence[str] = (), warn: Callable[[str
         A TOML file: tables `[[data]]` that name data sets, `[vary]` with a value or a list of values for settings,
         `[[exclude]]` and `[[include]]`. Files are looked for beside the plan.
     changes : sequence of str
-        Values to take in place of the plan's, see :func:`~sparsecv_mio.batch.plan.changed`.
+        Values to take in place of the plan's, see :func:`~sparsecv_mio.batch.plan.plan_with_changes`.
     warn : callable, optional
         Told in a line of every setting that means nothing to any estimator of the plan.
 

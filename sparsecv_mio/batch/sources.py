@@ -20,6 +20,7 @@ import numpy as np
 from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.reading_options import Reading
+from sparsecv_mio.declared_options import TABLE
 from sparsecv_mio.errors import BadInput, did_you_mean
 from sparsecv_mio.files import memory
 from sparsecv_mio.words import one_of
@@ -207,10 +208,6 @@ def covariance_of(p: int, rho: float) -> FloatArray:
     return np.asarray(toeplitz(np.power(rho, np.arange(p))))
 
 
-FILE_KEYS = (
-    "target", "features", "drop", "sep", "decimal", "thousands", "comment", "encoding", "header", "index_col", "na",
-    "encode",
-)  # fmt: skip
 BUNDLED = ("diabetes", "linnerud")
 HELD_BYTES = 1 << 28  # of the data sets that a process keeps, beside the last one
 
@@ -317,7 +314,7 @@ def sources_of(table: Mapping[str, Any], folder: Path) -> Iterator[Source]:
         raise BadInput("[[data]]: give one of file, design and sklearn")
     kind = kinds[0]
     design = one_of(table["design"], DESIGNS, "[[data]]: design") if kind == "design" else ""
-    allowed = {"file": FILE_KEYS, "design": tuple(DESIGNS.get(design, ())), "sklearn": ()}[kind]
+    allowed = {"file": tuple(TABLE), "design": tuple(DESIGNS.get(design, ())), "sklearn": ()}[kind]
     for key in table:
         if key not in (kind, "name", *allowed):
             known = ", ".join((kind, "name", *allowed))
@@ -335,7 +332,7 @@ def sources_of(table: Mapping[str, Any], folder: Path) -> Iterator[Source]:
 
 
 def _files(table: Mapping[str, Any], folder: Path) -> Iterator[Source]:
-    given = {key: table[key] for key in FILE_KEYS if key in table and key != "target"}
+    given = {key: table[key] for key in TABLE if key in table and key != "target"}
     try:
         Reading.of(**{key: value for key, value in given.items() if key not in ("features", "drop")})
     except BadInput as error:

@@ -413,9 +413,7 @@ def _none_missing(
             return
 
 
-def _fit_anew(
-    truth: FloatArray, supports: IntArray, size: NearSize, values: SupportValues, listed: Listed
-) -> None:
+def _fit_anew(truth: FloatArray, supports: IntArray, size: NearSize, values: SupportValues, listed: Listed) -> None:
     """Fit the rows where objectives from moments contradict a record, as they lose digits in nearly perfect fits.
 
     The first support that contradicts it still ends this.

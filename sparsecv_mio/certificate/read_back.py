@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
+from typing import Any
 
 from sparsecv_mio.certificate.parts import DataInfo, ReadingInfo, schema_of
 from sparsecv_mio.certificate.records import CommonRecord, FitRecord, NearRecord, PathRecord, Record
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.readers import read_by
-from sparsecv_mio.data.reading_options import STRICT, Applied, Reading, ReadingWords, Wanted
+from sparsecv_mio.data.reading_options import STRICT, Applied, Reading, Wanted
 from sparsecv_mio.data.weights import FILE, weighted_rows, weights_of
 from sparsecv_mio.errors import BadInput, CorruptStore, SparseCVError
 from sparsecv_mio.files import check_readable
@@ -91,7 +92,7 @@ def applied_reading(info: ReadingInfo | None) -> Applied | None:
     return Applied(how, info.columns, dict(info.means), dict(info.levels), info.left_out)
 
 
-def in_format(applied: Applied | None, names: tuple[str, ...], reading: ReadingWords | None) -> Applied | None:
+def in_format(applied: Applied | None, names: tuple[str, ...], reading: Mapping[str, Any] | None) -> Applied | None:
     """Return how a file of another format is read alike.
 
     Parameters
@@ -118,7 +119,7 @@ def in_format(applied: Applied | None, names: tuple[str, ...], reading: ReadingW
 
 
 def read_again(
-    path: str | Path, info: DataInfo, aux: Sequence[str] = (), reading: ReadingWords | None = None
+    path: str | Path, info: DataInfo, aux: Sequence[str] = (), reading: Mapping[str, Any] | None = None
 ) -> Dataset:
     """Read the data of a record from their file, as they were read for it.
 

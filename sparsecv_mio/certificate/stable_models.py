@@ -238,9 +238,7 @@ def check_weights(checks: Checks, record: Record, dataset: Dataset, plan: FoldPl
     checks.part(f"error of the models that {len(chosen.tried)} weights chose without an outer fold")
 
 
-def _choice(
-    checks: Checks, record: Record, stable: Stability, chosen: StableChoice, level: EnumerationLevel
-) -> None:
+def _choice(checks: Checks, record: Record, stable: Stability, chosen: StableChoice, level: EnumerationLevel) -> None:
     """Check the criterion: its bounds follow from the table and the intervals, and the pair from its bounds."""
     path, weight = "stability.chosen.", chosen.weight
     asked = record.request.stability or ()

@@ -55,9 +55,9 @@ from sparsecv_mio.certificate.refits import (
 )
 from sparsecv_mio.certificate.stable_models import check_nested, check_stability, check_weights
 from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.data.fold_plan import FoldPlan
+from sparsecv_mio.data.fold_plan import WEIGHTED, FoldPlan
 from sparsecv_mio.data.folds import make_folds
-from sparsecv_mio.data.weights import WEIGHTED, Scored, weighted, weights_of
+from sparsecv_mio.data.weights import Scored, weighted, weights_of
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.problem.coordinates import objective_slack
 from sparsecv_mio.problem.objective import RidgeFit, objective_of, varying_columns

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sparsecv_mio.cli import ending, options, parse, session
+from sparsecv_mio.cli import ending, parse, session
+from sparsecv_mio.cli.command_options import declared, option
 from sparsecv_mio.errors import BadInput
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ BATCH_CODES = (
 )
 
 
+@declared()
 def batch(
     plan: Annotated[
         str, typer.Argument(metavar="PLAN", help="TOML file of data sets and settings; or the word status.")
@@ -40,31 +42,17 @@ def batch(
     folder: Annotated[
         str | None, typer.Argument(metavar="[DIR]", help="With status: the folder of a batch.", show_default=False)
     ] = None,
-    out: Annotated[str | None, typer.Option("--out", metavar="DIR", help="Folder of the results.")] = None,
-    workers: Annotated[
-        int | None, typer.Option("--workers", metavar="N", help="Processes, one thread each. [all cores]")
-    ] = None,
-    scheduler: options.Scheduler = None,
-    retry: Annotated[
-        bool,
-        typer.Option("--retry", help="Run those again that failed or met a limit, with 4 times the time limit."),
-    ] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="List the tasks and what is left, and run nothing.")
-    ] = False,
-    index: Annotated[
-        int | None, typer.Option("--index", metavar="I", help="Run the share I (from 0) of --of jobs of an array.")
-    ] = None,
-    of: Annotated[int | None, typer.Option("--of", metavar="N", help="Number of jobs of the array.")] = None,
-    change: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUES", help="Other values for a setting of the plan or of its designs: "
-                     "split=0:19, time_limit=300, 'n=[100, 500]'; may be repeated."),
-    ] = None,
-    clean: Annotated[
-        bool, typer.Option("--clean", help="Remove results that the plan does not ask for: of an earlier one, say.")
-    ] = False,
-    quiet: options.Quiet = False,
+    out: str | None = option(None, "DIR", "Folder of the results."),
+    workers: int | None = option(None, "N", "Processes, one thread each. [all cores]"),
+    scheduler: str | None = None,
+    retry: bool = option(False, "", "Run those again that failed or met a limit, with 4 times the time limit."),
+    dry_run: bool = option(False, "", "List the tasks and what is left, and run nothing."),
+    index: int | None = option(None, "I", "Run the share I (from 0) of --of jobs of an array."),
+    of: int | None = option(None, "N", "Number of jobs of the array."),
+    change: list[str] | None = option(None, "NAME=VALUES", "Other values for a setting of the plan or of its designs: "
+                                      "split=0:19, time_limit=300, 'n=[100, 500]'; may be repeated.", flag="--set"),
+    clean: bool = option(False, "", "Remove results that the plan does not ask for: of an earlier one, say."),
+    quiet: bool = False,
 ) -> int:  # fmt: skip
     """Run the tasks of a plan: data sets x folds x seeds x settings x estimators."""
     if plan == "status":
@@ -295,25 +283,17 @@ def _list_tasks(tasks: Sequence[Task], out: str, workers: int) -> int:
 COLLECT_CODES = "Exit codes: 0 written, 1 a record did not verify (its row says so), 2 bad input."
 
 
+@declared()
 def collect(
     folder: Annotated[str, typer.Argument(metavar="DIR", help="Folder of a batch.")],
-    out: Annotated[str, typer.Option("--out", "-o", metavar="FILE", help="Table, .parquet or .csv.")],
-    level: Annotated[
-        str,
-        typer.Option(
-            "--level",
-            metavar="tasks|pairs|folds",
-            help="What a row is: a task, a pair (gamma, tau) of its grid, or a fold of its reported pair.",
-        ),
-    ] = "tasks",
-    verify: Annotated[
-        bool, typer.Option(" /--no-verify", help="Do not check the records against their data.", show_default=False)
-    ] = True,
-    every: Annotated[
-        bool, typer.Option("--all", help="Results of earlier plans in the folder too, not of the present one alone.")
-    ] = False,
-    quiet: options.Quiet = False,
-) -> int:
+    out: str = option(..., "FILE", "Table, .parquet or .csv.", also="-o"),
+    level: str = option("tasks", "tasks|pairs|folds", "What a row is: a task, a pair (gamma, tau) of its grid, or a "
+                        "fold of its reported pair."),
+    verify: bool = option(True, "", "Do not check the records against their data."),
+    every: bool = option(False, "", "Results of earlier plans in the folder too, not of the present one alone.",
+                         flag="--all"),
+    quiet: bool = False,
+) -> int:  # fmt: skip
     """Make one tidy table of the results of a batch: settings, numbers and where they come from in columns."""
     if not (Path(folder) / "tasks").is_dir():
         raise BadInput(f"{folder!r} is no folder of a batch")

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from sparsecv_mio.cli import options, oracles, parse, session
+from sparsecv_mio.cli import oracles, parse, session
+from sparsecv_mio.cli.command_options import DataFile, Given, declared, option
 from sparsecv_mio.cli.ending import tell
-from sparsecv_mio.cli.options import reads_tables
-from sparsecv_mio.data.reading_options import ReadingWords
+from sparsecv_mio.declared_options import RAW_UNITS, TABLE
 from sparsecv_mio.errors import BadInput
 
 if TYPE_CHECKING:
@@ -26,25 +26,24 @@ LOSSES = ("logistic", "squared_hinge", "smoothed_hinge", "huber", "squared")
 PENALTIES = ("ridge", "elastic_net", "l1")
 
 
-LossWord = Annotated[
-    str,
-    typer.Option(
-        "--loss", metavar="WORD", callback=parse.model_word(LOSSES, "--loss"),
-        help="logistic, squared_hinge, smoothed_hinge, huber or squared, on labels.",
-    ),
-]  # fmt: skip
-Width = Annotated[float | None, typer.Option("--width", metavar="X", help="Width of smoothed_hinge and huber. [1]")]
-Penalty = Annotated[
-    str,
-    typer.Option(
-        "--penalty", "--reg", metavar="WORD", callback=parse.model_word(PENALTIES, "--penalty"),
-        help="ridge (or l2): (lam/2) ||w||^2; elastic_net: that + l1 ||w||_1; l1: lam ||w||_1.",
-    ),
-]  # fmt: skip
-Lam = Annotated[float, typer.Option("--lam", metavar="X", help="Weight lam, positive.", show_default=False)]
-L1 = Annotated[float | None, typer.Option("--l1", metavar="X", help="Weight of ||w||_1 in elastic_net.")]
-Tolerance = Annotated[float, typer.Option("--tol", metavar="G", help="Relative duality gap of every training.")]
-Naive = Annotated[bool, typer.Option("--naive", help="Use no bounds: train every time, for comparison.")]
+LOSS_WORD = option(
+    "logistic",
+    "WORD",
+    "logistic, squared_hinge, smoothed_hinge, huber or squared, on labels.",
+    read=parse.model_word(LOSSES, "--loss"),
+)
+WIDTH = option(None, "X", "Width of smoothed_hinge and huber. [1]")
+PENALTY = option(
+    "ridge",
+    "WORD",
+    "ridge (or l2): (lam/2) ||w||^2; elastic_net: that + l1 ||w||_1; l1: lam ||w||_1.",
+    read=parse.model_word(PENALTIES, "--penalty"),
+    also="--reg",
+)
+LAM = option(..., "X", "Weight lam, positive.")
+L1 = option(None, "X", "Weight of ||w||_1 in elastic_net.")
+TOLERANCE = option(1e-6, "G", "Relative duality gap of every training.")
+NAIVE = option(False, "", "Use no bounds: train every time, for comparison.")
 
 
 @glru_app.callback()
@@ -56,29 +55,24 @@ def _group() -> None:
 
 
 @glru_app.command(epilog=GLRU_CODES)
-@reads_tables
+@declared(table=TABLE, units=RAW_UNITS)
 def loocv(
-    data: options.DataFile,
-    lam: Lam,
-    target: options.Target = None,
-    features: options.Features = None,
-    drop: options.Drop = None,
-    reading: ReadingWords | None = None,
-    loss: LossWord = "logistic",
-    width: Width = None,
-    penalty: Penalty = "ridge",
-    l1: L1 = None,
-    approx: Annotated[
-        bool, typer.Option("--approx", help="One Newton step in place of every training: an estimate.")
-    ] = False,
-    naive: Naive = False,
-    tol: Tolerance = 1e-6,
-    scale: options.Scale = "none",
-    intercept: options.Intercept = "none",
-    json: options.Json = None,
-    plot: options.Plot = None,
-    quiet: options.Quiet = False,
-) -> int:
+    data: DataFile,
+    *,
+    lam: float = LAM,
+    table: Given,
+    loss: str = LOSS_WORD,
+    width: float | None = WIDTH,
+    penalty: str = PENALTY,
+    l1: float | None = L1,
+    approx: bool = option(False, "", "One Newton step in place of every training: an estimate."),
+    naive: bool = NAIVE,
+    tol: float = TOLERANCE,
+    units: Given,
+    json: str | None = None,
+    plot: str | None = None,
+    quiet: bool = False,
+) -> int:  # fmt: skip
     """Count the leave-one-out errors of a linear classifier.
 
     A bound from one fit decides most signs; the others take a certified Newton step or a training that stops as soon as
@@ -95,15 +89,15 @@ def loocv(
 
         if plot is not None and naive:
             raise BadInput("--plot draws the bounds, which --naive does without: leave one of them out")
-        dataset = session.read_data(data, target, features, drop, (), reading=reading, two_words=True)
-        X, y, values = _inputs(dataset, scale, intercept)
-        problem = make_problem(X, y, *_model(loss, width, penalty, lam, l1, intercept))
+        dataset = session.read_data(data, table, two_words=True)
+        X, y, values = _inputs(dataset, units)
+        problem = make_problem(X, y, *_model(loss, width, penalty, lam, l1, units["intercept"]))
         session.raise_if_interrupted(stop)
         with oracles.counting_bar(quiet, "rows") as progress:
             found = count(problem, tol=tol, bounds=not naive, approximate=approx, progress=progress, stop=stop)
     chosen = {
         "loss": loss, "width": width, "penalty": penalty, "lam": lam, "l1": l1, "approx": approx, "naive": naive,
-        "tol": tol, "scale": scale, "intercept": intercept,
+        "tol": tol, **units,
     }  # fmt: skip
     title = f"{loss} loss, {penalty}, lam = {lam:g}, n = {dataset.n}, p = {dataset.p}"
     return oracles.deliver(
@@ -114,52 +108,30 @@ def loocv(
 
 
 @glru_app.command(epilog=GLRU_CODES)
-@reads_tables
+@declared(table=TABLE, units=RAW_UNITS)
 def stepwise(
-    data: options.DataFile,
-    lam: Lam,
-    target: options.Target = None,
-    features: options.Features = None,
-    drop: options.Drop = None,
-    reading: ReadingWords | None = None,
-    loss: LossWord = "logistic",
-    width: Width = None,
-    penalty: Penalty = "ridge",
-    l1: L1 = None,
-    direction: Annotated[
-        str,
-        typer.Option(
-            "--direction",
-            metavar="WORD",
-            callback=parse.word(("backward", "forward"), "--direction"),
-            help="backward (remove columns) or forward (add them).",
-        ),
-    ] = "backward",
-    validation: Annotated[
-        str | None, typer.Option("--validation", metavar="FILE", help="Validation rows, same columns. [--holdout]")
-    ] = None,
-    holdout: Annotated[
-        float, typer.Option("--holdout", metavar="F", help="Share of the rows held out for validation.")
-    ] = 0.1,
-    seed: options.Seed = None,
-    steps: Annotated[int | None, typer.Option("--steps", metavar="K", help="At most K steps. [no limit]")] = None,
-    ties: Annotated[
-        str,
-        typer.Option(
-            "--ties",
-            metavar="WORD",
-            callback=parse.word(("any", "first"), "--ties"),
-            help="Equal errors: any (found first) or first (column order).",
-        ),
-    ] = "any",
-    naive: Naive = False,
-    tol: Tolerance = 1e-6,
-    scale: options.Scale = "none",
-    intercept: options.Intercept = "none",
-    json: options.Json = None,
-    plot: options.Plot = None,
-    quiet: options.Quiet = False,
-) -> int:
+    data: DataFile,
+    *,
+    lam: float = LAM,
+    table: Given,
+    loss: str = LOSS_WORD,
+    width: float | None = WIDTH,
+    penalty: str = PENALTY,
+    l1: float | None = L1,
+    direction: str = option("backward", "WORD", "backward (remove columns) or forward (add them).",
+                            ("backward", "forward")),
+    validation: str | None = option(None, "FILE", "Validation rows, same columns. [--holdout]"),
+    holdout: float = option(0.1, "F", "Share of the rows held out for validation."),
+    seed: int | None = None,
+    steps: int | None = option(None, "K", "At most K steps. [no limit]"),
+    ties: str = option("any", "WORD", "Equal errors: any (found first) or first (column order).", ("any", "first")),
+    naive: bool = NAIVE,
+    tol: float = TOLERANCE,
+    units: Given,
+    json: str | None = None,
+    plot: str | None = None,
+    quiet: bool = False,
+) -> int:  # fmt: skip
     """Remove or add columns one at a time while the validation errors fall.
 
     Candidates are trained in the order of a certified lower bound on their errors, until no bound is better than the
@@ -178,10 +150,10 @@ def stepwise(
         from sparsecv_mio.oracles.glru import stepwise as select
         from sparsecv_mio.report.course_plots import plot_stepwise
 
-        dataset = session.read_data(data, target, features, drop, (), reading=reading, two_words=True)
+        dataset = session.read_data(data, table, two_words=True)
         extra = None if validation is None else _validation(validation, dataset)
-        X, y, V, v, values = _split(dataset, extra, holdout, seed or 0, scale, intercept)
-        problem = make_problem(X, y, *_model(loss, width, penalty, lam, l1, intercept))
+        X, y, V, v, values = _split(dataset, extra, holdout, seed or 0, units)
+        problem = make_problem(X, y, *_model(loss, width, penalty, lam, l1, units["intercept"]))
         session.raise_if_interrupted(stop)
         with oracles.counting_bar(quiet, "candidates") as progress:
             asked = StepwiseOptions(direction, tol, not naive, ties, steps)  # type: ignore[arg-type]
@@ -190,7 +162,7 @@ def stepwise(
     chosen = {
         "loss": loss, "width": width, "penalty": penalty, "lam": lam, "l1": l1, "direction": direction,
         "validation": validation, "holdout": holdout, "seed": seed or 0, "steps": steps, "ties": ties, "naive": naive,
-        "tol": tol, "scale": scale, "intercept": intercept,
+        "tol": tol, **units,
     }  # fmt: skip
     title = f"{loss} loss, {penalty}, lam = {lam:g}, n = {len(y)}, p = {dataset.p}"
     numbers = {"labels": values, **_stepwise_numbers(found, dataset, len(y), len(v))}
@@ -209,22 +181,22 @@ def _model(
     return make_loss(loss, width), make_regularizer(penalty, lam, l1, intercept == "fold")
 
 
-def _inputs(dataset: Dataset, scale: str, intercept: str) -> tuple[FloatArray, FloatArray, list[float]]:
+def _inputs(dataset: Dataset, units: Given) -> tuple[FloatArray, FloatArray, list[float]]:
     from sparsecv_mio.oracles.answers import binary_labels, design_matrix
 
     y, values = binary_labels(dataset)
-    return design_matrix(dataset, scale, intercept), y, list(values)
+    return design_matrix(dataset, **units), y, list(values)
 
 
 def _split(
-    dataset: Dataset, extra: Dataset | None, holdout: float, seed: int, scale: str, intercept: str
+    dataset: Dataset, extra: Dataset | None, holdout: float, seed: int, units: Given
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, list[float]]:
     """Training rows and labels, validation rows and labels, the target's values."""
     from sparsecv_mio.oracles.answers import holdout_split, validation_rows
 
-    X, y, values = _inputs(dataset, scale, intercept)
+    X, y, values = _inputs(dataset, units)
     if extra is not None:
-        return X, y, *validation_rows(dataset, extra, scale, intercept), values
+        return X, y, *validation_rows(dataset, extra, **units), values
     train, test = holdout_split(dataset, holdout, seed)
     return X[train], y[train], X[test], y[test], values
 

@@ -7,14 +7,12 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from sparsecv_mio.cli import ending, options, parse, session
+from sparsecv_mio.cli import ending, parse, session
+from sparsecv_mio.cli.command_options import DataFile, Given, declared, option
 from sparsecv_mio.cli.ending import tell
-from sparsecv_mio.cli.options import reads_tables
-from sparsecv_mio.data.reading_options import ReadingWords
+from sparsecv_mio.declared_options import RAW_UNITS, TABLE
 from sparsecv_mio.units import MOST_THREADS
 
 if TYPE_CHECKING:
@@ -64,7 +62,7 @@ def deliver(
     json: str | None,
     code: int = 0,
     files: Sequence[Callable[[], None]] = (),
-) -> int:
+) -> int:  # fmt: skip
     """Print what was found and write its JSON file and figures; return the exit code.
 
     Parameters
@@ -137,73 +135,32 @@ LOSSES, PENALTIES, SOLVERS = ("logistic", "squared", "poisson"), ("ridge", "l1")
 IACV_CODES = "Exit codes: 0 done, 2 bad input, 130 interrupted (what was found until then is written)."
 
 
-@reads_tables
+@declared(table=TABLE, units=RAW_UNITS)
 def iacv(
-    data: options.DataFile,
-    lam: Annotated[float, typer.Option("--lam", metavar="X", help="Weight lam of the penalty.", show_default=False)],
-    iterations: Annotated[int, typer.Option("--iterations", metavar="N", help="Steps.", show_default=False)],
-    target: options.Target = None,
-    features: options.Features = None,
-    drop: options.Drop = None,
-    reading: ReadingWords | None = None,
-    loss: Annotated[
-        str,
-        typer.Option(
-            "--loss",
-            metavar="WORD",
-            callback=parse.word(LOSSES, "--loss"),
-            help="logistic (the target's two values become -1 and +1), squared (y - x'b)^2, or poisson.",
-        ),
-    ] = "logistic",
-    penalty: Annotated[
-        str,
-        typer.Option(
-            "--penalty",
-            "--reg",
-            metavar="WORD",
-            callback=parse.model_word(PENALTIES, "--penalty"),
-            help="ridge (or l2), sum b_j^2, or l1, sum |b_j| (proxgd only).",
-        ),
-    ] = "ridge",
-    solver: Annotated[
-        str,
-        typer.Option(
-            "--solver",
-            metavar="WORD",
-            callback=parse.word(SOLVERS, "--solver"),
-            help="gd, sgd or proxgd. A step of sgd takes its batch's losses and the whole penalty, as in the paper.",
-        ),
-    ] = "gd",
-    batch: Annotated[
-        int | None, typer.Option("--batch", metavar="B", help="Rows per step of sgd. [100, or all rows if fewer]")
-    ] = None,
-    step: Annotated[
-        float | None, typer.Option("--step", metavar="A", help="Step length. [one over the Lipschitz constant]")
-    ] = None,
-    doubling: Annotated[
-        int | None,
-        typer.Option("--doubling", metavar="N", help="N steps, then 2 N of half the length, and so on. [fixed]"),
-    ] = None,
-    scale_penalty: Annotated[
-        bool, typer.Option("--scale-penalty", help="Weigh the penalty of an sgd step by B / n.")
-    ] = False,
-    exact: Annotated[
-        bool, typer.Option("--exact", help="Run the exact left-out fits too and report the errors.")
-    ] = False,
-    baselines: Annotated[
-        bool, typer.Option("--baselines", help="Newton step, infinitesimal jackknife and the full fit too.")
-    ] = False,
-    early_stop: Annotated[
-        int | None,
-        typer.Option("--early-stop", metavar="N", help="Stop when the approximated loss has not fallen in N steps."),
-    ] = None,
-    scale: options.Scale = "none",
-    intercept: options.Intercept = "none",
-    seed: Annotated[int | None, typer.Option("--seed", metavar="N", help="Seed of the batches of sgd. [0]")] = None,
-    json: options.Json = None,
-    plot: options.Plot = None,
-    quiet: options.Quiet = False,
-) -> int:
+    data: DataFile,
+    *,
+    lam: float = option(..., "X", "Weight lam of the penalty."),
+    iterations: int = option(..., "N", "Steps."),
+    table: Given,
+    loss: str = option("logistic", "WORD", "logistic (the target's two values become -1 and +1), squared (y - x'b)^2, "
+                       "or poisson.", LOSSES),
+    penalty: str = option("ridge", "WORD", "ridge (or l2), sum b_j^2, or l1, sum |b_j| (proxgd only).",
+                          read=parse.model_word(PENALTIES, "--penalty"), also="--reg"),
+    solver: str = option("gd", "WORD", "gd, sgd or proxgd. A step of sgd takes its batch's losses and the whole "
+                         "penalty, as in the paper.", SOLVERS),
+    batch: int | None = option(None, "B", "Rows per step of sgd. [100, or all rows if fewer]"),
+    step: float | None = option(None, "A", "Step length. [one over the Lipschitz constant]"),
+    doubling: int | None = option(None, "N", "N steps, then 2 N of half the length, and so on. [fixed]"),
+    scale_penalty: bool = option(False, "", "Weigh the penalty of an sgd step by B / n."),
+    exact: bool = option(False, "", "Run the exact left-out fits too and report the errors."),
+    baselines: bool = option(False, "", "Newton step, infinitesimal jackknife and the full fit too."),
+    early_stop: int | None = option(None, "N", "Stop when the approximated loss has not fallen in N steps."),
+    units: Given,
+    seed: int | None = option(None, "N", "Seed of the batches of sgd. [0]"),
+    json: str | None = None,
+    plot: str | None = None,
+    quiet: bool = False,
+) -> int:  # fmt: skip
     """Approximate the leave-one-out loss along the iterations of a solver.
 
     Iterative approximate cross-validation (Luo, Ren, Barber 2023). The objective is the paper's sum, not divided by the
@@ -211,8 +168,8 @@ def iacv(
     unless --scale and --intercept ask for it. The numbers are estimates, not certificates.
     """
     counts = {"--iterations": iterations, "--batch": batch, "--doubling": doubling, "--early-stop": early_stop}
-    for option, value in counts.items():
-        parse.count(value, option, most=MOST_STEPS)
+    for name, value in counts.items():
+        parse.count(value, name, most=MOST_STEPS)
     parse.count(seed, "--seed", least=0)
     if seed is not None and solver != "sgd" and not quiet:
         tell(f"note: --seed {seed} changes nothing: only --solver sgd draws batches")
@@ -221,8 +178,8 @@ def iacv(
         from sparsecv_mio.oracles.iacv import METHODS, EarlyStop, make_erm, make_solver, run
         from sparsecv_mio.report.course_plots import plot_report
 
-        dataset = session.read_data(data, target, features, drop, (), reading=reading, two_words=loss == "logistic")
-        erm = make_erm(dataset, loss, penalty, lam, scale=scale, intercept=intercept)
+        dataset = session.read_data(data, table, two_words=loss == "logistic")
+        erm = make_erm(dataset, loss, penalty, lam, **units)
         method = make_solver(
             erm, solver, iterations=iterations, step=step, batch=batch, doubling=doubling, seed=seed or 0,
             scale_penalty=scale_penalty,
@@ -237,7 +194,7 @@ def iacv(
     chosen = {
         "loss": loss, "penalty": penalty, "lam": lam, "solver": solver, "iterations": iterations,
         "step": method.schedule(1), "batch": method.batch, "doubling": doubling, "scale_penalty": scale_penalty,
-        "scale": scale, "intercept": intercept, "seed": seed or 0,
+        **units, "seed": seed or 0,
     }  # fmt: skip
     title = f"{loss} loss, {penalty} penalty, {solver}, n = {erm.n}, p = {erm.p}"
     return deliver(
@@ -275,52 +232,25 @@ CLASSIFIERS = ("pegasos", "naive-bayes", "bernoulli-nb")
 TREECV_CODES = "Exit codes: 0 done, 2 bad input, 130 interrupted."
 
 
-@reads_tables
+@declared(table=TABLE, units=RAW_UNITS)
 def treecv(
-    data: options.DataFile,
-    target: options.Target = None,
-    features: options.Features = None,
-    drop: options.Drop = None,
-    reading: ReadingWords | None = None,
-    learner: Annotated[
-        str,
-        typer.Option(
-            "--learner",
-            metavar="WORD",
-            callback=parse.word(LEARNERS, "--learner"),
-            help="pegasos (linear SVM), lsqsgd (averaged least-squares SGD in the unit ball), ridge (exact), "
-            "naive-bayes (Gaussian) or bernoulli-nb (indicators x > 0).",
-        ),
-    ] = "ridge",
-    folds: options.Folds = "10",
-    seed: Annotated[
-        int | None, typer.Option("--seed", metavar="N", help="Seed of the folds and of --randomized. [0]")
-    ] = None,
-    lam: Annotated[
-        float | None, typer.Option("--lam", metavar="X", help="lam of pegasos [1e-6] or ridge, lam * ||b||^2 [1].")
-    ] = None,
-    step: Annotated[float | None, typer.Option("--step", metavar="A", help="Step of lsqsgd. [n^-1/2]")] = None,
-    randomized: Annotated[
-        bool, typer.Option("--randomized", help="Feed the rows of every update in a random order.")
-    ] = False,
-    strategy: Annotated[
-        str,
-        typer.Option(
-            "--strategy",
-            metavar="WORD",
-            callback=parse.word(("copy", "revert"), "--strategy"),
-            help="copy models at branches, or revert their updates.",
-        ),
-    ] = "copy",
-    standard: Annotated[
-        bool, typer.Option("--standard", help="Run standard cross-validation too, one training per fold.")
-    ] = False,
-    jobs: Annotated[int, typer.Option("--jobs", metavar="N", help="Threads.")] = 1,
-    scale: options.Scale = "none",
-    intercept: options.Intercept = "none",
-    json: options.Json = None,
-    quiet: options.Quiet = False,
-) -> int:
+    data: DataFile,
+    *,
+    table: Given,
+    learner: str = option("ridge", "WORD", "pegasos (linear SVM), lsqsgd (averaged least-squares SGD in the unit "
+                          "ball), ridge (exact), naive-bayes (Gaussian) or bernoulli-nb (indicators x > 0).", LEARNERS),
+    folds: str = "10",
+    seed: int | None = option(None, "N", "Seed of the folds and of --randomized. [0]"),
+    lam: float | None = option(None, "X", "lam of pegasos [1e-6] or ridge, lam * ||b||^2 [1]."),
+    step: float | None = option(None, "A", "Step of lsqsgd. [n^-1/2]"),
+    randomized: bool = option(False, "", "Feed the rows of every update in a random order."),
+    strategy: str = option("copy", "WORD", "copy models at branches, or revert their updates.", ("copy", "revert")),
+    standard: bool = option(False, "", "Run standard cross-validation too, one training per fold."),
+    jobs: int = option(1, "N", "Threads."),
+    units: Given,
+    json: str | None = None,
+    quiet: bool = False,
+) -> int:  # fmt: skip
     """Cross-validate an incremental learner in log2(k) passes over the data.
 
     TreeCV (Joulani, Gyorgy, Szepesvari 2015), for up to k = n folds. Columns are used as they are in the file and no
@@ -334,12 +264,10 @@ def treecv(
     from sparsecv_mio.data.folds import fold_columns
     from sparsecv_mio.oracles.treecv import make_task, standard_cv, tree_cv
 
-    dataset = session.read_data(
-        data, target, features, drop, fold_columns(folds), reading=reading, two_words=learner in CLASSIFIERS
-    )
+    dataset = session.read_data(data, table, fold_columns(folds), two_words=learner in CLASSIFIERS)
     plan = session.make_plan(folds, dataset, seed, quiet or randomized)
     shuffle_seed = (seed or 0) if randomized else None
-    task = make_task(dataset, learner, lam=lam, step=step, scale=scale, intercept=intercept)
+    task = make_task(dataset, learner, lam=lam, step=step, **units)
     with counting_bar(quiet, "folds") as progress:
         tree = tree_cv(
             task.learner, task.X, task.y, plan,
@@ -351,8 +279,7 @@ def treecv(
             plain = standard_cv(task.learner, task.X, task.y, plan, shuffle_seed=shuffle_seed, progress=progress)
     chosen = {
         "learner": learner, "lam": lam, "step": step, "folds": folds, "k": plan.k, "folds_digest": plan.digest,
-        "seed": seed or 0, "randomized": randomized, "strategy": strategy, "jobs": jobs, "scale": scale,
-        "intercept": intercept,
+        "seed": seed or 0, "randomized": randomized, "strategy": strategy, "jobs": jobs, **units,
     }  # fmt: skip
     found = {"loss": task.loss, **_numbers(tree), **({} if plain is None else {"standard": _numbers(plain)})}
     return deliver("treecv", dataset, chosen, found, _treecv_print, quiet=quiet, json=json)

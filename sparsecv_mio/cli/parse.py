@@ -12,7 +12,7 @@ from functools import partial
 from inspect import signature
 from typing import Annotated, Any, get_args, get_origin
 
-from sparsecv_mio.data.reading_options import TableWords
+from sparsecv_mio.declared_options import TABLE, shown
 from sparsecv_mio.errors import BadInput, SparseCVError
 from sparsecv_mio.model_space import MOST_DIGITS, Restrictions, limits_of, number, parents_of, whole
 from sparsecv_mio.units import MOST_THREADS
@@ -46,7 +46,7 @@ def with_dashes(message: str, options: Collection[str]) -> str:
     >>> with_dashes('give sep="space" and drop=["a", "b c"]', ["--sep"])
     "give --sep space and --drop 'a,b c'"
     """
-    tables = {f"--{name.replace('_', '-')}" for name in TableWords.__annotations__}
+    tables = {f"--{shown(name)}" for name in TABLE}
     known = {*options, *(tables if "--sep" in options else ())}
 
     def named(found: re.Match[str]) -> str:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import time
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
-from sparsecv_mio.cli import ending, options, oracles, parse, session
-from sparsecv_mio.cli.options import reads_tables
+from sparsecv_mio.cli import ending, oracles, parse, session
+from sparsecv_mio.cli.command_options import DataFile, Given, declared, option
 from sparsecv_mio.cli.parse import with_dashes
-from sparsecv_mio.data.reading_options import ReadingWords
+from sparsecv_mio.declared_options import READING
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -22,17 +20,16 @@ if TYPE_CHECKING:
 INSPECT_CODES = "Exit codes: 0 done, 2 the file is no table (the message says which option might help)."
 
 
-@reads_tables
+@declared(reading=READING)
 def inspect(
-    data: options.DataFile,
-    target: options.Target = None,
-    drop: options.Drop = None,
-    reading: ReadingWords | None = None,
-    full: Annotated[bool, typer.Option("--full", help="List every column, however many there are.")] = False,
-    json: Annotated[
-        str | None, typer.Option("--json", metavar="FILE", help="Write what was found here; - is standard output.")
-    ] = None,
-) -> int:
+    data: DataFile,
+    *,
+    target: str | None = None,
+    drop: str | None = None,
+    reading: Given,
+    full: bool = option(False, "", "List every column, however many there are."),
+    json: str | None = option(None, "FILE", "Write what was found here; - is standard output."),
+) -> int:  # fmt: skip
     """Look at a file before anything is fitted.
 
     Of every column its kind, empty cells and range; columns that are constant, repeat another one or number the rows;
@@ -42,7 +39,7 @@ def inspect(
     from sparsecv_mio.data.reading_options import Reading
     from sparsecv_mio.data.table_facts import inspect_file
 
-    found = _with_dashes(inspect_file(data, target, Reading.of(**(reading or {})), parse.names(drop, "--drop")))
+    found = _with_dashes(inspect_file(data, target, Reading.of(**reading), parse.names(drop, "--drop")))
 
     def show(screen: Console) -> None:
         from sparsecv_mio.report.before_search import print_inspection
@@ -63,7 +60,8 @@ def _numbers(found: Inspection) -> dict[str, object]:
     return {"command": "inspect", **asdict(found)}
 
 
-def backends(json: options.Json = None) -> int:
+@declared()
+def backends(json: str | None = None) -> int:
     """Say of every solver whether it can be used here, or why not and what to do.
 
     Versions, licence limits, formulations, side constraints and limits honoured.

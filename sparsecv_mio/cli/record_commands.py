@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sparsecv_mio.cli import ending, options, session
-from sparsecv_mio.cli.options import reads_like_a_record
-from sparsecv_mio.data.reading_options import ReadingWords
+from sparsecv_mio.cli import ending, session
+from sparsecv_mio.cli.command_options import DataFile, Given, declared, option
+from sparsecv_mio.declared_options import FORMAT
 from sparsecv_mio.errors import BadInput, CorruptStore, SparseCVError
 from sparsecv_mio.words import one_of
 
@@ -130,19 +130,13 @@ class NotProved(SparseCVError):
     exit_code = 1
 
 
+@declared()
 def check(
     proof: Annotated[str, typer.Argument(metavar="PROOF", help="What --proof of `solve`, `path` or `fit` wrote.")],
     data: Annotated[str, typer.Argument(metavar="DATA", help="CSV or TSV with a header, perhaps gzipped.")],
-    mode: Annotated[
-        str,
-        typer.Option(
-            "--mode",
-            metavar="fast|exact",
-            help="fast: floats, with a bound on every rounding error; exact: fractions, nothing is rounded. [fast]",
-            show_default=False,
-        ),
-    ] = "fast",
-) -> int:
+    mode: str = option("fast", "fast|exact", "fast: floats, with a bound on every rounding error; exact: fractions, "
+                       "nothing is rounded. [fast]"),
+) -> int:  # fmt: skip
     """Check a proof, by code that shares nothing with what made it.
 
     Reads the data by itself and compares digests; checks that the leaves of every tree cover all supports and that
@@ -175,16 +169,15 @@ GZIP = b"\x1f\x8b"  # the first bytes of a proof
 VERIFY_CODES = "Exit codes: 0 verified, 1 verification failed (the field is named), 2 bad input."
 
 
-@reads_like_a_record
+@declared(reading=FORMAT)
 def verify(
     record: Annotated[str, typer.Argument(metavar="RECORD", help="JSON record of `solve`, `path` or `fit`.")],
-    data: options.DataFile,
-    reading: ReadingWords | None = None,
-    full: Annotated[bool, typer.Option("--full", help="List every field that is bounded, with its bound.")] = False,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="Print only what disagrees or could not be proved.")
-    ] = False,
-) -> int:
+    data: DataFile,
+    *,
+    reading: Given,
+    full: bool = option(False, "", "List every field that is bounded, with its bound."),
+    quiet: bool = option(False, "", "Print only what disagrees or could not be proved.", also="-q"),
+) -> int:  # fmt: skip
     """Check a record against the data.
 
     By plain linear algebra, apart from the search that made the record: rebuilds the folds, refits every support, sums
@@ -224,19 +217,17 @@ def _gzipped(path: str) -> bool:
 PREDICT_CODES = "Exit codes: 0 predicted, 2 bad input (a column that is missing is named)."
 
 
-@reads_like_a_record
+@declared(reading=FORMAT)
 def predict(
     record: Annotated[str, typer.Argument(metavar="RECORD", help="JSON record of `solve` or `fit`.")],
     data: Annotated[
         str, typer.Argument(metavar="DATA", help="New rows, a file with the columns of the model by name.")
     ],
-    reading: ReadingWords | None = None,
-    out: Annotated[
-        str | None,
-        typer.Option("--out", "-o", metavar="FILE", help="Write the predictions here, as CSV. [standard output]"),
-    ] = None,
-    quiet: options.Quiet = False,
-) -> int:
+    *,
+    reading: Given,
+    out: str | None = option(None, "FILE", "Write the predictions here, as CSV. [standard output]", also="-o"),
+    quiet: bool = False,
+) -> int:  # fmt: skip
     """Predict new rows by the model that a record holds.
 
     The file needs the columns of the model alone, in any order. Where it has the target of every row too, the errors
@@ -279,21 +270,13 @@ def predict(
 REPORT_CODES = "Exit codes: 0 written, 2 bad input."
 
 
+@declared()
 def report(
     record: Annotated[str, typer.Argument(metavar="RECORD", help="JSON record of `solve`, `path` or `fit`.")],
-    data: Annotated[
-        str | None,
-        typer.Option("--data", metavar="DATA", help="Data of the record: adds coefficients by tau."),
-    ] = None,
-    out: Annotated[
-        str | None,
-        typer.Option("--out", "-o", metavar="FILE", help="The report; - is standard output. [RECORD with .html]"),
-    ] = None,
-    format_: Annotated[
-        str | None,
-        typer.Option("--format", metavar="WORD", help="html (one page), md or latex (tables). [by the ending of FILE]"),
-    ] = None,
-) -> int:
+    data: str | None = option(None, "DATA", "Data of the record: adds coefficients by tau."),
+    out: str | None = option(None, "FILE", "The report; - is standard output. [RECORD with .html]", also="-o"),
+    format_: str | None = option(None, "WORD", "html (one page), md or latex (tables). [by the ending of FILE]"),
+) -> int:  # fmt: skip
     """Write a report of a record: answer, what is proved and what not, pictures, tables, how to verify it.
 
     The HTML page needs no other file and no network.

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from sparsecv_mio.cli import Began, parse
+from sparsecv_mio.cli.command_options import Given
 from sparsecv_mio.cli.ending import tell
 from sparsecv_mio.errors import BadInput, OutOfTime
 from sparsecv_mio.files import check_writable
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
     from sparsecv_mio.certificate.read_back import StoredRecord
     from sparsecv_mio.data.dataset import Dataset
     from sparsecv_mio.data.fold_plan import FoldPlan
-    from sparsecv_mio.data.reading_options import ReadingWords
+    from sparsecv_mio.formulation.outcome import Limits
 
 T = TypeVar("T")
 
@@ -30,24 +32,17 @@ MANY_TO_DRAW = 30  # features from which on the best subsets of all sizes may ta
 THROUGH = ("--json", "--trace", "--out")  # text that may go to a pipe or a device as it comes
 
 
-def read_data(
-    path: str, target: str | None, features: str | None, drop: str | None, aux: Iterable[str], *,
-    reading: ReadingWords | None = None, two_words: bool = False,
-) -> Dataset:  # fmt: skip
+def read_data(path: str, table: Given, aux: Iterable[str] = (), *, two_words: bool = False) -> Dataset:
     """Read the data set that the options describe.
 
     Parameters
     ----------
     path : str
         The file.
-    target : str, optional
-        `--target`; formats that hold their own target need none.
-    features, drop : str, optional
-        `--features` and `--drop`, as given.
+    table : dict
+        Options of `TABLE`, by name; formats that hold their own target need none.
     aux : iterable of str
         Columns that give the folds and are no features.
-    reading : dict, optional
-        The options of `reads_tables`, by name.
     two_words : bool
         Whether the target may hold two words, for a classification.
 
@@ -60,6 +55,8 @@ def read_data(
     BadInput
         The message names the option, column or row that is wrong.
     """
+    reading = dict(table)
+    target, features, drop = (reading.pop(name, None) for name in ("target", "features", "drop"))
     if features is not None and drop is not None:
         raise BadInput("--features and --drop exclude each other: give one of them")
     kept, dropped = parse.names(features, "--features"), parse.names(drop, "--drop")
@@ -70,10 +67,10 @@ def read_data(
     from sparsecv_mio.data.readers import read_dataset, target_of
 
     goal = target_of(path, target, "--target")
-    return read_dataset(path, goal, features=kept, drop=dropped, aux=tuple(aux), two_words=two_words, **(reading or {}))
+    return read_dataset(path, goal, features=kept, drop=dropped, aux=tuple(aux), two_words=two_words, **reading)
 
 
-def read_again(path: str, stored: StoredRecord, reading: ReadingWords | None = None) -> Dataset:
+def read_again(path: str, stored: StoredRecord, reading: Given | None = None) -> Dataset:
     """Read the data of a record: its columns, and those that its folds and weights need.
 
     Parameters
@@ -85,8 +82,9 @@ def read_again(path: str, stored: StoredRecord, reading: ReadingWords | None = N
         The format of the file, where it is another one than the record's.
     """
     from sparsecv_mio.certificate.read_back import read_again as read
+    from sparsecv_mio.data.fold_plan import WEIGHTED
     from sparsecv_mio.data.folds import fold_columns
-    from sparsecv_mio.data.weights import WEIGHTED, weight_columns
+    from sparsecv_mio.data.weights import weight_columns
 
     weights, aux = stored.data.weights, list[str]()
     folds = getattr(stored, "folds", None)
@@ -107,69 +105,43 @@ def read_to_draw(path: str, stored: StoredRecord) -> Dataset:
     return data
 
 
-def read_weighted(
-    path: str,
-    target: str | None,
-    features: str | None,
-    drop: str | None,
-    weights: str | None,
-    reading: ReadingWords | None = None,
-) -> Dataset:
-    """Read the data set that the options describe, and give its rows their weights.
+def read_weighted(path: str, table: Given, weights: str | None) -> Dataset:
+    """Read the data set that the options describe, and give its rows their weights; those that count are returned.
 
     Parameters
     ----------
-    path, target, features, drop, reading
+    path, table
         As for :func:`read_data`.
     weights : str or None
         `--weights`, as given.
-
-    Returns
-    -------
-    Dataset
-        Of the rows that count.
     """
     from sparsecv_mio.data.weights import weight_columns, weighted_rows, weights_of
 
-    dataset = read_data(path, target, features, drop, weight_columns(weights), reading=reading)
+    dataset = read_data(path, table, weight_columns(weights))
     return dataset if weights is None else weighted_rows(dataset, weights_of(dataset, weights), weights)
 
 
-def read_dealt(
-    path: str,
-    target: str | None,
-    features: str | None,
-    drop: str | None,
-    *,
-    weights: str | None,
-    folds: str,
-    seed: int | None,
-    quiet: bool,
-    reading: ReadingWords | None = None,
-) -> tuple[Dataset, FoldPlan]:
-    """Read the data set that the options describe, give its rows their weights, and deal them to folds.
+def read_dealt(path: str, table: Given, rows: Given, quiet: bool) -> tuple[Dataset, FoldPlan]:
+    """Read the data set that the options describe, give its rows their weights, and deal those that count to folds.
 
     Parameters
     ----------
-    path, target, features, drop, reading
+    path, table
         As for :func:`read_data`.
-    weights : str or None
-        `--weights`, as given.
-    folds, seed, quiet
+    rows : dict
+        Options of `DEALING`, by name.
+    quiet : bool
         As for :func:`make_plan`.
-
-    Returns
-    -------
-    Dataset, FoldPlan
-        Of the rows that count.
     """
     from sparsecv_mio.data.folds import canonical, fold_columns
     from sparsecv_mio.data.weights import FILE, weight_columns, weighted, weights_of
 
-    def deal(rows: Dataset) -> FoldPlan:
-        return make_plan(folds, rows, seed, quiet)
+    weights, folds = rows["weights"], rows["folds"]
 
-    dataset = read_data(path, target, features, drop, (*fold_columns(folds), *weight_columns(weights)), reading=reading)
+    def deal(dataset: Dataset) -> FoldPlan:
+        return make_plan(folds, dataset, rows["seed"], quiet)
+
+    dataset = read_data(path, table, (*fold_columns(folds), *weight_columns(weights)))
     if weights is None:
         return dataset, deal(dataset)
     by_row = canonical(folds).startswith(FILE)
@@ -238,7 +210,20 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def in_time(work: Callable[[], T], stop: threading.Event, seconds: float | None) -> T:
+def limits(given: Given, **others: Any) -> Limits:
+    """Return the limits of one MIO: those of `STOPPING` as given, and others."""
+    from sparsecv_mio.formulation.outcome import Limits
+
+    seconds = given["time_limit"]
+    return Limits(gap=given["gap"], seconds=math.inf if seconds is None else seconds, **others)
+
+
+def on_cores(given: Given) -> Given:
+    """Return options with the number of threads, all cores where none was given."""
+    return {**given, "threads": cores() if given["threads"] is None else given["threads"]}
+
+
+def in_time(work: Callable[[], T], stop: threading.Event, options: Any) -> T:
     """Run what comes before the search, reading the data and loading the engine, within the time limit.
 
     Parameters
@@ -247,8 +232,8 @@ def in_time(work: Callable[[], T], stop: threading.Event, seconds: float | None)
         Takes nothing.
     stop : Event
         Set by Ctrl-C.
-    seconds : float or None
-        `--time-limit`, counted from the start of the process.
+    options : SearchOptions or others
+        Whose limit counts from the start of the process.
 
     Returns
     -------
@@ -263,6 +248,8 @@ def in_time(work: Callable[[], T], stop: threading.Event, seconds: float | None)
         If the limit was over before.
     """
     from sparsecv_mio.search.time_limit import Deadline, run_within_limit
+
+    seconds = options.time_limit
 
     def too_early() -> T:
         raise_if_interrupted(stop)

@@ -7,20 +7,19 @@ import shlex
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
 from sparsecv_mio import model_space
-from sparsecv_mio.cli import ending, options, parse, session
-from sparsecv_mio.cli.options import reads_tables
+from sparsecv_mio.cli import ending, parse, session
+from sparsecv_mio.cli.command_options import DataFile, Given, declared, option
 from sparsecv_mio.cli.record_commands import proof_files, refuse_early
-from sparsecv_mio.data.reading_options import ReadingWords
+from sparsecv_mio.declared_options import READING, RESTRICTING, STOPPING, TABLE, UNITS
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.files import reason
-from sparsecv_mio.model_space import NONE, Restrictions, parents_of
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -30,19 +29,13 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-Together = Annotated[
-    list[str] | None, typer.Option("--together", metavar="A,B", help="Chosen all or none; may be repeated.")
-]
-AtMost = Annotated[
-    list[str] | None, typer.Option("--at-most", metavar="K:A,B,...", help="At most K of these; may be repeated.")
-]
-Box = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--box", metavar="A:LO:HI", help="Bounds of a chosen feature's coefficient, in units of the file; an end may "
-        "be empty (A:0: is a sign). May be repeated.",
-    ),
-]  # fmt: skip
+TOGETHER = option(None, "A,B", "Chosen all or none; may be repeated.")
+BOX = option(
+    None,
+    "A:LO:HI",
+    "Bounds of a chosen feature's coefficient, in units of the file; an end may be empty "
+    "(A:0: is a sign). May be repeated.",
+)
 
 
 def one_gamma(text: str) -> float:
@@ -53,31 +46,17 @@ def one_gamma(text: str) -> float:
     return found[0]
 
 
-def side_options(
-    force_in: str | None,
-    force_out: str | None,
-    together: Sequence[str] | None,
-    at_most: Sequence[str] | None,
-    box: Sequence[str] | None,
-    hierarchy: Sequence[str] | None = None,
-    signs: Restrictions = NONE,
-) -> SideOptions:
+def side_options(restrictions: Given, together: Sequence[str] | None, box: Sequence[str] | None) -> SideOptions:
     """Read the side constraints that the options describe.
 
     Parameters
     ----------
-    force_in, force_out : str, optional
-        Names of features, separated by commas.
+    restrictions : dict
+        Options of `RESTRICTING`, by name.
     together : sequence of str, optional
         Groups of names that are chosen all or none.
-    at_most : sequence of str, optional
-        `K:A,B,...` each.
     box : sequence of str, optional
         `FEATURE:LO:HI` each.
-    hierarchy : sequence of str, optional
-        As :func:`~sparsecv_mio.model_space.parents_of` reads them.
-    signs : Restrictions, optional
-        Whose signs are taken over.
 
     Returns
     -------
@@ -90,26 +69,14 @@ def side_options(
     """
     from sparsecv_mio.fits.fit_options import SideOptions
 
+    shape = parse.restrictions(**restrictions)
+    given = {field.name: getattr(shape, field.name) for field in fields(shape)}
+    given["at_most"] = tuple((group.count, group.features) for group in shape.at_most)
     return SideOptions(
-        force_in=tuple(parse.names(force_in, "--force-in") or ()),
-        force_out=tuple(parse.names(force_out, "--force-out") or ()),
+        **given,
         together=tuple(tuple(parse.names(text, "--together") or ()) for text in together or ()),
-        at_most=tuple(_at_most(text) for text in at_most or ()),
         box=dict(_box(text) for text in box or ()),
-        hierarchy=parents_of(hierarchy or ()),
-        nonnegative=signs.nonnegative,
-        nonpositive=signs.nonpositive,
     )
-
-
-def _at_most(text: str) -> tuple[int, tuple[str, ...]]:
-    count, colon, features = text.partition(":")
-    if not colon:
-        raise BadInput(f"--at-most: {text!r} is not K:A,B,...")
-    k = model_space.whole(count, "--at-most")
-    if k < 0:
-        raise BadInput(f"--at-most: {k} is out of range, a count is at least 0")
-    return k, tuple(parse.names(features, "--at-most") or ())
 
 
 def _box(text: str) -> tuple[str, tuple[float, float]]:
@@ -150,46 +117,30 @@ FIT_CODES = (
 )
 
 
-@reads_tables
+@declared(table=TABLE, units=UNITS, stopping=STOPPING | {"gap": 1e-7}, restrictions=RESTRICTING)
 def fit(
-    data: options.DataFile,
-    tau: Annotated[int, typer.Option("--tau", metavar="K", help="Largest number of features.")],
-    gamma: Annotated[str, typer.Option("--gamma", metavar="G", help="Ridge weight.")],
-    target: options.Target = None,
-    features: options.Features = None,
-    drop: options.Drop = None,
-    weights: options.Weights = None,
-    reading: ReadingWords | None = None,
-    backend: Annotated[str, typer.Option("--backend", metavar="B", help="See `sparsecv backends`.")] = "native",
-    formulation: Annotated[
-        str | None, typer.Option("--formulation", metavar="F", help="Model to solve. [the backend's first]")
-    ] = None,
-    scale: options.Scale = "length",
-    intercept: options.Intercept = "fold",
-    gap: options.Gap = 1e-7,
-    time_limit: options.TimeLimit = None,
-    node_limit: Annotated[
-        int | None, typer.Option("--node-limit", metavar="N", help="Stop after N nodes with valid bounds. [none]")
-    ] = None,
-    threads: options.Threads = None,
-    start: Annotated[str | None, typer.Option("--start", metavar="A,B", help="Features to start from.")] = None,
-    force_in: options.ForceIn = None,
-    force_out: options.ForceOut = None,
-    together: Together = None,
-    at_most: AtMost = None,
-    box: Box = None,
-    assume_box: Annotated[
-        float | None,
-        typer.Option("--assume-box", metavar="M", help="Assume coefficients in [-M, M]; the proof is then of these."),
-    ] = None,
-    hierarchy: options.Hierarchy = None,
-    nonnegative: options.Nonnegative = None,
-    nonpositive: options.Nonpositive = None,
-    log: Annotated[str | None, typer.Option("--log", metavar="FILE", help="The solver's log.")] = None,
-    proof: options.Proof = None,
-    json: options.Json = None,
-    quiet: options.Quiet = False,
-) -> int:
+    data: DataFile,
+    *,
+    tau: int = option(..., "K", "Largest number of features."),
+    gamma: str = option(..., "G", "Ridge weight."),
+    table: Given,
+    weights: str | None = None,
+    backend: str = option("native", "B", "See `sparsecv backends`."),
+    formulation: str | None = option(None, "F", "Model to solve. [the backend's first]"),
+    units: Given,
+    stopping: Given,
+    node_limit: int | None = option(None, "N", "Stop after N nodes with valid bounds. [none]"),
+    threads: int | None = None,
+    start: str | None = option(None, "A,B", "Features to start from."),
+    restrictions: Given,
+    together: list[str] | None = TOGETHER,
+    box: list[str] | None = BOX,
+    assume_box: float | None = option(None, "M", "Assume coefficients in [-M, M]; the proof is then of these."),
+    log: str | None = option(None, "FILE", "The solver's log."),
+    proof: str | None = None,
+    json: str | None = None,
+    quiet: bool = False,
+) -> int:  # fmt: skip
     """Find the best subset of at most K features on all rows, by one solver.
 
     The objective of the answer is an exact refit; the bound is the solver's, less what it is not trusted for.
@@ -197,34 +148,29 @@ def fit(
     ridge = one_gamma(gamma)
     parse.count(tau, "--tau", least=0)
     session.check_outputs({"--json": json, "--log": log, "--proof": proof}, [data])
-    side = side_options(
-        force_in, force_out, together, at_most, box, hierarchy=hierarchy,
-        signs=parse.restrictions(nonnegative=nonnegative, nonpositive=nonpositive),
-    )  # fmt: skip
+    side = side_options(restrictions, together, box)
 
     with session.interruptible() as stop:
         from sparsecv_mio.fits.fit_options import FitOptions, SideOptions
         from sparsecv_mio.fits.one import fit_one
         from sparsecv_mio.formulation.backends import get_backend
-        from sparsecv_mio.formulation.outcome import Limits
 
         how = FitOptions.of(
-            backend=backend, formulation=formulation, scale=scale, intercept=intercept, side=side,
+            backend=backend, formulation=formulation, **units, side=side,
             start=parse.names(start, "--start"), assume_box=assume_box,
         )  # fmt: skip
         honoured = get_backend(how.backend).capabilities.limits
         if log is not None and "log" not in honoured:
             raise BadInput(f"--log: backend {how.backend} writes no log")
         workers = session.cores() if "threads" in honoured else 1
-        limits = Limits(
-            gap=gap, seconds=math.inf if time_limit is None else time_limit,
-            nodes=math.inf if node_limit is None else node_limit, threads=workers if threads is None else threads,
-            log=log, cancel=stop,
+        limits = session.limits(
+            stopping, nodes=math.inf if node_limit is None else node_limit,
+            threads=workers if threads is None else threads, log=log, cancel=stop,
         )  # fmt: skip
         how = replace(how, limits=limits)
         other = "side constraints" if side != SideOptions() else "--assume-box" if assume_box is not None else None
         refuse_early(proof, None, weights, other)
-        dataset = session.read_weighted(data, target, features, drop, weights, reading=reading)
+        dataset = session.read_weighted(data, table, weights)
         session.raise_if_interrupted(stop)
         record = in_own_thread(lambda: fit_one(dataset, tau=tau, gamma=ridge, options=how))
 
@@ -238,42 +184,29 @@ def fit(
     )  # fmt: skip
 
 
-@reads_tables
+@declared(table=TABLE, units=UNITS, restrictions=RESTRICTING)
 def export(
-    data: options.DataFile,
-    tau: Annotated[int, typer.Option("--tau", metavar="K", help="Largest number of features.")],
-    gamma: Annotated[str, typer.Option("--gamma", metavar="G", help="Ridge weight.")],
-    to: Annotated[
-        str, typer.Option("--to", metavar="FILE", help="Ends with .mps, .lp, .nl (quadratic), .cbf or .ptf (conic).")
-    ],
-    target: options.Target = None,
-    features: options.Features = None,
-    drop: options.Drop = None,
-    reading: ReadingWords | None = None,
-    scale: options.Scale = "length",
-    intercept: options.Intercept = "fold",
-    force_in: options.ForceIn = None,
-    force_out: options.ForceOut = None,
-    together: Together = None,
-    at_most: AtMost = None,
-    box: Box = None,
-    hierarchy: options.Hierarchy = None,
-    nonnegative: options.Nonnegative = None,
-    nonpositive: options.Nonpositive = None,
-) -> int:
+    data: DataFile,
+    *,
+    tau: int = option(..., "K", "Largest number of features."),
+    gamma: str = option(..., "G", "Ridge weight."),
+    to: str = option(..., "FILE", "Ends with .mps, .lp, .nl (quadratic), .cbf or .ptf (conic)."),
+    table: Given,
+    units: Given,
+    restrictions: Given,
+    together: list[str] | None = TOGETHER,
+    box: list[str] | None = BOX,
+) -> int:  # fmt: skip
     """Write the perspective model of one MIO on all rows to a file that other solvers read."""
     weight = one_gamma(gamma)
     parse.count(tau, "--tau", least=0)
     session.check_outputs({"--to": to}, [data])
-    side = side_options(
-        force_in, force_out, together, at_most, box, hierarchy=hierarchy,
-        signs=parse.restrictions(nonnegative=nonnegative, nonpositive=nonpositive),
-    )  # fmt: skip
-    dataset = session.read_data(data, target, features, drop, (), reading=reading)
+    side = side_options(restrictions, together, box)
+    dataset = session.read_data(data, table)
 
     from sparsecv_mio.fits.one import export_one
 
-    offset, factor = export_one(dataset, to, tau=tau, gamma=weight, scale=scale, intercept=intercept, side=side)
+    offset, factor = export_one(dataset, to, tau=tau, gamma=weight, **units, side=side)
     meaning = f"{to}: ||y - Xb||^2 + (gamma/2) ||b||^2 in the scaled columns = {offset!r} + {factor!r} * objective"
     return ending.deliver(0, lambda screen: screen.print(meaning, markup=False, soft_wrap=True))
 
@@ -286,35 +219,25 @@ COMPARE_CODES = (
 )
 
 
-@reads_tables
+@declared(reading=READING, units=UNITS, stopping=STOPPING | {"gap": 1e-7})
 def compare(
     data: Annotated[list[str], typer.Argument(metavar="DATA...", help="One or more data files.", show_default=False)],
-    tau: Annotated[str, typer.Option("--tau", metavar="LIST", help="Support sizes: 2,5,8 or LO:HI.")],
-    gamma: Annotated[str, typer.Option("--gamma", metavar="LIST", help="Ridge weights.")],
-    out: Annotated[str, typer.Option("--out", metavar="DIR", help="Where compare.csv, .md and .png go.")],
-    target: Annotated[
-        str | None,
-        typer.Option("--target", "-t", metavar="T", help="Column to predict; one for all files or a list, one each."),
-    ] = None,
-    reading: ReadingWords | None = None,
-    backends: Annotated[
-        str, typer.Option("--backends", metavar="LIST", help="Names, or name:formulation.")
-    ] = "native,gurobi,scip,highs",
-    folds: Annotated[
-        str | None, typer.Option("--folds", metavar="SPEC", help="Every fold's training rows. [all rows at once]")
-    ] = None,
-    seed: options.Seed = None,
-    repeats: Annotated[int, typer.Option("--repeats", metavar="N", help="Runs of each; medians are shown.")] = 3,
-    scale: options.Scale = "length",
-    intercept: options.Intercept = "fold",
-    gap: options.Gap = 1e-7,
-    time_limit: options.TimeLimit = None,
-    threads: Annotated[int, typer.Option("--threads", metavar="N", help="Threads of each solver.")] = 1,
-    warm: Annotated[
-        bool, typer.Option("--warm", help="From the second repeat on, every backend starts from the best support.")
-    ] = False,
-    quiet: options.Quiet = False,
-) -> int:
+    *,
+    tau: str = option(..., "LIST", "Support sizes: 2,5,8 or LO:HI."),
+    gamma: str = option(..., "LIST", "Ridge weights."),
+    out: str = option(..., "DIR", "Where compare.csv, .md and .png go."),
+    target: str | None = option(None, "T", "Column to predict; one for all files or a list, one each.", also="-t"),
+    reading: Given,
+    backends: str = option("native,gurobi,scip,highs", "LIST", "Names, or name:formulation."),
+    folds: str | None = option(None, "SPEC", "Every fold's training rows. [all rows at once]"),
+    seed: int | None = None,
+    repeats: int = option(3, "N", "Runs of each; medians are shown."),
+    units: Given,
+    stopping: Given,
+    threads: int = option(1, "N", "Threads of each solver."),
+    warm: bool = option(False, "", "From the second repeat on, every backend starts from the best support."),
+    quiet: bool = False,
+) -> int:  # fmt: skip
     """Solve the same MIOs by several backends and compare time, work, bounds and answers.
 
     Runs are interleaved; compilation and licence start-up stay outside of the clock; objectives are exact refits.
@@ -329,20 +252,18 @@ def compare(
         from sparsecv_mio.batch.mio_comparison import Contender, cells_of
         from sparsecv_mio.batch.mio_comparison import compare as run
         from sparsecv_mio.data.folds import fold_columns
-        from sparsecv_mio.formulation.outcome import Limits
         from sparsecv_mio.search.options import check_limits
 
-        seconds = math.inf if time_limit is None else time_limit
-        limits = Limits(gap=gap, seconds=seconds, threads=threads, cancel=stop)
+        limits = session.limits(stopping, threads=threads, cancel=stop)
         check_limits(limits)
         contenders = [Contender.of(label.strip()) for label in backends.split(",")]
         cells = []
         for path, column in zip(data, targets, strict=True):
-            dataset = session.read_data(path, column, None, None, fold_columns(folds) if folds else (), reading=reading)
+            dataset = session.read_data(path, {"target": column, **reading}, fold_columns(folds) if folds else ())
             plan = session.make_plan(folds, dataset, seed, quiet) if folds else None
             sizes = model_space.taus(tau, dataset.p)
             name = Path(path).stem
-            cells += list(cells_of(name, dataset, plan, taus=sizes, gammas=weights, scale=scale, intercept=intercept))
+            cells += list(cells_of(name, dataset, plan, taus=sizes, gammas=weights, **units))
         session.raise_if_interrupted(stop)
         rows = in_own_thread(lambda: run(cells, contenders, repeats=repeats, limits=limits, warm=warm))
 

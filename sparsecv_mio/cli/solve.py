@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from itertools import chain, repeat
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from sparsecv_mio import model_space
-from sparsecv_mio.cli import Began, ending, options, parse, session
-from sparsecv_mio.cli.options import reads_tables
+from sparsecv_mio.cli import Began, ending, parse, session
+from sparsecv_mio.cli.command_options import DataFile, Given, declared, option
 from sparsecv_mio.cli.record_commands import proof_files, refuse_early
-from sparsecv_mio.data.reading_options import ReadingWords
+from sparsecv_mio.declared_options import (
+    ACCELERATING,
+    DEALING,
+    EFFORT,
+    FORCING,
+    OPTIONS,
+    RESTRICTING,
+    SEARCHING,
+    STORING,
+    TABLE,
+    UNITS,
+    shown,
+)  # fmt: skip
 from sparsecv_mio.errors import BadInput, SparseCVError
-from sparsecv_mio.words import Criterion, Engine, Method, TauStep
+from sparsecv_mio.words import Criterion, Method
 
 if TYPE_CHECKING:
     from sparsecv_mio.certificate.records import FitQuality, Record
@@ -23,23 +34,22 @@ if TYPE_CHECKING:
     from sparsecv_mio.search.context import Snapshot
 
 
-def refuse_with_common(options: Mapping[str, Any]) -> None:
-    """Raise `BadInput` for options of `solve` that this criterion has no use for.
+def refuse_with_common(given: Mapping[str, Any]) -> None:
+    """Raise `BadInput` for options that the criterion common has no use for.
 
     Parameters
     ----------
-    options : mapping of str to object
-        By name; None, False and "auto" are options that were not given.
+    given : mapping of str to object
+        Options by name, as given.
     """
-    for name, value in options.items():
-        if value not in (None, False, "auto"):
-            raise BadInput(f"{name} does not go with --criterion common: leave out one or the other")
+    for name, value in given.items():
+        if value is not None and value != (OPTIONS[name].default if name in OPTIONS else None):
+            raise BadInput(f"--{shown(name)} does not go with --criterion common: leave out one or the other")
 
 
 def solve_common(
-    data: str, given: tuple[float, ...] | None, tau: str | None, *, reading: Mapping[str, Any],
-    dealt: Mapping[str, Any], options: Mapping[str, Any], restrictions: Mapping[str, str | None],
-    json: str | None, quiet: bool, full: bool,
+    data: str, given: tuple[float, ...] | None, tau: str | None, asked: Given, forced: Given,
+    read: Callable[[], tuple[Dataset, FoldPlan]], *, json: str | None, quiet: bool, full: bool,
 ) -> int:  # fmt: skip
     """Find the best common subset, print it, write its record, return the exit code.
 
@@ -51,14 +61,10 @@ def solve_common(
         `--gamma`.
     tau : str or None
         `--tau`, as given.
-    reading : mapping
-        Arguments of `session.read_dealt` by position: target, features, drop.
-    dealt : mapping
-        Its keywords.
-    options : mapping
-        Fields of `CommonOptions` as given.
-    restrictions : mapping
-        `--force-in` and the like, as given.
+    asked, forced : dict
+        Fields of `CommonOptions` and of its restrictions, as given.
+    read : callable
+        Reads the data and deals the folds.
     json : str or None
     quiet, full : bool
     """
@@ -66,14 +72,10 @@ def solve_common(
     with session.interruptible() as stop:
         from sparsecv_mio.near.near_options import CommonOptions
 
-        how = CommonOptions.of(**options, restrictions=parse.restrictions(**restrictions))
-
-        def ready() -> tuple[Dataset, FoldPlan]:
-            return session.read_dealt(data, *reading.values(), quiet=quiet, **dealt)
-
-        dataset, plan = session.in_time(ready, stop, how.time_limit)
+        how = CommonOptions.of(**asked, restrictions=parse.restrictions(**forced))
+        dataset, plan = session.in_time(read, stop, how)
         from sparsecv_mio.near.common_subset import best_common_subset
-        from sparsecv_mio.report.record_tables import print_common  # after a limit there is no time to load it
+        from sparsecv_mio.report.record_tables import print_common
 
         record = best_common_subset(dataset, plan, gammas=given, taus=tau, options=how, stop=stop, began=Began.moment)
     return ending.deliver(
@@ -105,165 +107,41 @@ SOLVE_CODES = (
 )
 
 
-@reads_tables
+@declared(
+    table=TABLE,
+    rows=DEALING,
+    restrictions=RESTRICTING,
+    units=UNITS,
+    search=SEARCHING,
+    stored=STORING,
+    used=ACCELERATING,
+)
 def solve(
-    data: options.DataFile,
-    target: options.Target = None,
-    features: options.Features = None,
-    drop: options.Drop = None,
-    reading: ReadingWords | None = None,
-    weights: options.Weights = None,
-    folds: options.Folds = "10",
-    seed: options.Seed = None,
-    gamma: options.Gamma = None,
-    tau: Annotated[
-        str | None,
-        typer.Option(
-            "--tau",
-            metavar="LIST",
-            help="Support sizes: K, LO:HI (inclusive) or a list; 0 is the intercept alone; log: all with "
-            "tau log tau <= min(p, n_train). [1:p; if p > 30, 1 to n_train / 8, but to 10 at least and 50 at most]",
-        ),
-    ] = None,
-    force_in: options.ForceIn = None,
-    force_out: options.ForceOut = None,
-    at_most: options.AtMost = None,
-    hierarchy: options.Hierarchy = None,
-    nonnegative: options.Nonnegative = None,
-    nonpositive: options.Nonpositive = None,
-    scale: options.Scale = "length",
-    intercept: options.Intercept = "fold",
-    criterion: Annotated[
-        str,
-        typer.Option(
-            "--criterion",
-            metavar="|".join(Criterion),
-            callback=parse.word(Criterion, "--criterion"),
-            help="Whose CV error is least. folds: of the best subset of every fold's own training rows; common: of one "
-            "subset for all folds, of any support (Takano and Miyashiro).",
-        ),
-    ] = "folds",
-    nested: Annotated[
-        int | None,
-        typer.Option(
-            "--nested",
-            metavar="K",
-            help="Also estimate the error of the whole procedure: repeat it without each of K outer folds, and score "
-            "the model that it chooses there. Groups stay together. Takes about K times as long. [none]",
-        ),
-    ] = None,
-    one_se: Annotated[
-        bool, typer.Option("--one-se", help="Report and refit the one-standard-error pair too: the smallest tau.")
-    ] = False,
-    stability: Annotated[
-        str | None,
-        typer.Option(
-            "--stability",
-            metavar="WEIGHT|nested",
-            help="Fit the model at the pair with the least CV error + WEIGHT x instability, where the instability is "
-            "the largest change that leaving out a fold makes to the squared errors of all rows. nested: the weight "
-            "by nested CV, about six times as long. [none]",
-        ),
-    ] = None,
-    gap: options.Gap = 1e-4,
-    time_limit: options.TimeLimit = None,
-    threads: options.Threads = None,
-    engine: Annotated[
-        str,
-        typer.Option(
-            "--engine",
-            metavar="|".join(Engine),
-            help="How folds share work; the answer is the same. enumerate: one listing by thresholds; shared: one "
-            "tree for all folds of leave-one-out; per-fold: a tree each. [auto]",
-            show_default=False,
-        ),
-    ] = "auto",
-    method: Annotated[
-        str,
-        typer.Option(
-            "--method",
-            metavar="|".join(Method),
-            help="rounds: every cell in rounds of growing effort, work shared between taus and folds; joint: "
-            "best-first over all pairs, one MIO at a time, the likely best one solved, the others raised above it; "
-            "algorithm1: bounds, then one MIO at a time (the paper's); grid: every cell an MIO (the baseline); bounds: "
-            "certified bounds alone, no branching (exit code 3 unless they prove the pair); descent: gamma and tau in "
-            "turn, gamma free between the least and the largest one given; proved then means that no single change of "
-            "gamma or tau improves the pair. [auto: rounds, the fastest; joint with another --backend than native]",
-            show_default=False,
-        ),
-    ] = "auto",
-    backend: Annotated[
-        str,
-        typer.Option(
-            "--backend",
-            metavar="B",
-            help="The solver of each MIO of joint, algorithm1 and grid; see `sparsecv backends`. Any but native "
-            "without --method means joint. [native]",
-            show_default=False,
-        ),
-    ] = "native",
-    formulation: Annotated[
-        str | None,
-        typer.Option("--formulation", metavar="F", help="Which of the backend's models: benders of gurobi, say."),
-    ] = None,
-    mio_budget: Annotated[
-        int | None,
-        typer.Option("--mio-budget", metavar="R", help="Stop joint, algorithm1 or grid after R MIOs. [none]"),
-    ] = None,
-    refine: Annotated[
-        bool,
-        typer.Option("--refine", help="Improve gamma around the answer too; stored separately, as `refined`."),
-    ] = False,
-    tau_step: Annotated[
-        str,
-        typer.Option(
-            "--tau-step",
-            metavar="|".join(TauStep),
-            help="Of --method descent: mio certifies every tau at every gamma tried; saddle estimates them by the "
-            "saddle-point problem, no MIO, for many columns (never proved). [auto: saddle beyond 500 columns]",
-            show_default=False,
-        ),
-    ] = "auto",
-    checkpoint: Annotated[
-        str | None,
-        typer.Option("--checkpoint", metavar="FILE", help="Store the run here now and then; --resume carries it on."),
-    ] = None,
-    resume: Annotated[
-        str | None,
-        typer.Option("--resume", metavar="FILE", help="Carry on a stored run, and go on storing it there."),
-    ] = None,
-    trace: Annotated[
-        str | None,
-        typer.Option("--trace", metavar="FILE", help="Write the course of the bounds here, for `sparsecv plot`."),
-    ] = None,
-    oracles: Annotated[
-        str | None,
-        typer.Option(
-            "--oracles",
-            metavar="LIST|none",
-            help="Accelerators of the search, some of glru,iacv,treecv, each named after the oracle (the command of "
-            "that name) whose idea it uses; the answer is the same. glru: dual points of all rows tested in every fold "
-            "first; iacv: supports proposed by the relaxations of all folds run at once; treecv: moments of the folds "
-            "along a tree. [treecv, and glru before MIOs of --backend]",
-            show_default=False,
-        ),
-    ] = None,
-    save_held_out: Annotated[
-        str | None,
-        typer.Option(
-            "--save-held-out",
-            metavar="FILE",
-            help="Write each row's target, fold and prediction by the model that was fitted without it here, as CSV.",
-        ),
-    ] = None,
-    scheduler: options.Scheduler = None,
-    proof: options.Proof = None,
-    json: options.Json = None,
-    full: Annotated[
-        bool, typer.Option("--full", help="Print every coefficient and every tau, where they are more than a screen.")
-    ] = False,
-    quiet: options.Quiet = False,
-) -> int:
+    data: DataFile,
+    *,
+    table: Given,
+    rows: Given,
+    gamma: str | None = None,
+    tau: str | None = None,
+    restrictions: Given,
+    units: Given,
+    criterion: str = option("folds", "|".join(Criterion), "Whose CV error is least. folds: of the best subset of "
+                            "every fold's own training rows; common: of one subset for all folds, of any support "
+                            "(Takano and Miyashiro).", Criterion),
+    nested: int | None = option(None, "K", "Also estimate the error of the whole procedure: repeat it without each of "
+                                "K outer folds, and score the model that it chooses there. Groups stay together. "
+                                "Takes about K times as long. [none]"),
+    search: Given,
+    stored: Given,
+    used: Given,
+    save_held_out: str | None = option(None, "FILE", "Write each row's target, fold and prediction by the model that "
+                                       "was fitted without it here, as CSV."),
+    scheduler: str | None = None,
+    proof: str | None = None,
+    json: str | None = None,
+    full: bool = option(False, "", "Print every coefficient and every tau, where they are more than a screen."),
+    quiet: bool = False,
+) -> int:  # fmt: skip
     """Find the best (tau, gamma) and prove it.
 
     For every gamma, tau and fold the best subset of tau features is found exactly; the pair with the least
@@ -273,25 +151,17 @@ def solve(
     given = None if gamma is None or every is not None else model_space.gammas(gamma)
     if nested is not None and every is not None:
         raise BadInput(f"--nested: goes with a grid of gammas LO:HI:COUNT, not with the interval {every}")
+    asked = session.on_cores(units | search | used)
     if criterion == Criterion.COMMON:
+        common = {name: asked.pop(name) for name in (*units, *EFFORT)}
+        forced = {name: restrictions.pop(name) for name in FORCING}
         refuse_with_common({
-            "--gamma LO..HI": every,
-            "--nested": nested, "--one-se": one_se, "--stability": stability, "--engine": engine, "--method": method,
-            "--backend": None if backend == "native" else backend, "--formulation": formulation,
-            "--mio-budget": mio_budget, "--refine": refine, "--tau-step": tau_step, "--checkpoint": checkpoint,
-            "--resume": resume, "--trace": trace, "--oracles": oracles, "--save-held-out": save_held_out,
-            "--proof": proof, "--at-most": at_most, "--hierarchy": hierarchy, "--nonnegative": nonnegative,
-            "--nonpositive": nonpositive,
+            "gamma LO..HI": every, "nested": nested, **asked, **stored, "save_held_out": save_held_out, "proof": proof,
+            **restrictions,
         })  # fmt: skip
-        return solve_common(
-            data, given, tau, reading={"target": target, "features": features, "drop": drop},
-            dealt={"weights": weights, "folds": folds, "seed": seed, "reading": reading},
-            options={
-                "scale": scale, "intercept": intercept, "gap": gap, "time_limit": time_limit,
-                "threads": session.cores() if threads is None else threads,
-            },
-            restrictions={"force_in": force_in, "force_out": force_out}, json=json, quiet=quiet, full=full,
-        )  # fmt: skip
+        read = partial(session.read_dealt, data, table, rows, quiet)
+        return solve_common(data, given, tau, common, forced, read, json=json, quiet=quiet, full=full)
+    checkpoint, resume, trace = stored.values()
     store = ("--checkpoint", checkpoint) if checkpoint is not None else ("--resume", resume)
     outputs = dict([("--json", json), store, ("--trace", trace), ("--save-held-out", save_held_out)])
     outputs["--proof"] = proof
@@ -300,39 +170,28 @@ def solve(
     with session.interruptible() as stop:
         from sparsecv_mio.search.options import SearchOptions
 
-        how = SearchOptions.of(
-            scale=scale, intercept=intercept, gap=gap, one_se=one_se, stability=stability, time_limit=time_limit,
-            threads=session.cores() if threads is None else threads, method=method, backend=backend,
-            formulation=formulation, engine=engine, mio_budget=mio_budget, refine=refine, tau_step=tau_step,
-            oracles=oracles,
-            restrictions=parse.restrictions(
-                force_in=force_in, force_out=force_out, at_most=at_most, hierarchy=hierarchy, nonnegative=nonnegative,
-                nonpositive=nonpositive,
-            ),
-        )  # fmt: skip
+        how = SearchOptions.of(**asked, restrictions=parse.restrictions(**restrictions))
 
         if every is not None:
             from sparsecv_mio.search.gamma_partition import check_interval
             from sparsecv_mio.search.options import Hooks
 
-            check_interval(every, how, Hooks(checkpoint=checkpoint, resume=resume, trace=trace, scheduler=scheduler))
+            check_interval(every, how, Hooks(**stored, scheduler=scheduler))
         other = "every gamma of an interval (--gamma LO..HI)" if every is not None else None
         other = "--method descent" if how.method is Method.DESCENT else other
-        refuse_early(proof, how.restrictions, weights, other)
+        refuse_early(proof, how.restrictions, rows["weights"], other)
 
         def ready() -> tuple[Dataset, FoldPlan]:
             from sparsecv_mio.data.weights import least_rows
 
-            dataset, plan = session.read_dealt(
-                data, target, features, drop, weights=weights, folds=folds, seed=seed, quiet=quiet, reading=reading
-            )
+            dataset, plan = session.read_dealt(data, table, rows, quiet)
             how.check_data(dataset, plan)
             within = how.restrictions.within(dataset.names)
             shape = within.left(dataset.p), least_rows(dataset, plan)
             model_space.taus_of(tau, *shape, "--tau", within)  # the option is named where it is wrong
             return dataset, plan
 
-        dataset, plan = session.in_time(ready, stop, how.time_limit)
+        dataset, plan = session.in_time(ready, stop, how)
 
         from sparsecv_mio.cli import live
         from sparsecv_mio.data.table_facts import about_target

@@ -5,13 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from sparsecv_mio.cli import ending, parse, session
+from sparsecv_mio.cli.command_options import declared, option
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.files import special
 
@@ -20,29 +20,11 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-Where = Annotated[
-    list[str] | None,
-    typer.Option("--where", metavar="COLUMN=A,B", help="Only runs whose column holds one of these; may be repeated."),
-]
-Relative = Annotated[
-    str | None,
-    typer.Option("--relative", metavar="COLUMN=VALUE", help="Divide by the run of the same problem that has this."),
-]
-Reduction = Annotated[
-    str | None,
-    typer.Option("--reduction", metavar="COLUMN=VALUE", help="Show how many % less than that run."),
-]
-Problem = Annotated[
-    str | None,
-    typer.Option(
-        "--problem", metavar="A,B,...",
-        help="Columns that runs on one problem share. [data,folds,seed,test,split; of critical: data]",
-    ),
-]  # fmt: skip
-Names = Annotated[
-    list[str] | None,
-    typer.Option("--name", metavar="LABEL=WORDS", help="Other words for a label; may be repeated."),
-]
+WHERE = option(None, "COLUMN=A,B", "Only runs whose column holds one of these; may be repeated.")
+RELATIVE = option(None, "COLUMN=VALUE", "Divide by the run of the same problem that has this.")
+REDUCTION = option(None, "COLUMN=VALUE", "Show how many % less than that run.")
+PROBLEM = option(None, "A,B,...", "Columns that runs on one problem share. [data,folds,seed,test,split]")
+NAMES = option(None, "LABEL=WORDS", "Other words for a label; may be repeated.")
 
 
 @dataclass(frozen=True)
@@ -125,7 +107,7 @@ class Drawing:
 
     Attributes
     ----------
-    kind : {"profile", "critical", "box", "lines"}, optional
+    kind : {"profile", "box", "lines"}, optional
     value, by, panels : str, optional
         Columns, separated by commas.
     against : str, optional
@@ -168,12 +150,9 @@ class Drawing:
             return batch_results.lines(parts, values, by, self.against)
         if self.kind in (None, "box"):
             return batch_results.boxes(parts, values[0], by, chosen.words(values[0]))
-        given = chosen.problem or (("data",) if self.kind == "critical" else ())
-        keys = problem_columns(frame, given)
+        keys = problem_columns(frame, chosen.problem)
         tables = {title: by_problem(part, values[0], by[part.index], keys) for title, part in parts.items()}
-        if self.kind == "profile":
-            return batch_results.profiles(tables, values[0], self.larger)
-        return self._critical(tables, values[0])
+        return batch_results.profiles(tables, values[0], self.larger)
 
     def _parts(self, frame: pd.DataFrame) -> dict[str, pd.DataFrame]:
         from sparsecv_mio.batch.results import check_columns, labels
@@ -187,107 +166,46 @@ class Drawing:
         before = columns[0].removeprefix("design_").replace("_", " ") + " " if numbers else ""
         return {f"{before}{title}": frame[titles == title] for title in titles.cat.categories}
 
-    def _critical(self, tables: dict[str, pd.DataFrame], value: str) -> Figure:
-        from sparsecv_mio.batch.results import ranks
-        from sparsecv_mio.report.batch_results import critical_difference
-
-        if len(tables) > 1:
-            raise BadInput("--kind critical has one panel: choose the runs with --where")
-        found = ranks(next(iter(tables.values())), self.larger)
-        if found.needed > found.problems:
-            few = f"{found.problems} problems can show no difference of {len(found.mean)} methods"
-            ending.tell(f"note: {few}: {found.needed} are needed, see --problem")
-        words = f"Mean ranks by {value} over {found.problems} problems, Friedman p = {found.p_value:.2g}"
-        words += f"; {found.left_out} without all values left out" if found.left_out else ""
-        return critical_difference(found.mean, found.groups(), found.difference, words)
-
 
 TABLE_CODES = "Exit codes: 0 written, 2 bad input."
 
 
-class Aggregate(StrEnum):
-    """What a cell says of its runs."""
-
-    MEAN_SE = "mean-se"
-    MEAN = "mean"
-    MEDIAN = "median"
-    MIN = "min"
-    MAX = "max"
-    SUM = "sum"
-    COUNT = "count"
+AGGREGATES = ("mean-se", "mean", "median", "min", "max", "sum", "count")
+BOLD = ("auto", "min", "max", "none")
+MARKDOWN, LATEX, CSV = FORMATS = ("markdown", "latex", "csv")
+ENDINGS = {".md": MARKDOWN, ".markdown": MARKDOWN, ".tex": LATEX, ".csv": CSV}
 
 
-class BoldOf(StrEnum):
-    """What is set in bold in a row."""
-
-    AUTO = "auto"
-    MIN = "min"
-    MAX = "max"
-    NONE = "none"
-
-
-class Format(StrEnum):
-    """What is written."""
-
-    MARKDOWN = "markdown"
-    LATEX = "latex"
-    CSV = "csv"
-
-
-ENDINGS = {".md": Format.MARKDOWN, ".markdown": Format.MARKDOWN, ".tex": Format.LATEX, ".csv": Format.CSV}
-
-
-def _format_of(out: str | None) -> Format:
+def _format_of(out: str | None) -> str:
     """Return the format of a file by its ending; Markdown for the screen, pipes and devices."""
     if out is None or special(out) is not None:
-        return Format.MARKDOWN
+        return MARKDOWN
     ending = Path(out).suffix.lower()
     if ending not in ENDINGS:
         raise BadInput(f"--out: {out!r} must end with {', '.join(ENDINGS)}; or name the --format")
     return ENDINGS[ending]
 
 
+@declared()
 def table(
     runs: Annotated[str, typer.Argument(metavar="RESULTS", help="Table that `sparsecv collect` wrote.")],
-    rows: Annotated[str, typer.Option("--rows", metavar="A,B,...", help="Columns that name a row.")] = "data",
-    columns: Annotated[
-        str, typer.Option("--columns", metavar="A,B,...", help="Columns whose values stand side by side.")
-    ] = "estimator",
-    values: Annotated[
-        str, typer.Option("--values", "--value", metavar="A,B,...", help="Columns of numbers in the cells.")
-    ] = "cv_error",
-    aggregate: Annotated[
-        str,
-        typer.Option(
-            "--aggregate", metavar="WORD", callback=parse.word(Aggregate, "--aggregate"),
-            help="What a cell says of its runs: mean-se (with standard error), mean, median, min, max, sum or count.",
-        ),
-    ] = Aggregate.MEAN_SE,
-    where: Where = None,
-    relative: Relative = None,
-    reduction: Reduction = None,
-    problem: Problem = None,
-    name: Names = None,
-    overall: Annotated[
-        bool,
-        typer.Option("--overall", help="A last row: the mean over the rows, geometric with --relative."),
-    ] = False,
-    best: Annotated[
-        str,
-        typer.Option(
-            "--best", metavar="min|max|none", callback=parse.word(BoldOf, "--best"),
-            help="What is set in bold in a row. [the least error, the largest R^2, ...]", show_default=False,
-        ),
-    ] = BoldOf.AUTO,
-    digits: Annotated[int, typer.Option("--digits", metavar="N", help="Significant digits.")] = 4,
-    format_: Annotated[
-        str | None,
-        typer.Option(
-            "--format", metavar="WORD", callback=parse.word(Format, "--format"),
-            help="markdown, latex or csv (numbers in full). [by the ending: .md, .tex, .csv; markdown on the screen]",
-        ),
-    ] = None,
-    out: Annotated[str | None, typer.Option("--out", "-o", metavar="FILE", help="The table. [shown]")] = None,
+    rows: str = option("data", "A,B,...", "Columns that name a row."),
+    columns: str = option("estimator", "A,B,...", "Columns whose values stand side by side."),
+    values: str = option("cv_error", "A,B,...", "Columns of numbers in the cells.", also="--value"),
+    aggregate: str = option(AGGREGATES[0], "WORD", "What a cell says of its runs: mean-se (with standard error), "
+                            "mean, median, min, max, sum or count.", AGGREGATES),
+    where: list[str] | None = WHERE,
+    relative: str | None = RELATIVE,
+    reduction: str | None = REDUCTION,
+    problem: str | None = PROBLEM,
+    name: list[str] | None = NAMES,
+    overall: bool = option(False, "", "A last row: the mean over the rows, geometric with --relative."),
+    best: str = option(BOLD[0], "min|max|none", "What is set in bold in a row. [the least error, the largest R^2, "
+                       "...]", BOLD),
+    digits: int = option(4, "N", "Significant digits."),
+    format_: str | None = option(None, "WORD", "markdown, latex or csv (numbers in full). [by the ending: .md, .tex, "
+                                 ".csv; markdown on the screen]", FORMATS),
+    out: str | None = option(None, "FILE", "The table. [shown]", also="-o"),
 ) -> int:  # fmt: skip
     """Make a table of a paper: a mean and a standard error for each cell, the best of every row in bold."""
     if not 1 <= digits <= 12:
@@ -309,11 +227,11 @@ def table(
     )
     if overall:
         cells = batch_results.with_overall(cells, geometric=relative is not None)
-    if kind == Format.CSV:
+    if kind == CSV:
         text = batch_results.csv(cells)
     else:
-        better = "max" if reduction and best == BoldOf.AUTO else str(best)
-        text = (batch_results.latex if kind == Format.LATEX else batch_results.markdown)(cells, better, digits)
+        better = "max" if reduction and best == BOLD[0] else best
+        text = (batch_results.latex if kind == LATEX else batch_results.markdown)(cells, better, digits)
     if out is not None:
         write_text(out, [text], "table", through=True)
     elif (failure := ending.put(sys.stdout, [text])) is not None:
@@ -323,27 +241,11 @@ def table(
 
 PLOT_CODES = "Exit codes: 0 drawn, 2 bad input."
 TABLES = (".parquet", ".csv")
+PANELS = ("all", "cv-error", "grid", "features", "coefficients")  # of a record
+KINDS = ("profile", "box", "lines")  # of many runs
 
 
-class Panel(StrEnum):
-    """What to draw of a record."""
-
-    ALL = "all"
-    CV_ERROR = "cv-error"
-    GRID = "grid"
-    FEATURES = "features"
-    COEFFICIENTS = "coefficients"
-
-
-class Kind(StrEnum):
-    """What to draw of many runs."""
-
-    PROFILE = "profile"
-    CRITICAL = "critical"
-    BOX = "box"
-    LINES = "lines"
-
-
+@declared()
 def plot(
     record: Annotated[
         str,
@@ -352,61 +254,27 @@ def plot(
             help="JSON record of `solve`, `path` or `fit`; a trace (`solve --trace`); or a table (`collect`).",
         ),
     ],
-    data: Annotated[
-        str | None,
-        typer.Option("--data", metavar="DATA", help="Data of the record: coefficients by tau, in comparable units."),
-    ] = None,
-    panel: Annotated[
-        str,
-        typer.Option(
-            "--panel", metavar="WORD", callback=parse.word(Panel, "--panel"),
-            help="Of a record of `solve`: cv-error, grid (every pair), features (how often each is chosen), "
-            "coefficients or all.",
-        ),
-    ] = Panel.ALL,
-    out: Annotated[
-        str | None,
-        typer.Option(
-            "--out", "-o", metavar="FILE",
-            help="The figure (.png, .svg, .pdf). [RECORD with .png]",
-        ),
-    ] = None,
-    kind: Annotated[
-        str | None,
-        typer.Option(
-            "--kind", metavar="WORD", callback=parse.word(Kind, "--kind"),
-            help="Of a table: profile (share of problems within a factor of the best), critical (mean ranks and "
-            "Nemenyi's critical difference), box or lines (against a column, with standard errors). [box]",
-        ),
-    ] = None,
-    value: Annotated[
-        str | None, typer.Option("--value", metavar="A", help="Of a table: the number that is drawn; of lines A,B,... "
-                                 "[cv_error]")
-    ] = None,
-    by: Annotated[
-        str | None, typer.Option("--by", metavar="A,B,...", help="Of a table: columns that tell apart what is "
-                                 "compared. [estimator]")
-    ] = None,
-    against: Annotated[
-        str | None, typer.Option("--against", metavar="A", help="Of lines: the column of the horizontal axis.")
-    ] = None,
-    panels: Annotated[
-        str | None, typer.Option("--panels", metavar="A,B,...", help="Of a table: a panel for each value of these "
-                                 "columns. [one panel]")
-    ] = None,
-    larger: Annotated[
-        bool, typer.Option("--larger", help="Of profile and critical: larger numbers are better.")
-    ] = False,
-    where: Where = None,
-    relative: Relative = None,
-    reduction: Reduction = None,
-    problem: Problem = None,
-    name: Names = None,
+    data: str | None = option(None, "DATA", "Data of the record: coefficients by tau, in comparable units."),
+    panel: str = option(PANELS[0], "WORD", "Of a record of `solve`: cv-error, grid (every pair), features (how often "
+                        "each is chosen), coefficients or all.", PANELS),
+    out: str | None = option(None, "FILE", "The figure (.png, .svg, .pdf). [RECORD with .png]", also="-o"),
+    kind: str | None = option(None, "WORD", "Of a table: profile (share of problems within a factor of the best), box "
+                              "or lines (against a column, with standard errors). [box]", KINDS),
+    value: str | None = option(None, "A", "Of a table: the number that is drawn; of lines A,B,... [cv_error]"),
+    by: str | None = option(None, "A,B,...", "Of a table: columns that tell apart what is compared. [estimator]"),
+    against: str | None = option(None, "A", "Of lines: the column of the horizontal axis."),
+    panels: str | None = option(None, "A,B,...", "Of a table: a panel for each value of these columns. [one panel]"),
+    larger: bool = option(False, "", "Of profile: larger numbers are better."),
+    where: list[str] | None = WHERE,
+    relative: str | None = RELATIVE,
+    reduction: str | None = REDUCTION,
+    problem: str | None = PROBLEM,
+    name: list[str] | None = NAMES,
 ) -> int:  # fmt: skip
     """Draw a record: CV error by tau, every pair, how often features are chosen, coefficients. Or the course of a run.
 
     Of a trace: the certified bounds closing over time, and the interval of every tau. Of a table of many runs:
-    performance profiles, critical differences of mean ranks, boxes, or lines against a parameter.
+    performance profiles, boxes, or lines against a parameter.
     """
     from sparsecv_mio.report.figures import check_plot, save
     from sparsecv_mio.search.observers import is_trace, read_trace

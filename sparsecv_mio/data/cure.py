@@ -256,6 +256,17 @@ def left_out(*names: str) -> str:
     return f"drop={json.dumps(names, ensure_ascii=False)}"
 
 
+def has_decimals(column: FloatArray) -> bool:
+    """Whether a number shows that the decimal mark before its digits sets off no thousands: these are not three.
+
+    Parameters
+    ----------
+    column : (n,) array
+    """
+    part = np.abs(column[column != np.rint(column)])
+    return bool(np.any((part < 1.0) | (part >= 1000.0) | (np.abs(1000.0 * part - np.rint(1000.0 * part)) > 1e-6)))
+
+
 def stand_in(numbers: FloatArray) -> float | None:
     """Return the number of nines, -999 for one, that lies farther from all others than these do from each other.
 

@@ -7,14 +7,14 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sparsecv_mio.arrays import FloatArray, IntArray, row_chunks
 from sparsecv_mio.data.cure import check_finite
-from sparsecv_mio.data.reading_options import OF_CELLS, Applied, Reading, ReadingWords, Wanted
+from sparsecv_mio.data.reading_options import OF_CELLS, Applied, Reading, Wanted
 from sparsecv_mio.errors import BadInput
 
 if TYPE_CHECKING:
@@ -171,7 +171,7 @@ class Dataset:
         features: Sequence[str] | None = None,
         drop: Sequence[str] | None = None,
         aux: Sequence[str] = (),
-        **reading: Unpack[ReadingWords],
+        **reading: Any,
     ) -> Dataset:
         """Copy the columns of a pandas frame into a data set.
 

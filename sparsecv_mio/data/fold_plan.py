@@ -160,6 +160,7 @@ def read_fold_file(path: Path, n: int) -> NDArray[Any]:
     return np.array(ids)
 
 
+WEIGHTED = " weighted"  # after the spec of the folds
 MOST_ROWS = 100_000_000  # that all folds together may list: 0.8 GB
 FOLDS_AT_ONCE = 1 << 20  # whose labels are written together: with more, what that takes beside the labels shows
 

@@ -22,6 +22,7 @@ from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import (
     MOST_ROWS,
+    WEIGHTED,
     FoldPlan,
     RowLists,
     fold_labels,
@@ -32,7 +33,6 @@ from sparsecv_mio.data.fold_plan import (
     repeated_plan,
     row_lists,
 )
-from sparsecv_mio.data.weights import WEIGHTED
 from sparsecv_mio.errors import BadInput, did_you_mean
 from sparsecv_mio.model_space import number
 

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from numbers import Integral
-from typing import Any, NamedTuple, TypedDict, Unpack
+from typing import Any, NamedTuple
 
 from sparsecv_mio.errors import BadInput, did_you_mean
 from sparsecv_mio.words import Encode, Missing, word_of
@@ -309,27 +309,6 @@ MAY_LACK = ("sep", "comment", "thousands")
 ABSENT = "(missing)"  # the word that stands for empty cells in a column of words
 
 
-class ReadingWords(TypedDict, total=False):
-    """The options of :class:`Reading`, as keywords."""
-
-    sep: str | None
-    decimal: str
-    comment: str | None
-    encoding: str
-    header: bool
-    index_col: str | int | None
-    na: str
-    encode: str
-    thousands: str | None
-
-
-class TableWords(ReadingWords, total=False):
-    """How a table is read: the options of a reading, and which columns are features."""
-
-    features: Sequence[str] | None
-    drop: Sequence[str] | None
-
-
 @dataclass(frozen=True)
 class Reading:
     """How a file is read; the defaults refuse whatever is not a clean table of numbers.
@@ -370,7 +349,7 @@ class Reading:
     thousands: str | None = None
 
     @classmethod
-    def of(cls, **words: Unpack[ReadingWords]) -> Reading:
+    def of(cls, **words: Any) -> Reading:
         r"""Check the options.
 
         Parameters
@@ -436,8 +415,9 @@ class Reading:
 
 def _check_kinds(given: Mapping[str, Any]) -> None:
     """Refuse unknown names of options, and values of another kind than they take."""
-    for unknown in set(given) - set(ReadingWords.__annotations__):
-        meant = did_you_mean(unknown, ReadingWords.__annotations__)
+    known = [one.name for one in fields(Reading)]
+    for unknown in set(given) - set(known):
+        meant = did_you_mean(unknown, known)
         raise TypeError(f"unexpected keyword argument {unknown!r}{meant}")
     for name in ("sep", "decimal", "comment", "encoding", "na", "encode", "thousands"):
         if not isinstance(given[name], str) and (given[name] is not None or name not in MAY_LACK):

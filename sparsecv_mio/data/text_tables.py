@@ -19,7 +19,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsecv_mio.arrays import FloatArray
-from sparsecv_mio.data.cure import Faults, RawColumn, RawTable, bad_cell, cured, name_of_subjects, raw_table, read_alike
+from sparsecv_mio.data.cure import (
+    Faults,
+    RawColumn,
+    RawTable,
+    bad_cell,
+    cured,
+    has_decimals,
+    name_of_subjects,
+    raw_table,
+    read_alike,
+)
 from sparsecv_mio.data.dataset import Dataset, assemble
 from sparsecv_mio.data.reading_options import (
     STRICT,
@@ -566,17 +576,6 @@ class _Stream:
             ))  # fmt: skip
             for batch in stream:
                 yield pa.Table.from_batches([batch])
-
-
-def has_decimals(column: FloatArray) -> bool:
-    """Whether a number shows that the decimal mark before its digits sets off no thousands: these are not three.
-
-    Parameters
-    ----------
-    column : (n,) array
-    """
-    part = np.abs(column[column != np.rint(column)])
-    return bool(np.any((part < 1.0) | (part >= 1000.0) | (np.abs(1000.0 * part - np.rint(1000.0 * part)) > 1e-6)))
 
 
 def _most_rows(table: TextTable) -> tuple[int, bool, bool]:

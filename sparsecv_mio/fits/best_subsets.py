@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -33,7 +33,7 @@ from sparsecv_mio.search.fallback import restricted_on_all_rows, supports_on_all
 from sparsecv_mio.search.gamma_fits import Envelope, FitsAtLam, FitsOverGamma, TrainingSets
 from sparsecv_mio.search.gamma_lists import BestOverGamma, EndLists, Lister
 from sparsecv_mio.search.gamma_partition import NARROWEST, ROUNDED, first_grid, middle_of
-from sparsecv_mio.search.options import GRID, EffortKeywords, with_keywords
+from sparsecv_mio.search.options import GRID, with_keywords
 from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.search.result import MANY_NUMBERS, all_rows_fit, data_info
 from sparsecv_mio.search.time_limit import Deadline, run_within_limit
@@ -275,7 +275,7 @@ def best_subsets(
     progress: Callable[[Progress], None] | None = None,
     stop: threading.Event | None = None,
     began: float | None = None,
-    **keywords: Unpack[EffortKeywords],
+    **keywords: Any,
 ) -> PathRecord:
     """Best subset of every size on all rows, each with its certified interval.
 

@@ -5,23 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypedDict, Unpack
+from typing import Any
 
 from sparsecv_mio.certificate.parts import CoefficientBox, Side
 from sparsecv_mio.data.standard import StandardData
+from sparsecv_mio.declared_options import settle
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.formulation.backends import BACKENDS, NATIVE
 from sparsecv_mio.formulation.outcome import Limits
 from sparsecv_mio.model_space import NONE, AtMost, Hierarchy, Restrictions, parents_of
 from sparsecv_mio.problem.constraints import SideConstraints, constraints_of, side_constraints
-from sparsecv_mio.search.options import (
-    EffortKeywords,
-    check_effort,
-    check_formulation,
-    check_limits,
-    settle_words,
-    with_keywords,
-)
+from sparsecv_mio.search.options import check_formulation, check_limits, with_keywords
 from sparsecv_mio.words import Intercept, Scale, one_of
 
 
@@ -93,19 +87,6 @@ class SideOptions:
         ).within(names)  # fmt: skip
 
 
-class FitKeywords(TypedDict, total=False):
-    """The fields of `FitOptions` as they may be given: words as text in any letters."""
-
-    backend: str
-    formulation: str | None
-    scale: str
-    intercept: str
-    limits: Limits | None
-    side: SideOptions | None
-    start: Sequence[str] | None
-    assume_box: float | None
-
-
 @dataclass(frozen=True)
 class FitOptions:
     """How one MIO on all rows is solved; checked when made, and never changed.
@@ -151,14 +132,14 @@ class FitOptions:
     assume_box: float | None = None
 
     @classmethod
-    def of(cls, **words: Unpack[FitKeywords]) -> FitOptions:
+    def of(cls, **words: Any) -> FitOptions:
         """Make options of words as text."""
         given: dict[str, Any] = dict(words)
         return cls(**given)
 
     def __post_init__(self) -> None:
         backend = one_of(self.backend, BACKENDS, "backend")
-        settle_words(self)
+        settle(self)
         object.__setattr__(self, "backend", backend)
         object.__setattr__(self, "formulation", check_formulation(backend, self.formulation))
         if self.limits is not None:
@@ -213,10 +194,9 @@ class PathOptions:
     restrictions: Restrictions = NONE
 
     @classmethod
-    def of(cls, **words: Unpack[EffortKeywords]) -> PathOptions:
+    def of(cls, **words: Any) -> PathOptions:
         """Make options of words as text."""
         return with_keywords(cls(), words, "of")
 
     def __post_init__(self) -> None:
-        check_effort(self.gap, self.time_limit, self.threads)
-        settle_words(self)
+        settle(self)

@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from sparsecv_mio.certificate.records import FIT_SCHEMA, FitRecord
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.standard import StandardData, standardize
 from sparsecv_mio.errors import BadInput
-from sparsecv_mio.fits.fit_options import FitKeywords, FitOptions, SideOptions
+from sparsecv_mio.fits.fit_options import FitOptions, SideOptions
 from sparsecv_mio.formulation.backends import NATIVE, get_backend
 from sparsecv_mio.formulation.backends.contract import WORTH, Backend, allowance_of
 from sparsecv_mio.formulation.outcome import Limits, Outcome, Start, Stop
@@ -42,7 +42,7 @@ STOPPED = {Stop.GAP: "no tree: too many columns left, or ties beyond count", Sto
 
 
 def fit_one(
-    dataset: Dataset, *, tau: int, gamma: float, options: FitOptions | None = None, **keywords: Unpack[FitKeywords]
+    dataset: Dataset, *, tau: int, gamma: float, options: FitOptions | None = None, **keywords: Any
 ) -> FitRecord:
     """Find the best subset of at most tau features on all rows.
 

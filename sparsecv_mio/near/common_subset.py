@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Unpack
+from typing import Any
 
 import numpy as np
 
@@ -37,7 +37,7 @@ from sparsecv_mio.near.collecting import (
 from sparsecv_mio.near.near_optimal import UNKNOWN, Valued
 from sparsecv_mio.near.near_options import CommonOptions
 from sparsecv_mio.problem.problem import SparseProblem
-from sparsecv_mio.search.options import GRID, EffortKeywords, with_keywords
+from sparsecv_mio.search.options import GRID, with_keywords
 from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.search.result import all_rows_fit, data_info, names_of
 from sparsecv_mio.search.time_limit import Deadline, run_within_limit
@@ -54,7 +54,7 @@ def best_common_subset(
     options: CommonOptions | None = None,
     stop: threading.Event | None = None,
     began: float | None = None,
-    **keywords: Unpack[EffortKeywords],
+    **keywords: Any,
 ) -> CommonRecord:
     """Find the subset with the least CV error when all folds share it, and prove it.
 

@@ -6,7 +6,7 @@ import threading
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Unpack
+from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -33,7 +33,7 @@ from sparsecv_mio.near.collecting import (
     neighbours,
     offer,
 )
-from sparsecv_mio.near.near_options import NearKeywords, NearOptions
+from sparsecv_mio.near.near_options import NearOptions
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.search.options import GRID, Hooks, SearchOptions, with_keywords
 from sparsecv_mio.search.pairs import Grid
@@ -210,7 +210,7 @@ def near_optimal(
     options: NearOptions | None = None,
     stop: threading.Event | None = None,
     began: float | None = None,
-    **keywords: Unpack[NearKeywords],
+    **keywords: Any,
 ) -> NearRecord:
     """List every support near the best of its size.
 

@@ -4,22 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Unpack
+from typing import Any
 
+from sparsecv_mio.declared_options import check_whole, settle, shown
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.model_space import NONE, Restrictions
-from sparsecv_mio.search.options import EffortKeywords, check_effort, check_whole, settle_words, shown, with_keywords
+from sparsecv_mio.search.options import with_keywords
 from sparsecv_mio.words import By, Intercept, Scale
 
 WITHIN, MOST = 0.01, 1000
-
-
-class NearKeywords(EffortKeywords, total=False):
-    """The fields of `NearOptions` as they may be given."""
-
-    within: float
-    most: int | None
-    by: str
 
 
 @dataclass(frozen=True)
@@ -55,13 +48,12 @@ class CommonOptions:
     restrictions: Restrictions = NONE
 
     @classmethod
-    def of(cls, **words: Unpack[EffortKeywords]) -> CommonOptions:
+    def of(cls, **words: Any) -> CommonOptions:
         """Make options of words as text."""
         return with_keywords(cls(), words, "of")
 
     def __post_init__(self) -> None:
-        check_effort(self.gap, self.time_limit, self.threads)
-        settle_words(self)
+        settle(self)
         check_forcing(self.restrictions, "criterion common")
 
 
@@ -102,7 +94,7 @@ class NearOptions:
     restrictions: Restrictions = NONE
 
     @classmethod
-    def of(cls, **words: Unpack[NearKeywords]) -> NearOptions:
+    def of(cls, **words: Any) -> NearOptions:
         """Make options of words as text."""
         return with_keywords(cls(), words, "of")
 
@@ -110,8 +102,7 @@ class NearOptions:
         if not 0.0 <= self.within < math.inf:
             raise BadInput(f"within: {self.within:g} is out of range, give 1% or another share of at least 0")
         check_whole("most", self.most, 1)
-        check_effort(self.gap, self.time_limit, self.threads)
-        settle_words(self)
+        settle(self)
         check_forcing(self.restrictions, "near-optimal lists")
 
 

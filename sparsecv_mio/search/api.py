@@ -29,7 +29,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Integral
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -40,9 +40,9 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import AnyFolds, fold_columns, folds_of, inner_folds, outer_folds
 from sparsecv_mio.data.readers import read_dataset, target_of
-from sparsecv_mio.data.reading_options import TableWords
 from sparsecv_mio.data.standard import StandardData, standardize
 from sparsecv_mio.data.weights import least_rows
+from sparsecv_mio.declared_options import TABLE
 from sparsecv_mio.errors import BadInput, OutOfTime, SparseCVError
 from sparsecv_mio.model_space import GammaInterval, gammas_of, interval, taus_of
 from sparsecv_mio.problem.objective import fit, held_out_error, standard_error
@@ -51,7 +51,7 @@ from sparsecv_mio.problem.training_moments import training_moments
 from sparsecv_mio.search.context import HERE, Trees
 from sparsecv_mio.search.gamma_partition import GammaSpan, check_interval
 from sparsecv_mio.search.observers import staged
-from sparsecv_mio.search.options import NESTED, Hooks, Keywords, SearchOptions, merged
+from sparsecv_mio.search.options import NESTED, Hooks, SearchOptions, merged
 from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.search.running import RunningSearch
 from sparsecv_mio.search.time_limit import Deadline, run_within_limit
@@ -403,7 +403,7 @@ def cross_validate(
     taus: str | int | Iterable[int] | None,
     options: SearchOptions | None = None,
     hooks: Hooks | None = None,
-    **keywords: Unpack[Keywords],
+    **keywords: Any,
 ) -> Record:
     """Find the CV-optimal (tau, gamma) of a grid and prove it.
 
@@ -638,11 +638,7 @@ def nested_of(record: Record, outer: FoldPlan, done: list[NestedFold], dataset: 
     )
 
 
-class SolveKeywords(Keywords, TableWords, total=False):
-    """Everything that :func:`solve` takes by keyword alone."""
-
-
-OF_TABLES = tuple(TableWords.__annotations__)
+OF_TABLES = tuple(name for name in TABLE if name != "target")
 
 
 def solve(
@@ -654,7 +650,7 @@ def solve(
     gammas: str | float | Iterable[float] | GammaInterval | None = None,
     taus: str | int | Iterable[int] | None = None,
     nested: int | None = None,
-    **keywords: Unpack[SolveKeywords],
+    **keywords: Any,
 ) -> Record:
     """Find the best (tau, gamma) and prove it, with the defaults of `sparsecv solve`.
 

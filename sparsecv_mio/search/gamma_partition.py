@@ -29,12 +29,13 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData, standardize
 from sparsecv_mio.data.weights import Scored
+from sparsecv_mio.declared_options import shown
 from sparsecv_mio.errors import BadInput, OutOfTime
 from sparsecv_mio.formulation.backends import NATIVE
 from sparsecv_mio.model_space import RESTRICTIONS, GammaInterval
 from sparsecv_mio.search.gamma_fits import Envelope, FitsAtLam, FitsOverGamma, RowFits, first_of
 from sparsecv_mio.search.observers import Progress
-from sparsecv_mio.search.options import Hooks, SearchOptions, shown
+from sparsecv_mio.search.options import Hooks, SearchOptions
 from sparsecv_mio.search.time_limit import Deadline, run_within_limit
 from sparsecv_mio.trees.open_nodes import OpenNodes
 from sparsecv_mio.units import TIE_RTOL

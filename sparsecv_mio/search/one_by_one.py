@@ -57,6 +57,7 @@ import numpy as np
 from sparsecv_mio.arrays import BoolArray, IntArray
 from sparsecv_mio.bounds.closed_form import ROWS_ROUNDING
 from sparsecv_mio.data.standard import StandardData
+from sparsecv_mio.declared_options import shown
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.formulation.backends import get_backend
 from sparsecv_mio.formulation.outcome import Start, Stop
@@ -76,7 +77,6 @@ from sparsecv_mio.search.estimates import OpenCellEstimates, score_reported_pair
 from sparsecv_mio.search.fold_fits import FoldProblem
 from sparsecv_mio.search.fold_solver import CellIntervals
 from sparsecv_mio.search.loss_bounds import LossBounds
-from sparsecv_mio.search.options import shown
 from sparsecv_mio.search.pairs import likely_winner
 from sparsecv_mio.search.run import GridMethod, Run, Stored, best_on_all_rows, decide_beyond_proof
 from sparsecv_mio.search.shared_intervals import decide_by_reuse, first_intervals

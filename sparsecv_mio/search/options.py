@@ -12,19 +12,17 @@ import os
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
-from enum import StrEnum
-from numbers import Real
-from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
+from sparsecv_mio.declared_options import OPTIONS, check_whole, settle, shown
 from sparsecv_mio.errors import BadInput, SparseCVError, did_you_mean
 from sparsecv_mio.formulation.backends import BACKENDS, NATIVE, get_backend
 from sparsecv_mio.formulation.outcome import Limits
-from sparsecv_mio.model_space import NONE, RESTRICTIONS, RestrictionKeywords, Restrictions, number
+from sparsecv_mio.model_space import NONE, RESTRICTIONS, Restrictions, number
 from sparsecv_mio.search.context import Snapshot
 from sparsecv_mio.search.observers import Progress
-from sparsecv_mio.units import MOST_THREADS
 from sparsecv_mio.words import Engine, Intercept, Method, Oracle, Scale, TauStep, one_of, word_of
 
 if TYPE_CHECKING:
@@ -34,36 +32,6 @@ if TYPE_CHECKING:
 
 
 GRID = ("gammas", "taus")  # keywords of every function that searches one
-
-
-class EffortKeywords(RestrictionKeywords, TypedDict, total=False):
-    """Options of every run as they may be given by keyword: words as text in any letters."""
-
-    scale: str
-    intercept: str
-    gap: float
-    time_limit: float | None
-    threads: int | None
-    restrictions: Restrictions
-
-
-def shown(field: str) -> str:
-    """Return the name of an option as messages have it."""
-    return field.replace("_", "-")
-
-
-def settle_words(options: DataclassInstance) -> None:
-    """Turn the words of frozen options, given as text in any letters, into members of their enumerations.
-
-    Raises
-    ------
-    BadInput
-        For an unknown word.
-    """
-    for field in fields(options):
-        if isinstance(field.default, StrEnum):
-            word = word_of(type(field.default), getattr(options, field.name), shown(field.name))
-            object.__setattr__(options, field.name, word)
 
 
 def with_keywords(made: Made, keywords: Mapping[str, object], function: str, near: Iterable[str] = ()) -> Made:
@@ -112,63 +80,12 @@ def check_formulation(backend: str, formulation: str | None) -> str | None:
     return one_of(formulation, get_backend(backend).capabilities.formulations, f"formulation of {backend}")
 
 
-def check_effort(gap: float, time_limit: float | None, threads: int | None) -> None:
-    """Check how long a run may take.
-
-    Parameters
-    ----------
-    gap : float
-        Relative gap, in [0, 1).
-    time_limit : float or None
-        Seconds, positive and finite.
-    threads : int or None
-        1 to 4096.
-
-    Raises
-    ------
-    BadInput
-        The message names the option.
-    """
-    for field, value in (("gap", gap), ("time-limit", 1.0 if time_limit is None else time_limit)):
-        if not isinstance(value, Real):
-            raise BadInput(f"{field}: {str(value)[:30]!r} is no number")
-    if not 0.0 <= gap < 1.0:
-        raise BadInput(f"gap: {gap:g} is out of range, a relative gap is at least 0 and below 1")
-    if time_limit is not None and not 0.0 < time_limit < math.inf:
-        raise BadInput(f"time-limit: {time_limit:g} is out of range, give a positive number of seconds")
-    check_whole("threads", threads, 1, MOST_THREADS)
-
-
 def check_limits(limits: Limits) -> None:
     """Raise `BadInput` for limits of one MIO out of range; infinite seconds and nodes are none."""
-    check_effort(limits.gap, None if limits.seconds == math.inf else limits.seconds, limits.threads)
+    seconds = None if limits.seconds == math.inf else limits.seconds
+    for name, value in (("gap", limits.gap), ("time_limit", seconds), ("threads", limits.threads)):
+        OPTIONS[name].settled(value)
     check_whole("node_limit", None if limits.nodes == math.inf else limits.nodes, 1)
-
-
-def check_whole(field: str, value: float | None, least: int, most: int = 10**18) -> None:
-    """Check a whole number.
-
-    Parameters
-    ----------
-    field : str
-        Name of the option.
-    value : float or None
-        None, the option left out, passes.
-    least, most : int
-        The range, both ends included.
-
-    Raises
-    ------
-    BadInput
-        The message names the option.
-    """
-    if value is None:
-        return
-    if not isinstance(value, Real):
-        raise BadInput(f"{shown(field)}: {str(value)[:30]!r} is no whole number")
-    if not least <= value <= most or value != int(value):
-        room = f"at most {most:,}" if value > most else f"a whole number of at least {least}"
-        raise BadInput(f"{shown(field)}: {value} is out of range, give {room}")
 
 
 VENDORS = tuple(name for name in BACKENDS if name != NATIVE)
@@ -241,21 +158,6 @@ RULES = (
     *(Rule(option, "refine", (False,), ONE_TREE) for option in RESTRICTIONS[2:]),
     *(Rule(option, "oracles", (None, ()), ONE_TREE) for option in RESTRICTIONS[2:]),
 )  # fmt: skip
-
-
-class OptionKeywords(EffortKeywords, total=False):
-    """The fields of `SearchOptions` as they may be given: words as text in any letters, oracles as a list or text."""
-
-    one_se: bool
-    stability: float | str | tuple[float, ...] | None
-    method: str
-    backend: str
-    formulation: str | None
-    engine: str
-    mio_budget: int | None
-    refine: bool
-    tau_step: str
-    oracles: str | Iterable[str] | None
 
 
 @dataclass(frozen=True)
@@ -340,14 +242,13 @@ class SearchOptions:
     restrictions: Restrictions = NONE
 
     @classmethod
-    def of(cls, **words: Unpack[OptionKeywords]) -> SearchOptions:
+    def of(cls, **words: Any) -> SearchOptions:
         """Make options of words as text."""
         return with_keywords(cls(), words, "of")
 
     def __post_init__(self) -> None:
-        check_effort(self.gap, self.time_limit, self.threads)
-        check_whole("mio_budget", self.mio_budget, 0)
-        settle_words(self)
+        settle(self)
+        object.__setattr__(self, "engine", word_of(Engine, self.engine, "engine"))
         object.__setattr__(self, "backend", one_of(self.backend, BACKENDS, "backend"))
         object.__setattr__(self, "oracles", oracles_of(self.oracles))
         object.__setattr__(self, "stability", stability_of(self.stability))
@@ -478,24 +379,6 @@ def method_for(options: SearchOptions) -> Method:
 
 
 File = str | os.PathLike[str]
-
-
-class HookKeywords(TypedDict, total=False):
-    """The fields of `Hooks`."""
-
-    progress: Callable[[Progress], None] | None
-    stop: threading.Event | None
-    lost: Callable[[SparseCVError], None] | None
-    began: float | None
-    checkpoint: File | None
-    resume: File | None
-    trace: File | None
-    scheduler: str | None
-    found: Callable[[Snapshot], None] | None
-
-
-class Keywords(OptionKeywords, HookKeywords, total=False):
-    """Everything about a search that may be given by keyword: the fields of `SearchOptions` and of `Hooks`."""
 
 
 @dataclass(frozen=True)

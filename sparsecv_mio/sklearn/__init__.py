@@ -4,7 +4,6 @@ Both take arrays or frames and can stand wherever scikit-learn takes a regressor
 :func:`sparsecv_mio.search.api.cross_validate` and :func:`sparsecv_mio.fits.best_subsets.best_subsets`.
 """
 
-from sparsecv_mio.sklearn.cross_validated import BestSubsetRidgeCV
-from sparsecv_mio.sklearn.given_size import BestSubsetRidge
+from sparsecv_mio.sklearn.best_subset_ridge import BestSubsetRidge, BestSubsetRidgeCV
 
 __all__ = ["BestSubsetRidge", "BestSubsetRidgeCV"]

@@ -20,6 +20,7 @@ BY_NAME = re.compile(rf"{PACKAGE}(\.\w+)+(:\w+)?")
 
 GROUND = {
     "arrays", "errors", "units", "files", "words", "version", "parallel", "model_space", "thresholds",
+    "declared_options",
 }  # fmt: skip
 DATA = GROUND | {"data"}
 PROBLEM = DATA | {"problem"}
@@ -40,6 +41,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "thresholds": set(),
     "words": {"errors"},
     "model_space": {"errors", "units"},
+    "declared_options": {"errors", "units", "words", "model_space"},
     "files": {"errors"},
     "kernels": set(),
     "data": GROUND,

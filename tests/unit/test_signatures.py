@@ -14,7 +14,7 @@ MOST = 8  # parameters of a function; `self` is not counted
 EXPLAINED_FROM = 3  # a public function of so many parameters explains each
 
 # a command's parameters are its options, and scikit-learn wants every setting of an estimator in `__init__`
-MANY_PARAMETERS = ("cli", "sklearn.cross_validated", "sklearn.given_size")
+MANY_PARAMETERS = ("cli", "sklearn.best_subset_ridge")
 
 
 @dataclass(frozen=True)

@@ -1,28 +1,95 @@
-"""Peers against plain definitions: forward selection, the relaxed lasso, coefficients in units of the file."""
+"""Our search as a task: fitted on training rows alone, by both rules, within a limit on processor time."""
 
 from __future__ import annotations
 
-import os
-import stat
+import time
 from pathlib import Path
 
 import numpy as np
 import pytest
-from sklearn.linear_model import Lasso, LassoCV, LinearRegression
+from sklearn.linear_model import LassoCV, LinearRegression
 
+from sparsecv_mio.batch.dispatch import run_batch
 from sparsecv_mio.batch.estimators import (
     ESTIMATORS,
     ForwardSelectionCV,
-    GlmnetCV,
     RelaxedLassoCV,
-    check_estimator_name,
+    processor_limit,
     run_estimator,
+    run_search,
+    simplest_pair,
 )
-from sparsecv_mio.batch.one_task import run_task
-from sparsecv_mio.batch.plan import tasks_of
+from sparsecv_mio.batch.one_task import BatchFolder, rows_of
+from sparsecv_mio.batch.plan import PEERS, Task, check_estimator_name, tasks_of
+from sparsecv_mio.batch.results import collect
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
-from sparsecv_mio.errors import BackendFailed, BackendUnavailable, BadInput
+from sparsecv_mio.errors import BackendUnavailable, BadInput
+from sparsecv_mio.fits.one import fit_one
+
+DESIGN = {"design": "toeplitz", "n": 30, "p": 5, "support": 2, "snr": 3.0, "beta": "first"}
+SMALL = {"gamma": "0.05,0.5", "tau": "1:3"}
+
+
+def task(**settings: object) -> Task:
+    (found,) = tasks_of({"data": [{**DESIGN, "validation": 20}], "vary": {"folds": "column:validation", **settings}})
+    return found
+
+
+@pytest.mark.parametrize("name", ["sparsecv", "lasso", "elastic-net", "ridge", "omp", "relaxed-lasso", "forward"])
+def test_tuned_on_validation_rows_and_fitted_on_the_others(name: str) -> None:
+    data = rows_of(task()).train
+    plan = make_folds("column:validation", data)
+    assert plan.k == 1 and plan.train_rows(0).tolist() == list(range(30))
+    fitted = run_estimator(name, data, plan, SMALL if name == "sparsecv" else {}, "training")
+    held = plan.scored_rows(0)
+    error = np.mean((data.y[held] - data.X[held] @ fitted.coefficients - fitted.intercept) ** 2)
+    if name != "omp":  # it does not say
+        rel = 2e-3 if name in ("lasso", "elastic-net") else 1e-6  # coordinate descent from another start
+        assert error == pytest.approx(fitted.numbers["cv_error"], rel=rel)
+    with pytest.raises(BadInput, match="refit training needs a single fold, not 3"):
+        run_estimator(name, data, make_folds("3", data), {}, "training")
+
+
+def test_rows_of_validation_leave_the_others_as_they_are() -> None:
+    plain = tasks_of({"data": [DESIGN]})[0].source.load()
+    assert np.array_equal(rows_of(task()).train.X[:30], plain.X)
+    assert np.array_equal(rows_of(task()).train.y[:30], plain.y)
+
+
+def test_records_of_such_tasks_are_verified(tmp_path: Path) -> None:
+    folder = BatchFolder(tmp_path / "b")
+    run_batch([task(refit="training", **SMALL)], folder)
+    row = collect(folder).iloc[0]
+    assert row["verified"] and row["state"] == "done", row["reason"]
+
+
+def test_both_rules_from_one_search() -> None:
+    data = tasks_of({"data": [{**DESIGN, "snr": 1.0}]})[0].source.load()
+    plan = make_folds("5", data)
+    both = run_search(data, plan, {**SMALL, "one_se": "both"})
+    alone = run_search(data, plan, {**SMALL, "one_se": True})
+    assert both.record is not None and alone.record is not None and alone.record.one_se is not None
+    assert simplest_pair(both.record) == (alone.record.gamma, alone.record.tau)
+    assert np.allclose(both.others["one_se"].coefficients, alone.coefficients)
+    gamma, tau = both.record.gamma, both.record.tau
+    least = alone.record.certificate
+    assert (gamma, tau) == (least.gamma, least.tau) and alone.numbers["tau"] == alone.record.tau
+    assert set(both.record.coefficients) == set(fit_one(data, tau=tau, gamma=gamma).support)
+
+
+def test_a_limit_on_processor_time() -> None:
+    with processor_limit(None) as stop:
+        assert stop is None
+    with processor_limit(0.05) as stop:
+        assert stop is not None and not stop.is_set()
+        time.sleep(0.1)  # takes no processor time
+        assert not stop.is_set()
+        until = time.process_time() + 0.2
+        while time.process_time() < until and not stop.is_set():
+            sum(range(1000))
+        assert stop.wait(5.0)
+
 
 RNG = np.random.default_rng(8)
 X = RNG.normal(size=(40, 6)) * np.array([1, 10, 0.1, 5, 1, 1]) + 3.0
@@ -58,7 +125,7 @@ def test_relaxed_lasso_is_no_worse_than_the_lasso_in_cross_validation() -> None:
 COMPILED = [pytest.param(name, marks=pytest.mark.slow) for name in ("mcp", "scad")]  # by skglm, for seconds
 
 
-@pytest.mark.parametrize("name", [*(name for name in ESTIMATORS if name not in ("sparsecv", "mcp", "scad")), *COMPILED])
+@pytest.mark.parametrize("name", [*(name for name in ESTIMATORS if name not in ("mcp", "scad")), *COMPILED])
 def test_every_peer_predicts_in_units_of_the_file(name: str) -> None:
     try:
         fitted = run_estimator(name, DATA, PLAN, {})
@@ -68,50 +135,10 @@ def test_every_peer_predicts_in_units_of_the_file(name: str) -> None:
     assert np.mean((Y - predicted) ** 2) < 0.1 * np.var(Y) and fitted.seconds > 0.0
 
 
+def test_plans_know_every_peer() -> None:
+    assert tuple(ESTIMATORS) == PEERS
+
+
 def test_unknown_estimators() -> None:
     with pytest.raises(BadInput, match="estimator 'ridg' is unknown .did you mean 'ridge'"):
         check_estimator_name("ridg")
-
-
-RNG_THROUGH_R = np.random.default_rng(3)
-X_THROUGH_R = RNG_THROUGH_R.normal(size=(60, 5))
-Y_THROUGH_R = X_THROUGH_R[:, 0] - 0.5 * X_THROUGH_R[:, 1] + 0.5 * RNG_THROUGH_R.normal(size=60)
-LABELS = np.arange(60) % 4
-
-
-def test_the_optimum_of_the_lasso_at_its_lambda() -> None:
-    try:
-        found = GlmnetCV(LABELS).fit(X_THROUGH_R, Y_THROUGH_R)
-    except BackendUnavailable as error:
-        pytest.skip(str(error))
-    same = Lasso(found.alpha_, tol=1e-10).fit(X_THROUGH_R, Y_THROUGH_R)
-    assert np.allclose(found.coef_, same.coef_, atol=1e-3)
-    assert found.intercept_ == pytest.approx(same.intercept_, abs=1e-3)
-    errors = []
-    for fold in range(4):
-        held = fold == LABELS
-        model = Lasso(found.alpha_, tol=1e-10).fit(X_THROUGH_R[~held], Y_THROUGH_R[~held])
-        errors.append(np.mean((Y_THROUGH_R[held] - model.predict(X_THROUGH_R[held])) ** 2))
-    assert found.cv_error_ == pytest.approx(np.mean(errors), rel=1e-2) and found.seconds_ >= 0.0
-
-
-def test_without_r(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    plan = {"data": [{"design": "toeplitz", "n": 20, "p": 3, "support": 1}], "vary": {"estimator": "glmnet"}}
-    outcome = run_task(tasks_of(plan)[0])
-    assert outcome.state == "failed" and outcome.reason.startswith("glmnet needs R with the package glmnet")
-
-
-@pytest.mark.parametrize(
-    ("script", "error", "words"),
-    [("exit 3", BackendUnavailable, "not installed in R"), ("echo a >&2; echo bad >&2; exit 1", BackendFailed, "bad")],
-)
-def test_what_goes_wrong_in_r(
-    script: str, error: type[Exception], words: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    program = tmp_path / "Rscript"
-    program.write_text(f"#!/bin/sh\n{script}\n")
-    program.chmod(program.stat().st_mode | stat.S_IEXEC)
-    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
-    with pytest.raises(error, match=words):
-        GlmnetCV(LABELS).fit(X_THROUGH_R, Y_THROUGH_R)

@@ -27,7 +27,6 @@ from sparsecv_mio.errors import BadInput
         ({"scale": 1}, "scale: 1 is no word, give one in quotes"),
         ({"backend": "cplex"}, "backend: unknown word 'cplex'"),
         ({"oracles": "glr"}, "oracles: unknown word 'glr'"),
-        ({"tau_step": "mio"}, "tau_step mio: goes with method descent, not auto"),
         ({"mio_budget": -1}, "mio_budget: -1 is no whole number of at least 0"),
         ({"seed": "a"}, "seed: 'a' is no whole number"),
         ({"split": 1.5}, "split: 1.5 is no whole number"),

@@ -113,14 +113,14 @@ SOLVE = ["solve", PROSTATE, "--target", "lpsa", *GRID, "--threads", "1", "-q", "
 KILLED = """
 import os, signal, sys
 from sparsecv_mio.cli import run
-from sparsecv_mio.proofs import kept_trees
-count, keep = [0], kept_trees.KeptTrees.keep
+from sparsecv_mio.proofs import proof_lines
+count, keep = [0], proof_lines.KeptTrees.keep
 def counted(self, line):
     keep(self, line)
     count[0] += 1
     if count[0] == int(sys.argv[1]):
         os.kill(os.getpid(), signal.SIGKILL)
-kept_trees.EVERY, kept_trees.KeptTrees.keep = 0.0, counted
+proof_lines.EVERY, proof_lines.KeptTrees.keep = 0.0, counted
 run(sys.argv[2:])
 """
 

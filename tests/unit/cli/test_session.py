@@ -14,6 +14,7 @@ from sparsecv_mio.cli import Began, run
 from sparsecv_mio.cli.session import in_time, make_plan, raise_if_interrupted, read_data
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.errors import BadInput, OutOfTime
+from sparsecv_mio.search.options import SearchOptions
 from sparsecv_mio.search.time_limit import interruptible
 
 PROSTATE = str(INSTANCES / "prostate.csv")
@@ -42,12 +43,12 @@ def test_no_output_goes_over_another_file(
 def test_data_are_described_by_their_options(tmp_path: Path) -> None:
     file = tmp_path / "d.csv"
     file.write_text('a,"b,c",y,g\n1,2,3,0\n4,5,7,1\n')
-    assert read_data(str(file), "y", '"b,c",a', None, ["g"]).names == ("a", "b,c")
-    assert read_data(str(file), "y", None, "a", ["g"]).names == ("b,c",)
+    assert read_data(str(file), {"target": "y", "features": '"b,c",a'}, ["g"]).names == ("a", "b,c")
+    assert read_data(str(file), {"target": "y", "drop": "a"}, ["g"]).names == ("b,c",)
     with pytest.raises(BadInput, match="exclude each other"):
-        read_data(str(file), "y", "a", "g", [])
+        read_data(str(file), {"target": "y", "features": "a", "drop": "g"})
     with pytest.raises(BadInput, match="--target is missing"):
-        read_data(str(file), None, None, None, [])
+        read_data(str(file), {})
 
 
 @pytest.mark.parametrize(("quiet", "lines"), [(False, 1), (True, 0)])
@@ -68,14 +69,14 @@ def test_the_first_interrupt_sets_the_event_and_the_second_quits(capfd: pytest.C
         with pytest.raises(KeyboardInterrupt):
             raise_if_interrupted(stop)
         with pytest.raises(KeyboardInterrupt):
-            in_time(lambda: None, stop, None)
+            in_time(lambda: None, stop, SearchOptions())
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def test_work_before_the_search_counts_in_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert in_time(lambda: 3, threading.Event(), 600.0) == 3
+    assert in_time(lambda: 3, threading.Event(), SearchOptions(time_limit=600.0)) == 3
     monkeypatch.setattr(Began, "moment", time.monotonic() - 700.0)
     ended = threading.Event()
     with pytest.raises(OutOfTime, match="600 seconds were over"):
-        in_time(ended.wait, threading.Event(), 600.0)
+        in_time(ended.wait, threading.Event(), SearchOptions(time_limit=600.0))
     ended.set()

@@ -69,7 +69,6 @@ def test_numbers_over_those_of_a_peer(runs: str, tmp_path: Path) -> None:
         [],
         ["--kind", "box", "--value", "test_error", "--panels", "design_snr", "--by", "estimator,gammas"],
         ["--kind", "profile", "--value", "test_error"],
-        ["--kind", "critical", "--value", "test_error", "--problem", "data,split"],
         ["--kind", "lines", "--value", "f1", "--against", "design_snr"],
     ],
 )
@@ -77,14 +76,6 @@ def test_figures_are_drawn(runs: str, options: list[str], tmp_path: Path) -> Non
     for ending in ("png", "svg", "pdf")[: 1 if options else 3]:
         assert run(["plot", runs, *options, "--out", str(tmp_path / f"f.{ending}")]) == 0
         assert (tmp_path / f"f.{ending}").stat().st_size > 2000
-
-
-def test_two_problems_are_too_few_for_ranks(runs: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    ask = ["plot", runs, "--kind", "critical", "--value", "test_error", "--where", "gammas=,0.1"]
-    ask += ["--out", str(tmp_path / "f.png")]
-    assert run(ask) == 0
-    assert "2 problems can show no difference of 3 methods: 3 are needed" in capfd.readouterr().err
-    assert run([*ask, "--problem", "data,split"]) == 0 and not capfd.readouterr().err
 
 
 def test_words_of_numbers_are_numbers_on_an_axis(runs: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -111,8 +102,7 @@ def test_words_of_numbers_are_numbers_on_an_axis(runs: str, tmp_path: Path, capf
         (["table", "RUNS", "--out", "table"], "--out: 'table' must end with .md"),
         (["plot", "RUNS", "--kind", "lines", "--out", "f.png"], "--against"),
         (["plot", "RUNS", "--value", "f1,cv_error", "--out", "f.png"], "with --kind lines only"),
-        (["plot", "RUNS", "--kind", "critical", "--panels", "data", "--out", "f.png"], "one panel"),
-        (["plot", "RUNS", "--kind", "critical", "--where", "data=", "--out", "f.png"], "no row has that"),
+        (["plot", "RUNS", "--kind", "profile", "--where", "data=", "--out", "f.png"], "no row has that"),
         (["plot", "record.json", "--kind", "box", "--out", "f.png"], "is no table of runs"),
     ],
 )

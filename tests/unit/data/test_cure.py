@@ -15,19 +15,11 @@ import pandas as pd
 import pytest
 
 import sparsecv_mio as sc
-from sparsecv_mio.data.cure import (
-    RawColumn,
-    about_target,
-    bad_cell,
-    check_finite,
-    numbers_rows,
-    quoted,
-    stand_in_notes,
-    subjects_of,
-)
+from sparsecv_mio.data.cure import RawColumn, bad_cell, check_finite, numbers_rows, quoted, stand_in_notes, subjects_of
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.readers import read_dataset, read_rows
 from sparsecv_mio.data.reading_options import POINT, Way
+from sparsecv_mio.data.table_facts import about_target
 from sparsecv_mio.errors import BadInput
 
 

@@ -3,26 +3,14 @@
 from __future__ import annotations
 
 import math
-import typing
-from dataclasses import fields
 from typing import Any
 
 import pytest
 
 from sparsecv_mio.errors import BadInput
-from sparsecv_mio.fits.fit_options import FitKeywords, FitOptions, PathOptions
+from sparsecv_mio.fits.fit_options import FitOptions, PathOptions
 from sparsecv_mio.formulation.outcome import Limits
-from sparsecv_mio.model_space import RestrictionKeywords
-from sparsecv_mio.search.options import EffortKeywords
 from sparsecv_mio.words import Intercept, Scale
-
-
-@pytest.mark.parametrize(("words", "kind"), [(FitKeywords, FitOptions), (EffortKeywords, PathOptions)])
-def test_keywords_are_the_fields(words: type, kind: type) -> None:
-    of_restrictions = typing.get_type_hints(RestrictionKeywords)  # become the field `restrictions`
-    own = [name for name in typing.get_type_hints(words) if name not in of_restrictions]
-    assert own == [field.name for field in fields(kind)]
-    assert words.__required_keys__ == frozenset()
 
 
 def test_words_become_members_in_whatever_letters() -> None:

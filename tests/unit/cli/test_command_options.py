@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import json
+from inspect import signature
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from sparsecv_mio.cli import run
-from sparsecv_mio.cli.options import OPTIONS, reads_tables
-from sparsecv_mio.data.reading_options import Reading
+from sparsecv_mio.cli.command_options import Given, declared
+from sparsecv_mio.declared_options import READING
 
 TABLE = "id;age;sex;city;y\n" + "".join(
     f"{k};{30 + k * k % 17},5;{'mf'[k % 2]};{('Rome', 'Oslo', 'Bonn')[k % 3]};{k % 5},25\n" for k in range(15)
 )
 GIVEN = ["--sep", "semicolon", "--decimal", ",", "--encode", "onehot", "--index-col", "id"]
-
-
-def test_defaults_are_those_of_a_reading() -> None:
-    assert Reading.of(**{name: default for name, (_, default) in OPTIONS.items()}) == Reading()
 
 
 def test_solve_verify_predict(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -68,12 +66,15 @@ def test_two_words_of_a_target(tmp_path: Path, capfd: pytest.CaptureFixture[str]
     assert "column 'y' holds text" in capfd.readouterr().err
 
 
-def test_a_command_without_files_keeps_its_parameters() -> None:
-    def command(data: str, quiet: bool = False, reading: object = None) -> int:
-        return int(reading == {name: default for name, (_, default) in OPTIONS.items()})
+def test_groups_and_single_options_become_parameters() -> None:
+    @declared(reading=READING)
+    def command(data: str, *, reading: Given, gap: float = 0.5, quiet: bool = False) -> int:
+        return int(reading == READING and gap == 0.5 and not quiet)
 
-    wrapped = reads_tables(command)
-    assert wrapped(data="", **{name: default for name, (_, default) in OPTIONS.items()}) == 1
+    parameters = signature(command).parameters
+    assert list(parameters) == ["data", *READING, "gap", "quiet"]
+    assert parameters["gap"].default == 0.5 and get_args(parameters["gap"].annotation)[1].metavar == "G"
+    assert command(data="", gap=0.5, quiet=False, **READING) == 1
 
 
 def thousands_file(folder: Path) -> Path:

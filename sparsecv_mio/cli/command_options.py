@@ -1,0 +1,125 @@
+"""Options as typer reads them: those that are declared for all faces, and those of a single command."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from inspect import Parameter, Signature, signature
+from types import UnionType
+from typing import Annotated, Any
+
+import typer
+
+from sparsecv_mio.cli import parse
+from sparsecv_mio.declared_options import OPTIONS, shown
+
+Given = dict[str, Any]  # options of a group, by name
+
+DataFile = Annotated[
+    str, typer.Argument(metavar="DATA", help="CSV, TSV, Parquet, Feather, NPZ or svmlight file.", show_default=False)
+]
+
+
+@dataclass(frozen=True)
+class CommandOption:
+    """An option of a command; see :func:`option`."""
+
+    default: Any
+    metavar: str
+    help: str
+    words: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()
+    read: Callable[[str], str] | None = None
+    is_off: bool = False  # whether it says no to what is done without it
+
+    def parameter(self, name: str, kind: Any) -> Parameter:
+        """Return it as typer reads it.
+
+        Parameters
+        ----------
+        name : str
+            In the command.
+        kind : type
+            As the command has it.
+        """
+        default = Parameter.empty if self.default is ... else None if self.default == () else self.default
+        info = typer.Option(
+            *((f" /--no-{self.flags[0][2:]}",) if self.is_off else self.flags),
+            metavar=self.metavar or "|".join(self.words) or None,
+            callback=parse.word(self.words, self.flags[0]) if self.words else self.read,
+            help=self.help,
+            show_default=not self.is_off and not self.help.endswith("]"),
+        )
+        return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, info])
+
+
+def option(
+    default: Any, metavar: str, help: str, words: Iterable[str] = (), *, flag: str = "", also: str = "",
+    read: Callable[[str], str] | None = None,
+) -> Any:  # fmt: skip
+    """Return the option of a single command, as the default of its parameter.
+
+    Parameters
+    ----------
+    default : object
+        `...` where it must be given.
+    metavar : str
+        What stands for the value in the help; empty for the words themselves, and for switches.
+    help : str
+        A default that needs words stands at its end, in brackets.
+    words : iterable of str
+        All that it takes.
+    flag, also : str
+        Its name, where it is not that of the parameter, and another one.
+    read : callable, optional
+        Reads it in place of `words`.
+    """
+    return CommandOption(default, metavar, help, tuple(words), (flag, also), read, default is True)
+
+
+def declared(**groups: Mapping[str, Any]) -> Callable[[Callable[..., int]], Callable[..., int]]:
+    """Give a command options of `sparsecv_mio.declared_options`, which have their words, help and rules there.
+
+    A parameter that is called as one of them, and says nothing else, becomes it, with its own default.
+
+    Parameters
+    ----------
+    **groups : mapping of str to object
+        By the name of a parameter, the options in its place with their defaults; the command gets a dict of them.
+    """
+
+    def give(command: Callable[..., int]) -> Callable[..., int]:
+        places: list[Parameter] = []
+        for one in signature(command, eval_str=True).parameters.values():
+            name, given = one.name, one.default
+            if name in groups:
+                places += [_of_all_faces(other, default) for other, default in groups[name].items()]
+            elif isinstance(given, CommandOption):
+                flag, *also = given.flags
+                flags = (flag or f"--{shown(name.rstrip('_'))}", *filter(None, also))
+                places.append(replace(given, flags=flags).parameter(name, one.annotation))
+            elif name in OPTIONS and isinstance(one.annotation, type | UnionType):
+                places.append(_of_all_faces(name, given))
+            else:
+                places.append(one.replace(kind=Parameter.KEYWORD_ONLY))
+
+        def run(**given: Any) -> int:
+            chosen = {group: {name: given.pop(name) for name in names} for group, names in groups.items()}
+            return command(**given, **chosen)
+
+        run.__name__, run.__doc__, run.__module__ = command.__name__, command.__doc__, command.__module__
+        run.__signature__ = Signature(places)  # type: ignore[attr-defined]
+        run.__annotations__ = {one.name: one.annotation for one in places}
+        return run
+
+    return give
+
+
+def _of_all_faces(name: str, default: Any) -> Parameter:
+    """Return an option that is declared for all faces, with the default of a command."""
+    one = OPTIONS[name]
+    default = None if default is None or default == () else str(default) if one.words else default
+    kind: Any = list[str] if one.several else one.kind
+    flags = (one.flag, *filter(None, [one.letter]))
+    made = CommandOption(default, one.metavar, one.help, tuple(one.words or ()), flags, None, one.default is True)
+    return made.parameter(name, kind if default is not None else kind | None)

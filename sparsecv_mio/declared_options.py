@@ -1,0 +1,270 @@
+"""Options of commands, functions, estimators and plans, each declared once: kind, default, words, help and own rule.
+
+What one option demands of another stands in `sparsecv_mio.search.options`. No numerical library is imported here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from enum import StrEnum
+from functools import partial
+from numbers import Real
+from typing import TYPE_CHECKING, Any
+
+from sparsecv_mio.errors import BadInput
+from sparsecv_mio.model_space import DEFAULT_GAMMAS, WIDE_GAMMAS
+from sparsecv_mio.units import MOST_THREADS
+from sparsecv_mio.words import By, Encode, Intercept, Method, Missing, Scale, TauStep, word_of
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+
+def shown(name: str) -> str:
+    """Return the name of an option as messages have it: that of the command line without the dashes."""
+    return name.replace("_", "-")
+
+
+def check_whole(name: str, value: float | None, least: int, most: int = 10**18) -> None:
+    """Check a whole number.
+
+    Parameters
+    ----------
+    name : str
+        Of the option.
+    value : float or None
+        None, the option left out, passes.
+    least, most : int
+        The range, both ends included.
+
+    Raises
+    ------
+    BadInput
+        The message names the option.
+    """
+    if value is None:
+        return
+    if not isinstance(value, Real):
+        raise BadInput(f"{shown(name)}: {str(value)[:30]!r} is no whole number")
+    if not least <= value <= most or value != int(value):
+        room = f"at most {most:,}" if value > most else f"a whole number of at least {least}"
+        raise BadInput(f"{shown(name)}: {value} is out of range, give {room}")
+
+
+def _check_gap(name: str, value: Any) -> None:
+    _check_real(name, value)
+    if not 0.0 <= value < 1.0:
+        raise BadInput(f"{name}: {value:g} is out of range, a relative gap is at least 0 and below 1")
+
+
+def _check_seconds(name: str, value: Any) -> None:
+    if value is None:
+        return
+    _check_real(name, value)
+    if not 0.0 < value < math.inf:
+        raise BadInput(f"{shown(name)}: {value:g} is out of range, give a positive number of seconds")
+
+
+def _check_real(name: str, value: Any) -> None:
+    if not isinstance(value, Real):
+        raise BadInput(f"{shown(name)}: {str(value)[:30]!r} is no number")
+
+
+@dataclass(frozen=True)
+class Option:
+    """One option.
+
+    Attributes
+    ----------
+    name : str
+        In Python and in plans; on the command line with dashes.
+    kind : type
+        Of the value on the command line: str, int, float or bool.
+    default : object
+        Where a command, a function or an estimator has no other.
+    metavar : str
+        What stands for the value in the help; empty for the words themselves, and for switches.
+    help : str
+        One sentence or two; a default that needs words stands at its end, in brackets.
+    words : type, optional
+        The enumeration of the words that it takes.
+    several : bool
+        Whether it may be repeated.
+    letter : str
+        Its short name on the command line.
+    check : callable, optional
+        Takes name and value; raises `BadInput` for a value that is wrong by itself.
+    """
+
+    name: str
+    kind: type
+    default: Any
+    metavar: str
+    help: str
+    words: type[StrEnum] | None = None
+    several: bool = False
+    letter: str = ""
+    check: Callable[[str, Any], None] | None = None
+
+    @property
+    def flag(self) -> str:
+        """Name on the command line."""
+        return f"--{shown(self.name)}"
+
+    def settled(self, value: Any) -> Any:
+        """Return a value that was checked, a word as a member of its enumeration."""
+        if self.check is not None:
+            self.check(self.name, value)
+        return value if self.words is None else word_of(self.words, value, shown(self.name))
+
+
+_FEATURES = "A,B,..."
+
+OPTIONS = {
+    one.name: one
+    for one in (
+        # a table, and how it is read
+        Option("target", str, None, "T", "Column to predict, by name or position. [NPZ, svmlight: y]", letter="-t"),
+        Option("features", str, None, _FEATURES, "Use these columns only. [all but the target]"),
+        Option("drop", str, None, "C,D,...", "Use all columns but these."),
+        Option("sep", str, None, "CHAR",
+               "Between the cells of a text table: a character, or comma, semicolon, tab, pipe or space (any run "
+               "of blanks). [.csv: comma, .tsv and .txt: tab]"),
+        Option("decimal", str, ".", "CHAR", "Decimal mark of a text table."),
+        Option("thousands", str, None, "CHAR",
+               "Sets off thousands in numbers, groups of three digits: comma, point, space, apostrophe, or none where "
+               "nothing does. [none; a number that could be two is refused]"),
+        Option("comment", str, None, "CHAR", "Leave out lines that begin with it. [none]"),
+        Option("encoding", str, "utf-8", "NAME", "Of a text table."),
+        Option("header", bool, True, "", "The first line holds numbers: columns are x0, x1, ..."),
+        Option("index_col", str, None, "C", "Column that only numbers the rows, by name or position. [none]"),
+        Option("na", str, Missing.ERROR, "",
+               "Empty cells, NA and the like: refused, their rows left out, or filled with the mean of the column over "
+               "all rows, held-out ones included.", Missing),
+        Option("encode", str, Encode.ERROR, "",
+               "Columns of words: refused, a column of zeros and ones for every word, or their places in the alphabet. "
+               "Two opposites (no, yes) are 0 and 1.", Encode),
+        Option("weights", str, None, "COLUMN",
+               "How much each row counts in every fit and in the errors: a column of the data, or file:F with a number "
+               "a line; any numbers from 0 on, a row of weight 0 is left out. [each once]"),
+        Option("folds", str, "10", "SPEC",
+               "K (shuffled), RxK (R repeats), loo, stratified:K (by the target), forward:K (time series), blocks:B "
+               "(blocks of B rows), holdout:F (one scored fold), groups:COLUMN, column:COLUMN or file:F (a fold id per "
+               "row)."),
+        Option("seed", int, None, "N", "Seed of the shuffle. [0]"),
+        # the grid, and what a model may contain
+        Option("gamma", str, None, "LIST",
+               "Ridge weights: 0.01,0.1,1 or LO:HI:COUNT, logarithmic, inclusive; of solve also LO..HI, every one. "
+               f"[{DEFAULT_GAMMAS}; if p >= n_train, {WIDE_GAMMAS}]"),
+        Option("tau", str, None, "LIST",
+               "Support sizes: K, LO:HI (inclusive) or a list; 0 is the intercept alone; log: all with "
+               "tau log tau <= min(p, n_train). [1:p; if p > 30, 1 to n_train / 8, but to 10 at least and 50 at most]"),
+        Option("force_in", str, (), _FEATURES,
+               "Features in every model, by name or by position among the features; they count in --tau."),
+        Option("force_out", str, (), "C,D,...", "Features in no model, as if they were dropped."),
+        Option("at_most", str, (), "K:A,B,...", "At most K of these features in a model; may be repeated.",
+               several=True),
+        Option("hierarchy", str, (), "RULE",
+               "strong or weak: features named as products (a:b, a*b, a b, a^2) only with all, or at least one, of "
+               "their factors; or AB=A,B (AB only with A and B), AB=A|B (with one at least). May be repeated.",
+               several=True),
+        Option("nonnegative", str, (), _FEATURES, "Features whose coefficient is not below 0; all: every one."),
+        Option("nonpositive", str, (), _FEATURES, "Features whose coefficient is not above 0; all: every one."),
+        # units and effort
+        Option("scale", str, Scale.LENGTH, "WORD",
+               "What the penalty measures: length (centred unit l2 norm), variance (unit variance) or none.", Scale),
+        Option("intercept", str, Intercept.FOLD, "WORD",
+               "fold (free in every training set), global (centre once on all rows) or none.", Intercept),
+        Option("gap", float, 1e-4, "G", "Stop at this certified relative gap; 0 asks for every optimum.",
+               check=_check_gap),
+        Option("time_limit", float, None, "S", "Stop after S seconds with valid bounds. [none]", check=_check_seconds),
+        Option("threads", int, None, "N", "Threads. [all cores]",
+               check=partial(check_whole, least=1, most=MOST_THREADS)),
+        # what is searched, and how
+        Option("one_se", bool, False, "",
+               "Report and refit the one-standard-error pair too: the smallest tau."),
+        Option("stability", str, None, "WEIGHT|nested",
+               "Fit the model at the pair with the least CV error + WEIGHT x instability, where the instability is the "
+               "largest change that leaving out a fold makes to the squared errors of all rows. nested: the weight by "
+               "nested CV, about six times as long. [none]"),
+        Option("method", str, Method.AUTO, "",
+               "rounds: every cell in rounds of growing effort, work shared between taus and folds; joint: best-first "
+               "over all pairs, one MIO at a time, the likely best one solved, the others raised above it; "
+               "algorithm1: bounds, then one MIO at a time (the paper's); grid: every cell an MIO (the baseline); "
+               "bounds: certified bounds alone, no branching (exit code 3 unless they prove the pair); descent: gamma "
+               "and tau in turn, gamma free between the least and the largest one given; proved then means that no "
+               "single change of gamma or tau improves the pair. [auto: rounds, the fastest; joint with another "
+               "--backend than native]",
+               Method),
+        Option("backend", str, "native", "B",
+               "The solver of each MIO of joint, algorithm1 and grid; see `sparsecv backends`. Any but native without "
+               "--method means joint. [native]"),
+        Option("formulation", str, None, "F", "Which of the backend's models: benders of gurobi, say."),
+        Option("mio_budget", int, None, "R", "Stop joint, algorithm1 or grid after R MIOs. [none]",
+               check=partial(check_whole, least=0)),
+        Option("refine", bool, False, "",
+               "Improve gamma around the answer too; stored separately, as `refined`."),
+        Option("tau_step", str, TauStep.AUTO, "",
+               "Of descent: mio certifies every tau at every gamma tried; saddle estimates them by the saddle-point "
+               "problem, no MIO, for many columns (never proved). [auto: saddle beyond 500 columns]", TauStep),
+        Option("oracles", str, None, "LIST|none",
+               "Accelerators of the search, some of glru,iacv,treecv, each named after the oracle (the command of that "
+               "name) whose idea it uses; the answer is the same. glru: dual points of all rows tested in every fold "
+               "first; iacv: supports proposed by the relaxations of all folds run at once; treecv: moments of the "
+               "folds along a tree. [treecv, and glru before MIOs of --backend]"),
+        Option("by", str, By.CV, "",
+               "cv: the CV error of the features, the same in every fold; objective: the training objective on all "
+               "rows.", By),
+        # where a run is stored, and what is shown
+        Option("checkpoint", str, None, "FILE", "Store the run here now and then; --resume carries it on."),
+        Option("resume", str, None, "FILE", "Carry on a stored run, and go on storing it there."),
+        Option("trace", str, None, "FILE", "Write the course of the bounds here, for `sparsecv plot`."),
+        Option("scheduler", str, None, "ADDRESS",
+               "Scheduler of a dask cluster, tcp://HOST:PORT, which does the work."),
+        Option("json", str, None, "FILE", "Write the record here; - is standard output."),
+        Option("plot", str, None, "FILE", "Draw a figure of the answer (PNG, PDF or SVG)."),
+        Option("proof", str, None, "FILE", "Write a proof of the bounds here, for `sparsecv check`."),
+        Option("full", bool, False, "", "Print the table of every gamma, not a summary."),
+        Option("quiet", bool, False, "", "Only the answer: no live view, table or warnings.", letter="-q"),
+    )
+}  # fmt: skip
+
+
+def defaults(*names: str) -> dict[str, Any]:
+    """Return options with their defaults, by name: a group of them."""
+    return {name: OPTIONS[name].default for name in names}
+
+
+FORMAT = dict.fromkeys(
+    ("sep", "decimal", "thousands", "comment", "encoding", "header", "index_col")
+)  # of the file of a record, as the record says where nothing is given
+READING = defaults(*FORMAT, "na", "encode")
+TABLE = defaults("target", "features", "drop") | READING
+DEALING = defaults("weights", "folds", "seed")
+FORCING = defaults("force_in", "force_out")
+RESTRICTING = FORCING | defaults("at_most", "hierarchy", "nonnegative", "nonpositive")
+UNITS = defaults("scale", "intercept")
+RAW_UNITS = {"scale": Scale.NONE, "intercept": Intercept.NONE}  # of the oracles: columns as in the file
+STOPPING = defaults("gap", "time_limit")
+LIMITS = defaults("time_limit", "threads")
+EFFORT = STOPPING | LIMITS
+SEARCHING = defaults("one_se", "stability") | EFFORT | defaults(
+    "method", "backend", "formulation", "mio_budget", "refine"
+)  # fmt: skip
+ACCELERATING = defaults("oracles")
+STORING = defaults("checkpoint", "resume", "trace")
+
+
+def settle(options: DataclassInstance) -> None:
+    """Check every field of frozen options that is declared here, and turn its words, in any letters, into members.
+
+    Raises
+    ------
+    BadInput
+        For a number out of range or an unknown word; the message names the option.
+    """
+    for field in fields(options):
+        if field.name in OPTIONS:
+            object.__setattr__(options, field.name, OPTIONS[field.name].settled(getattr(options, field.name)))

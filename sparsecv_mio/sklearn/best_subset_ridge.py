@@ -1,0 +1,682 @@
+"""The estimators of scikit-learn: `BestSubsetRidge` of given sizes, and `BestSubsetRidgeCV` by cross-validation."""
+
+from __future__ import annotations
+
+import math
+import re
+import time
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from numbers import Integral
+from threading import Event
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+from joblib import effective_n_jobs
+from numpy.typing import NDArray
+from scipy.stats import rankdata
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import PredefinedSplit
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from sparsecv_mio.arrays import BoolArray, FloatArray
+from sparsecv_mio.certificate.records import PathRecord, Record
+from sparsecv_mio.data.cure import frame_numbers
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.fold_plan import FoldPlan
+from sparsecv_mio.data.folds import SPECS, AnyFolds, Splitter, canonical, fold_columns, folds_of
+from sparsecv_mio.data.weights import least_rows, weighted, weighted_rows
+from sparsecv_mio.errors import BadInput
+from sparsecv_mio.fits.best_subsets import best_subsets
+from sparsecv_mio.model_space import (
+    RESTRICTIONS,
+    Column,
+    Hierarchy,
+    Limits,
+    Restrictions,
+    default_gammas,
+    gammas_of,
+    taus_of,
+)
+from sparsecv_mio.search.api import cross_validate
+from sparsecv_mio.search.observers import Progress
+from sparsecv_mio.search.time_limit import interruptible
+from sparsecv_mio.words import Intercept
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+try:
+    from sklearn.utils.validation import validate_data as validate_data
+except ImportError:  # before 1.6
+
+    def validate_data(_estimator: Any, /, *args: Any, **checks: Any) -> Any:
+        """Check data, and remember or compare the columns."""
+        return _estimator._validate_data(*args, **checks)
+
+
+try:
+    from sklearn.callback import CallbackSupportMixin as CallbackSupportMixin
+    from sklearn.callback import with_callbacks as with_callbacks
+except ImportError:  # before 1.9
+
+    class CallbackSupportMixin:  # type: ignore[no-redef]
+        """Nothing: this scikit-learn has no callbacks."""
+
+    def with_callbacks(method: Method) -> Method:
+        """Return the method."""
+        return method
+
+
+LINE_SECONDS = 1.0  # between two lines of `verbose`
+
+
+class Watch(NamedTuple):
+    """What a search is given: the event that ends it, and whom it reports to, if anybody."""
+
+    stop: Event
+    progress: Callable[[Progress], None] | None
+
+
+@contextmanager
+def watched(estimator: Any, X: Any, y: Any) -> Iterator[Watch]:
+    """Yield what a search of an estimator is given, and tell the callbacks of its begin and its end.
+
+    The first Ctrl-C, or a callback that asks for it, ends the search with its best answer so far.
+
+    Parameters
+    ----------
+    estimator : BestSubsetRidge or BestSubsetRidgeCV
+        Its `verbose` asks for lines on the screen.
+    X, y : arrays
+        What callbacks are told.
+    """
+    context = None
+    if hasattr(estimator, "_init_callback_context"):
+        context = estimator._init_callback_context(max_subtasks=None)
+        context.call_on_fit_task_begin(estimator=estimator, X=X, y=y)
+    with interruptible(type(estimator).__name__) as stop:
+        reports = [_lines(type(estimator).__name__)] if estimator.verbose else []
+        if getattr(estimator, "_skl_callbacks", None):
+            reports.append(_to_callbacks(estimator, context, stop))
+        yield Watch(stop, _to_all(reports) if reports else None)
+    if context is not None:
+        fitted = {name: value for name, value in vars(estimator).items() if name.endswith("_")}
+        context.call_on_fit_task_end(estimator=estimator, X=X, y=y, reconstruction_attributes=fitted)
+
+
+def warn_unproved(estimator: Any) -> None:
+    """Warn of a fit that ended without a proof, and say what is known all the same."""
+    if estimator.status_ != "proved":
+        why = "was interrupted" if estimator.status_ == "interrupted" else "reached its limit"
+        known = f"certified are {estimator.lower_:g} and {estimator.upper_:g} as bounds"
+        took = [words for words in estimator.record_.warnings if "compiling" in words]
+        words = "; ".join([f"{type(estimator).__name__} {why} before the answer was proved: {known}", *took])
+        warnings.warn(words, ConvergenceWarning, stacklevel=3)
+
+
+def _to_all(reports: list[Callable[[Progress], None]]) -> Callable[[Progress], None]:
+    def report(now: Progress) -> None:
+        for each in reports:
+            each(now)
+
+    return report
+
+
+def _lines(name: str) -> Callable[[Progress], None]:
+    due = -math.inf
+
+    def report(now: Progress) -> None:
+        nonlocal due
+        if time.monotonic() >= due:
+            bounds = f"[{now.lower:g}, {now.upper:g}]"
+            print(f"{name}: {now.seconds:.0f} s, {now.done}/{now.total} decided, {now.nodes} nodes, bounds {bounds}")
+            due = time.monotonic() + LINE_SECONDS
+
+    return report
+
+
+def _to_callbacks(estimator: Any, context: Any, stop: Event) -> Callable[[Progress], None]:
+    """Return a report that is a task to callbacks; one of them may ask for the end."""
+
+    def report(now: Progress) -> None:
+        task = context.subcontext(task_name="report")
+        task.call_on_fit_task_begin(estimator=estimator)
+        if task.call_on_fit_task_end(estimator=estimator):
+            stop.set()
+
+    return report
+
+
+CURES = (
+    ("Input y contains NaN", ": leave out the rows without a target"),
+    (r"contains NaN|fill the cell, or .*",
+     "; SimpleImputer() of sklearn.impute, before it in a pipeline, fills empty cells"),
+    (r"could not convert string to float.*|encode it as numbers .*",
+     "; make_column_transformer((OneHotEncoder(), [columns of words]), remainder='passthrough') of sklearn.compose, "
+     "before it in a pipeline, makes numbers of words"),
+)  # fmt: skip
+
+
+@contextmanager
+def cures_named(X: Any) -> Iterator[None]:
+    """Have an error about cells of X that are no numbers say in one line what of scikit-learn would make them some."""
+    try:
+        yield
+    except ValueError as error:
+        text = str(error).splitlines()[0].rstrip(".")
+        cure = next((cure for words, cure in CURES if re.search(f"({words})$", text)), None)
+        if cure is None:
+            raise
+        raise BadInput(text + _first_of(X, text) + cure) from None
+
+
+def _first_of(X: Any, text: str) -> str:
+    """Say where the first cell of an array is that a message of scikit-learn is about."""
+    kind = float if text == "Input X contains NaN" else str if text.startswith("could not convert") else None
+    cells = np.asarray(X, dtype=object) if kind is not None else np.empty(0)
+    for row, line in enumerate(cells.tolist() if cells.ndim == 2 else ()):
+        for column, value in enumerate(line):
+            if (kind is str and isinstance(value, str)) or (kind is float and value != value):
+                return f", first in row {row + 1}, column {column + 1} of X"
+    return ""
+
+
+class SparseLinearModel(CallbackSupportMixin, RegressorMixin, BaseEstimator):
+    """A linear model with few features, once `fit` has set `coef_` and `intercept_`."""
+
+    fit_intercept: bool
+    force_in: Column | Iterable[Column] | None
+    force_out: Column | Iterable[Column] | None
+    at_most: Limits | None
+    hierarchy: Hierarchy | None
+    nonnegative: Column | Iterable[Column] | None
+    nonpositive: Column | Iterable[Column] | None
+
+    def predict(self, X: Any) -> FloatArray:
+        """Predict the target.
+
+        Parameters
+        ----------
+        X : (n, p) array_like
+            The columns that were fitted, in their order.
+
+        Returns
+        -------
+        (n,) array
+        """
+        check_is_fitted(self)
+        with cures_named(X):
+            rows: FloatArray = validate_data(self, X, reset=False, dtype=np.float64)
+        return rows @ self.coef_ + self.intercept_
+
+    def _check_parameters(self) -> None:
+        """Refuse what numpy and scikit-learn would fail on without a word of the parameter."""
+        for name, value in self.get_params(deep=False).items():
+            if isinstance(value, np.ndarray) and value.ndim == 0:
+                raise BadInput(f"{name}: {value!r} is an array, give {value.item()!r}")
+            if name in ("one_se", "fit_intercept", "refit") and not isinstance(value, bool | np.bool_):
+                raise BadInput(f"{name}: {value!r} is neither True nor False")
+            if name == "verbose" and not isinstance(value, Integral):
+                raise BadInput(f"verbose: {value!r} is no whole number")
+            if name == "n_jobs" and value is not None and not (isinstance(value, Integral) and value != 0):
+                raise BadInput(f"n_jobs: {value!r} is no number of threads: give None, or -1 for all cores")
+
+    @property
+    def _intercept(self) -> Intercept:
+        return Intercept.FOLD if self.fit_intercept else Intercept.NONE
+
+    @property
+    def _restrictions(self) -> Restrictions:
+        given = {name: getattr(self, name) for name in RESTRICTIONS if getattr(self, name) is not None}
+        return Restrictions(**given)
+
+    def _dataset(self, X: Any, y: Any, groups: Any = None) -> Dataset:
+        """Check X and y, and copy them; the columns are called as in X, or x0, x1, ..."""
+        self._check_parameters()
+        target = getattr(y, "name", None)
+        word = next((one for one in np.ravel(np.asarray(y)).tolist() if isinstance(one, str)), None)
+        if word is not None:
+            raise BadInput(f"y holds text {word[:30]!r}: give numbers; LabelEncoder() makes 0, 1 of two classes")
+        with cures_named(X):
+            if hasattr(X, "iloc") and getattr(X, "ndim", 0) == 2:
+                frame_numbers(X)  # names the column and the row of a cell that is no number
+            rows, response = validate_data(self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=2)
+        names = [str(name) for name in getattr(self, "feature_names_in_", ())] or None
+        given = target if isinstance(target, str) else "y"
+        while given in (names or ()):
+            given += "_"
+        return Dataset.from_arrays(rows, response, names, given, {} if groups is None else {"groups": groups})
+
+
+def by_column(coefficients: Mapping[str, float], names: tuple[str, ...]) -> FloatArray:
+    """Return the coefficients of a model in the order of all columns."""
+    return np.array([coefficients.get(name, 0.0) for name in names])
+
+
+class BestSubsetRidge(SparseLinearModel):
+    """Best-subset ridge regression of a given size: the best of all subsets of at most tau features, proved.
+
+    Minimises `||y - Xb||^2 + (gamma / 2) ||b||^2` over all b with at most tau nonzeros, in scaled columns.
+
+    Parameters
+    ----------
+    tau : int, sequence of int or str, optional
+        Number of features. Several are a path: the model is the largest, `coef_path_` has them all. By default 1 to
+        p, of p > 30 to n / 8, but at least 10 and at most 50.
+    gamma : float
+        Ridge weight, positive.
+    gap : float
+        Relative gap at which a fit counts as proved.
+    time_limit : float, optional
+        Seconds; what is known by then is kept, with valid bounds. Without one every fit is proved.
+    scale : {"length", "variance", "none"}
+        In which units of the columns the penalty is measured: centred length 1, standard deviation 1, or as they are.
+    fit_intercept : bool
+        Whether there is an intercept, which is not penalised.
+    force_in, force_out : str, int or list of these, optional
+        Features in every model, which count in `tau`, and features in none; by name, or by position.
+    at_most : str, pair or list of these, optional
+        Groups of which a model has at most so many features: `"2:a,b,c"` or `(2, ["a", "b", "c"])`.
+    hierarchy : str, mapping or list of str, optional
+        Features that are in a model only with their parents: `"strong"` or `"weak"` by the names of products such as
+        `a:b`; `"ab=a,b"` or `{"ab": ["a", "b"]}` for all, `"ab=a|b"` for at least one of these.
+    nonnegative, nonpositive : str, int or list of these, optional
+        Features whose coefficient is not below, or not above, zero; `"all"` for every one.
+    verbose : int
+        Print how far the search is.
+
+    Attributes
+    ----------
+    coef_ : (p,) array
+        Coefficients in the units of X.
+    intercept_ : float
+    support_ : (p,) bool array
+        The features of the model.
+    tau_ : int
+        Most features that it may have.
+    objective_ : float
+        The least that was found.
+    lower_, upper_ : float
+        Certified bounds of the least objective at `tau_`.
+    status_ : {"proved", "limit", "interrupted"}
+        Of all sizes of the path together.
+    taus_ : (T,) int array
+        Sizes of the path.
+    coef_path_ : (p, T) array
+    intercept_path_ : (T,) array
+    record_ : PathRecord
+        All sizes with their bounds.
+    n_features_in_, feature_names_in_ : int, array
+        The columns of X.
+
+    See Also
+    --------
+    BestSubsetRidgeCV : Chooses tau and gamma by cross-validation.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(60, 5))
+    >>> y = 2 * X[:, 1] - X[:, 3] + 0.1 * rng.normal(size=60)
+    >>> BestSubsetRidge(2, gamma=0.001).fit(X, y).coef_.round(2).tolist()
+    [0.0, 2.01, 0.0, -1.0, 0.0]
+    >>> path = BestSubsetRidge(range(1, 4)).fit(X, y)
+    >>> path.taus_.tolist(), path.coef_path_.shape
+    ([1, 2, 3], (5, 3))
+    """
+
+    coef_: FloatArray
+    support_: BoolArray
+
+    def __init__(
+        self,
+        tau: str | int | Iterable[int] | None = None,
+        *,
+        gamma: float = 0.1,
+        gap: float = 1e-7,
+        time_limit: float | None = None,
+        scale: str = "length",
+        fit_intercept: bool = True,
+        force_in: Column | Iterable[Column] | None = None,
+        force_out: Column | Iterable[Column] | None = None,
+        at_most: Limits | None = None,
+        hierarchy: Hierarchy | None = None,
+        nonnegative: Column | Iterable[Column] | None = None,
+        nonpositive: Column | Iterable[Column] | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.tau = tau
+        self.gamma = gamma
+        self.gap = gap
+        self.time_limit = time_limit
+        self.scale = scale
+        self.fit_intercept = fit_intercept
+        self.force_in = force_in
+        self.force_out = force_out
+        self.at_most = at_most
+        self.hierarchy = hierarchy
+        self.nonnegative = nonnegative
+        self.nonpositive = nonpositive
+        self.verbose = verbose
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> BestSubsetRidge:
+        """Find the best subset of every size that is asked for.
+
+        Ctrl-C keeps the best answer so far, as a limit does; a second one quits.
+
+        Parameters
+        ----------
+        X : (n, p) array_like
+        y : (n,) array_like
+        sample_weight : (n,) array_like, optional
+            How much each row counts; 0 is as if it were not there.
+
+        Returns
+        -------
+        BestSubsetRidge
+            This object.
+        """
+        data = self._dataset(X, y)
+        if sample_weight is not None:
+            data = weighted_rows(data, sample_weight, "sample_weight")
+        within = self._restrictions.within(data.names)
+        sizes = taus_of(self.tau, within.left(data.p), least_rows(data), "tau", within)
+        with watched(self, data.X, data.y) as watch:
+            record = best_subsets(
+                data, gammas=[self.gamma], taus=sizes, gap=self.gap, restrictions=within,
+                time_limit=self.time_limit, scale=self.scale, intercept=self._intercept, **watch._asdict(),
+            )  # fmt: skip
+            self._keep(record)
+        warn_unproved(self)
+        return self
+
+    def _keep(self, record: PathRecord) -> None:
+        """Set the fitted attributes."""
+        names, last = record.data.names, record.path[-1]
+        self.taus_ = np.array([row.tau for row in record.path])
+        self.coef_path_ = np.column_stack([by_column(row.coefficients, names) for row in record.path])
+        self.intercept_path_ = np.array([row.intercept for row in record.path])
+        self.coef_, self.intercept_, self.tau_ = self.coef_path_[:, -1].copy(), last.intercept, last.tau
+        self.support_ = np.isin(names, last.support)
+        self.objective_, self.lower_, self.upper_ = last.objective, last.lower, last.upper
+        self.status_, self.record_ = record.status, record
+
+
+KINDS_OF_CV = (
+    "a number K, a text such as 'loo', '5x10', 'stratified:5', 'forward:5', 'blocks:3' or 'holdout:0.2', a splitter of "
+    "scikit-learn or its splits, or a label per row"
+)
+
+
+def _has_model(estimator: BestSubsetRidgeCV) -> bool:
+    if not estimator.refit:
+        raise AttributeError("BestSubsetRidgeCV(refit=False) has no model to predict by: fit it with refit=True")
+    return True
+
+
+def _folds(cv: AnyFolds, rows: Dataset) -> FoldPlan:
+    """Return the folds that `cv` stands for; messages say `cv`, and what it may be."""
+    if isinstance(cv, str) and fold_columns(cv):
+        kind = canonical(cv).partition(":")[0]
+        how = "a splitter, GroupKFold() for one, and groups= to fit" if kind == "groups" else "the column itself"
+        raise BadInput(f"cv: {cv!r} names a column, and only a file has such a one: give {how}")
+    try:
+        return folds_of(cv, rows, groups=rows.aux.get("groups"))
+    except BadInput as error:
+        text = str(error).replace(SPECS, KINDS_OF_CV)
+        raise BadInput(text if text.startswith("groups") else f"cv: {text}") from None
+
+
+def _names_rows(cv: AnyFolds) -> bool:
+    """Whether folds are given by rows of the data, so that none may be left out before they are made."""
+    listed = isinstance(cv, PredefinedSplit) or isinstance(getattr(cv, "cv", None), list)  # the second: of `check_cv`
+    return listed or not isinstance(cv, str | Integral | Splitter)
+
+
+class BestSubsetRidgeCV(SparseLinearModel):
+    """Best-subset ridge regression, its size tau and ridge weight gamma chosen by certified cross-validation.
+
+    Every fold of every pair (tau, gamma) is fitted by the best of all subsets of tau features,
+    `min ||y - Xb||^2 + (gamma / 2) ||b||^2` in scaled columns; the pair with the least cross-validation error is
+    refitted on all rows. With the defaults, `sparsecv solve` gives the same numbers.
+
+    Parameters
+    ----------
+    taus : int, sequence of int or str, optional
+        Numbers of features to try; by default 1 to p, of p > 30 to n_train / 8, but at least 10 and at
+        most 50.
+    gammas : float, sequence of float or str, optional
+        Ridge weights to try; by default 0.001 to 10, of p >= n_train 0.05 to 10, logarithmic.
+    n_gammas : int, optional
+        How many, where `gammas` is None; by default 15, of p >= n_train 9.
+    cv : int, str, splitter, labels, iterable of splits or FoldPlan
+        A number K: shuffled by a fixed seed; a text as for `sparsecv solve --folds`, `"5x10"` or `"loo"` for one; any
+        splitter of scikit-learn or its splits, which may overlap; a label per row, or a column of labels per repeat.
+    one_se : bool
+        Fit the smallest model within one standard error of the best.
+    stability : float or "nested", optional
+        Fit the pair with the least `CV error + stability * instability`, where the instability is the largest change
+        that leaving out a fold makes to the squared errors of all rows; `"nested"`: with a weight that nested
+        cross-validation chooses, about six times as long. Not together with `one_se`.
+    gap : float
+        Certified relative gap at which the choice counts as proved; 0 decides every pair.
+    time_limit : float, optional
+        Seconds for the search; what is known by then is kept, with valid bounds. Without one the choice is proved.
+    n_jobs : int, optional
+        Threads, as elsewhere in scikit-learn: None is 1, -1 all cores. The answer is the same.
+    scale : {"length", "variance", "none"}
+        In which units of the columns the penalty is measured: centred length 1, standard deviation 1, or as they are.
+    fit_intercept : bool
+        Whether every fit has an intercept, which is not penalised.
+    refit : bool
+        Keep the best subset on all rows as the model; False leaves the choice of tau and gamma and `cv_results_` alone,
+        and nothing to predict by.
+    force_in, force_out : str, int or list of these, optional
+        Features in every model, which count in `taus`, and features in none; by name, or by position.
+    at_most : str, pair or list of these, optional
+        Groups of which a model has at most so many features: `"2:a,b,c"` or `(2, ["a", "b", "c"])`.
+    hierarchy : str, mapping or list of str, optional
+        Features that are in a model only with their parents: `"strong"` or `"weak"` by the names of products such as
+        `a:b`; `"ab=a,b"` or `{"ab": ["a", "b"]}` for all, `"ab=a|b"` for at least one of these.
+    nonnegative, nonpositive : str, int or list of these, optional
+        Features whose coefficient is not below, or not above, zero; `"all"` for every one.
+    verbose : int
+        Print how far the search is.
+
+    Attributes
+    ----------
+    coef_ : (p,) array
+        Coefficients of the best subset on all rows, in the units of X; this and the next two with `refit` only.
+    intercept_ : float
+    support_ : (p,) bool array
+        The features that were chosen.
+    tau_, gamma_ : int, float
+        The pair that was chosen.
+    cv_error_ : float
+        Its mean squared error over held-out rows.
+    lower_, upper_ : float
+        Certified bounds of the least cross-validation error of all pairs. Where `one_se` or `stability` chose another
+        pair they are of its own error, and those of the least one are `record_.least.lower` and `record_.least.upper`.
+    status_ : {"proved", "limit", "interrupted"}
+    cv_results_ : dict of arrays
+        All pairs, as :func:`~sparsecv_mio.sklearn.best_subset_ridge.cv_results` says.
+    record_ : Record
+        Answer and certificate; `record_.write_record(file)` keeps it for `sparsecv verify`.
+    n_features_in_, feature_names_in_ : int, array
+        The columns of X.
+
+    See Also
+    --------
+    BestSubsetRidge : The same model where tau and gamma are given.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(60, 5))
+    >>> y = 2 * X[:, 1] - X[:, 3] + 0.1 * rng.normal(size=60)
+    >>> model = BestSubsetRidgeCV(gammas=[0.001, 0.1], cv=5).fit(X, y)
+    >>> model.status_, model.tau_, model.support_.nonzero()[0].tolist()
+    ('proved', 2, [1, 3])
+    >>> bool(model.lower_ <= model.cv_error_ <= model.upper_)
+    True
+    """
+
+    coef_: FloatArray
+    support_: BoolArray
+
+    def __init__(
+        self,
+        *,
+        taus: str | int | Iterable[int] | None = None,
+        gammas: str | float | Iterable[float] | None = None,
+        n_gammas: int | None = None,
+        cv: AnyFolds = 10,
+        one_se: bool = False,
+        stability: float | str | None = None,
+        gap: float = 1e-4,
+        time_limit: float | None = None,
+        n_jobs: int | None = None,
+        scale: str = "length",
+        fit_intercept: bool = True,
+        refit: bool = True,
+        force_in: Column | Iterable[Column] | None = None,
+        force_out: Column | Iterable[Column] | None = None,
+        at_most: Limits | None = None,
+        hierarchy: Hierarchy | None = None,
+        nonnegative: Column | Iterable[Column] | None = None,
+        nonpositive: Column | Iterable[Column] | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.taus = taus
+        self.gammas = gammas
+        self.n_gammas = n_gammas
+        self.cv = cv
+        self.one_se = one_se
+        self.stability = stability
+        self.gap = gap
+        self.time_limit = time_limit
+        self.n_jobs = n_jobs
+        self.scale = scale
+        self.fit_intercept = fit_intercept
+        self.refit = refit
+        self.force_in = force_in
+        self.force_out = force_out
+        self.at_most = at_most
+        self.hierarchy = hierarchy
+        self.nonnegative = nonnegative
+        self.nonpositive = nonpositive
+        self.verbose = verbose
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> BestSubsetRidgeCV:
+        """Choose tau and gamma, and fit the best subset on all rows.
+
+        Ctrl-C keeps the best answer so far, as a limit does; a second one quits.
+
+        Parameters
+        ----------
+        X : (n, p) array_like
+        y : (n,) array_like
+        sample_weight : (n,) array_like, optional
+            How much each row counts, in every fit and in the error of held-out rows; 0 is as if it were not there.
+        groups : (n,) array_like, optional
+            For a splitter that needs them.
+
+        Returns
+        -------
+        BestSubsetRidgeCV
+            This object.
+        """
+        data = self._dataset(X, y, groups)
+
+        def deal(rows: Dataset) -> FoldPlan:
+            return _folds(self.cv, rows)
+
+        if sample_weight is None:
+            plan = deal(data)
+        else:
+            data, plan = weighted(data, sample_weight, deal, name="sample_weight", by_row=_names_rows(self.cv))
+        shape = self._restrictions.within(data.names).left(data.p), least_rows(data, plan)
+        gammas = default_gammas(*shape, self.n_gammas) if self.gammas is None else gammas_of(self.gammas, *shape)
+        with watched(self, data.X, data.y) as watch:
+            record = cross_validate(
+                data, plan, gammas=gammas, taus=self.taus, gap=self.gap, one_se=self.one_se,
+                stability=self.stability,
+                restrictions=self._restrictions, time_limit=self.time_limit, threads=effective_n_jobs(self.n_jobs),
+                scale=self.scale, intercept=self._intercept, **watch._asdict(),
+            )  # fmt: skip
+            self._keep(record)
+        warn_unproved(self)
+        return self
+
+    @available_if(_has_model)
+    def predict(self, X: Any) -> FloatArray:
+        """Predict the target; there is no such method with `refit=False`.
+
+        Parameters
+        ----------
+        X : (n, p) array_like
+            The columns that were fitted, in their order.
+
+        Returns
+        -------
+        (n,) array
+        """
+        return super().predict(X)
+
+    def _keep(self, record: Record) -> None:
+        """Set the fitted attributes."""
+        for name in ("coef_", "intercept_", "support_"):
+            self.__dict__.pop(name, None)  # of a fit before
+        if self.refit:
+            self.coef_ = by_column(record.coefficients, record.data.names)
+            self.intercept_ = record.intercept
+            self.support_ = np.isin(record.data.names, record.support)
+        self.tau_, self.gamma_, self.cv_error_ = record.tau, record.gamma, record.cv_error
+        self.lower_, self.upper_, self.status_ = record.lower, record.upper, record.status
+        self.cv_results_ = cv_results(record)
+        self.record_ = record
+
+
+def cv_results(record: Record) -> dict[str, Any]:
+    """Return a dict of arrays, an entry for every pair (gamma, tau) of the grid, as GridSearchCV has it.
+
+    Scores are negative mean squared errors, NaN where a limit left a pair without any; those of pairs that are not
+    decided are estimates, their `lower` and `upper` hold.
+
+    Parameters
+    ----------
+    record : Record
+
+    Returns
+    -------
+    dict
+        `params`, `param_tau`, `param_gamma`; `mean_test_score`, `rank_test_score`; `cv_error` with its certified bounds
+        `lower` and `upper` and its `standard_error` over the folds; `folds_decided`, `decided` (bool) and `status`.
+    """
+    rows = record.table
+
+    def column(field: str) -> NDArray[Any]:
+        return np.array([getattr(row, field) for row in rows])
+
+    tau, gamma, error = column("tau"), column("gamma"), column("cv_error")
+    score = np.where(np.isfinite(error), -error, np.nan)
+    return {
+        "params": [{"tau": row.tau, "gamma": row.gamma} for row in rows],
+        "param_tau": tau,
+        "param_gamma": gamma,
+        "mean_test_score": score,
+        "rank_test_score": rankdata(np.where(np.isfinite(error), error, np.inf), method="min").astype(np.int32),
+        "cv_error": error,
+        "lower": column("lower"),
+        "upper": column("upper"),
+        "standard_error": column("standard_error").astype(np.float64),
+        "folds_decided": column("folds_decided"),
+        "decided": column("folds_decided") == column("folds"),
+        "status": column("status"),
+    }

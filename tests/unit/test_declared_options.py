@@ -1,0 +1,142 @@
+"""An option is the same on every face: one test for commands, options of functions, estimators, plans and records."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import fields
+from inspect import signature
+from typing import Any
+
+import pytest
+from typer.main import get_command
+
+from sparsecv_mio import cli
+from sparsecv_mio.batch.plan import COMMON, KINDS, OF_SEARCHES, SEARCH
+from sparsecv_mio.certificate.records import Record
+from sparsecv_mio.data.reading_options import Reading
+from sparsecv_mio.declared_options import (
+    FORCING,
+    OPTIONS,
+    READING,
+    RESTRICTING,
+    SEARCHING,
+    STORING,
+    UNITS,
+    check_whole,
+    shown,
+)
+from sparsecv_mio.errors import BadInput
+from sparsecv_mio.fits.fit_options import FitOptions, PathOptions
+from sparsecv_mio.model_space import RESTRICTIONS, Restrictions
+from sparsecv_mio.near.near_options import CommonOptions, NearOptions
+from sparsecv_mio.search.options import Hooks, SearchOptions
+from sparsecv_mio.sklearn import BestSubsetRidge, BestSubsetRidgeCV
+
+CLASSES = (SearchOptions, PathOptions, FitOptions, CommonOptions, NearOptions, Hooks, Restrictions, Reading)
+ESTIMATORS = (BestSubsetRidge, BestSubsetRidgeCV)
+OTHER_DEFAULTS = {  # of a face that has reasons of its own
+    ("fit", "gap"): 1e-7, ("compare", "gap"): 1e-7, ("compare", "threads"): 1, ("BestSubsetRidge", "gap"): 1e-7,
+    ("PathOptions", "gap"): 1e-7, ("BestSubsetRidge", "gamma"): 0.1,
+    **{(oracle, name): "none" for oracle in ("iacv", "treecv", "loocv", "stepwise") for name in UNITS},
+}  # fmt: skip
+OTHER_HELP = {  # of a command that takes another value, or means something else
+    "backend": ("fit",), "formulation": ("fit",), "folds": ("compare",), "threads": ("compare",),
+    "target": ("compare",), "seed": ("iacv", "treecv"), "gamma": ("near", "fit", "export", "compare"),
+    "json": ("inspect",), "tau": ("near", "fit", "export", "compare"), "quiet": ("verify",),
+    "full": ("solve", "near", "inspect", "verify"),
+    "by": ("plot",),
+}  # fmt: skip
+
+
+def commands() -> list[Any]:
+    found = []
+    for name in cli.COMMANDS:
+        command: Any = get_command(cli.app).get_command(None, name)  # type: ignore[attr-defined,arg-type]
+        found += list(getattr(command, "commands", {name: command}).values())
+    return found
+
+
+@pytest.mark.parametrize("command", commands(), ids=lambda command: command.name)
+def test_commands(command: Any) -> None:
+    for given in command.params:
+        option = OPTIONS.get(given.name)
+        if option is None or given.param_type_name == "argument" or command.name in OTHER_HELP.get(given.name, ()):
+            continue
+        assert given.help == option.help, option.name
+        assert option.flag in given.opts or given.secondary_opts == [f"--no-{shown(option.name)}"]
+        default = OTHER_DEFAULTS.get((command.name, option.name), option.default)
+        as_recorded = command.name in ("verify", "predict")
+        assert given.default == (None if default == () or as_recorded and option.name in READING else default)
+
+
+@pytest.mark.parametrize("kind", CLASSES, ids=lambda kind: kind.__name__)
+def test_options_of_functions(kind: Any) -> None:
+    declared = [field for field in fields(kind) if field.name in OPTIONS]
+    assert declared
+    for field in declared:
+        assert field.default == OTHER_DEFAULTS.get((kind.__name__, field.name), OPTIONS[field.name].default), field.name
+
+
+@pytest.mark.parametrize("kind", ESTIMATORS, ids=lambda kind: kind.__name__)
+def test_estimators(kind: Any) -> None:
+    for name, given in signature(kind).parameters.items():
+        if name in OPTIONS and name not in ("tau", "folds"):
+            default = OTHER_DEFAULTS.get((kind.__name__, name), OPTIONS[name].default)
+            assert given.default == (None if default == () else default), name
+
+
+def test_groups_are_those_of_the_classes() -> None:
+    search = {field.name for field in fields(SearchOptions)}
+    assert {*UNITS, *SEARCHING, "oracles", "restrictions"} == search - {"engine", "tau_step"}
+    assert tuple(RESTRICTING) == RESTRICTIONS == tuple(field.name for field in fields(Restrictions))
+    assert set(READING) == {field.name for field in fields(Reading)}
+    assert {*STORING, "scheduler"} <= {field.name for field in fields(Hooks)}
+
+
+def test_plans() -> None:
+    assert {*OF_SEARCHES, "threads"} == {*UNITS, *SEARCHING, *FORCING, "oracles", "tau_step"}
+    assert {*SEARCH, *COMMON} - {*FORCING} <= set(KINDS)
+
+
+def test_records() -> None:
+    assert {"one_se", "gap"} <= {field.name for field in fields(Record)}
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [("gap", (0.0, 0.999)), ("time_limit", (None, 1e-9, 1e9)), ("threads", (None, 1, 4096)), ("mio_budget", (None, 0))],
+)
+def test_values_in_range(name: str, values: tuple[Any, ...]) -> None:
+    assert [OPTIONS[name].settled(value) for value in values] == list(values)
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("gap", (-1e-9, 1.0, math.nan)), ("time_limit", (0.0, math.nan, math.inf)), ("threads", (0, 4097, math.nan)),
+        ("mio_budget", (-1, 0.5)), ("by", ("x",)),
+    ],
+)  # fmt: skip
+def test_values_out_of_range(name: str, values: tuple[Any, ...]) -> None:
+    for wrong in values:
+        with pytest.raises(BadInput, match=f"^{shown(name)}: "):
+            OPTIONS[name].settled(wrong)
+
+
+@pytest.mark.parametrize("wrong", ["x", "9" * 5000, [1], object()])
+@pytest.mark.parametrize("name", ["gap", "time_limit", "threads"])
+def test_what_is_no_number(name: str, wrong: Any) -> None:
+    with pytest.raises(BadInput, match=r"is no (whole )?number$"):
+        OPTIONS[name].settled(wrong)
+
+
+def test_whole_numbers() -> None:
+    for fine in (None, 2, 2.0, 5):
+        check_whole("repeats", fine, 2, 5)
+    for wrong in (1, 6, 2.5, math.nan, math.inf, -(10**400)):
+        with pytest.raises(BadInput, match="^repeats: "):
+            check_whole("repeats", wrong, 2, 5)
+
+
+def test_keywords_of_searches_have_one_meaning() -> None:
+    assert not {field.name for field in fields(SearchOptions)} & {field.name for field in fields(Hooks)}
