@@ -78,7 +78,7 @@ FIXED = """
   solve prostate --folds 5 --gamma 0.1,1 --tau 1:5 --method algorithm1 --backend highs --oracles none
 * solve prostate --folds 5 --gamma 0.1,1 --backend gurobi
   solve prostate --folds 3 --gamma 0.1 --tau 2:4 --method grid --backend gurobi --formulation benders
-  solve prostate --folds 5 --gamma 0.1,1 --method algorithm1 --backend gurobi --formulation bigm --mio-budget 2
+  solve prostate --folds 5 --gamma 0.1,1 --method algorithm1 --backend gurobi --formulation benders --mio-budget 2
 * solve prostate --folds 3 --gamma 0.1,1 --tau 2:3 --backend scip --one-se
   solve housing --folds 10 --gamma 0.1,1 --mio-budget 5 --method joint --checkpoint {scratch}/run ; \
 solve housing --folds 10 --gamma 0.1,1 --method joint --resume {scratch}/run

@@ -484,7 +484,7 @@ def seconds_left(outcomes: Sequence[TaskOutcome], total: int, workers: int) -> f
 
     Parameters
     ----------
-    outcomes : sequence of Outcome
+    outcomes : sequence of TaskOutcome
         Of tasks that were done.
     total : int
         Number of tasks.

@@ -284,9 +284,9 @@ def numbers_of(task: Task, rows: TaskRows, fitted: Fitted | OracleScore) -> dict
     Parameters
     ----------
     task : Task
-    rows : Rows
+    rows : TaskRows
         Of the task.
-    fitted : Fitted or Scored
+    fitted : Fitted or OracleScore
         Only a model has errors on other rows.
     """
     sizes = {"n": rows.train.n, "p": rows.train.p, "n_test": 0 if rows.test is None else rows.test.n}

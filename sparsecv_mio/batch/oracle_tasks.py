@@ -200,7 +200,7 @@ def score(data: Dataset, plan: FoldPlan, settings: Mapping[str, Any]) -> OracleS
 
     Returns
     -------
-    Scored
+    OracleScore
         The CV error, counts and times.
     """
     words = {name: value for name, value in settings.items() if isinstance(value, str)}

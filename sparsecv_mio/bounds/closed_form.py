@@ -63,7 +63,7 @@ here, `RidgeBall`     the ridge fit of a fold, with   `f(b0)` by `unit load^2`, 
                       from the fit on all rows
 kernels `ridge_ball`  the ridge fit of what screening `ubar` by the allowance of a comparison of f at two points
                       leaves, within the fold bounds  (docs/theory/bounds.md 7), eigenvalues by 1e-9
-`formulation.bigm`    the scaled ridge fit; bounds    the level by a margin, the radius by the residual of the
+`formulation.task`    the scaled ridge fit; bounds    the level by a margin, the radius by the residual of the
                       coefficients, not predictions   normal equations and 1e-6, every end by 1e-9
 ===================== =============================== ============================================================
 

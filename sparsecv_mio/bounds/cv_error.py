@@ -558,7 +558,7 @@ def compute_bounds(
         The grid.
     threads : int or None
         Folds are spread over this many; None takes all cores.
-    known : Known, optional
+    known : KnownBefore, optional
         What a search knows already and which cells it asks for.
     hooks : BoundsHooks, optional
         Who is told of the course, and what ends it early.

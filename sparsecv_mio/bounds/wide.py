@@ -123,7 +123,7 @@ def of_all_columns(relaxation: WideRelaxation, candidates: LevelSet, dual: float
     ----------
     relaxation : WideRelaxation
         Solved for the size; left as it is.
-    candidates : Candidates
+    candidates : LevelSet
     dual : float
         Dual value of its point.
     expired : callable

@@ -57,7 +57,7 @@ class WideRows:
 
     Attributes
     ----------
-    choice : Choice
+    choice : ForcedColumns
         Columns that are forced in, which all below is without, and the others.
     Xt : (q, n) array
         The columns of X as rows.
@@ -177,7 +177,7 @@ def without_forced(
         Training rows about their means.
     X_test, u : (N, q), (N,) arrays
         Held-out rows about the same means.
-    choice : Choice
+    choice : ForcedColumns
 
     Returns
     -------

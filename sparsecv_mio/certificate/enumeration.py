@@ -454,7 +454,15 @@ def _fits_by_fold(
 
 
 def least_objective(design: UnitColumns, gamma: float, tau: int) -> float:
-    """Return the least f on all rows, in the file's units."""
+    """Return the least f on all rows, in the file's units.
+
+    Parameters
+    ----------
+    design : UnitColumns
+    gamma : float
+    tau : int
+        Largest size of a support.
+    """
     fits = close_fits(design, design.sets(tau), gamma, tau, np.zeros(0, dtype=np.int64), None)
     return min(model.objective for model, _ in fits)
 

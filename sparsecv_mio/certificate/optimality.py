@@ -95,7 +95,7 @@ def level_of(record: Record, design: UnitColumns, plan: FoldPlan) -> tuple[Enume
 
     Returns
     -------
-    level : Level
+    level : EnumerationLevel
     reason : str
         Why that is not all; empty where it is.
     """

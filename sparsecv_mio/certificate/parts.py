@@ -397,7 +397,7 @@ class Side:
 
         Examples
         --------
-        >>> Side(Restrictions(force_in="a"), (("b", "c"),), (Box("a", 0.0, None),)).words()
+        >>> Side(Restrictions(force_in="a"), (("b", "c"),), (CoefficientBox("a", 0.0, None),)).words()
         'with a; b, c all or none; a in [0, inf]'
         """
         said = [self.restrictions.words()] if self.restrictions else []

@@ -164,7 +164,7 @@ def check_stability(
     design : UnitColumns
         All columns that may be in a support.
     plan : FoldPlan
-    level : Level
+    level : EnumerationLevel
         How far supports are tried.
     """
     stable, asked = record.stability, record.request.stability is not None

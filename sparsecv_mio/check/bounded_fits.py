@@ -122,7 +122,7 @@ def worth(found: BoundedFits, x: Array, z: Array, kind: Arithmetic) -> tuple[Arr
 
     Parameters
     ----------
-    found : Fits
+    found : BoundedFits
     x, z : (L, K, a) arrays
     kind : Floats or Fractions
     """
@@ -141,7 +141,7 @@ def fits(several: list[BoundedMoments], penalty: Penalty, sets: Array, kind: Ari
 
     Parameters
     ----------
-    several : list of Moments
+    several : list of BoundedMoments
     penalty : (q,) array, number
         What multiplies `b_j^2`, and its relative error.
     sets : (L, a) array
@@ -205,7 +205,7 @@ def leverages(found: BoundedFits, X: Array, off: Any, kind: Arithmetic) -> tuple
 
     Parameters
     ----------
-    found : Fits
+    found : BoundedFits
     X : (K, L, a) array
     off : number
     kind : Floats or Fractions

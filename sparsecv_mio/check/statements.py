@@ -62,7 +62,7 @@ def check_tree(line: dict[str, Any], m: BoundedMoments, penalty: Penalty, kind: 
     ----------
     line : dict
         The tree as it stands in the proof.
-    m : Moments
+    m : BoundedMoments
         Of the rows it is about.
     penalty : (q,) array, number
         What multiplies `b_j^2`, and its relative error.

@@ -112,7 +112,7 @@ def folded(taus: Sequence[TauProgress], best: int) -> list[LiveLines]:
 
     Returns
     -------
-    list of Rows
+    list of LiveLines
     """
 
     def kind(row: TauProgress) -> int:

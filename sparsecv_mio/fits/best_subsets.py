@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sparsecv_mio.arrays import IntArray
-from sparsecv_mio.certificate.parts import Request, Work, versions
+from sparsecv_mio.certificate.parts import Work, versions
 from sparsecv_mio.certificate.records import PATH_SCHEMA, PathRecord, PathRow, Surface, SurfacePiece
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.standard import StandardData, standardize
@@ -118,15 +118,7 @@ class KnownSubsets:
             path=tuple(rows),
             work=Work(branched, self.nodes, self.clock.seconds, "path"),
             data=data_info(self.data),
-            request=Request(
-                tuple(gammas),
-                tuple(taus),
-                options.gap,
-                False,
-                options.time_limit,
-                options.threads,
-                options.restrictions or None,
-            ),
+            request=options.request(gammas, taus),
             warnings=self.data.warnings if done or self.clock.expired() else (*self.data.warnings, NOT_TOLD_APART),
             versions=versions(),
         )

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Self
 
-from sparsecv_mio.certificate.parts import CoefficientBox, Side
+from sparsecv_mio.certificate.parts import CoefficientBox, Request, Side
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.declared_options import settle
 from sparsecv_mio.errors import BadInput
@@ -194,9 +194,20 @@ class PathOptions:
     restrictions: Restrictions = NONE
 
     @classmethod
-    def of(cls, **words: Any) -> PathOptions:
+    def of(cls, **words: Any) -> Self:
         """Make options of words as text."""
         return with_keywords(cls(), words, "of")
 
     def __post_init__(self) -> None:
         settle(self)
+
+    def request(self, gammas: Iterable[float], taus: Iterable[int]) -> Request:
+        """Return what a record says was asked for.
+
+        Parameters
+        ----------
+        gammas, taus : iterables
+            The grid.
+        """
+        within = self.restrictions or None
+        return Request(tuple(gammas), tuple(taus), self.gap, False, self.time_limit, self.threads, within)

@@ -159,7 +159,7 @@ class Reduction:
 
     Attributes
     ----------
-    task : Task
+    task : ModelTask
         The problem on the other columns.
     eliminated : tuple of int
         Columns of the whole problem that are in every support at least as good as the start.

@@ -1,9 +1,6 @@
-"""The models in Pyomo: perspective (MISOCP), big-M (MIQP) and their linear masters, and the arrays that a solver loads.
+"""The models in Pyomo: perspective (MISOCP) and its linear masters (theory 1, 6), and the arrays that solvers load.
 
-The models: perspective (MISOCP), big-M (MIQP), and their linear masters (theory sections 1 and 6).
-
-min  u'Gu + sum_j w_j t_j - 2 g'u     s.t.  u_j^2 <= t_j z_j,  sum z <= tau,  z binary         (perspective)
-    min  u'Gu + sum_j w_j u_j^2 - 2 g'u   s.t.  lo_j z_j <= u_j <= hi_j z_j,  sum z <= tau         (big-M)
+    min  u'Gu + sum_j w_j t_j - 2 g'u     s.t.  u_j^2 <= t_j z_j,  sum z <= tau,  z binary         (perspective)
     min  eta                              s.t.  eta >= a - s'z  for every dual cut,  sum z <= tau  (master)
     min  sum_i s_i + sum_j w_j t_j - 2 g'u
         s.t.  s_i >= 2 c r_i - c^2,   t_j >= 2 a u_j - a^2 z_j,   r = Ru,   lo z <= u <= hi z      (outer)
@@ -45,7 +42,7 @@ class SparseModel(ABC):
 
     Parameters
     ----------
-    task : Task
+    task : ModelTask
         The problem with its bounds and its start.
     labels : sequence of str, optional
         Names of the columns, for exported files.
@@ -130,7 +127,7 @@ class SparseModel(ABC):
 
         Parameters
         ----------
-        task : Task
+        task : ModelTask
             What the model was built from.
         u : (q,) array
             Scaled coefficients.
@@ -216,23 +213,6 @@ class FactorModel(PerspectiveModel):
         values = super().point(task, u, z)
         values |= {id(v): float(x) for v, x in zip(self.r, residual, strict=True)}
         return values | {id(v): float(x) ** 2 for v, x in zip(self.s, residual, strict=True)}
-
-
-class BigMModel(SparseModel):
-    """Big-M MIQP on the Gram matrix: 2q variables, 2q links whose bounds come from a level set."""
-
-    def _variables(self, task: ModelTask) -> None:
-        self.u = self._coefficients()
-        self.pyomo.phi = pyo.Objective(expr=0.0)
-
-    def _retarget(self, task: ModelTask) -> None:
-        self._link(task, self.u)
-        full = task.scaled.G + np.diag(task.scaled.w)
-        self.pyomo.phi.set_value(quadratic_form(full, self.u) + linear(-2.0 * task.scaled.g, self.u))
-
-    def point(self, task: ModelTask, u: FloatArray, z: FloatArray) -> dict[int, float]:
-        values = {id(v): float(x) for v, x in zip(self.z, z, strict=True)}
-        return values | {id(v): float(x) for v, x in zip(self.u, u, strict=True)}
 
 
 class CutMaster(SparseModel):

@@ -373,12 +373,12 @@ def model_task(
         Side constraints.
     start : Fit
         A feasible support with its exact refit.
-    advice : Advice
+    advice : KnownBounds
         What is known beforehand.
 
     Returns
     -------
-    Task
+    ModelTask
     """
     scaled = scaled_problem(problem)
     q = problem.q

@@ -103,7 +103,7 @@ def scores(g, box, h):
     Parameters
     ----------
     g : (q,) array
-    box : Box
+    box : BoxEnds
     h : (q,) array
     """
     for j in range(g.shape[0]):
@@ -119,7 +119,7 @@ def best_choice(h, choice):
     Parameters
     ----------
     h : (q,) array
-    choice : Choice
+    choice : ClusterChoice
     """
     q, count, k = h.shape[0], choice.asked, choice.k
     first = np.full(count, -1, dtype=np.int64)
@@ -186,7 +186,7 @@ def by_cluster(choice):
 
     Parameters
     ----------
-    choice : Choice
+    choice : ClusterChoice
     """
     q, count = choice.cluster.shape[0], choice.asked
     start = np.zeros(count + 2, dtype=np.int64)
@@ -287,9 +287,9 @@ def proximal_map(v, step, box, choice, lists, caps, b, z):
     ----------
     v : (q,) array
     step : float
-    box : Box
-    choice : Choice
-    lists : Lists
+    box : BoxEnds
+    choice : ClusterChoice
+    lists : ColumnLists
         Of the choice.
     caps : (asked + 1,) array
         Guesses, overwritten.
@@ -340,8 +340,8 @@ def descend(form, box, choice, stop, b, best_b, best_z):
     ----------
     form : Form
         `lipschitz` need be no bound: where steps are too long for the curvature they are halved.
-    box : Box
-    choice : Choice
+    box : BoxEnds
+    choice : ClusterChoice
     stop : Stop
     b : (q,) array
         Warm start.
@@ -429,7 +429,7 @@ def screen_choice(h, choice, room, status):
     ----------
     h : (q,) array
         Of the point whose dual value is meant.
-    choice : Choice
+    choice : ClusterChoice
     room : float
     status : (q,) int8 array
         Changed where a column is fixed.

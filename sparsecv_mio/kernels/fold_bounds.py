@@ -95,7 +95,7 @@ class Narrowed(NamedTuple):
         The free columns; all that follows is about the problem on them.
     k : int
         Columns to choose; 0 or the number of free columns when one support is left.
-    fold, normal, relaxed : Fold, Normal, Relaxed
+    fold, normal, relaxed : Fold, Normal, RelaxedPoint
     lower, level, slip : float
         Certified lower bound of f, the level that every optimum is below (inf: lost), rounding allowance.
     """
@@ -190,10 +190,10 @@ def narrow(fold, normal, relaxed, size, asked, prior, incumbents, factor):
     Parameters
     ----------
     fold, normal : Fold, Normal
-    relaxed : Relaxed
+    relaxed : RelaxedPoint
         Of all columns.
     size : int
-    asked : Asked
+    asked : BoundTask
     prior : float
         As in `Rounding`.
     incumbents : Incumbents
@@ -263,7 +263,7 @@ def bound_together(left, goal, asked, rounding, low, high):
     left : Narrowed
     goal : float
         Level of the candidates.
-    asked : Asked
+    asked : BoundTask
     rounding : Rounding
         In normal form.
     low, high : (float, float)
@@ -310,7 +310,7 @@ def run(fold, sizes, asked, incumbents, out, rows):
         `M_jj = 1`.
     sizes : int array
         Rising, each in 1..q-1.
-    asked : Asked
+    asked : BoundTask
     incumbents : Incumbents
         Improved in place.
     out : (len(sizes), 8) array

@@ -139,7 +139,7 @@ def value_along(form, node, x, t, b, scratch):
     x, t : (f,) array, float
         The linear form and its multiplier.
     b : (f,) array
-    scratch : Scratch
+    scratch : RowWork
     """
     c, buffer = form.c, scratch.buffer
     f = c.shape[0]
@@ -164,7 +164,7 @@ def joint_newton(form, node, candidates, goal, t, rounding, scratch, points):
         Start.
     rounding : Rounding
         The bound gains the allowance of D against f over t, and that of `x'b`.
-    scratch : Scratch
+    scratch : RowWork
     points : pair of (f,) arrays
         Start, overwritten; on return the point of the bound.
 
@@ -262,7 +262,7 @@ def bound_rows(form, candidates, rows, b, effort, rounding, ends):
     form : Form
         On the free columns.
     candidates : Candidates
-    rows : Rows
+    rows : PredictedRows
     b : (f,) array
         About the minimiser of F.
     effort : Effort

@@ -67,10 +67,10 @@ def refit_supports(Q, c, yy, penalty, listed, unit, fits):
     Parameters
     ----------
     Q, c, yy, penalty : moments of the training rows
-    listed : Supports
+    listed : SupportRows
     unit : float
         Relative error of the moments (a few ulp).
-    fits : Fits
+    fits : SupportFits
         Filled.
 
     Notes
@@ -140,9 +140,9 @@ def held_out_rows(V, r_test, level, listed, fits, scores):
         Centred on the training means.
     level : (q + 1,) array
         What the means of the columns and, last, of the response are accurate to, in ulps.
-    listed : Supports
-    fits : Fits
-    scores : Scores
+    listed : SupportRows
+    fits : SupportFits
+    scores : HeldOutSums
         Filled.
 
     Notes

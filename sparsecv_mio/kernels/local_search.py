@@ -86,7 +86,7 @@ def add(t, moments, j):
     Parameters
     ----------
     t : Tableau
-    moments : Moments
+    moments : PenalisedMoments
     j : int
     """
     Q, penalty = moments.Q, moments.penalty
@@ -178,7 +178,7 @@ def load(t, moments, columns, size):
     Parameters
     ----------
     t : Tableau
-    moments : Moments
+    moments : PenalisedMoments
     columns : int array
     size : int
         How many entries of it count.
@@ -372,10 +372,10 @@ def sweep(t, moments, lams, found, order, phase, work):
     Parameters
     ----------
     t : Tableau
-    moments : Moments
+    moments : PenalisedMoments
         Of one fold, with the penalty weights of the columns.
     lams : (G,) array
-    found : Found
+    found : BestKnown
         By gamma and size; improved in place.
     order : (m,) int
         Gammas to visit.
@@ -415,9 +415,9 @@ def keep_out(t, saved, moments, found, size, worst):
     ----------
     t, saved : Tableau
         Scratch.
-    moments : Moments
+    moments : PenalisedMoments
         At the gamma in question.
-    found : Found
+    found : BestKnown
         At that gamma; improved in place.
     size : int
     worst : float
@@ -476,7 +476,7 @@ def support_fit(moments, columns, size, L, x):
 
     Parameters
     ----------
-    moments : Moments
+    moments : PenalisedMoments
     columns : int array
         The support.
     size : int

@@ -53,7 +53,7 @@ def partition_matrix(G, members, partition, kappa, work, index):
     ----------
     G : (q, q) array
     members : int array
-    partition : Partition
+    partition : KindsOfColumns
     kappa : float
         k less the number of columns with z = 1.
     work : (cap, cap) array
@@ -94,7 +94,7 @@ def newton_point(form, members, partition, kappa, factor, b):
     ----------
     form : Form
     members : int array
-    partition : Partition
+    partition : KindsOfColumns
     kappa : float
         k less the number of columns with z = 1.
     factor : Factor
@@ -127,7 +127,7 @@ def propose_partition(b, g, node, step, partition, buffer):
     b, g : (q,) arrays
     node : Node
     step : float
-    partition : Partition
+    partition : KindsOfColumns
         Filled on the node.
     buffer : array
         Work for the free columns.
@@ -162,7 +162,7 @@ def partition_of(z, b, node, partition):
     ----------
     z, b : (q,) arrays
     node : Node
-    partition : Partition
+    partition : KindsOfColumns
         Filled on the node.
     """
     kind, sign = partition.kind, partition.sign
@@ -302,7 +302,7 @@ def relax(form, node, stop, b, g, best_b, best_g):
     form : Form
     node : Node
         Of the supports of tau columns; k = tau - |I|.
-    stop : Stop
+    stop : Accuracy
     b : (q,) array
         Warm start, zero outside the node; overwritten.
     g, best_b, best_g : (q,) arrays

@@ -235,7 +235,7 @@ def keep_support(s, count, status, row, value, bars):
 
     Parameters
     ----------
-    s : Kept
+    s : KeptSupports
     count : int
         Supports kept so far.
     status : (q,) int8 array

@@ -253,7 +253,7 @@ class PathState(NamedTuple):
     levels : Levels
     bars : (3, q + 1) array
         By size: incumbent value, pruning bar `best (1 + keep) + slack` and the largest bar from there up.
-    kept : Kept
+    kept : KeptSupports
         Every support found at or below the bar of its size.
     """
 

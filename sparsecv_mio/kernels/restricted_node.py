@@ -316,7 +316,7 @@ def node_bound(form, w, rules, status, bar, steps, point):
         Supports above it are of no interest.
     steps : int
         Most proximal steps of the relaxation.
-    point : Point
+    point : NodePoint
 
     Returns
     -------

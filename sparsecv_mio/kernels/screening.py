@@ -177,7 +177,7 @@ def reused_duals(fold, scale, points, asked, incumbents, found):
         What the points are divided by to be in the units of M.
     points : (T, q) array
         Any points: the closer to the relaxation's solution the more they fix.
-    asked : Asked
+    asked : ReuseTask
     incumbents : Incumbents
     found : Reused
         Filled for its sizes.

@@ -421,9 +421,9 @@ class Collection:
 
     Parameters
     ----------
-    criterion : Criterion
+    criterion : SupportValue
         One that splits is asked for tighter problems of smaller branches, wherever the tree of a branch is long.
-    wanted : Wanted
+    wanted : SupportTaker
     expired : callable
 
     Attributes
@@ -571,8 +571,8 @@ def offer(criterion: SupportValue, wanted: SupportTaker, supports: Sequence[IntA
 
     Parameters
     ----------
-    criterion : Criterion
-    wanted : Wanted
+    criterion : SupportValue
+    wanted : SupportTaker
     supports : sequence of int arrays
         Ascending.
     """

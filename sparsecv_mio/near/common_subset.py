@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from sparsecv_mio.arrays import IntArray
-from sparsecv_mio.certificate.parts import Request, Work, relative_gap, versions
+from sparsecv_mio.certificate.parts import Work, relative_gap, versions
 from sparsecv_mio.certificate.records import COMMON_SCHEMA, CommonRecord, CommonRow
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
@@ -209,10 +209,7 @@ class CommonSearch:
             work=Work(0, sum(one.collection.nodes for one in self.at_gammas), self.clock.seconds, "common"),
             data=data_info(data),
             folds=fold_info(self.plan),
-            request=Request(
-                tuple(self.grid.gammas.tolist()), tuple(self.grid.taus.tolist()), options.gap, False,
-                options.time_limit, options.threads, options.restrictions or None,
-            ),
+            request=options.request(self.grid.gammas.tolist(), self.grid.taus.tolist()),
             warnings=(*data.warnings, *((UNKNOWN,) if any(one.unknown for one in self.at_gammas) else ())),
             versions=versions(),
         )  # fmt: skip

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from sparsecv_mio.arrays import IntArray
-from sparsecv_mio.certificate.parts import Request, Work, versions
+from sparsecv_mio.certificate.parts import Work, versions
 from sparsecv_mio.certificate.records import NEAR_SCHEMA, NearModel, NearRecord, NearSize, Replacement
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
@@ -406,10 +406,7 @@ class NearSearch:
             work=Work(0, 0 if collection is None else collection.nodes, self.clock.seconds, "near"),
             data=data_info(data),
             folds=None if self.plan is None else fold_info(self.plan),
-            request=Request(
-                (self.gamma,), self.taus, options.gap, False, options.time_limit, options.threads,
-                options.restrictions or None,
-            ),
+            request=options.request((self.gamma,), self.taus),
             warnings=(*data.warnings, *((UNKNOWN,) if holder.unknown else ())),
             versions=versions(),
         )  # fmt: skip

@@ -4,35 +4,21 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
-from sparsecv_mio.declared_options import check_whole, settle, shown
+from sparsecv_mio.declared_options import check_whole, shown
 from sparsecv_mio.errors import BadInput
-from sparsecv_mio.model_space import NONE, Restrictions
-from sparsecv_mio.search.options import with_keywords
-from sparsecv_mio.words import By, Intercept, Scale
+from sparsecv_mio.fits.fit_options import PathOptions
+from sparsecv_mio.model_space import Restrictions
+from sparsecv_mio.words import By
 
 WITHIN, MOST = 0.01, 1000
 
 
 @dataclass(frozen=True)
-class CommonOptions:
+class CommonOptions(PathOptions):
     """How the best common subset is found; checked when made, and never changed.
 
-    Attributes
-    ----------
-    scale : {"length", "variance", "none"}
-        What the penalty measures.
-    intercept : {"fold", "global", "none"}
-        Where the intercept lives.
-    gap : float
-        Relative gap at which the answer counts as proved.
-    time_limit : float, optional
-        Seconds; what is known by then is returned with valid bounds.
-    threads : int, optional
-        Stored in the record; one is used.
-    restrictions : Restrictions
-        Features that are forced in or out.
+    The fields are those of `PathOptions`; restrictions may force features in or out, and nothing else.
 
     Raises
     ------
@@ -40,26 +26,19 @@ class CommonOptions:
         For a value out of range, an unknown word, or restrictions of another kind.
     """
 
-    scale: Scale = Scale.LENGTH
-    intercept: Intercept = Intercept.FOLD
     gap: float = 1e-4
-    time_limit: float | None = None
-    threads: int | None = None
-    restrictions: Restrictions = NONE
-
-    @classmethod
-    def of(cls, **words: Any) -> CommonOptions:
-        """Make options of words as text."""
-        return with_keywords(cls(), words, "of")
 
     def __post_init__(self) -> None:
-        settle(self)
+        super().__post_init__()
         check_forcing(self.restrictions, "criterion common")
 
 
 @dataclass(frozen=True)
-class NearOptions:
+class NearOptions(PathOptions):
     """Which models are near the best, and how they are found; checked when made, and never changed.
+
+    The other fields are those of `PathOptions`; the gap is that of the cross-validation that chooses a pair, and
+    restrictions may force features in or out, and nothing else.
 
     Attributes
     ----------
@@ -69,8 +48,6 @@ class NearOptions:
         Models of a size to list, the best ones; None for all.
     by : {"cv", "objective"}
         Which value: the CV error of the support, the same in every fold, or the training objective on all rows.
-    scale, intercept, gap, time_limit, threads, restrictions
-        As for `CommonOptions`; the gap is that of the cross-validation that chooses a pair.
 
     Raises
     ------
@@ -83,26 +60,16 @@ class NearOptions:
     1000
     """
 
+    gap: float = 1e-4
     within: float = WITHIN
     most: int | None = MOST
     by: By = By.CV
-    scale: Scale = Scale.LENGTH
-    intercept: Intercept = Intercept.FOLD
-    gap: float = 1e-4
-    time_limit: float | None = None
-    threads: int | None = None
-    restrictions: Restrictions = NONE
-
-    @classmethod
-    def of(cls, **words: Any) -> NearOptions:
-        """Make options of words as text."""
-        return with_keywords(cls(), words, "of")
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.within < math.inf:
             raise BadInput(f"within: {self.within:g} is out of range, give 1% or another share of at least 0")
         check_whole("most", self.most, 1)
-        settle(self)
+        super().__post_init__()
         check_forcing(self.restrictions, "near-optimal lists")
 
 

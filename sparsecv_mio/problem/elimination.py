@@ -33,7 +33,7 @@ class ForcedColumns:
 
     Examples
     --------
-    >>> choice = Choice.of(5, np.array([1, 3]))
+    >>> choice = ForcedColumns.of(5, np.array([1, 3]))
     >>> choice.inside(np.array([0, 1, 3, 4])).tolist(), choice.whole(np.array([0, 2])).tolist(), choice.size(4)
     ([0, 2], [0, 1, 3, 4], 2)
     """
@@ -75,7 +75,7 @@ class Eliminated:
     ----------
     problem : SparseProblem
         In the columns `choice.others`; it has none that is forced in.
-    choice : Choice
+    choice : ForcedColumns
     means : (q,) array
         Training means of all columns.
     centre : (f,) array

@@ -297,7 +297,7 @@ def prove_thresholds(
         By which leaves clear thresholds besides, in the problem's units.
     most : tuple of int
         Supports that a tree may list, and nodes it may have, about.
-    kept : Kept, optional
+    kept : TreeKeeper, optional
         Trees that were made before, and where new ones are kept.
 
     Returns

@@ -69,7 +69,7 @@ def summarise(
 
     Returns
     -------
-    Cells
+    TableCells
         Rows and columns in the order of the categories, or in which the runs name them.
     """
     numbers = frame[list(values)].astype(float)
@@ -135,7 +135,7 @@ def with_overall(cells: TableCells, geometric: bool = False) -> TableCells:
 
     Parameters
     ----------
-    cells : Cells
+    cells : TableCells
     geometric : bool
         Take the geometric mean, that of ratios.
     """
@@ -172,7 +172,7 @@ def markdown(cells: TableCells, best: str = "auto", digits: int = 4) -> str:
 
     Parameters
     ----------
-    cells : Cells
+    cells : TableCells
     best : {"auto", "min", "max", "none"}
         What is set in bold in each row.
     digits : int

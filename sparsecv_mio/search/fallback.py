@@ -98,7 +98,7 @@ class ForwardSelection:
 
     Parameters
     ----------
-    rows : TrainingRows
+    rows : WeightedRows
     folds : sequence of m int
     squares : (m, q) array
         See `TrainingRows.squares`.

@@ -571,7 +571,7 @@ def columns_to_add(search: FoldSearch, rows: WeightedRows, squares: NDArray[np.f
     ----------
     search : FoldSearch
         On the working set.
-    rows : TrainingRows
+    rows : WeightedRows
     squares : (q,) array
         Of every column over the training rows of the fold.
 

@@ -234,7 +234,7 @@ class FoldProblem:
             Already restricted to `columns` where these are given.
         folds : FoldPlan
         fold : int
-        moments : Moments
+        moments : TrainingMoments
             Of the training rows of `data`.
         columns : (q,) int array, optional
             See the class.

@@ -302,7 +302,7 @@ class FoldSolver:
         Parameters
         ----------
         fold : int
-        moments : Moments
+        moments : TrainingMoments
             Of its training rows.
         wanted : (G, T) bool array
         effort : int
@@ -331,7 +331,7 @@ class FoldSolver:
         Parameters
         ----------
         fold : int
-        moments : Moments
+        moments : TrainingMoments
             Of its training rows.
         wanted : (G, T) bool array
         """

@@ -280,7 +280,7 @@ class Envelope:
         ends : two floats
         fold : (P,) int array
             Ascending.
-        left, right : Values
+        left, right : FitsAtLam
             Of the P fits at the ends.
         """
         starts = first_of(fold)

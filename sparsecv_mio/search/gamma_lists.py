@@ -68,7 +68,7 @@ class BarList:
 
         Parameters
         ----------
-        before : Listed
+        before : BarList
             At the same lam, of the same size.
         """
         return BarList.of(self.bar, [(before.fold, before.support), (self.fold, self.support)])
@@ -375,7 +375,7 @@ class EndLists:
     Parameters
     ----------
     lister : Lister
-    all_rows : AllRows
+    all_rows : BestOverGamma
     """
 
     def __init__(self, lister: Lister, all_rows: BestOverGamma) -> None:

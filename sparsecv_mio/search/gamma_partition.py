@@ -124,9 +124,9 @@ class Piece:
     low, high : float
         Ends of the interval.
     lower : float
-    fits : Fits or None
+    fits : FitsOverGamma or None
         All that can be optimal on it, by fold; None where the bound needed none of them.
-    left, right : Values or None
+    left, right : FitsAtLam or None
         Of these fits at the ends.
     closed : bool
         Whether it cannot or need not be divided.
@@ -165,7 +165,7 @@ class GammaPartition:
 
     Parameters
     ----------
-    lists : Lists
+    lists : EndLists
     ends : two floats
         The interval.
     gap : float
@@ -176,7 +176,7 @@ class GammaPartition:
     ----------
     ends : two floats
         The interval.
-    best : Point or None
+    best : ErrorAtLam or None
         The least CV error found.
     done : list of Piece
         Pieces that need no more work.
@@ -399,7 +399,7 @@ def held_out(fold: IntArray, values: FitsAtLam) -> tuple[float, float]:
     ----------
     fold : (P,) int array
         Ascending.
-    values : Values
+    values : FitsAtLam
         Of P fits, all that can be optimal among them.
     """
     low, high = _of_optima(first_of(fold), values.f, values.f_error, values.h, values.h_error)
@@ -483,7 +483,7 @@ class Found:
     ----------
     data : StandardData
     pieces : sequence of Piece
-    best : Point or None
+    best : ErrorAtLam or None
     per_row : float
         Factor from a sum over folds to the units of the file.
     """
@@ -499,7 +499,7 @@ def certified(asked: GammaSpan, found: Found, size: int | None, expired: Callabl
 
     Parameters
     ----------
-    asked : Interval
+    asked : GammaSpan
     found : Found
     size : int or None
         Number of features that the curve is of.
@@ -624,7 +624,7 @@ def solve_interval(asked: GammaSpan, at: Callable[[float, SearchOptions], Record
 
     Parameters
     ----------
-    asked : Interval
+    asked : GammaSpan
     at : callable
         Cross-validates every tau at one gamma, under options with the time that is left.
 
@@ -689,14 +689,14 @@ class IntervalSearch:
 
     Attributes
     ----------
-    asked : Interval
+    asked : GammaSpan
     deadline : Deadline
         Of the whole run.
     clock : Deadline
         Of this search.
     data : StandardData, optional
         Once the data are in standard coordinates.
-    search : Partition, optional
+    search : GammaPartition, optional
         Once there is one.
     """
 

@@ -365,7 +365,7 @@ class ChoiceByWeight:
     Attributes
     ----------
     pair : gamma, tau
-    stated : WeighedChoice
+    stated : LeastCriterion
     pairs : tuple of (weight, pair, proved)
         What every weight chooses, where there are several.
     """
@@ -446,7 +446,7 @@ def stability_of_model(
         Indices.
     cell : PathCell
         The best subset of all rows there.
-    choice : Choice or None
+    choice : ChoiceByWeight or None
         Where it was chosen by a weight.
     known : dict
         Instabilities that were computed already.

@@ -423,7 +423,7 @@ class RootNode:
     ----------
     problem, form : SparseProblem, NormalForm
         All rows at the gamma.
-    choice : Choice
+    choice : ForcedColumns
         Columns that are forced in, which `form` is without, and its own.
     V, beta, value : (m, m), (m,) arrays, float
         `M^{-1}`, coefficients and objective of the fit on all columns, in the coordinates of `form`.
@@ -516,7 +516,7 @@ class ScoredTogether:
             A further support with an objective on all rows above it cannot win; no limit by default.
         leverage : (hi - lo,) array, optional
             At least the largest eigenvalue of every fold's `H_NN`, for any support.
-        incumbents : Scores, optional
+        incumbents : BestByFold, optional
             What `root.scores(lo, hi)` returns, where it is at hand.
         """
         leave_out, mine = self.root.leave_out, (incumbents or self.root.scores(lo, hi)).copy()

@@ -277,7 +277,7 @@ class ClusterRelaxation:
             Clusters.
         start : (m,) array
             Warm start.
-        stop : Stop
+        stop : Accuracy
             `steps` counts those of one round.
         expired : callable
             True ends it with the best value so far.
@@ -404,7 +404,7 @@ def solve_root(
         A point to start from: zero, or the solution of a neighbouring size.
     expired : callable
         True ends it with the best dual value so far.
-    box : Box, optional
+    box : BoxEnds, optional
         Assumed ends of the coefficients.
     """
     m = form.m

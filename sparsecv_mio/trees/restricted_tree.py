@@ -277,7 +277,7 @@ class RestrictedTree:
             Columns that were free when the fit was made.
         value : float
             Its objective.
-        point : Point
+        point : NodePoint
         """
         at = np.flatnonzero(self._counts(np.arange(self.form.m), point.b))
         used = mask_of(self.form.columns[at].tolist())

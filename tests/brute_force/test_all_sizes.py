@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from random_problems import RandomProblem, random_problem
-from reference import Enumeration
+from truth import Enumeration
+from zoo import RandomProblem, random_problem
 
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.standard import standardize

@@ -84,7 +84,7 @@ def several_rounds(run: Any) -> None:
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("method", [*METHODS, "descent mio", "descent saddle"])
 def test_carried_on_from_any_safe_point(method: str, threads: int, tmp_path: Path) -> None:
-    """Store at the n-th safe point, drop the run, carry on: n = 1, 2, 4, 8 ..."""
+    """Store at the n-th safe point, drop the run, carry on: n = 1, 2, 4, 8 ..; with two threads 1, 4, 16 .."""
     whole, signals = prepared(method, threads=threads)
     several_rounds(whole)
     visits = [0]
@@ -114,7 +114,7 @@ def test_carried_on_from_any_safe_point(method: str, threads: int, tmp_path: Pat
         observers.resume(again, file)
         signals.listen(safe_point=count)
         assert finish(again) == expected, (method, n)
-        n *= 2
+        n *= 2 * threads
     assert total >= 2 or method == "bounds"  # which is over once it has begun
 
 
@@ -132,9 +132,9 @@ def test_folds_that_overlap_are_carried_on(folds: str, tmp_path: Path) -> None:
 
 def killed(
     tmp_path: Path, kills: int, method: str, seed: int, folds: str, gammas: str = "0.01,0.1",
-    sent: signal.Signals = signal.SIGKILL,
+    sent: tuple[signal.Signals, ...] = (signal.SIGKILL,),
 ) -> None:  # fmt: skip
-    """Kill -9, or Ctrl-C, at random moments; each life carries on what the last one stored."""
+    """Kill -9, or Ctrl-C, in turn, at random moments; each life carries on what the last one stored."""
     rng = np.random.default_rng(seed)
     store, out = tmp_path / "run.ck", tmp_path / "answer.json"
     word, _, step = method.partition(" ")
@@ -148,12 +148,12 @@ def killed(
     done = subprocess.run([*ask, "--json", str(tmp_path / "whole.json")], capture_output=True)
     assert done.returncode in (0, 3), done.stderr
     length = time.monotonic() - begin
-    for _ in range(kills):
+    for life in range(kills):
         option = ["--resume", str(store)] if store.exists() else ["--checkpoint", str(store)]
         process = subprocess.Popen([*ask, *option], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         time.sleep(rng.uniform(0.2, 1.0) * length)
-        process.send_signal(sent)
-        assert process.wait() in (done.returncode, 130, -sent)
+        process.send_signal(sent[life % len(sent)])
+        assert process.wait() in (done.returncode, 130, -sent[life % len(sent)])
     option = ["--resume", str(store)] if store.exists() else ["--checkpoint", str(store)]
     assert main([*ask[len(SCRIPT) :], *option, "--json", str(out)]) == done.returncode
     assert fields(out.read_text()) == fields((tmp_path / "whole.json").read_text())
@@ -161,13 +161,11 @@ def killed(
     assert all(name.endswith(".tmp") for name in left)
 
 
-@pytest.mark.parametrize("method", ["joint", "descent mio"])
-def test_killed_twice(method: str, tmp_path: Path) -> None:
-    killed(tmp_path, 2, method, 0, "blocks:10")
-
-
-def test_stopped_by_ctrl_c(tmp_path: Path) -> None:
-    killed(tmp_path, 1, "joint", 3, "blocks:10", sent=signal.SIGINT)
+@pytest.mark.parametrize(("method", "sent"), [
+    ("joint", (signal.SIGKILL, signal.SIGINT)), ("descent mio", (signal.SIGKILL,)),
+])  # fmt: skip
+def test_killed_and_carried_on(method: str, sent: tuple[signal.Signals, ...], tmp_path: Path) -> None:
+    killed(tmp_path, len(sent), method, 0, "blocks:10", sent=sent)
 
 
 @pytest.mark.slow

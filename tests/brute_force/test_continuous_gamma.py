@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from every_gamma import EveryGamma
-from random_problems import random_problem
+from zoo import random_problem
 
 from sparsecv_mio import Dataset, cross_validate, make_folds
 from sparsecv_mio.arrays import FloatArray

@@ -7,14 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from random_problems import RandomProblem, random_problem
 from runs import new_run
+from zoo import RandomProblem
 
-from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.readers import read_dataset
 from sparsecv_mio.data.standard import standardize
-from sparsecv_mio.errors import BadInput
 from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.search.rounds import Rounds
@@ -36,44 +34,6 @@ def all_cells(case: RandomProblem, engine: Engine, threads: int = 1) -> Rounds:
     return run
 
 
-def problem(seed: int) -> RandomProblem:
-    """A random problem with leave-one-out or small blocks, some rows duplicated, some far out."""
-    case = random_problem(seed, rows=40, columns=8)
-    rng = np.random.default_rng([7, seed])
-    X, y = case.data.X.copy(), case.data.y.copy()
-    n = len(y)
-    if rng.random() < 0.3:
-        twins = rng.choice(n, size=(2, max(1, n // 4)))
-        X[twins[0]], y[twins[0]] = X[twins[1]], y[twins[1]]
-    if rng.random() < 0.2:
-        X[rng.integers(n)] *= 30.0
-    if np.ptp(y) <= 1e-12 * np.abs(y).max() or not (np.ptp(X, axis=0) > 0.0).any():
-        X, y = case.data.X, case.data.y
-    data = Dataset.from_arrays(X, y)
-    try:
-        standardize(data, case.scale, case.intercept)
-    except BadInput:  # the twins left a target too small to square
-        data = case.data
-    spec = "loo" if rng.random() < 0.6 else f"blocks:{int(rng.integers(2, 4))}"
-    return RandomProblem(data, make_folds(spec, data, seed), case.gammas, case.taus, case.scale, case.intercept)
-
-
-def check(seed: int, engines: tuple[Engine, ...], shares: dict[str, int]) -> None:
-    """Compare the engines with one tree per fold on one problem."""
-    case = problem(seed)
-    try:
-        alone = all_cells(case, Engine.PER_FOLD)
-    except BadInput:  # a target of 1e-150 about a mean of as much: its square is no float
-        return
-    shares["problems"] = shares.get("problems", 0) + 1
-    for engine in engines:
-        both = all_cells(case, engine)
-        for name, count in both.run.counts.by_engine.items():
-            shares[name] = shares.get(name, 0) + count
-        shares["cells"] = shares.get("cells", 0) + both.run.cells.decided.size
-        same_cells(both, alone, f"seed {seed}, {engine}")
-
-
 def same_cells(both: Rounds, alone: Rounds, where: str) -> None:
     """Assert that two runs decided the same cells, with f to 1e-9 and held-out errors to 1e-7."""
     a, b = both.run.cells, alone.run.cells
@@ -89,24 +49,6 @@ def same_cells(both: Rounds, alone: Rounds, where: str) -> None:
             f, h = (refit_rows(both.context.data, rows, support, gamma) for support in (one, other))
             slack = f.objective_error + h.objective_error
             assert abs(f.objective - h.objective) <= F_RTOL * h.objective + slack, where
-
-
-@pytest.mark.parametrize("block", range(4))
-def test_engines_agree(block: int) -> None:
-    shares: dict[str, int] = {}
-    for seed in range(10 * block, 10 * block + 10):
-        check(seed, (Engine.AUTO, Engine.ENUMERATE, Engine.SHARED), shares)
-    assert shares["shared"] > 0 and shares["enumerate"] > 0, shares
-
-
-@pytest.mark.slow
-def test_engines_agree_at_length(capsys: pytest.CaptureFixture[str]) -> None:
-    shares: dict[str, int] = {}
-    for seed in range(1000, 2050):
-        check(seed, (Engine.AUTO, Engine.ENUMERATE, Engine.SHARED), shares)
-    assert shares["problems"] >= 1000
-    with capsys.disabled():
-        print(f"\n{shares}")
 
 
 def check_real(name: str, gammas: list[float], spec: str) -> None:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from random_problems import random_problem
-from reference import cv_intervals
 from runs import new_run, to_end
+from truth import cv_intervals
+from zoo import random_problem
 
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.cli import run as main

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from random_problems import random_problem
-from reference import Enumeration
+from truth import Enumeration
+from zoo import random_problem
 
 from sparsecv_mio import thresholds
 from sparsecv_mio.bounds.relaxation import Diagonal, relax_problem

@@ -1,4 +1,4 @@
-"""Rounds, Algorithm 1, joint and grid search against full enumeration; every backend against the native engine."""
+"""Single cases of the methods: near ties of other solvers, budgets, what a state holds, the command."""
 
 from __future__ import annotations
 
@@ -7,12 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from random_problems import RandomProblem, random_problem
-from reference import cv_intervals
 from runs import new_run
 
-from sparsecv_mio import thresholds
-from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.cli import run as main
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
@@ -20,83 +16,9 @@ from sparsecv_mio.data.folds import folds_from_labels, make_folds
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.formulation.backends import get_backend
-from sparsecv_mio.search import estimates
 from sparsecv_mio.search.api import cross_validate
-from sparsecv_mio.search.one_by_one import ORDERS
 from sparsecv_mio.search.options import COUNT_MIOS
 from sparsecv_mio.search.pairs import Grid
-from sparsecv_mio.words import Method
-
-INSIDE = 0.9e-9  # ties, a little inside of the engine's tolerance
-GAPS = (0.0, 1e-4, 5e-2)
-METHODS = (Method.ROUNDS, Method.JOINT, *ORDERS)  # each meets the enumeration; a descent its own, in test_gamma
-
-
-def truth(case: RandomProblem) -> tuple[np.ndarray, np.ndarray]:
-    """Optimistic and pessimistic h over ties, by (gamma, tau)."""
-    data, how = case.data, (case.scale, case.intercept)
-    return cv_intervals(data.X, data.y, case.folds.labels, case.gammas, case.taus, how, INSIDE)
-
-
-def solved(case: RandomProblem, method: str, gap: float, **options: object) -> Record:
-    return cross_validate(
-        case.data, case.folds, gammas=case.gammas, taus=case.taus, scale=case.scale, intercept=case.intercept,
-        gap=gap, threads=1, method=method, **options,  # type: ignore[arg-type]
-    )  # fmt: skip
-
-
-def check(seed: int, **size: int) -> None:
-    """Certificate and claim of one method on one problem; METHODS in turn, GAPS beneath."""
-    case = random_problem(seed, **size)
-    method, gap = METHODS[seed % len(METHODS)], GAPS[seed // len(METHODS) % 3]
-    record = solved(case, method, gap)
-    low, high = truth(case)
-    rounding = 1e-9 * record.upper
-    reported = high[case.gammas.index(record.gamma), case.taus.index(record.tau)]
-    assert record.lower <= low.min() + rounding, (method, gap)
-    assert record.own_row is not None and record.own_row.upper >= reported - rounding, (method, gap)
-    assert record.upper >= high.min() - rounding, (method, gap)
-    lists = 1 if method is Method.JOINT else 0  # of near-optimal supports on all rows, one a pair at most
-    assert record.work.mios <= len(case.gammas) * len(case.taus) * (case.folds.k + lists)
-    if record.status == "proved":
-        room = gap * record.upper + record.tie_width + record.allowance
-        assert reported <= low.min() + room * (1.0 + 1e-9) + rounding, (method, gap)
-
-
-def test_every_word_of_the_command_names_a_method_that_is_tested() -> None:
-    assert set(Method) == {Method.AUTO, Method.DESCENT, *METHODS}
-
-
-@pytest.mark.parametrize("block", range(9))
-def test_methods_against_enumeration(block: int) -> None:
-    per_block = len(METHODS)
-    for seed in range(per_block * block, per_block * (block + 1)):
-        check(seed, rows=30, columns=7)
-
-
-@pytest.mark.slow
-def test_methods_against_enumeration_at_length() -> None:
-    for seed in range(5000, 5500):
-        check(seed, rows=40, columns=8)
-
-
-@pytest.fixture(params=["by products", "by rows"])
-def search_first(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Folds and all rows search before anything else, as they do with more columns than can be enumerated."""
-    monkeypatch.setattr(estimates, "SMALL", 0)
-    if request.param == "by rows":
-        monkeypatch.setattr(thresholds, "PRODUCT_BYTES", 1)
-
-
-def test_methods_that_search_first_against_enumeration(search_first: None) -> None:
-    for seed in range(6000, 6000 + 3 * len(METHODS)):
-        check(seed, rows=30, columns=7)
-
-
-@pytest.mark.slow
-def test_methods_that_search_first_against_enumeration_at_length(search_first: None) -> None:
-    for seed in range(6100, 6400):
-        check(seed, rows=40, columns=8)
 
 
 @pytest.fixture(scope="module")
@@ -106,22 +28,6 @@ def plain() -> tuple[Dataset, FoldPlan]:
     X[:, 3] = X[:, 1] + 0.3 * rng.normal(size=30)
     data = Dataset.from_arrays(X, X @ [1, 2, 0, -1, 0, 0.5] + rng.normal(size=30))
     return data, make_folds("5", data)
-
-
-@pytest.mark.parametrize("backend", ["gurobi", "highs", pytest.param("scip", marks=pytest.mark.slow)])
-def test_every_backend_gives_the_same_answer(backend: str, plain: tuple[Dataset, FoldPlan]) -> None:
-    usable = get_backend(backend).available()
-    if not usable.usable:
-        pytest.skip(usable.why)
-    data, folds = plain
-    ask = {"gammas": [0.01, 0.1], "taus": range(0, 7), "gap": 1e-4, "threads": 1, "method": "algorithm1"}
-    ours = cross_validate(data, folds, **ask)  # type: ignore[arg-type]
-    theirs = cross_validate(data, folds, backend=backend, **ask)  # type: ignore[arg-type]
-    assert (theirs.status, theirs.tau, theirs.support) == ("proved", ours.tau, ours.support)
-    assert theirs.work.mios == ours.work.mios > 0
-    assert theirs.cv_error == pytest.approx(ours.cv_error, rel=1e-10)
-    assert theirs.lower == pytest.approx(ours.lower, rel=1e-9) and theirs.upper == pytest.approx(ours.upper, rel=1e-9)
-    assert backend in theirs.work.engine
 
 
 def test_scip_solves_one_cell_at_a_time(plain: tuple[Dataset, FoldPlan]) -> None:

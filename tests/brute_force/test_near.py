@@ -7,8 +7,7 @@ from itertools import combinations, count
 
 import numpy as np
 import pytest
-from random_problems import RandomProblem, random_problem
-from test_forced_columns import forced_problem
+from zoo import RandomProblem, forced_problem, random_problem
 
 from sparsecv_mio.certificate.records import CommonRecord, NearRecord
 from sparsecv_mio.certificate.verify import verify

@@ -8,7 +8,7 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from random_problems import RandomProblem, random_problem
+from zoo import RandomProblem, random_problem
 
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.certificate.verify import verify

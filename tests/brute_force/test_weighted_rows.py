@@ -14,7 +14,6 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan, repeated_folds
 from sparsecv_mio.data.folds import folds_from_labels
 from sparsecv_mio.data.weights import repeated, weighted
-from sparsecv_mio.formulation.backends import get_backend
 
 METHODS = ("auto", "joint", "rounds", "grid", "algorithm1", "bounds", "descent", "shared", "enumerate", "per-fold")
 ENGINES = METHODS[7:]
@@ -63,17 +62,6 @@ def compare(problem: Weighted, record: Record, method: str, seed: int) -> None:
     assert record.intercept == pytest.approx(intercept, rel=1e-7, abs=1e-8), (seed, method)
 
 
-@pytest.mark.parametrize("seed", range(30))
-def test_weighted_rows(seed: int) -> None:
-    check(seed)
-
-
-@pytest.mark.slow
-def test_a_thousand_weighted_problems() -> None:
-    for seed in range(1000):
-        check(seed)
-
-
 def check_whole(seed: int) -> None:
     """A whole weight is so many rows: the same intervals, the same answer, standard errors included."""
     problem, method = drawn(seed, whole=True), METHODS[seed % len(METHODS)]
@@ -110,14 +98,3 @@ def test_whole_weights_are_so_many_rows(seed: int) -> None:
 def test_whole_weights_are_so_many_rows_at_length() -> None:
     for seed in range(300):
         check_whole(seed)
-
-
-@pytest.mark.parametrize("backend", ["gurobi", "highs"])
-def test_a_vendor_gives_the_same_answer(backend: str) -> None:
-    usable = get_backend(backend).available()
-    if not usable.usable:
-        pytest.skip(usable.why)
-    problem = drawn(1)
-    rows = Dataset.from_arrays(problem.X, problem.y)
-    data, plan = weighted(rows, problem.weight, lambda _: plan_of(problem), name="w", by_row=True)
-    compare(problem, solved(problem, data, plan, "algorithm1", backend=backend), "algorithm1", 1)

@@ -1,4 +1,4 @@
-"""Searches by rows against searches by products of columns: the same decided cells, and no matrix of all columns."""
+"""Searches by rows form no matrix of all columns; fits and solvers by rows; a run that ends in its first search."""
 
 from __future__ import annotations
 
@@ -9,21 +9,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from runs import new_run, to_end
 
 from sparsecv_mio import thresholds
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
-from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.fits.best_subsets import best_subsets
-from sparsecv_mio.search import by_rows as wide
 from sparsecv_mio.search import run
 from sparsecv_mio.search.api import cross_validate
-from sparsecv_mio.search.by_rows import ByRows
 from sparsecv_mio.search.first_supports import FoldPaths
-from sparsecv_mio.search.pairs import Grid
-from sparsecv_mio.words import Method
 
 
 def made(n: int, p: int, seed: int, noise: float = 0.3, copies: bool = False) -> Dataset:
@@ -38,86 +32,6 @@ def made(n: int, p: int, seed: int, noise: float = 0.3, copies: bool = False) ->
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Few columns count as many."""
     monkeypatch.setattr(thresholds, "PRODUCT_BYTES", 1000)
-
-
-@pytest.fixture
-def on_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Trees grow on the rows where screening leaves more than four columns."""
-    monkeypatch.setattr(thresholds, "PRODUCT_BYTES", 1000)
-    monkeypatch.setattr(wide, "EXACT_COLUMNS", 4)
-    monkeypatch.setattr(wide, "EXACT_BYTES", 0)
-
-
-@pytest.mark.parametrize("intercept", ["fold", "global", "none"])
-@pytest.mark.parametrize(("copies", "at_once"), [(False, 1200), (True, 1200), (False, 4), (True, 0)])
-def test_cells_decided_by_rows_are_those_of_the_trees(
-    intercept: str, copies: bool, at_once: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(wide, "EXACT_COLUMNS", at_once)
-    decided = 0
-    for seed in range(4):
-        dataset = made(14, 20, seed, copies=copies)
-        data, folds = standardize(dataset, "length" if seed % 2 else "none", intercept), make_folds("4", dataset, seed)
-        grid = Grid.of([0.01, 0.1, 1.0], [0, 1, 2, 3], data.q)
-        by_trees = to_end(new_run(data, folds, grid))
-        ours = to_end(ByRows(new_run(data, folds, grid).run, Method.GRID)).run.cells
-        theirs = by_trees.run.cells
-        assert theirs.decided.all()
-        both = ours.decided
-        decided += int(both.sum())
-        np.testing.assert_allclose(ours.nominal[both], theirs.nominal[both], rtol=1e-6, atol=1e-12)
-        slack = 1e-9 * theirs.upper + 1e-12
-        assert (ours.lower <= theirs.upper + slack).all() and (theirs.lower <= ours.upper + slack).all()
-        assert np.isfinite(ours.nominal).all()
-        # the value of what is shown is never below the optimum
-        assert (ours.value >= theirs.value * (1.0 - 1e-8) - 1e-12).all()
-    assert decided > 100
-
-
-@pytest.mark.parametrize("method", ["rounds", "joint", "algorithm1", "grid", "bounds", "descent"])
-def test_every_method_answers_by_rows(method: str, small: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    data = made(16, 30, 1)
-    folds = make_folds("4", data)
-    record = cross_validate(data, folds, gammas=[0.5], taus=[1, 2, 3], method=method, threads=1)
-    verify(record, data)
-    assert record.lower <= record.cv_error <= record.upper
-    if method not in ("bounds", "descent"):
-        assert "by rows" in record.work.engine and record.status == "proved"
-    if method == "bounds":
-        assert record.work.mios == 0
-    monkeypatch.setattr(thresholds, "PRODUCT_BYTES", 1 << 40)
-    true = cross_validate(data, folds, gammas=[0.5], taus=[1, 2, 3], method="rounds", threads=1)
-    assert record.lower <= true.upper * (1 + 1e-9)
-    if record.status == "proved" and method != "descent":
-        assert record.tau == true.tau and record.cv_error == pytest.approx(true.cv_error, rel=1e-6)
-
-
-def against_the_trees(seed: int) -> int:
-    """Solve a problem by rows and by trees of all columns; how many pairs were excluded without being decided."""
-    rng = np.random.default_rng([7, seed])
-    data = made(int(rng.integers(12, 20)), int(rng.integers(21, 30)), seed, noise=rng.uniform(0.2, 2.0))
-    folds, how = make_folds("4", data, seed), {"gammas": [0.05, 1.0], "taus": [1, 2, 3, 4], "threads": 1}
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(thresholds, "PRODUCT_BYTES", 1 << 40)
-        true = cross_validate(data, folds, method="grid", **how)
-    record = cross_validate(data, folds, method="rounds", **how)
-    verify(record, data)
-    assert "by rows" in record.work.engine and record.status == "proved"
-    assert record.lower <= true.upper * (1 + 1e-9) and record.upper >= true.lower * (1 - 1e-9)
-    assert record.cv_error == pytest.approx(true.cv_error, rel=1e-4)  # the gap
-    for ours, theirs in zip(record.table, true.table, strict=True):
-        assert ours.lower <= theirs.upper * (1 + 1e-9) and ours.upper >= theirs.lower * (1 - 1e-9)
-    return sum(0.0 < one.lower < one.upper * (1 - 1e-6) for one in record.table)
-
-
-def test_searches_that_branch_on_the_rows_find_what_trees_find(on_rows: None) -> None:
-    assert sum(against_the_trees(seed) for seed in range(3)) > 0
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("block", range(5))
-def test_many_searches_that_branch_on_the_rows_find_what_trees_find(on_rows: None, block: int) -> None:
-    assert sum(against_the_trees(100 * (block + 1) + i) for i in range(100)) > 20
 
 
 @pytest.mark.parametrize("backend", ["highs", "scip"])

@@ -6,7 +6,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from random_problems import random_problem
+from zoo import random_problem
 
 from sparsecv_mio.bounds import wide
 from sparsecv_mio.bounds.wide import WideFold

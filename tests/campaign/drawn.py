@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
-from random_problems import random_problem
+from zoo import KINDS, numbers
 
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
@@ -23,7 +23,6 @@ FOLDS = (  # one row at a time twice as often: more cells
 RESTRICTED = ("auto", "algorithm1", "grid")
 CAMPAIGN = "FUZZ_EXAMPLES" in os.environ  # a run by hand, with larger problems among the others
 COUNTS: Counter[str] = Counter()  # what was tried, by name
-KINDS = ("as drawn", "one-hot blocks", "near copies", "huge offsets", "extreme units", "float32", "few rows", "perfect")
 QUICK = ("as drawn", "float32", "extreme units")
 
 
@@ -89,37 +88,6 @@ class Case:
 def names_of(p: int) -> list[str]:
     """Names of p columns, one of which is an interaction of the first two."""
     return ["a", "b", "c", "a:b", "d", "e", "f", "h"][:p]
-
-
-def numbers(seed: int, kind: str, rows: int) -> tuple[np.ndarray, np.ndarray]:
-    """Columns and target: so few rows and at most 7 columns that all supports can be tried."""
-    drawn = random_problem(seed, rows=rows, columns=7)
-    X, y = np.array(drawn.data.X), np.array(drawn.data.y)
-    rng = np.random.default_rng([91, seed])
-    n, p = X.shape
-    if kind == "one-hot blocks":
-        X = np.eye(p)[rng.integers(0, p, n)] * rng.choice([1.0, 3.0])
-    elif kind == "near copies":
-        X = X[:, :1] + 1e-8 * rng.normal(size=(n, p)) * max(float(np.abs(X).max()), 1e-300)
-    elif kind == "huge offsets":
-        X = X + 10.0 ** rng.integers(3, 9) * (np.abs(X).max() + 1.0)
-        y = y + 10.0 ** rng.integers(0, 9) * (np.abs(y).max() + 1.0)
-    elif kind == "extreme units":
-        X, y = unit(X) * 10.0 ** rng.integers(-150, 151, p), unit(y) * 10.0 ** rng.integers(-150, 151)
-    elif kind == "float32":
-        X, y = (unit(part).astype(np.float32).astype(float) for part in (X, y))
-    elif kind == "few rows":
-        few = int(rng.integers(3, 8))  # down to two rows of training
-        X, y = X[:few], y[:few]
-    elif kind == "perfect":
-        X = unit(X)
-        y = X @ (rng.normal(size=p) * (rng.random(p) < 0.6)) + 10.0 ** rng.integers(-15, -1) * rng.normal(size=n)
-    return X, y
-
-
-def unit(values: np.ndarray) -> np.ndarray:
-    """Numbers over the largest of them."""
-    return values / (np.abs(values).max() or 1.0)
 
 
 def restrictions() -> st.SearchStrategy[dict[str, Any]]:

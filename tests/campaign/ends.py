@@ -1,6 +1,6 @@
 """Runs that must end: every search, list and fit on data made to lose digits, each with a time limit.
 
-`PYTHONPATH=.:tests/brute_force python tests/campaign/ends.py FIRST COUNT [FILE]` tries runs FIRST, FIRST + 1, .. and
+`PYTHONPATH=.:tests/support python tests/campaign/ends.py FIRST COUNT [FILE]` tries runs FIRST, FIRST + 1, .. and
 adds a line to FILE for each: what was asked, seconds of the wall and of the processor, and what was wrong. A run is
 wrong if it ends in anything but an answer or one line, warns, has an interval that enumeration contradicts, or a record
 that `verify` refuses; it is late if it takes longer than its limit + 1 s + 5 %, twice. A busy machine makes runs late:
@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from reference import Enumeration, Optima
-from restricted import RestrictedEnumeration, random_restrictions
+from truth import Optima, Truth
+from zoo import RandomProblem, random_restrictions
 
 from sparsecv_mio.certificate.records import PathRecord, Record
 from sparsecv_mio.certificate.verify import verify
@@ -180,47 +180,15 @@ def _asked(rng: np.random.Generator, what: str, gammas: list[float], taus: list[
 # -- what is true -----------------------------------------------------------------------------------------------------
 
 
-class Truth:
+def truth_of(run: Run) -> Truth:
     """Every support of every fold, where there are few columns and no weights."""
-
-    def __init__(self, run: Run) -> None:
-        self.run, self._folds = run, {}
-        wanted = run.asked.get("restrictions", Restrictions()).within(run.data.names)
-        self.asked = wanted
-
-    def rows(self, fold: int) -> Enumeration:
-        """Supports of a fold; of all rows for fold -1."""
-        if fold not in self._folds:
-            data, plan, asked = self.run.data, self.run.plan, self.asked
-            train, test = np.arange(data.n), np.arange(1)
-            if fold >= 0:
-                train, test = plan.train_rows(fold), plan.scored_rows(fold)
-            how = data.X, data.y, train, test, self.run.asked["scale"], self.run.asked["intercept"]
-            if asked.beyond_forcing:
-                made = RestrictedEnumeration(*how)
-                made.names, made.asked = data.names, asked
-                self._folds[fold] = made
-            else:
-                ends = ([data.names.index(name) for name in some] for some in (asked.force_in, asked.force_out))
-                self._folds[fold] = Enumeration(*how, *ends)
-        return self._folds[fold]
-
-    def h(self, gamma: float, tau: int) -> tuple[float, float, float, float]:
-        """CV error at least and at most over what is tied for sure; the same over what may be, rounding added."""
-        unit, total = 1.0, np.zeros(4)
-        for fold in range(self.run.plan.k):
-            rows = self.rows(fold)
-            found, unit = rows.optima(gamma, tau), float(np.ldexp(1.0, rows.exponent)) ** 2 / self.run.plan.scored
-            (low, high), slip = found.interval(SURE, -1.0), found.rounding(LOOSE, 1.0)
-            (least, most), floor = found.interval(LOOSE, 1.0), H_FLOOR * found.scale
-            slip += 1e-9 * high
-            total += unit * np.array([low + slip, high - slip, least - slip - floor, most + slip + floor])
-        return tuple(total.tolist())  # type: ignore[return-value]
+    restrictions = run.asked.get("restrictions", Restrictions())
+    return Truth(RandomProblem(run.data, run.plan, [], [], run.asked["scale"], run.asked["intercept"], restrictions))
 
 
 def wrong_cells(run: Run, record: Record) -> Iterator[str]:
     """Yield the rows of a table that enumeration contradicts."""
-    truth, least = Truth(run), np.inf
+    truth, least = truth_of(run), np.inf
     for row in record.table:
         if row.cv_error is not None and 0.0 < row.upper < 1e-290:
             return  # products of such numbers have lost their digits
@@ -241,7 +209,7 @@ def wrong_cells(run: Run, record: Record) -> Iterator[str]:
 
 def wrong_fits(run: Run, record: PathRecord) -> Iterator[str]:
     """Yield the fits on all rows that enumeration contradicts."""
-    rows = Truth(run).rows(-1)
+    rows = truth_of(run).rows(-1)
     unit = float(np.ldexp(1.0, rows.exponent)) ** 2
     for row in record.path:
         found: Optima = rows.optima(row.gamma, row.tau)

@@ -55,7 +55,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "oracles": FORMULATION | {"kernels"},
     "search": SEARCH | {"kernels"},
     "fits": SEARCH,
-    "near": SEARCH | {"kernels"},
+    "near": SEARCH | {"kernels", "fits"},
     "warmup": FITS | {"proofs"},
     "report": REPORT,
     "batch": SEARCH | {"fits"},

@@ -178,7 +178,7 @@ class Backend(ABC):
             When to stop; only the relative gap of 1e-7 by default.
         constraints : SideConstraints, optional
             Side constraints; none by default.
-        advice : Advice, optional
+        advice : KnownBounds, optional
             A lower bound and points for cuts, where known.
         formulation : str, optional
             One of `capabilities.formulations`; the first by default.

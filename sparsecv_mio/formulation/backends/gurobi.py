@@ -1,4 +1,4 @@
-"""Gurobi: perspective MISOCP, big-M MIQP, and single-tree Benders with lazy cuts."""
+"""Gurobi: perspective MISOCP, and single-tree Benders with lazy cuts."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class GurobiBackend(Backend):
 
     name: ClassVar[str] = "gurobi"
     capabilities: ClassVar[Capabilities] = Capabilities(
-        formulations={"perspective": EVERY_KIND, "bigm": EVERY_KIND, "benders": EVERY_KIND - {"sign", "box"}}
+        formulations={"perspective": EVERY_KIND, "benders": EVERY_KIND - {"sign", "box"}}
     )
 
     def available(self) -> Availability:
@@ -52,11 +52,10 @@ class GurobiBackend(Backend):
     def _run(self, task: ModelTask, formulation: str, limits: Limits) -> Answer:
         import gurobipy as gp
 
-        from sparsecv_mio.formulation.models import BigMModel, CutMaster, FactorModel, PerspectiveModel
+        from sparsecv_mio.formulation.models import CutMaster, FactorModel, PerspectiveModel
 
         perspective = PerspectiveModel if task.q <= GRAM_COLUMNS else FactorModel
-        kinds: dict[str, type[SparseModel]] = {"perspective": perspective, "bigm": BigMModel, "benders": CutMaster}
-        kind = kinds[formulation]
+        kind: type[SparseModel] = CutMaster if formulation == "benders" else perspective
         model, arrays = self._lowered(kind, task)
         z = arrays.columns(model.z)
         try:

@@ -30,7 +30,7 @@ from sparsecv_mio.formulation.outcome import Limits, Stop
 from sparsecv_mio.formulation.task import ModelTask, require_finite
 
 if TYPE_CHECKING:
-    from sparsecv_mio.formulation.models import Lowered, SparseModel
+    from sparsecv_mio.formulation.models import Lowered
 
 
 MAGNIFIED = 10.0
@@ -49,7 +49,7 @@ class ScipBackend(Backend):
 
     name: ClassVar[str] = "scip"
     capabilities: ClassVar[Capabilities] = Capabilities(
-        formulations={"perspective": EVERY_KIND, "bigm": EVERY_KIND},
+        formulations={"perspective": EVERY_KIND},
         limits=frozenset({"seconds", "nodes", "gap", "log"}),
         concurrent=False,  # solves on several threads ended the process with a segmentation fault
     )
@@ -59,12 +59,11 @@ class ScipBackend(Backend):
         return probe("pyscipopt", _describe)
 
     def _run(self, task: ModelTask, formulation: str, limits: Limits) -> Answer:
-        from sparsecv_mio.formulation.models import BigMModel, FactorModel
+        from sparsecv_mio.formulation.models import FactorModel
 
         require_finite(task.lo, task.hi, "scip")
-        kind: type[SparseModel] = BigMModel if formulation == "bigm" else FactorModel
         big = task.magnified(MAGNIFIED)
-        model, arrays = self._lowered(kind, big)
+        model, arrays = self._lowered(FactorModel, big)
         start = arrays.vector(model.point(big, big.start_u, big.start_z))
         solver, x = _load(arrays, start)
         _options(solver, task, limits)
@@ -132,17 +131,9 @@ def _load(arrays: Lowered, start: FloatArray) -> tuple[Any, list[Any]]:
         linear = pyscipopt.quicksum(float(a) * x[j] for a, j in zip(cone.linear, cone.index, strict=True))
         solver.addCons(quadratic + linear <= cone.upper)
     cost = pyscipopt.quicksum(float(a) * x[j] for j, a in enumerate(arrays.cost) if a != 0.0)
-    values = list(zip(x, start.tolist(), strict=True))
-    if len(arrays.terms[0]):  # SCIP's objective is linear: a quadratic one moves into a row
-        level = solver.addVar("level", lb=None)
-        quadratic = pyscipopt.quicksum(float(v) * x[i] * x[j] for i, j, v in zip(*arrays.terms, strict=True))
-        solver.addCons(quadratic <= level)
-        i, j, v = arrays.terms
-        values.append((level, float(np.sum(v * start[i] * start[j]))))
-        cost += level
     solver.setObjective(cost + arrays.constant, "minimize")
     solution = solver.createSol()
-    for variable, value in values:
+    for variable, value in zip(x, start.tolist(), strict=True):
         solver.setSolVal(solution, variable, value)
     solver.addSol(solution)
     return solver, x

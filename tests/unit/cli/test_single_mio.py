@@ -210,7 +210,7 @@ def test_export_is_read_by_other_solvers(tmp_path: Path, capsys: pytest.CaptureF
 
 def test_compare_writes_table_csv_and_figure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     args = ["compare", DIABETES, "--target", "y", "--tau", "2,4", "--gamma", "0.1,1", "--repeats", "2"]
-    assert run([*args, "--backends", "native,gurobi,gurobi:bigm,highs,mosek", "--out", str(tmp_path / "out")]) == 0
+    assert run([*args, "--backends", "native,gurobi,gurobi:benders,highs,mosek", "--out", str(tmp_path / "out")]) == 0
     with open(tmp_path / "out" / "compare.csv") as stream:
         rows = list(csv.DictReader(stream))
     assert len(rows) == 4 * 5

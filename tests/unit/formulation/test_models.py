@@ -10,7 +10,6 @@ import pytest
 from lowered_points import objective, violation
 
 from sparsecv_mio.formulation.models import (
-    BigMModel,
     CutMaster,
     FactorModel,
     Lowered,
@@ -25,7 +24,7 @@ from sparsecv_mio.problem.refit import refit_moments
 
 from .problems import task_of
 
-KINDS = (PerspectiveModel, FactorModel, BigMModel, CutMaster, OuterApproximation)
+KINDS = (PerspectiveModel, FactorModel, CutMaster, OuterApproximation)
 SIDE = SideConstraints(forced_in=(1,), forced_out=(4,), together=((0, 2),), at_most=((2, (0, 1, 3)),))
 
 
@@ -85,7 +84,7 @@ def test_no_support_as_good_as_the_start_is_cut_off(kind: type[SparseModel]) -> 
             assert objective(arrays, x) <= task.scaled.value(fit.objective) + 1e-9
 
 
-@pytest.mark.parametrize("kind", [PerspectiveModel, FactorModel, BigMModel])
+@pytest.mark.parametrize("kind", [PerspectiveModel, FactorModel])
 def test_side_constraints_are_rows(kind: type[SparseModel]) -> None:
     task = task_of(3, constraints=SIDE)
     model = kind(task)

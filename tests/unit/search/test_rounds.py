@@ -46,8 +46,8 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Any:
     """A method begun under a limit, whose first efforts leave cells open, and no size has few supports."""
     monkeypatch.setattr(rounds, "FIRST_EFFORT", 1)
     monkeypatch.setattr(rounds, "FEW_SUPPORTS", 0)
-    data, folds, _ = drawn(p=40, n=50, noise=4.0)
-    made = new_run(data, folds, Grid.of([0.001, 0.01, 5.0], list(range(1, 8)), 40), seconds=600.0, gap=1e-4)
+    data, folds, _ = drawn(p=38, n=40, noise=3.0)
+    made = new_run(data, folds, Grid.of([0.01, 5.0], list(range(1, 6)), 38), seconds=600.0, gap=1e-4)
     made.begin()
     return made
 

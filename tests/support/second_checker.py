@@ -4,7 +4,7 @@ Every number is an integer or a fraction. Floats only propose solutions of linea
 follows from `M >= diag(pi)` alone: with `r = c - M b`, the least of `v'M v - 2 c'v` is its value at b less `r'M^{-1}r`,
 and `r'M^{-1}r <= sum of r_j^2 / pi_j`. No inverse is believed, and no rounding error needs a bound.
 
-    python tests/reference/second_checker.py PROOF DATA
+    python tests/support/second_checker.py PROOF DATA
 """
 
 from __future__ import annotations
@@ -708,7 +708,7 @@ def check(proof: bytes | Path, data: Path) -> Verdict:
 
 def main(arguments: list[str]) -> int:
     if len(arguments) != 2:
-        print("usage: python tests/reference/second_checker.py PROOF DATA", file=sys.stderr)
+        print("usage: python tests/support/second_checker.py PROOF DATA", file=sys.stderr)
         return 2
     try:
         verdict = check(Path(arguments[0]), Path(arguments[1]))
