@@ -39,7 +39,7 @@ from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import make_folds, outer_folds
 from sparsecv_mio.data.readers import read_dataset
 from sparsecv_mio.problem.objective import fit, held_out_error
-from sparsecv_mio.search.api import OUTER, WEIGHTS, WeightSearch, cross_validate, tried_weights
+from sparsecv_mio.search.api import OUTER, WEIGHTS, Procedure, cross_validate, models_of_weights, tried_weights
 from sparsecv_mio.search.options import Hooks, SearchOptions
 
 FILES = {
@@ -117,8 +117,8 @@ def measured(name: str, number: int) -> Split:
     record, outer = search(training, plan, options, Hooks()), outer_folds(OUTER, plan, training)
     assert record.stability is not None and record.stability.chosen is not None
     chosen = record.stability.chosen
-    nested = WeightSearch(search, training, plan, options, Hooks())
-    found = [nested.without(outer, fold, None) for fold in range(OUTER)]
+    nested = Procedure(search, training, plan, options, Hooks())
+    found = [models_of_weights(nested, outer, fold) for fold in range(OUTER)]
     tried = tried_weights(found, [float(size) for size in outer.sizes])
     best = min(tried, key=lambda one: (one.error, one.weight))
     rows = {

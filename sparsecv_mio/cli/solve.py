@@ -196,7 +196,7 @@ def solve(
         from sparsecv_mio.cli import live
         from sparsecv_mio.data.table_facts import about_target
         from sparsecv_mio.report.record_tables import print_answer  # after a limit there is no time to load it
-        from sparsecv_mio.search.api import Procedure, cross_validate, nested_cross_validate
+        from sparsecv_mio.search.api import cross_validate, nested_cross_validate
         from sparsecv_mio.search.observers import check_place
         from sparsecv_mio.search.options import Hooks
 
@@ -210,7 +210,7 @@ def solve(
             if nested is None:
                 record = cross_validate(dataset, plan, gammas=every or given, taus=tau, options=how, hooks=hooks)
             else:
-                record = nested_cross_validate(Procedure(dataset, plan, given, tau, how, hooks), nested)
+                record = nested_cross_validate(dataset, plan, nested, given, tau, how, hooks)
 
     if not quiet and (line := about_target(dataset)):
         ending.tell(f"note: {line}")

@@ -359,8 +359,8 @@ class PathSearch:
         data = standardize(self.dataset, options.scale, options.intercept, options.restrictions)
         known = self.known = KnownSubsets(data, self.grid, self.options, self.clock)
         _ = self.dataset.fingerprint  # of the record: after the limit there is no time for it
-        from sparsecv_mio.search.by_rows import by_rows
         from sparsecv_mio.search.one_by_one import check_restrictions
+        from sparsecv_mio.thresholds import by_rows
 
         problem: SparseProblem | None = None
         check_restrictions(data, self.grid.taus.tolist(), 1)
@@ -413,7 +413,7 @@ class PathSearch:
         from threadpoolctl import threadpool_limits
 
         from sparsecv_mio.search.observers import reports
-        from sparsecv_mio.search.rounds import EFFORT_GROWTH, FIRST_EFFORT
+        from sparsecv_mio.search.run import EFFORT_GROWTH, FIRST_EFFORT
         from sparsecv_mio.trees.path_cells import UNLIMITED
 
         alone = len(self.grid.gammas) == 1 and not known.data.restrictions.beyond_forcing  # no other gamma has to wait

@@ -221,15 +221,15 @@ class _Model:
 
 
 def _wide(data: StandardData) -> bool:
-    from sparsecv_mio.search.by_rows import by_rows
+    from sparsecv_mio.thresholds import by_rows
 
     return by_rows(data, 1)
 
 
 def _solve_by_rows(model: _Model, start: Start | None, limits: Limits) -> Outcome:
     """Solve by our own engine where columns are too many for a matrix of them."""
+    from sparsecv_mio.search.accelerators import in_columns
     from sparsecv_mio.search.by_rows import all_rows_of, solve_by_rows
-    from sparsecv_mio.search.fold_solver import in_columns
     from sparsecv_mio.search.time_limit import Deadline
 
     tau, gamma, names = model.tau, model.gamma, model.data.names

@@ -29,9 +29,9 @@ from sparsecv_mio.problem.elimination import ForcedColumns, eliminated
 from sparsecv_mio.problem.problem import EIGEN_LIMIT, SparseProblem
 from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.problem.training_moments import row_moments
-from sparsecv_mio.search.by_rows import by_rows
 from sparsecv_mio.search.fold_fits import fit_from_moments
 from sparsecv_mio.search.leave_fold_out import listed_supports
+from sparsecv_mio.thresholds import by_rows
 from sparsecv_mio.trees.every_size import solve_path
 from sparsecv_mio.trees.listing import PATH_SLICE, MetSupports, SupportsBelow
 from sparsecv_mio.trees.normal_form import NormalForm, normal_form

@@ -23,18 +23,18 @@ from __future__ import annotations
 import math
 import time
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Integral
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from sparsecv_mio.arrays import FloatArray, IntArray
-from sparsecv_mio.certificate.parts import FoldInfo, OuterModel, TriedWeight, WeighedModel
+from sparsecv_mio.certificate.parts import FoldInfo, OuterModel, TriedWeight
 from sparsecv_mio.certificate.records import Nested, NestedFold, Record
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
@@ -48,13 +48,14 @@ from sparsecv_mio.model_space import GammaInterval, gammas_of, interval, taus_of
 from sparsecv_mio.problem.objective import fit, held_out_error, standard_error
 from sparsecv_mio.problem.refit import refit_moments
 from sparsecv_mio.problem.training_moments import training_moments
-from sparsecv_mio.search.context import Trees
+from sparsecv_mio.search.context import HERE, Trees
 from sparsecv_mio.search.gamma_partition import GammaSpan, check_interval
 from sparsecv_mio.search.observers import staged
 from sparsecv_mio.search.options import NESTED, Hooks, SearchOptions, merged
 from sparsecv_mio.search.pairs import Grid
-from sparsecv_mio.search.running import Arguments, RunningSearch
+from sparsecv_mio.search.running import RunningSearch
 from sparsecv_mio.search.time_limit import Deadline, run_within_limit
+from sparsecv_mio.thresholds import FOLDS_FITTED_AGAIN
 from sparsecv_mio.units import MAIN_SHARE
 from sparsecv_mio.words import Intercept
 
@@ -62,7 +63,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-FOLDS_FITTED_AGAIN, FEW_NUMBERS = 1_000, 40_000_000  # fitted again for the mean absolute error, and what they train on
+FEW_NUMBERS = 40_000_000  # that folds train on, up to which they are fitted again for the mean absolute error
 AGREE_RTOL = 1e-8
 
 
@@ -218,11 +219,12 @@ OUTER = 5  # outer folds
 LEAST_SECONDS = 0.05  # left of a limit, below which no outer fold is begun
 
 Search = Callable[[Dataset, FoldPlan, SearchOptions, Hooks], Record]
+Done = TypeVar("Done")
 
 
 @dataclass(frozen=True, eq=False)
-class WeightSearch:
-    """What is searched, as the run on all rows is given it.
+class Procedure:
+    """How a model is chosen, to be carried out on all rows and on all but an outer fold.
 
     Attributes
     ----------
@@ -240,8 +242,24 @@ class WeightSearch:
     options: SearchOptions
     hooks: Hooks
 
-    def without(self, outer: FoldPlan, fold: int, seconds: float | None) -> list[OuterModel]:
-        """Return the model of every weight without an outer fold, scored there; none where a limit came first.
+    def on_all_rows(self, seconds: float | None, hooks: Hooks, **changes: Any) -> Record:
+        """Choose a model of all rows.
+
+        Parameters
+        ----------
+        seconds : float or None
+            For the search.
+        hooks : Hooks
+        **changes
+            Of the options.
+        """
+        record = self.search(self.dataset, self.folds, replace(self.options, time_limit=seconds, **changes), hooks)
+        return replace(record, request=replace(record.request, time_limit=self.options.time_limit))
+
+    def without(
+        self, outer: FoldPlan, fold: int, seconds: float | None, what: str, **changes: Any
+    ) -> tuple[Dataset, Record]:
+        """Return the rows outside of an outer fold, and the record of a model that is chosen by them.
 
         Parameters
         ----------
@@ -250,45 +268,77 @@ class WeightSearch:
             Which of its folds.
         seconds : float or None
             For the search.
+        what : str
+            What it is done for, for messages.
+        **changes
+            Of the options.
         """
-        rows = outer.train_rows(fold)
-        options = replace(self.options, stability=WEIGHTS, time_limit=seconds, refine=False)
-        stage = f"stability: without outer fold {fold + 1} of {outer.k}"
-        hooks = Hooks(staged(self.hooks.progress, stage), stop=self.hooks.stop, lost=self.hooks.lost)
+        rows, ours = outer.train_rows(fold), self.hooks
         training = self.dataset.take(rows)
+        options = replace(self.options, time_limit=seconds, refine=False, **changes)
+        stage = f"{what.split()[0]}: without outer fold {fold + 1} of {outer.k}"
+        hooks = Hooks(staged(ours.progress, stage), ours.stop, ours.lost, scheduler=ours.scheduler)
         try:
-            record = self.search(training, inner_folds(self.folds, rows, training), options, hooks)
+            return training, self.search(training, inner_folds(self.folds, rows, training), options, hooks)
         except BadInput as error:
-            raise BadInput(f"stability nested, without outer fold {fold}: {error}") from None
-        if record.stability is None or record.stability.chosen is None:
-            return []
-        models = record.stability.chosen.models
-        return [self._scored(training, outer, fold, one) for one in models]
+            raise BadInput(f"{what}, without outer fold {fold}: {error}") from None
 
-    def _scored(self, training: Dataset, outer: FoldPlan, fold: int, one: WeighedModel) -> OuterModel:
-        """Fit a model on the rows outside of an outer fold, and predict those inside."""
-        test, data = outer.scored_rows(fold), self.dataset
+    def over(
+        self, outer: FoldPlan, until: float, model: Callable[[int, float | None], Done]
+    ) -> Iterator[Done]:
+        """Yield the models without each outer fold, while there is time for the next.
+
+        Parameters
+        ----------
+        outer : FoldPlan
+        until : float
+            Moment of `time.monotonic`, of which each outer fold left has its share; inf for none.
+        model : callable
+            Takes the outer fold and its seconds.
+        """
+        stop = self.hooks.stop
+        for fold in range(outer.k):
+            left = until - time.monotonic()
+            if left < LEAST_SECONDS or (stop is not None and stop.is_set()):
+                break
+            made = model(fold, None if left == math.inf else left / (outer.k - fold))
+            if not made or (stop is not None and stop.is_set()):  # this model is not what the procedure chooses
+                break
+            yield made
+
+
+def models_of_weights(given: Procedure, outer: FoldPlan, fold: int, seconds: float | None = None) -> list[OuterModel]:
+    """Return the model of every weight without an outer fold, scored there; none where a limit came first.
+
+    Parameters
+    ----------
+    given : Procedure
+    outer : FoldPlan
+    fold : int
+        Which of its folds.
+    seconds : float, optional
+        For the search.
+    """
+    training, record = given.without(outer, fold, seconds, "stability nested", stability=WEIGHTS)
+    if record.stability is None or record.stability.chosen is None:
+        return []
+    test, data, models = outer.scored_rows(fold), given.dataset, []
+    for one in record.stability.chosen.models:
         model = fit(
             training.X, training.y, [data.names.index(name) for name in one.support], one.gamma,
-            scale=self.options.scale, intercept=self.options.intercept, weights=training.row_weights,
+            scale=given.options.scale, intercept=given.options.intercept, weights=training.row_weights,
         )  # fmt: skip
         error = held_out_error(model, data.X, data.y, test, data.row_weights) / data.weight_of(test)
-        return OuterModel(fold, one.gamma, one.tau, one.support, error)
-
-    def with_weight(self, weight: float, seconds: float | None) -> Record:
-        """Return the record of all rows, the pair chosen by a weight."""
-        options = replace(self.options, stability=(weight,), time_limit=seconds)
-        hooks = self.hooks if seconds is None else replace(self.hooks, began=None)
-        record = self.search(self.dataset, self.folds, options, hooks)
-        return replace(record, request=replace(record.request, time_limit=self.options.time_limit))
+        models.append(OuterModel(fold, one.gamma, one.tau, one.support, error))
+    return models
 
 
-def search_with_nested_weight(given: WeightSearch) -> Record:
+def search_with_nested_weight(given: Procedure) -> Record:
     """Choose the weight of the instability by nested cross-validation, then the pair of all rows by it.
 
     Parameters
     ----------
-    given : WeightSearch
+    given : Procedure
 
     Returns
     -------
@@ -300,35 +350,33 @@ def search_with_nested_weight(given: WeightSearch) -> Record:
     -----
     The outer folds may take five shares of a time limit of seven; what they leave goes to the run on all rows.
     """
-    began, limit = time.monotonic(), given.options.time_limit
-    if given.hooks.began is not None:
-        began = given.hooks.began
+    limit, hooks, done = given.options.time_limit, given.hooks, []
+    began = time.monotonic() if hooks.began is None else hooks.began
     outer = outer_folds(OUTER, given.folds, given.dataset)
-    share = None if limit is None else limit * OUTER / (OUTER + MAIN_SHARE)
-    stop, done = given.hooks.stop, []
+    until = math.inf if limit is None else began + limit * OUTER / (OUTER + MAIN_SHARE)
     try:
-        for fold in range(outer.k):
-            left = math.inf if share is None else share - (time.monotonic() - began)
-            if left < LEAST_SECONDS or (stop is not None and stop.is_set()):
-                break
-            found = given.without(outer, fold, None if share is None else left / (outer.k - fold))
-            if not found or (stop is not None and stop.is_set()):
-                break
-            done.append(found)
+        for models in given.over(outer, until, partial(models_of_weights, given, outer)):
+            done.append(models)
     except OutOfTime:
         pass
     tried = tried_weights(done, [given.dataset.weight_of(outer.scored_rows(fold)) for fold in range(len(done))])
     weight = min(tried, key=lambda one: (one.error, one.weight)).weight if tried else 0.0
-    seconds = None if limit is None else max(limit - (time.monotonic() - began), LEAST_SECONDS)
     before = time.monotonic() - began
-    record = given.with_weight(weight, seconds)
-    if limit is not None:  # of which the outer folds took their part
+    if limit is None:
+        record = given.on_all_rows(None, hooks, stability=(weight,))
+    else:  # of which the outer folds took their part
+        left = max(limit - before, LEAST_SECONDS)
+        record = given.on_all_rows(left, replace(hooks, began=None), stability=(weight,))
         record = replace(record, work=replace(record.work, seconds=before + record.work.seconds))
     stable = record.stability
     if stable is None or stable.chosen is None or not tried:
         return record
-    info = FoldInfo(outer.spec, outer.seed, outer.k, outer.digest, outer.repeats)
-    return replace(record, stability=replace(stable, chosen=replace(stable.chosen, outer=info, tried=tried)))
+    chosen = replace(stable.chosen, outer=_folds_info(outer), tried=tried)
+    return replace(record, stability=replace(stable, chosen=chosen))
+
+
+def _folds_info(outer: FoldPlan) -> FoldInfo:
+    return FoldInfo(outer.spec, outer.seed, outer.k, outer.digest, outer.repeats)
 
 
 def tried_weights(done: list[list[OuterModel]], row_weights: list[float]) -> tuple[TriedWeight, ...]:
@@ -369,7 +417,7 @@ def cross_validate(
         See :func:`~sparsecv_mio.data.folds.folds_of`.
     gammas, taus : sequences, numbers or texts
         The grid; gamma > 0, 0 <= tau <= p. None for those of the command line. A `GammaInterval` or the text `LO..HI`
-        stands for every gamma of an interval (:mod:`sparsecv_mio.search.continuous`).
+        stands for every gamma of an interval (:mod:`sparsecv_mio.search.gamma_partition`).
     options : SearchOptions, optional
         Scale, gap, limits, method and what goes with it.
     hooks : Hooks, optional
@@ -416,7 +464,7 @@ def cross_validate(
         return _certified((dataset, plan), gammas, taus, options, hooks)
 
     if options.stability == NESTED:
-        return search_with_nested_weight(WeightSearch(search, dataset, plan, options, hooks))
+        return search_with_nested_weight(Procedure(search, dataset, plan, options, hooks))
     return search(dataset, plan, options, hooks)
 
 
@@ -433,9 +481,9 @@ def _certified(rows: tuple[Dataset, FoldPlan], gammas: Any, taus: Any, options: 
     if every is not None:
         return _over_interval(GammaSpan(dataset, plan, every, grid.taus.tolist(), options, hooks))
     deadline = Deadline(options.time_limit, hooks.stop, hooks.began)
-    arguments = Arguments(dataset, plan, grid, options, replace(hooks, lost=hooks.lost or _warn))
-    with _trees(arguments) as trees:
-        running = RunningSearch(deadline, replace(arguments, trees=trees))
+    hooks = replace(hooks, lost=hooks.lost or _warn)
+    with _trees(options, hooks) as trees:
+        running = RunningSearch(dataset, plan, grid, options, hooks, deadline, trees)
         record = run_within_limit(partial(_search, running), deadline, running.record, running.prepare_fallback)
     data = running.data
     del running  # with its cells, which may take as much memory as the data
@@ -471,17 +519,16 @@ def asked_of(
     return every, Grid.of([1.0], sizes, dataset.p)
 
 
-def _trees(given: Arguments) -> AbstractContextManager[Trees]:
-    scheduler = given.hooks.scheduler
-    if scheduler is None:
-        return nullcontext(given.trees)
+def _trees(options: SearchOptions, hooks: Hooks) -> AbstractContextManager[Trees]:
+    if hooks.scheduler is None:
+        return nullcontext(HERE)
     from sparsecv_mio.formulation.backends import NATIVE
 
-    if given.options.backend != NATIVE:
-        raise BadInput(f"--scheduler sends trees of our own engine: leave out it or --backend {given.options.backend}")
+    if options.backend != NATIVE:
+        raise BadInput(f"--scheduler sends trees of our own engine: leave out it or --backend {options.backend}")
     from sparsecv_mio.search.fold_solver import sent_trees
 
-    return sent_trees(scheduler, given.hooks.lost or _warn)
+    return sent_trees(hooks.scheduler, hooks.lost or _warn)
 
 
 def _over_interval(asked: GammaSpan) -> Record:
@@ -507,77 +554,36 @@ def _warn(error: SparseCVError) -> None:
     warnings.warn(str(error), stacklevel=4)
 
 
-@dataclass(frozen=True, eq=False)
-class Procedure:
-    """How a model is chosen, to be carried out on all rows and on all but an outer fold.
-
-    Attributes
-    ----------
-    dataset : Dataset
-    folds : FoldPlan
-    gammas, taus : numbers, sequences or texts, optional
-        The grid, as :func:`~sparsecv_mio.search.api.cross_validate` takes it; a default depends on the rows.
-    options : SearchOptions
-    hooks : Hooks
-    """
-
-    dataset: Dataset
-    folds: FoldPlan
-    gammas: str | float | Iterable[float] | None
-    taus: str | int | Iterable[int] | None
-    options: SearchOptions
-    hooks: Hooks
-
-    def on_all_rows(self, seconds: float | None) -> Record:
-        """Choose a model of all rows, within so many seconds."""
-        options = replace(self.options, time_limit=seconds)
-        record = cross_validate(
-            self.dataset, self.folds, gammas=self.gammas, taus=self.taus, options=options, hooks=self.hooks
-        )
-        return replace(record, request=replace(record.request, time_limit=self.options.time_limit))
-
-    def without(self, outer: FoldPlan, fold: int, seconds: float | None) -> NestedFold:
-        """Choose a model without an outer fold, and score it there.
-
-        Parameters
-        ----------
-        outer : FoldPlan
-        fold : int
-            Which of its folds.
-        seconds : float or None
-            For the search.
-        """
-        rows, held = outer.train_rows(fold), outer.scored_rows(fold)
-        training, test = self.dataset.take(rows), self.dataset.take(held)
-        options = replace(self.options, time_limit=seconds, refine=False)
-        stage = f"nested: without outer fold {fold + 1} of {outer.k}"
-        ours = self.hooks
-        hooks = Hooks(staged(ours.progress, stage), ours.stop, ours.lost, scheduler=ours.scheduler)
-        try:
-            plan = inner_folds(self.folds, rows, training)
-            record = cross_validate(training, plan, gammas=self.gammas, taus=self.taus, options=options, hooks=hooks)
-        except BadInput as error:
-            raise BadInput(f"nested, without outer fold {fold}: {error}") from None
-        errors = (test.y - record.predict(test)) ** 2
-        return NestedFold(
-            fold=fold,
-            gamma=record.gamma,
-            tau=record.tau,
-            support=record.support,
-            cv_error=record.cv_error,
-            status=record.status,
-            error=float(np.average(errors, weights=test.row_weights)),
-        )
+def _nested_fold(given: Procedure, outer: FoldPlan, fold: int, seconds: float | None) -> NestedFold:
+    """Choose a model without an outer fold, and score it there."""
+    _, record = given.without(outer, fold, seconds, "nested")
+    test = given.dataset.take(outer.scored_rows(fold))
+    return NestedFold(
+        fold=fold,
+        gamma=record.gamma,
+        tau=record.tau,
+        support=record.support,
+        cv_error=record.cv_error,
+        status=record.status,
+        error=float(np.average((test.y - record.predict(test)) ** 2, weights=test.row_weights)),
+    )
 
 
-def nested_cross_validate(procedure: Procedure, count: int) -> Record:
+def nested_cross_validate(
+    dataset: Dataset, folds: FoldPlan, count: int, gammas: Any, taus: Any, options: SearchOptions, hooks: Hooks
+) -> Record:
     """Choose a model, and estimate the error of how it was chosen.
 
     Parameters
     ----------
-    procedure : Procedure
+    dataset : Dataset
+    folds : FoldPlan
     count : int
         Outer folds.
+    gammas, taus : numbers, sequences or texts, optional
+        The grid, as :func:`cross_validate` takes it; a default depends on the rows.
+    options : SearchOptions
+    hooks : Hooks
 
     Returns
     -------
@@ -588,26 +594,24 @@ def nested_cross_validate(procedure: Procedure, count: int) -> Record:
     -----
     The run on all rows may take two shares of a time limit of `count + 2`; what it leaves goes to the outer folds.
     """
-    began, limit = time.monotonic(), procedure.options.time_limit
-    if procedure.hooks.began is not None:
-        began = procedure.hooks.began
-    outer = outer_folds(count, procedure.folds, procedure.dataset)
-    record = procedure.on_all_rows(None if limit is None else limit * MAIN_SHARE / (count + MAIN_SHARE))
-    stop, done = procedure.hooks.stop, []
+    grid = {"gammas": kept(gammas), "taus": kept(taus)}
+
+    def search(dataset: Dataset, plan: FoldPlan, options: SearchOptions, hooks: Hooks) -> Record:
+        return cross_validate(dataset, plan, **grid, options=options, hooks=hooks)
+
+    given, limit, done = Procedure(search, dataset, folds, options, hooks), options.time_limit, []
+    began = time.monotonic() if hooks.began is None else hooks.began
+    outer = outer_folds(count, folds, dataset)
+    record = given.on_all_rows(None if limit is None else limit * MAIN_SHARE / (count + MAIN_SHARE), hooks)
+    until = math.inf if limit is None else began + limit
     try:
-        for fold in range(outer.k):
-            left = math.inf if limit is None else limit - (time.monotonic() - began)
-            if left < LEAST_SECONDS or (stop is not None and stop.is_set()):
-                break
-            found = procedure.without(outer, fold, None if limit is None else left / (outer.k - fold))
-            if stop is not None and stop.is_set():  # this model is not what the procedure chooses
-                break
+        for found in given.over(outer, until, partial(_nested_fold, given, outer)):
             done.append(found)
     except (KeyboardInterrupt, OutOfTime):
         pass
     if not done:  # its seconds are those of the whole limit
         return replace(record, work=replace(record.work, seconds=time.monotonic() - began))
-    return replace(record, nested=nested_of(record, outer, done, procedure.dataset))
+    return replace(record, nested=nested_of(record, outer, done, dataset))
 
 
 def nested_of(record: Record, outer: FoldPlan, done: list[NestedFold], dataset: Dataset) -> Nested:
@@ -626,7 +630,7 @@ def nested_of(record: Record, outer: FoldPlan, done: list[NestedFold], dataset: 
     error = float(np.average(errors, weights=weights))
     chosen = record.cv_error
     return Nested(
-        outer=FoldInfo(outer.spec, outer.seed, outer.k, outer.digest, outer.repeats),
+        outer=_folds_info(outer),
         error=error,
         standard_error=standard_error(errors * weights, weights) if len(done) > 1 else None,
         optimism=100.0 * (error / chosen - 1.0) if 0.0 < chosen < math.inf else None,
@@ -700,7 +704,7 @@ def solve(
     if nested is not None:
         if isinstance(gammas, GammaInterval) or (isinstance(gammas, str) and interval(gammas)):
             raise BadInput(f"nested: goes with a grid of gammas, not with the interval {gammas}")
-        return nested_cross_validate(Procedure(dataset, plan, kept(gammas), kept(taus), options, hooks), nested)
+        return nested_cross_validate(dataset, plan, nested, gammas, taus, options, hooks)
     return cross_validate(dataset, plan, gammas=gammas, taus=taus, options=options, hooks=hooks)
 
 

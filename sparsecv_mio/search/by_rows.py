@@ -28,19 +28,26 @@ from sparsecv_mio.problem.elimination import eliminated, stripped
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.problem.training_moments import row_moments
+from sparsecv_mio.search.accelerators import in_columns
 from sparsecv_mio.search.cell_by_cell import MioSettings, VendorListing, check_available
 from sparsecv_mio.search.cells import Archive, Where, filled_up, places_in, within
 from sparsecv_mio.search.first_supports import FoldPaths
 from sparsecv_mio.search.fold_fits import FoldProblem
-from sparsecv_mio.search.fold_solver import CellIntervals, in_columns
+from sparsecv_mio.search.fold_solver import CellIntervals
 from sparsecv_mio.search.loss_bounds import LossByRows
-from sparsecv_mio.search.rounds import EFFORT_GROWTH, FIRST_EFFORT
-from sparsecv_mio.search.run import Run, answers_of_all_rows, decide_beyond_proof, first_answers, unproved
+from sparsecv_mio.search.run import (
+    EFFORT_GROWTH,
+    FIRST_EFFORT,
+    GridMethod,
+    Run,
+    answers_of_all_rows,
+    first_answers,
+    unproved,
+)
+from sparsecv_mio.thresholds import EXACT_COLUMNS, MANY_FOLDS_BY_ROWS, PART_COLUMNS, TREE_MATRICES
 from sparsecv_mio.trees.every_size import solve_path
 from sparsecv_mio.trees.path_cells import UNLIMITED, PathCell, PathResult
 from sparsecv_mio.words import Method
-
-PART_COLUMNS = 3000  # whose products are formed, once
 
 
 def all_rows_of(data: StandardData, gamma: float, expired: Callable[[], bool]) -> WideFold:
@@ -98,22 +105,12 @@ def solve_by_rows(
     return replace(result, nodes=result.nodes + nodes)
 
 
-PRODUCT_BYTES = 1 << 29  # of q x q matrices alive at once: log2(k) of the tree over the folds, and a few of the trees
-TREE_MATRICES = 4
 COPY_BYTES = 1 << 29  # of rows, all threads together: two copies of the training rows while a fold is made
-EXACT_COLUMNS = 1200  # columns left that are worth a matrix of their own at once
 EXACT_BYTES = 1 << 30  # of such matrices, all threads together, once nothing else helps
 NODE_RATIO = 16  # nodes of a path tree that one of a tree on the rows is worth
-MANY_FOLDS = 200  # whose working sets would be too small, and take too long
 
 
-def by_rows(data: StandardData, folds: int) -> bool:
-    """Whether matrices of columns by columns are too large for these data: beyond 2,000 to 3,000 columns."""
-    matrices = np.log2(max(folds, 2)) + TREE_MATRICES
-    return bool(data.q > data.n and 8.0 * data.q**2 * matrices > PRODUCT_BYTES)
-
-
-class ByRows:
+class ByRows(GridMethod):
     """A search over the grid by rows; `method` says which cells are asked for and whether they are branched on.
 
     Parameters
@@ -135,9 +132,8 @@ class ByRows:
     name = "by rows"
 
     def __init__(self, run: Run, method: Method = Method.ROUNDS, mio: MioSettings | None = None) -> None:
-        self.run, self.method, self.mio = run, method, mio or MioSettings()
-        self.context = context = run.context
-        self.parts = (self,)
+        super().__init__(run, (self,))
+        self.method, self.mio, context = method, mio or MioSettings(), run.context
         middle = len(context.grid.gammas) // 2
         self.order = sorted(range(len(context.grid.gammas)), key=lambda g: (abs(g - middle), g))
         self.seen, self.submitted = np.zeros(context.shape, dtype=bool), np.zeros(context.shape, dtype=bool)
@@ -151,11 +147,6 @@ class ByRows:
         self._counting = threading.Lock()
 
     @property
-    def open(self) -> BoolArray:
-        """(G, T, K): cells that more work could decide."""
-        return self.run.state.open
-
-    @property
     def exhausted(self) -> bool:
         """Whether the time or the budget of MIOs is spent."""
         budget = self.mio.budget
@@ -166,17 +157,17 @@ class ByRows:
     def begin(self) -> None:
         """Find supports in every fold and on all rows; at one gamma where folds are too many to learn from others."""
         check_available(self.mio.backend)
-        many = self.context.folds.k > MANY_FOLDS
+        many = self.context.folds.k > MANY_FOLDS_BY_ROWS
         self._fit_all_rows(None if many else first_answers(self.run))
         g = self.order[0]
         self.run.signals.doing("scoring supports in every fold")
-        missing = np.flatnonzero(~np.isfinite(self.run.state.cells.nominal[g]).all(axis=0)).tolist()
+        missing = np.flatnonzero(~np.isfinite(self.run.cells.nominal[g]).all(axis=0)).tolist()
         for _ in self._over(missing, lambda fold: self._first(fold, g)):
             self.run.signals.progressed()
 
     def _fit_all_rows(self, paths: FoldPaths | None) -> None:
         """Keep supports of all rows: those of `paths`, else those of forward selection at the middle gamma."""
-        taus, all_rows = self.context.grid.taus.tolist(), self.run.state.all_rows
+        taus, all_rows = self.context.grid.taus.tolist(), self.run.all_rows
         if paths is not None:
             all_rows.keep(unproved(self.context, paths))
             return
@@ -186,12 +177,12 @@ class ByRows:
         all_rows.keep({g: PathResult(_supports_of(whole, taus), 0, False)})
 
     def _worth_work(self) -> BoolArray:
-        return self.open if self.method is Method.GRID else self.run.state.worth_work()
+        return self.open if self.method is Method.GRID else self.run.worth_work()
 
     @property
     def finished(self) -> bool:
         """Whether the certificate is closed, or nothing is left to do."""
-        closed = self.method is not Method.GRID and self.context.gap > 0.0 and self.run.state.proved()
+        closed = self.method is not Method.GRID and self.context.gap > 0.0 and self.run.proved()
         return closed or self.exhausted or not self._worth_work().any()
 
     def step(self) -> None:
@@ -222,13 +213,6 @@ class ByRows:
     def work_on(self, pairs: BoolArray) -> None:
         """Work on the open cells of the first gamma of some pairs (G, T)."""
         self._gamma(self.open & pairs[:, :, None])
-
-    def finish(self) -> None:
-        """Decide what is asked for beyond the proof; every cell that was seen has its estimate."""
-        decide_beyond_proof(self, self.context.one_se)
-
-    def score_reported_pair(self) -> None:
-        """Do nothing: supports are scored from the rows as they are found."""
 
     def _gamma(self, wanted: BoolArray) -> None:
         fresh = wanted & ~self.seen
@@ -277,7 +261,7 @@ class ByRows:
 
     def _first(self, fold: int, g: int) -> WideFold:
         """Refit and score a support of every size: the best one known, of forward selection where there is none."""
-        cells, taus = self.run.state.cells, self.context.grid.taus.tolist()
+        cells, taus = self.run.cells, self.context.grid.taus.tolist()
         made = self._rows_of(fold, g)
         known = {int(number) for number in cells.support[:, :, fold].ravel()} - {0}
         made.try_supports([cells.pool.supports[number] for number in known])
@@ -293,7 +277,7 @@ class ByRows:
         if support is None:
             return
         g, _, fold = where
-        data, folds, cells = self.context.data, self.context.folds, self.run.state.cells
+        data, folds, cells = self.context.data, self.context.folds, self.run.cells
         fit = refit_rows(data, folds.train_rows(fold), support, float(self.context.grid.gammas[g]))
         held, _ = fit.held_out(data, folds.scored_rows(fold))
         cells.offer(where, cells.pool.number(support), held, fit.objective)
@@ -301,7 +285,7 @@ class ByRows:
 
     def _visit(self, fold: int, g: int, which: list[int]) -> None:
         """Work on some tau: a relaxation each and, where it leaves few columns, branch-and-bound on these."""
-        final = self.run.state.cells.final
+        final = self.run.cells.final
         unsolved = [t for t in which if not final[g, t, fold]]
         fresh = [t for t in unsolved if not self.seen[g, t, fold]]
         made = self._first(fold, g) if fresh else None
@@ -338,14 +322,14 @@ class ByRows:
             seen, nodes = made.branch(tau, most=self._nodes)
             self._offer(where, made, tau)
             with self._counting:
-                self.run.state.counts.add(nodes)
+                self.run.counts.add(nodes)
                 self.submitted[where] = True
             self._left[where] = seen.columns
             self._beyond[where] = not self._exact(where)
             self._decide(where)
             if self._beyond[where] and nodes < self._nodes and not self.context.deadline.expired():
                 self._ended[where] = True
-                self.run.state.cells.mark(where, True, bool(self._bracketed[where]))
+                self.run.cells.mark(where, True, bool(self._bracketed[where]))
 
     def _exact(self, where: Where) -> bool:
         """Whether few enough columns are left for the cell to be solved exactly."""
@@ -364,26 +348,26 @@ class ByRows:
             tau = int(self.context.grid.taus[t])
             cell = made.cells([tau])[0]
             self._offer((g, t, fold), made, tau)
-            self.run.state.cells.narrow((g, t, fold), float(cell.lower), float(cell.upper))
+            self.run.cells.narrow((g, t, fold), float(cell.lower), float(cell.upper))
             self._bracketed[g, t, fold] = True
             if not self._exact((g, t, fold)) and (self._ended[g, t, fold] or not self._branches):
-                self.run.state.cells.mark((g, t, fold))
+                self.run.cells.mark((g, t, fold))
 
     def _decide(self, where: Where) -> None:
         """Solve a cell on the columns that screening left, if these are few."""
         if self.exhausted or not self._exact(where):
             return
         g, t, fold = where
-        context, cells = self.context, self.run.state.cells
+        context, cells = self.context, self.run.cells
         columns, tau = self._left[where], int(context.grid.taus[t])
         small = context.data.only(columns)
         moments = row_moments(small, context.folds.train_rows(fold))
         here = FoldProblem.of(small, context.folds, fold, moments, columns).with_gamma(float(context.grid.gammas[g]))
         starts = places_in(columns, [cells.pool.supports[cells.support[where]]])
         result = self._solve(here.problem, tau, starts)
-        CellIntervals(self.run.state).write_outcome(here, g, np.array([t]), result)
+        CellIntervals(self.run).write_outcome(here, g, np.array([t]), result)
         with self._counting:
-            self.run.state.counts.add(result.nodes)
+            self.run.counts.add(result.nodes)
             self.submitted[where] |= len(columns) > tau
 
     def _solve(self, problem: SparseProblem, tau: int, starts: list[IntArray]) -> PathResult:
@@ -399,7 +383,7 @@ class ByRows:
 
     def best_on_all_rows(self, g: int, tau: int) -> PathCell:
         """Return the best subset on all rows: a relaxation, and branch-and-bound where that leaves few columns."""
-        cell = self.run.state.all_rows.best[g].cells[tau]
+        cell = self.run.all_rows.best[g].cells[tau]
         if self.context.deadline.expired():
             return cell
         whole = self._rows_of(None, g)

@@ -19,10 +19,10 @@ What our own relaxations know of the cell is passed to the solver as data (theor
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
@@ -37,11 +37,18 @@ from sparsecv_mio.parallel import on_threads
 from sparsecv_mio.problem.constraints import SideConstraints
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.search.cells import Archive, Where, filled_up
-from sparsecv_mio.search.context import SearchState
-from sparsecv_mio.search.fold_fits import FoldProblem, FoldStore, fit_from_moments, near_tie_margin, objective_rounding
-from sparsecv_mio.search.fold_solver import FoldSolver
+from sparsecv_mio.search.fold_fits import (
+    FoldProblem,
+    FoldStore,
+    MomentSource,
+    fit_from_moments,
+    near_tie_margin,
+    objective_rounding,
+)
+from sparsecv_mio.search.fold_solver import CellIntervals, FoldSolver
 from sparsecv_mio.search.run import Run, fit_all_rows
 from sparsecv_mio.search.time_limit import Deadline
+from sparsecv_mio.thresholds import VENDOR_RELAXED_COLUMNS
 from sparsecv_mio.trees.normal_form import normal_form
 from sparsecv_mio.trees.path_cells import UNLIMITED, PathCell, PathResult
 from sparsecv_mio.units import KEEP_RTOL, TIE_RTOL
@@ -49,7 +56,6 @@ from sparsecv_mio.units import KEEP_RTOL, TIE_RTOL
 MOST_EXCLUDED = 12  # near ties a solver is asked about before the cell is left undecided
 VENDOR_GAP = 1e-9
 SHARED_POINTS = 8  # coefficients of earlier cells whose cuts come first
-RELAXED_COLUMNS = 500  # beyond, a relaxation from moments costs more than it is worth here
 
 
 def limits_of(deadline: Deadline) -> Limits:
@@ -195,7 +201,7 @@ class VendorListing:
 
 def relaxation_of(problem: SparseProblem, size: int) -> Relaxation | None:
     """Return the perspective relaxation of one size; None where it cannot help."""
-    if not 0 < size < problem.q <= RELAXED_COLUMNS or not problem.yy > 0.0:
+    if not 0 < size < problem.q <= VENDOR_RELAXED_COLUMNS or not problem.yy > 0.0:
         return None
     try:
         return relax_problem(problem, [size])[0]
@@ -250,115 +256,6 @@ def _as_cell(problem: SparseProblem, tau: int, listed: Listed) -> PathCell:
 NEAR_TIES_NODES = 1 << 20  # of our own trees, where a vendor's solver leaves near ties
 
 
-class CellSolver:
-    """Solves cells one at a time and writes what is found into the table. Safe to use from several threads.
-
-    Parameters
-    ----------
-    fold_solver : FoldSolver
-        Solves by our own trees; its table is the one written.
-    vendor : VendorListing, optional
-        Solves in place of our own trees.
-
-    Attributes
-    ----------
-    intervals : CellIntervals
-        Those of `fold_solver`.
-    store : FoldStore
-        Folds at gamma 1.
-    """
-
-    def __init__(self, fold_solver: FoldSolver, vendor: VendorListing | None = None) -> None:
-        self.fold_solver, self.vendor = fold_solver, vendor
-        self.context, self.cells = fold_solver.context, fold_solver.cells
-        self.intervals = fold_solver.intervals
-        self.store = FoldStore(self.context.data, self.context.folds, fold_solver.accelerators.training_moments)
-
-    def at(self, g: int, fold: int) -> FoldProblem:
-        """Return a fold at the gamma of index `g`. O(n q^2) where the store does not hold it."""
-        return self.fold_solver.at_gamma(self.store.get(fold), g)
-
-    def first_bounds(self, g: int, fold: int) -> None:
-        """Give every tau of a fold and gamma an incumbent, and its interval the bounds that hold without branching."""
-        here, which = self.at(g, fold), np.arange(len(self.context.grid.taus))
-        result = self.fold_solver.branch_and_bound(here, g, which, self.fold_solver.best_on_all_rows(g), 0)
-        self.intervals.write_outcome(here, g, which, result, relax=False)
-
-    def try_supports(self, g: int, which: IntArray, fold: int, supports: list[IntArray], only: BoolArray) -> None:
-        """Refit one support for each of some tau of a fold and offer it to its cell.
-
-        Parameters
-        ----------
-        g : int
-        which : (m,) int array
-            Indices of tau.
-        fold : int
-        supports : list of m int arrays
-        only : (m,) bool array
-            Whether the caller has proved that no other support of the cell is optimal or tied: such a cell is decided.
-        """
-        here = self.at(g, fold)
-        fits = here.refit(supports)
-        numbers = np.array([self.cells.pool.number(support) for support in supports], dtype=np.int32)
-        self.cells.offer((g, which, fold), numbers, fits.held_out, fits.value)
-        for i in np.flatnonzero(only & np.isfinite(fits.value_error)).tolist():
-            one = slice(i, i + 1)
-            self.intervals.decide(here, (g, int(which[i]), fold), supports[one], fits.at(one), branched=False)
-
-    def solve(self, where: Where, starts: list[IntArray]) -> int:
-        """Hand one cell to branch-and-bound.
-
-        Parameters
-        ----------
-        where : gamma, tau, fold
-        starts : list of int arrays
-            Supports to try first.
-
-        Returns
-        -------
-        int
-            Nodes spent; 0 where no work can change the cell any more.
-        """
-        g, t, fold = where
-        if self.cells.final[where]:
-            return 0
-        here, which = self.at(g, fold), np.array([t])
-        if self.vendor is None:
-            result = self.fold_solver.branch_and_bound(here, g, which, starts, UNLIMITED)
-        else:
-            result = self._by_vendor(self.vendor, here, where, starts)
-        self.intervals.write_outcome(here, g, which, result)
-        return result.nodes
-
-    def _by_vendor(self, vendor: VendorListing, here: FoldProblem, where: Where, starts: list[IntArray]) -> PathResult:
-        """Solve a cell by a vendor's solver; near ties that it leaves are listed by our own trees."""
-        g, t, fold = where
-        tau = int(self.context.grid.taus[t])
-
-        def solved(problem: SparseProblem, taus: list[int], starts: list[IntArray]) -> PathResult:
-            return vendor.solve(problem, taus[0], starts)
-
-        accelerators = self.fold_solver.accelerators
-        starts = accelerators.proposed(g, tau, fold) + starts
-        result = accelerators.solve(here.problem, g, [tau], starts, solved, by_vendor=True)
-        cell = result.cells[tau]
-        if cell.complete or not result.finished:
-            return result
-        own = self.fold_solver.branch_and_bound(here, g, np.array([t]), [cell.support, *starts], NEAR_TIES_NODES)
-        return PathResult(own.cells, result.nodes + own.nodes, own.finished)
-
-    def starts(self, where: Where) -> list[IntArray]:
-        """Supports known for the cell, for its neighbours in tau and gamma, and for the next folds at the same pair."""
-        table = self.cells.support
-        numbers = [int(table[where])]
-        for step in ((0, 1, 0), (0, -1, 0), (1, 0, 0), (-1, 0, 0), (0, 0, 1), (0, 0, -1)):
-            near = tuple(place + by for place, by in zip(where, step, strict=True))
-            if all(0 <= place < size for place, size in zip(near, table.shape, strict=True)):
-                numbers.append(int(table[near]))
-        known = [self.cells.pool.supports[number] for number in dict.fromkeys(numbers)]
-        return known + self.fold_solver.best_on_all_rows(where[0])
-
-
 @dataclass(frozen=True)
 class MioSettings:
     """Which backend solves the mixed-integer problems of a method, and how many at most.
@@ -392,21 +289,144 @@ def check_available(backend: str) -> None:
         raise BackendUnavailable(f"backend {backend} cannot be used: {usable.why}{hint}")
 
 
-class SolvesCells(Protocol):
-    """Who solves a cell and writes what is found into the table of cells."""
+class SolvesCells(ABC):
+    """Solves cells one at a time and writes what is found into the table. Safe to use from several threads.
 
-    @property
-    def store(self) -> FoldStore:
-        """Folds at gamma 1."""
+    Parameters
+    ----------
+    intervals : CellIntervals
+        Of the table that is written.
+    source : callable
+        Yields the training moments of some folds.
 
+    Attributes
+    ----------
+    store : FoldStore
+        Folds at gamma 1.
+    """
+
+    relaxes: bool  # whether cells that are handed over and stay undecided may be bounded by relaxations
+
+    def __init__(self, intervals: CellIntervals, source: MomentSource) -> None:
+        self.intervals, self.context, self.cells = intervals, intervals.context, intervals.cells
+        self.store = FoldStore(self.context.data, self.context.folds, source)
+
+    def at(self, g: int, fold: int) -> FoldProblem:
+        """Return a fold at the gamma of index `g`. O(n q^2) where the store does not hold it."""
+        return self.store.get(fold).with_gamma(float(self.context.grid.gammas[g]))
+
+    @abstractmethod
     def first_bounds(self, g: int, fold: int) -> None:
         """Give every tau of a fold and gamma an incumbent, and its interval what holds with little work."""
 
+    @abstractmethod
     def starts(self, where: Where) -> list[IntArray]:
         """Supports to try first in a cell."""
 
+    @abstractmethod
+    def _outcome(self, here: FoldProblem, where: Where, starts: list[IntArray]) -> PathResult:
+        """Solve one cell, its fold at its gamma, to the end."""
+
     def solve(self, where: Where, starts: list[IntArray]) -> int:
-        """Hand one cell to branch-and-bound; returns the nodes spent."""
+        """Hand one cell to branch-and-bound.
+
+        Parameters
+        ----------
+        where : gamma, tau, fold
+        starts : list of int arrays
+            Supports to try first.
+
+        Returns
+        -------
+        int
+            Nodes spent; 0 where no work can change the cell any more.
+        """
+        if self.cells.final[where]:
+            return 0
+        g, t, fold = where
+        here = self.at(g, fold)
+        result = self._outcome(here, where, starts)
+        self.intervals.write_outcome(here, g, np.array([t]), result, relax=self.relaxes)
+        return result.nodes
+
+
+class CellSolver(SolvesCells):
+    """Solves cells without restrictions.
+
+    Parameters
+    ----------
+    fold_solver : FoldSolver
+        Solves by our own trees; its table is the one written.
+    vendor : VendorListing, optional
+        Solves in place of our own trees.
+    """
+
+    relaxes = True
+
+    def __init__(self, fold_solver: FoldSolver, vendor: VendorListing | None = None) -> None:
+        super().__init__(fold_solver.intervals, fold_solver.accelerators.training_moments)
+        self.fold_solver, self.vendor = fold_solver, vendor
+
+    def first_bounds(self, g: int, fold: int) -> None:
+        """Give every tau of a fold and gamma an incumbent, and its interval the bounds that hold without branching."""
+        here, which = self.at(g, fold), np.arange(len(self.context.grid.taus))
+        result = self.fold_solver.branch_and_bound(here, g, which, self.fold_solver.best_on_all_rows(g), 0)
+        self.intervals.write_outcome(here, g, which, result, relax=False)
+
+    def try_supports(self, g: int, which: IntArray, fold: int, supports: list[IntArray], only: BoolArray) -> None:
+        """Refit one support for each of some tau of a fold and offer it to its cell.
+
+        Parameters
+        ----------
+        g : int
+        which : (m,) int array
+            Indices of tau.
+        fold : int
+        supports : list of m int arrays
+        only : (m,) bool array
+            Whether the caller has proved that no other support of the cell is optimal or tied: such a cell is decided.
+        """
+        here = self.at(g, fold)
+        fits = here.refit(supports)
+        numbers = np.array([self.cells.pool.number(support) for support in supports], dtype=np.int32)
+        self.cells.offer((g, which, fold), numbers, fits.held_out, fits.value)
+        for i in np.flatnonzero(only & np.isfinite(fits.value_error)).tolist():
+            one = slice(i, i + 1)
+            self.intervals.decide(here, (g, int(which[i]), fold), supports[one], fits.at(one), branched=False)
+
+    def _outcome(self, here: FoldProblem, where: Where, starts: list[IntArray]) -> PathResult:
+        """Solve one cell by our own trees, or by the vendor's solver."""
+        if self.vendor is not None:
+            return self._by_vendor(self.vendor, here, where, starts)
+        return self.fold_solver.branch_and_bound(here, where[0], np.array([where[1]]), starts, UNLIMITED)
+
+    def _by_vendor(self, vendor: VendorListing, here: FoldProblem, where: Where, starts: list[IntArray]) -> PathResult:
+        """Solve a cell by a vendor's solver; near ties that it leaves are listed by our own trees."""
+        g, t, fold = where
+        tau = int(self.context.grid.taus[t])
+
+        def solved(problem: SparseProblem, taus: list[int], starts: list[IntArray]) -> PathResult:
+            return vendor.solve(problem, taus[0], starts)
+
+        accelerators = self.fold_solver.accelerators
+        starts = accelerators.proposed(g, tau, fold) + starts
+        result = accelerators.solve(here.problem, g, [tau], starts, solved, by_vendor=True)
+        cell = result.cells[tau]
+        if cell.complete or not result.finished:
+            return result
+        own = self.fold_solver.branch_and_bound(here, g, np.array([t]), [cell.support, *starts], NEAR_TIES_NODES)
+        return PathResult(own.cells, result.nodes + own.nodes, own.finished)
+
+    def starts(self, where: Where) -> list[IntArray]:
+        """Supports known for the cell, for its neighbours in tau and gamma, and for the next folds at the same pair."""
+        table = self.cells.support
+        numbers = [int(table[where])]
+        for step in ((0, 1, 0), (0, -1, 0), (1, 0, 0), (-1, 0, 0), (0, 0, 1), (0, 0, -1)):
+            near = tuple(place + by for place, by in zip(where, step, strict=True))
+            if all(0 <= place < size for place, size in zip(near, table.shape, strict=True)):
+                numbers.append(int(table[near]))
+        known = [self.cells.pool.supports[number] for number in dict.fromkeys(numbers)]
+        return known + self.fold_solver.best_on_all_rows(where[0])
 
 
 class CellByCell:
@@ -431,20 +451,19 @@ class CellByCell:
 
     def __init__(self, run: Run, mio: MioSettings, cells: SolvesCells | None = None) -> None:
         self.run, self.mio = run, mio
-        state, context = run.state, run.context
-        self.submitted = np.zeros(context.shape, dtype=bool)
+        self.submitted = np.zeros(run.context.shape, dtype=bool)
         self.begun = False
-        self.solver = cells or self._unrestricted(state)
+        self.solver = cells or self._unrestricted()
 
     def end_first_steps(self) -> None:
         """Take note that the first steps came to their end, unless the time did."""
         self.begun = not self.run.context.deadline.expired()
         self.run.signals.progressed()
 
-    def _unrestricted(self, state: SearchState) -> CellSolver:
-        mio = self.mio
-        vendor = None if mio.native else VendorListing(mio.backend, state.context.deadline, mio.formulation)
-        return CellSolver(FoldSolver(state, self.run.accelerators), vendor)
+    def _unrestricted(self) -> CellSolver:
+        mio, deadline = self.mio, self.run.context.deadline
+        vendor = None if mio.native else VendorListing(mio.backend, deadline, mio.formulation)
+        return CellSolver(FoldSolver(self.run, self.run.accelerators), vendor)
 
     def prepare(self) -> None:
         """See that the backend can be used, and find supports on all rows."""
@@ -468,7 +487,7 @@ class CellByCell:
     @property
     def open(self) -> BoolArray:
         """(G, T, K): cells that are not decided and were not handed to branch-and-bound."""
-        return ~(self.run.state.cells.final | self.submitted)
+        return ~(self.run.cells.final | self.submitted)
 
     @property
     def mios(self) -> int:
@@ -503,7 +522,7 @@ class CellByCell:
         spent = on_threads(lambda given: self.solver.solve(*given), work, len(work))
         for where, nodes in zip(cells, spent, strict=True):
             self.submitted[where] = True
-            self.run.state.counts.add(nodes)
+            self.run.counts.add(nodes)
         self.run.signals.progressed()
         self.run.signals.safe_point()
 
@@ -535,11 +554,11 @@ def bracket(by_cell: CellByCell, gammas: IntArray, taus: IntArray) -> None:
     """
     run, solver = by_cell.run, by_cell.solver
     assert isinstance(solver, CellSolver)
-    context, cells = run.context, run.state.cells
+    context, cells = run.context, run.cells
     if context.deadline.expired() or not len(gammas) or not len(taus):
         return
     run.signals.doing("relaxations of every fold")
-    supports = [cell.support for result in run.state.all_rows.best for cell in result.cells.values()]
+    supports = [cell.support for result in run.all_rows.best for cell in result.cells.values()]
     part = np.ix_(gammas, taus, np.arange(context.folds.k))
     wanted = ~cells.final[part]
     found: dict[tuple[int, int], list[IntArray | None]] = {}

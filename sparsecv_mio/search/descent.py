@@ -35,7 +35,7 @@ from sparsecv_mio.search.cells import Archive, below, check_like, parsed, prefix
 from sparsecv_mio.search.context import Context, SearchState, Snapshot
 from sparsecv_mio.search.observers import Progress, Signals, null_if_infinite, trace_line_of
 from sparsecv_mio.search.pairs import PairBounds
-from sparsecv_mio.search.run import GridSearch, NewRun, decide_beyond_proof, run_to_end
+from sparsecv_mio.search.run import GridMethod, NewRun, decide_beyond_proof, run_to_end
 
 LEAST, MOST = 1e-3, 10.0  # the interval of the paper
 STARTS = 7
@@ -238,7 +238,7 @@ class Trial:
     """A move that is being tried, and the run that decides about it."""
 
     move: str
-    row: GridSearch
+    row: GridMethod
     begun: bool = False
 
 
@@ -258,7 +258,7 @@ class Descent:
 
     Attributes
     ----------
-    here : GridSearch, optional
+    here : GridMethod, optional
         The row where the descent stands.
     trial : Trial, optional
         The move that is being tried.
@@ -274,7 +274,7 @@ class Descent:
         wide = (min(LEAST, self.first), max(MOST, self.first))
         self.interval = (float(gammas[0]), float(gammas[-1])) if len(gammas) > 1 else wide
         self.line = gammas.tolist() if len(gammas) > 1 else log_uniform(*self.interval)
-        self.here: GridSearch | None = None
+        self.here: GridMethod | None = None
         self.trial: Trial | None = None
         self.journal = Journal()
 
@@ -289,7 +289,7 @@ class Descent:
         """Make ready for the first row."""
         self.trial = Trial("start", self._row([self.first], self.taus))
 
-    def _row(self, gammas: Sequence[float], taus: Sequence[int]) -> GridSearch:
+    def _row(self, gammas: Sequence[float], taus: Sequence[int]) -> GridMethod:
         return self.new_run(gammas, taus, self.signals)
 
     @property
@@ -333,10 +333,10 @@ class Descent:
 
     def _judge(self, trial: Trial) -> None:
         """Go there if it is better; a better point of the line is proposed, its row is solved next."""
-        row, journal, now = trial.row, self.journal, trial.row.run.state.bounds()
-        journal.nodes += row.run.state.counts.nodes
-        journal.mios += row.method.mios()
-        better = self.here is None or self._value(now) < self._value(self.here.run.state.bounds()) * (1.0 - PROGRESS)
+        row, journal, now = trial.row, self.journal, trial.row.run.bounds()
+        journal.nodes += row.run.counts.nodes
+        journal.mios += row.mios()
+        better = self.here is None or self._value(now) < self._value(self.here.run.bounds()) * (1.0 - PROGRESS)
         goes = better and trial.move != "line"
         gamma, tau = best_pair(row)
         if trial.move != "line":
@@ -358,14 +358,14 @@ class Descent:
         """Return what a move has to lower: the certified upper bound, or the estimate."""
         return float(now.nominal[now.best]) if self.saddle else now.ceiling
 
-    def _proposals(self, row: GridSearch) -> list[GammaPoint]:
+    def _proposals(self, row: GridMethod) -> list[GammaPoint]:
         """Gammas that lower h at the supports of the best pair of a row, best first."""
-        return gamma_proposals(row.run.state, row.run.state.bounds().best, self.interval)
+        return gamma_proposals(row.run, row.run.bounds().best, self.interval)
 
     # -- where it stands ---------------------------------------------------------------------------------------------
 
     @property
-    def _shown(self) -> GridSearch:
+    def _shown(self) -> GridMethod:
         """The row that is being solved, or the one we stand on."""
         trial = self.trial
         row = trial.row if trial is not None and trial.begun and trial.move != "line" else self.here
@@ -384,7 +384,7 @@ class Descent:
         stage = f"step {len(journal.steps) + 1}, {move}: {where}"
         if self.here is not None:
             gamma, tau = best_pair(self.here)
-            now = self.here.run.state.bounds()
+            now = self.here.run.bounds()
             best = float(now.nominal[now.best]) * self.context.per_row
             stage += f"; best so far {best:.6g} at gamma {gamma:.4g}, tau {tau}"
         nodes, mios = journal.nodes + state.nodes, journal.mios + state.mios
@@ -394,29 +394,29 @@ class Descent:
         """Return a line of a trace."""
         row, journal, unit = self._shown, self.journal, self.context.per_row
         trial = self.trial.row if self.trial is not None and self.trial.begun else None
-        rows = [one.run.state.bounds() for one in (self.here, row) if one is not None]
+        rows = [one.run.bounds() for one in (self.here, row) if one is not None]
         best = min(rows, key=self._value)
-        return trace_line_of(row.run.state, row.method.mios()) | {
-            "nodes": journal.nodes + (trial.run.state.counts.nodes if trial is not None else 0),
-            "mios": journal.mios + (trial.method.mios() if trial is not None else 0),
+        return trace_line_of(row.run, row.mios()) | {
+            "nodes": journal.nodes + (trial.run.counts.nodes if trial is not None else 0),
+            "mios": journal.mios + (trial.mios() if trial is not None else 0),
             "proved": None,  # of a row it would say nothing of the descent
             "gamma": float(row.context.grid.gammas[0]),
             "steps": len(journal.steps),
             "upper": null_if_infinite([best.ceiling * unit])[0],
             "estimate": null_if_infinite([float(best.nominal[best.best]) * unit])[0],
-            "estimates": null_if_infinite((row.run.state.bounds().nominal[0] * unit).tolist()),
+            "estimates": null_if_infinite((row.run.bounds().nominal[0] * unit).tolist()),
         }
 
-    def archive(self) -> Archive:
+    def checkpoint(self) -> Archive:
         """Return all that a checkpoint holds: the journal, the row we stand on, the run in progress."""
         journal, state = replace(self.journal), Archive()
         if self.here is not None:
-            state |= prefixed("here", self.here.archive())
+            state |= prefixed("here", self.here.checkpoint())
             journal.here = self.here.context.grid.gammas.tolist()
         if self.trial is not None:
             grid, begun = self.trial.row.context.grid, self.trial.begun
             journal.trial = (self.trial.move, grid.gammas.tolist(), grid.taus.tolist(), begun)
-            state |= prefixed("trial", self.trial.row.archive()) if begun else {}
+            state |= prefixed("trial", self.trial.row.checkpoint()) if begun else {}
         return state | {"journal": np.array(json.dumps(plain(journal, Journal, "journal")))}
 
     def resume(self, stored: Archive) -> None:
@@ -442,7 +442,7 @@ class Descent:
     # -- what is reported --------------------------------------------------------------------------------------------
 
     @property
-    def reported(self) -> GridSearch | None:
+    def reported(self) -> GridMethod | None:
         """The row where the descent stands."""
         return self.here
 
@@ -452,7 +452,7 @@ class Descent:
             return
         self.here.score_reported_pair()
         if self.context.one_se:
-            decide_beyond_proof(self.here.method, True)
+            decide_beyond_proof(self.here, True)
             self.here.score_reported_pair()
 
     def snapshot(self, over: bool = False) -> Snapshot | None:
@@ -478,7 +478,7 @@ class Descent:
         )
 
 
-def best_pair(row: GridSearch) -> tuple[float, int]:
+def best_pair(row: GridMethod) -> tuple[float, int]:
     """Return the best (gamma, tau) of a run."""
-    g, t = row.run.state.bounds().best
+    g, t = row.run.bounds().best
     return float(row.context.grid.gammas[g]), int(row.context.grid.taus[t])

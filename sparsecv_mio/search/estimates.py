@@ -2,9 +2,9 @@
 
 The best support of all rows has seen the rows that a fold holds out: where it is not optimal in the fold, its held-out
 error tends to be too small. So before anything is reported the folds search by themselves, on their training rows alone
-(:mod:`sparsecv_mio.search.heuristics`), and what they find competes with what is known from all rows, from other gammas
-and taus and from other folds. The held-out error of the winner is an estimate; it says nothing about the interval of
-the cell.
+(:mod:`sparsecv_mio.search.first_supports`), and what they find competes with what is known from all rows, from other
+gammas and taus and from other folds. The held-out error of the winner is an estimate; it says nothing about the
+interval of the cell.
 
 How many folds search depends on what that costs:
 
@@ -34,11 +34,11 @@ from sparsecv_mio.search.first_supports import FoldPaths, FoldSearch, first_supp
 from sparsecv_mio.search.fold_fits import FoldProblem
 from sparsecv_mio.search.fold_solver import FoldSolver
 from sparsecv_mio.search.leave_fold_out import RootNode, largest_decrease, listed_supports
-from sparsecv_mio.search.options import FEW_FOLDS
 from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.search.run import SEARCH_SHARE, Run, first_answers, offer_paths
 from sparsecv_mio.search.shared_intervals import offer_supports
 from sparsecv_mio.search.shared_trees import SharedTrees
+from sparsecv_mio.thresholds import FEW_FOLDS, FOLDS_ONE_BY_ONE, SMALL_FOLD
 from sparsecv_mio.trees.path_cells import SMALL
 
 Expired = Callable[[], bool]
@@ -147,7 +147,7 @@ class SampledFolds:
 
     def _best_on_all_rows(self) -> tuple[IntArray, IntArray]:
         """Return the best supports known on all rows, -1 beyond their size, and the index in `grid` of their gamma."""
-        best, gammas = self.run.state.all_rows.best, self.run.context.grid.gammas
+        best, gammas = self.run.all_rows.best, self.run.context.grid.gammas
         found = [
             (g, best[int(np.searchsorted(gammas, gamma))].cells[tau].support)
             for g, gamma in enumerate(self.grid.gammas.tolist()) if best
@@ -216,7 +216,7 @@ class OpenCellEstimates:
 
     def search_folds(self, expired: Expired) -> None:
         """Have the folds search, and offer what they find to their open cells, until `expired`."""
-        context, cells = self.run.context, self.run.state.cells
+        context, cells = self.run.context, self.run.cells
         with cells.lock:
             undecided = ~cells.decided
         if context.data.q == 0 or not undecided.any():
@@ -238,7 +238,7 @@ class OpenCellEstimates:
     def _every_fold(self, grid: Grid, expired: Expired) -> Iterator[FoldPaths]:
         """Have all folds search, each from what is known on all rows and what the others found."""
         context = self.run.context
-        known = [cell.support for result in self.run.state.all_rows.best for cell in result.cells.values()]
+        known = [cell.support for result in self.run.all_rows.best for cell in result.cells.values()]
         distinct = {support.tobytes(): support for support in known}
         return first_supports(context.data, context.folds, grid, context.threads, expired, list(distinct.values()))
 
@@ -279,8 +279,6 @@ class OpenCellEstimates:
             offer_paths(self.run, gammas, taus, found[fold])
 
 
-FOLDS_ONE_BY_ONE = 1000  # that many are scored one by one, with bounds
-SMALL_FOLD = 16  # rows; more folds, of at most this size, are left out of the fit on all rows in closed form
 
 
 def score_reported_pair(run: Run, trees: SharedTrees) -> None:
@@ -288,7 +286,7 @@ def score_reported_pair(run: Run, trees: SharedTrees) -> None:
 
     Nothing is done before anything is known of all rows.
     """
-    if run.state.all_rows.best:
+    if run.all_rows.best:
         _score_one_pair(run, trees)
         _score_again(run)
 
@@ -300,7 +298,7 @@ def _score_one_pair(run: Run, trees: SharedTrees) -> None:
     support at hand and the bounds that hold without a proof; many small ones the best support of all rows, scored in
     closed form, with no bound.
     """
-    nominal = run.state.cells.nominal
+    nominal = run.cells.nominal
     missing = ~np.isfinite(nominal)
     count = missing.sum(axis=2)
     if count.min() > 0:
@@ -318,18 +316,18 @@ def _bound(run: Run) -> None:
     context = run.context
     if not context.deadline.expired():
         return
-    pair = run.state.bounds().reported_pair(context.gap, context.grid.gammas, context.grid.taus)
-    unknown = ~np.isfinite(run.state.cells.upper[pair])
+    pair = run.bounds().reported_pair(context.gap, context.grid.gammas, context.grid.taus)
+    unknown = ~np.isfinite(run.cells.upper[pair])
     if int(unknown.sum()) <= FOLDS_ONE_BY_ONE:
         _visit(run, pair, np.flatnonzero(unknown))
 
 
 def _visit(run: Run, pair: tuple[int, int], which: IntArray) -> None:
     """Give some folds of a pair the best support at hand and the bounds that hold without a proof."""
-    context, cells = run.context, run.state.cells
+    context, cells = run.context, run.cells
     wanted = np.zeros(cells.nominal.shape[:2], dtype=bool)
     wanted[pair] = True
-    solver = FoldSolver(run.state, run.accelerators)
+    solver = FoldSolver(run, run.accelerators)
     for fold, moments in run.accelerators.training_moments(which.tolist()):
         if context.deadline.abandoned.is_set():
             break
@@ -338,9 +336,9 @@ def _visit(run: Run, pair: tuple[int, int], which: IntArray) -> None:
 
 def _score_in_closed_form(run: Run, trees: SharedTrees, g: int, t: int) -> None:
     """Score the best support of all rows for a pair in every fold that is missing it. O(n s^2)."""
-    leave_out, cells, taus = trees.leave_out, run.state.cells, run.context.grid.taus
-    support = run.state.all_rows.best[g].cells[int(taus[t])].support
-    listing = listed_supports(run.state.all_rows.problem(g), [support], [t])
+    leave_out, cells, taus = trees.leave_out, run.cells, run.context.grid.taus
+    support = run.all_rows.best[g].cells[int(taus[t])].support
+    listing = listed_supports(run.all_rows.problem(g), [support], [t])
     number = cells.pool.number(support)
 
     def score(lo: int, hi: int) -> None:
@@ -352,8 +350,8 @@ def _score_in_closed_form(run: Run, trees: SharedTrees, g: int, t: int) -> None:
 
 def _score_again(run: Run) -> None:
     """Score what the open cells of the pair to report show to the accuracy of decided ones. O(n q^2 log k)."""
-    context, cells = run.context, run.state.cells
-    pair = run.state.bounds().reported_pair(context.gap, context.grid.gammas, context.grid.taus)
+    context, cells = run.context, run.cells
+    pair = run.bounds().reported_pair(context.gap, context.grid.gammas, context.grid.taus)
     gamma = float(context.grid.gammas[pair[0]])
     folds = np.flatnonzero(~cells.decided[pair] & np.isfinite(cells.nominal[pair]))
     if not len(folds) or context.deadline.expired():

@@ -17,7 +17,7 @@ training objective of its fold alone, so `held_out` is an estimate of what the o
 certificate of the held-out error.
 
 It is meant for up to about a thousand folds. With more (leave-one-out of many rows) the supports of all rows, refitted
-in every fold by the identities of theory section 5 (:mod:`sparsecv_mio.search.shared_trees`), are cheaper.
+in every fold by the identities of theory section 5 (:mod:`sparsecv_mio.search.leave_fold_out`), are cheaper.
 """
 
 from __future__ import annotations

@@ -1,11 +1,4 @@
-"""Cells of one fold by our own trees, from what all rows decide to certified intervals of the held-out errors.
-
-Branch-and-bound in one fold after a test by the relaxations on all rows (reused duals).
-
-The dual solutions of the relaxations on all rows are dual feasible in every fold (:mod:`sparsecv_mio.bounds.fold`).
-In a fold they fix columns in or out of every near-optimal support. A cell whose support they fix completely needs no
-branch-and-bound. Where a single tau is left, the columns that are fixed out are removed from the problem; this is valid
-for that tau alone, as optima of two tau need not be nested.
+"""Cells of one fold by our own trees, up to certified intervals of the held-out errors.
 
 From the outcome of branch-and-bound in a cell (gamma, tau, fold) to a certified interval of its held-out error.
 
@@ -39,135 +32,32 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.bounds.closed_form import RidgeBall, training_loss_bound
-from sparsecv_mio.bounds.fold import FoldBounds, Points, reuse
+from sparsecv_mio.bounds.fold import FoldBounds
 from sparsecv_mio.errors import BackendFailed, SparseCVError
-from sparsecv_mio.kernels.nodes import DROPPED
-from sparsecv_mio.kernels.screening import Reused
 from sparsecv_mio.parallel import blas_on_one_thread, connected, slots
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.training_moments import TrainingMoments
-from sparsecv_mio.search.cells import Where, places_in
+from sparsecv_mio.search.accelerators import Accelerators
+from sparsecv_mio.search.cells import Where
 from sparsecv_mio.search.context import HERE, SearchState
-from sparsecv_mio.search.fold_fits import FoldProblem, Refits, near_tie_margin
+from sparsecv_mio.search.fold_fits import FoldProblem, Refits
 from sparsecv_mio.search.time_limit import Deadline
+from sparsecv_mio.thresholds import BALL_COLUMNS, RELAXED_COLUMNS
 from sparsecv_mio.trees.every_size import solve_path
 from sparsecv_mio.trees.path_cells import SMALL, PathCell, PathResult
-from sparsecv_mio.units import KEEP_RTOL, TIE_RTOL, Interval
+from sparsecv_mio.units import TIE_RTOL, Interval
 
 if TYPE_CHECKING:
     from distributed import Client
     from distributed import Future as DaskFuture
 
 
-Solver = Callable[[SparseProblem, list[int], list[IntArray]], PathResult]
-
-
-class Report(Protocol):
-    """Takes note of what one test did."""
-
-    def __call__(self, *, seconds: float, asked: int = 0, mios: int = 0, columns: int = 0) -> None:
-        """Count cells that were tested, those decided without branch-and-bound, and columns removed for the others."""
-
-
-def solve_presolved(
-    problem: SparseProblem,
-    points: Points,
-    taus: Sequence[int],
-    starts: Sequence[IntArray],
-    solver: Solver,
-    report: Report,
-    restrict: bool = True,
-) -> PathResult:
-    """Solve some tau of a fold, by `solver` what the relaxations on all rows do not decide.
-
-    Parameters
-    ----------
-    problem : SparseProblem
-        Training rows of a fold at the gamma of the points.
-    points : Points
-        Solutions of the relaxations on all rows.
-    taus : sequence of int
-    starts : sequence of int arrays
-        Supports to try as incumbents.
-    solver : callable
-        `(problem, taus, starts) -> PathResult`.
-    report : callable
-        Called with what the test did.
-    restrict : bool
-        Whether columns may be removed.
-
-    Returns
-    -------
-    PathResult
-        In the columns of `problem`.
-    """
-    begun = time.perf_counter()
-    fold = FoldBounds(problem, np.zeros((0, problem.q)), np.zeros(0), points.diagonal)  # no held-out rows
-    tested = _test(fold, points, [tau for tau in taus if 0 < tau < fold.m], starts)
-    if tested is None:
-        report(seconds=time.perf_counter() - begun)
-        return solver(problem, list(taus), list(starts))
-    decided = {int(tested.sizes[t]): _decided(fold, int(tested.sizes[t])) for t in np.flatnonzero(tested.decided)}
-    left = [tau for tau in taus if tau not in decided]
-    incumbents = [tau for tau in left if 0 < tau < fold.m and np.isfinite(fold.best[tau])]
-    known = [*starts, *(np.flatnonzero(fold.supports[tau]) for tau in incumbents)]
-    keep = _columns_left(problem, tested, left) if restrict else np.arange(problem.q)
-    seconds, removed = time.perf_counter() - begun, problem.q - len(keep)
-    report(seconds=seconds, asked=len(tested.sizes), mios=len(decided), columns=removed)
-    if not left:
-        return PathResult(decided, 0, True)
-    if len(keep) == problem.q or len(keep) <= left[0]:
-        rest = solver(problem, left, known)
-    else:
-        rest = in_columns(solver(problem.only(keep), left, places_in(keep, known)), keep)
-    return PathResult({**rest.cells, **decided}, rest.nodes, rest.finished, rest.reused)
-
-
-def _test(fold: FoldBounds, points: Points, sizes: list[int], starts: Sequence[IntArray]) -> Reused | None:
-    """Test the points on all rows in a fold; None where they say nothing."""
-    if not sizes:
-        return None
-    fold.try_supports(starts)
-    if fold.problem.q <= SMALL:  # beyond, elimination costs more than a tree
-        fold.search(sizes)
-    return reuse(fold, points, sizes, KEEP_RTOL)
-
-
-def _decided(fold: FoldBounds, tau: int) -> PathCell:
-    """Cell of which the incumbent is the only near-optimal support."""
-    value, support = float(fold.best[tau]), np.flatnonzero(fold.supports[tau])
-    margin = near_tie_margin(fold.problem, value)
-    low = max(value - margin, 0.0)
-    return PathCell(tau, support, low, value, (support,), (value,), margin, complete=True, branched=False)
-
-
-def _columns_left(problem: SparseProblem, tested: Reused, left: list[int]) -> IntArray:
-    """Columns that a near-optimal support may hold, where a single tau is left and no column has a copy; else all."""
-    copies = problem.copy_of is not None and bool(np.any(problem.copy_of >= 0))
-    if copies or len(left) != 1 or left[0] not in tested.sizes:
-        return np.arange(problem.q)
-    return np.flatnonzero(tested.status[int(np.searchsorted(tested.sizes, left[0]))] != DROPPED)
-
-
-def in_columns(result: PathResult, columns: IntArray) -> PathResult:
-    """Return the result for a restricted problem in the columns of the whole."""
-    cells = {
-        tau: replace(
-            cell, support=columns[cell.support], candidates=tuple(columns[support] for support in cell.candidates)
-        )
-        for tau, cell in result.cells.items()
-    }
-    return replace(result, cells=cells)
-
-
-BALL_COLUMNS = 1500  # columns beyond which the ridge ball's factorisation costs more than it is worth
-RELAXED_COLUMNS = 300  # columns beyond which the relaxations of a fold cost more than a round of its trees
 WORST_ROUNDING = 1e-5  # of a held-out error, beyond which knowing the support does not decide a cell
 RELAXED_AFTER_LIMIT = 0.15  # seconds after the limit in which undecided cells are still bounded by relaxations
 
@@ -392,59 +282,6 @@ def _agree(fits: Refits, cell: PathCell) -> bool:
     return bool(np.all(np.abs(fits.value - np.array(cell.values)) <= 0.5 * cell.margin + fits.value_error))
 
 
-class FoldAccelerators(Protocol):
-    """What a fold solver uses before, or instead of, a tree of its own."""
-
-    def training_moments(self, wanted: Sequence[int] | None = None) -> Iterator[tuple[int, TrainingMoments]]:
-        """Training moments of some folds, of all by default."""
-
-    def proposed(self, g: int, tau: int, fold: int) -> list[IntArray]:
-        """Supports worth trying in a cell.
-
-        Parameters
-        ----------
-        g : int
-            Index of the gamma.
-        tau : int
-        fold : int
-
-        Returns
-        -------
-        list of int arrays
-        """
-
-    def solve(
-        self,
-        problem: SparseProblem,
-        g: int,
-        taus: Sequence[int],
-        starts: Sequence[IntArray],
-        solver: Solver,
-        by_vendor: bool,
-    ) -> PathResult:
-        """Answer as `solver` would, asking it only for what is not known without it.
-
-        Parameters
-        ----------
-        problem : SparseProblem
-            Training rows of a fold.
-        g : int
-            Index of its gamma.
-        taus : sequence of int
-        starts : sequence of int arrays
-            Supports to try first.
-        solver : callable
-            `(problem, taus, starts) -> PathResult`.
-        by_vendor : bool
-            Whether it is a vendor's solver, which takes much longer than a test whether it is needed and fixes columns
-            itself.
-
-        Returns
-        -------
-        PathResult
-        """
-
-
 class FoldSolver:
     """Solves cells of one fold after the other. Safe to use from several threads, each at a fold of its own.
 
@@ -452,10 +289,10 @@ class FoldSolver:
     ----------
     state : SearchState
         Its cells are written for the fold at hand; the best supports on all rows are the first to try.
-    accelerators : FoldAccelerators
+    accelerators : Accelerators
     """
 
-    def __init__(self, state: SearchState, accelerators: FoldAccelerators) -> None:
+    def __init__(self, state: SearchState, accelerators: Accelerators) -> None:
         self.context, self.cells, self.all_rows = state.context, state.cells, state.all_rows
         self.accelerators, self.intervals = accelerators, CellIntervals(state)
 

@@ -17,8 +17,8 @@ from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.errors import SparseCVError
 from sparsecv_mio.formulation.backends import get_backend
-from sparsecv_mio.search.accelerators import Accelerators, Ledger
-from sparsecv_mio.search.by_rows import ByRows, by_rows, threads_for
+from sparsecv_mio.search.accelerators import Ledger
+from sparsecv_mio.search.by_rows import ByRows, threads_for
 from sparsecv_mio.search.cell_by_cell import CellByCell, MioSettings
 from sparsecv_mio.search.context import HERE, Context, SearchState, Trees
 from sparsecv_mio.search.descent import LEAST, MOST, PROGRESS, Descent, gamma_proposals
@@ -28,15 +28,15 @@ from sparsecv_mio.search.options import Hooks, SearchOptions, method_for
 from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.search.result import build_record, check_intervals
 from sparsecv_mio.search.rounds import Rounds
-from sparsecv_mio.search.run import GridSearch, NewRun, Run, run_to_end
+from sparsecv_mio.search.run import GridMethod, NewRun, Run, run_to_end
 from sparsecv_mio.search.running import RunningSearch
 from sparsecv_mio.search.saddle import SaddleRun
 from sparsecv_mio.search.shared_trees import SharedTrees
 from sparsecv_mio.search.time_limit import Deadline
+from sparsecv_mio.thresholds import SADDLE_COLUMNS, by_rows
 from sparsecv_mio.words import Method, Oracle, TauStep
 
-Search = GridSearch | Descent
-MANY_COLUMNS = 500  # beyond, a descent estimates its rows: folds are seldom solved to optimality in reasonable time
+Search = GridMethod | Descent
 
 
 def context_of(
@@ -83,27 +83,26 @@ def new_method(context: Context, options: SearchOptions, signals: Signals) -> Se
     method = method_for(options)
     if method is Method.DESCENT:
         return _descent(context, options, signals)
-    state = SearchState.new(context)
-    run = Run(state, Accelerators(context, state.all_rows, options.oracles), signals)
+    run = Run.begun(context, signals, options.oracles)
     mio = MioSettings(options.backend, options.formulation, options.mio_budget)
     if context.data.restrictions.beyond_forcing:
         check_restrictions(context.data, context.grid.taus.tolist(), context.folds.k)
-        return GridSearch(Restricted(run, method, mio))
+        return Restricted(run, method, mio)
     if by_rows(context.data, context.folds.k):
-        return GridSearch(ByRows(run, method, mio))
+        return ByRows(run, method, mio)
     if method is Method.ROUNDS:
-        return GridSearch(Rounds(run, options.engine))
-    by_cell, trees = CellByCell(run, mio), SharedTrees(state, proposed=run.accelerators.often_proposed)
+        return Rounds(run, options.engine)
+    by_cell, trees = CellByCell(run, mio), SharedTrees(run, proposed=run.accelerators.often_proposed)
     if method is Method.JOINT:
         winner_first = WinnerFirst(by_cell, trees)
-        return GridSearch(OneByOne(by_cell, trees, winner_first.order, winner_first))
-    return GridSearch(OneByOne(by_cell, trees, ORDERS[method]))
+        return OneByOne(by_cell, trees, winner_first.order, winner_first)
+    return OneByOne(by_cell, trees, ORDERS[method])
 
 
 def _descent(context: Context, options: SearchOptions, signals: Signals) -> Descent:
     step = options.tau_step
     if step is TauStep.AUTO:
-        step = TauStep.SADDLE if context.data.q > MANY_COLUMNS else TauStep.MIO
+        step = TauStep.SADDLE if context.data.q > SADDLE_COLUMNS else TauStep.MIO
         replace(options, tau_step=step)  # checks what goes with it
     saddle = step is TauStep.SADDLE
     return Descent(context, RowMaker(context, options.oracles, saddle).make, saddle, signals)
@@ -126,7 +125,7 @@ class RowMaker:
         self.context, self.oracles, self.saddle = context, oracles, saddle
         self.ledger = Ledger()
 
-    def make(self, gammas: Sequence[float], taus: Sequence[int], signals: Signals | None = None) -> GridSearch:
+    def make(self, gammas: Sequence[float], taus: Sequence[int], signals: Signals | None = None) -> GridMethod:
         """Return a run over some pairs, not begun.
 
         Parameters
@@ -140,12 +139,11 @@ class RowMaker:
         wide = by_rows(data, folds.k)
         threads = threads_for(data, self.context.threads) if wide or self.saddle else self.context.threads
         grid = Grid.of(gammas, taus, data.dataset.p)
-        state = SearchState.new(replace(self.context, grid=grid, threads=threads, one_se=False))
-        accelerators = Accelerators(state.context, state.all_rows, self.oracles, self.ledger)
-        run = Run(state, accelerators, signals or Signals())
+        context = replace(self.context, grid=grid, threads=threads, one_se=False)
+        run = Run.begun(context, signals or Signals(), self.oracles, self.ledger)
         if self.saddle:
-            return GridSearch(SaddleRun(run))
-        return GridSearch(ByRows(run) if wide else Rounds(run))
+            return SaddleRun(run)
+        return ByRows(run) if wide else Rounds(run)
 
 
 def search(running: RunningSearch, data: StandardData) -> Record:
@@ -162,25 +160,25 @@ def search(running: RunningSearch, data: StandardData) -> Record:
     BadInput
         For options that do not go together, or a checkpoint of another run.
     """
-    given, options = running.arguments, running.arguments.options
-    context = context_of(data, given.folds, given.grid, options, running.deadline, given.trees)
-    with reports(given.hooks.progress, running.deadline) as progress:
+    options, hooks = running.options, running.hooks
+    context = context_of(data, running.folds, running.grid, options, running.deadline, running.trees)
+    with reports(hooks.progress, running.deadline) as progress:
         signals = Signals()
         method = new_method(context, options, signals)
-        running.method = method
-        drive(method, signals, replace(given.hooks, progress=progress))
+        running.go_on_by(method)
+        drive(method, signals, replace(hooks, progress=progress))
         method.score_reported_pair()
         running.deadline.check_wanted()
         snapshot, reported = method.snapshot(over=True), method.reported
         if snapshot is None or reported is None or not snapshot.scored:  # a limit within the first steps
             return running.record()
-        state = reported.run.state
+        state = reported.run
         nodes = state.counts.nodes
-        record = build_record(snapshot, options, reported.method.best_on_all_rows, state.all_rows)
+        record = build_record(snapshot, options, reported.best_on_all_rows, state.all_rows)
         spent = state.counts.nodes - nodes  # on all rows at the reported pair
         record = replace(record, work=replace(record.work, nodes=record.work.nodes + spent))
-        if given.hooks.found is not None:
-            given.hooks.found(snapshot)
+        if hooks.found is not None:
+            hooks.found(snapshot)
         return _refine(record, reported) if options.refine else record
 
 
@@ -232,8 +230,8 @@ def _store(method: Search, signals: Signals, keeper: Checkpoint) -> None:
     signals.listen(safe_point=visit)
 
 
-def _refine(record: Record, reported: GridSearch) -> Record:
-    state = reported.run.state
+def _refine(record: Record, reported: GridMethod) -> Record:
+    state = reported.run
     record = replace(record, refined=refined(record, state, RowMaker(state.context).make))
     check_intervals(record)
     return record
@@ -260,10 +258,10 @@ def refined(record: Record, state: SearchState, new_run: NewRun) -> Refined:
         row = new_run([points.pop(0).gamma], [record.tau], Signals())
         row.begin()
         run_to_end(row)
-        now = row.run.state.bounds()
+        now = row.run.bounds()
         if now.ceiling * unit < here.upper * (1.0 - PROGRESS):
             h, open_folds = float(now.shown[now.best]) * unit, int(now.decided[now.best]) < context.folds.k
             gamma = float(row.context.grid.gammas[0])
             here = Refined(gamma, record.tau, h, now.floor * unit, now.ceiling * unit, open_folds)
-            points = gamma_proposals(row.run.state, now.best, interval)
+            points = gamma_proposals(row.run, now.best, interval)
     return here

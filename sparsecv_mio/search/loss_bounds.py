@@ -53,7 +53,7 @@ class LossBounds:
             Indices of those at which supports may be refitted; all by default.
         """
         self._refit(gammas)
-        state = self.run.state
+        state = self.run
         if lower is not None:
             state.all_rows.raise_lower_bounds(lower)
         bound = training_loss_bound(state.all_rows.lower_bounds()[:, :, None], self.values)
@@ -62,8 +62,8 @@ class LossBounds:
 
     def _refit(self, gammas: IntArray | slice) -> None:
         """Refit in every fold the supports that its cells have come to show. O(G T (s^3 + rows s)) a fold."""
-        context, cells = self.run.context, self.run.state.cells
-        taus, best = context.grid.taus.tolist(), self.run.state.all_rows.best
+        context, cells = self.run.context, self.run.cells
+        taus, best = context.grid.taus.tolist(), self.run.all_rows.best
         on_all_rows = np.array([[cells.pool.number(one.cells[tau].support) for tau in taus] for one in best])
         with cells.lock:
             shown = np.where(np.isfinite(cells.nominal), cells.support, on_all_rows[:, :, None])
@@ -86,10 +86,10 @@ class LossBounds:
             if self.run.context.deadline.expired() or not len(which):
                 continue
             numbers, at = np.unique(shown[g, which, here.fold], return_inverse=True)
-            fits = here.with_gamma(gamma).refit([self.run.state.cells.pool.supports[i] for i in numbers.tolist()])
+            fits = here.with_gamma(gamma).refit([self.run.cells.pool.supports[i] for i in numbers.tolist()])
             at = at.reshape(-1)
             part = (g, which, here.fold)
-            self.run.state.cells.offer(part, numbers[at].astype(np.int32), fits.held_out[at], fits.value[at])
+            self.run.cells.offer(part, numbers[at].astype(np.int32), fits.held_out[at], fits.value[at])
             values = (fits.value + fits.value_error) * (1.0 + TIE_RTOL)
             values = np.where(np.isfinite(values), values, np.inf)[at]
             self.values[part] = np.minimum(self.values[part], values)
@@ -98,7 +98,7 @@ class LossBounds:
     def archive(self) -> Archive:
         """Return what is known: training objectives by cell, of which supports, and lower bounds on all rows."""
         lower = np.zeros(self.values.shape[:2])
-        for known, one in zip(lower, self.run.state.all_rows.best, strict=False):  # none before the first steps
+        for known, one in zip(lower, self.run.all_rows.best, strict=False):  # none before the first steps
             known[:] = [one.cells[tau].lower for tau in self.run.context.grid.taus.tolist()]
         return {"loss_values": self.values, "loss_refitted": self._refitted, "loss_lower": lower}
 
@@ -110,7 +110,7 @@ class LossBounds:
     def restore(self, stored: Archive) -> None:
         """Go to where `stored` was archived, once all rows have a support of every size."""
         self.values, self._refitted = stored["loss_values"].copy(), stored["loss_refitted"].copy()
-        self.run.state.all_rows.raise_lower_bounds(stored["loss_lower"])
+        self.run.all_rows.raise_lower_bounds(stored["loss_lower"])
 
 
 SURELY = 1.0 + 1e-9  # beyond a bar, for the rounding of sums
@@ -147,14 +147,14 @@ class LossByRows:
 
         None before the best pair is known.
         """
-        now = self.run.state.bounds()
+        now = self.run.bounds()
         found = wanted.any(axis=2) & (self.tried < effort)
         found[now.best] = False
         return found & np.isfinite(self.enough())
 
     def winner_first(self, wanted: BoolArray) -> BoolArray:
         """(G, T, K): while no pair has an upper bound, the cells of the one that is likely to win; then `wanted`."""
-        now = self.run.state.bounds()
+        now = self.run.bounds()
         if np.isfinite(now.ceiling):
             return wanted
         winner = np.zeros(wanted.shape, dtype=bool)
@@ -163,7 +163,7 @@ class LossByRows:
 
     def enough(self) -> FloatArray:
         """(G, T): bounds on all rows from which on a pair is excluded; inf where none is enough."""
-        state, folds = self.run.state, self.run.context.folds
+        state, folds = self.run, self.run.context.folds
         bar = state.bounds().ceiling * (1.0 - self.run.context.gap) * SURELY
         values = np.where(folds.scores_all_left_out, self.values + self.slip, np.inf)
         return enough_on_all_rows(state.cells.lower, values, np.full(values.shape[:2], bar))
@@ -181,7 +181,7 @@ class LossByRows:
         effort : int
             Nodes of each tree.
         """
-        state, folds = self.run.state, self.run.context.folds
+        state, folds = self.run, self.run.context.folds
         with state.cells.lock:
             numbers = set(state.cells.support[g].ravel().tolist()) - {0}
         whole.try_supports([state.cells.pool.supports[number] for number in sorted(numbers)])
@@ -220,9 +220,9 @@ def narrow_by_ridge_balls(run: Run, values: FloatArray, until: Deadline) -> None
     until : Deadline
         Cells not bounded by then are left as they are.
     """
-    context, cells = run.context, run.state.cells
+    context, cells = run.context, run.cells
     taus = context.grid.taus.tolist()
-    wanted = run.state.open & np.isfinite(values)
+    wanted = run.open & np.isfinite(values)
 
     def narrow(fold: int, moments: TrainingMoments) -> None:
         made = FoldProblem.of(context.data, context.folds, fold, moments)

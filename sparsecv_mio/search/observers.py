@@ -311,7 +311,7 @@ def staged(report: Callable[[Progress], None] | None, stage: str) -> Callable[[P
 
 
 class Watched(Protocol):
-    """A search that can be watched, stored and carried on."""
+    """A search that goes on step by step, and can be watched, stored and carried on."""
 
     @property
     def name(self) -> str:
@@ -320,6 +320,19 @@ class Watched(Protocol):
     @property
     def context(self) -> Context:
         """What is searched, in which data, and by when."""
+
+    def begin(self) -> None:
+        """Take the first steps: supports on all rows, and what they say of every cell."""
+
+    @property
+    def finished(self) -> bool:
+        """Whether the certificate is closed, or nothing is left to do, or the time is over."""
+
+    def step(self) -> None:
+        """Do a portion of work."""
+
+    def finish(self) -> None:
+        """Do what the proof leaves over: cells that are asked for all the same, estimates for those still open."""
 
     def snapshot(self) -> Snapshot | None:
         """Return what is known now, for any thread; None before anything is."""
@@ -330,7 +343,7 @@ class Watched(Protocol):
     def trace_line(self) -> dict[str, Any]:
         """Return a line of a trace."""
 
-    def archive(self) -> Archive:
+    def checkpoint(self) -> Archive:
         """Return all that a checkpoint holds."""
 
     def resume(self, stored: Archive) -> None:
@@ -556,7 +569,7 @@ class Checkpoint:
             False for a run of which nothing is known yet: one that resumes there begins anew.
         """
         begin = time.monotonic()
-        state: Archive = dict(run.archive()) if begun else {}
+        state: Archive = dict(run.checkpoint()) if begun else {}
         state["key"] = np.array(json.dumps({"schema": CHECKPOINT_SCHEMA} | key_of(run)))
         buffer = io.BytesIO()
         np.savez(buffer, allow_pickle=False, **state)

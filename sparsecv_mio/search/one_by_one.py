@@ -50,7 +50,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
@@ -59,22 +59,29 @@ from sparsecv_mio.bounds.closed_form import ROWS_ROUNDING
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.declared_options import shown
 from sparsecv_mio.errors import BadInput
-from sparsecv_mio.formulation.backends import NATIVE, get_backend
+from sparsecv_mio.formulation.backends import get_backend
 from sparsecv_mio.formulation.outcome import Start, Stop
-from sparsecv_mio.problem.constraints import SideConstraints, constraints_of
+from sparsecv_mio.problem.constraints import constraints_of
 from sparsecv_mio.problem.problem import SparseProblem
-from sparsecv_mio.search.by_rows import by_rows
-from sparsecv_mio.search.cell_by_cell import MOST_EXCLUDED, CellByCell, MioSettings, bracket, check_available, limits_of
+from sparsecv_mio.search.cell_by_cell import (
+    MOST_EXCLUDED,
+    CellByCell,
+    MioSettings,
+    SolvesCells,
+    bracket,
+    check_available,
+    limits_of,
+)
 from sparsecv_mio.search.cells import Archive, Where
-from sparsecv_mio.search.context import SearchState
 from sparsecv_mio.search.estimates import OpenCellEstimates, score_reported_pair
-from sparsecv_mio.search.fold_fits import FoldProblem, FoldStore, MomentSource
+from sparsecv_mio.search.fold_fits import FoldProblem
 from sparsecv_mio.search.fold_solver import CellIntervals
 from sparsecv_mio.search.loss_bounds import LossBounds
 from sparsecv_mio.search.pairs import likely_winner
-from sparsecv_mio.search.run import Run, Stored, best_on_all_rows, decide_beyond_proof
+from sparsecv_mio.search.run import GridMethod, Run, Stored, best_on_all_rows, decide_beyond_proof
 from sparsecv_mio.search.shared_intervals import decide_by_reuse, first_intervals
 from sparsecv_mio.search.shared_trees import SharedTrees
+from sparsecv_mio.thresholds import by_rows
 from sparsecv_mio.trees.allowed_supports import Family, completed
 from sparsecv_mio.trees.every_size import solve_path
 from sparsecv_mio.trees.path_cells import UNLIMITED, PathCell, PathResult
@@ -109,7 +116,7 @@ def widest_of_least(by_cell: CellByCell) -> list[Where]:
 
     None once the certificate is closed.
     """
-    state, context = by_cell.run.state, by_cell.run.context
+    state, context = by_cell.run, by_cell.run.context
     now = state.bounds()
     if now.proved(context.gap):
         return []
@@ -194,7 +201,7 @@ class WinnerFirst:
 
     def aim(self) -> Aim | None:
         """Return the likely winner to be decided, then the others to be raised to the goal; None once all is proved."""
-        now, gap, still_open = self.run.state.bounds(), self.run.context.gap, self.by_cell.open
+        now, gap, still_open = self.run.bounds(), self.run.context.gap, self.by_cell.open
         if now.proved(gap):
             return None
         winner = likely_winner(now)
@@ -216,7 +223,7 @@ class WinnerFirst:
         if aim is None:
             return []
         g, t = aim.pair
-        cells, folds = self.run.state.cells, np.flatnonzero(by_cell.open[aim.pair])
+        cells, folds = self.run.cells, np.flatnonzero(by_cell.open[aim.pair])
         top = cells.upper[g, t, folds]
         if np.isfinite(aim.goal):
             top = np.minimum(cells.nominal[g, t, folds], top)
@@ -246,13 +253,13 @@ class WinnerFirst:
 
     def _solve_all_rows(self, pair: Pair) -> None:
         """Solve all rows at a pair, and bound its folds by what that proves."""
-        all_rows, mio, tau = self.run.state.all_rows, self.by_cell.mio, int(self.run.context.grid.taus[pair[1]])
+        all_rows, mio, tau = self.run.all_rows, self.by_cell.mio, int(self.run.context.grid.taus[pair[1]])
         part, limits = all_rows.eliminated(pair[0]), limits_of(self.run.context.deadline)
         problem, size = part.problem, part.choice.size(tau)
         outcome = get_backend(mio.backend).solve(
             problem, min(size, problem.q), limits=limits, formulation=mio.formulation
         )
-        self.run.state.counts.add(outcome.nodes)
+        self.run.counts.add(outcome.nodes)
         lower = np.zeros(self.solved.shape)
         lower[pair] = max(outcome.lower - ROWS_ROUNDING * problem.size, 0.0)
         self.loss.apply(lower)
@@ -276,45 +283,77 @@ class WinnerFirst:
         self.loss.restore(stored)
 
 
-class Aid(Stored, Protocol):
-    """What is done beside solving cells, so that fewer need it."""
-
-    def bound_every_cell(self) -> None:
-        """Give every cell a support of its fold, and first bounds."""
-
-    def step(self) -> bool:
-        """Do something before the next cells are solved; returns whether there was anything to do."""
-
-    def mios(self) -> int:
-        """Return the number of mixed-integer problems it solved."""
-
-
-class OneByOne:
+class CellMethod(GridMethod):
     """Hands cells to branch-and-bound in some order.
 
     Parameters
     ----------
     by_cell : CellByCell
-    trees : SharedTrees
     order : Order
-    aid : Aid, optional
+    *parts : Stored
+        What a checkpoint holds beside.
     """
 
-    def __init__(self, by_cell: CellByCell, trees: SharedTrees, order: Order, aid: Aid | None = None) -> None:
-        self.run, self.context, self.name = by_cell.run, by_cell.run.context, order.name
-        self.by_cell, self.trees, self.order, self.aid = by_cell, trees, order, aid
-        self.estimates = OpenCellEstimates(self.run, trees)
-        self.parts: tuple[Stored, ...] = (by_cell,) if aid is None else (by_cell, aid)
+    def __init__(self, by_cell: CellByCell, order: Order, *parts: Stored) -> None:
+        super().__init__(by_cell.run, (by_cell, *parts))
+        self.by_cell, self.order, self.name = by_cell, order, order.name
 
     @property
     def open(self) -> BoolArray:
         """(G, T, K): cells that are not decided and were not handed to branch-and-bound."""
         return self.by_cell.open
 
+    def asked(self) -> int:
+        """Return the number of mixed-integer problems that were handed over, which the budget counts."""
+        return self.by_cell.mios
+
     @property
     def exhausted(self) -> bool:
         """Whether the time or the budget of MIOs is spent."""
-        return self.by_cell.exhausted(self.mios())
+        return self.by_cell.exhausted(self.asked())
+
+    def step(self) -> None:
+        """Solve the next cells."""
+        self.by_cell.solve(self.order.pick(self.by_cell), self.asked())
+
+    @property
+    def finished(self) -> bool:
+        """Whether the order has come to its end, or the time or the budget is spent."""
+        return self.exhausted or not self.order.pick(self.by_cell)
+
+    def work_on(self, pairs: BoolArray) -> None:
+        """Solve the next open cells of one of some pairs (G, T)."""
+        self.by_cell.solve(self.by_cell.next_of(pairs), self.asked())
+
+    def mios(self) -> int:
+        """Return the number of mixed-integer problems that were solved."""
+        return self.asked()
+
+    def engine(self) -> str:
+        """Return the method and its solver, in words."""
+        return self.by_cell.words(self.name)
+
+
+class OneByOne(CellMethod):
+    """Without restrictions: folds and all rows are bounded first, cells come in any order.
+
+    Parameters
+    ----------
+    by_cell : CellByCell
+    trees : SharedTrees
+    order : Order
+    aid : WinnerFirst, optional
+        What is done beside solving cells, so that fewer need it.
+    """
+
+    def __init__(self, by_cell: CellByCell, trees: SharedTrees, order: Order, aid: WinnerFirst | None = None) -> None:
+        super().__init__(by_cell, order, *(() if aid is None else (aid,)))
+        self.trees, self.aid = trees, aid
+        self.estimates = OpenCellEstimates(self.run, trees)
+
+    def asked(self) -> int:
+        """Return the number of cells handed to branch-and-bound, and of other mixed-integer problems solved."""
+        return self.by_cell.mios + (0 if self.aid is None else self.aid.mios())
 
     def begin(self) -> None:
         """Find supports on all rows and in every fold, and bound every cell as far as the order asks for it."""
@@ -334,16 +373,7 @@ class OneByOne:
     def step(self) -> None:
         """Do what may help before the next cells are solved, else solve these."""
         if self.aid is None or not self.aid.step():
-            self.by_cell.solve(self.order.pick(self.by_cell), self.mios())
-
-    @property
-    def finished(self) -> bool:
-        """Whether the order has come to its end, or the time or the budget is spent."""
-        return self.exhausted or not self.order.pick(self.by_cell)
-
-    def work_on(self, pairs: BoolArray) -> None:
-        """Solve the next open cells of one of some pairs (G, T)."""
-        self.by_cell.solve(self.by_cell.next_of(pairs), self.mios())
+            super().step()
 
     def finish(self) -> None:
         """Decide what is asked for beyond the proof, and estimate what stays open."""
@@ -358,16 +388,6 @@ class OneByOne:
     def best_on_all_rows(self, g: int, tau: int) -> PathCell:
         """Return the best subset on all rows at a pair, solved while there is time."""
         return best_on_all_rows(self.run, g, tau, UNLIMITED)
-
-    # -- what is known now -------------------------------------------------------------------------------------------
-
-    def mios(self) -> int:
-        """Return the number of cells handed to branch-and-bound, and of other mixed-integer problems solved."""
-        return self.by_cell.mios + (0 if self.aid is None else self.aid.mios())
-
-    def engine(self) -> str:
-        """Return the method and its solver, in words."""
-        return self.by_cell.words(self.name)
 
     def recompute(self) -> None:
         """Find supports on all rows again; what the folds found first is among the cells."""
@@ -408,39 +428,22 @@ def solve_any(
     return solve_restricted(problem, taus, constraints_of(data), starts=starts, effort=effort, expired=expired)
 
 
-class RestrictedCells:
-    """Solves cells one at a time and writes what is found into the table. Safe to use from several threads.
+class RestrictedCells(SolvesCells):
+    """Solves cells under restrictions.
 
     Parameters
     ----------
-    state : SearchState
-    constraints : SideConstraints
-        In the columns of the data.
-    source : callable
-        Yields the training moments of some folds.
-    backend : str
+    run : Run
+    mio : MioSettings
         Who solves the cells that the first nodes of our own trees leave.
-    formulation : str, optional
-        Which of the backend's models.
-
-    Attributes
-    ----------
-    store : FoldStore
-        Folds at gamma 1.
     """
 
-    def __init__(
-        self,
-        state: SearchState,
-        constraints: SideConstraints,
-        source: MomentSource,
-        backend: str = NATIVE,
-        formulation: str | None = None,
-    ) -> None:
-        self.state, self.context, self.constraints = state, state.context, constraints
-        self.backend, self.formulation = backend, formulation
-        self.intervals = CellIntervals(state)
-        self.store = FoldStore(self.context.data, self.context.folds, source)
+    relaxes = False
+
+    def __init__(self, run: Run, mio: MioSettings) -> None:
+        super().__init__(CellIntervals(run), run.accelerators.training_moments)
+        self.state, self.mio, self.constraints = run, mio, constraints_of(run.context.data)
+        get_backend(mio.backend).check_takes(mio.formulation, self.constraints)
 
     def tree(
         self, problem: SparseProblem, taus: list[int], starts: list[IntArray], effort: int, inside: tuple[int, ...] = ()
@@ -480,16 +483,12 @@ class RestrictedCells:
         self.state.counts.add(found.nodes)
         return found
 
-    def at(self, g: int, fold: int) -> FoldProblem:
-        """Return a fold at the gamma of index `g`. O(n q^2) where the store does not hold it."""
-        return self.store.get(fold).with_gamma(float(self.context.grid.gammas[g]))
-
     def first_bounds(self, g: int, fold: int) -> None:
         """Give every tau of a fold and gamma an incumbent and an interval; most cells are decided here."""
         here, which = self.at(g, fold), np.arange(len(self.context.grid.taus))
         starts = [cell.support for cell in self.state.all_rows.best[g].cells.values()]
         result = self.tree(here.problem, self.context.grid.taus.tolist(), starts, FIRST_NODES)
-        if self.backend != NATIVE:  # which is asked of every cell that is left, whatever our trees can do
+        if not self.mio.native:  # who is asked of every cell that is left, whatever our trees can do
             result = replace(result, finished=False)
         self.intervals.write_outcome(here, g, which, result, relax=False)
         self.state.counts.add(result.nodes)
@@ -500,30 +499,12 @@ class RestrictedCells:
         near = [table[where], *table[g, max(t - 1, 0) : t + 2, fold], *table[max(g - 1, 0) : g + 2, t, fold]]
         return [self.state.cells.pool.supports[number] for number in dict.fromkeys(int(number) for number in near)]
 
-    def solve(self, where: Where, starts: list[IntArray]) -> int:
-        """Hand one cell to branch-and-bound.
-
-        Parameters
-        ----------
-        where : gamma, tau, fold
-        starts : list of int arrays
-            Supports to try first.
-
-        Returns
-        -------
-        int
-            Nodes spent; 0 where no work can change the cell any more.
-        """
-        g, t, fold = where
-        if self.state.cells.final[where]:
-            return 0
-        here, tau = self.at(g, fold), int(self.context.grid.taus[t])
-        if self.backend == NATIVE:
-            result = self.tree(here.problem, [tau], starts, UNLIMITED)
-        else:
-            result = self._by_vendor(here.problem, tau, starts)
-        self.intervals.write_outcome(here, g, np.array([t]), result, relax=False)
-        return result.nodes
+    def _outcome(self, here: FoldProblem, where: Where, starts: list[IntArray]) -> PathResult:
+        """Solve one cell by our own trees, or by the vendor's solver."""
+        tau = int(self.context.grid.taus[where[1]])
+        if self.mio.native:
+            return self.tree(here.problem, [tau], starts, UNLIMITED)
+        return self._by_vendor(here.problem, tau, starts)
 
     # -- a vendor's solver --------------------------------------------------------------------------------------------
 
@@ -539,9 +520,9 @@ class RestrictedCells:
         cells, lower, nodes, excluded = [first], -np.inf, 1, list(self.constraints.at_most)
         while len(cells) <= MOST_EXCLUDED and not self.context.deadline.expired():
             asked = replace(self.constraints, at_most=tuple(excluded))
-            outcome = get_backend(self.backend).solve(
+            outcome = get_backend(self.mio.backend).solve(
                 problem, min(tau, problem.q), start=self._start(problem, tau, cells),
-                limits=limits_of(self.context.deadline), constraints=asked, formulation=self.formulation,
+                limits=limits_of(self.context.deadline), constraints=asked, formulation=self.mio.formulation,
             )  # fmt: skip
             nodes += outcome.nodes
             lower = max(lower, outcome.lower) if len(cells) == 1 else lower
@@ -611,7 +592,7 @@ def check_restrictions(data: StandardData, taus: list[int], folds: int) -> None:
         Family.some(data.q, tau, constraints_of(data))
 
 
-class Restricted:
+class Restricted(CellMethod):
     """One tree or MIO for each cell, under restrictions.
 
     Parameters
@@ -623,25 +604,9 @@ class Restricted:
     """
 
     def __init__(self, run: Run, method: Method, mio: MioSettings) -> None:
-        self.run, self.context, self.order = run, run.context, ORDERS[method]
+        self.cells = RestrictedCells(run, mio)
+        super().__init__(CellByCell(run, mio, self.cells), ORDERS[method])
         self.name = f"restricted {self.order.name}"
-        constraints = constraints_of(self.context.data)
-        get_backend(mio.backend).check_takes(mio.formulation, constraints)
-        self.cells = RestrictedCells(
-            run.state, constraints, run.accelerators.training_moments, mio.backend, mio.formulation
-        )
-        self.by_cell = CellByCell(run, mio, self.cells)
-        self.parts: tuple[Stored, ...] = (self.by_cell,)
-
-    @property
-    def open(self) -> BoolArray:
-        """(G, T, K): cells that are not decided and were not handed to branch-and-bound."""
-        return self.by_cell.open
-
-    @property
-    def exhausted(self) -> bool:
-        """Whether the time or the budget of MIOs is spent."""
-        return self.by_cell.exhausted(self.by_cell.mios)
 
     def begin(self) -> None:
         """Find supports on all rows, and give every cell its first nodes."""
@@ -661,35 +626,18 @@ class Restricted:
             self.run.signals.doing("best subsets on all rows: gamma", g + 1, gammas)
             found[g] = self.cells.on_all_rows(g, self.context.grid.taus.tolist(), starts)
             starts = [cell.support for cell in found[g].cells.values()]
-        self.run.state.all_rows.keep(found)
+        self.run.all_rows.keep(found)
 
     def recompute(self) -> None:
         """Find supports on all rows again."""
         check_available(self.by_cell.mio.backend)
         self._fit_all_rows()
 
-    def step(self) -> None:
-        """Solve the next cells."""
-        self.by_cell.solve(self.order.pick(self.by_cell), self.by_cell.mios)
-
-    @property
-    def finished(self) -> bool:
-        """Whether the order has come to its end, or the time or the budget is spent."""
-        return self.exhausted or not self.order.pick(self.by_cell)
-
-    def work_on(self, pairs: BoolArray) -> None:
-        """Solve the next open cells of one of some pairs (G, T)."""
-        self.by_cell.solve(self.by_cell.next_of(pairs), self.by_cell.mios)
-
-    def finish(self) -> None:
-        """Decide what is asked for beyond the proof."""
-        decide_beyond_proof(self, self.context.one_se)
-
     def score_reported_pair(self) -> None:
         """See to it that some pair is scored in every fold."""
-        nominal = self.run.state.cells.nominal
+        nominal = self.run.cells.nominal
         missing = ~np.isfinite(nominal)
-        if not self.run.state.all_rows.best or missing.sum(axis=2).min() == 0:
+        if not self.run.all_rows.best or missing.sum(axis=2).min() == 0:
             return
         g = int(missing.sum(axis=(1, 2)).argmin())
         for fold in np.flatnonzero(missing[g].any(axis=0)).tolist():
@@ -699,7 +647,7 @@ class Restricted:
 
     def best_on_all_rows(self, g: int, tau: int) -> PathCell:
         """Return the best support on all rows at a pair, solved while there is time."""
-        cell = self.run.state.all_rows.best[g].cells[tau]
+        cell = self.run.all_rows.best[g].cells[tau]
         if cell.complete or self.context.deadline.expired():
             return cell
         again = self.cells.on_all_rows(g, [tau], [cell.support], UNLIMITED).cells[tau]
@@ -707,9 +655,5 @@ class Restricted:
 
     def mios(self) -> int:
         """Return the number of cells handed to branch-and-bound, or decided by the first nodes of their trees."""
-        cells = self.run.state.cells
+        cells = self.run.cells
         return int((self.by_cell.submitted | (cells.decided & cells.branched)).sum())
-
-    def engine(self) -> str:
-        """Return the method and its solver, in words."""
-        return self.by_cell.words(self.name)

@@ -92,10 +92,8 @@ VENDORS = tuple(name for name in BACKENDS if name != NATIVE)
 COUNT_MIOS = (Method.JOINT, Method.ALGORITHM1, Method.GRID)  # one MIO at a time, by any backend
 CELL_BY_CELL = (Method.ALGORITHM1, Method.GRID)
 ONE_TREE = "each cell is a tree or an MIO of its own"  # under restrictions beyond forced columns
-FEW_FOLDS = 50  # up to which every fold searches thoroughly before any proof
 NESTED = "nested"  # the weight of the instability is chosen by nested cross-validation
 MOST_WEIGHT = 1e9  # of the instability
-PATH_TREE_COLUMNS = 128  # beyond, the path tree rarely closes without the perspective relaxation
 
 
 def worded(value: Any) -> str:

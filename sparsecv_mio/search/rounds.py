@@ -56,17 +56,16 @@ from sparsecv_mio.search.cells import Archive, CellTable, within
 from sparsecv_mio.search.estimates import OpenCellEstimates, score_reported_pair
 from sparsecv_mio.search.fold_solver import FoldSolver
 from sparsecv_mio.search.loss_bounds import LossBounds, narrow_by_ridge_balls
-from sparsecv_mio.search.options import FEW_FOLDS
 from sparsecv_mio.search.pairs import likely_winner, proved_ends
-from sparsecv_mio.search.run import Run, best_on_all_rows, decide_beyond_proof, fit_all_rows
+from sparsecv_mio.search.run import EFFORT_GROWTH, FIRST_EFFORT, GridMethod, Run, best_on_all_rows, fit_all_rows
 from sparsecv_mio.search.shared_intervals import first_intervals
 from sparsecv_mio.search.shared_trees import SharedTrees
 from sparsecv_mio.search.time_limit import Deadline
+from sparsecv_mio.thresholds import FEW_FOLDS, MANY_FOLDS
 from sparsecv_mio.trees.every_size import FIRST_LOOK, solve_path
 from sparsecv_mio.trees.path_cells import SMALL, UNLIMITED, PathCell, PathResult
 from sparsecv_mio.words import Engine
 
-FIRST_EFFORT, EFFORT_GROWTH = 1 << 13, 8
 ROUND_PARTS = 4  # of a round between which pairs are left out
 
 
@@ -101,7 +100,7 @@ class FoldRounds:
     def start(self, cells: BoolArray) -> None:
         """Begin a round over some cells (G, T, K): folds that promise to raise the lower bounds most come first."""
         self.cells = cells
-        self.folds_left = promising_folds(self.run.state.cells, cells)
+        self.folds_left = promising_folds(self.run.cells, cells)
 
     def continue_round(self, in_parts: bool = False, grow: bool = True) -> None:
         """Bring the round that is under way to its end, or as far as time allows.
@@ -115,18 +114,18 @@ class FoldRounds:
         """
         run, context = self.run, self.run.context
         expired = context.deadline.expired
-        solver = FoldSolver(run.state, run.accelerators)
+        solver = FoldSolver(run, run.accelerators)
         done, every = 0, len(self.folds_left)
         while self.folds_left:
             run.signals.doing("trees: fold", done + 1, every)
             which = self.folds_left[: self._folds_at_once(in_parts)]
-            wanted = self.cells & run.state.worth_work() if in_parts else self.cells
+            wanted = self.cells & run.worth_work() if in_parts else self.cells
             for nodes in run_folds(
                 run.accelerators.training_moments(which),
                 partial(_visit, solver, wanted, self.effort),
                 min(context.threads, len(which)),
             ):
-                run.state.counts.add(nodes)
+                run.counts.add(nodes)
                 done += 1
                 run.signals.doing("trees: fold", min(done + 1, every), every)
                 run.signals.progressed()
@@ -256,13 +255,13 @@ class Outward:
         decided; before, against the best pair with no larger tau, for a proof among small taus needs no more. (Until
         then `SearchState.worth_work`, which compares with the best pair of the grid at once, may leave out more.)
         """
-        state = self.run.state
+        state = self.run
         beaten = state.cells.lower.sum(axis=2) >= self._bars()
         return np.asarray(state.open & ~beaten[:, :, None])
 
     def _bars(self) -> FloatArray:
         """(G, T): lower sums from which on a pair is not in question; inf for the best pair itself."""
-        state = self.run.state
+        state = self.run
         upper = state.cells.upper.sum(axis=2)
         bar = np.minimum.accumulate(upper.min(axis=0))
         best = np.unravel_index(int(upper.argmin()), upper.shape)
@@ -291,7 +290,7 @@ class Outward:
 
     def begin(self) -> None:
         """Bound all rows at the largest tau of every gamma, which bounds every smaller one; then every cell."""
-        state, taus = self.run.state, self.run.context.grid.taus.tolist()
+        state, taus = self.run, self.run.context.grid.taus.tolist()
         missing = np.zeros(self.run.context.shape[:2], dtype=bool)
         missing[:, -1] = [not result.cells[taus[-1]].lower > 0.0 for result in state.all_rows.best]
         self._fit_all_rows(missing, 0, LOOK_SHARE)
@@ -307,7 +306,7 @@ class Outward:
         4. Otherwise: work on one tau, new or open (`_next`).
         """
         winner = self._leader(len(self.tries) - 1)
-        known = bool(self.run.state.cells.final[winner].all())
+        known = bool(self.run.cells.final[winner].all())
         if self.tries_of_winner < FIRST_TRIES and not known:
             self._try_winner(winner)
         elif known and not self.tries.any():
@@ -327,7 +326,7 @@ class Outward:
         Under a time limit a fold for each thread is solved, however many nodes that takes, and then the others if that
         promises that there is time for them; else all folds get an effort, and four times as much if it decides some.
         """
-        context, final = self.run.context, self.run.state.cells.final
+        context, final = self.run.context, self.run.cells.final
         pair, first = self._only(winner), self.tries_of_winner == 0
         if not np.isfinite(context.deadline.at):
             self._work_on_folds(pair, FIRST_EFFORT * GROWTH**self.tries_of_winner)
@@ -346,14 +345,14 @@ class Outward:
 
     def _note_what_is_proved(self) -> None:
         """Keep when the part of the grid that is proved came to hold one more tau."""
-        state, context = self.run.state, self.run.context
+        state, context = self.run, self.run.context
         top, _ = proved_ends(state.bounds(), context.gap, context.grid.gammas, context.grid.taus) or (None, None)
         if top is not None:
             state.counts.reached.setdefault(top, context.deadline.seconds)
 
     def _leader(self, top: int, least: int = 0) -> Pair:
         """Return the pair with the least estimate of h among the taus from index `least` up to index `top`."""
-        now, places = self.run.state.bounds(), np.arange(len(self.tries))
+        now, places = self.run.bounds(), np.arange(len(self.tries))
         part = np.broadcast_to((least <= places) & (places <= top), now.lower.shape)
         return likely_winner(now.within(part, self.run.context.grid.gammas, self.run.context.grid.taus))
 
@@ -374,7 +373,7 @@ class Outward:
 
     def _work_on(self, taus: range, kind: int) -> None:
         """Work on all rows, then on the folds, of the pairs of some taus that are in question."""
-        before = self.run.state.counts.nodes
+        before = self.run.counts.nodes
         among = np.isin(np.arange(len(self.tries)), taus)
         effort = FIRST_EFFORT * GROWTH ** int(self.tries[among].max())
         self._fit_all_rows(self._pairs_in_question() & among, ALL_ROWS_EFFORT * effort)
@@ -383,14 +382,14 @@ class Outward:
             self._work_on_folds(self._only(self._leader(tau)) & ~spared, effort)
             self._work_on_folds(self._pairs_in_question() & (np.arange(len(self.tries)) == tau) & ~spared, effort)
         self.tries[among] = np.minimum(self.tries[among] + 1, MOST_TRIES)
-        self.spent[kind] += self.run.state.counts.nodes - before
+        self.spent[kind] += self.run.counts.nodes - before
 
     def _left_to_all_rows(self) -> BoolArray:
         """(G, T): pairs whose folds are spared: with the best pair decided, a tree on all rows can still exclude them.
 
         It has no more to prove than that, which is easier than what a tree of every fold has to prove.
         """
-        state, taus = self.run.state, self.run.context.grid.taus.tolist()
+        state, taus = self.run, self.run.context.grid.taus.tolist()
         best = np.unravel_index(int(state.cells.upper.sum(axis=2).argmin()), state.cells.upper.shape[:2])
         known = state.cells.final[best].all() and np.isfinite(state.cells.upper[best]).all()
         upper = np.array([[result.cells[tau].upper for tau in taus] for result in state.all_rows.best])
@@ -401,7 +400,7 @@ class Outward:
 
         A pair is left once it is excluded; no more than a share of the time limit is spent in all.
         """
-        state, context = self.run.state, self.run.context
+        state, context = self.run, self.run.context
         until = context.deadline.sooner(share)
         taus, enough = context.grid.taus, self._enough_on_all_rows()
         missing = [
@@ -430,11 +429,11 @@ class Outward:
     def _enough_on_all_rows(self) -> FloatArray:
         """(G, T): lower bounds on all rows from which on the training-loss bound excludes a pair; inf where unknown."""
         values = np.where(self.run.context.folds.scores_all_left_out, self.loss.values, np.inf)
-        return enough_on_all_rows(self.run.state.cells.lower, values, self._bars() * SURELY)
+        return enough_on_all_rows(self.run.cells.lower, values, self._bars() * SURELY)
 
     def _best_subsets(self, g: int, which: list[int], effort: int, until: Deadline, enough: FloatArray) -> PathResult:
         """Solve all rows at a gamma and some taus, by index, from the supports of neighbours and folds."""
-        state, context = self.run.state, self.run.context
+        state, context = self.run, self.run.context
         near = [result for result in state.all_rows.best[max(g - 1, 0) : g + 2]]
         taus = context.grid.taus[which].tolist()
         starts = [result.cells[tau].support for result in near for tau in taus]
@@ -452,7 +451,7 @@ class Outward:
         spent in all.
         """
         run, context = self.run, replace(self.run.context, deadline=self.run.context.deadline.sooner(share))
-        solver = FoldSolver(replace(run.state, context=context), run.accelerators)
+        solver = FoldSolver(replace(run, context=context), run.accelerators)
 
         def work(fold: int, moments: TrainingMoments) -> int:
             return solver.run(fold, moments, self.in_question()[:, :, fold] & pairs, effort)
@@ -463,7 +462,7 @@ class Outward:
         for which in groups:
             run.signals.doing(words, min(done + 1, every), every)
             for nodes in run_folds(run.accelerators.training_moments(which), work, min(context.threads, len(which))):
-                run.state.counts.add(nodes)
+                run.counts.add(nodes)
                 done += 1
                 run.signals.doing(words, min(done + 1, every), every)
                 run.signals.progressed()
@@ -473,7 +472,7 @@ class Outward:
 
     def _in_turn(self, wanted: BoolArray, most: int | None) -> list[Sequence[int]]:
         """Split the folds with cells that are wanted into groups, those with most to gain first."""
-        order = promising_folds(self.run.state.cells, wanted)[:most]
+        order = promising_folds(self.run.cells, wanted)[:most]
         size = max(2 * self.run.context.threads, len(order) // 16)
         return [order[i : i + size] for i in range(0, len(order), size)]
 
@@ -504,7 +503,6 @@ def _named(taus: IntArray) -> str:
 # of the trees on all rows together, beyond which leaving out pairs is tried: up to `SMALL` columns, and beyond
 EXPENSIVE_NODES, EXPENSIVE_NODES_OF_MANY = 1 << 14, 64
 MOST_LEFT = 0.5  # share of the pairs beyond which it is given up where columns are few
-MANY_FOLDS = 10_000  # beyond, what is kept of every gamma takes too much memory
 
 
 class SharedPass:
@@ -541,14 +539,14 @@ class SharedPass:
     def wanted(self) -> BoolArray:
         """(G, T, K): the cells to work on, once all gammas were taken."""
         given_up = self.bounded and not self.excludes and self.rounds.effort == FIRST_EFFORT
-        return self.run.state.open if given_up else self.run.state.worth_work()
+        return self.run.open if given_up else self.run.worth_work()
 
     def step(self) -> None:
         """Bound all cells and decide the likely winner, or take the next gamma."""
         if not self.bounded and self._may_exclude():
             self._bound_cells()
             self._decide_likely_winner()
-            left = self.run.state.worth_work().any(axis=2)
+            left = self.run.worth_work().any(axis=2)
             self.bounded, self.excludes = True, self.run.context.data.q > SMALL or float(left.mean()) <= MOST_LEFT
         else:
             self._next_gamma()
@@ -557,7 +555,7 @@ class SharedPass:
 
     def _may_exclude(self) -> bool:
         """Whether leaving out pairs may pay: where trees are expensive, and not all pairs are asked for."""
-        context, best = self.run.context, self.run.state.all_rows.best
+        context, best = self.run.context, self.run.all_rows.best
         all_asked_for = context.gap == 0.0 or context.one_se or self.trees.engine is not Engine.AUTO
         if all_asked_for or context.folds.k > MANY_FOLDS:
             return False
@@ -580,7 +578,7 @@ class SharedPass:
             LossBounds(self.run).apply(gammas=np.array(refitted))
 
     def _decide_likely_winner(self) -> None:
-        state = self.run.state
+        state = self.run
         g, t = likely_winner(state.bounds())
         self.run.signals.doing(f"trees: tau {self.run.context.grid.taus[t]}, the likely best")
         self.trees.decide_taus(g, [t], state.all_rows.best[g].nodes)
@@ -591,7 +589,7 @@ class SharedPass:
 
     def _next_gamma(self) -> None:
         """Take the next gamma: the likely winner, if somebody has an estimate, else the largest."""
-        state = self.run.state
+        state = self.run
         self.run.signals.doing("trees of all folds at once: gamma", int(self.done.sum()) + 1, len(self.done))
         if not self.excludes:
             order = self.run.accelerators.gamma_order(self.run.context.grid.gammas)
@@ -622,7 +620,7 @@ ALL_ROWS_SHARE = 0.1  # of the time limit, for the first pass on all rows
 LONG_ANSWERS = 3e7  # gammas x folds x sizes x columns squared, from which first answers take seconds
 
 
-class Rounds:
+class Rounds(GridMethod):
     """A round gives every open cell the same effort, counted in nodes; the next one eight times as much.
 
     With a gap above 0, pairs whose certified lower bound already exceeds the best upper bound by the gap are left as
@@ -639,13 +637,12 @@ class Rounds:
     name = "rounds"
 
     def __init__(self, run: Run, engine: Engine = Engine.AUTO) -> None:
-        self.run = run
-        self.trees = SharedTrees(run.state, engine, run.accelerators.often_proposed)
+        self.trees = SharedTrees(run, engine, run.accelerators.often_proposed)
         self.rounds = FoldRounds(run)
         self.estimates = OpenCellEstimates(run, self.trees)
         self.shared_pass = SharedPass(run, self.trees, self.rounds)
         self.outward = Outward(run)
-        self.context, self.parts = run.context, (self.rounds, self.shared_pass, self.outward)
+        super().__init__(run, (self.rounds, self.shared_pass, self.outward))
 
     @property
     def goes_outward(self) -> bool:
@@ -655,16 +652,6 @@ class Rounds:
             return False
         few_pairs = len(context.grid.gammas) == 1 or context.gap == 0.0 or context.one_se  # that may be left out
         return not few_pairs or bool(np.isfinite(context.deadline.at))
-
-    @property
-    def open(self) -> BoolArray:
-        """(G, T, K): cells that more work could decide."""
-        return self.run.state.open
-
-    @property
-    def exhausted(self) -> bool:
-        """Whether the time is over."""
-        return self.context.deadline.expired()
 
     def begin(self) -> None:
         """Find first answers, then best subsets on all rows for every gamma, and with these the training-loss bound.
@@ -705,13 +692,13 @@ class Rounds:
         """Whether the certificate is closed, or nothing is left to do."""
         if self.exhausted:
             return True
-        if self.context.gap > 0.0 and self.goes_outward and not self.rounds.under_way and self.run.state.proved():
+        if self.context.gap > 0.0 and self.goes_outward and not self.rounds.under_way and self.run.proved():
             return True
         if self.shared_pass.left or self.rounds.folds_left:
             return False
-        if self.context.gap > 0.0 and self.run.state.proved():
+        if self.context.gap > 0.0 and self.run.proved():
             return True
-        return not self.run.state.worth_work().any()
+        return not self.run.worth_work().any()
 
     def work_on(self, pairs: BoolArray) -> None:
         """Carry out a round over the open cells of some pairs (G, T)."""
@@ -719,7 +706,7 @@ class Rounds:
 
     def finish(self) -> None:
         """Decide what is asked for beyond the proof, and estimate what stays open."""
-        decide_beyond_proof(self, self.context.one_se)
+        super().finish()
         self.estimates.at_end()
 
     def score_reported_pair(self) -> None:
@@ -734,13 +721,13 @@ class Rounds:
 
     def mios(self) -> int:
         """Return the number of cells that a tree decided."""
-        cells = self.run.state.cells
+        cells = self.run.cells
         return int((cells.decided & cells.branched).sum())
 
     def engine(self) -> str:
         """Return which engine decided how many cells, in words."""
-        counts = self.run.state.counts.by_engine
-        alone = int(self.run.state.cells.decided.sum()) - sum(counts.values())
+        counts = self.run.counts.by_engine
+        alone = int(self.run.cells.decided.sum()) - sum(counts.values())
         parts = [f"{name} {count}" for name, count in counts.items()]
         return ", ".join([*parts, f"per-fold {alone}"]) if parts else "per-fold"
 

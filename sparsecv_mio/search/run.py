@@ -10,7 +10,8 @@ estimate: a support chosen on all rows has seen the rows that the fold leaves ou
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -18,39 +19,52 @@ import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.search import pairs as one_se
-from sparsecv_mio.search.accelerators import Accelerators
+from sparsecv_mio.search.accelerators import Accelerators, Ledger
 from sparsecv_mio.search.cells import Archive, Index, below, check_like, counts_of, filled_up, prefixed, within
 from sparsecv_mio.search.context import Context, SearchState, Snapshot
 from sparsecv_mio.search.first_supports import FoldPaths, first_supports
 from sparsecv_mio.search.instability import Instabilities, StabilityTable, stability_table
-from sparsecv_mio.search.observers import Progress, Signals, progress_of, trace_line_of
+from sparsecv_mio.search.observers import Progress, Signals, Watched, progress_of, trace_line_of
 from sparsecv_mio.trees.every_size import solve_path
 from sparsecv_mio.trees.path_cells import PathCell, PathResult
 from sparsecv_mio.units import TIE_RTOL
+from sparsecv_mio.words import Oracle
 
 
-@dataclass(frozen=True, eq=False)
-class Run:
-    """What a method works with.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Run(SearchState):
+    """The state of a search, with what may save it work and who listens.
 
     Attributes
     ----------
-    state : SearchState
-        What is known.
     accelerators : Accelerators
         What may save it work.
     signals : Signals
         Where it says that it has come further.
     """
 
-    state: SearchState
     accelerators: Accelerators
     signals: Signals
 
-    @property
-    def context(self) -> Context:
-        """What is searched, in which data, and by when."""
-        return self.state.context
+    @classmethod
+    def begun(
+        cls, context: Context, signals: Signals, oracles: Collection[Oracle] | None = None, ledger: Ledger | None = None
+    ) -> Run:
+        """Return the run of which nothing is known yet.
+
+        Parameters
+        ----------
+        context : Context
+        signals : Signals
+        oracles, ledger : optional
+            As for `Accelerators`.
+        """
+        state = SearchState.new(context)
+        accelerators = Accelerators(context, state.all_rows, oracles, ledger)
+        return cls(
+            context=context, cells=state.cells, all_rows=state.all_rows, counts=state.counts, changes=state.changes,
+            accelerators=accelerators, signals=signals,
+        )  # fmt: skip
 
 
 class Stored(Protocol):
@@ -66,77 +80,156 @@ class Stored(Protocol):
         """Go to where `stored` was archived."""
 
 
-class Course(Protocol):
-    """What is done one portion after the other: `begin`, then `step` until `finished`, then `finish`.
+FIRST_EFFORT, EFFORT_GROWTH = 1 << 13, 8  # nodes that a cell may cost in the first round, and from one to the next
+FREE = ("round_cells", "round_rest", "by_engine")  # arrays of any length
 
-    Every moment in between holds a valid certificate.
+
+class GridMethod(ABC):
+    """A method over one grid: `begin`, then `step` until `finished`, then `finish`.
+
+    What is its own it defines itself; here is how it is seen and stored, and what most methods do alike. Every moment
+    holds a valid certificate.
+
+    Parameters
+    ----------
+    run : Run
+    parts : sequence of Stored
+        What a checkpoint holds beside the cells and the counts.
     """
 
+    name: str  # by which checkpoints and traces know the method
+
+    def __init__(self, run: Run, parts: Sequence[Stored] = ()) -> None:
+        self.run, self.context, self.parts = run, run.context, parts
+
+    @abstractmethod
     def begin(self) -> None:
         """Take the first steps: supports on all rows, and what they say of every cell."""
 
+    @abstractmethod
     def step(self) -> None:
         """Do a portion of work."""
 
     @property
+    @abstractmethod
     def finished(self) -> bool:
         """Whether the certificate is closed, or nothing is left to do, or the time is over."""
 
-    def finish(self) -> None:
-        """Do what the proof leaves over: cells that are asked for all the same, estimates for those still open."""
+    @abstractmethod
+    def work_on(self, pairs: BoolArray) -> None:
+        """Do a portion of work on the open cells of some pairs (G, T)."""
 
-    def score_reported_pair(self) -> None:
-        """See to it that the pair to report is scored in every fold, and to the accuracy of decided cells."""
+    @abstractmethod
+    def mios(self) -> int:
+        """Return the number of mixed-integer problems that were solved."""
 
+    @abstractmethod
+    def engine(self) -> str:
+        """Return who solved the cells, in words."""
 
-class GridMethod(Course, Protocol):
-    """A method over one grid, whose open cells can be worked on by name.
-
-    Of what is the same for all of them, snapshots and checkpoints say,
-    :class:`sparsecv_mio.search.run.GridSearch` takes care.
-    """
-
-    @property
-    def name(self) -> str:
-        """The word by which checkpoints and traces know the method."""
-
-    @property
-    def run(self) -> Run:
-        """What it works with."""
-
-    @property
-    def parts(self) -> Sequence[Stored]:
-        """The parts that a checkpoint holds beside the cells and the counts."""
-
+    @abstractmethod
     def recompute(self) -> None:
         """Compute what a checkpoint does not hold, in place of `begin`."""
 
     @property
     def open(self) -> BoolArray:
         """(G, T, K): cells that more work could decide."""
+        return self.run.open
 
     @property
     def exhausted(self) -> bool:
         """Whether no more work may be done."""
+        return self.context.deadline.expired()
 
-    def work_on(self, pairs: BoolArray) -> None:
-        """Do a portion of work on the open cells of some pairs (G, T)."""
+    def finish(self) -> None:
+        """Decide what is asked for beyond the proof."""
+        decide_beyond_proof(self, self.context.one_se)
 
-    def mios(self) -> int:
-        """Return the number of mixed-integer problems that were solved."""
-
-    def engine(self) -> str:
-        """Return who solved the cells, in words."""
+    def score_reported_pair(self) -> None:  # noqa: B027
+        """See to it that the pair to report is scored in every fold, unless all are as they are found."""
 
     def best_on_all_rows(self, g: int, tau: int) -> PathCell:
         """Return the best subset on all rows at a pair, solved on where it is not proved and there is time."""
+        return self.run.all_rows.best[g].cells[tau]
+
+    # -- what others see of it ---------------------------------------------------------------------------------------
+
+    @property
+    def reported(self) -> GridMethod:
+        """The search whose cells the record is made of: this one."""
+        return self
+
+    def snapshot(self, over: bool = False) -> Snapshot:
+        """Return copies of all that the record is made of, for any thread; of a search that is over, the cells.
+
+        Parameters
+        ----------
+        over : bool
+            Nothing will be written to the cells any more.
+        """
+        run = self.run
+        cells = run.cells if over else run.cells.copy()
+        best, oracles = tuple(run.all_rows.best), run.accelerators.work(cells)
+        return Snapshot(
+            self.context, cells, best, self.mios(), run.counts.nodes, self.engine(), oracles,
+            reached=dict(run.counts.reached), changes=run.changes,
+        )  # fmt: skip
+
+    def progress(self) -> Progress:
+        """Return how far the search is."""
+        return progress_of(self.run, self.mios(), self.run.signals.phase)
+
+    def trace_line(self) -> dict[str, Any]:
+        """Return a line of a trace."""
+        return trace_line_of(self.run, self.mios())
+
+    # -- a checkpoint ------------------------------------------------------------------------------------------------
+
+    def checkpoint(self) -> Archive:
+        """Return all that a checkpoint holds: the cells, the counts, and where the parts of the method stand."""
+        return prefixed("cells", self.run.cells.archive()) | prefixed("run", self._position())
+
+    def _position(self) -> Archive:
+        counts = self.run.counts
+        position = {"nodes": np.array(counts.nodes), "by_engine": np.array(json.dumps(counts.by_engine))}
+        for part in self.parts:
+            position |= part.archive()
+        return position
+
+    def resume(self, stored: Archive) -> None:
+        """Go to where `stored` was archived; begin where that was before the first steps came to their end.
+
+        Raises
+        ------
+        CorruptStore
+            Before anything is changed, where `stored` is not of the same grid and method.
+        """
+        here, found = self._position(), below("run", stored)
+        check_like(found, here, FREE)
+        if "begun" in here and not found["begun"]:
+            self.begin()
+            return
+        within(found, "nodes", 0, np.iinfo(np.int64).max)
+        decided = counts_of(found["by_engine"])
+        for part in self.parts:
+            part.check(found)
+        run, cells = self.run, below("cells", stored)
+        run.cells.check(cells, self.context.data.q)
+        self.recompute()
+        run.cells.fill(cells)
+        run.counts.nodes, run.counts.by_engine = int(found["nodes"]), decided
+        for part in self.parts:
+            part.restore(found)
 
 
-def run_to_end(course: Course) -> None:
+NewRun = Callable[[Sequence[float], Sequence[int], Signals], GridMethod]  # a run over other gammas and taus, not begun
+
+
+def run_to_end(method: Watched) -> None:
     """Step until it is finished, and let it finish: the loop of every search, and of those within one."""
-    while not course.finished:
-        course.step()
-    course.finish()
+    while not method.finished:
+        method.step()
+    method.finish()
 
 
 def fit_all_rows(
@@ -156,7 +249,7 @@ def fit_all_rows(
     in_turn : bool
         Whether each gamma starts from the supports of the one before.
     """
-    state, context = run.state, run.context
+    state, context = run, run.context
     starts: list[IntArray] = []
     found: dict[int, PathResult] = {}
     sizes = len(context.grid.taus)
@@ -186,11 +279,11 @@ def best_on_all_rows(run: Run, g: int, tau: int, effort: int) -> PathCell:
     effort : int
         Nodes that it may cost.
     """
-    cell, expired = run.state.all_rows.best[g].cells[tau], run.context.deadline.expired
+    cell, expired = run.all_rows.best[g].cells[tau], run.context.deadline.expired
     if cell.complete or expired():
         return cell
-    again = solve_path(run.state.all_rows.problem(g), [tau], starts=[cell.support], effort=effort, expired=expired)
-    run.state.counts.add(again.nodes)
+    again = solve_path(run.all_rows.problem(g), [tau], starts=[cell.support], effort=effort, expired=expired)
+    run.counts.add(again.nodes)
     return again.cells[tau]
 
 
@@ -212,7 +305,7 @@ def first_answers(run: Run, once_answered: Callable[[], None] | None = None) -> 
     Returns
     -------
     FoldPaths or None
-        Supports of all rows, which `run.state.all_rows` holds and starts from; None where the limit came first.
+        Supports of all rows, which `run.all_rows` holds and starts from; None where the limit came first.
     """
     context, deadline = run.context, run.context.deadline
     if not context.grid.taus.max():
@@ -235,7 +328,7 @@ def first_answers(run: Run, once_answered: Callable[[], None] | None = None) -> 
         whole = paths if paths.fold == k else whole
         if whole is not None and len(found) == k + 1:
             offer(run, found)
-            run.state.all_rows.keep(unproved(context, whole))
+            run.all_rows.keep(unproved(context, whole))
             found = {}
             run.signals.progressed()
             if once_answered is not None:
@@ -247,7 +340,7 @@ def first_answers(run: Run, once_answered: Callable[[], None] | None = None) -> 
             break
     offer(run, found)
     if whole is not None:
-        for g, starts in enumerate(run.state.all_rows.starts):
+        for g, starts in enumerate(run.all_rows.starts):
             starts += [whole.support(g, t) for t in range(len(context.grid.taus))]
     return whole
 
@@ -300,7 +393,7 @@ def offer_paths(run: Run, gammas: IntArray, taus: IntArray, paths: FoldPaths) ->
         Indices of the gammas and taus that the paths are of.
     paths : FoldPaths
     """
-    cells, fold = run.state.cells, paths.fold
+    cells, fold = run.cells, paths.fold
     part: Index = (*np.ix_(gammas, taus), fold)
     better = ~cells.decided[part] & (paths.objective < cells.value[part] * (1.0 - TIE_RTOL))
     better |= ~cells.decided[part] & ~np.isfinite(cells.nominal[part])
@@ -332,7 +425,7 @@ def _decide(method: GridMethod, one_standard_error: bool) -> None:
 
 def pairs_for_rule(method: GridMethod) -> BoolArray:
     """(G, T): the pairs to decide next for the one-standard-error rule to be sure of its pair."""
-    context, now = method.run.context, method.run.state.bounds()
+    context, now = method.run.context, method.run.bounds()
     grid, unit = context.grid, context.data.y_unit**2
     rule = one_se.one_se_rule(now, now.best, grid.gammas, grid.taus, context.scored, unit)
     return one_se.next_to_decide(rule.missing & method.open.any(axis=2), now)
@@ -343,7 +436,7 @@ def decide_stable_pairs(method: GridMethod) -> None:
 
     The pair that leads comes first, then its rivals. Nothing is done where no weight was given.
     """
-    context, state = method.run.context, method.run.state
+    context, state = method.run.context, method.run
     if not context.stability:
         return
     instabilities = Instabilities(context, state.cells, state.changes)
@@ -370,7 +463,7 @@ def decide_stable_pairs(method: GridMethod) -> None:
 def _fitted(method: GridMethod) -> BoolArray:
     """(G, T): pairs whose best subset of all rows is known."""
     taus = method.run.context.grid.taus.tolist()
-    return np.array([[result.cells[tau].complete for tau in taus] for result in method.run.state.all_rows.best])
+    return np.array([[result.cells[tau].complete for tau in taus] for result in method.run.all_rows.best])
 
 
 def _leading(method: GridMethod, table: StabilityTable) -> BoolArray:
@@ -383,123 +476,7 @@ def _leading(method: GridMethod, table: StabilityTable) -> BoolArray:
 
 def _fit(method: GridMethod, g: int, tau: int) -> None:
     """Solve all rows at a pair, as far as the method goes."""
-    best = method.run.state.all_rows.best[g].cells[tau]
+    best = method.run.all_rows.best[g].cells[tau]
     if not best.complete:
         found = method.best_on_all_rows(g, tau)
-        method.run.state.all_rows.improve(g, PathResult({tau: found}, 0, finished=found.complete))
-
-
-FREE = ("round_cells", "round_rest", "by_engine")  # arrays of any length
-
-
-class GridSearch:
-    """A search over one grid: the method does the work, and here is said how far it is.
-
-    Parameters
-    ----------
-    method : GridMethod
-
-    Attributes
-    ----------
-    run : Run
-        What the method works with.
-    context : Context
-    name : str
-        The word by which checkpoints and traces know the method.
-    """
-
-    def __init__(self, method: GridMethod) -> None:
-        self.method, self.run = method, method.run
-        self.context, self.name = method.run.context, method.name
-
-    def begin(self) -> None:
-        """Take the first steps."""
-        self.method.begin()
-
-    def step(self) -> None:
-        """Do a portion of work."""
-        self.method.step()
-
-    @property
-    def finished(self) -> bool:
-        """Whether the certificate is closed, or nothing is left to do, or the time is over."""
-        return self.method.finished
-
-    def finish(self) -> None:
-        """Do what the proof leaves over."""
-        self.method.finish()
-
-    def score_reported_pair(self) -> None:
-        """See to it that the pair to report is scored in every fold."""
-        self.method.score_reported_pair()
-
-    @property
-    def reported(self) -> GridSearch:
-        """The search whose cells the record is made of: this one."""
-        return self
-
-    def snapshot(self, over: bool = False) -> Snapshot:
-        """Return copies of all that the record is made of, for any thread; of a search that is over, the cells.
-
-        Parameters
-        ----------
-        over : bool
-            Nothing will be written to the cells any more.
-        """
-        state = self.run.state
-        cells = state.cells if over else state.cells.copy()
-        best, oracles = tuple(state.all_rows.best), self.run.accelerators.work(cells)
-        mios, engine = self.method.mios(), self.method.engine()
-        counts, reached = state.counts, dict(state.counts.reached)
-        return Snapshot(
-            self.context, cells, best, mios, counts.nodes, engine, oracles, reached=reached, changes=state.changes
-        )
-
-    def progress(self) -> Progress:
-        """Return how far the search is."""
-        return progress_of(self.run.state, self.method.mios(), self.run.signals.phase)
-
-    def trace_line(self) -> dict[str, Any]:
-        """Return a line of a trace."""
-        return trace_line_of(self.run.state, self.method.mios())
-
-    # -- a checkpoint ------------------------------------------------------------------------------------------------
-
-    def archive(self) -> Archive:
-        """Return all that a checkpoint holds: the cells, the counts, and where the parts of the method stand."""
-        return prefixed("cells", self.run.state.cells.archive()) | prefixed("run", self._position())
-
-    def _position(self) -> Archive:
-        counts = self.run.state.counts
-        position = {"nodes": np.array(counts.nodes), "by_engine": np.array(json.dumps(counts.by_engine))}
-        for part in self.method.parts:
-            position |= part.archive()
-        return position
-
-    def resume(self, stored: Archive) -> None:
-        """Go to where `stored` was archived; begin where that was before the first steps came to their end.
-
-        Raises
-        ------
-        CorruptStore
-            Before anything is changed, where `stored` is not of the same grid and method.
-        """
-        here, found = self._position(), below("run", stored)
-        check_like(found, here, FREE)
-        if "begun" in here and not found["begun"]:
-            self.method.begin()
-            return
-        within(found, "nodes", 0, np.iinfo(np.int64).max)
-        decided = counts_of(found["by_engine"])
-        for part in self.method.parts:
-            part.check(found)
-        state, cells = self.run.state, below("cells", stored)
-        state.cells.check(cells, self.context.data.q)
-        self.method.recompute()
-        state.cells.fill(cells)
-        state.counts.nodes, state.counts.by_engine = int(found["nodes"]), decided
-        for part in self.method.parts:
-            part.restore(found)
-
-
-NewRun = Callable[[Sequence[float], Sequence[int], Signals], GridSearch]  # a run over other gammas and taus, not begun
+        method.run.all_rows.improve(g, PathResult({tau: found}, 0, finished=found.complete))

@@ -17,7 +17,7 @@ No kernel is imported or called here: kernels may be being compiled just then.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -37,48 +37,44 @@ from sparsecv_mio.search.time_limit import Deadline
 from sparsecv_mio.trees.path_cells import PathCell, PathResult
 
 
-@dataclass(frozen=True, eq=False)
-class Arguments:
-    """What `cross_validate` was called with, checked."""
+@dataclass(eq=False)
+class RunningSearch:
+    """What `cross_validate` was called with, checked; and a search of it, of which a record can be made while it runs.
+
+    Attributes
+    ----------
+    dataset, folds, grid, options, hooks, deadline, trees
+        What is searched, how, and who grows the trees of single folds.
+    data : StandardData, optional
+        Once the data are in standard coordinates; written by the thread that searches, as is `method`.
+    method : Watched, optional
+        The method that searches, once there is one.
+    fallback : FallbackSupports, optional
+        Supports for the pairs of one gamma, where the method has scored no pair in every fold; written by the thread
+        that waits.
+    """
 
     dataset: Dataset
     folds: FoldPlan
     grid: Grid
     options: SearchOptions
     hooks: Hooks
-    trees: Trees = HERE
-
-
-@dataclass(eq=False)
-class RunningSearch:
-    """A search that a record can be made of while it runs.
-
-    `data` and `method` are written by the thread that searches, each once; `fallback` by the thread that waits.
-
-    Attributes
-    ----------
-    deadline : Deadline
-    arguments : Arguments
-    data : StandardData, optional
-        Once the data are in standard coordinates.
-    method : Watched, optional
-        The method that searches, once there is one.
-    fallback : FallbackSupports, optional
-        Supports for the pairs of one gamma, where the method has scored no pair in every fold.
-    """
-
     deadline: Deadline
-    arguments: Arguments
-    data: StandardData | None = None
-    method: Watched | None = None
-    fallback: FallbackSupports | None = None
+    trees: Trees = HERE
+    data: StandardData | None = field(default=None, init=False)
+    method: Watched | None = field(default=None, init=False)
+    fallback: FallbackSupports | None = field(default=None, init=False)
 
     def standardize(self) -> StandardData:
         """Bring the data to standard coordinates; from here on a record can be made."""
-        dataset, options = self.arguments.dataset, self.arguments.options
-        self.data = standardize(dataset, options.scale, options.intercept, options.restrictions)
-        _ = dataset.fingerprint  # of the record: after the limit there is no time for it
+        options = self.options
+        self.data = standardize(self.dataset, options.scale, options.intercept, options.restrictions)
+        _ = self.dataset.fingerprint  # of the record: after the limit there is no time for it
         return self.data
+
+    def go_on_by(self, method: Watched) -> None:
+        """Keep the method, from which the thread that waits can make a record meanwhile."""
+        self.method = method
 
     def prepare_fallback(self, until: float) -> None:
         """Find fallback supports if no pair is scored in every fold yet; a little before the limit.
@@ -111,17 +107,15 @@ class RunningSearch:
         grid = snapshot.context.grid
         if not snapshot.scored and (self.fallback is None or self.fallback.gamma not in grid.gammas):
             self._find_fallback(snapshot.context, self.deadline.began)
-        return build_record(with_fallback(snapshot, self.fallback), self.arguments.options)
+        return build_record(with_fallback(snapshot, self.fallback), self.options)
 
     def _snapshot(self, data: StandardData) -> Snapshot:
         """Return what the method knows now; nothing where there is none yet."""
         snapshot = self.method.snapshot() if self.method is not None else None
         if snapshot is not None:
             return snapshot
-        given, options = self.arguments, self.arguments.options
-        context = Context(
-            data, given.folds, given.grid, options.gap, self.deadline, options.workers, options.one_se, options.weights
-        )
+        how = self.options
+        context = Context(data, self.folds, self.grid, how.gap, self.deadline, how.workers, how.one_se, how.weights)
         return Snapshot(context, CellTable.empty(*context.shape))
 
 

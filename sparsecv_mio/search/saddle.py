@@ -12,7 +12,7 @@ nor a dual point, goes into a fold.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -27,7 +27,7 @@ from sparsecv_mio.parallel import blas_on_one_thread, on_threads
 from sparsecv_mio.problem.elimination import ForcedColumns
 from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.problem.training_moments import CentredRows
-from sparsecv_mio.search.run import Run, Stored
+from sparsecv_mio.search.run import GridMethod, Run
 from sparsecv_mio.trees.path_cells import PathCell, PathResult
 
 COLD, WARM = 0.3, 0.01  # first guess of what is left to gain, beside y'y
@@ -244,7 +244,7 @@ def _try(M: FloatArray, c: FloatArray, yy: float, place: IntArray, best: FloatAr
         masks[size, place] = True
 
 
-class SaddleRun:
+class SaddleRun(GridMethod):
     """Every cell of a grid by the saddle point: supports and their exact held-out errors, lower bounds of h.
 
     What a cell gets depends on gamma, the sizes asked for and the fold alone: a row is the same however it was reached.
@@ -257,19 +257,8 @@ class SaddleRun:
     name = "saddle"
 
     def __init__(self, run: Run) -> None:
-        self.run, self.context = run, run.context
+        super().__init__(run)
         self.choice = ForcedColumns.of(run.context.data.q, run.context.data.forced)
-        self.parts: Sequence[Stored] = ()
-
-    @property
-    def open(self) -> BoolArray:
-        """(G, T, K): cells without an estimate."""
-        return self.run.state.open
-
-    @property
-    def exhausted(self) -> bool:
-        """Whether the time is over."""
-        return self.context.deadline.expired()
 
     def begin(self) -> None:
         """Solve the saddle-point problems of all rows: where the folds start, and the bound of the training loss."""
@@ -283,7 +272,7 @@ class SaddleRun:
             supports = supports_of(rows, gamma / 2.0, mine)
             cells = {tau: self._on_all_rows(gamma, tau, mine[size], supports[size]) for tau, size in self._sizes()}
             found[g] = PathResult(cells, 0, False)
-        self.run.state.all_rows.keep(found)
+        self.run.all_rows.keep(found)
 
     def _sizes(self) -> list[tuple[int, int]]:
         """Return every tau with the size of what is chosen beside the columns that are forced in."""
@@ -315,11 +304,11 @@ class SaddleRun:
     @property
     def finished(self) -> bool:
         """Whether every cell has its estimate."""
-        return self.exhausted or bool(self.run.state.cells.final.all())
+        return self.exhausted or bool(self.run.cells.final.all())
 
     def step(self) -> None:
         """Estimate the cells of the next folds, one a thread."""
-        left = np.flatnonzero(~self.run.state.cells.final.all(axis=(0, 1)))[: self.context.threads].tolist()
+        left = np.flatnonzero(~self.run.cells.final.all(axis=(0, 1)))[: self.context.threads].tolist()
         with blas_on_one_thread():
             on_threads(self._fold, left, len(left))
         self.run.signals.progressed()
@@ -345,24 +334,17 @@ class SaddleRun:
                 self._score(g, tau, fold, self.choice.whole(supports[size]))
 
     def _score(self, g: int, tau: int, fold: int, support: IntArray) -> None:
-        context, cells = self.context, self.run.state.cells
+        context, cells = self.context, self.run.cells
         t = int(np.searchsorted(context.grid.taus, tau))
         where = (g, t, fold)
         fit = refit_rows(context.data, context.folds.train_rows(fold), support, float(context.grid.gammas[g]))
         held, _ = fit.held_out(context.data, context.folds.scored_rows(fold))
-        best = self.run.state.all_rows.best[g].cells[tau]
+        best = self.run.all_rows.best[g].cells[tau]
         rounding = fit.objective_error, ROWS_ROUNDING * self._squares
         cells.offer(where, cells.pool.number(support), held, fit.objective)
         if context.folds.scores_all_left_out[fold]:
             cells.narrow(where, training_loss_bound(best.lower, fit.objective, *rounding), np.inf)
         cells.mark(where)
-
-    def score_reported_pair(self) -> None:
-        """Do nothing: cells are scored from the rows as they are estimated."""
-
-    def best_on_all_rows(self, g: int, tau: int) -> PathCell:
-        """Return the support of all rows, with its bounds."""
-        return self.run.state.all_rows.best[g].cells[tau]
 
     # -- what is known now -------------------------------------------------------------------------------------------
 

@@ -49,7 +49,7 @@ from sparsecv_mio.search.leave_fold_out import (
     listed_supports,
     objective_threshold,
 )
-from sparsecv_mio.search.options import PATH_TREE_COLUMNS
+from sparsecv_mio.thresholds import PATH_TREE_COLUMNS
 from sparsecv_mio.trees.listing import supports_below
 from sparsecv_mio.words import Engine
 

@@ -78,7 +78,7 @@ class Stop(Exception):
 
 def several_rounds(run: Any) -> None:
     if run.name == "rounds":
-        run.method.rounds.effort = min(run.method.rounds.effort, 64)
+        run.rounds.effort = min(run.rounds.effort, 64)
 
 
 @pytest.mark.parametrize("threads", [1, 2])
@@ -192,10 +192,10 @@ def test_a_limit_within_the_first_steps(method: str, tmp_path: Path) -> None:
     """The first steps heed the limit; carried on, they are taken from the start."""
     whole = begun(prepared(method)[0])
     (limited, signals), store = prepared(method, seconds=1e-9), tmp_path / "run.ck"
-    limited.method.estimates.done = True  # else the folds' own searches score every pair
+    limited.estimates.done = True  # else the folds' own searches score every pair
     drive(limited, signals, Hooks(checkpoint=store))
     limited.score_reported_pair()
-    scored, now = np.isfinite(limited.run.state.cells.nominal), limited.run.state.bounds()
+    scored, now = np.isfinite(limited.run.cells.nominal), limited.run.bounds()
     assert scored.all(axis=2).any() and (method == "joint" or not scored.all())
     assert now.floor <= now.ceiling
     resumed, _ = prepared(method)
@@ -206,8 +206,8 @@ def test_a_limit_within_the_first_steps(method: str, tmp_path: Path) -> None:
 def test_values_of_heuristic_supports_are_stored() -> None:
     """An open cell shows the support with the least of them."""
     run, other = begun(prepared("algorithm1")[0]), prepared("algorithm1")[0]
-    other.resume(run.archive())
-    ours, theirs = run.run.state.cells, other.run.state.cells
+    other.resume(run.checkpoint())
+    ours, theirs = run.run.cells, other.run.cells
     assert np.isfinite(ours.value).any() and np.array_equal(ours.value, theirs.value)
 
 
@@ -219,7 +219,7 @@ def test_more_columns_than_trees_close_at_once_are_carried_on() -> None:
     asked = data, make_folds("4", data.dataset), Grid.of([0.1, 1.0], range(1, 4), data.dataset.p)
     for method in ("rounds", "joint"):
         run, other = begun(new_run(*asked, method=method)), new_run(*asked, method=method)
-        other.resume(run.archive())
+        other.resume(run.checkpoint())
         assert finish(other) == finish(run)
 
 

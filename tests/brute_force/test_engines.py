@@ -36,9 +36,9 @@ def all_cells(case: RandomProblem, engine: Engine, threads: int = 1) -> Rounds:
 
 def same_cells(both: Rounds, alone: Rounds, where: str) -> None:
     """Assert that two runs decided the same cells, with f to 1e-9 and held-out errors to 1e-7."""
-    a, b = both.run.state.cells, alone.run.state.cells
+    a, b = both.run.cells, alone.run.cells
     assert np.array_equal(a.decided, b.decided), where
-    room = H_RTOL * np.maximum(b.nominal, 1e-10 * both.run.state.all_rows.base.yy) + 1e-300
+    room = H_RTOL * np.maximum(b.nominal, 1e-10 * both.run.all_rows.base.yy) + 1e-300
     assert np.all(a.lower <= b.upper + room) and np.all(b.lower <= a.upper + room), where
     tied = b.upper - b.lower > room
     assert np.all(tied | (np.abs(a.nominal - b.nominal) <= room)), where

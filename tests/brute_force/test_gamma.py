@@ -24,7 +24,7 @@ from sparsecv_mio.search.descent import LEAST, MOST, PROGRESS, GammaCurve, gamma
 from sparsecv_mio.search.loop import RowMaker, context_of
 from sparsecv_mio.search.options import SearchOptions
 from sparsecv_mio.search.pairs import Grid
-from sparsecv_mio.search.run import GridSearch
+from sparsecv_mio.search.run import GridMethod
 from sparsecv_mio.search.time_limit import Deadline
 
 WIDER_TIES = 1.1e-9  # a little outside of the engine's tolerance
@@ -95,7 +95,7 @@ def check_the_end(data: Dataset, folds: FoldPlan, gammas: list[float], taus: lis
     # the gamma step: wherever the fixed supports do better, the supports that belong there do not
     standard = standardize(data, record.data.scale, record.data.intercept)
     grid = Grid.of([record.gamma], taus, data.p)
-    state = to_end(new_run(standard, folds, grid)).run.state
+    state = to_end(new_run(standard, folds, grid)).run
     for point in gamma_proposals(state, state.bounds().best, (gammas[0], gammas[-1])):
         moved = cross_validate(data, folds, gammas=[point.gamma], taus=[record.tau], **ask)  # type: ignore[arg-type]
         assert moved.upper >= record.upper * (1.0 - 2.0 * PROGRESS)
@@ -152,7 +152,7 @@ def test_saddle_point_rows_are_estimates_and_never_proved(seed: int) -> None:
     assert all(lower[row.tau] <= row.upper * (1.0 + 1e-12) for row in truth.table)
 
 
-def saddle(data: StandardData, folds: FoldPlan, grid: Grid, threads: int = 1) -> GridSearch:
+def saddle(data: StandardData, folds: FoldPlan, grid: Grid, threads: int = 1) -> GridMethod:
     """Every cell of a grid estimated by the saddle point, not begun."""
     options = SearchOptions(gap=0.0, threads=threads)
     rows = RowMaker(context_of(data, folds, grid, options, Deadline(None, None)), saddle=True)
@@ -165,7 +165,7 @@ def lower_bounds_of_estimates(seeds: range) -> None:
         case = random_problem(seed, rows=25, columns=6)
         standard = standardize(case.data, case.scale, case.intercept)
         grid = Grid.of(case.gammas, case.taus, case.data.p)
-        state = to_end(saddle(standard, case.folds, grid)).run.state
+        state = to_end(saddle(standard, case.folds, grid)).run
         cells = state.cells
         how = case.scale, case.intercept
         low, _ = cv_intervals(case.data.X, case.data.y, case.folds.labels, case.gammas, grid.taus.tolist(), how, 0.9e-9)
@@ -195,7 +195,7 @@ def test_an_estimate_has_not_seen_the_rows_it_is_scored_on(seed: int) -> None:
     chosen = []
     for target in (y, mixed):
         data = standardize(Dataset.from_arrays(X, target))
-        cells = to_end(saddle(data, folds, Grid.of([0.1], range(1, 8), 60))).run.state.cells
+        cells = to_end(saddle(data, folds, Grid.of([0.1], range(1, 8), 60))).run.cells
         chosen.append([cells.pool.supports[number].tolist() for number in cells.support[0, :, 2]])
     assert chosen[0] == chosen[1]
 
@@ -205,8 +205,8 @@ def test_saddle_point_finds_most_optima_of_small_problems() -> None:
     for seed in range(3):
         data, folds = noisy(seed, n=30, p=8)
         standard, grid = standardize(data), Grid.of([0.1, 1.0], range(0, 9), 8)
-        guess = to_end(saddle(standard, folds, grid, threads=2)).run.state.cells
-        exact = to_end(new_run(standard, folds, grid)).run.state.cells
+        guess = to_end(saddle(standard, folds, grid, threads=2)).run.cells
+        exact = to_end(new_run(standard, folds, grid)).run.cells
         for pair in np.ndindex(2, 9):
             for a, b in zip(guess.support[pair], exact.support[pair], strict=True):
                 total += 1

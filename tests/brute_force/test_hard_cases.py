@@ -57,8 +57,8 @@ def solved(run: Any, rounds: int = 1 << 30, together: bool = True) -> Any:
     """The same run, begun and carried on for some rounds; `together`: first one tree for all folds, where usable."""
     run.begin()
     if not together:
-        run.method.shared_pass.done[:] = True
-    while run.method.shared_pass.left:
+        run.shared_pass.done[:] = True
+    while run.shared_pass.left:
         run.step()
     run.step()
     while rounds > 1 and not run.finished:
@@ -172,7 +172,7 @@ def test_undecided_cells_reach_tied_optima() -> None:
     problem = case(X, X.sum(axis=1), "2", (0.01, 1.0))
     for effort in range(4):
         run = prepared(problem)
-        run.method.rounds.effort = effort
+        run.rounds.effort = effort
         confirmed(solved(run, rounds=1, together=False), problem)
 
 
@@ -227,7 +227,7 @@ def test_many_small_folds_are_scored_by_the_support_of_all_rows(
     run.begin()
     monkeypatch.setattr(estimates, "FEW_FOLDS", 5)
     run.score_reported_pair()
-    cells = run.run.state.cells
+    cells = run.run.cells
     numbers = np.unique(cells.support[0, 0])
     support = cells.pool.supports[int(numbers[0])].tolist()
     y, rows = problem.data.y, np.arange(40)

@@ -7,6 +7,7 @@ import pytest
 from truth import Enumeration
 from zoo import random_problem
 
+from sparsecv_mio import thresholds
 from sparsecv_mio.bounds.relaxation import Diagonal, relax_problem
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
@@ -14,7 +15,6 @@ from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.fits.one import fit_one
 from sparsecv_mio.formulation.outcome import Limits
 from sparsecv_mio.problem.training_moments import full_problem
-from sparsecv_mio.search import by_rows
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.trees import clusters, every_size, listing, normal_form
 from sparsecv_mio.trees import normal_form as root
@@ -115,7 +115,7 @@ def test_many_answers_over_clusters_are_those_of_enumeration(block: int, monkeyp
 
 @pytest.mark.parametrize("seed", range(1, 40, 2))
 def test_fits_by_rows_are_those_of_enumeration(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(by_rows, "PRODUCT_BYTES", 0)
+    monkeypatch.setattr(thresholds, "PRODUCT_BYTES", 0)
     data, gamma, intercept = toeplitz(seed)
     everyone, tau = np.arange(data.n), 1 + seed % max(data.p - 1, 1)
     every = Enumeration(data.X, data.y, everyone, everyone[:1], "length", intercept)
@@ -136,7 +136,7 @@ def test_fits_by_rows_are_those_of_enumeration(seed: int, monkeypatch: pytest.Mo
 )
 def test_no_bound_is_below_the_root(n: int, p: int, rho: float, rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
     if rows:
-        monkeypatch.setattr(by_rows, "PRODUCT_BYTES", 0)
+        monkeypatch.setattr(thresholds, "PRODUCT_BYTES", 0)
     rng = np.random.default_rng(p)
     X = rng.normal(size=(n, p))
     for j in range(1, p):

@@ -15,6 +15,7 @@ from judge import wrong
 from truth import Truth
 from zoo import FOLDS, KINDS, RESTRICTED, WEIGHTS, RandomProblem, hostile_problem
 
+from sparsecv_mio import thresholds
 from sparsecv_mio.bounds import cv_error
 from sparsecv_mio.bounds.cv_error import compute_bounds
 from sparsecv_mio.certificate.records import Record
@@ -33,12 +34,12 @@ ON_ROWS = [(loop, "by_rows", lambda data, folds: True), (cv_error, "is_wide", la
 WAYS: dict[str, list[tuple[Any, str, Any]]] = {  # that large data take, by small thresholds
     "as they are": [],
     "folds search first": SEARCH_FIRST,
-    "folds search first by rows": [*SEARCH_FIRST, (by_rows, "PRODUCT_BYTES", 1)],
+    "folds search first by rows": [*SEARCH_FIRST, (thresholds, "PRODUCT_BYTES", 1)],
     "outward": [*SEARCH_FIRST, (rounds, "SMALL", 0), (rounds, "FIRST_EFFORT", 1)],
     "outward, more effort": [*SEARCH_FIRST, (rounds, "SMALL", 0), (rounds, "FIRST_EFFORT", 8)],
     "trees are expensive": [(rounds, "EXPENSIVE_NODES", -1), (shared_trees, "FEWEST_FOLDS", 4)],
     "by rows": ON_ROWS,
-    "by rows, few columns at once": [*ON_ROWS, (by_rows, "PRODUCT_BYTES", 1), (by_rows, "EXACT_COLUMNS", 2)],
+    "by rows, few columns at once": [*ON_ROWS, (thresholds, "PRODUCT_BYTES", 1), (by_rows, "EXACT_COLUMNS", 2)],
     "branch on the rows": [*ON_ROWS, *((by_rows, name, n) for name, n in (("EXACT_COLUMNS", 2), ("EXACT_BYTES", 0)))],
 }
 BY_ROWS = tuple(way for way, places in WAYS.items() if places[:1] == ON_ROWS[:1])

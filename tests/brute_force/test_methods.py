@@ -70,12 +70,12 @@ def test_state_is_explicit_and_bounds_only_tighten(plain: tuple[Dataset, FoldPla
     data, folds = plain
     run = new_run(standardize(data), folds, Grid.of([0.01], range(1, 7), 6), method="algorithm1")
     run.begin()
-    before = run.run.state.bounds()
+    before = run.run.bounds()
     while not run.finished:
-        (where,) = run.method.order.pick(run.method.by_cell)
+        (where,) = run.order.pick(run.by_cell)
         run.step()
-        after = run.run.state.bounds()
-        assert run.run.state.cells.decided[where] and run.method.by_cell.submitted[where]
+        after = run.run.bounds()
+        assert run.run.cells.decided[where] and run.by_cell.submitted[where]
         assert after.floor >= before.floor and after.ceiling <= before.ceiling
         before = after
     assert before.proved(0.0)

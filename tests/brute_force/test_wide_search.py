@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from sparsecv_mio import thresholds
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.fits.best_subsets import best_subsets
-from sparsecv_mio.search import by_rows as wide
 from sparsecv_mio.search import run
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.search.first_supports import FoldPaths
@@ -31,7 +31,7 @@ def made(n: int, p: int, seed: int, noise: float = 0.3, copies: bool = False) ->
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Few columns count as many."""
-    monkeypatch.setattr(wide, "PRODUCT_BYTES", 1000)
+    monkeypatch.setattr(thresholds, "PRODUCT_BYTES", 1000)
 
 
 @pytest.mark.parametrize("backend", ["highs", "scip"])
@@ -51,7 +51,7 @@ def test_vendors_solve_what_screening_leaves(backend: str, small: None) -> None:
 def test_best_subsets_by_rows(small: None, monkeypatch: pytest.MonkeyPatch) -> None:
     data = made(16, 30, 3)
     found = best_subsets(data, gammas=[0.1, 1.0], taus=[0, 1, 2, 3])
-    monkeypatch.setattr(wide, "PRODUCT_BYTES", 1 << 40)
+    monkeypatch.setattr(thresholds, "PRODUCT_BYTES", 1 << 40)
     true = best_subsets(data, gammas=[0.1, 1.0], taus=[0, 1, 2, 3])
     assert sum(row.proved for row in found.path) >= 4
     for ours, theirs in zip(found.path, true.path, strict=True):
@@ -86,7 +86,7 @@ def test_a_run_that_ends_in_its_first_search_has_supports_of_the_size_reported(
         ended.set()
         return whole(*asked)
 
-    monkeypatch.setattr(wide, "PRODUCT_BYTES", 1000)
+    monkeypatch.setattr(thresholds, "PRODUCT_BYTES", 1000)
     monkeypatch.setattr(run, "first_supports", late)
     record = cross_validate(dataset, folds, gammas=[0.1, 1.0], taus=taus, stop=ended)
     assert record.status == "interrupted"

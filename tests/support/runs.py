@@ -13,7 +13,7 @@ from sparsecv_mio.search.observers import Signals
 from sparsecv_mio.search.options import SearchOptions
 from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.search.result import build_record
-from sparsecv_mio.search.run import Course, run_to_end
+from sparsecv_mio.search.run import run_to_end
 from sparsecv_mio.search.time_limit import Deadline
 
 
@@ -27,7 +27,7 @@ def new_run(
     return new_method(context, options, signals or Signals())
 
 
-def to_end(run: Course) -> Any:
+def to_end(run: Any) -> Any:
     """The same run, begun and finished."""
     run.begin()
     run_to_end(run)
@@ -40,4 +40,4 @@ def record_of(run: Any) -> Record:
     snapshot = run.snapshot()
     assert snapshot is not None
     source = run.reported
-    return build_record(snapshot, SearchOptions(threads=1), source.method.best_on_all_rows, source.run.state.all_rows)
+    return build_record(snapshot, SearchOptions(threads=1), source.best_on_all_rows, source.run.all_rows)

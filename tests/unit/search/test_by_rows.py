@@ -7,6 +7,7 @@ import pytest
 from drawn_search import drawn
 from runs import new_run, to_end
 
+from sparsecv_mio import thresholds
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.problem.training_moments import row_moments
@@ -34,14 +35,14 @@ def test_a_tree_on_the_rows_finds_the_best_subset(seed: int, monkeypatch: pytest
 
 def test_intervals_hold_the_truth(monkeypatch: pytest.MonkeyPatch) -> None:
     data, folds, grid = drawn(p=24, n=16, folds="4")
-    exact = to_end(new_run(data, folds, grid)).run.state.cells
-    monkeypatch.setattr(by_rows, "PRODUCT_BYTES", 1)
+    exact = to_end(new_run(data, folds, grid)).run.cells
+    monkeypatch.setattr(thresholds, "PRODUCT_BYTES", 1)
     run = to_end(new_run(data, folds, grid))
-    ours = run.run.state.cells
+    ours = run.run.cells
     assert run.name == "by rows" and exact.decided.all() and np.isfinite(ours.nominal).all()
     slack = 1e-9 * exact.upper + 1e-12
     assert (ours.lower <= exact.upper + slack).all() and (exact.lower <= ours.upper + slack).all()
-    cell = run.method.best_on_all_rows(0, 2)
+    cell = run.best_on_all_rows(0, 2)
     assert len(cell.support) == 2
 
 

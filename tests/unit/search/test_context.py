@@ -46,7 +46,7 @@ def test_counts_add_up() -> None:
 
 def test_pairs_out_of_the_race_are_not_worth_work() -> None:
     for gap, worth in ((1e-4, False), (0.0, True)):
-        state = drawn_run(gap=gap).run.state
+        state = drawn_run(gap=gap).run
         state.cells.narrow((slice(None), slice(None), slice(None)), 3.0, 9.0)
         state.cells.lower[0, 1] = 1.0
         state.cells.upper[0, 1] = 2.0
@@ -59,9 +59,9 @@ def test_pairs_out_of_the_race_are_not_worth_work() -> None:
 
 def test_scored_needs_a_pair_in_every_fold_and_all_rows() -> None:
     run = drawn_run()
-    run.method._fit_all_rows()
+    run._fit_all_rows()
     cells = CellTable.empty(*run.context.shape)
-    best = tuple(run.run.state.all_rows.best)
+    best = tuple(run.run.all_rows.best)
     assert not Snapshot(run.context, cells, best).scored
     cells.offer((0, 1, slice(None)), 0, [1.0] * 5, [1.0] * 5)
     assert Snapshot(run.context, cells, best).scored and not Snapshot(run.context, cells).scored

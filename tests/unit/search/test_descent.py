@@ -34,7 +34,7 @@ def test_minima_beat_a_fine_grid() -> None:
 
 
 def test_proposals_lower_h() -> None:
-    state = to_end(drawn_run()).run.state
+    state = to_end(drawn_run()).run
     pair = state.bounds().best
     for point in gamma_proposals(state, pair, (1e-3, 10.0)):
         assert point.total < float(state.cells.nominal[pair].sum())
@@ -62,7 +62,7 @@ def test_stored_between_moves_it_ends_the_same() -> None:
     run, other, whole = (drawn_run("descent", gap=1e-4) for _ in range(3))
     run.begin()
     run.step()
-    other.resume(run.archive())
+    other.resume(run.checkpoint())
     assert other.journal == run.journal
     while not other.finished:
         other.step()

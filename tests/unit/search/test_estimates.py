@@ -26,8 +26,8 @@ def test_every_fold_searches_at_so_many_gammas_and_every_gamma_is_searched() -> 
 def test_the_most_influential_folds_are_in_the_sample() -> None:
     data, plan, grid = drawn(p=6, n=150, folds="loo")
     run = new_run(data, plan, grid)
-    run.method._fit_all_rows()
-    root = SharedTrees(run.run.state).root(0)
+    run._fit_all_rows()
+    root = SharedTrees(run.run).root(0)
     assert root is not None
     sample = influential_folds(root)
     assert INFLUENTIAL <= len(sample) <= INFLUENTIAL + SAMPLED and len(np.unique(sample)) == len(sample)
@@ -38,7 +38,7 @@ def test_the_most_influential_folds_are_in_the_sample() -> None:
 def test_folds_that_do_not_search_get_supports_of_every_pair() -> None:
     data, plan, grid = drawn(p=6, n=90, folds="loo")
     run = new_run(data, plan, grid)
-    run.method._fit_all_rows()
+    run._fit_all_rows()
     paths = list(SampledFolds(run.run, grid, lambda: False).paths(list(range(plan.k))))
     assert sorted(one.fold for one in paths) == list(range(plan.k))
     for one in paths:
@@ -51,12 +51,12 @@ def test_folds_that_do_not_search_get_supports_of_every_pair() -> None:
 @pytest.mark.parametrize("folds", ["5", "loo"])
 def test_every_cell_shows_a_support_of_its_fold(folds: str) -> None:
     data, plan, grid = drawn(p=8, n=60, folds=folds)
-    run, exact = new_run(data, plan, grid), to_end(new_run(data, plan, grid)).run.state.cells
-    run.method._fit_all_rows()
-    cells = run.run.state.cells
+    run, exact = new_run(data, plan, grid), to_end(new_run(data, plan, grid)).run.cells
+    run._fit_all_rows()
+    cells = run.run.cells
     low, high = cells.lower.copy(), cells.upper.copy()
-    run.method.estimates.at_end()
-    assert run.method.estimates.done and np.isfinite(cells.nominal).all() and not cells.decided.any()
+    run.estimates.at_end()
+    assert run.estimates.done and np.isfinite(cells.nominal).all() and not cells.decided.any()
     assert np.array_equal(low, cells.lower) and np.array_equal(high, cells.upper)
     assert (cells.value >= exact.value * (1.0 - 1e-9)).all()
     assert np.mean(cells.value <= exact.value * (1.0 + 1e-9)) > 0.9
@@ -65,38 +65,38 @@ def test_every_cell_shows_a_support_of_its_fold(folds: str) -> None:
 def test_once_in_a_run() -> None:
     data, plan, grid = drawn()
     run = new_run(data, plan, grid)
-    run.method.estimates.resume()
-    assert not run.method.estimates.done  # with few columns nothing is searched for before the proof
-    run.method.estimates.done = True
-    run.method.estimates.at_end()
-    assert not np.isfinite(run.run.state.cells.nominal).any()
+    run.estimates.resume()
+    assert not run.estimates.done  # with few columns nothing is searched for before the proof
+    run.estimates.done = True
+    run.estimates.at_end()
+    assert not np.isfinite(run.run.cells.nominal).any()
 
 
 def test_a_limit_leaves_one_pair_scored_with_bounds() -> None:
     data, folds, grid = drawn()
     run = new_run(data, folds, grid, seconds=60.0)
-    run.method._fit_all_rows()
-    assert not np.isfinite(run.run.state.cells.nominal).any()
+    run._fit_all_rows()
+    assert not np.isfinite(run.run.cells.nominal).any()
     run.context.deadline.stop.set()
     run.score_reported_pair()
-    cells = run.run.state.cells
-    pair = run.run.state.bounds().reported_pair(0.0, grid.gammas, grid.taus)
+    cells = run.run.cells
+    pair = run.run.bounds().reported_pair(0.0, grid.gammas, grid.taus)
     assert np.isfinite(cells.nominal[pair]).all() and np.isfinite(cells.upper[pair]).all()
 
 
 def test_many_small_folds_are_scored_in_closed_form() -> None:
     data, folds, grid = drawn(n=40, folds="loo")
     run = new_run(data, folds, grid)
-    run.method._fit_all_rows()
-    estimates._score_in_closed_form(run.run, run.method.trees, 1, 1)
+    run._fit_all_rows()
+    estimates._score_in_closed_form(run.run, run.trees, 1, 1)
     exact = new_run(data, folds, grid)
-    exact.method._fit_all_rows()
+    exact._fit_all_rows()
     estimates._visit(exact.run, (1, 1), np.arange(40))
-    ours, theirs = run.run.state.cells, exact.run.state.cells
+    ours, theirs = run.run.cells, exact.run.cells
     assert np.allclose(ours.nominal[1, 1], theirs.nominal[1, 1], rtol=1e-8)
 
 
 def test_nothing_before_anything_is_known() -> None:
     run = new_run(*drawn())
     run.score_reported_pair()
-    assert not np.isfinite(run.run.state.cells.nominal).any()
+    assert not np.isfinite(run.run.cells.nominal).any()

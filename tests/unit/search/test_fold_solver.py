@@ -16,15 +16,13 @@ from sparsecv_mio.bounds.relaxation import unit_diagonal
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.training_moments import TrainingMoments, training_moments
 from sparsecv_mio.search import fold_solver
+from sparsecv_mio.search.accelerators import Solver, in_columns, solve_presolved
 from sparsecv_mio.search.fold_fits import FoldProblem
 from sparsecv_mio.search.fold_solver import (
     CellIntervals,
     FoldSolver,
     Incumbent,
-    Solver,
     held_out_intervals,
-    in_columns,
-    solve_presolved,
 )
 from sparsecv_mio.trees.every_size import solve_path
 from sparsecv_mio.trees.path_cells import UNLIMITED, PathCell, PathResult

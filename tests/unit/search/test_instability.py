@@ -36,7 +36,7 @@ def test_open_pairs_that_may_win_are_missing() -> None:
 
 def test_a_pair_is_computed_again_only_where_something_is_new() -> None:
     run = to_end(drawn_run())
-    context, state = run.context, run.run.state
+    context, state = run.context, run.run
     instabilities = Instabilities(context, state.cells)
     cell = state.all_rows.best[0].cells[int(context.grid.taus[0])]
     first = instabilities.at(0, 0, cell)

@@ -11,10 +11,10 @@ import pytest
 from drawn_search import drawn, drawn_run
 from runs import new_run, record_of, to_end
 
+from sparsecv_mio import thresholds
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.errors import BadInput, OutOfTime, SparseCVError
-from sparsecv_mio.search import by_rows
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.search.by_rows import ByRows
 from sparsecv_mio.search.descent import Descent
@@ -36,7 +36,7 @@ def test_every_word_has_its_kind() -> None:
     assert set(KINDS) | {"auto"} == {str(word) for word in Method}
     assert set(ORDERS) == {Method(word) for word, kind in KINDS.items() if kind is OneByOne and word != "joint"}
     for word, kind in KINDS.items():
-        assert isinstance(drawn_run(word) if kind is Descent else drawn_run(word).method, kind), word
+        assert isinstance(drawn_run(word), kind), word
 
 
 @pytest.mark.parametrize("backend", ["highs", "scip"])
@@ -70,20 +70,20 @@ def test_the_kind_of_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
     context = drawn_run().context
     rows = RowMaker(context)
     one, other = rows.make([0.3], [1, 2]), rows.make([0.3, 0.5], [2])
-    assert isinstance(one.method, Rounds) and one.context.grid.gammas.tolist() == [0.3]
+    assert isinstance(one, Rounds) and one.context.grid.gammas.tolist() == [0.3]
     assert one.run.accelerators.ledger is other.run.accelerators.ledger is rows.ledger
-    assert isinstance(RowMaker(context, saddle=True).make([1.0], [1]).method, SaddleRun)
-    monkeypatch.setattr(by_rows, "PRODUCT_BYTES", 1)
+    assert isinstance(RowMaker(context, saddle=True).make([1.0], [1]), SaddleRun)
+    monkeypatch.setattr(thresholds, "PRODUCT_BYTES", 1)
     wide = drawn_run().context.data.only(range(6))
-    assert not by_rows.by_rows(wide, 5)  # fewer columns than rows never go by rows
+    assert not thresholds.by_rows(wide, 5)  # fewer columns than rows never go by rows
 
 
 def test_by_rows_where_products_are_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(by_rows, "PRODUCT_BYTES", 1)
+    monkeypatch.setattr(thresholds, "PRODUCT_BYTES", 1)
     data, folds, grid = drawn(p=40, n=20)
     run = new_run(data, folds, grid)
-    assert isinstance(run.method, ByRows)
-    assert isinstance(RowMaker(run.context).make([1.0], [1]).method, ByRows)
+    assert isinstance(run, ByRows)
+    assert isinstance(RowMaker(run.context).make([1.0], [1]), ByRows)
 
 
 def test_observers_see_the_whole_run(tmp_path: Path) -> None:
@@ -97,7 +97,7 @@ def test_observers_see_the_whole_run(tmp_path: Path) -> None:
     assert key["method"] == "rounds" and bool(state["cells.decided"].all())
     again = new_run(*drawn())
     drive(again, Signals(), Hooks(resume=tmp_path / "run.ck"))
-    assert again.run.state.cells.decided.all() and again.run.state.counts == run.run.state.counts
+    assert again.run.cells.decided.all() and again.run.counts == run.run.counts
 
 
 def test_a_run_that_ended_before_its_first_answers_can_be_resumed(
@@ -115,7 +115,7 @@ def test_a_run_that_ended_before_its_first_answers_can_be_resumed(
     assert read_checkpoint(place)[1] == {}
     again = new_run(*drawn())
     drive(again, Signals(), Hooks(resume=place, checkpoint=place))
-    assert again.run.state.proved() and "cells.decided" in read_checkpoint(place)[1]
+    assert again.run.proved() and "cells.decided" in read_checkpoint(place)[1]
 
 
 def test_a_checkpoint_that_cannot_be_written_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -127,14 +127,14 @@ def test_a_checkpoint_that_cannot_be_written_is_told(tmp_path: Path, monkeypatch
     monkeypatch.setattr(Checkpoint, "write", fail)
     run, signals = new_run(*drawn()), Signals()
     drive(run, signals, Hooks(checkpoint=tmp_path / "run.ck", lost=lost.append))
-    assert [str(error) for error in lost] == ["disk full"] and run.run.state.proved()
+    assert [str(error) for error in lost] == ["disk full"] and run.run.proved()
 
 
 def test_memory_grows_with_the_data_and_with_one_table_of_the_folds(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave-one-out: a row takes its numbers and twenty more, a row and a tau what a cell holds, and that once."""
     p, taus = 14, range(1, 13)
     of_row, of_cell = 8 * (p + 20), 3 * 8 + 4 + 3 + 4  # a cell: ends, error, number, marks; and masks of cells
-    for name, most in (("state.cells.MANY_CELLS", 0), ("shared_tree.root_node.KEPT_SCORES", 0)):
+    for name, most in (("cells.MANY_CELLS", 0), ("leave_fold_out.KEPT_SCORES", 0)):
         monkeypatch.setattr(f"sparsecv_mio.search.{name}", most)
     monkeypatch.setattr("sparsecv_mio.data.standard.CACHE_BYTES", 0)
     monkeypatch.setattr("sparsecv_mio.search.leave_fold_out.CHUNK_ROWS", 1 << 10)
@@ -156,5 +156,5 @@ def test_memory_grows_with_the_data_and_with_one_table_of_the_folds(monkeypatch:
 def test_never_worse_than_the_grid() -> None:
     run = to_end(drawn_run())
     record = record_of(run)
-    found = refined(record, run.run.state, RowMaker(run.context).make)
+    found = refined(record, run.run, RowMaker(run.context).make)
     assert found.tau == record.tau and found.lower <= found.cv_error <= found.upper <= record.upper

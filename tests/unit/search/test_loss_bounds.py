@@ -41,7 +41,7 @@ def begun() -> tuple[Any, LossBounds]:
 
 def show(run: Any, before: int, value: float) -> None:
     """Offer every cell the optimal support of an earlier tau, under a made-up value."""
-    solved, cells = to_end(new_run(*drawn())).run.state.cells, run.state.cells
+    solved, cells = to_end(new_run(*drawn())).run.cells, run.cells
     for g, t, fold in np.ndindex(*run.context.shape):
         support = solved.pool.supports[solved.support[g, max(t - before, 0), fold]]
         cells.offer((g, t, fold), cells.pool.number(support), 1.0, value)
@@ -49,10 +49,10 @@ def show(run: Any, before: int, value: float) -> None:
 
 def test_bounds_hold_and_take_every_bound_on_all_rows() -> None:
     run, loss = begun()
-    cells, (f, h) = run.state.cells, optima(run)
+    cells, (f, h) = run.cells, optima(run)
     for share in (0.5, 0.9, 1.0):
         loss.apply(share * f[:, :, -1] * (1.0 - 1e-12))
-        assert np.all(run.state.all_rows.lower_bounds() <= f[:, :, -1] * (1.0 + 1e-9))
+        assert np.all(run.all_rows.lower_bounds() <= f[:, :, -1] * (1.0 + 1e-9))
         assert np.all(loss.values >= f[:, :, :-1] * (1.0 - 1e-12)) and np.isfinite(loss.values).all()
         assert np.all(cells.lower <= h * (1.0 + 1e-7))
     assert np.all(cells.lower >= (f[:, :, -1:] - loss.values) - 1e-8)
@@ -71,20 +71,20 @@ def test_supports_found_later_are_refitted() -> None:
 
 def test_a_cell_without_a_support_is_offered_the_best_on_all_rows() -> None:
     run, loss = begun()
-    cells, tau = run.state.cells, int(run.context.grid.taus[0])
+    cells, tau = run.cells, int(run.context.grid.taus[0])
     cells.nominal[0, 0] = cells.value[0, 0] = np.inf
     loss.apply(gammas=np.array([1]))
     assert np.isinf(loss.values[0]).all() and np.isinf(cells.nominal[0, 0]).all() and np.isfinite(loss.values[1]).all()
     loss.apply()
     assert np.isfinite(loss.values).all() and np.isfinite(cells.nominal).all()
-    assert set(cells.support[0, 0]) == {cells.pool.number(run.state.all_rows.best[0].cells[tau].support)}
+    assert set(cells.support[0, 0]) == {cells.pool.number(run.all_rows.best[0].cells[tau].support)}
 
 
 def begun_loss_by_rows() -> tuple[Any, ByRows, LossByRows]:
     """Return a search by rows with first answers, whose training objectives are noted."""
     method = ByRows(new_run(*drawn()).run)
     method.begin()
-    context, cells, loss = method.context, method.run.state.cells, LossByRows(method.run)
+    context, cells, loss = method.context, method.run.cells, LossByRows(method.run)
     for where in np.ndindex(*context.shape):
         g, _, fold = where
         support = cells.pool.supports[cells.support[where]]
@@ -95,7 +95,7 @@ def begun_loss_by_rows() -> tuple[Any, ByRows, LossByRows]:
 
 def test_bounds_of_all_rows_hold_in_every_fold() -> None:
     run, method, loss = begun_loss_by_rows()
-    context, cells = run.context, run.state.cells
+    context, cells = run.context, run.cells
     data, folds, unit = context.data.dataset, context.folds, context.data.y_unit**2
     gamma, taus = float(context.grid.gammas[0]), context.grid.taus.tolist()
 
@@ -113,7 +113,7 @@ def test_bounds_of_all_rows_hold_in_every_fold() -> None:
     assert (loss.tried[0] == 100).all() and (loss.tried[1:] == 0).all()
     for t, tau in enumerate(taus):
         whole = brute_force_cell(data.X, data.y, tau, gamma).objective / unit
-        found = run.state.all_rows.best[0].cells[tau].lower
+        found = run.all_rows.best[0].cells[tau].lower
         assert found <= whole * (1.0 + 1e-9)
         assert not enough[0, t] < whole or found >= enough[0, t] * (1.0 - 1e-9)
     assert (loss.values[0] >= true[:, :, 0] * (1.0 - 1e-12)).all()
@@ -122,7 +122,7 @@ def test_bounds_of_all_rows_hold_in_every_fold() -> None:
 
 def test_the_likely_winner_comes_first() -> None:
     run, _, loss = begun_loss_by_rows()
-    run.state.cells.upper[...] = np.inf
+    run.cells.upper[...] = np.inf
     wanted = np.ones(run.context.shape, dtype=bool)
     first = loss.winner_first(wanted)
     assert first.sum() == run.context.folds.k and not loss.promising(wanted, 100).any()
@@ -144,7 +144,7 @@ def held_out(run: Any) -> Any:
 def test_intervals_hold(noise: float) -> None:
     method = new_run(*drawn(noise=noise))
     method.begin()
-    loss, cells = LossBounds(method.run), method.run.state.cells
+    loss, cells = LossBounds(method.run), method.run.cells
     loss.apply()
     loss.values[1, 1] = np.inf
     before, (low, high) = cells.lower.copy(), held_out(method.run)

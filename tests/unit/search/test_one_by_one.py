@@ -13,65 +13,65 @@ from sparsecv_mio.search.pairs import likely_winner
 
 def test_the_widest_cells_of_the_lowest_pair() -> None:
     run = drawn_run("algorithm1", threads=2)
-    cells, asked = run.run.state.cells, run.method.by_cell.submitted
+    cells, asked = run.run.cells, run.by_cell.submitted
     cells.narrow((slice(None), slice(None), slice(None)), 2.0, 9.0)
     cells.lower[1, 1] = 1.0
     cells.upper[1, 1] = [3.0, 8.0, 4.0, 7.0, 2.0]
-    assert widest_of_least(run.method.by_cell) == [(1, 1, 1), (1, 1, 3)]
+    assert widest_of_least(run.by_cell) == [(1, 1, 1), (1, 1, 3)]
     asked[1, 1] = True
-    g, t = run.run.state.bounds().best
-    assert {where[:2] for where in widest_of_least(run.method.by_cell)} <= {(g, t)}
+    g, t = run.run.bounds().best
+    assert {where[:2] for where in widest_of_least(run.by_cell)} <= {(g, t)}
 
 
 def test_nothing_once_it_is_proved() -> None:
     run = drawn_run("algorithm1")
-    cells = run.run.state.cells
+    cells = run.run.cells
     cells.narrow((slice(None), slice(None), slice(None)), 2.0, 2.0)
     cells.nominal[...] = 2.0
-    assert np.isfinite(run.run.state.bounds().ceiling) and widest_of_least(run.method.by_cell) == []
+    assert np.isfinite(run.run.bounds().ceiling) and widest_of_least(run.by_cell) == []
 
 
 def test_cells_in_their_order_and_of_one_pair() -> None:
     run = drawn_run("grid", threads=4)
-    asked = run.method.by_cell.submitted
-    assert next_in_grid(run.method.by_cell) == [(0, 0, fold) for fold in range(4)]
+    asked = run.by_cell.submitted
+    assert next_in_grid(run.by_cell) == [(0, 0, fold) for fold in range(4)]
     asked[0, 0, :4] = True
-    assert next_in_grid(run.method.by_cell) == [(0, 0, 4)]
+    assert next_in_grid(run.by_cell) == [(0, 0, 4)]
     asked[...] = True
-    assert next_in_grid(run.method.by_cell) == []
+    assert next_in_grid(run.by_cell) == []
 
 
 def test_every_cell_has_an_interval_that_holds_the_truth() -> None:
     run, exact = to_end(drawn_run("bounds")), to_end(drawn_run())
-    ours, truth = run.run.state.cells, exact.run.state.cells.nominal
-    assert run.method.mios() == 0 and np.isfinite(ours.upper).all()
+    ours, truth = run.run.cells, exact.run.cells.nominal
+    assert run.mios() == 0 and np.isfinite(ours.upper).all()
     assert (ours.lower <= truth * (1.0 + 1e-9)).all() and (ours.upper >= truth * (1.0 - 1e-9)).all()
 
 
 def test_it_decides_the_winner_with_less_than_all_cells() -> None:
     run, rounds = to_end(drawn_run("joint", gap=1e-4)), to_end(drawn_run())
-    best = rounds.run.state.bounds().best
-    assert run.run.state.bounds().best == best and run.run.state.cells.decided[best].all()
-    assert run.method.mios() < run.run.state.cells.decided.size
+    best = rounds.run.bounds().best
+    assert run.run.bounds().best == best and run.run.cells.decided[best].all()
+    assert run.mios() < run.run.cells.decided.size
 
 
 def test_the_aim_is_the_likely_winner_first() -> None:
     run = drawn_run("joint", gap=1e-4)
     run.begin()
-    aim = run.method.aid.aim()
-    assert aim is None or aim.pair == likely_winner(run.run.state.bounds()) and aim.goal == np.inf
+    aim = run.aid.aim()
+    assert aim is None or aim.pair == likely_winner(run.run.bounds()) and aim.goal == np.inf
     to_end(run)
-    assert run.method.aid.aim() is None and run.method.aid.next_cells(run.method.by_cell) == []
+    assert run.aid.aim() is None and run.aid.next_cells(run.by_cell) == []
 
 
 def test_all_rows_solved_at_a_pair_raise_bounds_that_stay_true() -> None:
-    truth = to_end(drawn_run()).run.state.cells.nominal
+    truth = to_end(drawn_run()).run.cells.nominal
     run = drawn_run("joint", gap=1e-4)
     run.begin()
-    cells, pair = run.run.state.cells, (0, 0)
+    cells, pair = run.run.cells, (0, 0)
     cells.lower[pair] = 0.0
-    run.method.aid._solve_all_rows(pair)
-    assert run.method.mios() == 1 and run.method.aid.solved[pair]
+    run.aid._solve_all_rows(pair)
+    assert run.mios() == 1 and run.aid.solved[pair]
     assert 0.0 < float(cells.lower[pair].sum()) <= float(truth[pair].sum()) * (1.0 + 1e-9)
     assert (cells.lower <= truth * (1.0 + 1e-9)).all() and (cells.upper >= truth * (1.0 - 1e-9)).all()
 
@@ -80,40 +80,40 @@ def test_many_single_rows_are_bounded_in_closed_form() -> None:
     data, folds, grid = drawn(n=60, folds="loo")
     run = new_run(data, folds, grid, method="joint", gap=1e-4)
     run.begin()
-    assert all(run.method.trees.root(g) is not None for g in range(2))
-    assert np.isfinite(run.run.state.cells.nominal).all() and np.isfinite(run.run.state.cells.upper).all()
+    assert all(run.trees.root(g) is not None for g in range(2))
+    assert np.isfinite(run.run.cells.nominal).all() and np.isfinite(run.run.cells.upper).all()
     to_end(run)
-    assert run.run.state.proved()
+    assert run.run.proved()
 
 
 @pytest.mark.parametrize("gap", [0.0, 0.05])
 def test_a_gap_of_zero_decides_every_cell(gap: float) -> None:
-    cells = to_end(drawn_run("joint", gap=gap)).run.state.cells
+    cells = to_end(drawn_run("joint", gap=gap)).run.cells
     assert bool(cells.decided.all()) is (gap == 0.0)
 
 
 @pytest.mark.parametrize("method", ["algorithm1", "grid"])
 def test_the_answer_is_that_of_rounds(method: str) -> None:
     run, rounds = to_end(drawn_run(method)), to_end(drawn_run())
-    assert run.run.state.proved()
-    assert run.run.state.bounds().best == rounds.run.state.bounds().best
-    both = run.run.state.cells.decided
-    assert np.allclose(run.run.state.cells.nominal[both], rounds.run.state.cells.nominal[both], rtol=1e-9)
+    assert run.run.proved()
+    assert run.run.bounds().best == rounds.run.bounds().best
+    both = run.run.cells.decided
+    assert np.allclose(run.run.cells.nominal[both], rounds.run.cells.nominal[both], rtol=1e-9)
 
 
 def test_a_budget_ends_it() -> None:
     run = to_end(drawn_run("grid", mio_budget=4))
-    assert run.method.mios() == 4 and run.method.exhausted and run.finished
+    assert run.mios() == 4 and run.exhausted and run.finished
     assert run.snapshot().engine == "grid on native"
 
 
 def test_work_on_takes_the_next_open_cells_of_a_pair() -> None:
     run = drawn_run("algorithm1", threads=2)
     run.begin()
-    pairs = run.method.open.any(axis=2)
+    pairs = run.open.any(axis=2)
     if not pairs.any():
         pytest.skip("the bounds decide every cell")
     g, t = np.argwhere(pairs)[0]
-    before = int(run.method.by_cell.submitted.sum())
-    run.method.work_on(pairs)
-    assert before < int(run.method.by_cell.submitted.sum()) <= before + 2 and run.method.by_cell.submitted[g, t].any()
+    before = int(run.by_cell.submitted.sum())
+    run.work_on(pairs)
+    assert before < int(run.by_cell.submitted.sum()) <= before + 2 and run.by_cell.submitted[g, t].any()

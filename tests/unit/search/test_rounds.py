@@ -14,7 +14,8 @@ from sparsecv_mio.errors import CorruptStore
 from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.search import rounds
 from sparsecv_mio.search.pairs import Grid, likely_winner
-from sparsecv_mio.search.rounds import EFFORT_GROWTH, FIRST_EFFORT, GROWTH, NEW, OPEN
+from sparsecv_mio.search.rounds import GROWTH, NEW, OPEN
+from sparsecv_mio.search.run import EFFORT_GROWTH, FIRST_EFFORT
 
 
 def test_a_round_decides_its_cells_and_no_others() -> None:
@@ -22,22 +23,22 @@ def test_a_round_decides_its_cells_and_no_others() -> None:
     run.begin()
     cells = np.zeros((2, 3, 5), dtype=bool)
     cells[0, 1, [0, 3]] = True
-    assert not run.method.rounds.under_way
-    run.method.rounds.run_round(cells)
-    assert np.array_equal(run.run.state.cells.decided, cells)
-    assert run.method.rounds.effort == FIRST_EFFORT * EFFORT_GROWTH and not run.method.rounds.under_way
+    assert not run.rounds.under_way
+    run.rounds.run_round(cells)
+    assert np.array_equal(run.run.cells.decided, cells)
+    assert run.rounds.effort == FIRST_EFFORT * EFFORT_GROWTH and not run.rounds.under_way
 
 
 def test_a_round_under_way_is_stored() -> None:
     run, other = drawn_run(), drawn_run()
-    run.method.rounds.start(np.ones((2, 3, 5), dtype=bool))
-    stored = run.method.rounds.archive()
-    other.method.rounds.check(stored)
-    other.method.rounds.restore(stored)
-    assert other.method.rounds.under_way and other.method.rounds.folds_left == [0, 1, 2, 3, 4]
+    run.rounds.start(np.ones((2, 3, 5), dtype=bool))
+    stored = run.rounds.archive()
+    other.rounds.check(stored)
+    other.rounds.restore(stored)
+    assert other.rounds.under_way and other.rounds.folds_left == [0, 1, 2, 3, 4]
     stored["round_cells"] = np.ones((2, 2, 5), dtype=bool)
     with pytest.raises(CorruptStore, match="round_cells"):
-        other.method.rounds.check(stored)
+        other.rounds.check(stored)
 
 
 @pytest.fixture
@@ -53,12 +54,12 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 def test_only_a_limit_and_many_columns_go_outward() -> None:
     data, folds, grid = drawn(p=40, n=60)
-    assert new_run(data, folds, grid, seconds=9.0).method.goes_outward
-    assert new_run(data, folds, grid, seconds=9.0, engine="per-fold").method.goes_outward
-    assert not new_run(data, folds, grid).method.goes_outward
-    assert not new_run(data, folds, grid, seconds=9.0, engine="enumerate").method.goes_outward
-    assert not new_run(*drawn(p=36, n=60), seconds=9.0).method.goes_outward
-    assert not new_run(*drawn(p=40, n=60, folds="loo"), seconds=9.0).method.goes_outward
+    assert new_run(data, folds, grid, seconds=9.0).goes_outward
+    assert new_run(data, folds, grid, seconds=9.0, engine="per-fold").goes_outward
+    assert not new_run(data, folds, grid).goes_outward
+    assert not new_run(data, folds, grid, seconds=9.0, engine="enumerate").goes_outward
+    assert not new_run(*drawn(p=36, n=60), seconds=9.0).goes_outward
+    assert not new_run(*drawn(p=40, n=60, folds="loo"), seconds=9.0).goes_outward
 
 
 def test_small_sizes_are_decided_before_better_supports_are_searched_for(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -72,9 +73,9 @@ def test_small_sizes_are_decided_before_better_supports_are_searched_for(monkeyp
     assert said[0] == "searching first supports: fold 1 of 5" and trees < better
     assert "trees: tau 1, fold 1 of 5" in said and "trees: tau 2, fold 1 of 5" in said
     assert not [words for words in said[:better] if "tau 5" in words]
-    cells = run.run.state.cells
+    cells = run.run.cells
     small = np.array([[True, True, False]] * 2)
-    assert run.run.state.bounds().within(small, run.context.grid.gammas, run.context.grid.taus).proved(1e-4)
+    assert run.run.bounds().within(small, run.context.grid.gammas, run.context.grid.taus).proved(1e-4)
     assert cells.decided.all(axis=2)[:, :2].any(axis=0).all()
     for g, t, fold in np.argwhere(cells.decided[:, :2]).tolist():
         rows, gamma = folds.train_rows(fold), float(run.context.grid.gammas[g])
@@ -84,13 +85,13 @@ def test_small_sizes_are_decided_before_better_supports_are_searched_for(monkeyp
 
 
 def test_the_first_steps_bound_every_pair(run: Any) -> None:
-    cells = run.run.state.cells
-    assert np.all(cells.lower.sum(axis=2)[-1] > 0.0) and np.isfinite(run.method.outward.loss.values).all()
+    cells = run.run.cells
+    assert np.all(cells.lower.sum(axis=2)[-1] > 0.0) and np.isfinite(run.outward.loss.values).all()
 
 
 def test_the_winner_then_the_taus_up_to_it_then_outward(run: Any) -> None:
-    steps, seen = run.method.outward, []
-    while run.method.goes_outward and not run.finished and len(seen) < 60:
+    steps, seen = run.outward, []
+    while run.goes_outward and not run.finished and len(seen) < 60:
         tries, first = steps.tries.copy(), steps.tries_of_winner
         run.step()
         grown = np.flatnonzero(steps.tries > tries)
@@ -105,11 +106,11 @@ def test_the_winner_then_the_taus_up_to_it_then_outward(run: Any) -> None:
     assert seen[0] == "winner" and "winner" not in seen[2:] and seen.count("look") == 1
     assert seen.index("first") < seen.index("look")
     assert {"new", "again"} <= set(seen)
-    assert run.run.state.proved()
+    assert run.run.proved()
 
 
 def test_new_taus_and_open_ones_take_turns(run: Any) -> None:
-    steps = run.method.outward
+    steps = run.outward
     steps.tries[:3] = (1, 2, 1)
     steps.in_question = lambda: np.ones(run.context.shape, dtype=bool)
     steps.spent[:] = (5, 5)
@@ -125,13 +126,13 @@ def test_new_taus_and_open_ones_take_turns(run: Any) -> None:
 
 def test_excluded_pairs_are_left_open(run: Any) -> None:
     run_to_end(run)
-    cells, now = run.run.state.cells, run.run.state.bounds()
+    cells, now = run.run.cells, run.run.bounds()
     assert now.proved(1e-4) and not cells.decided.all()
     assert cells.decided[now.best].all()
 
 
 def test_what_is_stored_is_checked(run: Any) -> None:
-    steps = run.method.outward
+    steps = run.outward
     stored = {name: np.array(value) for name, value in steps.archive().items()}
     stored["outward_tries"] = stored["outward_tries"] + 3
     steps.check(stored)
@@ -154,7 +155,7 @@ def begun(monkeypatch: pytest.MonkeyPatch, most_left: float, **words: Any) -> An
 
 def test_the_likely_winner_is_decided_and_what_it_excludes_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     run = begun(monkeypatch, 1.0)
-    given, state = run.method.shared_pass, run.run.state
+    given, state = run.shared_pass, run.run
     assert given.bounded and given.excludes
     assert state.cells.decided[likely_winner(state.bounds())].all() and not state.cells.decided.all()
     assert np.array_equal(given.wanted, state.worth_work()) and not np.array_equal(given.wanted, state.open)
@@ -163,21 +164,21 @@ def test_the_likely_winner_is_decided_and_what_it_excludes_left_out(monkeypatch:
 
 
 def test_it_is_given_up_where_little_is_excluded(monkeypatch: pytest.MonkeyPatch) -> None:
-    given = begun(monkeypatch, -1.0).method.shared_pass
-    assert given.bounded and not given.excludes and np.array_equal(given.wanted, given.run.state.open)
+    given = begun(monkeypatch, -1.0).shared_pass
+    assert given.bounded and not given.excludes and np.array_equal(given.wanted, given.run.open)
 
 
 @pytest.mark.parametrize("words", [{"gap": 0.0}, {"one_se": True}, {"engine": "shared"}])
 def test_nothing_is_left_out_where_all_is_asked_for(monkeypatch: pytest.MonkeyPatch, words: dict[str, Any]) -> None:
-    assert not begun(monkeypatch, 1.0, **words).method.shared_pass.bounded
+    assert not begun(monkeypatch, 1.0, **words).shared_pass.bounded
 
 
 def test_where_it_stands_is_stored(monkeypatch: pytest.MonkeyPatch) -> None:
     run = begun(monkeypatch, 1.0)
     other = drawn_run(gap=0.05)
-    other.resume(run.archive())
-    assert other.method.shared_pass.bounded and other.method.shared_pass.excludes
-    assert to_end(run).run.state.bounds().best == _carried_on(other).run.state.bounds().best
+    other.resume(run.checkpoint())
+    assert other.shared_pass.bounded and other.shared_pass.excludes
+    assert to_end(run).run.bounds().best == _carried_on(other).run.bounds().best
 
 
 def _carried_on(run: Any) -> Any:
@@ -194,32 +195,32 @@ def test_folds_that_are_left_out_together_are_bounded_in_closed_form(monkeypatch
     run = new_run(data, folds, grid, gap=0.05)
     run.begin()
     run.step()
-    cells = run.run.state.cells
+    cells = run.run.cells
     assert np.isfinite(cells.nominal).all() and np.isfinite(cells.upper).all() and (cells.lower > 0.0).any()
 
 
 def test_steps_lead_to_a_proof_and_bounds_only_tighten() -> None:
     run = drawn_run()
     run.begin()
-    low, high = run.run.state.cells.lower.copy(), run.run.state.cells.upper.copy()
+    low, high = run.run.cells.lower.copy(), run.run.cells.upper.copy()
     while not run.finished:
         run.step()
-        cells = run.run.state.cells
+        cells = run.run.cells
         assert (cells.lower >= low).all() and (cells.upper <= high).all()
         low, high = cells.lower.copy(), cells.upper.copy()
-    assert run.run.state.proved() and run.run.state.cells.decided.all()
-    assert run.method.mios() <= run.run.state.cells.decided.size
+    assert run.run.proved() and run.run.cells.decided.all()
+    assert run.mios() <= run.run.cells.decided.size
     assert run.snapshot().engine == "per-fold"
 
 
 def test_engines_decide_the_same() -> None:
     data, folds, grid = drawn(n=40, folds="loo")
     runs = [to_end(new_run(data, folds, grid, engine=engine)) for engine in ("enumerate", "shared", "per-fold")]
-    first, *others = (run.run.state.cells for run in runs)
+    first, *others = (run.run.cells for run in runs)
     for cells in others:
         assert np.array_equal(cells.decided, first.decided)
         assert np.allclose(cells.nominal, first.nominal, rtol=1e-9)
-    assert [run.method.shared_pass.left for run in runs] == [False] * 3
+    assert [run.shared_pass.left for run in runs] == [False] * 3
     assert "enumerate" in runs[0].snapshot().engine and runs[2].snapshot().engine == "per-fold"
 
 
@@ -228,5 +229,5 @@ def test_work_on_decides_the_pairs_asked_for() -> None:
     run.begin()
     pairs = np.zeros((2, 3), dtype=bool)
     pairs[1, 2] = True
-    run.method.work_on(pairs)
-    assert run.run.state.cells.decided[1, 2].all() and not run.method.open[1, 2].any()
+    run.work_on(pairs)
+    assert run.run.cells.decided[1, 2].all() and not run.open[1, 2].any()

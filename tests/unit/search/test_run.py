@@ -20,7 +20,6 @@ from sparsecv_mio.search import run as first_answers
 from sparsecv_mio.search.observers import Watched
 from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.search.run import (
-    Course,
     GridMethod,
     Run,
     Stored,
@@ -48,13 +47,13 @@ def missing(one: object, protocol: type) -> list[str]:
 @pytest.mark.parametrize("method", [*METHODS, "descent"])
 def test_every_search_can_be_driven_and_watched(method: str) -> None:
     search = drawn_run(method)
-    assert missing(search, Course) == [] and missing(search, Watched) == []
-    assert {"begin", "step", "finished", "finish"} <= members(Course) and search.context.gap == 0.0
+    assert missing(search, Watched) == []
+    assert {"begin", "step", "finished", "finish"} <= members(Watched) and search.context.gap == 0.0
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_every_method_keeps_the_contract(method: str) -> None:
-    one = drawn_run(method).method
+    one = drawn_run(method)
     assert missing(one, GridMethod) == [] and isinstance(one.run, Run) and one.run.context is one.context
     assert [missing(part, Stored) for part in one.parts] == [[]] * len(one.parts)
     assert one.mios() == 0 and one.engine() and one.open.shape == one.context.shape and not one.exhausted
@@ -89,16 +88,16 @@ def test_bounds_hold_the_optimum_of_every_gamma(in_turn: bool) -> None:
     fit_all_rows(exact, [0, 1], 1 << 40, lambda: False)
     fit_all_rows(run, [1, 0], 0, lambda: False, in_turn)
     for g in range(2):
-        for tau, cell in run.state.all_rows.best[g].cells.items():
-            optimum = exact.state.all_rows.best[g].cells[tau]
+        for tau, cell in run.all_rows.best[g].cells.items():
+            optimum = exact.all_rows.best[g].cells[tau]
             assert optimum.complete and cell.lower <= optimum.upper * (1.0 + 1e-9) and cell.upper >= optimum.lower
-    assert run.state.counts.nodes <= exact.state.counts.nodes
+    assert run.counts.nodes <= exact.counts.nodes
 
 
 def test_a_gamma_left_out_gets_the_supports_of_the_nearest_without_a_proof() -> None:
     run = drawn_run(seconds=1e-9).run
     fit_all_rows(run, [1, 0], 0, lambda: True)
-    first, other = run.state.all_rows.best[1], run.state.all_rows.best[0]
+    first, other = run.all_rows.best[1], run.all_rows.best[0]
     assert [cell.support.tolist() for cell in other.cells.values()] == [
         cell.support.tolist() for cell in first.cells.values()
     ]
@@ -114,7 +113,7 @@ def test_an_open_pair_is_solved_on() -> None:
 
 def supports(run: object, fold: int) -> list[list[list[int]]]:
     """Supports that a fold's cells show, by gamma and tau."""
-    cells = run.run.state.cells  # type: ignore[attr-defined]
+    cells = run.run.cells  # type: ignore[attr-defined]
     return [[cells.pool.supports[number].tolist() for number in row] for row in cells.support[:, :, fold]]
 
 
@@ -126,9 +125,9 @@ def test_every_cell_shows_a_support_refitted_in_its_fold(
     monkeypatch.setattr(first_answers, "SEARCH_SHARE", share)
     data, folds, grid = drawn(p=40, n=60)
     run = new_run(data, folds, grid, seconds=600.0, method=method)
-    run.method.estimates.before_all()
-    cells = run.run.state.cells
-    assert run.method.estimates.done and np.isfinite(cells.nominal).all() and not cells.decided.any()
+    run.estimates.before_all()
+    cells = run.run.cells
+    assert run.estimates.done and np.isfinite(cells.nominal).all() and not cells.decided.any()
     for g, t, fold in np.ndindex(*cells.nominal.shape):
         support = cells.pool.supports[cells.support[g, t, fold]]
         fit = refit_rows(data, folds.train_rows(fold), support, float(grid.gammas[g]))
@@ -148,7 +147,7 @@ def test_a_quick_answer_has_not_seen_the_rows_left_out(monkeypatch: pytest.Monke
         other[folds.scored_rows(1)] += change * X[folds.scored_rows(1), 7]
         data = standardize(Dataset.from_arrays(X, other), "none")
         run = new_run(data, folds, Grid.of([0.1, 1.0], [1, 2, 3], 40), seconds=600.0)
-        run.method.estimates.before_all()
+        run.estimates.before_all()
         shown.append([supports(run, fold) for fold in (0, 1)])
     assert shown[0][1] == shown[1][1]
     assert shown[0][0] != shown[1][0]  # another fold trains on these rows
@@ -162,7 +161,7 @@ def test_all_rows_search_along() -> None:
     assert found is not None and alone is not None
     for g, t in np.ndindex(2, 3):
         fit = refit_rows(data, slice(0, data.n), found.support(g, t), float(grid.gammas[g]))
-        best = run.run.state.all_rows.best[g].cells[int(grid.taus[t])]
+        best = run.run.all_rows.best[g].cells[int(grid.taus[t])]
         assert found.objective[g, t] == pytest.approx(fit.objective, rel=1e-9)
         assert alone.objective[g, t] == pytest.approx(found.objective[g, t], rel=1e-9)
         assert best.upper <= found.objective[g, t] * (1.0 + 1e-9)
@@ -189,19 +188,19 @@ def test_nothing_to_choose() -> None:
 
 def test_the_rule_is_sure_of_its_pair() -> None:
     run = to_end(drawn_run("joint", gap=0.05, one_se=True))
-    now, asked = run.run.state.bounds(), run.context
+    now, asked = run.run.bounds(), run.context
     rule = pairs.one_se_rule(now, now.best, asked.grid.gammas, asked.grid.taus, asked.scored, asked.data.y_unit**2)
-    assert not rule.missing.any() and not pairs_for_rule(run.method).any()
+    assert not rule.missing.any() and not pairs_for_rule(run).any()
 
 
 def test_a_wider_gap_without_the_rule_asks_for_nothing() -> None:
     run = drawn_run("joint", gap=0.5)
     run.begin()
-    before = run.run.state.cells.decided.sum()
-    decide_beyond_proof(run.method, False)
-    assert run.run.state.cells.decided.sum() == before
-    decide_beyond_proof(run.method, True)
-    assert run.run.state.cells.decided.sum() > before
+    before = run.run.cells.decided.sum()
+    decide_beyond_proof(run, False)
+    assert run.run.cells.decided.sum() == before
+    decide_beyond_proof(run, True)
+    assert run.run.cells.decided.sum() > before
 
 
 @pytest.mark.parametrize("method", ["rounds", "joint", "grid"])
@@ -209,10 +208,10 @@ def test_there_and_back(method: str) -> None:
     run, other = drawn_run(method), drawn_run(method)
     run.begin()
     run.step()
-    stored = run.archive()
+    stored = run.checkpoint()
     other.resume(stored)
-    assert other.run.state.counts == run.run.state.counts
-    for name, array in other.archive().items():
+    assert other.run.counts == run.run.counts
+    for name, array in other.checkpoint().items():
         assert np.array_equal(array, stored[name]), name
     if method != "rounds":
         assert stored["run.begun"]
@@ -223,14 +222,14 @@ def test_another_grid_is_refused() -> None:
     run, other = drawn_run(), new_run(data, folds, Grid.of([0.1], [1, 2, 3], 6))
     run.begin()
     with pytest.raises(CorruptStore):
-        other.resume(run.archive())
-    assert other.run.state.all_rows.best == []
+        other.resume(run.checkpoint())
+    assert other.run.all_rows.best == []
 
 
 def test_counts_that_are_no_counts() -> None:
     run = drawn_run()
     run.begin()
-    stored = run.archive()
+    stored = run.checkpoint()
     stored["run.by_engine"] = np.array('{"shared": "many"}')
     with pytest.raises(CorruptStore, match="counts"):
         drawn_run().resume(stored)
@@ -238,8 +237,8 @@ def test_counts_that_are_no_counts() -> None:
 
 def test_stored_within_the_first_steps_it_begins_anew() -> None:
     run, other = drawn_run("joint"), drawn_run("joint")
-    other.resume(run.archive())
-    assert other.method.by_cell.begun and other.run.state.all_rows.best
+    other.resume(run.checkpoint())
+    assert other.by_cell.begun and other.run.all_rows.best
 
 
 def test_a_snapshot_stays_as_it_was() -> None:
@@ -250,4 +249,4 @@ def test_a_snapshot_stays_as_it_was() -> None:
     run_to_end(run)
     assert np.array_equal(snapshot.cells.decided, decided) and not decided.all()
     assert run.snapshot().cells.decided.all() and run.snapshot().scored
-    assert len(snapshot.best) == 2 and snapshot.best[0] is run.run.state.all_rows.best[0]
+    assert len(snapshot.best) == 2 and snapshot.best[0] is run.run.all_rows.best[0]

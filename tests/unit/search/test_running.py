@@ -10,13 +10,13 @@ from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.errors import OutOfTime
 from sparsecv_mio.search.fallback import fallback_supports
 from sparsecv_mio.search.options import Hooks, SearchOptions
-from sparsecv_mio.search.running import Arguments, RunningSearch, with_fallback
+from sparsecv_mio.search.running import RunningSearch, with_fallback
 from sparsecv_mio.search.time_limit import Deadline
 
 
 def running() -> RunningSearch:
     data, folds, grid = drawn()
-    return RunningSearch(Deadline(60.0, None), Arguments(data.dataset, folds, grid, SearchOptions(), Hooks()))
+    return RunningSearch(data.dataset, folds, grid, SearchOptions(), Hooks(), Deadline(60.0, None))
 
 
 def test_nothing_is_known_before_the_data_are_prepared() -> None:
@@ -30,7 +30,7 @@ def test_a_record_without_any_method() -> None:
     made.prepare_fallback(made.deadline.at)
     record = made.record()
     assert record.estimate and record.status == "limit" and record.work.engine == "forward selection"
-    verify(record, made.arguments.dataset)
+    verify(record, made.dataset)
 
 
 def test_a_record_of_the_state_of_a_method() -> None:
@@ -38,15 +38,15 @@ def test_a_record_of_the_state_of_a_method() -> None:
     made.standardize()
     run.begin()
     run.step()
-    made.method = run
+    made.go_on_by(run)
     record = made.record()
     assert record.lower <= record.cv_error <= record.upper
-    verify(record, made.arguments.dataset)
+    verify(record, made.dataset)
 
 
 def test_what_is_scored_is_not_overwritten() -> None:
     run = drawn_run()
-    run.method._fit_all_rows()
+    run._fit_all_rows()
     snapshot, (data, folds, grid) = run.snapshot(), drawn()
     fallback = fallback_supports(data, folds, grid, float("inf"))
     both = with_fallback(snapshot, fallback)

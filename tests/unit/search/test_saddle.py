@@ -48,8 +48,8 @@ def test_lower_bounds_hold_and_nothing_is_decided() -> None:
     exact = to_end(drawn_run())
     grid = exact.context.grid
     run = to_end(RowMaker(exact.context, saddle=True).make(grid.gammas.tolist(), grid.taus.tolist()))
-    ours, truth = run.run.state.cells, exact.run.state.cells
-    assert not ours.decided.any() and np.isfinite(ours.nominal).all() and run.method.mios() == 0
+    ours, truth = run.run.cells, exact.run.cells
+    assert not ours.decided.any() and np.isfinite(ours.nominal).all() and run.mios() == 0
     assert (ours.lower <= truth.upper * (1.0 + 1e-9)).all()
     assert (ours.value >= truth.value * (1.0 - 1e-9)).all()
 

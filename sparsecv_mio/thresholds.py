@@ -1,0 +1,51 @@
+"""Which way is taken for which size: the numbers of columns and folds from which on another way is the faster one.
+
+Each was found by timing both ways on either side of it; the answer is the same by both.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Protocol
+
+# folds
+FEW_FOLDS = 50  # up to which every fold searches thoroughly before any proof
+FOLDS_ONE_BY_ONE = 1_000  # up to which folds are scored one by one, with bounds
+SMALL_FOLD = 16  # rows; more folds, of at most this size, are left out of the fit on all rows in closed form
+FOLDS_FITTED_AGAIN = 1_000  # up to which folds are fitted again for the mean absolute error
+MANY_FOLDS = 10_000  # beyond, what a pass over all folds at once keeps of every gamma takes too much memory
+MANY_FOLDS_BY_ROWS = 200  # beyond, working sets would be too small, and take too long
+
+# columns of one fold
+PATH_TREE_COLUMNS = 128  # beyond, the path tree rarely closes without the perspective relaxation
+RELAXED_COLUMNS = 300  # beyond, the relaxations of a fold cost more than a round of its trees
+BALL_COLUMNS = 1_500  # beyond, the ridge ball's factorisation costs more than it is worth
+
+# columns of all rows
+GLRU_COLUMNS = 300  # beyond, a fold's diagonal costs more than its first test can save
+VENDOR_RELAXED_COLUMNS = 500  # beyond, a relaxation for a vendor's solver costs more from moments than it is worth
+SADDLE_COLUMNS = 500  # beyond, a descent estimates its rows: folds are seldom solved to optimality in reasonable time
+
+# by rows, without a matrix of columns by columns
+PRODUCT_BYTES = 1 << 29  # of q x q matrices alive at once: log2(k) of the tree over the folds, and a few of the trees
+TREE_MATRICES = 4
+EXACT_COLUMNS = 1_200  # columns left that are worth a matrix of their own at once
+PART_COLUMNS = 3_000  # columns left of all rows whose products are formed, once
+
+
+class Shaped(Protocol):
+    """Data of n rows and q columns."""
+
+    @property
+    def n(self) -> int:
+        """Rows."""
+
+    @property
+    def q(self) -> int:
+        """Columns."""
+
+
+def by_rows(data: Shaped, folds: int) -> bool:
+    """Whether matrices of columns by columns are too large for these data: beyond 2,000 to 3,000 columns."""
+    matrices = math.log2(max(folds, 2)) + TREE_MATRICES
+    return data.q > data.n and 8.0 * data.q**2 * matrices > PRODUCT_BYTES
