@@ -1,7 +1,5 @@
 """Before a solver runs: a support within the side constraints, and the columns that every better answer contains.
 
-Elimination of columns that belong to every support at least as good as the start.
-
 A solver's tolerances are relative to the scale of the objective, `yy`. Where the columns F explain nearly all of the
 response, they may be larger than the whole optimum. Eliminating these columns exactly,
 

@@ -1,7 +1,5 @@
 """One inner problem scaled to numbers near 1, with valid bounds on every coefficient and a start, for every model.
 
-One inner problem scaled to numbers near 1, as solvers need them; every model is built from this.
-
 With `m_j = sqrt(M_jj)`, the ridge value `f_r = f(all columns)` and `u_j = m_j b_j / sqrt(yy - f_r)`,
 
     (f(b) - yy) / (yy - f_r)  =  u'Gu + sum_j w_j u_j^2 - 2 g'u  =:  phi(u),      -1 <= min phi <= 0,
@@ -10,9 +8,8 @@ where `G + diag(w)` is M with unit diagonal. Any split with a positive semidefin
 plus lambda_min of the rest, the largest multiple of the identity that can be moved into the perspective (theory section
 4). The perspective relaxation replaces `w_j u_j^2` by `w_j u_j^2 / z_j`.
 
-Valid bounds on every coefficient from a level set of the objective: the big-M values of the models.
-
-For every b with `f(b) <= ubar` (any support) and the ridge fit b_r on all columns,
+The bounds on coefficients, the big-M values of the models, come from a level set. For every b with
+`f(b) <= ubar` (any support) and the ridge fit b_r on all columns,
 
     (b_r - b)' M (b_r - b) <= ubar - f(b_r)     =>     |b_j - b_r,j| <= sqrt((ubar - f(b_r)) (M^{-1})_jj)
 

@@ -185,7 +185,7 @@ class Regularizer(Penalty):
         Notes
         -----
         It is `ridge/2 (w - drho*(c))^2 + l1 |w| - q w`, and so at least `ridge/2 (w - drho*(c))^2`: the ball of
-        :mod:`.region` follows from that.
+        :mod:`.optimum_region` follows from that.
         """
         q = np.clip(c, -self.l1, self.l1)
         rest = np.maximum(self.l1 * np.abs(w) - q * w, 0.0)

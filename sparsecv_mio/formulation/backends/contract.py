@@ -1,7 +1,5 @@
 """The contract of every backend: what it declares, what it is given, what it returns; and what vendors' solvers share.
 
-The contract of every backend: what it declares, what it is given, what it returns.
-
 A backend implements two methods: `available()` and `_run(task, formulation, limits)`. Whatever decides whether an
 answer is right is done here for all of them: feasibility of the side constraints, the start, the exact refit of every
 support a solver returns, the bounds with their allowance, and the status.

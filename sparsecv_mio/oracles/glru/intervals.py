@@ -4,7 +4,7 @@
 |---|---|
 | `primal` | Primal-SCB as printed: ball (9) about w, interval (15) |
 | `dual` | Dual-SCB as printed, with Remark 2: ball (11), intervals (12) of the coefficients, their sum (16) |
-| `sharp` | the ball of the midpoint, see :mod:`.region` |
+| `sharp` | the ball of the midpoint, see :mod:`.optimum_region` |
 | `best` | intersection of `sharp`, the dual intervals with the sharp radius, and, for L1, the level sets below |
 
 In (16) the division by n belongs inside of the derivative's argument, as here. For L1 the gap bounds

@@ -1,10 +1,8 @@
 """Every leave-one-out prediction of one fit by bounds and Newton steps; the errors with as few trainings as possible.
 
-Every leave-one-out prediction of one fit: bounds, and Newton steps.
-
 For L2 without an intercept all bounds follow from three numbers per row (`x_i' w`, `x_i' u`, `||x_i||^2`): with
 `u = w - X' alpha / ((n - 1) ridge)` and `a_i = alpha_i / ((n - 1) ridge)` the new dual point's primal point is
-`v_i = w - u - a_i x_i`, and the midpoint ball of :mod:`.region` gives
+`v_i = w - u - a_i x_i`, and the midpoint ball of :mod:`.optimum_region` gives
 
     x_i' w^(-i)  in  t_i - (x_i' u + a_i ||x_i||^2) / 2  +/-  ||x_i|| sqrt(slack_i / ridge)
     slack_i = residuals of the rows left / (n - 1) + ridge/4 ||u + a_i x_i||^2
@@ -16,8 +14,7 @@ the step from one solve with H: the approximate leave-one-out of Rad and Maleki,
 end of a step is a primal point like any other: its own gap bounds its error, and mostly decides the sign. That costs
 two products with X, made for many rows at once.
 
-Leave-one-out classification errors with as few trainings as the bounds allow (the paper's Algorithm 2).
-
+The errors of a classifier are the paper's Algorithm 2.
 One fit on all rows and a bound on every leave-one-out prediction; where the bound leaves the sign open, one Newton step
 from the full fit, whose own gap mostly decides it; where that fails too, a training, which stops as soon as its gap
 decides the sign (Remark 3). The naive way trains for every row.
@@ -224,7 +221,7 @@ class NewtonOracle:
 
         For L2 without an intercept on all columns. With `alpha = -l'(t)` at a point w of a problem, `c = X' alpha / n`
         and `v = c / ridge`, the residuals of the rows are zero and the optimum lies in the ball with diameter [w, v]
-        (see :mod:`.region`). O(nd) for each row, in batches.
+        (see :mod:`.optimum_region`). O(nd) for each row, in batches.
         """
         parts = [self._batch(rows[start : start + ROWS_AT_ONCE]) for start in range(0, len(rows), ROWS_AT_ONCE)]
         low = np.concatenate([part.lower for part in parts]) if parts else np.zeros(0)

@@ -1,7 +1,5 @@
 """A set that contains the optimum of a problem, also after rows or columns are added or removed.
 
-A set that contains the optimum of a problem, from one primal point, one dual point and the gap between them.
-
 For a problem with optimum (w*, alpha*), a primal point w and a feasible dual point alpha with score `c = X' alpha / n`,
 put `v = drho*(c)` (the primal point that belongs to alpha), `a = -l'(X w)` (the dual point that belongs to w) and
 `G = P(w) - D(alpha)`. The loss is mu-smooth, the regulariser ridge-strongly convex on the penalised columns. Then
@@ -19,8 +17,7 @@ The ball about the midpoint lies inside the paper's and has at most 1/sqrt(2) of
 before rows were removed. Norms of w run over the penalised columns: so this holds with an intercept too, for which (9)
 is not stated.
 
-The duality gap after rows or columns are added or removed, at the cost of reading those rows or columns.
-
+After rows or columns are added or removed the gap costs no more than reading those rows or columns.
 `change_rows` gives the paper's (18) and (19) in O(d dn), `change_columns` its (20) and (21) in O(n dd), both as the
 :class:`OptimumRegion` that follows from it. Two repairs keep the old dual point feasible where the paper's formulas
 give +inf:

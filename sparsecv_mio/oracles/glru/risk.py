@@ -1,14 +1,10 @@
 """The regularised empirical risk on some rows and columns, and a primal and a dual point with the gap between them.
 
-The regularised empirical risk on some of the rows and columns of one matrix, dense or sparse.
-
-P(w)     =  (1/n) sum_i l_{y_i}(x_i' w)       +  sum_j rho_j(w_j)
+    P(w)     =  (1/n) sum_i l_{y_i}(x_i' w)       +  sum_j rho_j(w_j)
     D(alpha) = -(1/n) sum_i l*_{y_i}(-alpha_i)    -  sum_j rho_j*(x_j' alpha / n)
 
 Rows and columns outside of the problem stay in the matrix: a row that is out has `alpha_i = 0`, which costs nothing as
 `l*(0) = 0`, a column that is out has `w_j = 0` and its score `x_j' alpha / n` is read as 0. No fold copies X.
-
-A primal and a dual point of one problem, the duality gap between them, and sums that later changes reuse.
 
 The gap is computed as the sum of its Fenchel-Young residuals, all of them >= 0 (theory section 2, general form):
 

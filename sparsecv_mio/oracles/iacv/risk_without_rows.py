@@ -1,6 +1,6 @@
 """The penalised empirical risk, the rows each fit leaves out, and left-out fits that need no path.
 
-Left-out fits without a path: Newton step and infinitesimal jackknife from one point, and all folds solved at once.
+Left-out fits without a path are Newton steps and infinitesimal jackknives from one point, and all folds solved at once.
 
 The first two are meant for the minimiser of the full problem; along a trajectory they take the current iterate in its
 place (the paper's section 6). The non-informative baseline is the full iterate itself.

@@ -1,6 +1,6 @@
 """Incremental learners for TreeCV, by name for a data set, and the predictions of rows that are left out.
 
-Incremental learners for TreeCV: linear models by stochastic gradients, ridge by moments, naive Bayes by counts.
+They are linear models by stochastic gradients, ridge by moments, naive Bayes by counts.
 
 An update of :class:`PegasosLearner` and :class:`LeastSquaresSgd` changes their numbers in place, in compiled code that
 runs whole trees; the others replace their state, so that their copies share it.

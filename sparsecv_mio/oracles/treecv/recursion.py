@@ -1,6 +1,6 @@
 """What a learner must provide for TreeCV, the rows in the order in which they are fed, and the recursion over folds.
 
-The TreeCV recursion (Joulani, Gyorgy, Szepesvari 2015, Algorithm 1), on one thread or many.
+The recursion is Algorithm 1 of Joulani, Gyorgy and Szepesvari (2015), on one thread or many.
 
 The model of a range of folds has learned every row outside it. Its left half gets a copy that learns the right half's
 rows, then the model itself learns the left half's rows and serves the right half. A range of one fold is scored. Every
