@@ -87,8 +87,6 @@ class AllowedSupports:
 
         Parameters
         ----------
-        active : tuple of int
-        tau : int
         slope : (q,) array, optional
             How much adding to each coefficient would improve the fit; without it every sign may hold.
         """
@@ -101,12 +99,7 @@ class AllowedSupports:
         )
 
     def up_to(self, tau: int) -> dict[int, IntArray]:
-        """Return what `holds` of up to tau columns, as the rows of a table for each size.
-
-        Parameters
-        ----------
-        tau : int
-        """
+        """Return what `holds` of up to tau columns, as the rows of a table for each size."""
         q = len(self.names)
         held = set(np.flatnonzero(self.sign).tolist())
         sets = [some for size in range(min(tau, q) + 1) for some in combinations(range(q), size)]
@@ -124,7 +117,6 @@ class AllowedSupports:
 
         Parameters
         ----------
-        support : iterable of s int
         effect : (s,) array
             Coefficients times the lengths of their columns, over the length of the target.
         """
@@ -193,7 +185,6 @@ class UnitColumns:
 
         Parameters
         ----------
-        dataset : Dataset
         scale : {"length", "variance", "none"}
         intercept : {"fold", "global", "none"}
         columns : (q,) int array, optional
@@ -216,7 +207,6 @@ class UnitColumns:
 
         Parameters
         ----------
-        dataset : Dataset
         scale : {"length", "variance", "none"}
         intercept : {"fold", "global", "none"}
         restrictions : Restrictions or None
@@ -250,7 +240,6 @@ class UnitColumns:
 
         Parameters
         ----------
-        taus : list of int
         gammas, k : int
             Numbers of gammas and of folds.
         """
@@ -263,7 +252,6 @@ class UnitColumns:
 
         Parameters
         ----------
-        taus : list of int
         gammas, k : int
             Numbers of gammas and of folds.
         """
@@ -304,7 +292,6 @@ class UnitColumns:
         ----------
         support : (s,) int array or tuple
             Positions in `columns`.
-        gamma : float
         rows : int array or None
             Training rows; None: all.
         """
@@ -321,7 +308,6 @@ class UnitColumns:
         ----------
         supports : (k, s) int array
             Positions in `columns`.
-        gamma : float
         rows : int array or None
             Training rows; None: all.
         """
@@ -334,8 +320,6 @@ class UnitColumns:
         ----------
         h : float
             Mean square of such residuals, in the file's units.
-        gamma : float
-        tau : int
 
         Notes
         -----
@@ -358,9 +342,6 @@ class UnitColumns:
         ----------
         h : float
             The mean square, weighted.
-        gamma : float
-        tau : int
-        relative : float
         """
         noise = self.residual_noise(h / self.rows_by_weight, gamma, tau) * float(np.sqrt(self.rows_by_weight))
         return relative * h + noise * (2.0 * float(np.sqrt(h)) + noise)
@@ -398,9 +379,6 @@ def fold_optima(
     ----------
     design : UnitColumns
         All columns that may be in a support.
-    folds : FoldPlan
-    gamma : float
-    tau : int
     reported : list of tuple of int, optional
         One support per fold, as sorted positions in `design.columns`, to be compared with the optimum. It may be
         smaller than tau: a column that is constant in a training set adds nothing there.
@@ -477,11 +455,8 @@ def close_fits(
 
     Parameters
     ----------
-    design : UnitColumns
     sets : list of (C, size) int arrays
         `design.sets(tau)`.
-    gamma : float
-    tau : int
     left_out, train : int arrays
         The rows that are left out, and the others; None: all.
     """
@@ -509,9 +484,6 @@ def all_objectives(
 
     Parameters
     ----------
-    design : UnitColumns
-    folds : FoldPlan
-    gamma : float
     supports : (C, s) int array
         Positions in `design.columns`.
     """
@@ -549,10 +521,8 @@ def leave_out(
 
     Parameters
     ----------
-    design : UnitColumns
     support : (s,) int array
         Positions in `design.columns`.
-    gamma : float
     rows : (k, B) int array
         Each row of it a set that is left out.
 
@@ -639,13 +609,7 @@ class FoldMoments:
 
 
 def moments(design: UnitColumns, test: IntArray) -> FoldMoments:
-    """Return the moments of the rows not in `test`.
-
-    Parameters
-    ----------
-    design : UnitColumns
-    test : int array
-    """
+    """Return the moments of the rows not in `test`."""
     keep = np.ones(design.dataset.n, dtype=bool)
     keep[test] = False
     block = np.column_stack([design.Z[keep], design.t[keep]])
@@ -688,9 +652,6 @@ def gram_fits(design: UnitColumns, train: FoldMoments, gamma: float, supports: I
 
     Parameters
     ----------
-    design : UnitColumns
-    train : TrainingRows
-    gamma : float
     supports : (C, s) int array
     """
     full = train.gram + np.diag(gamma / 2.0 * design.weight)
@@ -753,10 +714,8 @@ def held_out_errors(
     ----------
     whole : UnitColumns
         All columns that vary.
-    folds : FoldPlan
     supports : list of tuple of int
         One per fold, as positions in the data set.
-    gamma : float
 
     Returns
     -------
@@ -800,7 +759,6 @@ def effects(design: UnitColumns, support: IntArray | tuple[int, ...], model: Rid
 
     Parameters
     ----------
-    design : UnitColumns
     support : (s,) int array or tuple
         Positions in `design.columns`.
     model : RidgeFit

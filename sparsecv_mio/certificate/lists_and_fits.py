@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
 
 import numpy as np
 
@@ -14,13 +13,12 @@ from sparsecv_mio.certificate.checked_fields import Checks
 from sparsecv_mio.certificate.enumeration import (
     IDENTITY_ROWS,
     NOTHING,
-    TRUSTED,
     AllowedSupports,
     UnitColumns,
+    all_objectives,
     gram_fits,
     held_out_errors,
     least_objective,
-    leave_out,
     moments,
 )
 from sparsecv_mio.certificate.optimality import H_RTOL
@@ -41,12 +39,10 @@ def check_side(checks: Checks, record: FitRecord, side: Side, dataset: Dataset) 
 
     Parameters
     ----------
-    checks : Checks
     record : FitRecord
         Its support is of features of the data.
     side : Side
         Of the record.
-    dataset : Dataset
     """
     known = set(dataset.names)
     right = [checks.that(name in known, f"side.{place}", f"there is no feature {name!r}")
@@ -77,11 +73,8 @@ def check_least(checks: Checks, record: FitRecord, side: Side, dataset: Dataset)
 
     Parameters
     ----------
-    checks : Checks
-    record : FitRecord
     side : Side
         Of the record, `check_side` passed.
-    dataset : Dataset
     """
     asked = side.restrictions or NONE
     design = UnitColumns.within(dataset, record.data.scale, record.data.intercept, asked)
@@ -106,11 +99,8 @@ def check_within_box(checks: Checks, record: FitRecord, end: float, dataset: Dat
 
     Parameters
     ----------
-    checks : Checks
-    record : FitRecord
     end : float
         The assumed box of the record.
-    dataset : Dataset
     """
     beyond = [name for name, value in record.coefficients.items() if not abs(value) <= end]
     checks.that(not beyond, "assumed_box", f"is {end!r}, less than the coefficient of {', '.join(beyond)}")
@@ -191,8 +181,6 @@ class SupportValues:
 
     Parameters
     ----------
-    design : UnitColumns
-    gamma : float
     plan : FoldPlan or None
         None for the training objective.
     """
@@ -223,7 +211,6 @@ class SupportValues:
         ----------
         support : sequence of int
             Positions in `design.columns`.
-        exact : bool
         """
         if exact or self.plan is None:
             return self.exact(support)
@@ -251,32 +238,18 @@ class SupportValues:
             for a in np.flatnonzero(np.concatenate([part.by_rows for part in found])).tolist():
                 values[a] = self.exact(supports[a].tolist())
             return np.asarray(values)
-        totals, doubt = np.zeros(len(supports)), np.zeros(len(supports), dtype=bool)
-        for fold in range(self.plan.k) if int(self.plan.sizes.max()) > IDENTITY_ROWS else ():
-            self._by_gram(supports, fold, totals, doubt)
-        if int(self.plan.sizes.max()) <= IDENTITY_ROWS:
-            for a, support in enumerate(supports):
-                totals[a], doubt[a] = self._by_identity(support)
+        totals, doubt = np.zeros(len(supports)), np.full(len(supports), not self.plan.scores_all_left_out.all())
+        if int(self.plan.left_sizes.max()) > IDENTITY_ROWS:
+            for fold in range(self.plan.k):
+                self._by_gram(supports, fold, totals, doubt)
+        else:
+            for _, _, error, sure in all_objectives(design, self.plan, self.gamma, supports):
+                totals += error
+                doubt |= ~sure
         values = totals * unit / self.total
         for a in np.flatnonzero(doubt).tolist():
             values[a] = self.exact(supports[a].tolist())
         return np.asarray(values)
-
-    @cached_property
-    def _rows(self) -> list[IntArray]:
-        """(k, B) rows of the folds of each size B."""
-        assert self.plan is not None
-        plan, sizes = self.plan, self.plan.sizes
-        same = [np.flatnonzero(sizes == size).tolist() for size in np.unique(sizes).tolist()]
-        return [np.stack([plan.scored_rows(fold) for fold in folds]) for folds in same]
-
-    def _by_identity(self, support: IntArray) -> tuple[float, bool]:
-        total, doubt = 0.0, False
-        for rows in self._rows:
-            _, error, trust = leave_out(self.design, support, self.gamma, rows)
-            total += float(error.sum())
-            doubt = doubt or bool(np.any(trust < TRUSTED))
-        return total, doubt
 
     def _by_gram(self, supports: IntArray, fold: int, totals: FloatArray, doubt: np.ndarray) -> None:
         assert self.plan is not None
@@ -307,8 +280,6 @@ def check_near(checks: Checks, record: NearRecord, values: SupportValues) -> Non
 
     Parameters
     ----------
-    checks : Checks
-    record : NearRecord
     values : SupportValues
         Of the models, at the gamma of the record.
     """
@@ -429,15 +400,7 @@ def _fit_anew(truth: FloatArray, supports: IntArray, size: NearSize, values: Sup
 
 
 def check_common(checks: Checks, record: CommonRecord, design: UnitColumns, plan: FoldPlan) -> None:
-    """Check the CV errors and bounds of a common subset and of the table, by enumeration where supports are few.
-
-    Parameters
-    ----------
-    checks : Checks
-    record : CommonRecord
-    design : UnitColumns
-    plan : FoldPlan
-    """
+    """Check the CV errors and bounds of a common subset and of the table, by enumeration where supports are few."""
     taus = sorted({min(tau, design.q) for tau in record.request.taus})
     grid = [(row.gamma, row.tau) for row in record.table]
     asked = [(gamma, tau) for gamma in record.request.gammas for tau in taus]

@@ -88,10 +88,8 @@ def level_of(record: Record, design: UnitColumns, plan: FoldPlan) -> tuple[Enume
 
     Parameters
     ----------
-    record : Record
     design : UnitColumns
         All columns that may be in a support.
-    plan : FoldPlan
 
     Returns
     -------
@@ -340,13 +338,7 @@ Numbered = tuple[int, GammaPiece]
 
 
 def check_partition(checks: Checks, record: Record) -> None:
-    """Check that the pieces cover the interval for every tau, and that their bounds are those of the record.
-
-    Parameters
-    ----------
-    checks : Checks
-    record : Record
-    """
+    """Check that the pieces cover the interval for every tau, and that their bounds are those of the record."""
     found = record.continuous
     if found is None:
         return
@@ -387,8 +379,6 @@ def check_surface(checks: Checks, record: PathRecord, design: UnitColumns, enume
 
     Parameters
     ----------
-    checks : Checks
-    record : PathRecord
     design : UnitColumns
         All columns that vary.
     enumerated : bool
@@ -445,11 +435,8 @@ def check_by_enumeration(checks: Checks, record: Record, design: UnitColumns, pl
 
     Parameters
     ----------
-    checks : Checks
-    record : Record
     design : UnitColumns
         All columns that vary.
-    plan : FoldPlan
     h_of : callable
         `h_of(gamma, tau)`: the CV error of a pair, at least and at most where supports are tied.
     """

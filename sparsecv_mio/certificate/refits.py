@@ -35,7 +35,6 @@ class Exchanges:
     ----------
     design : UnitColumns
         All columns that vary.
-    gamma : float
     """
 
     def __init__(self, design: UnitColumns, gamma: float) -> None:
@@ -118,8 +117,6 @@ def improvable_folds(
     ----------
     design : UnitColumns
         All columns that vary.
-    folds : FoldPlan
-    gamma : float
     supports : list of tuple of int
         One per fold, as sorted positions in `design.columns`.
     others : list of tuple of int
@@ -176,12 +173,10 @@ def check_allowed(checks: Checks, design: UnitColumns, support: tuple[int, ...],
 
     Parameters
     ----------
-    checks : Checks
     design : UnitColumns
         All columns that may be in a support.
     support : tuple of int
         Positions in the data set.
-    tau : int
     path : str
         What stands before `support` in messages.
     """
@@ -198,8 +193,6 @@ def check_signs(checks: Checks, design: UnitColumns, support: tuple[int, ...], m
 
     Parameters
     ----------
-    checks : Checks
-    design : UnitColumns
     support : tuple of int
         Positions in the data set.
     model : RidgeFit
@@ -223,7 +216,6 @@ def check_fit(
 
     Parameters
     ----------
-    checks : Checks
     design : UnitColumns
         All columns that vary.
     said : Record, PathRow or CommonRecord
@@ -275,9 +267,6 @@ def check_objective(
 
     Parameters
     ----------
-    checks : Checks
-    design : UnitColumns
-    row : Refit or PathRow
     model : RidgeFit
         The refit of its support.
     gap : float
@@ -299,10 +288,8 @@ def check_neighbours(checks: Checks, design: UnitColumns, row: Refit | PathRow, 
 
     Parameters
     ----------
-    checks : Checks
     design : UnitColumns
         All columns that vary.
-    row : Refit or PathRow
     model : RidgeFit
         The refit of its support.
     path : str
@@ -327,10 +314,8 @@ def check_optimum(checks: Checks, design: UnitColumns, row: Refit | PathRow, pat
 
     Parameters
     ----------
-    checks : Checks
     design : UnitColumns
         All columns that vary.
-    row : Refit or PathRow
     path : str
         What stands before the names of the fields in messages.
     """

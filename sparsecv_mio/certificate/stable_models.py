@@ -39,9 +39,6 @@ def check_nested(checks: Checks, record: Record, dataset: Dataset, plan: FoldPla
 
     Parameters
     ----------
-    checks : Checks
-    record : Record
-    dataset : Dataset
     plan : FoldPlan
         Folds of the record.
     """
@@ -75,10 +72,8 @@ def outer_of(checks: Checks, said: FoldInfo, dataset: Dataset, plan: FoldPlan, p
 
     Parameters
     ----------
-    checks : Checks
     said : FoldInfo
         What the record says of them.
-    dataset : Dataset
     plan : FoldPlan
         Folds of the record.
     path : str
@@ -101,11 +96,8 @@ def check_outer_model(
 
     Parameters
     ----------
-    checks : Checks
-    record : Record
     rows : Dataset, FoldPlan
         All rows, and the outer folds.
-    one : NestedFold or OuterModel
     path : str
         What stands before the names of the fields in messages.
     """
@@ -159,11 +151,8 @@ def check_stability(
 
     Parameters
     ----------
-    checks : Checks
-    record : Record
     design : UnitColumns
         All columns that may be in a support.
-    plan : FoldPlan
     level : EnumerationLevel
         How far supports are tried.
     """
@@ -201,9 +190,6 @@ def check_weights(checks: Checks, record: Record, dataset: Dataset, plan: FoldPl
 
     Parameters
     ----------
-    checks : Checks
-    record : Record
-    dataset : Dataset
     plan : FoldPlan
         Folds of the record.
     """

@@ -64,9 +64,6 @@ from sparsecv_mio.problem.objective import RidgeFit, objective_of, varying_colum
 
 SAME = 1e-9  # of an error: closer to the end of an interval it is not moved there
 MAE_RTOL = 2e-6  # of the mean absolute error, whose squares agree with those of the folds to a millionth
-OPTIONAL = (  # parts that a record may be without
-    "one_se", "refined", "descent", "region", "advice", "nested", "stability", "continuous", "least", "least_folds",
-)  # fmt: skip
 FOLD_RTOL = 1e-8  # of the mean error: a fold's own error may happen to be next to nothing
 
 

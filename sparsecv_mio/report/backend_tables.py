@@ -18,7 +18,7 @@ from sparsecv_mio.certificate.records import FitRecord
 from sparsecv_mio.files import write_text
 from sparsecv_mio.formulation.backends import BACKENDS, get_backend
 from sparsecv_mio.report.figures import INK, legend_below, panels, save, titled
-from sparsecv_mio.report.layout import cell, interval_digits, pair, print_table, say, shown
+from sparsecv_mio.report.layout import cell, ends_of, interval_digits, pair, print_table, say, shown
 from sparsecv_mio.report.record_tables import MEANING, print_model
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def print_fit(console: Console, record: FitRecord, brief: bool = False) -> None:
     box = record.assumed_box
     given = "" if box is None else f", given that every coefficient is within {box:g} of zero"
     console.print(Text.assemble((word + given, f"bold {colour}"), f"   {pair(record.tau, record.gamma)}"))
-    ends = f"[{shown(record.lower, digits)}, {shown(record.upper, digits)}], gap {shown(record.gap, 3)}"
+    ends = f"{ends_of(record.lower, record.upper, digits)}, gap {shown(record.gap, 3)}"
     objective = f"objective {shown(record.objective, digits)} (training errors and penalty)"
     told = "certified" if box is None else "certified among such models"
     say(console, f"{objective}   {told}: the least is in {ends}")

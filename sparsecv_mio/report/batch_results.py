@@ -59,7 +59,6 @@ def summarise(
 
     Parameters
     ----------
-    frame : pandas.DataFrame
     rows, columns : pandas.Series
         Labels of every run.
     values : tuple of str
@@ -135,7 +134,6 @@ def with_overall(cells: TableCells, geometric: bool = False) -> TableCells:
 
     Parameters
     ----------
-    cells : TableCells
     geometric : bool
         Take the geometric mean, that of ratios.
     """
@@ -172,7 +170,6 @@ def markdown(cells: TableCells, best: str = "auto", digits: int = 4) -> str:
 
     Parameters
     ----------
-    cells : TableCells
     best : {"auto", "min", "max", "none"}
         What is set in bold in each row.
     digits : int
@@ -354,7 +351,6 @@ def critical_difference(
 
     Parameters
     ----------
-    mean : mapping of method to its mean rank
     groups : sequence of sequences of methods
         Those that a bar joins.
     difference : float

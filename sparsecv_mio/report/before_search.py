@@ -15,7 +15,7 @@ from sparsecv_mio import model_space
 from sparsecv_mio.bounds.cv_error import BoundsTable, PrintedTable
 from sparsecv_mio.data.table_facts import FOLDS, MOST_CORRELATED, ColumnFacts, Inspection
 from sparsecv_mio.report.figures import INK, LOWER, UPPER, check_plot, panels, save, titled, whole_numbers
-from sparsecv_mio.report.layout import ESTIMATE, aligned, marked, pair, print_table, say, shown
+from sparsecv_mio.report.layout import ESTIMATE, aligned, ends_of, marked, pair, print_table, say, shown
 
 SHOWN = 40  # columns, unless all are asked for
 SURE, HOPEFUL = 36, 100  # features up to which a default run is proved, or a good part of it (results/regions.md)
@@ -28,7 +28,6 @@ def print_inspection(console: Console, found: Inspection, path: str | Path, full
     ----------
     console : rich.console.Console
         Where to print.
-    found : Inspection
     path : str or Path
         The file, for the command.
     full : bool
@@ -134,7 +133,7 @@ def print_bounds(
         return
     least = table.minimum()
     g, t = table.best()
-    say(console, f"certified: the least CV error of the grid is in [{shown(least.lower)}, {shown(least.upper)}]")
+    say(console, f"certified: the least CV error of the grid is in {ends_of(least.lower, least.upper)}")
     say(console, f"smallest upper bound at {pair(table.taus[t], table.gammas[g])}")
     if brief:
         return

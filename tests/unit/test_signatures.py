@@ -1,4 +1,4 @@
-"""Signatures: few parameters, each of them explained. Held by walking the syntax tree of every module."""
+"""Signatures: few parameters, those of exported names explained. Held by walking the syntax tree of every module."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ import sparsecv_mio
 from sparsecv_mio import cli
 
 MOST = 8  # parameters of a function; `self` is not counted
-EXPLAINED_FROM = 3  # a public function of so many parameters explains each
+EXPLAINED_FROM = 3  # an exported function of so many parameters explains each; others where the name does not say it
+EXPORTED = frozenset(sparsecv_mio.__all__)
 
 # a command's parameters are its options, and scikit-learn wants every setting of an estimator in `__init__`
 MANY_PARAMETERS = ("cli", "sklearn.best_subset_ridge")
@@ -29,10 +30,9 @@ class Function:
     elsewhere: bool  # explained elsewhere: an overload, or a command, whose options have their help
     bases: tuple[str, ...]
 
-    @property
-    def public(self) -> bool:
+    def public(self, exported: frozenset[str]) -> bool:
         parts = [*self.module.split("."), self.owner, self.name]
-        return not any(part.startswith("_") for part in parts)
+        return (self.owner or self.name) in exported and not any(part.startswith("_") for part in parts)
 
     def inside(self, rooms: tuple[str, ...]) -> bool:
         return any(self.module == room or self.module.startswith(room + ".") for room in rooms)
@@ -95,8 +95,8 @@ def docstring(function: Function, every: list[Function]) -> str:
     return next((doc for doc in (docstring(f, every) for f in inherited) if doc), "")
 
 
-def unexplained(function: Function, every: list[Function]) -> list[str]:
-    if not function.public or function.elsewhere or len(function.parameters) < EXPLAINED_FROM:
+def unexplained(function: Function, every: list[Function], exported: frozenset[str] = EXPORTED) -> list[str]:
+    if not function.public(exported) or function.elsewhere or len(function.parameters) < EXPLAINED_FROM:
         return []
     known = explained(docstring(function, every))
     return [name for name in function.parameters if name not in known]
@@ -137,6 +137,9 @@ class Heir(Base):
     @staticmethod
     def plain(a, b): ...
 
+def inside(a, b, c):
+    """Add."""
+
 def partly(a, b, *rest, **options):
     """Add.
 
@@ -152,9 +155,10 @@ def partly(a, b, *rest, **options):
 
 def test_what_is_missing_is_seen() -> None:
     every = functions_of(ast.parse(SAMPLE), "sample")
-    found = {str(f): unexplained(f, every) for f in every}
+    found = {str(f): unexplained(f, every, frozenset({"Base", "Heir", "partly"})) for f in every}
     assert found == {
         "sample.partly": ["b", "options"],
+        "sample.inside": [],
         "sample.Base.said": [],
         "sample.Heir.said": [],
         "sample.Heir.missing": ["a", "b", "c"],
