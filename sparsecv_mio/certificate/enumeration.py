@@ -215,9 +215,8 @@ class UnitColumns:
         wanted = restrictions or NONE
         varying = varying_columns(dataset.X)
         found = cls.of(dataset, scale, intercept, varying[~np.isin(np.array(dataset.names)[varying], wanted.force_out)])
-        names = [dataset.names[j] for j in found.columns.tolist()]
-        forced = tuple(i for i, name in enumerate(names) if name in wanted.force_in)
-        allowed = AllowedSupports(tuple(names), wanted) if wanted.beyond_forcing else None
+        forced = tuple(i for i, name in enumerate(found.names) if name in wanted.force_in)
+        allowed = AllowedSupports(found.names, wanted) if wanted.beyond_forcing else None
         return replace(found, forced=forced, allowed=allowed)
 
     @property
@@ -231,9 +230,18 @@ class UnitColumns:
         return self.intercept == "none" and self.dataset.row_weights is None
 
     @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Of the columns."""
+        return tuple(self.dataset.names[j] for j in self.columns.tolist())
+
+    @cached_property
     def index(self) -> dict[str, int]:
-        """Position in the data set of each column by its name."""
-        return {self.dataset.names[j]: j for j in self.columns.tolist()}
+        """Position in `columns` of each by its name."""
+        return {name: i for i, name in enumerate(self.names)}
+
+    def named(self, support: Iterable[int]) -> str:
+        """Return the names of a support in a row."""
+        return ", ".join(self.names[j] for j in support)
 
     def too_many(self, taus: list[int], gammas: int, k: int) -> str:
         """Say why not all supports of some pairs are tried in every fold; empty where they are.
@@ -715,7 +723,7 @@ def held_out_errors(
     whole : UnitColumns
         All columns that vary.
     supports : list of tuple of int
-        One per fold, as positions in the data set.
+        One per fold, as positions in `whole.columns`.
 
     Returns
     -------
@@ -726,7 +734,7 @@ def held_out_errors(
     how : str
         "one refit per fold", or the leave-out identity where refits would take k n tau^2 > 5e8 operations.
     """
-    dataset, scale, intercept = whole.dataset, whole.scale, whole.intercept
+    dataset = whole.dataset
     tau = max((len(support) for support in supports), default=0)
     errors, absolute = np.empty(folds.k), np.empty(folds.k)
     direct = np.ones(folds.k, dtype=bool)
@@ -736,15 +744,13 @@ def held_out_errors(
             if size <= IDENTITY_ROWS and folds.scores_all_left_out[fold]:
                 groups.setdefault((support, size), []).append(fold)
         for (support, _), members in groups.items():
-            design = UnitColumns.of(dataset, scale, intercept, np.array(support, dtype=np.int64))
+            design = UnitColumns.of(dataset, whole.scale, whole.intercept, whole.columns[list(support)])
             rows = np.stack([folds.scored_rows(fold) for fold in members])
             _, error, trust = leave_out(design, np.arange(len(support)), gamma, rows)
             errors[members] = error * design.y_unit * design.y_unit
             direct[members] = trust < TRUSTED
     for fold in np.flatnonzero(direct).tolist():
-        model = fit(dataset.X, dataset.y, supports[fold], gamma,
-                    scale=scale, intercept=intercept, rows=folds.train_rows(fold),
-                    weights=dataset.row_weights)  # fmt: skip
+        model = whole.refit(supports[fold], gamma, folds.train_rows(fold))
         rows = folds.scored_rows(fold)
         errors[fold] = held_out_error(model, dataset.X, dataset.y, rows, dataset.row_weights)
         residuals = model.residuals(dataset.X, dataset.y, rows)

@@ -78,8 +78,7 @@ def check_least(checks: Checks, record: FitRecord, side: Side, dataset: Dataset)
     """
     asked = side.restrictions or NONE
     design = UnitColumns.within(dataset, record.data.scale, record.data.intercept, asked)
-    names = [dataset.names[j] for j in design.columns.tolist()]
-    design = replace(design, allowed=AllowedSupports(tuple(names), asked, side.together or ()))
+    design = replace(design, allowed=AllowedSupports(design.names, asked, side.together or ()))
     if reason := design.too_many([record.tau], 1, 1):
         checks.caveat = f"optimality not verified ({reason})"
         return
@@ -113,8 +112,7 @@ def check_within_box(checks: Checks, record: FitRecord, end: float, dataset: Dat
         model = design.refit(support, record.gamma, None)
         if np.all(np.abs(model.beta) <= end * (1.0 - BOX_RTOL)):
             slack = objective_slack(model.objective, dataset, record.data.intercept)
-            names = ", ".join(dataset.names[design.columns[j]] for j in support)
-            words = f"{record.lower!r} exceeds {model.objective!r}, reached within the box by {names}"
+            words = f"{record.lower!r} exceeds {model.objective!r}, reached within the box by {design.named(support)}"
             if not checks.that(record.lower <= model.objective + slack, "lower", words):
                 break
     checks.part("lower, by enumeration of all supports whose coefficients are within the assumed box")
@@ -200,8 +198,7 @@ class SupportValues:
         design = self.design
         if self.plan is None:
             return design.refit(tuple(support), self.gamma, None).objective
-        names = tuple(design.columns[list(support)].tolist())
-        found, *_ = held_out_errors(design, self.plan, [names] * self.plan.k, self.gamma)
+        found, *_ = held_out_errors(design, self.plan, [tuple(support)] * self.plan.k, self.gamma)
         return float(found.sum()) / self.total
 
     def one(self, support: Sequence[int], exact: bool) -> float:
@@ -324,13 +321,12 @@ def _listed(checks: Checks, record: NearRecord, tau: int, values: SupportValues)
         if support is None or len(support) != tau or not check_allowed(checks, design, support, tau, f"models[{i}]."):
             checks.that(False, f"models[{i}].support", f"is not a set of {tau} features of the data")
             return None
-        places = tuple(np.searchsorted(design.columns, support).tolist())
-        checks.that(places not in found, f"models[{i}].support", "is there twice")
+        checks.that(support not in found, f"models[{i}].support", "is there twice")
         last = max(found.values(), default=-math.inf)
         checks.that(model.value >= last, f"models[{i}].value", "is below that of the model before")
-        found[places] = model.value
+        found[support] = model.value
         if len(found) <= MOST_REFITTED:
-            truth = values.one(places, exact=len(found) == 1)
+            truth = values.one(support, exact=len(found) == 1)
             checks.close(f"models[{i}].value", model.value, truth, values.slack(truth, tau))
     return found
 
@@ -355,7 +351,7 @@ def _claims(
     few = record.most is None or size.models <= record.most
     checks.that(few, f"{path}models", f"are {size.models}, more than {record.most}")
     certain = [s for s, value in listed.items() if size.complete or value < size.complete_to]
-    names = {design.dataset.names[j]: i for i, j in enumerate(design.columns.tolist())}
+    names = design.index
     for what, wanted in (("always", True), ("never", False)):
         right = {n for n, j in names.items() if certain and all((j in s) is wanted for s in certain)}
         checks.that(set(getattr(size, what)) == right, path + what, "does not agree with the models")
@@ -379,8 +375,7 @@ def _none_missing(
     checks.that(least <= size.best + room, f"{path}best", f"{size.best!r} is below the true minimum {least!r}")
     for support in supports[truth < size.complete_to - (1.0 + record.within) * room].tolist():
         if tuple(support) not in listed:
-            names = ", ".join(values.design.dataset.names[values.design.columns[j]] for j in support)
-            checks.that(False, "models", f"{names} is missing")
+            checks.that(False, "models", f"{values.design.named(support)} is missing")
             return
 
 
@@ -430,7 +425,7 @@ def check_common(checks: Checks, record: CommonRecord, design: UnitColumns, plan
                 continue
             check_allowed(checks, design, support, row.tau, f"table[{i}].")
             best = (row.gamma, row.tau) == (record.gamma, record.tau)
-            truth = values.one(np.searchsorted(design.columns, support).tolist(), exact=best)
+            truth = values.one(support, exact=best)
             checks.close(f"table[{i}].cv_error", row.cv_error, truth, values.slack(truth, row.tau))
             if best:
                 checks.that(set(row.support) == set(record.support), "support", "is not that of the table")

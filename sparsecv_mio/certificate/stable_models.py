@@ -296,9 +296,9 @@ def _at_supports(
     supports = [support for which in record.chosen_folds.which if (support := by_number[which]) is not None]
     if full is None or len(supports) < plan.k:
         return True
-    model = squared_errors(_refit(design, full, record.gamma, None), data.X, data.y, data.row_weights)
+    model = squared_errors(design.refit(full, record.gamma, None), data.X, data.y, data.row_weights)
     found = np.array([
-        changes(model, _squares(design, _refit(design, support, record.gamma, plan.train_rows(fold))), _total(data))
+        changes(model, _squares(design, design.refit(support, record.gamma, plan.train_rows(fold))), _total(data))
         for fold, support in enumerate(supports)
     ])  # fmt: skip
     worst = float(found.max())
@@ -314,10 +314,6 @@ def _at_supports(
     right = stable.fold < plan.k and found[stable.fold] >= found.max() - slack
     checks.that(bool(right), "stability.fold", f"another fold changes the model more, {int(found.argmax())}")
     return checks.part("instability of the model at the supports of the record, by refits")
-
-
-def _refit(design: UnitColumns, support: tuple[int, ...], gamma: float, rows: IntArray | None) -> RidgeFit:
-    return design.refit(np.searchsorted(design.columns, support), gamma, rows)
 
 
 def _squares(design: UnitColumns, model: RidgeFit) -> FloatArray:

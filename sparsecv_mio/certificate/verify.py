@@ -258,8 +258,7 @@ def _errors(
 ) -> None:  # fmt: skip
     (supports, level), gamma, tau = given, pair.known.gamma, pair.known.tau
     for fold, support in enumerate(supports if design.allowed is not None else []):
-        at = np.searchsorted(design.columns, support)
-        model = design.refit(at, gamma, plan.train_rows(fold))
+        model = design.refit(support, gamma, plan.train_rows(fold))
         if not check_signs(checks, design, support, model, f"{pair.name}[{fold}]."):
             break
     found, absolute, how = held_out_errors(design, plan, supports, gamma)

@@ -17,6 +17,7 @@ from sparsecv_mio.batch.mio_comparison import CompareRow
 from sparsecv_mio.certificate.records import FitRecord
 from sparsecv_mio.files import write_text
 from sparsecv_mio.formulation.backends import BACKENDS, get_backend
+from sparsecv_mio.report.batch_results import draw_profile
 from sparsecv_mio.report.figures import INK, legend_below, panels, save, titled
 from sparsecv_mio.report.layout import cell, ends_of, interval_digits, pair, print_table, say, shown
 from sparsecv_mio.report.record_tables import MEANING, print_model
@@ -177,7 +178,12 @@ def plot_compare(rows: Sequence[CompareRow], path: Path) -> None:
     names = list(dict.fromkeys(row.backend for row in rows))
     figure, ((left, right),) = panels(1, 2, (10, 4))
     _draw_times(left, rows, names)
-    _draw_profile(right, rows, names)
+    solved = {(row.backend, _key(row)): max(row.seconds, 1e-5) for row in rows if row.status in SOLVED}
+    keys = list(dict.fromkeys(map(_key, rows)))
+    table = pd.DataFrame({name: [solved.get((name, key), np.nan) for key in keys] for name in names})
+    draw_profile(right, table, "seconds", names)
+    titled(right, f"performance profile ({len(keys)} MIOs)")
+    legend_below(right)
     save(figure, path)
 
 
@@ -201,24 +207,3 @@ def _draw_times(axes: Axes, rows: Sequence[CompareRow], names: Sequence[str]) ->
     axes.set_xticks(range(len(names)), names)
     axes.set_ylabel("seconds in the solver")
     titled(axes, "time per MIO (line: median, x: limit)")
-
-
-def _draw_profile(axes: Axes, rows: Sequence[CompareRow], names: Sequence[str]) -> None:
-    fastest: dict[tuple[str, int, int, float], float] = {}
-    for row in rows:
-        if row.status in SOLVED:
-            fastest[_key(row)] = min(fastest.get(_key(row), np.inf), max(row.seconds, 1e-5))
-    count = len({_key(row) for row in rows})
-    for place, name in enumerate(names):
-        ratios = sorted(
-            max(row.seconds, 1e-5) / fastest[_key(row)] for row in rows if row.backend == name and row.status in SOLVED
-        )
-        share = np.arange(1, len(ratios) + 1) / max(count, 1)
-        axes.step([1.0, *ratios], [0.0, *share], where="post", label=name, color=f"C{place}")
-    if fastest:
-        axes.set_xscale("log")
-    axes.set_ylim(0, 1.02)
-    axes.set_xlabel("times the fastest")
-    axes.set_ylabel("share of MIOs solved")
-    titled(axes, "performance profile")
-    legend_below(axes)

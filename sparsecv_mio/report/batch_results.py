@@ -313,20 +313,33 @@ def profiles(tables: Mapping[str, pd.DataFrame], value: str, larger: bool = Fals
     names = list(dict.fromkeys(str(column) for table in tables.values() for column in table))
     figure, axes = _figure(len(tables))
     for ax, (title, table) in zip(axes, tables.items(), strict=False):
-        ratios = performance_ratios(table, larger)
-        known = [float(ratio) for ratio in ratios.to_numpy().ravel() if math.isfinite(ratio)]
-        end = 1.05 * max([1.05, *known])
-        for name in ratios:
-            finite = np.sort(ratios[name][np.isfinite(ratios[name])].to_numpy())
-            steps = np.concatenate([[1.0], finite, [end]])
-            share = np.concatenate([[0.0], np.arange(1.0, len(finite) + 1.0), [float(len(finite))]]) / len(ratios)
-            ax.step(steps, share, where="post", label=str(name), color=_colour(names, str(name)), linewidth=1.6)
-        ax.set(xlabel=f"{value}: factor of the best", ylabel="share of problems", ylim=(0.0, 1.03), xlim=(1.0, end))
-        if end > WIDE:
-            ax.set_xscale("log")
-        titled(ax, f"{title} ({len(ratios)} problems)".strip())
+        draw_profile(ax, table, value, names, larger)
+        titled(ax, f"{title} ({len(table)} problems)".strip())
     _legend(figure)
     return figure
+
+
+def draw_profile(ax: Axes, table: pd.DataFrame, value: str, names: Sequence[str], larger: bool = False) -> None:
+    """Draw one performance profile.
+
+    Parameters
+    ----------
+    table, value, larger
+        As of :func:`profiles`.
+    names : sequence of str
+        Of all methods, in the order of their colours.
+    """
+    ratios = performance_ratios(table, larger)
+    known = [float(ratio) for ratio in ratios.to_numpy().ravel() if math.isfinite(ratio)]
+    end = 1.05 * max([1.05, *known])
+    for name in ratios:
+        finite = np.sort(ratios[name][np.isfinite(ratios[name])].to_numpy())
+        steps = np.concatenate([[1.0], finite, [end]])
+        share = np.concatenate([[0.0], np.arange(1.0, len(finite) + 1.0), [float(len(finite))]]) / max(len(ratios), 1)
+        ax.step(steps, share, where="post", label=str(name), color=_colour(names, str(name)), linewidth=1.6)
+    ax.set(xlabel=f"{value}: factor of the best", ylabel="share of problems", ylim=(0.0, 1.03), xlim=(1.0, end))
+    if end > WIDE:
+        ax.set_xscale("log")
 
 
 def performance_ratios(table: pd.DataFrame, larger: bool = False) -> pd.DataFrame:
