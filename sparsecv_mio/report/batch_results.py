@@ -357,49 +357,6 @@ def performance_ratios(table: pd.DataFrame, larger: bool = False) -> pd.DataFram
     return ratios.fillna(np.inf)
 
 
-def critical_difference(
-    mean: Mapping[str, float], groups: Sequence[Sequence[str]], difference: float, words: str
-) -> Figure:
-    """Draw mean ranks on a line; a bar joins methods that do not differ (Demsar, 2006).
-
-    Parameters
-    ----------
-    groups : sequence of sequences of methods
-        Those that a bar joins.
-    difference : float
-        Between two mean ranks that are significantly apart.
-    words : str
-        The title.
-    """
-    order = sorted(mean, key=lambda name: mean[name])
-    half, most = (len(order) + 1) // 2, len(order)
-    height = 0.35 * (half + len(groups)) + 1.1
-    figure, axes = panels(1, 1, (7.0, height))
-    ax = axes[0, 0]
-    ax.axis("off")
-    top = -0.35 * len(groups)
-    ax.plot([1, most], [0, 0], color=INK, linewidth=1)
-    for rank in range(1, most + 1):
-        ax.plot([rank, rank], [0, 0.12], color=INK, linewidth=1)
-        ax.text(rank, 0.2, str(rank), ha="center", va="bottom", fontsize=8.5, color=INK)
-    for place, name in enumerate(order):
-        left = place < half
-        level = top - 0.35 * (place + 1 if left else most - place)
-        end = 1 - 0.15 if left else most + 0.15
-        ax.plot([mean[name], mean[name], end], [0, level, level], color=INK, linewidth=0.9)
-        aside = f"{name}  {mean[name]:.2f}" if left else f"{mean[name]:.2f}  {name}"
-        ax.text(end, level, f" {aside} ", ha="right" if left else "left", va="center", fontsize=9, color=INK)
-    for place, group in enumerate(groups, start=1):
-        ends = [mean[group[0]] - 0.04, mean[group[-1]] + 0.04]
-        ax.plot(ends, [-0.35 * place + 0.1] * 2, color=COLOURS[0], linewidth=4, solid_capstyle="butt")
-    ax.plot([1, 1 + difference], [0.85, 0.85], color=COLOURS[1], linewidth=2)
-    ax.text(1 + difference, 0.85, f"  critical difference {difference:.2f}", va="center", fontsize=8.5, color=INK)
-    room = 0.18 * max(map(len, order)) * max(1.0, (most - 1) / 6.0)
-    ax.set(xlim=(1 - room, most + room), ylim=(top - 0.35 * (half + 1), 1.2))
-    titled(ax, words)
-    return figure
-
-
 def boxes(tables: Mapping[str, pd.DataFrame], value: str, by: pd.Series, words: str = "") -> Figure:
     """Draw a box of the values of every label: quartiles, whiskers of 1.5 their range, the runs beyond as points.
 
