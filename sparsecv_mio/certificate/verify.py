@@ -241,13 +241,15 @@ def _fold_supports(checks: Checks, pair: ReportedPair, design: UnitColumns) -> S
     size = min(pair.known.tau, design.q)
     translated = [positions(names, design.index) for names in pair.folds.supports]
     supports: Supports = []
+    allowed = set[int]()  # few supports serve many folds
     for fold, which in enumerate(pair.folds.which.tolist()):
         support = translated[which]
         if support is None or len(support) > size:
             checks.that(False, f"{pair.name}[{fold}].support", f"is not a set of up to {size} features of the data")
             return None
-        if not check_allowed(checks, design, support, pair.known.tau, f"{pair.name}[{fold}]."):
+        if which not in allowed and not check_allowed(checks, design, support, pair.known.tau, f"{pair.name}[{fold}]."):
             return None
+        allowed.add(which)
         supports.append(support)
     return supports
 

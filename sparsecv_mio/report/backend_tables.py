@@ -9,11 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 from rich.console import Console
 from rich.text import Text
 
-from sparsecv_mio.batch.mio_comparison import CompareRow
 from sparsecv_mio.certificate.records import FitRecord
 from sparsecv_mio.files import write_text
 from sparsecv_mio.formulation.backends import BACKENDS, get_backend
@@ -24,6 +22,8 @@ from sparsecv_mio.report.record_tables import MEANING, print_model
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+    from sparsecv_mio.batch.mio_comparison import CompareRow
 
 
 @dataclass(frozen=True)
@@ -110,15 +110,19 @@ def print_fit(console: Console, record: FitRecord, brief: bool = False) -> None:
 
 
 SOLVED = ("optimal",)
-PLAIN = tuple(f.name for f in fields(CompareRow) if f.name not in ("support", "environment"))
 COLUMNS = ("data", "fold", "tau", "gamma", "backend", "status", "seconds", "nodes", "cuts", "objective", "lower")
 
 
 def write_csv(rows: Sequence[CompareRow], path: Path) -> None:
     """Write one line for each row, with the environment in every line."""
+    import pandas as pd
+
+    from sparsecv_mio.batch.mio_comparison import CompareRow
+
     places = sorted({key for row in rows for key in row.environment})
     lines = [asdict(row) | {"support": " ".join(row.support)} | row.environment for row in rows]
-    table = pd.DataFrame(lines, columns=[*PLAIN, "support", *places])
+    plain = [f.name for f in fields(CompareRow) if f.name not in ("support", "environment")]
+    table = pd.DataFrame(lines, columns=[*plain, "support", *places])
     write_text(path, [table.to_csv(index=False, lineterminator="\n")])
 
 
@@ -175,6 +179,8 @@ def markdown(rows: Sequence[CompareRow], command: str) -> str:
 
 def plot_compare(rows: Sequence[CompareRow], path: Path) -> None:
     """Draw seconds by backend, and the performance profile: share of MIOs solved within x times the fastest."""
+    import pandas as pd
+
     names = list(dict.fromkeys(row.backend for row in rows))
     figure, ((left, right),) = panels(1, 2, (10, 4))
     _draw_times(left, rows, names)
