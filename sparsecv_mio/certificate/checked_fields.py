@@ -94,7 +94,6 @@ class Checks:
 
         Parameters
         ----------
-        holds : bool
         name : str
             Path of the field, which is bounded by this.
         message : str
@@ -112,7 +111,6 @@ class Checks:
         ----------
         name : str
             Path of the field, which is recomputed.
-        said, found : object
         """
         self.recomputed(name)
         return self.that(said == found, name, f"the record says {said!r:.60}, the data give {found!r:.60}")
@@ -124,7 +122,6 @@ class Checks:
         ----------
         name : str
             Path of the field, which is recomputed.
-        said, found : float
         tolerance : float
             Largest difference, in their unit.
         """
@@ -151,7 +148,6 @@ class Checks:
         ----------
         name : str
             Path of the field.
-        why : str
         """
         self._unproved.add(name)
         self.reread.append(f"{name} ({why})")

@@ -39,7 +39,6 @@ def same(a: float, b: float, scale: float = 0.0) -> bool:
 
     Parameters
     ----------
-    a, b : float
     scale : float, optional
         The difference is measured against the largest of both and of this.
     """
@@ -58,9 +57,6 @@ def check_as_tabled(
 
     Parameters
     ----------
-    checks : Checks
-    claim : Record, Least, Region or Refined
-    row : TableRow
     names : sequence of str
         Fields that both have.
     path : str
@@ -76,8 +72,6 @@ def check_gap(checks: Checks, claim: Record | Least | FitRecord, path: str = "")
 
     Parameters
     ----------
-    checks : Checks
-    claim : Record, Least or FitRecord
     path : str
         What stands before its name in messages.
     """
@@ -91,9 +85,6 @@ def check_grid(checks: Checks, request: Request, rows: Sequence[TableRow] | Sequ
 
     Parameters
     ----------
-    checks : Checks
-    request : Request
-    rows : sequence of TableRow or PathRow
     name : str
         The field that the rows are.
     """
@@ -121,11 +112,8 @@ def check_claims(checks: Checks, record: Record, dataset: Dataset, plan: FoldPla
 
     Parameters
     ----------
-    checks : Checks
-    record : Record
     dataset : Dataset
         For R^2 and the weights of its rows.
-    plan : FoldPlan
     """
     scored = Scored.of(dataset, plan)
     _request(checks, record)

@@ -87,8 +87,6 @@ class AllowedSupports:
 
         Parameters
         ----------
-        active : tuple of int
-        tau : int
         slope : (q,) array, optional
             How much adding to each coefficient would improve the fit; without it every sign may hold.
         """
@@ -101,12 +99,7 @@ class AllowedSupports:
         )
 
     def up_to(self, tau: int) -> dict[int, IntArray]:
-        """Return what `holds` of up to tau columns, as the rows of a table for each size.
-
-        Parameters
-        ----------
-        tau : int
-        """
+        """Return what `holds` of up to tau columns, as the rows of a table for each size."""
         q = len(self.names)
         held = set(np.flatnonzero(self.sign).tolist())
         sets = [some for size in range(min(tau, q) + 1) for some in combinations(range(q), size)]
@@ -124,7 +117,6 @@ class AllowedSupports:
 
         Parameters
         ----------
-        support : iterable of s int
         effect : (s,) array
             Coefficients times the lengths of their columns, over the length of the target.
         """
@@ -193,7 +185,6 @@ class UnitColumns:
 
         Parameters
         ----------
-        dataset : Dataset
         scale : {"length", "variance", "none"}
         intercept : {"fold", "global", "none"}
         columns : (q,) int array, optional
@@ -216,7 +207,6 @@ class UnitColumns:
 
         Parameters
         ----------
-        dataset : Dataset
         scale : {"length", "variance", "none"}
         intercept : {"fold", "global", "none"}
         restrictions : Restrictions or None
@@ -225,9 +215,8 @@ class UnitColumns:
         wanted = restrictions or NONE
         varying = varying_columns(dataset.X)
         found = cls.of(dataset, scale, intercept, varying[~np.isin(np.array(dataset.names)[varying], wanted.force_out)])
-        names = [dataset.names[j] for j in found.columns.tolist()]
-        forced = tuple(i for i, name in enumerate(names) if name in wanted.force_in)
-        allowed = AllowedSupports(tuple(names), wanted) if wanted.beyond_forcing else None
+        forced = tuple(i for i, name in enumerate(found.names) if name in wanted.force_in)
+        allowed = AllowedSupports(found.names, wanted) if wanted.beyond_forcing else None
         return replace(found, forced=forced, allowed=allowed)
 
     @property
@@ -241,16 +230,24 @@ class UnitColumns:
         return self.intercept == "none" and self.dataset.row_weights is None
 
     @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Of the columns."""
+        return tuple(self.dataset.names[j] for j in self.columns.tolist())
+
+    @cached_property
     def index(self) -> dict[str, int]:
-        """Position in the data set of each column by its name."""
-        return {self.dataset.names[j]: j for j in self.columns.tolist()}
+        """Position in `columns` of each by its name."""
+        return {name: i for i, name in enumerate(self.names)}
+
+    def named(self, support: Iterable[int]) -> str:
+        """Return the names of a support in a row."""
+        return ", ".join(self.names[j] for j in support)
 
     def too_many(self, taus: list[int], gammas: int, k: int) -> str:
         """Say why not all supports of some pairs are tried in every fold; empty where they are.
 
         Parameters
         ----------
-        taus : list of int
         gammas, k : int
             Numbers of gammas and of folds.
         """
@@ -263,7 +260,6 @@ class UnitColumns:
 
         Parameters
         ----------
-        taus : list of int
         gammas, k : int
             Numbers of gammas and of folds.
         """
@@ -304,7 +300,6 @@ class UnitColumns:
         ----------
         support : (s,) int array or tuple
             Positions in `columns`.
-        gamma : float
         rows : int array or None
             Training rows; None: all.
         """
@@ -321,7 +316,6 @@ class UnitColumns:
         ----------
         supports : (k, s) int array
             Positions in `columns`.
-        gamma : float
         rows : int array or None
             Training rows; None: all.
         """
@@ -334,8 +328,6 @@ class UnitColumns:
         ----------
         h : float
             Mean square of such residuals, in the file's units.
-        gamma : float
-        tau : int
 
         Notes
         -----
@@ -358,9 +350,6 @@ class UnitColumns:
         ----------
         h : float
             The mean square, weighted.
-        gamma : float
-        tau : int
-        relative : float
         """
         noise = self.residual_noise(h / self.rows_by_weight, gamma, tau) * float(np.sqrt(self.rows_by_weight))
         return relative * h + noise * (2.0 * float(np.sqrt(h)) + noise)
@@ -398,9 +387,6 @@ def fold_optima(
     ----------
     design : UnitColumns
         All columns that may be in a support.
-    folds : FoldPlan
-    gamma : float
-    tau : int
     reported : list of tuple of int, optional
         One support per fold, as sorted positions in `design.columns`, to be compared with the optimum. It may be
         smaller than tau: a column that is constant in a training set adds nothing there.
@@ -477,11 +463,8 @@ def close_fits(
 
     Parameters
     ----------
-    design : UnitColumns
     sets : list of (C, size) int arrays
         `design.sets(tau)`.
-    gamma : float
-    tau : int
     left_out, train : int arrays
         The rows that are left out, and the others; None: all.
     """
@@ -509,9 +492,6 @@ def all_objectives(
 
     Parameters
     ----------
-    design : UnitColumns
-    folds : FoldPlan
-    gamma : float
     supports : (C, s) int array
         Positions in `design.columns`.
     """
@@ -549,10 +529,8 @@ def leave_out(
 
     Parameters
     ----------
-    design : UnitColumns
     support : (s,) int array
         Positions in `design.columns`.
-    gamma : float
     rows : (k, B) int array
         Each row of it a set that is left out.
 
@@ -639,13 +617,7 @@ class FoldMoments:
 
 
 def moments(design: UnitColumns, test: IntArray) -> FoldMoments:
-    """Return the moments of the rows not in `test`.
-
-    Parameters
-    ----------
-    design : UnitColumns
-    test : int array
-    """
+    """Return the moments of the rows not in `test`."""
     keep = np.ones(design.dataset.n, dtype=bool)
     keep[test] = False
     block = np.column_stack([design.Z[keep], design.t[keep]])
@@ -688,9 +660,6 @@ def gram_fits(design: UnitColumns, train: FoldMoments, gamma: float, supports: I
 
     Parameters
     ----------
-    design : UnitColumns
-    train : TrainingRows
-    gamma : float
     supports : (C, s) int array
     """
     full = train.gram + np.diag(gamma / 2.0 * design.weight)
@@ -753,10 +722,8 @@ def held_out_errors(
     ----------
     whole : UnitColumns
         All columns that vary.
-    folds : FoldPlan
     supports : list of tuple of int
-        One per fold, as positions in the data set.
-    gamma : float
+        One per fold, as positions in `whole.columns`.
 
     Returns
     -------
@@ -767,7 +734,7 @@ def held_out_errors(
     how : str
         "one refit per fold", or the leave-out identity where refits would take k n tau^2 > 5e8 operations.
     """
-    dataset, scale, intercept = whole.dataset, whole.scale, whole.intercept
+    dataset = whole.dataset
     tau = max((len(support) for support in supports), default=0)
     errors, absolute = np.empty(folds.k), np.empty(folds.k)
     direct = np.ones(folds.k, dtype=bool)
@@ -777,15 +744,13 @@ def held_out_errors(
             if size <= IDENTITY_ROWS and folds.scores_all_left_out[fold]:
                 groups.setdefault((support, size), []).append(fold)
         for (support, _), members in groups.items():
-            design = UnitColumns.of(dataset, scale, intercept, np.array(support, dtype=np.int64))
+            design = UnitColumns.of(dataset, whole.scale, whole.intercept, whole.columns[list(support)])
             rows = np.stack([folds.scored_rows(fold) for fold in members])
             _, error, trust = leave_out(design, np.arange(len(support)), gamma, rows)
             errors[members] = error * design.y_unit * design.y_unit
             direct[members] = trust < TRUSTED
     for fold in np.flatnonzero(direct).tolist():
-        model = fit(dataset.X, dataset.y, supports[fold], gamma,
-                    scale=scale, intercept=intercept, rows=folds.train_rows(fold),
-                    weights=dataset.row_weights)  # fmt: skip
+        model = whole.refit(supports[fold], gamma, folds.train_rows(fold))
         rows = folds.scored_rows(fold)
         errors[fold] = held_out_error(model, dataset.X, dataset.y, rows, dataset.row_weights)
         residuals = model.residuals(dataset.X, dataset.y, rows)
@@ -800,7 +765,6 @@ def effects(design: UnitColumns, support: IntArray | tuple[int, ...], model: Rid
 
     Parameters
     ----------
-    design : UnitColumns
     support : (s,) int array or tuple
         Positions in `design.columns`.
     model : RidgeFit

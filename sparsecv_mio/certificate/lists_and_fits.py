@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
 
 import numpy as np
 
@@ -14,13 +13,12 @@ from sparsecv_mio.certificate.checked_fields import Checks
 from sparsecv_mio.certificate.enumeration import (
     IDENTITY_ROWS,
     NOTHING,
-    TRUSTED,
     AllowedSupports,
     UnitColumns,
+    all_objectives,
     gram_fits,
     held_out_errors,
     least_objective,
-    leave_out,
     moments,
 )
 from sparsecv_mio.certificate.optimality import H_RTOL
@@ -41,12 +39,10 @@ def check_side(checks: Checks, record: FitRecord, side: Side, dataset: Dataset) 
 
     Parameters
     ----------
-    checks : Checks
     record : FitRecord
         Its support is of features of the data.
     side : Side
         Of the record.
-    dataset : Dataset
     """
     known = set(dataset.names)
     right = [checks.that(name in known, f"side.{place}", f"there is no feature {name!r}")
@@ -77,16 +73,12 @@ def check_least(checks: Checks, record: FitRecord, side: Side, dataset: Dataset)
 
     Parameters
     ----------
-    checks : Checks
-    record : FitRecord
     side : Side
         Of the record, `check_side` passed.
-    dataset : Dataset
     """
     asked = side.restrictions or NONE
     design = UnitColumns.within(dataset, record.data.scale, record.data.intercept, asked)
-    names = [dataset.names[j] for j in design.columns.tolist()]
-    design = replace(design, allowed=AllowedSupports(tuple(names), asked, side.together or ()))
+    design = replace(design, allowed=AllowedSupports(design.names, asked, side.together or ()))
     if reason := design.too_many([record.tau], 1, 1):
         checks.caveat = f"optimality not verified ({reason})"
         return
@@ -106,11 +98,8 @@ def check_within_box(checks: Checks, record: FitRecord, end: float, dataset: Dat
 
     Parameters
     ----------
-    checks : Checks
-    record : FitRecord
     end : float
         The assumed box of the record.
-    dataset : Dataset
     """
     beyond = [name for name, value in record.coefficients.items() if not abs(value) <= end]
     checks.that(not beyond, "assumed_box", f"is {end!r}, less than the coefficient of {', '.join(beyond)}")
@@ -123,8 +112,7 @@ def check_within_box(checks: Checks, record: FitRecord, end: float, dataset: Dat
         model = design.refit(support, record.gamma, None)
         if np.all(np.abs(model.beta) <= end * (1.0 - BOX_RTOL)):
             slack = objective_slack(model.objective, dataset, record.data.intercept)
-            names = ", ".join(dataset.names[design.columns[j]] for j in support)
-            words = f"{record.lower!r} exceeds {model.objective!r}, reached within the box by {names}"
+            words = f"{record.lower!r} exceeds {model.objective!r}, reached within the box by {design.named(support)}"
             if not checks.that(record.lower <= model.objective + slack, "lower", words):
                 break
     checks.part("lower, by enumeration of all supports whose coefficients are within the assumed box")
@@ -191,8 +179,6 @@ class SupportValues:
 
     Parameters
     ----------
-    design : UnitColumns
-    gamma : float
     plan : FoldPlan or None
         None for the training objective.
     """
@@ -212,8 +198,7 @@ class SupportValues:
         design = self.design
         if self.plan is None:
             return design.refit(tuple(support), self.gamma, None).objective
-        names = tuple(design.columns[list(support)].tolist())
-        found, *_ = held_out_errors(design, self.plan, [names] * self.plan.k, self.gamma)
+        found, *_ = held_out_errors(design, self.plan, [tuple(support)] * self.plan.k, self.gamma)
         return float(found.sum()) / self.total
 
     def one(self, support: Sequence[int], exact: bool) -> float:
@@ -223,7 +208,6 @@ class SupportValues:
         ----------
         support : sequence of int
             Positions in `design.columns`.
-        exact : bool
         """
         if exact or self.plan is None:
             return self.exact(support)
@@ -251,32 +235,18 @@ class SupportValues:
             for a in np.flatnonzero(np.concatenate([part.by_rows for part in found])).tolist():
                 values[a] = self.exact(supports[a].tolist())
             return np.asarray(values)
-        totals, doubt = np.zeros(len(supports)), np.zeros(len(supports), dtype=bool)
-        for fold in range(self.plan.k) if int(self.plan.sizes.max()) > IDENTITY_ROWS else ():
-            self._by_gram(supports, fold, totals, doubt)
-        if int(self.plan.sizes.max()) <= IDENTITY_ROWS:
-            for a, support in enumerate(supports):
-                totals[a], doubt[a] = self._by_identity(support)
+        totals, doubt = np.zeros(len(supports)), np.full(len(supports), not self.plan.scores_all_left_out.all())
+        if int(self.plan.left_sizes.max()) > IDENTITY_ROWS:
+            for fold in range(self.plan.k):
+                self._by_gram(supports, fold, totals, doubt)
+        else:
+            for _, _, error, sure in all_objectives(design, self.plan, self.gamma, supports):
+                totals += error
+                doubt |= ~sure
         values = totals * unit / self.total
         for a in np.flatnonzero(doubt).tolist():
             values[a] = self.exact(supports[a].tolist())
         return np.asarray(values)
-
-    @cached_property
-    def _rows(self) -> list[IntArray]:
-        """(k, B) rows of the folds of each size B."""
-        assert self.plan is not None
-        plan, sizes = self.plan, self.plan.sizes
-        same = [np.flatnonzero(sizes == size).tolist() for size in np.unique(sizes).tolist()]
-        return [np.stack([plan.scored_rows(fold) for fold in folds]) for folds in same]
-
-    def _by_identity(self, support: IntArray) -> tuple[float, bool]:
-        total, doubt = 0.0, False
-        for rows in self._rows:
-            _, error, trust = leave_out(self.design, support, self.gamma, rows)
-            total += float(error.sum())
-            doubt = doubt or bool(np.any(trust < TRUSTED))
-        return total, doubt
 
     def _by_gram(self, supports: IntArray, fold: int, totals: FloatArray, doubt: np.ndarray) -> None:
         assert self.plan is not None
@@ -307,8 +277,6 @@ def check_near(checks: Checks, record: NearRecord, values: SupportValues) -> Non
 
     Parameters
     ----------
-    checks : Checks
-    record : NearRecord
     values : SupportValues
         Of the models, at the gamma of the record.
     """
@@ -353,13 +321,12 @@ def _listed(checks: Checks, record: NearRecord, tau: int, values: SupportValues)
         if support is None or len(support) != tau or not check_allowed(checks, design, support, tau, f"models[{i}]."):
             checks.that(False, f"models[{i}].support", f"is not a set of {tau} features of the data")
             return None
-        places = tuple(np.searchsorted(design.columns, support).tolist())
-        checks.that(places not in found, f"models[{i}].support", "is there twice")
+        checks.that(support not in found, f"models[{i}].support", "is there twice")
         last = max(found.values(), default=-math.inf)
         checks.that(model.value >= last, f"models[{i}].value", "is below that of the model before")
-        found[places] = model.value
+        found[support] = model.value
         if len(found) <= MOST_REFITTED:
-            truth = values.one(places, exact=len(found) == 1)
+            truth = values.one(support, exact=len(found) == 1)
             checks.close(f"models[{i}].value", model.value, truth, values.slack(truth, tau))
     return found
 
@@ -384,7 +351,7 @@ def _claims(
     few = record.most is None or size.models <= record.most
     checks.that(few, f"{path}models", f"are {size.models}, more than {record.most}")
     certain = [s for s, value in listed.items() if size.complete or value < size.complete_to]
-    names = {design.dataset.names[j]: i for i, j in enumerate(design.columns.tolist())}
+    names = design.index
     for what, wanted in (("always", True), ("never", False)):
         right = {n for n, j in names.items() if certain and all((j in s) is wanted for s in certain)}
         checks.that(set(getattr(size, what)) == right, path + what, "does not agree with the models")
@@ -408,8 +375,7 @@ def _none_missing(
     checks.that(least <= size.best + room, f"{path}best", f"{size.best!r} is below the true minimum {least!r}")
     for support in supports[truth < size.complete_to - (1.0 + record.within) * room].tolist():
         if tuple(support) not in listed:
-            names = ", ".join(values.design.dataset.names[values.design.columns[j]] for j in support)
-            checks.that(False, "models", f"{names} is missing")
+            checks.that(False, "models", f"{values.design.named(support)} is missing")
             return
 
 
@@ -429,15 +395,7 @@ def _fit_anew(truth: FloatArray, supports: IntArray, size: NearSize, values: Sup
 
 
 def check_common(checks: Checks, record: CommonRecord, design: UnitColumns, plan: FoldPlan) -> None:
-    """Check the CV errors and bounds of a common subset and of the table, by enumeration where supports are few.
-
-    Parameters
-    ----------
-    checks : Checks
-    record : CommonRecord
-    design : UnitColumns
-    plan : FoldPlan
-    """
+    """Check the CV errors and bounds of a common subset and of the table, by enumeration where supports are few."""
     taus = sorted({min(tau, design.q) for tau in record.request.taus})
     grid = [(row.gamma, row.tau) for row in record.table]
     asked = [(gamma, tau) for gamma in record.request.gammas for tau in taus]
@@ -467,7 +425,7 @@ def check_common(checks: Checks, record: CommonRecord, design: UnitColumns, plan
                 continue
             check_allowed(checks, design, support, row.tau, f"table[{i}].")
             best = (row.gamma, row.tau) == (record.gamma, record.tau)
-            truth = values.one(np.searchsorted(design.columns, support).tolist(), exact=best)
+            truth = values.one(support, exact=best)
             checks.close(f"table[{i}].cv_error", row.cv_error, truth, values.slack(truth, row.tau))
             if best:
                 checks.that(set(row.support) == set(record.support), "support", "is not that of the table")

@@ -88,10 +88,8 @@ def level_of(record: Record, design: UnitColumns, plan: FoldPlan) -> tuple[Enume
 
     Parameters
     ----------
-    record : Record
     design : UnitColumns
         All columns that may be in a support.
-    plan : FoldPlan
 
     Returns
     -------
@@ -123,11 +121,7 @@ class Optimality:
         supports: list[tuple[ReportedPair, Supports]],
     ) -> None:  # fmt: skip
         self.checks, self.record, self.design, self.plan = checks, record, design, plan
-        place = {int(j): i for i, j in enumerate(self.design.columns)}
-        self.reported = {
-            (pair.known.gamma, pair.known.tau): (pair, [tuple(place[j] for j in support) for support in of_folds])
-            for pair, of_folds in supports
-        }
+        self.reported = {(pair.known.gamma, pair.known.tau): (pair, of_folds) for pair, of_folds in supports}
         self.scored = Scored.of(design.dataset, plan)
         self._known: dict[tuple[float, int], TruePair] = {}
 
@@ -295,8 +289,7 @@ class Optimality:
             self.checks.reread.append(f"neighbours of the supports{pair.words} ({cost:.0e} operations)")
             return
         others = [s for s, _ in Counter(supports).most_common()]
-        index = {self.design.dataset.names[j]: i for i, j in enumerate(self.design.columns.tolist())}
-        refit = positions(self.record.support, index)
+        refit = positions(self.record.support, self.design.index)
         if refit is not None and len(refit) == min(pair.known.tau, self.design.q) and refit not in others:
             others.insert(0, refit)
         decided = np.flatnonzero(pair.folds.decided).tolist()
@@ -340,13 +333,7 @@ Numbered = tuple[int, GammaPiece]
 
 
 def check_partition(checks: Checks, record: Record) -> None:
-    """Check that the pieces cover the interval for every tau, and that their bounds are those of the record.
-
-    Parameters
-    ----------
-    checks : Checks
-    record : Record
-    """
+    """Check that the pieces cover the interval for every tau, and that their bounds are those of the record."""
     found = record.continuous
     if found is None:
         return
@@ -387,8 +374,6 @@ def check_surface(checks: Checks, record: PathRecord, design: UnitColumns, enume
 
     Parameters
     ----------
-    checks : Checks
-    record : PathRecord
     design : UnitColumns
         All columns that vary.
     enumerated : bool
@@ -419,11 +404,10 @@ def check_surface(checks: Checks, record: PathRecord, design: UnitColumns, enume
 def _check_best(
     checks: Checks, design: UnitColumns, piece: SurfacePiece, supports: Sequence[Sequence[str]], place: str
 ) -> None:
-    index = {design.dataset.names[j]: at for at, j in enumerate(design.columns.tolist())}
     middle = math.sqrt(piece.low) * math.sqrt(piece.high)
     best = least_objective(design, middle, piece.tau)
     for support in supports:
-        objective = design.refit(tuple(sorted(index[name] for name in support)), middle, None).objective
+        objective = design.refit(tuple(sorted(design.index[name] for name in support)), middle, None).objective
         words = f"have the objective {objective!r} at gamma {middle!r}, the least is {best!r}"
         right = objective <= best * (1.0 + 2.0 * TIE_RTOL) + design.rounding(best)
         checks.that(right, f"{place}supports", words)
@@ -445,11 +429,8 @@ def check_by_enumeration(checks: Checks, record: Record, design: UnitColumns, pl
 
     Parameters
     ----------
-    checks : Checks
-    record : Record
     design : UnitColumns
         All columns that vary.
-    plan : FoldPlan
     h_of : callable
         `h_of(gamma, tau)`: the CV error of a pair, at least and at most where supports are tied.
     """
@@ -512,8 +493,7 @@ def _not_listed(
     gamma, tau = pair
     supports = design.supports(tau)
     place = {tuple(row): i for i, row in enumerate(supports.tolist())}
-    at = {name: i for i, name in enumerate(design.dataset.names[j] for j in design.columns.tolist())}
-    rows = [place.get(tuple(sorted(at.get(name, -1) for name in support)), -1) for support in listed]
+    rows = [place.get(tuple(sorted(design.index.get(name, -1) for name in support)), -1) for support in listed]
     known: IntArray = np.array([row for row in rows if row >= 0], dtype=np.int64)
     for fold, objective, *_ in all_objectives(design, plan, gamma, supports):
         objective = np.maximum(objective, 0.0)

@@ -98,8 +98,6 @@ def checked(value: Any, hint: Any, place: str = "") -> Any:
 
     Parameters
     ----------
-    value : object
-    hint : type
     place : str
         Path from the field to the value (`[3].error`).
 
@@ -133,7 +131,6 @@ def read(value: Any, kind: type[T], field: str) -> T:
     ----------
     value : object
         Material as `plain` makes it.
-    kind : type
     field : str
         Its name in messages.
 
@@ -604,7 +601,6 @@ class ChosenFolds(Sequence[ChosenFold]):
 
         Parameters
         ----------
-        supports : sequence of sequence of str
         errors : (k,) floats
         decided : (k,) bools, optional
             Every fold by default.

@@ -125,7 +125,6 @@ def read_again(
 
     Parameters
     ----------
-    path : str or Path
     info : DataInfo
         What the record says of its data.
     aux : sequence of str
@@ -162,7 +161,6 @@ def weighted_again(info: DataInfo, dataset: Dataset) -> Dataset:
 
     Parameters
     ----------
-    info : DataInfo
     dataset : Dataset
         With the column of weights in `aux`; as it is where it has weights already.
     """

@@ -440,7 +440,7 @@ class Record(JsonRecord, LinearModel, DrawnSearch):
         Raises
         ------
         CorruptStore
-            As `Stored.from_json`, or a record of the schema before with a model by another rule.
+            As `JsonRecord.from_json`, or a record of the schema before with a model by another rule.
         """
         return cls.decoded(text).of_this_schema() if schema_of(text) == FIRST_SCHEMA else super().from_json(text)
 
@@ -544,7 +544,6 @@ def least_upper(found: TableRow, table: Sequence[TableRow]) -> float:
     found : TableRow
         Of the pair with the least CV error found: its own upper end where that is the least one up to rounding. Else
         the least one, at least its CV error, which may be the larger one by a tie.
-    table : sequence of TableRow
     """
     least = min(row.upper for row in table)
     return found.upper if found.upper <= least * (1.0 + CROSSING_RTOL) else max(least, found.cv_error)

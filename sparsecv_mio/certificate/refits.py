@@ -35,7 +35,6 @@ class Exchanges:
     ----------
     design : UnitColumns
         All columns that vary.
-    gamma : float
     """
 
     def __init__(self, design: UnitColumns, gamma: float) -> None:
@@ -118,8 +117,6 @@ def improvable_folds(
     ----------
     design : UnitColumns
         All columns that vary.
-    folds : FoldPlan
-    gamma : float
     supports : list of tuple of int
         One per fold, as sorted positions in `design.columns`.
     others : list of tuple of int
@@ -133,7 +130,7 @@ def improvable_folds(
     """
     exchanges = Exchanges(design, gamma)
     others = others[: max(1, OTHERS_LIMIT // folds.k)]
-    names = [design.dataset.names[j] for j in design.columns.tolist()]
+    names = design.names
     least = _least_others(design, folds, gamma, others, wanted)
     for fold in wanted:
         support = supports[fold]
@@ -144,8 +141,7 @@ def improvable_folds(
             continue
         other = least.get(fold)
         if other is not None and other != support and exchanges.beats(train, other, support):
-            listed = ", ".join(names[j] for j in other)
-            yield fold, f"{listed}: another support of the record, has a smaller training objective"
+            yield fold, f"{design.named(other)}: another support of the record, has a smaller training objective"
 
 
 def _least_others(
@@ -176,21 +172,18 @@ def check_allowed(checks: Checks, design: UnitColumns, support: tuple[int, ...],
 
     Parameters
     ----------
-    checks : Checks
     design : UnitColumns
         All columns that may be in a support.
     support : tuple of int
-        Positions in the data set.
-    tau : int
+        Positions in `design.columns`.
     path : str
         What stands before `support` in messages.
     """
     if design.allowed is not None:
-        right = design.allowed.holds(tuple(np.searchsorted(design.columns, support).tolist()), tau)
+        right = design.allowed.holds(support, tau)
         return checks.that(right, f"{path}support", "does not keep to the restrictions")
-    lacking = [j for j in design.columns[list(design.forced)].tolist() if j not in support]
-    names = ", ".join(design.dataset.names[j] for j in lacking)
-    return checks.that(not lacking, f"{path}support", f"lacks {names}, forced in")
+    lacking = [j for j in design.forced if j not in support]
+    return checks.that(not lacking, f"{path}support", f"lacks {design.named(lacking)}, forced in")
 
 
 def check_signs(checks: Checks, design: UnitColumns, support: tuple[int, ...], model: RidgeFit, path: str) -> bool:
@@ -198,17 +191,14 @@ def check_signs(checks: Checks, design: UnitColumns, support: tuple[int, ...], m
 
     Parameters
     ----------
-    checks : Checks
-    design : UnitColumns
     support : tuple of int
-        Positions in the data set.
+        Positions in `design.columns`.
     model : RidgeFit
         Its fit.
     path : str
         What stands before `support` in messages.
     """
-    at = tuple(np.searchsorted(design.columns, support).tolist())
-    right = design.signed_right(at, model)
+    right = design.signed_right(support, model)
     return checks.that(right, f"{path}support", "its fit has a coefficient of the wrong sign")
 
 
@@ -223,7 +213,6 @@ def check_fit(
 
     Parameters
     ----------
-    checks : Checks
     design : UnitColumns
         All columns that vary.
     said : Record, PathRow or CommonRecord
@@ -247,14 +236,13 @@ def check_fit(
         return None
     if not check_allowed(checks, design, support, row.tau, path):
         return None
-    place = {int(j): i for i, j in enumerate(design.columns)}
-    model = design.refit(tuple(place[j] for j in support), row.gamma, None)
+    model = design.refit(support, row.gamma, None)
     check_signs(checks, design, support, model, path)
-    names = [dataset.names[j] for j in support]
+    names, columns = [design.names[j] for j in support], dataset.X[:, design.columns[list(support)]]
     if not checks.that(set(said.coefficients) == set(names), f"{path}coefficients", "are not those of the support"):
         return model
     target = size_of_target(dataset, design.intercept)
-    spread = np.abs(dataset.X[:, support] - model.x_center).max(axis=0, initial=0.0)
+    spread = np.abs(columns - model.x_center).max(axis=0, initial=0.0)
     slack = float(np.max(np.abs(model.beta) * spread, initial=0.0)) * COEFFICIENT_RTOL + 1e-12 * target
     for name, value, reach in zip(names, model.beta.tolist(), spread.tolist(), strict=True):
         checks.close(f"{path}coefficients.{name}", said.coefficients[name], value, slack / reach)
@@ -275,9 +263,6 @@ def check_objective(
 
     Parameters
     ----------
-    checks : Checks
-    design : UnitColumns
-    row : Refit or PathRow
     model : RidgeFit
         The refit of its support.
     gap : float
@@ -299,10 +284,8 @@ def check_neighbours(checks: Checks, design: UnitColumns, row: Refit | PathRow, 
 
     Parameters
     ----------
-    checks : Checks
     design : UnitColumns
         All columns that vary.
-    row : Refit or PathRow
     model : RidgeFit
         The refit of its support.
     path : str
@@ -310,15 +293,14 @@ def check_neighbours(checks: Checks, design: UnitColumns, row: Refit | PathRow, 
     """
     if design.allowed is not None:  # a neighbour may not be allowed
         return False
-    place = {int(j): i for i, j in enumerate(design.columns)}
-    none = np.zeros(0, dtype=np.int64)
-    found = Exchanges(design, row.gamma).best(none, tuple(place[j] for j in model.support))
+    support = tuple(np.searchsorted(design.columns, model.support).tolist())
+    found = Exchanges(design, row.gamma).best(np.zeros(0, dtype=np.int64), support)
     if found is None:
         return True
     value = design.refit(found, row.gamma, None).objective
     slack = objective_slack(value, design.dataset, design.intercept)
-    names = ", ".join(design.dataset.names[design.columns[j]] for j in found)
-    checks.that(row.lower <= value + slack, f"{path}lower", f"{row.lower!r} exceeds {value!r}, reached by {names}")
+    words = f"{row.lower!r} exceeds {value!r}, reached by {design.named(found)}"
+    checks.that(row.lower <= value + slack, f"{path}lower", words)
     return True
 
 
@@ -327,10 +309,8 @@ def check_optimum(checks: Checks, design: UnitColumns, row: Refit | PathRow, pat
 
     Parameters
     ----------
-    checks : Checks
     design : UnitColumns
         All columns that vary.
-    row : Refit or PathRow
     path : str
         What stands before the names of the fields in messages.
     """

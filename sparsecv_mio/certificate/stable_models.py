@@ -39,9 +39,6 @@ def check_nested(checks: Checks, record: Record, dataset: Dataset, plan: FoldPla
 
     Parameters
     ----------
-    checks : Checks
-    record : Record
-    dataset : Dataset
     plan : FoldPlan
         Folds of the record.
     """
@@ -75,10 +72,8 @@ def outer_of(checks: Checks, said: FoldInfo, dataset: Dataset, plan: FoldPlan, p
 
     Parameters
     ----------
-    checks : Checks
     said : FoldInfo
         What the record says of them.
-    dataset : Dataset
     plan : FoldPlan
         Folds of the record.
     path : str
@@ -101,11 +96,8 @@ def check_outer_model(
 
     Parameters
     ----------
-    checks : Checks
-    record : Record
     rows : Dataset, FoldPlan
         All rows, and the outer folds.
-    one : NestedFold or OuterModel
     path : str
         What stands before the names of the fields in messages.
     """
@@ -159,11 +151,8 @@ def check_stability(
 
     Parameters
     ----------
-    checks : Checks
-    record : Record
     design : UnitColumns
         All columns that may be in a support.
-    plan : FoldPlan
     level : EnumerationLevel
         How far supports are tried.
     """
@@ -201,9 +190,6 @@ def check_weights(checks: Checks, record: Record, dataset: Dataset, plan: FoldPl
 
     Parameters
     ----------
-    checks : Checks
-    record : Record
-    dataset : Dataset
     plan : FoldPlan
         Folds of the record.
     """
@@ -310,9 +296,9 @@ def _at_supports(
     supports = [support for which in record.chosen_folds.which if (support := by_number[which]) is not None]
     if full is None or len(supports) < plan.k:
         return True
-    model = squared_errors(_refit(design, full, record.gamma, None), data.X, data.y, data.row_weights)
+    model = squared_errors(design.refit(full, record.gamma, None), data.X, data.y, data.row_weights)
     found = np.array([
-        changes(model, _squares(design, _refit(design, support, record.gamma, plan.train_rows(fold))), _total(data))
+        changes(model, _squares(design, design.refit(support, record.gamma, plan.train_rows(fold))), _total(data))
         for fold, support in enumerate(supports)
     ])  # fmt: skip
     worst = float(found.max())
@@ -328,10 +314,6 @@ def _at_supports(
     right = stable.fold < plan.k and found[stable.fold] >= found.max() - slack
     checks.that(bool(right), "stability.fold", f"another fold changes the model more, {int(found.argmax())}")
     return checks.part("instability of the model at the supports of the record, by refits")
-
-
-def _refit(design: UnitColumns, support: tuple[int, ...], gamma: float, rows: IntArray | None) -> RidgeFit:
-    return design.refit(np.searchsorted(design.columns, support), gamma, rows)
 
 
 def _squares(design: UnitColumns, model: RidgeFit) -> FloatArray:

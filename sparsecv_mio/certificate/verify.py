@@ -64,9 +64,6 @@ from sparsecv_mio.problem.objective import RidgeFit, objective_of, varying_colum
 
 SAME = 1e-9  # of an error: closer to the end of an interval it is not moved there
 MAE_RTOL = 2e-6  # of the mean absolute error, whose squares agree with those of the folds to a millionth
-OPTIONAL = (  # parts that a record may be without
-    "one_se", "refined", "descent", "region", "advice", "nested", "stability", "continuous", "least", "least_folds",
-)  # fmt: skip
 FOLD_RTOL = 1e-8  # of the mean error: a fold's own error may happen to be next to nothing
 
 
@@ -244,13 +241,15 @@ def _fold_supports(checks: Checks, pair: ReportedPair, design: UnitColumns) -> S
     size = min(pair.known.tau, design.q)
     translated = [positions(names, design.index) for names in pair.folds.supports]
     supports: Supports = []
+    allowed = set[int]()  # few supports serve many folds
     for fold, which in enumerate(pair.folds.which.tolist()):
         support = translated[which]
         if support is None or len(support) > size:
             checks.that(False, f"{pair.name}[{fold}].support", f"is not a set of up to {size} features of the data")
             return None
-        if not check_allowed(checks, design, support, pair.known.tau, f"{pair.name}[{fold}]."):
+        if which not in allowed and not check_allowed(checks, design, support, pair.known.tau, f"{pair.name}[{fold}]."):
             return None
+        allowed.add(which)
         supports.append(support)
     return supports
 
@@ -261,8 +260,7 @@ def _errors(
 ) -> None:  # fmt: skip
     (supports, level), gamma, tau = given, pair.known.gamma, pair.known.tau
     for fold, support in enumerate(supports if design.allowed is not None else []):
-        at = np.searchsorted(design.columns, support)
-        model = design.refit(at, gamma, plan.train_rows(fold))
+        model = design.refit(support, gamma, plan.train_rows(fold))
         if not check_signs(checks, design, support, model, f"{pair.name}[{fold}]."):
             break
     found, absolute, how = held_out_errors(design, plan, supports, gamma)

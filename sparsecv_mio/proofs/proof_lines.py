@@ -26,7 +26,7 @@ from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.files import Place, check_readable
-from sparsecv_mio.proofs.threshold_trees import ProofTree, Units
+from sparsecv_mio.proofs.threshold_trees import ProofTree, TreeKeeper, Units
 
 FORMAT = "sparsecv-proof/1"
 
@@ -36,10 +36,8 @@ def head_of(data: StandardData, gammas: Iterable[float], taus: Iterable[int], pl
 
     Parameters
     ----------
-    data : StandardData
     gammas, taus : iterables
         The grid.
-    plan : FoldPlan or None
     """
     source = data.dataset
     head: dict[str, Any] = {
@@ -183,7 +181,7 @@ class KeptTrees:
 
 
 @dataclass(frozen=True)
-class KeptAt:
+class KeptAt(TreeKeeper):
     """Kept trees of some rows at one gamma."""
 
     kept: KeptTrees

@@ -30,7 +30,6 @@ def ends(lower: float, upper: float, rounding: float) -> tuple[float, float]:
 
     Parameters
     ----------
-    lower, upper : float
     rounding : float
         What the checker's floats may lose.
     """
@@ -42,7 +41,6 @@ def refuse_options(restrictions: Restrictions | None, weights: str | None, other
 
     Parameters
     ----------
-    restrictions : Restrictions or None
     weights : str or None
         The column of weights.
     other : str, optional
@@ -124,10 +122,8 @@ def write_proof(
 
     Parameters
     ----------
-    record : Record, PathRecord or FitRecord
     dataset : Dataset
         The rows it is of.
-    path : path
     plan : FoldPlan, optional
         The folds of a cross-validation: by default rebuilt from the record's spec and seed.
     found : Snapshot, optional

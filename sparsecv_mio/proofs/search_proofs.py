@@ -42,13 +42,7 @@ AT_ONCE = 1 << 20  # numbers of the arrays of supports that are scored together
 
 
 class FoldScores:
-    """The rows and moments of all folds, and what supports are worth there at one gamma after the other.
-
-    Parameters
-    ----------
-    data : StandardData
-    plan : FoldPlan
-    """
+    """The rows and moments of all folds, and what supports are worth there at one gamma after the other."""
 
     def __init__(self, data: StandardData, plan: FoldPlan) -> None:
         self.data, self.plan = data, plan
@@ -123,7 +117,6 @@ class ScoresAt:
 
         Parameters
         ----------
-        supports : sequence of tuples
         folds : (K,) int array
         within : (K,) array, optional
             Training objectives beyond which an error may be left out, as inf.
@@ -203,13 +196,7 @@ class PairStatements:
         return bool(np.isfinite(self.high).all())
 
     def tighten(self, folds: IntArray, low: FloatArray, high: FloatArray | float) -> None:
-        """Intersect with what a statement gives.
-
-        Parameters
-        ----------
-        folds : int array
-        low, high : arrays or numbers
-        """
+        """Intersect with what a statement gives."""
         self.low[folds] = np.maximum(self.low[folds], low)
         self.high[folds] = np.minimum(self.high[folds], high)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -48,7 +48,6 @@ class PerspectiveProof:
 
     Parameters
     ----------
-    problem : SparseProblem
     size : int
         0 < size < q.
     bar : float
@@ -236,28 +235,19 @@ class ProofTree:
         return cls(line["nodes"], listed, dict(zip(sizes, line["above"], strict=True)), line["points"])
 
 
-class TreeKeeper(Protocol):
-    """Trees of the same rows and gamma that were made before."""
+class TreeKeeper:
+    """Trees of the same rows and gamma that were made before; here there are none, and none is kept."""
 
     def find(self, above: Mapping[int, float]) -> ProofTree | None:
         """Return a tree with these thresholds, or None."""
+        return None
 
     def keep(self, tree: ProofTree) -> ProofTree:
         """Keep a tree, and return it."""
-
-
-class NoneKept:
-    """Nothing was made before, and nothing is kept."""
-
-    def find(self, above: Mapping[int, float]) -> None:
-        """Return None."""
-
-    def keep(self, tree: ProofTree) -> ProofTree:
-        """Return the tree."""
         return tree
 
 
-NONE_KEPT = NoneKept()
+NONE_KEPT = TreeKeeper()
 
 
 def rounding(problem: SparseProblem, divisor: FloatArray) -> float:
@@ -265,7 +255,6 @@ def rounding(problem: SparseProblem, divisor: FloatArray) -> float:
 
     Parameters
     ----------
-    problem : SparseProblem
     divisor : (q,) array
         Of `StandardData`.
     """
@@ -292,7 +281,6 @@ def prove_thresholds(
         One gamma.
     above : mapping of size to threshold
         In units of the file.
-    units : Units
     margin : float
         By which leaves clear thresholds besides, in the problem's units.
     most : tuple of int

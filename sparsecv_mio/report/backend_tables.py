@@ -9,20 +9,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 from rich.console import Console
 from rich.text import Text
 
-from sparsecv_mio.batch.mio_comparison import CompareRow
 from sparsecv_mio.certificate.records import FitRecord
 from sparsecv_mio.files import write_text
 from sparsecv_mio.formulation.backends import BACKENDS, get_backend
+from sparsecv_mio.report.batch_results import draw_profile
 from sparsecv_mio.report.figures import INK, legend_below, panels, save, titled
-from sparsecv_mio.report.layout import cell, interval_digits, pair, print_table, say, shown
+from sparsecv_mio.report.layout import cell, ends_of, interval_digits, pair, print_table, say, shown
 from sparsecv_mio.report.record_tables import MEANING, print_model
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+    from sparsecv_mio.batch.mio_comparison import CompareRow
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,7 @@ def print_fit(console: Console, record: FitRecord, brief: bool = False) -> None:
     box = record.assumed_box
     given = "" if box is None else f", given that every coefficient is within {box:g} of zero"
     console.print(Text.assemble((word + given, f"bold {colour}"), f"   {pair(record.tau, record.gamma)}"))
-    ends = f"[{shown(record.lower, digits)}, {shown(record.upper, digits)}], gap {shown(record.gap, 3)}"
+    ends = f"{ends_of(record.lower, record.upper, digits)}, gap {shown(record.gap, 3)}"
     objective = f"objective {shown(record.objective, digits)} (training errors and penalty)"
     told = "certified" if box is None else "certified among such models"
     say(console, f"{objective}   {told}: the least is in {ends}")
@@ -109,15 +110,19 @@ def print_fit(console: Console, record: FitRecord, brief: bool = False) -> None:
 
 
 SOLVED = ("optimal",)
-PLAIN = tuple(f.name for f in fields(CompareRow) if f.name not in ("support", "environment"))
 COLUMNS = ("data", "fold", "tau", "gamma", "backend", "status", "seconds", "nodes", "cuts", "objective", "lower")
 
 
 def write_csv(rows: Sequence[CompareRow], path: Path) -> None:
     """Write one line for each row, with the environment in every line."""
+    import pandas as pd
+
+    from sparsecv_mio.batch.mio_comparison import CompareRow
+
     places = sorted({key for row in rows for key in row.environment})
     lines = [asdict(row) | {"support": " ".join(row.support)} | row.environment for row in rows]
-    table = pd.DataFrame(lines, columns=[*PLAIN, "support", *places])
+    plain = [f.name for f in fields(CompareRow) if f.name not in ("support", "environment")]
+    table = pd.DataFrame(lines, columns=[*plain, "support", *places])
     write_text(path, [table.to_csv(index=False, lineterminator="\n")])
 
 
@@ -174,10 +179,17 @@ def markdown(rows: Sequence[CompareRow], command: str) -> str:
 
 def plot_compare(rows: Sequence[CompareRow], path: Path) -> None:
     """Draw seconds by backend, and the performance profile: share of MIOs solved within x times the fastest."""
+    import pandas as pd
+
     names = list(dict.fromkeys(row.backend for row in rows))
     figure, ((left, right),) = panels(1, 2, (10, 4))
     _draw_times(left, rows, names)
-    _draw_profile(right, rows, names)
+    solved = {(row.backend, _key(row)): max(row.seconds, 1e-5) for row in rows if row.status in SOLVED}
+    keys = list(dict.fromkeys(map(_key, rows)))
+    table = pd.DataFrame({name: [solved.get((name, key), np.nan) for key in keys] for name in names})
+    draw_profile(right, table, "seconds", names)
+    titled(right, f"performance profile ({len(keys)} MIOs)")
+    legend_below(right)
     save(figure, path)
 
 
@@ -201,24 +213,3 @@ def _draw_times(axes: Axes, rows: Sequence[CompareRow], names: Sequence[str]) ->
     axes.set_xticks(range(len(names)), names)
     axes.set_ylabel("seconds in the solver")
     titled(axes, "time per MIO (line: median, x: limit)")
-
-
-def _draw_profile(axes: Axes, rows: Sequence[CompareRow], names: Sequence[str]) -> None:
-    fastest: dict[tuple[str, int, int, float], float] = {}
-    for row in rows:
-        if row.status in SOLVED:
-            fastest[_key(row)] = min(fastest.get(_key(row), np.inf), max(row.seconds, 1e-5))
-    count = len({_key(row) for row in rows})
-    for place, name in enumerate(names):
-        ratios = sorted(
-            max(row.seconds, 1e-5) / fastest[_key(row)] for row in rows if row.backend == name and row.status in SOLVED
-        )
-        share = np.arange(1, len(ratios) + 1) / max(count, 1)
-        axes.step([1.0, *ratios], [0.0, *share], where="post", label=name, color=f"C{place}")
-    if fastest:
-        axes.set_xscale("log")
-    axes.set_ylim(0, 1.02)
-    axes.set_xlabel("times the fastest")
-    axes.set_ylabel("share of MIOs solved")
-    titled(axes, "performance profile")
-    legend_below(axes)

@@ -59,7 +59,6 @@ def summarise(
 
     Parameters
     ----------
-    frame : pandas.DataFrame
     rows, columns : pandas.Series
         Labels of every run.
     values : tuple of str
@@ -135,7 +134,6 @@ def with_overall(cells: TableCells, geometric: bool = False) -> TableCells:
 
     Parameters
     ----------
-    cells : TableCells
     geometric : bool
         Take the geometric mean, that of ratios.
     """
@@ -172,7 +170,6 @@ def markdown(cells: TableCells, best: str = "auto", digits: int = 4) -> str:
 
     Parameters
     ----------
-    cells : TableCells
     best : {"auto", "min", "max", "none"}
         What is set in bold in each row.
     digits : int
@@ -316,20 +313,33 @@ def profiles(tables: Mapping[str, pd.DataFrame], value: str, larger: bool = Fals
     names = list(dict.fromkeys(str(column) for table in tables.values() for column in table))
     figure, axes = _figure(len(tables))
     for ax, (title, table) in zip(axes, tables.items(), strict=False):
-        ratios = performance_ratios(table, larger)
-        known = [float(ratio) for ratio in ratios.to_numpy().ravel() if math.isfinite(ratio)]
-        end = 1.05 * max([1.05, *known])
-        for name in ratios:
-            finite = np.sort(ratios[name][np.isfinite(ratios[name])].to_numpy())
-            steps = np.concatenate([[1.0], finite, [end]])
-            share = np.concatenate([[0.0], np.arange(1.0, len(finite) + 1.0), [float(len(finite))]]) / len(ratios)
-            ax.step(steps, share, where="post", label=str(name), color=_colour(names, str(name)), linewidth=1.6)
-        ax.set(xlabel=f"{value}: factor of the best", ylabel="share of problems", ylim=(0.0, 1.03), xlim=(1.0, end))
-        if end > WIDE:
-            ax.set_xscale("log")
-        titled(ax, f"{title} ({len(ratios)} problems)".strip())
+        draw_profile(ax, table, value, names, larger)
+        titled(ax, f"{title} ({len(table)} problems)".strip())
     _legend(figure)
     return figure
+
+
+def draw_profile(ax: Axes, table: pd.DataFrame, value: str, names: Sequence[str], larger: bool = False) -> None:
+    """Draw one performance profile.
+
+    Parameters
+    ----------
+    table, value, larger
+        As of :func:`profiles`.
+    names : sequence of str
+        Of all methods, in the order of their colours.
+    """
+    ratios = performance_ratios(table, larger)
+    known = [float(ratio) for ratio in ratios.to_numpy().ravel() if math.isfinite(ratio)]
+    end = 1.05 * max([1.05, *known])
+    for name in ratios:
+        finite = np.sort(ratios[name][np.isfinite(ratios[name])].to_numpy())
+        steps = np.concatenate([[1.0], finite, [end]])
+        share = np.concatenate([[0.0], np.arange(1.0, len(finite) + 1.0), [float(len(finite))]]) / max(len(ratios), 1)
+        ax.step(steps, share, where="post", label=str(name), color=_colour(names, str(name)), linewidth=1.6)
+    ax.set(xlabel=f"{value}: factor of the best", ylabel="share of problems", ylim=(0.0, 1.03), xlim=(1.0, end))
+    if end > WIDE:
+        ax.set_xscale("log")
 
 
 def performance_ratios(table: pd.DataFrame, larger: bool = False) -> pd.DataFrame:
@@ -345,50 +355,6 @@ def performance_ratios(table: pd.DataFrame, larger: bool = False) -> pd.DataFram
     known = table.where(table > 0.0)
     ratios = known.rdiv(known.max(axis=1), axis=0) if larger else known.div(known.min(axis=1), axis=0)
     return ratios.fillna(np.inf)
-
-
-def critical_difference(
-    mean: Mapping[str, float], groups: Sequence[Sequence[str]], difference: float, words: str
-) -> Figure:
-    """Draw mean ranks on a line; a bar joins methods that do not differ (Demsar, 2006).
-
-    Parameters
-    ----------
-    mean : mapping of method to its mean rank
-    groups : sequence of sequences of methods
-        Those that a bar joins.
-    difference : float
-        Between two mean ranks that are significantly apart.
-    words : str
-        The title.
-    """
-    order = sorted(mean, key=lambda name: mean[name])
-    half, most = (len(order) + 1) // 2, len(order)
-    height = 0.35 * (half + len(groups)) + 1.1
-    figure, axes = panels(1, 1, (7.0, height))
-    ax = axes[0, 0]
-    ax.axis("off")
-    top = -0.35 * len(groups)
-    ax.plot([1, most], [0, 0], color=INK, linewidth=1)
-    for rank in range(1, most + 1):
-        ax.plot([rank, rank], [0, 0.12], color=INK, linewidth=1)
-        ax.text(rank, 0.2, str(rank), ha="center", va="bottom", fontsize=8.5, color=INK)
-    for place, name in enumerate(order):
-        left = place < half
-        level = top - 0.35 * (place + 1 if left else most - place)
-        end = 1 - 0.15 if left else most + 0.15
-        ax.plot([mean[name], mean[name], end], [0, level, level], color=INK, linewidth=0.9)
-        aside = f"{name}  {mean[name]:.2f}" if left else f"{mean[name]:.2f}  {name}"
-        ax.text(end, level, f" {aside} ", ha="right" if left else "left", va="center", fontsize=9, color=INK)
-    for place, group in enumerate(groups, start=1):
-        ends = [mean[group[0]] - 0.04, mean[group[-1]] + 0.04]
-        ax.plot(ends, [-0.35 * place + 0.1] * 2, color=COLOURS[0], linewidth=4, solid_capstyle="butt")
-    ax.plot([1, 1 + difference], [0.85, 0.85], color=COLOURS[1], linewidth=2)
-    ax.text(1 + difference, 0.85, f"  critical difference {difference:.2f}", va="center", fontsize=8.5, color=INK)
-    room = 0.18 * max(map(len, order)) * max(1.0, (most - 1) / 6.0)
-    ax.set(xlim=(1 - room, most + room), ylim=(top - 0.35 * (half + 1), 1.2))
-    titled(ax, words)
-    return figure
 
 
 def boxes(tables: Mapping[str, pd.DataFrame], value: str, by: pd.Series, words: str = "") -> Figure:

@@ -5,17 +5,19 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from rich.console import Console
 from rich.text import Text
 
 from sparsecv_mio import model_space
-from sparsecv_mio.bounds.cv_error import BoundsTable, PrintedTable
 from sparsecv_mio.data.table_facts import FOLDS, MOST_CORRELATED, ColumnFacts, Inspection
 from sparsecv_mio.report.figures import INK, LOWER, UPPER, check_plot, panels, save, titled, whole_numbers
-from sparsecv_mio.report.layout import ESTIMATE, aligned, marked, pair, print_table, say, shown
+from sparsecv_mio.report.layout import ESTIMATE, aligned, ends_of, marked, pair, print_table, say, shown
+
+if TYPE_CHECKING:
+    from sparsecv_mio.bounds.cv_error import BoundsTable, PrintedTable
 
 SHOWN = 40  # columns, unless all are asked for
 SURE, HOPEFUL = 36, 100  # features up to which a default run is proved, or a good part of it (results/regions.md)
@@ -28,7 +30,6 @@ def print_inspection(console: Console, found: Inspection, path: str | Path, full
     ----------
     console : rich.console.Console
         Where to print.
-    found : Inspection
     path : str or Path
         The file, for the command.
     full : bool
@@ -127,6 +128,8 @@ def print_bounds(
     seconds : float, optional
         Wall time, for the last line.
     """
+    from sparsecv_mio.bounds.cv_error import PrintedTable
+
     full = full or len(table.gammas) == 1
     if isinstance(table, PrintedTable):
         say(console, "the paper's Corollary 2.7 as printed: not valid, estimates only")
@@ -134,7 +137,7 @@ def print_bounds(
         return
     least = table.minimum()
     g, t = table.best()
-    say(console, f"certified: the least CV error of the grid is in [{shown(least.lower)}, {shown(least.upper)}]")
+    say(console, f"certified: the least CV error of the grid is in {ends_of(least.lower, least.upper)}")
     say(console, f"smallest upper bound at {pair(table.taus[t], table.gammas[g])}")
     if brief:
         return
@@ -202,6 +205,8 @@ def draw_bounds(ax: Any, table: BoundsTable | PrintedTable, g: int) -> None:
     g : int
         Position of the gamma in `table.gammas`.
     """
+    from sparsecv_mio.bounds.cv_error import BoundsTable
+
     taus = np.array(table.taus)
     if isinstance(table, BoundsTable):
         ends = [table.cv_interval(g, t) for t in range(len(taus))]

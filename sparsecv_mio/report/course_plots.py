@@ -116,7 +116,6 @@ def plot_trace(head: Moment, moments: Sequence[Moment], out: str) -> None:
 
     Parameters
     ----------
-    head : mapping
     moments : sequence of mapping
         Both from :func:`sparsecv_mio.search.observers.read_trace`.
     out : str

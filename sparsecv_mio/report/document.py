@@ -117,7 +117,6 @@ def text_of(document: Document, kind: str) -> str:
 
     Parameters
     ----------
-    document : Document
     kind : {"html", "md", "latex"}
     """
     from jinja2 import Environment, FunctionLoader, StrictUndefined

@@ -101,9 +101,7 @@ def places(ax: Axes, which: str, labels: Sequence[str]) -> None:
 
     Parameters
     ----------
-    ax : matplotlib Axes
     which : {"x", "y"}
-    labels : sequence of str
     """
     step = -(-len(labels) // MOST_LABELS)
     ticks = range(0, len(labels), step)

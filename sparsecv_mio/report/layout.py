@@ -43,6 +43,11 @@ def shown(value: float, digits: int = 6) -> str:
     return f"{value:.{digits}g}" if math.isfinite(value) else "?"
 
 
+def ends_of(lower: float, upper: float, digits: int = 6) -> str:
+    """Format an interval."""
+    return f"[{shown(lower, digits)}, {shown(upper, digits)}]"
+
+
 def aligned(value: float, digits: int) -> str:
     """Format as `shown`, with trailing zeros and without an exponent below 1e12: for a column of similar numbers.
 
@@ -125,8 +130,6 @@ def say(console: Console, line: str, style: str = "") -> None:
 
     Parameters
     ----------
-    console : rich.console.Console
-    line : str
     style : str, optional
     """
     console.print(Text(line, style))

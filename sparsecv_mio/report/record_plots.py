@@ -44,11 +44,6 @@ if TYPE_CHECKING:
 def rows_of(record: AnyRecord, data: Dataset) -> Dataset:
     """Return the data of a record as they were fitted, with the weights of their rows.
 
-    Parameters
-    ----------
-    record : Record, PathRecord or FitRecord
-    data : Dataset
-
     Raises
     ------
     BadInput
@@ -65,7 +60,6 @@ def path_at(record: Record, data: Dataset, seconds: float) -> PathRecord:
 
     Parameters
     ----------
-    record : Record
     data : Dataset
         From `rows_of`.
     seconds : float
@@ -93,7 +87,6 @@ def plot_every_gamma(record: Record, ax: Axes) -> Axes:
     ----------
     record : Record
         With an interval of gamma.
-    ax : matplotlib Axes
 
     Returns
     -------
@@ -142,7 +135,6 @@ def plot_surface(record: PathRecord, ax: Axes) -> Axes:
     ----------
     record : PathRecord
         With an interval of gamma.
-    ax : matplotlib Axes
 
     Returns
     -------
@@ -197,7 +189,6 @@ def plot_cv_error(record: Record, ax: Axes | None = None) -> Axes:
 
     Parameters
     ----------
-    record : Record
     ax : matplotlib Axes, optional
         Of a new figure of pyplot by default.
 
@@ -313,7 +304,6 @@ def plot_grid(record: Record, ax: Axes | None = None) -> Axes:
 
     Parameters
     ----------
-    record : Record
     ax : matplotlib Axes, optional
         Of a new figure of pyplot by default.
 
@@ -384,7 +374,6 @@ def plot_features(record: Record, ax: Axes | None = None) -> Axes:
 
     Parameters
     ----------
-    record : Record
     ax : matplotlib Axes, optional
         Of a new figure of pyplot by default.
 
@@ -453,7 +442,6 @@ def plot_coefficients(
 
     Parameters
     ----------
-    record : Record, PathRecord or FitRecord
     ax : matplotlib Axes, optional
         Of a new figure of pyplot by default.
     data : Dataset, optional
@@ -549,7 +537,6 @@ def panel_of(record: AnyRecord, panel: str, data: Dataset | None = None) -> Figu
 
     Parameters
     ----------
-    record : Record, PathRecord or FitRecord
     panel : {"all", "cv-error", "grid", "features", "coefficients"}
         The first three are of records of `solve` only.
     data : Dataset, optional
@@ -586,7 +573,6 @@ def figure_of(record: AnyRecord, data: Dataset | None = None) -> Figure:
 
     Parameters
     ----------
-    record : Record, PathRecord or FitRecord
     data : Dataset, optional
         As in `plot_coefficients`.
 

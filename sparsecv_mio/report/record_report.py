@@ -17,7 +17,7 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.files import write_text
 from sparsecv_mio.report.document import Block, Commands, Document, Facts, Picture, ReportTable, Section, Sentences
-from sparsecv_mio.report.layout import aligned, interval_digits, listed, marked, shown
+from sparsecv_mio.report.layout import aligned, ends_of, interval_digits, listed, marked, shown
 from sparsecv_mio.report.record_plots import (
     LEAST_ROWS,
     MOST_FEATURES,
@@ -53,7 +53,6 @@ def report_of(record: AnyRecord, name: str = "RECORD", data: Dataset | None = No
 
     Parameters
     ----------
-    record : Record, PathRecord or FitRecord
     name : str
         Of the record's file, for the command that verifies it.
     data : Dataset, optional
@@ -81,7 +80,6 @@ def report_text(record: AnyRecord, kind: str, name: str, data: Dataset | None, f
 
     Parameters
     ----------
-    record : Record, PathRecord or FitRecord
     kind : {"html", "md", "latex"}
     name, data, file
         As in `report_of`.
@@ -104,8 +102,6 @@ def write_report(record: AnyRecord, path: str | os.PathLike[str], data: Dataset 
 
     Parameters
     ----------
-    record : Record, PathRecord or FitRecord
-    path : path
     data : Dataset, optional
         As in `report_of`.
 
@@ -163,8 +159,8 @@ def _answer_facts(record: Record) -> tuple[tuple[str, str], ...]:
     digits = interval_digits([(record.lower, record.upper), (known.lower, known.upper)])
     error = marked(shown(record.cv_error, digits), record.estimate)
     if own is not None and own_line(record, digits):
-        error += f", certified in [{shown(own.lower, digits)}, {shown(own.upper, digits)}]"
-    ends = f"certified in [{shown(known.lower, digits)}, {shown(known.upper, digits)}]"
+        error += f", certified in {ends_of(own.lower, own.upper, digits)}"
+    ends = f"certified in {ends_of(known.lower, known.upper, digits)}"
     if record.least is not None:
         least = marked(shown(known.cv_error, digits), known.estimate)
         ends = f"{least} at tau = {known.tau}, gamma = {shown(known.gamma)}, {ends}"
@@ -191,12 +187,7 @@ def _compared(record: Record | PathRecord) -> list[tuple[str, str]]:
 
 
 def proved(record: Record) -> list[str]:
-    """Say in a sentence each what a record of a search proves.
-
-    Parameters
-    ----------
-    record : Record
-    """
+    """Say in a sentence each what a record of a search proves."""
     known, own = record.certificate, record.own_row
     digits = interval_digits([(known.lower, known.upper)])
     low, high = shown(known.lower, digits), shown(known.upper, digits)
@@ -234,12 +225,7 @@ def proved(record: Record) -> list[str]:
 
 
 def not_proved(record: Record) -> list[str]:
-    """Say in a sentence each what a record of a search does not prove.
-
-    Parameters
-    ----------
-    record : Record
-    """
+    """Say in a sentence each what a record of a search does not prove."""
     lines = []
     own, known = record.own_row, record.certificate
     if record.status != "proved":
@@ -253,7 +239,7 @@ def not_proved(record: Record) -> list[str]:
         others = f"{len(open_rows(record)):,} other pairs"
         lines.append(f"That none of {others} has a smaller CV error: they are not excluded.")
     if not record.refit.proved:
-        ends = f"[{shown(record.refit.lower)}, {shown(record.refit.upper)}]"
+        ends = ends_of(record.refit.lower, record.refit.upper)
         within = " within the restrictions" if record.request.restrictions else ""
         lines.append(f"That the model is the best subset{within} on all rows: the least objective lies in {ends}.")
     if not settled(record):
@@ -426,7 +412,7 @@ def _fits(record: PathRecord | FitRecord, data: Dataset | None) -> list[Section]
     if isinstance(record, FitRecord):
         facts = (
             ("objective", shown(record.objective)),
-            ("certified", f"in [{shown(record.lower)}, {shown(record.upper)}]"),
+            ("certified", f"in {ends_of(record.lower, record.upper)}"),
             ("gap", shown(record.gap, 3)),
             ("backend", f"{record.backend} {record.formulation}"),
             ("seconds", f"{record.seconds:.3f}"),

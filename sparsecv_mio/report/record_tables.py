@@ -29,6 +29,7 @@ from sparsecv_mio.report.layout import (
     ESTIMATE,
     aligned,
     alike,
+    ends_of,
     interval_digits,
     listed,
     marked,
@@ -152,7 +153,7 @@ def _error_lines(record: Record) -> list[str]:
         found = marked(shown(better.cv_error, digits), better.estimate)
         lines.append(
             f"refined at the same tau: gamma = {shown(better.gamma)}, CV error {found} in "
-            f"[{shown(better.lower, digits)}, {shown(better.upper, digits)}]"
+            f"{ends_of(better.lower, better.upper, digits)}"
         )
     if record.descent:
         taken = [step for step in record.descent if step.accepted]
@@ -171,7 +172,7 @@ def _certified_lines(record: Record, digits: int) -> list[str]:
         lines.append(f"least CV error: {error}, of {pair(known.tau, known.gamma)}")
     if _unbounded(record):
         return [*lines, f"certified: nothing yet, no bound of the least CV error {what} is proved"]
-    ends = f"[{shown(known.lower, digits)}, {shown(known.upper, digits)}]"
+    ends = ends_of(known.lower, known.upper, digits)
     lines.append(f"certified: the least CV error {what} is in {ends}, gap {shown(known.gap, 3)}")
     return [own, *lines] if own and record.least is not None else [*lines, own] if own else lines
 
@@ -188,7 +189,6 @@ def own_line(record: Record, digits: int) -> str:
 
     Parameters
     ----------
-    record : Record
     digits : int
         Of the numbers.
     """
@@ -200,7 +200,7 @@ def own_line(record: Record, digits: int) -> str:
         return "certified: nothing yet of the CV error of this pair"
     if not math.isfinite(row.upper):
         return f"certified: the CV error of this pair is at least {shown(row.lower, digits)}"
-    return f"certified: the CV error of this pair is in [{shown(row.lower, digits)}, {shown(row.upper, digits)}]"
+    return f"certified: the CV error of this pair is in {ends_of(row.lower, row.upper, digits)}"
 
 
 def error_line(found: FitQuality) -> str:
@@ -276,7 +276,7 @@ def estimate_line(decided: int, folds: int) -> str:
 def _print_coefficients(console: Console, record: Record, full: bool) -> None:
     """Print the model fitted on all rows, below the pair it belongs to."""
     refit = record.refit
-    proof = "proved" if refit.proved else f"not proved, objective in [{shown(refit.lower)}, {shown(refit.upper)}]"
+    proof = "proved" if refit.proved else f"not proved, objective in {ends_of(refit.lower, refit.upper)}"
     console.print()
     for line in rule_lines(record):
         say(console, line)
@@ -423,11 +423,6 @@ def _print_taus(console: Console, record: Record, full: bool) -> None:
 def work_line(work: Work, threads: int | None) -> str:
     """Say how many best subsets were found by branch-and-bound, with how many nodes, in what time, and how.
 
-    Parameters
-    ----------
-    work : Work
-    threads : int or None
-
     Examples
     --------
     >>> work_line(Work(1200, 340, 1.5, "enumerate 1200, per-fold 0"), 2)
@@ -457,13 +452,7 @@ def _engine(engine: str) -> str:
 
 
 def subsets_of(surface: Surface, piece: SurfacePiece) -> str:
-    """Return the best subsets of a piece as a text: several where they are tied or cross.
-
-    Parameters
-    ----------
-    surface : Surface
-    piece : SurfacePiece
-    """
+    """Return the best subsets of a piece as a text: several where they are tied or cross."""
     return " or ".join(listed(surface.supports[place]) or "none" for place in piece.supports) or "not known"
 
 
@@ -578,7 +567,6 @@ def print_near(console: Console, record: NearRecord, brief: bool = False, full: 
     ----------
     console : rich.console.Console
         Where to print.
-    record : NearRecord
     brief : bool
         Do not say how much work was done.
     full : bool
@@ -655,7 +643,6 @@ def print_common(console: Console, record: CommonRecord, brief: bool = False, fu
     ----------
     console : rich.console.Console
         Where to print.
-    record : CommonRecord
     brief : bool
         Only the answer: no table by tau, no work.
     full : bool
@@ -666,7 +653,7 @@ def print_common(console: Console, record: CommonRecord, brief: bool = False, fu
     print_restrictions(console, record)
     digits = interval_digits([(record.lower, record.upper)])
     say(console, f"CV error {shown(record.cv_error, digits)} of one subset for all folds, RMSE {shown(record.rmse)}")
-    ends = f"[{shown(record.lower, digits)}, {shown(record.upper, digits)}]"
+    ends = ends_of(record.lower, record.upper, digits)
     say(console, f"certified: the least CV error of any subset of these sizes is in {ends}, gap {shown(record.gap, 3)}")
     print_model(console, record.coefficients, record.intercept, full)
     if brief:

@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 from sparsecv_mio.certificate.parts import Stability, StableChoice
 from sparsecv_mio.certificate.records import PathRecord, Record, Region, TableRow
 from sparsecv_mio.model_space import NONE, text_of_taus
-from sparsecv_mio.report.layout import interval_digits, marked, quoted, shown
+from sparsecv_mio.report.layout import ends_of, interval_digits, marked, quoted, shown
 from sparsecv_mio.units import MAIN_SHARE
 
 
@@ -143,7 +143,7 @@ def _change(record: Record, stable: Stability) -> str:
     """Say how much leaving out a fold changes the squared errors."""
     value = marked(shown(stable.instability, 4), stable.estimate)
     share = f" ({100.0 * stable.instability / record.cv_error:.0f}% of the CV error)" if record.cv_error > 0.0 else ""
-    ends = f", certified in [{shown(stable.instability_lower, 4)}, {shown(stable.instability_upper, 4)}]"
+    ends = f", certified in {ends_of(stable.instability_lower, stable.instability_upper, 4)}"
     where = f"fold {stable.fold + 1} matters most: without it the model's squared errors change by {value}"
     return f"{where} on average over all rows{share}{ends if stable.estimate else ''}"
 
@@ -155,7 +155,7 @@ def choice_lines(record: Record) -> list[str]:
         return ["stable pair: not known, the limit came before the folds were"] if record.request.stability else []
     chosen = stable.chosen
     digits = interval_digits([(chosen.lower, chosen.upper)])
-    certified = f"[{shown(chosen.lower, digits)}, {shown(chosen.upper, digits)}]"
+    certified = ends_of(chosen.lower, chosen.upper, digits)
     proof = "proved" if chosen.proved else "not proved"
     what = f"the pair with the least CV error + {shown(chosen.weight)} x instability"
     return [f"stable pair: {what}, {proof}: the least sum is in {certified}", *_tried(chosen)]

@@ -12,7 +12,6 @@ from sparsecv_mio.report.batch_results import (
     TableCells,
     best_of,
     boxes,
-    critical_difference,
     csv,
     latex,
     lines,
@@ -142,12 +141,3 @@ def test_lines_have_the_means() -> None:
     assert list(found) == ["ours lower", "lasso lower", "ours upper", "lasso upper"]
     assert found["ours lower"].lines[0].get_ydata().tolist() == [2.0, 4.0]
     assert ax.get_xscale() == "log" and len(lines({"": RUNS_RESULTS_PLOTS}, ["lower"], BY, "snr").axes) == 1
-
-
-@pytest.mark.parametrize("count", [3, 9])
-def test_critical_difference_names_every_method_once(count: int) -> None:
-    mean = {f"method {k}": 1.0 + 0.7 * k for k in range(count)}
-    figure = critical_difference(mean, [list(mean)[:2]], 1.5, "title")
-    texts = [text.get_text() for text in figure.axes[0].texts]
-    assert all(sum(name in text for text in texts) == 1 for name in mean)
-    assert any("critical difference 1.50" in text for text in texts)
