@@ -601,6 +601,8 @@ class ChosenFolds(Sequence[ChosenFold]):
 
         Parameters
         ----------
+        supports : sequence of sequences of str
+            The features of each fold's model.
         errors : (k,) floats
         decided : (k,) bools, optional
             Every fold by default.

@@ -189,6 +189,7 @@ def plot_cv_error(record: Record, ax: Axes | None = None) -> Axes:
 
     Parameters
     ----------
+    record : Record
     ax : matplotlib Axes, optional
         Of a new figure of pyplot by default.
 
@@ -304,6 +305,7 @@ def plot_grid(record: Record, ax: Axes | None = None) -> Axes:
 
     Parameters
     ----------
+    record : Record
     ax : matplotlib Axes, optional
         Of a new figure of pyplot by default.
 
@@ -374,6 +376,7 @@ def plot_features(record: Record, ax: Axes | None = None) -> Axes:
 
     Parameters
     ----------
+    record : Record
     ax : matplotlib Axes, optional
         Of a new figure of pyplot by default.
 
@@ -442,6 +445,7 @@ def plot_coefficients(
 
     Parameters
     ----------
+    record : record of any command
     ax : matplotlib Axes, optional
         Of a new figure of pyplot by default.
     data : Dataset, optional
@@ -573,6 +577,7 @@ def figure_of(record: AnyRecord, data: Dataset | None = None) -> Figure:
 
     Parameters
     ----------
+    record : record of any command
     data : Dataset, optional
         As in `plot_coefficients`.
 

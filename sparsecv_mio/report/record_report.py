@@ -53,6 +53,7 @@ def report_of(record: AnyRecord, name: str = "RECORD", data: Dataset | None = No
 
     Parameters
     ----------
+    record : record of any command
     name : str
         Of the record's file, for the command that verifies it.
     data : Dataset, optional
@@ -102,6 +103,9 @@ def write_report(record: AnyRecord, path: str | os.PathLike[str], data: Dataset 
 
     Parameters
     ----------
+    record : record of any command
+    path : path
+        Ends in .html, .md, .tex or .txt.
     data : Dataset, optional
         As in `report_of`.
 
