@@ -99,8 +99,17 @@ def _opened(path: Path, wanted: Wanted) -> Iterator[tuple[Any, Selection]]:
         check_numbers(path, file.count_rows(), len(chosen.numeric) + len(chosen.aux))
         yield file, chosen
     except pa.ArrowException as error:
+        if "duplicate field names" in str(error):
+            wanted.within(_header(path, feather))  # says which
         kind = "Feather" if feather else "Parquet"
         raise BadInput(f"file {str(path)!r} cannot be read as {kind}: {str(error).splitlines()[0]}") from error
+
+
+def _header(path: Path, feather: bool) -> list[str]:
+    from pyarrow import ipc, parquet
+
+    schema = ipc.open_file(str(path)).schema if feather else parquet.read_schema(path)
+    return list(schema.names)
 
 
 def _all_numbers(file: Any, chosen: Selection) -> Dataset:
