@@ -141,8 +141,7 @@ def killed(
     # two threads of a joint search may score a pair left open by the same support in two ways, a last digit apart
     threads = "1" if word == "joint" else "2"
     ask = [*SCRIPT, "solve", SERVO, "--target", "class", "--folds", folds, "--gamma", gammas, "--threads", threads]
-    ask += ["-q", "--method", word, *(["--engine", "per-fold"] if word == "rounds" else [])]
-    ask += ["--tau-step", step] if step else []
+    ask += ["-q", "--method", word]
 
     begin = time.monotonic()
     done = subprocess.run([*ask, "--json", str(tmp_path / "whole.json")], capture_output=True)
