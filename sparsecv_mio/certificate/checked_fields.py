@@ -231,5 +231,5 @@ def field_paths(part: Any, prefix: str = "") -> Iterator[str]:
     elif isinstance(part, tuple) and part and is_dataclass(part[0]):
         for item in part:
             yield from field_paths(item, f"{prefix}[]")
-    elif part is not None and part != ():
+    elif part is not None and not (isinstance(part, tuple) and not part):
         yield prefix

@@ -36,12 +36,12 @@ def test_kernels_are_compiled_where_nothing_may_be_stored(tmp_path: Path) -> Non
     """In a package that is only read, for a user without a home: numba ends in a traceback there."""
     package = tmp_path / "kernels"
     package.mkdir()
-    for name in ("__init__.py", "status.py"):
+    for name in ("__init__.py", "dense.py"):
         shutil.copy(Path(sparsecv_mio.kernels.__file__).parent / name, package)
     (package / "__pycache__").touch()
     nowhere = {"HOME": "/proc/none", "XDG_CACHE_HOME": "/proc/none", "TMPDIR": str(tmp_path)}
     environment = {name: value for name, value in os.environ.items() if name != "NUMBA_CACHE_DIR"} | nowhere
-    words = "import kernels.status, os; print(os.listdir(os.environ['NUMBA_CACHE_DIR']))"
+    words = "import kernels.dense, os; print(os.listdir(os.environ['NUMBA_CACHE_DIR']))"
     done = subprocess.run([sys.executable, "-B", "-c", words], cwd=tmp_path, env=environment, capture_output=True)
     assert done.returncode == 0 and done.stdout.startswith(b"['kernels_"), done.stderr
     assert sorted(path.name for path in tmp_path.iterdir()) == ["kernels"]

@@ -19,7 +19,7 @@ ASK = ["solve", SERVO, "--target", "class", "--folds", "blocks:20", "--gamma", "
 ASK += ["--threads", "1"]
 
 
-@pytest.mark.parametrize("extra", [["--method", "descent"], ["--method", "descent", "--tau-step", "saddle"]])
+@pytest.mark.parametrize("extra", [["--method", "descent"], ["--method", "descent", "--refine"]])
 def test_drawings_of_a_descent(extra: list[str], tmp_path: Path) -> None:
     trace = tmp_path / "run.jsonl"
     assert main([*ASK, *extra, "--folds", "4", "--tau", "1:3", "--trace", str(trace), "-q"]) in (0, 3)
