@@ -24,7 +24,7 @@ from sparsecv_mio.report.layout import alike, marked, shown
 
 if TYPE_CHECKING:
     from sparsecv_mio.search.observers import Progress, TauProgress
-    from sparsecv_mio.search.time_limit import StopRequest
+    from sparsecv_mio.search.deadline import StopRequest
 
 REDRAWS = 6  # a second
 LINE_SECONDS = 10.0  # between two plain lines

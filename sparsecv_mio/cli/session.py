@@ -15,7 +15,7 @@ from sparsecv_mio.cli.ending import tell
 from sparsecv_mio.errors import BadInput, OutOfTime
 from sparsecv_mio.files import check_writable
 from sparsecv_mio.report.figures import check_plot
-from sparsecv_mio.search.time_limit import interruptible as interruptible
+from sparsecv_mio.search.deadline import interruptible as interruptible
 
 if TYPE_CHECKING:
     from sparsecv_mio.certificate.read_back import StoredRecord
@@ -247,7 +247,7 @@ def in_time(work: Callable[[], T], stop: threading.Event, options: Any) -> T:
     OutOfTime
         If the limit was over before.
     """
-    from sparsecv_mio.search.time_limit import Deadline, run_within_limit
+    from sparsecv_mio.search.deadline import Deadline, run_within_limit
 
     seconds = options.time_limit
 

@@ -29,6 +29,7 @@ from sparsecv_mio.fits.fit_options import PathOptions
 from sparsecv_mio.model_space import GammaInterval, gammas_of, interval, taus_of
 from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.problem.training_moments import row_moments
+from sparsecv_mio.search.deadline import Deadline, run_within_limit
 from sparsecv_mio.search.fallback import restricted_on_all_rows, supports_on_all_rows
 from sparsecv_mio.search.gamma_fits import Envelope, FitsAtLam, FitsOverGamma, TrainingSets
 from sparsecv_mio.search.gamma_lists import BestOverGamma, EndLists, Lister
@@ -36,7 +37,6 @@ from sparsecv_mio.search.gamma_partition import NARROWEST, ROUNDED, first_grid, 
 from sparsecv_mio.search.options import GRID, with_keywords
 from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.search.result import MANY_NUMBERS, all_rows_fit, data_info
-from sparsecv_mio.search.time_limit import Deadline, run_within_limit
 from sparsecv_mio.trees.path_cells import PathCell
 from sparsecv_mio.units import TIE_RTOL
 
@@ -373,7 +373,7 @@ class PathSearch:
         return known.record(problem)
 
     def prepare(self, until: float) -> None:
-        """Find supports by forward selection; see :func:`sparsecv_mio.search.time_limit.run_within_limit`."""
+        """Find supports by forward selection; see :func:`sparsecv_mio.search.deadline.run_within_limit`."""
         if self.known is not None:
             self.known.prepare(until)
 

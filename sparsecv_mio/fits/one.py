@@ -33,7 +33,7 @@ from sparsecv_mio.search.result import data_info, names_of
 from sparsecv_mio.trees.path_cells import UNLIMITED
 
 if TYPE_CHECKING:
-    from sparsecv_mio.search.time_limit import Deadline
+    from sparsecv_mio.search.deadline import Deadline
     from sparsecv_mio.trees.path_cells import PathResult
 
 
@@ -230,7 +230,7 @@ def _solve_by_rows(model: _Model, start: Start | None, limits: Limits) -> Outcom
     """Solve by our own engine where columns are too many for a matrix of them."""
     from sparsecv_mio.search.accelerators import in_columns
     from sparsecv_mio.search.by_rows import all_rows_of, solve_by_rows
-    from sparsecv_mio.search.time_limit import Deadline
+    from sparsecv_mio.search.deadline import Deadline
 
     tau, gamma, names = model.tau, model.gamma, model.data.names
     choice = ForcedColumns.of(model.data.q, np.array(model.constraints.forced_out, dtype=np.int64))
@@ -253,7 +253,7 @@ def _solve_by_rows(model: _Model, start: Start | None, limits: Limits) -> Outcom
 
 def _solve_in_box(model: _Model, start: Start | None, limits: Limits, end: float) -> Outcome:
     """Solve by our own engine for coefficients in [-end, end], in units of the file."""
-    from sparsecv_mio.search.time_limit import Deadline
+    from sparsecv_mio.search.deadline import Deadline
     from sparsecv_mio.trees.every_size import solve_path
 
     data, clock = model.data, Deadline(limits.seconds, None)

@@ -37,10 +37,10 @@ from sparsecv_mio.near.collecting import (
 from sparsecv_mio.near.near_optimal import UNKNOWN, Valued
 from sparsecv_mio.near.near_options import CommonOptions
 from sparsecv_mio.problem.problem import SparseProblem
+from sparsecv_mio.search.deadline import Deadline, run_within_limit
 from sparsecv_mio.search.options import GRID, with_keywords
 from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.search.result import all_rows_fit, data_info, names_of
-from sparsecv_mio.search.time_limit import Deadline, run_within_limit
 from sparsecv_mio.trees.path_cells import PathCell
 from sparsecv_mio.units import PROVED_RTOL
 

@@ -35,10 +35,10 @@ from sparsecv_mio.near.collecting import (
 )
 from sparsecv_mio.near.near_options import NearOptions
 from sparsecv_mio.search.api import cross_validate
+from sparsecv_mio.search.deadline import Deadline, run_within_limit
 from sparsecv_mio.search.options import GRID, Hooks, SearchOptions, with_keywords
 from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.search.result import data_info, names_of
-from sparsecv_mio.search.time_limit import Deadline, run_within_limit
 from sparsecv_mio.words import By
 
 UNKNOWN = "some models could not be valued: their columns are collinear, and the penalty is next to nothing beside them"

@@ -49,12 +49,12 @@ from sparsecv_mio.problem.objective import fit, held_out_error, standard_error
 from sparsecv_mio.problem.refit import refit_moments
 from sparsecv_mio.problem.training_moments import training_moments
 from sparsecv_mio.search.context import HERE, Trees
+from sparsecv_mio.search.deadline import Deadline, run_within_limit
 from sparsecv_mio.search.gamma_partition import GammaSpan, check_interval
 from sparsecv_mio.search.observers import staged
 from sparsecv_mio.search.options import NESTED, Hooks, SearchOptions, merged
 from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.search.running import RunningSearch
-from sparsecv_mio.search.time_limit import Deadline, run_within_limit
 from sparsecv_mio.thresholds import FOLDS_FITTED_AGAIN
 from sparsecv_mio.units import MAIN_SHARE
 from sparsecv_mio.words import Intercept

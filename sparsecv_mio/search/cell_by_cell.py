@@ -37,6 +37,7 @@ from sparsecv_mio.parallel import on_threads
 from sparsecv_mio.problem.constraints import SideConstraints
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.search.cells import Archive, Where, filled_up
+from sparsecv_mio.search.deadline import Deadline
 from sparsecv_mio.search.fold_fits import (
     FoldProblem,
     FoldStore,
@@ -47,7 +48,6 @@ from sparsecv_mio.search.fold_fits import (
 )
 from sparsecv_mio.search.fold_solver import CellIntervals, FoldSolver
 from sparsecv_mio.search.run import Run, fit_all_rows
-from sparsecv_mio.search.time_limit import Deadline
 from sparsecv_mio.thresholds import VENDOR_RELAXED_COLUMNS
 from sparsecv_mio.trees.normal_form import normal_form
 from sparsecv_mio.trees.path_cells import UNLIMITED, PathCell, PathResult

@@ -21,8 +21,8 @@ from sparsecv_mio.problem.elimination import Eliminated, eliminated
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.training_moments import TrainingMoments, row_moments
 from sparsecv_mio.search.cells import CellTable
+from sparsecv_mio.search.deadline import Deadline
 from sparsecv_mio.search.pairs import Grid, PairBounds, pair_bounds
-from sparsecv_mio.search.time_limit import Deadline
 from sparsecv_mio.trees.normal_form import NormalForm, normal_form
 from sparsecv_mio.trees.path_cells import PathCell, PathResult
 

@@ -46,8 +46,8 @@ from sparsecv_mio.problem.training_moments import TrainingMoments
 from sparsecv_mio.search.accelerators import Accelerators
 from sparsecv_mio.search.cells import Where
 from sparsecv_mio.search.context import HERE, SearchState
+from sparsecv_mio.search.deadline import Deadline
 from sparsecv_mio.search.fold_fits import FoldProblem, Refits
-from sparsecv_mio.search.time_limit import Deadline
 from sparsecv_mio.thresholds import BALL_COLUMNS, RELAXED_COLUMNS
 from sparsecv_mio.trees.every_size import solve_path
 from sparsecv_mio.trees.path_cells import SMALL, PathCell, PathResult

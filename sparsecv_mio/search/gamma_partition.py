@@ -6,7 +6,7 @@ The statements behind it and their proofs are in docs/theory/continuous_gamma.md
 
 Cross-validation over every gamma of an interval: from the data to the record.
 
-Under a time limit the search has a thread of its own (:mod:`sparsecv_mio.search.time_limit`): its kernels are loaded or
+Under a time limit the search has a thread of its own (:mod:`sparsecv_mio.search.deadline`): its kernels are loaded or
 compiled there, and the calling thread takes what it holds when its share of the limit is over. No kernel is imported
 in the calling thread.
 """
@@ -33,10 +33,10 @@ from sparsecv_mio.declared_options import shown
 from sparsecv_mio.errors import BadInput, OutOfTime
 from sparsecv_mio.formulation.backends import NATIVE
 from sparsecv_mio.model_space import RESTRICTIONS, GammaInterval
+from sparsecv_mio.search.deadline import Deadline, run_within_limit
 from sparsecv_mio.search.gamma_fits import Envelope, FitsAtLam, FitsOverGamma, RowFits, first_of
 from sparsecv_mio.search.observers import Progress
 from sparsecv_mio.search.options import Hooks, SearchOptions
-from sparsecv_mio.search.time_limit import Deadline, run_within_limit
 from sparsecv_mio.trees.open_nodes import OpenNodes
 from sparsecv_mio.units import TIE_RTOL
 from sparsecv_mio.words import Method

@@ -21,6 +21,7 @@ from sparsecv_mio.search.accelerators import Ledger
 from sparsecv_mio.search.by_rows import ByRows, threads_for
 from sparsecv_mio.search.cell_by_cell import CellByCell, MioSettings
 from sparsecv_mio.search.context import HERE, Context, SearchState, Trees
+from sparsecv_mio.search.deadline import Deadline
 from sparsecv_mio.search.descent import LEAST, MOST, PROGRESS, Descent, gamma_proposals
 from sparsecv_mio.search.observers import Checkpoint, Reporter, Signals, Trace, reports, resume
 from sparsecv_mio.search.one_by_one import ORDERS, OneByOne, Restricted, WinnerFirst, check_restrictions
@@ -32,7 +33,6 @@ from sparsecv_mio.search.run import GridMethod, NewRun, Run, run_to_end
 from sparsecv_mio.search.running import RunningSearch
 from sparsecv_mio.search.saddle import SaddleRun
 from sparsecv_mio.search.shared_trees import SharedTrees
-from sparsecv_mio.search.time_limit import Deadline
 from sparsecv_mio.thresholds import SADDLE_COLUMNS, by_rows
 from sparsecv_mio.words import Method, Oracle, TauStep
 

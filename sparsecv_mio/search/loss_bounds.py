@@ -11,11 +11,11 @@ from sparsecv_mio.parallel import run_folds
 from sparsecv_mio.problem.refit import RowFit
 from sparsecv_mio.problem.training_moments import TrainingMoments
 from sparsecv_mio.search.cells import Archive, Where, within
+from sparsecv_mio.search.deadline import Deadline
 from sparsecv_mio.search.fold_fits import FoldProblem
 from sparsecv_mio.search.fold_solver import Incumbent, held_out_intervals
 from sparsecv_mio.search.pairs import likely_winner
 from sparsecv_mio.search.run import Run
-from sparsecv_mio.search.time_limit import Deadline
 from sparsecv_mio.trees.path_cells import PathCell, PathResult
 from sparsecv_mio.units import TIE_RTOL
 

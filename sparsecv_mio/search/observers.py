@@ -50,7 +50,7 @@ from sparsecv_mio.search.pairs import proved_ends
 
 if TYPE_CHECKING:
     from sparsecv_mio.search.context import Context, SearchState
-    from sparsecv_mio.search.time_limit import Deadline
+    from sparsecv_mio.search.deadline import Deadline
 
 
 Listener = Callable[[], None]

@@ -179,7 +179,7 @@ class SearchOptions:
         decided and that of the first is reported.
     time_limit : float, optional
         Seconds; the best answer so far is returned with valid bounds, a second later at most, whatever the search is
-        at (:mod:`sparsecv_mio.search.time_limit`).
+        at (:mod:`sparsecv_mio.search.deadline`).
     threads : int, optional
         Folds solved at once; all cores by default.
     method : {"auto", "rounds", "joint", "algorithm1", "grid", "bounds", "descent"}

@@ -26,10 +26,10 @@ from sparsecv_mio.problem.training_moments import CentredRows
 from sparsecv_mio.search import pairs as one_standard_error
 from sparsecv_mio.search.cells import CellTable, filled_up
 from sparsecv_mio.search.context import AllRows, Context, Snapshot
+from sparsecv_mio.search.deadline import Deadline
 from sparsecv_mio.search.instability import ChoiceByWeight, choose_by_weight, stability_of_model
 from sparsecv_mio.search.options import SearchOptions, method_for
 from sparsecv_mio.search.pairs import PairBounds, pair_bounds, proved_part, statuses
-from sparsecv_mio.search.time_limit import Deadline
 from sparsecv_mio.trees.path_cells import PathCell
 from sparsecv_mio.units import PROVED_RTOL
 from sparsecv_mio.words import Method

@@ -53,6 +53,7 @@ from sparsecv_mio.errors import CorruptStore
 from sparsecv_mio.parallel import run_folds
 from sparsecv_mio.problem.training_moments import TrainingMoments
 from sparsecv_mio.search.cells import Archive, CellTable, within
+from sparsecv_mio.search.deadline import Deadline
 from sparsecv_mio.search.estimates import OpenCellEstimates, score_reported_pair
 from sparsecv_mio.search.fold_solver import FoldSolver
 from sparsecv_mio.search.loss_bounds import LossBounds, narrow_by_ridge_balls
@@ -60,7 +61,6 @@ from sparsecv_mio.search.pairs import likely_winner, proved_ends
 from sparsecv_mio.search.run import EFFORT_GROWTH, FIRST_EFFORT, GridMethod, Run, best_on_all_rows, fit_all_rows
 from sparsecv_mio.search.shared_intervals import first_intervals
 from sparsecv_mio.search.shared_trees import SharedTrees
-from sparsecv_mio.search.time_limit import Deadline
 from sparsecv_mio.thresholds import FEW_FOLDS, MANY_FOLDS
 from sparsecv_mio.trees.every_size import FIRST_LOOK, solve_path
 from sparsecv_mio.trees.path_cells import SMALL, UNLIMITED, PathCell, PathResult

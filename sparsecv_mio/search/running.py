@@ -1,6 +1,6 @@
 """A search while it runs, as two threads see it: the one that searches, and the one that waits for it.
 
-Under a time limit the search has a thread of its own (:mod:`sparsecv_mio.search.time_limit`). The calling thread must
+Under a time limit the search has a thread of its own (:mod:`sparsecv_mio.search.deadline`). The calling thread must
 be able to return a record at any moment, whatever the search is doing then:
 
 ==============================  =====================================================================================
@@ -28,12 +28,12 @@ from sparsecv_mio.data.standard import StandardData, standardize
 from sparsecv_mio.errors import OutOfTime
 from sparsecv_mio.search.cells import CellTable
 from sparsecv_mio.search.context import HERE, Context, Snapshot, Trees
+from sparsecv_mio.search.deadline import Deadline
 from sparsecv_mio.search.fallback import FallbackSupports, fallback_supports, restricted_fallback
 from sparsecv_mio.search.observers import Watched
 from sparsecv_mio.search.options import Hooks, SearchOptions
 from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.search.result import build_record
-from sparsecv_mio.search.time_limit import Deadline
 from sparsecv_mio.trees.path_cells import PathCell, PathResult
 
 

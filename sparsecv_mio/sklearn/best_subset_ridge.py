@@ -42,8 +42,8 @@ from sparsecv_mio.model_space import (
     taus_of,
 )
 from sparsecv_mio.search.api import cross_validate
+from sparsecv_mio.search.deadline import interruptible
 from sparsecv_mio.search.observers import Progress
-from sparsecv_mio.search.time_limit import interruptible
 from sparsecv_mio.words import Intercept
 
 Method = TypeVar("Method", bound=Callable[..., Any])

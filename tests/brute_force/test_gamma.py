@@ -20,12 +20,12 @@ from sparsecv_mio.data.standard import StandardData, standardize
 from sparsecv_mio.model_space import log_taus
 from sparsecv_mio.problem.objective import cv_error
 from sparsecv_mio.search.api import cross_validate
+from sparsecv_mio.search.deadline import Deadline
 from sparsecv_mio.search.descent import LEAST, MOST, PROGRESS, GammaCurve, gamma_proposals
 from sparsecv_mio.search.loop import RowMaker, context_of
 from sparsecv_mio.search.options import SearchOptions
 from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.search.run import GridMethod
-from sparsecv_mio.search.time_limit import Deadline
 
 WIDER_TIES = 1.1e-9  # a little outside of the engine's tolerance
 

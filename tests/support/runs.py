@@ -8,13 +8,13 @@ from typing import Any
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData
+from sparsecv_mio.search.deadline import Deadline
 from sparsecv_mio.search.loop import context_of, new_method
 from sparsecv_mio.search.observers import Signals
 from sparsecv_mio.search.options import SearchOptions
 from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.search.result import build_record
 from sparsecv_mio.search.run import run_to_end
-from sparsecv_mio.search.time_limit import Deadline
 
 
 def new_run(

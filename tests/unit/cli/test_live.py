@@ -20,8 +20,8 @@ from sparsecv_mio.cli import live
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.readers import read_dataset
 from sparsecv_mio.search.api import cross_validate
+from sparsecv_mio.search.deadline import StopRequest
 from sparsecv_mio.search.observers import Progress, TauProgress
-from sparsecv_mio.search.time_limit import StopRequest
 
 SERVO = str(INSTANCES / "servo.csv")
 SCRIPT = [sys.executable, "-c", "from sparsecv_mio.cli import main; main()"]

@@ -14,8 +14,8 @@ from sparsecv_mio.cli import Began, run
 from sparsecv_mio.cli.session import in_time, make_plan, raise_if_interrupted, read_data
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.errors import BadInput, OutOfTime
+from sparsecv_mio.search.deadline import interruptible
 from sparsecv_mio.search.options import SearchOptions
-from sparsecv_mio.search.time_limit import interruptible
 
 PROSTATE = str(INSTANCES / "prostate.csv")
 SOLVE = ["solve", PROSTATE, "--target", "lpsa", "--folds", "3", "--gamma", "0.1", "--tau", "1:2", "--threads", "1"]

@@ -23,10 +23,10 @@ from sparsecv_mio.model_space import GammaInterval
 from sparsecv_mio.problem.objective import fit
 from sparsecv_mio.problem.refit import RowFit, refit_rows
 from sparsecv_mio.problem.training_moments import row_moments
+from sparsecv_mio.search.deadline import Deadline
 from sparsecv_mio.search.gamma_partition import ROUNDED
 from sparsecv_mio.search.observers import Progress
 from sparsecv_mio.search.pairs import Grid
-from sparsecv_mio.search.time_limit import Deadline
 from sparsecv_mio.trees.every_size import solve_path
 from sparsecv_mio.units import TIE_RTOL
 

@@ -15,10 +15,10 @@ from sparsecv_mio.problem.training_moments import TrainingMoments, training_mome
 from sparsecv_mio.search.accelerators import Accelerators
 from sparsecv_mio.search.cells import CellTable
 from sparsecv_mio.search.context import AllRows, Context, Counts, SearchState
+from sparsecv_mio.search.deadline import Deadline
 from sparsecv_mio.search.fold_fits import FoldProblem
 from sparsecv_mio.search.fold_solver import FoldSolver
 from sparsecv_mio.search.pairs import Grid
-from sparsecv_mio.search.time_limit import Deadline
 from sparsecv_mio.trees.every_size import solve_path
 
 GAMMAS, TAUS = (0.1, 2.0), (0, 1, 2, 3)

@@ -15,9 +15,9 @@ from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.problem.objective import fit, held_out_error
 from sparsecv_mio.search.cells import CellTable
 from sparsecv_mio.search.context import AllRows, Context, Counts, SearchState
+from sparsecv_mio.search.deadline import Deadline
 from sparsecv_mio.search.leave_fold_out import LeaveOut
 from sparsecv_mio.search.pairs import Grid
-from sparsecv_mio.search.time_limit import Deadline
 from sparsecv_mio.trees.every_size import solve_path
 
 GAMMA = 0.3

@@ -26,7 +26,7 @@ from sparsecv_mio.search import cell_by_cell as vendor_cell
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.search.cell_by_cell import CellSolver, VendorListing, bracket, check_available
 from sparsecv_mio.search.context import Context
-from sparsecv_mio.search.time_limit import Deadline
+from sparsecv_mio.search.deadline import Deadline
 from sparsecv_mio.trees.every_size import solve_path
 from sparsecv_mio.trees.path_cells import PathResult
 

@@ -19,6 +19,7 @@ from sparsecv_mio.data.folds import folds_from_labels
 from sparsecv_mio.errors import BadInput, OutOfTime
 from sparsecv_mio.model_space import GammaInterval
 from sparsecv_mio.search import gamma_partition
+from sparsecv_mio.search.deadline import Deadline
 from sparsecv_mio.search.gamma_fits import FitsAtLam
 from sparsecv_mio.search.gamma_lists import BestOverGamma, EndLists
 from sparsecv_mio.search.gamma_partition import (
@@ -35,7 +36,6 @@ from sparsecv_mio.search.gamma_partition import (
 )
 from sparsecv_mio.search.observers import Progress
 from sparsecv_mio.search.options import Hooks, SearchOptions
-from sparsecv_mio.search.time_limit import Deadline
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ from runs import new_run, to_end
 
 from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.search.by_rows import ByRows
+from sparsecv_mio.search.deadline import Deadline
 from sparsecv_mio.search.loss_bounds import LossBounds, LossByRows, narrow_by_ridge_balls
-from sparsecv_mio.search.time_limit import Deadline
 
 
 def optima(run: Any) -> Any:

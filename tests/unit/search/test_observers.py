@@ -17,6 +17,7 @@ from runs import record_of, to_end
 from sparsecv_mio.cli import run as main
 from sparsecv_mio.errors import CorruptStore
 from sparsecv_mio.search import observers as trace_module
+from sparsecv_mio.search.deadline import Deadline
 from sparsecv_mio.search.observers import (
     COMPILING,
     FIRST_USE,
@@ -27,7 +28,6 @@ from sparsecv_mio.search.observers import (
     read_trace,
     reports,
 )
-from sparsecv_mio.search.time_limit import Deadline
 
 
 def test_listeners_are_called_in_their_order() -> None:

@@ -20,6 +20,7 @@ from sparsecv_mio.errors import Inconsistent
 from sparsecv_mio.problem.objective import fit, held_out_error
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.search.cells import CellTable
+from sparsecv_mio.search.deadline import Deadline
 from sparsecv_mio.search.options import SearchOptions
 from sparsecv_mio.search.pairs import pair_bounds, proved_part
 from sparsecv_mio.search.result import (
@@ -33,7 +34,6 @@ from sparsecv_mio.search.result import (
     longer_limit,
     names_of,
 )
-from sparsecv_mio.search.time_limit import Deadline
 
 
 def request(limit: float | None = 20.0) -> SearchRequest:
@@ -144,7 +144,7 @@ def test_a_limit_that_leaves_no_time_to_weigh_stability_is_said() -> None:
 
 def test_what_went_into_compiling_is_said_where_it_is_a_good_part_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0.0]
-    monkeypatch.setattr("sparsecv_mio.search.time_limit.time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr("sparsecv_mio.search.deadline.time", SimpleNamespace(monotonic=lambda: now[0]))
     deadline = Deadline(60.0, None)
     now[0] = 10.0
     deadline.compiling(True)

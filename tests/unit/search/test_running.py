@@ -8,10 +8,10 @@ from drawn_search import drawn, drawn_run
 
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.errors import OutOfTime
+from sparsecv_mio.search.deadline import Deadline
 from sparsecv_mio.search.fallback import fallback_supports
 from sparsecv_mio.search.options import Hooks, SearchOptions
 from sparsecv_mio.search.running import RunningSearch, with_fallback
-from sparsecv_mio.search.time_limit import Deadline
 
 
 def running() -> RunningSearch:

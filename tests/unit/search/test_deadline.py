@@ -16,7 +16,7 @@ from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.errors import OutOfTime
 from sparsecv_mio.fits.best_subsets import best_subsets
 from sparsecv_mio.search.api import cross_validate
-from sparsecv_mio.search.time_limit import GRACE, Deadline, interruptible, run_within_limit
+from sparsecv_mio.search.deadline import GRACE, Deadline, interruptible, run_within_limit
 
 
 def test_without_a_limit_it_never_expires() -> None:
