@@ -23,8 +23,8 @@ from rich.text import Text
 from sparsecv_mio.report.layout import alike, marked, shown
 
 if TYPE_CHECKING:
-    from sparsecv_mio.search.observers import Progress, TauProgress
     from sparsecv_mio.search.deadline import StopRequest
+    from sparsecv_mio.search.observers import Progress, TauProgress
 
 REDRAWS = 6  # a second
 LINE_SECONDS = 10.0  # between two plain lines
