@@ -203,7 +203,7 @@ class SearchOptions:
         Of a descent: every row certified, or estimated without MIOs (`auto`: beyond 500 columns); an estimate is never
         `proved`.
     restrictions : Restrictions
-        What every model must and may not contain; `force_in` and the others may be given by keyword as well.
+        What every model must and may not contain; each of its fields may be given by keyword as well.
     oracles : tuple of {"glru", "iacv", "treecv"}, optional
         What the search uses (:mod:`sparsecv_mio.search.accelerators`); empty for none, those that pay by default. The
         answer is the same, `work.oracles` says what each of them saved.

@@ -18,13 +18,13 @@ from typing import Any, Protocol
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
-from sparsecv_mio.search import pairs as one_se
 from sparsecv_mio.search.accelerators import Accelerators, Ledger
 from sparsecv_mio.search.cells import Archive, Index, below, check_like, counts_of, filled_up, prefixed, within
 from sparsecv_mio.search.context import Context, SearchState, Snapshot
 from sparsecv_mio.search.first_supports import FoldPaths, first_supports
 from sparsecv_mio.search.instability import Instabilities, StabilityTable, stability_table
 from sparsecv_mio.search.observers import Progress, Signals, Watched, progress_of, trace_line_of
+from sparsecv_mio.search.pairs import next_to_decide, one_se_rule
 from sparsecv_mio.trees.every_size import solve_path
 from sparsecv_mio.trees.path_cells import PathCell, PathResult
 from sparsecv_mio.units import TIE_RTOL
@@ -427,8 +427,8 @@ def pairs_for_rule(method: GridMethod) -> BoolArray:
     """(G, T): the pairs to decide next for the one-standard-error rule to be sure of its pair."""
     context, now = method.run.context, method.run.bounds()
     grid, unit = context.grid, context.data.y_unit**2
-    rule = one_se.one_se_rule(now, now.best, grid.gammas, grid.taus, context.scored, unit)
-    return one_se.next_to_decide(rule.missing & method.open.any(axis=2), now)
+    rule = one_se_rule(now, now.best, grid.gammas, grid.taus, context.scored, unit)
+    return next_to_decide(rule.missing & method.open.any(axis=2), now)
 
 
 def decide_stable_pairs(method: GridMethod) -> None:
