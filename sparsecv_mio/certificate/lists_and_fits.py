@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import combinations
 
 import numpy as np
 
@@ -354,7 +356,22 @@ def _claims(
     names = design.index
     for what, wanted in (("always", True), ("never", False)):
         right = {n for n, j in names.items() if certain and all((j in s) is wanted for s in certain)}
-        checks.that(set(getattr(size, what)) == right, path + what, "does not agree with the models")
+        said = getattr(size, what)
+        checks.that(set(said) == right and len(said) == len(right), path + what, "does not agree with the models")
+    _replacements(checks, size, path, names, listed)
+
+
+def _replacements(checks: Checks, size: NearSize, path: str, names: Mapping[str, int], listed: Listed) -> None:
+    """Check how often a feature stands in another's place, and that no pair that does so more often is left out."""
+    rest: dict[tuple[int, ...], list[int]] = {}
+    for support in listed:
+        for j in support:
+            rest.setdefault(tuple(i for i in support if i != j), []).append(j)
+    swaps = Counter(tuple(sorted(pair)) for inside in rest.values() for pair in combinations(inside, 2))
+    given = [tuple(sorted((names.get(one.feature, -1), names.get(one.other, -1)))) for one in size.replacements]
+    fewest = min((one.pairs for one in size.replacements), default=0)
+    complete = len(set(given)) == len(given) and all(n <= fewest for pair, n in swaps.items() if pair not in given)
+    checks.that(complete, f"{path}replacements", "leaves out features that stand in each other's place")
     for one in size.replacements:
         a, b = names.get(one.feature, -1), names.get(one.other, -1)
         pairs = sum(tuple(sorted({*s} - {a} | {b})) in listed for s in listed if a in s and b not in s)

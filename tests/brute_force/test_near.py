@@ -245,3 +245,21 @@ def test_rows_of_weight_zero_and_folds_are_given_to_verify(by: str) -> None:
     for rows, plan in ((data, None), (data, folds), (counting, folds), (data, every), (counting, every)):
         report = verify(record, rows, plan)
         assert report.ok or (by == "cv" and plan is every)
+
+
+def test_features_that_replace_each_other_are_neither_left_out_nor_said_twice() -> None:
+    case = whole_problem(5)
+    record = near_optimal(case.data, gamma=1.0, taus=[2], within=2.0, folds=case.folds, scale=case.scale)
+    size = record.sizes[0]
+    assert len(size.replacements) > 1 and len(size.always) + len(size.never) < case.data.p
+    assert verify(record, case.data, case.folds).ok
+    most = size.replacements[0]
+    fewer = tuple(one for one in size.replacements if one is not most)
+    for changed in (
+        replace(size, replacements=()),
+        replace(size, replacements=(most, most)),
+        replace(size, never=(*size.never, *size.never[:1])) if size.never else replace(size, replacements=()),
+        *([replace(size, replacements=fewer)] if most.pairs > min(one.pairs for one in fewer) else []),
+    ):
+        report = verify(replace(record, sizes=(changed,)), case.data, case.folds)
+        assert not report.ok
