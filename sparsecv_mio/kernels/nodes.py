@@ -1,7 +1,5 @@
 """What kernels are given and keep: problems, states of columns at a node, copies of columns, supports.
 
-What kernels are given: problems and their normal form, nodes, level sets, and what rounding is allowed for.
-
 Normal form: columns scaled so that `M = G + I`, G positive semidefinite. A support S has `f(S) = yy - c_S' M_S^{-1}
 c_S`.
 """

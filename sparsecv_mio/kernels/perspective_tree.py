@@ -7,9 +7,9 @@ f(I) by exactly `e_j^2 / d_j`, adding j and k by `(e_j^2 d_k - 2 e_j e_k G_jk + 
 
 Three columns left to choose: which columns can be the most useful one of three that bring f down far enough.
 
-Beside a node let `h_j = e_j / sqrt(d_j)` and H be the correlations of its free columns (:mod:`.last_levels`): some of
-them, S, lower f by `h_S' H_SS^{-1} h_S`. For three columns the part of `H_SS` beside its diagonal has trace zero, so
-no eigenvalue of it is below `-sqrt(2/3)` times its length, and
+Beside a node let `h_j = e_j / sqrt(d_j)` and H be the correlations of its free columns: some of them, S,
+lower f by `h_S' H_SS^{-1} h_S`. For three columns the part of `H_SS` beside its diagonal has trace zero, so no
+eigenvalue of it is below `-sqrt(2/3)` times its length, and
 
     gain of S  <=  (h_i^2 + h_j^2 + h_k^2) / (1 - sqrt(4/3 (H_ij^2 + H_ik^2 + H_jk^2)))
 
@@ -20,7 +20,7 @@ Same normal form as the path tree, `M = G + I`. A node fixes columns in (INSIDE)
 dual of its relaxation, its free columns are fixed by the safe screening of section 2 with the same dual point, and it
 branches on the most fractional z. Open nodes live in a pool of rows and a binary heap, so that a stop at any moment
 leaves a valid lower bound: the smallest bound on the heap. With one or two columns left to choose, or three of not too
-many, a node is scanned (:mod:`sparsecv_mio.kernels.perspective_tree`): no relaxation, no node below.
+many, a node is scanned as above: no relaxation, no node below.
 """
 
 from __future__ import annotations
