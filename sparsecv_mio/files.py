@@ -48,7 +48,7 @@ def special(path: Place) -> str | None:
 
     Examples
     --------
-    >>> special("/"), special("/dev/null"), special("nowhere")
+    >>> special("/"), special(os.devnull), special("nowhere")
     ('a folder', 'a device', None)
     """
     try:
@@ -245,7 +245,7 @@ def _free(path: Place) -> Path:
 
 def _move(made: Path, place: Path) -> None:
     """Force a new file to the disk, and give it the old one's permissions and name."""
-    with open(made, "rb") as stream:
+    with open(made, "r+b") as stream:  # Windows flushes only what may be written
         os.fsync(stream.fileno())
     if place.exists():
         made.chmod(stat.S_IMODE(place.stat().st_mode))

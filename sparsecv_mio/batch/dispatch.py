@@ -252,13 +252,18 @@ def _interrupts_held() -> Iterator[None]:
 
 
 def _end_with(parent: int) -> None:
-    """See to it that this process ends soon after its parent: one that was killed cannot say so."""
+    """See to it that this process ends soon after its parent, and not by Ctrl-C, which a terminal sends to both.
+
+    A parent that was killed cannot say so. On Windows, where a process keeps the number of a parent that is gone, one
+    that works ends with its task, as its parent's pipe is closed.
+    """
 
     def watch() -> None:
         while os.getppid() == parent:
             time.sleep(WATCH)
         os._exit(1)
 
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     warnings.filterwarnings("ignore", "compiling kernels")  # of as many processes as there are
     threading.Thread(target=watch, daemon=True).start()
 

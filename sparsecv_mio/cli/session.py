@@ -13,7 +13,7 @@ from sparsecv_mio.cli import Began, parse
 from sparsecv_mio.cli.command_options import Given
 from sparsecv_mio.cli.ending import tell
 from sparsecv_mio.errors import BadInput, OutOfTime
-from sparsecv_mio.files import check_writable
+from sparsecv_mio.files import check_writable, special
 from sparsecv_mio.report.figures import check_plot
 from sparsecv_mio.search.deadline import interruptible as interruptible
 
@@ -173,7 +173,7 @@ def check_outputs(places: Mapping[str, str | None], inputs: Sequence[str] = ()) 
         if option == "--plot":
             check_plot(place)
         real = os.path.realpath(place)
-        if real in taken and not real.startswith("/dev/"):
+        if real in taken and special(real) != "a device":
             raise BadInput(f"{option}: {place} is {taken[real]} too, name another file")
         taken[real] = f"the file of {option}"
 

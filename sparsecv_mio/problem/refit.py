@@ -39,6 +39,8 @@ from sparsecv_mio.words import Intercept
 LongArray = NDArray[np.longdouble]
 LONG = np.longdouble
 FINE = 16.0 * float(np.finfo(LONG).eps)  # rounding of a long sum, with room
+# of an objective that is only rounded up in the end: where long double is no longer than double, its sums round too
+SLACK = FINE if np.finfo(LONG).eps == np.finfo(float).eps else 0.0
 ROUNDING = 64.0 * np.finfo(float).eps
 STEPS = 3  # each multiplies the error by ROUNDING * cond(A)
 
@@ -251,8 +253,10 @@ def _objective(yy: float, M: FloatArray, c: FloatArray, beta: FloatArray) -> flo
     """Evaluate `yy - 2c'b + b'Mb` in extended precision, rounded up to the next float."""
     if not beta.any():
         return float(yy)
-    b = beta.astype(np.longdouble)
-    value = np.longdouble(yy) - b @ (2 * c.astype(np.longdouble) - M.astype(np.longdouble) @ b)
+    b = beta.astype(LONG)
+    value = LONG(yy) - b @ (2 * c.astype(LONG) - M.astype(LONG) @ b)
+    if SLACK:
+        value += SLACK * (yy + np.abs(b) @ (2 * np.abs(c) + np.abs(M) @ np.abs(b)))
     return max(float(np.nextafter(float(value), np.inf)), 0.0)
 
 
@@ -262,7 +266,7 @@ def _moment_refit_solve(M: FloatArray, c: FloatArray) -> FloatArray:
     except np.linalg.LinAlgError:  # gamma = 0 on collinear columns: any least-squares solution will do
         return np.asarray(np.linalg.lstsq(M, c, rcond=None)[0], dtype=np.float64)
     beta = np.asarray(cho_solve(factor, c), dtype=np.float64)
-    residual = c.astype(np.longdouble) - M.astype(np.longdouble) @ beta.astype(np.longdouble)
+    residual = c.astype(LONG) - M.astype(LONG) @ beta.astype(LONG)
     better = beta + cho_solve(factor, residual.astype(np.float64))
     return np.asarray(better, dtype=np.float64)
 

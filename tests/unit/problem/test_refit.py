@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from plain_ridge import ridge
 
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.standard import standardize
+from sparsecv_mio.problem import refit
 from sparsecv_mio.problem.constraints import SideConstraints
 from sparsecv_mio.problem.objective import fit, held_out_error
 from sparsecv_mio.problem.problem import SparseProblem
@@ -48,6 +51,35 @@ def test_the_three_fits_agree_within_their_bounds(seed: int) -> None:
     again = refit_moments(problem, tuple(support.tolist()))
     lost = 1e3 * EPS * problem.yy * problem.n  # what the moments themselves have lost
     assert abs(again.objective - made.objective) <= made.objective_error + again.shortfall + lost
+
+
+@pytest.fixture
+def short_long_double(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on Windows, and on Macs with processors of Apple: long double is no longer than double."""
+    monkeypatch.setattr(refit, "LONG", np.float64)
+    monkeypatch.setattr(refit, "FINE", 16.0 * EPS)
+    monkeypatch.setattr(refit, "SLACK", 16.0 * EPS)
+
+
+@pytest.mark.parametrize("seed", range(100, 140))
+def test_the_bounds_hold_where_long_double_is_no_longer(seed: int, short_long_double: None) -> None:
+    test_the_three_fits_agree_within_their_bounds(seed)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_an_objective_of_moments_is_an_upper_bound_there(seed: int, short_long_double: None) -> None:
+    """Against the objective in fractions: sums that cancel, down to nothing."""
+    rng = np.random.default_rng(seed)
+    for _ in range(20):
+        k = int(rng.integers(1, 7))
+        V = rng.normal(size=(k + 2, k)) + 10.0 ** rng.integers(0, 4)
+        beta = rng.normal(size=k)
+        r = V @ beta + 10.0 ** rng.integers(-9, 1) * rng.normal(size=k + 2)
+        M, c, yy = V.T @ V, V.T @ r, float(r @ r)
+        b, q, Q = [Fraction(x) for x in beta], [Fraction(x) for x in c], [[Fraction(x) for x in row] for row in M]
+        pairs = sum(b[i] * Q[i][j] * b[j] for i in range(k) for j in range(k))
+        exact = Fraction(yy) - 2 * sum(x * y for x, y in zip(b, q, strict=True)) + pairs
+        assert Fraction(refit._objective(yy, M, c, beta)) >= exact
 
 
 def test_a_support_whose_columns_are_one_has_no_error_bound() -> None:
