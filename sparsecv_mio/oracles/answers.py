@@ -17,7 +17,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -83,20 +82,6 @@ class Estimate:
     """
 
     value: FloatArray
-
-
-@runtime_checkable
-class LeaveOutOracle(Protocol):
-    """The same fit with rows left out: what it predicts for them, proved or estimated."""
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """`certified` where the answers are of type :class:`Bracket`."""
-        ...
-
-    def leave_out(self, rows: IntArray) -> Bracket | Estimate:
-        """Return the predictions at `rows` (m,) of the fit to all other rows."""
-        ...
 
 
 def binary_labels(dataset: Dataset) -> tuple[FloatArray, tuple[float, float]]:

@@ -16,7 +16,6 @@ from sparsecv_mio.oracles.iacv.trajectory import (
     EarlyStop,
     EpochDoubling,
     FixedStep,
-    IacvOracle,
     IacvReport,
     MethodTrace,
     Solver,
@@ -37,7 +36,7 @@ from sparsecv_mio.oracles.losses import Logistic, Loss, Poisson, Squared
 from sparsecv_mio.oracles.penalties import KSupport, Penalty, Regularizer
 
 __all__ = [
-    "METHODS", "EarlyStop", "EpochDoubling", "Erm", "FixedStep", "FoldFits", "IacvOracle",
+    "METHODS", "EarlyStop", "EpochDoubling", "Erm", "FixedStep", "FoldFits",
     "KSupport", "Logistic", "Loss", "Penalty", "Poisson", "Regularizer", "IacvReport", "Solver",
     "Squared", "State", "MethodTrace", "default_step", "exact_step", "fold_fits", "full_step", "gd",
     "iacv_step", "infinitesimal_jackknife", "log_spaced", "make_erm", "make_solver", "newton_step",

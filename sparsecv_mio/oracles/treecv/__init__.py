@@ -12,8 +12,6 @@ from sparsecv_mio.oracles.treecv.learners import (
     PartialFitLearner,
     PegasosLearner,
     RidgeLearner,
-    TreeCvOracle,
-    held_out_predictions,
     make_task,
 )
 from sparsecv_mio.oracles.treecv.recursion import (
@@ -29,5 +27,5 @@ from sparsecv_mio.oracles.treecv.recursion import (
 __all__ = [
     "BernoulliNaiveBayes", "CvResult", "RowsByFold", "GaussianNaiveBayes", "LeastSquaresSgd",
     "Learner", "PartialFitLearner", "PegasosLearner", "Recursive", "Revertible", "RidgeLearner",
-    "LearnerTask", "TreeCvOracle", "held_out_predictions", "make_task", "standard_cv", "tree_cv",
+    "LearnerTask", "make_task", "standard_cv", "tree_cv",
 ]  # fmt: skip

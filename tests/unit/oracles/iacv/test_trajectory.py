@@ -9,15 +9,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.errors import BadInput
-from sparsecv_mio.oracles.answers import Estimate
 from sparsecv_mio.oracles.iacv import (
     EarlyStop,
     EpochDoubling,
     Erm,
     FixedStep,
-    IacvOracle,
     Logistic,
     Regularizer,
     Solver,
@@ -185,26 +184,37 @@ def test_a_method_must_suit_the_penalty_and_the_rows():
 def test_iacv_single_rows_and_groups():
     X, y = sample_rows()
     erm = Erm(X, y, Squared(2.0), Regularizer(2.0), 0.5)
-    oracle = IacvOracle(erm, gd(default_step(erm)), 600)
     for rows in (np.array([4]), np.array([7]), np.array([1, 9, 30])):
         keep = np.setdiff1d(np.arange(40), rows)
         b = np.linalg.solve(X[keep].T @ X[keep] + 0.5 * np.eye(3), X[keep].T @ y[keep])
-        found = oracle.leave_out(rows)
-        assert isinstance(found, Estimate)
-        assert found.value == pytest.approx(X[rows] @ b, abs=1e-9)
-    with pytest.raises(BadInput, match="labels"):
-        IacvOracle(Erm(X, y, Squared(2.0), Regularizer(2.0), 0.5, np.arange(40) % 4), gd(0.01), 5)
+        labels = np.full(40, -1)
+        labels[rows] = 0
+        group = replace(erm, labels=labels)
+        assert X[rows] @ _followed(group, 600)[0] == pytest.approx(X[rows] @ b, abs=1e-9)
+    assert X[4] @ _followed(erm, 600)[4] == pytest.approx(X[4] @ _alone(X, y, 4), abs=1e-9)
+
+
+def _followed(erm: Erm, steps: int) -> FloatArray:
+    state = start(erm)
+    for _ in range(steps):
+        state = iacv_step(erm, gd(default_step(erm)), state)
+    return state.approx
+
+
+def _alone(X: FloatArray, y: FloatArray, row: int) -> FloatArray:
+    keep = np.arange(len(y)) != row
+    return np.linalg.solve(X[keep].T @ X[keep] + 0.5 * np.eye(3), X[keep].T @ y[keep])
 
 
 def test_iacv_logistic_is_near_the_exact_fit():
     X, y = sample_rows()
     erm = Erm(X, np.sign(y), Logistic(), Regularizer(2.0), 0.5)
     method = gd(default_step(erm))
-    oracle, Theta = IacvOracle(erm, method, 100), np.zeros((40, 3))
+    found, Theta = _followed(erm, 100), np.zeros((40, 3))
     for t in range(100):
         Theta = exact_step(erm, method, t, Theta)
     for i in range(40):
-        assert oracle.leave_out(np.array([i])).value[0] == pytest.approx(X[i] @ Theta[i], abs=0.1)
+        assert X[i] @ found[i] == pytest.approx(X[i] @ Theta[i], abs=0.1)
 
 
 def sample() -> Dataset:
