@@ -14,14 +14,26 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 from scipy.linalg import lstsq
 from sklearn.base import BaseEstimator
-from sklearn.linear_model import lasso_path
+from sklearn.linear_model import (
+    ElasticNet,
+    ElasticNetCV,
+    Lasso,
+    LassoCV,
+    OrthogonalMatchingPursuit,
+    OrthogonalMatchingPursuitCV,
+    Ridge,
+    RidgeCV,
+    lasso_path,
+)
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.batch.plan import BOTH, OURS, REFITS, TRAINING, options_of
@@ -339,9 +351,12 @@ class ConcavePenaltyCV(_Chosen):
         self.alphas_ = _alphas(X, y)
 
     def _path(self, X: FloatArray, y: FloatArray) -> FloatArray:
-        from skglm.datafits import Quadratic
-        from skglm.penalties import SCAD, MCPenalty
-        from skglm.solvers import AndersonCD
+        try:
+            from skglm.datafits import Quadratic
+            from skglm.penalties import SCAD, MCPenalty
+            from skglm.solvers import AndersonCD
+        except ImportError:
+            raise BackendUnavailable(f"{self.kind} needs the package skglm: pip install skglm") from None
 
         penalty = MCPenalty(1.0, 3.0) if self.kind == "mcp" else SCAD(1.0, 3.7)
         solver = AndersonCD(fit_intercept=False, max_iter=200, tol=1e-5)
@@ -360,21 +375,35 @@ MOST_STEPS = 50  # of OMP, as of forward selection
 
 @dataclass(frozen=True)
 class Peer:
-    """An estimator with its folds.
+    """An estimator of other authors.
 
     Attributes
     ----------
-    model : estimator of scikit-learn
-        Its `fit` chooses hyperparameters, then fits all rows; those of `batch.peers` leave that out where asked.
-    numbers : callable
-        Returns what is known of the fitted model.
+    make : callable
+        Takes the folds and whether to fit all rows; returns an estimator of scikit-learn whose `fit` chooses
+        hyperparameters. Those of scikit-learn itself always fit all rows in the end.
+    numbers : tuple of str
+        What the table tells of the fitted model: its attributes, without the underscore.
+    cv_error : callable, optional
+        Returns the CV error of a fitted model that has it under no such name.
     alone : callable, optional
         Returns an unfitted model of the hyperparameters that a fitted one chose.
     """
 
-    model: Any
-    numbers: Callable[[Any], dict[str, Any]]
+    make: Callable[[Splits, bool], Any]
+    numbers: tuple[str, ...]
+    cv_error: Callable[[Any], float] | None = None
     alone: Callable[[Any], Any] | None = None
+
+    def pipeline(self, splits: Splits, training_only: bool = False) -> Any:
+        """Return the estimator behind a scaler."""
+        return make_pipeline(StandardScaler(), self.make(splits, not training_only))
+
+    def told(self, found: Any) -> dict[str, Any]:
+        """Return what the table tells of a fitted model."""
+        known = {} if self.cv_error is None else {"cv_error": self.cv_error(found)}
+        values = ((name, getattr(found, f"{name}_")) for name in self.numbers)
+        return known | {name: value.item() if hasattr(value, "item") else value for name, value in values}
 
 
 def check_plan(name: str, plan: FoldPlan, refit: str = "all") -> None:
@@ -427,8 +456,8 @@ def run_estimator(name: str, data: Dataset, plan: FoldPlan, settings: Mapping[st
     if name == OURS:
         return run_search(data, plan, settings, training_only)
     splits = [(plan.train_rows(j), plan.scored_rows(j)) for j in range(plan.k)]
-    peer: Peer = ESTIMATORS[name](splits, training_only)
-    pipeline = _scaled(peer.model)
+    peer = ESTIMATORS[name]
+    pipeline = peer.pipeline(splits, training_only)
     begin, spent = time.perf_counter(), time.process_time()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of convergence: peers are judged by their errors
@@ -438,7 +467,7 @@ def run_estimator(name: str, data: Dataset, plan: FoldPlan, settings: Mapping[st
             rows = splits[0][0]
             model = peer.alone(found).fit(pipeline[0].transform(data.X[rows]), data.y[rows])
     seconds, cpu = time.perf_counter() - begin, time.process_time() - spent
-    return Fitted(*_raw_model(pipeline[0], model), seconds, {"cpu_seconds": cpu, **peer.numbers(found)})
+    return Fitted(*_raw_model(pipeline[0], model), seconds, {"cpu_seconds": cpu, **peer.told(found)})
 
 
 @cache
@@ -463,10 +492,10 @@ def _warm(name: str) -> None:
     if name == OURS:
         run_search(data, plan, {"gamma": [0.1, 1.0], "tau": [1, 2]})
         return
-    peer: Peer = ESTIMATORS[name]([(plan.train_rows(j), plan.scored_rows(j)) for j in range(plan.k)], False)
+    pipeline = ESTIMATORS[name].pipeline([(plan.train_rows(j), plan.scored_rows(j)) for j in range(plan.k)])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        _scaled(peer.model).fit(data.X, data.y)
+        pipeline.fit(data.X, data.y)
 
 
 def _raw_model(scaler: Any, model: Any) -> Model:
@@ -475,124 +504,64 @@ def _raw_model(scaler: Any, model: Any) -> Model:
     return Model(coefficients, float(np.ravel(model.intercept_)[0] - scaler.mean_ @ coefficients))
 
 
-def _scaled(model: Any) -> Any:
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
+class SteppedOmpCV(OrthogonalMatchingPursuitCV):
+    """As many steps as there are columns and rows; scikit-learn's default is a tenth of the columns, or 5."""
 
-    return make_pipeline(StandardScaler(), model)
-
-
-def _lasso(splits: Splits, training_only: bool) -> Peer:
-    from sklearn.linear_model import Lasso, LassoCV
-
-    return Peer(
-        LassoCV(cv=splits, max_iter=MOST_SWEEPS),
-        lambda found: {"cv_error": _least_error(found, splits), "alpha": float(found.alpha_)},
-        lambda found: Lasso(found.alpha_, max_iter=MOST_SWEEPS),
-    )
+    def fit(self, X: FloatArray, y: FloatArray) -> Self:
+        """Choose the number of steps and fit all rows."""
+        self.max_iter = max(1, min(X.shape[1], min(len(train) for train, _ in self.cv) - 1, MOST_STEPS))
+        found: Self = super().fit(X, y)
+        self.tau_ = self.n_nonzero_coefs_
+        return found
 
 
-def _least_error(found: Any, splits: Splits) -> float:
-    """Return the least mean over the folds of their mean squared errors, by which scikit-learn chooses."""
-    return float(found.mse_path_.reshape(-1, len(splits)).mean(axis=1).min())
+class AbessCV:
+    """abess with the folds of the task."""
 
+    def __init__(self, splits: Splits) -> None:
+        self.splits = splits
 
-def _elastic_net(splits: Splits, training_only: bool) -> Peer:
-    from sklearn.linear_model import ElasticNet, ElasticNetCV
-
-    return Peer(
-        ElasticNetCV(l1_ratio=[0.1, 0.5, 0.7, 0.9, 0.95, 0.99, 1.0], cv=splits, max_iter=MOST_SWEEPS),
-        lambda found: {
-            "cv_error": _least_error(found, splits), "alpha": float(found.alpha_),
-            "l1_ratio": float(found.l1_ratio_),
-        },
-        lambda found: ElasticNet(alpha=found.alpha_, l1_ratio=found.l1_ratio_, max_iter=MOST_SWEEPS),
-    )  # fmt: skip
-
-
-def _ridge(splits: Splits, training_only: bool) -> Peer:
-    from sklearn.linear_model import Ridge, RidgeCV
-
-    return Peer(
-        RidgeCV(np.logspace(-3, 5, 33), cv=splits, scoring="neg_mean_squared_error"),
-        lambda found: {"cv_error": -float(found.best_score_), "alpha": float(found.alpha_)},
-        lambda found: Ridge(found.alpha_),
-    )
-
-
-def _omp(splits: Splits, training_only: bool) -> Peer:
-    from sklearn.linear_model import OrthogonalMatchingPursuit, OrthogonalMatchingPursuitCV
-
-    class WithinColumns(OrthogonalMatchingPursuitCV):
-        """As many steps as there are columns and rows; scikit-learn's default is a tenth of the columns, or 5."""
-
-        def fit(self, X: FloatArray, y: FloatArray) -> Any:
-            self.max_iter = max(1, min(X.shape[1], min(len(train) for train, _ in splits) - 1, MOST_STEPS))
-            return super().fit(X, y)
-
-    return Peer(
-        WithinColumns(cv=splits),
-        lambda found: {"tau": int(found.n_nonzero_coefs_)},
-        lambda found: OrthogonalMatchingPursuit(n_nonzero_coefs=found.n_nonzero_coefs_),
-    )
-
-
-def _relaxed_lasso(splits: Splits, training_only: bool) -> Peer:
-    return Peer(
-        RelaxedLassoCV(splits, not training_only),
-        lambda found: {"cv_error": found.cv_error_, "alpha": found.alpha_, "mix": found.mix_},
-    )
-
-
-def _forward(splits: Splits, training_only: bool) -> Peer:
-    return Peer(
-        ForwardSelectionCV(splits, not training_only), lambda found: {"cv_error": found.cv_error_, "tau": found.tau_}
-    )
-
-
-def _penalised(kind: str) -> Callable[[Splits, bool], Peer]:
-    def make(splits: Splits, training_only: bool) -> Peer:
+    def fit(self, X: FloatArray, y: FloatArray) -> Self:
+        """Choose the number of features and fit all rows."""
         try:
-            import skglm  # noqa: F401
+            from abess import LinearRegression
         except ImportError:
-            raise BackendUnavailable(f"{kind} needs the package skglm: pip install skglm") from None
-
-        return Peer(
-            ConcavePenaltyCV(splits, not training_only, kind),
-            lambda found: {"cv_error": found.cv_error_, "alpha": found.alpha_},
-        )
-
-    return make
-
-
-def _labels(splits: Splits) -> IntArray:
-    """Return the fold of every row."""
-    labels = np.zeros(sum(len(test) for _, test in splits), dtype=np.int64)
-    for fold, (_, test) in enumerate(splits):
-        labels[test] = fold
-    return labels
+            raise BackendUnavailable("abess is not installed: pip install abess") from None
+        labels = np.zeros(sum(len(test) for _, test in self.splits), dtype=np.int64)
+        for fold, (_, test) in enumerate(self.splits):
+            labels[test] = fold
+        model = LinearRegression(cv=len(self.splits), thread=1)
+        model.fit(X, y, cv_fold_id=labels)
+        self.coef_, self.intercept_, self.tau_ = model.coef_, model.intercept_, np.count_nonzero(model.coef_)
+        return self
 
 
-def _abess(splits: Splits, training_only: bool) -> Peer:
-    try:
-        from abess import LinearRegression
-    except ImportError:
-        raise BackendUnavailable("abess is not installed: pip install abess") from None
-    labels = _labels(splits)
-    model = LinearRegression(cv=len(splits), thread=1)
-
-    class OnFolds:
-        """abess with the folds of the task."""
-
-        def fit(self, X: FloatArray, y: FloatArray) -> OnFolds:
-            model.fit(X, y, cv_fold_id=labels)
-            self.coef_, self.intercept_ = model.coef_, model.intercept_
-            return self
-
-    return Peer(OnFolds(), lambda found: {"tau": int(np.count_nonzero(found.coef_))})
+def _least_error(found: Any) -> float:
+    """Return the least mean over the folds of their mean squared errors, by which scikit-learn chooses."""
+    return float(found.mse_path_.reshape(-1, len(found.cv)).mean(axis=1).min())
 
 
-ESTIMATORS: dict[str, Any] = {
-    "lasso": _lasso, "elastic-net": _elastic_net, "ridge": _ridge, "relaxed-lasso": _relaxed_lasso,
-    "omp": _omp, "forward": _forward, "mcp": _penalised("mcp"), "scad": _penalised("scad"), "abess": _abess,
+MIXTURES = [0.1, 0.5, 0.7, 0.9, 0.95, 0.99, 1.0]
+ESTIMATORS: dict[str, Peer] = {
+    "lasso": Peer(
+        lambda splits, _: LassoCV(cv=splits, max_iter=MOST_SWEEPS), ("alpha",), _least_error,
+        lambda found: Lasso(found.alpha_, max_iter=MOST_SWEEPS),
+    ),
+    "elastic-net": Peer(
+        lambda splits, _: ElasticNetCV(l1_ratio=MIXTURES, cv=splits, max_iter=MOST_SWEEPS), ("alpha", "l1_ratio"),
+        _least_error, lambda found: ElasticNet(alpha=found.alpha_, l1_ratio=found.l1_ratio_, max_iter=MOST_SWEEPS),
+    ),
+    "ridge": Peer(
+        lambda splits, _: RidgeCV(np.logspace(-3, 5, 33), cv=splits, scoring="neg_mean_squared_error"), ("alpha",),
+        lambda found: -float(found.best_score_), lambda found: Ridge(found.alpha_),
+    ),
+    "relaxed-lasso": Peer(RelaxedLassoCV, ("cv_error", "alpha", "mix")),
+    "omp": Peer(
+        lambda splits, _: SteppedOmpCV(cv=splits), ("tau",), None,
+        lambda found: OrthogonalMatchingPursuit(n_nonzero_coefs=found.tau_),
+    ),
+    "forward": Peer(ForwardSelectionCV, ("cv_error", "tau")),
+    "mcp": Peer(partial(ConcavePenaltyCV, kind="mcp"), ("cv_error", "alpha")),
+    "scad": Peer(partial(ConcavePenaltyCV, kind="scad"), ("cv_error", "alpha")),
+    "abess": Peer(lambda splits, _: AbessCV(splits), ("tau",)),
 }  # fmt: skip
