@@ -117,6 +117,8 @@ class Option:
         """Return a value that was checked, a word as a member of its enumeration."""
         if self.check is not None:
             self.check(self.name, value)
+        if self.kind is bool and str(value) not in ("True", "False"):  # numpy's, too
+            raise BadInput(f"{shown(self.name)}: {str(value)[:30]!r} is neither True nor False")
         return value if self.words is None else word_of(self.words, value, shown(self.name))
 
 

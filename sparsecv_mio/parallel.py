@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, contextmanager
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from sparsecv_mio.errors import BackendUnavailable
+from sparsecv_mio.errors import BackendUnavailable, BadInput
 from sparsecv_mio.version import __version__
 
 if TYPE_CHECKING:
@@ -122,6 +122,8 @@ def connected(address: str) -> Iterator[Client]:
         from distributed import Client
     except ImportError:
         raise BackendUnavailable("--scheduler needs dask: pip install distributed") from None
+    if not isinstance(address, str):
+        raise BadInput(f"--scheduler: {address!r} is no address, give tcp://HOST:PORT")
     logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what is wrong is said in one line here
     try:
         client = Client(address, timeout=ANSWERS, set_as_default=False)

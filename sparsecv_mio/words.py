@@ -155,6 +155,6 @@ def one_of(value: str, words: Iterable[str], option: str) -> str:
     known = [str(word) for word in words]
     text = str(value)
     word = text.strip().lower()
-    if word not in known:
+    if word not in known or not isinstance(value, str):  # None is not the word "none"
         raise BadInput(f"{option}: unknown word {text!r}{did_you_mean(text, known)}, use {', '.join(known)}")
     return word

@@ -9,7 +9,7 @@ import numpy as np
 
 from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.certificate.checked_fields import Checks
-from sparsecv_mio.certificate.parts import ChosenFolds, Request, relative_gap
+from sparsecv_mio.certificate.parts import ChosenFolds, Request, SearchRequest, relative_gap
 from sparsecv_mio.certificate.records import (
     DescentStep,
     FitRecord,
@@ -27,6 +27,7 @@ from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.weights import Scored
 from sparsecv_mio.problem.objective import r_squared, standard_error
 from sparsecv_mio.units import CROSSING_RTOL
+from sparsecv_mio.words import Method
 
 MAE_RTOL = 1e-5  # of bounds by squared errors: these agree with the residuals to a millionth
 SAME = 1e-12  # relative: numbers of the record that were once one number
@@ -95,6 +96,13 @@ def check_grid(checks: Checks, request: Request, rows: Sequence[TableRow] | Sequ
     checks.bounded(f"{name}[].gamma", f"{name}[].tau", "request.gammas", "request.taus")
 
 
+def check_asked(checks: Checks, request: Request, p: int) -> None:
+    """Check that a requested grid names every gamma and tau once, and no tau beyond the `p` features."""
+    for name, values in (("gammas", request.gammas), ("taus", request.taus)):
+        checks.that(0 < len(values) == len(set(values)), f"request.{name}", "is empty or names a value twice")
+    checks.that(all(tau <= p for tau in request.taus), "request.taus", "holds more than the features")
+
+
 def rows_of(region: Region, table: Sequence[TableRow]) -> list[TableRow]:
     """Return the rows of a table that a region covers, its best pair included."""
     top, from_gamma, best = region.up_to_tau, region.from_gamma, (region.gamma, region.tau)
@@ -116,7 +124,8 @@ def check_claims(checks: Checks, record: Record, dataset: Dataset, plan: FoldPla
         For R^2 and the weights of its rows.
     """
     scored = Scored.of(dataset, plan)
-    _request(checks, record)
+    check_asked(checks, record.request, record.data.p)
+    _method(checks, record.request)
     _table(checks, record)
     _headline(checks, record)
     _pairs(checks, record)
@@ -160,11 +169,16 @@ def _null(value: object) -> str:
     return "is null though it was asked for or follows" if value is None else "is given though nothing asks for it"
 
 
-def _request(checks: Checks, record: Record) -> None:
-    request = record.request
-    for name, values in (("gammas", request.gammas), ("taus", request.taus)):
-        checks.that(0 < len(values) == len(set(values)), f"request.{name}", "is empty or names a value twice")
-    checks.that(all(tau <= record.data.p for tau in request.taus), "request.taus", "holds more than the features")
+def _method(checks: Checks, request: SearchRequest) -> None:
+    """Check that the method is one that can be asked for, what `auto` means, and takes the backend."""
+    used = request.method_used
+    if used is None:  # of older records
+        return
+    known = used in set(Method) - {Method.AUTO} and request.method in (used, Method.AUTO)
+    checks.that(known, "request.method_used", f"is {used!r}, and {request.method!r} was asked for")
+    takes = request.backend == "native" or used in (Method.JOINT, Method.ALGORITHM1, Method.GRID)
+    checks.that(takes, "request.backend", f"is {request.backend!r}, which method {used} does not call")
+    checks.bounded("request.method")
 
 
 def _table(checks: Checks, record: Record) -> None:

@@ -21,7 +21,8 @@ import msgspec
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
-from sparsecv_mio.errors import CorruptStore
+from sparsecv_mio.data.reading_options import Applied, Reading
+from sparsecv_mio.errors import CorruptStore, SparseCVError
 from sparsecv_mio.files import write_text
 from sparsecv_mio.model_space import Restrictions
 from sparsecv_mio.units import GAMMA_RANGE
@@ -301,6 +302,34 @@ class ReadingInfo:
     levels: Mapping[str, tuple[str, ...]]
     left_out: Count
     thousands: str | None = None
+
+
+def reading_info(applied: Applied | None) -> ReadingInfo | None:
+    """Describe how a file was read, for the record; None for a plain table of numbers."""
+    if applied is None:
+        return None
+    asked: dict[str, Any] = {one.name: getattr(applied.how, one.name) for one in fields(Reading)}
+    return ReadingInfo(
+        **asked | {"na": str(applied.how.na), "encode": str(applied.how.encode)}, columns=applied.columns,
+        means=dict(applied.means), levels=dict(applied.levels), left_out=applied.left_out,
+    )  # fmt: skip
+
+
+def applied_reading(info: ReadingInfo | None) -> Applied | None:
+    """Return how the file of a record was read.
+
+    Raises
+    ------
+    CorruptStore
+        The record holds what is no option of a reading.
+    """
+    if info is None:
+        return None
+    try:
+        how = Reading.of(**{one.name: getattr(info, one.name) for one in fields(Reading)})
+    except SparseCVError as error:
+        raise CorruptStore(f"record: field data.reading is not valid ({error})") from None
+    return Applied(how, info.columns, dict(info.means), dict(info.levels), info.left_out)
 
 
 @dataclass(frozen=True)

@@ -8,13 +8,13 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
-from sparsecv_mio.certificate.parts import DataInfo, ReadingInfo, schema_of
+from sparsecv_mio.certificate.parts import DataInfo, applied_reading, schema_of
 from sparsecv_mio.certificate.records import CommonRecord, FitRecord, NearRecord, PathRecord, Record
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.readers import read_by
 from sparsecv_mio.data.reading_options import STRICT, Applied, Reading, Wanted
 from sparsecv_mio.data.weights import FILE, weighted_rows, weights_of
-from sparsecv_mio.errors import BadInput, CorruptStore, SparseCVError
+from sparsecv_mio.errors import BadInput, CorruptStore
 from sparsecv_mio.files import check_readable
 
 AnyRecord = Record | PathRecord | FitRecord
@@ -61,35 +61,6 @@ def read_drawn(path: str | os.PathLike[str]) -> AnyRecord:
     if (isinstance(stored, Record) and not stored.table) or (isinstance(stored, PathRecord) and not stored.path):
         raise CorruptStore(f"record {path}: its table is empty")
     return stored
-
-
-def reading_info(applied: Applied | None) -> ReadingInfo | None:
-    """Describe how a file was read, for the record; None for a plain table of numbers."""
-    if applied is None:
-        return None
-    how = applied.how
-    return ReadingInfo(
-        sep=how.sep, decimal=how.decimal, comment=how.comment, encoding=how.encoding, header=how.header,
-        index_col=how.index_col, na=str(how.na), encode=str(how.encode), columns=applied.columns,
-        means=dict(applied.means), levels=dict(applied.levels), left_out=applied.left_out, thousands=how.thousands,
-    )  # fmt: skip
-
-
-def applied_reading(info: ReadingInfo | None) -> Applied | None:
-    """Return how the file of a record was read.
-
-    Raises
-    ------
-    CorruptStore
-        The record holds what is no option of a reading.
-    """
-    if info is None:
-        return None
-    try:
-        how = Reading.of(**{one.name: getattr(info, one.name) for one in fields(Reading)})
-    except SparseCVError as error:
-        raise CorruptStore(f"record: field data.reading is not valid ({error})") from None
-    return Applied(how, info.columns, dict(info.means), dict(info.levels), info.left_out)
 
 
 def in_format(applied: Applied | None, names: tuple[str, ...], reading: Mapping[str, Any] | None) -> Applied | None:

@@ -32,10 +32,12 @@ from sparsecv_mio.certificate.parts import (
     Side,
     Stability,
     Work,
+    applied_reading,
     frame_of,
     relative_gap,
     schema_of,
 )
+from sparsecv_mio.data.cure import frame_alike
 from sparsecv_mio.errors import BadInput, CorruptStore
 from sparsecv_mio.units import CROSSING_RTOL
 
@@ -96,6 +98,10 @@ class LinearModel:
         wanted = list(self.coefficients)
         table = X.X if isinstance(X, HasRows) else X
         header = X.names if isinstance(X, HasRows) else getattr(X, "columns", self.data.names)
+        learnt = applied_reading(self.data.reading) if hasattr(X, "iloc") else None
+        if learnt is not None and not set(wanted).issubset(map(str, header)):  # the frame holds words, as the file did
+            made = frame_alike(X, wanted, learnt)
+            table, header = made.X, made.names
         numbers = _chosen(np.asarray(table), [str(name) for name in header], wanted)
         return numbers @ np.array([self.coefficients[name] for name in wanted]) + self.intercept
 

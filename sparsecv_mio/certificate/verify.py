@@ -19,7 +19,7 @@ from sparsecv_mio.certificate.checked_fields import (
     EnumerationLevel,
     VerifyReport,
 )
-from sparsecv_mio.certificate.claims import check_claims, check_gap, check_grid, row_of
+from sparsecv_mio.certificate.claims import check_asked, check_claims, check_gap, check_grid, row_of
 from sparsecv_mio.certificate.enumeration import UnitColumns, held_out_errors
 from sparsecv_mio.certificate.lists_and_fits import (
     SupportValues,
@@ -41,8 +41,8 @@ from sparsecv_mio.certificate.optimality import (
     level_of,
     reported_pairs,
 )  # fmt: skip
-from sparsecv_mio.certificate.parts import DataInfo, FoldInfo, Request
-from sparsecv_mio.certificate.read_back import StoredRecord, has_weights, reading_info, weighted_again
+from sparsecv_mio.certificate.parts import DataInfo, FoldInfo, JsonRecord, Request, reading_info
+from sparsecv_mio.certificate.read_back import StoredRecord, has_weights, weighted_again
 from sparsecv_mio.certificate.records import CommonRecord, FitRecord, NearRecord, PathRecord, Record
 from sparsecv_mio.certificate.refits import (
     check_allowed,
@@ -92,7 +92,7 @@ def verify(
     Raises
     ------
     BadInput
-        The folds cannot be rebuilt from their spec.
+        The folds cannot be rebuilt from their spec; or what is given is no record, or no `Dataset`.
 
     Examples
     --------
@@ -105,6 +105,11 @@ def verify(
     >>> verify(replace(record, intercept=record.intercept + 1.0), data).failures[0].field
     'intercept'
     """
+    if not isinstance(record, JsonRecord):
+        raise BadInput(f"{type(record).__name__} is no record: read_record reads one from its file")
+    if not isinstance(dataset, Dataset):
+        how = "Dataset.from_frame makes one of a frame, read_dataset of a file"
+        raise BadInput(f"the data are {type(dataset).__name__}, and verify takes a Dataset: {how}")
     checks = Checks(progress=progress)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # an altered number may be as large as it likes
         rows = _rows(checks, record, dataset, folds)
@@ -311,6 +316,7 @@ def _verify_path(checks: Checks, record: PathRecord, dataset: Dataset) -> bool:
     design = _design(record, dataset, None)
     reason = design.too_many(list(request.taus), len(request.gammas), 1)
     checks.caveat = f"optimality not verified ({reason})" if reason else ""
+    check_asked(checks, request, record.data.p)
     check_grid(checks, request, record.path, "path")
     pieces = () if record.surface is None else record.surface.pieces
     every = all(row.proved for row in record.path) and all(piece.proved for piece in pieces)
@@ -337,6 +343,7 @@ def _verify_near(checks: Checks, record: NearRecord | CommonRecord, dataset: Dat
     """Check a near-optimal list or a common subset: values and, with at most 15 varying features, what is claimed."""
     if not _restrictions(checks, record.request, dataset):
         return False
+    check_asked(checks, record.request, record.data.p)
     design = _design(record, dataset, plan)
     if isinstance(record, CommonRecord):
         assert plan is not None

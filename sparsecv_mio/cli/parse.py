@@ -12,7 +12,6 @@ from functools import partial
 from inspect import signature
 from typing import Annotated, Any, get_args, get_origin
 
-from sparsecv_mio.declared_options import TABLE, shown
 from sparsecv_mio.errors import BadInput, SparseCVError
 from sparsecv_mio.model_space import MOST_DIGITS, Restrictions, limits_of, number, parents_of, whole
 from sparsecv_mio.units import MOST_THREADS
@@ -34,8 +33,7 @@ def with_dashes(message: str, options: Collection[str]) -> str:
     ----------
     message : str
     options : collection of str
-        Of the command, `--tau` for one; other words are left as they are. A command that reads tables is told of
-        every way to read one.
+        Of the command, `--tau` for one; other words are left as they are.
 
     Examples
     --------
@@ -43,11 +41,10 @@ def with_dashes(message: str, options: Collection[str]) -> str:
     "--tau: '99' is out of range"
     >>> with_dashes("one-se: goes with method auto or joint, not bounds", ["--one-se", "--method"])
     '--one-se: goes with --method auto or joint, not bounds'
-    >>> with_dashes('give sep="space" and drop=["a", "b c"]', ["--sep"])
+    >>> with_dashes('give sep="space" and drop=["a", "b c"]', ["--sep", "--drop"])
     "give --sep space and --drop 'a,b c'"
     """
-    tables = {f"--{shown(name)}" for name in TABLE}
-    known = {*options, *(tables if "--sep" in options else ())}
+    known = set(options)
 
     def named(found: re.Match[str]) -> str:
         word = IN_PYTHON.get(found[1], found[1]).replace("_", "-")

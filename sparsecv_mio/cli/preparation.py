@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from dataclasses import asdict, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from sparsecv_mio.cli import ending, oracles, parse, session
 from sparsecv_mio.cli.command_options import DataFile, Given, declared, option
 from sparsecv_mio.cli.parse import with_dashes
-from sparsecv_mio.declared_options import READING
+from sparsecv_mio.declared_options import OPTIONS, READING, TABLE
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -51,9 +52,10 @@ def inspect(
 
 def _with_dashes(found: Inspection) -> Inspection:
     """Return what was found, with options as they are given on the command line."""
-    columns = [replace(one, notes=tuple(with_dashes(note, ["--sep"]) for note in one.notes)) for one in found.columns]
-    doubts = {name: with_dashes(said, ["--sep"]) for name, said in found.doubts.items()}
-    return replace(found, columns=tuple(columns), doubts=doubts, refused=with_dashes(found.refused, ["--sep"]))
+    said = partial(with_dashes, options=[OPTIONS[name].flag for name in TABLE])  # of solve
+    columns = [replace(one, notes=tuple(map(said, one.notes))) for one in found.columns]
+    doubts = {name: said(doubt) for name, doubt in found.doubts.items()}
+    return replace(found, columns=tuple(columns), doubts=doubts, refused=said(found.refused))
 
 
 def _numbers(found: Inspection) -> dict[str, object]:

@@ -233,7 +233,8 @@ def predict(
     The file needs the columns of the model alone, in any order. Where it has the target of every row too, the errors
     of the predictions are printed beside the cross-validation error.
     """
-    from sparsecv_mio.certificate.read_back import applied_reading, in_format, read_record
+    from sparsecv_mio.certificate.parts import applied_reading
+    from sparsecv_mio.certificate.read_back import in_format, read_record
     from sparsecv_mio.certificate.records import NearRecord, PathRecord, accuracy
     from sparsecv_mio.data.readers import read_rows
     from sparsecv_mio.files import write_text

@@ -815,6 +815,12 @@ def read_frame(frame: pd.DataFrame, wanted: Wanted, how: Reading) -> Made:
         raise
 
 
+def frame_alike(frame: pd.DataFrame, features: Sequence[str], learnt: Applied) -> Made:
+    """Read some features of the new rows of a frame as those were that a model was fitted on."""
+    wanted = Wanted("", learnt.columns_of(features), None, (), needed=False)
+    return read_alike(_raw_frame(frame, wanted.within([str(name) for name in frame.columns]), {}, learnt.how), learnt)
+
+
 def _raw_frame(frame: pd.DataFrame, chosen: Selection, aux: dict[str, NDArray[Any]], how: Reading) -> RawTable:
     place = {name: j for j, name in enumerate(chosen.header)}
     return raw_table(chosen.names, chosen.goal, lambda name: frame.iloc[:, place[name]].tolist(), aux, how)

@@ -301,6 +301,8 @@ def make_folds(spec: str, dataset: Dataset, seed: int = 0) -> FoldPlan:
     """
     text, n = canonical(spec), dataset.n
     kind, colon, value = text.partition(":")
+    if not isinstance(seed, Integral):
+        raise BadInput(f"seed: {str(seed)[:30]!r} is no whole number")
     if seed < 0:
         raise BadInput(f"seed {seed} is negative: use 0 or a positive whole number")
     if kind == "loo" and not colon:
@@ -533,6 +535,8 @@ def outer_folds(count: int, plan: FoldPlan, dataset: Dataset) -> FoldPlan:
     >>> outer_folds(2, folds_from_labels([0, 0, 1, 1, 2, 2]), data).labels.tolist()
     [1, 1, 0, 0, 0, 0]
     """
+    if not isinstance(count, Integral):
+        raise BadInput(f"nested: {str(count)[:30]!r} is no whole number")
     if count < 2:
         raise BadInput(f"nested: {count} is out of range, give at least 2 outer folds")
     if count > dataset.n:

@@ -399,8 +399,7 @@ def read_rows(path: str | Path, features: Sequence[str], target: str, learnt: Ap
     """
     columns, how = features, STRICT
     if learnt is not None:
-        columns = [name for name in learnt.columns if any(made in features for made in learnt.names_of(name))]
-        how = learnt.how
+        columns, how = learnt.columns_of(features), learnt.how
     wanted = Wanted(target, columns, None, (), needed=False, index=how.index_col)
     try:
         data = read_by(path, wanted, how, learnt)

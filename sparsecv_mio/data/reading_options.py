@@ -11,7 +11,7 @@ from __future__ import annotations
 import codecs
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from numbers import Integral
@@ -474,6 +474,10 @@ class Applied:
     levels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     left_out: int = 0
     notes: tuple[str, ...] = ()
+
+    def columns_of(self, features: Collection[str]) -> list[str]:
+        """Return the columns of a file that some features are made of."""
+        return [name for name in self.columns if any(made in features for made in self.names_of(name))]
 
     def names_of(self, column: str) -> tuple[str, ...]:
         """Return the features that a column of the file became."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from numbers import Real
 
 from sparsecv_mio.declared_options import check_whole, shown
 from sparsecv_mio.errors import BadInput
@@ -66,6 +67,8 @@ class NearOptions(PathOptions):
     by: By = By.CV
 
     def __post_init__(self) -> None:
+        if not isinstance(self.within, Real):
+            raise BadInput(f"within: {str(self.within)[:30]!r} is no number, give 0.01 for 1%")
         if not 0.0 <= self.within < math.inf:
             raise BadInput(f"within: {self.within:g} is out of range, give 1% or another share of at least 0")
         check_whole("most", self.most, 1)

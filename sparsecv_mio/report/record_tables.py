@@ -350,6 +350,8 @@ def _legend(record: Record) -> list[str]:
         why = "some folds use the best subset found so far, which is not proved to be the best"
         said = "" if record.estimate else f": {why}"  # above, of the reported pair
         lines.append(f"{ESTIMATE} an estimate{said}; lower and upper are certified all the same")
+    if any(not math.isfinite(end) for row in best_by_tau(record) for end in (row.cv_error, row.upper)):
+        lines.append("? not known yet")
     many = f"{cells:,} cells" if cells > 1 else "1 cell"
     lines.append(f"work: {many} (a cell: one pair of tau and gamma, one fold left out)")
     return [*lines, work_line(record.work, record.request.threads)]

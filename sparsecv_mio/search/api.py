@@ -698,7 +698,7 @@ def solve(
     """
     given: dict[str, Any] = dict(keywords)
     reading = {name: given.pop(name) for name in OF_TABLES if name in given}
-    options, hooks = merged(None, None, given, "solve", OF_TABLES)
+    options, hooks = merged(None, None, given, "solve", ("folds", "seed", "nested", *OF_TABLES))
     dataset = _dataset(data, target, fold_columns(folds) if isinstance(folds, str) else (), reading)
     plan = folds_of(folds, dataset, seed)
     if nested is not None:

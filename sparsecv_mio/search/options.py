@@ -310,7 +310,10 @@ def oracles_of(words: str | Iterable[str] | None) -> tuple[Oracle, ...] | None:
     """
     if words is None:
         return None
-    named = [word.strip().lower() for word in (words.split(",") if isinstance(words, str) else words)]
+    several = words.split(",") if isinstance(words, str) else list(words) if isinstance(words, Iterable) else [words]
+    if not all(isinstance(word, str) for word in several):
+        raise BadInput(f"oracles: {words!r} is no list of words, give some of {', '.join(Oracle)}, or none")
+    named = [word.strip().lower() for word in several]
     if named == ["none"] or (not named and not isinstance(words, str)):
         return ()
     chosen = {one_of(word, (*Oracle, "none"), "oracles") for word in named}

@@ -12,8 +12,16 @@ from typing import Any
 import numpy as np
 
 from sparsecv_mio.arrays import FloatArray, IntArray
-from sparsecv_mio.certificate.parts import ChosenFolds, DataInfo, FoldInfo, SearchRequest, Work, relative_gap, versions
-from sparsecv_mio.certificate.read_back import reading_info
+from sparsecv_mio.certificate.parts import (
+    ChosenFolds,
+    DataInfo,
+    FoldInfo,
+    SearchRequest,
+    Work,
+    reading_info,
+    relative_gap,
+    versions,
+)  # fmt: skip
 from sparsecv_mio.certificate.records import SCHEMA, Advice, Least, OneSe, Record, Refit, Region, TableRow, least_upper
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.errors import Inconsistent

@@ -47,7 +47,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "data": GROUND,
     "problem": DATA,
     "certificate": GROUND | {"data"} | {f"problem.{x}" for x in ("objective", "coordinates", "doubled")},
-    **{f"certificate.{part}": GROUND for part in RECORDS},
+    **{f"certificate.{part}": GROUND | {"data.cure", "data.reading_options"} for part in RECORDS},
     "formulation": PROBLEM,
     "formulation.backends.native": PROBLEM | {"trees"},
     "trees": PROBLEM | {"kernels"},

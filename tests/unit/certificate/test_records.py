@@ -48,6 +48,17 @@ def test_a_fit_predicts_as_the_definition_says() -> None:
     assert model.predict(DATA) == pytest.approx(plain.predict(DATA.X), rel=1e-10)
 
 
+def test_a_frame_of_words_is_read_as_the_training_rows_were() -> None:
+    towns = ["Oslo", "Bergen", "Rome"] * 8
+    frame = pd.DataFrame({"town": towns, "x": np.arange(24.0), "y": np.arange(24.0) + [5.0, 0.0, 1.0] * 8})
+    found = sc.solve(frame, "y", encode="onehot", gammas=1e-3, taus=2)
+    assert found.support == ("town=Oslo", "x")
+    plain = frame.assign(**{"town=Oslo": (frame.town == "Oslo") * 1.0})
+    assert found.predict(frame[["x", "town"]]) == pytest.approx(found.predict(plain), rel=1e-12)
+    with pytest.raises(sc.SparseCVError, match="'Paris' in row 1, none of its words"):
+        found.predict(frame.assign(town="Paris"))
+
+
 @pytest.mark.parametrize(
     ("X", "said"),
     [

@@ -17,6 +17,7 @@ from sparsecv_mio.certificate.records import DescentStep, FitRecord, PathRecord,
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
+from sparsecv_mio.errors import BadInput
 from sparsecv_mio.fits.best_subsets import best_subsets
 from sparsecv_mio.fits.one import fit_one
 from sparsecv_mio.problem.objective import fit, held_out_error, r_squared, standard_error
@@ -368,6 +369,30 @@ def test_the_records_themselves_pass(kind: str) -> None:
     assert report.failures == () and report.caveat == ""
 
 
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"taus": (*range(1, 8), 8)}, "request.taus"),
+        ({"taus": (1, 2, 3, 3)}, "request.taus"),
+        ({"method_used": "auto"}, "request.method_used"),
+        ({"method_used": "grid", "method": "joint"}, "request.method_used"),
+        ({"method_used": "branching"}, "request.method_used"),
+        ({"backend": "scip"}, "request.backend"),
+    ],
+)
+def test_an_altered_request_is_rejected(changes: dict[str, Any], named: str) -> None:
+    for true in (record("plain"), *((path(),) if "taus" in changes else ())):
+        report = verify(R(true, request=R(true.request, **changes)), data())
+        assert named in [failure.field for failure in report.failures]
+
+
+def test_what_is_no_record_or_no_data_set_is_said_in_one_line() -> None:
+    with pytest.raises(BadInput, match="^the data are ndarray, and verify takes a Dataset"):
+        verify(path(), data().X)  # type: ignore[arg-type]
+    with pytest.raises(BadInput, match="^str is no record"):
+        verify("record.json", data())  # type: ignore[arg-type]
+
+
 def test_there_are_sixty_kinds() -> None:
     assert len(CASES) >= 60
 
@@ -403,7 +428,7 @@ def test_a_standard_error_that_agrees_with_altered_folds_is_no_excuse() -> None:
         ({"lower": 1e9}, "path[4].lower"),
         ({"upper": 1.0}, "path[4].upper"),
         ({"upper": math.inf}, "path[4].proved"),
-        ({"proved": False}, "status"),
+        ({"proved": False}, "path[4].proved"),
         ({"intercept": 0.0}, "path[4].intercept"),
         ({"support": ("x0",)}, "path[4].support"),
         ({"gamma": 0.4}, "path"),

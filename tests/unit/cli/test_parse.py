@@ -7,9 +7,13 @@ from repository import INSTANCES
 
 from sparsecv_mio.cli import parse, run
 from sparsecv_mio.cli.parse import with_dashes
+from sparsecv_mio.declared_options import OPTIONS as DECLARED
+from sparsecv_mio.declared_options import TABLE
 from sparsecv_mio.errors import BadInput
 
 OPTIONS = ["--tau", "--gamma", "--method", "--one-se", "--folds", "--stability"]
+
+TABLE_FLAGS = [DECLARED[name].flag for name in TABLE]
 
 
 @pytest.mark.parametrize(
@@ -72,7 +76,7 @@ def test_with_data(capfd: pytest.CaptureFixture[str]) -> None:
     ],
 )
 def test_ways_to_read_a_table(message: str, named: str) -> None:
-    assert with_dashes(message, ["--sep"]) == named
+    assert with_dashes(message, TABLE_FLAGS) == named
     assert with_dashes(message, ["--plan"]) == message  # of `batch`, whose plans write them so
 
 

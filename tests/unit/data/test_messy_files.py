@@ -15,6 +15,8 @@ import pytest
 from sparsecv_mio.cli.parse import with_dashes
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.readers import read_dataset
+from sparsecv_mio.declared_options import OPTIONS as DECLARED
+from sparsecv_mio.declared_options import TABLE
 from sparsecv_mio.errors import BadInput
 
 # text, what the messages name one after the other, X and y in the end
@@ -87,6 +89,8 @@ REFUSED: list[tuple[str, str, str, str]] = [
     ("x.csv", "a,y\n$5,2\n6,3\n7,4\n", "--encode onehot", "column 'a' holds text '$5'"),
 ]
 
+TABLE_FLAGS = [DECLARED[name].flag for name in TABLE]
+
 
 def options_of(text: str) -> dict[str, object]:
     """Options as the command line writes them, as the keywords of `read_dataset`."""
@@ -114,7 +118,7 @@ def test_read_with_the_options_that_the_messages_name(
     while left:
         with pytest.raises(BadInput) as caught:
             read_dataset(path, target, **tried)  # type: ignore[arg-type]
-        message = with_dashes(str(caught.value), ["--sep"])
+        message = with_dashes(str(caught.value), TABLE_FLAGS)
         assert "\n" not in message
         named = [one for one in left if one in message or one.startswith(("--drop", "--index-col id", "--encoding"))]
         assert named, f"{message} names none of {left}"
@@ -132,7 +136,7 @@ def test_refused_in_one_line(tmp_path: Path, name: str, text: str, options: str,
     path.write_text(text)
     with pytest.raises(BadInput) as caught:
         read_dataset(path, "y", **options_of(options))  # type: ignore[arg-type]
-    assert message in with_dashes(str(caught.value), ["--sep"]) and "\n" not in str(caught.value)
+    assert message in with_dashes(str(caught.value), TABLE_FLAGS) and "\n" not in str(caught.value)
 
 
 def test_there_are_sixty_of_them() -> None:

@@ -16,6 +16,8 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.readers import read_dataset, read_rows
 from sparsecv_mio.data.reading_options import STRICT, Applied, Reading, Way, feature_names, parse_number, what_else
 from sparsecv_mio.data.table_facts import inspect_file
+from sparsecv_mio.declared_options import OPTIONS as DECLARED
+from sparsecv_mio.declared_options import TABLE
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.words import Encode
 
@@ -33,6 +35,8 @@ THREE = np.round(RNG.uniform(1.001, 900.0, ROWS), 3)
 THOUSAND = np.array([float(f"{7.0 * value:.3f}") for value in THREE])
 TARGET = np.concatenate([[1200.0, 345.0], (15.0 * AGE + np.round(WHOLE / 7.0))[2:]])
 Spell = Callable[[float], str]
+
+TABLE_FLAGS = [DECLARED[name].flag for name in TABLE]
 
 
 def spelled(point: str, group: str, digits: int = 0) -> Spell:
@@ -166,7 +170,7 @@ def message_of(path: Path, **given: str) -> str:
     with pytest.raises(BadInput) as caught:
         read_dataset(path, "y", **given)  # type: ignore[arg-type]
     assert "\n" not in str(caught.value)
-    return with_dashes(str(caught.value), ["--sep"])
+    return with_dashes(str(caught.value), TABLE_FLAGS)
 
 
 @pytest.mark.parametrize("name", READ)

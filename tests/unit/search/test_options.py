@@ -18,6 +18,8 @@ from sparsecv_mio.declared_options import shown
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.formulation.outcome import Limits
 from sparsecv_mio.model_space import RESTRICTIONS
+from sparsecv_mio.near.near_options import NearOptions
+from sparsecv_mio.search import api
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.search.one_by_one import ORDERS
 from sparsecv_mio.search.options import (
@@ -296,3 +298,29 @@ def test_what_is_no_keyword() -> None:
 def test_hooks_never_change() -> None:
     with pytest.raises(FrozenInstanceError):
         Hooks().stop = None  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"seed": "a"}, "seed: 'a' is no whole number"),
+        ({"nested": "3"}, "nested: '3' is no whole number"),
+        ({"oracles": 5}, "oracles: 5 is no list of words"),
+        ({"oracles": [5]}, r"oracles: \[5\] is no list of words"),
+        ({"scheduler": 3}, "--scheduler: 3 is no address"),
+        ({"scale": None}, "scale: unknown word 'None'"),
+        ({"one_se": "yes"}, "one-se: 'yes' is neither True nor False"),
+        ({"refine": "no"}, "refine: 'no' is neither True nor False"),
+    ],
+)
+def test_a_value_of_another_kind_is_named(given: dict[str, Any], said: str) -> None:
+    data = Dataset.from_arrays(np.random.default_rng(0).normal(size=(20, 2)), np.arange(20.0))
+    with pytest.raises(BadInput, match=f"^{said}"):
+        api.solve(data, gammas=0.1, taus=1, **given)
+
+
+def test_a_keyword_that_is_nearly_one_is_told_which() -> None:
+    with pytest.raises(TypeError, match="did you mean 'folds'"):
+        api.solve(Dataset.from_arrays(np.eye(4), np.arange(4.0)), fold=5)
+    with pytest.raises(BadInput, match="^within: '5%' is no number"):
+        NearOptions.of(within="5%")
