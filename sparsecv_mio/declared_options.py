@@ -258,6 +258,16 @@ SEARCHING = defaults("one_se", "stability") | EFFORT | defaults(
 ACCELERATING = defaults("oracles")
 STORING = defaults("checkpoint", "resume", "trace")
 
+PANELS: dict[str, tuple[str, ...]] = {  # of the help, with the options in each, those of single commands too
+    "Data": (*TABLE, "weights"),
+    "Folds and grid": ("folds", "seed", "gamma", "tau"),
+    "Which models": (*RESTRICTING, *UNITS, "together", "box", "assume_box"),
+    "What is asked": ("criterion", "one_se", "stability", "nested", "refine", "within", "most", "by"),
+    "Limits and effort": (*EFFORT, "node_limit", "checkpoint", "resume"),
+    "Output": ("json", "plot", "proof", "trace", "save_held_out", "log", "full", "quiet"),
+    "For experts": ("method", "backend", "formulation", "mio_budget", "tau_step", "oracles", "scheduler"),
+}
+
 
 def settle(options: DataclassInstance) -> None:
     """Check every field of frozen options that is declared here, and turn its words, in any letters, into members.

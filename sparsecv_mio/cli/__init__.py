@@ -18,6 +18,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from sparsecv_mio.cli.command_options import PanelledCommand
 from sparsecv_mio.cli.ending import put, take_streams, tell
 from sparsecv_mio.cli.parse import with_dashes, with_strict_numbers
 from sparsecv_mio.errors import BadInput, SparseCVError, did_you_mean
@@ -91,6 +92,7 @@ class LazyCommands(TyperGroup):
             codes = getattr(module, f"{cmd_name.upper()}_CODES", None)
             shell.command(epilog=codes)(getattr(module, cmd_name))
         for one in shell.registered_commands:
+            one.cls = PanelledCommand
             if one.callback is not None:
                 with_strict_numbers(one.callback)
         command = typer.main.get_command(shell)

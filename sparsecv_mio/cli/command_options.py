@@ -9,9 +9,10 @@ from types import UnionType
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from sparsecv_mio.cli import parse
-from sparsecv_mio.declared_options import OPTIONS, shown
+from sparsecv_mio.declared_options import OPTIONS, PANELS, shown
 
 Given = dict[str, Any]  # options of a group, by name
 
@@ -48,6 +49,7 @@ class CommandOption:
             metavar=self.metavar or "|".join(self.words) or None,
             callback=parse.word(self.words, self.flags[0]) if self.words else self.read,
             help=self.help,
+            rich_help_panel=next((panel for panel, names in PANELS.items() if name in names), None),
             show_default=not self.is_off and not self.help.endswith("]"),
         )
         return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, info])
@@ -123,3 +125,21 @@ def _of_all_faces(name: str, default: Any) -> Parameter:
     flags = (one.flag, *filter(None, [one.letter]))
     made = CommandOption(default, one.metavar, one.help, tuple(one.words or ()), flags, None, one.default is True)
     return made.parameter(name, kind if default is not None else kind | None)
+
+
+class PanelledCommand(TyperCommand):
+    """A command whose help has its options in panels, as plain text: its own first, then those of `PANELS`."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the panels."""
+        order = ["Arguments", "Options", *PANELS]
+        rows: dict[str, list[tuple[str, str]]] = {panel: [] for panel in order}
+        for one in self.get_params(ctx):
+            panel = "Arguments" if one.param_type_name == "argument" else getattr(one, "rich_help_panel", None)
+            if (row := one.get_help_record(ctx)) is not None:
+                rows[panel or "Options"].append(row)
+        if len(rows["Options"]) == 1:  # of help alone
+            order.append(order.pop(1))
+        for panel in filter(rows.__getitem__, order):
+            with formatter.section(panel):
+                formatter.write_dl(rows[panel])

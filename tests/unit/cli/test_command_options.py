@@ -11,7 +11,7 @@ import pytest
 
 from sparsecv_mio.cli import run
 from sparsecv_mio.cli.command_options import Given, declared
-from sparsecv_mio.declared_options import READING
+from sparsecv_mio.declared_options import PANELS, READING
 
 TABLE = "id;age;sex;city;y\n" + "".join(
     f"{k};{30 + k * k % 17},5;{'mf'[k % 2]};{('Rome', 'Oslo', 'Bonn')[k % 3]};{k % 5},25\n" for k in range(15)
@@ -141,3 +141,15 @@ def test_weights_are_read_as_the_other_columns_are(
     assert run(["verify", str(answer), str(data), "-q"]) == 0
     assert run(["solve", str(data), "-t", "b", *given[:2], "--drop", "a,y", "--weights", "w", "--gamma", "0.1"]) == 2
     assert capfd.readouterr().err.count("\n") == 1
+
+
+def test_options_stand_in_panels(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["solve", "--help"]) == 0
+    said = capsys.readouterr().out
+    at = [said.index(f"\n{panel}:\n") for panel in ("Arguments", *PANELS, "Options")]
+    assert at == sorted(at)
+    assert at[2] < said.index("--folds") < at[3] and at[-2] < said.index("--method auto") < at[-1]
+    assert sum(len(names) for names in PANELS.values()) == len({name for names in PANELS.values() for name in names})
+    assert run(["glru", "loocv", "--help"]) == 0
+    said = capsys.readouterr().out
+    assert said.index("\nOptions:\n") < said.index("--lam X") < said.index("\nData:\n")  # its own options come first
