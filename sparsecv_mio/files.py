@@ -65,10 +65,8 @@ def check_readable(
 
     Parameters
     ----------
-    path : path
     what : str, optional
         Its name in messages.
-    error : type of SparseCVError, optional
     most : int, optional
         Bytes it may have.
 
@@ -100,10 +98,8 @@ def check_unpacked(path: Place, size: int, error: type[SparseCVError] = BadInput
 
     Parameters
     ----------
-    path : path
     size : int
         Bytes once it is unpacked, or as many as have been so far.
-    error : type of SparseCVError, optional
 
     Raises
     ------
@@ -119,7 +115,6 @@ def check_numbers(path: Place, rows: int, columns: int) -> None:
 
     Parameters
     ----------
-    path : path
     rows, columns : int
         Of the array of floats that is to be made of it.
 
@@ -139,7 +134,6 @@ def check_writable(path: Place, option: str, through: bool = False) -> None:
 
     Parameters
     ----------
-    path : path
     option : str
         Who asked for it, in messages.
     through : bool, optional
@@ -218,10 +212,6 @@ def replacing(path: Place, what: str = "file") -> Iterator[Path]:
 def sweep(folder: Place) -> int:
     """Remove what writes that were killed left in a folder an hour ago or longer; return how many there were.
 
-    Parameters
-    ----------
-    folder : path
-
     Notes
     -----
     Younger ones may belong to another process that is about to write there.
@@ -257,8 +247,6 @@ def write_bytes(path: Place, payload: Iterable[bytes], what: str = "file", throu
 
     Parameters
     ----------
-    path : path
-    payload : iterable of bytes
     what : str, optional
         Its name in messages.
     through : bool, optional
@@ -295,8 +283,6 @@ def write_text(path: Place, pieces: Iterable[str], what: str = "file", through: 
 
     Parameters
     ----------
-    path : path
-    pieces : iterable of str
     what : str, optional
         Its name in messages.
     through : bool, optional

@@ -38,12 +38,6 @@ def _blas_libraries(_modules: int) -> ThreadpoolController:
 def on_threads(work: Callable[[Given], Result], items: Sequence[Given], threads: int) -> list[Result]:
     """Do some work on each of a few items, on threads where there are several of both.
 
-    Parameters
-    ----------
-    work : callable
-    items : sequence
-    threads : int
-
     Returns
     -------
     list
@@ -68,7 +62,6 @@ def run_folds(
         Folds and what the work on each is given; made as the threads get to them.
     work : callable
         `(fold, given) -> Result`.
-    threads : int
 
     Yields
     ------

@@ -191,12 +191,7 @@ def _here() -> Iterator[Workforce]:
 
 
 class Machine:
-    """Processes of this machine, one thread each; each keeps its kernels compiled and its data sets read.
-
-    Parameters
-    ----------
-    workers : int
-    """
+    """Processes of this machine, one thread each; each keeps its kernels compiled and its data sets read."""
 
     def __init__(self, workers: int) -> None:
         self.workers = workers
@@ -285,7 +280,6 @@ class Cluster:
 
     Parameters
     ----------
-    client : distributed.Client
     tasks : iterable of Task
         Those that are left; with the last one of a data set, the cluster may forget the data.
     """
@@ -382,8 +376,6 @@ def run_batch(
 
     Parameters
     ----------
-    tasks : sequence of Task
-    folder : BatchFolder
     workers : int
         Processes; each keeps its kernels compiled and its data sets read.
     scheduler : str, optional
@@ -463,7 +455,6 @@ def share_of_tasks(tasks: Sequence[Task], index: int, of: int) -> list[Task]:
 
     Parameters
     ----------
-    tasks : sequence of Task
     index : int
         From 0 on.
     of : int
@@ -493,7 +484,6 @@ def seconds_left(outcomes: Sequence[TaskOutcome], total: int, workers: int) -> f
         Of tasks that were done.
     total : int
         Number of tasks.
-    workers : int
     """
     if not outcomes:
         return math.inf

@@ -91,8 +91,6 @@ def run_search(data: Dataset, plan: FoldPlan, settings: Mapping[str, Any], train
 
     Parameters
     ----------
-    data : Dataset
-    plan : FoldPlan
     settings : mapping
         Options of the search by the names of the command line; `cpu_limit`, seconds of this process, which unlike
         `time_limit` do not depend on what else the machine does; `one_se = "both"`, the model of the
@@ -120,7 +118,6 @@ def of_record(record: Record, data: Dataset, seconds: float, held_out: FoldPlan 
 
     Parameters
     ----------
-    record : Record
     data : Dataset
         The rows it was made from.
     seconds : float
@@ -264,13 +261,7 @@ def _least_squares(X: FloatArray, y: FloatArray) -> FloatArray:
 
 
 class RelaxedLassoCV(_Chosen):
-    """The relaxed lasso: mixes of the lasso and of least squares on its support (Hastie and others, 2020).
-
-    Parameters
-    ----------
-    splits : list of (train, test)
-    refit : bool
-    """
+    """The relaxed lasso: mixes of the lasso and of least squares on its support (Hastie and others, 2020)."""
 
     def _begin(self, X: FloatArray, y: FloatArray) -> None:
         self.alphas_ = _alphas(X, y)
@@ -295,13 +286,7 @@ class RelaxedLassoCV(_Chosen):
 
 
 class ForwardSelectionCV(_Chosen):
-    """Forward stepwise selection by least squares, its size by cross-validation.
-
-    Parameters
-    ----------
-    splits : list of (train, test)
-    refit : bool
-    """
+    """Forward stepwise selection by least squares, its size by cross-validation."""
 
     def _begin(self, X: FloatArray, y: FloatArray) -> None:
         fewest = min(len(train) for train, _ in self.splits)
@@ -338,8 +323,6 @@ class ConcavePenaltyCV(_Chosen):
 
     Parameters
     ----------
-    splits : list of (train, test)
-    refit : bool
     kind : {"mcp", "scad"}
     """
 
@@ -413,7 +396,6 @@ def check_plan(name: str, plan: FoldPlan, refit: str = "all") -> None:
     ----------
     name : str
         A key of `ESTIMATORS`.
-    plan : FoldPlan
     refit : {"all", "training"}
         As for :func:`run_estimator`.
 
@@ -435,7 +417,6 @@ def run_estimator(name: str, data: Dataset, plan: FoldPlan, settings: Mapping[st
     ----------
     name : str
         A key of `ESTIMATORS`.
-    data : Dataset
     plan : FoldPlan
         By which hyperparameters are chosen.
     settings : mapping

@@ -197,7 +197,6 @@ def rows_of(task: Task, data: Dataset | None = None) -> TaskRows:
 
     Parameters
     ----------
-    task : Task
     data : Dataset, optional
         Its data, where they were read already.
 
@@ -235,7 +234,6 @@ def run_task(task: Task, attempt: int = 1, data: Dataset | None = None) -> TaskO
 
     Parameters
     ----------
-    task : Task
     attempt : int
         From the second on, a time limit is 4 times as long as in the attempt before.
     data : Dataset, optional
@@ -262,14 +260,7 @@ def run_task(task: Task, attempt: int = 1, data: Dataset | None = None) -> TaskO
 
 
 def failure(task: Task, attempt: int, error: Exception) -> TaskOutcome:
-    """Return the outcome of a task that failed; with the traceback, where nobody foresaw that.
-
-    Parameters
-    ----------
-    task : Task
-    attempt : int
-    error : Exception
-    """
+    """Return the outcome of a task that failed; with the traceback, where nobody foresaw that."""
     if isinstance(error, SparseCVError | MemoryError):
         words = "out of memory" if isinstance(error, MemoryError) else str(error)
         return TaskOutcome(task.address, task.to_dict(), "failed", words, attempt=attempt)
@@ -283,7 +274,6 @@ def numbers_of(task: Task, rows: TaskRows, fitted: Fitted | OracleScore) -> dict
 
     Parameters
     ----------
-    task : Task
     rows : TaskRows
         Of the task.
     fitted : Fitted or OracleScore

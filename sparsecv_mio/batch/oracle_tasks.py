@@ -143,8 +143,6 @@ def check_rows(given: Mapping[str, Any], data: Dataset, plan: FoldPlan) -> None:
     ----------
     given : mapping
         Settings of the task, by name.
-    data : Dataset
-    plan : FoldPlan
 
     Raises
     ------
@@ -192,7 +190,6 @@ def score(data: Dataset, plan: FoldPlan, settings: Mapping[str, Any]) -> OracleS
 
     Parameters
     ----------
-    data : Dataset
     plan : FoldPlan
         For `treecv`; `glru` and `iacv` leave out rows one by one.
     settings : mapping

@@ -158,7 +158,6 @@ def with_keys(message: str, given: Mapping[str, Any]) -> str:
 
     Parameters
     ----------
-    message : str
     given : mapping
         Settings, by name.
 
@@ -354,10 +353,6 @@ def read_plan(path: str | Path, changes: Sequence[str] = (), warn: Callable[[str
 
 def lists_of_numbers(tasks: Iterable[Task]) -> list[str]:
     """Say of `gamma` and `tau`, where numbers of a list make tasks of their own, how a grid of them is written.
-
-    Parameters
-    ----------
-    tasks : iterable of Task
 
     Examples
     --------

@@ -71,7 +71,6 @@ def check_columns(frame: pd.DataFrame, names: Sequence[str], option: str, number
 
     Parameters
     ----------
-    frame : pandas.DataFrame
     names : sequence of str
         Columns.
     option : str
@@ -92,7 +91,6 @@ def with_numbers(frame: pd.DataFrame, name: str | None) -> pd.DataFrame:
 
     Parameters
     ----------
-    frame : pandas.DataFrame
     name : str or None
         Column; one that is not there is left to `check_columns`.
 
@@ -116,7 +114,6 @@ def where(frame: pd.DataFrame, conditions: Sequence[str]) -> pd.DataFrame:
 
     Parameters
     ----------
-    frame : pandas.DataFrame
     conditions : sequence of str
         `COLUMN=A,B`: the column holds one of these; an empty one is a missing value.
 
@@ -161,8 +158,6 @@ def labels(frame: pd.DataFrame, columns: Sequence[str], names: Mapping[str, str]
 
     Parameters
     ----------
-    frame : pandas.DataFrame
-    columns : sequence of str
     names : mapping, optional
         Other words for labels.
 
@@ -201,7 +196,6 @@ def relative(
 
     Parameters
     ----------
-    frame : pandas.DataFrame
     values : sequence of str
         Columns of numbers.
     baseline : str
@@ -251,8 +245,6 @@ def by_problem(frame: pd.DataFrame, value: str, by: pd.Series, problem: Sequence
 
     Parameters
     ----------
-    frame : pandas.DataFrame
-    value : str
     by : pandas.Series
         Label of every row, as :func:`labels` makes them.
     problem : sequence of str
@@ -281,7 +273,6 @@ def collect(
 
     Parameters
     ----------
-    folder : BatchFolder
     level : {"tasks", "pairs", "folds"}
         What a row is.
     check : bool
@@ -332,11 +323,6 @@ def _mixed(values: list[Any]) -> bool:
 
 def write_table(frame: pd.DataFrame, path: str | Path) -> None:
     """Write a table as Parquet or CSV, as its suffix says, completely or not at all.
-
-    Parameters
-    ----------
-    frame : pandas.DataFrame
-    path : str or Path
 
     Raises
     ------

@@ -157,7 +157,6 @@ def toeplitz_rows(rng: np.random.Generator, n: int, p: int, rho: float) -> Float
 
     Parameters
     ----------
-    rng : numpy.random.Generator
     n, p : int
         Rows, columns.
     rho : float
@@ -409,7 +408,6 @@ def source_of(name: str, spec: Mapping[str, Any]) -> Source:
 
     Parameters
     ----------
-    name : str
     spec : mapping
         As of `Source`, lists as JSON has them.
 

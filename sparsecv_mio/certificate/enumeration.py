@@ -444,8 +444,6 @@ def least_objective(design: UnitColumns, gamma: float, tau: int) -> float:
 
     Parameters
     ----------
-    design : UnitColumns
-    gamma : float
     tau : int
         Largest size of a support.
     """
@@ -656,12 +654,7 @@ def _objectives(design: UnitColumns, train: FoldMoments, gamma: float, supports:
 
 
 def gram_fits(design: UnitColumns, train: FoldMoments, gamma: float, supports: IntArray) -> Iterator[GramFits]:
-    """Fit blocks of supports: t't - c'(G + penalty)^{-1} c by moments, by the rows where these may lose its digits.
-
-    Parameters
-    ----------
-    supports : (C, s) int array
-    """
+    """Fit blocks of supports: t't - c'(G + penalty)^{-1} c by moments, by the rows where these may lose its digits."""
     full = train.gram + np.diag(gamma / 2.0 * design.weight)
     rest = iter(supports)
     step = max(1, BLOCK_ELEMENTS // max(1, supports.shape[1] ** 2))

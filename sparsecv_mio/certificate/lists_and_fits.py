@@ -223,12 +223,7 @@ class SupportValues:
         return design.slack(value, self.gamma, tau, H_RTOL)
 
     def every(self, supports: IntArray) -> FloatArray:
-        """Values of all supports of one size, by closed forms where these can be trusted.
-
-        Parameters
-        ----------
-        supports : (C, s) int array
-        """
+        """Values of all supports of one size, by closed forms where these can be trusted."""
         design, unit = self.design, self.design.y_unit**2
         if self.plan is None:
             train = moments(design, np.zeros(0, dtype=np.int64))

@@ -132,7 +132,6 @@ class Counted:
 
         Parameters
         ----------
-        tasks : sequence of Task
         place : BatchFolder
             Of their results.
         retry : bool

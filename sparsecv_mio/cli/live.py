@@ -106,7 +106,6 @@ def folded(taus: Sequence[TauProgress], best: int) -> list[LiveLines]:
 
     Parameters
     ----------
-    taus : sequence of TauProgress
     best : int
         The tau that would be reported; it keeps a row of its own.
 

@@ -31,7 +31,6 @@ def with_dashes(message: str, options: Collection[str]) -> str:
 
     Parameters
     ----------
-    message : str
     options : collection of str
         Of the command, `--tau` for one; other words are left as they are.
 

@@ -34,7 +34,6 @@ def refuse_early(
     ----------
     path : str or None
         `--proof`, as given.
-    restrictions : Restrictions or None
     weights : str or None
         `--weights`, as given.
     other : str, optional
@@ -54,8 +53,6 @@ def proof_files(
 
     Parameters
     ----------
-    record : Record, PathRecord or FitRecord
-    dataset : Dataset
     path : str or None
         `--proof`, as given.
     plan : FoldPlan, optional

@@ -77,7 +77,6 @@ def read_again(path: str, stored: StoredRecord, reading: Given | None = None) ->
     ----------
     path : str
         The file.
-    stored : Record, or a record of another kind
     reading : dict, optional
         The format of the file, where it is another one than the record's.
     """

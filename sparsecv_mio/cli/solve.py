@@ -65,8 +65,6 @@ def solve_common(
         Fields of `CommonOptions` and of its restrictions, as given.
     read : callable
         Reads the data and deals the folds.
-    json : str or None
-    quiet, full : bool
     """
     session.check_outputs({"--json": json}, [data])
     with session.interruptible() as stop:

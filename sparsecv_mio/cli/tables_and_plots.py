@@ -130,7 +130,6 @@ class Drawing:
         ----------
         path : str
             Table that `collect` wrote.
-        chosen : RunSelection
         """
         from sparsecv_mio.batch.results import by_problem, check_columns, labels, problem_columns, with_numbers
         from sparsecv_mio.report import batch_results

@@ -78,7 +78,6 @@ def bad_cell(column: str, row: int, value: object, line: int | None = None) -> B
 
     Parameters
     ----------
-    column : str
     row : int
         1-based, the header not counted.
     value : object
@@ -170,7 +169,6 @@ class Faults:
 
         Parameters
         ----------
-        column : str
         row : int
             1-based, the header not counted.
         value : object
@@ -257,12 +255,7 @@ def left_out(*names: str) -> str:
 
 
 def has_decimals(column: FloatArray) -> bool:
-    """Whether a number shows that the decimal mark before its digits sets off no thousands: these are not three.
-
-    Parameters
-    ----------
-    column : (n,) array
-    """
+    """Whether a number shows that the decimal mark before its digits sets off no thousands: these are not three."""
     part = np.abs(column[column != np.rint(column)])
     return bool(np.any((part < 1.0) | (part >= 1000.0) | (np.abs(1000.0 * part - np.rint(1000.0 * part)) > 1e-6)))
 
@@ -292,15 +285,7 @@ def stand_in(numbers: FloatArray) -> float | None:
 
 
 def stand_in_notes(X: FloatArray, y: FloatArray, names: Sequence[str], target: str) -> tuple[str, ...]:
-    """Return a sentence for every column that holds such a number.
-
-    Parameters
-    ----------
-    X : (n, p) array
-    y : (n,) array
-    names : sequence of p str
-    target : str
-    """
+    """Return a sentence for every column that holds such a number."""
     ends = np.abs([X.min(axis=0), X.max(axis=0)])
     places = np.flatnonzero(np.isin(ends, STAND_INS).any(axis=0)).tolist()
     found = {names[j]: stand_in(X[:, j]) for j in places} | {target: stand_in(y)}
@@ -312,15 +297,7 @@ def stand_in_notes(X: FloatArray, y: FloatArray, names: Sequence[str], target: s
 
 
 def check_finite(X: FloatArray, y: FloatArray, names: Sequence[str], target: str) -> None:
-    """Raise `BadInput` at the first row that holds NaN or infinity; O(np) time, one chunk of memory.
-
-    Parameters
-    ----------
-    X : (n, p) array
-    y : (n,) array
-    names : sequence of p str
-    target : str
-    """
+    """Raise `BadInput` at the first row that holds NaN or infinity; O(np) time, one chunk of memory."""
     step = max(1, (1 << 20) // max(1, X.shape[1]))
     for start in range(0, X.shape[0], step):
         block, response = X[start : start + step], y[start : start + step]
@@ -365,8 +342,6 @@ class RawColumn:
 
         Parameters
         ----------
-        name : str
-        cells : sequence of n
         way : Way
             How numbers are written.
         """
@@ -469,7 +444,6 @@ def raw_table(
         Returns the cells of a column.
     aux : dict of str to (n,) array
         Group, fold and weight columns.
-    how : Reading
     """
     features = [RawColumn.of(name, cells(name), how.way) for name in names]
     target = RawColumn.of(goal, cells(goal), how.way) if goal else None
@@ -493,8 +467,6 @@ def cured(table: RawTable, how: Reading, wanted: Wanted) -> Made:
 
     Parameters
     ----------
-    table : RawTable
-    how : Reading
     wanted : Wanted
         Whether the target may hold two words, and whether it is known how numbers are written.
 
@@ -530,7 +502,6 @@ def read_alike(table: RawTable, learnt: Applied) -> Made:
     ----------
     table : RawTable
         Some of the columns; the target, where there is one, may have empty cells.
-    learnt : Applied
 
     Raises
     ------
@@ -748,12 +719,7 @@ def numbers_rows(one: RawColumn) -> str:
 
 
 def subjects_of(features: Sequence[RawColumn]) -> Subjects | None:
-    """Return which column names subjects that have several rows each, numbered by another column; None without one.
-
-    Parameters
-    ----------
-    features : sequence of RawColumn
-    """
+    """Return which column names subjects that have several rows each, numbered by another column; None without one."""
     visits = [one for one in features if _may_number(one)]
     for one in features:
         if one.empty.any() or not _may_name(one):
@@ -790,14 +756,7 @@ def _tells_apart(numbers: FloatArray, codes: IntArray, most: int) -> bool:
 
 
 def read_frame(frame: pd.DataFrame, wanted: Wanted, how: Reading) -> Made:
-    """Copy a frame's columns one by one; see :meth:`sparsecv_mio.data.dataset.Dataset.from_frame`.
-
-    Parameters
-    ----------
-    frame : pandas.DataFrame
-    wanted : Wanted
-    how : Reading
-    """
+    """Copy a frame's columns one by one; see :meth:`sparsecv_mio.data.dataset.Dataset.from_frame`."""
     chosen = wanted.within([str(name) for name in frame.columns])
     aux = {chosen.header[j]: _series_ids(frame.iloc[:, j]) for j in chosen.aux}
     cures = how.cures or how.decimal != "."

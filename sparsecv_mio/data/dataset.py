@@ -218,10 +218,6 @@ def assemble(
 
     Parameters
     ----------
-    X : (n, p) array, C-contiguous
-    y : (n,) array
-    names : tuple of p str
-    target : str
     aux : mapping of str to (n,) array_like
         Group and fold columns.
     reading : Applied, optional
@@ -270,10 +266,8 @@ def shaped(array: NDArray[Any], what: str, ndim: int) -> NDArray[Any]:
 
     Parameters
     ----------
-    array : ndarray
     what : str
         What the message calls it.
-    ndim : int
 
     Raises
     ------

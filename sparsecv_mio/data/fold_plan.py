@@ -96,7 +96,6 @@ def read_lines(path: Path, n: int, kind: str, item: str) -> list[list[str]]:
 
     Parameters
     ----------
-    path : Path
     n : int
         Rows of the data.
     kind, item : str
@@ -373,8 +372,6 @@ def plan_of_labels(labels: IntArray, spec: str, seed: int | None = None, single:
     ----------
     labels : (n,) int array
         0..k-1, or -1 for rows never held out.
-    spec : str
-    seed : int, optional
     single : bool
         Whether one fold is enough.
 
@@ -430,9 +427,6 @@ def plan_of_rows(
         they are the same.
     n : int
         Number of rows of the data.
-    spec : str
-    seed : int, optional
-    repeats : int
 
     Raises
     ------

@@ -74,7 +74,6 @@ def equal_folds(text: str, n: int, seed: int, repeat: int = 0) -> IntArray:
         `K` as it was given.
     n : int
         Number of rows.
-    seed, repeat : int
 
     Raises
     ------
@@ -105,7 +104,6 @@ def stratified(text: str, y: FloatArray, seed: int, repeat: int = 0) -> IntArray
         `K` as it was given.
     y : (n,) array
         Target.
-    seed, repeat : int
 
     Raises
     ------
@@ -169,7 +167,6 @@ def blocks(text: str, n: int, seed: int, repeat: int = 0) -> IntArray:
         `B` as it was given.
     n : int
         Number of rows.
-    seed, repeat : int
 
     Raises
     ------
@@ -195,7 +192,6 @@ def holdout(text: str, n: int, seed: int, repeat: int = 0) -> IntArray:
         `F` as it was given.
     n : int
         Number of rows.
-    seed, repeat : int
 
     Raises
     ------
@@ -223,14 +219,7 @@ class Splitter(Protocol):
     """Any scikit-learn splitter."""
 
     def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[tuple[Any, Any]]:
-        """Yield (train, test) row numbers.
-
-        Parameters
-        ----------
-        X : (n, p) array
-        y : (n,) array, optional
-        groups : (n,) array, optional
-        """
+        """Yield (train, test) row numbers."""
         ...
 
 

@@ -48,9 +48,6 @@ def read_columnar(path: Path, wanted: Wanted, how: Reading = STRICT, learnt: App
 
     Parameters
     ----------
-    path : Path
-    wanted : Wanted
-    how : Reading
     learnt : Applied, optional
         How other rows were read; these are read alike.
 
@@ -72,14 +69,7 @@ def read_columnar(path: Path, wanted: Wanted, how: Reading = STRICT, learnt: App
 
 
 def raw_columnar(path: Path, wanted: Wanted, how: Reading) -> RawTable:
-    """Read a Parquet or Feather file, whatever its cells hold.
-
-    Parameters
-    ----------
-    path : Path
-    wanted : Wanted
-    how : Reading
-    """
+    """Read a Parquet or Feather file, whatever its cells hold."""
     with _opened(path, wanted) as (file, chosen):
         return _raw(file, chosen, how)
 
@@ -181,10 +171,6 @@ def from_matrix(
     ----------
     path : Path
         For messages.
-    wanted : Wanted
-    X : (n, p) array
-    y : (n,) array
-    names : list of p str
     extra : dict of str to (n,) array
         Group and fold columns that stand beside the matrix.
 
@@ -284,8 +270,6 @@ def target_of(path: str | Path, target: str | int | None, option: str = "target"
 
     Parameters
     ----------
-    path : str or Path
-    target : str, int or None
     option : str
         What the message calls the option.
 
@@ -383,7 +367,6 @@ def read_rows(path: str | Path, features: Sequence[str], target: str, learnt: Ap
         As for :func:`read_dataset`.
     features : sequence of str
         Names of features.
-    target : str
     learnt : Applied, optional
         How the rows were read that a model was fitted on; the new ones are read alike.
 
@@ -414,10 +397,8 @@ def read_by(path: str | Path, wanted: Wanted, how: Reading, learnt: Applied | No
 
     Parameters
     ----------
-    path : str or Path
     wanted : Wanted
         Which columns.
-    how : Reading
     learnt : Applied, optional
         How other rows were read; these are read alike.
 
@@ -436,10 +417,8 @@ def read_raw(path: str | Path, wanted: Wanted, how: Reading) -> RawTable:
 
     Parameters
     ----------
-    path : str or Path
     wanted : Wanted
         Which columns.
-    how : Reading
 
     Raises
     ------

@@ -86,7 +86,6 @@ def parse_number(text: str, decimal: str = ".", thousands: str | None = None) ->
 
     Parameters
     ----------
-    text : str
     decimal : str
         The decimal mark.
     thousands : str, optional
@@ -216,10 +215,6 @@ class Marks:
 def ways_to_read(columns: Iterable[Marks]) -> tuple[Way, ...]:
     """Return the ways in which all columns are numbers that now hold text of that kind.
 
-    Parameters
-    ----------
-    columns : iterable of Marks
-
     Returns
     -------
     tuple of Way
@@ -249,7 +244,6 @@ def either(text: str, now: Way, ways: Sequence[Way]) -> str:
         `1,078` or `1.078`.
     now : Way
         How it is read.
-    ways : sequence of two Way
 
     Examples
     --------
@@ -266,7 +260,6 @@ def doubts(columns: Mapping[str, Marks], sep: str | None = None) -> dict[str, st
 
     Parameters
     ----------
-    columns : mapping of str to Marks
     sep : str, optional
         What is between the cells, where that was said.
     """
@@ -286,7 +279,6 @@ def check_marks(columns: Mapping[str, Marks], sep: str | None = None) -> None:
 
     Parameters
     ----------
-    columns : mapping of str to Marks
     sep : str, optional
         What is between the cells, where that was said.
 
@@ -492,10 +484,8 @@ def feature_names(column: str, levels: Sequence[str], encode: Encode) -> tuple[s
 
     Parameters
     ----------
-    column : str
     levels : sequence of str
         Its words.
-    encode : Encode
 
     Examples
     --------

@@ -53,7 +53,6 @@ def column_moments(X: FloatArray, weights: FloatArray | None = None) -> ColumnMo
 
     Parameters
     ----------
-    X : (n, p) array
     weights : (n,) array, optional
         Of the rows, positive; 1 by default.
 
@@ -413,10 +412,8 @@ def part_of(X: FloatArray, index: slice | IntArray | NDArray[np.intp], columns: 
 
     Parameters
     ----------
-    X : (n, p) array
     index : slice or int array
         Rows.
-    columns : int array
 
     Examples
     --------

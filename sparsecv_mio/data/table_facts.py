@@ -108,7 +108,6 @@ def inspect_file(path: str | Path, target: str | int | None, how: Reading, drop:
 
     Parameters
     ----------
-    path : str or Path
     target : str, int or None
         The column to predict, if it is known already.
     how : Reading
@@ -152,13 +151,7 @@ def _tried(found: Inspection, path: str | Path, how: Reading, drop: Sequence[str
 
 
 def inspect_table(table: RawTable, how: Reading) -> Inspection:
-    """Look at the columns of a table; O(n p^2) for the correlations of at most 2,000 columns.
-
-    Parameters
-    ----------
-    table : RawTable
-    how : Reading
-    """
+    """Look at the columns of a table; O(n p^2) for the correlations of at most 2,000 columns."""
     goal = table.target
     columns = [*table.features, *([] if goal is None else [goal])]
     alike = _alike(columns)

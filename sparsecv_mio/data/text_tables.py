@@ -216,10 +216,8 @@ class TextTable:
 
         Parameters
         ----------
-        path : Path
         kind : str
             `.csv` say, which has a separator of its own.
-        how : Reading
         """
         usual = "," if kind == ".csv" else "\t"
         return cls(path, "\t" if how.sep == " " else how.sep or usual, how)
@@ -264,7 +262,6 @@ def blame(
 
     Parameters
     ----------
-    table : TextTable
     chosen : Selection
         The columns that are read; the others may hold anything.
     cells : bool
@@ -321,8 +318,6 @@ def blame_cell(text: str, column: str, row: int, line: int) -> None:
 
     Parameters
     ----------
-    text : str
-    column : str
     row : int
         1-based, the header not counted.
     line : int
@@ -378,7 +373,6 @@ class Columns:
 
     Parameters
     ----------
-    chosen : Selection
     rows : int
         At least as many as the table has.
     """
@@ -410,11 +404,8 @@ def read_delimited(
 
     Parameters
     ----------
-    path : Path
-    wanted : Wanted
     kind : str
         `.csv`, `.tsv` or `.txt`, of which the usual separator follows.
-    how : Reading
     learnt : Applied, optional
         How other rows were read; these are read alike.
 
@@ -458,11 +449,8 @@ def raw_delimited(path: Path, wanted: Wanted, kind: str, how: Reading) -> RawTab
 
     Parameters
     ----------
-    path : Path
-    wanted : Wanted
     kind : str
         As for :func:`read_delimited`.
-    how : Reading
 
     Raises
     ------

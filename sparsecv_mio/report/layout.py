@@ -126,12 +126,7 @@ def listed(names: Iterable[str]) -> str:
 
 
 def say(console: Console, line: str, style: str = "") -> None:
-    """Print a line as it is: brackets are no markup, numbers have no colours.
-
-    Parameters
-    ----------
-    style : str, optional
-    """
+    """Print a line as it is: brackets are no markup, numbers have no colours."""
     console.print(Text(line, style))
 
 

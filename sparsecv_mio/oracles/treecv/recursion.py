@@ -368,7 +368,6 @@ class _Tree:
 
     Parameters
     ----------
-    rows : RowsByFold
     shuffle_seed : int or None
         As for :func:`tree_cv`.
     revert : bool
