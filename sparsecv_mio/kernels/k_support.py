@@ -46,6 +46,34 @@ def largest(values, count, k, heap):
 
 
 @njit(cache=True, nogil=True)
+def largest_places(values, count, k, places):
+    """Fill `places[:k]` with where the k largest of `values[:count]` are, falling. O(count + k * moves).
+
+    Parameters
+    ----------
+    values : array
+        The first `count` entries count.
+    count, k : int
+        k is at most `count`.
+    places : int array
+    """
+    held = 0
+    for a in range(count):
+        x = values[a]
+        if held < k:
+            i = held
+            held += 1
+        elif held > 0 and x > values[places[held - 1]]:
+            i = held - 1
+        else:
+            continue
+        while i > 0 and values[places[i - 1]] < x:
+            places[i] = places[i - 1]
+            i -= 1
+        places[i] = a
+
+
+@njit(cache=True, nogil=True)
 def top_sum(values, k):
     """Sum of the k largest entries. O(q + k * moves)."""
     k = min(k, values.shape[0])

@@ -28,7 +28,7 @@ from sparsecv_mio.kernels.dense import put
 
 FLAT = 1e-12  # share of a column's own length below which nothing of it is left to add
 BETTER = 1e-9  # relative; less is rounding
-MOST_EXCHANGES = 60  # of one support
+MOST_EXCHANGES = np.int64(60)  # of one support; a plain 60 is a type of its own
 
 
 class PenalisedMoments(NamedTuple):
@@ -220,11 +220,11 @@ def cheapest_to_drop(t):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def exchange(t, moments):
-    """Exchange one column at a time, the best pair first, until none lowers f. O(s q) a look."""
+def exchange(t, moments, rounds):
+    """Exchange one column at a time, the best pair first, until none lowers f, `rounds` at most. O(s q) a look."""
     q = t.g.shape[0]
     g, d, row, floor = t.g, t.d, t.row, t.floor
-    for _ in range(MOST_EXCHANGES):
+    for _ in range(rounds):
         s = t.size[0]
         t.work[0] += 3.0 * s * q
         most = BETTER * abs(t.now[0])
@@ -309,7 +309,7 @@ def _keep(t, found):
 @njit(cache=True, nogil=True, error_model="numpy")
 def _turn(t, moments, found):
     """Improve the present support, then go on with the best known one of its size; True if one is new."""
-    exchange(t, moments)
+    exchange(t, moments, MOST_EXCHANGES)
     s = t.size[0]
     if _keep(t, found):
         return True
@@ -318,7 +318,7 @@ def _turn(t, moments, found):
             found.value[s] = np.inf
             return False
         if not found.settled[s]:
-            exchange(t, moments)
+            exchange(t, moments, MOST_EXCHANGES)
             if _keep(t, found):
                 return True
     found.settled[s] = True
@@ -442,9 +442,9 @@ def keep_out(t, saved, moments, found, size, worst):
         if k >= 0:
             add(t, moments, k)
             if t.now[0] <= worst * found.value[size]:
-                exchange(t, moments)
+                exchange(t, moments, MOST_EXCHANGES)
                 t.floor[j] = floor
-                exchange(t, moments)
+                exchange(t, moments, MOST_EXCHANGES)
                 if t.size[0] == size and _keep(t, found):
                     better = True
                     fresh = True

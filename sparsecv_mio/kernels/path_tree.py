@@ -27,6 +27,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from sparsecv_mio.kernels.node_bounds import sizes_left
 from sparsecv_mio.kernels.nodes import (
     DROPPED,
     FREE,
@@ -332,40 +333,16 @@ def _descend(levels, bars, level, t, sizes, w, child, scratch):
 
     O(|F'|) for the costs and tests, O(|F'|^2) for V when a size survives them.
     """
-    low, high = sizes
     node, V = levels.node, levels.V
     value = levels.value[level] + levels.cost[level, t]
     size = node[level, COUNT]
     m = size - t - 1
     pivot = 1.0 / V[node[level, START] + t * size + t]
     child_costs(node, V, levels.beta, level, t, pivot, child)
-    costs = child.cost
     top = node[level, INCLUDED] + size - 1
-    # m-th smallest cost
-    while low <= high and value + costs[m - (top - high)] >= bars[BAR, high]:
-        high -= 1
-    while low <= high and value + costs[m - (top - low)] >= bars[BAR, low]:
-        low += 1
+    low, high = sizes_left(value, child, m, top, sizes, w, bars[BAR], scratch)
     if low > high:
         return False
-    if w > 0.0:
-        # sum of the m smallest w beta_j^2
-        betas = child.beta
-        for k in range(m):
-            x = betas[k] * betas[k] * w
-            i = k
-            while i > 0 and scratch[i - 1] > x:
-                scratch[i] = scratch[i - 1]
-                i -= 1
-            scratch[i] = x
-        for k in range(1, m):
-            scratch[k] += scratch[k - 1]
-        while low <= high and value + scratch[top - high - 1] >= bars[BAR, high]:
-            high -= 1
-        while low <= high and value + scratch[top - low - 1] >= bars[BAR, low]:
-            low += 1
-        if low > high:
-            return False
     put_child(levels, level, t, pivot, child, low, high)
     return True
 

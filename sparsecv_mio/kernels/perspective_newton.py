@@ -14,6 +14,7 @@ import numpy as np
 from numba import njit
 
 from sparsecv_mio.kernels.dense import LONG, cholesky_in_place, cholesky_solve, dot, solve_lower, solve_upper
+from sparsecv_mio.kernels.k_support import prox_scale
 
 ENTER = 10  # columns at z = 0 that may join a step
 ZERO = 1e-12
@@ -101,34 +102,15 @@ def weights_of(b, g, node, z, buffer):
         Work for them.
     """
     free, count_free, k = node.free, node.count_free, node.k
-    top = 0.0
     held = 0
     for a in range(count_free):
         buffer[a] = abs(b[free[a]])
         if buffer[a] > 0.0:
             held += 1
-        top = max(top, buffer[a])
     if held > k:
-        lo = 0.0
-        hi = 1.0 / top
-        while True:
-            s = 0.0
-            for a in range(count_free):
-                s += min(buffer[a] * hi, 1.0)
-            if s >= k or hi > 1e290:
-                break
-            hi *= 2.0
-        for _ in range(60):
-            mid = 0.5 * (lo + hi)
-            s = 0.0
-            for a in range(count_free):
-                s += min(buffer[a] * mid, 1.0)
-            if s > k:
-                hi = mid
-            else:
-                lo = mid
+        t = prox_scale(buffer, count_free, k, 0.0)
         for a in range(count_free):
-            x = min(buffer[a] * lo, 1.0)
+            x = min(buffer[a] * t, 1.0)
             z[free[a]] = x if x > ZERO else 0.0
         return
     for a in range(count_free):

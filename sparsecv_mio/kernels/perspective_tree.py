@@ -31,7 +31,8 @@ import numpy as np
 from numba import njit
 
 from sparsecv_mio.kernels.dense import cholesky_in_place, gather, put, solve_lower, support_value
-from sparsecv_mio.kernels.node_relaxation import relax
+from sparsecv_mio.kernels.k_support import largest_places
+from sparsecv_mio.kernels.node_bounds import bound_of_size
 from sparsecv_mio.kernels.nodes import (
     DROPPED,
     FREE,
@@ -206,8 +207,9 @@ def sort_by_gain(form, node, factor, x, rest):
     count = node.count_free
     gain = np.empty(count)
     for f in range(count):
-        gain[f] = -rest.e[f] * rest.e[f] / rest.d[f] if rest.d[f] > 0.0 else -np.inf
-    order = np.argsort(gain)
+        gain[f] = rest.e[f] * rest.e[f] / rest.d[f] if rest.d[f] > 0.0 else np.inf
+    order = np.empty(count, dtype=np.int64)
+    largest_places(gain, count, count, order)
     free = node.free[:count].copy()
     for f in range(count):
         node.free[f] = free[order[f]]
@@ -524,10 +526,11 @@ def _round(s, form, node, scratch, margin):
     """Try the columns inside and the k largest |g| of the best point as a support."""
     support, x = scratch.inside, scratch.x
     for a in range(node.count_free):
-        x[a] = -abs(scratch.best_g[node.free[a]])
-    order = np.argsort(x[: node.count_free])
+        x[a] = abs(scratch.best_g[node.free[a]])
+    chosen = support[node.count_inside :]
+    largest_places(x, node.count_free, node.k, chosen)
     for a in range(node.k):
-        support[node.count_inside + a] = node.free[order[a]]
+        chosen[a] = node.free[chosen[a]]
     size = node.count_inside + node.k
     value = support_value(form.G, 1.0, form.c, form.yy, support, size, scratch.factor, x)
     _improve(s, support, size, value, margin)
@@ -646,7 +649,7 @@ def run(s, form, tau, copies, margin, max_nodes):
                     b[j] = 0.0
             node = Node(inside, ni, free, nf, k)
             few = NODE_STEPS if k > 3 else FEW_STEPS if nf <= SHORT else MORE_STEPS if k <= 2 else NODE_STEPS
-            d, v, steps = relax(form, node, Accuracy(s.best[1], NEAR, few), b, scratch.g, best_b, best_g)
+            d, _, steps = bound_of_size(form, node, Accuracy(s.best[1], NEAR, few), b, scratch.g, best_b, best_g)
             s.ctrl[STEPS] += steps
             dual = max(dual, d)
             if dual >= s.best[1]:

@@ -12,36 +12,20 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from sparsecv_mio.kernels.dropping_costs import last_split
+from sparsecv_mio.kernels.path_tree import CHILD, COUNT, INCLUDED, START, child_costs, new_child, put_child
+
 ENDED, SHORT, LISTED = 0, 1, 2
 
 
 @njit(cache=True, nogil=True)
-def _last_split(value, cost, ridge, included, sizes, bars):
-    """How many columns of a chain must be split off before its rest is a leaf; `cost` falls with the place."""
-    count = len(cost)
-    low, high = max(sizes[0], included), min(sizes[1], included + count)
-    rising = np.sort(ridge)
-    total = np.zeros(count + 1)
-    for i in range(count):
-        total[i + 1] = total[i] + rising[i]
-    last = 0
-    for tau in range(low, high + 1):
-        place = tau - included
-        if place == count:
-            continue  # A itself: bounded or listed
-        if max(value + cost[place], value + total[count - place]) < bars[tau]:
-            last = place + 1
-    return last
-
-
-@njit(cache=True, nogil=True)
-def prove(V, beta, value, weight, sizes, bars, nodes, listed):
+def prove(levels, weight, sizes, bars, nodes, listed):
     """Write the tree of one problem.
 
     Parameters
     ----------
-    V, beta, value : (q, q), (q,) arrays, float
-        Inverse of `M = X'X + diag(weight)` of all columns, ridge solution and its objective.
+    levels : Levels
+        The root, of `M = X'X + diag(weight)`; overwritten.
     weight : (q,) array
     sizes : (2,) int array
         First and last size.
@@ -59,48 +43,28 @@ def prove(V, beta, value, weight, sizes, bars, nodes, listed):
     used, found : int
         Nodes and supports written.
     """
-    q = len(beta)
-    depth = q + 1
-    inverse = np.empty((depth, q, q))
-    solution = np.empty((depth, q))
-    column = np.empty((depth, q), dtype=np.int64)
-    cost = np.empty((depth, q))
-    # count of free columns, of included ones, and the place of the child to visit, by level
-    shape = np.zeros((depth, 3), dtype=np.int64)
-    values = np.empty(depth)
+    node, column, beta, cost, V = levels.node, levels.column, levels.beta, levels.cost, levels.V
+    q = weight.shape[0]
+    child = new_child(q)
     mine = np.zeros(q, dtype=np.bool_)
     used, found, level = 0, 0, 0
-    inverse[0, :q, :q], solution[0], values[0] = V, beta, value
-    for j in range(q):
-        column[0, j] = j
-    shape[0, 0] = q
     fresh = True
     while level >= 0:
-        count, included = shape[level, 0], shape[level, 1]
+        count, included = node[level, COUNT], node[level, INCLUDED]
         if fresh:
-            # costs in falling order, and with them columns, solution and inverse
-            now = np.empty(count)
-            for a in range(count):
-                now[a] = solution[level, a] ** 2 / inverse[level, a, a]
-            order = np.argsort(-now)
-            cost[level, :count] = now[order]
-            column[level, :count] = column[level, :count][order]
-            solution[level, :count] = solution[level, :count][order]
-            sorted_inverse = np.empty((count, count))
-            for a in range(count):
-                for b in range(count):
-                    sorted_inverse[a, b] = inverse[level, order[a], order[b]]
-            inverse[level, :count, :count] = sorted_inverse
+            value = levels.value[level]
             whole = included + count
-            if sizes[0] <= whole <= sizes[1] and values[level] < bars[whole]:
+            if sizes[0] <= whole <= sizes[1] and value < bars[whole]:
                 if found == len(listed):
                     return LISTED, used, found
                 listed[found] = mine
                 for a in range(count):
                     listed[found, column[level, a]] = True
                 found += 1
-            ridge = weight[column[level, :count]] * solution[level, :count] ** 2
-            last = _last_split(values[level], cost[level, :count], ridge, included, sizes, bars)
+            ridge = np.empty(count)
+            for a in range(count):
+                ridge[a] = weight[column[level, a]] * beta[level, a] * beta[level, a]
+            last = last_split(value, cost[level, :count], ridge, included, sizes, bars)
             if used + last + 1 > len(nodes):
                 return SHORT, used, found
             for t in range(last):
@@ -109,25 +73,17 @@ def prove(V, beta, value, weight, sizes, bars, nodes, listed):
                 used += 1
             nodes[used] = -1
             used += 1
-            shape[level, 2] = last
+            node[level, CHILD] = last
             fresh = False
-        t = shape[level, 2] - 1
+        t = node[level, CHILD] - 1
         if t < 0:
             level -= 1
             continue
-        shape[level, 2] = t
-        j = column[level, t]
-        mine[j] = False
-        rest = count - t - 1
-        pivot, own = inverse[level, t, t], solution[level, t]
-        for a in range(rest):
-            factor = inverse[level, t + 1 + a, t] / pivot
-            column[level + 1, a] = column[level, t + 1 + a]
-            solution[level + 1, a] = solution[level, t + 1 + a] - factor * own
-            for b in range(rest):
-                inverse[level + 1, a, b] = inverse[level, t + 1 + a, t + 1 + b] - factor * inverse[level, t, t + 1 + b]
-        values[level + 1] = values[level] + own * own / pivot
-        shape[level + 1, 0], shape[level + 1, 1] = rest, included + t
+        node[level, CHILD] = t
+        mine[column[level, t]] = False
+        pivot = 1.0 / V[node[level, START] + t * count + t]
+        child_costs(node, V, beta, level, t, pivot, child)
+        put_child(levels, level, t, pivot, child, sizes[0], sizes[1])
         level += 1
         fresh = True
     return ENDED, used, found

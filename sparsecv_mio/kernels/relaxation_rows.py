@@ -14,7 +14,7 @@ import numpy as np
 from numba import njit
 
 from sparsecv_mio.kernels.dense import gershgorin, put, times
-from sparsecv_mio.kernels.k_support import top_sum
+from sparsecv_mio.kernels.k_support import largest_places, top_sum
 from sparsecv_mio.kernels.level_sets import allowance, gap_of
 from sparsecv_mio.kernels.node_relaxation import relax
 from sparsecv_mio.kernels.nodes import Accuracy, Form, Node
@@ -119,7 +119,7 @@ def slope_of(Xt, residual, shift, g):
 
 @njit(cache=True, nogil=True)
 def largest_outside(g, inside, count, take, found):
-    """Fill `found` with up to `take` columns outside of the working set with the largest |g|. O(q + take log take).
+    """Fill `found` with up to `take` columns outside of the working set with the largest |g|. O(q + take * moves).
 
     Parameters
     ----------
@@ -135,9 +135,7 @@ def largest_outside(g, inside, count, take, found):
     take = min(take, q - count)
     if take <= 0:
         return 0
-    order = np.argsort(-size)
-    for a in range(take):
-        found[a] = order[a]
+    largest_places(size, q, take, found)
     return take
 
 

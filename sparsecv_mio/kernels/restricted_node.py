@@ -20,6 +20,7 @@ import numpy as np
 from numba import njit
 
 from sparsecv_mio.kernels.dense import cholesky_in_place, cholesky_solve, invert_lower
+from sparsecv_mio.kernels.k_support import prox_scale
 from sparsecv_mio.kernels.nodes import DROPPED, FREE, INSIDE
 
 BISECTIONS = 45
@@ -221,7 +222,7 @@ def _greedy(order, score, choice, used, chosen):
 
 @njit(cache=True, nogil=True)
 def _level_for(level, choice, wanted, step, room):
-    """Return the least mu >= 0 with `sum clip(level_a / mu - 2 step, 0, 1) <= room` over free columns of a group.
+    """Return the mu >= 0 with `sum clip(level_a / mu - 2 step, 0, 1) <= room` over free columns of a group.
 
     Parameters
     ----------
@@ -234,25 +235,12 @@ def _level_for(level, choice, wanted, step, room):
     room : int
     """
     size, free, group = level.shape[0], choice.free, choice.group
-    top, count = 0.0, 0
+    held, count = np.empty(size), 0
     for a in range(size):
         if free[a] and (wanted == -2 or group[a] == wanted) and level[a] > 0.0:
-            top = max(top, level[a])
+            held[count] = level[a]
             count += 1
-    if count <= room:
-        return 0.0
-    low, high = 0.0, top / (2.0 * step)
-    for _ in range(BISECTIONS):
-        mid = 0.5 * (low + high)
-        total = 0.0
-        for a in range(size):
-            if free[a] and (wanted == -2 or group[a] == wanted):
-                total += min(max(level[a] / mid - 2.0 * step, 0.0), 1.0)
-        if total > room:
-            low = mid
-        else:
-            high = mid
-    return high
+    return 1.0 / prox_scale(held, count, room, 2.0 * step) if count > room else 0.0
 
 
 @njit(cache=True, nogil=True)

@@ -6,9 +6,9 @@ import numpy as np
 from numba import njit
 
 from sparsecv_mio.kernels.dense import invert, put, support_value
+from sparsecv_mio.kernels.local_search import PenalisedMoments, exchange, load, new_tableau
 
 SPENT = 1e-14  # of a column's own curvature: what is left of it beside the chosen ones is rounding
-BETTER = 1e-12  # relative; less is rounding
 
 
 @njit(cache=True, nogil=True)
@@ -145,32 +145,6 @@ def forward_selection(M, c, yy, top, best, supports):
 
 
 @njit(cache=True, nogil=True)
-def add_gains(M, c, support, size, rows, left, diag):
-    """Fill `left^2 / diag`'s two parts for every column given a support. Returns the drop in f. O(q size^2).
-
-    Parameters
-    ----------
-    M, c : (q, q), (q,)
-    support : int array
-    size : int
-        How many entries of it count.
-    rows : (size, q) array or larger
-        Work.
-    left, diag : (q,) arrays
-    """
-    q = c.shape[0]
-    put(c, left)
-    for j in range(q):
-        diag[j] = M[j, j]
-    total = 0.0
-    for step in range(size):
-        if not diag[support[step]] > 0.0:
-            return -1.0
-        total += _take_column(M, support[step], step, rows, left, diag)
-    return total
-
-
-@njit(cache=True, nogil=True)
 def _columns(mask, index):
     """Put the columns of a mask into `index`; returns how many."""
     size = 0
@@ -181,11 +155,10 @@ def _columns(mask, index):
     return size
 
 
-@njit(cache=True, nogil=True)
 def improve_by_swaps(M, c, yy, size, best, supports, rounds):
     """Swap one column out and the best one in while that lowers f of the size's support.
 
-    O(rounds size q size^2) at most; each round tries every column out and takes the best one in.
+    O(size^2 q) to begin with, O(size q) a swap.
 
     Parameters
     ----------
@@ -199,43 +172,12 @@ def improve_by_swaps(M, c, yy, size, best, supports, rounds):
     q = c.shape[0]
     if size <= 0 or size >= q or not np.isfinite(best[size]):
         return
-    rows = np.empty((size, q))
-    left = np.empty(q)
-    diag = np.empty(q)
-    inside = np.empty(q, dtype=np.bool_)
-    put(supports[size], inside)
-    trial = np.empty(size, dtype=np.int64)
-    members = np.empty(size, dtype=np.int64)
-    value = best[size]
-    for _ in range(rounds):
-        _columns(inside, members)
-        low = value * (1.0 - BETTER)
-        out = -1
-        into = -1
-        for a in range(size):
-            k = 0
-            for b in range(size):
-                if b != a:
-                    trial[k] = members[b]
-                    k += 1
-            drop = add_gains(M, c, trial, size - 1, rows, left, diag)
-            if drop < 0.0:
-                continue
-            for j in range(q):
-                if not inside[j] and diag[j] > SPENT * M[j, j]:
-                    v = yy - drop - left[j] * left[j] / diag[j]
-                    if v < low:
-                        low = v
-                        out = members[a]
-                        into = j
-        if out < 0:
-            break
-        inside[out] = False
-        inside[into] = True
-        value = low
-    if value < best[size]:
-        best[size] = value
-        put(inside, supports[size])
+    moments, t = PenalisedMoments(M, np.zeros(q), c, yy), new_tableau(q, size)
+    if load(t, moments, np.flatnonzero(supports[size]), size):
+        exchange(t, moments, rounds)
+        found = np.zeros((1, q), dtype=np.bool_)
+        found[0, t.members] = True
+        try_supports(M, c, yy, found, best, supports)
 
 
 @njit(cache=True, nogil=True)

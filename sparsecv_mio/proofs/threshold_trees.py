@@ -19,6 +19,7 @@ from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.kernels.node_relaxation import relax
 from sparsecv_mio.kernels.nodes import Accuracy, Form, Node
+from sparsecv_mio.kernels.path_tree import new_levels
 from sparsecv_mio.kernels.proof_tree import LISTED, prove
 from sparsecv_mio.problem.problem import SparseProblem
 
@@ -347,7 +348,8 @@ def _path_tree(
     value = float(problem.yy - problem.c @ beta)
     nodes, supports = np.empty(1 << 14, dtype=np.int64), np.zeros((min(1 << 10, most[0]), q), dtype=bool)
     while True:
-        ended, used, found = prove(V, beta, value, problem.penalty, sizes, bars, nodes, supports)
+        root = new_levels(V, beta, value, int(sizes[0]), int(sizes[1]))
+        ended, used, found = prove(root, problem.penalty, sizes, bars, nodes, supports)
         if not ended:
             break
         if len(supports) >= most[0] or len(nodes) >= most[1]:

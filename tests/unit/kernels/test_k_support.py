@@ -25,6 +25,9 @@ def test_largest_and_support_norm(values: np.ndarray) -> None:
         heap = np.empty(max(k, 1))
         assert kernel.largest(values, len(values), k, heap) == pytest.approx(plain.largest(values, k))
         assert np.array_equal(heap[:k], np.sort(values)[::-1][:k])
+        places = np.empty(k, dtype=np.int64)
+        kernel.largest_places(values, len(values), k, places)
+        assert np.array_equal(places, np.argsort(-values, kind="stable")[:k])
         norm = kernel.support_norm(values, len(values), k, heap)
         assert norm == pytest.approx(plain.support_norm(values, k), rel=1e-9) or norm == plain.support_norm(values, k)
     head = values[:-1]

@@ -7,6 +7,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
+from sparsecv_mio.kernels.path_tree import new_levels
 from sparsecv_mio.kernels.proof_tree import ENDED, LISTED, SHORT, prove
 
 
@@ -34,8 +35,12 @@ def test_supports_below_the_bars_are_listed_and_leaves_cover(seed: int) -> None:
         bars[tau] = min(values) * (1.0 + rng.choice([-0.1, 1e-6, 0.2, 1.0]))
     V = np.linalg.inv(Q + np.diag(weight))
     nodes, listed = np.empty(1 << 10, dtype=np.int64), np.zeros((1 << 7, q), dtype=bool)
-    root = (V, V @ c, yy - float(c @ V @ c), weight, np.array([low, high]), bars)
-    ended, used, found = prove(*root, nodes, listed)
+
+    def tree(nodes: np.ndarray, listed: np.ndarray) -> tuple[int, int, int]:
+        root = new_levels(V, V @ c, yy - float(c @ V @ c), low, high)
+        return prove(root, weight, np.array([low, high]), bars, nodes, listed)
+
+    ended, used, found = tree(nodes, listed)
     assert ended == ENDED
     known = {tuple(np.flatnonzero(row).tolist()) for row in listed[:found]}
     assert len(known) == found
@@ -48,6 +53,6 @@ def test_supports_below_the_bars_are_listed_and_leaves_cover(seed: int) -> None:
         open_nodes += 1 if node >= 0 else -1
     assert open_nodes == 0
     if used > 1:
-        assert prove(*root, nodes[: used - 1], listed)[0] == SHORT
+        assert tree(nodes[: used - 1], listed)[0] == SHORT
     if found:
-        assert prove(*root, nodes, listed[: found - 1])[0] == LISTED
+        assert tree(nodes, listed[: found - 1])[0] == LISTED

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from sparsecv_mio.kernels.starts import (
-    add_gains,
     backward_elimination,
     eliminate,
     forward_selection,
@@ -65,20 +64,6 @@ def test_forward_selection(seed: int) -> None:
         held = min(([*held, j] for j in range(problem.q) if j not in held), key=problem.value)
         assert best[size] == pytest.approx(problem.value(held), rel=1e-8)
     assert_true_values(problem, best, supports)
-
-
-@pytest.mark.parametrize("seed", range(2 * len(KINDS)))
-def test_gains_of_one_more_column(seed: int) -> None:
-    problem, rng = small(seed), np.random.default_rng(seed)
-    q = problem.q
-    for size in range(q):
-        support = rng.permutation(q)[:size]
-        rows, left, diag = np.empty((max(size, 1), q)), np.empty(q), np.empty(q)
-        drop = add_gains(problem.M, problem.c, support, size, rows, left, diag)
-        assert problem.yy - drop == pytest.approx(problem.value(support), rel=1e-8)
-        for j in set(range(q)) - set(support.tolist()):
-            gain = problem.value(support) - problem.value([*support, j])
-            assert left[j] ** 2 / diag[j] == pytest.approx(gain, rel=1e-6, abs=1e-9 * problem.yy)
 
 
 @pytest.mark.parametrize("seed", range(2 * len(KINDS)))

@@ -1,0 +1,17 @@
+"""The bounds that close nodes of the compiled trees. A new one is a file, and its name here.
+
+`bound_of_size` bounds every support of one size in a node (`perspective_tree`): it is called as `relax` is, and returns
+its dual value, which is `base - (sum of the k largest best_g^2)` over the free columns, the primal value and the steps.
+
+`sizes_left` says of which sizes a node may still hold supports below their bars (`path_tree`).
+
+They are names, not arguments: numba stores on disk neither a kernel that closes over another one nor one that is called
+with it, so that each process would compile the tree again.
+"""
+
+from __future__ import annotations
+
+from sparsecv_mio.kernels.dropping_costs import sizes_left
+from sparsecv_mio.kernels.node_relaxation import relax as bound_of_size
+
+__all__ = ["bound_of_size", "sizes_left"]
