@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from inspect import Parameter, Signature, signature
 from types import UnionType
-from typing import Annotated, Any
+from typing import Annotated, Any, get_type_hints
 
 import typer
 from typer.core import TyperCommand
@@ -79,34 +79,40 @@ def option(
     return CommandOption(default, metavar, help, tuple(words), (flag, also), read, default is True)
 
 
-def declared(**groups: Mapping[str, Any]) -> Callable[[Callable[..., int]], Callable[..., int]]:
+def declared(**groups: Mapping[str, Any] | type) -> Callable[[Callable[..., int]], Callable[..., int]]:
     """Give a command options of `sparsecv_mio.declared_options`, which have their words, help and rules there.
 
     A parameter that is called as one of them, and says nothing else, becomes it, with its own default.
 
     Parameters
     ----------
-    **groups : mapping of str to object
-        By the name of a parameter, the options in its place with their defaults; the command gets a dict of them.
+    **groups : mapping of str to object, or dataclass
+        By the name of a parameter, the options in its place: with their defaults, of which the command gets a dict; or
+        a dataclass whose fields are options of a few commands, of which it gets an object.
     """
 
     def give(command: Callable[..., int]) -> Callable[..., int]:
         places: list[Parameter] = []
         for one in signature(command, eval_str=True).parameters.values():
-            name, given = one.name, one.default
-            if name in groups:
-                places += [_of_all_faces(other, default) for other, default in groups[name].items()]
-            elif isinstance(given, CommandOption):
-                flag, *also = given.flags
-                flags = (flag or f"--{shown(name.rstrip('_'))}", *filter(None, also))
-                places.append(replace(given, flags=flags).parameter(name, one.annotation))
-            elif name in OPTIONS and isinstance(one.annotation, type | UnionType):
-                places.append(_of_all_faces(name, given))
+            group = groups.get(one.name)
+            if isinstance(group, type):
+                hints = get_type_hints(group)
+                places += [_of_a_few(field.name, hints[field.name], field.default) for field in fields(group)]
+            elif group is not None:
+                places += [_of_all_faces(name, default) for name, default in group.items()]
+            elif isinstance(one.default, CommandOption):
+                places.append(_of_a_few(one.name, one.annotation, one.default))
+            elif one.name in OPTIONS and isinstance(one.annotation, type | UnionType):
+                places.append(_of_all_faces(one.name, one.default))
             else:
                 places.append(one.replace(kind=Parameter.KEYWORD_ONLY))
 
         def run(**given: Any) -> int:
-            chosen = {group: {name: given.pop(name) for name in names} for group, names in groups.items()}
+            chosen: dict[str, Any] = {}
+            for name, group in groups.items():
+                inside = [field.name for field in fields(group)] if isinstance(group, type) else group
+                kind = group if isinstance(group, type) else dict
+                chosen[name] = kind(**{option: given.pop(option) for option in inside})
             return command(**given, **chosen)
 
         run.__name__, run.__doc__, run.__module__ = command.__name__, command.__doc__, command.__module__
@@ -115,6 +121,13 @@ def declared(**groups: Mapping[str, Any]) -> Callable[[Callable[..., int]], Call
         return run
 
     return give
+
+
+def _of_a_few(name: str, kind: Any, given: Any) -> Parameter:
+    """Return an option that some commands have."""
+    flag, *also = given.flags
+    flags = (flag or f"--{shown(name.rstrip('_'))}", *filter(None, also))
+    return replace(given, flags=flags).parameter(name, kind)
 
 
 def _of_all_faces(name: str, default: Any) -> Parameter:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
     from sparsecv_mio.arrays import FloatArray
     from sparsecv_mio.data.dataset import Dataset
-    from sparsecv_mio.oracles.glru import ConjugateLoss, LoocvResult, Regularizer, StepwiseResult
+    from sparsecv_mio.oracles.glru import LoocvResult, Problem, StepwiseResult
 
 glru_app = typer.Typer(add_completion=False, no_args_is_help=True, rich_markup_mode=None)
 GLRU_CODES = "Exit codes: 0 done, 2 bad input, 130 interrupted (what is known until then is written)."
@@ -26,24 +27,35 @@ LOSSES = ("logistic", "squared_hinge", "smoothed_hinge", "huber", "squared")
 PENALTIES = ("ridge", "elastic_net", "l1")
 
 
-LOSS_WORD = option(
-    "logistic",
-    "WORD",
-    "logistic, squared_hinge, smoothed_hinge, huber or squared, on labels.",
-    read=parse.model_word(LOSSES, "--loss"),
-)
-WIDTH = option(None, "X", "Width of smoothed_hinge and huber. [1]")
-PENALTY = option(
-    "ridge",
-    "WORD",
-    "ridge (or l2): (lam/2) ||w||^2; elastic_net: that + l1 ||w||_1; l1: lam ||w||_1.",
-    read=parse.model_word(PENALTIES, "--penalty"),
-    also="--reg",
-)
-LAM = option(..., "X", "Weight lam, positive.")
-L1 = option(None, "X", "Weight of ||w||_1 in elastic_net.")
-TOLERANCE = option(1e-6, "G", "Relative duality gap of every training.")
-NAIVE = option(False, "", "Use no bounds: train every time, for comparison.")
+
+@dataclass(frozen=True)
+class Classifier:
+    """What is fitted, and how well."""
+
+    lam: float = option(..., "X", "Weight lam, positive.")
+    loss: str = option(
+        "logistic", "WORD", "logistic, squared_hinge, smoothed_hinge, huber or squared, on labels.",
+        read=parse.model_word(LOSSES, "--loss"),
+    )  # fmt: skip
+    width: float | None = option(None, "X", "Width of smoothed_hinge and huber. [1]")
+    penalty: str = option(
+        "ridge", "WORD", "ridge (or l2): (lam/2) ||w||^2; elastic_net: that + l1 ||w||_1; l1: lam ||w||_1.",
+        read=parse.model_word(PENALTIES, "--penalty"), also="--reg",
+    )  # fmt: skip
+    l1: float | None = option(None, "X", "Weight of ||w||_1 in elastic_net.")
+    naive: bool = option(False, "", "Use no bounds: train every time, for comparison.")
+    tol: float = option(1e-6, "G", "Relative duality gap of every training.")
+
+    def problem(self, X: FloatArray, y: FloatArray, intercept: str) -> Problem:
+        """Return the problem on these rows."""
+        from sparsecv_mio.oracles.glru import make_loss, make_problem, make_regularizer
+
+        regularizer = make_regularizer(self.penalty, self.lam, self.l1, intercept == "fold")
+        return make_problem(X, y, make_loss(self.loss, self.width), regularizer)
+
+    def words(self, n: int, p: int) -> str:
+        """Return the title of a figure."""
+        return f"{self.loss} loss, {self.penalty}, lam = {self.lam:g}, n = {n}, p = {p}"
 
 
 @glru_app.callback()
@@ -55,19 +67,13 @@ def _group() -> None:
 
 
 @glru_app.command(epilog=GLRU_CODES)
-@declared(table=TABLE, units=RAW_UNITS)
+@declared(model=Classifier, table=TABLE, units=RAW_UNITS)
 def loocv(
     data: DataFile,
     *,
-    lam: float = LAM,
+    model: Classifier,
     table: Given,
-    loss: str = LOSS_WORD,
-    width: float | None = WIDTH,
-    penalty: str = PENALTY,
-    l1: float | None = L1,
     approx: bool = option(False, "", "One Newton step in place of every training: an estimate."),
-    naive: bool = NAIVE,
-    tol: float = TOLERANCE,
     units: Given,
     json: str | None = None,
     plot: str | None = None,
@@ -80,26 +86,24 @@ def loocv(
     become the labels -1 (the smaller) and +1. Columns are used as they are in the file and no intercept is added,
     unless --scale and --intercept ask for it.
     """
-    parse.tolerance(tol)
+    parse.tolerance(model.tol)
     session.check_outputs({"--json": json, "--plot": plot}, [data])
     with session.interruptible() as stop:
         from sparsecv_mio.oracles.glru import loocv as count
-        from sparsecv_mio.oracles.glru import make_problem
         from sparsecv_mio.report.course_plots import plot_loocv
 
-        if plot is not None and naive:
+        if plot is not None and model.naive:
             raise BadInput("--plot draws the bounds, which --naive does without: leave one of them out")
         dataset = session.read_data(data, table, two_words=True)
         X, y, values = _inputs(dataset, units)
-        problem = make_problem(X, y, *_model(loss, width, penalty, lam, l1, units["intercept"]))
+        problem = model.problem(X, y, units["intercept"])
         session.raise_if_interrupted(stop)
         with oracles.counting_bar(quiet, "rows") as progress:
-            found = count(problem, tol=tol, bounds=not naive, approximate=approx, progress=progress, stop=stop)
-    chosen = {
-        "loss": loss, "width": width, "penalty": penalty, "lam": lam, "l1": l1, "approx": approx, "naive": naive,
-        "tol": tol, **units,
-    }  # fmt: skip
-    title = f"{loss} loss, {penalty}, lam = {lam:g}, n = {dataset.n}, p = {dataset.p}"
+            found = count(
+                problem, tol=model.tol, bounds=not model.naive, approximate=approx, progress=progress, stop=stop
+            )  # fmt: skip
+    chosen = {**asdict(model), "approx": approx, **units}
+    title = model.words(dataset.n, dataset.p)
     return oracles.deliver(
         "glru loocv", dataset, chosen, {"labels": values, **_loocv_numbers(found, dataset.n)}, _print_loocv,
         quiet=quiet, json=json, code=130 if found.unknown else 0,
@@ -108,16 +112,12 @@ def loocv(
 
 
 @glru_app.command(epilog=GLRU_CODES)
-@declared(table=TABLE, units=RAW_UNITS)
+@declared(model=Classifier, table=TABLE, units=RAW_UNITS)
 def stepwise(
     data: DataFile,
     *,
-    lam: float = LAM,
+    model: Classifier,
     table: Given,
-    loss: str = LOSS_WORD,
-    width: float | None = WIDTH,
-    penalty: str = PENALTY,
-    l1: float | None = L1,
     direction: str = option("backward", "WORD", "backward (remove columns) or forward (add them).",
                             ("backward", "forward")),
     validation: str | None = option(None, "FILE", "Validation rows, same columns. [--holdout]"),
@@ -125,8 +125,6 @@ def stepwise(
     seed: int | None = None,
     steps: int | None = option(None, "K", "At most K steps. [no limit]"),
     ties: str = option("any", "WORD", "Equal errors: any (found first) or first (column order).", ("any", "first")),
-    naive: bool = NAIVE,
-    tol: float = TOLERANCE,
     units: Given,
     json: str | None = None,
     plot: str | None = None,
@@ -139,46 +137,37 @@ def stepwise(
     labels -1 (the smaller) and +1. Columns are used as they are in the file and no intercept is added, unless --scale
     and --intercept ask for it (scales and centres are those of all rows of DATA).
     """
-    parse.tolerance(tol)
+    parse.tolerance(model.tol)
     session.check_outputs({"--json": json, "--plot": plot}, [data, *([validation] if validation else [])])
     parse.count(steps, "--steps")
     parse.count(seed, "--seed", least=0)
     if seed is not None and validation is not None and not quiet:
         tell(f"note: --seed {seed} changes nothing: --validation names the validation rows")
     with session.interruptible() as stop:
-        from sparsecv_mio.oracles.glru import StepwiseOptions, make_problem
+        from sparsecv_mio.oracles.glru import StepwiseOptions
         from sparsecv_mio.oracles.glru import stepwise as select
         from sparsecv_mio.report.course_plots import plot_stepwise
 
         dataset = session.read_data(data, table, two_words=True)
         extra = None if validation is None else _validation(validation, dataset)
         X, y, V, v, values = _split(dataset, extra, holdout, seed or 0, units)
-        problem = make_problem(X, y, *_model(loss, width, penalty, lam, l1, units["intercept"]))
+        problem = model.problem(X, y, units["intercept"])
         session.raise_if_interrupted(stop)
         with oracles.counting_bar(quiet, "candidates") as progress:
-            asked = StepwiseOptions(direction, tol, not naive, ties, steps)  # type: ignore[arg-type]
+            asked = StepwiseOptions(direction, model.tol, not model.naive, ties, steps)  # type: ignore[arg-type]
             found = select(problem, V, v, asked, progress=progress, stop=stop)
         interrupted = stop.is_set()
     chosen = {
-        "loss": loss, "width": width, "penalty": penalty, "lam": lam, "l1": l1, "direction": direction,
-        "validation": validation, "holdout": holdout, "seed": seed or 0, "steps": steps, "ties": ties, "naive": naive,
-        "tol": tol, **units,
+        **asdict(model), "direction": direction, "validation": validation, "holdout": holdout, "seed": seed or 0,
+        "steps": steps, "ties": ties, **units,
     }  # fmt: skip
-    title = f"{loss} loss, {penalty}, lam = {lam:g}, n = {len(y)}, p = {dataset.p}"
+    title = model.words(len(y), dataset.p)
     numbers = {"labels": values, **_stepwise_numbers(found, dataset, len(y), len(v))}
     return oracles.deliver(
         "glru stepwise", dataset, chosen, numbers, _print_stepwise,
         quiet=quiet, json=json, code=130 if interrupted else 0,
         files=[] if plot is None else [lambda: plot_stepwise(found, plot, title)],
     )  # fmt: skip
-
-
-def _model(
-    loss: str, width: float | None, penalty: str, lam: float, l1: float | None, intercept: str
-) -> tuple[ConjugateLoss, Regularizer]:
-    from sparsecv_mio.oracles.glru import make_loss, make_regularizer
-
-    return make_loss(loss, width), make_regularizer(penalty, lam, l1, intercept == "fold")
 
 
 def _inputs(dataset: Dataset, units: Given) -> tuple[FloatArray, FloatArray, list[float]]:

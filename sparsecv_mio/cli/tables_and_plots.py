@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -19,52 +19,32 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-
-WHERE = option(None, "COLUMN=A,B", "Only runs whose column holds one of these; may be repeated.")
-RELATIVE = option(None, "COLUMN=VALUE", "Divide by the run of the same problem that has this.")
-REDUCTION = option(None, "COLUMN=VALUE", "Show how many % less than that run.")
-PROBLEM = option(None, "A,B,...", "Columns that runs on one problem share. [data,folds,seed,test,split]")
-NAMES = option(None, "LABEL=WORDS", "Other words for a label; may be repeated.")
+KINDS = ("profile", "box", "lines")  # of figures of many runs
 
 
 @dataclass(frozen=True)
 class RunSelection:
-    """Which runs of a table, and what of them.
+    """Which runs of a table, and what of them."""
 
-    Attributes
-    ----------
-    where : sequence of str
-        Conditions.
-    relative, reduction : str, optional
-        A baseline.
-    problem : sequence of str
-        Columns that runs on one problem share; empty for the usual ones.
-    names : dict
-        Other words for labels.
-    """
+    where: list[str] | None = option(
+        None, "COLUMN=A,B", "Only runs whose column holds one of these; may be repeated."
+    )  # fmt: skip
+    relative: str | None = option(None, "COLUMN=VALUE", "Divide by the run of the same problem that has this.")
+    reduction: str | None = option(None, "COLUMN=VALUE", "Show how many % less than that run.")
+    problem: str | None = option(
+        None, "A,B,...", "Columns that runs on one problem share. [data,folds,seed,test,split]"
+    )  # fmt: skip
+    name: list[str] | None = option(None, "LABEL=WORDS", "Other words for a label; may be repeated.")
 
-    where: Sequence[str] = ()
-    relative: str | None = None
-    reduction: str | None = None
-    problem: Sequence[str] = ()
-    names: dict[str, str] = field(default_factory=dict)
+    @property
+    def names(self) -> dict[str, str]:
+        """Other words for labels."""
+        return dict(_named(text) for text in self.name or ())
 
-    @classmethod
-    def of(
-        cls, where: Sequence[str] | None, relative: str | None, reduction: str | None, problem: str | None,
-        names: Sequence[str] | None,
-    ) -> RunSelection:  # fmt: skip
-        """Check what the options say.
-
-        Parameters
-        ----------
-        where, relative, reduction, problem, names
-            As given.
-        """
-        if relative is not None and reduction is not None:
-            raise BadInput("--relative and --reduction exclude each other: give one of them")
-        words = dict(_named(text) for text in names or ())
-        return cls(where or (), relative, reduction, parse.names(problem, "--problem") or (), words)
+    @property
+    def keys(self) -> list[str]:
+        """Columns that runs on one problem share; empty for the usual ones."""
+        return parse.names(self.problem, "--problem") or []
 
     def words(self, value: str) -> str:
         """Return what a number of these runs is."""
@@ -84,13 +64,15 @@ class RunSelection:
         """
         from sparsecv_mio.batch.results import check_columns, read_table, relative, where
 
+        if self.relative is not None and self.reduction is not None:
+            raise BadInput("--relative and --reduction exclude each other: give one of them")
         frame = read_table(path)
         check_columns(frame, values, "--value", numbers=True)
-        chosen = where(frame, self.where)
+        chosen = where(frame, self.where or ())
         baseline = self.reduction or self.relative
         if baseline is None:
             return chosen
-        full = relative(frame, values, baseline, self.problem, self.reduction is not None)
+        full = relative(frame, values, baseline, self.keys, self.reduction is not None)
         return full.loc[chosen.index]
 
 
@@ -103,25 +85,15 @@ def _named(text: str) -> tuple[str, str]:
 
 @dataclass(frozen=True)
 class Drawing:
-    """What to draw of the runs of a table; None is the usual.
+    """What to draw of the runs of a table; None is the usual."""
 
-    Attributes
-    ----------
-    kind : {"profile", "box", "lines"}, optional
-    value, by, panels : str, optional
-        Columns, separated by commas.
-    against : str, optional
-        Column.
-    larger : bool
-        Whether larger numbers are better.
-    """
-
-    kind: str | None = None
-    value: str | None = None
-    by: str | None = None
-    against: str | None = None
-    panels: str | None = None
-    larger: bool = False
+    kind: str | None = option(None, "WORD", "Of a table: profile (share of problems within a factor of the best), box "
+                              "or lines (against a column, with standard errors). [box]", KINDS)
+    value: str | None = option(None, "A", "Of a table: the number that is drawn; of lines A,B,... [cv_error]")
+    by: str | None = option(None, "A,B,...", "Of a table: columns that tell apart what is compared. [estimator]")
+    against: str | None = option(None, "A", "Of lines: the column of the horizontal axis.")
+    panels: str | None = option(None, "A,B,...", "Of a table: a panel for each value of these columns. [one panel]")
+    larger: bool = option(False, "", "Of profile: larger numbers are better.")  # fmt: skip
 
     def figure(self, path: str, chosen: RunSelection) -> Figure:
         """Draw the runs of a table.
@@ -149,7 +121,7 @@ class Drawing:
             return batch_results.lines(parts, values, by, self.against)
         if self.kind in (None, "box"):
             return batch_results.boxes(parts, values[0], by, chosen.words(values[0]))
-        keys = problem_columns(frame, chosen.problem)
+        keys = problem_columns(frame, chosen.keys)
         tables = {title: by_problem(part, values[0], by[part.index], keys) for title, part in parts.items()}
         return batch_results.profiles(tables, values[0], self.larger)
 
@@ -185,19 +157,16 @@ def _format_of(out: str | None) -> str:
     return ENDINGS[ending]
 
 
-@declared()
+@declared(chosen=RunSelection)
 def table(
     runs: Annotated[str, typer.Argument(metavar="RESULTS", help="Table that `sparsecv collect` wrote.")],
+    *,
     rows: str = option("data", "A,B,...", "Columns that name a row."),
     columns: str = option("estimator", "A,B,...", "Columns whose values stand side by side."),
     values: str = option("cv_error", "A,B,...", "Columns of numbers in the cells.", also="--value"),
     aggregate: str = option(AGGREGATES[0], "WORD", "What a cell says of its runs: mean-se (with standard error), "
                             "mean, median, min, max, sum or count.", AGGREGATES),
-    where: list[str] | None = WHERE,
-    relative: str | None = RELATIVE,
-    reduction: str | None = REDUCTION,
-    problem: str | None = PROBLEM,
-    name: list[str] | None = NAMES,
+    chosen: RunSelection,
     overall: bool = option(False, "", "A last row: the mean over the rows, geometric with --relative."),
     best: str = option(BOLD[0], "min|max|none", "What is set in bold in a row. [the least error, the largest R^2, "
                        "...]", BOLD),
@@ -211,7 +180,6 @@ def table(
         raise BadInput(f"--digits {digits} is out of range: give a number from 1 to 12")
     session.check_outputs({"--out": out}, [runs])
     kind = format_ or _format_of(out)
-    chosen = RunSelection.of(where, relative, reduction, problem, name)
     by_row, by_column = parse.names(rows, "--rows") or [], parse.names(columns, "--columns") or []
     wanted = tuple(parse.names(values, "--values") or ())
     frame = chosen.read(runs, wanted)
@@ -225,11 +193,11 @@ def table(
         frame, labels(frame, by_row, chosen.names), labels(frame, by_column, chosen.names), wanted, aggregate
     )
     if overall:
-        cells = batch_results.with_overall(cells, geometric=relative is not None)
+        cells = batch_results.with_overall(cells, geometric=chosen.relative is not None)
     if kind == CSV:
         text = batch_results.csv(cells)
     else:
-        better = "max" if reduction and best == BOLD[0] else best
+        better = "max" if chosen.reduction and best == BOLD[0] else best
         text = (batch_results.latex if kind == LATEX else batch_results.markdown)(cells, better, digits)
     if out is not None:
         write_text(out, [text], "table", through=True)
@@ -241,10 +209,9 @@ def table(
 PLOT_CODES = "Exit codes: 0 drawn, 2 bad input."
 TABLES = (".parquet", ".csv")
 PANELS = ("all", "cv-error", "grid", "features", "coefficients")  # of a record
-KINDS = ("profile", "box", "lines")  # of many runs
 
 
-@declared()
+@declared(asked=Drawing, chosen=RunSelection)
 def plot(
     record: Annotated[
         str,
@@ -253,22 +220,13 @@ def plot(
             help="JSON record of `solve`, `path` or `fit`; a trace (`solve --trace`); or a table (`collect`).",
         ),
     ],
+    *,
     data: str | None = option(None, "DATA", "Data of the record: coefficients by tau, in comparable units."),
     panel: str = option(PANELS[0], "WORD", "Of a record of `solve`: cv-error, grid (every pair), features (how often "
                         "each is chosen), coefficients or all.", PANELS),
     out: str | None = option(None, "FILE", "The figure (.png, .svg, .pdf). [RECORD with .png]", also="-o"),
-    kind: str | None = option(None, "WORD", "Of a table: profile (share of problems within a factor of the best), box "
-                              "or lines (against a column, with standard errors). [box]", KINDS),
-    value: str | None = option(None, "A", "Of a table: the number that is drawn; of lines A,B,... [cv_error]"),
-    by: str | None = option(None, "A,B,...", "Of a table: columns that tell apart what is compared. [estimator]"),
-    against: str | None = option(None, "A", "Of lines: the column of the horizontal axis."),
-    panels: str | None = option(None, "A,B,...", "Of a table: a panel for each value of these columns. [one panel]"),
-    larger: bool = option(False, "", "Of profile: larger numbers are better."),
-    where: list[str] | None = WHERE,
-    relative: str | None = RELATIVE,
-    reduction: str | None = REDUCTION,
-    problem: str | None = PROBLEM,
-    name: list[str] | None = NAMES,
+    asked: Drawing,
+    chosen: RunSelection,
 ) -> int:  # fmt: skip
     """Draw a record: CV error by tau, every pair, how often features are chosen, coefficients. Or the course of a run.
 
@@ -282,9 +240,8 @@ def plot(
     session.check_outputs({"--out": place}, [record, *([data] if data else [])])
     if Path(record).suffix.lower() in TABLES:
         check_plot(place, "--out")
-        asked = Drawing(kind, value, by, against, panels, larger)
-        save(asked.figure(record, RunSelection.of(where, relative, reduction, problem, name)), place)
-    elif any((kind, value, by, against, panels, larger, where, relative, reduction, problem, name)):
+        save(asked.figure(record, chosen), place)
+    elif any((*astuple(asked), *astuple(chosen))):
         raise BadInput(f"{record} is no table of runs: --kind and what goes with it need one that `collect` wrote")
     elif is_trace(record):
         from sparsecv_mio.report.course_plots import plot_trace
