@@ -20,18 +20,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 from scipy.linalg import lstsq
+from sklearn import linear_model
 from sklearn.base import BaseEstimator
-from sklearn.linear_model import (
-    ElasticNet,
-    ElasticNetCV,
-    Lasso,
-    LassoCV,
-    OrthogonalMatchingPursuit,
-    OrthogonalMatchingPursuitCV,
-    Ridge,
-    RidgeCV,
-    lasso_path,
-)
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -267,7 +257,7 @@ class RelaxedLassoCV(_Chosen):
         self.alphas_ = _alphas(X, y)
 
     def _path(self, X: FloatArray, y: FloatArray) -> FloatArray:
-        _, lasso, _ = lasso_path(X, y, alphas=self.alphas_, max_iter=20_000)
+        _, lasso, _ = linear_model.lasso_path(X, y, alphas=self.alphas_, max_iter=20_000)
         models, last, fitted = [], None, np.zeros(X.shape[1])
         for beta in lasso.T:
             support = np.flatnonzero(beta)
@@ -485,7 +475,7 @@ def _raw_model(scaler: Any, model: Any) -> Model:
     return Model(coefficients, float(np.ravel(model.intercept_)[0] - scaler.mean_ @ coefficients))
 
 
-class SteppedOmpCV(OrthogonalMatchingPursuitCV):
+class SteppedOmpCV(linear_model.OrthogonalMatchingPursuitCV):
     """As many steps as there are columns and rows; scikit-learn's default is a tenth of the columns, or 5."""
 
     def fit(self, X: FloatArray, y: FloatArray) -> Self:
@@ -525,21 +515,22 @@ def _least_error(found: Any) -> float:
 MIXTURES = [0.1, 0.5, 0.7, 0.9, 0.95, 0.99, 1.0]
 ESTIMATORS: dict[str, Peer] = {
     "lasso": Peer(
-        lambda splits, _: LassoCV(cv=splits, max_iter=MOST_SWEEPS), ("alpha",), _least_error,
-        lambda found: Lasso(found.alpha_, max_iter=MOST_SWEEPS),
+        lambda splits, _: linear_model.LassoCV(cv=splits, max_iter=MOST_SWEEPS), ("alpha",), _least_error,
+        lambda found: linear_model.Lasso(found.alpha_, max_iter=MOST_SWEEPS),
     ),
     "elastic-net": Peer(
-        lambda splits, _: ElasticNetCV(l1_ratio=MIXTURES, cv=splits, max_iter=MOST_SWEEPS), ("alpha", "l1_ratio"),
-        _least_error, lambda found: ElasticNet(alpha=found.alpha_, l1_ratio=found.l1_ratio_, max_iter=MOST_SWEEPS),
+        lambda splits, _: linear_model.ElasticNetCV(l1_ratio=MIXTURES, cv=splits, max_iter=MOST_SWEEPS),
+        ("alpha", "l1_ratio"), _least_error,
+        lambda found: linear_model.ElasticNet(found.alpha_, l1_ratio=found.l1_ratio_, max_iter=MOST_SWEEPS),
     ),
     "ridge": Peer(
-        lambda splits, _: RidgeCV(np.logspace(-3, 5, 33), cv=splits, scoring="neg_mean_squared_error"), ("alpha",),
-        lambda found: -float(found.best_score_), lambda found: Ridge(found.alpha_),
+        lambda splits, _: linear_model.RidgeCV(np.logspace(-3, 5, 33), cv=splits, scoring="neg_mean_squared_error"),
+        ("alpha",), lambda found: -float(found.best_score_), lambda found: linear_model.Ridge(found.alpha_),
     ),
     "relaxed-lasso": Peer(RelaxedLassoCV, ("cv_error", "alpha", "mix")),
     "omp": Peer(
         lambda splits, _: SteppedOmpCV(cv=splits), ("tau",), None,
-        lambda found: OrthogonalMatchingPursuit(n_nonzero_coefs=found.tau_),
+        lambda found: linear_model.OrthogonalMatchingPursuit(n_nonzero_coefs=found.tau_),
     ),
     "forward": Peer(ForwardSelectionCV, ("cv_error", "tau")),
     "mcp": Peer(partial(ConcavePenaltyCV, kind="mcp"), ("cv_error", "alpha")),

@@ -7,23 +7,11 @@ from functools import partial
 from itertools import chain, repeat
 from typing import TYPE_CHECKING, Any
 
+from sparsecv_mio import declared_options as options
 from sparsecv_mio import model_space
 from sparsecv_mio.cli import Began, ending, parse, session
 from sparsecv_mio.cli.command_options import DataFile, Given, declared, option
 from sparsecv_mio.cli.record_commands import proof_files, refuse_early
-from sparsecv_mio.declared_options import (
-    ACCELERATING,
-    DEALING,
-    EFFORT,
-    FORCING,
-    OPTIONS,
-    RESTRICTING,
-    SEARCHING,
-    STORING,
-    TABLE,
-    UNITS,
-    shown,
-)  # fmt: skip
 from sparsecv_mio.errors import BadInput, SparseCVError
 from sparsecv_mio.words import Criterion, Method
 
@@ -43,8 +31,8 @@ def refuse_with_common(given: Mapping[str, Any]) -> None:
         Options by name, as given.
     """
     for name, value in given.items():
-        if value is not None and value != (OPTIONS[name].default if name in OPTIONS else None):
-            raise BadInput(f"--{shown(name)} does not go with --criterion common: leave out one or the other")
+        if value is not None and value != (options.OPTIONS[name].default if name in options.OPTIONS else None):
+            raise BadInput(f"--{options.shown(name)} does not go with --criterion common: leave out one or the other")
 
 
 def solve_common(
@@ -106,13 +94,13 @@ SOLVE_CODES = (
 
 
 @declared(
-    table=TABLE,
-    rows=DEALING,
-    restrictions=RESTRICTING,
-    units=UNITS,
-    search=SEARCHING,
-    stored=STORING,
-    used=ACCELERATING,
+    table=options.TABLE,
+    rows=options.DEALING,
+    restrictions=options.RESTRICTING,
+    units=options.UNITS,
+    search=options.SEARCHING,
+    stored=options.STORING,
+    used=options.ACCELERATING,
 )
 def solve(
     data: DataFile,
@@ -151,8 +139,8 @@ def solve(
         raise BadInput(f"--nested: goes with a grid of gammas LO:HI:COUNT, not with the interval {every}")
     asked = session.on_cores(units | search | used)
     if criterion == Criterion.COMMON:
-        common = {name: asked.pop(name) for name in (*units, *EFFORT)}
-        forced = {name: restrictions.pop(name) for name in FORCING}
+        common = {name: asked.pop(name) for name in (*units, *options.EFFORT)}
+        forced = {name: restrictions.pop(name) for name in options.FORCING}
         refuse_with_common({
             "gamma LO..HI": every, "nested": nested, **asked, **stored, "save_held_out": save_held_out, "proof": proof,
             **restrictions,

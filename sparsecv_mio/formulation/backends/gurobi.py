@@ -13,18 +13,7 @@ from scipy.sparse import csr_matrix
 
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.errors import BackendUnavailable
-from sparsecv_mio.formulation.backends.contract import (
-    EVERY_KIND,
-    Answer,
-    Availability,
-    Backend,
-    Capabilities,
-    Poll,
-    failed,
-    gap_target,
-    probe,
-    read_tail,
-)
+from sparsecv_mio.formulation.backends import contract
 from sparsecv_mio.formulation.outcome import Limits, Stop
 from sparsecv_mio.formulation.task import ModelTask
 
@@ -37,19 +26,19 @@ ROOT_ROUNDS = 60
 _ENV = threading.local()  # one environment a thread: an environment must not be used by two at once
 
 
-class GurobiBackend(Backend):
+class GurobiBackend(contract.Backend):
     """Gurobi through its own interface, the model lowered from Pyomo."""
 
     name: ClassVar[str] = "gurobi"
-    capabilities: ClassVar[Capabilities] = Capabilities(
-        formulations={"perspective": EVERY_KIND, "benders": EVERY_KIND - {"sign", "box"}}
+    capabilities: ClassVar[contract.Capabilities] = contract.Capabilities(
+        formulations={"perspective": contract.EVERY_KIND, "benders": contract.EVERY_KIND - {"sign", "box"}}
     )
 
-    def available(self) -> Availability:
+    def available(self) -> contract.Availability:
         """Say whether gurobipy and a licence are here; the size-limited licence of pip counts as one."""
-        return probe("gurobipy", _describe)
+        return contract.probe("gurobipy", _describe)
 
-    def _run(self, task: ModelTask, formulation: str, limits: Limits) -> Answer:
+    def _run(self, task: ModelTask, formulation: str, limits: Limits) -> contract.Answer:
         import gurobipy as gp
 
         from sparsecv_mio.formulation.models import CutMaster, FactorModel, PerspectiveModel
@@ -75,7 +64,7 @@ class GurobiBackend(Backend):
             raise _translate(error, task, formulation) from error
 
 
-def _answer(solver: Any, variables: Any, z: IntArray, watch: _Watch, limits: Limits, seconds: float) -> Answer:
+def _answer(solver: Any, variables: Any, z: IntArray, watch: _Watch, limits: Limits, seconds: float) -> contract.Answer:
     from gurobipy import GRB
 
     stops = {
@@ -88,13 +77,13 @@ def _answer(solver: Any, variables: Any, z: IntArray, watch: _Watch, limits: Lim
     names = {getattr(GRB, k): k for k in dir(GRB.Status) if k.isupper() and isinstance(getattr(GRB, k, None), int)}
     raw = names.get(solver.Status, str(solver.Status))
     if solver.Status not in stops:
-        raise failed("gurobi", raw, read_tail(limits.log))
+        raise contract.failed("gurobi", raw, contract.read_tail(limits.log))
     supports = []
     if solver.SolCount:
         chosen = np.flatnonzero(variables.X[z] > 0.5)
         supports.append(tuple(int(j) for j in chosen))
     bound = float(solver.ObjBound) if abs(solver.ObjBound) < 1e100 else -math.inf
-    return Answer(
+    return contract.Answer(
         stop=stops[solver.Status],
         bound=bound,
         supports=tuple([*supports, *watch.supports]),
@@ -133,7 +122,7 @@ def _load(solver: Any, arrays: Lowered, start: FloatArray) -> Any:
 
 def _options(solver: Any, task: ModelTask, limits: Limits) -> None:
     solver.Params.MIPGap = 0.0
-    solver.Params.MIPGapAbs = gap_target(task, limits)
+    solver.Params.MIPGapAbs = contract.gap_target(task, limits)
     # z may be off by 1e-5 by default: enough for a coefficient to slip past its link at no charge
     solver.Params.IntFeasTol = 1e-9
     solver.Params.FeasibilityTol = 1e-9
@@ -147,7 +136,7 @@ def _options(solver: Any, task: ModelTask, limits: Limits) -> None:
         solver.Params.LogFile = limits.log
 
 
-class _Watch(Poll):
+class _Watch(contract.Poll):
     """The callback: checks the cancel event and stores exceptions, which gurobipy would drop.
 
     `added` cuts were made, at the integer points of `supports`.
@@ -218,7 +207,7 @@ def _environment() -> Any:
     return env
 
 
-def _describe(gp: Any) -> Availability:
+def _describe(gp: Any) -> contract.Availability:
     version = ".".join(str(part) for part in gp.gurobi.version())
     try:
         with gp.Model(env=_environment()) as trial:
@@ -228,9 +217,10 @@ def _describe(gp: Any) -> Availability:
     except gp.GurobiError as error:
         if error.errno != gp.GRB.Error.SIZE_LIMIT_EXCEEDED:
             why = f"no licence ({error})"
-            return Availability(False, why, version, hint="set GRB_LICENSE_FILE, or unset it to use the pip licence")
+            hint = "set GRB_LICENSE_FILE, or unset it to use the pip licence"
+            return contract.Availability(False, why, version, hint=hint)
         licence = "size-limited (pip): 200 variables in quadratic models, 2,000 variables and rows in linear ones"
-    return Availability(True, "", version, licence)
+    return contract.Availability(True, "", version, licence)
 
 
 def _translate(error: Any, task: ModelTask, formulation: str) -> Exception:
@@ -245,4 +235,4 @@ def _translate(error: Any, task: ModelTask, formulation: str) -> Exception:
         with contextlib.suppress(AttributeError):
             del _ENV.env
         return BackendUnavailable(f"backend gurobi has no licence: {error}")
-    return failed("gurobi", f"error {error.errno}: {error}")
+    return contract.failed("gurobi", f"error {error.errno}: {error}")

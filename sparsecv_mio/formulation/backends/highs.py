@@ -18,18 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from sparsecv_mio.arrays import FloatArray, IntArray
-from sparsecv_mio.formulation.backends.contract import (
-    EVERY_KIND,
-    Answer,
-    Availability,
-    Backend,
-    Capabilities,
-    Poll,
-    failed,
-    gap_target,
-    probe,
-    read_tail,
-)
+from sparsecv_mio.formulation.backends import contract
 from sparsecv_mio.formulation.outcome import Limits, Stop
 from sparsecv_mio.formulation.task import ModelTask, require_finite
 
@@ -43,23 +32,23 @@ EARLY = 0.03
 RESIDUAL_SEEDS, SLOPE_SEEDS = 16, 4  # measured on autompg: four times fewer seconds than without
 
 
-class HighsBackend(Backend):
+class HighsBackend(contract.Backend):
     """HiGHS through highspy, the master lowered from Pyomo."""
 
     name: ClassVar[str] = "highs"
-    capabilities: ClassVar[Capabilities] = Capabilities(formulations={"outer": EVERY_KIND})
+    capabilities: ClassVar[contract.Capabilities] = contract.Capabilities(formulations={"outer": contract.EVERY_KIND})
 
-    def available(self) -> Availability:
+    def available(self) -> contract.Availability:
         """Say whether highspy is installed and starts."""
-        return probe("highspy", _describe)
+        return contract.probe("highspy", _describe)
 
-    def _run(self, task: ModelTask, formulation: str, limits: Limits) -> Answer:
+    def _run(self, task: ModelTask, formulation: str, limits: Limits) -> contract.Answer:
         from sparsecv_mio.formulation.models import OuterApproximation
 
         require_finite(task.lo, task.hi, "highs")
         model, arrays = self._lowered(OuterApproximation, task)
         assert isinstance(model, OuterApproximation)
-        poll = Poll(limits)
+        poll = contract.Poll(limits)
         run = _Run(task, limits, _load(arrays, limits, poll), _Columns.of(model, arrays), poll)
         run.start = arrays.vector(model.point(task, task.start_u, task.start_z))
         with _SCHEDULER.using(limits.threads):
@@ -123,7 +112,7 @@ class _Run:
     limits: Limits
     solver: Any
     at: _Columns
-    poll: Poll
+    poll: contract.Poll
     start: FloatArray = field(default_factory=lambda: np.zeros(0))
     clock: float = 0.0
     bound: float = -math.inf
@@ -134,7 +123,7 @@ class _Run:
     rounds: int = 0
     raw: str = "not started"
 
-    def solve(self) -> Answer:
+    def solve(self) -> contract.Answer:
         """Cut the linear relaxation, then integer programs, until the gap closes or a limit is met."""
         self.upper = self.task.scaled.value(self.task.start.objective)
         self._cut(self.start)
@@ -144,7 +133,7 @@ class _Run:
         stop = self._linear_phase()
         if stop is None:
             stop = self._integer_phase()
-        return Answer(
+        return contract.Answer(
             stop=stop,
             bound=self.bound,
             supports=tuple(self.supports),
@@ -214,7 +203,7 @@ class _Run:
         import highspy
 
         status = highspy.HighsModelStatus
-        target = gap_target(self.task, self.limits)
+        target = contract.gap_target(self.task, self.limits)
         self.solver.setOptionValue("solve_relaxation", False)
         while True:
             stop = self._stopped()
@@ -258,7 +247,7 @@ class _Run:
         known[kinds.kInterrupt] = Stop.INTERRUPTED
         if status in known:
             return known[status]
-        raise failed("highs", self.solver.modelStatusToString(status), read_tail(self.limits.log))
+        raise contract.failed("highs", self.solver.modelStatusToString(status), contract.read_tail(self.limits.log))
 
     def _refit(self, x: FloatArray) -> int:
         """Cut at the exact minimiser of the support of an integer point; keep it when it is the best so far."""
@@ -320,7 +309,7 @@ class _Run:
         return count
 
 
-def _load(arrays: Lowered, limits: Limits, poll: Poll) -> Any:
+def _load(arrays: Lowered, limits: Limits, poll: contract.Poll) -> Any:
     import highspy
 
     solver = highspy.Highs()
@@ -345,13 +334,13 @@ def _load(arrays: Lowered, limits: Limits, poll: Poll) -> Any:
     kinds = highspy.HighsVarType
     lp.integrality_ = [kinds.kInteger if b else kinds.kContinuous for b in arrays.binary]
     if solver.passModel(lp) == highspy.HighsStatus.kError:
-        raise failed("highs", "the model was refused", read_tail(limits.log))
+        raise contract.failed("highs", "the model was refused", contract.read_tail(limits.log))
     if limits.cancel is not None:
         _include_cancel(solver, poll)
     return solver
 
 
-def _include_cancel(solver: Any, poll: Poll) -> None:
+def _include_cancel(solver: Any, poll: contract.Poll) -> None:
     """Check the cancel event from inside the branch-and-bound and the simplex."""
 
     def ask(event: Any) -> None:
@@ -362,5 +351,5 @@ def _include_cancel(solver: Any, poll: Poll) -> None:
     solver.cbSimplexInterrupt.subscribe(ask)
 
 
-def _describe(highspy: Any) -> Availability:
-    return Availability(True, "", highspy.Highs().version(), "MIT, no limits")
+def _describe(highspy: Any) -> contract.Availability:
+    return contract.Availability(True, "", highspy.Highs().version(), "MIT, no limits")

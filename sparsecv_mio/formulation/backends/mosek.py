@@ -14,18 +14,7 @@ import numpy as np
 
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.errors import BackendUnavailable
-from sparsecv_mio.formulation.backends.contract import (
-    EVERY_KIND,
-    Answer,
-    Availability,
-    Backend,
-    Capabilities,
-    Poll,
-    failed,
-    gap_target,
-    probe,
-    read_tail,
-)
+from sparsecv_mio.formulation.backends import contract
 from sparsecv_mio.formulation.outcome import Limits, Stop
 from sparsecv_mio.formulation.task import ModelTask
 
@@ -33,17 +22,19 @@ if TYPE_CHECKING:
     from sparsecv_mio.formulation.models import Lowered, QuadraticRow
 
 
-class MosekBackend(Backend):
+class MosekBackend(contract.Backend):
     """Mosek through its own interface."""
 
     name: ClassVar[str] = "mosek"
-    capabilities: ClassVar[Capabilities] = Capabilities(formulations={"perspective": EVERY_KIND}, licence_free=False)
+    capabilities: ClassVar[contract.Capabilities] = contract.Capabilities(
+        formulations={"perspective": contract.EVERY_KIND}, licence_free=False
+    )
 
-    def available(self) -> Availability:
+    def available(self) -> contract.Availability:
         """Say whether mosek is installed and a licence can be checked out."""
-        return probe("mosek", _describe)
+        return contract.probe("mosek", _describe)
 
-    def _run(self, task: ModelTask, formulation: str, limits: Limits) -> Answer:
+    def _run(self, task: ModelTask, formulation: str, limits: Limits) -> contract.Answer:
         import mosek
 
         from sparsecv_mio.formulation.models import FactorModel
@@ -57,7 +48,7 @@ class MosekBackend(Backend):
         except mosek.Error as error:
             if str(error.errno).startswith(("rescode.err_license", "rescode.err_missing_lic")):
                 raise BackendUnavailable(f"backend mosek has no licence ({error.errno})") from error
-            raise failed("mosek", f"{error.errno}: {error.msg}", read_tail(limits.log)) from error
+            raise contract.failed("mosek", f"{error.errno}: {error.msg}", contract.read_tail(limits.log)) from error
 
 
 def build(env: Any, arrays: Lowered) -> Any:
@@ -127,12 +118,14 @@ def _bounds(lower: FloatArray, upper: FloatArray) -> tuple[list[Any], list[float
     return kinds, clean[0], clean[1]
 
 
-def _optimise(solver: Any, task: ModelTask, arrays: Lowered, z: IntArray, start: FloatArray, limits: Limits) -> Answer:
+def _optimise(
+    solver: Any, task: ModelTask, arrays: Lowered, z: IntArray, start: FloatArray, limits: Limits
+) -> contract.Answer:
     import mosek
 
     parameters, kind = mosek.dparam, mosek.soltype.itg
     solver.putdouparam(parameters.mio_tol_rel_gap, 0.0)
-    solver.putdouparam(parameters.mio_tol_abs_gap, gap_target(task, limits))
+    solver.putdouparam(parameters.mio_tol_abs_gap, contract.gap_target(task, limits))
     solver.putdouparam(parameters.mio_tol_feas, 1e-9)
     solver.putdouparam(parameters.mio_tol_abs_relax_int, 1e-9)
     solver.putintparam(mosek.iparam.num_threads, limits.threads)
@@ -143,7 +136,7 @@ def _optimise(solver: Any, task: ModelTask, arrays: Lowered, z: IntArray, start:
     if limits.log is not None:
         solver.linkfiletostream(mosek.streamtype.log, limits.log, 0)
     solver.putxxslice(kind, 0, arrays.size, start.tolist())
-    poll = Poll(limits)
+    poll = contract.Poll(limits)
     if limits.cancel is not None:
         solver.set_Progress(lambda _code: int(poll()))
     begin = time.perf_counter()
@@ -154,7 +147,7 @@ def _optimise(solver: Any, task: ModelTask, arrays: Lowered, z: IntArray, start:
     return read_answer(solver, reason, z, seconds, limits)
 
 
-def read_answer(solver: Any, reason: Any, z: IntArray, seconds: float, limits: Limits) -> Answer:
+def read_answer(solver: Any, reason: Any, z: IntArray, seconds: float, limits: Limits) -> contract.Answer:
     """Read the answer from a Mosek task after `optimize`; needs no licence.
 
     Parameters
@@ -192,14 +185,14 @@ def read_answer(solver: Any, reason: Any, z: IntArray, seconds: float, limits: L
     }
     state = solver.getsolsta(kind)
     if reason not in stops or state not in (states.integer_optimal, states.prim_feas, states.unknown):
-        raise failed("mosek", f"{reason} / {state}", read_tail(limits.log))
+        raise contract.failed("mosek", f"{reason} / {state}", contract.read_tail(limits.log))
     supports = []
     if state in (states.integer_optimal, states.prim_feas):
         values = np.asarray(solver.getxx(kind))[z]
         supports.append(tuple(int(j) for j in np.flatnonzero(values > 0.5)))
     bound = float(solver.getdouinf(mosek.dinfitem.mio_obj_bound))
     known = solver.getintinf(mosek.iinfitem.mio_obj_bound_defined)
-    return Answer(
+    return contract.Answer(
         stop=stops[reason],
         bound=bound if known else -math.inf,
         supports=tuple(supports),
@@ -209,12 +202,13 @@ def read_answer(solver: Any, reason: Any, z: IntArray, seconds: float, limits: L
     )
 
 
-def _describe(mosek: Any) -> Availability:
+def _describe(mosek: Any) -> contract.Availability:
     version = ".".join(str(part) for part in mosek.Env.getversion())
     hint = "put a licence file where MOSEKLM_LICENSE_FILE says; `sparsecv export --to model.ptf` works without"
     try:
         with mosek.Env() as env:
             env.checkoutlicense(mosek.feature.pton)
     except mosek.Error as error:
-        return Availability(False, f"no licence ({str(error.errno).removeprefix('rescode.')})", version, hint=hint)
-    return Availability(True, "", version, "full")
+        why = f"no licence ({str(error.errno).removeprefix('rescode.')})"
+        return contract.Availability(False, why, version, hint=hint)
+    return contract.Availability(True, "", version, "full")

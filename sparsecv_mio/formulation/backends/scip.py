@@ -14,18 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from sparsecv_mio.arrays import FloatArray, IntArray
-from sparsecv_mio.formulation.backends.contract import (
-    EVERY_KIND,
-    Answer,
-    Availability,
-    Backend,
-    Capabilities,
-    Poll,
-    failed,
-    gap_target,
-    probe,
-    read_tail,
-)
+from sparsecv_mio.formulation.backends import contract
 from sparsecv_mio.formulation.outcome import Limits, Stop
 from sparsecv_mio.formulation.task import ModelTask, require_finite
 
@@ -44,21 +33,21 @@ STOPS = {
 }
 
 
-class ScipBackend(Backend):
+class ScipBackend(contract.Backend):
     """SCIP through pyscipopt, the model lowered from Pyomo."""
 
     name: ClassVar[str] = "scip"
-    capabilities: ClassVar[Capabilities] = Capabilities(
-        formulations={"perspective": EVERY_KIND},
+    capabilities: ClassVar[contract.Capabilities] = contract.Capabilities(
+        formulations={"perspective": contract.EVERY_KIND},
         limits=frozenset({"seconds", "nodes", "gap", "log"}),
         concurrent=False,  # solves on several threads ended the process with a segmentation fault
     )
 
-    def available(self) -> Availability:
+    def available(self) -> contract.Availability:
         """Say whether pyscipopt is installed and starts."""
-        return probe("pyscipopt", _describe)
+        return contract.probe("pyscipopt", _describe)
 
-    def _run(self, task: ModelTask, formulation: str, limits: Limits) -> Answer:
+    def _run(self, task: ModelTask, formulation: str, limits: Limits) -> contract.Answer:
         from sparsecv_mio.formulation.models import FactorModel
 
         require_finite(task.lo, task.hi, "scip")
@@ -67,29 +56,29 @@ class ScipBackend(Backend):
         start = arrays.vector(model.point(big, big.start_u, big.start_z))
         solver, x = _load(arrays, start)
         _options(solver, task, limits)
-        poll = Poll(limits)
+        poll = contract.Poll(limits)
         if limits.cancel is not None:
             _include_cancel(solver, poll)
         begin = time.perf_counter()
         try:
             solver.optimizeNogil()
         except Exception as error:  # pyscipopt raises bare exceptions with SCIP's return code
-            raise failed("scip", str(error), read_tail(limits.log)) from error
+            raise contract.failed("scip", str(error), contract.read_tail(limits.log)) from error
         seconds = time.perf_counter() - begin
         poll.raise_stored()
         return _answer(solver, x, arrays.columns(model.z), limits, seconds)
 
 
-def _answer(solver: Any, x: list[Any], z: IntArray, limits: Limits, seconds: float) -> Answer:
+def _answer(solver: Any, x: list[Any], z: IntArray, limits: Limits, seconds: float) -> contract.Answer:
     raw = solver.getStatus()
     if raw not in STOPS:
-        raise failed("scip", raw, read_tail(limits.log))
+        raise contract.failed("scip", raw, contract.read_tail(limits.log))
     supports = []
     for solution in solver.getSols()[:5]:
         values = [solver.getSolVal(solution, x[k]) for k in z]
         supports.append(tuple(j for j, value in enumerate(values) if value > 0.5))
     bound = float(solver.getDualbound())
-    return Answer(
+    return contract.Answer(
         stop=STOPS[raw],
         bound=bound / MAGNIFIED**2 if abs(bound) < solver.infinity() else -math.inf,
         supports=tuple(supports),
@@ -140,7 +129,7 @@ def _load(arrays: Lowered, start: FloatArray) -> tuple[Any, list[Any]]:
 
 
 def _options(solver: Any, task: ModelTask, limits: Limits) -> None:
-    target = gap_target(task, limits) * MAGNIFIED**2
+    target = contract.gap_target(task, limits) * MAGNIFIED**2
     solver.setParam("limits/gap", 0.0)
     solver.setParam("limits/absgap", target)
     # in magnified units: 1e-8 of the objective; tighter, and SoPlex complains on stderr that it cannot
@@ -160,7 +149,7 @@ def _options(solver: Any, task: ModelTask, limits: Limits) -> None:
         solver.hideOutput()
 
 
-def _include_cancel(solver: Any, poll: Poll) -> None:
+def _include_cancel(solver: Any, poll: contract.Poll) -> None:
     """Check the cancel event at every node and every linear program."""
     import pyscipopt
 
@@ -181,6 +170,6 @@ def _include_cancel(solver: Any, poll: Poll) -> None:
     solver.includeEventhdlr(CancelEvent(), "cancel", "asks the caller whether to go on")
 
 
-def _describe(pyscipopt: Any) -> Availability:
+def _describe(pyscipopt: Any) -> contract.Availability:
     version = f"{pyscipopt.__version__} (SCIP {pyscipopt.Model().version()})"
-    return Availability(True, "", version, "Apache 2.0, no limits")
+    return contract.Availability(True, "", version, "Apache 2.0, no limits")
