@@ -6,22 +6,27 @@ import json
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from judge import wrong
 from repository import INSTANCES
 from runs import new_run, record_of
+from zoo import random_problem
 
+from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.cli import run as main
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.readers import read_dataset
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.errors import BadInput, CorruptStore
-from sparsecv_mio.search import observers
+from sparsecv_mio.search import estimates, observers, rounds
+from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.search.loop import drive
 from sparsecv_mio.search.observers import Signals
 from sparsecv_mio.search.options import Hooks
@@ -116,6 +121,24 @@ def test_carried_on_from_any_safe_point(method: str, threads: int, tmp_path: Pat
         assert finish(again) == expected, (method, n)
         n *= 2 * threads
     assert total >= 2 or method == "bounds"  # which is over once it has begun
+
+
+def test_a_search_that_goes_outward_is_carried_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From small tau, as on many columns, with efforts that leave cells open."""
+    for module, name, value in ((rounds, "SMALL", 0), (estimates, "SMALL", 0), (rounds, "FIRST_EFFORT", 1)):
+        monkeypatch.setattr(module, name, value)
+    case, stop, store = random_problem(6, rows=30, columns=9), threading.Event(), tmp_path / "run.ck"
+    how = {"scale": case.scale, "intercept": case.intercept, "gap": 0.0, "method": "rounds", "time_limit": 600.0}
+    asked: dict[str, Any] = {"gammas": case.gammas, "taus": case.taus, "threads": 1, **how}
+
+    def progress(state: Any) -> None:
+        if state.done > 0:
+            stop.set()
+
+    cut = cross_validate(case.data, case.folds, stop=stop, progress=progress, checkpoint=store, **asked)
+    whole = cross_validate(case.data, case.folds, resume=store, **asked)
+    assert cut.status == "interrupted" and whole.status == "proved"
+    assert [*wrong(case, whole)] == [] and verify(whole, case.data, case.folds).ok
 
 
 @pytest.mark.parametrize("folds", ["2x4", "forward:5"])
@@ -234,8 +257,8 @@ def test_other_runs_and_damaged_files_are_refused(tmp_path: Path) -> None:
         with pytest.raises(BadInput, match="its method differs"):
             observers.resume(prepared(other)[0], store)
     data = store.read_bytes()
-    for wrong in (data[:-1], data[:200], b"", b"x" * 100, data.replace(b"cells", b"bells")):
-        store.write_bytes(wrong)
+    for spoilt in (data[:-1], data[:200], b"", b"x" * 100, data.replace(b"cells", b"bells")):
+        store.write_bytes(spoilt)
         with pytest.raises(CorruptStore, match="damaged"):
             observers.read_checkpoint(store)
     with pytest.raises(CorruptStore, match="cannot read"):
@@ -246,6 +269,6 @@ def test_other_runs_and_damaged_files_are_refused(tmp_path: Path) -> None:
 
 def test_command_line_refuses(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ask = ["solve", SERVO, "--target", "class", "--tau", "1:2", "--gamma", "1", "--threads", "1"]
-    for wrong in (["--resume", str(tmp_path / "none.ck")], ["--checkpoint", str(tmp_path / "no" / "run.ck")]):
-        assert main([*ask, *wrong]) == 2
+    for more in (["--resume", str(tmp_path / "none.ck")], ["--checkpoint", str(tmp_path / "no" / "run.ck")]):
+        assert main([*ask, *more]) == 2
         assert str(tmp_path) in capsys.readouterr().err

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy.optimize import lsq_linear
+from zoo import chained_problem
 
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data.dataset import Dataset
@@ -28,16 +29,9 @@ SAME = 1e-9  # relative: rounding of values computed in two ways
 
 
 def rows(seed: int, columns: int) -> tuple[Dataset, float, int, np.random.Generator]:
-    """Rows of correlation 0 to 0.99, fewer than columns every other time; gamma and a size."""
-    rng = np.random.default_rng([15, seed])
-    p = int(rng.integers(4, columns + 1))
-    n = int(rng.integers(4, p + 2)) if seed % 2 else int(rng.integers(p + 2, 40))
-    X, rho = rng.normal(size=(n, p)), float(rng.choice([0.0, 0.5, 0.9, 0.99]))
-    for j in range(1, p):
-        X[:, j] = rho * X[:, j - 1] + np.sqrt(1.0 - rho**2) * X[:, j]
-    y = X[:, ::3].sum(axis=1) + rng.choice([0.1, 1.0, 5.0]) * rng.normal(size=n)
-    gamma = float(10.0 ** rng.uniform(-3, 1))
-    return Dataset.from_arrays(X, y), gamma, int(rng.integers(1, min(p - 1, 5) + 1)), rng
+    """A correlated problem, and a size."""
+    data, gamma, rng = chained_problem([15, seed], columns)
+    return data, gamma, int(rng.integers(1, min(data.p - 1, 5) + 1)), rng
 
 
 def drawn(seed: int, columns: int) -> tuple[NormalForm, int, np.random.Generator]:

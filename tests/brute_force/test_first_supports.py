@@ -13,8 +13,7 @@ from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import folds_from_labels
 from sparsecv_mio.data.standard import StandardData, standardize
 from sparsecv_mio.problem import objective
-from sparsecv_mio.problem.training_moments import row_moments
-from sparsecv_mio.search.first_supports import FoldPaths, FoldSearch, first_supports
+from sparsecv_mio.search.first_supports import FoldPaths, first_supports
 from sparsecv_mio.search.pairs import Grid
 
 
@@ -80,22 +79,3 @@ def test_odd_data_have_an_answer() -> None:
     folds = folds_from_labels(np.arange(9) // 3)
     found = last_paths(data, folds, [1e-300, 1e-9, 1e300], [1, 5, 13, 14])
     assert np.all(found[0].objective == 0.0)
-
-
-def test_a_stop_at_once_still_gives_every_fold_an_answer() -> None:
-    data = standardize(random_data(0))
-    folds = folds_from_labels(np.arange(24))
-    found = last_paths(data, folds, [0.1, 1.0], [1, 4], expired=lambda: True)
-    assert len(found) == 24
-
-
-def test_given_supports_are_judged_where_they_are_meant() -> None:
-    data = standardize(random_data(1))
-    problem = row_moments(data, np.arange(16)).problem(data, 1.0)
-    search = FoldSearch(0, problem, np.array([0.1, 1.0]), 3)
-    good, bad = np.array([0, 2, 3]), np.array([1, 4, 5])
-    seeds = np.array([bad, good, [1, -1, -1]])
-    search.learn(seeds, np.array([-1, 1, 0]))
-    assert search.found()[0, 3].tolist() == bad.tolist()
-    assert search.found()[1, 3].tolist() == good.tolist()
-    assert search.known(0, 1) and not search.known(1, 1) and not search.known(0, 2)

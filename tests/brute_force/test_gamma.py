@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import numpy as np
 import pytest
 from runs import new_run, to_end
@@ -12,7 +9,7 @@ from truth import cv_intervals
 from zoo import random_problem
 
 from sparsecv_mio.certificate.records import Record
-from sparsecv_mio.cli import run as main
+from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import make_folds
@@ -146,6 +143,7 @@ def test_saddle_point_rows_are_estimates_and_never_proved(seed: int) -> None:
     chosen = [sorted(names[name] for name in fold.support) for fold in record.chosen_folds]
     exact = cv_error(data.X, data.y, folds.labels, chosen, record.gamma, scale="length", intercept="fold")
     assert record.cv_error == pytest.approx(exact, rel=1e-9)
+    assert verify(record, data, folds).ok
     truth = cross_validate(data, folds, **(ask | {"gammas": [record.gamma]}))  # type: ignore[arg-type]
     assert record.lower <= truth.cv_error * (1.0 + 1e-12)
     lower = {row.tau: row.lower for row in record.table}
@@ -227,43 +225,9 @@ def test_refined_is_apart_and_never_worse(seed: int) -> None:
     at = cross_validate(data, folds, gammas=[better.gamma], taus=[better.tau], gap=0.0, threads=1)
     assert at.cv_error == pytest.approx(better.cv_error, rel=1e-9)
     assert better.lower * (1.0 - 1e-12) <= at.cv_error <= better.upper * (1.0 + 1e-12)
-    assert Record.from_json(record.to_json()) == record
-
-
-def test_a_limit_ends_a_descent_with_valid_bounds() -> None:
-    data, folds = noisy(1)
-    for tau_step in ("mio", "saddle"):
-        record = cross_validate(
-            data, folds, gammas=[0.1], taus=range(1, 7), time_limit=1e-9, threads=1, method="descent", tau_step=tau_step
-        )
-        assert record.status == "limit" and record.lower <= record.cv_error <= record.upper
+    assert Record.from_json(record.to_json()) == record and verify(record, data, folds).ok
 
 
 def test_tau_rule() -> None:
     assert log_taus(3, 100) == (1, 2)
     assert log_taus(1, 1) == (1,)
-
-
-def test_command_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    data, _ = noisy(0)
-    table, out = tmp_path / "data.csv", tmp_path / "answer.json"
-    head = ",".join((*data.names, "y"))
-    np.savetxt(table, np.column_stack([data.X, data.y]), delimiter=",", header=head, comments="", fmt="%.17g")
-    ask = ["solve", str(table), "--target", "y", "--folds", "5", "--threads", "1", "--json", str(out), "--tau", "log"]
-    assert main([*ask, "--method", "descent"]) == 0
-    found = json.loads(out.read_text())
-    assert found["descent"][0]["move"] == "start" and found["work"]["engine"] == "descent, certified rows"
-    assert found["request"]["taus"] == [1, 2, 3, 4]
-    assert "descent" in capsys.readouterr().out
-    assert main(["verify", str(out), str(table)]) == 0
-    assert main([*ask, "--gamma", "0.01,1", "--refine"]) == 0
-    assert json.loads(out.read_text())["refined"]["gamma"] > 0.0
-    assert "refined" in capsys.readouterr().out
-    assert main(["verify", str(out), str(table)]) == 0
-    assert main([*ask, "--method", "descent", "--refine"]) == 2
-    monkeypatch.setattr("sparsecv_mio.search.loop.SADDLE_COLUMNS", 1)
-    assert main([*ask, "--method", "descent"]) == 3
-    assert main(["verify", str(out), str(table)]) == 0
-    assert main([*ask, "--method", "descent", "--one-se"]) == 2

@@ -6,18 +6,20 @@ from typing import Any
 
 import numpy as np
 import pytest
-from judge import wrong_cells, wrong_rows
+from judge import wrong, wrong_cells, wrong_rows
 from numpy.typing import NDArray
 from plain_ridge import ridge
 from runs import new_run, record_of
 from truth import Truth
-from zoo import RandomProblem
+from zoo import RandomProblem, random_problem
 
 from sparsecv_mio.certificate.records import Record
+from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import folds_from_labels, make_folds
 from sparsecv_mio.data.standard import standardize
-from sparsecv_mio.errors import BadInput
+from sparsecv_mio.errors import BadInput, Inconsistent
+from sparsecv_mio.formulation.backends import get_backend
 from sparsecv_mio.kernels import path_tree
 from sparsecv_mio.kernels.nodes import Margin
 from sparsecv_mio.kernels.path_tree import new_levels
@@ -27,7 +29,7 @@ from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.problem.training_moments import row_moments
 from sparsecv_mio.search import estimates
 from sparsecv_mio.search.api import cross_validate
-from sparsecv_mio.search.pairs import Grid
+from sparsecv_mio.search.pairs import Grid, PairBounds
 from sparsecv_mio.trees.normal_form import normal_form
 
 Matrix = NDArray[np.float64]
@@ -247,3 +249,36 @@ def test_constant_training_target_has_no_moments_left() -> None:
     data = prepared(case(np.arange(16.0).reshape(8, 2) ** 1.5, np.eye(1, 8)[0] + 0.1)).context.data
     problem = row_moments(data, np.arange(1, 8)).problem(data, 1.0)
     assert problem.yy == 0.0 and not problem.c.any()
+
+
+def test_a_number_outside_of_its_interval_is_never_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The check is on what is built, whoever made the mistake."""
+    rng = np.random.default_rng(12)
+    problem = case(rng.normal(size=(15, 3)), rng.normal(size=15), "3")
+    monkeypatch.setattr(PairBounds, "shown", property(lambda self: 2.0 * self.upper + 1.0))
+    with pytest.raises(Inconsistent, match="cv_error.*outside"):
+        cross_validate(problem.data, problem.folds, gammas=[0.1], taus=[1, 2], method="rounds")
+
+
+def test_a_fold_of_leverage_one_is_verified_by_refits() -> None:
+    problem = random_problem(3020, rows=30, columns=9)  # I - H of a fold is singular to the last bit
+    record = cross_validate(
+        problem.data, problem.folds, gammas=problem.gammas, taus=problem.taus, scale=problem.scale,
+        intercept=problem.intercept, method="algorithm1", gap=0.0, threads=1,
+    )  # fmt: skip
+    assert [*wrong(problem, record)] == [] and verify(record, problem.data, problem.folds).ok
+
+
+@pytest.mark.parametrize("backend", ["native", "highs"])
+@pytest.mark.parametrize("method", ["algorithm1", "joint"])
+def test_cells_that_bounds_close(backend: str, method: str) -> None:
+    """Bounds close cells whose heuristic support is not the optimal one."""
+    if not get_backend(backend).available().usable:
+        pytest.skip(f"no {backend}")
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(20, 6))
+        problem = case(X, X[:, 0] + rng.normal(size=20), "3", (10.0,), taus=[1, 2, 3])
+        asked: dict[str, Any] = {"backend": backend, "method": method, "threads": 1}
+        record = cross_validate(problem.data, problem.folds, gammas=[10.0], taus=[1, 2, 3], **asked)
+        assert [*wrong(problem, record)] == []

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import numpy as np
 import pytest
 from runs import new_run
 
-from sparsecv_mio.cli import run as main
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import folds_from_labels, make_folds
 from sparsecv_mio.data.standard import standardize
-from sparsecv_mio.errors import BadInput
 from sparsecv_mio.formulation.backends import get_backend
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.search.options import COUNT_MIOS
@@ -90,39 +85,3 @@ def test_budget_stops_with_valid_bounds(plain: tuple[Dataset, FoldPlan]) -> None
             record = cross_validate(data, folds, method=method, mio_budget=budget, **ask)  # type: ignore[arg-type]
             assert record.status == "limit" and record.work.mios == budget
             assert record.lower <= best.cv_error <= record.upper
-
-
-@pytest.mark.parametrize(
-    ("option", "word"),
-    [
-        ({"method": "magic"}, "magic"),
-        ({"method": "grid", "backend": "cplex"}, "cplex"),
-        ({"method": "rounds", "backend": "scip"}, "method"),
-        ({"mio_budget": 4}, "budget"),
-        ({"method": "grid", "mio_budget": -1}, "budget"),
-        ({"backend": "highs", "formulation": "benders"}, "outer"),
-        ({"formulation": "benders"}, "backend"),
-    ],
-)
-def test_bad_options_name_themselves(option: dict[str, object], word: str, plain: tuple[Dataset, FoldPlan]) -> None:
-    data, folds = plain
-    with pytest.raises(BadInput, match=word):
-        cross_validate(data, folds, gammas=[1.0], taus=[1], **option)  # type: ignore[arg-type]
-
-
-def test_command_line(tmp_path: Path, plain: tuple[Dataset, FoldPlan], capsys: pytest.CaptureFixture[str]) -> None:
-    data, _ = plain
-    table = tmp_path / "data.csv"
-    head = ",".join((*data.names, "y"))
-    np.savetxt(table, np.column_stack([data.X, data.y]), delimiter=",", header=head, comments="", fmt="%.17g")
-    out = tmp_path / "answer.json"
-    ask = ["solve", str(table), "--target", "y", "--folds", "5", "--gamma", "0.01,0.1", "--threads", "1"]
-    assert main([*ask, "--method", "joint", "--json", str(out)]) == 0
-    assert json.loads(out.read_text())["work"]["engine"] == "joint on native"
-    assert main(["verify", str(out), str(table)]) == 0
-    assert main([*ask, "--method", "algorithm1", "--mio-budget", "0", "--gap", "0"]) == 3
-    wrongs = (["--method", "rounds", "--backend", "scip"], ["--mio-budget", "3"], ["--engine", "shared"])
-    for wrong in (*wrongs[:2], ["--method", "grid", *wrongs[2]]):
-        capsys.readouterr()
-        assert main([*ask, *wrong]) == 2
-        assert wrong[-2].removeprefix("--") in capsys.readouterr().err

@@ -14,7 +14,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from drawn import CAMPAIGN, COUNTS
+from counts import CAMPAIGN, COUNTS
 from hypothesis import HealthCheck, settings
 from repository import ROOT
 

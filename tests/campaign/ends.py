@@ -15,134 +15,73 @@ import time
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import judge
 import numpy as np
+from draws import METHODS, WORDS
+from judge import LOST
 from truth import Optima, Truth
-from zoo import RandomProblem, random_restrictions
+from zoo import FOLDS, KINDS, RESTRICTED, WEIGHTS, RandomProblem, hostile_problem
 
-from sparsecv_mio.certificate.records import PathRecord, Record
+from sparsecv_mio.certificate.records import PathRecord
 from sparsecv_mio.certificate.verify import verify
-from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.data.fold_plan import FoldPlan
-from sparsecv_mio.data.folds import make_folds
-from sparsecv_mio.data.weights import weighted
 from sparsecv_mio.errors import BadInput, OutOfTime
 from sparsecv_mio.fits.best_subsets import best_subsets
 from sparsecv_mio.fits.fit_options import SideOptions
 from sparsecv_mio.fits.one import fit_one
 from sparsecv_mio.formulation.outcome import Limits
-from sparsecv_mio.model_space import Restrictions
+from sparsecv_mio.model_space import NONE, Restrictions
 from sparsecv_mio.near.common_subset import best_common_subset
 from sparsecv_mio.near.near_optimal import near_optimal
 from sparsecv_mio.search.api import cross_validate
 
-FOLDS = ("loo", "loo", "3", "5", "blocks:3", "2x2", "3x2", "forward:3", "stratified:3", "holdout:0.3", "groups:g")
-METHODS = ("auto", "rounds", "joint", "algorithm1", "grid", "bounds", "descent")
-ENGINES = ("auto", "enumerate", "shared", "per-fold")
 WHAT = ("solve",) * 8 + ("interval",) * 3 + ("path",) * 2 + ("surface",) * 2 + ("near",) * 2 + ("fit", "common")
 FEW = 8  # columns up to which every support is tried
 LATE = 1.0, 1.05  # seconds, and share of the limit, that a run may take
-SURE, LOOSE = 0.9e-9, 1.1e-9  # ties on both sides of the engine's 1e-9
-H_RTOL, H_FLOOR = 1e-7, 1e-10
 
 
 @dataclass(frozen=True)
 class Run:
     """One run: all of it follows from the seed."""
 
-    seed: int
+    case: RandomProblem
     what: str
-    data: Dataset
-    plan: FoldPlan
     limit: float
     asked: dict[str, Any]
 
     def go(self) -> Any:
         """Start it, and return the record."""
-        asked, limit = dict(self.asked), self.limit
+        data, plan, limit = self.case.data, self.case.folds, self.limit
         if self.what in ("solve", "interval"):
-            return cross_validate(self.data, self.plan, time_limit=limit, **asked)
+            return cross_validate(data, plan, time_limit=limit, **self.asked)
         if self.what in ("path", "surface"):
-            return best_subsets(self.data, time_limit=limit, **asked)
+            return best_subsets(data, time_limit=limit, **self.asked)
         if self.what == "near":
-            return near_optimal(self.data, self.plan, time_limit=limit, **asked)
+            return near_optimal(data, plan, time_limit=limit, **self.asked)
         if self.what == "common":
-            return best_common_subset(self.data, self.plan, time_limit=limit, **asked)
-        return fit_one(self.data, limits=Limits(seconds=limit), **asked)
-
-
-def numbers(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Columns and target: offsets to 1e9, near copies, units of 1e-150 to 1e150, rows twice, constant columns."""
-    wide = rng.random() < 0.2
-    n = int(rng.integers(40, 160) if wide else rng.integers(5, 28))
-    p = int(rng.integers(12, 70) if wide else rng.integers(1, FEW + 1))
-    X = rng.normal(size=(n, p))
-    kind = rng.choice(["normal", "whole", "signs", "one-hot", "correlated"])
-    if kind == "whole":
-        X = np.round(X)
-    elif kind == "signs":
-        X = np.where(X > 0.0, 1.0, -1.0)
-    elif kind == "one-hot":
-        X = np.eye(p)[rng.integers(0, p, n)]
-    elif kind == "correlated":
-        X = X + 3.0 * rng.normal(size=(n, 1))
-    beta = rng.normal(size=p) * (rng.random(p) < 0.5)
-    y = X @ beta + rng.choice([0.0, 1e-9, 1e-4, 1.0, 1.0, 1.0]) * rng.normal(size=n)
-    if rng.random() < 0.3 and p > 1:
-        of = int(rng.integers(p - 1))
-        X[:, -1] = rng.choice([1.0, -1.0]) * X[:, of] + rng.choice([0.0, 1e-8, 1e-8, 1e-4]) * rng.normal(size=n)
-    if rng.random() < 0.3:
-        X = X + 10.0 ** rng.uniform(0, 9) * rng.choice([0.0, 1.0, -1.0], size=p)
-    if rng.random() < 0.3:
-        y = y + 10.0 ** rng.uniform(0, 9) * rng.choice([1.0, -1.0])
-    if rng.random() < 0.2:
-        twice = rng.integers(0, n, max(1, n // 3))
-        X[: len(twice)], y[: len(twice)] = X[twice], y[twice]
-    if rng.random() < 0.1:
-        X[:, int(rng.integers(p))] = rng.choice([0.0, 1.0, 1e9])
-    if rng.random() < 0.2:
-        X = X * 10.0 ** (rng.uniform(-150, 150, p) if rng.random() < 0.5 else rng.uniform(-150, 150))
-        y = y * 10.0 ** rng.uniform(-150, 150)
-    if rng.random() < 0.05:
-        y = np.round(y)
-    return X, y
+            return best_common_subset(data, plan, time_limit=limit, **self.asked)
+        return fit_one(data, limits=Limits(seconds=limit), **self.asked)
 
 
 def drawn(seed: int) -> Run:
     """Draw a run; raises BadInput where its data, folds or weights cannot be."""
     rng = np.random.default_rng([26, seed])
-    X, y = numbers(rng)
-    n, p = X.shape
-    what, names = str(rng.choice(WHAT)), tuple(f"x{j}" for j in range(p))
-    data = Dataset.from_arrays(X, y, names=names, aux={"g": rng.integers(0, 4, n)})
-    spec, weighed = str(rng.choice(FOLDS)), rng.random() < 0.25
-
-    def deal(rows: Dataset) -> FoldPlan:
-        return make_folds(spec, rows, seed)
-
-    if weighed:
-        share = 10.0 ** rng.uniform(-3, 3, n) * (rng.random(n) < 0.8)
-        data, plan = weighted(data, share, deal, name="w")
-    else:
-        plan = deal(data)
-    gammas = sorted(float(g) for g in 10.0 ** rng.uniform(-8, 4, int(rng.integers(1, 5))))
-    most = min(p, 10)
-    taus = sorted({int(t) for t in rng.integers(0, most + 1, int(rng.integers(1, 6)))})
-    how = {"scale": str(rng.choice(["length", "variance", "none"])),
-           "intercept": str(rng.choice(["fold", "global", "none"]))}  # fmt: skip
+    wide, what = rng.random() < 0.2, str(rng.choice(WHAT))
+    kind, folds = str(rng.choice(KINDS)), str(rng.choice(FOLDS))
+    weights = str(rng.choice(WEIGHTS[1:])) if rng.random() < 0.25 else "none"
+    restricted = str(rng.choice(RESTRICTED[1:])) if rng.random() < 0.3 else "none"
+    case = hostile_problem(seed, kind, folds, weights, restricted, 160 if wide else 28, 70 if wide else FEW)
+    case = replace(case, taus=[tau for tau in case.taus if tau <= 10] or case.taus[:1])
     limit = round(float(10.0 ** rng.uniform(np.log10(0.2), np.log10(5.0))), 3)
-    asked = how | _asked(rng, what, gammas, taus, names)
-    return Run(seed, what, data, plan, limit, asked)
+    how = {"scale": case.scale, "intercept": case.intercept}
+    return Run(case, what, limit, how | _asked(rng, what, case))
 
 
-def _asked(rng: np.random.Generator, what: str, gammas: list[float], taus: list[int], names: tuple[str, ...]) -> Any:
-    restrictions = Restrictions()
-    if rng.random() < 0.3:
-        kinds = ["at_most", "hierarchy", "sign", "all"]
-        restrictions = random_restrictions(rng, names, str(rng.choice(kinds)))
+def _asked(rng: np.random.Generator, what: str, case: RandomProblem) -> dict[str, Any]:
+    restrictions, gammas, taus = case.restrictions, case.gammas, case.taus
     forced = Restrictions(force_in=restrictions.force_in, force_out=restrictions.force_out)
     ends = f"{gammas[0]!r}..{gammas[0] * 10.0 ** rng.uniform(0.01, 3.0)!r}"
     gap = float(rng.choice([0.0, 1e-4, 0.05]))
@@ -150,7 +89,7 @@ def _asked(rng: np.random.Generator, what: str, gammas: list[float], taus: list[
         method = "auto" if restrictions.beyond_forcing else str(rng.choice(METHODS))
         asked = {"gammas": gammas, "taus": taus, "gap": gap, "method": method, "restrictions": restrictions}
         if method in ("auto", "rounds") and not restrictions.beyond_forcing:
-            asked["engine"] = str(rng.choice(ENGINES))
+            asked["engine"] = str(rng.choice(["auto", *WORDS["engine"][1]]))
         if rng.random() < 0.1 and method not in ("descent", "bounds"):
             asked["refine"] = True
         if rng.random() < 0.1:
@@ -180,43 +119,16 @@ def _asked(rng: np.random.Generator, what: str, gammas: list[float], taus: list[
 # -- what is true -----------------------------------------------------------------------------------------------------
 
 
-def truth_of(run: Run) -> Truth:
-    """Every support of every fold, where there are few columns and no weights."""
-    restrictions = run.asked.get("restrictions", Restrictions())
-    return Truth(RandomProblem(run.data, run.plan, [], [], run.asked["scale"], run.asked["intercept"], restrictions))
-
-
-def wrong_cells(run: Run, record: Record) -> Iterator[str]:
-    """Yield the rows of a table that enumeration contradicts."""
-    truth, least = truth_of(run), np.inf
-    for row in record.table:
-        if row.cv_error is not None and 0.0 < row.upper < 1e-290:
-            return  # products of such numbers have lost their digits
-        low, high, loose_low, loose_high = truth.h(row.gamma, row.tau)
-        if not all(map(np.isfinite, (low, high))):
-            continue
-        least = min(least, low)
-        if row.lower > low:
-            yield f"{(row.gamma, row.tau)}: lower {row.lower!r} above {low!r}"
-        if row.upper < high:
-            yield f"{(row.gamma, row.tau)}: upper {row.upper!r} below {high!r}"
-        room = H_RTOL * loose_high
-        if row.folds_decided == row.folds and not loose_low - room <= row.cv_error <= loose_high + room:
-            yield f"{(row.gamma, row.tau)}: decided {row.cv_error!r} not in {(loose_low, loose_high)}"
-    if record.certificate.lower > least and run.what == "solve":
-        yield f"lower {record.certificate.lower!r} above {least!r}"
-
-
-def wrong_fits(run: Run, record: PathRecord) -> Iterator[str]:
+def wrong_fits(case: RandomProblem, record: PathRecord) -> Iterator[str]:
     """Yield the fits on all rows that enumeration contradicts."""
-    rows = truth_of(run).rows(-1)
+    rows = Truth(case).rows(-1)
     unit = float(np.ldexp(1.0, rows.exponent)) ** 2
     for row in record.path:
         found: Optima = rows.optima(row.gamma, row.tau)
         at = int(np.argmin(found.value))
         best, error = found.value[at] * unit, found.value_error[at] * unit
         room = 1e-9 * best + 4.0 * error + 1e-300
-        if 0.0 < row.upper < 1e-290:
+        if 0.0 < row.upper < LOST:
             return
         if row.lower > best + room or row.upper < best - room:
             yield f"{(row.gamma, row.tau)}: [{row.lower!r}, {row.upper!r}] without {best!r}"
@@ -226,22 +138,22 @@ def wrong_fits(run: Run, record: PathRecord) -> Iterator[str]:
 
 def wrong(run: Run, record: Any) -> Iterator[str]:
     """Yield what is wrong with a record."""
-    if run.data.p <= FEW and run.data.row_weights is None:
-        if isinstance(record, Record) and run.what == "solve":
-            yield from wrong_cells(run, record)
-        elif isinstance(record, PathRecord):
-            yield from wrong_fits(run, record)
+    case, asked = run.case, run.asked
+    if case.data.p <= FEW and run.what == "solve":
+        yield from judge.wrong(case, record)
+    elif case.data.p <= FEW and isinstance(record, PathRecord):
+        yield from wrong_fits(replace(case, restrictions=asked.get("restrictions", NONE)), record)
     again = type(record).from_json(record.to_json())
-    if FEW < run.data.p <= 15 or _long(run, getattr(record, "continuous", None)):
+    if FEW < case.data.p <= 15 or _long(run, getattr(record, "continuous", None)):
         return
-    report = verify(again, run.data) if isinstance(record, PathRecord) or run.what == "fit" else verify(
-        again, run.data, run.plan)  # fmt: skip
+    report = verify(again, case.data) if isinstance(record, PathRecord) or run.what == "fit" else verify(
+        again, case.data, case.folds)  # fmt: skip
     yield from (f"verify: {one}" for one in report.failures[:4])
 
 
 def _long(run: Run, found: Any) -> bool:
     """Whether `verify` would take more than a few seconds to enumerate the pieces of an interval."""
-    return found is not None and len(found.pieces) * run.plan.k * 2.0**run.data.p > 1e4
+    return found is not None and len(found.pieces) * run.case.folds.k * 2.0**run.case.data.p > 1e4
 
 
 def timed(run: Run) -> tuple[Any, float, float]:
@@ -266,7 +178,8 @@ def tried(seed: int) -> dict[str, Any]:
         run = drawn(seed)
     except BadInput as error:
         return line | {"refused": str(error)}
-    line |= {"what": run.what, "limit": run.limit, "n": run.data.n, "p": run.data.p, "folds": run.plan.spec}
+    data, plan = run.case.data, run.case.folds
+    line |= {"what": run.what, "limit": run.limit, "n": data.n, "p": data.p, "folds": plan.spec}
     line |= {"method": run.asked.get("method"), "asked": repr(run.asked)[:400]}
     try:
         with warnings.catch_warnings():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 import pytest
-from drawn import CAMPAIGN, COUNTS
+from counts import CAMPAIGN, COUNTS
 from ends import tried
 
 FIRST = 1_000_000 * int(os.environ.get("FUZZ_SEED", "0"))

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from drawn import COUNTS
+from counts import COUNTS
 from malformed import GOOD
 from small_disk import small_disk
 from unprivileged import unprivileged

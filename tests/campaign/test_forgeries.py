@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from drawn import CAMPAIGN, COUNTS
+from counts import CAMPAIGN, COUNTS
 from forged import Forgery, forgery
 from remember import remembering
 from small import Small, shrunk

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from drawn import COUNTS
+from counts import COUNTS
 from malformed import GOOD, npz_files, packed_files, parquet_files, records, svmlight_files, text_files
 
 from sparsecv_mio.certificate.verify import verify

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from drawn import CAMPAIGN, COUNTS
+from counts import CAMPAIGN, COUNTS
 from forged_proofs import ALTERATIONS, Lines, altered_by, read_lines, write_lines
 from remember import remembering
 from small import Small, shrunk

@@ -4,56 +4,65 @@ from __future__ import annotations
 
 import math
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from drawn import COUNTS, Case, cases, names_of
-from hypothesis import example, given, note
+from counts import CAMPAIGN, COUNTS
+from draws import METHODS, contradicted, drawn
+from hypothesis import given, note
 from hypothesis import strategies as st
+from zoo import KINDS, RandomProblem, hostile_problem, numbers
 
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.data.fold_plan import FoldPlan
-from sparsecv_mio.data.folds import folds_from_labels
-from sparsecv_mio.errors import BadInput
+from sparsecv_mio.data.folds import folds_from_labels, make_folds
+from sparsecv_mio.errors import BadInput, OutOfTime
 from sparsecv_mio.search.api import cross_validate
 
 H_RTOL = 1e-6  # of numbers that two runs compute in another order
-BACKENDS = ("gurobi", "highs", "scip")
+SEEDS = st.integers(0, 2**31 - 1)
+Case = tuple[RandomProblem, dict[str, Any]]  # a problem, and words of a search
 
-Solved = tuple[Record, Dataset, FoldPlan, dict[str, Any]]
+
+def searched(case: RandomProblem, words: dict[str, Any]) -> Record:
+    how: dict[str, Any] = {"scale": case.scale, "intercept": case.intercept, "restrictions": case.restrictions}
+    return cross_validate(case.data, case.folds, gammas=case.gammas, taus=case.taus, **how, **words)
 
 
-def solved(what: str, data: Dataset, plan: FoldPlan, asked: dict[str, Any]) -> Record | None:
+def solved(what: str, case: RandomProblem, words: dict[str, Any]) -> Record | None:
     """A record that enumeration confirms; None where the request is refused in one line."""
     try:
-        record = cross_validate(data, plan, **asked)
+        record = searched(case, words)
     except BadInput as error:
         assert str(error) and "\n" not in str(error)
         COUNTS[f"{what}: refused in one line"] += 1
         return None
     record = Record.from_json(record.to_json())
-    report = verify(record, data, plan)
-    assert report.ok, (asked, report.failures[:3])
-    cells = len(record.table) * plan.k
+    report = verify(record, case.data, case.folds)
+    assert report.ok, (words, report.failures[:3])
+    cells = len(record.table) * case.folds.k
     COUNTS[f"{what}: runs"] += 1
     COUNTS[f"{what}: cells"] += cells
     COUNTS[f"{what}: cells of pairs that enumeration confirms"] += 0 if report.caveat else cells
     return record
 
 
-def drawn(what: str, case: Case) -> Solved | None:
-    """The record of a case, and what was asked."""
-    try:
-        data, plan, asked = case.problem()
-    except BadInput as error:  # no such folds, a constant target
-        assert "\n" not in str(error)
-        COUNTS[f"{what}: refused in one line"] += 1
-        return None
-    record = solved(what, data, plan, asked)
-    return None if record is None else (record, data, plan, asked)
+def any_case(seed: int) -> Case:
+    """A problem and options that go together, without a limit."""
+    draw = drawn(seed)
+    return draw.problem, {name: word for name, word in draw.words.items() if name != "time_limit"}
+
+
+def plain_case(seed: int) -> Case:
+    """A problem without weights and restrictions, whose folds can be permuted with the rows; may raise `BadInput`."""
+    rng, kind = np.random.default_rng([5, seed]), KINDS[seed % len(KINDS)]
+    case = hostile_problem(seed, kind, "as drawn", "none", "none", rows=26, columns=7)
+    folds = make_folds(str(rng.choice(["loo", "3", "4", "blocks:3"])), case.data, seed)
+    words = {"method": str(rng.choice(METHODS)), "gap": float(rng.choice([0.0, 1e-4, 0.05])), "threads": 1}
+    return replace(case, folds=folds), words
 
 
 def agree(one: Record, other: Record, unit: float = 1.0, gamma_unit: float = 1.0) -> None:
@@ -72,109 +81,100 @@ def agree(one: Record, other: Record, unit: float = 1.0, gamma_unit: float = 1.0
             assert a.lower - room <= value <= a.upper + room or low - room <= a.cv_error <= high + room, (a, b)
 
 
-# the interval of an instability allows for rounding; `verify` took that for an error where columns are near copies
-NEARLY_SINGULAR = Case(
-    seed=5147193, kind="near copies", folds="holdout:0.3", method="algorithm1", scale="length", intercept="none",
-    gap=0.0, gammas=(1e-08, 1.0), fewest=2, one_se=False, weights="none", rows=60,
-)  # fmt: skip
+@given(seed=SEEDS)
+def test_every_record_against_enumeration(seed: int) -> None:
+    draw = drawn(seed)
+    assert [*contradicted(draw)] == [], (draw.kinds, draw.way, draw.words)
+    COUNTS["any options: runs"] += 1
+    COUNTS["any options: cells"] += len(draw.problem.gammas) * len(draw.problem.taus) * draw.problem.folds.k
 
 
-@given(case=cases())
-@example(case=NEARLY_SINGULAR)
-def test_every_record_against_enumeration(case: Case) -> None:
-    drawn("any options", case)
+def test_an_interval_of_an_instability_allows_for_rounding() -> None:
+    """`verify` took that for an error where columns are near copies."""
+    data = Dataset.from_arrays(*numbers(5147193, "near copies", 60))
+    case = RandomProblem(data, make_folds("holdout:0.3", data, 5147193), [1e-8, 1.0], [2, data.p], "length", "none")
+    assert solved("any options", case, {"method": "algorithm1", "gap": 0.0, "threads": 1}) is not None
 
 
-@given(case=cases(many=True))
-def test_many_cells_against_enumeration(case: Case) -> None:
-    drawn("many cells", case)
+@given(seed=SEEDS)
+def test_many_cells_against_enumeration(seed: int) -> None:
+    kind = ("as drawn", "float32", "extreme units")[seed % 3]
+    rows, columns = (600, 7) if CAMPAIGN else (14, 5)
+    case = hostile_problem(seed, kind, "as drawn", "none", "none", rows, columns)
+    gammas = (1.0, 2.5, 7.0)[seed % 3] * 10.0 ** np.arange(-3.0, 4.0 + seed % 3)
+    case = replace(case, folds=make_folds("loo", case.data), gammas=gammas.tolist(), taus=list(range(case.data.p + 1)))
+    solved("many cells", case, {"method": METHODS[seed % 3], "gap": (0.0, 1e-4, 0.05)[seed // 3 % 3], "threads": 1})
 
 
-@given(case=cases(), threads=st.integers(2, 3))
-def test_threads(case: Case, threads: int) -> None:
-    found = drawn("threads", case)
-    if found is not None:
-        record, data, plan, asked = found
-        again = solved("threads", data, plan, asked | {"threads": threads})
+@given(seed=SEEDS, threads=st.integers(2, 3))
+def test_threads(seed: int, threads: int) -> None:
+    case, words = any_case(seed)
+    record = solved("threads", case, words)
+    if record is not None:
+        again = solved("threads", case, words | {"threads": threads})
         assert again is not None
         agree(record, again)
 
 
-@given(case=cases(plain=True), order=st.randoms(use_true_random=False))
-def test_rows_and_columns_in_another_order(case: Case, order: Any) -> None:
-    found = drawn("another order", case)
-    if found is None or case.kind == "perfect":  # whose ties are decided by rounding
+@given(seed=SEEDS, order=st.randoms(use_true_random=False))
+def test_rows_and_columns_in_another_order(seed: int, order: Any) -> None:
+    try:
+        case, words = plain_case(seed)
+    except BadInput:
         return
-    record, data, plan, asked = found
+    record = solved("another order", case, words)
+    if record is None or KINDS[seed % len(KINDS)] == "perfect":  # whose ties are decided by rounding
+        return
+    data = case.data
     rows, columns = (order.sample(range(size), size) for size in data.X.shape)
-    labels = np.empty(data.n, dtype=np.int64)
-    for fold in range(plan.k):
-        labels[plan.left_out(fold)] = fold
     names = [data.names[j] for j in columns]
     mixed = Dataset.from_arrays(data.X[np.ix_(rows, columns)], data.y[rows], names=names)
-    again = solved("another order", mixed, folds_from_labels(labels[rows]), asked)
+    again = solved("another order", replace(case, data=mixed, folds=folds_from_labels(case.folds.labels[rows])), words)
     assert again is not None
     agree(record, again)
 
 
-@given(case=cases(plain=True), of_x=st.integers(-40, 40), of_y=st.integers(-40, 40))
-def test_other_units(case: Case, of_x: int, of_y: int) -> None:
+@given(seed=SEEDS, of_x=st.integers(-40, 40), of_y=st.integers(-40, 40))
+def test_other_units(seed: int, of_x: int, of_y: int) -> None:
     """Powers of two change no digit: with `scale` none gamma is of the columns' squares."""
-    found = drawn("other units", case)
-    if found is None or case.kind == "extreme units":
+    try:
+        case, words = plain_case(seed)
+    except BadInput:
         return
-    record, data, plan, asked = found
+    record = solved("other units", case, words)
+    if record is None or KINDS[seed % len(KINDS)] == "extreme units":
+        return
     x, y = 2.0**of_x, 2.0**of_y
     of_gamma = x * x if case.scale == "none" else 1.0
-    other = Dataset.from_arrays(data.X * x, data.y * y, names=data.names)
-    again = solved("other units", other, plan, asked | {"gammas": [gamma * of_gamma for gamma in asked["gammas"]]})
+    data = Dataset.from_arrays(case.data.X * x, case.data.y * y, names=case.data.names)
+    other = replace(case, data=data, gammas=[gamma * of_gamma for gamma in case.gammas])
+    again = solved("other units", other, words)
     assert again is not None
     agree(record, again, y * y, of_gamma)
 
 
-@given(case=cases(), seconds=st.sampled_from([1e-9, 1e-3, 5e-3, 2e-2]))
-def test_limits(case: Case, seconds: float) -> None:
+@given(seed=SEEDS, seconds=st.sampled_from([1e-9, 1e-3, 5e-3, 2e-2]))
+def test_limits(seed: int, seconds: float) -> None:
     """Whatever a limit leaves, its intervals hold the answer of the whole run; carried on, it is that answer."""
-    found = drawn("limits", case)
-    if found is None:
+    case, words = any_case(seed)
+    record = solved("limits", case, words)
+    if record is None:
         return
-    record, data, plan, asked = found
     with tempfile.TemporaryDirectory() as folder:
         store = Path(folder) / "run.ck"
-        stored = {} if case.method == "bounds" else {"checkpoint": store}
+        stored = {} if words["method"] == "bounds" else {"checkpoint": store}
         try:
-            part = cross_validate(data, plan, **asked, time_limit=seconds, **stored)
+            part = searched(case, {**words, **stored, "time_limit": seconds})
         except BadInput:  # this method has no such option
             return
-        except Exception as error:
-            assert type(error).__name__ == "OutOfTime", error
+        except OutOfTime:
             COUNTS["limits: no answer yet"] += 1
             return
-        assert verify(Record.from_json(part.to_json()), data, plan).ok, asked
+        assert verify(Record.from_json(part.to_json()), case.data, case.folds).ok, words
         agree(record, part)
         COUNTS["limits: stopped"] += part.status == "limit"
         if store.exists():
-            again = cross_validate(data, plan, **asked, resume=store)
+            again = searched(case, {**words, "resume": store})
             agree(record, again)
             assert (again.gamma, again.tau, again.status) == (record.gamma, record.tau, record.status)
             COUNTS["limits: carried on"] += 1
-
-
-@given(case=cases(plain=True), backend=st.sampled_from(BACKENDS))
-def test_other_solvers(case: Case, backend: str) -> None:
-    """A few pairs and folds by another solver: its bounds are looser, and as true."""
-    try:
-        data, plan, asked = case.problem()
-    except BadInput:
-        return
-    asked = asked | {"gammas": asked["gammas"][:1], "taus": asked["taus"][1:3] or asked["taus"][:1], "gap": 1e-4}
-    asked["method"] = "grid" if case.method not in ("joint", "algorithm1") else case.method
-    if plan.k > 4:
-        plan = folds_from_labels(np.arange(data.n) % 3)
-    record = solved("other solvers", data, plan, asked)
-    if record is None:
-        return
-    assert set(data.names) == set(names_of(data.p))
-    other = solved("other solvers", data, plan, asked | {"backend": backend, "time_limit": 20.0})
-    if other is not None:
-        agree(record, other)

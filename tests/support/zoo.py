@@ -315,3 +315,21 @@ def forced_problem(seed: int, rows: int = 40, columns: int = 10) -> RandomProble
     sizes = np.arange(len(inside), case.data.p - len(outside) + 1)
     taus = np.unique(rng.choice(sizes, size=min(len(sizes), 4))).tolist()
     return replace(case, taus=taus, restrictions=restrictions)
+
+
+def chained(rng: np.random.Generator, n: int, p: int, rho: float) -> FloatArray:
+    """Draw rows whose columns are each correlated with the one before."""
+    X = rng.normal(size=(n, p))
+    for j in range(1, p):
+        X[:, j] = rho * X[:, j - 1] + np.sqrt(1.0 - rho**2) * X[:, j]
+    return X
+
+
+def chained_problem(key: list[int], columns: int = 14) -> tuple[Dataset, float, np.random.Generator]:
+    """Rows of correlation 0 to 0.99, fewer than columns every other time; gamma, and what else is drawn from."""
+    rng = np.random.default_rng(key)
+    p = int(rng.integers(2, columns + 1))
+    n = int(rng.integers(4, p + 2)) if key[-1] % 2 and p > 3 else int(rng.integers(p + 2, 40))
+    X = chained(rng, n, p, float(rng.choice([0.0, 0.5, 0.9, 0.99])))
+    y = X[:, : max(p // 3, 1)].sum(axis=1) + rng.choice([0.1, 1.0, 5.0]) * rng.normal(size=n)
+    return Dataset.from_arrays(X, y), float(10.0 ** rng.uniform(-3, 1)), rng

@@ -1,0 +1,219 @@
+"""Every size in one call, whichever trees grow, on few columns as on many: bounds and optima against enumeration."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pytest
+from truth import Enumeration
+from zoo import RandomProblem, chained, chained_problem, random_problem
+
+from sparsecv_mio import thresholds
+from sparsecv_mio.bounds.relaxation import Diagonal, relax_problem
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.folds import make_folds
+from sparsecv_mio.data.standard import standardize
+from sparsecv_mio.fits.one import fit_one
+from sparsecv_mio.formulation.outcome import Limits
+from sparsecv_mio.problem.problem import SparseProblem
+from sparsecv_mio.problem.training_moments import full_problem
+from sparsecv_mio.search.api import cross_validate
+from sparsecv_mio.trees import clusters, every_size, listing, normal_form
+from sparsecv_mio.trees.path_cells import UNLIMITED
+
+INSIDE = 1e-9  # relative: closer than this two supports may tie
+
+
+def in_all(patch: pytest.MonkeyPatch, **values: int) -> None:
+    """Set sizes at which ways part, in every module that has them."""
+    for module in (every_size, listing, normal_form):
+        for name, value in values.items():
+            patch.setattr(module, name, value, raising=False)
+
+
+def many_columns(patch: pytest.MonkeyPatch, seed: int = 0) -> None:
+    """A few columns count as many: roots are solved to the end, and trees grow on what they leave."""
+    in_all(patch, MANY=3)
+    patch.setattr(normal_form, "OWN_PART_COLUMNS", (37, 3))
+    patch.setattr(clusters, "LEAF", 2)
+    patch.setattr(clusters, "LEAF_OF_CLUSTERS", 3)
+
+
+def over_clusters(patch: pytest.MonkeyPatch, seed: int = 0) -> None:
+    """Branch on clusters of any size, down to very few columns."""
+    many_columns(patch)
+    patch.setattr(clusters, "ALIKE", (0.0, 0.3, 0.9, 1.0)[seed // 4 % 4])
+    patch.setattr(clusters, "LEAF", seed // 4 % 3)
+    patch.setattr(clusters, "LEAF_OF_CLUSTERS", 3 * (seed // 4 % 2))
+
+
+def small_passes(patch: pytest.MonkeyPatch, seed: int = 0) -> None:
+    """Trees take turns after a few nodes, on few columns as on many; every third tree has room for little."""
+    patch.setattr(every_size, "SMALL", (0, 36)[seed // 2 % 2])
+    patch.setattr(every_size, "SMALL_NODES", 3)
+    patch.setattr(every_size, "FIRST_LOOK", 1 + seed % 5)
+    patch.setattr(every_size, "MIN_BUDGET", 1 + seed % 3)
+    if seed % 3 == 0:
+        patch.setattr(every_size, "ROOM", (1, 0))
+
+
+Way = Callable[[pytest.MonkeyPatch, int], None]
+WAYS: tuple[Way, ...] = (many_columns, over_clusters, small_passes)
+
+
+def drawn(seed: int) -> RandomProblem:
+    """Correlated columns, half of the coefficients one beside noise and next to no ridge, or a hostile problem."""
+    if seed % 4 == 3:
+        return random_problem(seed, columns=9)
+    data, gamma, rng = chained_problem([14, seed])
+    intercept = str(rng.choice(["fold", "global", "none"]))
+    gammas = [gamma]
+    if seed % 4 == 2:
+        p = int(rng.integers(6, 13))
+        X = rng.normal(size=(int(rng.integers(p + 2, 60)), p))
+        data = Dataset.from_arrays(X, X[:, : p // 2].sum(axis=1) + rng.normal(size=len(X)))
+        gammas, intercept = [1e-6, gamma], "fold"
+    return RandomProblem(data, random_problem(1).folds, gammas, list(range(data.p + 1)), "length", intercept)
+
+
+def against_enumeration(seed: int) -> int:
+    """Check every size of a problem at every gamma; how many answers were complete. Some searches are stopped."""
+    case, complete = drawn(seed), 0
+    everyone, how = np.arange(case.data.n), (case.scale, case.intercept)
+    every = Enumeration(case.data.X, case.data.y, everyone, everyone[:1], *how)
+    data = standardize(case.data, *how)
+    square = (np.ldexp(1.0, every.exponent) / data.y_unit) ** 2
+    copies = bool((data.copy_of >= 0).any())
+    effort = (1, 6)[seed % 2] if seed % 5 == 0 else UNLIMITED
+    for gamma in case.gammas:
+        taus = [tau for tau in case.taus if tau <= data.q] or [0]
+        result = every_size.solve_path(full_problem(data, gamma), taus, effort=effort)
+        for tau, cell in result.cells.items():
+            optima = every.optima(gamma, tau)
+            best, slip = optima.best * square, float(optima.value_error.max()) * square
+            assert cell.lower <= best + slip
+            assert cell.upper >= best - slip - cell.margin
+            if not cell.complete:
+                assert effort < UNLIMITED or cell.lower == 0.0 or cell.margin > 0.0
+                continue
+            complete += 1
+            assert cell.upper <= best + slip + cell.margin
+            tied = {tuple(S) for S in optima.supports[optima.tied(INSIDE, -1.0)].tolist()}
+            named = {tuple(data.columns[np.sort(S)].tolist()) for S in cell.candidates}
+            assert tied <= named or copies or any(len(S) < tau for S in named)
+        assert result.finished or effort < UNLIMITED
+    return complete
+
+
+@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("way", WAYS)
+def test_answers_are_those_of_enumeration(way: Way, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    way(monkeypatch, seed)
+    assert against_enumeration(seed) or seed % 5 == 0 or seed % 4 == 3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("block", range(30))
+@pytest.mark.parametrize("way", WAYS)
+def test_many_answers_are_those_of_enumeration(way: Way, block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    for seed in range(1000 + 100 * block, 1100 + 100 * block):
+        way(monkeypatch, seed)
+        against_enumeration(seed)
+
+
+def test_a_search_without_effort_still_has_the_bounds_of_the_roots() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(80, 12))
+    data = standardize(Dataset.from_arrays(X, X[:, :4].sum(axis=1) + rng.normal(size=80)))
+    problem = full_problem(data, 1.0)
+    none = every_size.solve_path(problem, [1, 2, 4], starts=[], effort=0, expired=lambda: False)
+    full = every_size.solve_path(problem, [1, 2, 4], starts=[], effort=10**6, expired=lambda: False)
+    for tau in (1, 2, 4):
+        assert none.nodes == 0 and 0.9 * full.cells[tau].lower <= none.cells[tau].lower <= full.cells[tau].upper
+
+
+# -- trees that end once a lower bound will do ------------------------------------------------------------------------
+
+
+def least(problem: SparseProblem, tau: int) -> float:
+    """The least objective of all supports of a size."""
+    S = np.array(list(combinations(range(problem.q), tau)))
+    c = problem.c[S]
+    beta = np.linalg.solve(problem.M[S[:, :, None], S[:, None, :]], c[:, :, None])[:, :, 0]
+    return float(problem.yy - np.einsum("ij,ij->i", beta, c).max())
+
+
+def ended_by_a_bound(seed: int) -> tuple[int, int]:
+    """Every lower bound is one and reaches what was asked for, or the cell is complete; how many were and were not."""
+    data, gamma, rng = chained_problem([31, seed])
+    problem = full_problem(standardize(data), gamma)
+    taus = np.unique(rng.integers(1, problem.q + 1, size=3)).tolist()
+    best = {tau: least(problem, tau) for tau in taus}
+    enough = {tau: best[tau] * float(rng.choice([0.6, 0.95, 1.0 - 1e-9, 1.0 + 1e-9, 1.2])) for tau in taus}
+    found = every_size.solve_path(problem, taus, enough=enough).cells
+    slip, counts = 1e-9 * problem.yy, [0, 0]
+    for tau, cell in found.items():
+        assert cell.lower <= best[tau] + slip and cell.upper >= best[tau] - slip
+        assert cell.complete or cell.lower >= enough[tau] or cell.margin > 0.1 * problem.yy
+        if cell.complete:
+            assert cell.upper <= best[tau] + cell.margin + slip
+        assert enough[tau] <= best[tau] + slip or cell.complete or cell.margin > 0.1 * problem.yy
+        counts[cell.complete] += 1
+    return counts[0], counts[1]
+
+
+@pytest.mark.parametrize("sizes", [{}, {"SMALL": 0}, {"SMALL": 0, "MANY": 3}, {"SMALL": 0, "PATH_COLUMNS": 0}], ids=str)
+@pytest.mark.parametrize("count", [40, pytest.param(750, marks=pytest.mark.slow)])
+def test_trees_that_may_end_early(sizes: dict[str, int], count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    if "MANY" in sizes:
+        many_columns(monkeypatch)
+    in_all(monkeypatch, **sizes)
+    ended, complete = np.sum([ended_by_a_bound(count + seed) for seed in range(count)], axis=0)
+    assert ended > 5 and complete > 20
+
+
+# -- one fit on all rows ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(1, 40, 2))
+def test_fits_by_rows_are_those_of_enumeration(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    many_columns(monkeypatch)
+    monkeypatch.setattr(thresholds, "PRODUCT_BYTES", 0)
+    data, gamma, _ = chained_problem([14, seed])
+    intercept = ("fold", "global", "none")[seed % 3]
+    everyone, tau = np.arange(data.n), 1 + seed % max(data.p - 1, 1)
+    every = Enumeration(data.X, data.y, everyone, everyone[:1], "length", intercept)
+    optima, unit = every.optima(gamma, tau), np.ldexp(1.0, every.exponent) ** 2
+    limits = Limits(nodes=1) if seed % 3 == 0 else Limits(seconds=1e-6) if seed % 3 == 1 else Limits()
+    found = fit_one(data, tau=tau, gamma=gamma, intercept=intercept, limits=limits, start=data.names[:tau])
+    best, slip = optima.best * unit, float(optima.value_error.max()) * unit + found.allowance
+    assert found.lower <= best + slip and found.upper >= best - slip
+    assert found.upper <= optima.at(tuple(range(tau)))[0] * unit + slip
+    if found.status == "proved":
+        assert found.upper <= best * (1.0 + found.requested_gap) + slip
+    else:
+        assert limits != Limits()
+
+
+@pytest.mark.parametrize(
+    ("n", "p", "rho", "rows"), [(60, 60, 0.9, 0), (30, 80, 0.5, 0), (120, 60, 0.99, 0), (30, 80, 0.5, 1)]
+)
+def test_no_bound_is_below_the_root(n: int, p: int, rho: float, rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    many_columns(monkeypatch)
+    if rows:
+        monkeypatch.setattr(thresholds, "PRODUCT_BYTES", 0)
+    rng, how = np.random.default_rng(p), {"scale": "none", "intercept": "none"}
+    X = chained(rng, n, p, rho)
+    data = Dataset.from_arrays(X, X[:, ::12].sum(axis=1) + 1.5 * rng.normal(size=n))
+    standard = standardize(data, **how)
+    root = relax_problem(full_problem(standard, 2.0), [5], diagonal=Diagonal.SHIFTED, accuracy=1e-8)[0]
+    known = root.dual * standard.y_unit**2
+    found = fit_one(data, tau=5, gamma=2.0, limits=Limits(nodes=1), **how)
+    assert found.lower >= known - normal_form.NEAR_OF_MANY * (found.objective - known)
+    asked: dict[str, Any] = {"gammas": [2.0], "taus": [5], **how}
+    for method in () if rows or n > 100 else ("bounds", "rounds"):
+        refit = cross_validate(data, make_folds("3", data), method=method, **asked).refit
+        assert refit.lower >= known * (1.0 - 1e-9), method
