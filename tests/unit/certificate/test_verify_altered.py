@@ -356,6 +356,11 @@ CASES: list[Case] = [
     ("a move unknown", "descent", lambda r: move(r, 1, move="jump"), "descent[1].move"),
     # data and request
     ("fingerprint", "plain", lambda r: R(r, data=R(r.data, fingerprint="sha256:0")), "data.fingerprint"),
+    ("n", "plain", lambda r: R(r, data=R(r.data, n=23)), "data.n"),
+    ("target", "plain", lambda r: R(r, data=R(r.data, target="z")), "data.target"),
+    ("digest", "plain", lambda r: R(r, folds=R(r.folds, digest="sha256:0")), "folds.digest"),
+    ("unknown scale", "plain", lambda r: R(r, data=R(r.data, scale="odd")), "data.scale"),
+    ("unknown feature of the model", "plain", lambda r: R(r, support=("x1", "age")), "support"),
     ("scale", "plain", lambda r: R(r, data=R(r.data, scale="none")), "chosen_folds"),
     ("intercept mode", "plain", lambda r: R(r, data=R(r.data, intercept="none")), "chosen_folds"),
     ("requested taus", "plain", lambda r: R(r, request=R(r.request, taus=r.request.taus[1:])), "table"),

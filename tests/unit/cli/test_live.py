@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import pty
 import select
@@ -11,12 +12,14 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from pathlib import Path
 
+import numpy as np
 import pytest
 from repository import INSTANCES
 from rich.console import Console
 
-from sparsecv_mio.cli import live
+from sparsecv_mio.cli import live, run
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.readers import read_dataset
 from sparsecv_mio.search.api import cross_validate
@@ -164,21 +167,25 @@ def on_a_terminal(arguments: list[str], interrupt: bool) -> tuple[int, str]:
             if not chunk:
                 break
             seen += chunk
-        if interrupt and not sent and b"MIOs" in seen:
+        if interrupt and not sent and b"least CV error in" in seen:
             process.send_signal(signal.SIGINT)
             sent = True
     os.close(ours)
     return process.wait(timeout=10.0), seen.decode()
 
 
-def test_ctrl_c_ends_the_view_cleanly() -> None:
-    ask = ["solve", str(INSTANCES / "autompg.csv"), "--target", "mpg", "--folds", "loo", "--gamma", "0.01,0.1"]
-    code, seen = on_a_terminal([*ask, "--tau", "1:12", "--method", "grid", "--threads", "1"], interrupt=True)
+def test_ctrl_c_ends_the_view_cleanly_and_keeps_the_answer(tmp_path: Path) -> None:
+    data, record = str(INSTANCES / "diabetes64.csv"), tmp_path / "record.json"
+    ask = ["solve", data, "--target", "y", "--gamma", "0.01", "--tau", "10:12", "--threads", "1", "--json", str(record)]
+    code, seen = on_a_terminal(ask, interrupt=True)
     assert code == 130
     assert seen.count("\x1b[?25l") == seen.count("\x1b[?25h") == 1  # the cursor is back
     after = seen[seen.index("\x1b[?25h") :]
     assert "interrupted: best answer so far" in after and "Traceback" not in seen
     assert "sparsecv: stopping" not in seen
+    kept = json.loads(record.read_text())
+    assert kept["status"] == "interrupted" and kept["lower"] <= kept["cv_error"] <= (kept["upper"] or np.inf)
+    assert run(["verify", str(record), data]) == 0
 
 
 def test_quiet_draws_nothing_on_a_terminal() -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import pty
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -154,34 +152,6 @@ def test_a_limit_leaves_valid_bounds(solve: Solve, capsys: pytest.CaptureFixture
     assert "limit reached" in capsys.readouterr().out
 
 
-def test_ctrl_c_keeps_the_answer(tmp_path: Path) -> None:
-    """On a terminal: wait for the view to show bounds, press Ctrl-C, read the record."""
-    path = tmp_path / "record.json"
-    hard = ["solve", str(INSTANCES / "diabetes64.csv"), "--target", "y", "--gamma", "0.01", "--tau", "10:12"]
-    process, terminal = pty.fork()
-    if process == 0:
-        os.execv(SCRIPT[0], [*SCRIPT, *hard, "--threads", "1", "--json", str(path)])
-    seen, pressed = b"", False
-    while True:
-        try:
-            piece = os.read(terminal, 4096)
-        except OSError:
-            break
-        seen += piece
-        if b"least CV error in" in seen and not pressed:
-            pressed = os.write(terminal, b"\x03") == 1
-        if not piece:
-            break
-    code = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
-    os.close(terminal)
-    assert pressed and code == 130
-    record = json.loads(path.read_text())
-    assert record["status"] == "interrupted"
-    assert record["lower"] <= record["cv_error"] <= (record["upper"] or np.inf)
-    assert b"stopping" in seen and b"interrupted: best answer so far" in seen
-    assert run(["verify", str(path), str(INSTANCES / "diabetes64.csv")]) == 0
-
-
 def test_forced_features_are_in_every_fold(solve: Solve, capsys: pytest.CaptureFixture[str]) -> None:
     options = ("--target", "lpsa", "--folds", "5", "--gamma", "0.1,1", "--force-in", "age", "--force-out", "svi,lbph")
     record = solve(PROSTATE, *options)
@@ -193,15 +163,3 @@ def test_forced_features_are_in_every_fold(solve: Solve, capsys: pytest.CaptureF
     for wrong, message in ((("--force-in", "agee"), "did you mean 'age'?"), (("--force-in", "svi"), "is in both")):
         assert run(["solve", PROSTATE, *options[:6], "--force-out", "svi", *wrong]) == 2
         assert message in capsys.readouterr().err
-
-
-def test_a_stored_run_is_not_resumed_under_other_restrictions(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    ask = ["solve", PROSTATE, "--target", "lpsa", "--folds", "5", "--gamma", "0.1", "--tau", "2:3", "--threads", "1"]
-    place = str(tmp_path / "run.ck")
-    assert run([*ask, "--force-in", "age", "--checkpoint", place]) == 0
-    assert run([*ask, "--force-in", "age", "--resume", place]) == 0
-    capsys.readouterr()
-    assert run([*ask, "--force-in", "svi", "--resume", place]) == 2
-    assert run([*ask, "--resume", place]) == 2

@@ -233,20 +233,6 @@ def test_types_become_floats_and_nothing_is_shared() -> None:
     assert found.y[0] == 0.0 and found.X[0, 0] == 1.0
 
 
-@pytest.mark.parametrize(
-    ("column", "word"),
-    [
-        ([1.0, None], "'z' is empty in row 2"),
-        (pd.array([1, None], dtype="Int64"), "'z' is empty in row 2"),
-        (["1", 2], "'z' holds text '1' in row 1, which is a number: turn the column into numbers"),
-        (pd.to_datetime(["2020-01-01", "2021-01-01"]), "'z'"),
-    ],
-)
-def test_what_is_no_number_is_named(column: object, word: str) -> None:
-    with pytest.raises(BadInput, match=word):
-        Dataset.from_frame(FRAME_FRAME.assign(z=column).drop(columns="g"), "y")
-
-
 def test_ids_with_holes_stay_objects() -> None:
     found = Dataset.from_frame(FRAME_FRAME.assign(k=[1.0, np.nan]), "y", features=["a"], aux=["k"])
     assert found.aux["k"].dtype == object and found.names == ("a",)

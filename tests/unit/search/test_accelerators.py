@@ -16,7 +16,6 @@ from sparsecv_mio.bounds.fold import TIE, FoldBounds, points_of, reuse
 from sparsecv_mio.bounds.relaxation import unit_diagonal
 from sparsecv_mio.certificate.read_back import read_record
 from sparsecv_mio.certificate.records import Record
-from sparsecv_mio.cli import run as main
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import make_folds
@@ -95,21 +94,6 @@ def plain() -> tuple[Dataset, FoldPlan]:
 
 
 # -- options ----------------------------------------------------------------------------------------------------------
-
-
-def test_command_line(plain: tuple[Dataset, FoldPlan], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    data, _ = plain
-    table = np.column_stack([data.X, data.y])
-    file = tmp_path / "data.csv"
-    np.savetxt(file, table, delimiter=",", header=",".join([*data.names, "y"]), comments="")
-    ask = ["solve", str(file), "--target", "y", "--folds", "5", "--gamma", "0.1,1", "--quiet"]
-    assert main([*ask, "--oracles", "glru,tree"]) == 2
-    assert "oracles: unknown word 'tree'" in capsys.readouterr().err
-    for words in ("none", "glru,iacv,treecv"):
-        out = tmp_path / "answer.json"
-        assert main([*ask, "--oracles", words, "--json", str(out)]) == 0
-        told = json.loads(out.read_text())["work"]["oracles"]
-        assert [one["oracle"] for one in told] == ([] if words == "none" else words.split(","))
 
 
 @pytest.mark.parametrize("method", ["rounds", "joint", "algorithm1", "grid", "descent"])

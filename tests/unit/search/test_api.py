@@ -173,12 +173,6 @@ def test_what_is_no_weight_is_refused(wrong: Any) -> None:
         SearchOptions.of(stability=wrong)
 
 
-def test_options_that_do_not_go_together(capsys: pytest.CaptureFixture[str]) -> None:
-    for other in (["--one-se"], ["--method", "descent"], ["--method", "bounds"]):
-        assert run(["solve", "instances/prostate.csv", "--target", "lpsa", "--stability", "1", *other]) == 2
-        assert "stability" in capsys.readouterr().err
-
-
 def test_the_seconds_of_a_limit_are_counted_with_those_of_the_outer_folds() -> None:
     record = solved(drawn(), stability="nested", time_limit=0.3)
     assert record.status == "proved" or record.work.seconds >= 0.95 * 0.3

@@ -35,10 +35,11 @@ def test_factors_and_solves_agree_within_their_bounds(spec: str, size: int) -> N
         assert a.f_error.max() < 1e-8 * a.f.max()
 
 
+@pytest.mark.parametrize("spec", ["4", "loo"])
 @pytest.mark.parametrize("seed", range(4))
-def test_the_curvature_bounds_second_differences(seed: int) -> None:
-    fold, support = sample(seed, "4", 3)
-    fits = interval_problem(seed, "4").sets.fits(fold, support)
+def test_the_curvature_bounds_second_differences(seed: int, spec: str) -> None:
+    one, (fold, support) = interval_problem(seed, spec), sample(seed, spec, 3)
+    fits = (one.lister().evaluated if spec == "loo" else one.sets).fits(fold, support)
     for low, high in ((1e-4, 2e-4), (0.01, 0.3), (1.0, 1.01)):
         bound, step = fits.curvature(low, high), (high - low) / 40.0
         for lam in np.linspace(low + step, high - step, 20):

@@ -92,15 +92,6 @@ def test_a_gap_of_zero_decides_every_cell(gap: float) -> None:
     assert bool(cells.decided.all()) is (gap == 0.0)
 
 
-@pytest.mark.parametrize("method", ["algorithm1", "grid"])
-def test_the_answer_is_that_of_rounds(method: str) -> None:
-    run, rounds = to_end(drawn_run(method)), to_end(drawn_run())
-    assert run.run.proved()
-    assert run.run.bounds().best == rounds.run.bounds().best
-    both = run.run.cells.decided
-    assert np.allclose(run.run.cells.nominal[both], rounds.run.cells.nominal[both], rtol=1e-9)
-
-
 def test_a_budget_ends_it() -> None:
     run = to_end(drawn_run("grid", mio_budget=4))
     assert run.mios() == 4 and run.exhausted and run.finished

@@ -213,17 +213,6 @@ def test_steps_lead_to_a_proof_and_bounds_only_tighten() -> None:
     assert run.snapshot().engine == "per-fold"
 
 
-def test_engines_decide_the_same() -> None:
-    data, folds, grid = drawn(n=40, folds="loo")
-    runs = [to_end(new_run(data, folds, grid, engine=engine)) for engine in ("enumerate", "shared", "per-fold")]
-    first, *others = (run.run.cells for run in runs)
-    for cells in others:
-        assert np.array_equal(cells.decided, first.decided)
-        assert np.allclose(cells.nominal, first.nominal, rtol=1e-9)
-    assert [run.shared_pass.left for run in runs] == [False] * 3
-    assert "enumerate" in runs[0].snapshot().engine and runs[2].snapshot().engine == "per-fold"
-
-
 def test_work_on_decides_the_pairs_asked_for() -> None:
     run = drawn_run(gap=0.5)
     run.begin()

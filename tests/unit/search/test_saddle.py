@@ -5,12 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from drawn_search import drawn as drawn_from_drawn_search
-from drawn_search import drawn_run
-from runs import to_end
 
 from sparsecv_mio.bounds.relaxation import Diagonal, relax_problem
 from sparsecv_mio.problem.problem import SparseProblem
-from sparsecv_mio.search.loop import RowMaker
 from sparsecv_mio.search.saddle import Rows, guess, saddle_point, supports_of
 
 LAM = 0.5
@@ -42,16 +39,6 @@ def test_the_value_is_that_of_its_point_wherever_it_ends() -> None:
         squares = np.sort((X.T @ found.r) ** 2)[::-1][:3].sum()
         exact = 2.0 * found.r @ y - found.r @ found.r - squares / LAM
         assert found.dual <= exact and found.dual == pytest.approx(exact, abs=1e-10)
-
-
-def test_lower_bounds_hold_and_nothing_is_decided() -> None:
-    exact = to_end(drawn_run())
-    grid = exact.context.grid
-    run = to_end(RowMaker(exact.context, saddle=True).make(grid.gammas.tolist(), grid.taus.tolist()))
-    ours, truth = run.run.cells, exact.run.cells
-    assert not ours.decided.any() and np.isfinite(ours.nominal).all() and run.mios() == 0
-    assert (ours.lower <= truth.upper * (1.0 + 1e-9)).all()
-    assert (ours.value >= truth.value * (1.0 - 1e-9)).all()
 
 
 def test_supports_of_every_size() -> None:
