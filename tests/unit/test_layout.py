@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,7 @@ def room(module: str) -> str:
     return module.rpartition("/")[0].partition("/")[0]
 
 
+@cache
 def imported(path: Path) -> set[str]:
     """Modules of the package that a file imports anywhere, as paths in it; the check's own imports are relative."""
     found: set[str] = set()
