@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from itertools import product
 from typing import Any
 
 import numpy as np
 import pytest
 from draws import KNOWN, METHODS, VENDORS, WAYS, WORDS, Draw, contradicted, drawn
 from judge import wrong
-from truth import Truth
 from zoo import FOLDS, KINDS, RESTRICTED, WEIGHTS, hostile_problem
 
-from sparsecv_mio.bounds.cv_error import compute_bounds
-from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.formulation.backends import get_backend
 from sparsecv_mio.search.one_by_one import FIRST_NODES, RestrictedCells
 from sparsecv_mio.trees.path_cells import PathResult
@@ -89,17 +85,6 @@ def test_every_kind_and_word_is_drawn() -> None:
     assert {draw.problem.intercept for draw in draws} == {"fold", "global", "none"}
     pairs = {(draw.words["method"], draw.kinds["folds"]) for draw in draws}
     assert len(pairs) >= 0.9 * len(METHODS) * len(FOLDS)
-
-
-def test_bounds_without_branching() -> None:
-    for seed in range(3000, 3016):
-        case = hostile_problem(seed, "as drawn", FOLDS[1 + seed % (len(FOLDS) - 1)], "none", "none")
-        data, truth = standardize(case.data, case.scale, case.intercept), Truth(case)
-        table = compute_bounds(data, case.folds, case.gammas, case.taus)
-        slip = 1e-9 * float(case.data.y @ case.data.y)
-        for (g, gamma), (t, tau) in product(enumerate(case.gammas), enumerate(case.taus)):
-            (low, high, *_), interval = truth.h(gamma, tau), table.cv_interval(g, t)
-            assert interval.lower <= low + slip and high - slip <= interval.upper, (seed, gamma, tau)
 
 
 def test_what_is_wrong_is_found() -> None:

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import os
 from itertools import combinations
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from sparsecv_mio.bounds import wide
 from sparsecv_mio.bounds.cv_error import compute_bounds, printed_bounds
-from sparsecv_mio.bounds.fold import FoldBounds, Origin
+from sparsecv_mio.bounds.fold import Origin
 from sparsecv_mio.bounds.wide import Ends, WideFold, of_all_columns, of_few_columns, squared_error
 from sparsecv_mio.bounds.wide_rows import WideRelaxation, WideRows, WideSupports, is_wide
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
-from sparsecv_mio.data.readers import read_dataset
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.kernels.nodes import LevelSet
-from sparsecv_mio.problem.training_moments import training_moments
 
 TAU = 2
 
@@ -122,26 +118,6 @@ def test_more_ties_than_are_listed_leave_all_columns(monkeypatch: pytest.MonkeyP
     assert len(seen.columns) == 5 and seen.lower <= fold.upper(2) <= seen.upper
 
 
-FILE = Path(os.environ.get("SPARSECV_INSTANCES", "instances")) / "riboflavin.csv"
-
-
-def test_rows_and_moments_agree() -> None:
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((30, 80))
-    data = standardize(Dataset.from_arrays(X, X[:, :3].sum(1) + 0.3 * rng.standard_normal(30)))
-    folds = make_folds("5", data.dataset)
-    for fold, moments in training_moments(data, folds):
-        V, r = data.rows(folds.scored_rows(fold))
-        one = FoldBounds(moments.problem(data, 1.0), V, r)
-        two = WideFold(WideRows.of(data, folds.train_rows(fold), folds.scored_rows(fold), 1.0))
-        one.search([2, 3], swap_rounds=3)
-        two.search([2, 3], swap_rounds=3)
-        for a, b in zip(one.cells([0, 2, 3]), two.cells([0, 2, 3]), strict=True):
-            assert a.lower <= b.upper * (1 + 1e-9) and b.lower <= a.upper * (1 + 1e-9)
-            assert np.isclose(a.objective_upper, b.objective_upper, rtol=0.05)
-            assert a.objective_lower <= b.objective_upper and b.objective_lower <= a.objective_upper
-
-
 def test_a_planted_support_is_found_without_branching() -> None:
     rng = np.random.default_rng(1)
     X = rng.standard_normal((60, 1000))
@@ -163,12 +139,3 @@ def test_more_features_than_the_working_set_began_with() -> None:
     seen = fold.survivors(300)
     assert 0.0 <= seen.lower <= seen.upper < np.inf
     assert len(fold.relaxation.columns.arrays.chosen) == min(1100, 4 * 300 + 80)
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not FILE.exists(), reason="riboflavin.csv is not committed: SPARSECV_INSTANCES names its folder")
-def test_riboflavin() -> None:
-    data = standardize(read_dataset(FILE, "y"))
-    table = compute_bounds(data, make_folds("5", data.dataset), [1.0], range(2, 25))
-    assert ((table.objective_upper - table.objective_lower) / table.objective_upper).max() <= 0.12
-    assert np.isfinite(table.upper).all()

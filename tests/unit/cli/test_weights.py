@@ -76,15 +76,6 @@ def test_weights_of_a_file_and_bounds(frame: pd.DataFrame) -> None:
     assert run(["verify", "r.json", "rows.csv", "--quiet"]) == 1
 
 
-def test_held_out_predictions_of_weighted_rows(frame: pd.DataFrame) -> None:
-    frame.assign(w=frame.w + 0.25).to_csv("rows.csv", index=False)
-    assert run(["solve", "rows.csv", *SMALL, "--folds", "4", "--json", "r.json", "--save-held-out", "h.csv"]) == 0
-    record, held = read_record("r.json"), pd.read_csv("h.csv")
-    assert isinstance(record, Record)
-    mean = np.average((held.target - held.prediction) ** 2, weights=frame.w + 0.25)
-    assert mean == pytest.approx(record.cv_error, rel=1e-9)
-
-
 @pytest.mark.parametrize(
     ("column", "said"),
     [

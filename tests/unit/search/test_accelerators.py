@@ -22,7 +22,7 @@ from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import StandardData, standardize
 from sparsecv_mio.kernels.nodes import DROPPED, INSIDE
 from sparsecv_mio.problem.problem import SparseProblem
-from sparsecv_mio.problem.training_moments import direct_moments, full_problem, training_moments
+from sparsecv_mio.problem.training_moments import full_problem, training_moments
 from sparsecv_mio.search import accelerators
 from sparsecv_mio.search import accelerators as room
 from sparsecv_mio.search.accelerators import Proposals, propose
@@ -135,17 +135,6 @@ def test_what_is_saved_is_told() -> None:
 
 
 # -- treecv -----------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("spec", ["loo", "blocks:7", "holdout:0.3", "5"])
-def test_direct_moments_are_those_of_the_tree(spec: str, plain: tuple[Dataset, FoldPlan]) -> None:
-    data = standardize(plain[0])
-    folds = make_folds(spec, plain[0])
-    for (a, tree), (b, direct) in zip(training_moments(data, folds), direct_moments(data, folds), strict=True):
-        assert a == b and tree.n == direct.n
-        np.testing.assert_allclose(tree.scatter, direct.scatter, rtol=1e-12, atol=1e-13)
-        np.testing.assert_allclose(tree.mean, direct.mean, rtol=1e-12, atol=1e-14)
-    assert [fold for fold, _ in direct_moments(data, folds, [0])] == [0]
 
 
 # -- glru -------------------------------------------------------------------------------------------------------------

@@ -41,20 +41,6 @@ def test_moves_only_lower_the_error() -> None:
     assert record.work.engine == "descent, certified rows" and record.work.mios == run.journal.mios
 
 
-def test_stored_between_moves_it_ends_the_same() -> None:
-    run, other, whole = (drawn_run("descent", gap=1e-4) for _ in range(3))
-    run.begin()
-    run.step()
-    other.resume(run.checkpoint())
-    assert other.journal == run.journal
-    while not other.finished:
-        other.step()
-    to_end(whole)
-    assert [(s.move, s.gamma, s.tau, s.upper) for s in other.journal.steps] == [
-        (s.move, s.gamma, s.tau, s.upper) for s in whole.journal.steps
-    ]
-
-
 def test_there_and_back() -> None:
     step = DescentStep("gamma", 0.5, 3, 2.0, 1.9, True)
     for trial in (None, ("line", [0.5], [3], True)):

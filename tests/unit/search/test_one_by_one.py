@@ -41,13 +41,6 @@ def test_cells_in_their_order_and_of_one_pair() -> None:
     assert next_in_grid(run.by_cell) == []
 
 
-def test_every_cell_has_an_interval_that_holds_the_truth() -> None:
-    run, exact = to_end(drawn_run("bounds")), to_end(drawn_run())
-    ours, truth = run.run.cells, exact.run.cells.nominal
-    assert run.mios() == 0 and np.isfinite(ours.upper).all()
-    assert (ours.lower <= truth * (1.0 + 1e-9)).all() and (ours.upper >= truth * (1.0 - 1e-9)).all()
-
-
 def test_it_decides_the_winner_with_less_than_all_cells() -> None:
     run, rounds = to_end(drawn_run("joint", gap=1e-4)), to_end(drawn_run())
     best = rounds.run.bounds().best

@@ -21,9 +21,7 @@ from sparsecv_mio.model_space import RESTRICTIONS
 from sparsecv_mio.near.near_options import NearOptions
 from sparsecv_mio.search import api
 from sparsecv_mio.search.api import cross_validate
-from sparsecv_mio.search.one_by_one import ORDERS
 from sparsecv_mio.search.options import (
-    COUNT_MIOS,
     DEFAULTS,
     RULES,
     Hooks,
@@ -260,11 +258,6 @@ def test_the_command_line_has_every_option() -> None:
     there = set(inspect.signature(solve).parameters)
     assert there >= EVERY - {"engine", "tau_step"}
     assert {"checkpoint", "resume", "trace"} <= there
-
-
-def test_every_method_has_its_class() -> None:
-    assert set(ORDERS) | {Method.JOINT} == set(Method) - {Method.AUTO, Method.ROUNDS, Method.DESCENT}
-    assert set(COUNT_MIOS) < set(ORDERS) | {Method.JOINT}
 
 
 @pytest.mark.parametrize(
