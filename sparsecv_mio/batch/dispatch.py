@@ -14,7 +14,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
@@ -146,9 +146,13 @@ class Workforce(Protocol):
     def outcome(self, future: Future[TaskOutcome]) -> TaskOutcome:
         """Return what came of a task that has ended, or raise `WorkerDied`."""
 
+    def end(self) -> None:
+        """Give up what is not done."""
 
-def engine_of(workers: int, scheduler: str | None, tasks: Iterable[Task]) -> AbstractContextManager[Workforce]:
-    """Return an engine, as a context that ends its processes or its connection.
+
+@contextmanager
+def engine_of(workers: int, scheduler: str | None, tasks: Iterable[Task]) -> Iterator[Workforce]:
+    """Run tasks for as long as the context lasts.
 
     Parameters
     ----------
@@ -164,9 +168,21 @@ def engine_of(workers: int, scheduler: str | None, tasks: Iterable[Task]) -> Abs
     BackendUnavailable
         The cluster cannot be used.
     """
-    if scheduler is not None:
-        return _on_cluster(scheduler, tasks)
-    return _on_machine(workers) if workers > 1 else _here()
+    with nullcontext() if scheduler is None else connected(scheduler) as client:
+        engine = Cluster(client, tasks) if client is not None else Machine(workers) if workers > 1 else Here()
+        try:
+            yield engine
+        finally:
+            engine.end()
+
+
+def _ended(result: TaskOutcome | None = None, error: Exception | None = None) -> Future[TaskOutcome]:
+    found: Future[TaskOutcome] = Future()
+    if error is not None:
+        found.set_exception(error)
+    elif result is not None:
+        found.set_result(result)
+    return found
 
 
 class Here:
@@ -176,18 +192,14 @@ class Here:
 
     def submit(self, attempt: Attempt) -> Future[TaskOutcome]:
         """Run a task."""
-        found: Future[TaskOutcome] = Future()
-        found.set_result(run_task(attempt.task, attempt.number))
-        return found
+        return _ended(run_task(attempt.task, attempt.number))
 
     def outcome(self, future: Future[TaskOutcome]) -> TaskOutcome:
         """Return what came of a task."""
         return future.result()
 
-
-@contextmanager
-def _here() -> Iterator[Workforce]:
-    yield Here()
+    def end(self) -> None:
+        """Nothing is left to end."""
 
 
 class Machine:
@@ -211,9 +223,7 @@ class Machine:
             with _interrupts_held():  # the processes start here
                 return self._pool.submit(run_task, attempt.task, attempt.number)
         except BrokenProcessPool as error:  # one died while nothing was waited for
-            found: Future[TaskOutcome] = Future()
-            found.set_exception(error)
-            return found
+            return _ended(error=error)
 
     def outcome(self, future: Future[TaskOutcome]) -> TaskOutcome:
         """Return what came of a task; where a process died, all of them are replaced."""
@@ -263,15 +273,6 @@ def _end_with(parent: int) -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-@contextmanager
-def _on_machine(workers: int) -> Iterator[Workforce]:
-    engine = Machine(workers)
-    try:
-        yield engine
-    finally:
-        engine.end()
-
-
 class Cluster:
     """A dask cluster. Every data set is one result there, on which its tasks depend: it goes to a worker once.
 
@@ -304,9 +305,7 @@ class Cluster:
         try:
             data = self._data[key] if key in self._data else self._sent(*key)
         except SparseCVError as error:
-            found: Future[TaskOutcome] = Future()
-            found.set_exception(error)
-            return found
+            return _ended(error=error)
         if self._left[key] > 0:
             self._data[key] = data
         else:
@@ -335,16 +334,6 @@ class Cluster:
             return future.result()
         except KilledWorker:
             raise WorkerDied(by_task=True) from None
-
-
-@contextmanager
-def _on_cluster(address: str, tasks: Iterable[Task]) -> Iterator[Workforce]:
-    with connected(address) as client:
-        engine = Cluster(client, tasks)
-        try:
-            yield engine
-        finally:
-            engine.end()
 
 
 def _data_of(task: Task) -> tuple[Source, tuple[str, ...]]:

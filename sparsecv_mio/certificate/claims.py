@@ -282,9 +282,12 @@ def _standard_errors(checks: Checks, record: Record, scored: Scored) -> None:
     stored = {(record.gamma, record.tau): record.chosen_folds}
     if record.least is not None and record.least_folds is not None:
         stored[record.least.gamma, record.least.tau] = record.least_folds
+    told = any(row.standard_error is not None for row in record.table)  # not in older records
     for i, row in enumerate(record.table):
         said, place = row.standard_error, f"table[{i}].standard_error"
         if said is None:
+            known = told and scored.has_standard_error and (row.gamma, row.tau) in stored
+            checks.that(not known, place, "is null though the folds of the pair are there")
             continue
         right = said >= 0.0 and scored.has_standard_error
         checks.that(right, place, f"{said!r} is no standard error over {len(scored.by_fold)} folds")

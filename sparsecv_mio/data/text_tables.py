@@ -418,30 +418,30 @@ def read_delimited(
 
     stream = _stream(path, wanted, kind, how)
     table, chosen = stream.table, stream.chosen
-    lenient = learnt is not None or how.cures or (wanted.two_words and _holds_words(table, chosen))
+    if learnt is not None:
+        return assemble(*read_alike(stream.raw(), learnt))
+    if how.cures or (wanted.two_words and _holds_words(table, chosen)):
+        return assemble(*cured(stream.raw(), how, wanted))
 
     def named() -> str:
         try:
             return name_of_subjects(stream.raw())
-        except (pa.ArrowException, BadInput):
+        except BadInput:
             return ""
 
     try:
-        if learnt is not None:
-            return assemble(*read_alike(stream.raw(), learnt))
-        if lenient:
-            return assemble(*cured(stream.raw(), how, wanted))
         data = stream.numbers()
-    except pa.ArrowException as error:
-        blame(table, chosen, cells=not lenient, settled=wanted.settled, subjects=named)
-        raise BadInput(f"file {str(path)!r} cannot be read as a table: {str(error).splitlines()[0]}") from error
-    except BadInput:
-        if not lenient:
-            blame(table, chosen, settled=wanted.settled, subjects=named)
-        raise
+    except (pa.ArrowException, BadInput) as error:
+        blame(table, chosen, settled=wanted.settled, subjects=named)
+        raise error if isinstance(error, BadInput) else unread(path, error) from error
     if not wanted.sure:  # new rows may be written in another way
         check_marks(stream.marks(data), how.sep)
     return data
+
+
+def unread(path: Path, error: Exception) -> BadInput:
+    """Return the error of a file that Arrow cannot read, for no reason that is known here."""
+    return BadInput(f"file {str(path)!r} cannot be read as a table: {str(error).splitlines()[0]}")
 
 
 def raw_delimited(path: Path, wanted: Wanted, kind: str, how: Reading) -> RawTable:
@@ -457,14 +457,7 @@ def raw_delimited(path: Path, wanted: Wanted, kind: str, how: Reading) -> RawTab
     BadInput
         For a line that is too short or long, or no table at all.
     """
-    import pyarrow as pa
-
-    stream = _stream(path, wanted, kind, how)
-    try:
-        return stream.raw()
-    except pa.ArrowException as error:
-        blame(stream.table, stream.chosen, cells=False)
-        raise BadInput(f"file {str(path)!r} cannot be read as a table: {str(error).splitlines()[0]}") from error
+    return _stream(path, wanted, kind, how).raw()
 
 
 def _stream(path: Path, wanted: Wanted, kind: str, how: Reading) -> _Stream:
@@ -530,11 +523,15 @@ class _Stream:
         return found
 
     def raw(self) -> RawTable:
-        """Return the columns of a table of anything."""
+        """Return the columns of a table of anything; `BadInput` names a line that is too short or long."""
         import pyarrow as pa
 
         names = [self.chosen.header[j] for j in (*self.chosen.numeric, *self.chosen.aux)]
-        blocks = list(self._blocks(dict.fromkeys(names, pa.string())))
+        try:
+            blocks = list(self._blocks(dict.fromkeys(names, pa.string())))
+        except pa.ArrowException as error:
+            blame(self.table, self.chosen, cells=False)
+            raise unread(self.table.path, error) from error
         if not blocks:
             raise BadInput(f"file {str(self.table.path)!r} has a header but no rows: give one line per row")
         whole = pa.concat_tables(blocks)

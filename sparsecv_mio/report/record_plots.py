@@ -341,21 +341,28 @@ def plot_grid(record: Record, ax: Axes | None = None) -> Axes:
 def _map(ax: Axes, errors: Any) -> None:
     from matplotlib.colors import PowerNorm
 
-    figure = ax.get_figure()
     known = errors[np.isfinite(errors)]
-    if figure is None or not known.size:
+    if not known.size:
         return
     least = float(known.min())
     worse = 100.0 * (errors / least - 1.0) if least > 0.0 else errors
     most = float(np.nanmax(worse))
     end = min(most, 100.0) if least > 0.0 and most > 0.0 else most or 1.0
-    mesh = ax.pcolormesh(
-        np.arange(errors.shape[1] + 1) - 0.5, np.arange(errors.shape[0] + 1) - 0.5, np.ma.masked_invalid(worse),
-        edgecolors="face", linewidth=0.2, cmap="YlGnBu_r",
-        norm=PowerNorm(0.5, 0.0, end), rasterized=errors.size > MANY_CELLS,
-    )  # fmt: skip
-    bar = figure.colorbar(mesh, ax=ax, extend="max" if most > end else "neither", pad=0.02)
-    bar.set_label("% above the least" if least > 0.0 else "CV error", color=INK, size=9)
+    words, extend = "% above the least" if least > 0.0 else "CV error", "max" if most > end else "neither"
+    _coloured(
+        ax, worse, words, extend, cmap="YlGnBu_r", norm=PowerNorm(0.5, 0.0, end), rasterized=errors.size > MANY_CELLS
+    )
+
+
+def _coloured(ax: Axes, values: Any, words: str, extend: str = "neither", **how: Any) -> None:
+    """Draw a table of numbers as colours, and the scale of these."""
+    rows, columns = (np.arange(count + 1) - 0.5 for count in values.shape)
+    figure = ax.get_figure()
+    assert figure is not None
+    cells = np.ma.masked_invalid(values)
+    mesh = ax.pcolormesh(columns, rows, cells, edgecolors="face", linewidth=0.2, **how)
+    bar = figure.colorbar(mesh, ax=ax, extend=extend, pad=0.02)
+    bar.set_label(words, color=INK, size=9)
     bar.ax.tick_params(color=INK, labelcolor=INK, labelsize=8)
     bar.outline.set_visible(False)
 
@@ -491,16 +498,9 @@ def _draw_path(rows: Sequence[PathRow], columns: Sequence[str], ax: Axes | None,
     else:
         largest = np.nanmax(np.abs(values), axis=1, keepdims=True) if names else np.ones((0, 1))
         values, end = values / np.where(largest > 0.0, largest, 1.0), 1.0
-    figure = ax.get_figure()
-    if names and figure is not None:
-        mesh = ax.pcolormesh(
-            np.arange(len(rows) + 1) - 0.5, np.arange(len(names) + 1) - 0.5, np.ma.masked_invalid(values),
-            edgecolors="face", linewidth=0.2, cmap="RdBu_r", vmin=-end, vmax=end,
-        )  # fmt: skip
-        bar = figure.colorbar(mesh, ax=ax, pad=0.02)
-        bar.set_label("standardised" if data is not None else "share of the row's largest", color=INK, size=9)
-        bar.ax.tick_params(color=INK, labelcolor=INK, labelsize=8)
-        bar.outline.set_visible(False)
+    if names:
+        words = "standardised" if data is not None else "share of the row's largest"
+        _coloured(ax, values, words, cmap="RdBu_r", vmin=-end, vmax=end)
     _rows(ax, names, every, columns)
     places(ax, "x", [f"{'' if row.proved else '~'}{row.tau}" for row in rows])
     ax.set_xlabel("tau (features)" if all(row.proved for row in rows) else "tau (features), ~ not proved")

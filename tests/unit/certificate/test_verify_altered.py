@@ -391,6 +391,12 @@ def test_an_altered_request_is_rejected(changes: dict[str, Any], named: str) -> 
         assert named in [failure.field for failure in report.failures]
 
 
+def test_a_standard_error_that_is_left_out_is_missed() -> None:
+    true = record("plain")
+    report = verify(row(true, own(true), standard_error=None), data())
+    assert [failure.field for failure in report.failures] == [f"table[{own(true)}].standard_error"]
+
+
 def test_what_is_no_record_or_no_data_set_is_said_in_one_line() -> None:
     with pytest.raises(BadInput, match="^the data are ndarray, and verify takes a Dataset"):
         verify(path(), data().X)  # type: ignore[arg-type]
