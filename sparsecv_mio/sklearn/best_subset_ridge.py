@@ -8,6 +8,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from numbers import Integral
 from threading import Event
 from typing import Any, NamedTuple, TypeVar
@@ -184,16 +185,30 @@ def _first_of(X: Any, text: str) -> str:
     return ""
 
 
-class SparseLinearModel(CallbackSupportMixin, RegressorMixin, BaseEstimator):
+class FittedModel:
+    """What a fit makes: coefficients in the units of X, and which features have one."""
+
+    coef_: FloatArray
+    support_: BoolArray
+
+
+# the fields are the settings that scikit-learn wants in `__init__`; it compares, prints and clones by them itself
+SETTINGS = dataclass(kw_only=True, eq=False, repr=False)
+
+
+@SETTINGS
+class SparseLinearModel(FittedModel, CallbackSupportMixin, RegressorMixin, BaseEstimator):
     """A linear model with few features, once `fit` has set `coef_` and `intercept_`."""
 
-    fit_intercept: bool
-    force_in: Column | Iterable[Column] | None
-    force_out: Column | Iterable[Column] | None
-    at_most: Limits | None
-    hierarchy: Hierarchy | None
-    nonnegative: Column | Iterable[Column] | None
-    nonpositive: Column | Iterable[Column] | None
+    scale: str = "length"
+    fit_intercept: bool = True
+    force_in: Column | Iterable[Column] | None = None
+    force_out: Column | Iterable[Column] | None = None
+    at_most: Limits | None = None
+    hierarchy: Hierarchy | None = None
+    nonnegative: Column | Iterable[Column] | None = None
+    nonpositive: Column | Iterable[Column] | None = None
+    verbose: int = 0
 
     def predict(self, X: Any) -> FloatArray:
         """Predict the target.
@@ -256,6 +271,7 @@ def by_column(coefficients: Mapping[str, float], names: tuple[str, ...]) -> Floa
     return np.array([coefficients.get(name, 0.0) for name in names])
 
 
+@SETTINGS
 class BestSubsetRidge(SparseLinearModel):
     """Best-subset ridge regression of a given size: the best of all subsets of at most tau features, proved.
 
@@ -328,39 +344,10 @@ class BestSubsetRidge(SparseLinearModel):
     ([1, 2, 3], (5, 3))
     """
 
-    coef_: FloatArray
-    support_: BoolArray
-
-    def __init__(
-        self,
-        tau: str | int | Iterable[int] | None = None,
-        *,
-        gamma: float = 0.1,
-        gap: float = 1e-7,
-        time_limit: float | None = None,
-        scale: str = "length",
-        fit_intercept: bool = True,
-        force_in: Column | Iterable[Column] | None = None,
-        force_out: Column | Iterable[Column] | None = None,
-        at_most: Limits | None = None,
-        hierarchy: Hierarchy | None = None,
-        nonnegative: Column | Iterable[Column] | None = None,
-        nonpositive: Column | Iterable[Column] | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.tau = tau
-        self.gamma = gamma
-        self.gap = gap
-        self.time_limit = time_limit
-        self.scale = scale
-        self.fit_intercept = fit_intercept
-        self.force_in = force_in
-        self.force_out = force_out
-        self.at_most = at_most
-        self.hierarchy = hierarchy
-        self.nonnegative = nonnegative
-        self.nonpositive = nonpositive
-        self.verbose = verbose
+    tau: str | int | Iterable[int] | None = field(default=None, kw_only=False)
+    gamma: float = 0.1
+    gap: float = 1e-7
+    time_limit: float | None = None
 
     @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> BestSubsetRidge:
@@ -437,6 +424,7 @@ def _names_rows(cv: AnyFolds) -> bool:
     return listed or not isinstance(cv, str | Integral | Splitter)
 
 
+@SETTINGS
 class BestSubsetRidgeCV(SparseLinearModel):
     """Best-subset ridge regression, its size tau and ridge weight gamma chosen by certified cross-validation.
 
@@ -526,51 +514,16 @@ class BestSubsetRidgeCV(SparseLinearModel):
     True
     """
 
-    coef_: FloatArray
-    support_: BoolArray
-
-    def __init__(
-        self,
-        *,
-        taus: str | int | Iterable[int] | None = None,
-        gammas: str | float | Iterable[float] | None = None,
-        n_gammas: int | None = None,
-        cv: AnyFolds = 10,
-        one_se: bool = False,
-        stability: float | str | None = None,
-        gap: float = 1e-4,
-        time_limit: float | None = None,
-        n_jobs: int | None = None,
-        scale: str = "length",
-        fit_intercept: bool = True,
-        refit: bool = True,
-        force_in: Column | Iterable[Column] | None = None,
-        force_out: Column | Iterable[Column] | None = None,
-        at_most: Limits | None = None,
-        hierarchy: Hierarchy | None = None,
-        nonnegative: Column | Iterable[Column] | None = None,
-        nonpositive: Column | Iterable[Column] | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.taus = taus
-        self.gammas = gammas
-        self.n_gammas = n_gammas
-        self.cv = cv
-        self.one_se = one_se
-        self.stability = stability
-        self.gap = gap
-        self.time_limit = time_limit
-        self.n_jobs = n_jobs
-        self.scale = scale
-        self.fit_intercept = fit_intercept
-        self.refit = refit
-        self.force_in = force_in
-        self.force_out = force_out
-        self.at_most = at_most
-        self.hierarchy = hierarchy
-        self.nonnegative = nonnegative
-        self.nonpositive = nonpositive
-        self.verbose = verbose
+    taus: str | int | Iterable[int] | None = None
+    gammas: str | float | Iterable[float] | None = None
+    n_gammas: int | None = None
+    cv: AnyFolds = 10
+    one_se: bool = False
+    stability: float | str | None = None
+    gap: float = 1e-4
+    time_limit: float | None = None
+    n_jobs: int | None = None
+    refit: bool = True
 
     @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> BestSubsetRidgeCV:
