@@ -485,7 +485,10 @@ class JsonRecord:
         """
         schema = schema_of(text)
         if schema != cls.schema_name:
-            raise CorruptStore(f"record: field schema must be {cls.schema_name!r}, not {schema[:40]!r}")
+            raise CorruptStore(
+                f"record: field schema must be {cls.schema_name!r}, not {schema[:40]!r}; if another version of "
+                "sparsecv-mio wrote it, read it with that one or run its command again"
+            )
         return cls.decoded(text)
 
     @classmethod

@@ -607,7 +607,10 @@ def read_checkpoint(path: str | os.PathLike[str]) -> tuple[Mapping[str, Any], Ar
     except UNREADABLE:
         raise CorruptStore(f"checkpoint {path}: damaged, or not a checkpoint") from None
     if not isinstance(key, dict) or key.pop("schema", None) != CHECKPOINT_SCHEMA:
-        raise CorruptStore(f"checkpoint {path}: not a {CHECKPOINT_SCHEMA} file")
+        raise CorruptStore(
+            f"checkpoint {path}: not a {CHECKPOINT_SCHEMA} file; if another version of sparsecv-mio wrote it, go on "
+            "with that one or begin anew without --resume"
+        )
     return key, state
 
 
