@@ -1,10 +1,11 @@
-# Needs python3.11 and make, nothing else. Another interpreter: make test PYTHON=/path/to/python3.11
+# Needs Python 3.11 to 3.14 and make, nothing else. Another interpreter: make test PYTHON=/path/to/python3.13
 PYTHON ?= python3.11
 VENV ?= .venv
 JOBS ?= 2
-BIN = $(VENV)/bin
+BIN = $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
+BEFORE ?= main
 
-.PHONY: help setup peers demo test lint docs bench fuzz audit sbom locked lock clean
+.PHONY: help setup peers demo test lint docs bench bench-guard fuzz audit sbom locked lock clean
 .DELETE_ON_ERROR:
 
 help:
@@ -13,6 +14,7 @@ help:
 	@echo "make lint    ruff and mypy"
 	@echo "make docs    the docs site, with its examples run, into build/docs (open build/docs/index.html)"
 	@echo "make bench   the benchmarks of scripts/bench that take minutes"
+	@echo "make bench-guard  ten short questions here and at another commit, fails beyond 15% (BEFORE=main)"
 	@echo "make peers   the packages of other authors that batches compare with (abess, skglm)"
 	@echo "make fuzz    random runs over every option against enumeration, altered records and proofs (FUZZ_EXAMPLES=2000)"
 	@echo "make audit   known vulnerabilities of the pinned dependencies (asks the index of PyPI)"
@@ -63,6 +65,10 @@ bench: setup
 	$(BIN)/python scripts/bench/single_fit.py
 	$(BIN)/python scripts/bench/large.py
 
+# Two commits side by side, one thread each: BEFORE, and what stands in this folder.
+bench-guard: setup
+	$(BIN)/python scripts/bench/guard.py $(BEFORE)
+
 # By hand: examples are drawn anew each time and counted in build/campaign.jsonl; a failure prints what reproduces it.
 FUZZ_EXAMPLES ?= 1000
 FUZZ_FORGERIES ?= 1000
@@ -88,17 +94,18 @@ locked: setup
 	$(BIN)/python -m pip install --quiet --dry-run --no-index --no-deps --require-hashes --requirement requirements.lock
 	$(BIN)/python -m pip check
 
-# uv lives in an environment of its own, so that the lock never lists it. It takes the hashes of all files of a release
+# uv lives in an environment of its own, so that the lock never lists it. The locks are those of every system and every
+# Python from 3.11.5 on: what only some of them need has a marker. uv takes the hashes of all files of a release
 # from the index; pip-compile downloads each of the files, some ten gigabytes.
 build/lock/bin/uv:
 	$(PYTHON) -m venv build/lock
 	build/lock/bin/python -m pip install --quiet uv
 
-COMPILE = UV_CUSTOM_COMPILE_COMMAND="make lock" build/lock/bin/uv pip compile --quiet --python build/lock/bin/python \
-  --generate-hashes --strip-extras --no-emit-index-url --no-emit-find-links
+COMPILE = UV_CUSTOM_COMPILE_COMMAND="make lock" build/lock/bin/uv pip compile --quiet --universal --python-version 3.11.5 \
+  --python build/lock/bin/python --generate-hashes --strip-extras --no-emit-index-url --no-emit-find-links
 
 lock: build/lock/bin/uv
-	$(COMPILE) --extra all --extra test --extra docs --output-file requirements.lock pyproject.toml
+	$(COMPILE) --extra all --group dev --output-file requirements.lock pyproject.toml
 	$(COMPILE) --extra peers --constraint requirements.lock --output-file requirements-peers.lock pyproject.toml
 
 clean:

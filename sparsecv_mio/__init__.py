@@ -49,9 +49,10 @@ def __getattr__(name: str) -> Any:
 
 
 def _drawer_of_records(name: str) -> Any:
+    from sparsecv_mio.extras import naming_extras
     from sparsecv_mio.report import record_plots, record_report
 
-    return getattr(record_report if name == "write_report" else record_plots, name)
+    return naming_extras()(getattr(record_report if name == "write_report" else record_plots, name))
 
 
 _draw_by(_drawer_of_records)

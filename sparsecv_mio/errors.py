@@ -23,6 +23,12 @@ class BackendUnavailable(SparseCVError):
     exit_code = 4
 
 
+class MissingPackage(SparseCVError, ImportError):
+    """What was asked for needs a package that is not installed; the message names the extra that it comes with."""
+
+    exit_code = 4
+
+
 class BackendFailed(SparseCVError):
     """A solver stopped in a state it should not reach.
 

@@ -23,6 +23,7 @@ import numpy as np
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.data.reading_options import Applied, Reading
 from sparsecv_mio.errors import CorruptStore, SparseCVError
+from sparsecv_mio.extras import naming_extras
 from sparsecv_mio.files import write_text
 from sparsecv_mio.model_space import Restrictions
 from sparsecv_mio.units import GAMMA_RANGE
@@ -445,7 +446,8 @@ def schema_of(text: str) -> str:
 
 def frame_of(rows: Sequence[DataclassInstance]) -> pd.DataFrame:
     """Return dataclasses of one kind as a pandas frame, a column for every field."""
-    import pandas as pd
+    with naming_extras():
+        import pandas as pd
 
     return pd.DataFrame({f.name: [getattr(row, f.name) for row in rows] for f in fields(rows[0])})
 

@@ -181,8 +181,8 @@ def _check(proof: str, read: Callable[[Any, Any], tuple[Array, Array]], mode: st
         head = next(stream, {})
         if head.get("format") != FORMAT:
             raise Unreadable(
-                f"{proof}: its format is {head.get('format')!r}, this checker reads {FORMAT!r}; check it by the version "
-                "of sparsecv-mio that wrote it"
+                f"{proof}: its format is {head.get('format')!r}, this checker reads {FORMAT!r}; check it by the "
+                "version of sparsecv-mio that wrote it"
             )
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             state = Check(head, *read(head["data"]["names"], head["data"]["target"]), mode)

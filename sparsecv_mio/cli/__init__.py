@@ -178,6 +178,13 @@ def run(arguments: list[str] | None = None, began: float | None = None) -> int:
         if "unexpected extra argument" in message and "--data" in _options_of(error):
             message += ": the data of the record are given as --data FILE"
         return _say(message, 2) if message else 2
+    except ModuleNotFoundError as error:
+        from sparsecv_mio.extras import missing_package
+
+        missing = missing_package(error)
+        if missing is None:
+            raise
+        return _say(str(missing), missing.exit_code)
     except MemoryError:
         return _say("the data and the search do not fit in memory: keep fewer columns, rows or folds", 2)
     except OSError as error:

@@ -17,6 +17,7 @@ import typer
 from sparsecv_mio.cli import ending, parse, session
 from sparsecv_mio.cli.command_options import declared, option
 from sparsecv_mio.errors import BadInput
+from sparsecv_mio.extras import need_extra
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -67,6 +68,7 @@ def batch(
     parse.count(of, "--of")
     if workers is not None and scheduler is not None:
         raise BadInput("--workers counts processes of this machine, a cluster has its own: leave out it or --scheduler")
+    need_extra("batch", "sparsecv batch")
     from sparsecv_mio.batch.dispatch import run_batch, share_of_tasks
     from sparsecv_mio.batch.one_task import BatchFolder, check_with_data
     from sparsecv_mio.batch.plan import read_plan

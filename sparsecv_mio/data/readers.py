@@ -36,6 +36,7 @@ from sparsecv_mio.data.text_tables import (
     read_delimited,
 )
 from sparsecv_mio.errors import BadInput
+from sparsecv_mio.extras import naming_extras
 from sparsecv_mio.files import check_numbers, check_unpacked, reason, special
 
 FEATHER = (".feather", ".arrow", ".ipc")
@@ -202,7 +203,8 @@ def read_svmlight(path: Path, wanted: Wanted) -> Dataset:
 
     An index 0 anywhere makes the first feature `x0`, else it is `x1`. Indices no row mentions are columns of zeros.
     """
-    from sklearn.datasets import load_svmlight_file
+    with naming_extras():
+        from sklearn.datasets import load_svmlight_file
 
     try:
         sparse, y = load_svmlight_file(str(path), dtype=np.float64, zero_based=True)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sparsecv_mio.errors import BadInput
+from sparsecv_mio.extras import need_extra
 from sparsecv_mio.files import check_writable, replacing
 
 if TYPE_CHECKING:
@@ -24,7 +25,8 @@ MOST_LABELS = 16  # on an axis with a place for every value
 
 
 def check_plot(path: str, option: str = "--plot") -> None:
-    """Raise :class:`BadInput` for a plot file that could not be written, before any work."""
+    """Raise :class:`BadInput` for a plot file that could not be written, or not drawn, before any work."""
+    need_extra("plot", option)
     if Path(path).suffix.lower() not in FORMATS:
         raise BadInput(f"{option}: {path} must end in {', '.join(FORMATS)}")
     check_writable(path, option)

@@ -4,6 +4,10 @@ Both take arrays or frames and can stand wherever scikit-learn takes a regressor
 :func:`sparsecv_mio.search.api.cross_validate` and :func:`sparsecv_mio.fits.best_subsets.best_subsets`.
 """
 
-from sparsecv_mio.sklearn.best_subset_ridge import BestSubsetRidge, BestSubsetRidgeCV
+from sparsecv_mio.extras import need_extra
+
+need_extra("sklearn", "BestSubsetRidge")
+
+from sparsecv_mio.sklearn.best_subset_ridge import BestSubsetRidge, BestSubsetRidgeCV  # noqa: E402
 
 __all__ = ["BestSubsetRidge", "BestSubsetRidgeCV"]

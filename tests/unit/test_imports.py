@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[2] / PACKAGE
 BY_NAME = re.compile(rf"{PACKAGE}(\.\w+)+(:\w+)?")
 
 GROUND = {
-    "arrays", "errors", "units", "files", "words", "version", "parallel", "model_space", "thresholds",
+    "arrays", "errors", "extras", "units", "files", "words", "version", "parallel", "model_space", "thresholds",
     "declared_options",
 }  # fmt: skip
 DATA = GROUND | {"data"}
@@ -36,6 +36,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "arrays": set(),
     "parallel": {"errors", "version"},
     "errors": set(),
+    "extras": {"errors"},
     "units": {"errors"},
     "version": set(),
     "thresholds": set(),

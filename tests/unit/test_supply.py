@@ -179,8 +179,8 @@ def pins(name: str) -> dict[str, tuple[str, list[str]]]:
     found: dict[str, tuple[str, list[str]]] = {}
     text = re.sub(r"^ *#.*\n", "", (ROOT / name).read_text(encoding="utf-8"), flags=re.MULTILINE)
     for line in text.replace("\\\n", " ").splitlines():
-        first, *hashes = line.split()
-        package, version = first.split("==")
+        release, *hashes = re.split(r" +(?=--hash=)", line.rstrip())
+        package, version = release.partition(" ;")[0].split("==")  # a marker says on which systems it is needed
         assert hashes and all(re.fullmatch("--hash=sha256:[0-9a-f]{64}", one) for one in hashes), line
         found[package] = version, hashes
     return found

@@ -19,6 +19,7 @@ import numpy as np
 from sparsecv_mio.arrays import FloatArray, IntArray, row_chunks
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.errors import BadInput
+from sparsecv_mio.extras import naming_extras
 from sparsecv_mio.oracles.answers import ProgressHook
 from sparsecv_mio.words import one_of
 
@@ -438,7 +439,8 @@ class _Tree:
 
 def _run_parallel(tree: _Tree, model: Learner, jobs: int, progress: ProgressHook | None) -> tuple[FloatArray, int]:
     """Split level by level until there are enough subtrees, then run these; both in parallel."""
-    from joblib import Parallel, delayed
+    with naming_extras():
+        from joblib import Parallel, delayed
 
     pool, k = Parallel(n_jobs=jobs, prefer="threads"), tree.rows.k
     nodes: list[tuple[Learner, int, int]] = [(model, 0, k)]
