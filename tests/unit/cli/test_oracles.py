@@ -12,11 +12,9 @@ import pytest
 from sparsecv_mio.cli import run
 from sparsecv_mio.cli.oracles import as_given, counting_bar, text_of
 from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.oracles.iacv import make_erm, make_solver
 from sparsecv_mio.oracles.iacv import run as library
-from sparsecv_mio.oracles.treecv import LeastSquaresSgd, PegasosLearner, RidgeLearner, make_task, tree_cv
 
 
 @pytest.mark.parametrize(
@@ -159,17 +157,6 @@ def test_early_stop(file, capsys):
     assert found["iteration"] == found["best_iteration"] < 3000
 
 
-def test_a_scaled_problem_has_unit_columns(file):
-    X, label, _ = read(file)
-    data = Dataset.from_arrays(X, label)
-    erm = make_erm(data, "squared", "l1", 1.0, scale="variance", intercept="global")
-    assert erm.X.std(axis=0) == pytest.approx(np.ones(3))
-    assert abs(erm.y.mean()) < 1e-12
-    free = make_erm(data, "squared", "l1", 1.0, intercept="fold")
-    assert free.X[:, -1].tolist() == [1.0] * 40
-    assert free.penalty.value(np.array([0.0, 0.0, 0.0, 5.0])) == 0.0
-
-
 @pytest.mark.parametrize(
     ("words", "says"),
     [
@@ -290,28 +277,6 @@ def test_screen(file_treecv, capsys):
     assert "TreeCV" in out
     assert "standard" in out
     assert "96 rows learned" in out
-
-
-def test_tasks():
-    rng = np.random.default_rng(1)
-    data = Dataset.from_arrays(rng.standard_normal((30, 2)) + 4.0, rng.standard_normal(30) + 1.0)
-    plain = make_task(data, "lsqsgd")
-    assert isinstance(plain.learner, LeastSquaresSgd)
-    assert plain.learner.rate == 30**-0.5
-    assert plain.X is data.X
-    centred = make_task(data, "ridge", intercept="global", scale="variance")
-    assert abs(centred.y.mean()) < 1e-12
-    assert centred.X.std(axis=0) == pytest.approx(np.ones(2))
-    free = make_task(data, "ridge", intercept="fold")
-    assert isinstance(free.learner, RidgeLearner)
-    assert free.learner.intercept
-    ones = make_task(Dataset.from_arrays(data.X, np.arange(30) % 2), "pegasos", intercept="fold")
-    assert isinstance(ones.learner, PegasosLearner)
-    assert ones.X[:, 2].tolist() == [1.0] * 30
-    shifted = make_task(Dataset.from_arrays(data.X + 100.0, data.y), "ridge", intercept="fold")
-    folds = make_folds("5", data)
-    here, there = (tree_cv(task.learner, task.X, task.y, folds).estimate for task in (free, shifted))
-    assert here == pytest.approx(there, rel=1e-10)
 
 
 @pytest.mark.parametrize(

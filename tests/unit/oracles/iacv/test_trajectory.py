@@ -173,14 +173,6 @@ def test_scaled_penalty_keeps_the_minimiser():
     assert grad[True] < 0.01 < 0.05 < grad[False]
 
 
-def test_a_method_must_suit_the_penalty_and_the_rows():
-    erm = Erm(np.ones((3, 1)), np.array([1.0, -1.0, 1.0]), Logistic(), Regularizer(0.0, 1.0), 1.0)
-    with pytest.raises(BadInput, match="proxgd"):
-        Solver(FixedStep(0.1)).check(erm)
-    with pytest.raises(BadInput, match="--batch"):
-        Solver(FixedStep(0.1), proximal=True, batch=9).check(erm)
-
-
 def test_iacv_single_rows_and_groups():
     X, y = sample_rows()
     erm = Erm(X, y, Squared(2.0), Regularizer(2.0), 0.5)
@@ -242,29 +234,6 @@ def test_defaults_and_options_of_a_method() -> None:
     batches = make_solver(erm, "sgd", iterations=10, doubling=4, step=0.5, seed=2)
     assert batches.batch == 30 and batches.schedule == EpochDoubling(0.5, 4) and batches.seed == 2
     assert make_solver(make_erm(sample(), "squared", "l1", 1.0), "proxgd", iterations=1).proximal
-
-
-@pytest.mark.parametrize(
-    ("change", "word"),
-    [
-        ({"kind": "newton"}, "--solver"),
-        ({"batch": 4}, "--batch"),
-        ({"step": 0.0}, "--step"),
-        ({"doubling": 0}, "--doubling"),
-        ({"seed": -1}, "--seed"),
-        ({"kind": "sgd", "batch": 31}, "--batch"),
-    ],
-)
-def test_bad_methods(change: dict[str, object], word: str) -> None:
-    erm = make_erm(sample(), "squared", "ridge", 0.7)
-    with pytest.raises(BadInput, match=word):
-        make_solver(erm, **({"kind": "gd", "iterations": 1} | change))  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(("words", "word"), [(("hinge", "ridge"), "--loss"), (("squared", "l0"), "--penalty")])
-def test_bad_words(words: tuple[str, str], word: str) -> None:
-    with pytest.raises(BadInput, match=word):
-        make_erm(sample(), *words, 1.0)
 
 
 def test_the_default_step_is_short_enough_for_every_batch():

@@ -249,18 +249,10 @@ def test_where_the_intercept_goes() -> None:
     free = make_task(data, "ridge", intercept="fold", lam=0.5)
     assert isinstance(free.learner, RidgeLearner) and free.learner.intercept and free.X is data.X
     assert make_task(data, "lsqsgd", intercept="fold").X[:, -1].tolist() == [1.0] * 20
+    plain = make_task(data, "lsqsgd")
+    assert plain.X is data.X and isinstance(plain.learner, LeastSquaresSgd) and plain.learner.rate == 20**-0.5
+    shifted = make_task(Dataset.from_arrays(data.X + 100.0, data.y), "ridge", intercept="fold", lam=0.5)
+    folds = folds_from_labels(np.arange(20) % 5)
+    here, there = (standard_cv(task.learner, task.X, task.y, folds).estimate for task in (free, shifted))
+    assert here == pytest.approx(there, rel=1e-9)
     assert make_task(data, "ridge", intercept="global").y.mean() == pytest.approx(0.0, abs=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("options", "word"),
-    [
-        ({"learner": "tree"}, "tree"),
-        ({"learner": "naive-bayes", "lam": 1.0}, "--lam"),
-        ({"learner": "ridge", "step": 1.0}, "--step"),
-        ({"learner": "bernoulli-nb", "intercept": "fold"}, "--intercept"),
-    ],
-)
-def test_what_does_not_go_together(options: dict[str, object], word: str) -> None:
-    with pytest.raises(BadInput, match=word):
-        make_task(sample(), **options)  # type: ignore[arg-type]
