@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from repository import syntax
 
 import sparsecv_mio
 
@@ -105,7 +106,7 @@ def imports_of(source: str, module: str, is_package: bool) -> Iterator[str]:
     is any string that begins with the package and a dot, `module:name` too.
     """
     parts = module.split(".")
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(syntax(source)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -283,7 +284,7 @@ def test_help_loads_no_numerics(arguments: list[str]) -> None:
 
 def test_classes_of_the_search_inherit_from_contracts_and_data_alone() -> None:
     """From protocols, from what is abstract and cannot be made itself, and from frozen data; never from a worker."""
-    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in (ROOT / "search").rglob("*.py")]
+    trees = [syntax(path.read_text(encoding="utf-8")) for path in (ROOT / "search").rglob("*.py")]
     classes = {one.name: one for tree in trees for one in ast.walk(tree) if isinstance(one, ast.ClassDef)}
     bases = {name: {ast.unparse(base) for base in one.bases} for name, one in classes.items()}
     fine = {name for name, of in bases.items() if of & {"Protocol", "ABC"}}

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from repository import ROOT
+from repository import ROOT, syntax
 
 PACKAGE = ROOT / "sparsecv_mio"
 TESTS = ROOT / "tests"
@@ -32,7 +32,7 @@ def imported(path: Path) -> set[str]:
     """Modules of the package that a file imports anywhere, as paths in it; the check's own imports are relative."""
     found: set[str] = set()
     inside = path.relative_to(PACKAGE).parent.parts if path.is_relative_to(PACKAGE) else ()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(syntax(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             found |= {alias.name.replace(".", "/").removeprefix("sparsecv_mio/") for alias in node.names}
         elif isinstance(node, ast.ImportFrom):

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 
+from repository import syntax
+
 import sparsecv_mio
 from sparsecv_mio import cli
 
@@ -76,7 +78,7 @@ def package() -> list[Function]:
     for path in sorted(root.rglob("*.py")):
         parts = path.relative_to(root).with_suffix("").parts
         module = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-        found += functions_of(ast.parse(path.read_text(encoding="utf-8")), module)
+        found += functions_of(syntax(path.read_text(encoding="utf-8")), module)
     return found
 
 
@@ -164,7 +166,7 @@ def partly(a, b, *rest, **options):
 
 
 def test_what_is_missing_is_seen() -> None:
-    every = functions_of(ast.parse(SAMPLE), "sample")
+    every = functions_of(syntax(SAMPLE), "sample")
     found = {str(f): unexplained(f, every) for f in every}
     assert found == {
         "sample.partly": ["b", "options"],

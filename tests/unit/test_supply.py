@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from repository import ROOT
+from repository import ROOT, syntax
 
 from sparsecv_mio import files
 from sparsecv_mio.batch import one_task as batch_folder
@@ -60,7 +60,7 @@ def test_no_module_can_run_what_a_file_holds() -> None:
     found = {
         (str(path.relative_to(package)), name)
         for path in package.rglob("*.py")
-        for name in used(ast.parse(path.read_text(encoding="utf-8")))
+        for name in used(syntax(path.read_text(encoding="utf-8")))
     }
     assert found == set(ALLOWED)
 
@@ -80,7 +80,7 @@ def test_no_module_can_run_what_a_file_holds() -> None:
     ],
 )
 def test_the_search_finds(code: str, what: str) -> None:
-    assert list(used(ast.parse(code))) == [what]
+    assert list(used(syntax(code))) == [what]
 
 
 class Opened:

@@ -6,6 +6,7 @@ import ast
 from pathlib import Path
 
 import pytest
+from repository import syntax
 
 import sparsecv_mio.kernels
 
@@ -13,7 +14,7 @@ HERE = Path(__file__).parent
 
 
 def public_functions(path: Path) -> set[str]:
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    tree = syntax(path.read_text(encoding="utf-8"))
     return {node.name for node in tree.body if isinstance(node, ast.FunctionDef) and not node.name.startswith("_")}
 
 
@@ -22,7 +23,7 @@ MODULES = sorted(path for path in FILES if public_functions(path))  # a file of 
 
 
 def names_used(path: Path) -> set[str]:
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    tree = syntax(path.read_text(encoding="utf-8"))
     return {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)} | {
         node.id for node in ast.walk(tree) if isinstance(node, ast.Name)
     }
