@@ -29,7 +29,7 @@ from sparsecv_mio.fits.best_subsets import best_subsets
 from sparsecv_mio.proofs.proof_writing import write_proof
 from sparsecv_mio.search.api import cross_validate
 
-EACH = int(os.environ.get("FUZZ_FORGERIES", "40")) if CAMPAIGN else 40  # of every proof
+EACH = int(os.environ.get("FUZZ_FORGERIES", "40")) if CAMPAIGN else 60  # of every proof
 FIRST = int(os.environ.get("FUZZ_SEED", "0")) * 1000
 PROBLEMS = int(os.environ.get("FUZZ_PROOFS", "25")) if CAMPAIGN else 2
 

@@ -240,12 +240,6 @@ ALTERATIONS: list[Callable[[Lines, np.random.Generator], None]] = [
 ]  # fmt: skip
 
 
-def altered(lines: Lines, rng: np.random.Generator) -> tuple[str, Lines]:
-    """Return the name of an alteration and the lines after it; they may be as before."""
-    change = ALTERATIONS[int(rng.integers(len(ALTERATIONS)))]
-    return change.__name__, altered_by(change, lines, rng)
-
-
 def altered_by(change: Callable[[Lines, np.random.Generator], None], lines: Lines, rng: np.random.Generator) -> Lines:
     """Return the lines after one alteration."""
     out: Lines = marshal.loads(marshal.dumps(lines))  # a tenth of the time of deepcopy

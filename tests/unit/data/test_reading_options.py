@@ -60,7 +60,7 @@ def table(spell: Spell, values: Sequence[float] = WHOLE, target: Spell = PLAIN, 
     return file_of({"age": (AGE, PLAIN), "b": (values, spell), "y": (TARGET, target)}, **how)
 
 
-TWO, THREE_US, THREE_EU = spelled(".", "", 2), spelled(".", ",", 3), spelled(",", ".", 3)
+TWO, THREE_EU = spelled(".", "", 2), spelled(",", ".", 3)
 US2, EU2, COMMA2 = spelled(".", ",", 2), spelled(",", ".", 2), spelled(",", "", 2)
 
 # text, options with which it reads, the numbers of column b
