@@ -61,45 +61,29 @@ def test_the_record_itself_passes(place: Path, capsys: pytest.CaptureFixture[str
     assert run(place, place / "true.json", capsys) == (0, "")
 
 
-@pytest.mark.parametrize("literal", ["1" * 400, "1" * 5000, "1e400", "-1e400", "-0.1", "0", "NaN", "Infinity", '"x"'])
+HUGE = ["1" * 400, "1" * 5000, "1e400"]
+# places of gammas, counts and numbers, and what none of them can be
+OUT_OF_RANGE: list[tuple[list[list[Any]], list[str]]] = [
+    (
+        [["gamma"], ["refit", "gamma"], ["table", 1, "gamma"], ["request", "gammas", 0]],
+        [*HUGE, "-1e400", "-0.1", "0", "NaN", "Infinity", '"x"'],
+    ),
+    ([["tau"], ["table", 0, "folds"], ["data", "n"]], [*HUGE, "-1", "1.5", "true", "null"]),
+    ([[name] for name in ("cv_error", "lower", "upper", "tie_width", "allowance", "intercept")], [*HUGE, "-1e400"]),
+]
+
+
 @pytest.mark.parametrize(
-    ("path", "field"),
-    [
-        (["gamma"], "gamma"),
-        (["refit", "gamma"], "refit.gamma"),
-        (["table", 1, "gamma"], "table[1].gamma"),
-        (["request", "gammas", 0], "request.gammas[0]"),
-    ],
+    ("path", "literal"), [(path, one) for places, literals in OUT_OF_RANGE for path in places for one in literals]
 )
-def test_a_gamma_out_of_range_is_named(
-    place: Path, path: list[Any], field: str, literal: str, capsys: pytest.CaptureFixture[str]
+def test_a_number_out_of_range_is_named(
+    place: Path, path: list[Any], literal: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    field = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in path).removeprefix(".")
     (place / "bad.json").write_text(with_number(place, path, literal))
     code, message = run(place, place / "bad.json", capsys)
     assert code == 2 and message.count("\n") == 1
-    assert field in message or literal in ("NaN", "Infinity")
-
-
-@pytest.mark.parametrize("literal", ["1" * 400, "1" * 5000, "1e400", "-1", "1.5", "true", "null"])
-@pytest.mark.parametrize(
-    ("path", "field"), [(["tau"], "tau"), (["table", 0, "folds"], "table[0].folds"), (["data", "n"], "data.n")]
-)
-def test_a_count_out_of_range_is_named(
-    place: Path, path: list[Any], field: str, literal: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (place / "bad.json").write_text(with_number(place, path, literal))
-    code, message = run(place, place / "bad.json", capsys)
-    assert code == 2 and message.count("\n") == 1 and f"field {field} " in message
-
-
-@pytest.mark.parametrize("field", ["cv_error", "lower", "upper", "tie_width", "allowance", "intercept"])
-@pytest.mark.parametrize("literal", ["1" * 400, "1" * 5000, "1e400", "-1e400"])
-def test_a_number_beyond_the_floats_is_named(
-    place: Path, field: str, literal: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (place / "bad.json").write_text(with_number(place, [field], literal))
-    code, message = run(place, place / "bad.json", capsys)
-    assert code == 2 and message.count("\n") == 1 and f"field {field} " in message
+    assert f"field {field} " in message or literal in ("NaN", "Infinity")
 
 
 @pytest.mark.parametrize("literal", ['"\\ud800"', '"file:\\ud800"'])
@@ -250,7 +234,7 @@ def test_a_fold_that_is_wrong_is_named(old: str, new: str, message: str) -> None
 
 
 def test_many_folds_stay_small() -> None:
-    k = 200_000
+    k = 20_000
     folds = ChosenFolds((("a b",), ('quote"d',)), np.arange(k) % 2, np.linspace(0.0, 1.0, k), np.arange(k) % 3 > 0)
     text = example(chosen_folds=folds).to_json()
     assert Record.from_json(text).chosen_folds[k - 1] == folds[k - 1]
