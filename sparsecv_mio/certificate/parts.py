@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import platform
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -569,16 +570,19 @@ def _flat(value: Any) -> Iterator[Any]:
 
 @cache
 def _versions() -> dict[str, str]:
-    import platform
+    found = {"sparsecv_mio": __version__, "python": platform.python_version()}
+    return found | {name: _version(name) for name in ("numpy", "scipy", "numba")}
+
+
+def _version(package: str) -> str:
+    if loaded := getattr(sys.modules.get(package), "__version__", None):
+        return str(loaded)  # at once: it takes longer to look up what is installed
     from importlib.metadata import PackageNotFoundError, version
 
-    found = {"sparsecv_mio": __version__, "python": platform.python_version()}
-    for package in ("numpy", "scipy", "numba"):
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            found[package] = "not installed"
-    return found
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "not installed"
 
 
 def versions() -> dict[str, str]:

@@ -20,7 +20,7 @@ from typer.core import TyperGroup
 
 from sparsecv_mio.cli.command_options import PanelledCommand
 from sparsecv_mio.cli.ending import put, take_streams, tell
-from sparsecv_mio.cli.parse import with_dashes, with_strict_numbers
+from sparsecv_mio.cli.parse import read_plainly, with_dashes, with_strict_numbers
 from sparsecv_mio.errors import BadInput, SparseCVError, did_you_mean
 from sparsecv_mio.files import reason
 from sparsecv_mio.version import __version__
@@ -74,8 +74,20 @@ class Interrupted(SparseCVError):
     exit_code = 130
 
 
+class PlainCommand(PanelledCommand):
+    """A command whose options are read without pydantic."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return its options, `--help` among them."""
+        return [read_plainly(one) for one in super().get_params(ctx)]
+
+
 class LazyCommands(TyperGroup):
     """A group that imports a command's module when the command is asked for."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return its options, `--help` among them."""
+        return [read_plainly(one) for one in super().get_params(ctx)]
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Names in the order of `COMMANDS`."""
@@ -92,7 +104,7 @@ class LazyCommands(TyperGroup):
             codes = getattr(module, f"{cmd_name.upper()}_CODES", None)
             shell.command(epilog=codes)(getattr(module, cmd_name))
         for one in shell.registered_commands:
-            one.cls = PanelledCommand
+            one.cls = PlainCommand
             if one.callback is not None:
                 with_strict_numbers(one.callback)
         command = typer.main.get_command(shell)

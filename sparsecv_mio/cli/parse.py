@@ -144,6 +144,39 @@ def _number(read: Callable[[str, str], Any], option: str, value: Any) -> Any:
         raise WrongNumber(str(error)) from None
 
 
+def read_plainly(option: Any) -> Any:
+    """Have an option of typer read a text, a switch or a number without pydantic, which takes long to load.
+
+    Parameters
+    ----------
+    option : typer's option or argument
+        Left as it is by releases of typer that know no pydantic.
+
+    Returns
+    -------
+    typer's option or argument
+        The same.
+    """
+    descriptor = getattr(option, "type_descriptor", None)
+    if descriptor is None or "process_value" in vars(option):
+        return option
+    kind, parser, whole_way = descriptor.annotation, descriptor.parameter_info.parser, option.process_value
+
+    def process(context: Any, value: Any) -> Any:
+        several = isinstance(value, list | tuple)
+        plain = kind == list[str] if several else parser is not None or (kind is str and isinstance(value, str))
+        if value is None and not option.required:
+            value = () if option.multiple or option.nargs == -1 else None
+        elif not plain or value in (None, "", (), []):
+            return whole_way(context, value)
+        elif parser is not None:
+            value = parser(value)
+        return value if option.callback is None else option.callback(context, option, value)
+
+    option.process_value = process
+    return option
+
+
 def share(text: str, option: str) -> float:
     """Return a share, given in per cent or as a number.
 

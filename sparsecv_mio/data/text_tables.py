@@ -588,11 +588,20 @@ def _numbers(column: Any, name: str, start: int) -> FloatArray:
     import pyarrow as pa
 
     if column.null_count:
-        empty = column.is_null().to_numpy()
-        raise bad_cell(name, start + int(np.argmax(empty)) + 1, None)
+        raise bad_cell(name, start + column.is_null().index(True).as_py() + 1, None)
     if pa.types.is_decimal(column.type):
         column = column.cast(pa.float64())
-    return column.to_numpy()
+    return _values(column)
+
+
+def _values(column: Any) -> NDArray[Any]:
+    """Return a column without empty cells as numpy has it; `to_numpy` of Arrow loads pandas."""
+    import pyarrow as pa
+
+    if pa.types.is_boolean(column.type):
+        column = column.cast(pa.uint8())
+    parts = [np.from_dlpack(part) for part in column.chunks if len(part)]
+    return np.concatenate(parts) if parts else np.empty(0)
 
 
 def ids(column: Any) -> NDArray[Any]:
@@ -601,4 +610,4 @@ def ids(column: Any) -> NDArray[Any]:
 
     if column.null_count or not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
         return np.array(column.to_pylist(), dtype=object)
-    return column.to_numpy()
+    return _values(column)

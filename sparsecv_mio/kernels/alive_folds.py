@@ -16,8 +16,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from sparsecv_mio.kernels.jit import njit
 from sparsecv_mio.kernels.nodes import DROPPED, INSIDE, in_order, later_copy_inside
 from sparsecv_mio.kernels.path_tree import (
     CHILD,

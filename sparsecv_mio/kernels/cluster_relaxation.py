@@ -17,8 +17,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from sparsecv_mio.kernels.jit import njit
 from sparsecv_mio.kernels.k_support import largest
 from sparsecv_mio.kernels.nodes import DROPPED, INSIDE
 

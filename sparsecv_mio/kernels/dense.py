@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from sparsecv_mio.kernels.jit import njit
 
 LONG = 40  # from here on inner products are summed in any order, several numbers at a time
 

@@ -10,7 +10,8 @@ for every diagonal w >= 0 under M_A.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from sparsecv_mio.kernels.jit import njit
 
 
 @njit(cache=True, nogil=True, inline="always")

@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from sparsecv_mio.kernels.dense import put, support_value, times
 from sparsecv_mio.kernels.fold_rows import PredictedRows, bound_rows
@@ -25,6 +24,7 @@ from sparsecv_mio.kernels.held_out_sums import (
     one_support,
     settle,
 )
+from sparsecv_mio.kernels.jit import njit
 from sparsecv_mio.kernels.level_sets import (
     allowance,
     largest_leverage,

@@ -14,9 +14,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from sparsecv_mio.kernels.dense import cholesky_in_place, cholesky_solve, put
+from sparsecv_mio.kernels.jit import njit
 from sparsecv_mio.kernels.k_support import largest, support_norm
 from sparsecv_mio.kernels.level_sets import NEAR, absolute, allowance, gap_of
 from sparsecv_mio.kernels.node_relaxation import (

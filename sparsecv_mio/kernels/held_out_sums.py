@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from sparsecv_mio.kernels.dense import cholesky_in_place, cholesky_solve, gather, support_value
+from sparsecv_mio.kernels.jit import njit
 from sparsecv_mio.kernels.nodes import FREE, INSIDE
 from sparsecv_mio.kernels.perspective_newton import NONE
 

@@ -9,7 +9,8 @@ of step s is `b_j = v_j z_j / (z_j + s)`, `z_j = clip(|v_j| t - s, 0, 1)` with `
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from sparsecv_mio.kernels.jit import njit
 
 
 @njit(cache=True, nogil=True)

@@ -11,9 +11,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from sparsecv_mio.kernels.dense import cholesky_in_place, cholesky_solve, dot, gather, invert_lower
+from sparsecv_mio.kernels.jit import njit
 
 EPS = 2.220446049250313e-16
 

@@ -24,9 +24,9 @@ ball `d'M d <= ubar - f(b0)`, `d = b - b0`. Valid for every size at once.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from sparsecv_mio.kernels.dense import cholesky_in_place, cholesky_solve, gershgorin, put, solve_lower
+from sparsecv_mio.kernels.jit import njit
 from sparsecv_mio.kernels.k_support import top_sum
 from sparsecv_mio.kernels.node_relaxation import relax
 from sparsecv_mio.kernels.nodes import Accuracy, Form, Node

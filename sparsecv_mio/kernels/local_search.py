@@ -22,9 +22,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from sparsecv_mio.kernels.dense import put
+from sparsecv_mio.kernels.jit import njit
 
 FLAT = 1e-12  # share of a column's own length below which nothing of it is left to add
 BETTER = 1e-9  # relative; less is rounding

@@ -22,9 +22,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from sparsecv_mio.kernels.dense import cholesky_in_place, cholesky_solve, put
+from sparsecv_mio.kernels.jit import njit
 from sparsecv_mio.kernels.k_support import largest, prox_scale, support_norm
 from sparsecv_mio.kernels.nodes import Accuracy, Node
 from sparsecv_mio.kernels.perspective_newton import NONE, fit, new_factor, newton_step, point_of, weights_of

@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
+
+from sparsecv_mio.kernels.jit import njit
 
 FREE, INSIDE, DROPPED = 0, 1, 2
 

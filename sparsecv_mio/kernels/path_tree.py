@@ -25,8 +25,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from sparsecv_mio.kernels.jit import njit
 from sparsecv_mio.kernels.node_bounds import sizes_left
 from sparsecv_mio.kernels.nodes import (
     DROPPED,

@@ -10,8 +10,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from sparsecv_mio.kernels.jit import njit
 
 PEGASOS, LEAST_SQUARES = 0, 1
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from sparsecv_mio.kernels.dense import LONG, cholesky_in_place, cholesky_solve, dot, solve_lower, solve_upper
+from sparsecv_mio.kernels.jit import njit
 from sparsecv_mio.kernels.k_support import prox_scale
 
 ENTER = 10  # columns at z = 0 that may join a step

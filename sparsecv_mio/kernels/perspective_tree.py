@@ -28,9 +28,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from sparsecv_mio.kernels.dense import cholesky_in_place, gather, put, solve_lower, support_value
+from sparsecv_mio.kernels.jit import njit
 from sparsecv_mio.kernels.k_support import largest_places
 from sparsecv_mio.kernels.node_bounds import bound_of_size
 from sparsecv_mio.kernels.nodes import (

@@ -10,9 +10,9 @@ leaf as -1.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from sparsecv_mio.kernels.dropping_costs import last_split
+from sparsecv_mio.kernels.jit import njit
 from sparsecv_mio.kernels.path_tree import CHILD, COUNT, INCLUDED, START, child_costs, new_child, put_child
 
 ENDED, SHORT, LISTED = 0, 1, 2

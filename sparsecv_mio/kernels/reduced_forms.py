@@ -14,9 +14,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from sparsecv_mio.kernels.dense import cholesky_in_place, cholesky_solve, gershgorin, gram_of_lower
+from sparsecv_mio.kernels.jit import njit
 from sparsecv_mio.kernels.nodes import Fold, Form
 
 SHARPNESS = 20.0

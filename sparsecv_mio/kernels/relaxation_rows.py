@@ -11,9 +11,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from sparsecv_mio.kernels.dense import gershgorin, put, times
+from sparsecv_mio.kernels.jit import njit
 from sparsecv_mio.kernels.k_support import largest_places, top_sum
 from sparsecv_mio.kernels.level_sets import allowance, gap_of
 from sparsecv_mio.kernels.node_relaxation import relax

@@ -17,9 +17,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from sparsecv_mio.kernels.dense import cholesky_in_place, cholesky_solve, invert_lower
+from sparsecv_mio.kernels.jit import njit
 from sparsecv_mio.kernels.k_support import prox_scale
 from sparsecv_mio.kernels.nodes import DROPPED, FREE, INSIDE
 

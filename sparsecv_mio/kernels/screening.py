@@ -18,9 +18,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from sparsecv_mio.kernels.held_out_sums import EXACT, blurred, distances, one_support
+from sparsecv_mio.kernels.jit import njit
 from sparsecv_mio.kernels.k_support import largest
 from sparsecv_mio.kernels.level_sets import size_of_candidates
 from sparsecv_mio.kernels.nodes import DROPPED, FREE, INSIDE, Rounding

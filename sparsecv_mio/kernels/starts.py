@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from sparsecv_mio.kernels.dense import invert, put, support_value
+from sparsecv_mio.kernels.jit import njit
 from sparsecv_mio.kernels.local_search import PenalisedMoments, exchange, load, new_tableau
 
 SPENT = 1e-14  # of a column's own curvature: what is left of it beside the chosen ones is rounding

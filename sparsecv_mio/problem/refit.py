@@ -28,7 +28,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve, cholesky, eigvalsh, solve_triangular
-from scipy.optimize import lsq_linear
 
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.data.standard import StandardData, part_of
@@ -276,6 +275,8 @@ def _box_solve(M: FloatArray, c: FloatArray, lo: FloatArray, hi: FloatArray) -> 
     beta = np.where(lo == hi, lo, 0.0)
     loose = np.flatnonzero(lo < hi)
     if loose.size:
+        from scipy.optimize import lsq_linear
+
         target = c[loose] - M[np.ix_(loose, np.flatnonzero(lo == hi))] @ beta[lo == hi]
         sub = M[np.ix_(loose, loose)]
         root, rhs = _root(sub, target)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,25 +19,21 @@ from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.errors import SparseCVError
 from sparsecv_mio.formulation.backends import get_backend
 from sparsecv_mio.search.accelerators import Ledger
-from sparsecv_mio.search.by_rows import ByRows, threads_for
-from sparsecv_mio.search.cell_by_cell import CellByCell, MioSettings
 from sparsecv_mio.search.context import HERE, Context, SearchState, Trees
 from sparsecv_mio.search.deadline import Deadline
-from sparsecv_mio.search.descent import LEAST, MOST, PROGRESS, Descent, gamma_proposals
 from sparsecv_mio.search.observers import Checkpoint, Reporter, Signals, Trace, reports, resume
-from sparsecv_mio.search.one_by_one import ORDERS, OneByOne, Restricted, WinnerFirst, check_restrictions
 from sparsecv_mio.search.options import Hooks, SearchOptions, method_for
 from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.search.result import build_record, check_intervals
-from sparsecv_mio.search.rounds import Rounds
 from sparsecv_mio.search.run import GridMethod, NewRun, Run, run_to_end
 from sparsecv_mio.search.running import RunningSearch
-from sparsecv_mio.search.saddle import SaddleRun
-from sparsecv_mio.search.shared_trees import SharedTrees
 from sparsecv_mio.thresholds import SADDLE_COLUMNS, by_rows
 from sparsecv_mio.words import Method, Oracle, TauStep
 
-Search = GridMethod | Descent
+if TYPE_CHECKING:
+    from sparsecv_mio.search.descent import Descent
+
+    Search = GridMethod | Descent
 
 
 def context_of(
@@ -61,6 +58,8 @@ def context_of(
     """
     threads = max(options.workers, trees.at_once) if get_backend(options.backend).capabilities.concurrent else 1
     if by_rows(data, folds.k):
+        from sparsecv_mio.search.by_rows import threads_for
+
         threads = threads_for(data, threads)
     return Context(data, folds, grid, options.gap, deadline, threads, options.one_se, options.weights, trees)
 
@@ -84,14 +83,27 @@ def new_method(context: Context, options: SearchOptions, signals: Signals) -> Se
     if method is Method.DESCENT:
         return _descent(context, options, signals)
     run = Run.begun(context, signals, options.oracles)
+    wide = by_rows(context.data, context.folds.k)
+    if method is Method.ROUNDS and not wide and not context.data.restrictions.beyond_forcing:
+        from sparsecv_mio.search.rounds import Rounds
+
+        return Rounds(run, options.engine)
+    from sparsecv_mio.search.cell_by_cell import MioSettings
+
     mio = MioSettings(options.backend, options.formulation, options.mio_budget)
     if context.data.restrictions.beyond_forcing:
+        from sparsecv_mio.search.one_by_one import Restricted, check_restrictions
+
         check_restrictions(context.data, context.grid.taus.tolist(), context.folds.k)
         return Restricted(run, method, mio)
-    if by_rows(context.data, context.folds.k):
+    if wide:
+        from sparsecv_mio.search.by_rows import ByRows
+
         return ByRows(run, method, mio)
-    if method is Method.ROUNDS:
-        return Rounds(run, options.engine)
+    from sparsecv_mio.search.cell_by_cell import CellByCell
+    from sparsecv_mio.search.one_by_one import ORDERS, OneByOne, WinnerFirst
+    from sparsecv_mio.search.shared_trees import SharedTrees
+
     by_cell, trees = CellByCell(run, mio), SharedTrees(run, proposed=run.accelerators.often_proposed)
     if method is Method.JOINT:
         winner_first = WinnerFirst(by_cell, trees)
@@ -100,6 +112,8 @@ def new_method(context: Context, options: SearchOptions, signals: Signals) -> Se
 
 
 def _descent(context: Context, options: SearchOptions, signals: Signals) -> Descent:
+    from sparsecv_mio.search.descent import Descent
+
     step = options.tau_step
     if step is TauStep.AUTO:
         step = TauStep.SADDLE if context.data.q > SADDLE_COLUMNS else TauStep.MIO
@@ -136,14 +150,23 @@ class RowMaker:
             Where it says that it has come further; nobody listens by default.
         """
         data, folds = self.context.data, self.context.folds
-        wide = by_rows(data, folds.k)
-        threads = threads_for(data, self.context.threads) if wide or self.saddle else self.context.threads
+        wide, threads = by_rows(data, folds.k), self.context.threads
+        if wide or self.saddle:
+            from sparsecv_mio.search.by_rows import ByRows, threads_for
+
+            threads = threads_for(data, threads)
         grid = Grid.of(gammas, taus, data.dataset.p)
         context = replace(self.context, grid=grid, threads=threads, one_se=False)
         run = Run.begun(context, signals or Signals(), self.oracles, self.ledger)
         if self.saddle:
+            from sparsecv_mio.search.saddle import SaddleRun
+
             return SaddleRun(run)
-        return ByRows(run) if wide else Rounds(run)
+        if wide:
+            return ByRows(run)
+        from sparsecv_mio.search.rounds import Rounds
+
+        return Rounds(run)
 
 
 def search(running: RunningSearch, data: StandardData) -> Record:
@@ -248,6 +271,8 @@ def refined(record: Record, state: SearchState, new_run: NewRun) -> Refined:
     new_run : callable
         Makes the runs at other gammas.
     """
+    from sparsecv_mio.search.descent import LEAST, MOST, PROGRESS, gamma_proposals
+
     context, unit = state.context, state.context.per_row
     interval = (min(LEAST, *record.request.gammas), max(MOST, *record.request.gammas))
     at = (int(np.searchsorted(context.grid.gammas, record.gamma)), int(np.searchsorted(context.grid.taus, record.tau)))
