@@ -17,6 +17,7 @@ from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.fits.fit_options import SideOptions
 from sparsecv_mio.fits.one import fit_one
 from sparsecv_mio.formulation.outcome import Limits
+from sparsecv_mio.kernels.kernel_cache import where_kernels_are as where_kernels_are
 from sparsecv_mio.near.near_optimal import near_optimal
 from sparsecv_mio.oracles.glru import Logistic, Regularizer, make_problem, train
 from sparsecv_mio.oracles.treecv import LeastSquaresSgd, tree_cv

@@ -63,7 +63,10 @@ def _numbers(found: Inspection) -> dict[str, object]:
 
 
 @declared()
-def backends(json: str | None = None) -> int:
+def backends(
+    json: str | None = None,
+    verbose: bool = option(False, "", "Say too where compiled kernels are kept, and if those of the package fit."),
+) -> int:
     """Say of every solver whether it can be used here, or why not and what to do.
 
     Versions, licence limits, formulations, side constraints and limits honoured.
@@ -72,6 +75,11 @@ def backends(json: str | None = None) -> int:
     from sparsecv_mio.report.backend_tables import describe_backends, print_backends, text_of_backends
 
     rows = describe_backends()
+    if verbose:
+        from sparsecv_mio.warmup import where_kernels_are
+
+        for line in where_kernels_are():
+            ending.tell(line)
     return ending.deliver(
         0, lambda screen: print_backends(screen, rows), json=json, record=lambda: [text_of_backends(rows)]
     )

@@ -50,7 +50,6 @@ from sparsecv_mio.problem.refit import refit_moments
 from sparsecv_mio.problem.training_moments import training_moments
 from sparsecv_mio.search.context import HERE, Trees
 from sparsecv_mio.search.deadline import Deadline, run_within_limit
-from sparsecv_mio.search.gamma_partition import GammaSpan, check_interval
 from sparsecv_mio.search.observers import staged
 from sparsecv_mio.search.options import NESTED, Hooks, SearchOptions, merged
 from sparsecv_mio.search.pairs import Grid
@@ -479,7 +478,7 @@ def _certified(rows: tuple[Dataset, FoldPlan], gammas: Any, taus: Any, options: 
     options = options.within(dataset)
     every, grid = asked_of(dataset, plan, gammas, taus, options, hooks)
     if every is not None:
-        return _over_interval(GammaSpan(dataset, plan, every, grid.taus.tolist(), options, hooks))
+        return _over_interval(dataset, plan, every, grid.taus.tolist(), options, hooks)
     deadline = Deadline(options.time_limit, hooks.stop, hooks.began)
     hooks = replace(hooks, lost=hooks.lost or _warn)
     with _trees(options, hooks) as trees:
@@ -515,6 +514,8 @@ def asked_of(
     every = (interval(gammas, "gammas") or gammas) if isinstance(gammas, str) else gammas
     if not isinstance(every, GammaInterval):
         return None, Grid.of(gammas_of(every, *shape), sizes, dataset.p, within)
+    from sparsecv_mio.search.gamma_partition import check_interval
+
     check_interval(every, options, hooks or Hooks())
     return every, Grid.of([1.0], sizes, dataset.p)
 
@@ -531,16 +532,18 @@ def _trees(options: SearchOptions, hooks: Hooks) -> AbstractContextManager[Trees
     return sent_trees(hooks.scheduler, hooks.lost or _warn)
 
 
-def _over_interval(asked: GammaSpan) -> Record:
+def _over_interval(
+    dataset: Dataset, plan: FoldPlan, every: GammaInterval, taus: list[int], options: SearchOptions, hooks: Hooks
+) -> Record:
     """Search an interval of gamma, and the one gamma that is best as any other."""
-    from sparsecv_mio.search.gamma_partition import solve_interval
+    from sparsecv_mio.search.gamma_partition import GammaSpan, solve_interval
 
-    hooks = replace(asked.hooks, began=None)
+    again = replace(hooks, began=None)
 
     def at(gamma: float, options: SearchOptions) -> Record:
-        return cross_validate(asked.dataset, asked.folds, gammas=[gamma], taus=asked.taus, options=options, hooks=hooks)
+        return cross_validate(dataset, plan, gammas=[gamma], taus=taus, options=options, hooks=again)
 
-    return solve_interval(asked, at)
+    return solve_interval(GammaSpan(dataset, plan, every, taus, options, hooks), at)
 
 
 def _search(running: RunningSearch) -> Record:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.bounds.closed_form import ROWS_ROUNDING, enough_on_all_rows, training_loss_bound
-from sparsecv_mio.bounds.wide import WideFold
 from sparsecv_mio.parallel import run_folds
 from sparsecv_mio.problem.refit import RowFit
 from sparsecv_mio.problem.training_moments import TrainingMoments
@@ -18,6 +19,9 @@ from sparsecv_mio.search.pairs import likely_winner
 from sparsecv_mio.search.run import Run
 from sparsecv_mio.trees.path_cells import PathCell, PathResult
 from sparsecv_mio.units import TIE_RTOL
+
+if TYPE_CHECKING:
+    from sparsecv_mio.bounds.wide import WideFold
 
 
 class LossBounds:

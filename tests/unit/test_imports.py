@@ -58,7 +58,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "search": SEARCH | {"kernels"},
     "fits": SEARCH,
     "near": SEARCH | {"kernels", "fits"},
-    "warmup": FITS | {"proofs"},
+    "warmup": FITS | {"proofs", "kernels"},
     "report": REPORT,
     "batch": SEARCH | {"fits"},
     "sklearn": REPORT,
@@ -265,6 +265,35 @@ def test_importing_the_package_is_cheap() -> None:
     loaded = loaded_by(f"import {PACKAGE}")
     assert PACKAGE in loaded
     assert not loaded & set(LATE)
+
+
+NOT_FOR_SOLVE = (
+    "pandas", "matplotlib", "sklearn", "joblib", "jinja2", "pydantic", "scipy.optimize", "scipy.stats", "scipy.sparse",
+    "scipy.special", "scipy.spatial", "scipy.fft", "pyarrow.dataset", "pyarrow.parquet", "multiprocessing", "asyncio",
+    "pyomo", "distributed", "numba.np.arrayobj", "numba.np.linalg",
+)  # fmt: skip
+ROOMS_OF_SOLVE = {
+    "bounds", "certificate", "cli", "data", "formulation", "kernels", "problem", "report", "search", "trees"
+}  # fmt: skip
+METHODS = {"by_rows", "cell_by_cell", "descent", "gamma_partition", "gamma_fits", "gamma_lists", "one_by_one", "saddle"}
+
+
+def test_a_plain_solve_loads_what_it_uses(tmp_path: Path) -> None:
+    """No library beside those of arrays and the screen, no room beside its own, no method that is not asked for."""
+    table = tmp_path / "table.csv"
+    rows = (f"{a},{b},{a * b % 7},{(3 * a + b) % 5}" for a in range(6) for b in range(5))
+    table.write_text("\n".join(["u,v,w,y", *rows]))
+    command = f"import sys; from {PACKAGE}.cli import run; code = run(sys.argv[1:]); print(code, *sys.modules)"
+    told = []
+    for _ in range(2):  # the first one compiles
+        arguments = [sys.executable, "-c", command, "solve", str(table), "--target", "y"]
+        told = subprocess.run(arguments, capture_output=True, text=True, check=True).stdout.splitlines()[-1].split()
+    assert told[0] == "0"
+    loaded = set(told[1:])
+    assert not {name for name in loaded for other in NOT_FOR_SOLVE if inside(name, other)}
+    ours = {name.removeprefix(f"{PACKAGE}.").split(".")[0] for name in loaded if name.startswith(f"{PACKAGE}.")}
+    assert ours - GROUND <= ROOMS_OF_SOLVE
+    assert not {f"{PACKAGE}.search.{method}" for method in METHODS} & loaded
 
 
 def test_public_names_are_few_and_resolve() -> None:

@@ -1,0 +1,34 @@
+"""Kernels are declared as numba's are, and run where numba's inner parts have other names or where it is off."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+from numba.core.caching import FunctionCache, NullCache
+from repository import ROOT
+
+from sparsecv_mio.kernels import jit
+from sparsecv_mio.kernels.jit import njit
+from sparsecv_mio.kernels.kernel_cache import KernelCache
+
+
+def plain(x):  # numba types it
+    return x + 1
+
+
+def test_only_what_asks_for_it_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert isinstance(njit()(plain)._cache, NullCache)
+    assert isinstance(njit(cache=True)(plain)._cache, KernelCache)
+    assert njit(cache=True, fastmath=True)(plain).targetoptions["fastmath"] is True
+    monkeypatch.setattr(jit, "KernelCache", None)
+    assert isinstance(njit(cache=True)(plain)._cache, FunctionCache)
+
+
+def test_kernels_are_plain_functions_where_numba_is_off() -> None:
+    words = "import numpy as np; from sparsecv_mio.kernels.dense import dot; print(dot(np.ones(3), np.ones(3), 2), dot)"
+    environment = os.environ | {"NUMBA_DISABLE_JIT": "1", "PYTHONPATH": str(ROOT)}
+    done = subprocess.run([sys.executable, "-c", words], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("2.0 <function dot")
