@@ -5,12 +5,13 @@ JOBS ?= 2
 BIN = $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 BEFORE ?= main
 
-.PHONY: help setup peers demo test lint docs bench bench-guard fuzz audit sbom locked lock clean
+.PHONY: help setup peers demo test wheel lint docs bench bench-guard fuzz audit sbom locked lock clean
 .DELETE_ON_ERROR:
 
 help:
 	@echo "make demo    solve the diabetes data by certified leave-one-out cross-validation"
 	@echo "make test    the test suite ($(JOBS) processes; make test JOBS=1 for one)"
+	@echo "make wheel   wheels with compiled kernels, for every Python at hand, into dist/"
 	@echo "make lint    ruff and mypy"
 	@echo "make docs    the docs site, with its examples run, into build/docs (open build/docs/index.html)"
 	@echo "make bench   the benchmarks of scripts/bench that take minutes"
@@ -46,6 +47,21 @@ demo: setup
 # worksteal: each begins with files of its own, so that both do not compile the same kernels.
 test: setup
 	NUMBA_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
+
+# A wheel for each interpreter at hand, with all kernels compiled for a plain processor: nothing is compiled at first use.
+# Each is built from a copy of what is committed or added, in an environment of its own.
+PYTHONS ?= python3.11 python3.12 python3.13 python3.14
+wheel:
+	@for python in $(PYTHONS); do \
+	  $$python -c "" 2>/dev/null || { echo "no $$python here"; continue; }; \
+	  place=build/wheel/$$python; rm -rf $$place; mkdir -p $$place/source || exit 1; \
+	  git ls-files -z | tar --create --null --files-from - | tar --extract --directory $$place/source || exit 1; \
+	  $$python -m venv $$place/venv || exit 1; \
+	  $$place/venv/bin/python -m pip install --quiet "setuptools>=77" $$place/source || exit 1; \
+	  $$place/venv/bin/python -m pip uninstall --quiet --yes sparsecv-mio || exit 1; \
+	  $$place/venv/bin/python $$place/source/scripts/ship_kernels.py || exit 1; \
+	  $$place/venv/bin/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist $$place/source || exit 1; \
+	done; ls -l dist/*.whl
 
 lint: setup
 	$(BIN)/ruff check .
