@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numba
@@ -16,6 +17,9 @@ except ImportError:  # a release of numba whose inner parts have other names: it
 def njit(*, cache: bool = False, **options: Any) -> Callable[[Callable[..., Any]], Any]:
     """As numba's, for kernels of this package, with a cache of our own.
 
+    A kernel whose name begins with an underscore is called by kernels alone: the code by which Python would call it,
+    and the checks of its arguments, are not compiled. No kernel is passed to another one as a function.
+
     Parameters
     ----------
     cache : bool
@@ -25,12 +29,26 @@ def njit(*, cache: bool = False, **options: Any) -> Callable[[Callable[..., Any]
     """
 
     def declare(kernel: Callable[..., Any]) -> Any:
-        made = numba.njit(**options)(kernel)
+        hidden = kernel.__name__.startswith("_")
+        made = numba.njit(no_cfunc_wrapper=True, no_cpython_wrapper=hidden, **options)(kernel)
+        if hidden and hasattr(made, "overloads"):
+            made.add_overload = partial(_known_to_kernels, made)
+            made._compile_for_args = partial(_refuse, kernel.__name__)
         if not cache or not hasattr(made, "py_func"):  # a plain function where numba is told to compile nothing
             return made
         if KernelCache is None or not hasattr(made, "_cache"):
-            return numba.njit(cache=True, **options)(kernel)
+            made.enable_caching()
+            return made
         made._cache = KernelCache(kernel)
         return made
 
     return declare
+
+
+def _known_to_kernels(made: Any, compiled: Any) -> None:
+    """Take note of compiled code that kernels may call; what Python called would be no code at all."""
+    made.overloads[tuple(compiled.signature.args)] = compiled
+
+
+def _refuse(name: str, *_: Any, **__: Any) -> None:
+    raise TypeError(f"{name} is for kernels: its name begins with an underscore")

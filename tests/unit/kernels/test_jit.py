@@ -27,6 +27,21 @@ def test_only_what_asks_for_it_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     assert isinstance(njit(cache=True)(plain)._cache, FunctionCache)
 
 
+def test_what_begins_with_an_underscore_is_called_by_kernels_alone() -> None:
+    @njit()
+    def _twice(x):
+        return 2.0 * x
+
+    @njit()
+    def both(x):
+        return _twice(x) + 1.0
+
+    assert both(2.0) == 5.0
+    for _ in range(2):  # compiled, and yet no code to call
+        with pytest.raises(TypeError, match="_twice is for kernels"):
+            _twice(2.0)
+
+
 def test_kernels_are_plain_functions_where_numba_is_off() -> None:
     words = "import numpy as np; from sparsecv_mio.kernels.dense import dot; print(dot(np.ones(3), np.ones(3), 2), dot)"
     environment = os.environ | {"NUMBA_DISABLE_JIT": "1", "PYTHONPATH": str(ROOT)}
