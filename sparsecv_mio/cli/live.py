@@ -20,6 +20,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from sparsecv_mio.cli.ending import tell
 from sparsecv_mio.report.layout import alike, marked, shown
 
 if TYPE_CHECKING:
@@ -197,15 +198,24 @@ class View:
 
 
 class Lines:
-    """The view in a log: keeps the last state that was reported, and prints it every ten seconds."""
+    """The view in a log: keeps the last state that was reported, and prints it every ten seconds.
+
+    That kernels are being compiled it says at once, and once: nothing else happens for a while.
+    """
 
     def __init__(self) -> None:
         self.state: Progress | None = None
         self.began = self.kept = time.monotonic()
+        self.compiling_told = False
 
     def __call__(self, state: Progress) -> None:
         """Keep a report; may be called from any thread."""
+        from sparsecv_mio.search.observers import COMPILING, FIRST_USE
+
         self.state, self.kept = state, time.monotonic()
+        if state.stage == COMPILING and not self.compiling_told:
+            self.compiling_told = True
+            tell(FIRST_USE)
 
     def line(self) -> str:
         """Return the last state as a line, with the seconds that have passed since."""

@@ -24,7 +24,7 @@ from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.readers import read_dataset
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.search.deadline import StopRequest
-from sparsecv_mio.search.observers import Progress, TauProgress
+from sparsecv_mio.search.observers import COMPILING, FIRST_USE, Progress, TauProgress
 
 SERVO = str(INSTANCES / "servo.csv")
 SCRIPT = [sys.executable, "-c", "from sparsecv_mio.cli import main; main()"]
@@ -136,6 +136,14 @@ def test_plain_lines_where_there_is_no_terminal(
     capsys.readouterr()
     time.sleep(0.05)
     assert capsys.readouterr() == ("", "")  # over with the search
+
+
+def test_that_kernels_are_compiled_is_told_at_once_and_once(capsys: pytest.CaptureFixture[str]) -> None:
+    with live.progress_view(False, StopRequest()) as lines:
+        assert lines is not None
+        for stage in ("", COMPILING, COMPILING, "", COMPILING):
+            lines(replace(STATE, stage=stage))
+    assert capsys.readouterr() == ("", f"sparsecv: {FIRST_USE}\n")
 
 
 def wait_for(words: str, capsys: pytest.CaptureFixture[str]) -> str:
