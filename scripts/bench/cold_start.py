@@ -90,7 +90,7 @@ class Installed(NamedTuple):
 def timed(words: list[str], settings: dict[str, str]) -> Seconds:
     """Run one process of Python."""
     before, begin = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-    done = subprocess.run([sys.executable, *words], cwd=ROOT, capture_output=True, text=True, env=settings)
+    done = subprocess.run([sys.executable, "-P", *words], cwd=ROOT, capture_output=True, text=True, env=settings)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     if done.returncode not in (0, 3):
         sys.exit(f"{' '.join(words[:6])} ended with {done.returncode}:\n{done.stderr[-2000:]}")
@@ -156,7 +156,17 @@ def together(copy: Installed, count: int, place: Path) -> str:
     """Start processes at once on an empty cache; say whether all end well with the same numbers."""
     settings = copy._replace(cache=place / f"{copy.how}_{count}_at_once").settings()
     records = [place / f"{copy.how}_{count}_{number}.json" for number in range(count)]
-    words = [sys.executable, "-m", "sparsecv_mio.cli", *CASES["solve prostate"], "--threads", "1", "--quiet", "--json"]
+    words = [
+        sys.executable,
+        "-P",
+        "-m",
+        "sparsecv_mio.cli",
+        *CASES["solve prostate"],
+        "--threads",
+        "1",
+        "--quiet",
+        "--json",
+    ]
     begin = time.perf_counter()
     running = [
         subprocess.Popen([*words, str(record)], cwd=ROOT, env=settings, stdout=subprocess.DEVNULL) for record in records
