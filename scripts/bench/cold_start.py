@@ -57,9 +57,9 @@ CASES = {
 }  # of the command line
 FITS = {"estimator, 200 x 10": (200, 10), "estimator, 200 x 65": (200, 65)}
 READING = {
-    "predict": ["predict", "{record}", "--data", PROSTATE[0]],
-    "verify": ["verify", "{record}", "--data", PROSTATE[0]],
-    "check": ["check", "{proof}", "--data", PROSTATE[0]],
+    "predict": ["predict", "{record}", PROSTATE[0]],
+    "verify": ["verify", "{record}", PROSTATE[0]],
+    "check": ["check", "{proof}", PROSTATE[0]],
 }  # warm alone: of a record and a proof
 HEAD = ["case", "how", "wall", "CPU", "wall ratio", "CPU ratio"]
 
