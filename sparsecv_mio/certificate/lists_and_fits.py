@@ -11,18 +11,8 @@ from itertools import combinations
 import numpy as np
 
 from sparsecv_mio.arrays import FloatArray, IntArray
+from sparsecv_mio.certificate import enumeration
 from sparsecv_mio.certificate.checked_fields import Checks
-from sparsecv_mio.certificate.enumeration import (
-    IDENTITY_ROWS,
-    NOTHING,
-    AllowedSupports,
-    UnitColumns,
-    all_objectives,
-    gram_fits,
-    held_out_errors,
-    least_objective,
-    moments,
-)
 from sparsecv_mio.certificate.optimality import H_RTOL
 from sparsecv_mio.certificate.parts import Side
 from sparsecv_mio.certificate.records import CommonRecord, FitRecord, NearRecord, NearSize
@@ -51,7 +41,7 @@ def check_side(checks: Checks, record: FitRecord, side: Side, dataset: Dataset) 
              for place, name in _features(side)]  # fmt: skip
     if not all(right):
         return False
-    allowed = AllowedSupports(tuple(dataset.names), side.restrictions or NONE, side.together or ())
+    allowed = enumeration.AllowedSupports(tuple(dataset.names), side.restrictions or NONE, side.together or ())
     keeps = allowed.allows(dataset.names.index(name) for name in record.support)
     checks.that(keeps, "support", "does not keep to the side constraints")
     ends = _ends(side)
@@ -61,7 +51,7 @@ def check_side(checks: Checks, record: FitRecord, side: Side, dataset: Dataset) 
             column = X[:, dataset.names.index(name)]
             reach = float(np.abs(column).max() if record.data.intercept == "none" else np.ptp(column))
             low, high = ends[name]
-            slack = NOTHING * y / reach if reach > 0.0 else 0.0
+            slack = enumeration.NOTHING * y / reach if reach > 0.0 else 0.0
             inside = low - slack - BOX_RTOL * _size(low) <= value <= high + slack + BOX_RTOL * _size(high)
             checks.that(inside, f"coefficients.{name}", f"is {value!r}, not in [{low:g}, {high:g}] of the constraints")
     checks.bounded("side.")
@@ -79,8 +69,8 @@ def check_least(checks: Checks, record: FitRecord, side: Side, dataset: Dataset)
         Of the record, `check_side` passed.
     """
     asked = side.restrictions or NONE
-    design = UnitColumns.within(dataset, record.data.scale, record.data.intercept, asked)
-    design = replace(design, allowed=AllowedSupports(design.names, asked, side.together or ()))
+    design = enumeration.UnitColumns.within(dataset, record.data.scale, record.data.intercept, asked)
+    design = replace(design, allowed=enumeration.AllowedSupports(design.names, asked, side.together or ()))
     if reason := design.too_many([record.tau], 1, 1):
         checks.caveat = f"optimality not verified ({reason})"
         return
@@ -89,7 +79,8 @@ def check_least(checks: Checks, record: FitRecord, side: Side, dataset: Dataset)
         least, what = _least_in_boxes(design, record, side), "supports whose coefficients are within the boxes"
     else:
         checks.caveat = ""
-        least, what = least_objective(design, record.gamma, record.tau), "supports within the side constraints"
+        least = enumeration.least_objective(design, record.gamma, record.tau)
+        what = "supports within the side constraints"
     slack = objective_slack(least, dataset, record.data.intercept) if math.isfinite(least) else 0.0
     checks.that(record.lower <= least + slack, "lower", f"{record.lower!r} exceeds the objective {least!r} of a model")
     checks.part(f"lower, by enumeration of all {what}")
@@ -105,7 +96,7 @@ def check_within_box(checks: Checks, record: FitRecord, end: float, dataset: Dat
     """
     beyond = [name for name, value in record.coefficients.items() if not abs(value) <= end]
     checks.that(not beyond, "assumed_box", f"is {end!r}, less than the coefficient of {', '.join(beyond)}")
-    design = UnitColumns.within(dataset, record.data.scale, record.data.intercept, None)
+    design = enumeration.UnitColumns.within(dataset, record.data.scale, record.data.intercept, None)
     checks.caveat = f"the lower bound is conditional: it holds for coefficients within {end:g} of zero"
     if design.too_many([record.tau], 1, 1):
         checks.caveat += "; that it does is not verified (too many supports to try)"
@@ -120,7 +111,7 @@ def check_within_box(checks: Checks, record: FitRecord, end: float, dataset: Dat
     checks.part("lower, by enumeration of all supports whose coefficients are within the assumed box")
 
 
-def _least_in_boxes(design: UnitColumns, record: FitRecord, side: Side) -> float:
+def _least_in_boxes(design: enumeration.UnitColumns, record: FitRecord, side: Side) -> float:
     """Return the least objective of the ridge fits with their coefficients in the boxes; inf where there is none."""
     allowed, least = design.allowed, math.inf
     assert allowed is not None
@@ -185,7 +176,7 @@ class SupportValues:
         None for the training objective.
     """
 
-    def __init__(self, design: UnitColumns, gamma: float, plan: FoldPlan | None) -> None:
+    def __init__(self, design: enumeration.UnitColumns, gamma: float, plan: FoldPlan | None) -> None:
         self.design, self.gamma, self.plan = design, gamma, plan
         self.total = 1.0 if plan is None else float(Scored.of(design.dataset, plan).total)
 
@@ -200,7 +191,7 @@ class SupportValues:
         design = self.design
         if self.plan is None:
             return design.refit(tuple(support), self.gamma, None).objective
-        found, *_ = held_out_errors(design, self.plan, [tuple(support)] * self.plan.k, self.gamma)
+        found, *_ = enumeration.held_out_errors(design, self.plan, [tuple(support)] * self.plan.k, self.gamma)
         return float(found.sum()) / self.total
 
     def one(self, support: Sequence[int], exact: bool) -> float:
@@ -226,18 +217,18 @@ class SupportValues:
         """Values of all supports of one size, by closed forms where these can be trusted."""
         design, unit = self.design, self.design.y_unit**2
         if self.plan is None:
-            train = moments(design, np.zeros(0, dtype=np.int64))
-            found = list(gram_fits(design, train, self.gamma, supports))
+            train = enumeration.moments(design, np.zeros(0, dtype=np.int64))
+            found = list(enumeration.gram_fits(design, train, self.gamma, supports))
             values = np.concatenate([part.objective for part in found]) * unit
             for a in np.flatnonzero(np.concatenate([part.by_rows for part in found])).tolist():
                 values[a] = self.exact(supports[a].tolist())
             return np.asarray(values)
         totals, doubt = np.zeros(len(supports)), np.full(len(supports), not self.plan.scores_all_left_out.all())
-        if int(self.plan.left_sizes.max()) > IDENTITY_ROWS:
+        if int(self.plan.left_sizes.max()) > enumeration.IDENTITY_ROWS:
             for fold in range(self.plan.k):
                 self._by_gram(supports, fold, totals, doubt)
         else:
-            for _, _, error, sure in all_objectives(design, self.plan, self.gamma, supports):
+            for _, _, error, sure in enumeration.all_objectives(design, self.plan, self.gamma, supports):
                 totals += error
                 doubt |= ~sure
         values = totals * unit / self.total
@@ -254,7 +245,8 @@ class SupportValues:
             share = heft / float(heft @ heft)
             Z, t = Z - np.outer(root, share @ design.Z[train]), t - root * float(share @ design.t[train])
         at = 0
-        for value, beta, _, by_rows in gram_fits(design, moments(design, test), self.gamma, supports):
+        moments = enumeration.moments(design, test)
+        for value, beta, _, by_rows in enumeration.gram_fits(design, moments, self.gamma, supports):
             some = slice(at, at + len(value))
             residual = t - np.einsum("ics,cs->ci", Z[:, supports[some]], beta)
             totals[some] += np.einsum("ci,ci->c", residual, residual)
@@ -404,7 +396,7 @@ def _fit_anew(truth: FloatArray, supports: IntArray, size: NearSize, values: Sup
             return
 
 
-def check_common(checks: Checks, record: CommonRecord, design: UnitColumns, plan: FoldPlan) -> None:
+def check_common(checks: Checks, record: CommonRecord, design: enumeration.UnitColumns, plan: FoldPlan) -> None:
     """Check the CV errors and bounds of a common subset and of the table, by enumeration where supports are few."""
     taus = sorted({min(tau, design.q) for tau in record.request.taus})
     grid = [(row.gamma, row.tau) for row in record.table]

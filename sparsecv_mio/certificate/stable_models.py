@@ -18,16 +18,8 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import outer_folds
 from sparsecv_mio.errors import BadInput
+from sparsecv_mio.problem import objective
 from sparsecv_mio.problem.coordinates import size_of_target
-from sparsecv_mio.problem.objective import (
-    RidgeFit,
-    changes,
-    fit,
-    held_out_error,
-    squared_errors,
-    standard_error,
-    varying_columns,
-)
 from sparsecv_mio.units import TIE_RTOL
 
 SAME = 1e-12  # relative: numbers of the record that were once one number
@@ -58,7 +50,7 @@ def check_nested(checks: Checks, record: Record, dataset: Dataset, plan: FoldPla
     errors = np.array([one.error for one in nested.folds])
     error = float(np.average(errors, weights=weights))
     checks.close("nested.error", nested.error, error, SAME * error)
-    spread = standard_error(errors * weights, weights) if len(numbers) > 1 else None
+    spread = objective.standard_error(errors * weights, weights) if len(numbers) > 1 else None
     if checks.that((spread is None) == (nested.standard_error is None), "nested.standard_error", "is null or not"):
         checks.close("nested.standard_error", nested.standard_error or 0.0, spread or 0.0, SAME * error)
     _optimism(checks, record, nested, error)
@@ -104,7 +96,7 @@ def check_outer_model(
     (dataset, outer), request = rows, record.request
     train, test = outer.train_rows(one.fold), outer.scored_rows(one.fold)
     X, y = dataset.X[train], dataset.y[train]
-    vary = varying_columns(X).tolist()
+    vary = objective.varying_columns(X).tolist()
     support = positions(one.support, {dataset.names[j]: j for j in vary})
     if support is None or len(support) > one.tau:
         checks.that(False, f"{path}support", f"is not a set of up to {one.tau} features that vary on the training rows")
@@ -121,11 +113,11 @@ def check_outer_model(
     checks.bounded(f"{path}tau")
     checks.leaves("whether fewer features would do is read", f"{path}tau")
     weights = dataset.row_weights
-    model = fit(
+    model = objective.fit(
         X, y, support, one.gamma, scale=record.data.scale, intercept=record.data.intercept,
         weights=None if weights is None else weights[train],
     )  # fmt: skip
-    found = held_out_error(model, dataset.X, dataset.y, test, weights) / dataset.weight_of(test)
+    found = objective.held_out_error(model, dataset.X, dataset.y, test, weights) / dataset.weight_of(test)
     noise = 1e-12 * float(np.ptp(dataset.y)) + 1e-15 * float(np.abs(dataset.y).max())
     slack = ERROR_RTOL * found + noise * (2.0 * math.sqrt(found) + noise)
     checks.close(f"{path}error", one.error, found, slack)
@@ -296,10 +288,10 @@ def _at_supports(
     supports = [support for which in record.chosen_folds.which if (support := by_number[which]) is not None]
     if full is None or len(supports) < plan.k:
         return True
-    model = squared_errors(design.refit(full, record.gamma, None), data.X, data.y, data.row_weights)
+    model = objective.squared_errors(design.refit(full, record.gamma, None), data.X, data.y, data.row_weights)
     found = np.array([
-        changes(model, _squares(design, design.refit(support, record.gamma, plan.train_rows(fold))), _total(data))
-        for fold, support in enumerate(supports)
+        objective.changes(model, _squares(design, one), _total(data))
+        for one in (design.refit(some, record.gamma, plan.train_rows(fold)) for fold, some in enumerate(supports))
     ])  # fmt: skip
     worst = float(found.max())
     slack = RTOL * worst + _noise(design, model, worst)
@@ -316,8 +308,8 @@ def _at_supports(
     return checks.part("instability of the model at the supports of the record, by refits")
 
 
-def _squares(design: UnitColumns, model: RidgeFit) -> FloatArray:
-    return squared_errors(model, design.dataset.X, design.dataset.y, design.dataset.row_weights)
+def _squares(design: UnitColumns, model: objective.RidgeFit) -> FloatArray:
+    return objective.squared_errors(model, design.dataset.X, design.dataset.y, design.dataset.row_weights)
 
 
 def _total(data: Dataset) -> float:
@@ -400,6 +392,6 @@ def _ends(models: Sequence[list[FloatArray]], total: float) -> tuple[float, floa
     full, *folds = models
     ends = []
     for model in full:
-        by_fold = [[changes(model, other, total) for other in fold] for fold in folds]
+        by_fold = [[objective.changes(model, other, total) for other in fold] for fold in folds]
         ends.append((max(map(min, by_fold)), max(map(max, by_fold))))
     return min(low for low, _ in ends), max(high for _, high in ends)

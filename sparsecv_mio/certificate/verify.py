@@ -14,6 +14,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from sparsecv_mio.certificate import lists_and_fits, refits
 from sparsecv_mio.certificate.checked_fields import (
     Checks,
     EnumerationLevel,
@@ -21,14 +22,6 @@ from sparsecv_mio.certificate.checked_fields import (
 )
 from sparsecv_mio.certificate.claims import check_asked, check_claims, check_gap, check_grid, row_of
 from sparsecv_mio.certificate.enumeration import UnitColumns, held_out_errors
-from sparsecv_mio.certificate.lists_and_fits import (
-    SupportValues,
-    check_common,
-    check_least,
-    check_near,
-    check_side,
-    check_within_box,
-)
 from sparsecv_mio.certificate.optimality import (
     H_RTOL,
     Optimality,
@@ -44,15 +37,6 @@ from sparsecv_mio.certificate.optimality import (
 from sparsecv_mio.certificate.parts import DataInfo, FoldInfo, JsonRecord, Request, reading_info
 from sparsecv_mio.certificate.read_back import StoredRecord, has_weights, weighted_again
 from sparsecv_mio.certificate.records import CommonRecord, FitRecord, NearRecord, PathRecord, Record
-from sparsecv_mio.certificate.refits import (
-    check_allowed,
-    check_fit,
-    check_neighbours,
-    check_objective,
-    check_optimum,
-    check_signs,
-    positions,
-)
 from sparsecv_mio.certificate.stable_models import check_nested, check_stability, check_weights
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import WEIGHTED, FoldPlan
@@ -178,12 +162,12 @@ def _verify_search(checks: Checks, record: Record, dataset: Dataset, plan: FoldP
     if level is EnumerationLevel.NEIGHBOURS:
         checks.caveat = f"optimality not verified ({reason})"
         optimality.neighbours()
-        if model is not None and check_neighbours(checks, design, record.refit, model, "refit."):
+        if model is not None and refits.check_neighbours(checks, design, record.refit, model, "refit."):
             checks.part("lower of the fit on all rows, by the supports one column away")
     else:
         if level is EnumerationLevel.PAIR:
             checks.caveat = f"optimality over the grid not verified ({reason}): of the reported pair it is"
-        check_optimum(checks, design, record.refit, "refit.")
+        refits.check_optimum(checks, design, record.refit, "refit.")
         checks.part("lower and upper of the fit on all rows, by enumeration of all supports")
         optimality.enumerate(level)
         check_by_enumeration(checks, record, design, plan, optimality.h_of)
@@ -244,7 +228,7 @@ def _folds(checks: Checks, info: FoldInfo, plan: FoldPlan) -> bool:
 
 def _fold_supports(checks: Checks, pair: ReportedPair, design: UnitColumns) -> Supports | None:
     size = min(pair.known.tau, design.q)
-    translated = [positions(names, design.index) for names in pair.folds.supports]
+    translated = [refits.positions(names, design.index) for names in pair.folds.supports]
     supports: Supports = []
     allowed = set[int]()  # few supports serve many folds
     for fold, which in enumerate(pair.folds.which.tolist()):
@@ -252,7 +236,8 @@ def _fold_supports(checks: Checks, pair: ReportedPair, design: UnitColumns) -> S
         if support is None or len(support) > size:
             checks.that(False, f"{pair.name}[{fold}].support", f"is not a set of up to {size} features of the data")
             return None
-        if which not in allowed and not check_allowed(checks, design, support, pair.known.tau, f"{pair.name}[{fold}]."):
+        path = f"{pair.name}[{fold}]."
+        if which not in allowed and not refits.check_allowed(checks, design, support, pair.known.tau, path):
             return None
         allowed.add(which)
         supports.append(support)
@@ -266,7 +251,7 @@ def _errors(
     (supports, level), gamma, tau = given, pair.known.gamma, pair.known.tau
     for fold, support in enumerate(supports if design.allowed is not None else []):
         model = design.refit(support, gamma, plan.train_rows(fold))
-        if not check_signs(checks, design, support, model, f"{pair.name}[{fold}]."):
+        if not refits.check_signs(checks, design, support, model, f"{pair.name}[{fold}]."):
             break
     found, absolute, how = held_out_errors(design, plan, supports, gamma)
     said, rows = pair.folds.error, Scored.of(design.dataset, plan).total
@@ -301,9 +286,9 @@ def _refit(checks: Checks, record: Record, design: UnitColumns) -> RidgeFit | No
     for name in ("gamma", "tau"):
         said, found = getattr(refit, name), getattr(record, name)
         checks.that(said == found, f"refit.{name}", f"is {said!r}, the answer's is {found!r}")
-    model = check_fit(checks, design, record, refit)
+    model = refits.check_fit(checks, design, record, refit)
     if model is not None:
-        check_objective(checks, design, refit, model, record.request.gap, "refit.")
+        refits.check_objective(checks, design, refit, model, record.request.gap, "refit.")
         checks.part("coefficients, intercept and objective of the fit on all rows")
     return model
 
@@ -324,15 +309,15 @@ def _verify_path(checks: Checks, record: PathRecord, dataset: Dataset) -> bool:
     checks.part("the requested grid, status")
     for i, row in enumerate(record.path):
         checks.tell(i, len(record.path))
-        model = check_fit(checks, design, row, row, f"path[{i}].")
+        model = refits.check_fit(checks, design, row, row, f"path[{i}].")
         if model is not None:
-            check_objective(checks, design, row, model, request.gap, f"path[{i}].")
+            refits.check_objective(checks, design, row, model, request.gap, f"path[{i}].")
         if reason and model is not None:
-            check_neighbours(checks, design, row, model, f"path[{i}].")
+            refits.check_neighbours(checks, design, row, model, f"path[{i}].")
     checks.part(f"coefficients, intercept and objective of {len(record.path)} fits on all rows")
     for i, row in enumerate(() if reason else record.path):
         checks.tell(i, len(record.path))
-        check_optimum(checks, design, row, f"path[{i}].")
+        refits.check_optimum(checks, design, row, f"path[{i}].")
     if not reason:
         checks.part("lower and upper of every fit, by enumeration of all supports")
     check_surface(checks, record, design, not reason)
@@ -347,15 +332,16 @@ def _verify_near(checks: Checks, record: NearRecord | CommonRecord, dataset: Dat
     design = _design(record, dataset, plan)
     if isinstance(record, CommonRecord):
         assert plan is not None
-        check_fit(checks, design, record, record)
+        refits.check_fit(checks, design, record, record)
         checks.part("coefficients and intercept of the fit on all rows")
-        check_common(checks, record, design, plan)
+        lists_and_fits.check_common(checks, record, design, plan)
         return True
     checks.that(record.by in ("cv", "objective"), "by", "must be cv or objective")
     dealt = record.by != "cv" or plan is not None
     if not checks.that(dealt, "folds", "is null though the models are compared by their CV error"):
         return False
-    check_near(checks, record, SupportValues(design, record.gamma, plan if record.by == "cv" else None))
+    values = lists_and_fits.SupportValues(design, record.gamma, plan if record.by == "cv" else None)
+    lists_and_fits.check_near(checks, record, values)
     return True
 
 
@@ -369,7 +355,7 @@ def _verify_fit(checks: Checks, record: FitRecord, dataset: Dataset) -> bool:
     checks.caveat = "optimality not verified (the record does not hold the side constraints)"
     checks.that(0 <= record.tau <= dataset.p, "tau", f"{record.tau} is out of range: there are {dataset.p} features")
     index = {dataset.names[j]: j for j in varying_columns(dataset.X).tolist()}
-    support = positions(record.support, index)
+    support = refits.positions(record.support, index)
     if support is None or len(support) > record.tau:
         checks.that(False, "support", f"is not a set of up to {record.tau} features of the data")
         return False
@@ -389,11 +375,11 @@ def _verify_fit(checks: Checks, record: FitRecord, dataset: Dataset) -> bool:
     checks.bounded("gamma", "support")
     checks.part("objective and intercept at the coefficients; bounds, gap and status agree with each other")
     side = record.side
-    kept = side is not None and check_side(checks, record, side, dataset)
+    kept = side is not None and lists_and_fits.check_side(checks, record, side, dataset)
     if record.assumed_box is not None:
-        check_within_box(checks, record, record.assumed_box, dataset)
+        lists_and_fits.check_within_box(checks, record, record.assumed_box, dataset)
     elif kept and side is not None:
-        check_least(checks, record, side, dataset)
+        lists_and_fits.check_least(checks, record, side, dataset)
     if "optimality not verified" in checks.caveat:
         checks.leaves("that no other is better is read", "support")
     return True

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsecv_mio.arrays import FloatArray
+from sparsecv_mio.data import text_tables
 from sparsecv_mio.data.cure import RawTable, cured, raw_table, read_alike
 from sparsecv_mio.data.dataset import Dataset, assemble, shaped
 from sparsecv_mio.data.reading_options import (
@@ -25,15 +26,6 @@ from sparsecv_mio.data.reading_options import (
     Reading,
     Selection,
     Wanted,
-)
-from sparsecv_mio.data.text_tables import (
-    PACKED,
-    Columns,
-    blame_cell,
-    is_numeric,
-    kind_of,
-    raw_delimited,
-    read_delimited,
 )
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.extras import naming_extras
@@ -59,7 +51,7 @@ def read_columnar(path: Path, wanted: Wanted, how: Reading = STRICT, learnt: App
     with _opened(path, wanted) as (file, chosen):
         if learnt is not None:
             return assemble(*read_alike(_raw(file, chosen, how), learnt))
-        words = chosen.target is not None and not is_numeric(file.schema.field(chosen.goal).type)
+        words = chosen.target is not None and not text_tables.is_numeric(file.schema.field(chosen.goal).type)
         if how.cures or how.decimal != "." or (wanted.two_words and words):
             return assemble(*cured(_raw(file, chosen, how), how, wanted))
         try:
@@ -109,7 +101,7 @@ def _all_numbers(file: Any, chosen: Selection) -> Dataset:
     header, rows = chosen.header, file.count_rows()
     for j in chosen.numeric:
         _check_type(header[j], file.schema.field(header[j]).type)
-    columns, names = Columns(chosen, rows), [header[j] for j in (*chosen.numeric, *chosen.aux)]
+    columns, names = text_tables.Columns(chosen, rows), [header[j] for j in (*chosen.numeric, *chosen.aux)]
     step = max(1, BATCH_NUMBERS // max(1, rows))
     for first in range(0, len(names), step):
         start = 0
@@ -129,7 +121,7 @@ def _raw(file: Any, chosen: Selection, how: Reading) -> RawTable:
 
 
 def _check_type(name: str, kind: Any) -> None:
-    if not is_numeric(kind):
+    if not text_tables.is_numeric(kind):
         raise BadInput(f"column {name!r} has the type {kind}, not numbers: encode it as numbers or drop the column")
 
 
@@ -228,7 +220,7 @@ def _blame_line(path: Path) -> None:
             if not words:
                 continue
             row += 1
-            blame_cell(words[0], "y", row, line)
+            text_tables.blame_cell(words[0], "y", row, line)
             last = -1
             for word in words[1:]:
                 index, colon, value = word.partition(":")
@@ -239,7 +231,7 @@ def _blame_line(path: Path) -> None:
                 if int(index) <= last:
                     raise BadInput(f"file {str(path)!r} repeats or disorders index {index} in line {line}: sort them")
                 last = int(index)
-                blame_cell(value, f"x{index}", row, line)
+                text_tables.blame_cell(value, f"x{index}", row, line)
 
 
 TEXT = (".csv", ".tsv", ".txt", ".dat", ".data")
@@ -430,7 +422,7 @@ def read_raw(path: str | Path, wanted: Wanted, how: Reading) -> RawTable:
     with _regular(path) as file:
         kind = _known_kind(file, how)
         if kind in TEXT:
-            return raw_delimited(file, wanted, kind, how)
+            return text_tables.raw_delimited(file, wanted, kind, how)
         if kind in SUFFIXES:
             return raw_columnar(file, wanted, how)
         data = MATRICES[kind](file, replace(wanted, target=wanted.target or "y"))
@@ -464,7 +456,7 @@ def _regular(path: str | Path) -> Iterator[Path]:
 def _by_kind(file: Path, wanted: Wanted, how: Reading, learnt: Applied | None) -> Dataset:
     kind = _known_kind(file, how)
     if kind in TEXT:
-        return read_delimited(file, wanted, kind, how, learnt)
+        return text_tables.read_delimited(file, wanted, kind, how, learnt)
     if kind in SUFFIXES:
         return read_columnar(file, wanted, how, learnt)
     return MATRICES[kind](file, wanted)
@@ -472,16 +464,16 @@ def _by_kind(file: Path, wanted: Wanted, how: Reading, learnt: Applied | None) -
 
 def _known_kind(file: Path, how: Reading) -> str:
     """Return what a file holds; `BadInput` for what is not read, or not with these options."""
-    kind = kind_of(file)
+    kind = text_tables.kind_of(file)
     if kind in TEXT:
         return kind
     if kind in OTHERS:
         call = OTHERS[kind].format(file=repr(str(file)))
         python = f"in Python give sc.solve({call}, target=...)"
         raise BadInput(f"file {str(file)!r} is read by way of pandas: {python}, or save it as .csv")
-    if file.suffix.lower() in PACKED or kind not in (*SUFFIXES, *MATRICES):
+    if file.suffix.lower() in text_tables.PACKED or kind not in (*SUFFIXES, *MATRICES):
         known = ", ".join((*TEXT[:3], SUFFIXES[0], FEATHER[0], *MATRICES))
-        shown = f"{kind}{file.suffix}" if file.suffix.lower() in PACKED else file.suffix
+        shown = f"{kind}{file.suffix}" if file.suffix.lower() in text_tables.PACKED else file.suffix
         uses = f"use one of {known}, text also as .gz or .zip"
         raise BadInput(f"file {str(file)!r} has the unknown suffix {shown!r}: {uses}")
     if kind in SUFFIXES:

@@ -19,17 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsecv_mio.arrays import FloatArray
-from sparsecv_mio.data.cure import (
-    Faults,
-    RawColumn,
-    RawTable,
-    bad_cell,
-    cured,
-    has_decimals,
-    name_of_subjects,
-    raw_table,
-    read_alike,
-)
+from sparsecv_mio.data import cure
 from sparsecv_mio.data.dataset import Dataset, assemble
 from sparsecv_mio.data.reading_options import (
     STRICT,
@@ -278,7 +268,7 @@ def blame(
     """
     count, width, looked = 0, len(chosen.header), 0
     numeric = [(j, Marks(table.how.way)) for j in chosen.numeric]
-    faults = Faults(chosen.goal, marks={chosen.header[j]: marks for j, marks in numeric}, settled=settled)
+    faults = cure.Faults(chosen.goal, marks={chosen.header[j]: marks for j, marks in numeric}, settled=settled)
     with _rows(table) as rows:
         if table.how.header:
             next(rows, None)
@@ -326,9 +316,9 @@ def blame_cell(text: str, column: str, row: int, line: int) -> None:
     try:
         value = parse_number(text)
     except ValueError:
-        raise bad_cell(column, row, text, line) from None
+        raise cure.bad_cell(column, row, text, line) from None
     if not math.isfinite(value):
-        raise bad_cell(column, row, value, line)
+        raise cure.bad_cell(column, row, value, line)
 
 
 def first_cells(table: TextTable) -> list[str]:
@@ -419,13 +409,13 @@ def read_delimited(
     stream = _stream(path, wanted, kind, how)
     table, chosen = stream.table, stream.chosen
     if learnt is not None:
-        return assemble(*read_alike(stream.raw(), learnt))
+        return assemble(*cure.read_alike(stream.raw(), learnt))
     if how.cures or (wanted.two_words and _holds_words(table, chosen)):
-        return assemble(*cured(stream.raw(), how, wanted))
+        return assemble(*cure.cured(stream.raw(), how, wanted))
 
     def named() -> str:
         try:
-            return name_of_subjects(stream.raw())
+            return cure.name_of_subjects(stream.raw())
         except BadInput:
             return ""
 
@@ -444,7 +434,7 @@ def unread(path: Path, error: Exception) -> BadInput:
     return BadInput(f"file {str(path)!r} cannot be read as a table: {str(error).splitlines()[0]}")
 
 
-def raw_delimited(path: Path, wanted: Wanted, kind: str, how: Reading) -> RawTable:
+def raw_delimited(path: Path, wanted: Wanted, kind: str, how: Reading) -> cure.RawTable:
     """Read a text table, whatever its cells hold.
 
     Parameters
@@ -471,7 +461,7 @@ def _holds_words(table: TextTable, chosen: Selection) -> bool:
     cells = first_cells(table)
     if chosen.target is None or len(cells) <= chosen.target:
         return False
-    return bool(RawColumn.of(chosen.goal, [cells[chosen.target]], table.how.way).others)
+    return bool(cure.RawColumn.of(chosen.goal, [cells[chosen.target]], table.how.way).others)
 
 
 @dataclass(frozen=True)
@@ -506,7 +496,7 @@ class _Stream:
         found = {name: Marks(way) for name in (*data.names, data.target)} if self.marked and not way.thousands else {}
         left = set[str]()
         for name, column in zip(found, (*data.X.T, data.y), strict=False):
-            found[name].proof = has_decimals(column[:FIRST_ROWS]) or has_decimals(column)
+            found[name].proof = cure.has_decimals(column[:FIRST_ROWS]) or cure.has_decimals(column)
             if found[name].proof and way.decimal == ".":
                 return {}
             largest = float(np.abs(column).max())
@@ -522,7 +512,7 @@ class _Stream:
                 break
         return found
 
-    def raw(self) -> RawTable:
+    def raw(self) -> cure.RawTable:
         """Return the columns of a table of anything; `BadInput` names a line that is too short or long."""
         import pyarrow as pa
 
@@ -537,7 +527,7 @@ class _Stream:
         whole = pa.concat_tables(blocks)
         aux = {self.chosen.header[j]: ids(whole[self.chosen.header[j]]) for j in self.chosen.aux}
         how, cells = self.table.how, lambda name: whole[name].to_pylist()
-        return raw_table(self.chosen.names, self.chosen.goal, cells, aux, how)
+        return cure.raw_table(self.chosen.names, self.chosen.goal, cells, aux, how)
 
     def _blocks(self, types: dict[str, Any]) -> Iterator[Any]:
         import pyarrow as pa
@@ -588,7 +578,7 @@ def _numbers(column: Any, name: str, start: int) -> FloatArray:
     import pyarrow as pa
 
     if column.null_count:
-        raise bad_cell(name, start + column.is_null().index(True).as_py() + 1, None)
+        raise cure.bad_cell(name, start + column.is_null().index(True).as_py() + 1, None)
     if pa.types.is_decimal(column.type):
         column = column.cast(pa.float64())
     return _values(column)

@@ -80,6 +80,11 @@ def pair(tau: int, gamma: float) -> str:
     return f"tau = {tau} feature{'' if tau == 1 else 's'}, gamma = {shown(gamma)} (ridge weight)"
 
 
+def several(count: int, thing: str) -> str:
+    """Return a number of things, `1 row` or `2 rows`."""
+    return f"{count:,} {thing}{'' if count == 1 else 's'}"
+
+
 def marked(number: str, estimate: bool) -> str:
     """Put the mark of an estimate before a formatted number, where it is one."""
     return f"{ESTIMATE}{number}" if estimate else number

@@ -16,31 +16,9 @@ from sparsecv_mio.certificate.records import FitRecord, PathRecord, Record, Tabl
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.files import write_text
+from sparsecv_mio.report import record_plots, record_tables
 from sparsecv_mio.report.document import Block, Commands, Document, Facts, Picture, ReportTable, Section, Sentences
-from sparsecv_mio.report.layout import aligned, ends_of, interval_digits, listed, marked, shown
-from sparsecv_mio.report.record_plots import (
-    LEAST_ROWS,
-    MOST_FEATURES,
-    plot_coefficients,
-    plot_cv_error,
-    plot_every_gamma,
-    plot_features,
-    plot_grid,
-    plot_surface,
-    times_chosen,
-)  # fmt: skip
-from sparsecv_mio.report.record_tables import (
-    best_by_tau,
-    best_gamma_title,
-    compared,
-    estimate_line,
-    nested_lines,
-    own_line,
-    rule_lines,
-    settled,
-    subsets_of,
-    work_line,
-)  # fmt: skip
+from sparsecv_mio.report.layout import aligned, ends_of, interval_digits, listed, marked, several, shown
 from sparsecv_mio.report.record_words import hints, open_rows, region_lines, stability_lines
 
 WIDTH = 4.8  # inches of a picture
@@ -150,11 +128,15 @@ def _search(record: Record, data: Dataset | None) -> list[Section]:
 def _nested(record: Record) -> tuple[Block, ...]:
     if record.nested is None:
         return ()
-    return (Sentences(tuple(f"{line[0].upper()}{line[1:]}." for line in nested_lines(record, record.nested))),)
+    return (_sentences(record_tables.nested_lines(record, record.nested)),)
 
 
 def _stability(record: Record) -> Block:
-    lines = [*rule_lines(record), *stability_lines(record)]
+    lines = [*record_tables.rule_lines(record), *stability_lines(record)]
+    return _sentences(lines)
+
+
+def _sentences(lines: Sequence[str]) -> Sentences:
     return Sentences(tuple(f"{line[0].upper()}{line[1:]}." for line in lines))
 
 
@@ -162,7 +144,7 @@ def _answer_facts(record: Record) -> tuple[tuple[str, str], ...]:
     known, own = record.certificate, record.own_row
     digits = interval_digits([(record.lower, record.upper), (known.lower, known.upper)])
     error = marked(shown(record.cv_error, digits), record.estimate)
-    if own is not None and own_line(record, digits):
+    if own is not None and record_tables.own_line(record, digits):
         error += f", certified in {ends_of(own.lower, own.upper, digits)}"
     ends = f"certified in {ends_of(known.lower, known.upper, digits)}"
     if record.least is not None:
@@ -187,7 +169,7 @@ def _answer_facts(record: Record) -> tuple[tuple[str, str], ...]:
 
 
 def _compared(record: Record | PathRecord) -> list[tuple[str, str]]:
-    return [("models compared", words)] if (words := compared(record)) else []
+    return [("models compared", words)] if (words := record_tables.compared(record)) else []
 
 
 def proved(record: Record) -> list[str]:
@@ -195,21 +177,22 @@ def proved(record: Record) -> list[str]:
     known, own = record.certificate, record.own_row
     digits = interval_digits([(known.lower, known.upper)])
     low, high = shown(known.lower, digits), shown(known.upper, digits)
-    grid = "of any tau at this gamma" if record.descent else f"of the {_several(len(record.table), 'pair')} of the grid"
+    grid = "of any tau at this gamma" if record.descent else f"of the {several(len(record.table), 'pair')} of the grid"
     if (found := record.continuous) is not None:
         grid = f"of any tau at any gamma from {shown(found.low)} to {shown(found.high)}"
-    lines = [f"Models compared: {words}. What follows is of these."] if (words := compared(record)) else []
+    words = record_tables.compared(record)
+    lines = [f"Models compared: {words}. What follows is of these."] if words else []
     if known.lower > 0.0:
         lines.append(f"No CV error {grid} is below {low}.")
     if math.isfinite(known.upper):
         lines.append(f"The least CV error {grid} is at most {high}.")
-    if own is not None and math.isfinite(own.upper) and own_line(record, digits):
+    if own is not None and math.isfinite(own.upper) and record_tables.own_line(record, digits):
         lines.append(f"The CV error of the reported pair is at most {shown(own.upper, digits)}.")
     if record.status == "proved":
         gap = f"up to a relative gap of {shown(known.gap, 2)}" if known.gap > 0.0 else "to the last digit"
         which = "the reported pair" if record.least is None else f"tau = {known.tau}, gamma = {shown(known.gamma)}"
         lines.append(f"So {which} has the least CV error, {gap}.")
-    if record.least is not None and settled(record):
+    if record.least is not None and record_tables.settled(record):
         lines.append(f"By {record.rule} the reported pair is chosen.")
     decided = sum(row.folds_decided == row.folds for row in record.table)
     excluded = sum(row.status == "excluded" for row in record.table)
@@ -221,7 +204,7 @@ def proved(record: Record) -> list[str]:
         lines.append(f"The best subset is known beyond doubt in {fits}{more}.")
     else:
         lines.append(f"Nothing of the grid yet: in none of {total:,} fits is the best subset known beyond doubt.")
-    lines += [f"{line[0].upper()}{line[1:]}." for line in region_lines(record) if line.startswith("proved")]
+    lines += _sentences([line for line in region_lines(record) if line.startswith("proved")]).lines
     if record.refit.proved:
         most, within = ("at most ", " within the restrictions,") if record.request.restrictions else ("", "")
         lines.append(f"The model is the best of all subsets of {most}{record.refit.tau} features{within} on all rows.")
@@ -236,7 +219,7 @@ def not_proved(record: Record) -> list[str]:
         which = "the reported pair" if record.least is None else f"tau = {known.tau}, gamma = {shown(known.gamma)}"
         lines.append(f"That {which} has the least CV error: the search ended before.")
     if record.estimate and own is not None:
-        lines.append(f"The CV error of the reported pair. {estimate_line(own.folds_decided, own.folds)}.")
+        lines.append(f"The CV error of the reported pair. {record_tables.estimate_line(own.folds_decided, own.folds)}.")
     if own is not None and not math.isfinite(own.upper):
         lines.append("Any upper bound of the CV error of the reported pair.")
     if open_rows(record) and record.status != "proved":
@@ -246,7 +229,7 @@ def not_proved(record: Record) -> list[str]:
         ends = ends_of(record.refit.lower, record.refit.upper)
         within = " within the restrictions" if record.request.restrictions else ""
         lines.append(f"That the model is the best subset{within} on all rows: the least objective lies in {ends}.")
-    if not settled(record):
+    if not record_tables.settled(record):
         what = "CV errors" if record.one_se is not None else "instabilities"
         lines.append(f"The choice by {record.rule}: not all {what} that it compares are known well enough.")
     nested = "" if record.nested is None else (
@@ -263,25 +246,25 @@ def _pictures(record: Record, data: Dataset | None) -> tuple[Block, ...]:
     every = "every tau at its best gamma"
     found = [
         Picture("cv-error", f"CV error, {every}: dots with one standard error over the folds to each side, certified "
-                "intervals as bands, estimates hollow.", (WIDTH, 4.1), partial(plot_cv_error, record)),
+                "intervals as bands, estimates hollow.", (WIDTH, 4.1), partial(record_plots.plot_cv_error, record)),
     ]  # fmt: skip
     if record.continuous is not None:
         words = "CV error over the interval of gamma, with the certified bound of every piece; it jumps where the best "
         words += "subset of a fold changes."
-        found.append(Picture("every-gamma", words, (WIDTH, 4.4), partial(plot_every_gamma, record)))
+        found.append(Picture("every-gamma", words, (WIDTH, 4.4), partial(record_plots.plot_every_gamma, record)))
     if len({row.tau for row in record.table}) > 1 < len({row.gamma for row in record.table}):
         found.append(
             Picture(
                 "grid",
                 "CV error of every pair of the grid; hatched where a pair is excluded by proof.",
                 (WIDTH, 4.1),
-                partial(plot_grid, record),
+                partial(record_plots.plot_grid, record),
             )  # fmt: skip
         )
     features = {name for support in record.chosen_folds.supports for name in support} | set(record.support)
     words = "How many folds choose each feature at the reported pair; pale where the best support is not proved."
     size = WIDTH, _height(len(features))
-    found.append(Picture("features", words + _signs(record), size, partial(plot_features, record)))
+    found.append(Picture("features", words + _signs(record), size, partial(record_plots.plot_features, record)))
     return (*found, _coefficients(record, data))
 
 
@@ -291,23 +274,24 @@ def _surface(record: PathRecord | FitRecord) -> tuple[Block, ...]:
     if surface is None or not isinstance(record, PathRecord):
         return ()
     words = "The best subset of every size as a function of gamma; a colour changes where the subset does."
-    size = WIDTH, 1.7 + 0.3 * min(len(record.request.taus), MOST_FEATURES)
-    rows = tuple((str(piece.tau), shown(piece.low), shown(piece.high), subsets_of(surface, piece))
+    size = WIDTH, 1.7 + 0.3 * min(len(record.request.taus), record_plots.MOST_FEATURES)
+    rows = tuple((str(piece.tau), shown(piece.low), shown(piece.high), record_tables.subsets_of(surface, piece))
                  for piece in surface.pieces)  # fmt: skip
     caption = "Best subsets on every piece; several where they are tied, or cross within 1e-9 of their objectives."
     table = ReportTable(caption, ("tau", "gamma from", "to", "features"), rows)
-    return Picture("surface", words, size, partial(plot_surface, record)), table
+    return Picture("surface", words, size, partial(record_plots.plot_surface, record)), table
 
 
 def _coefficients(record: AnyRecord, data: Dataset | None) -> Picture:
     path = isinstance(record, PathRecord) or (data is not None and isinstance(record, Record))
     words = "Coefficients of the best subsets on all rows, by tau." if path else "Coefficients of the model."
     rows = record.data.p if isinstance(record, PathRecord) or path else len(record.coefficients)
-    return Picture("coefficients", words, (WIDTH, _height(rows)), partial(plot_coefficients, record, data=data))
+    draw = partial(record_plots.plot_coefficients, record, data=data)
+    return Picture("coefficients", words, (WIDTH, _height(rows)), draw)
 
 
 def _height(rows: int) -> float:
-    return 1.7 + 0.23 * min(max(rows, LEAST_ROWS), MOST_FEATURES)
+    return 1.7 + 0.23 * min(max(rows, record_plots.LEAST_ROWS), record_plots.MOST_FEATURES)
 
 
 def _signs(record: Record | FitRecord) -> str:
@@ -323,7 +307,7 @@ def _model_table(record: Record | FitRecord) -> ReportTable:
     rows = [[name, shown(value)] for name, value in record.coefficients.items()]
     head = ["feature", f"coefficient, in units of {record.data.target} per unit of the feature"]
     if search is not None:
-        decided, others = times_chosen(search.chosen_folds)
+        decided, others = record_plots.times_chosen(search.chosen_folds)
         for row in rows:
             row.append(f"{decided[row[0]] + others[row[0]]:,} of {len(search.chosen_folds):,}")
         head.append("folds that choose it")
@@ -333,14 +317,14 @@ def _model_table(record: Record | FitRecord) -> ReportTable:
 
 
 def _tau_table(record: Record) -> ReportTable:
-    rows = best_by_tau(record)
-    title = best_gamma_title(record)
+    rows = record_tables.best_by_tau(record)
+    title = record_tables.best_gamma_title(record)
     chosen = next((k for k, row in enumerate(rows) if (row.gamma, row.tau) == (record.gamma, record.tau)), None)
     return _pairs(record, rows, f"{title[0].upper()}{title[1:]}; ~ marks an estimate.", chosen)
 
 
 def _all_pairs(record: Record) -> ReportTable:
-    return _pairs(record, record.table, f"All {_several(len(record.table), 'pair')} of the grid.", None, folded=True)
+    return _pairs(record, record.table, f"All {several(len(record.table), 'pair')} of the grid.", None, folded=True)
 
 
 def _pairs(
@@ -374,17 +358,13 @@ def _data_facts(data: DataInfo) -> tuple[tuple[str, str], ...]:
 
 
 def _read_with(read: ReadingInfo) -> str:
-    said = [f"empty cells: {read.na}", f"{_several(read.left_out, 'row')} left out"]
-    said += [f"{_several(len(read.means), 'column')} filled by the mean"] if read.means else []
-    said += [f"{_several(len(read.levels), 'column')} of words as {read.encode}"] if read.levels else []
+    said = [f"empty cells: {read.na}", f"{several(read.left_out, 'row')} left out"]
+    said += [f"{several(len(read.means), 'column')} filled by the mean"] if read.means else []
+    said += [f"{several(len(read.levels), 'column')} of words as {read.encode}"] if read.levels else []
     said += [f"separator {read.sep!r}"] if read.sep is not None else []
     said += [f"decimal mark {read.decimal!r}"] if read.decimal != "." else []
     said += [f"thousands set off by {read.thousands!r}"] if read.thousands not in (None, "none") else []
     return ", ".join([*said, f"encoding {read.encoding}"])
-
-
-def _several(count: int, thing: str) -> str:
-    return f"{count:,} {thing}{'' if count == 1 else 's'}"
 
 
 def _request_facts(record: Record) -> tuple[tuple[str, str], ...]:
@@ -395,7 +375,7 @@ def _request_facts(record: Record) -> tuple[tuple[str, str], ...]:
         ("gap asked for", shown(ask.gap)),
         ("time limit", "none" if ask.time_limit is None else f"{ask.time_limit:g} s"),
         ("method", ask.method_used or ask.method or "not recorded"),
-        ("work", work_line(work, ask.threads)),
+        ("work", record_tables.work_line(work, ask.threads)),
     ]
     if ask.restrictions is not None:
         for field in fields(ask.restrictions):

@@ -37,6 +37,7 @@ from sparsecv_mio.report.layout import (
     print_table,
     quoted,
     say,
+    several,
     shown,
 )
 from sparsecv_mio.report.record_words import choice_lines, ended_by_itself, hints, region_lines, stability_lines
@@ -432,14 +433,10 @@ def work_line(work: Work, threads: int | None) -> str:
     >>> work_line(Work(1, 1, 0.5, "enumerate 1200, per-fold 34"), None)
     '1 best subset (MIO) found by branch-and-bound with 1 node, 0.50 s, engines enumerate (1,200 cells), per-fold (34)'
     """
-    on = "" if threads is None else f" on {_several(threads, 'thread')}"
+    on = "" if threads is None else f" on {several(threads, 'thread')}"
     found = "1 best subset (MIO)" if work.mios == 1 else f"{work.mios:,} best subsets (MIOs)"
-    nodes = f"{found} found by branch-and-bound with {_several(work.nodes, 'node')}"
+    nodes = f"{found} found by branch-and-bound with {several(work.nodes, 'node')}"
     return f"{nodes}, {work.seconds:.2f} s{on}, {_engine(work.engine)}"
-
-
-def _several(count: int, thing: str) -> str:
-    return f"{count:,} {thing}{'' if count == 1 else 's'}"
 
 
 def _engine(engine: str) -> str:
@@ -590,8 +587,8 @@ def print_near(console: Console, record: NearRecord, brief: bool = False, full: 
 
 
 def _print_size(console: Console, record: NearRecord, size: NearSize, models: list[NearModel], full: bool) -> None:
-    count = f"{size.models:,} model{'' if size.models == 1 else 's'}"
-    say(console, f"\n{_features(size.tau)}: {count}, {_how_complete(record, size)}", "bold")
+    count = several(size.models, "model")
+    say(console, f"\n{size.tau} feature{'' if size.tau == 1 else 's'}: {count}, {_how_complete(record, size)}", "bold")
     if not models:
         say(console, "no model was valued before the limit: give a longer --time-limit")
         return
@@ -614,10 +611,6 @@ def _print_size(console: Console, record: NearRecord, size: NearSize, models: li
         some = size.replacements[:FEW_REPLACEMENTS]
         pairs = [f"{quoted(one.feature)} or {quoted(one.other)} ({one.pairs})" for one in some]
         say(console, f"models that differ in one feature (how many such pairs of models): {', '.join(pairs)}")
-
-
-def _features(tau: int) -> str:
-    return f"{tau} feature{'' if tau == 1 else 's'}"
 
 
 def _how_complete(record: NearRecord, size: NearSize) -> str:
