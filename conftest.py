@@ -2,10 +2,42 @@
 
 from __future__ import annotations
 
+import ast
 import os
+import re
 from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
 
 os.environ["COLUMNS"] = "200"  # of what is printed into a pipe; the terminal of whoever runs the tests does not count
+
+# What Windows has not, or has otherwise; a test whose code names it is left out there.
+_POSIX = re.compile(
+    r"mkfifo|/dev/|\bpty\.|symlink_to|small_disk|unprivileged|SIGKILL|os\.kill|send_signal|\.chmod|\"bash\"|pthread_"
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave out tests of pipes, devices, links, permissions and signals where the system has no pipes with a name."""
+    if hasattr(os, "mkfifo"):
+        return
+    sources: dict[Path, dict[str, str]] = {}
+    for item in items:
+        if not isinstance(item, pytest.Function):
+            continue
+        if item.path not in sources:
+            text = item.path.read_text(encoding="utf-8")
+            tops = [node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef | ast.ClassDef)]
+            lines = text.splitlines()
+            starts = {node.name: min([node.lineno, *(one.lineno for one in node.decorator_list)]) - 1 for node in tops}
+            sources[item.path] = {node.name: "\n".join(lines[starts[node.name] : node.end_lineno]) for node in tops}
+        told = sources[item.path]
+        own = told.get(item.originalname, "")
+        used = [told[name] for name in set(re.findall(r"\w+", own)) & told.keys()]  # helpers and fixtures beside it
+        if any(_POSIX.search(text) for text in (own, *used)):
+            item.add_marker(pytest.mark.skip(reason="pipes, devices, links, permissions or signals of POSIX"))
+
 
 # A module that loads a modelling package as it is imported: without it their examples cannot be collected.
 _models = ["sparsecv_mio/formulation/models.py"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import fcntl
 import json
 import os
 import shutil
@@ -101,6 +100,8 @@ class Page:
 @contextmanager
 def browser(program: str, profile: Path) -> Iterator[Page]:
     """Start a browser with an empty profile and yield its tab; end it afterwards."""
+    import fcntl
+
     ours = [os.pipe(), os.pipe()]
     their_read, their_write = (fcntl.fcntl(fd, fcntl.F_DUPFD, 50) for fd in (ours[0][0], ours[1][1]))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -10,6 +9,8 @@ from contextlib import contextmanager
 @contextmanager
 def small_disk(size: int) -> Iterator[None]:
     """No file may grow beyond `size` bytes: what a full disk does to a writer."""
+    import resource
+
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
     try:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import os
-import pty
 import select
 import signal
 import subprocess
@@ -160,6 +159,8 @@ def wait_for(words: str, capsys: pytest.CaptureFixture[str]) -> str:
 
 def on_a_terminal(arguments: list[str], interrupt: bool) -> tuple[int, str]:
     """Exit code and what a terminal received; Ctrl-C once the view is there."""
+    import pty
+
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
         [*SCRIPT, *arguments], stdin=theirs, stdout=theirs, stderr=theirs, env=os.environ | {"TERM": "xterm"}
