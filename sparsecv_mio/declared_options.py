@@ -13,10 +13,10 @@ from functools import partial
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
-from sparsecv_mio.errors import BadInput
+from sparsecv_mio.errors import BadInput, word_of
 from sparsecv_mio.model_space import DEFAULT_GAMMAS, WIDE_GAMMAS
 from sparsecv_mio.units import MOST_THREADS
-from sparsecv_mio.words import By, Encode, Intercept, Method, Missing, Scale, TauStep, word_of
+from sparsecv_mio.words import By, Encode, Intercept, Method, Missing, Scale, TauStep
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -249,8 +249,9 @@ FORCING = defaults("force_in", "force_out")
 RESTRICTING = FORCING | defaults("at_most", "hierarchy", "nonnegative", "nonpositive")
 UNITS = defaults("scale", "intercept")
 RAW_UNITS = {"scale": Scale.NONE, "intercept": Intercept.NONE}  # of the oracles: columns as in the file
-STOPPING = defaults("gap", "time_limit")
-LIMITS = defaults("time_limit", "threads")
+LASTING = defaults("time_limit")
+STOPPING = defaults("gap") | LASTING
+LIMITS = LASTING | defaults("threads")
 EFFORT = STOPPING | LIMITS
 SEARCHING = defaults("one_se", "stability") | EFFORT | defaults(
     "method", "backend", "formulation", "mio_budget", "refine"

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from enum import StrEnum
+from typing import TypeVar
+
+Word = TypeVar("Word", bound=StrEnum)
 
 
 class SparseCVError(Exception):
@@ -91,3 +95,69 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     by_small_letters = {other.lower(): other for other in known}
     near = get_close_matches(word[:100].lower(), by_small_letters, n=1)
     return f" (did you mean {by_small_letters[near[0]]!r}?)" if near else ""
+
+
+def word_of(kind: type[Word], value: str, option: str) -> Word:
+    """Return a word of an enumeration, in whatever letters it is written.
+
+    Parameters
+    ----------
+    kind : type
+        The enumeration.
+    value : str
+        What was given.
+    option : str
+        What the message calls the option.
+
+    Returns
+    -------
+    StrEnum
+        The member of `kind`.
+
+    Raises
+    ------
+    BadInput
+        For an unknown word; the message names the nearest that is known.
+
+    Examples
+    --------
+    >>> from sparsecv_mio.words import Method
+    >>> word_of(Method, "ROUNDS", "method")
+    <Method.ROUNDS: 'rounds'>
+    """
+    return kind(one_of(value, kind, option))
+
+
+def one_of(value: str, words: Iterable[str], option: str) -> str:
+    """Match a text with one of some words, in whatever letters it is written.
+
+    Parameters
+    ----------
+    value : str
+        What was given.
+    words : iterable of str
+        What is allowed, in small letters.
+    option : str
+        What the message calls the option.
+
+    Returns
+    -------
+    str
+        The word.
+
+    Raises
+    ------
+    BadInput
+        It is none of them; the message names the nearest one.
+
+    Examples
+    --------
+    >>> one_of("LOGISTIC", ("logistic", "squared"), "--loss")
+    'logistic'
+    """
+    known = [str(word) for word in words]
+    text = str(value)
+    word = text.strip().lower()
+    if word not in known or not isinstance(value, str):  # None is not the word "none"
+        raise BadInput(f"{option}: unknown word {text!r}{did_you_mean(text, known)}, use {', '.join(known)}")
+    return word

@@ -18,6 +18,9 @@ PROVED_RTOL = 1e-9
 CROSSING_RTOL = 1e-7
 """Relative rounding between two ways to the same held-out sum: a lower end may exceed an upper one by that much."""
 
+OUTWARD = 1e-12
+"""What computed bounds are moved outwards by, relative: rounding of the last few operations."""
+
 TINY = 1e-300
 """Stands for a zero that is divided by, or for an allowance of next to nothing."""
 

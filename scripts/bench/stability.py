@@ -33,14 +33,12 @@ from _common import INSTANCES, deliver, environment, table
 from sklearn.datasets import load_linnerud, load_wine
 
 from sparsecv_mio.certificate.parts import WeighedModel
-from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import make_folds, outer_folds
 from sparsecv_mio.data.readers import read_dataset
 from sparsecv_mio.problem.objective import fit, held_out_error
-from sparsecv_mio.search.api import OUTER, WEIGHTS, Procedure, cross_validate, models_of_weights, tried_weights
-from sparsecv_mio.search.options import Hooks, SearchOptions
+from sparsecv_mio.search.api import OUTER, WEIGHTS, Question, models_of_weights, tried_weights
+from sparsecv_mio.search.options import SearchOptions
 
 FILES = {
     "prostate": "lpsa", "toxicity": "toxicity", "steam": "Steam", "alcohol2": "logSolubility",
@@ -110,15 +108,11 @@ def measured(name: str, number: int) -> Split:
     test, training = np.sort(order[:count]), data.take(np.sort(order[count:]))
     plan = make_folds(FOLDS, training)
     options = SearchOptions(stability=WEIGHTS, threads=1)
-
-    def search(rows: Dataset, folds: FoldPlan, options: SearchOptions, hooks: Hooks) -> Record:
-        return cross_validate(rows, folds, gammas=GAMMAS, taus=None, options=options, hooks=hooks)
-
-    record, outer = search(training, plan, options, Hooks()), outer_folds(OUTER, plan, training)
+    asked = Question(training, plan, GAMMAS, None, options)
+    record, outer = asked.answer(), outer_folds(OUTER, plan, training)
     assert record.stability is not None and record.stability.chosen is not None
     chosen = record.stability.chosen
-    nested = Procedure(search, training, plan, options, Hooks())
-    found = [models_of_weights(nested, outer, fold) for fold in range(OUTER)]
+    found = [models_of_weights(asked, outer, fold) for fold in range(OUTER)]
     tried = tried_weights(found, [float(size) for size in outer.sizes])
     best = min(tried, key=lambda one: (one.error, one.weight))
     rows = {

@@ -26,14 +26,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from sparsecv_mio.arrays import FloatArray, IntArray
-from sparsecv_mio.batch.plan import BOTH, OURS, REFITS, TRAINING, options_of
+from sparsecv_mio.batch.plan import OURS, REFITS, TRAINING, options_of, other_rules
 from sparsecv_mio.certificate.parts import versions
 from sparsecv_mio.certificate.records import PathRow, Record
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import make_folds
-from sparsecv_mio.errors import BackendUnavailable, BadInput
-from sparsecv_mio.words import one_of
+from sparsecv_mio.errors import BackendUnavailable, BadInput, one_of
 
 if TYPE_CHECKING:
     from sparsecv_mio.search.options import SearchOptions
@@ -62,7 +61,7 @@ class Fitted:
     record : Record, optional
         Of our search.
     others : dict
-        Models by other rules, by name: `one_se`.
+        Models by other rules, by name.
     """
 
     coefficients: FloatArray
@@ -82,16 +81,16 @@ def run_search(data: Dataset, plan: FoldPlan, settings: Mapping[str, Any], train
     Parameters
     ----------
     settings : mapping
-        Options of the search by the names of the command line; `cpu_limit`, seconds of this process, which unlike
-        `time_limit` do not depend on what else the machine does; `one_se = "both"`, the model of the
-        one-standard-error rule beside that of the least CV error.
+        Options of the search by the names of the command line, and what only plans know: `cpu_limit`, seconds of this
+        process, which do not depend on what else the machine does; the model of the one-standard-error rule beside
+        that of the least CV error.
     training_only : bool
         Whether the model is that of the training rows of the single fold, not of all rows.
     """
     from sparsecv_mio.search.api import cross_validate
     from sparsecv_mio.search.options import Hooks
 
-    both, options = settings.get("one_se") == BOTH, options_of(settings)
+    options = options_of(settings)
     begin, spent = time.perf_counter(), time.process_time()
     with processor_limit(settings.get("cpu_limit")) as stop:
         record = cross_validate(
@@ -99,7 +98,7 @@ def run_search(data: Dataset, plan: FoldPlan, settings: Mapping[str, Any], train
         )
     seconds, cpu = time.perf_counter() - begin, time.process_time() - spent
     found = of_record(record, data, seconds, plan if training_only else None)
-    others = {"one_se": _simplest(record, data, options, settings.get("cpu_limit"))} if both else {}
+    others = {rule: _simplest(record, data, options, settings.get("cpu_limit")) for rule in other_rules(settings)}
     return replace(found, numbers={**found.numbers, "cpu_seconds": cpu}, others=others)
 
 

@@ -20,6 +20,7 @@ from sparsecv_mio.certificate.read_back import MOST_BYTES
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import make_folds
+from sparsecv_mio.declared_options import LASTING
 from sparsecv_mio.errors import BadInput, CorruptStore, SparseCVError
 from sparsecv_mio.files import check_readable, sweep, write_text
 
@@ -243,7 +244,7 @@ def run_task(task: Task, attempt: int = 1, data: Dataset | None = None) -> TaskO
         rows = rows_of(task, data)
         plan = folds_of(task, rows.train)
         settings = {key: value for key, value in task.settings.items() if key not in (*COMMON, "estimator")}
-        for limit in {"time_limit", "cpu_limit"} & settings.keys() if attempt > 1 else ():
+        for limit in {*LASTING, "cpu_limit"} & settings.keys() if attempt > 1 else ():
             settings[limit] = float(settings[limit]) * LONGER ** (attempt - 1)
         fitted: Fitted | OracleScore
         if task.estimator in ORACLES:
@@ -353,7 +354,7 @@ def _check_on_one(tasks: list[Task]) -> None:
 
 
 def _check_task(task: Task, rows: Dataset, plan: FoldPlan) -> None:
-    from sparsecv_mio.search.api import asked_of  # loads much of the search
+    from sparsecv_mio.search.api import Question  # loads much of the search
 
     if task.estimator in ORACLES:
         check_rows(task.settings, rows, plan)
@@ -361,4 +362,4 @@ def _check_task(task: Task, rows: Dataset, plan: FoldPlan) -> None:
     if task.estimator == OURS:
         options = options_of(task.settings)
         options.check_data(rows, plan)
-        asked_of(rows, plan, task.settings.get("gamma"), task.settings.get("tau"), options)
+        Question(rows, plan, task.settings.get("gamma"), task.settings.get("tau"), options).grid()

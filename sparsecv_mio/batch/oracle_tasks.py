@@ -19,8 +19,8 @@ import numpy as np
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import make_folds
-from sparsecv_mio.errors import BadInput
-from sparsecv_mio.words import Intercept, Scale, one_of
+from sparsecv_mio.errors import BadInput, one_of
+from sparsecv_mio.words import Intercept, Scale
 
 if TYPE_CHECKING:
     from sparsecv_mio.oracles.iacv import IacvReport

@@ -19,11 +19,10 @@ from sparsecv_mio.batch.oracle_tasks import SETTINGS as OF_ORACLES
 from sparsecv_mio.batch.sources import DESIGN_KEYS, DESIGNS, Source, sources_of
 from sparsecv_mio.data.folds import fold_columns
 from sparsecv_mio.declared_options import ACCELERATING, FORCING, OPTIONS, SEARCHING, UNITS
-from sparsecv_mio.errors import BadInput, did_you_mean
+from sparsecv_mio.errors import BadInput, did_you_mean, one_of
 from sparsecv_mio.files import check_readable
 from sparsecv_mio.model_space import MOST_DIGITS, gammas, interval
 from sparsecv_mio.version import __version__
-from sparsecv_mio.words import one_of
 
 if TYPE_CHECKING:
     from sparsecv_mio.search.options import SearchOptions
@@ -118,6 +117,11 @@ def check_share(share: Any) -> None:
     """
     if not (isinstance(share, int | float) and 0.0 < share < 1.0):
         raise BadInput(f"test {share!r} is no share: give a number above 0 and below 1")
+
+
+def other_rules(settings: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the rules whose models are asked for beside that of the least CV error."""
+    return ("one_se",) if settings.get("one_se") == BOTH else ()
 
 
 def options_of(settings: Mapping[str, Any]) -> SearchOptions:

@@ -13,9 +13,8 @@ from sparsecv_mio.batch.one_task import BatchFolder, TaskOutcome, folds_of, numb
 from sparsecv_mio.batch.plan import COMMON, Task
 from sparsecv_mio.batch.sources import source_of
 from sparsecv_mio.certificate.records import Record
-from sparsecv_mio.errors import BadInput, SparseCVError, did_you_mean
+from sparsecv_mio.errors import BadInput, SparseCVError, did_you_mean, one_of
 from sparsecv_mio.files import check_numbers, check_readable, replacing
-from sparsecv_mio.words import one_of
 
 if TYPE_CHECKING:
     import pandas as pd

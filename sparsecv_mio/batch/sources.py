@@ -21,9 +21,8 @@ from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.reading_options import Reading
 from sparsecv_mio.declared_options import TABLE
-from sparsecv_mio.errors import BadInput, did_you_mean
+from sparsecv_mio.errors import BadInput, did_you_mean, one_of
 from sparsecv_mio.files import memory
-from sparsecv_mio.words import one_of
 
 DESIGNS: Mapping[str, Mapping[str, Any]] = {
     "toeplitz": {"n": 100, "p": 20, "rho": 0.5, "support": 5, "snr": 1.0, "beta": "even", "draw": 0, "validation": 0},

@@ -79,9 +79,8 @@ import numpy as np
 from scipy.linalg import cho_solve, cholesky, eigh, solve_triangular
 
 from sparsecv_mio.arrays import FloatArray
-from sparsecv_mio.bounds.fold import OUTWARD
 from sparsecv_mio.problem.problem import SparseProblem, level_set_radius
-from sparsecv_mio.units import Interval
+from sparsecv_mio.units import OUTWARD, Interval
 
 ROWS_ROUNDING = 1e-10
 """Of y'y: what moments, refits and centring may leave between the training rows of a fold and all rows."""

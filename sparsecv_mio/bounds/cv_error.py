@@ -24,7 +24,6 @@ from numpy.typing import NDArray
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.bounds.closed_form import training_loss_bound
 from sparsecv_mio.bounds.fold import (
-    OUTWARD,
     TIE,
     UNKNOWN,
     FoldBounds,
@@ -43,7 +42,7 @@ from sparsecv_mio.data.weights import Scored
 from sparsecv_mio.errors import BadInput, Contradiction
 from sparsecv_mio.parallel import run_folds
 from sparsecv_mio.problem.training_moments import TrainingMoments, row_moments, training_moments
-from sparsecv_mio.units import CROSSING_RTOL, Interval
+from sparsecv_mio.units import CROSSING_RTOL, OUTWARD, Interval
 
 SCHEMA = "sparsecv-bounds/1"
 SAFE, PRINTED = "safe", "as-printed"

@@ -30,13 +30,12 @@ from sparsecv_mio.kernels.screening import Reused, ReuseTask, reused_duals
 from sparsecv_mio.kernels.starts import eliminate
 from sparsecv_mio.problem.elimination import eliminated, stripped
 from sparsecv_mio.problem.problem import SparseProblem
-from sparsecv_mio.units import TIE_RTOL, Interval
+from sparsecv_mio.units import OUTWARD, TIE_RTOL, Interval
 
 TIE = 2.0 * TIE_RTOL  # every support within TIE_RTOL of the best counts as optimal
 ROUNDS = 5  # relaxations one bound may take
 FIELDS = 8  # lower and upper of f, of the held-out sum of squares, their two origins, estimate, columns left
 ROW_LIMIT = 64  # held-out rows beyond which only their sum is bounded
-OUTWARD = 1e-12  # relative rounding of the last few operations
 NO_DIGIT = 1.0  # rounding unit from which no digit of the moments is known
 COLUMN_LIMIT = 400  # columns up to which backward elimination from all of them is affordable
 

@@ -30,10 +30,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
-from sparsecv_mio.bounds.fold import OUTWARD
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.problem.objective import PLAIN_RTOL, fit
 from sparsecv_mio.problem.problem import LARGEST_PENALTY
+from sparsecv_mio.units import OUTWARD
 from sparsecv_mio.words import Intercept
 
 REFINEMENTS = 3

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
-from sparsecv_mio.bounds.fold import OUTWARD, ROUNDS, TIE, FoldCell, Origin
+from sparsecv_mio.bounds.fold import ROUNDS, TIE, FoldCell, Origin
 from sparsecv_mio.bounds.wide_rows import ACCURACY, MAX_STEPS, WideRelaxation, WideRows, WideSupports, WorkingColumns
 from sparsecv_mio.errors import Contradiction
 from sparsecv_mio.kernels import fold_bounds
@@ -37,7 +37,7 @@ from sparsecv_mio.kernels.screening import screen
 from sparsecv_mio.problem.elimination import stripped
 from sparsecv_mio.problem.problem import DIAGONAL_MARGIN
 from sparsecv_mio.trees.open_nodes import OpenNodes
-from sparsecv_mio.units import TINY
+from sparsecv_mio.units import OUTWARD, TINY
 
 TOGETHER_ROUNDS = 6
 TARGET = 0.2  # accepted relative error of F(b_t) - zeta: second order in the bound

@@ -425,8 +425,8 @@ class Side:
 
         Examples
         --------
-        >>> Side(Restrictions(force_in="a"), (("b", "c"),), (CoefficientBox("a", 0.0, None),)).words()
-        'with a; b, c all or none; a in [0, inf]'
+        >>> Side(Restrictions(nonnegative="a"), (("b", "c"),), (CoefficientBox("c", 0.0, 1.0),)).words()
+        'no coefficient of a below 0; b, c all or none; c in [0, 1]'
         """
         said = [self.restrictions.words()] if self.restrictions else []
         said += [f"{', '.join(group)} all or none" for group in self.together or ()]

@@ -12,10 +12,9 @@ from functools import partial
 from inspect import signature
 from typing import Annotated, Any, get_args, get_origin
 
-from sparsecv_mio.errors import BadInput, SparseCVError
+from sparsecv_mio.errors import BadInput, SparseCVError, one_of
 from sparsecv_mio.model_space import MOST_DIGITS, Restrictions, limits_of, number, parents_of, whole
 from sparsecv_mio.units import MOST_THREADS
-from sparsecv_mio.words import one_of
 
 IN_PYTHON = {"taus": "tau", "gammas": "gamma"}
 PLACES = (  # of the name of an option in a message: "gap: 2 is ...", "tau 99 is ...", "... goes with method grid"

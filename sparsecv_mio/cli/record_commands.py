@@ -14,8 +14,7 @@ import typer
 from sparsecv_mio.cli import ending, session
 from sparsecv_mio.cli.command_options import DataFile, Given, declared, option
 from sparsecv_mio.declared_options import FORMAT
-from sparsecv_mio.errors import BadInput, CorruptStore, SparseCVError
-from sparsecv_mio.words import one_of
+from sparsecv_mio.errors import BadInput, CorruptStore, SparseCVError, one_of
 
 if TYPE_CHECKING:
     from sparsecv_mio.certificate.records import FitRecord, PathRecord, Record

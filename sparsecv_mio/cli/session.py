@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
     from sparsecv_mio.certificate.read_back import StoredRecord
     from sparsecv_mio.data.dataset import Dataset
     from sparsecv_mio.data.fold_plan import FoldPlan
-    from sparsecv_mio.formulation.outcome import Limits
 
 T = TypeVar("T")
 
@@ -209,14 +207,6 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def limits(given: Given, **others: Any) -> Limits:
-    """Return the limits of one MIO: those of `STOPPING` as given, and others."""
-    from sparsecv_mio.formulation.outcome import Limits
-
-    seconds = given["time_limit"]
-    return Limits(gap=given["gap"], seconds=math.inf if seconds is None else seconds, **others)
-
-
 def on_cores(given: Given) -> Given:
     """Return options with the number of threads, all cores where none was given."""
     return {**given, "threads": cores() if given["threads"] is None else given["threads"]}
@@ -248,13 +238,13 @@ def in_time(work: Callable[[], T], stop: threading.Event, options: Any) -> T:
     """
     from sparsecv_mio.search.deadline import Deadline, run_within_limit
 
-    seconds = options.time_limit
+    deadline = Deadline.of(options, stop, Began.moment)
 
     def too_early() -> T:
         raise_if_interrupted(stop)
-        raise OutOfTime(f"--time-limit: {seconds:g} seconds were over before the data were read: give more")
+        raise OutOfTime(f"--time-limit: {deadline.limit:g} seconds were over before the data were read: give more")
 
-    found = run_within_limit(work, Deadline(seconds, stop, Began.moment), too_early, grace=LOADING_GRACE)
+    found = run_within_limit(work, deadline, too_early, grace=LOADING_GRACE)
     raise_if_interrupted(stop)
     return found
 

@@ -154,6 +154,7 @@ def fit(
         from sparsecv_mio.fits.fit_options import FitOptions, SideOptions
         from sparsecv_mio.fits.one import fit_one
         from sparsecv_mio.formulation.backends import get_backend
+        from sparsecv_mio.search.options import limits_of
 
         how = FitOptions.of(
             backend=backend, formulation=formulation, **units, side=side,
@@ -163,7 +164,7 @@ def fit(
         if log is not None and "log" not in honoured:
             raise BadInput(f"--log: backend {how.backend} writes no log")
         workers = session.cores() if "threads" in honoured else 1
-        limits = session.limits(
+        limits = limits_of(
             stopping, nodes=math.inf if node_limit is None else node_limit,
             threads=workers if threads is None else threads, log=log, cancel=stop,
         )  # fmt: skip
@@ -252,9 +253,9 @@ def compare(
         from sparsecv_mio.batch.mio_comparison import Contender, cells_of
         from sparsecv_mio.batch.mio_comparison import compare as run
         from sparsecv_mio.data.folds import fold_columns
-        from sparsecv_mio.search.options import check_limits
+        from sparsecv_mio.search.options import check_limits, limits_of
 
-        limits = session.limits(stopping, threads=threads, cancel=stop)
+        limits = limits_of(stopping, threads=threads, cancel=stop)
         check_limits(limits)
         contenders = [Contender.of(label.strip()) for label in backends.split(",")]
         cells = []

@@ -17,8 +17,8 @@ from functools import cache
 from numbers import Integral
 from typing import Any, NamedTuple
 
-from sparsecv_mio.errors import BadInput, did_you_mean
-from sparsecv_mio.words import Encode, Missing, word_of
+from sparsecv_mio.errors import BadInput, did_you_mean, word_of
+from sparsecv_mio.words import Encode, Missing
 
 NONE = "none"  # said of thousands: they are not set off, whatever it looks like
 SAME = {"'": "'\u2019", " ": " \u00a0\u2009\u202f"}  # marks that look alike

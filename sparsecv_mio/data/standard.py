@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray, row_chunks
 from sparsecv_mio.data.cure import stand_in_notes
 from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.errors import BadInput
+from sparsecv_mio.errors import BadInput, word_of
 from sparsecv_mio.model_space import NONE, Restrictions
-from sparsecv_mio.words import Intercept, Scale, word_of
+from sparsecv_mio.words import Intercept, Scale
 
 CONSTANT_ULPS = 4.0
 

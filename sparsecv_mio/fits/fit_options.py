@@ -8,15 +8,16 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from sparsecv_mio.certificate.parts import CoefficientBox, Request, Side
+from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.declared_options import settle
-from sparsecv_mio.errors import BadInput
+from sparsecv_mio.errors import BadInput, one_of
 from sparsecv_mio.formulation.backends import BACKENDS, NATIVE
 from sparsecv_mio.formulation.outcome import Limits
 from sparsecv_mio.model_space import NONE, AtMost, Hierarchy, Restrictions, parents_of
 from sparsecv_mio.problem.constraints import SideConstraints, constraints_of, side_constraints
 from sparsecv_mio.search.options import check_formulation, check_limits, with_keywords
-from sparsecv_mio.words import Intercept, Scale, one_of
+from sparsecv_mio.words import Intercept, Scale
 
 
 @dataclass(frozen=True)
@@ -197,6 +198,15 @@ class PathOptions:
     def of(cls, **words: Any) -> Self:
         """Make options of words as text."""
         return with_keywords(cls(), words, "of")
+
+    @classmethod
+    def of_record(cls, record: Record, seconds: float) -> Self:
+        """Return options with the units and restrictions of a record, for so many seconds."""
+        request, about = record.request, record.data
+        return cls.of(
+            scale=about.scale, intercept=about.intercept, time_limit=seconds, threads=request.threads,
+            restrictions=request.restrictions or NONE,
+        )  # fmt: skip
 
     def __post_init__(self) -> None:
         settle(self)

@@ -20,7 +20,7 @@ from sparsecv_mio.fits.fit_options import FitOptions, SideOptions
 from sparsecv_mio.formulation.backends import NATIVE, get_backend
 from sparsecv_mio.formulation.backends.contract import WORTH, Backend, allowance_of
 from sparsecv_mio.formulation.outcome import Limits, Outcome, Start, Stop
-from sparsecv_mio.model_space import Restrictions
+from sparsecv_mio.model_space import NONE
 from sparsecv_mio.problem.constraints import SideConstraints
 from sparsecv_mio.problem.coordinates import objective_slack
 from sparsecv_mio.problem.elimination import ForcedColumns
@@ -232,11 +232,11 @@ def _solve_by_rows(model: _Model, start: Start | None, limits: Limits) -> Outcom
     from sparsecv_mio.search.by_rows import all_rows_of, solve_by_rows
     from sparsecv_mio.search.deadline import Deadline
 
-    tau, gamma, names = model.tau, model.gamma, model.data.names
+    tau, gamma = model.tau, model.gamma
     choice = ForcedColumns.of(model.data.q, np.array(model.constraints.forced_out, dtype=np.int64))
-    inside, data = tuple(names[j] for j in model.constraints.forced_in), model.data
+    data = model.data
     if model.constraints.needs:
-        data = replace(data.only(choice.others), restrictions=Restrictions(force_in=inside))
+        data = replace(data.only(choice.others), restrictions=model.asked.restrictions or NONE)
     clock = Deadline(limits.seconds, None)
 
     def expired() -> bool:

@@ -107,7 +107,7 @@ def best_common_subset(
     options = replace(options, restrictions=within)
     shape = within.left(dataset.p), least_rows(dataset, plan)
     grid = Grid.of(gammas_of(gammas, *shape), taus_of(taus, *shape, restrictions=within), dataset.p, within)
-    clock = Deadline(options.time_limit, stop, began)
+    clock = Deadline.of(options, stop, began)
     search = CommonSearch(dataset, plan, grid, options, clock)
     return run_within_limit(search.solve, clock, search.record)
 

@@ -34,9 +34,9 @@ from sparsecv_mio.near.collecting import (
     offer,
 )
 from sparsecv_mio.near.near_options import NearOptions
-from sparsecv_mio.search.api import cross_validate
+from sparsecv_mio.search.api import Question
 from sparsecv_mio.search.deadline import Deadline, run_within_limit
-from sparsecv_mio.search.options import GRID, Hooks, SearchOptions, with_keywords
+from sparsecv_mio.search.options import GRID, SearchOptions, with_keywords
 from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.search.result import data_info, names_of
 from sparsecv_mio.words import By
@@ -263,7 +263,7 @@ def near_optimal(
     options = replace(options, restrictions=options.restrictions.within(dataset.names))
     plan = folds_of(folds, dataset) if options.by is By.CV or gamma is None else None
     wanted = tuple(taus) if isinstance(taus, Iterable) and not isinstance(taus, str) else taus
-    clock = Deadline(options.time_limit, stop, began)
+    clock = Deadline.of(options, stop, began)
     search = NearSearch(dataset, plan, options, clock)
     search.check(gamma, wanted)
     return run_within_limit(lambda: search.solve(gamma, wanted), clock, search.record)
@@ -331,14 +331,12 @@ class NearSearch:
     ) -> tuple[float, str | int | tuple[int, ...]]:
         options, plan = self.options, self.plan
         assert plan is not None
-        left = None if options.time_limit is None else max(CHOOSING_SHARE * self.clock.left, 1e-3)
         how = SearchOptions.of(
-            scale=options.scale, intercept=options.intercept, gap=options.gap, time_limit=left,
-            threads=options.threads, restrictions=options.restrictions,
+            scale=options.scale, intercept=options.intercept, gap=options.gap, threads=options.threads,
+            restrictions=options.restrictions,
         )  # fmt: skip
-        record = cross_validate(
-            self.dataset, plan, gammas=gamma, taus=taus, options=how, hooks=Hooks(stop=self.clock.stop)
-        )
+        left = None if self.clock.limit is None else max(CHOOSING_SHARE * self.clock.left, 1e-3)
+        record = Question(self.dataset, plan, gamma, taus, how).answer(self.clock.then(left))
         self.chosen = record.status
         return record.gamma, record.tau if taus is None else taus
 

@@ -15,8 +15,7 @@ import numpy as np
 from scipy.special import expit, xlog1py, xlogy
 
 from sparsecv_mio.arrays import FloatArray
-from sparsecv_mio.errors import BadInput
-from sparsecv_mio.words import one_of
+from sparsecv_mio.errors import BadInput, one_of
 
 
 class Loss(ABC):

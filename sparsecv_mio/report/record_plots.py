@@ -19,7 +19,6 @@ from sparsecv_mio.certificate.read_back import AnyRecord, weighted_again
 from sparsecv_mio.certificate.records import Continuous, FitRecord, PathRecord, PathRow, Record, Surface, TableRow
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.errors import BadInput
-from sparsecv_mio.model_space import NONE
 from sparsecv_mio.report.figures import (
     FAINT,
     INK,
@@ -68,12 +67,8 @@ def path_at(record: Record, data: Dataset, seconds: float) -> PathRecord:
     from sparsecv_mio.fits.best_subsets import best_subsets
     from sparsecv_mio.fits.fit_options import PathOptions
 
-    request, about = record.request, record.data
-    options = PathOptions(restrictions=request.restrictions or NONE)
-    return best_subsets(
-        data, gammas=[record.refit.gamma], taus=request.taus, options=options, time_limit=seconds, scale=about.scale,
-        intercept=about.intercept, threads=request.threads,
-    )  # fmt: skip
+    options = PathOptions.of_record(record, seconds)
+    return best_subsets(data, gammas=[record.refit.gamma], taus=record.request.taus, options=options)
 
 
 FAR_OVER_GAMMA = 1.2  # times the least CV error: what lies beyond is cut at the frame
@@ -223,7 +218,6 @@ def _mark_choices(ax: Axes, record: Record, at: Any, rows: Sequence[TableRow], t
     best = record.certificate
     least = next((row for row in rows if (row.gamma, row.tau) == (best.gamma, best.tau)), None)
     width = least.standard_error if least is not None else None
-    width = record.one_se.standard_error if record.one_se is not None else width
     if width:
         level = best.cv_error + width
         ax.axhline(

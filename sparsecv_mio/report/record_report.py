@@ -19,7 +19,7 @@ from sparsecv_mio.files import write_text
 from sparsecv_mio.report import record_plots, record_tables
 from sparsecv_mio.report.document import Block, Commands, Document, Facts, Picture, ReportTable, Section, Sentences
 from sparsecv_mio.report.layout import aligned, ends_of, interval_digits, listed, marked, several, shown
-from sparsecv_mio.report.record_words import hints, open_rows, region_lines, stability_lines
+from sparsecv_mio.report.record_words import hints, limit_words, open_rows, region_lines, stability_lines
 
 WIDTH = 4.8  # inches of a picture
 ENDINGS = {".html": "html", ".htm": "html", ".md": "md", ".tex": "latex"}
@@ -230,7 +230,8 @@ def not_proved(record: Record) -> list[str]:
         within = " within the restrictions" if record.request.restrictions else ""
         lines.append(f"That the model is the best subset{within} on all rows: the least objective lies in {ends}.")
     if not record_tables.settled(record):
-        what = "CV errors" if record.one_se is not None else "instabilities"
+        weighed = record.stability is not None and record.stability.chosen is not None
+        what = "instabilities" if weighed else "CV errors"
         lines.append(f"The choice by {record.rule}: not all {what} that it compares are known well enough.")
     nested = "" if record.nested is None else (
         f"the nested CV error, {shown(record.nested.error)}, is not minimised, but an estimate all the same; "
@@ -373,7 +374,7 @@ def _request_facts(record: Record) -> tuple[tuple[str, str], ...]:
         ("gammas", f"{len(ask.gammas)}, {shown(min(ask.gammas))} to {shown(max(ask.gammas))}"),
         ("taus", f"{len(ask.taus)}, {min(ask.taus)} to {max(ask.taus)}"),
         ("gap asked for", shown(ask.gap)),
-        ("time limit", "none" if ask.time_limit is None else f"{ask.time_limit:g} s"),
+        ("time limit", limit_words(ask)),
         ("method", ask.method_used or ask.method or "not recorded"),
         ("work", record_tables.work_line(work, ask.threads)),
     ]

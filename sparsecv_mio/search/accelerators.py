@@ -257,7 +257,9 @@ def propose(data: StandardData, folds: FoldPlan, grid: Grid, expired: Callable[[
     -------
     Proposals
     """
-    from sparsecv_mio.oracles.iacv import Erm, KSupport, Squared, fold_fits
+    from sparsecv_mio.oracles.iacv.risk_without_rows import Erm, fold_fits
+    from sparsecv_mio.oracles.losses import Squared
+    from sparsecv_mio.oracles.penalties import KSupport
 
     inner = grid.taus[(grid.taus > 0) & (grid.taus < data.q)]
     made = Proposals({}, {}, {}, 0)

@@ -25,7 +25,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from numbers import Integral
 from pathlib import Path
@@ -48,7 +48,7 @@ from sparsecv_mio.model_space import GammaInterval, gammas_of, interval, taus_of
 from sparsecv_mio.problem.objective import fit, held_out_error, standard_error
 from sparsecv_mio.problem.refit import refit_moments
 from sparsecv_mio.problem.training_moments import training_moments
-from sparsecv_mio.search.context import HERE, Trees
+from sparsecv_mio.search.context import Trees
 from sparsecv_mio.search.deadline import Deadline, run_within_limit
 from sparsecv_mio.search.observers import staged
 from sparsecv_mio.search.options import NESTED, Hooks, SearchOptions, merged
@@ -217,46 +217,73 @@ WEIGHTS = (0.0, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 OUTER = 5  # outer folds
 LEAST_SECONDS = 0.05  # left of a limit, below which no outer fold is begun
 
-Search = Callable[[Dataset, FoldPlan, SearchOptions, Hooks], Record]
 Done = TypeVar("Done")
 
 
 @dataclass(frozen=True, eq=False)
-class Procedure:
-    """How a model is chosen, to be carried out on all rows and on all but an outer fold.
+class Question:
+    """What is asked of some rows: how a model is chosen, of all of them and of all but an outer fold.
 
     Attributes
     ----------
-    search : callable
-        Makes the record of some rows, folds, options and hooks.
     dataset : Dataset
     folds : FoldPlan
+    gammas, taus : sequences, numbers or texts
+        As for :func:`cross_validate`.
     options : SearchOptions
     hooks : Hooks
     """
 
-    search: Search
     dataset: Dataset
     folds: FoldPlan
+    gammas: Any
+    taus: Any
     options: SearchOptions
-    hooks: Hooks
+    hooks: Hooks = field(default_factory=Hooks)
 
-    def on_all_rows(self, seconds: float | None, hooks: Hooks, **changes: Any) -> Record:
-        """Choose a model of all rows.
+    def __post_init__(self) -> None:
+        for name in ("gammas", "taus"):  # they are read more than once
+            given = getattr(self, name)
+            if isinstance(given, Iterable) and not isinstance(given, str):
+                object.__setattr__(self, name, tuple(given))
+
+    def grid(self) -> tuple[GammaInterval | None, Grid]:
+        """Return the interval of gamma that is asked for, if it is one, and the grid; checked, before any work.
+
+        Raises
+        ------
+        BadInput
+            As :func:`cross_validate`.
+        """
+        dataset, within = self.dataset, self.options.restrictions.within(self.dataset.names)
+        shape = within.left(dataset.p), least_rows(dataset, self.folds)
+        sizes = taus_of(self.taus, *shape, restrictions=within)
+        every = (interval(self.gammas, "gammas") or self.gammas) if isinstance(self.gammas, str) else self.gammas
+        if not isinstance(every, GammaInterval):
+            return None, Grid.of(gammas_of(every, *shape), sizes, dataset.p, within)
+        from sparsecv_mio.search.gamma_partition import check_interval
+
+        check_interval(every, self.options, self.hooks)
+        return every, Grid.of([1.0], sizes, dataset.p)
+
+    def answer(self, deadline: Deadline | None = None) -> Record:
+        """Search.
 
         Parameters
         ----------
-        seconds : float or None
-            For the search.
-        hooks : Hooks
-        **changes
-            Of the options.
+        deadline : Deadline, optional
+            That of the options by default.
         """
-        record = self.search(self.dataset, self.folds, replace(self.options, time_limit=seconds, **changes), hooks)
-        return replace(record, request=replace(record.request, time_limit=self.options.time_limit))
+        deadline = deadline or Deadline.of(self.options, self.hooks.stop, self.hooks.began)
+        self.options.check_data(self.dataset, self.folds)
+        every, grid = self.grid()
+        if self.options.stability == NESTED:
+            return search_with_nested_weight(self, deadline)
+        asked = replace(self, options=self.options.within(self.dataset))
+        return _over_grid(asked, grid, deadline) if every is None else _over_interval(asked, every, grid, deadline)
 
     def without(
-        self, outer: FoldPlan, fold: int, seconds: float | None, what: str, **changes: Any
+        self, outer: FoldPlan, fold: int, deadline: Deadline | None, what: str, **changes: Any
     ) -> tuple[Dataset, Record]:
         """Return the rows outside of an outer fold, and the record of a model that is chosen by them.
 
@@ -265,8 +292,7 @@ class Procedure:
         outer : FoldPlan
         fold : int
             Which of its folds.
-        seconds : float or None
-            For the search.
+        deadline : Deadline or None
         what : str
             What it is done for, for messages.
         **changes
@@ -274,51 +300,55 @@ class Procedure:
         """
         rows, ours = outer.train_rows(fold), self.hooks
         training = self.dataset.take(rows)
-        options = replace(self.options, time_limit=seconds, refine=False, **changes)
         stage = f"{what.split()[0]}: without outer fold {fold + 1} of {outer.k}"
         hooks = Hooks(staged(ours.progress, stage), ours.stop, ours.lost, scheduler=ours.scheduler)
+        options = replace(self.options, refine=False, **changes)
+        inner = inner_folds(self.folds, rows, training)
         try:
-            return training, self.search(training, inner_folds(self.folds, rows, training), options, hooks)
+            return training, replace(self, dataset=training, folds=inner, options=options, hooks=hooks).answer(deadline)
         except BadInput as error:
             raise BadInput(f"{what}, without outer fold {fold}: {error}") from None
 
-    def over(
-        self, outer: FoldPlan, until: float, model: Callable[[int, float | None], Done]
-    ) -> Iterator[Done]:
-        """Yield the models without each outer fold, while there is time for the next.
 
-        Parameters
-        ----------
-        outer : FoldPlan
-        until : float
-            Moment of `time.monotonic`, of which each outer fold left has its share; inf for none.
-        model : callable
-            Takes the outer fold and its seconds.
-        """
-        stop = self.hooks.stop
-        for fold in range(outer.k):
-            left = until - time.monotonic()
-            if left < LEAST_SECONDS or (stop is not None and stop.is_set()):
-                break
-            made = model(fold, None if left == math.inf else left / (outer.k - fold))
-            if not made or (stop is not None and stop.is_set()):  # this model is not what the procedure chooses
-                break
-            yield made
+def over_outer_folds(
+    outer: FoldPlan, deadline: Deadline, until: float, model: Callable[[int, Deadline], Done]
+) -> Iterator[Done]:
+    """Yield the models without each outer fold, while there is time for the next.
+
+    Parameters
+    ----------
+    outer : FoldPlan
+    deadline : Deadline
+        Of the whole run.
+    until : float
+        Moment of `time.monotonic`, of which each outer fold left has its share; inf for none.
+    model : callable
+        Takes the outer fold and its deadline.
+    """
+    for fold in range(outer.k):
+        left = until - time.monotonic()
+        if left < LEAST_SECONDS or deadline.stop.is_set():
+            break
+        made = model(fold, deadline.then(None if left == math.inf else left / (outer.k - fold)))
+        if not made or deadline.stop.is_set():  # this model is not what the procedure chooses
+            break
+        yield made
 
 
-def models_of_weights(given: Procedure, outer: FoldPlan, fold: int, seconds: float | None = None) -> list[OuterModel]:
+def models_of_weights(
+    given: Question, outer: FoldPlan, fold: int, deadline: Deadline | None = None
+) -> list[OuterModel]:
     """Return the model of every weight without an outer fold, scored there; none where a limit came first.
 
     Parameters
     ----------
-    given : Procedure
+    given : Question
     outer : FoldPlan
     fold : int
         Which of its folds.
-    seconds : float, optional
-        For the search.
+    deadline : Deadline, optional
     """
-    training, record = given.without(outer, fold, seconds, "stability nested", stability=WEIGHTS)
+    training, record = given.without(outer, fold, deadline, "stability nested", stability=WEIGHTS)
     if record.stability is None or record.stability.chosen is None:
         return []
     test, data, models = outer.scored_rows(fold), given.dataset, []
@@ -332,12 +362,13 @@ def models_of_weights(given: Procedure, outer: FoldPlan, fold: int, seconds: flo
     return models
 
 
-def search_with_nested_weight(given: Procedure) -> Record:
+def search_with_nested_weight(given: Question, deadline: Deadline) -> Record:
     """Choose the weight of the instability by nested cross-validation, then the pair of all rows by it.
 
     Parameters
     ----------
-    given : Procedure
+    given : Question
+    deadline : Deadline
 
     Returns
     -------
@@ -349,23 +380,21 @@ def search_with_nested_weight(given: Procedure) -> Record:
     -----
     The outer folds may take five shares of a time limit of seven; what they leave goes to the run on all rows.
     """
-    limit, hooks, done = given.options.time_limit, given.hooks, []
-    began = time.monotonic() if hooks.began is None else hooks.began
+    limit, done = deadline.limit, []
     outer = outer_folds(OUTER, given.folds, given.dataset)
-    until = math.inf if limit is None else began + limit * OUTER / (OUTER + MAIN_SHARE)
+    until = math.inf if limit is None else deadline.began + limit * OUTER / (OUTER + MAIN_SHARE)
     try:
-        for models in given.over(outer, until, partial(models_of_weights, given, outer)):
+        for models in over_outer_folds(outer, deadline, until, partial(models_of_weights, given, outer)):
             done.append(models)
     except OutOfTime:
         pass
     tried = tried_weights(done, [given.dataset.weight_of(outer.scored_rows(fold)) for fold in range(len(done))])
     weight = min(tried, key=lambda one: (one.error, one.weight)).weight if tried else 0.0
-    before = time.monotonic() - began
+    before, chosen_by = deadline.seconds, replace(given, options=replace(given.options, stability=(weight,)))
     if limit is None:
-        record = given.on_all_rows(None, hooks, stability=(weight,))
+        record = chosen_by.answer(deadline)
     else:  # of which the outer folds took their part
-        left = max(limit - before, LEAST_SECONDS)
-        record = given.on_all_rows(left, replace(hooks, began=None), stability=(weight,))
+        record = chosen_by.answer(deadline.then(max(limit - before, LEAST_SECONDS)))
         record = replace(record, work=replace(record.work, seconds=before + record.work.seconds))
     stable = record.stability
     if stable is None or stable.chosen is None or not tried:
@@ -454,75 +483,23 @@ def cross_validate(
     ('proved', 2, ('x1', 'x3'))
     """
     options, hooks = merged(options, hooks, keywords, "cross_validate")
-    plan = folds_of(folds, dataset)
-    options.check_data(dataset, plan)
-    gammas, taus = kept(gammas), kept(taus)
-    asked_of(dataset, plan, gammas, taus, options, hooks)
-
-    def search(dataset: Dataset, plan: FoldPlan, options: SearchOptions, hooks: Hooks) -> Record:
-        return _certified((dataset, plan), gammas, taus, options, hooks)
-
-    if options.stability == NESTED:
-        return search_with_nested_weight(Procedure(search, dataset, plan, options, hooks))
-    return search(dataset, plan, options, hooks)
+    return Question(dataset, folds_of(folds, dataset), gammas, taus, options, hooks).answer()
 
 
-def kept(given: Any) -> Any:
-    """Return what may be read more than once."""
-    return tuple(given) if isinstance(given, Iterable) and not isinstance(given, str) else given
-
-
-def _certified(rows: tuple[Dataset, FoldPlan], gammas: Any, taus: Any, options: SearchOptions, hooks: Hooks) -> Record:
-    """Search the grid of some rows."""
-    dataset, plan = rows
-    options = options.within(dataset)
-    every, grid = asked_of(dataset, plan, gammas, taus, options, hooks)
-    if every is not None:
-        return _over_interval(dataset, plan, every, grid.taus.tolist(), options, hooks)
-    deadline = Deadline(options.time_limit, hooks.stop, hooks.began)
-    hooks = replace(hooks, lost=hooks.lost or _warn)
-    with _trees(options, hooks) as trees:
-        running = RunningSearch(dataset, plan, grid, options, hooks, deadline, trees)
+def _over_grid(asked: Question, grid: Grid, deadline: Deadline) -> Record:
+    """Search a grid."""
+    hooks = replace(asked.hooks, lost=asked.hooks.lost or _warn)
+    with _trees(asked.options, hooks) as trees:
+        running = RunningSearch(asked.dataset, asked.folds, grid, asked.options, hooks, deadline, trees)
         record = run_within_limit(partial(_search, running), deadline, running.record, running.prepare_fallback)
     data = running.data
     del running  # with its cells, which may take as much memory as the data
-    return with_mae(record, data, plan)
+    return with_mae(record, data, asked.folds)
 
 
-def asked_of(
-    dataset: Dataset, plan: FoldPlan, gammas: Any, taus: Any, options: SearchOptions, hooks: Hooks | None = None
-) -> tuple[GammaInterval | None, Grid]:
-    """Return the interval of gamma that is asked for, if it is one, and the grid; checked, before any work.
-
-    Parameters
-    ----------
-    dataset : Dataset
-    plan : FoldPlan
-    gammas, taus : sequences, numbers or texts
-        As for :func:`cross_validate`.
-    options : SearchOptions
-    hooks : Hooks, optional
-
-    Raises
-    ------
-    BadInput
-        As :func:`cross_validate`.
-    """
-    within = options.restrictions.within(dataset.names)
-    shape = within.left(dataset.p), least_rows(dataset, plan)
-    sizes = taus_of(taus, *shape, restrictions=within)
-    every = (interval(gammas, "gammas") or gammas) if isinstance(gammas, str) else gammas
-    if not isinstance(every, GammaInterval):
-        return None, Grid.of(gammas_of(every, *shape), sizes, dataset.p, within)
-    from sparsecv_mio.search.gamma_partition import check_interval
-
-    check_interval(every, options, hooks or Hooks())
-    return every, Grid.of([1.0], sizes, dataset.p)
-
-
-def _trees(options: SearchOptions, hooks: Hooks) -> AbstractContextManager[Trees]:
+def _trees(options: SearchOptions, hooks: Hooks) -> AbstractContextManager[Trees | None]:
     if hooks.scheduler is None:
-        return nullcontext(HERE)
+        return nullcontext(None)
     from sparsecv_mio.formulation.backends import NATIVE
 
     if options.backend != NATIVE:
@@ -532,18 +509,15 @@ def _trees(options: SearchOptions, hooks: Hooks) -> AbstractContextManager[Trees
     return sent_trees(hooks.scheduler, hooks.lost or _warn)
 
 
-def _over_interval(
-    dataset: Dataset, plan: FoldPlan, every: GammaInterval, taus: list[int], options: SearchOptions, hooks: Hooks
-) -> Record:
+def _over_interval(asked: Question, every: GammaInterval, grid: Grid, deadline: Deadline) -> Record:
     """Search an interval of gamma, and the one gamma that is best as any other."""
     from sparsecv_mio.search.gamma_partition import GammaSpan, solve_interval
 
-    again = replace(hooks, began=None)
+    def at(gamma: float, deadline: Deadline) -> Record:
+        return replace(asked, gammas=[gamma]).answer(deadline)
 
-    def at(gamma: float, options: SearchOptions) -> Record:
-        return cross_validate(dataset, plan, gammas=[gamma], taus=taus, options=options, hooks=again)
-
-    return solve_interval(GammaSpan(dataset, plan, every, taus, options, hooks), at)
+    span = GammaSpan(asked.dataset, asked.folds, every, grid.taus.tolist(), asked.options, asked.hooks)
+    return solve_interval(span, deadline, at)
 
 
 def _search(running: RunningSearch) -> Record:
@@ -557,9 +531,9 @@ def _warn(error: SparseCVError) -> None:
     warnings.warn(str(error), stacklevel=4)
 
 
-def _nested_fold(given: Procedure, outer: FoldPlan, fold: int, seconds: float | None) -> NestedFold:
+def _nested_fold(given: Question, outer: FoldPlan, fold: int, deadline: Deadline) -> NestedFold:
     """Choose a model without an outer fold, and score it there."""
-    _, record = given.without(outer, fold, seconds, "nested")
+    _, record = given.without(outer, fold, deadline, "nested")
     test = given.dataset.take(outer.scored_rows(fold))
     return NestedFold(
         fold=fold,
@@ -597,23 +571,18 @@ def nested_cross_validate(
     -----
     The run on all rows may take two shares of a time limit of `count + 2`; what it leaves goes to the outer folds.
     """
-    grid = {"gammas": kept(gammas), "taus": kept(taus)}
-
-    def search(dataset: Dataset, plan: FoldPlan, options: SearchOptions, hooks: Hooks) -> Record:
-        return cross_validate(dataset, plan, **grid, options=options, hooks=hooks)
-
-    given, limit, done = Procedure(search, dataset, folds, options, hooks), options.time_limit, []
-    began = time.monotonic() if hooks.began is None else hooks.began
+    given, done = Question(dataset, folds, gammas, taus, options, hooks), list[NestedFold]()
+    deadline = Deadline.of(options, hooks.stop, hooks.began)
     outer = outer_folds(count, folds, dataset)
-    record = given.on_all_rows(None if limit is None else limit * MAIN_SHARE / (count + MAIN_SHARE), hooks)
-    until = math.inf if limit is None else began + limit
+    share = None if deadline.limit is None else deadline.limit * MAIN_SHARE / (count + MAIN_SHARE)
+    record = given.answer(Deadline(share, hooks.stop, deadline.began))
     try:
-        for found in given.over(outer, until, partial(_nested_fold, given, outer)):
+        for found in over_outer_folds(outer, deadline, deadline.at, partial(_nested_fold, given, outer)):
             done.append(found)
     except (KeyboardInterrupt, OutOfTime):
         pass
     if not done:  # its seconds are those of the whole limit
-        return replace(record, work=replace(record.work, seconds=time.monotonic() - began))
+        return replace(record, work=replace(record.work, seconds=deadline.seconds))
     return replace(record, nested=nested_of(record, outer, done, dataset))
 
 
@@ -679,7 +648,7 @@ def solve(
     **keywords
         How a file or frame is read, as in :func:`~sparsecv_mio.data.readers.read_dataset`: `drop`, `features`, `na`,
         `encode`, `decimal`, `thousands`, and of files `sep`, `comment`, `encoding`, `header`, `index_col`. Further
-        options of :func:`~sparsecv_mio.search.api.cross_validate`: `gap`, `time_limit`, `one_se`, ...
+        options of :func:`~sparsecv_mio.search.api.cross_validate`.
 
     Returns
     -------

@@ -1,11 +1,11 @@
 """Cells handed to branch-and-bound one by one: by our own trees, or by a vendor's solver, which lists near ties.
 
-All near-optimal supports of one cell by a vendor's solver, which names only one support at a time.
+`CellMethod` says which cells are next and remembers them; `SolvesCells` solves one and writes what it finds.
 
 A vendor's solver returns one support and a lower bound that is trusted to 2e-6 of the objective's scale. That says
 little of the held-out error: another support may be as good. So the problem is solved again without the supports found
 (`at most tau - 1` columns of each), until the lower bound of what is left is clearly above the best; every support
-found on the way is a candidate.
+found on the way is a candidate (`VendorListing`).
 
 What our own relaxations know of the cell is passed to the solver as data (theory section 6):
 
@@ -21,7 +21,7 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -47,7 +47,7 @@ from sparsecv_mio.search.fold_fits import (
     objective_rounding,
 )
 from sparsecv_mio.search.fold_solver import CellIntervals, FoldSolver
-from sparsecv_mio.search.run import Run, fit_all_rows
+from sparsecv_mio.search.run import GridMethod, Run
 from sparsecv_mio.thresholds import VENDOR_RELAXED_COLUMNS
 from sparsecv_mio.trees.normal_form import normal_form
 from sparsecv_mio.trees.path_cells import UNLIMITED, PathCell, PathResult
@@ -429,93 +429,103 @@ class CellSolver(SolvesCells):
         return known + self.fold_solver.best_on_all_rows(where[0])
 
 
-class CellByCell:
-    """Hands cells to branch-and-bound and remembers which; as many at once as there are threads.
+@dataclass(frozen=True)
+class Order:
+    """An order of cells.
+
+    Attributes
+    ----------
+    name : str
+        The word of the method.
+    pick : callable
+        Returns the cells to solve next, all of one pair; none ends the run.
+    brackets : bool
+        Whether every cell is bounded without branching first.
+    goes_beyond_proof : bool
+        Whether cells that the proof leaves open are solved where they are asked for all the same.
+    """
+
+    name: str
+    pick: Callable[[CellMethod], list[Where]]
+    brackets: bool = True
+    goes_beyond_proof: bool = True
+
+
+class CellMethod(GridMethod):
+    """Hands cells to branch-and-bound in some order and remembers which; as many at once as there are threads.
 
     Parameters
     ----------
     run : Run
     mio : MioSettings
-    cells : SolvesCells, optional
-        Who solves the cells, by default a `CellSolver`.
+    order : Order
+    solver : SolvesCells
+        Solves a cell and writes what it finds into the table of cells.
 
     Attributes
     ----------
-    solver : SolvesCells
-        Solves a cell and writes what it finds into the table of cells.
     submitted : (G, T, K) bool array
         Cells that were handed to branch-and-bound.
     begun : bool
         Whether the first steps came to their end; a run that was stored before is begun anew.
     """
 
-    def __init__(self, run: Run, mio: MioSettings, cells: SolvesCells | None = None) -> None:
-        self.run, self.mio = run, mio
+    def __init__(self, run: Run, mio: MioSettings, order: Order, solver: SolvesCells) -> None:
+        super().__init__(run, (self,))
+        self.mio, self.order, self.name, self.solver = mio, order, order.name, solver
         self.submitted = np.zeros(run.context.shape, dtype=bool)
         self.begun = False
-        self.solver = cells or self._unrestricted()
 
     def end_first_steps(self) -> None:
         """Take note that the first steps came to their end, unless the time did."""
-        self.begun = not self.run.context.deadline.expired()
+        self.begun = not self.context.deadline.expired()
         self.run.signals.progressed()
-
-    def _unrestricted(self) -> CellSolver:
-        mio, deadline = self.mio, self.run.context.deadline
-        vendor = None if mio.native else VendorListing(mio.backend, deadline, mio.formulation)
-        return CellSolver(FoldSolver(self.run, self.run.accelerators), vendor)
-
-    def prepare(self) -> None:
-        """See that the backend can be used, and find supports on all rows."""
-        check_available(self.mio.backend)
-        fit_all_rows(self.run, range(len(self.run.context.grid.gammas)), 0, self.run.context.deadline.expired)
 
     def bound_every_cell(self, gammas: Sequence[int]) -> None:
         """Give every cell of some gammas a heuristic support of its fold and the bounds at the root of its tree."""
-        expired = self.run.context.deadline.expired
-        k = self.run.context.folds.k
+        expired = self.context.deadline.expired
         for done, (fold, moments) in enumerate(self.run.accelerators.training_moments(), start=1):
-            self.run.signals.doing("bounds of every cell: fold", done, k)
+            self.run.signals.doing("bounds of every cell: fold", done, self.context.folds.k)
             self.solver.store.keep(fold, moments)
             for g in gammas:
                 self.solver.first_bounds(g, fold)
                 if expired():
-                    break
-            if expired():
-                break
+                    return
 
     @property
     def open(self) -> BoolArray:
         """(G, T, K): cells that are not decided and were not handed to branch-and-bound."""
         return ~(self.run.cells.final | self.submitted)
 
-    @property
-    def mios(self) -> int:
-        """Cells handed to branch-and-bound so far."""
+    def asked(self) -> int:
+        """Return the number of mixed-integer problems that were handed over, which the budget counts."""
         return int(self.submitted.sum())
 
-    def exhausted(self, mios: int) -> bool:
-        """Whether the time, or the budget after so many MIOs, is spent."""
-        return self.run.context.deadline.expired() or (self.mio.budget is not None and mios >= self.mio.budget)
+    @property
+    def exhausted(self) -> bool:
+        """Whether the time or the budget of MIOs is spent."""
+        return self.context.deadline.expired() or (self.mio.budget is not None and self.asked() >= self.mio.budget)
 
-    def next_of(self, pairs: BoolArray) -> list[Where]:
-        """Return the next open cells of the first of some pairs (G, T)."""
+    @property
+    def finished(self) -> bool:
+        """Whether the order has come to its end, or the time or the budget is spent."""
+        return self.exhausted or not self.order.pick(self)
+
+    def step(self) -> None:
+        """Solve the next cells."""
+        self.solve(self.order.pick(self))
+
+    def work_on(self, pairs: BoolArray) -> None:
+        """Solve the next open cells of the first of some pairs (G, T)."""
         g, t = (int(i) for i in np.argwhere(pairs)[0])
-        return [(g, t, fold) for fold in np.flatnonzero(self.open[g, t])[: self.run.context.threads].tolist()]
+        self.solve([(g, t, fold) for fold in np.flatnonzero(self.open[g, t])[: self.context.threads].tolist()])
 
-    def solve(self, cells: list[Where], mios: int) -> None:
-        """Hand cells of one pair to branch-and-bound, on threads where there are several.
-
-        Parameters
-        ----------
-        cells : list of (gamma, tau, fold)
-        mios : int
-            MIOs solved so far, of the budget.
-        """
+    def solve(self, cells: list[Where]) -> None:
+        """Hand cells of one pair to branch-and-bound, as many as the budget allows, on threads where there are some."""
         if self.mio.budget is not None:
-            cells = cells[: self.mio.budget - mios]
+            cells = cells[: self.mio.budget - self.asked()]
         if cells:
-            tau = self.run.context.grid.taus[cells[0][1]]
+            tau = self.context.grid.taus[cells[0][1]]
             self.run.signals.doing(f"{'trees' if self.mio.native else 'MIOs'}: tau {tau}")
         # what a cell starts from must not depend on which of its neighbours is done first
         work = [(where, self.solver.starts(where)) for where in cells]
@@ -526,9 +536,13 @@ class CellByCell:
         self.run.signals.progressed()
         self.run.signals.safe_point()
 
-    def words(self, name: str) -> str:
-        """Return a method and its solver, in words."""
-        return f"{name} on {self.mio.backend}" + (f", {self.mio.formulation}" if self.mio.formulation else "")
+    def mios(self) -> int:
+        """Return the number of mixed-integer problems that were solved."""
+        return self.asked()
+
+    def engine(self) -> str:
+        """Return the method and its solver, in words."""
+        return f"{self.name} on {self.mio.backend}" + (f", {self.mio.formulation}" if self.mio.formulation else "")
 
     def archive(self) -> Archive:
         """Return where it stands."""
@@ -543,16 +557,16 @@ class CellByCell:
         self.begun = True
 
 
-def bracket(by_cell: CellByCell, gammas: IntArray, taus: IntArray) -> None:
+def bracket(method: CellMethod, gammas: IntArray, taus: IntArray) -> None:
     """Intersect cells of some gammas and taus with the bounds layer; a cell with one support left is decided.
 
     Parameters
     ----------
-    by_cell : CellByCell
+    method : CellMethod
     gammas, taus : int arrays
         Indices in the grid.
     """
-    run, solver = by_cell.run, by_cell.solver
+    run, solver = method.run, method.solver
     assert isinstance(solver, CellSolver)
     context, cells = run.context, run.cells
     if context.deadline.expired() or not len(gammas) or not len(taus):

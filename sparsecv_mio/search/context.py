@@ -12,7 +12,7 @@ import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.bounds.closed_form import implied_lower_bounds
-from sparsecv_mio.certificate.parts import OracleWork
+from sparsecv_mio.certificate.parts import OracleWork, SearchRequest
 from sparsecv_mio.certificate.records import DescentStep
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData
@@ -52,29 +52,6 @@ class Trees(Protocol):
         """
 
 
-class TreesHere:
-    """Grows trees in the thread that asks."""
-
-    at_once = 1
-
-    def grow(
-        self, problem: SparseProblem, taus: Sequence[int], starts: Sequence[IntArray], effort: int, deadline: Deadline
-    ) -> PathResult:
-        """Solve some tau of a fold and gamma.
-
-        Parameters
-        ----------
-        problem, taus, starts, effort, deadline
-            As of `Trees.grow`.
-        """
-        from sparsecv_mio.trees.every_size import solve_path  # kernels: not before a search begins
-
-        return solve_path(problem, taus, starts=starts, effort=effort, expired=deadline.expired)
-
-
-HERE = TreesHere()
-
-
 @dataclass(frozen=True, eq=False)
 class Context:
     """What is searched, in which data, and by when; the same for all of a search.
@@ -84,28 +61,41 @@ class Context:
     data : StandardData
     folds : FoldPlan
     grid : Grid
-    gap : float
-        Relative gap at which the certificate counts as closed; 0 decides every cell.
+    request : SearchRequest
+        What is asked for, as the record will say it.
     deadline : Deadline
     threads : int
         Folds worked on at once.
-    one_se : bool
-        Whether the one-standard-error rule will be applied, and has to be sure of its pair.
-    stability : tuple of float
-        Weights of the instability for each of which the best pair has to be known; the first one's is reported.
-    trees : Trees
-        Who grows the trees of single folds.
+    trees : Trees, optional
+        Who grows the trees of single folds; the thread that asks, by default.
     """
 
     data: StandardData
     folds: FoldPlan
     grid: Grid
-    gap: float
+    request: SearchRequest
     deadline: Deadline
     threads: int
-    one_se: bool = False
-    stability: tuple[float, ...] = ()
-    trees: Trees = HERE
+    trees: Trees | None = None
+
+    def row(self, grid: Grid, threads: int) -> Context:
+        """Return what is searched over other pairs, of which no more than the best one is asked for."""
+        return replace(self, grid=grid, threads=threads, request=replace(self.request, one_se=False))
+
+    @property
+    def gap(self) -> float:
+        """Relative gap at which the certificate counts as closed; 0 decides every cell."""
+        return self.request.gap
+
+    @property
+    def all_asked_for(self) -> bool:
+        """Whether pairs that cannot win may have to be decided too: all of them, or for the one-standard-error rule."""
+        return self.gap == 0.0 or self.request.one_se
+
+    @property
+    def stability(self) -> tuple[float, ...]:
+        """Weights of the instability for each of which the best pair has to be known; the first one's is reported."""
+        return self.request.stability or ()
 
     @property
     def per_row(self) -> float:

@@ -18,9 +18,17 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from sparsecv_mio.errors import OutOfTime
+
+
+class Limited(Protocol):
+    """Options with a limit."""
+
+    @property
+    def time_limit(self) -> float | None:
+        """Seconds; none by default."""
 
 
 class Deadline:
@@ -28,7 +36,7 @@ class Deadline:
 
     Parameters
     ----------
-    time_limit : float, optional
+    limit : float, optional
         Seconds.
     stop : threading.Event, optional
         Set by whoever wants the run to end with what it holds.
@@ -37,6 +45,8 @@ class Deadline:
 
     Attributes
     ----------
+    limit : float or None
+        Seconds; None where there is no limit.
     began, at : float
         Moments of `time.monotonic`: the start, and the limit (inf without one).
     limited : bool
@@ -47,13 +57,19 @@ class Deadline:
         Set once nobody waits for the run any more.
     """
 
-    def __init__(self, time_limit: float | None, stop: threading.Event | None, began: float | None = None) -> None:
+    def __init__(self, limit: float | None, stop: threading.Event | None, began: float | None = None) -> None:
+        self.limit = limit if limit is not None and limit < math.inf else None
         self.began = time.monotonic() if began is None else began
-        self.at = self.began + time_limit if time_limit is not None else math.inf
-        self.limited = time_limit is not None or stop is not None
+        self.at = self.began + limit if limit is not None else math.inf
+        self.limited = limit is not None or stop is not None
         self.stop = stop or threading.Event()
         self.abandoned = threading.Event()
         self._compiled, self._compiling_since = 0.0, math.inf
+
+    @classmethod
+    def of(cls, options: Limited, stop: threading.Event | None, began: float | None = None) -> Deadline:
+        """Return the deadline that options set."""
+        return cls(options.time_limit, stop, began)
 
     def expired(self) -> bool:
         """Whether the run should end with what it holds."""
@@ -74,6 +90,12 @@ class Deadline:
         if math.isfinite(self.at):
             part.at = min(self.at, time.monotonic() + share * (self.at - self.began))
         part.limited, part.abandoned = self.limited, self.abandoned
+        return part
+
+    def then(self, seconds: float | None) -> Deadline:
+        """Return the deadline, so many seconds from now, of a run that follows within the same stop request."""
+        part = Deadline(seconds, self.stop)
+        part.limited = self.limited or seconds is not None
         return part
 
     def check_wanted(self) -> None:

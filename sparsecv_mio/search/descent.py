@@ -451,8 +451,8 @@ class Descent:
         if self.here is None:
             return
         self.here.score_reported_pair()
-        if self.context.one_se:
-            decide_beyond_proof(self.here, True)
+        if self.context.all_asked_for:
+            decide_beyond_proof(self.here, self.context)
             self.here.score_reported_pair()
 
     def snapshot(self, over: bool = False) -> Snapshot | None:
@@ -469,6 +469,7 @@ class Descent:
         journal, saddle, snapshot = self.journal, self.saddle, row.snapshot(over)
         return replace(
             snapshot,
+            context=replace(snapshot.context, request=self.context.request),
             mios=journal.mios,
             nodes=journal.nodes,
             engine=f"descent, {snapshot.engine if saddle else 'certified rows'}",

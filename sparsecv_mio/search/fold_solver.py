@@ -45,7 +45,7 @@ from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.training_moments import TrainingMoments
 from sparsecv_mio.search.accelerators import Accelerators
 from sparsecv_mio.search.cells import Where
-from sparsecv_mio.search.context import HERE, SearchState
+from sparsecv_mio.search.context import SearchState
 from sparsecv_mio.search.deadline import Deadline
 from sparsecv_mio.search.fold_fits import FoldProblem, Refits
 from sparsecv_mio.thresholds import BALL_COLUMNS, RELAXED_COLUMNS
@@ -364,7 +364,9 @@ class FoldSolver:
         """
 
         def trees(problem: SparseProblem, taus: list[int], starts: list[IntArray]) -> PathResult:
-            return self.context.trees.grow(problem, taus, starts, effort, self.context.deadline)
+            if self.context.trees is not None:
+                return self.context.trees.grow(problem, taus, starts, effort, self.context.deadline)
+            return solve_path(problem, taus, starts=starts, effort=effort, expired=self.context.deadline.expired)
 
         taus = self.context.grid.taus[which].tolist()
         proposed = [support for tau in taus for support in self.accelerators.proposed(g, tau, here.fold)]
@@ -440,7 +442,7 @@ class SentTrees:
             except Exception as error:  # whatever befell the cluster, the search has its answer from here
                 if not deadline.expired():
                     self._lose(error)
-        return HERE.grow(problem, taus, starts, effort, deadline)
+        return solve_path(problem, taus, starts=starts, effort=effort, expired=deadline.expired)
 
     def _grown_there(
         self, problem: SparseProblem, taus: Sequence[int], starts: Sequence[IntArray], effort: int, deadline: Deadline

@@ -36,7 +36,7 @@ from sparsecv_mio.model_space import RESTRICTIONS, GammaInterval
 from sparsecv_mio.search.deadline import Deadline, run_within_limit
 from sparsecv_mio.search.gamma_fits import Envelope, FitsAtLam, FitsOverGamma, RowFits, first_of
 from sparsecv_mio.search.observers import Progress
-from sparsecv_mio.search.options import Hooks, SearchOptions
+from sparsecv_mio.search.options import OF_GRIDS, Hooks, SearchOptions
 from sparsecv_mio.trees.open_nodes import OpenNodes
 from sparsecv_mio.units import TIE_RTOL
 from sparsecv_mio.words import Method
@@ -45,8 +45,7 @@ if TYPE_CHECKING:
     from sparsecv_mio.search.gamma_lists import EndLists
 
 
-OF_GRIDS = ("checkpoint", "resume", "trace", "scheduler")
-UNASKED = ("one_se", "stability", "refine", "mio_budget", "formulation", "oracles")
+HOOKS_OF_GRIDS = ("checkpoint", "resume", "trace", "scheduler")
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,11 +85,11 @@ def check_interval(gammas: GammaInterval, options: SearchOptions, hooks: Hooks) 
         The message names the option.
     """
     what = f"gamma {gammas}"
-    given = [name for name in UNASKED if getattr(options, name)]
+    given = [name for name in OF_GRIDS if getattr(options, name)]
     given += [name for name in RESTRICTIONS if getattr(options.restrictions, name)]
     given += ["method"] if options.method not in (Method.AUTO, Method.ROUNDS) else []
     given += ["backend"] if options.backend != NATIVE else []
-    given += [name for name in OF_GRIDS if getattr(hooks, name) is not None]
+    given += [name for name in HOOKS_OF_GRIDS if getattr(hooks, name) is not None]
     for name in given[:1]:
         raise BadInput(f"{what}: {shown(name)} goes with a grid LO:HI:COUNT, not with an interval")
     if not options.gap > 0.0:
@@ -619,14 +618,15 @@ ROUNDED = "rounding is wider than the gap on a part of the interval, which stays
 REPORT_SECONDS = 0.1
 
 
-def solve_interval(asked: GammaSpan, at: Callable[[float, SearchOptions], Record]) -> Record:
+def solve_interval(asked: GammaSpan, deadline: Deadline, at: Callable[[float, Deadline], Record]) -> Record:
     """Minimise h over every gamma of an interval and every tau asked.
 
     Parameters
     ----------
     asked : GammaSpan
+    deadline : Deadline
     at : callable
-        Cross-validates every tau at one gamma, under options with the time that is left.
+        Cross-validates every tau at one gamma, in the time that is left.
 
     Returns
     -------
@@ -639,7 +639,6 @@ def solve_interval(asked: GammaSpan, at: Callable[[float, SearchOptions], Record
         If the limit comes before the data are in standard coordinates.
     """
     options = asked.options
-    deadline = Deadline(options.time_limit, asked.hooks.stop, asked.hooks.began)
     running = IntervalSearch(asked, deadline)
     run_within_limit(running.run, running.clock, running.check_begun, grace=GRACE)
     found = running.found()
@@ -648,7 +647,7 @@ def solve_interval(asked: GammaSpan, at: Callable[[float, SearchOptions], Record
     continuous = certified(asked, found, size, deadline.sooner(CURVE_SHARE).expired)
     gamma = float(np.sqrt(asked.gammas.low) * np.sqrt(asked.gammas.high)) if best is None else 2.0 * best.lam
     gamma = min(max(gamma, asked.gammas.low), asked.gammas.high)
-    record = at(gamma, replace(options, time_limit=seconds_for_model(deadline)))
+    record = at(gamma, deadline.then(seconds_for_model(deadline)))
     if min(record.tau, found.data.q) != size:  # as good, or the model had no time: the curve is of the tau reported
         continuous = certified(asked, found, min(record.tau, found.data.q), deadline.expired)
     lower = min(record.lower, *(piece.lower for piece in continuous.pieces))
@@ -661,7 +660,6 @@ def solve_interval(asked: GammaSpan, at: Callable[[float, SearchOptions], Record
         record, lower=lower, gap=gap, status="proved" if proved else stopped, continuous=continuous, region=None,
         advice=None, warnings=(*record.warnings, *notes),
         work=replace(record.work, nodes=record.work.nodes + running.nodes, seconds=deadline.seconds),
-        request=replace(record.request, time_limit=options.time_limit),
     )  # fmt: skip
 
 

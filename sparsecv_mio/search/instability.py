@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
-from sparsecv_mio.bounds.fold import OUTWARD
 from sparsecv_mio.bounds.model_changes import CHUNK, OpenFolds, Residuals, residual_distances, residuals_without
 from sparsecv_mio.certificate.parts import InstabilityRow, Stability, StableChoice, WeighedModel
 from sparsecv_mio.problem.refit import refit_rows
@@ -23,7 +22,7 @@ from sparsecv_mio.search.cells import CellTable
 from sparsecv_mio.search.context import Context
 from sparsecv_mio.search.pairs import PairBounds, simplest
 from sparsecv_mio.trees.path_cells import PathCell, PathResult
-from sparsecv_mio.units import TIE_RTOL
+from sparsecv_mio.units import OUTWARD, TIE_RTOL
 from sparsecv_mio.words import Intercept
 
 Pair = tuple[int, int]

@@ -19,7 +19,7 @@ from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.errors import SparseCVError
 from sparsecv_mio.formulation.backends import get_backend
 from sparsecv_mio.search.accelerators import Ledger
-from sparsecv_mio.search.context import HERE, Context, SearchState, Trees
+from sparsecv_mio.search.context import Context, SearchState, Trees
 from sparsecv_mio.search.deadline import Deadline
 from sparsecv_mio.search.observers import Checkpoint, Reporter, Signals, Trace, reports, resume
 from sparsecv_mio.search.options import Hooks, SearchOptions, method_for
@@ -42,7 +42,7 @@ def context_of(
     grid: Grid,
     options: SearchOptions,
     deadline: Deadline,
-    trees: Trees = HERE,
+    trees: Trees | None = None,
 ) -> Context:
     """Return the context of a search, with the threads that the data and the backend allow.
 
@@ -56,12 +56,13 @@ def context_of(
     trees : Trees, optional
         As many folds are worked on at once as it grows trees, if that are more.
     """
-    threads = max(options.workers, trees.at_once) if get_backend(options.backend).capabilities.concurrent else 1
+    at_once = options.workers if trees is None else max(options.workers, trees.at_once)
+    threads = at_once if get_backend(options.backend).capabilities.concurrent else 1
     if by_rows(data, folds.k):
         from sparsecv_mio.search.by_rows import threads_for
 
         threads = threads_for(data, threads)
-    return Context(data, folds, grid, options.gap, deadline, threads, options.one_se, options.weights, trees)
+    return Context(data, folds, grid, options.request(grid), deadline, threads, trees)
 
 
 def new_method(context: Context, options: SearchOptions, signals: Signals) -> Search:
@@ -100,15 +101,9 @@ def new_method(context: Context, options: SearchOptions, signals: Signals) -> Se
         from sparsecv_mio.search.by_rows import ByRows
 
         return ByRows(run, method, mio)
-    from sparsecv_mio.search.cell_by_cell import CellByCell
-    from sparsecv_mio.search.one_by_one import ORDERS, OneByOne, WinnerFirst
-    from sparsecv_mio.search.shared_trees import SharedTrees
+    from sparsecv_mio.search.one_by_one import OneByOne
 
-    by_cell, trees = CellByCell(run, mio), SharedTrees(run, proposed=run.accelerators.often_proposed)
-    if method is Method.JOINT:
-        winner_first = WinnerFirst(by_cell, trees)
-        return OneByOne(by_cell, trees, winner_first.order, winner_first)
-    return OneByOne(by_cell, trees, ORDERS[method])
+    return OneByOne(run, method, mio)
 
 
 def _descent(context: Context, options: SearchOptions, signals: Signals) -> Descent:
@@ -156,8 +151,7 @@ class RowMaker:
 
             threads = threads_for(data, threads)
         grid = Grid.of(gammas, taus, data.dataset.p)
-        context = replace(self.context, grid=grid, threads=threads, one_se=False)
-        run = Run.begun(context, signals or Signals(), self.oracles, self.ledger)
+        run = Run.begun(self.context.row(grid, threads), signals or Signals(), self.oracles, self.ledger)
         if self.saddle:
             from sparsecv_mio.search.saddle import SaddleRun
 
@@ -197,7 +191,7 @@ def search(running: RunningSearch, data: StandardData) -> Record:
             return running.record()
         state = reported.run
         nodes = state.counts.nodes
-        record = build_record(snapshot, options, reported.best_on_all_rows, state.all_rows)
+        record = build_record(snapshot, reported.best_on_all_rows, state.all_rows)
         spent = state.counts.nodes - nodes  # on all rows at the reported pair
         record = replace(record, work=replace(record.work, nodes=record.work.nodes + spent))
         if hooks.found is not None:

@@ -1,6 +1,6 @@
 """Methods that hand cells to branch-and-bound one by one: their orders, the joint search, and restrictions.
 
-Which cells are handed to branch-and-bound next, where they are taken one by one.
+`OneByOne` finds supports of all rows and first bounds of every cell, and then takes cells in one of these orders.
 
 * Algorithm 1 of the paper. Phase one brackets every h_j(gamma, tau) by the certified bounds of
   :mod:`sparsecv_mio.bounds`. Phase two takes the pair with the least lower bound, its fold with the widest interval,
@@ -8,53 +8,35 @@ Which cells are handed to branch-and-bound next, where they are taken one by one
 * Grid search, the baseline of the papers: every cell of the grid is an MIO of its own; no bounds, no early stop.
 * Bounds without branching alone: Algorithm 1 that stops before its first MIO. Proved where the intervals decide the
   best pair to the gap; a limit with a valid interval otherwise.
+* The joint search (`WinnerFirst`): decide the likely winner, and prove of the others no more than that they lose. It is
+  made for solvers that take long for any MIO, and counts MIOs, not seconds.
 
-Joint search over all (gamma, tau): decide the likely winner, and prove of the others no more than that they lose.
+Which pair the joint search takes next (`aim`): the one that is likely to win, by the held-out errors of the supports at
+hand, is decided. These are estimates, which order the search and never prune. Its upper bound, less the gap, is the
+*goal*: a pair whose lower bound reaches it cannot win and is left in all its remaining folds (racing). Of the pairs
+below the goal the one with the least lower bound is next. What is done for it (`step`) is the first of these that was
+not done yet: bounds without branching for the whole gamma; where it is only to be raised, one MIO on all rows, which
+bounds all folds by the training loss (:mod:`sparsecv_mio.bounds.closed_form`); one MIO in each of the folds that are
+left, first in those that promise to raise the pair most.
 
-Made for solvers that take long for any MIO: it counts MIOs, not seconds. Supports of all rows and first bounds of every
-cell come first. There is no phase one over the whole grid as in Algorithm 1.
-
-Which pair next (`aim`). The pair that is likely to win, by the held-out errors of the supports at hand, is decided:
-these are estimates, which order the search and never prune. Its upper bound, less the gap, is the *goal*: a pair whose
-lower bound reaches it cannot win and is left in all its remaining folds (racing). Of the pairs below the goal the one
-with the least lower bound is next.
-
-What is done for it (`step`), the first of these that was not done yet:
-
-1. bounds without branching for the whole gamma (:mod:`sparsecv_mio.bounds`);
-2. where it is only to be raised, all rows are solved at the pair: one MIO, which bounds all folds by the training loss
-   (:mod:`sparsecv_mio.bounds.closed_form`);
-3. one MIO in each of the folds that are left, first in those that promise to raise the pair most.
-
-Methods that hand cells to branch-and-bound one by one.
-
-What tells them apart is the order (:mod:`sparsecv_mio.search.one_by_one`), and for the joint search what is done
-before the next cells (:mod:`sparsecv_mio.search.one_by_one`).
-
-Cells under restrictions: at most so many of a group, parents, signs. Each is a tree, or an MIO, of its own.
-
-Nothing that holds for the best support of all sizes alone is used here: no relaxation of the held-out error that is
-screened by an incumbent of its own, no oracle, no support that was found without the restrictions.
-
-Searches under restrictions beyond forced columns: limits on groups, parents, signs.
-
-Every cell (gamma, tau, fold) begins with a few nodes of a tree of its own, which decide most of them; the rest is
-handed to branch-and-bound cell by cell, in the order of Algorithm 1 (what may still win first) or of the grid. What
-holds for any family of supports and any set of coefficients holds here: the training-loss bound with the restricted
-optimum of all rows, the ridge ball around every b with `f(b) <= u`, the exact refit of a support (docs/theory.md,
-"Restrictions").
+`Restricted` searches under limits on groups, parents and signs. Every cell begins with a few nodes of a tree of its
+own, which decide most of them; the others come in the order of Algorithm 1 or of the grid. Nothing that holds for the
+best support of all sizes alone is used: no relaxation that is screened by an incumbent of its own, no oracle, no
+support that was found without the restrictions. What holds for any family of supports and any set of coefficients is:
+the training-loss bound with the restricted optimum of all rows, the ridge ball around every b with `f(b) <= u`, the
+exact refit of a support (docs/theory.md, "Restrictions").
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
-from sparsecv_mio.arrays import BoolArray, IntArray
+from sparsecv_mio.arrays import IntArray
 from sparsecv_mio.bounds.closed_form import ROWS_ROUNDING
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.declared_options import shown
@@ -65,9 +47,13 @@ from sparsecv_mio.problem.constraints import constraints_of
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.search.cell_by_cell import (
     MOST_EXCLUDED,
-    CellByCell,
+    NEAR_TIES_NODES,
+    CellMethod,
+    CellSolver,
     MioSettings,
+    Order,
     SolvesCells,
+    VendorListing,
     bracket,
     check_available,
     limits_of,
@@ -75,10 +61,10 @@ from sparsecv_mio.search.cell_by_cell import (
 from sparsecv_mio.search.cells import Archive, Where
 from sparsecv_mio.search.estimates import OpenCellEstimates, score_reported_pair
 from sparsecv_mio.search.fold_fits import FoldProblem
-from sparsecv_mio.search.fold_solver import CellIntervals
+from sparsecv_mio.search.fold_solver import CellIntervals, FoldSolver
 from sparsecv_mio.search.loss_bounds import LossBounds
 from sparsecv_mio.search.pairs import likely_winner
-from sparsecv_mio.search.run import GridMethod, Run, Stored, best_on_all_rows, decide_beyond_proof
+from sparsecv_mio.search.run import Run, best_on_all_rows, fit_all_rows
 from sparsecv_mio.search.shared_intervals import decide_by_reuse, first_intervals
 from sparsecv_mio.search.shared_trees import SharedTrees
 from sparsecv_mio.thresholds import by_rows
@@ -89,63 +75,47 @@ from sparsecv_mio.trees.restricted_tree import solve_restricted
 from sparsecv_mio.words import Method
 
 
-@dataclass(frozen=True)
-class Order:
-    """An order of cells.
-
-    Attributes
-    ----------
-    name : str
-        The word of the method.
-    pick : callable
-        Returns the cells to solve next, all of one pair; none ends the run.
-    brackets : bool
-        Whether every cell is bounded without branching first.
-    goes_beyond_proof : bool
-        Whether cells that the proof leaves open are solved where they are asked for all the same.
-    """
-
-    name: str
-    pick: Callable[[CellByCell], list[Where]]
-    brackets: bool = True
-    goes_beyond_proof: bool = True
-
-
-def widest_of_least(by_cell: CellByCell) -> list[Where]:
+def widest_of_least(method: CellMethod) -> list[Where]:
     """Return the widest open cells of the pair with the least lower bound, or of the reported one where that is done.
 
     None once the certificate is closed.
     """
-    state, context = by_cell.run, by_cell.run.context
-    now = state.bounds()
+    cells, context, now = method.run.cells, method.context, method.run.bounds()
     if now.proved(context.gap):
         return []
     least = np.unravel_index(int(np.argmin(now.lower)), now.lower.shape)
     for g, t in ((int(least[0]), int(least[1])), now.best):
-        folds = np.flatnonzero(by_cell.open[g, t])
+        folds = np.flatnonzero(method.open[g, t])
         if len(folds):
-            width = state.cells.upper[g, t, folds] - state.cells.lower[g, t, folds]
+            width = cells.upper[g, t, folds] - cells.lower[g, t, folds]
             order = np.argsort(-width, kind="stable")[: context.threads]
             return [(g, t, int(folds[i])) for i in order]
     return []
 
 
-def next_in_grid(by_cell: CellByCell) -> list[Where]:
+def next_in_grid(method: CellMethod) -> list[Where]:
     """Return the next cells of one pair, in the order of (gamma, tau, fold)."""
-    left = np.flatnonzero(~by_cell.submitted)[: by_cell.run.context.threads]
-    ahead = [tuple(int(i) for i in np.unravel_index(cell, by_cell.submitted.shape)) for cell in left]
+    left = np.flatnonzero(~method.submitted)[: method.context.threads]
+    ahead = [tuple(int(i) for i in np.unravel_index(cell, method.submitted.shape)) for cell in left]
     return [(g, t, fold) for g, t, fold in ahead if (g, t) == ahead[0][:2]]
 
 
-def no_cell(by_cell: CellByCell) -> list[Where]:
+def no_cell(method: CellMethod) -> list[Where]:
     """Return nothing: no cell is an MIO."""
     return []
+
+
+def aimed_at(method: CellMethod) -> list[Where]:
+    """Return the cells that the joint search aims at."""
+    assert isinstance(method, OneByOne) and method.aid is not None
+    return method.aid.next_cells()
 
 
 ORDERS = {
     Method.ALGORITHM1: Order("algorithm 1", widest_of_least),
     Method.GRID: Order("grid", next_in_grid, brackets=False),
     Method.BOUNDS: Order("bounds", no_cell, goes_beyond_proof=False),
+    Method.JOINT: Order("joint", aimed_at, brackets=False),
 }
 
 
@@ -164,8 +134,7 @@ class WinnerFirst:
 
     Parameters
     ----------
-    by_cell : CellByCell
-    trees : SharedTrees
+    method : OneByOne
 
     Attributes
     ----------
@@ -175,33 +144,28 @@ class WinnerFirst:
         Pairs at which all rows were handed to branch-and-bound.
     """
 
-    def __init__(self, by_cell: CellByCell, trees: SharedTrees) -> None:
-        self.by_cell, self.trees, self.run = by_cell, trees, by_cell.run
+    def __init__(self, method: OneByOne) -> None:
+        self.method, self.run = method, method.run
         self.loss = LossBounds(self.run)
         self.bracketed = np.zeros(self.run.context.shape[0], dtype=bool)
         self.solved = np.zeros(self.run.context.shape[:2], dtype=bool)
-
-    @property
-    def order(self) -> Order:
-        """The order of cells that goes with it."""
-        return Order("joint", self.next_cells, brackets=False)
 
     def bound_every_cell(self) -> None:
         """Bound every cell by the fits on all rows: in closed form where there is one, else fold by fold."""
         left = []
         for g in range(len(self.bracketed)):
-            root = None if self.run.context.deadline.expired() else self.trees.root(g)
+            root = None if self.run.context.deadline.expired() else self.method.trees.root(g)
             if root is None:
                 left.append(g)
             else:
                 first_intervals(root)
                 self.run.accelerators.decide_in_every_fold(g, partial(decide_by_reuse, root))
         if left:
-            self.by_cell.bound_every_cell(left)
+            self.method.bound_every_cell(left)
 
     def aim(self) -> Aim | None:
         """Return the likely winner to be decided, then the others to be raised to the goal; None once all is proved."""
-        now, gap, still_open = self.run.bounds(), self.run.context.gap, self.by_cell.open
+        now, gap, still_open = self.run.bounds(), self.run.context.gap, self.method.open
         if now.proved(gap):
             return None
         winner = likely_winner(now)
@@ -217,13 +181,13 @@ class WinnerFirst:
         g, t = np.unravel_index(int(np.argmin(np.where(others, now.lower, np.inf))), others.shape)
         return Aim((int(g), int(t)), float(goal))
 
-    def next_cells(self, by_cell: CellByCell) -> list[Where]:
+    def next_cells(self) -> list[Where]:
         """Return open folds of the pair aimed at that promise to raise its lower bound most."""
         aim = self.aim()
         if aim is None:
             return []
         g, t = aim.pair
-        cells, folds = self.run.cells, np.flatnonzero(by_cell.open[aim.pair])
+        cells, folds = self.run.cells, np.flatnonzero(self.method.open[aim.pair])
         top = cells.upper[g, t, folds]
         if np.isfinite(aim.goal):
             top = np.minimum(cells.nominal[g, t, folds], top)
@@ -237,7 +201,7 @@ class WinnerFirst:
             return False
         if not self.bracketed[aim.pair[0]]:
             g = np.array([aim.pair[0]])
-            bracket(self.by_cell, g, np.flatnonzero(self.by_cell.open[g[0]].any(axis=1)))
+            bracket(self.method, g, np.flatnonzero(self.method.open[g[0]].any(axis=1)))
             self.bracketed[g] = True
         elif self._may_solve_all_rows(aim):
             self._solve_all_rows(aim.pair)
@@ -249,11 +213,11 @@ class WinnerFirst:
 
     def _may_solve_all_rows(self, aim: Aim) -> bool:
         """Whether all rows were not solved at a pair whose bounds are to be raised in more than one fold."""
-        return np.isfinite(aim.goal) and not self.solved[aim.pair] and int(self.by_cell.open[aim.pair].sum()) > 1
+        return np.isfinite(aim.goal) and not self.solved[aim.pair] and int(self.method.open[aim.pair].sum()) > 1
 
     def _solve_all_rows(self, pair: Pair) -> None:
         """Solve all rows at a pair, and bound its folds by what that proves."""
-        all_rows, mio, tau = self.run.all_rows, self.by_cell.mio, int(self.run.context.grid.taus[pair[1]])
+        all_rows, mio, tau = self.run.all_rows, self.method.mio, int(self.run.context.grid.taus[pair[1]])
         part, limits = all_rows.eliminated(pair[0]), limits_of(self.run.context.deadline)
         problem, size = part.problem, part.choice.size(tau)
         outcome = get_backend(mio.backend).solve(
@@ -264,10 +228,6 @@ class WinnerFirst:
         lower[pair] = max(outcome.lower - ROWS_ROUNDING * problem.size, 0.0)
         self.loss.apply(lower)
         self.solved[pair] = True
-
-    def mios(self) -> int:
-        """Return the number of solves on all rows."""
-        return int(self.solved.sum())
 
     def archive(self) -> Archive:
         """Return where it stands."""
@@ -283,92 +243,52 @@ class WinnerFirst:
         self.loss.restore(stored)
 
 
-class CellMethod(GridMethod):
-    """Hands cells to branch-and-bound in some order.
-
-    Parameters
-    ----------
-    by_cell : CellByCell
-    order : Order
-    *parts : Stored
-        What a checkpoint holds beside.
-    """
-
-    def __init__(self, by_cell: CellByCell, order: Order, *parts: Stored) -> None:
-        super().__init__(by_cell.run, (by_cell, *parts))
-        self.by_cell, self.order, self.name = by_cell, order, order.name
-
-    @property
-    def open(self) -> BoolArray:
-        """(G, T, K): cells that are not decided and were not handed to branch-and-bound."""
-        return self.by_cell.open
-
-    def asked(self) -> int:
-        """Return the number of mixed-integer problems that were handed over, which the budget counts."""
-        return self.by_cell.mios
-
-    @property
-    def exhausted(self) -> bool:
-        """Whether the time or the budget of MIOs is spent."""
-        return self.by_cell.exhausted(self.asked())
-
-    def step(self) -> None:
-        """Solve the next cells."""
-        self.by_cell.solve(self.order.pick(self.by_cell), self.asked())
-
-    @property
-    def finished(self) -> bool:
-        """Whether the order has come to its end, or the time or the budget is spent."""
-        return self.exhausted or not self.order.pick(self.by_cell)
-
-    def work_on(self, pairs: BoolArray) -> None:
-        """Solve the next open cells of one of some pairs (G, T)."""
-        self.by_cell.solve(self.by_cell.next_of(pairs), self.asked())
-
-    def mios(self) -> int:
-        """Return the number of mixed-integer problems that were solved."""
-        return self.asked()
-
-    def engine(self) -> str:
-        """Return the method and its solver, in words."""
-        return self.by_cell.words(self.name)
-
-
 class OneByOne(CellMethod):
     """Without restrictions: folds and all rows are bounded first, cells come in any order.
 
     Parameters
     ----------
-    by_cell : CellByCell
-    trees : SharedTrees
-    order : Order
-    aid : WinnerFirst, optional
+    run : Run
+    method : Method
+        Which order.
+    mio : MioSettings
+
+    Attributes
+    ----------
+    aid : WinnerFirst or None
         What is done beside solving cells, so that fewer need it.
     """
 
-    def __init__(self, by_cell: CellByCell, trees: SharedTrees, order: Order, aid: WinnerFirst | None = None) -> None:
-        super().__init__(by_cell, order, *(() if aid is None else (aid,)))
-        self.trees, self.aid = trees, aid
-        self.estimates = OpenCellEstimates(self.run, trees)
+    def __init__(self, run: Run, method: Method, mio: MioSettings) -> None:
+        vendor = None if mio.native else VendorListing(mio.backend, run.context.deadline, mio.formulation)
+        super().__init__(run, mio, ORDERS[method], CellSolver(FoldSolver(run, run.accelerators), vendor))
+        self.trees = SharedTrees(run, proposed=run.accelerators.often_proposed)
+        self.aid = WinnerFirst(self) if method is Method.JOINT else None
+        self.parts = (self,) if self.aid is None else (self, self.aid)
+        self.estimates = OpenCellEstimates(run, self.trees)
 
     def asked(self) -> int:
         """Return the number of cells handed to branch-and-bound, and of other mixed-integer problems solved."""
-        return self.by_cell.mios + (0 if self.aid is None else self.aid.mios())
+        return super().asked() + (0 if self.aid is None else int(self.aid.solved.sum()))
 
     def begin(self) -> None:
         """Find supports on all rows and in every fold, and bound every cell as far as the order asks for it."""
-        check_available(self.by_cell.mio.backend)
+        check_available(self.mio.backend)
         self.estimates.before_all()
-        self.by_cell.prepare()
+        self._fit_all_rows()
         self.estimates.before_proof()
+        gammas, taus = (np.arange(size) for size in self.context.shape[:2])
         if self.aid is None:
-            self.by_cell.bound_every_cell(range(len(self.context.grid.gammas)))
+            self.bound_every_cell(gammas.tolist())
         else:
             self.aid.bound_every_cell()
-        self.by_cell.end_first_steps()
+        self.end_first_steps()
         if self.order.brackets:
-            bracket(self.by_cell, np.arange(len(self.context.grid.gammas)), np.arange(len(self.context.grid.taus)))
-            self.by_cell.end_first_steps()
+            bracket(self, gammas, taus)
+            self.end_first_steps()
+
+    def _fit_all_rows(self) -> None:
+        fit_all_rows(self.run, range(len(self.context.grid.gammas)), 0, self.context.deadline.expired)
 
     def step(self) -> None:
         """Do what may help before the next cells are solved, else solve these."""
@@ -378,7 +298,7 @@ class OneByOne(CellMethod):
     def finish(self) -> None:
         """Decide what is asked for beyond the proof, and estimate what stays open."""
         if self.order.goes_beyond_proof:
-            decide_beyond_proof(self, self.context.one_se)
+            super().finish()
         self.estimates.at_end()
 
     def score_reported_pair(self) -> None:
@@ -391,13 +311,13 @@ class OneByOne(CellMethod):
 
     def recompute(self) -> None:
         """Find supports on all rows again; what the folds found first is among the cells."""
+        check_available(self.mio.backend)
         self.estimates.resume()
-        self.by_cell.prepare()
+        self._fit_all_rows()
 
 
 FIRST_NODES = 16  # of every cell, before any is chosen
 ALL_ROWS_NODES = 2_000  # of every pair on all rows, before any fold
-NEAR_TIES_NODES = 1 << 20  # of our own trees, where a vendor's solver leaves near ties
 
 
 def solve_any(
@@ -605,16 +525,16 @@ class Restricted(CellMethod):
 
     def __init__(self, run: Run, method: Method, mio: MioSettings) -> None:
         self.cells = RestrictedCells(run, mio)
-        super().__init__(CellByCell(run, mio, self.cells), ORDERS[method])
+        super().__init__(run, mio, ORDERS[method], self.cells)
         self.name = f"restricted {self.order.name}"
 
     def begin(self) -> None:
         """Find supports on all rows, and give every cell its first nodes."""
-        check_available(self.by_cell.mio.backend)
+        check_available(self.mio.backend)
         self._fit_all_rows()
         self.run.signals.progressed()
-        self.by_cell.bound_every_cell(range(len(self.context.grid.gammas)))
-        self.by_cell.end_first_steps()
+        self.bound_every_cell(range(len(self.context.grid.gammas)))
+        self.end_first_steps()
 
     def _fit_all_rows(self) -> None:
         found: dict[int, PathResult] = {}
@@ -630,7 +550,7 @@ class Restricted(CellMethod):
 
     def recompute(self) -> None:
         """Find supports on all rows again."""
-        check_available(self.by_cell.mio.backend)
+        check_available(self.mio.backend)
         self._fit_all_rows()
 
     def score_reported_pair(self) -> None:
@@ -656,4 +576,4 @@ class Restricted(CellMethod):
     def mios(self) -> int:
         """Return the number of cells handed to branch-and-bound, or decided by the first nodes of their trees."""
         cells = self.run.cells
-        return int((self.by_cell.submitted | (cells.decided & cells.branched)).sum())
+        return int((self.submitted | (cells.decided & cells.branched)).sum())

@@ -12,18 +12,21 @@ import os
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from sparsecv_mio.certificate.parts import SearchRequest
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.declared_options import OPTIONS, check_whole, settle, shown
-from sparsecv_mio.errors import BadInput, SparseCVError, did_you_mean
+from sparsecv_mio.errors import BadInput, SparseCVError, did_you_mean, one_of, word_of
 from sparsecv_mio.formulation.backends import BACKENDS, NATIVE, get_backend
 from sparsecv_mio.formulation.outcome import Limits
 from sparsecv_mio.model_space import NONE, RESTRICTIONS, Restrictions, number
 from sparsecv_mio.search.context import Snapshot
 from sparsecv_mio.search.observers import Progress
-from sparsecv_mio.words import Engine, Intercept, Method, Oracle, Scale, TauStep, one_of, word_of
+from sparsecv_mio.search.pairs import Grid
+from sparsecv_mio.words import Engine, Intercept, Method, Oracle, Scale, TauStep
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -80,6 +83,12 @@ def check_formulation(backend: str, formulation: str | None) -> str | None:
     return one_of(formulation, get_backend(backend).capabilities.formulations, f"formulation of {backend}")
 
 
+def limits_of(given: Mapping[str, Any], **others: Any) -> Limits:
+    """Return the limits of one MIO: the gap and the seconds among options by name, and others."""
+    seconds = given["time_limit"]
+    return Limits(gap=given["gap"], seconds=math.inf if seconds is None else seconds, **others)
+
+
 def check_limits(limits: Limits) -> None:
     """Raise `BadInput` for limits of one MIO out of range; infinite seconds and nodes are none."""
     seconds = None if limits.seconds == math.inf else limits.seconds
@@ -92,6 +101,7 @@ VENDORS = tuple(name for name in BACKENDS if name != NATIVE)
 COUNT_MIOS = (Method.JOINT, Method.ALGORITHM1, Method.GRID)  # one MIO at a time, by any backend
 CELL_BY_CELL = (Method.ALGORITHM1, Method.GRID)
 ONE_TREE = "each cell is a tree or an MIO of its own"  # under restrictions beyond forced columns
+OF_GRIDS = ("one_se", "stability", "refine", "mio_budget", "formulation", "oracles")  # not of an interval of gamma
 NESTED = "nested"  # the weight of the instability is chosen by nested cross-validation
 MOST_WEIGHT = 1e9  # of the instability
 
@@ -279,6 +289,14 @@ class SearchOptions:
         """Return the same options, the restrictions by the names of the data."""
         return replace(self, restrictions=self.restrictions.within(dataset.names))
 
+    def request(self, grid: Grid) -> SearchRequest:
+        """Return what a record says was asked for."""
+        given = {name: _plain(getattr(self, name)) for name in RECORDED}
+        given |= {"stability": self.weights or None, "restrictions": self.restrictions or None}
+        return SearchRequest(
+            tuple(grid.gammas.tolist()), tuple(grid.taus.tolist()), method_used=str(method_for(self)), **given
+        )
+
     def check_data(self, dataset: Dataset, folds: FoldPlan) -> None:
         """Raise `BadInput` for folds of other data, or too few of them."""
         if folds.n != dataset.n:
@@ -292,6 +310,7 @@ class SearchOptions:
             raise BadInput(f"oracles iacv: needs folds that score each row at most once, not {folds.spec!r}")
 
 
+RECORDED = {field.name for field in fields(SearchRequest)} & {field.name for field in fields(SearchOptions)}
 DEFAULTS = {field.name: field.default for field in (*fields(SearchOptions), *fields(Restrictions))}
 
 
@@ -351,6 +370,13 @@ def stability_of(given: float | str | Iterable[float] | None) -> tuple[float, ..
     if not weights or not all(0.0 <= weight <= MOST_WEIGHT for weight in weights):
         raise BadInput(f"stability: {given!r} is no weight, give a number from 0 to {MOST_WEIGHT:g}, or nested")
     return weights
+
+
+def _plain(option: Any) -> Any:
+    """Return an option with its words as text."""
+    if isinstance(option, tuple):
+        return tuple(map(str, option))
+    return str(option) if isinstance(option, StrEnum) else option
 
 
 def method_for(options: SearchOptions) -> Method:

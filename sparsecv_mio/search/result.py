@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
-from enum import StrEnum
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -33,10 +32,9 @@ from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.problem.training_moments import CentredRows
 from sparsecv_mio.search import pairs as one_standard_error
 from sparsecv_mio.search.cells import CellTable, filled_up
-from sparsecv_mio.search.context import AllRows, Context, Snapshot
+from sparsecv_mio.search.context import AllRows, Snapshot
 from sparsecv_mio.search.deadline import Deadline
 from sparsecv_mio.search.instability import ChoiceByWeight, choose_by_weight, stability_of_model
-from sparsecv_mio.search.options import SearchOptions, method_for
 from sparsecv_mio.search.pairs import PairBounds, pair_bounds, proved_part, statuses
 from sparsecv_mio.trees.path_cells import PathCell
 from sparsecv_mio.units import PROVED_RTOL
@@ -47,14 +45,21 @@ LONGEST = 1e6  # seconds of a limit that is worth advising
 
 
 def advice(
-    request: SearchRequest, region: Region | None, gamma: float, tau: int, reached: Mapping[int, float]
+    request: SearchRequest,
+    limit: float | None,
+    region: Region | None,
+    gamma: float,
+    tau: int,
+    reached: Mapping[int, float],
 ) -> Advice:
     """Return which options would make the proof complete.
 
     Parameters
     ----------
     request : SearchRequest
-        The grid and the limit.
+        The grid.
+    limit : float or None
+        Seconds that the search had.
     region : Region or None
         Where the best pair is proved.
     gamma, tau : float, int
@@ -64,10 +69,11 @@ def advice(
 
     Examples
     --------
-    >>> request = SearchRequest((0.1, 1.0, 10.0), tuple(range(1, 13)), 1e-4, False, 20.0, 1)
+    >>> request = SearchRequest((0.1, 1.0, 10.0), tuple(range(1, 13)), 1e-4)
     >>> region = Region(8, 1.0, 1.0, 3, 2.0, 2.0, 2.0, 0.0, 0.0)
-    >>> advice(request, region, 1.0, 3, {6: 2.0, 7: 4.0, 8: 8.0})
-    Advice(tau='1:8', gamma='1,10', time_limit=400.0)
+    >>> found = advice(request, 20.0, region, 1.0, 3, {6: 2.0, 7: 4.0, 8: 8.0})
+    >>> found.tau, found.gamma
+    ('1:8', '1,10')
     """
     taus = gammas = None
     # what is proved by a pair outside of a part is not proved by the part alone
@@ -75,37 +81,39 @@ def advice(
         taus = text_of_taus(size for size in request.taus if size <= region.up_to_tau)
     if region is not None and region.from_gamma is not None and min(gamma, region.gamma) >= region.from_gamma:
         gammas = text_of_gammas(value for value in request.gammas if value >= region.from_gamma)
-    return Advice(taus, gammas, longer_limit(request, reached))
+    return Advice(taus, gammas, longer_limit(limit, max(request.taus), reached))
 
 
-def longer_limit(request: SearchRequest, reached: Mapping[int, float]) -> float | None:
+def longer_limit(limit: float | None, largest: int, reached: Mapping[int, float]) -> float | None:
     """Return a limit within which the whole grid may be proved, to one digit; None where nothing tells.
 
     The logarithm of the seconds is taken to grow with tau as it did over the later half of the taus that were proved.
 
     Parameters
     ----------
-    request : SearchRequest
+    limit : float or None
+        Seconds that the search had.
+    largest : int
+        The largest tau.
     reached : mapping of int to float
         See `advice`.
 
     Examples
     --------
-    >>> request = SearchRequest((1.0,), tuple(range(1, 11)), 1e-4, False, 10.0, 1)
-    >>> longer_limit(request, {1: 1.0, 2: 2.0}), longer_limit(request, {tau: 2.0**tau / 8 for tau in range(1, 7)})
+    >>> longer_limit(10.0, 10, {1: 1.0, 2: 2.0}), longer_limit(10.0, 10, {tau: 2.0**tau / 8 for tau in range(1, 7)})
     (None, 200.0)
     """
     taus = sorted(reached)
-    if request.time_limit is None or len(taus) < FEWEST:
+    if limit is None or len(taus) < FEWEST:
         return None
     later = taus[min(len(taus) // 2, len(taus) - FEWEST) :]
     slope = float(np.polyfit(later, np.log([max(reached[tau], 1e-3) for tau in later]), 1)[0])
-    growth = max(slope, 0.0) * (max(request.taus) - taus[-1])
+    growth = max(slope, 0.0) * (largest - taus[-1])
     if growth > math.log(LONGEST):
         return None
-    seconds = request.time_limit * math.exp(growth)
+    seconds = limit * math.exp(growth)
     digit = 10.0 ** math.floor(math.log10(seconds))
-    rounded = math.ceil(max(seconds, 1.5 * request.time_limit) / digit - 1e-9) * digit
+    rounded = math.ceil(max(seconds, 1.5 * limit) / digit - 1e-9) * digit
     return rounded if rounded <= LONGEST else None
 
 
@@ -376,14 +384,12 @@ class _Reported:
         )
 
 
-def _chosen(
-    known: _Reported, snapshot: Snapshot, options: SearchOptions
-) -> tuple[OneSe | None, ChoiceByWeight | None, tuple[int, int]]:
+def _chosen(known: _Reported, snapshot: Snapshot) -> tuple[OneSe | None, ChoiceByWeight | None, tuple[int, int]]:
     """Return what a rule or a weight chose, and the pair; one that a limit left open is scored by its rows."""
     while True:
         while known.score(known.pair):
             pass
-        rule, at = known.one_se() if options.one_se else (None, known.pair)
+        rule, at = known.one_se() if snapshot.context.request.one_se else (None, known.pair)
         weighed = choose_by_weight(snapshot.context, known.cells, known.bounds, snapshot.best, snapshot.changes)
         at = at if weighed is None else weighed.pair
         if not known.score(at):
@@ -392,7 +398,6 @@ def _chosen(
 
 def build_record(
     snapshot: Snapshot,
-    options: SearchOptions,
     best: Callable[[int, int], PathCell] | None = None,
     all_rows: AllRows | None = None,
 ) -> Record:
@@ -414,7 +419,8 @@ def build_record(
     """
     known, context = _Reported(snapshot), snapshot.context
     grid, data, deadline = known.grid, known.data, context.deadline
-    rule, weighed, at = _chosen(known, snapshot, options)
+    request = replace(context.request, gammas=tuple(grid.gammas.tolist()), taus=tuple(grid.taus.tolist()))
+    rule, weighed, at = _chosen(known, snapshot)
     g, t = known.pair
 
     def fitted_at(g: int, t: int) -> tuple[PathCell, tuple[Refit, tuple[str, ...], dict[str, float], float]]:
@@ -436,7 +442,7 @@ def build_record(
     answer = of_grid if at == (g, t) else known.of_pair(*at)
     cv_error = answer["cv_error"]
     status = "proved" if proved and not untimely else "interrupted" if deadline.stop.is_set() else "limit"
-    request, descent = _request(context, options), options.method is Method.DESCENT
+    descent = request.method_used == Method.DESCENT
     region = None if descent else known.region()
     fitted = replace(cell, support=np.flatnonzero(np.isin(data.names, support)))
     stability = stability_of_model(context, known.cells, at, fitted, weighed, snapshot.changes)
@@ -472,7 +478,7 @@ def build_record(
         region=region,
         advice=None
         if proved or descent
-        else advice(request, region, of_grid["gamma"], of_grid["tau"], snapshot.reached),
+        else advice(request, deadline.limit, region, of_grid["gamma"], of_grid["tau"], snapshot.reached),
         least=None if at == (g, t) else Least(**of_grid),
         least_folds=None if at == (g, t) else known.chosen_folds(g, t),
     )
@@ -492,25 +498,6 @@ def compiling_took(deadline: Deadline) -> tuple[str, ...]:
         return ()
     cure = ", which had not ended: `sparsecv warmup` ends it" if deadline.is_compiling else ""
     return (f"{spent:.0f} of {seconds:.0f} s went into compiling, once on this machine{cure}",)
-
-
-def _request(context: Context, options: SearchOptions) -> SearchRequest:
-    shared = {field.name for field in fields(SearchRequest)} & {field.name for field in fields(options)}
-    given = {name: _plain(getattr(options, name)) for name in shared}
-    given |= {"stability": context.stability or None, "gap": context.gap, "restrictions": options.restrictions or None}
-    return SearchRequest(
-        gammas=tuple(context.grid.gammas.tolist()),
-        taus=tuple(context.grid.taus.tolist()),
-        method_used=str(method_for(options)),
-        **given,
-    )
-
-
-def _plain(option: Any) -> Any:
-    """Return an option with its words as text."""
-    if isinstance(option, tuple):
-        return tuple(map(str, option))
-    return str(option) if isinstance(option, StrEnum) else option
 
 
 def check_cells(cells: CellTable) -> None:

@@ -556,7 +556,7 @@ class SharedPass:
     def _may_exclude(self) -> bool:
         """Whether leaving out pairs may pay: where trees are expensive, and not all pairs are asked for."""
         context, best = self.run.context, self.run.all_rows.best
-        all_asked_for = context.gap == 0.0 or context.one_se or self.trees.engine is not Engine.AUTO
+        all_asked_for = context.all_asked_for or self.trees.engine is not Engine.AUTO
         if all_asked_for or context.folds.k > MANY_FOLDS:
             return False
         enough = EXPENSIVE_NODES if context.data.q <= SMALL else EXPENSIVE_NODES_OF_MANY
@@ -650,7 +650,7 @@ class Rounds(GridMethod):
         context, engine = self.context, self.trees.engine
         if context.data.q <= SMALL or context.folds.k > FEW_FOLDS or engine not in (Engine.AUTO, Engine.PER_FOLD):
             return False
-        few_pairs = len(context.grid.gammas) == 1 or context.gap == 0.0 or context.one_se  # that may be left out
+        few_pairs = len(context.grid.gammas) == 1 or context.all_asked_for  # that may be left out
         return not few_pairs or bool(np.isfinite(context.deadline.at))
 
     def begin(self) -> None:

@@ -143,7 +143,7 @@ class GridMethod(ABC):
 
     def finish(self) -> None:
         """Decide what is asked for beyond the proof."""
-        decide_beyond_proof(self, self.context.one_se)
+        decide_beyond_proof(self, self.context)
 
     def score_reported_pair(self) -> None:  # noqa: B027
         """See to it that the pair to report is scored in every fold, unless all are as they are found."""
@@ -404,23 +404,14 @@ def offer_paths(run: Run, gammas: IntArray, taus: IntArray, paths: FoldPaths) ->
     cells.offer(part, numbers, paths.held_out, value)
 
 
-def decide_beyond_proof(method: GridMethod, one_standard_error: bool) -> None:
+def decide_beyond_proof(method: GridMethod, asked: Context) -> None:
     """Work on the pairs that are still asked for until none is, or no more work may be done."""
-    _decide(method, one_standard_error)
-    decide_stable_pairs(method)
-
-
-def _decide(method: GridMethod, one_standard_error: bool) -> None:
-    while not method.exhausted:
-        if method.run.context.gap == 0.0:
-            pairs = np.asarray(method.open.any(axis=2))
-        elif one_standard_error:
-            pairs = pairs_for_rule(method)
-        else:
-            return
+    while asked.all_asked_for and not method.exhausted:
+        pairs = np.asarray(method.open.any(axis=2)) if asked.gap == 0.0 else pairs_for_rule(method)
         if not pairs.any():
-            return
+            break
         method.work_on(pairs)
+    decide_stable_pairs(method)
 
 
 def pairs_for_rule(method: GridMethod) -> BoolArray:

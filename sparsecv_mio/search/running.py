@@ -27,7 +27,7 @@ from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData, standardize
 from sparsecv_mio.errors import OutOfTime
 from sparsecv_mio.search.cells import CellTable
-from sparsecv_mio.search.context import HERE, Context, Snapshot, Trees
+from sparsecv_mio.search.context import Context, Snapshot, Trees
 from sparsecv_mio.search.deadline import Deadline
 from sparsecv_mio.search.fallback import FallbackSupports, fallback_supports, restricted_fallback
 from sparsecv_mio.search.observers import Watched
@@ -60,7 +60,7 @@ class RunningSearch:
     options: SearchOptions
     hooks: Hooks
     deadline: Deadline
-    trees: Trees = HERE
+    trees: Trees | None = None
     data: StandardData | None = field(default=None, init=False)
     method: Watched | None = field(default=None, init=False)
     fallback: FallbackSupports | None = field(default=None, init=False)
@@ -107,15 +107,15 @@ class RunningSearch:
         grid = snapshot.context.grid
         if not snapshot.scored and (self.fallback is None or self.fallback.gamma not in grid.gammas):
             self._find_fallback(snapshot.context, self.deadline.began)
-        return build_record(with_fallback(snapshot, self.fallback), self.options)
+        return build_record(with_fallback(snapshot, self.fallback))
 
     def _snapshot(self, data: StandardData) -> Snapshot:
         """Return what the method knows now; nothing where there is none yet."""
         snapshot = self.method.snapshot() if self.method is not None else None
         if snapshot is not None:
             return snapshot
-        how = self.options
-        context = Context(data, self.folds, self.grid, how.gap, self.deadline, how.workers, how.one_se, how.weights)
+        asked = self.options.request(self.grid)
+        context = Context(data, self.folds, self.grid, asked, self.deadline, self.options.workers)
         return Snapshot(context, CellTable.empty(*context.shape))
 
 

@@ -67,10 +67,10 @@ def test_state_is_explicit_and_bounds_only_tighten(plain: tuple[Dataset, FoldPla
     run.begin()
     before = run.run.bounds()
     while not run.finished:
-        (where,) = run.order.pick(run.by_cell)
+        (where,) = run.order.pick(run)
         run.step()
         after = run.run.bounds()
-        assert run.run.cells.decided[where] and run.by_cell.submitted[where]
+        assert run.run.cells.decided[where] and run.submitted[where]
         assert after.floor >= before.floor and after.ceiling <= before.ceiling
         before = after
     assert before.proved(0.0)

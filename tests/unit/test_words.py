@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from sparsecv_mio.errors import BadInput
-from sparsecv_mio.words import Engine, Method, one_of, word_of
+from sparsecv_mio.errors import BadInput, one_of, word_of
+from sparsecv_mio.words import Engine, Method
 
 
 def test_a_word_is_found_in_whatever_letters() -> None:

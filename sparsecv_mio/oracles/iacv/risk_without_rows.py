@@ -19,12 +19,12 @@ import numpy as np
 
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.errors import BadInput
+from sparsecv_mio.errors import BadInput, one_of
 from sparsecv_mio.oracles.answers import binary_labels, design_matrix
 from sparsecv_mio.oracles.losses import SMOOTH, Loss, Squared
 from sparsecv_mio.oracles.penalties import Penalty, Regularizer, accelerated
 from sparsecv_mio.units import TINY
-from sparsecv_mio.words import Intercept, one_of
+from sparsecv_mio.words import Intercept
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array

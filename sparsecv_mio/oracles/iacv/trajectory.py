@@ -17,10 +17,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from sparsecv_mio.arrays import FloatArray, IntArray
-from sparsecv_mio.errors import BadInput
+from sparsecv_mio.errors import BadInput, one_of
 from sparsecv_mio.oracles.answers import ProgressHook
 from sparsecv_mio.oracles.iacv.risk_without_rows import Erm, Expansion, infinitesimal_jackknife, newton_step, own_rows
-from sparsecv_mio.words import one_of
 
 SOLVERS = ("gd", "sgd", "proxgd")
 DEFAULT_BATCH = 100  # the smaller of the paper's two

@@ -17,11 +17,11 @@ import numpy as np
 
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.errors import BadInput
+from sparsecv_mio.errors import BadInput, one_of
 from sparsecv_mio.oracles.answers import binary_labels, design_matrix
 from sparsecv_mio.oracles.treecv.recursion import Learner, RowsByFold
 from sparsecv_mio.problem.training_moments import TrainingMoments
-from sparsecv_mio.words import Intercept, one_of
+from sparsecv_mio.words import Intercept
 
 RowLoss = Callable[[Any, FloatArray], FloatArray]
 

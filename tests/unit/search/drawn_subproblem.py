@@ -18,6 +18,7 @@ from sparsecv_mio.search.context import AllRows, Context, Counts, SearchState
 from sparsecv_mio.search.deadline import Deadline
 from sparsecv_mio.search.fold_fits import FoldProblem
 from sparsecv_mio.search.fold_solver import FoldSolver
+from sparsecv_mio.search.options import SearchOptions
 from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.trees.every_size import solve_path
 
@@ -30,7 +31,8 @@ def context_of(seed: int = 0, n: int = 30, p: int = 6, late: bool = False) -> Co
     X = rng.normal(size=(n, p)) + 0.5 * rng.normal(size=(n, 1))
     data = Dataset.from_arrays(X, 2.0 * X[:, 1] - X[:, p - 1] + 0.4 * X[:, 0] + rng.normal(size=n))
     grid = Grid.of(GAMMAS, TAUS, p)
-    return Context(standardize(data), make_folds("4", data, seed), grid, 0.0, Deadline(-1.0 if late else None, None), 1)
+    asked, deadline = SearchOptions(gap=0.0).request(grid), Deadline(-1.0 if late else None, None)
+    return Context(standardize(data), make_folds("4", data, seed), grid, asked, deadline, 1)
 
 
 def all_rows_of(context: Context) -> AllRows:

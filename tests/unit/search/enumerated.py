@@ -17,6 +17,7 @@ from sparsecv_mio.search.cells import CellTable
 from sparsecv_mio.search.context import AllRows, Context, Counts, SearchState
 from sparsecv_mio.search.deadline import Deadline
 from sparsecv_mio.search.leave_fold_out import LeaveOut
+from sparsecv_mio.search.options import SearchOptions
 from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.trees.every_size import solve_path
 
@@ -69,7 +70,9 @@ class Enumerated:
         self.data = standardize(self.dataset, "length", self.intercept)
         self.taus = np.arange(1, self.p)
         grid = Grid.of([self.gamma], self.taus.tolist(), self.p)
-        self.context = Context(self.data, self.folds, grid, 0.0, Deadline(None, None), self.threads)
+        self.context = Context(
+            self.data, self.folds, grid, SearchOptions(gap=0.0).request(grid), Deadline(None, None), self.threads
+        )  # fmt: skip
         self.all_rows = AllRows(self.context)
         self.all_rows.best = [solve_path(self.all_rows.problem(0), self.taus.tolist())]
         self.cells = CellTable.empty(1, len(self.taus), self.folds.k)

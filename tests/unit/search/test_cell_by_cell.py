@@ -166,27 +166,28 @@ def test_near_ties_that_a_vendor_leaves_are_listed_by_our_own_trees_cell_solver(
 
 def test_solving_a_cell_closes_it() -> None:
     run = drawn_run("grid")
-    by_cell = run.by_cell
-    by_cell.prepare()
-    assert by_cell.open.all()
+    run._fit_all_rows()
+    assert run.open.all()
     nodes = run.run.counts.nodes
-    by_cell.solve([(0, 1, 2)], 0)
-    assert not by_cell.open[0, 1, 2] and by_cell.mios == 1 and run.run.counts.nodes >= nodes
+    run.solve([(0, 1, 2)])
+    assert not run.open[0, 1, 2] and run.asked() == 1 and run.run.counts.nodes >= nodes
 
 
 def test_the_budget_cuts_a_portion() -> None:
-    by_cell = drawn_run("grid", mio_budget=3, threads=4).by_cell
-    by_cell.prepare()
-    by_cell.solve([(0, 0, fold) for fold in range(4)], 1)
-    assert by_cell.mios == 2 and by_cell.exhausted(3) and not by_cell.exhausted(2)
+    run = drawn_run("grid", mio_budget=3, threads=4)
+    run._fit_all_rows()
+    run.solve([(0, 0, 0)])
+    assert run.asked() == 1 and not run.exhausted
+    run.solve([(0, 1, fold) for fold in range(4)])
+    assert run.asked() == 3 and run.exhausted
 
 
 def test_every_cell_gets_a_support_and_bounds() -> None:
     run = drawn_run("grid")
-    run.by_cell.prepare()
-    run.by_cell.bound_every_cell([1])
+    run._fit_all_rows()
+    run.bound_every_cell([1])
     assert np.isfinite(run.run.cells.value[1]).all() and not np.isfinite(run.run.cells.value[0]).any()
-    assert run.by_cell.words("grid") == "grid on native"
+    assert run.engine() == "grid on native"
 
 
 def test_a_backend_that_cannot_be_used(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -200,8 +201,8 @@ def test_a_backend_that_cannot_be_used(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_only_the_rows_asked_for_are_bracketed_and_the_truth_is_inside() -> None:
     truth = to_end(drawn_run()).run.cells.nominal
     run = drawn_run("algorithm1")
-    run.by_cell.prepare()
-    bracket(run.by_cell, np.array([1]), np.array([0, 2]))
+    run._fit_all_rows()
+    bracket(run, np.array([1]), np.array([0, 2]))
     cells = run.run.cells
     assert np.isfinite(cells.upper[1][[0, 2]]).all() and not np.isfinite(cells.upper[0]).any()
     assert not np.isfinite(cells.upper[1, 1]).any()

@@ -19,6 +19,7 @@ from sparsecv_mio.data.folds import folds_from_labels
 from sparsecv_mio.errors import BadInput, OutOfTime
 from sparsecv_mio.model_space import GammaInterval
 from sparsecv_mio.search import gamma_partition
+from sparsecv_mio.search.api import Question
 from sparsecv_mio.search.deadline import Deadline
 from sparsecv_mio.search.gamma_fits import FitsAtLam
 from sparsecv_mio.search.gamma_lists import BestOverGamma, EndLists
@@ -295,11 +296,11 @@ def test_the_curve_is_of_the_tau_that_is_reported() -> None:
     data, options = one.data.dataset, SearchOptions(gap=1e-4)
     for tau in (1, 3, 6):
 
-        def at(gamma: float, options: SearchOptions, tau: int = tau) -> Record:
-            return cross_validate(data, one.folds, gammas=[gamma], taus=[tau], options=options)
+        def at(gamma: float, deadline: Deadline, tau: int = tau) -> Record:
+            return Question(data, one.folds, [gamma], [tau], options).answer(deadline)
 
         asked = GammaSpan(data, one.folds, GammaInterval(0.01, 2.0), [1, 3, 6], options, hooks)
-        record = gamma_partition.solve_interval(asked, at)
+        record = gamma_partition.solve_interval(asked, Deadline(None, None), at)
         found = record.continuous
         assert found is not None and record.tau == tau
         some = range(0, len(found.curve_gammas), 40)

@@ -34,7 +34,7 @@ KINDS = {
 
 def test_every_word_has_its_kind() -> None:
     assert set(KINDS) | {"auto"} == {str(word) for word in Method}
-    assert set(ORDERS) == {Method(word) for word, kind in KINDS.items() if kind is OneByOne and word != "joint"}
+    assert set(ORDERS) == {Method(word) for word, kind in KINDS.items() if kind is OneByOne}
     for word, kind in KINDS.items():
         assert isinstance(drawn_run(word), kind), word
 

@@ -13,14 +13,14 @@ from sparsecv_mio.search.pairs import likely_winner
 
 def test_the_widest_cells_of_the_lowest_pair() -> None:
     run = drawn_run("algorithm1", threads=2)
-    cells, asked = run.run.cells, run.by_cell.submitted
+    cells, asked = run.run.cells, run.submitted
     cells.narrow((slice(None), slice(None), slice(None)), 2.0, 9.0)
     cells.lower[1, 1] = 1.0
     cells.upper[1, 1] = [3.0, 8.0, 4.0, 7.0, 2.0]
-    assert widest_of_least(run.by_cell) == [(1, 1, 1), (1, 1, 3)]
+    assert widest_of_least(run) == [(1, 1, 1), (1, 1, 3)]
     asked[1, 1] = True
     g, t = run.run.bounds().best
-    assert {where[:2] for where in widest_of_least(run.by_cell)} <= {(g, t)}
+    assert {where[:2] for where in widest_of_least(run)} <= {(g, t)}
 
 
 def test_nothing_once_it_is_proved() -> None:
@@ -28,17 +28,17 @@ def test_nothing_once_it_is_proved() -> None:
     cells = run.run.cells
     cells.narrow((slice(None), slice(None), slice(None)), 2.0, 2.0)
     cells.nominal[...] = 2.0
-    assert np.isfinite(run.run.bounds().ceiling) and widest_of_least(run.by_cell) == []
+    assert np.isfinite(run.run.bounds().ceiling) and widest_of_least(run) == []
 
 
 def test_cells_in_their_order_and_of_one_pair() -> None:
     run = drawn_run("grid", threads=4)
-    asked = run.by_cell.submitted
-    assert next_in_grid(run.by_cell) == [(0, 0, fold) for fold in range(4)]
+    asked = run.submitted
+    assert next_in_grid(run) == [(0, 0, fold) for fold in range(4)]
     asked[0, 0, :4] = True
-    assert next_in_grid(run.by_cell) == [(0, 0, 4)]
+    assert next_in_grid(run) == [(0, 0, 4)]
     asked[...] = True
-    assert next_in_grid(run.by_cell) == []
+    assert next_in_grid(run) == []
 
 
 def test_it_decides_the_winner_with_less_than_all_cells() -> None:
@@ -54,7 +54,7 @@ def test_the_aim_is_the_likely_winner_first() -> None:
     aim = run.aid.aim()
     assert aim is None or aim.pair == likely_winner(run.run.bounds()) and aim.goal == np.inf
     to_end(run)
-    assert run.aid.aim() is None and run.aid.next_cells(run.by_cell) == []
+    assert run.aid.aim() is None and run.aid.next_cells() == []
 
 
 def test_all_rows_solved_at_a_pair_raise_bounds_that_stay_true() -> None:
@@ -98,6 +98,6 @@ def test_work_on_takes_the_next_open_cells_of_a_pair() -> None:
     if not pairs.any():
         pytest.skip("the bounds decide every cell")
     g, t = np.argwhere(pairs)[0]
-    before = int(run.by_cell.submitted.sum())
+    before = int(run.submitted.sum())
     run.work_on(pairs)
-    assert before < int(run.by_cell.submitted.sum()) <= before + 2 and run.by_cell.submitted[g, t].any()
+    assert before < int(run.submitted.sum()) <= before + 2 and run.submitted[g, t].any()

@@ -21,7 +21,6 @@ from sparsecv_mio.problem.objective import fit, held_out_error
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.search.cells import CellTable
 from sparsecv_mio.search.deadline import Deadline
-from sparsecv_mio.search.options import SearchOptions
 from sparsecv_mio.search.pairs import pair_bounds, proved_part
 from sparsecv_mio.search.result import (
     LONGEST,
@@ -103,7 +102,7 @@ def test_a_finished_run_is_proved_and_verifies() -> None:
 
 def test_what_may_still_win_elsewhere_is_no_proof() -> None:
     run = to_end(drawn_run())
-    record = build_record(replace(run.snapshot(), complete=False, notes=("a note",)), SearchOptions())
+    record = build_record(replace(run.snapshot(), complete=False, notes=("a note",)))
     assert record.status == "limit" and "a note" in record.warnings
 
 

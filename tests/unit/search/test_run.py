@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -197,9 +198,9 @@ def test_a_wider_gap_without_the_rule_asks_for_nothing() -> None:
     run = drawn_run("joint", gap=0.5)
     run.begin()
     before = run.run.cells.decided.sum()
-    decide_beyond_proof(run, False)
+    decide_beyond_proof(run, run.context)
     assert run.run.cells.decided.sum() == before
-    decide_beyond_proof(run, True)
+    decide_beyond_proof(run, replace(run.context, request=replace(run.context.request, one_se=True)))
     assert run.run.cells.decided.sum() > before
 
 
@@ -238,7 +239,7 @@ def test_counts_that_are_no_counts() -> None:
 def test_stored_within_the_first_steps_it_begins_anew() -> None:
     run, other = drawn_run("joint"), drawn_run("joint")
     other.resume(run.checkpoint())
-    assert other.by_cell.begun and other.run.all_rows.best
+    assert other.begun and other.run.all_rows.best
 
 
 def test_a_snapshot_stays_as_it_was() -> None:
