@@ -1,8 +1,8 @@
-"""The models that are searched: restrictions on features, ridge weights and sizes.
+"""The models that are searched: what every one must and may not contain, their ridge weights and their sizes.
 
-The grid of a search: texts become ridge weights and support sizes, and what they are where none are given.
-
-Pure functions without a numerical library; the message on a wrong text is one line that names the option.
+Texts and lists become `Restrictions`, ridge weights and support sizes, and those are what they are by default where
+none are given. Pure functions without a numerical library; the message on a wrong text is one line that names the
+option.
 """
 
 from __future__ import annotations

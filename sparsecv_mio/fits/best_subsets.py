@@ -1,10 +1,9 @@
-"""Best subsets of every size on all rows, at one gamma or as functions of it: what `sparsecv path` calls.
+"""Best subsets of every size on all rows, at some gammas or as functions of it: what `sparsecv path` calls.
 
-The best subset of every size as a function of gamma, on all rows: what `sparsecv path --gamma LO..HI` adds.
-
-Every size is cut into pieces on each of which one subset is proved to be the best one (docs/theory/continuous_gamma.md,
-section 1). Where two cross, the piece around the crossing holds both: there their objectives agree to 1e-9. A piece on
-which rounding is wider than what tells subsets apart stays open, as does what a limit leaves.
+`--gamma LO..HI` adds the best subset of every size as a function of gamma (`with_surface`). Every size is cut into
+pieces on each of which one subset is proved to be the best one (docs/theory/continuous_gamma.md, section 1). Where two
+cross, the piece around the crossing holds both: there their objectives agree to 1e-9. A piece on which rounding is
+wider than what tells subsets apart stays open, as does what a limit leaves.
 """
 
 from __future__ import annotations

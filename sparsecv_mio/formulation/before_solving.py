@@ -23,7 +23,7 @@ from sparsecv_mio.formulation.outcome import KnownBounds
 from sparsecv_mio.formulation.task import ModelTask, level_set_interval, model_task
 from sparsecv_mio.problem.constraints import SideConstraints
 from sparsecv_mio.problem.problem import SparseProblem
-from sparsecv_mio.problem.refit import Fit, refit_moments
+from sparsecv_mio.problem.refit import Fit, forward_selection, refit_moments
 from sparsecv_mio.units import TINY
 
 
@@ -55,32 +55,13 @@ def feasible_start(problem: SparseProblem, tau: int, constraints: SideConstraint
     scores of the chosen columns, a check of its support, then the exchanges that stay feasible.
     """
     if not constraints.needs - {"sign", "box"}:
-        support = _forward(problem, min(tau, problem.q))
+        support = tuple(forward_selection(problem.M, problem.c, min(tau, problem.q)).tolist())
     else:
         found = _feasible(problem, tau, constraints)
         if found is None:
             return None
         support = found
     return _improve(problem, support, tau, constraints)
-
-
-def _forward(problem: SparseProblem, size: int) -> tuple[int, ...]:
-    """Forward selection by pivoted elimination on `[M c]`, O(size q^2)."""
-    M, c = problem.M.copy(), problem.c.copy()
-    floor = 1e-13 * np.maximum(M.diagonal(), TINY)
-    chosen: list[int] = []
-    for _ in range(size):
-        pivot = M.diagonal()
-        gain = np.where(pivot > floor, c**2 / np.where(pivot > floor, pivot, 1.0), -1.0)
-        gain[chosen] = -1.0
-        j = int(np.argmax(gain))
-        if gain[j] < 0:
-            break
-        chosen.append(j)
-        row = M[j].copy()
-        c -= row * (c[j] / row[j])
-        M -= np.outer(row, row / row[j])
-    return tuple(chosen)
 
 
 def _feasible(problem: SparseProblem, tau: int, constraints: SideConstraints) -> tuple[int, ...] | None:

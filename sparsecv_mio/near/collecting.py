@@ -1,10 +1,9 @@
-"""Supports of one gamma, met in the order of a tree and handed to whoever wants those with a small value.
+"""All supports of one gamma with a small value, met in the order of a tree and handed to whoever wants them.
 
-By which number supports are compared, and which training objective bounds it from below.
-
-A criterion values supports at one gamma. For the supports of a branch, those with some columns and without others, it
-names a problem with `f(S) <= rate * value(S) + offset`: all supports with a value up to v are among those with f up to
-`rate * v + offset` (docs/theory/near_optimal.md).
+By which number supports are valued, a criterion says: the training objective, or the CV error of one support that all
+folds share. For the supports of a branch, those with some columns and without others, it names a problem with `f(S) <=
+rate * value(S) + offset`: all supports with a value up to v are among those with f up to `rate * v + offset`
+(docs/theory/near_optimal.md). A `Collection` lists these by trees, and splits branches where they are many.
 """
 
 from __future__ import annotations

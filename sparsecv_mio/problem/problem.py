@@ -1,6 +1,6 @@
-"""The inner problem of one fold: best-subset ridge regression on the moments of its training rows.
+"""The inner problem of one fold: best-subset ridge regression on the moments of its training rows, and its diagonals.
 
-The diagonal of the perspective: how much of the curvature of M the relaxation may take.
+A diagonal says how much of the curvature of M the perspective relaxation may take.
 
 **Theorem** (docs/theory/bounds.md, sections 1 and 2). With `M = Q + diag(penalty)`, every `w >= 0` for which `M -
 diag(w)` is positive semidefinite gives a relaxation `min yy - 2 c'b + b'M b + min_z sum w_j b_j^2 (1 / z_j - 1)` below

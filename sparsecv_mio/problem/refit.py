@@ -1,27 +1,23 @@
 """The ridge fit of one support, from the rows or from the moments, with a bound on its rounding.
 
-Ridge fit of one support from the rows themselves: what is reported, and where the moments lose too many digits.
-
 The same fit is made in three ways, by what is at hand and by what happens to its rounding error:
 
 * `problem.objective.fit`, the definition: from the rows, in the units of the file, in floats or, where these leave
   fewer than nine digits of a residual, in twice their precision. `verify` and the tests compute with nothing else.
-* `refit_rows`, here: from the rows, in standard coordinates, refined in long precision. It returns bounds on its
-  rounding errors, computed afterwards from the residual that is left.
-* `refit_moments`, here: from the moments, inside boxes where there are any. Its objective is evaluated
-  afresh and rounded up, an upper bound whatever the solve did; it returns how far above the optimum that may be.
+* `refit_rows`, here: from the rows, in standard coordinates, refined in long precision: what is reported, and where the
+  moments lose too many digits. It returns bounds on its rounding errors, computed afterwards from the residual left.
+* `refit_moments`, here: from the moments, inside boxes where there are any: the upper bounds of every backend. Its
+  objective is evaluated afresh and rounded up, an upper bound whatever the solve did; it returns how far above the
+  optimum that may be.
 
-The search fits many supports at once by a kernel (`search.fold_fits`), with a bound on every number, and
-comes here where that bound is too wide. `certificate.enumeration` and `certificate.exchange` compare supports by closed
-forms and let `problem.objective.fit` decide whatever is close.
-
-Ridge fit of one support from the moments, inside boxes where there are any: the upper bounds of every backend.
-
-Which fit is made where: :mod:`sparsecv_mio.problem.refit`.
+The search fits many supports at once by a kernel (`search.fold_fits`), with a bound on every number, and comes here
+where that bound is too wide. `certificate.enumeration` and `certificate.exchange` compare supports by closed forms and
+let `problem.objective.fit` decide whatever is close. `forward_selection` finds a support where no kernel may be called.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -310,3 +306,38 @@ def _shortfall(M: FloatArray, c: FloatArray, beta: FloatArray, lo: FloatArray, h
     slope = 2.0 * (M @ beta - c)
     step = np.clip(-slope / (2.0 * mu), lo - beta, hi - beta)
     return float(-np.sum(slope * step + mu * step * step))
+
+
+NULL = 1e-12  # of a column's own curvature: what is left of it beside the picks is rounding
+
+
+def forward_selection(M: FloatArray, c: FloatArray, most: int, first: Sequence[int] | IntArray = ()) -> IntArray:
+    """Return some columns, then those that lower `yy - c_S' M_S^{-1} c_S` most, one by one. O(q^2 most) at most.
+
+    Parameters
+    ----------
+    M : (q, q) array
+    c : (q,) array
+    most : int
+        Number of columns, of which there are fewer where the others have nothing of their own.
+    first : sequence of int, optional
+        Columns that come first.
+    """
+    left, own = c.copy(), np.diag(M).copy()
+    least = NULL * own
+    rows = np.zeros((most, len(c)))
+    chosen: list[int] = []
+    for step in range(most):
+        gain = np.where(own > least, left**2 / np.maximum(own, TINY), -1.0)
+        gain[chosen] = -1.0
+        pick = int(first[step]) if step < len(first) else int(np.argmax(gain))
+        if gain[pick] < 0.0 and step >= len(first):
+            break
+        chosen.append(pick)
+        if not own[pick] > least[pick]:  # comes first, and has nothing beside those before
+            continue
+        root = np.sqrt(own[pick])
+        rows[step] = (M[pick] - rows[:step, pick] @ rows[:step]) / root
+        left = left - rows[step] * (left[pick] / root)
+        own = own - rows[step] ** 2
+    return np.array(chosen, dtype=np.int64)

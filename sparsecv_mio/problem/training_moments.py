@@ -1,7 +1,5 @@
 """Training moments of every fold by additions only, and training rows about their own means.
 
-Training moments of every fold by additions only.
-
 A fold's training set is all rows but those it leaves out. Subtracting their moments from the total loses digits, so
 the complement is built by *adding*: a binary tree over the folds passes down the moments of everything outside the
 current range of folds, as TreeCV passes down a model (theory section 8). Each row is visited `log2 k` times, each leaf

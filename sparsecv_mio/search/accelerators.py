@@ -1,29 +1,17 @@
 """The accelerators that `--oracles` switches: which are on, and what each of them saved.
 
-Supports proposed by IACV: the relaxations of all folds, run at once, estimate what each fold will choose.
+They are named after the oracles they use. The answer and its certificate do not depend on what is on.
 
-For the squared loss the iterates are the left-out iterates themselves, so one accelerated proximal gradient run over
-all folds (:func:`sparsecv_mio.oracles.iacv.fold_fits` with the squared k-support norm) comes near every fold's
-relaxation of one gamma. The largest entries of a fold's point are candidate supports of every size; its held-out errors
-say which gamma is likely to win. All of it is an estimate: supports are refitted before anything is said of them, and
-the errors only order the work.
-
-Branch-and-bound in one fold after a test by the relaxations on all rows (reused duals).
-
-The dual solutions of the relaxations on all rows are dual feasible in every fold (:mod:`sparsecv_mio.bounds.fold`).
-In a fold they fix columns in or out of every near-optimal support. A cell whose support they fix completely needs no
-branch-and-bound. Where a single tau is left, the columns that are fixed out are removed from the problem; this is valid
-for that tau alone, as optima of two tau need not be nested.
-
-They are named after the oracles they use.
-
-* `glru`: the relaxation on all rows tested in every fold before a tree or a relaxation of the fold's own
-  (:mod:`sparsecv_mio.bounds.fold`). Certified: it decides cells and drops columns.
-* `iacv`: one batched proximal gradient run over all folds a gamma names supports and orders the gammas
-  (:mod:`sparsecv_mio.search.accelerators`). Estimates: they are refitted before anything is said of them.
+* `glru` (`solve_presolved`): the dual solutions of the relaxations on all rows are dual feasible in every fold
+  (:mod:`sparsecv_mio.bounds.fold`), and are tested there before a tree or a relaxation of the fold's own. They fix
+  columns in or out of every near-optimal support. A cell whose support they fix completely needs no branch-and-bound;
+  where a single tau is left, the columns that are fixed out are removed from the problem, which is valid for that tau
+  alone, as optima of two tau need not be nested. Certified.
+* `iacv` (`propose`): for the squared loss the iterates of the oracle are the left-out iterates themselves, so one
+  accelerated proximal gradient run over all folds with the squared k-support norm comes near every fold's relaxation of
+  one gamma. The largest entries of a fold's point are candidate supports of every size; its held-out errors say which
+  gamma is likely to win. Estimates: supports are refitted before anything is said of them, errors only order the work.
 * `treecv`: the training moments of all folds by additions along a tree; off, every fold is read anew.
-
-The answer and its certificate do not depend on what is on.
 """
 
 from __future__ import annotations

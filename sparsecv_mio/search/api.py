@@ -1,21 +1,14 @@
 """Certified cross-validation from a file or arrays to a record, nested too, and the predictions of held-out rows.
 
-The weight of the instability by nested cross-validation: the one whose models predict left-out rows best.
+`solve` reads, `cross_validate` searches what was read. Both ask a `Question`: how a model is chosen of some rows. Its
+search runs in a thread of its own, so that a limit holds; no kernel and no solver is imported before it.
 
-Without each outer fold one search decides the pair of every weight at once; the model of each pair predicts the rows of
-the outer fold. The weight with the least error over all outer folds, the smallest of several, then chooses the pair of
-all rows. Weight 0, the least CV error alone, is among them.
-
-Certified cross-validation over a grid of (gamma, tau), by the method that is asked for.
-
-The search runs in a thread of its own (:mod:`sparsecv_mio.search.loop`), so that a limit holds; no kernel and no
-solver is imported before it.
-
-Nested cross-validation: the error of the whole procedure, on rows that had no part in it.
-
-The least CV error of a grid is an estimate that was minimised: it is too low for the model that it chose. Here the
-whole procedure, grid, choice of tau and gamma and the fit at the chosen pair, is repeated without each outer fold, and
-every model predicts the rows of its outer fold.
+The least CV error of a grid is an estimate that was minimised: it is too low for the model that it chose. So a question
+can be asked without each outer fold, grid, choice of tau and gamma and the fit at the chosen pair, and every model
+predicts the rows of its outer fold, which had no part in it. `nested_cross_validate` estimates the error of the whole
+procedure by that; `search_with_nested_weight` chooses the weight of the instability: one search decides the pair of
+every weight at once, and the weight with the least error over all outer folds, the smallest of several, chooses the
+pair of all rows. Weight 0, the least CV error alone, is among them.
 """
 
 from __future__ import annotations

@@ -1,14 +1,12 @@
-"""Many more columns than memory has room for their products: all rows, and every method, by rows.
-
-Many more columns than memory has room for their products: every method goes by rows.
+"""Many more columns than memory has room for their products: every method goes by rows.
 
 No matrix of columns by columns is formed. First answers of every fold, gamma and tau come from working sets of columns
 (:mod:`sparsecv_mio.search.first_supports`), then each cell gets one relaxation
 (:class:`sparsecv_mio.bounds.wide.WideFold`): where safe screening leaves few columns, the cell's problem on these alone
 is solved exactly, by our own trees or a vendor's solver, and decided; where it leaves more, our own trees come once all
 cells had their relaxation. The pair that is likely to win comes first; then trees on all rows exclude others
-(:class:`sparsecv_mio.search.loss_bounds.LossByRows`); what these leave open gets trees in its folds.
-What is left over is bracketed by the bounds layer as far as time allows.
+(:class:`sparsecv_mio.search.loss_bounds.LossByRows`); what these leave open gets trees in its folds. What is left over
+is bracketed by the bounds layer as far as time allows.
 """
 
 from __future__ import annotations

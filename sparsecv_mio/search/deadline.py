@@ -1,7 +1,6 @@
 """How long a search may take: its deadline, the thread that keeps it, and Ctrl-C.
 
-A limit that holds whatever the work is at: the work has a thread of its own, the calling thread keeps the time.
-
+The work has a thread of its own and the calling thread keeps the time, so that a limit holds whatever the work is at.
 The work checks the clock wherever it can and returns by itself. Where it cannot (a long call of LAPACK, of the compiler
 or of a solver), the calling thread stops waiting `GRACE` seconds after the limit: it sets `Deadline.abandoned` and
 returns what a fallback makes of the state that the work has left so far. All those calls release the interpreter's

@@ -1,18 +1,16 @@
 """Cyclic coordinate descent over (gamma, tau): a tau step at a fixed gamma, a gamma step at fixed supports, in turn.
 
-The gamma step: with the supports of the folds fixed, h is a smooth function of gamma (theory section 7).
+A *row* is one gamma with every tau asked for, all folds solved anew: the tau step. The gamma step: with the supports of
+the folds fixed, h is a smooth function of gamma (theory section 7). One eigen-decomposition per fold, `W^{-1/2}
+(X_S'X_S) W^{-1/2} = U diag(d) U'`, writes the prediction of every held-out row as `r_mean + sum_k B_k / (d_k + lam)`; h
+and its derivatives then cost O(n tau) for all folds together.
 
-One eigen-decomposition per fold, `W^{-1/2} (X_S'X_S) W^{-1/2} = U diag(d) U'`, writes the prediction of every held-out
-row as `r_mean + sum_k B_k / (d_k + lam)`; h and its derivatives then cost O(n tau) for all folds together.
-
-A *row* is one gamma with every tau asked for, all folds solved anew. The descent stands at the best tau of a row; it
-moves to the row of a gamma that the gamma step proposes if its CV error is less there (the certified upper bound, or
-the estimate of the saddle point). Where no proposal helps, one line of the grid, all its gammas at the present tau, is
-searched too. The end is a pair that no single move of tau or gamma improves.
-
-The paper goes wherever the two steps lead and stops when a point comes for the second time. Here a gamma whose row has
-been seen is not entered again (its row is known, and no better), and the CV error falls with every move: a cycle cannot
-close.
+The descent stands at the best tau of a row; it moves to the row of a gamma that the gamma step proposes if its CV error
+is less there (the certified upper bound, or the estimate of the saddle point). Where no proposal helps, one line of the
+grid, all its gammas at the present tau, is searched too. The end is a pair that no single move of tau or gamma
+improves. The paper goes wherever the two steps lead and stops when a point comes for the second time. Here a gamma
+whose row has been seen is not entered again (its row is known, and no better), and the CV error falls with every move:
+a cycle cannot close.
 """
 
 from __future__ import annotations

@@ -1,14 +1,12 @@
-"""Supports where nothing else is known when the time is over: forward selection in every fold, in plain NumPy.
+"""Supports where nothing else is known when the time is over, in plain NumPy: forward selection in every fold.
 
 It runs while kernels are still being compiled or a long set-up goes on, so it calls no kernel and forms nothing larger
 than a few columns by a few columns. First comes the best single column of every fold, from sums over rows (with many
 folds, no column at all); then, fold by fold while there is time, forward selection among the columns that promise most.
-The rows that a fold leaves out are used for its score only. Everything is an estimate: nothing is proved.
+Under restrictions it is the least support that is allowed, in every fold, then columns by what each explains alone. The
+rows that a fold leaves out are used for its score only. Everything is an estimate: nothing is proved.
 
-Supports that keep to restrictions where nothing else is known when the time is over, in plain NumPy.
-
-As :mod:`sparsecv_mio.search.fallback`, no kernel is called: first the least support that is allowed, in
-every fold, then columns by what each explains alone, fold by fold while there is time. Nothing is proved.
+`ForwardSelection`, by rows and in several folds at once, serves the working sets of first supports as well.
 """
 
 from __future__ import annotations
@@ -26,14 +24,13 @@ from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData, about_means
 from sparsecv_mio.problem.constraints import constraints_of
 from sparsecv_mio.problem.problem import LARGEST_PENALTY
+from sparsecv_mio.problem.refit import NULL, forward_selection
 from sparsecv_mio.problem.training_moments import CentredRows
 from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.trees.allowed_supports import Family, columns_of
-from sparsecv_mio.units import TINY
 from sparsecv_mio.words import Intercept
 
 NEAR = 16  # columns with the largest gains that a step notes
-NULL = 1e-12  # of a column's own curvature: what is left of it beside the picks is rounding
 
 
 class WeightedRows:
@@ -255,7 +252,7 @@ def fallback_supports(data: StandardData, folds: FoldPlan, grid: Grid, until: fl
     )  # fmt: skip
     fits = _Folds(data, folds, gamma)
     order = [ALL_ROWS, *range(folds.k)]
-    made.nominal[:], made.value[:] = fits.least() if len(least) else fits.empty()
+    made.nominal[:], made.value[:] = fits.least()
     for done, fold in enumerate(order):
         if done * data.q > FIRST_WORK and time.monotonic() > until:
             break
@@ -342,26 +339,8 @@ class _Folds:
     def _scored(self, fold: int) -> IntArray:
         return self.folds.scored_rows(fold) if self.folds is not None and fold >= 0 else np.zeros(0, dtype=np.int64)
 
-    def empty(self) -> tuple[FloatArray, FloatArray]:
-        """Return held-out sums of squares of every fold by the empty support, and its training objectives. O(n)."""
-        assert self.folds is not None
-        folds, r = self.folds, self.data.rows(slice(0, self.data.n))[1]
-        root = np.ones(len(r)) if self.data.root is None else self.data.root
-        k, scored = folds.k, folds.order[: folds.scored]
-        scoring = np.repeat(np.arange(k), folds.sizes)
-        label, left = (
-            (scoring, scored) if folds.left is None else (np.repeat(np.arange(k), folds.left_sizes), folds.left.rows)
-        )
-        ones, mine = root[left], r[left]
-        count, total, square = (np.bincount(label, weight, k) for weight in (ones * ones, ones * mine, mine * mine))
-        n = self.all.n - count
-        level = (self.all.r - total) / n if self.centred else np.zeros(k)
-        yy = np.maximum(self.all.rr - square - n * level**2, 0.0)
-        scores = np.bincount(scoring, (r[scored] - root[scored] * level[scoring]) ** 2, k)
-        return np.asarray(scores, dtype=float), np.asarray(yy, dtype=float)
-
     def least(self) -> tuple[FloatArray, FloatArray]:
-        """Return what `empty` does for the support of the columns that are forced in alone. O(n f^2)."""
+        """Return held-out sums of squares of every fold, and training objectives, by the forced columns. O(n f^2)."""
         assert self.folds is not None
         folds, k, forced = self.folds, self.folds.k, self.data.forced
         rows = np.column_stack([*self.data.only(forced).rows(slice(0, self.data.n))])
@@ -419,7 +398,7 @@ class _Folds:
         H, u = few.about(self._scored(fold), train.v_mean, train.r_mean)
         M, c = V.T @ V, r @ V
         M.flat[:: len(among) + 1] += self.penalty[among]
-        chosen = _greedy(M, c, max(min(most, len(among), len(rows)), len(least)), least)
+        chosen = forward_selection(M, c, max(min(most, len(among), len(rows)), len(least)), least)
         yy = float(r @ r)
         fits = [] if len(least) else [_Fit(among[:0], yy, float(u @ u))]
         for size in range(max(len(least), 1), len(chosen) + 1):
@@ -433,28 +412,6 @@ class _Folds:
             rest = u - H[:, some] @ beta
             fits.append(_Fit(np.sort(among[some]), max(yy - float(c[some] @ beta), 0.0), float(rest @ rest)))
         return fits
-
-
-def _greedy(M: FloatArray, c: FloatArray, most: int, first: IntArray) -> IntArray:
-    """Return some columns, then those that lower `yy - c_S' M_S^{-1} c_S` most. O(m^2 most)."""
-    left, own = c.copy(), np.diag(M).copy()
-    least = NULL * own
-    rows = np.zeros((most, len(c)))
-    chosen: list[int] = []
-    for step in range(most):
-        gain = np.where(own > least, left**2 / np.maximum(own, TINY), -1.0)
-        gain[chosen] = -1.0
-        pick = int(first[step]) if step < len(first) else int(np.argmax(gain))
-        if gain[pick] < 0.0 and step >= len(first):
-            break
-        chosen.append(pick)
-        if not own[pick] > least[pick]:  # forced in, and nothing beside those before
-            continue
-        root = np.sqrt(own[pick])
-        rows[step] = (M[pick] - rows[:step, pick] @ rows[:step]) / root
-        left = left - rows[step] * (left[pick] / root)
-        own = own - rows[step] ** 2
-    return np.array(chosen, dtype=np.int64)
 
 
 def restricted_fallback(data: StandardData, folds: FoldPlan, grid: Grid, until: float) -> FallbackSupports:

@@ -1,13 +1,6 @@
 """First supports: a good support for every fold, gamma and tau in seconds, before anything is proved.
 
-First supports where Gram matrices of all columns are too large: a working set of columns in every fold.
-
-A working set holds what a forward selection on the training rows picked and nearly picked; it grows by the columns that
-are most correlated with the residuals of the supports found on it, and by columns of supports found in other folds. The
-rows that a fold leaves out have no influence. Products with all columns go through BLAS, many residuals at once; no
-matrix is q x q.
-
-for paths in first_supports(data, folds, grid, threads=2, expired=deadline.expired):
+    for paths in first_supports(data, folds, grid, threads=2, expired=deadline.expired):
         error[:, :, paths.fold] = paths.held_out          # (G, T); later paths of a fold replace earlier ones
 
 Every fold comes early with quick supports (a walk over the sizes at the middle gamma, refitted at every other) and then
@@ -15,6 +8,12 @@ again, better each time: walks at every gamma, then what the folds learn from ea
 training objective of its fold alone, so `held_out` is an estimate of what the optimum of the cell has (theory section
 13), and `objective` an upper bound of its training objective: use it as a start (`paths.support(g, t)`), never as a
 certificate of the held-out error.
+
+Where Gram matrices of all columns are too large, every fold searches on a working set of columns (`WorkingSets`). It
+holds what a forward selection on the training rows picked and nearly picked; it grows by the columns that are most
+correlated with the residuals of the supports found on it, and by columns of supports found in other folds. The rows
+that a fold leaves out have no influence. Products with all columns go through BLAS, many residuals at once; no matrix
+is q x q.
 
 It is meant for up to about a thousand folds. With more (leave-one-out of many rows) the supports of all rows, refitted
 in every fold by the identities of theory section 5 (:mod:`sparsecv_mio.search.leave_fold_out`), are cheaper.

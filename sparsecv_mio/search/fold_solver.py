@@ -1,8 +1,6 @@
-"""Cells of one fold by our own trees, up to certified intervals of the held-out errors.
+"""Cells of one fold by our own trees, here or on a dask cluster, up to certified intervals of the held-out errors.
 
-From the outcome of branch-and-bound in a cell (gamma, tau, fold) to a certified interval of its held-out error.
-
-Branch-and-bound on the training problem of a cell ends in one of two ways.
+Branch-and-bound on the training problem of a cell (gamma, tau, fold) ends in one of two ways.
 
 * *Every candidate is known*: a list holds each support that can be optimal. All are refitted. Those whose training
   objective is least, or tied with the least within the rounding of the refits, are the optimal ones; their held-out
@@ -14,11 +12,9 @@ Branch-and-bound on the training problem of a cell ends in one of two ways.
 A cell whose candidates are known stays undecided where the refits disagree with the values that the tree pruned by, or
 where their held-out errors are inaccurate.
 
-Trees of single folds, grown on a dask cluster.
-
-A tree needs the Gram matrix of its fold and little more. The matrix is a result of its own there, which goes to a
-worker once, for every gamma and tau; a task whose worker dies is begun again on another one. What comes back is what
-`solve_path` returns, to the last bit, so the search goes on as if the tree had been grown here.
+A tree needs the Gram matrix of its fold and little more. On a cluster (`SentTrees`) the matrix is a result of its own,
+which goes to a worker once, for every gamma and tau; a task whose worker dies is begun again on another one. What comes
+back is what `solve_path` returns, to the last bit, so the search goes on as if the tree had been grown here.
 """
 
 from __future__ import annotations

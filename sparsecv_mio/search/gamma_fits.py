@@ -1,29 +1,26 @@
-"""Fits of given supports as functions of lam: objective, held-out error, and who can be least on an interval.
-
-Fits of given supports as functions of lam: objective, slope and held-out error, and curvature on an interval.
+"""Fits of given supports as functions of lam: objective, slope and held-out error, and who can be least on an interval.
 
 With `G_SS = Q diag(mu) Q'` on the training rows of a fold and `a = Q'c_S`, all for `lam = gamma / 2`,
 
     f = yy - sum_k a_k^2 / (mu_k + lam),    df/dlam = ||b||^2 = sum_k a_k^2 / (mu_k + lam)^2,
-    held-out residual = r - sum_k w_k / (mu_k + lam),   w_k = (v'Q)_k a_k.
+    held-out residual = r - sum_k w_k / (mu_k + lam),   w_k = (v'Q)_k a_k          (`FitsOverGamma`).
 
 Every term is monotone in lam, so sums over the terms at both ends enclose residual and derivatives on an interval.
 
-Folds of one row, from the fit of a support on all rows: every number of a fold as a function of lam.
-
-With `G_SS = Q diag(mu) Q'` on all rows, `a = Q'c_S`, `z = Q'x` for the row x, s its share of the intercept, and sums of
+Folds of one row need one factorisation a support for all of them, that on all rows (`RowFits`): with `z = Q'x` for the
+row x, s its share of the intercept, and sums of
 
     e = r - sum_k a_k z_k / (mu_k + lam),        g = 1 - s - sum_k z_k^2 / (mu_k + lam)
 
 the fold's held-out residual is `t = e / g`, its objective `f - e^2 / g` and its slope `sum_k (a_k - t z_k)^2 / (mu_k +
-lam)^2` (theory section 5). One factorisation a support serves all folds.
+lam)^2` (theory section 5).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,23 +33,6 @@ from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.training_moments import TrainingMoments, row_moments, training_moments
 
 ROUNDING = 16.0  # times the columns and the rounding of the moments: backward error of a factorisation, with room
-
-
-class Sets(Protocol):
-    """What fits are made of: see `TrainingSets`."""
-
-    @property
-    def G(self) -> FloatArray: ...  # noqa: D102
-    @property
-    def c(self) -> FloatArray: ...  # noqa: D102
-    @property
-    def yy(self) -> FloatArray: ...  # noqa: D102
-    @property
-    def V(self) -> FloatArray: ...  # noqa: D102
-    @property
-    def r(self) -> FloatArray: ...  # noqa: D102
-    @property
-    def rounding(self) -> float: ...  # noqa: D102
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,12 +95,12 @@ class FitsOverGamma:
     rounding: float
 
     @classmethod
-    def of(cls, sets: Sets, fold: IntArray, support: IntArray) -> FitsOverGamma:
+    def of(cls, sets: TrainingSets, fold: IntArray, support: IntArray) -> FitsOverGamma:
         """Factorise every fit. O(P s^2 (s + m)).
 
         Parameters
         ----------
-        sets : Sets
+        sets : TrainingSets
         fold : (P,) int array
         support : (P, s) int array
         """
@@ -184,14 +164,14 @@ class FitsOverGamma:
         return np.asarray(2.0 * (steepest * steepest + around).sum(axis=1)) * (1.0 + 1e-9)
 
 
-def values_at(sets: Sets, fold: IntArray, support: IntArray, lam: float) -> FitsAtLam:
+def values_at(sets: TrainingSets, fold: IntArray, support: IntArray, lam: float) -> FitsAtLam:
     """Fits of supports (P, s) on training sets (P,) at one lam. O(P s (s^2 + m)).
 
     Bounds on the rounding are those of `Fits.values` for a Gram matrix with eigenvalues from 0 up.
 
     Parameters
     ----------
-    sets : Sets
+    sets : TrainingSets
     fold : (P,) int array
     support : (P, s) int array
     lam : float

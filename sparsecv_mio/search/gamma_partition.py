@@ -1,10 +1,7 @@
 """The optimum of the CV error over every gamma of an interval, certified (docs/theory/continuous_gamma.md).
 
-Intervals of lam, each with a bound on the CV error: bisected where it matters, raced elsewhere.
-
-The statements behind it and their proofs are in docs/theory/continuous_gamma.md.
-
-Cross-validation over every gamma of an interval: from the data to the record.
+`GammaPartition` holds intervals of lam, each with a bound on the CV error: bisected where it matters, raced elsewhere.
+`certified` brings them to the units of the file, and `solve_interval` is all of it, from the data to the record.
 
 Under a time limit the search has a thread of its own (:mod:`sparsecv_mio.search.deadline`): its kernels are loaded or
 compiled there, and the calling thread takes what it holds when its share of the limit is over. No kernel is imported

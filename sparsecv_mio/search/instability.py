@@ -1,10 +1,9 @@
 """How much the model changes without a fold: bounds for every pair, and the choice of a pair by a weight of it.
 
-The instability of the pairs of a search, and the pair that the sum of CV error and weighted instability chooses.
-
-The instability of a pair is the largest change that leaving out one fold makes to the squared errors of all rows
-(:mod:`sparsecv_mio.bounds.model_changes`), per row. Where the models of all rows and of every fold are known it is a
-number, up to ties and rounding; else an interval (:mod:`sparsecv_mio.bounds.model_changes`).
+The instability of a pair is the largest change that leaving out one fold makes to the squared errors of all rows, per
+row (:mod:`sparsecv_mio.bounds.model_changes`). Where the models of all rows and of every fold are known it is a number,
+up to ties and rounding; else an interval. A weight chooses the pair with the least sum of CV error and weighted
+instability.
 """
 
 from __future__ import annotations

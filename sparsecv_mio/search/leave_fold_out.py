@@ -1,6 +1,4 @@
-"""Supports fitted on all rows, and what these fits say of every fold in closed form.
-
-Leaving a fold out of a ridge fit in closed form: what the fit on all rows says of the fold's own fit.
+"""Leaving a fold out of a ridge fit in closed form: what the fit on all rows says of every fold's own fit.
 
 Notation of docs/theory.md, section 5. `f` is the training objective on all rows, `f^(-N)` that without the rows of the
 fold N. For a support S, with `e_N` the residuals of the held-out rows in the fit of S on all rows and `H_NN` their
@@ -9,8 +7,9 @@ times the roots of their weights, the product of these over the weight of all ro
 
     f^(-N)(S) = f(S) - e_N' (I - H_NN)^{-1} e_N,        held-out residuals = (I - H_NN)^{-1} e_N.
 
-:mod:`sparsecv_mio.kernels.leave_out` evaluates these for listed supports. The functions here need no support: they use
-the fit on *all* columns only, `residual = ||e_N||` and `leverage`, the largest eigenvalue of `H_NN`, both rounded up.
+`LeaveOut` evaluates these for listed supports (:mod:`sparsecv_mio.kernels.leave_out`). What needs no support uses the
+fit on *all* columns only (`RootNode`), `residual = ||e_N||` and `leverage`, the largest eigenvalue of `H_NN`, both
+rounded up.
 """
 
 from __future__ import annotations

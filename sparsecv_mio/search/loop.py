@@ -1,6 +1,4 @@
-"""From the options to the method that searches, and from its end to the record.
-
-From the data in standard coordinates to the record: the method is driven to its end, observers attached.
+"""From the data in standard coordinates to the record: the method that is asked for, driven to its end under observers.
 
 `refined` is `--refine`: gamma improved continuously around the winner of a grid, its tau fixed.
 """

@@ -1,23 +1,17 @@
 """What others see of a running search: signals, progress, the trace and the checkpoint.
 
-The course of a run as JSON lines: how the interval of every pair closes.
+A trace is the course of a run as JSON lines: how the interval of every pair closes. The first line names the run:
+`{"schema", "method", "gap", "gammas", "taus", "total"}`. Every other one is a moment: `{"seconds", "nodes", "mios",
+"done", "lower", "upper", "proved", "estimates", "pairs": [[lower, upper], ...]}`, pairs gamma by gamma, each with its
+taus; CV errors per row in squared units of the target, null where an upper bound is not known. `estimates` are of every
+tau, at its best gamma, null where there is none. `proved` is `[tau, gamma]`: the best pair is proved among the taus up
+to `tau` and the gammas from `gamma` on, either may be null; null where it is proved nowhere. A descent has no grid of
+gammas: its first line says `"gammas": null`, its moments name their `gamma` and the number of `steps` before, the pairs
+are the taus at that gamma, `upper` is the best so far and `estimate` the CV error that goes with it.
 
-The first line names the run: `{"schema", "method", "gap", "gammas", "taus", "total"}`. Every other one is a moment:
-`{"seconds", "nodes", "mios", "done", "lower", "upper", "proved", "estimates", "pairs": [[lower, upper], ...]}`, pairs
-gamma by gamma, each with its taus; CV errors per row in squared units of the target, null where an upper bound is not
-known. `estimates` are of every tau, at its best gamma, null where there is none.
-`proved` is `[tau, gamma]`: the best pair is proved among the taus up to `tau` and the gammas from `gamma` on, either
-may be null; null where it is proved nowhere.
-
-A descent has no grid of gammas: its first line says `"gammas": null`, its moments name their `gamma` and the number of
-`steps` before, the pairs are the taus at that gamma, `upper` is the best so far and `estimate` the CV error that goes
-with it.
-
-A run on disk: what is known of every cell, written so that the file is complete at every moment.
-
-A checkpoint is a NumPy archive. It holds the table of cells and where the method stands; what is cheap or decides
-nothing (moments, the fit on all rows) is computed again. It carries a key of the data, folds, grid and method: only a
-search of the same ones is resumed, with any gap, limits and threads.
+A checkpoint is a NumPy archive, written so that the file is complete at every moment. It holds the table of cells and
+where the method stands; what is cheap or decides nothing (moments, the fit on all rows) is computed again. It carries a
+key of the data, folds, grid and method: only a search of the same ones is resumed, with any gap, limits and threads.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """What is asked of a search: options, checked once for the command line and Python alike, and hooks for the caller.
 
-What is asked of a search: the grid and the options, checked once for the command line and Python alike.
-
-Everything that does not need the data is checked where a `SearchOptions` is made; `check_data` holds the rest.
+Everything that does not need the data is checked where a `SearchOptions` is made, what options demand of one another by
+`RULES`; `check_data` holds the rest. `request` says what was asked for as the record does.
 """
 
 from __future__ import annotations

@@ -1,27 +1,21 @@
 """The pairs (gamma, tau) of a search: the grid, sums over folds, the part that is proved, the one-standard-error rule.
 
-Sums of the cells over the folds: the interval of every pair (gamma, tau), and the pair to report.
-
-Three pairs may be called the best one:
+`PairBounds` are the sums of the cells over the folds. Three pairs may be called the best one:
 
 * `PairBounds.best` has the least upper bound. Certificates and exclusions compare with it.
 * `likely_winner` has the least estimate among the pairs that may still win. Methods work on it first.
 * `PairBounds.reported_pair` is the answer: `best` once the grid is proved, before that the pair with the least CV error
   found, whose upper bound may not be known.
 
-The part of the grid in which the best pair is proved, while the whole grid is not.
+While the whole grid is not proved, a part of it may be (`proved_part`): every tau up to some size at every gamma, every
+tau from some gamma on, and the pair with the least upper bound of all, wherever that is, unless more is proved without
+it. Of the pairs in it the same is asked as of the grid: `upper - lower <= gap upper + ties + rounding`, `upper` the
+least upper bound of a pair of the part, `lower` the least lower bound.
 
-A part holds every tau up to some size at every gamma, every tau from some gamma on, and the pair with the least upper
-bound of all, wherever that is, unless more is proved without it. Of the pairs in it the same is asked as of the grid:
-`upper - lower <= gap upper + ties + rounding`, `upper` the least upper bound of a pair of the part, `lower` the least
-lower bound.
-
-The one-standard-error rule: which pair it takes, and which pairs must be known better for that to be sure.
-
-The rule takes the smallest tau, then the largest gamma, whose h is within one standard error of the least. So the pair
-with the least h must be known exactly, nothing may be able to fall below it, and of every simpler pair than the one
-taken it must be certain that it is not within. The pair that is taken is reported, so it is decided too. Nothing else
-of the table matters.
+The one-standard-error rule (`one_se_rule`) takes the smallest tau, then the largest gamma, whose h is within one
+standard error of the least. So the pair with the least h must be known exactly, nothing may be able to fall below it,
+and of every simpler pair than the one taken it must be certain that it is not within. The pair that is taken is
+reported, so it is decided too. Nothing else of the table matters.
 """
 
 from __future__ import annotations

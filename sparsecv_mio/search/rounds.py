@@ -1,9 +1,17 @@
 """Rounds of growing effort until the certificate closes: work shared between taus and folds.
 
-The order of work where trees are expensive: outward from the likely winner and from small tau.
+1. `SharedPass`: one tree on all rows a gamma decides what it can for all folds at once
+   (:mod:`sparsecv_mio.search.shared_trees`). Where trees are expensive, the best supports of all rows are scored in
+   every fold first, which bounds every held-out error from below (:mod:`sparsecv_mio.bounds.closed_form`) and says
+   which pair is likely to win. That pair is decided; its upper sum is the bar. Then every gamma, the likely ones first,
+   grows a tree for the taus whose lower sums are still below the bar. Pairs that are excluded stay open and need
+   estimates in the end, which take longer than cheap trees: where the bar excludes few pairs of few columns, none are
+   left out.
+2. `FoldRounds`: every fold with cells still open grows trees of its own, with eight times the effort in every round.
 
-`Rounds.goes_outward` says when. Trees grow more expensive with tau, and a proof among the taus up to some size is worth
-more than a little work everywhere. So
+With many columns and few folds (`Rounds.goes_outward` says when) `Outward` comes before both, mostly instead of them:
+it ends when no pair is in question any more, which closes the certificate but for cells that no work can decide. Trees
+grow more expensive with tau, and a proof among the taus up to some size is worth more than a little work everywhere. So
 
 * before anything expensive, sizes with few supports (tau 1, 2 of up to 512 columns, 3 of up to 93) are decided;
 * first the pair that is likely to win is decided, if the first folds promise that the limit allows it: its upper bound
@@ -14,28 +22,6 @@ more than a little work everywhere. So
   folds is then left, and while all rows may still exclude a pair, all of them are;
 * what is still open is tried again with more effort, four times as much every time. Work on new taus and work on those
   that were left open take turns, by the nodes they cost, so that no pair starves the others.
-
-One tree for all folds, gamma by gamma; where trees are expensive, only for the taus that may still win.
-
-Trees are spared in this order:
-
-1. The best supports of all rows are scored in every fold, which bounds every held-out error from below
-   (:mod:`sparsecv_mio.bounds.closed_form`) and says which pair is likely to win.
-2. That pair is decided: its upper sum is the bar.
-3. Every gamma, the likely ones first, grows a tree for the taus whose lower sums are still below the bar.
-
-Pairs that are excluded stay open and need estimates in the end, which take longer than cheap trees. So where the bar
-excludes few pairs of few columns, none are left out.
-
-In general:
-
-1. `SharedPass`: one tree on all rows a gamma decides what it can for all folds at once
-   (:mod:`sparsecv_mio.search.shared_trees`). Where trees are expensive the likely winner comes first, and pairs
-   that it excludes are left out.
-2. `FoldRounds`: every fold with cells still open grows trees of its own, with eight times the effort in every round.
-
-With many columns and few folds (`Rounds.goes_outward` says when) `Outward` comes before both, mostly instead of them:
-it ends when no pair is in question any more, which closes the certificate but for cells that no work can decide.
 """
 
 from __future__ import annotations

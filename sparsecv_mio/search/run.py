@@ -1,10 +1,10 @@
 """The contract of a method, what all of them do first and last, and how a search over a grid is seen and stored.
 
-First answers: a support for every fold, gamma and tau, and for all rows, before any tree is grown.
-
+A method begins with first answers: a support for every fold, gamma and tau, and for all rows, before any tree is grown.
 All rows search along with the folds, as one more fold that leaves nothing out; each learns from what the others found.
 A fold is offered what it found itself, or judged by its own training rows, so that its held-out error is an honest
-estimate: a support chosen on all rows has seen the rows that the fold leaves out.
+estimate: a support chosen on all rows has seen the rows that the fold leaves out. At the end it decides what is asked
+for beyond the proof.
 """
 
 from __future__ import annotations

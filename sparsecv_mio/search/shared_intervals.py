@@ -1,9 +1,8 @@
 """Intervals of every fold without a tree, from fits and relaxations on all rows (theory sections 5 and 8).
 
-Dual points of all rows tested in every fold at once, from the held-out rows alone (theory section 8).
-
-With b the relaxation's solution on all rows, e its residuals, s, u the (weighted) sums of the held-out rows of V and e
-and n_T the (weight of the) training rows,
+`first_intervals` scores the best supports of all rows in every fold. `decide_by_reuse` tests dual points of all rows in
+every fold at once, from the held-out rows alone: with b the relaxation's solution on all rows, e its residuals, s, u
+the (weighted) sums of the held-out rows of V and e and n_T the (weight of the) training rows,
 
     c_T - Q_T b = (c - Q b) - V_N'e_N - s u / n_T,      ||r_T||^2 = ||r||^2 - ||e_N||^2 - u^2 / n_T
 

@@ -1,24 +1,15 @@
 """One branch-and-bound on all rows for every fold: which engine serves which cells (theory section 5).
 
-One list for all folds: every support that can win any fold lies below a threshold on all rows (theory section 5).
-
-A support that beats the fold's incumbent has an objective on all rows below the threshold of
-:func:`sparsecv_mio.search.leave_fold_out.objective_threshold`. One pass of the path tree lists every support
-below the largest threshold of each tau; those few are then scored in all folds at once by closed form, in chunks of
-rows. A fold whose own threshold would list too many supports (a large residual, a leverage near one half or more) is
-left to another engine, and so is a cell with a near tie.
-
-The alive-fold tree at work: leave-one-out for every tau in one tree (theory section 5).
-
-The tree's own values only steer and prune, with the usual allowance for drift. What it finds is fitted on all rows,
-each row left out of that fit by closed form, and compared; a cell whose values disagree, that has a near tie or whose
-leverage is near one stays open for a tree of its own.
-
-One tree for all folds: which engine serves which cells (theory section 5).
-
-* `enumerate`: thresholds and one list, for n much larger than p or few candidates (`thresholds`).
-* `shared`: the alive-fold tree, for leave-one-out with moderate n.
-* `per-fold`: one tree per fold, for what is left and for large folds (`subproblem.fold_solver`).
+* `enumerate`: a support that beats the fold's incumbent has an objective on all rows below the threshold of
+  :func:`sparsecv_mio.search.leave_fold_out.objective_threshold`. One pass of the path tree lists every support below
+  the largest threshold of each tau; those few are then scored in all folds at once by closed form, in chunks of rows. A
+  fold whose own threshold would list too many supports (a large residual, a leverage near one half or more) is left to
+  another engine, and so is a cell with a near tie. For n much larger than p, or few candidates.
+* `shared`: the alive-fold tree, leave-one-out for every tau in one tree, for moderate n. The tree's own values only
+  steer and prune, with the usual allowance for drift. What it finds is fitted on all rows, each row left out of that
+  fit by closed form, and compared; a cell whose values disagree, that has a near tie or whose leverage is near one
+  stays open for a tree of its own.
+* `per-fold`: one tree a fold, for what is left and for large folds (:mod:`sparsecv_mio.search.fold_solver`).
 
 `auto` decides by counted nodes, never by clocks: a list for every fold if it costs at most a few trees on all rows,
 else the alive-fold tree where folds are single rows and memory allows, else a list for most folds.

@@ -34,9 +34,7 @@ from sparsecv_mio.search.result import (
     names_of,
 )
 
-
-def request(limit: float | None = 20.0) -> SearchRequest:
-    return SearchRequest((0.01, 0.1, 1.0, 10.0), tuple(range(1, 31)), 1e-4, False, limit, 2)
+REQUEST = SearchRequest((0.01, 0.1, 1.0, 10.0), tuple(range(1, 31)), 1e-4)
 
 
 def region(up_to_tau: int | None, from_gamma: float | None) -> Region:
@@ -44,9 +42,11 @@ def region(up_to_tau: int | None, from_gamma: float | None) -> Region:
 
 
 def test_only_parts_with_the_reported_pair_are_advised() -> None:
-    inside, outside = advice(request(), region(9, 0.1), 0.1, 9, {}), advice(request(), region(9, 0.1), 0.01, 10, {})
+    inside, outside = (
+        advice(REQUEST, 20.0, region(9, 0.1), *pair, {}) for pair in ((0.1, 9), (0.01, 10))
+    )
     assert (inside.tau, inside.gamma) == ("1:9", "0.1:10:3") and (outside.tau, outside.gamma) == (None, None)
-    nothing = advice(request(), None, 0.1, 3, {})
+    nothing = advice(REQUEST, 20.0, None, 0.1, 3, {})
     assert (nothing.tau, nothing.gamma, nothing.time_limit) == (None, None, None)
 
 
@@ -65,7 +65,7 @@ def test_what_is_advised_is_proved_by_itself() -> None:
         (g, t), (best_g, best_t) = now.reported_pair(gap, gammas, taus), part.bounds.best
         where = Region(*ends, float(gammas[best_g]), int(taus[best_t]), 1.0, 1.0, 1.0, 0.0, 0.0)
         asked = SearchRequest(tuple(gammas.tolist()), tuple(taus.tolist()), gap)
-        found = advice(asked, where, float(gammas[g]), int(taus[t]), {})
+        found = advice(asked, None, where, float(gammas[g]), int(taus[t]), {})
         every = np.ones((3, 4), dtype=bool)
         small = every & np.isin(taus, model_space.taus(found.tau or "0", 4))
         large = every & np.isin(gammas, model_space.gammas(found.gamma or "99"))[:, None]
@@ -78,18 +78,18 @@ def test_what_is_advised_is_proved_by_itself() -> None:
 @pytest.mark.parametrize("growth", [1.05, 1.2, 1.4])
 def test_a_limit_follows_the_growth_of_the_costs(growth: float) -> None:
     seconds = {tau: 20.0 * growth ** (tau - 20) for tau in range(4, 21)}
-    found = longer_limit(request(), seconds)
+    found = longer_limit(20.0, 30, seconds)
     exact = max(20.0 * growth**10, 30.0)
     assert found is not None and exact <= found * (1.0 + 1e-9) and found <= 2.0 * exact
 
 
 def test_no_limit_is_advised_without_grounds() -> None:
     steep = {tau: 20.0 * 8.0 ** (tau - 10) for tau in range(4, 11)}
-    assert LONGEST < 20.0 * 8.0**20 and longer_limit(request(), steep) is None
-    assert longer_limit(request(), {1: 0.5, 8: 1.0}) is None
-    assert longer_limit(request(None), {tau: float(tau) for tau in range(1, 9)}) is None
+    assert LONGEST < 20.0 * 8.0**20 and longer_limit(20.0, 30, steep) is None
+    assert longer_limit(20.0, 30, {1: 0.5, 8: 1.0}) is None
+    assert longer_limit(None, 30, {tau: float(tau) for tau in range(1, 9)}) is None
     # taus that came together cost nothing more: half as long again
-    assert longer_limit(request(), dict.fromkeys((5, 6, 7), 2.0)) == 30.0
+    assert longer_limit(20.0, 30, dict.fromkeys((5, 6, 7), 2.0)) == 30.0
 
 
 def test_a_finished_run_is_proved_and_verifies() -> None:
