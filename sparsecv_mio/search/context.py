@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -25,6 +25,8 @@ from sparsecv_mio.search.deadline import Deadline
 from sparsecv_mio.search.pairs import Grid, PairBounds, pair_bounds
 from sparsecv_mio.trees.normal_form import NormalForm, normal_form
 from sparsecv_mio.trees.path_cells import PathCell, PathResult
+
+Made = TypeVar("Made")
 
 
 class Trees(Protocol):
@@ -134,11 +136,7 @@ class AllRows:
         self.context = context
         self.best: list[PathResult] = []
         self.starts: list[list[IntArray]] = [[] for _ in context.grid.gammas]
-        self._moments: TrainingMoments | None = None
-        self._base: SparseProblem | None = None
-        self._eliminated: dict[int, Eliminated] = {}
-        self._forms: dict[int, NormalForm] = {}
-        self._solved: dict[int, tuple[FloatArray, FloatArray, float]] = {}
+        self._made: dict[tuple[str, int], Any] = {}
         self._lock = threading.RLock()
 
     def keep(self, found: Mapping[int, PathResult]) -> None:
@@ -192,26 +190,29 @@ class AllRows:
                     if bound > cell.lower:
                         result.cells[tau] = replace(cell, lower=max(cell.lower, min(bound, cell.upper)))
 
+    def _once(self, what: str, make: Callable[[], Made], g: int = 0) -> Made:
+        """Return what is made once, of a gamma where it depends on that."""
+        with self._lock:
+            if (what, g) not in self._made:
+                self._made[what, g] = make()
+            made: Made = self._made[what, g]
+            return made
+
     @property
     def at_hand(self) -> bool:
         """Whether the moments were computed: never where a search goes by rows."""
-        return self._moments is not None
+        return ("moments", 0) in self._made
 
     @property
     def moments(self) -> TrainingMoments:
         """Training moments of all rows; O(n q^2) the first time."""
-        with self._lock:
-            if self._moments is None:
-                self._moments = row_moments(self.context.data, slice(0, self.context.data.n))
-            return self._moments
+        data = self.context.data
+        return self._once("moments", lambda: row_moments(data, slice(0, data.n)))
 
     @property
     def base(self) -> SparseProblem:
         """All rows at gamma 1: what does not depend on gamma (Gram matrix, means, rows) is read from here."""
-        with self._lock:
-            if self._base is None:
-                self._base = self.moments.problem(self.context.data, 1.0)
-            return self._base
+        return self._once("base", lambda: self.moments.problem(self.context.data, 1.0))
 
     def problem(self, g: int) -> SparseProblem:
         """All rows at the gamma of index `g`."""
@@ -219,24 +220,15 @@ class AllRows:
 
     def eliminated(self, g: int) -> Eliminated:
         """Return `problem(g)` without the columns that are forced in."""
-        with self._lock:
-            if g not in self._eliminated:
-                self._eliminated[g] = eliminated(self.problem(g))
-            return self._eliminated[g]
+        return self._once("eliminated", lambda: eliminated(self.problem(g)), g)
 
     def normal_form(self, g: int) -> NormalForm:
         """Return the normal form of `eliminated(g)`; O(q^3) the first time."""
-        with self._lock:
-            if g not in self._forms:
-                self._forms[g] = normal_form(self.eliminated(g).problem)
-            return self._forms[g]
+        return self._once("form", lambda: normal_form(self.eliminated(g).problem), g)
 
     def solved(self, g: int) -> tuple[FloatArray, FloatArray, float]:
         """`(M^{-1}, M^{-1} c, f)` of the ridge fit on all columns of `normal_form(g)`; O(q^3) the first time."""
-        with self._lock:
-            if g not in self._solved:
-                self._solved[g] = self.normal_form(g).solved()
-            return self._solved[g]
+        return self._once("solved", lambda: self.normal_form(g).solved(), g)
 
 
 def _joined(old: PathCell, new: PathCell) -> PathCell:

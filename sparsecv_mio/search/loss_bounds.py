@@ -23,24 +23,52 @@ from sparsecv_mio.units import TIE_RTOL
 if TYPE_CHECKING:
     from sparsecv_mio.bounds.wide import WideFold
 
+SURELY = 1.0 + 1e-9  # beyond a bar, for the rounding of sums
 
-class LossBounds:
-    """A better bound on all rows raises the lower bounds of all folds of a pair at once.
+
+class FoldLosses:
+    """What training objectives of the folds say of held-out errors, beside lower bounds of all rows.
 
     Parameters
     ----------
     run : Run
+    slip : float
+        What rounding may leave between the training rows of a fold and all rows.
 
     Attributes
     ----------
     values : (G, T, K) array
-        At least the training objective of every optimum, tied ones included: that of the supports that the cells
-        showed when they were last refitted; inf where they were not.
+        At least the training objective of every optimum, tied ones included; inf where none is known.
+    """
+
+    def __init__(self, run: Run, slip: float = 0.0) -> None:
+        self.run, self.slip = run, slip
+        self.values = np.full(run.context.shape, np.inf)
+
+    def raise_lower_ends(self) -> None:
+        """Raise the lower ends of all held-out intervals to what the lower bounds on all rows say."""
+        state, folds = self.run, self.run.context.folds
+        bound = training_loss_bound(state.all_rows.lower_bounds()[:, :, None], self.values, self.slip)
+        state.cells.narrow(np.s_[:, :, :], np.where(folds.scores_all_left_out, bound, 0.0), np.inf)
+
+    def enough_for(self, bars: FloatArray) -> FloatArray:
+        """(G, T): bounds on all rows from which on the sum of lower ends reaches a bar; inf where none is enough."""
+        values = np.where(self.run.context.folds.scores_all_left_out, self.values + self.slip, np.inf)
+        return enough_on_all_rows(self.run.cells.lower, values, bars * SURELY)
+
+
+class LossBounds(FoldLosses):
+    """A better bound on all rows raises the lower bounds of all folds of a pair at once.
+
+    `values` are those of the supports that the cells showed when they were last refitted.
+
+    Parameters
+    ----------
+    run : Run
     """
 
     def __init__(self, run: Run) -> None:
-        self.run = run
-        self.values = np.full(run.context.shape, np.inf)
+        super().__init__(run)
         self._refitted = np.full(run.context.shape, -1, dtype=np.int32)  # the numbers of these supports
 
     def apply(self, lower: FloatArray | None = None, gammas: IntArray | slice = slice(None)) -> None:
@@ -57,12 +85,9 @@ class LossBounds:
             Indices of those at which supports may be refitted; all by default.
         """
         self._refit(gammas)
-        state = self.run
         if lower is not None:
-            state.all_rows.raise_lower_bounds(lower)
-        bound = training_loss_bound(state.all_rows.lower_bounds()[:, :, None], self.values)
-        bound = np.where(self.run.context.folds.scores_all_left_out, bound, 0.0)
-        state.cells.narrow(np.s_[:, :, :], bound, np.inf)
+            self.run.all_rows.raise_lower_bounds(lower)
+        self.raise_lower_ends()
 
     def _refit(self, gammas: IntArray | slice) -> None:
         """Refit in every fold the supports that its cells have come to show. O(G T (s^3 + rows s)) a fold."""
@@ -117,11 +142,8 @@ class LossBounds:
         self.run.all_rows.raise_lower_bounds(stored["loss_lower"])
 
 
-SURELY = 1.0 + 1e-9  # beyond a bar, for the rounding of sums
-
-
-class LossByRows:
-    """What the folds' training objectives and bounds of all rows say of held-out errors.
+class LossByRows(FoldLosses):
+    """What trees on the rows of all folds together exclude.
 
     Parameters
     ----------
@@ -129,15 +151,14 @@ class LossByRows:
 
     Attributes
     ----------
-    values : (G, T, K) array
-        At least the training objective of every optimum, tied ones included; inf where none is known.
     tried : (G, T) int array
         Nodes that a tree on all rows was given.
     """
 
     def __init__(self, run: Run) -> None:
-        self.run = run
-        self.values = np.full(run.context.shape, np.inf)
+        data = run.context.data
+        r, root = (data.dataset.y - data.y_center) / data.y_unit - data.r_rest, data.root_of(slice(0, data.n))
+        super().__init__(run, ROWS_ROUNDING * float(r @ r if root is None else (root * r) @ (root * r)))
         self.tried = np.zeros(run.context.shape[:2], dtype=np.int64)
 
     def note(self, where: Where, fit: RowFit) -> None:
@@ -167,10 +188,8 @@ class LossByRows:
 
     def enough(self) -> FloatArray:
         """(G, T): bounds on all rows from which on a pair is excluded; inf where none is enough."""
-        state, folds = self.run, self.run.context.folds
-        bar = state.bounds().ceiling * (1.0 - self.run.context.gap) * SURELY
-        values = np.where(folds.scores_all_left_out, self.values + self.slip, np.inf)
-        return enough_on_all_rows(state.cells.lower, values, np.full(values.shape[:2], bar))
+        bar = self.run.bounds().ceiling * (1.0 - self.run.context.gap)
+        return self.enough_for(np.full(self.values.shape[:2], bar))
 
     def bound(self, whole: WideFold, g: int, which: list[int], effort: int) -> None:
         """Grow a tree on all rows for some tau of a gamma, as far as it takes to exclude the pair, and bound the folds.
@@ -185,7 +204,7 @@ class LossByRows:
         effort : int
             Nodes of each tree.
         """
-        state, folds = self.run, self.run.context.folds
+        state = self.run
         with state.cells.lock:
             numbers = set(state.cells.support[g].ravel().tolist()) - {0}
         whole.try_supports([state.cells.pool.supports[number] for number in sorted(numbers)])
@@ -200,15 +219,7 @@ class LossByRows:
             if support is not None:
                 cell = PathCell.unproved(tau, support, whole.upper(tau), seen.lower)
                 state.all_rows.improve(g, PathResult({tau: cell}, nodes, False))
-            bound = training_loss_bound(state.all_rows.lower_bounds()[:, :, None], self.values, self.slip)
-            state.cells.narrow(np.s_[:, :, :], np.where(folds.scores_all_left_out, bound, 0.0), np.inf)
-
-    @property
-    def slip(self) -> float:
-        """What rounding may leave between the training rows of a fold and all rows."""
-        data = self.run.context.data
-        r, root = (data.dataset.y - data.y_center) / data.y_unit - data.r_rest, data.root_of(slice(0, data.n))
-        return ROWS_ROUNDING * float(r @ r if root is None else (root * r) @ (root * r))
+            self.raise_lower_ends()
 
 
 def narrow_by_ridge_balls(run: Run, values: FloatArray, until: Deadline) -> None:

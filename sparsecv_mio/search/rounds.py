@@ -34,7 +34,6 @@ from math import comb
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
-from sparsecv_mio.bounds.closed_form import enough_on_all_rows
 from sparsecv_mio.errors import CorruptStore
 from sparsecv_mio.parallel import run_folds
 from sparsecv_mio.problem.training_moments import TrainingMoments
@@ -194,7 +193,6 @@ SMALL_SHARE, REST_SHARE = 0.2, 0.03  # of a time limit, for the likely best gamm
 BALL_SHARE = 0.05  # of a time limit, for ridge balls: they cost little but where columns are many
 ALL_ROWS_EFFORT = 4  # a tree on all rows may cost so many times what one of a fold may: it speaks for all folds
 ALL_ROWS_TRIES = 3  # of a tau, before its folds, where all rows can still exclude it
-SURELY = 1.0 + 1e-9  # beyond a bar, for the rounding of sums
 NEW, OPEN = 0, 1  # taus: tried for the first time, or again
 
 
@@ -414,8 +412,7 @@ class Outward:
 
     def _enough_on_all_rows(self) -> FloatArray:
         """(G, T): lower bounds on all rows from which on the training-loss bound excludes a pair; inf where unknown."""
-        values = np.where(self.run.context.folds.scores_all_left_out, self.loss.values, np.inf)
-        return enough_on_all_rows(self.run.cells.lower, values, self._bars() * SURELY)
+        return self.loss.enough_for(self._bars())
 
     def _best_subsets(self, g: int, which: list[int], effort: int, until: Deadline, enough: FloatArray) -> PathResult:
         """Solve all rows at a gamma and some taus, by index, from the supports of neighbours and folds."""
