@@ -113,7 +113,7 @@ class KnownSubsets:
         options, branched = self.options, sum(cell.branched for cell in cells.values())
         return PathRecord(
             schema=PATH_SCHEMA,
-            status="proved" if done else "interrupted" if self.clock.stop.is_set() else "limit",
+            status=self.clock.status(done),
             path=tuple(rows),
             work=Work(branched, self.nodes, self.clock.seconds, "path"),
             data=data_info(self.data),
@@ -185,7 +185,7 @@ def with_surface(
     surface = Surface(gammas.low, gammas.high, names, tuple(pieces))
     status, warnings = record.status, record.warnings
     if not all(piece.proved for piece in pieces):
-        status = "interrupted" if clock.stop.is_set() else "limit"
+        status = clock.status(False)
         warnings = warnings if expired else (*warnings, ROUNDED)
     work = replace(record.work, nodes=record.work.nodes + lister.nodes, seconds=clock.seconds)
     return replace(record, surface=surface, status=status, work=work, warnings=warnings)
@@ -328,8 +328,7 @@ def best_subsets(
         return record
     if clock.expired():  # an abandoned thread may still be loading what `with_surface` needs
         pieces = tuple(SurfacePiece(tau, every.low, every.high, (), False) for tau in grid.taus.tolist())
-        status = "interrupted" if clock.stop.is_set() else "limit"
-        return replace(record, surface=Surface(every.low, every.high, (), pieces), status=status)
+        return replace(record, surface=Surface(every.low, every.high, (), pieces), status=clock.status(False))
 
     return with_surface(record, search.known.data, every, grid.taus.tolist(), clock)
 

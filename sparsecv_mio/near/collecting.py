@@ -17,7 +17,6 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from sparsecv_mio.arrays import FloatArray, IntArray
-from sparsecv_mio.certificate.parts import FoldInfo
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.data.weights import Scored
@@ -55,11 +54,6 @@ def all_rows(data: StandardData, who: str) -> SparseProblem:
     if by_rows(data, 1):
         raise BadInput(f"{who} is not for {data.q} features, whose products are never formed: keep fewer columns")
     return row_moments(data, slice(0, data.n)).problem(data, 1.0)
-
-
-def fold_info(plan: FoldPlan) -> FoldInfo:
-    """Describe folds for a record."""
-    return FoldInfo(plan.spec, plan.seed, plan.k, plan.digest, plan.repeats)
 
 
 NEGLIGIBLE = 1e-8  # relative rounding error of a value; beyond, the support is fitted again from the rows

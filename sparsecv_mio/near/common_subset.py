@@ -30,7 +30,6 @@ from sparsecv_mio.near.collecting import (
     FoldRows,
     all_rows,
     best_on_all_rows,
-    fold_info,
     neighbours,
     offer,
 )
@@ -40,7 +39,7 @@ from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.search.deadline import Deadline, run_within_limit
 from sparsecv_mio.search.options import GRID, with_keywords
 from sparsecv_mio.search.pairs import Grid
-from sparsecv_mio.search.result import all_rows_fit, data_info, names_of
+from sparsecv_mio.search.result import all_rows_fit, data_info, fold_info, names_of
 from sparsecv_mio.trees.path_cells import PathCell
 from sparsecv_mio.units import PROVED_RTOL
 
@@ -195,7 +194,7 @@ class CommonSearch:
         proved = upper - lower <= max(options.gap, PROVED_RTOL) * upper + 2.0 * best.error * unit
         return CommonRecord(
             schema=COMMON_SCHEMA,
-            status="proved" if proved else "interrupted" if self.clock.stop.is_set() else "limit",
+            status=self.clock.status(proved),
             gamma=gamma,
             tau=len(best.support),
             cv_error=best.value * unit,

@@ -29,7 +29,6 @@ from sparsecv_mio.near.collecting import (
     TrainingObjective,
     all_rows,
     best_on_all_rows,
-    fold_info,
     neighbours,
     offer,
 )
@@ -38,7 +37,7 @@ from sparsecv_mio.search.api import Question
 from sparsecv_mio.search.deadline import Deadline, run_within_limit
 from sparsecv_mio.search.options import GRID, SearchOptions, with_keywords
 from sparsecv_mio.search.pairs import Grid
-from sparsecv_mio.search.result import data_info, names_of
+from sparsecv_mio.search.result import data_info, fold_info, names_of
 from sparsecv_mio.words import By
 
 UNKNOWN = "some models could not be valued: their columns are collinear, and the penalty is next to nothing beside them"
@@ -389,7 +388,7 @@ class NearSearch:
         finished = collection is not None and collection.finished and not holder.unknown
         return NearRecord(
             schema=NEAR_SCHEMA,
-            status="proved" if finished else "interrupted" if self.clock.stop.is_set() else "limit",
+            status=self.clock.status(finished),
             by=str(options.by),
             within=options.within,
             most=options.most,

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from sparsecv_mio.arrays import FloatArray, IntArray
-from sparsecv_mio.certificate.parts import FoldInfo, OuterModel, TriedWeight
+from sparsecv_mio.certificate.parts import OuterModel, TriedWeight
 from sparsecv_mio.certificate.records import Nested, NestedFold, Record
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
@@ -46,6 +46,7 @@ from sparsecv_mio.search.deadline import Deadline, run_within_limit
 from sparsecv_mio.search.observers import staged
 from sparsecv_mio.search.options import NESTED, Hooks, SearchOptions, merged
 from sparsecv_mio.search.pairs import Grid
+from sparsecv_mio.search.result import fold_info
 from sparsecv_mio.search.running import RunningSearch
 from sparsecv_mio.thresholds import FOLDS_FITTED_AGAIN
 from sparsecv_mio.units import MAIN_SHARE
@@ -392,12 +393,8 @@ def search_with_nested_weight(given: Question, deadline: Deadline) -> Record:
     stable = record.stability
     if stable is None or stable.chosen is None or not tried:
         return record
-    chosen = replace(stable.chosen, outer=_folds_info(outer), tried=tried)
+    chosen = replace(stable.chosen, outer=fold_info(outer), tried=tried)
     return replace(record, stability=replace(stable, chosen=chosen))
-
-
-def _folds_info(outer: FoldPlan) -> FoldInfo:
-    return FoldInfo(outer.spec, outer.seed, outer.k, outer.digest, outer.repeats)
 
 
 def tried_weights(done: list[list[OuterModel]], row_weights: list[float]) -> tuple[TriedWeight, ...]:
@@ -595,7 +592,7 @@ def nested_of(record: Record, outer: FoldPlan, done: list[NestedFold], dataset: 
     error = float(np.average(errors, weights=weights))
     chosen = record.cv_error
     return Nested(
-        outer=_folds_info(outer),
+        outer=fold_info(outer),
         error=error,
         standard_error=standard_error(errors * weights, weights) if len(done) > 1 else None,
         optimism=100.0 * (error / chosen - 1.0) if 0.0 < chosen < math.inf else None,

@@ -97,6 +97,10 @@ class Deadline:
         part.limited = self.limited or seconds is not None
         return part
 
+    def status(self, proved: bool) -> str:
+        """Return why a run ended: its proof, who asked it to stop, or the limit."""
+        return "proved" if proved else "interrupted" if self.stop.is_set() else "limit"
+
     def check_wanted(self) -> None:
         """Raise `OutOfTime` where nobody waits any more: the calling thread makes the record, undisturbed."""
         if self.abandoned.is_set():

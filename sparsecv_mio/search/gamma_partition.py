@@ -651,10 +651,9 @@ def solve_interval(asked: GammaSpan, deadline: Deadline, at: Callable[[float, De
     gap = relative_gap(lower, record.upper)
     width = options.gap * record.upper + record.tie_width + record.allowance
     proved = np.isfinite(record.upper) and record.upper - lower <= width
-    stopped = "interrupted" if deadline.stop.is_set() else "limit"
     notes = (ROUNDED,) if not proved and not deadline.expired() else ()
     return replace(
-        record, lower=lower, gap=gap, status="proved" if proved else stopped, continuous=continuous, region=None,
+        record, lower=lower, gap=gap, status=deadline.status(bool(proved)), continuous=continuous, region=None,
         advice=None, warnings=(*record.warnings, *notes),
         work=replace(record.work, nodes=record.work.nodes + running.nodes, seconds=deadline.seconds),
     )  # fmt: skip

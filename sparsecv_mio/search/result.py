@@ -22,6 +22,7 @@ from sparsecv_mio.certificate.parts import (
     versions,
 )  # fmt: skip
 from sparsecv_mio.certificate.records import SCHEMA, Advice, Least, OneSe, Record, Refit, Region, TableRow, least_upper
+from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.errors import Inconsistent
 from sparsecv_mio.model_space import text_of_gammas, text_of_taus
@@ -254,6 +255,11 @@ def data_info(data: StandardData) -> DataInfo:
     )
 
 
+def fold_info(plan: FoldPlan) -> FoldInfo:
+    """Describe folds for the record."""
+    return FoldInfo(plan.spec, plan.seed, plan.k, plan.digest, plan.repeats)
+
+
 class _Reported:
     """The pair that is reported, and the numbers of every pair in units of the file."""
 
@@ -441,7 +447,6 @@ def build_record(
     of_grid = known.of_grid(table)
     answer = of_grid if at == (g, t) else known.of_pair(*at)
     cv_error = answer["cv_error"]
-    status = "proved" if proved and not untimely else "interrupted" if deadline.stop.is_set() else "limit"
     descent = request.method_used == Method.DESCENT
     region = None if descent else known.region()
     fitted = replace(cell, support=np.flatnonzero(np.isin(data.names, support)))
@@ -449,7 +454,7 @@ def build_record(
     took = () if proved else compiling_took(deadline)
     record = Record(
         schema=SCHEMA,
-        status=status,
+        status=deadline.status(proved and not untimely),
         **answer,
         r_squared=r_squared(data.dataset.y, known.folds.all_scored, cv_error, data.dataset.row_weights)
         if np.isfinite(cv_error)
@@ -469,7 +474,7 @@ def build_record(
             oracles=snapshot.oracles,
         ),
         data=data_info(data),
-        folds=FoldInfo(known.folds.spec, known.folds.seed, known.folds.k, known.folds.digest, known.folds.repeats),
+        folds=fold_info(known.folds),
         request=request,
         warnings=(*data.warnings, *snapshot.notes, *untimely, *took),
         versions=versions(),
