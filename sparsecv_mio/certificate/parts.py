@@ -426,7 +426,7 @@ class Side:
         Examples
         --------
         >>> Side(Restrictions(nonnegative="a"), (("b", "c"),), (CoefficientBox("c", 0.0, 1.0),)).words()
-        'no coefficient of a below 0; b, c all or none; c in [0, 1]'
+        'a not below 0; b, c all or none; c in [0, 1]'
         """
         said = [self.restrictions.words()] if self.restrictions else []
         said += [f"{', '.join(group)} all or none" for group in self.together or ()]

@@ -26,49 +26,51 @@ if TYPE_CHECKING:
 SURELY = 1.0 + 1e-9  # beyond a bar, for the rounding of sums
 
 
-class FoldLosses:
-    """What training objectives of the folds say of held-out errors, beside lower bounds of all rows.
+def raise_lower_ends(run: Run, values: FloatArray, slip: float = 0.0) -> None:
+    """Raise the lower ends of all held-out intervals to what the lower bounds on all rows say.
 
     Parameters
     ----------
     run : Run
+    values : (G, T, K) array
+        At least the training objective of every optimum of a fold, tied ones included; inf where none is known.
     slip : float
         What rounding may leave between the training rows of a fold and all rows.
+    """
+    bound = training_loss_bound(run.all_rows.lower_bounds()[:, :, None], values, slip)
+    run.cells.narrow(np.s_[:, :, :], np.where(run.context.folds.scores_all_left_out, bound, 0.0), np.inf)
+
+
+def enough_to_exclude(run: Run, values: FloatArray, bars: FloatArray, slip: float = 0.0) -> FloatArray:
+    """(G, T): bounds on all rows from which on the sum of the lower ends of a pair reaches a bar; inf where none does.
+
+    Parameters
+    ----------
+    run, values, slip
+        As for `raise_lower_ends`.
+    bars : (G, T) array
+    """
+    known = np.where(run.context.folds.scores_all_left_out, values + slip, np.inf)
+    return enough_on_all_rows(run.cells.lower, known, bars * SURELY)
+
+
+class LossBounds:
+    """A better bound on all rows raises the lower bounds of all folds of a pair at once.
+
+    Parameters
+    ----------
+    run : Run
 
     Attributes
     ----------
     values : (G, T, K) array
-        At least the training objective of every optimum, tied ones included; inf where none is known.
-    """
-
-    def __init__(self, run: Run, slip: float = 0.0) -> None:
-        self.run, self.slip = run, slip
-        self.values = np.full(run.context.shape, np.inf)
-
-    def raise_lower_ends(self) -> None:
-        """Raise the lower ends of all held-out intervals to what the lower bounds on all rows say."""
-        state, folds = self.run, self.run.context.folds
-        bound = training_loss_bound(state.all_rows.lower_bounds()[:, :, None], self.values, self.slip)
-        state.cells.narrow(np.s_[:, :, :], np.where(folds.scores_all_left_out, bound, 0.0), np.inf)
-
-    def enough_for(self, bars: FloatArray) -> FloatArray:
-        """(G, T): bounds on all rows from which on the sum of lower ends reaches a bar; inf where none is enough."""
-        values = np.where(self.run.context.folds.scores_all_left_out, self.values + self.slip, np.inf)
-        return enough_on_all_rows(self.run.cells.lower, values, bars * SURELY)
-
-
-class LossBounds(FoldLosses):
-    """A better bound on all rows raises the lower bounds of all folds of a pair at once.
-
-    `values` are those of the supports that the cells showed when they were last refitted.
-
-    Parameters
-    ----------
-    run : Run
+        At least the training objective of every optimum, tied ones included: that of the supports that the cells
+        showed when they were last refitted; inf where they were not.
     """
 
     def __init__(self, run: Run) -> None:
-        super().__init__(run)
+        self.run = run
+        self.values = np.full(run.context.shape, np.inf)
         self._refitted = np.full(run.context.shape, -1, dtype=np.int32)  # the numbers of these supports
 
     def apply(self, lower: FloatArray | None = None, gammas: IntArray | slice = slice(None)) -> None:
@@ -87,7 +89,7 @@ class LossBounds(FoldLosses):
         self._refit(gammas)
         if lower is not None:
             self.run.all_rows.raise_lower_bounds(lower)
-        self.raise_lower_ends()
+        raise_lower_ends(self.run, self.values)
 
     def _refit(self, gammas: IntArray | slice) -> None:
         """Refit in every fold the supports that its cells have come to show. O(G T (s^3 + rows s)) a fold."""
@@ -142,7 +144,7 @@ class LossBounds(FoldLosses):
         self.run.all_rows.raise_lower_bounds(stored["loss_lower"])
 
 
-class LossByRows(FoldLosses):
+class LossByRows:
     """What trees on the rows of all folds together exclude.
 
     Parameters
@@ -151,6 +153,8 @@ class LossByRows(FoldLosses):
 
     Attributes
     ----------
+    values : (G, T, K) array
+        At least the training objective of every optimum, tied ones included; inf where none is known.
     tried : (G, T) int array
         Nodes that a tree on all rows was given.
     """
@@ -158,7 +162,8 @@ class LossByRows(FoldLosses):
     def __init__(self, run: Run) -> None:
         data = run.context.data
         r, root = (data.dataset.y - data.y_center) / data.y_unit - data.r_rest, data.root_of(slice(0, data.n))
-        super().__init__(run, ROWS_ROUNDING * float(r @ r if root is None else (root * r) @ (root * r)))
+        self.run, self.values = run, np.full(run.context.shape, np.inf)
+        self.slip = ROWS_ROUNDING * float(r @ r if root is None else (root * r) @ (root * r))
         self.tried = np.zeros(run.context.shape[:2], dtype=np.int64)
 
     def note(self, where: Where, fit: RowFit) -> None:
@@ -189,7 +194,7 @@ class LossByRows(FoldLosses):
     def enough(self) -> FloatArray:
         """(G, T): bounds on all rows from which on a pair is excluded; inf where none is enough."""
         bar = self.run.bounds().ceiling * (1.0 - self.run.context.gap)
-        return self.enough_for(np.full(self.values.shape[:2], bar))
+        return enough_to_exclude(self.run, self.values, np.full(self.values.shape[:2], bar), self.slip)
 
     def bound(self, whole: WideFold, g: int, which: list[int], effort: int) -> None:
         """Grow a tree on all rows for some tau of a gamma, as far as it takes to exclude the pair, and bound the folds.
@@ -219,7 +224,7 @@ class LossByRows(FoldLosses):
             if support is not None:
                 cell = PathCell.unproved(tau, support, whole.upper(tau), seen.lower)
                 state.all_rows.improve(g, PathResult({tau: cell}, nodes, False))
-            self.raise_lower_ends()
+            raise_lower_ends(self.run, self.values, self.slip)
 
 
 def narrow_by_ridge_balls(run: Run, values: FloatArray, until: Deadline) -> None:

@@ -41,7 +41,7 @@ from sparsecv_mio.search.cells import Archive, CellTable, within
 from sparsecv_mio.search.deadline import Deadline
 from sparsecv_mio.search.estimates import OpenCellEstimates, score_reported_pair
 from sparsecv_mio.search.fold_solver import FoldSolver
-from sparsecv_mio.search.loss_bounds import LossBounds, narrow_by_ridge_balls
+from sparsecv_mio.search.loss_bounds import LossBounds, enough_to_exclude, narrow_by_ridge_balls
 from sparsecv_mio.search.pairs import likely_winner, proved_ends
 from sparsecv_mio.search.run import EFFORT_GROWTH, FIRST_EFFORT, GridMethod, Run, best_on_all_rows, fit_all_rows
 from sparsecv_mio.search.shared_intervals import first_intervals
@@ -412,7 +412,7 @@ class Outward:
 
     def _enough_on_all_rows(self) -> FloatArray:
         """(G, T): lower bounds on all rows from which on the training-loss bound excludes a pair; inf where unknown."""
-        return self.loss.enough_for(self._bars())
+        return enough_to_exclude(self.run, self.loss.values, self._bars())
 
     def _best_subsets(self, g: int, which: list[int], effort: int, until: Deadline, enough: FloatArray) -> PathResult:
         """Solve all rows at a gamma and some taus, by index, from the supports of neighbours and folds."""
