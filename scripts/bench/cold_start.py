@@ -119,7 +119,8 @@ def copies(place: Path, wheel: Path | None) -> list[Installed]:
     if wheel is not None:
         with zipfile.ZipFile(wheel) as packed:
             packed.extractall(place / "wheel")
-        found.append(Installed("wheel", place / "wheel", place / "cache"))
+        unpacked = next((place / "wheel").glob("*.data/purelib"), place / "wheel")
+        found.append(Installed("wheel", unpacked, place / "cache"))
     return found
 
 
