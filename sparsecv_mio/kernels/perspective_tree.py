@@ -396,7 +396,13 @@ def _push(s, bound, row):
 
 
 @njit(cache=True, nogil=True)
-def _pop(s):
+def pop(s):
+    """Take the open node of the least bound off the heap; returns its bound and its row.
+
+    Parameters
+    ----------
+    s : NodePool
+    """
     bound, row = s.bound[0], s.row[0]
     n = s.ctrl[OPEN] - 1
     s.ctrl[OPEN] = n
@@ -435,7 +441,8 @@ class NodeWork(NamedTuple):
 
 
 @njit(cache=True, nogil=True)
-def _new_scratch(q, tau):
+def new_scratch(q, tau):
+    """Work of nodes of tau of q columns."""
     return NodeWork(
         np.empty(q, dtype=np.int64), np.empty(q, dtype=np.int64), np.empty(q, dtype=np.int8), np.zeros(q), np.zeros(q),
         np.zeros(q), np.zeros(q), np.empty(q), np.empty((tau, tau)), new_rest(q, tau),
@@ -443,7 +450,7 @@ def _new_scratch(q, tau):
 
 
 @njit(cache=True, nogil=True)
-def _improve(s, support, size, value, margin):
+def improve(s, support, size, value, margin):
     """Make a support the incumbent if it is better."""
     if value < s.best[0]:
         s.best[0] = value
@@ -454,7 +461,7 @@ def _improve(s, support, size, value, margin):
 
 
 @njit(cache=True, nogil=True)
-def _close(s, form, tau, count, scratch, copies, margin):
+def close(s, form, tau, count, scratch, copies, margin):
     """Take in the only support left of a node: all its free columns if it has fewer than tau inside, else none."""
     inside, status = scratch.inside, scratch.status
     size = count
@@ -468,7 +475,7 @@ def _close(s, form, tau, count, scratch, copies, margin):
     if not in_order(copies, status):
         return
     value = support_value(form.G, 1.0, form.c, form.yy, inside, size, scratch.factor, scratch.x)
-    _improve(s, inside, size, value, margin)
+    improve(s, inside, size, value, margin)
     if value <= s.best[1]:
         kept = keep_support(s.kept, s.ctrl[KEPT], status, 0, value, s.best[1:])
         if kept < 0:
@@ -492,7 +499,7 @@ def _scan(s, form, tau, node, scratch, trial, copies, margin):
         put(scratch.status, trial.status)
         for a in range(tau):
             trial.status[trial.inside[a]] = INSIDE
-        _close(s, form, tau, tau, trial, copies, margin)
+        close(s, form, tau, tau, trial, copies, margin)
         if node.k == 1:
             first += 1
         else:
@@ -500,7 +507,7 @@ def _scan(s, form, tau, node, scratch, trial, copies, margin):
 
 
 @njit(cache=True, nogil=True)
-def _scan_all(s, form, tau, node, scratch, trial, copies, margin):
+def scan_all(s, form, tau, node, scratch, trial, copies, margin):
     """Do so with up to three columns left: one of them in turn, two of those after it."""
     three, size, count = node.k == 3, node.count_inside, node.count_free
     side = count if three else 0
@@ -533,7 +540,7 @@ def _round(s, form, node, scratch, margin):
         chosen[a] = node.free[chosen[a]]
     size = node.count_inside + node.k
     value = support_value(form.G, 1.0, form.c, form.yy, support, size, scratch.factor, x)
-    _improve(s, support, size, value, margin)
+    improve(s, support, size, value, margin)
 
 
 @njit(cache=True, nogil=True)
@@ -557,10 +564,22 @@ def _branch_column(b, g, free, nf):
 
 
 @njit(cache=True, nogil=True)
-def _branch(s, dual, j, scratch, copies):
-    """Open the two nodes with and without column j and its copies."""
+def branch(s, dual, j, scratch, copies):
+    """Open the two nodes with and without column j and its copies; returns their rows, -1 for none.
+
+    Parameters
+    ----------
+    s : NodePool
+    dual : float
+        Their bound.
+    j : int
+    scratch : NodeWork
+        With the status and the point b of their parent.
+    copies : Copies
+    """
     status = scratch.status
     q = status.shape[0]
+    rows = (np.int64(-1), np.int64(-1))
     for side in range(2):
         s.ctrl[SPARE] -= 1
         new = s.spare[s.ctrl[SPARE]]
@@ -587,7 +606,9 @@ def _branch(s, dual, j, scratch, copies):
             continue
         for i in range(q):
             s.point[new, i] = scratch.b[i]
+        rows = (new, rows[1]) if side == 0 else (rows[0], new)
         _push(s, dual, new)
+    return rows
 
 
 @njit(cache=True, nogil=True)
@@ -614,7 +635,7 @@ def run(s, form, tau, copies, margin, max_nodes):
     A node costs a few relaxation steps of O(|A| nnz + s^3) each.
     """
     q = form.c.shape[0]
-    scratch = _new_scratch(q, tau)
+    scratch = new_scratch(q, tau)
     inside, free, status, x = scratch.inside, scratch.free, scratch.status, scratch.x
     b, best_b, best_g = scratch.b, scratch.best_b, scratch.best_g
     trial = NodeWork(
@@ -629,7 +650,7 @@ def run(s, form, tau, copies, margin, max_nodes):
             return BUDGET
         if s.ctrl[SPARE] < 2:
             return FULL
-        bound, row = _pop(s)
+        bound, row = pop(s)
         for j in range(q):
             status[j] = s.status[row, j]
             b[j] = s.point[row, j]
@@ -673,10 +694,10 @@ def run(s, form, tau, copies, margin, max_nodes):
         if k < 0 or nf < k:
             continue
         if k == 0 or nf == k:
-            _close(s, form, tau, ni, scratch, copies, margin)
+            close(s, form, tau, ni, scratch, copies, margin)
             continue
         if k <= 2 or (k == 3 and nf <= SHORT):
-            _scan_all(s, form, tau, Node(inside, ni, free, nf, k), scratch, trial, copies, margin)
+            scan_all(s, form, tau, Node(inside, ni, free, nf, k), scratch, trial, copies, margin)
             continue
-        _branch(s, dual, _branch_column(best_b, best_g, free, nf), scratch, copies)
+        branch(s, dual, _branch_column(best_b, best_g, free, nf), scratch, copies)
     return FINISHED

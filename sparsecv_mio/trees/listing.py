@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from math import comb
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -23,6 +23,9 @@ from sparsecv_mio.kernels.path_tree import new_levels
 from sparsecv_mio.kernels.reduced_forms import SHARP_COLUMNS, SHARPNESS
 from sparsecv_mio.trees.normal_form import NormalForm, Root, solve_root
 from sparsecv_mio.trees.path_cells import MANY, SMALL
+
+if TYPE_CHECKING:
+    from sparsecv_mio.trees.blocks import BlockNodes
 
 Masks = list[BoolArray]
 
@@ -45,6 +48,11 @@ class MetSupports(NamedTuple):
     masks: BoolArray
     sizes: IntArray
     values: FloatArray
+
+
+BLOCK_COLUMNS = 128  # up to which trees may see blocks of columns
+BEFORE_BLOCKS = 500  # nodes without: choosing blocks takes as long as some hundred
+BLOCKS_LEAVE = 0.75  # of the gap of a node, at most, where they take over: their nodes cost some times as much
 
 
 class PathListing:
@@ -216,6 +224,8 @@ class PerspectiveTree:
         if m > MANY:
             self.pool.point[0] = root.b[self.columns]
         self.finished = False
+        self._in_blocks: BlockNodes | None = None
+        self._blocks_tried = not SMALL < m <= BLOCK_COLUMNS
 
     def advance(self, nodes: int, expired: Callable[[], bool]) -> bool:
         """Run for some nodes; True when the tree is finished."""
@@ -223,11 +233,28 @@ class PerspectiveTree:
         part = max(min(PERSPECTIVE_SLICE, SLICE_COLUMNS // max(len(self.columns), 1)), 1)
         while not self.finished and self.nodes < goal and not expired() and not self.overflow:
             step = min(goal - self.nodes, part)
-            code = perspective_tree.run(self.pool, self.part, self.size, self.copies, self.form.margin, step)
+            if not self._blocks_tried and self.nodes >= BEFORE_BLOCKS:
+                self._try_blocks()
+            if self._in_blocks is None:
+                code = perspective_tree.run(self.pool, self.part, self.size, self.copies, self.form.margin, step)
+            else:
+                code = self._in_blocks.run(self.pool, self.part, self.size, self.copies, self.form.margin, step)
             if code == perspective_tree.FULL:
                 self.pool = perspective_tree.grown(self.pool)
             self.finished = code == perspective_tree.FINISHED
         return self.finished
+
+    def _try_blocks(self) -> None:
+        """Bound nodes by blocks of columns from now on, if that leaves much less of the gap of the open node."""
+        self._blocks_tried = True
+        part = self.form.block_part
+        if part is None or self.pool.ctrl[perspective_tree.OPEN] == 0:
+            return
+        from sparsecv_mio.trees.blocks import BlockNodes  # most trees end before
+
+        nodes = BlockNodes.of(part, self.columns, self.form.yy, self.size)
+        if nodes is not None and nodes.left(self.pool, self.part) <= BLOCKS_LEAVE:
+            self._in_blocks = nodes
 
     def improve(self, upper: float, support: BoolArray) -> None:
         """Take over a better incumbent."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,9 @@ from sparsecv_mio.kernels.screening import screen
 from sparsecv_mio.problem.problem import SparseProblem, own_part, shifted
 from sparsecv_mio.trees.path_cells import MANY
 from sparsecv_mio.units import KEEP_RTOL
+
+if TYPE_CHECKING:
+    from sparsecv_mio.trees.blocks import BlockPart
 
 Value = TypeVar("Value", float, FloatArray)
 
@@ -93,6 +96,13 @@ class NormalForm:
     def quadratic(self) -> Form:
         """The problem as the kernels take it; where curved."""
         return Form(self.G, self.c, self.yy, max(self.largest, 1e-12))
+
+    @cached_property
+    def block_part(self) -> BlockPart | None:
+        """Block-diagonal part of M, for trees that grow large; None where rounding could not tell that it is one."""
+        from sparsecv_mio.trees.blocks import block_part  # most problems need none
+
+        return block_part(self.matrix())
 
     @cached_property
     def steepest(self) -> float:

@@ -1,0 +1,566 @@
+"""Bounds of a node by a block-diagonal part of M: columns that are nearly copies of each other are seen together.
+
+With W block-diagonal, `G = M - W` positive semidefinite, any b and `g = c - G b` (docs/theory/bounds.md 8)
+
+    f(S)  >=  D(b) = yy - b'G b - max over the node's S of  (sum over blocks B of  g_A' (W_AA)^{-1} g_A,  A = S in B).
+
+The largest sum is a knapsack over the blocks: best value of every block for every count, by all its subsets. With
+blocks of one column it is the bound of :mod:`sparsecv_mio.kernels.node_relaxation`.
+
+The best b comes from the primal: with `H_S` the matrix that holds `(W_{S in B})^{-1}` on the columns of S,
+
+    phi(lambda) = yy - c' (H^{-1} + G)^{-1} c,        H = sum over S of lambda_S H_S,   lambda >= 0, sum lambda = 1
+
+has its minimum where D has its maximum, at `b = H g`. Supports enter the mixture as the knapsack finds them; their
+shares move by Newton steps. Nothing needs to be exact: every b met gives a valid D.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from sparsecv_mio.kernels.dense import cholesky_in_place, cholesky_solve, solve_lower
+from sparsecv_mio.kernels.nodes import DROPPED, INSIDE
+
+MOST_SUPPORTS = 24  # in a mixture
+MOST_STEPS = 20  # of Newton, at a node
+GONE = 1e-9  # share from which on a support stays in the mixture
+DEPENDENT = 1e-13  # of a diagonal entry of H, what is left of it beside other columns and taken as nothing
+
+
+class Blocks(NamedTuple):
+    """Blocks of at most s columns, and the inverses of W on each of their subsets.
+
+    A subset is a mask; with j its highest column and A the others, `v(A + j) = v(A) + pivot (g_j - factor'g_A)^2`.
+
+    Attributes
+    ----------
+    G : (q, q) array
+        `M - W`.
+    member : (blocks, s) int array
+        Columns of each block; -1 beyond its size.
+    block, place : (q,) int arrays
+        Where a column is.
+    factor : (blocks, 2^s, s) array
+    pivot : (blocks, 2^s) array
+    length : (q,) array
+        Roots of the diagonal of M.
+    unit, prior, blur : float
+        Rounding that D is lowered by: `unit (prior + sum_j length_j |b_j|)^2 + blur (largest sum)`.
+    """
+
+    G: np.ndarray
+    member: np.ndarray
+    block: np.ndarray
+    place: np.ndarray
+    factor: np.ndarray
+    pivot: np.ndarray
+    length: np.ndarray
+    unit: float
+    prior: float
+    blur: float
+
+
+class Mixture(NamedTuple):
+    """Supports by the masks of their blocks, (MOST_SUPPORTS, blocks), and their shares."""
+
+    masks: np.ndarray
+    share: np.ndarray
+
+
+class BlockWork(NamedTuple):
+    """Work of a node: masks that are in and out, values of subsets, the knapsack, H and its factor, small systems."""
+
+    needed: np.ndarray
+    barred: np.ndarray
+    value: np.ndarray
+    best: np.ndarray
+    best_mask: np.ndarray
+    sums: np.ndarray
+    taken: np.ndarray
+    choice: np.ndarray
+    H: np.ndarray
+    L: np.ndarray
+    columns: np.ndarray
+    K: np.ndarray
+    GL: np.ndarray
+    U: np.ndarray
+    R: np.ndarray
+    A: np.ndarray
+    system: np.ndarray
+
+
+def new_block_work(q, tau, blocks):
+    """Room for nodes of supports of tau of q columns."""
+    count, s = blocks.member.shape
+    most = MOST_SUPPORTS
+    return BlockWork(
+        np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64), np.zeros(1 << s), np.zeros((count, s + 1)),
+        np.zeros((count, s + 1), dtype=np.int64), np.zeros((count + 1, tau + 1)),
+        np.zeros((count, tau + 1), dtype=np.int64), np.zeros(count, dtype=np.int64), np.zeros((count, s, s)),
+        np.zeros((q, q)), np.zeros(q, dtype=np.int64), np.zeros((q, q)), np.zeros((q, q)), np.zeros((most, q)),
+        np.zeros((most, q)), np.zeros((most, most)), np.zeros((most, most)),
+    )  # fmt: skip
+
+
+@njit(cache=True, nogil=True)
+def fill_tables(W, size, factor, pivot):
+    """Fill the tables of one block; returns the least share of a column beside others of it, 0 where W is not positive.
+
+    O(2^s s^3 / 3).
+
+    Parameters
+    ----------
+    W : (s, s) array
+    size : int
+        Columns of the block.
+    factor, pivot : (2^s, s), (2^s,) arrays
+        Filled.
+    """
+    work, x = np.empty((size, size)), np.empty(size)
+    least = 1.0
+    for mask in range(1, 1 << size):
+        top = size - 1
+        while not (mask >> top) & 1:
+            top -= 1
+        count = 0
+        for i in range(top):
+            if (mask >> i) & 1:
+                x[count] = W[top, i]
+                e = 0
+                for k in range(i + 1):
+                    if (mask >> k) & 1:
+                        work[count, e] = W[i, k]
+                        e += 1
+                count += 1
+        rest = W[top, top]
+        if count > 0:
+            if not cholesky_in_place(work, count):
+                return 0.0
+            cholesky_solve(work, x, count)
+        count = 0
+        for i in range(size):
+            factor[mask, i] = 0.0
+        for i in range(top):
+            if (mask >> i) & 1:
+                factor[mask, i] = x[count]
+                rest -= x[count] * W[top, i]
+                count += 1
+        if not rest > 0.0:
+            return 0.0
+        least = min(least, rest / W[top, top])
+        pivot[mask] = 1.0 / rest
+    return least
+
+
+@njit(cache=True, nogil=True)
+def largest_sum(g, blocks, tau, work):
+    """Largest sum over the node's supports of at most tau columns; its masks are left in `choice`. O(blocks 2^s s).
+
+    Parameters
+    ----------
+    g : (q,) array
+    blocks : Blocks
+    tau : int
+    work : BlockWork
+        With the masks that are needed and barred.
+    """
+    value, best, best_mask, sums, taken, choice = (
+        work.value, work.best, work.best_mask, work.sums, work.taken, work.choice,
+    )  # fmt: skip
+    count, s = blocks.member.shape
+    for x in range(tau + 1):
+        sums[0, x] = -np.inf
+    sums[0, 0] = 0.0
+    value[0] = 0.0
+    for b in range(count):
+        member = blocks.member[b]
+        needed, barred = work.needed[b], work.barred[b]
+        size = 0
+        while size < s and member[size] >= 0:
+            size += 1
+        for x in range(s + 1):
+            best[b, x] = -np.inf
+        if needed == 0:
+            best[b, 0] = 0.0
+            best_mask[b, 0] = 0
+        for top in range(size):
+            own = 1 << top
+            if barred & own:
+                continue
+            for low in range(own):
+                if low & barred:
+                    continue
+                mask = own | low
+                row = blocks.factor[b, mask]
+                r, held = g[member[top]], 1
+                for i in range(top):
+                    if (low >> i) & 1:
+                        r -= row[i] * g[member[i]]
+                        held += 1
+                x = value[low] + r * r * blocks.pivot[b, mask]
+                value[mask] = x
+                if (mask & needed) == needed and x > best[b, held]:
+                    best[b, held] = x
+                    best_mask[b, held] = mask
+        for x in range(tau + 1):
+            most = -np.inf
+            for held in range(min(size, x) + 1):
+                y = sums[b, x - held] + best[b, held]
+                if y > most:
+                    most = y
+                    taken[b, x] = held
+            sums[b + 1, x] = most
+    last = 0
+    for x in range(tau + 1):
+        if sums[count, x] > sums[count, last]:
+            last = x
+    total = sums[count, last]
+    for b in range(count - 1, -1, -1):
+        held = taken[b, last]
+        choice[b] = best_mask[b, held]
+        last -= held
+    return total
+
+
+@njit(cache=True, nogil=True)
+def _inverse_times(masks, g, blocks, u):
+    """`u = H_S g` of the support of some masks."""
+    u[:] = 0.0
+    for b in range(masks.shape[0]):
+        mask = masks[b]
+        for top in range(blocks.member.shape[1]):
+            if (mask >> top) & 1:
+                here = mask & ((2 << top) - 1)
+                row = blocks.factor[b, here]
+                r = g[blocks.member[b, top]]
+                for i in range(top):
+                    r -= row[i] * g[blocks.member[b, i]]
+                r *= blocks.pivot[b, here]
+                u[blocks.member[b, top]] += r
+                for i in range(top):
+                    if row[i] != 0.0:
+                        u[blocks.member[b, i]] -= row[i] * r
+
+
+@njit(cache=True, nogil=True)
+def _factor_mixture(mixture, held, blocks, work):
+    """Fill `columns` with those of the mixture and L with a Cholesky factor of H on them; returns how many."""
+    H, L, columns = work.H, work.L, work.columns
+    count, s = blocks.member.shape
+    H[:, :, :] = 0.0
+    for a in range(held):
+        for b in range(count):
+            mask = mixture.masks[a, b]
+            for top in range(s):
+                if (mask >> top) & 1:
+                    here = mask & ((2 << top) - 1)
+                    row = blocks.factor[b, here]
+                    w = mixture.share[a] * blocks.pivot[b, here]
+                    for i in range(top):
+                        if row[i] != 0.0:
+                            H[b, top, i] -= w * row[i]
+                            for k in range(i + 1):
+                                H[b, i, k] += w * row[i] * row[k]
+                    H[b, top, top] += w
+    p = 0
+    for b in range(count):
+        first = p
+        for i in range(s):
+            if H[b, i, i] > 0.0:
+                columns[p] = blocks.member[b, i]
+                for e in range(first):
+                    L[p, e] = 0.0
+                for e in range(first, p + 1):
+                    x = H[b, i, blocks.place[columns[e]]]
+                    for f in range(first, e):
+                        x -= L[p, f] * L[e, f]
+                    if e < p:
+                        L[p, e] = x / L[e, e] if L[e, e] > 0.0 else 0.0
+                    else:
+                        L[p, p] = np.sqrt(x) if x > DEPENDENT * H[b, i, i] else 0.0
+                p += 1
+    return p
+
+
+@njit(cache=True, nogil=True)
+def _move_shares(A, slope, share, held, system, to):
+    """Minimise `slope'd + d'A d / 2` over shares `share + d` on the simplex, by active sets; fills `to`.
+
+    Parameters
+    ----------
+    A : (held, held) array or larger
+    slope, share : arrays
+    held : int
+    system : (held, held) array or larger
+        Work.
+    to : array
+        Filled.
+    """
+    free = np.empty(held, dtype=np.bool_)
+    which = np.empty(held, dtype=np.int64)
+    r = np.empty(held)
+    x = np.empty(held)
+    ones = np.empty(held)
+    trace = 0.0
+    for i in range(held):
+        to[i] = share[i]
+        free[i] = share[i] > 1e-12
+        trace += A[i, i]
+        r[i] = -slope[i]
+        for k in range(held):
+            r[i] += A[i, k] * share[k]
+    for _ in range(4 * held + 8):
+        n = 0
+        for i in range(held):
+            if free[i]:
+                which[n] = i
+                n += 1
+        for i in range(n):
+            for k in range(i + 1):
+                system[i, k] = A[which[i], which[k]]
+            system[i, i] += 1e-10 * trace / held + 1e-300
+            x[i] = r[which[i]]
+            ones[i] = 1.0
+        if n == 0 or not cholesky_in_place(system, n):
+            return
+        cholesky_solve(system, x, n)
+        cholesky_solve(system, ones, n)
+        up, down = -1.0, 0.0
+        for i in range(n):
+            up += x[i]
+            down += ones[i]
+        level = up / down
+        step, blocked = 1.0, False
+        for i in range(n):
+            x[i] -= level * ones[i]
+            if x[i] < -1e-12:
+                blocked = True
+                step = min(step, to[which[i]] / (to[which[i]] - x[i]))
+        for i in range(n):
+            k = which[i]
+            to[k] = max(to[k] + step * (x[i] - to[k]), 0.0)
+            if blocked and to[k] < 1e-12:
+                to[k] = 0.0
+                free[k] = False
+        if blocked:
+            continue
+        worst, who = -1e-9 * abs(level) - 1e-300, -1
+        for i in range(held):
+            if not free[i]:
+                push = level - r[i]
+                for k in range(held):
+                    push += A[i, k] * to[k]
+                if push < worst:
+                    worst = push
+                    who = i
+        if who < 0:
+            break
+        free[who] = True
+    total = 0.0
+    for i in range(held):
+        total += to[i]
+    for i in range(held):
+        to[i] /= total
+
+
+@njit(cache=True, nogil=True)
+def fitting(status, blocks, work, mixture):
+    """Set the masks of a node, and drop from a mixture what does not fit it; returns how many supports are left.
+
+    Parameters
+    ----------
+    status : (q,) int8 array
+    blocks : Blocks
+    work : BlockWork
+    mixture : Mixture
+    """
+    needed, barred = work.needed, work.barred
+    needed[:] = 0
+    barred[:] = 0
+    for j in range(status.shape[0]):
+        if status[j] == INSIDE:
+            needed[blocks.block[j]] |= 1 << blocks.place[j]
+        elif status[j] == DROPPED:
+            barred[blocks.block[j]] |= 1 << blocks.place[j]
+    held, total = 0, 0.0
+    for a in range(MOST_SUPPORTS):
+        fits = mixture.share[a] > 0.0
+        for b in range(needed.shape[0]):
+            mask = mixture.masks[a, b]
+            if (mask & needed[b]) != needed[b] or (mask & barred[b]) != 0:
+                fits = False
+        if fits:
+            for b in range(needed.shape[0]):
+                mixture.masks[held, b] = mixture.masks[a, b]
+            mixture.share[held] = mixture.share[a]
+            total += mixture.share[a]
+            held += 1
+    for a in range(MOST_SUPPORTS):
+        mixture.share[a] = mixture.share[a] / total if a < held else 0.0
+    return held
+
+
+@njit(cache=True, nogil=True)
+def bound_node(form, blocks, status, tau, bar, mixture, work, b, z):
+    """Bound every support of at most tau columns of a node, until the bound passes a bar or cannot any more.
+
+    Parameters
+    ----------
+    form : Form
+        c and yy are used.
+    blocks : Blocks
+    status : (q,) int8 array
+        Some supports of tau columns fit it.
+    tau : int
+    bar : float
+    mixture : Mixture
+        Start, and the last one on return.
+    work : BlockWork
+    b, z : (q,) arrays
+        Filled with the last point and its weights.
+
+    Returns
+    -------
+    dual, primal : float
+        Lower bound, rounding taken off; about the largest bound that there is, or more.
+    steps : int
+
+    Notes
+    -----
+    A step costs O(blocks 2^s s + p^3 / 3 + p q + held q^2), p the columns of the mixture.
+    """
+    G, c, yy = blocks.G, form.c, form.yy
+    L, K, GL, U, R, A, columns = work.L, work.K, work.GL, work.U, work.R, work.A, work.columns
+    q = c.shape[0]
+    g, x, to = np.empty(q), np.empty(q), np.empty(MOST_SUPPORTS)
+    slope = np.empty(MOST_SUPPORTS)
+    Gu = np.empty(q)
+    count = blocks.member.shape[0]
+    held = fitting(status, blocks, work, mixture)
+    if held == 0:
+        largest_sum(c, blocks, tau, work)
+        for i in range(count):
+            mixture.masks[0, i] = work.choice[i]
+        mixture.share[0] = 1.0
+        held = 1
+    dual, primal, steps = -np.inf, np.inf, 0
+    p = 0
+    while True:
+        steps += 1
+        p = _factor_mixture(mixture, held, blocks, work)
+        # K = I + L'G L, b = L K^{-1} L'c
+        for i in range(p):
+            row = G[columns[i]]
+            for e in range(p):
+                s = 0.0
+                for f in range(e, p):
+                    s += row[columns[f]] * L[f, e]
+                GL[i, e] = s
+        for i in range(p):
+            for e in range(i + 1):
+                s = 1.0 if i == e else 0.0
+                for f in range(i, p):
+                    s += L[f, i] * GL[f, e]
+                K[i, e] = s
+            s = 0.0
+            for f in range(i, p):
+                s += L[f, i] * c[columns[f]]
+            x[i] = s
+        if not cholesky_in_place(K, p):
+            break
+        cholesky_solve(K, x, p)
+        load = blocks.prior
+        for j in range(q):
+            b[j] = 0.0
+            g[j] = c[j]
+        for i in range(p):
+            s = 0.0
+            for e in range(i + 1):
+                s += L[i, e] * x[e]
+            j = columns[i]
+            b[j] = s
+            load += blocks.length[j] * abs(s)
+            row = G[j]
+            for k in range(q):
+                g[k] -= row[k] * s
+        quad, phi = 0.0, yy
+        for i in range(p):
+            j = columns[i]
+            quad += b[j] * (c[j] - g[j])
+            phi -= c[j] * b[j]
+        primal = min(primal, phi)
+        total = largest_sum(g, blocks, tau, work)
+        dual = max(dual, yy - quad - total * (1.0 + blocks.blur) - blocks.unit * load * load)
+        if dual >= bar or phi < bar or steps >= MOST_STEPS or primal - dual <= 1e-9 * yy:
+            break
+        kept = 0
+        known = False
+        for a in range(held):
+            if mixture.share[a] > GONE:
+                same = True
+                for i in range(count):
+                    mixture.masks[kept, i] = mixture.masks[a, i]
+                    same = same and mixture.masks[a, i] == work.choice[i]
+                known = known or same
+                mixture.share[kept] = mixture.share[a]
+                kept += 1
+        held = kept
+        if not known and held < MOST_SUPPORTS:
+            for i in range(count):
+                mixture.masks[held, i] = work.choice[i]
+            mixture.share[held] = 0.0
+            held += 1
+        # slope -g'H_S g and curvature 2 u'P u, P = G - G L K^{-1} L'G, u = H_S g
+        for a in range(held):
+            _inverse_times(mixture.masks[a], g, blocks, U[a])
+            s = 0.0
+            for j in range(q):
+                s -= g[j] * U[a, j]
+                Gu[j] = 0.0
+            slope[a] = s
+            for j in range(q):
+                if U[a, j] != 0.0:
+                    row, s = G[j], U[a, j]
+                    for k in range(q):
+                        Gu[k] += row[k] * s
+            for e in range(a + 1):
+                s = 0.0
+                for j in range(q):
+                    s += U[e, j] * Gu[j]
+                A[a, e] = 2.0 * s
+            for i in range(p):
+                s = 0.0
+                for f in range(i, p):
+                    s += L[f, i] * Gu[columns[f]]
+                R[a, i] = s
+            solve_lower(K, R[a], p)
+        for a in range(held):
+            for e in range(a + 1):
+                s = 0.0
+                for i in range(p):
+                    s += R[a, i] * R[e, i]
+                A[a, e] -= 2.0 * s
+                A[e, a] = A[a, e]
+        _move_shares(A, slope, mixture.share, held, work.system, to)
+        gain = 0.0
+        for a in range(held):
+            gain -= slope[a] * (to[a] - mixture.share[a])
+        if not gain > 1e-12 * yy and known:
+            break
+        for a in range(held):
+            mixture.share[a] = to[a]
+    for j in range(q):
+        z[j] = 0.0
+    for a in range(held):
+        for i in range(count):
+            mask = mixture.masks[a, i]
+            for k in range(blocks.member.shape[1]):
+                if (mask >> k) & 1:
+                    z[blocks.member[i, k]] += mixture.share[a]
+    for a in range(held, MOST_SUPPORTS):
+        mixture.share[a] = 0.0
+    return dual, primal, steps

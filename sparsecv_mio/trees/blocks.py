@@ -1,0 +1,214 @@
+"""Blocks of correlated columns, and the block-diagonal part W that a problem in normal form gives up for them.
+
+Columns are gathered greedily by correlation. W is near the centre of
+
+    log det(M - W) + 20 log det W,        W block-diagonal,
+
+and is taken only after `M - W` has passed a Cholesky factorisation (docs/theory/bounds.md 8).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from sparsecv_mio.arrays import FloatArray, IntArray
+from sparsecv_mio.kernels import block_tree
+from sparsecv_mio.kernels.block_relaxation import (
+    MOST_SUPPORTS,
+    Blocks,
+    BlockWork,
+    Mixture,
+    bound_node,
+    fill_tables,
+    new_block_work,
+)
+from sparsecv_mio.kernels.nodes import INSIDE, Copies, Form, Margin
+from sparsecv_mio.kernels.perspective_tree import NodePool
+
+BLOCK = 8  # columns of a block at most: a step at a node costs 2^BLOCK for each
+SHARPNESS = 20.0
+MOST_STEPS, ENOUGH = 80, 1e-3  # towards the centre, and what a step must bring
+INWARD = 1e-7  # share of W that is left to rounding
+LEAST_OWN = 1e-5  # share of a column beside others of its block below which the tables are not trusted
+TABLE_ROUNDING = 1e-13  # of a largest sum, over that share
+EPS = float(np.finfo(float).eps)
+MOST_SLIP = 1e-6  # of y'y, that rounding may take off a bound
+
+
+def gathered(M: FloatArray) -> IntArray:
+    """Gather columns greedily by |correlation|: blocks (k, BLOCK) of columns, -1 beyond the size of each."""
+    q, root = len(M), np.sqrt(np.diag(M))
+    near = np.abs(M / root / root[:, None])
+    rows, columns = np.tril_indices(q, -1)
+    blocks, block = {j: [j] for j in range(q)}, np.arange(q)
+    for at in np.argsort(-near[rows, columns], kind="stable").tolist():
+        a, b = int(block[rows[at]]), int(block[columns[at]])
+        if a != b and len(blocks[a]) + len(blocks[b]) <= BLOCK:
+            blocks[a] += blocks.pop(b)
+            block[blocks[a]] = a
+    member = np.full((len(blocks), BLOCK), -1, dtype=np.int64)
+    for row, some in zip(member, blocks.values(), strict=True):
+        row[: len(some)] = sorted(some)
+    return member
+
+
+def centred_part(M: FloatArray, member: IntArray) -> FloatArray | None:
+    """Return the blocks of W, (k, BLOCK, BLOCK) with ones beyond the size of each; None where M is nearly singular.
+
+    O(q^3) a step: `W <- L exp(t (I - L'V_BB L / 20)) L'` with `W = L L'` and V the inverse of `M - W`.
+    """
+    q, extra = len(M), int((member < 0).sum())
+    whole = np.eye(q + extra) * 2.0
+    whole[:q, :q] = M
+    at = member.copy()
+    at[at < 0] = q + np.arange(extra)  # columns of their own make all blocks equally large
+    rows, columns = at[:, :, None], at[:, None, :]
+
+    def inverse(W: FloatArray) -> tuple[float, FloatArray] | None:
+        left = whole.copy()
+        left[rows, columns] -= W
+        try:
+            factor = np.linalg.cholesky(left)
+            own = np.linalg.cholesky(W)
+        except np.linalg.LinAlgError:
+            return None
+        value = np.log(np.diag(factor)).sum() + SHARPNESS * np.log(np.einsum("bii->bi", own)).sum()
+        return 2.0 * float(value), np.linalg.inv(left)[rows, columns]
+
+    try:
+        W = np.linalg.inv(np.linalg.inv(whole)[rows, columns]) / (len(at) * 1.001)
+    except np.linalg.LinAlgError:
+        return None
+    now, step = inverse(W), 0.5
+    for _ in range(MOST_STEPS):
+        if now is None or step < 1e-3:
+            break
+        L = np.linalg.cholesky(W)
+        Lt = L.transpose(0, 2, 1)
+        values, vectors = np.linalg.eigh(np.eye(BLOCK) - Lt @ now[1] @ L / SHARPNESS)
+        grown = (vectors * np.exp(np.clip(step * values, -3.0, 1.0))[:, None, :]) @ vectors.transpose(0, 2, 1)
+        trial = L @ grown @ Lt
+        trial = 0.5 * (trial + trial.transpose(0, 2, 1))
+        new = inverse(trial)
+        if new is None or new[0] <= now[0]:
+            step *= 0.5
+            continue
+        gain, W, now, step = new[0] - now[0], trial, new, min(1.3 * step, 1.0)
+        if gain < ENOUGH:
+            break
+    return None if now is None else np.asarray(W * (1.0 - INWARD))
+
+
+@dataclass(frozen=True, eq=False)
+class BlockPart:
+    """A block-diagonal part W of M, `M - W` positive semidefinite.
+
+    Attributes
+    ----------
+    M : (q, q) array
+    member : (k, BLOCK) int array
+        Columns of each block; -1 beyond its size.
+    W : (q, q) array
+    """
+
+    M: FloatArray
+    member: IntArray
+    W: FloatArray
+
+    def tables(self, columns: IntArray, yy: float, tau: int) -> Blocks | None:
+        """Return what the kernels are given for supports of tau of some columns; None where rounding is large.
+
+        O(2^BLOCK q).
+
+        Parameters
+        ----------
+        columns : int array
+            Ascending.
+        yy : float
+        tau : int
+        """
+        place = np.full(len(self.M) + 1, -1, dtype=np.int64)
+        place[columns] = np.arange(len(columns))
+        mine = place[self.member]
+        mine = np.take_along_axis(mine, np.argsort(mine < 0, axis=1, kind="stable"), axis=1)
+        mine = np.ascontiguousarray(mine[mine[:, 0] >= 0])
+        W, M = self.W[np.ix_(columns, columns)], self.M[np.ix_(columns, columns)]
+        q, k = len(columns), len(mine)
+        factor, pivot = np.zeros((k, 1 << BLOCK, BLOCK)), np.zeros((k, 1 << BLOCK))
+        block, within, least = np.zeros(q, dtype=np.int64), np.zeros(q, dtype=np.int64), 1.0
+        for b, row in enumerate(mine):
+            some = row[row >= 0]
+            block[some], within[some] = b, np.arange(len(some))
+            part = np.ascontiguousarray(W[np.ix_(some, some)])
+            least = min(least, float(fill_tables(part, np.int64(len(some)), factor[b], pivot[b])))
+        if not least > LEAST_OWN:
+            return None
+        length, unit = np.sqrt(np.diag(M)), EPS * (4 * q + 64)
+        longest = np.sort(length)[::-1][:tau]
+        # sum_j length_j |b_j| <= |length_S| |b|, and |b|^2 <= b'M b <= yy, as `M - I` is semidefinite
+        prior = float(np.sqrt(yy)) * (1.0 + 2.0 * float(np.linalg.norm(longest)))
+        blur = TABLE_ROUNDING / least
+        if unit * (2.0 * prior) ** 2 + blur * yy > MOST_SLIP * yy:
+            return None
+        return Blocks(
+            np.ascontiguousarray(M - W), mine, block, within, factor, pivot, np.ascontiguousarray(length), unit, prior,
+            blur,
+        )  # fmt: skip
+
+
+@dataclass(eq=False)
+class BlockNodes:
+    """What a tree needs to go on with blocks: their tables, work, and the mixtures that its rows begin with."""
+
+    blocks: Blocks
+    work: BlockWork
+    mixtures: block_tree.Mixtures
+
+    @classmethod
+    def of(cls, part: BlockPart, columns: IntArray, yy: float, tau: int) -> BlockNodes | None:
+        """Take the blocks of some columns; None where rounding is large."""
+        blocks = part.tables(columns, yy, tau)
+        if blocks is None:
+            return None
+        return cls(blocks, new_block_work(len(columns), tau, blocks), block_tree.new_mixtures(1, blocks))
+
+    def left(self, pool: NodePool, form: Form) -> float:
+        """Share of the gap of the open node with the least bound that blocks leave."""
+        q, tau = len(form.c), self.work.sums.shape[1] - 1
+        mixture = Mixture(self.mixtures.masks[0].astype(np.int64), np.zeros(MOST_SUPPORTS))
+        bar, status = float(pool.best[1]), pool.status[pool.row[0]]
+        if int((status == INSIDE).sum()) >= tau:
+            return np.inf
+        dual, _, _ = bound_node(form, self.blocks, status, tau, bar, mixture, self.work, np.empty(q), np.empty(q))
+        gap = bar - float(pool.bound[0])
+        return (bar - float(dual)) / gap if gap > 0.0 else np.inf
+
+    def run(self, pool: NodePool, form: Form, tau: int, copies: Copies, margin: Margin, nodes: int) -> int:
+        """Work on the tree for at most so many nodes; returns a code of `perspective_tree`."""
+        while len(self.mixtures.share) < len(pool.status):
+            self.mixtures = block_tree.grown(self.mixtures)
+        return int(block_tree.run(pool, self.mixtures, form, self.blocks, tau, copies, margin, self.work, nodes))
+
+
+def block_part(M: FloatArray) -> BlockPart | None:
+    """Return a block-diagonal part of M; None where rounding could not tell that it is one. O(q^3) a step."""
+    member = gathered(M)
+    blocks = centred_part(M, member)
+    if blocks is None:
+        return None
+    q, W = len(M), np.zeros_like(M)
+    for row, part in zip(member, blocks, strict=True):
+        some = row[row >= 0]
+        W[np.ix_(some, some)] = part[: len(some), : len(some)]
+    root = np.sqrt(np.diag(M))
+    scaled = W / root / root[:, None]
+    try:
+        np.linalg.cholesky((M - W) / root / root[:, None] - 0.5 * INWARD * scaled)
+    except np.linalg.LinAlgError:
+        return None
+    # what the factorisation may have missed is less than the half of INWARD that is left
+    if not 0.5 * INWARD * float(np.linalg.eigvalsh(scaled)[0]) > 4.0 * EPS * q * (q + 2):
+        return None
+    return BlockPart(M, member, W)
