@@ -405,8 +405,8 @@ def fitting(status, blocks, work, mixture):
 
 
 @njit(cache=True, nogil=True)
-def bound_node(form, blocks, status, tau, bar, mixture, work, b, z):
-    """Bound every support of at most tau columns of a node, until the bound passes a bar or cannot any more.
+def bound_node(form, blocks, status, tau, ends, mixture, work, b, z):
+    """Bound every support of at most tau columns of a node, as far as it matters.
 
     Parameters
     ----------
@@ -416,7 +416,8 @@ def bound_node(form, blocks, status, tau, bar, mixture, work, b, z):
     status : (q,) int8 array
         Some supports of tau columns fit it.
     tau : int
-    bar : float
+    ends : (float, float)
+        Stop once the bound reaches the first, or no bound can reach the second.
     mixture : Mixture
         Start, and the last one on return.
     work : BlockWork
@@ -434,6 +435,7 @@ def bound_node(form, blocks, status, tau, bar, mixture, work, b, z):
     A step costs O(blocks 2^s s + p^3 / 3 + p q + held q^2), p the columns of the mixture.
     """
     G, c, yy = blocks.G, form.c, form.yy
+    bar, hope = ends
     L, K, GL, U, R, A, columns = work.L, work.K, work.GL, work.U, work.R, work.A, work.columns
     q = c.shape[0]
     g, x, to = np.empty(q), np.empty(q), np.empty(MOST_SUPPORTS)
@@ -495,7 +497,7 @@ def bound_node(form, blocks, status, tau, bar, mixture, work, b, z):
         primal = min(primal, phi)
         total = largest_sum(g, blocks, tau, work)
         dual = max(dual, yy - quad - total * (1.0 + blocks.blur) - blocks.unit * load * load)
-        if dual >= bar or phi < bar or steps >= MOST_STEPS or primal - dual <= 1e-9 * yy:
+        if dual >= bar or phi < hope or steps >= MOST_STEPS or primal - dual <= 1e-9 * yy:
             break
         kept = 0
         known = False

@@ -148,7 +148,7 @@ def run(s, mixtures, form, blocks, tau, copies, margin, work, max_nodes):
         if k <= 2 or (k == 3 and nf <= SHORT):
             scan_all(s, form, tau, node, scratch, trial, copies, margin)
             continue
-        d, _, steps = bound_node(form, blocks, status, tau, s.best[1], mixture, work, b, z)
+        d, _, steps = bound_node(form, blocks, status, tau, (s.best[1], s.best[1]), mixture, work, b, z)
         s.ctrl[STEPS] += steps
         dual = max(bound, d)
         if dual >= s.best[1]:

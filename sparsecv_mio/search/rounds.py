@@ -193,6 +193,9 @@ SMALL_SHARE, REST_SHARE = 0.2, 0.03  # of a time limit, for the likely best gamm
 BALL_SHARE = 0.05  # of a time limit, for ridge balls: they cost little but where columns are many
 ALL_ROWS_EFFORT = 4  # a tree on all rows may cost so many times what one of a fold may: it speaks for all folds
 ALL_ROWS_TRIES = 3  # of a tau, before its folds, where all rows can still exclude it
+LEAST_SHARE = 0.25  # of the nodes, under a time limit, that the least lower bounds of the grid may take
+LEAST_ENOUGH = 0.9  # of the bar, from which on the least lower bound needs no work of its own
+LEAST_AT_ONCE = 4  # pairs of the least lower bounds that each thread works on
 NEW, OPEN = 0, 1  # taus: tried for the first time, or again
 
 
@@ -213,6 +216,8 @@ class Outward:
         Whether all rows were looked at for the taus that were not tried yet.
     spent : (2,) int array
         Nodes spent on new taus, and on those that were tried before.
+    tries_of_least, spent_on_least : (G, T) int array, int
+        How often all rows were worked on at a pair because its lower bound was the least, and nodes spent so.
     """
 
     def __init__(self, run: Run) -> None:
@@ -221,6 +226,8 @@ class Outward:
         self.tries_of_winner = 0
         self.looked = False
         self.spent = np.zeros(2, dtype=np.int64)
+        self.tries_of_least = np.zeros(run.context.shape[:2], dtype=np.int64)
+        self.spent_on_least = 0
 
     @cached_property
     def loss(self) -> LossBounds:
@@ -287,7 +294,8 @@ class Outward:
         1. The pair that is likely to win by now is not decided: work on it, at most `FIRST_TRIES` times in all.
         2. It is decided, and no tau was worked on yet: work on the taus up to its own, together.
         3. Some tau was worked on: look at all rows for all pairs in question, once.
-        4. Otherwise: work on one tau, new or open (`_next`).
+        4. Under a time limit, little was spent on it: raise the least lower bounds of the grid (`_raise_the_least`).
+        5. Otherwise: work on one tau, new or open (`_next`).
         """
         winner = self._leader(len(self.tries) - 1)
         known = bool(self.run.cells.final[winner].all())
@@ -298,7 +306,7 @@ class Outward:
         elif self.tries.any() and not self.looked:
             self._fit_all_rows(self._pairs_in_question(), FIRST_LOOK, LOOK_SHARE)
             self.looked = True
-        else:
+        elif not self._raise_the_least():
             self._work_on(*self._next())
         self._note_what_is_proved()
         self.run.signals.progressed()
@@ -354,6 +362,33 @@ class Outward:
             return range(int(new[0]), int(new[0]) + 1), NEW
         tau = int(tried[np.argmin(self.tries[tried])])
         return range(tau, tau + 1), OPEN
+
+    def _raise_the_least(self) -> bool:
+        """Work on all rows at the pairs of the least lower bounds, one of each tau; False where that is not due.
+
+        What such a tree proves at one gamma bounds its neighbours too. It takes a small part of the nodes, as a proof
+        among the small taus is worth more, but the gap that a limit leaves is that of the least bound.
+        """
+        state, context = self.run, self.run.context
+        if not np.isfinite(context.deadline.at) or self.spent_on_least > LEAST_SHARE * self.spent.sum():
+            return False
+        taus, lower = context.grid.taus.tolist(), state.cells.lower.sum(axis=2)
+        closed = np.array([[result.cells[tau].complete for tau in taus] for result in state.all_rows.best])
+        usable = self._pairs_in_question() & ~closed & (self.tries_of_least < MOST_TRIES)
+        lower = np.where(usable, lower, np.inf)
+        if not lower.min() < LEAST_ENOUGH * state.cells.upper.sum(axis=2).min():
+            return False
+        weakest = lower.argmin(axis=0)
+        which = np.argsort(lower.min(axis=0), kind="stable")[: LEAST_AT_ONCE * context.threads]
+        which = which[np.isfinite(lower[weakest[which], which])]
+        which = which[self.tries_of_least[weakest[which], which] == self.tries_of_least[weakest[which[0]], which[0]]]
+        pairs = np.zeros(lower.shape, dtype=bool)
+        pairs[weakest[which], which] = True
+        before, tries = state.counts.nodes, int(self.tries_of_least[pairs].max())
+        self._fit_all_rows(pairs, ALL_ROWS_EFFORT * FIRST_EFFORT * GROWTH**tries)
+        self.tries_of_least[pairs] += 1
+        self.spent_on_least += state.counts.nodes - before
+        return True
 
     def _work_on(self, taus: range, kind: int) -> None:
         """Work on all rows, then on the folds, of the pairs of some taus that are in question."""

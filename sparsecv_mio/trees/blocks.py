@@ -30,11 +30,20 @@ from sparsecv_mio.kernels.perspective_tree import NodePool
 BLOCK = 8  # columns of a block at most: a step at a node costs 2^BLOCK for each
 SHARPNESS = 20.0
 MOST_STEPS, ENOUGH = 80, 1e-3  # towards the centre, and what a step must bring
+LEAST_TIED = 0.5  # correlation that half of the columns must have with another one
 INWARD = 1e-7  # share of W that is left to rounding
 LEAST_OWN = 1e-5  # share of a column beside others of its block below which the tables are not trusted
 TABLE_ROUNDING = 1e-13  # of a largest sum, over that share
 EPS = float(np.finfo(float).eps)
 MOST_SLIP = 1e-6  # of y'y, that rounding may take off a bound
+
+
+def tied(M: FloatArray) -> bool:
+    """Whether half of the columns are correlated enough with another one for blocks to be worth a try."""
+    root = np.sqrt(np.diag(M))
+    near = np.abs(M / root / root[:, None])
+    np.fill_diagonal(near, 0.0)
+    return bool(np.median(near.max(axis=1)) >= LEAST_TIED)
 
 
 def gathered(M: FloatArray) -> IntArray:
@@ -75,7 +84,7 @@ def centred_part(M: FloatArray, member: IntArray) -> FloatArray | None:
         except np.linalg.LinAlgError:
             return None
         value = np.log(np.diag(factor)).sum() + SHARPNESS * np.log(np.einsum("bii->bi", own)).sum()
-        return 2.0 * float(value), np.linalg.inv(left)[rows, columns]
+        return 2.0 * float(value), np.asarray(np.linalg.inv(left)[rows, columns], dtype=np.float64)
 
     try:
         W = np.linalg.inv(np.linalg.inv(whole)[rows, columns]) / (len(at) * 1.001)
@@ -181,7 +190,9 @@ class BlockNodes:
         bar, status = float(pool.best[1]), pool.status[pool.row[0]]
         if int((status == INSIDE).sum()) >= tau:
             return np.inf
-        dual, _, _ = bound_node(form, self.blocks, status, tau, bar, mixture, self.work, np.empty(q), np.empty(q))
+        dual, _, _ = bound_node(
+            form, self.blocks, status, tau, (bar, -np.inf), mixture, self.work, np.empty(q), np.empty(q)
+        )
         gap = bar - float(pool.bound[0])
         return (bar - float(dual)) / gap if gap > 0.0 else np.inf
 

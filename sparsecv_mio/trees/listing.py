@@ -51,7 +51,7 @@ class MetSupports(NamedTuple):
 
 
 BLOCK_COLUMNS = 128  # up to which trees may see blocks of columns
-BEFORE_BLOCKS = 500  # nodes without: choosing blocks takes as long as some hundred
+BEFORE_BLOCKS = 250  # nodes without: choosing blocks takes as long as some hundred
 BLOCKS_LEAVE = 0.75  # of the gap of a node, at most, where they take over: their nodes cost some times as much
 
 

@@ -99,10 +99,11 @@ class NormalForm:
 
     @cached_property
     def block_part(self) -> BlockPart | None:
-        """Block-diagonal part of M, for trees that grow large; None where rounding could not tell that it is one."""
-        from sparsecv_mio.trees.blocks import block_part  # most problems need none
+        """Block-diagonal part of M, for large trees; None where columns are hardly correlated or all but dependent."""
+        from sparsecv_mio.trees.blocks import block_part, tied  # most problems need none
 
-        return block_part(self.matrix())
+        M = self.matrix()
+        return block_part(M) if tied(M) else None
 
     @cached_property
     def steepest(self) -> float:

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from sparsecv_mio.problem.problem import SparseProblem
-from sparsecv_mio.trees import listing
-from sparsecv_mio.trees.blocks import BLOCK, BlockNodes, block_part, gathered
+from sparsecv_mio.trees import blocks, listing
+from sparsecv_mio.trees.blocks import BLOCK, BlockNodes, block_part, gathered, tied
 from sparsecv_mio.trees.every_size import solve_path
 
 
@@ -51,6 +51,12 @@ def test_what_is_taken_out_leaves_a_semidefinite_matrix(seed: int) -> None:
     assert sorted(tables.member[tables.member >= 0].tolist()) == list(range(len(columns)))
 
 
+def test_columns_that_are_hardly_correlated_are_not_tied() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((400, 12))
+    assert not tied(X.T @ X) and tied(np.hstack([X, X + 0.1]).T @ np.hstack([X, X + 0.1]))
+
+
 def test_nothing_is_taken_out_of_a_singular_matrix() -> None:
     M = np.ones((3, 3))
     assert block_part(M) is None and block_part(M + 1e-15 * np.eye(3)) is None
@@ -60,6 +66,7 @@ def test_nothing_is_taken_out_of_a_singular_matrix() -> None:
 def test_trees_with_blocks_find_the_best_supports(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     q, tau = 11, 5
     problem = problem_of(seed, q, (1e-3, 0.01, 0.3)[seed % 3])
+    monkeypatch.setattr(blocks, "LEAST_TIED", 0.0)
     monkeypatch.setattr(listing, "SMALL", 5)
     monkeypatch.setattr(listing, "BEFORE_BLOCKS", seed % 2)
     monkeypatch.setattr(listing, "BLOCKS_LEAVE", np.inf)
@@ -84,6 +91,7 @@ def test_they_are_used() -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(BlockNodes, "run", lambda *given: used.append(run(*given)) or used[-1])
         patch.setattr(listing, "BEFORE_BLOCKS", 1)
+        patch.setattr(blocks, "LEAST_TIED", 0.0)
         patch.setattr(listing, "BLOCKS_LEAVE", np.inf)
         solve_path(problem, [8], effort=1 << 14)
     assert used

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from sparsecv_mio.kernels import perspective_tree as kernel
-from sparsecv_mio.kernels.nodes import DROPPED, INSIDE, Margin, Node
+from sparsecv_mio.kernels.nodes import DROPPED, FREE, INSIDE, Margin, Node
 from sparsecv_mio.kernels.perspective_tree import (
     correlations,
     eliminate,
@@ -175,3 +175,50 @@ def test_more_supports_than_can_be_kept_are_reported() -> None:
     pool = kernel.new_pool(np.zeros(7, dtype=np.int8), np.inf, np.inf, np.zeros(7, dtype=np.bool_), 256, 5)
     assert kernel.run(pool, problem.form, 3, no_copies(7), Margin(1e-9, 0.0), 10**6) == kernel.FINISHED
     assert pool.ctrl[kernel.OVERFLOW] == 1 and pool.ctrl[kernel.KEPT] == 5, "35 supports tie"
+
+
+def test_open_nodes_come_by_their_bounds_and_know_their_columns() -> None:
+    q, none = 5, no_copies(5)
+    pool = kernel.new_pool(np.full(q, FREE, dtype=np.int8), 9.0, 9.0, np.zeros(q, dtype=np.bool_))
+    scratch = kernel.new_scratch(q, 2)
+    assert kernel.pop(pool) == (-np.inf, 0)
+    scratch.status[:] = FREE
+    for bound, j in ((3.0, 1), (1.0, 4), (2.0, 0)):
+        rows = kernel.branch(pool, bound, j, scratch, none)
+        assert [pool.status[row, j] for row in rows] == [INSIDE, DROPPED]
+        assert all(np.delete(pool.status[row], j).tolist() == [FREE] * 4 for row in rows)
+    assert [kernel.pop(pool)[0] for _ in range(6)] == [1.0, 1.0, 2.0, 2.0, 3.0, 3.0]
+
+
+@pytest.mark.parametrize("seed", [k for k in range(16) if KINDS[k % len(KINDS)] != "one column"])
+def test_the_last_levels_are_met_as_a_whole(seed: int) -> None:
+    problem = small(seed)
+    q, none, margin = problem.q, no_copies(problem.q), Margin(0.05, 1e-9 * problem.yy)
+    for inside in range(3):
+        for k in (1, 2, 3):
+            tau = inside + k
+            if tau >= q:
+                continue
+            pool = kernel.new_pool(np.zeros(q, dtype=np.int8), np.inf, np.inf, np.zeros(q, dtype=np.bool_))
+            scratch, trial = kernel.new_scratch(q, tau), kernel.new_scratch(q, tau)
+            for work in (scratch, trial):
+                work.status[:inside], work.status[inside:] = INSIDE, FREE
+                work.inside[:inside], work.free[: q - inside] = np.arange(inside), np.arange(inside, q)
+            values = {
+                (*range(inside), *rest): problem.value((*range(inside), *rest))
+                for rest in combinations(range(inside, q), k)
+            }
+            first = max(values, key=lambda s: values[s])
+            kernel.improve(pool, np.array(first), tau, values[first] * (1.0 + 1e-9), margin)
+            assert np.flatnonzero(pool.best_mask).tolist() == list(first)
+            node = Node(scratch.inside, inside, scratch.free, q - inside, k)
+            trial = trial._replace(inside=scratch.inside, free=scratch.free)
+            kernel.scan_all(pool, problem.form, tau, node, scratch, trial, none, margin)
+            assert pool.best[0] == pytest.approx(min(values.values()), rel=1e-7)
+            # one support left: all that is free, or nothing
+            last = kernel.new_pool(np.zeros(q, dtype=np.int8), np.inf, np.inf, np.zeros(q, dtype=np.bool_))
+            scratch.status[:] = DROPPED
+            scratch.status[:tau] = [INSIDE] * inside + [FREE] * k
+            scratch.inside[:inside] = np.arange(inside)
+            kernel.close(last, problem.form, tau, inside, scratch, none, margin)
+            assert last.best[0] == pytest.approx(problem.value(range(tau)), rel=1e-7)
