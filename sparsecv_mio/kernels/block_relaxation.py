@@ -1,6 +1,6 @@
 """Bounds of a node by a block-diagonal part of M: columns that are nearly copies of each other are seen together.
 
-With W block-diagonal, `G = M - W` positive semidefinite, any b and `g = c - G b` (docs/theory/bounds.md 8)
+With W block-diagonal, `G = M - W` positive semidefinite, any b and `g = c - G b` (docs/theory/bounds.md 9)
 
     f(S)  >=  D(b) = yy - b'G b - max over the node's S of  (sum over blocks B of  g_A' (W_AA)^{-1} g_A,  A = S in B).
 

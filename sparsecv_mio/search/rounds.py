@@ -21,7 +21,9 @@ grow more expensive with tau, and a proof among the taus up to some size is wort
   folds, which excludes most of the pairs. A fold that is solved may raise the sum over the bar too; the rest of the
   folds is then left, and while all rows may still exclude a pair, all of them are;
 * what is still open is tried again with more effort, four times as much every time. Work on new taus and work on those
-  that were left open take turns, by the nodes they cost, so that no pair starves the others.
+  that were left open take turns, by the nodes they cost, so that no pair starves the others;
+* under a time limit up to a quarter of the nodes goes to trees on all rows at the pairs whose lower bounds are the
+  least of the grid: these are the gap that a limit leaves.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Columns are gathered greedily by correlation. W is near the centre of
 
     log det(M - W) + 20 log det W,        W block-diagonal,
 
-and is taken only after `M - W` has passed a Cholesky factorisation (docs/theory/bounds.md 8).
+and is taken only after `M - W` has passed a Cholesky factorisation (docs/theory/bounds.md 9).
 """
 
 from __future__ import annotations

@@ -124,6 +124,21 @@ def test_new_taus_and_open_ones_take_turns(run: Any) -> None:
     assert GROWTH > 1
 
 
+def test_trees_on_all_rows_raise_the_least_bounds_of_the_grid(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    steps, cells = run.outward, run.run.cells
+    monkeypatch.setattr(rounds, "LEAST_ENOUGH", np.inf)
+    before = cells.lower.sum(axis=2)
+    steps.spent_on_least = 1
+    assert not steps._raise_the_least(), "little was spent besides"
+    steps.spent_on_least = 0
+    least = np.unravel_index(before.argmin(), before.shape)
+    assert steps._raise_the_least() and steps.tries_of_least[least] == 1 and steps.tries_of_least.max() == 1
+    after = cells.lower.sum(axis=2)
+    assert np.all(after >= before) and after[least] > before[least]
+    monkeypatch.setattr(rounds, "LEAST_ENOUGH", 0.0)
+    assert not steps._raise_the_least(), "they are large enough"
+
+
 def test_excluded_pairs_are_left_open(run: Any) -> None:
     run_to_end(run)
     cells, now = run.run.cells, run.run.bounds()
