@@ -20,9 +20,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from sparsecv_mio.kernels.dense import cholesky_in_place, cholesky_solve, solve_lower
+from sparsecv_mio.kernels.jit import njit
 from sparsecv_mio.kernels.nodes import DROPPED, INSIDE
 
 MOST_SUPPORTS = 24  # in a mixture

@@ -10,10 +10,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from sparsecv_mio.kernels.block_relaxation import MOST_SUPPORTS, Mixture, bound_node
 from sparsecv_mio.kernels.dense import support_value
+from sparsecv_mio.kernels.jit import njit
 from sparsecv_mio.kernels.k_support import largest_places
 from sparsecv_mio.kernels.nodes import FREE, Node, list_columns
 from sparsecv_mio.kernels.perspective_tree import (
