@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from sparsecv_mio.errors import BadInput, word_of
 from sparsecv_mio.model_space import DEFAULT_GAMMAS, WIDE_GAMMAS
 from sparsecv_mio.units import MOST_THREADS
-from sparsecv_mio.words import By, Encode, Intercept, Method, Missing, Scale, TauStep
+from sparsecv_mio.words import By, Encode, Intercept, Method, Missing, Model, Scale, TauStep
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -191,6 +191,10 @@ OPTIONS = {
                "Fit the model at the pair with the least CV error + WEIGHT x instability, where the instability is the "
                "largest change that leaving out a fold makes to the squared errors of all rows. nested: the weight by "
                "nested CV, about six times as long. [none]"),
+        Option("model", str, Model.PAIR, "",
+               "Which model predicts. pair: the best subset at the pair that is reported; average: the average of the "
+               "near-best pairs, weighted by how far the errors of the rows tell them from the best one, put on the "
+               "fewest features that keep it. The certificate is of the pair in either case.", Model),
         Option("method", str, Method.AUTO, "",
                "rounds: every cell in rounds of growing effort, work shared between taus and folds; joint: best-first "
                "over all pairs, one MIO at a time, the likely best one solved, the others raised above it; "
@@ -253,7 +257,7 @@ LASTING = defaults("time_limit")
 STOPPING = defaults("gap") | LASTING
 LIMITS = LASTING | defaults("threads")
 EFFORT = STOPPING | LIMITS
-SEARCHING = defaults("one_se", "stability") | EFFORT | defaults(
+SEARCHING = defaults("one_se", "stability", "model") | EFFORT | defaults(
     "method", "backend", "formulation", "mio_budget", "refine"
 )  # fmt: skip
 ACCELERATING = defaults("oracles")
@@ -263,7 +267,7 @@ PANELS: dict[str, tuple[str, ...]] = {  # of the help, with the options in each,
     "Data": (*TABLE, "weights"),
     "Folds and grid": ("folds", "seed", "gamma", "tau"),
     "Which models": (*RESTRICTING, *UNITS, "together", "box", "assume_box"),
-    "What is asked": ("criterion", "one_se", "stability", "nested", "refine"),
+    "What is asked": ("criterion", "one_se", "stability", "model", "nested", "refine"),
     "Limits and effort": (*EFFORT, "node_limit", "checkpoint", "resume"),
     "Output": ("json", "plot", "proof", "trace", "save_held_out", "log", "full", "quiet"),
     "For experts": ("method", "backend", "formulation", "mio_budget", "tau_step", "oracles", "scheduler"),

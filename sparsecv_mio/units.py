@@ -30,6 +30,12 @@ GAMMA_RANGE = 1e-300, 1e300
 MAIN_SHARE = 2
 """Runs that the run on all rows counts as, beside one for each outer fold, where a time limit is shared."""
 
+AVERAGE_GAMMA = 1e-6
+"""Ridge weight with which an average of fits is put on a best subset: next to none, as the average is shrunk."""
+
+MISSED_SHARE = 0.005
+"""Share of the least CV error that a best subset may miss the average by, in the mean square over rows."""
+
 MOST_THREADS = 4096
 """Threads that may be asked for: more is never meant."""
 

@@ -50,6 +50,13 @@ class TauStep(StrEnum):
     SADDLE = "saddle"
 
 
+class Model(StrEnum):
+    """Which model predicts: that of one pair, or the average of the near-best pairs on a best subset."""
+
+    PAIR = "pair"
+    AVERAGE = "average"
+
+
 class Oracle(StrEnum):
     """The oracles whose answers a search can use (:mod:`sparsecv_mio.search.accelerators`)."""
 

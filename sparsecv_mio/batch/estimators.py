@@ -91,6 +91,8 @@ def run_search(data: Dataset, plan: FoldPlan, settings: Mapping[str, Any], train
     from sparsecv_mio.search.options import Hooks
 
     options = options_of(settings)
+    if training_only and options.model == "average":
+        raise BadInput("model average: the averaged model is of all rows, leave out refit training")
     begin, spent = time.perf_counter(), time.process_time()
     with processor_limit(settings.get("cpu_limit")) as stop:
         record = cross_validate(
@@ -119,7 +121,7 @@ def of_record(record: Record, data: Dataset, seconds: float, held_out: FoldPlan 
         "gap": record.gap, "tau": record.tau, "gamma": record.gamma, "mios": record.work.mios,
         "nodes": record.work.nodes,
     }  # fmt: skip
-    model = _named(record, data) if held_out is None else _on_training_rows(record, data, held_out)
+    model = _named(record.predictor, data) if held_out is None else _on_training_rows(record, data, held_out)
     return Fitted(*model, seconds, numbers, record)
 
 

@@ -35,7 +35,7 @@ from sparsecv_mio.certificate.checked_fields import COST_LIMIT, ENUMERATE_PAIR
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.model_space import NONE, Restrictions
-from sparsecv_mio.problem.coordinates import Coordinates
+from sparsecv_mio.problem.coordinates import Coordinates, objective_slack
 from sparsecv_mio.problem.doubled import exact_product, exact_sum
 from sparsecv_mio.problem.objective import RidgeFit, fit, held_out_error, scales, varying_columns
 from sparsecv_mio.units import TIE_RTOL, TINY
@@ -164,6 +164,8 @@ class UnitColumns:
         Rows that are scored, over their weight.
     allowed : AllowedSupports, optional
         Where restrictions say more than which columns are forced in or out.
+    target_noise : float
+        What each target may be off by, where they are computed and not of a file.
     """
 
     dataset: Dataset
@@ -178,6 +180,7 @@ class UnitColumns:
     forced: tuple[int, ...] = ()
     rows_by_weight: float = 1.0
     allowed: AllowedSupports | None = None
+    target_noise: float = 0.0
 
     @classmethod
     def of(cls, dataset: Dataset, scale: str, intercept: str, columns: IntArray | None = None) -> UnitColumns:
@@ -353,6 +356,12 @@ class UnitColumns:
         """
         noise = self.residual_noise(h / self.rows_by_weight, gamma, tau) * float(np.sqrt(self.rows_by_weight))
         return relative * h + noise * (2.0 * float(np.sqrt(h)) + noise)
+
+    def objective_slack(self, objective: float) -> float:
+        """Bound what rounding may do to an objective of the search on all rows, in the file's units."""
+        noise = self.target_noise * math.sqrt(self.dataset.weight_of(slice(0, self.dataset.n)))
+        slack = objective_slack(objective, self.dataset, self.intercept)
+        return slack + noise * (2.0 * math.sqrt(objective) + noise)
 
     def rounding(self, objective: float) -> float:
         """Bound what a refit in floats may be wrong by, in the file's units.

@@ -397,6 +397,7 @@ class SearchRequest(Request):
     tau_step: str | None = None
     oracles: tuple[str, ...] | None = None
     stability: tuple[Number, ...] | None = None
+    model: str | None = None
 
 
 @dataclass(frozen=True)
@@ -513,7 +514,7 @@ class JsonRecord:
 NAMES = ("support", "supports", "coefficients", "always", "never", "feature", "other")
 SQUARES = (
     "cv_error", "objective", "upper", "error", "value", "best", "threshold", "standard_error", "mae", "instability",
-    "instability_upper", "at_low", "at_high", "curve_errors",
+    "instability_upper", "at_low", "at_high", "curve_errors", "allowed", "missed", "fewer",
 )  # fmt: skip
 
 

@@ -63,6 +63,11 @@ class HasModel(Protocol):
         """Which columns there were."""
         ...
 
+    @property
+    def predictor(self) -> Any:
+        """What has the coefficients and the intercept that predict."""
+        ...
+
 
 @runtime_checkable
 class HasRows(Protocol):
@@ -75,6 +80,11 @@ class HasRows(Protocol):
 
 class LinearModel:
     """A record that predicts."""
+
+    @property
+    def predictor(self) -> Any:
+        """What has the coefficients and the intercept that predict."""
+        return self
 
     def predict(self: HasModel, X: Any) -> FloatArray:
         """Predict the target of new rows.
@@ -95,7 +105,8 @@ class LinearModel:
         BadInput
             The message names the columns that are missing, or what is wrong with the array.
         """
-        wanted = list(self.coefficients)
+        model = self.predictor
+        wanted = list(model.coefficients)
         table = X.X if isinstance(X, HasRows) else X
         header = X.names if isinstance(X, HasRows) else getattr(X, "columns", self.data.names)
         learnt = applied_reading(self.data.reading) if hasattr(X, "iloc") else None
@@ -103,7 +114,7 @@ class LinearModel:
             made = frame_alike(X, wanted, learnt)
             table, header = made.X, made.names
         numbers = _chosen(np.asarray(table), [str(name) for name in header], wanted)
-        return numbers @ np.array([self.coefficients[name] for name in wanted]) + self.intercept
+        return numbers @ np.array([model.coefficients[name] for name in wanted]) + model.intercept
 
 
 def _chosen(table: NDArray[Any], header: list[str], wanted: list[str]) -> FloatArray:
@@ -298,10 +309,20 @@ class Advice:
 
 
 @dataclass(frozen=True)
+class OuterAverage:
+    """The averaged model that was made without an outer fold."""
+
+    support: tuple[str, ...]
+    coefficients: Coefficients
+    intercept: Number
+
+
+@dataclass(frozen=True)
 class NestedFold:
     """The model that was chosen without an outer fold, and its mean squared `error` there.
 
-    `cv_error` is that of the chosen pair on the training rows, `support` that of the model on all of these.
+    `cv_error` is that of the chosen pair on the training rows, `support` that of the model on all of these. `average`:
+    the averaged model, where one was asked for; the error is then its own.
     """
 
     fold: Count
@@ -311,6 +332,7 @@ class NestedFold:
     cv_error: Bound
     status: str
     error: Number
+    average: OuterAverage | None = None
 
 
 @dataclass(frozen=True)
@@ -365,6 +387,64 @@ class Continuous:
 
 
 @dataclass(frozen=True)
+class PathRow:
+    """Best subset of one (gamma, tau) on all rows: `lower <= min f <= upper`, `objective = f(support)`."""
+
+    gamma: Gamma
+    tau: Count
+    support: tuple[str, ...]
+    coefficients: Coefficients
+    intercept: Number
+    objective: Number
+    lower: Number
+    upper: Bound
+    proved: bool
+
+
+@dataclass(frozen=True)
+class AveragedPair:
+    """A pair of the table and its part in the average.
+
+    `distance`: how many standard errors of its mean, over rows, its held-out errors are above those of the pair with
+    the least CV error; null where some fold has no support. `weight` is 0 for what is too far. `fit` and `folds` are
+    places in `Average.supports`: of the subset on all rows, null at weight 0, and of that of each fold; `folds` is
+    empty where some fold has none, and, at weight 0, where there are too many to store. `estimate`: some of them are
+    not known to be the best ones.
+    """
+
+    gamma: Gamma
+    tau: Count
+    distance: Bound
+    weight: Number
+    fit: Count | None
+    folds: tuple[Count, ...]
+    estimate: bool
+
+
+@dataclass(frozen=True)
+class Average:
+    """The average of the fits of near-best pairs, put on a best subset, which predicts (docs/theory/average.md).
+
+    `pairs`: one for each row of the table. `model` is a best subset of all rows for the predictions of the average in
+    place of the target: `model.objective` per row, `missed`, is the mean square of what the model leaves of them, at
+    most `allowed`, a share of the least CV error, unless the grid has no larger tau. `fewer` bounds from below the
+    objective of every model with fewer features; null where there are none. No CV error of the record is this model's.
+    """
+
+    supports: tuple[tuple[str, ...], ...]
+    pairs: tuple[AveragedPair, ...]
+    allowed: Number
+    missed: Number
+    model: PathRow
+    fewer: Number | None
+
+    @property
+    def used(self) -> tuple[AveragedPair, ...]:
+        """Pairs that are part of the average."""
+        return tuple(pair for pair in self.pairs if pair.weight > 0.0)
+
+
+@dataclass(frozen=True)
 class Record(JsonRecord, LinearModel, DrawnSearch):
     """Answer and certificate of a cross-validation, schema `sparsecv/2`.
 
@@ -386,6 +466,7 @@ class Record(JsonRecord, LinearModel, DrawnSearch):
     and `lower` bounds the minimum of h over the interval.
     `support`, `coefficients`, `intercept` and `refit` are of the model of the reported pair on all rows.
     `stability`: how much it changes where a fold is left out; null in older records and where it would take long.
+    `average`: where it was asked for, the model that predicts in place of that of the pair.
 
     Examples
     --------
@@ -438,6 +519,12 @@ class Record(JsonRecord, LinearModel, DrawnSearch):
     continuous: Continuous | None = None
     least: Least | None = None
     least_folds: ChosenFolds | None = None
+    average: Average | None = None
+
+    @property
+    def predictor(self) -> Record | PathRow:
+        """What predicts: the model of the reported pair, or the averaged one where that was asked for."""
+        return self if self.average is None else self.average.model
 
     @classmethod
     def from_json(cls, text: str) -> Self:
@@ -529,9 +616,10 @@ class Record(JsonRecord, LinearModel, DrawnSearch):
             f"{self.data.n} rows{weights}, {self.data.p} features, {self.folds.k} folds, "
             f"{len(self.table)} pair{'s'[: len(self.table) != 1]} of the grid",
             *([f"models compared: {limits.words(self.data.p)}"] if (limits := self.request.restrictions) else []),
-            f"model on all rows at tau={self.refit.tau}, gamma={self.refit.gamma:.6g}:",
-        ]
-        model = {**self.coefficients, "(intercept)": self.intercept}
+            f"averaged model of {len(self.average.used)} near-best pairs, which predicts:" if self.average is not None
+            else f"model on all rows at tau={self.refit.tau}, gamma={self.refit.gamma:.6g}:",
+        ]  # fmt: skip
+        model = {**self.predictor.coefficients, "(intercept)": self.predictor.intercept}
         width = max(map(len, model))
         return "\n".join([*lines, *(f"  {name:<{width}}  {value:.6g}" for name, value in model.items())])
 
@@ -553,21 +641,6 @@ def least_upper(found: TableRow, table: Sequence[TableRow]) -> float:
     """
     least = min(row.upper for row in table)
     return found.upper if found.upper <= least * (1.0 + CROSSING_RTOL) else max(least, found.cv_error)
-
-
-@dataclass(frozen=True)
-class PathRow:
-    """Best subset of one (gamma, tau) on all rows: `lower <= min f <= upper`, `objective = f(support)`."""
-
-    gamma: Gamma
-    tau: Count
-    support: tuple[str, ...]
-    coefficients: Coefficients
-    intercept: Number
-    objective: Number
-    lower: Number
-    upper: Bound
-    proved: bool
 
 
 @dataclass(frozen=True)

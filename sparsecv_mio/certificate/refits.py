@@ -20,7 +20,7 @@ from sparsecv_mio.certificate.checked_fields import Checks
 from sparsecv_mio.certificate.enumeration import SINGULAR, UnitColumns, least_objective
 from sparsecv_mio.certificate.records import CommonRecord, PathRow, Record, Refit
 from sparsecv_mio.data.fold_plan import FoldPlan
-from sparsecv_mio.problem.coordinates import objective_slack, size_of_target
+from sparsecv_mio.problem.coordinates import size_of_target
 from sparsecv_mio.problem.objective import RidgeFit
 from sparsecv_mio.units import PROVED_RTOL, TIE_RTOL
 
@@ -244,6 +244,7 @@ def check_fit(
     target = size_of_target(dataset, design.intercept)
     spread = np.abs(columns - model.x_center).max(axis=0, initial=0.0)
     slack = float(np.max(np.abs(model.beta) * spread, initial=0.0)) * COEFFICIENT_RTOL + 1e-12 * target
+    slack += design.target_noise
     for name, value, reach in zip(names, model.beta.tolist(), spread.tolist(), strict=True):
         checks.close(f"{path}coefficients.{name}", said.coefficients[name], value, slack / reach)
     beta = np.array([said.coefficients[name] for name in names])
@@ -251,7 +252,7 @@ def check_fit(
     expected = float(model.y_center - model.x_center @ beta)
     offset = float(np.abs(model.x_center) @ np.abs(beta)) + abs(model.y_center)
     # means that are 0 but for the rounding of their sums
-    rounded = 1e-15 * (target + float(spread @ np.abs(beta)))
+    rounded = 1e-15 * (target + float(spread @ np.abs(beta))) + design.target_noise
     checks.close(f"{path}intercept", said.intercept, expected, 1e-13 * offset + 1e-12 * slack + rounded)
     return model
 
@@ -270,7 +271,7 @@ def check_objective(
     path : str
         What stands before the names of the fields in messages.
     """
-    slack = objective_slack(model.objective, design.dataset, design.intercept)
+    slack = design.objective_slack(model.objective)
     checks.close(f"{path}objective", row.objective, model.objective, slack)
     checks.that(row.lower <= model.objective + slack, f"{path}lower", f"{row.lower!r} exceeds the objective")
     checks.that(model.objective <= row.upper + slack, f"{path}upper", f"{row.upper!r} is below the objective")
@@ -300,7 +301,7 @@ def check_neighbours(checks: Checks, design: UnitColumns, row: Refit | PathRow, 
     if found is None:
         return True
     value = design.refit(found, row.gamma, None).objective
-    slack = objective_slack(value, design.dataset, design.intercept)
+    slack = design.objective_slack(value)
     words = f"{row.lower!r} exceeds {value!r}, reached by {design.named(found)}"
     checks.that(row.lower <= value + slack, f"{path}lower", words)
     return True
@@ -317,6 +318,6 @@ def check_optimum(checks: Checks, design: UnitColumns, row: Refit | PathRow, pat
         What stands before the names of the fields in messages.
     """
     least = least_objective(design, row.gamma, row.tau)
-    slack = objective_slack(least, design.dataset, design.intercept)
+    slack = design.objective_slack(least)
     checks.that(row.lower <= least + slack, f"{path}lower", f"{row.lower!r} exceeds the true minimum {least!r}")
     checks.that(least <= row.upper + slack, f"{path}upper", f"{row.upper!r} is below the true minimum {least!r}")

@@ -113,6 +113,9 @@ def check_outer_model(
     checks.bounded(f"{path}tau")
     checks.leaves("whether fewer features would do is read", f"{path}tau")
     weights = dataset.row_weights
+    if isinstance(one, NestedFold) and one.average is not None:
+        _outer_average(checks, dataset, test, one, path)
+        return
     model = objective.fit(
         X, y, support, one.gamma, scale=record.data.scale, intercept=record.data.intercept,
         weights=None if weights is None else weights[train],
@@ -121,6 +124,25 @@ def check_outer_model(
     noise = 1e-12 * float(np.ptp(dataset.y)) + 1e-15 * float(np.abs(dataset.y).max())
     slack = ERROR_RTOL * found + noise * (2.0 * math.sqrt(found) + noise)
     checks.close(f"{path}error", one.error, found, slack)
+
+
+def _outer_average(checks: Checks, dataset: Dataset, test: IntArray, one: NestedFold, path: str) -> None:
+    """Score an averaged model on the rows left out, by its own coefficients."""
+    model = one.average
+    assert model is not None
+    columns = positions(model.support, {name: j for j, name in enumerate(dataset.names)})
+    right = columns is not None and set(model.coefficients) == set(model.support)
+    if not checks.that(right, f"{path}average", "is not a model of features of the data") or columns is None:
+        return
+    X = dataset.X[np.ix_(test, np.array(columns, dtype=np.int64))]
+    beta = np.array([model.coefficients[dataset.names[j]] for j in columns])
+    missed = dataset.y[test] - model.intercept - X @ beta
+    weights = None if dataset.row_weights is None else dataset.row_weights[test]
+    found = float(np.average(missed**2, weights=weights))
+    level = float((np.abs(X) @ np.abs(beta)).max(initial=0.0) + np.abs(dataset.y[test]).max())
+    checks.close(f"{path}error", one.error, found, ERROR_RTOL * found + 1e-12 * level * math.sqrt(found))
+    checks.bounded(f"{path}average.coefficients", f"{path}average.intercept", f"{path}average.support")
+    checks.leaves("that the rule gives it is read", f"{path}average.coefficients")
 
 
 def _optimism(checks: Checks, record: Record, nested: Nested, error: float) -> None:

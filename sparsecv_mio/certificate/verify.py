@@ -15,6 +15,7 @@ from dataclasses import replace
 import numpy as np
 
 from sparsecv_mio.certificate import lists_and_fits, refits
+from sparsecv_mio.certificate.averages import check_average
 from sparsecv_mio.certificate.checked_fields import (
     Checks,
     EnumerationLevel,
@@ -172,6 +173,7 @@ def _verify_search(checks: Checks, record: Record, dataset: Dataset, plan: FoldP
         optimality.enumerate(level)
         check_by_enumeration(checks, record, design, plan, optimality.h_of)
     check_stability(checks, record, design, plan, level)
+    check_average(checks, record, design, plan, level)
     return True
 
 

@@ -242,7 +242,7 @@ def predict(
         many = "a model for every size" if isinstance(stored, PathRecord) else "many models"
         raise BadInput(f"record {record} holds {many}: name a record of `solve` or `fit`")
     learnt = in_format(applied_reading(stored.data.reading), stored.data.names, reading)
-    needed = tuple(stored.coefficients) or stored.data.names
+    needed = tuple(stored.predictor.coefficients) or stored.data.names
     rows, known, doubt = read_rows(data, needed, stored.data.target, learnt)
     predicted = stored.predict(rows)
     found = accuracy(rows.y, predicted) if known else None

@@ -447,6 +447,59 @@ def standard_error(errors: FloatArray, sizes: FloatArray | IntArray, times: floa
     return float(np.sqrt(weights @ means / (len(errors) / times - 1))) * unit
 
 
+LEAST_WEIGHT = 0.02  # of the largest: pairs that weigh less are no part of an average
+INDISTINCT = 1e-9  # of the least CV error: what differs by less is the same
+
+
+def distances_of_pairs(errors: FloatArray, best: FloatArray, counts: FloatArray) -> FloatArray:
+    """Return how far the errors of the rows tell each pair from the best one, in standard errors (theory section 15).
+
+    With `d_i` the squared error of row i less that of the best pair: `z = mean(d) / se(d)`, 0 at least. The rows are
+    what varies: `se^2 = n / (n - 1) sum_i c_i^2 (d_i - mean)^2 / (sum c)^2` for rows that count c_i in the mean.
+
+    Parameters
+    ----------
+    errors : (P, n) array
+        Squared held-out errors by pair and row.
+    best : (n,) array
+        Those of the pair with the least CV error.
+    counts : (n,) array
+        How much each row counts in the CV error; 0 for rows that no fold scores.
+
+    Examples
+    --------
+    >>> distances_of_pairs(np.array([[1.0, 2.0, 3.0], [0.0, 1.0, 1.0]]), np.array([0.0, 1.0, 1.0]), np.ones(3))
+    array([4., 0.])
+    """
+    unit, shares, n = _size(best), counts / counts.sum(), int(np.count_nonzero(counts))
+    change = (errors - best) / unit
+    mean = change @ shares
+    spread = np.sqrt((change - mean[:, None]) ** 2 @ shares**2 * (n / max(n - 1, 1)))
+    told = mean > INDISTINCT * float(best @ shares) / unit
+    distances = np.zeros(len(mean))
+    with np.errstate(divide="ignore"):
+        distances[told] = mean[told] / spread[told]
+    return distances
+
+
+def weights_of_pairs(distances: FloatArray) -> FloatArray:
+    """Return the weights of pairs in their average: `exp(-z - z^2)`, none below `LEAST_WEIGHT` of the largest, sum 1.
+
+    Parameters
+    ----------
+    distances : (P,) array
+        z; inf for a pair without an error.
+
+    Examples
+    --------
+    >>> weights_of_pairs(np.array([0.0, 1.6, 0.0]))
+    array([0.5, 0. , 0.5])
+    """
+    weights = np.exp(-distances - distances**2)
+    weights[weights < LEAST_WEIGHT * weights.max()] = 0.0
+    return np.asarray(weights / weights.sum())
+
+
 def _size(numbers: FloatArray) -> float:
     """Return the power of two nearest the largest number by size; 1 if all are zero."""
     return float(power_of_two(max(numbers.max(initial=0.0), -numbers.min(initial=0.0))))

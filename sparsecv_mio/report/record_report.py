@@ -19,7 +19,7 @@ from sparsecv_mio.files import write_text
 from sparsecv_mio.report import record_plots, record_tables
 from sparsecv_mio.report.document import Block, Commands, Document, Facts, Picture, ReportTable, Section, Sentences
 from sparsecv_mio.report.layout import aligned, ends_of, interval_digits, listed, marked, several, shown
-from sparsecv_mio.report.record_words import hints, limit_words, open_rows, region_lines, stability_lines
+from sparsecv_mio.report.record_words import average_lines, hints, limit_words, open_rows, region_lines, stability_lines
 
 WIDTH = 4.8  # inches of a picture
 ENDINGS = {".html": "html", ".htm": "html", ".md": "md", ".tex": "latex"}
@@ -118,7 +118,7 @@ def _search(record: Record, data: Dataset | None) -> list[Section]:
             Sentences(tuple(proved(record)), True), Sentences(tuple(not_proved(record)), False),
         )),
         Section("Pictures", _pictures(record, data)),
-        Section("The model", (_model_table(record),)),
+        Section("The model", (_model_table(record), *_averaged(record))),
         Section("Every number of features", (_tau_table(record), _all_pairs(record))),
         Section("Folds", (Facts(tuple(dealt)),)),
         Section("The search", (Facts(_request_facts(record)), *_hints(record))),
@@ -132,7 +132,7 @@ def _nested(record: Record) -> tuple[Block, ...]:
 
 
 def _stability(record: Record) -> Block:
-    lines = [*record_tables.rule_lines(record), *stability_lines(record)]
+    lines = [*record_tables.rule_lines(record), *average_lines(record), *stability_lines(record)]
     return _sentences(lines)
 
 
@@ -315,6 +315,16 @@ def _model_table(record: Record | FitRecord) -> ReportTable:
     rows.append(["(intercept)", shown(record.intercept), *([""] if search is not None else [])])
     where = "" if search is None else f", tau = {search.refit.tau}, gamma = {shown(search.refit.gamma)}"
     return ReportTable(f"Fitted on all rows{where}.{_signs(record)}", tuple(head), tuple(map(tuple, rows)), words=1)
+
+
+def _averaged(record: Record) -> tuple[ReportTable, ...]:
+    """Return the table of the averaged model, where there is one."""
+    if record.average is None:
+        return ()
+    model = record.average.model
+    rows = [(name, shown(value)) for name, value in {**model.coefficients, "(intercept)": model.intercept}.items()]
+    head = ("feature", f"coefficient, in units of {record.data.target} per unit of the feature")
+    return (ReportTable("The averaged model, which predicts.", head, tuple(rows), words=1),)
 
 
 def _tau_table(record: Record) -> ReportTable:

@@ -40,7 +40,14 @@ from sparsecv_mio.report.layout import (
     several,
     shown,
 )
-from sparsecv_mio.report.record_words import choice_lines, ended_by_itself, hints, region_lines, stability_lines
+from sparsecv_mio.report.record_words import (
+    average_lines,
+    choice_lines,
+    ended_by_itself,
+    hints,
+    region_lines,
+    stability_lines,
+)
 
 if TYPE_CHECKING:
     from sparsecv_mio.certificate.checked_fields import VerifyReport
@@ -215,7 +222,8 @@ def error_lines(record: Record | CommonRecord | FitRecord, found: FitQuality) ->
     lines = [f"errors: {error_line(found)}"]
     if isinstance(record, Record):
         root = marked(shown(math.sqrt(record.cv_error)), record.estimate)
-        lines.append(f"in cross-validation: RMSE {root}, the square root of the CV error {shown(record.cv_error)}")
+        of = "" if record.average is None else " of the best pair, not of the averaged model that predicts"
+        lines.append(f"in cross-validation: RMSE {root}, the square root of the CV error {shown(record.cv_error)}{of}")
     elif isinstance(record, CommonRecord):
         lines.append(f"in cross-validation: RMSE {shown(record.rmse)}, the square root of {shown(record.cv_error)}")
     return lines
@@ -285,6 +293,10 @@ def _print_coefficients(console: Console, record: Record, full: bool) -> None:
     found = "the best subset" if refit.proved else "the best subset found"
     say(console, f"coefficients: {found} on all rows at {where} ({proof})")
     print_model(console, record.coefficients, record.intercept, full)
+    if record.average is not None:
+        for line in average_lines(record):
+            say(console, line)
+        print_model(console, record.average.model.coefficients, record.average.model.intercept, full)
     if lines := stability_lines(record):
         for line in lines:
             say(console, line)

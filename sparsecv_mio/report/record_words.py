@@ -148,6 +148,34 @@ def _change(record: Record, stable: Stability) -> str:
     return f"{where} on average over all rows{share}{ends if stable.estimate else ''}"
 
 
+def average_lines(record: Record) -> list[str]:
+    """Return lines on the averaged model, which predicts in place of that of the pair; none where there is none.
+
+    Parameters
+    ----------
+    record : Record
+    """
+    average = record.average
+    if average is None:
+        return []
+    used, model = average.used, average.model
+    total = record.data.total_weight or record.data.n
+    open_pairs = sum(pair.estimate for pair in used)
+    many = f"{len(used)} near-best pair{'' if len(used) == 1 else 's'}"
+    size = f"{len(model.support)} feature{'' if len(model.support) == 1 else 's'}"
+    lines = [f"averaged model, which predicts: the average of {many}, put on {size}"]
+    missed = average.missed / record.cv_error if record.cv_error > 0.0 else 0.0
+    proof = "the best subset for it, proved" if model.proved else "the best subset for it that was found"
+    fewer = average.fewer is None or average.fewer > average.allowed * total
+    asked = f"the fewest features{'' if fewer else ' found'} that miss at most 0.5%"
+    lines.append(f"it misses the average by {100.0 * missed:.2g}% of the CV error ({asked}) and is {proof}")
+    if open_pairs:
+        lines.append(f"{open_pairs} of these pairs are averaged as estimates: not all of their fits are proved")
+    own = "; --nested K estimates its own" if record.nested is None else ""
+    lines.append(f"the CV error and its interval are those of the pair, not of the averaged model{own}")
+    return lines
+
+
 def choice_lines(record: Record) -> list[str]:
     """Return lines on the pair that a weight of the instability chooses; none where no weight was asked for."""
     stable = record.stability

@@ -28,7 +28,7 @@ import numpy as np
 
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.certificate.parts import OuterModel, TriedWeight
-from sparsecv_mio.certificate.records import Nested, NestedFold, Record
+from sparsecv_mio.certificate.records import Nested, NestedFold, OuterAverage, PathRow, Record
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import AnyFolds, fold_columns, folds_of, inner_folds, outer_folds
@@ -41,7 +41,7 @@ from sparsecv_mio.model_space import GammaInterval, gammas_of, interval, taus_of
 from sparsecv_mio.problem.objective import fit, held_out_error, standard_error
 from sparsecv_mio.problem.refit import refit_moments
 from sparsecv_mio.problem.training_moments import training_moments
-from sparsecv_mio.search.context import Trees
+from sparsecv_mio.search.context import Snapshot, Trees
 from sparsecv_mio.search.deadline import Deadline, run_within_limit
 from sparsecv_mio.search.observers import staged
 from sparsecv_mio.search.options import NESTED, Hooks, SearchOptions, merged
@@ -50,12 +50,14 @@ from sparsecv_mio.search.result import fold_info
 from sparsecv_mio.search.running import RunningSearch
 from sparsecv_mio.thresholds import FOLDS_FITTED_AGAIN
 from sparsecv_mio.units import MAIN_SHARE
-from sparsecv_mio.words import Intercept
+from sparsecv_mio.words import Intercept, Model
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
+SEARCH_SHARE = 0.9  # of a limit, where an average comes after the search
+LEAST_AVERAGING = 0.3  # seconds that it has in any case
 FEW_NUMBERS = 40_000_000  # that folds train on, up to which they are fitted again for the mean absolute error
 AGREE_RTOL = 1e-8
 
@@ -477,14 +479,40 @@ def cross_validate(
 
 
 def _over_grid(asked: Question, grid: Grid, deadline: Deadline) -> Record:
-    """Search a grid."""
+    """Search a grid, and average its near-best pairs where the model is to be that."""
+    average = asked.options.model is Model.AVERAGE
+    searching = deadline.first(SEARCH_SHARE) if average else deadline
     hooks = replace(asked.hooks, lost=asked.hooks.lost or _warn)
     with _trees(asked.options, hooks) as trees:
-        running = RunningSearch(asked.dataset, asked.folds, grid, asked.options, hooks, deadline, trees)
-        record = run_within_limit(partial(_search, running), deadline, running.record, running.prepare_fallback)
-    data = running.data
+        running = RunningSearch(asked.dataset, asked.folds, grid, asked.options, hooks, searching, trees)
+        record = run_within_limit(partial(_search, running), searching, running.record, running.prepare_fallback)
+    data, reported = running.data, running.reported if average else None
     del running  # with its cells, which may take as much memory as the data
-    return with_mae(record, data, asked.folds)
+    record = with_mae(record, data, asked.folds)
+    if not average:
+        return record
+    enough = deadline.left >= LEAST_AVERAGING and not deadline.stop.is_set()
+    clock = deadline if enough else Deadline(LEAST_AVERAGING, None)
+    found = run_within_limit(partial(_averaged, record, reported, clock), clock, partial(_without_average, record))
+    return replace(found, work=replace(record.work, seconds=deadline.seconds))
+
+
+NOT_AVERAGED = "no time was left to average the near-best pairs: the model is that of the pair"
+
+
+def _averaged(record: Record, snapshot: Snapshot | None, clock: Deadline) -> Record:
+    """Return the record with the averaged model; by a thread of its own under a limit, as kernels may be compiled."""
+    if snapshot is None or not np.isfinite(record.cv_error):
+        return _without_average(record)
+    from sparsecv_mio.search.average import with_average
+
+    until = time.monotonic() + clock.left / 2.0  # the trees have half of it
+    return with_average(record, snapshot, lambda: clock.expired() or time.monotonic() > until)
+
+
+def _without_average(record: Record) -> Record:
+    """Return a record that says why there is no average."""
+    return replace(record, warnings=(*record.warnings, NOT_AVERAGED))
 
 
 def _trees(options: SearchOptions, hooks: Hooks) -> AbstractContextManager[Trees | None]:
@@ -521,6 +549,10 @@ def _warn(error: SparseCVError) -> None:
     warnings.warn(str(error), stacklevel=4)
 
 
+def _outer(model: PathRow) -> OuterAverage:
+    return OuterAverage(model.support, model.coefficients, model.intercept)
+
+
 def _nested_fold(given: Question, outer: FoldPlan, fold: int, deadline: Deadline) -> NestedFold:
     """Choose a model without an outer fold, and score it there."""
     _, record = given.without(outer, fold, deadline, "nested")
@@ -533,6 +565,7 @@ def _nested_fold(given: Question, outer: FoldPlan, fold: int, deadline: Deadline
         cv_error=record.cv_error,
         status=record.status,
         error=float(np.average((test.y - record.predict(test)) ** 2, weights=test.row_weights)),
+        average=None if record.average is None else _outer(record.average.model),
     )
 
 

@@ -91,6 +91,12 @@ class Deadline:
         part.limited, part.abandoned = self.limited, self.abandoned
         return part
 
+    def first(self, share: float) -> Deadline:
+        """Return the deadline of a run that is followed by others: a share of the time limit, from its start."""
+        part = Deadline(share * (self.at - self.began) if math.isfinite(self.at) else None, self.stop, self.began)
+        part.limited = self.limited
+        return part
+
     def then(self, seconds: float | None) -> Deadline:
         """Return the deadline, so many seconds from now, of a run that follows within the same stop request."""
         part = Deadline(seconds, self.stop)

@@ -187,7 +187,7 @@ def search(running: RunningSearch, data: StandardData) -> Record:
         snapshot, reported = method.snapshot(over=True), method.reported
         if snapshot is None or reported is None or not snapshot.scored:  # a limit within the first steps
             return running.record()
-        state = reported.run
+        state, running.reported = reported.run, snapshot
         nodes = state.counts.nodes
         record = build_record(snapshot, reported.best_on_all_rows, state.all_rows)
         spent = state.counts.nodes - nodes  # on all rows at the reported pair

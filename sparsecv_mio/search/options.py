@@ -25,7 +25,7 @@ from sparsecv_mio.model_space import NONE, RESTRICTIONS, Restrictions, number
 from sparsecv_mio.search.context import Snapshot
 from sparsecv_mio.search.observers import Progress
 from sparsecv_mio.search.pairs import Grid
-from sparsecv_mio.words import Engine, Intercept, Method, Oracle, Scale, TauStep
+from sparsecv_mio.words import Engine, Intercept, Method, Model, Oracle, Scale, TauStep
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -161,6 +161,11 @@ RULES = (
          tuple(word for word in Method if word not in (Method.BOUNDS, Method.DESCENT)),
          "bounds decides no pair, descent tries other gammas for every pair"),
     Rule("stability", "one_se", (False,), "each chooses a pair by a rule of its own"),
+    Rule("model", "method",
+         tuple(word for word in Method if word not in (Method.BOUNDS, Method.DESCENT)),
+         "bounds decides no pair, descent leaves most pairs untried"),
+    Rule("one_se", "model", (Model.PAIR,), "the other averages many pairs"),
+    Rule("stability", "model", (Model.PAIR,), "the other averages many pairs"),
     Rule("oracles", "tau_step", (TauStep.AUTO, TauStep.MIO), "the saddle point asks no oracle"),
     *(Rule(option, "method", (Method.AUTO, *CELL_BY_CELL), ONE_TREE) for option in RESTRICTIONS[2:]),
     *(Rule(option, "engine", (Engine.AUTO,), ONE_TREE) for option in RESTRICTIONS[2:]),
@@ -186,6 +191,9 @@ class SearchOptions:
         Refit at the pair with the least `h + weight * instability`, for this weight or for one that nested
         cross-validation chooses (:mod:`sparsecv_mio.search.api`). Of several weights the pairs of all are
         decided and that of the first is reported.
+    model : {"pair", "average"}
+        Which model predicts: that of the reported pair, or the average of the near-best pairs on a best subset
+        (:mod:`sparsecv_mio.search.average`).
     time_limit : float, optional
         Seconds; the best answer so far is returned with valid bounds, a second later at most, whatever the search is
         at (:mod:`sparsecv_mio.search.deadline`).
@@ -238,6 +246,7 @@ class SearchOptions:
     gap: float = 1e-4
     one_se: bool = False
     stability: tuple[float, ...] | str | None = None
+    model: Model = Model.PAIR
     time_limit: float | None = None
     threads: int | None = None
     method: Method = Method.AUTO

@@ -52,6 +52,8 @@ class RunningSearch:
     fallback : FallbackSupports, optional
         Supports for the pairs of one gamma, where the method has scored no pair in every fold; written by the thread
         that waits.
+    reported : Snapshot, optional
+        What the record that is returned was made of.
     """
 
     dataset: Dataset
@@ -64,6 +66,7 @@ class RunningSearch:
     data: StandardData | None = field(default=None, init=False)
     method: Watched | None = field(default=None, init=False)
     fallback: FallbackSupports | None = field(default=None, init=False)
+    reported: Snapshot | None = field(default=None, init=False)
 
     def standardize(self) -> StandardData:
         """Bring the data to standard coordinates; from here on a record can be made."""
@@ -107,7 +110,8 @@ class RunningSearch:
         grid = snapshot.context.grid
         if not snapshot.scored and (self.fallback is None or self.fallback.gamma not in grid.gammas):
             self._find_fallback(snapshot.context, self.deadline.began)
-        return build_record(with_fallback(snapshot, self.fallback))
+        self.reported = with_fallback(snapshot, self.fallback)
+        return build_record(self.reported)
 
     def _snapshot(self, data: StandardData) -> Snapshot:
         """Return what the method knows now; nothing where there is none yet."""

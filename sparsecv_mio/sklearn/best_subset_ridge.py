@@ -449,6 +449,10 @@ class BestSubsetRidgeCV(SparseLinearModel):
         Fit the pair with the least `CV error + stability * instability`, where the instability is the largest change
         that leaving out a fold makes to the squared errors of all rows; `"nested"`: with a weight that nested
         cross-validation chooses, about six times as long. Not together with `one_se`.
+    model : {"pair", "average"}
+        What predicts: the best subset at the pair that is chosen, or the average of the near-best pairs put on the
+        fewest features that keep it. The certificate is of the pair in either case; not together with `one_se` or
+        `stability`.
     gap : float
         Certified relative gap at which the choice counts as proved; 0 decides every pair.
     time_limit : float, optional
@@ -477,10 +481,10 @@ class BestSubsetRidgeCV(SparseLinearModel):
     Attributes
     ----------
     coef_ : (p,) array
-        Coefficients of the best subset on all rows, in the units of X; this and the next two with `refit` only.
+        Coefficients of the model, in the units of X; this and the next two with `refit` only.
     intercept_ : float
     support_ : (p,) bool array
-        The features that were chosen.
+        The features of the model.
     tau_, gamma_ : int, float
         The pair that was chosen.
     cv_error_ : float
@@ -519,6 +523,7 @@ class BestSubsetRidgeCV(SparseLinearModel):
     cv: AnyFolds = 10
     one_se: bool = False
     stability: float | str | None = None
+    model: str = "pair"
     gap: float = 1e-4
     time_limit: float | None = None
     n_jobs: int | None = None
@@ -558,7 +563,7 @@ class BestSubsetRidgeCV(SparseLinearModel):
         with watched(self, data.X, data.y) as watch:
             record = cross_validate(
                 data, plan, gammas=gammas, taus=self.taus, gap=self.gap, one_se=self.one_se,
-                stability=self.stability,
+                stability=self.stability, model=self.model,
                 restrictions=self._restrictions, time_limit=self.time_limit, threads=effective_n_jobs(self.n_jobs),
                 scale=self.scale, intercept=self._intercept, **watch._asdict(),
             )  # fmt: skip
@@ -586,9 +591,9 @@ class BestSubsetRidgeCV(SparseLinearModel):
         for name in ("coef_", "intercept_", "support_"):
             self.__dict__.pop(name, None)  # of a fit before
         if self.refit:
-            self.coef_ = by_column(record.coefficients, record.data.names)
-            self.intercept_ = record.intercept
-            self.support_ = np.isin(record.data.names, record.support)
+            model = record.predictor
+            self.coef_, self.intercept_ = by_column(model.coefficients, record.data.names), model.intercept
+            self.support_ = np.isin(record.data.names, model.support)
         self.tau_, self.gamma_, self.cv_error_ = record.tau, record.gamma, record.cv_error
         self.lower_, self.upper_, self.status_ = record.lower, record.upper, record.status
         self.cv_results_ = cv_results(record)

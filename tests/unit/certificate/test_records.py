@@ -124,7 +124,8 @@ TEXT = """{
   "request": {"gammas": [0.1, 1.0], "taus": [1, 2], "gap": 0.0001, "one_se": true, "time_limit": null, "threads": 2, \
 "restrictions": null, \
 "method": "auto", "method_used": "rounds", "backend": "native", "formulation": null, "engine": "per-fold", \
-"mio_budget": null, "refine": false, "tau_step": "auto", "oracles": ["glru", "treecv"], "stability": null},
+"mio_budget": null, "refine": false, "tau_step": "auto", "oracles": ["glru", "treecv"], "stability": null, \
+"model": null},
   "warnings": ["column é is constant"],
   "versions": {"numpy": "2.4.6"},
   "refined": null,
@@ -143,7 +144,8 @@ TEXT = """{
     {"fold": 0, "support": [], "error": 1.0, "decided": true},
     {"fold": 1, "support": [], "error": 1.5, "decided": true},
     {"fold": 2, "support": [], "error": 2.0, "decided": true}
-  ]
+  ],
+  "average": null
 }
 """
 

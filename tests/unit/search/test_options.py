@@ -70,6 +70,7 @@ OTHER: dict[str, list[Any]] = {
     "gap": [0.0],
     "stability": [1.0],
     "one_se": [True],
+    "model": ["average"],
     "time_limit": [60.0],
     "threads": [1],
     "method": ["rounds", "joint", "algorithm1", "grid", "bounds", "descent"],

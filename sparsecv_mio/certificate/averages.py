@@ -1,0 +1,237 @@
+"""Claims about the averaged model: distances and weights of pairs, their average, and the best subset for it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from sparsecv_mio.arrays import FloatArray
+from sparsecv_mio.certificate.checked_fields import Checks, EnumerationLevel
+from sparsecv_mio.certificate.claims import row_of
+from sparsecv_mio.certificate.enumeration import UnitColumns, held_out_errors, least_objective
+from sparsecv_mio.certificate.records import Average, AveragedPair, PathRow, Record
+from sparsecv_mio.certificate.refits import (
+    check_allowed,
+    check_fit,
+    check_neighbours,
+    check_objective,
+    check_optimum,
+    check_signs,
+    positions,
+)
+from sparsecv_mio.data.fold_plan import FoldPlan
+from sparsecv_mio.problem.objective import distances_of_pairs, weights_of_pairs
+from sparsecv_mio.units import AVERAGE_GAMMA, MISSED_SHARE
+
+SAME = 1e-12  # relative: numbers that were once one number
+WEIGHT_RTOL = 1e-9
+TARGET_RTOL = 1e-13  # of the largest target: rounding of a prediction of the average
+OFFSET_RTOL = 4e-15  # of what centres of columns add to it
+ERROR_RTOL = 1e-6  # of a CV error, and of a distance
+LITTLE_GAP = 1e-4  # at which the model counts as proved
+MOST_REFITS = 4e9  # elementary operations of the refits of all pairs; beyond, of those of the average alone
+
+Known = dict[int, tuple[int, ...]]  # supports that are read, by their place
+
+
+def check_average(
+    checks: Checks, record: Record, design: UnitColumns, plan: FoldPlan, level: EnumerationLevel
+) -> None:
+    """Check the averaged model from the supports of the record, where it has one.
+
+    Parameters
+    ----------
+    design : UnitColumns
+        All columns that may be in a support.
+    plan : FoldPlan
+    level : EnumerationLevel
+        How far supports are tried.
+    """
+    average, asked = record.average, record.request.model == "average"
+    checks.that(record.request.model in (None, "pair", "average"), "request.model", "must be pair or average")
+    needed = asked and record.status == "proved" and not record.warnings
+    words = "is given though it was not asked for" if average is not None else "is null though it was asked for"
+    if not checks.that(asked if average is not None else not needed, "average", words) or average is None:
+        return
+    if not _pairs(checks, record, average, plan) or not _supports(checks, average, design):
+        return
+    known = {i: positions(names, design.index) or () for i, names in enumerate(average.supports)}
+    _distances(checks, record, average, design, plan, known)
+    _model(checks, record, average, design, _target(checks, average, design, known), level)
+
+
+def _pairs(checks: Checks, record: Record, average: Average, plan: FoldPlan) -> bool:
+    """Check that pairs are those of the table, and weights those of their distances."""
+    said = [(pair.gamma, pair.tau) for pair in average.pairs]
+    if not checks.that(said == [(row.gamma, row.tau) for row in record.table], "average.pairs", "are not the table's"):
+        return False
+    distances = np.array([pair.distance for pair in average.pairs])
+    if not checks.that(bool(np.all(distances >= 0.0)), "average.pairs[].distance", "one is below 0"):
+        return False
+    weights = weights_of_pairs(distances)
+    for i, (pair, row, weight) in enumerate(zip(average.pairs, record.table, weights.tolist(), strict=True)):
+        path, used = f"average.pairs[{i}].", weight > 0.0
+        checks.close(f"{path}weight", pair.weight, weight, WEIGHT_RTOL * weight)
+        checks.that((pair.fit is not None) == used, f"{path}fit", "goes with a weight above 0")
+        right = len(pair.folds) == plan.k or (not used and not pair.folds)
+        checks.that(right, f"{path}folds", f"are {len(pair.folds)} for {plan.k} folds")
+        places = (*pair.folds, *(() if pair.fit is None else (pair.fit,)))
+        checks.that(max(places, default=0) < len(average.supports), f"{path}folds", "name a support that is not there")
+        checks.that(row.folds_decided == row.folds or pair.estimate, f"{path}estimate", "is false, a fold is open")
+        checks.that(bool(pair.folds) or not math.isfinite(pair.distance) or _too_many(average, plan),
+                    f"{path}folds", "are missing")  # fmt: skip
+    checks.recomputed("average.pairs[].weight", "average.pairs[].gamma", "average.pairs[].tau")
+    checks.leaves("that all others are the best ones is read", "average.pairs[].estimate")
+    return checks.part("weights of the averaged pairs, from their distances")
+
+
+def _too_many(average: Average, plan: FoldPlan) -> bool:
+    """Whether the record may leave out the folds of pairs that are no part of the average."""
+    return not any(pair.folds for pair in average.pairs if pair.weight == 0.0) and len(average.pairs) * plan.k > 1000
+
+
+def _supports(checks: Checks, average: Average, design: UnitColumns) -> bool:
+    """Check that every support named by a pair is one that its models may have."""
+    largest: dict[int, int] = {}
+    for pair in average.pairs:
+        for place in {*pair.folds, *(() if pair.fit is None else (pair.fit,))}:
+            largest[place] = min(largest.get(place, pair.tau), pair.tau)
+    for place, names in enumerate(average.supports):
+        support, path = positions(names, design.index), f"average.supports[{place}]"
+        most = largest.get(place, -1)
+        right = support is not None and len(support) <= most
+        if not checks.that(right, path, f"is not a set of up to {most} features of the data"):
+            return False
+        assert support is not None
+        if not check_allowed(checks, design, support, most, f"{path}."):
+            return False
+    distinct = len(set(map(frozenset, average.supports))) == len(average.supports)
+    checks.that(distinct, "average.supports", "holds a support twice")
+    checks.leaves("that each is the best one of its fold or of all rows is read", "average.supports")
+    return checks.part("supports of the averaged pairs, features of the data")
+
+
+def _distances(
+    checks: Checks, record: Record, average: Average, design: UnitColumns, plan: FoldPlan, known: Known
+) -> None:
+    """Refit the folds of pairs, and compare how far their errors are from those of the reported pair."""
+    places = [i for i, pair in enumerate(average.pairs) if pair.folds]
+    size = max((pair.tau for pair in average.pairs), default=0) + 1.0
+    every = float(len(places)) * plan.k * design.dataset.n * size**2 <= MOST_REFITS
+    if not every:
+        places = [i for i in places if average.pairs[i].weight > 0.0]
+        checks.reread.append("average: that no other pair belongs to it (too many rows and folds to fit all again)")
+    here = next((i for i in places if (average.pairs[i].gamma, average.pairs[i].tau) == (record.gamma, record.tau)), -1)
+    if not checks.that(here >= 0, "average.pairs", "hold no folds of the reported pair"):
+        return
+    same = [average.supports[place] for place in average.pairs[here].folds]
+    theirs = [record.chosen_folds.supports[which] for which in record.chosen_folds.which]
+    right = [set(one) for one in same] == [set(one) for one in theirs]
+    checks.that(right, f"average.pairs[{here}].folds", "are not those of chosen_folds")
+    heft, rows = design.dataset.row_weights, plan.all_scored
+    counts = np.bincount(rows, np.ones(len(rows)) if heft is None else heft[rows], design.dataset.n).astype(np.float64)
+    best = _squares(design, plan, average.pairs[here], known)
+    total = float(counts.sum())
+    least = float(best @ counts) / total
+    for done, i in enumerate(places):
+        checks.tell(done, len(places))
+        pair = average.pairs[i]
+        errors = _squares(design, plan, pair, known)
+        found = float(distances_of_pairs(errors[None, :], best, counts)[0])
+        mean, row = float(errors @ counts) / total, row_of(pair, record.table)  # type: ignore[arg-type]
+        slack = design.slack(mean, pair.gamma, pair.tau, ERROR_RTOL) + design.slack(least, pair.gamma, pair.tau, 0.0)
+        spread = abs(mean - least) / found if 0.0 < found < math.inf else math.inf
+        checks.close(f"average.pairs[{i}].distance", pair.distance, found, 2.0 * slack / spread + ERROR_RTOL * found)
+        if row is not None and row.folds_decided == row.folds:
+            checks.close(f"average.pairs[{i}].folds", row.cv_error, mean, slack)
+    checks.recomputed("average.pairs[].distance")
+    checks.part(f"distances of {len(places)} pairs from the best one, by refits of their folds")
+
+
+def _squares(design: UnitColumns, plan: FoldPlan, pair: AveragedPair, known: Known) -> FloatArray:
+    """(n,) squared held-out errors of rows, the mean where several folds score one, in squared units of the target."""
+    dataset, supports = design.dataset, [known[place] for place in pair.folds]
+    squares = np.zeros(dataset.n)
+    if (plan.sizes == 1).all():
+        found, _, _ = held_out_errors(design, plan, supports, pair.gamma)
+        rows = plan.order[: plan.scored]
+        np.add.at(squares, rows, found if dataset.row_weights is None else found / dataset.row_weights[rows])
+    else:
+        for fold, support in enumerate(supports):
+            model, rows = design.refit(support, pair.gamma, plan.train_rows(fold)), plan.scored_rows(fold)
+            squares[rows] += (model.residuals(dataset.X, dataset.y, rows) * model.coordinates.y_unit) ** 2
+    return np.asarray(squares / np.maximum(np.bincount(plan.all_scored, minlength=dataset.n), 1))
+
+
+def _target(
+    checks: Checks, average: Average, design: UnitColumns, known: Known
+) -> tuple[FloatArray, float]:
+    """(n,) predictions of the average of the fits on all rows, and what those of a search may be off by."""
+    dataset, target, offset = design.dataset, np.zeros(design.dataset.n), 0.0
+    exact = design.allowed is None
+    for i, pair in enumerate(average.pairs):
+        if pair.fit is None:
+            continue
+        support, path = known[pair.fit], f"average.pairs[{i}].fit"
+        right = len(support) == min(pair.tau, design.q) or not exact
+        checks.that(right, path, f"is not of {pair.tau} features")
+        model = design.refit(support, pair.gamma, None)
+        check_signs(checks, design, support, model, f"{path}.")
+        target += pair.weight * model.predict(dataset.X)
+        offset = max(offset, float(np.abs(model.x_center) @ np.abs(model.beta)))
+    checks.leaves("that it is the best subset of its size is read", "average.pairs[].fit")
+    checks.part("fits on all rows of the averaged pairs, and their average")
+    return target, TARGET_RTOL * float(np.abs(dataset.y).max()) + OFFSET_RTOL * offset
+
+
+def _model(
+    checks: Checks, record: Record, average: Average, whole: UnitColumns, aimed: tuple[FloatArray, float],
+    level: EnumerationLevel,
+) -> None:  # fmt: skip
+    """Check the best subset for the predictions of the average: its fit, its size, and the bound of smaller ones."""
+    model, path, dataset = average.model, "average.model.", whole.dataset
+    checks.that(model.gamma == AVERAGE_GAMMA, f"{path}gamma", f"is not {AVERAGE_GAMMA:g}")
+    allowed, total = MISSED_SHARE * record.cv_error, dataset.weight_of(slice(0, dataset.n))
+    checks.close("average.allowed", average.allowed, allowed, SAME * allowed)
+    checks.close("average.missed", average.missed, model.objective / total, SAME * average.missed)
+    least, most = len(whole.forced), min(max(record.request.taus), whole.q)
+    right = least <= model.tau <= max(least, most)
+    checks.that(right, f"{path}tau", f"is out of range: {least} to {max(least, most)}")
+    near = average.missed <= average.allowed * (1.0 + SAME) or model.tau >= most or record.status != "proved"
+    checks.that(near, "average.missed", "is more than is allowed though the grid has larger sizes")
+    aim = replace(dataset, y=aimed[0])
+    design = UnitColumns.within(aim, whole.scale, whole.intercept, record.request.restrictions)
+    design = replace(design, target_noise=aimed[1])
+    found = check_fit(checks, design, model, model, path)
+    if found is None:
+        checks.part("the averaged model")
+        return
+    check_objective(checks, design, model, found, LITTLE_GAP, path)
+    checks.part("coefficients, intercept and objective of the averaged model")
+    if level is EnumerationLevel.NEIGHBOURS:
+        check_neighbours(checks, design, model, found, path)
+        checks.leaves("that no other subset is better is read", f"{path}support", f"{path}lower")
+    else:
+        check_optimum(checks, design, model, path)
+    _fewer(checks, average, design, model, level)
+    checks.part("bounds of the averaged model, and of every one with fewer features")
+
+
+def _fewer(checks: Checks, average: Average, design: UnitColumns, model: PathRow, level: EnumerationLevel) -> None:
+    """Compare the lower bound of smaller models with what some of them, or all, reach."""
+    smallest = model.tau == len(design.forced)
+    if not checks.that((average.fewer is None) == smallest, "average.fewer", "is null or not") or average.fewer is None:
+        return
+    if level is EnumerationLevel.NEIGHBOURS:
+        support = positions(model.support, design.index) or ()
+        smaller = [tuple(i for i in support if i != j) for j in support if j not in design.forced]
+        values = [design.refit(one, model.gamma, None).objective for one in smaller if design.allowed is None]
+        value = min(values, default=math.inf)
+        checks.leaves("beyond models with a feature less it is read", "average.fewer")
+    else:
+        value = least_objective(design, model.gamma, model.tau - 1)
+    slack = design.objective_slack(value) if math.isfinite(value) else 0.0
+    words = f"{average.fewer!r} exceeds {value!r}, which is reached"
+    checks.that(average.fewer <= value + slack, "average.fewer", words)

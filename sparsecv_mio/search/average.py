@@ -1,0 +1,372 @@
+"""A model that predicts: the near-best pairs averaged, and their average put on one best subset (theory section 15).
+
+Choosing the least of many CV errors costs accuracy; averaging the pairs that the rows hardly tell from the best one
+gives it back. The average has many features. So the best subset of every size is found for its predictions in place of
+the target, and the smallest one that misses them by little is the model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from sparsecv_mio.arrays import FloatArray, IntArray
+from sparsecv_mio.certificate.records import Average, AveragedPair, PathRow, Record
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.fold_plan import FoldPlan
+from sparsecv_mio.data.standard import StandardData, standardize
+from sparsecv_mio.problem.objective import distances_of_pairs, weights_of_pairs
+from sparsecv_mio.problem.problem import SparseProblem
+from sparsecv_mio.problem.refit import refit_rows
+from sparsecv_mio.problem.training_moments import row_moments, training_moments
+from sparsecv_mio.search.by_rows import all_rows_of, solve_by_rows
+from sparsecv_mio.search.cells import CellTable
+from sparsecv_mio.search.context import Snapshot
+from sparsecv_mio.search.first_supports import FoldSearch, seeds_of
+from sparsecv_mio.search.fold_fits import fit_from_moments
+from sparsecv_mio.search.one_by_one import solve_any
+from sparsecv_mio.search.result import all_rows_fit, names_of
+from sparsecv_mio.thresholds import by_rows
+from sparsecv_mio.trees.path_cells import PathCell
+from sparsecv_mio.units import AVERAGE_GAMMA, MISSED_SHARE
+from sparsecv_mio.words import Intercept
+
+BLOCK_NUMBERS = 1 << 24  # errors of rows that are held at once
+MOST_STORED = 50_000  # folds of pairs that are no part of the average, whose supports the record keeps
+SAME_ERROR = 1e-7  # relative: a sum of squares by moments that is further from that of the search is computed by rows
+SIZES_AT_ONCE = 8
+FIRST_EFFORT = 256  # nodes of a size, to find the model
+LEAST_EFFORT, EFFORT_SHARE = 2048, 0.05  # to prove it: nodes of a size, or a share of those of the search
+LITTLE_GAP = 1e-4  # relative, at which the model counts as proved
+
+Pairs = tuple[IntArray, IntArray]  # indices of gamma and of tau
+
+
+def squared_errors_of_rows(
+    data: StandardData, folds: FoldPlan, cells: CellTable, gammas: FloatArray, pairs: Pairs
+) -> FloatArray:
+    """(P, n) squared held-out errors of rows, in standard units; the mean where several folds score a row, else 0.
+
+    Each pair is scored at the supports of its cells.
+
+    Parameters
+    ----------
+    data : StandardData
+    folds : FoldPlan
+    cells : CellTable
+        With a support in every fold of the pairs.
+    gammas : array
+        Of the grid.
+    pairs : two (P,) int arrays
+    """
+    errors = np.zeros((len(pairs[0]), data.n))
+    weights, single = data.dataset.row_weights, folds.sizes == 1
+    first = folds.order[folds.starts[:-1]]
+    heft = np.ones(data.n) if weights is None else weights
+    np.add.at(errors.T, first[single], (cells.nominal[pairs][:, single] / heft[first[single]]).T)
+    several = np.flatnonzero(~single)
+    if len(several):
+        for fold, squares in _errors_by_moments(data, folds, cells, gammas[pairs[0]] / 2.0, pairs, several):
+            errors[:, folds.scored_rows(fold)] += squares / heft[folds.scored_rows(fold)]
+    return np.asarray(errors / np.maximum(np.bincount(folds.all_scored, minlength=data.n), 1))
+
+
+def _errors_by_moments(
+    data: StandardData, folds: FoldPlan, cells: CellTable, lams: FloatArray, pairs: Pairs, wanted: IntArray
+) -> Iterator[tuple[int, FloatArray]]:
+    """Yield folds with the (P, rows) squares of their rows, weighted; all fits of one size at once."""
+    numbers = cells.support[pairs]
+    used = np.unique(np.concatenate([cells.pool.supports[i] for i in np.unique(numbers).tolist()]))
+    narrow = data.only(used)
+    tables = {i: np.searchsorted(used, cells.pool.supports[i]) for i in np.unique(numbers).tolist()}
+    for fold, moments in training_moments(narrow, folds, wanted.tolist()):
+        problem, rows = moments.problem(narrow, 1.0), folds.scored_rows(fold)
+        supports = [tables[i] for i in numbers[:, fold].tolist()]
+        V, r = narrow.about(rows, problem.v_mean, problem.r_mean)
+        squares = (r - coefficients_of(problem, supports, lams) @ V.T) ** 2
+        said, found = cells.nominal[(*pairs, fold)], squares.sum(axis=1)
+        wrong = ~(np.abs(found - said) <= SAME_ERROR * said)
+        for p in np.flatnonzero(wrong).tolist():
+            fit = refit_rows(narrow, folds.train_rows(fold), supports[p], 2.0 * float(lams[p]))
+            V, r = narrow.about(rows, _spread(fit.v_mean, fit.support, narrow.q), fit.r_mean)
+            squares[p] = (r - V[:, fit.support] @ fit.beta) ** 2
+        yield fold, squares
+
+
+def _spread(values: FloatArray, support: IntArray, q: int) -> FloatArray:
+    """(q,) values on a support, 0 elsewhere."""
+    whole = np.zeros(q)
+    whole[support] = values
+    return whole
+
+
+def coefficients_of(problem: SparseProblem, supports: Sequence[IntArray], lams: FloatArray) -> FloatArray:
+    """(P, q) coefficients of ridge fits by moments, NaN where these are singular.
+
+    Parameters
+    ----------
+    problem : SparseProblem
+    supports : sequence of P int arrays
+    lams : (P,) array
+    """
+    sizes, beta = np.array([len(one) for one in supports]), np.zeros((len(supports), problem.q))
+    for size in np.unique(sizes[sizes > 0]).tolist():
+        which = np.flatnonzero(sizes == size)
+        S = np.array([supports[i] for i in which.tolist()])
+        M = problem.Q[S[:, :, None], S[:, None, :]]
+        M[:, np.arange(size), np.arange(size)] += lams[which, None] * problem.weight[S]
+        try:
+            beta[which[:, None], S] = np.linalg.solve(M, problem.c[S][:, :, None])[:, :, 0]
+        except np.linalg.LinAlgError:
+            beta[which[:, None], S] = np.nan
+    return beta
+
+
+def distances_in(snapshot: Snapshot, best: tuple[int, int]) -> FloatArray:
+    """(G, T) distance of every pair from the best one, in standard errors; inf where a fold has no support yet.
+
+    Parameters
+    ----------
+    snapshot : Snapshot
+    best : tuple of int
+        Indices of the pair with the least CV error.
+    """
+    context, cells = snapshot.context, snapshot.cells
+    data, folds, gammas = context.data, context.folds, context.grid.gammas
+    found = np.full(cells.nominal.shape[:2], np.inf)
+    known = np.flatnonzero(np.isfinite(cells.nominal).all(axis=2).ravel())
+    heft, scored = data.dataset.row_weights, folds.all_scored
+    counts = np.bincount(scored, np.ones(len(scored)) if heft is None else heft[scored], data.n).astype(np.float64)
+
+    def errors(which: IntArray) -> FloatArray:
+        g, t = np.unravel_index(which, found.shape)
+        return squared_errors_of_rows(data, folds, cells, gammas, (g, t))
+
+    least = errors(np.array([np.ravel_multi_index(best, found.shape)]))[0]
+    step = max(1, BLOCK_NUMBERS // data.n)
+    for part in (known[i : i + step] for i in range(0, len(known), step)):
+        found.ravel()[part] = distances_of_pairs(errors(part), least, counts)
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class MeanModel:
+    """A weighted mean of fits: `intercept + X coefficients`, in units of the file; places and fits of its pairs."""
+
+    coefficients: FloatArray
+    intercept: float
+    supports: tuple[tuple[str, ...], ...]
+
+    def predictions(self, dataset: Dataset) -> FloatArray:
+        """(n,) of the rows of a data set; columns without a coefficient are not read."""
+        used = np.flatnonzero(self.coefficients)
+        return np.asarray(dataset.X[:, used] @ self.coefficients[used] + self.intercept)
+
+
+def mean_model(snapshot: Snapshot, weights: FloatArray) -> MeanModel:
+    """Average the fits of pairs on all rows.
+
+    Parameters
+    ----------
+    snapshot : Snapshot
+    weights : (G, T) array
+    """
+    data, grid = snapshot.context.data, snapshot.context.grid
+    place = {name: j for j, name in enumerate(data.dataset.names)}
+    total, intercept, supports = np.zeros(data.dataset.p), 0.0, []
+    for g, t in np.argwhere(weights > 0.0).tolist():
+        cell = replace(snapshot.best[g].cells[int(grid.taus[t])], candidates=())
+        _, support, coefficients, level = all_rows_fit(data, float(grid.gammas[g]), None, cell, 0.0, quick=True)
+        for name, value in coefficients.items():
+            total[place[name]] += weights[g, t] * value
+        intercept += float(weights[g, t]) * level
+        supports.append(support)
+    return MeanModel(total, intercept, tuple(supports))
+
+
+class Projection:
+    """Best subsets of all rows for the predictions of a mean model in place of the target.
+
+    Parameters
+    ----------
+    data : StandardData
+        Of the search: rows, units and restrictions.
+    target : (n,) array
+    allowed : float
+        Mean square that the model may miss.
+    most : int
+        Features that it may have.
+    seeds : sequence of int arrays
+        Supports to try first.
+    """
+
+    def __init__(
+        self, data: StandardData, target: FloatArray, allowed: float, most: int, seeds: Sequence[IntArray] = ()
+    ) -> None:
+        self.seeds = list(seeds)
+        aim = replace(data.dataset, y=target)
+        self.data = standardize(aim, str(data.scale), str(data.intercept), data.restrictions)
+        self.per_row = self.data.y_unit**2 / aim.weight_of(slice(0, aim.n))
+        self.allowed, self.cells = allowed, dict[int, PathCell]()
+        self.sizes = list(range(len(self.data.forced), max(min(most, self.data.q), len(self.data.forced)) + 1))
+        self.problem: SparseProblem | None = None
+
+    def size(self) -> int:
+        """Return the smallest size found whose subset misses no more than is allowed; the largest where none does."""
+        near = [size for size in self.sizes if self._missed(size) <= self.allowed]
+        return near[0] if near else self.sizes[-1]
+
+    def _missed(self, size: int) -> float:
+        return self.cells[size].upper * self.per_row if size in self.cells else np.inf
+
+    def find(self, expired: Callable[[], bool], proved: int) -> None:
+        """Find a support of every size, then prove the model, and that none with fewer features is near enough.
+
+        Parameters
+        ----------
+        expired : callable
+        proved : int
+            Nodes that the proof of a size may cost.
+        """
+        if not by_rows(self.data, 1):
+            self.problem = row_moments(self.data, slice(0, self.data.n)).problem(self.data, AVERAGE_GAMMA)
+        if self.problem is not None and not self.data.restrictions.beyond_forcing:
+            self._search(self.problem, expired)
+        else:
+            for i in range(0, len(self.sizes), SIZES_AT_ONCE):
+                self._solve(self.sizes[i : i + SIZES_AT_ONCE], FIRST_EFFORT, expired)
+                if self._missed(self.size()) <= self.allowed:
+                    break
+        tried: set[int] = set()
+        while wanted := sorted({self.size(), max(self.size() - 1, self.sizes[0])} - tried):
+            self._solve(wanted, proved, expired)
+            tried.update(wanted)
+
+    def _search(self, problem: SparseProblem, expired: Callable[[], bool]) -> None:
+        """Exchange columns of supports of all sizes while that helps."""
+        forced, top = self.data.forced, self.sizes[-1] - len(self.data.forced)
+        search = FoldSearch(0, problem, np.array([problem.lam]), top)
+        seeds = seeds_of([np.setdiff1d(one, forced) for one in self.seeds], top)
+        search.learn(seeds, np.full(len(seeds), -1))
+        search.sweep([0, 0], expired)
+        for size in self.sizes:
+            more = size - len(forced)
+            if search.known(0, more):
+                self._offer(problem, size, np.sort(np.append(forced, search.found()[0, more, :more])))
+
+    def _offer(self, problem: SparseProblem, size: int, support: IntArray) -> None:
+        """Keep a support whose objective the moments tell, which those of a search may have lost the digits of."""
+        fit = fit_from_moments(problem, [support])
+        upper = float(fit.value[0] + fit.value_error[0])
+        if np.isfinite(upper):
+            self.cells[size] = PathCell.unproved(size, support, upper)
+
+    def _solve(self, sizes: list[int], effort: int, expired: Callable[[], bool]) -> None:
+        """Take what the trees say of some sizes; what is complete stays."""
+        left = [size for size in sizes if size not in self.cells or not self.cells[size].complete]
+        if not left:
+            return
+        if self.problem is None:
+            whole = all_rows_of(self.data, AVERAGE_GAMMA, expired)
+            whole.search(left)
+            found = {
+                size: solve_by_rows(self.data, whole, size, AVERAGE_GAMMA, expired, effort).cells[size] for size in left
+            }
+        else:
+            starts = [*self.seeds, *(cell.support for cell in self.cells.values())]
+            found = solve_any(self.data, self.problem, left, starts, effort, expired).cells
+        for size, cell in found.items():
+            old = self.cells.get(size)
+            if old is not None and not cell.complete:
+                better = cell if cell.upper <= old.upper else old
+                cell = replace(better, lower=max(old.lower, cell.lower))
+            self.cells[size] = cell
+
+    def model(self) -> tuple[PathRow, float | None]:
+        """Return the model, and a lower bound of the objective of every smaller one."""
+        size, unit = self.size(), self.data.y_unit**2
+        refit, support, coefficients, intercept = all_rows_fit(
+            self.data, AVERAGE_GAMMA, self.problem, self.cells[size], LITTLE_GAP
+        )
+        row = PathRow(
+            AVERAGE_GAMMA, size, support, coefficients, intercept,
+            refit.objective, refit.lower, refit.upper, refit.proved,
+        )  # fmt: skip
+        return row, self.cells[size - 1].lower * unit if size > self.sizes[0] else None
+
+
+def projected(
+    data: StandardData, mean: MeanModel, allowed: float, most: int, effort: int, expired: Callable[[], bool]
+) -> tuple[PathRow, float | None]:
+    """Return the smallest best subset that misses a mean model by little, and a lower bound for every smaller one.
+
+    Parameters
+    ----------
+    data : StandardData
+    mean : MeanModel
+    allowed : float
+        Mean square that it may miss.
+    most : int
+        Features that it may have.
+    effort : int
+        Nodes that the proof of a size may cost.
+    expired : callable
+        True ends trees with what they hold.
+    """
+    target, place = mean.predictions(data.dataset), {name: j for j, name in enumerate(data.names)}
+    heft = np.ones(data.n) if data.dataset.row_weights is None else data.dataset.row_weights
+    level = 0.0 if data.intercept is Intercept.NONE else float(np.average(target, weights=heft))
+    alone = float(heft @ (target - level) ** 2)
+    if not len(data.forced) and alone <= allowed * float(heft.sum()):  # the intercept is near enough
+        return PathRow(AVERAGE_GAMMA, 0, (), {}, level, alone, alone, alone, proved=True), None
+    together = () if data.restrictions.beyond_forcing else np.flatnonzero(mean.coefficients).tolist()
+    whole = tuple(data.dataset.names[j] for j in together)  # restrictions may not allow it
+    seeds = [np.sort([place[name] for name in names]) for names in dict.fromkeys((*mean.supports, whole)) if names]
+    found = Projection(data, target, allowed, most, seeds)
+    found.find(expired, effort)
+    return found.model()
+
+
+def with_average(record: Record, snapshot: Snapshot, expired: Callable[[], bool]) -> Record:
+    """Return the record with the averaged model.
+
+    Parameters
+    ----------
+    record : Record
+    snapshot : Snapshot
+        What it was made of.
+    expired : callable
+        True ends trees with what they hold.
+    """
+    context, cells, grid = snapshot.context, snapshot.cells, snapshot.context.grid
+    best = int(np.searchsorted(grid.gammas, record.gamma)), int(np.searchsorted(grid.taus, record.tau))
+    distances = distances_in(snapshot, best)
+    weights = weights_of_pairs(distances.ravel()).reshape(distances.shape)
+    mean, allowed = mean_model(snapshot, weights), MISSED_SHARE * record.cv_error
+    effort = max(LEAST_EFFORT, int(EFFORT_SHARE * record.work.nodes))
+    model, fewer = projected(context.data, mean, allowed, int(grid.taus[-1]), effort, expired)
+    numbers = {names: i for i, names in enumerate(dict.fromkeys(mean.supports))}
+    store = cells.nominal.size <= MOST_STORED
+    fits, pairs, named = iter(mean.supports), [], dict[int, int]()
+
+    def place(number: int) -> int:
+        if number not in named:
+            names = names_of(context.data, cells.pool.supports[number])
+            named[number] = numbers.setdefault(names, len(numbers))
+        return named[number]
+
+    for g, t in np.ndindex(weights.shape):
+        used = bool(weights[g, t] > 0.0)
+        keep = np.isfinite(distances[g, t]) if store else used
+        cell = snapshot.best[g].cells[int(grid.taus[t])]
+        pairs.append(AveragedPair(
+            float(grid.gammas[g]), int(grid.taus[t]), float(distances[g, t]), float(weights[g, t]),
+            numbers[next(fits)] if used else None,
+            tuple(map(place, cells.support[g, t].tolist())) if keep else (),
+            not (cells.decided[g, t].all() and (cell.complete or not used)),
+        ))  # fmt: skip
+    total = context.data.dataset.weight_of(slice(0, context.data.n))
+    average = Average(tuple(numbers), tuple(pairs), allowed, model.objective / total, model, fewer)
+    return replace(record, average=average)

@@ -1,0 +1,197 @@
+"""The averaged model: what goes into it, under every kind of folds, weights and restrictions, and within limits."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sparsecv_mio.certificate.verify import verify
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.folds import make_folds
+from sparsecv_mio.data.standard import standardize
+from sparsecv_mio.data.weights import weighted
+from sparsecv_mio.errors import BadInput
+from sparsecv_mio.problem.objective import distances_of_pairs, fit, weights_of_pairs
+from sparsecv_mio.search import api, average
+from sparsecv_mio.search.api import cross_validate, solve
+from sparsecv_mio.search.average import MeanModel, projected, squared_errors_of_rows
+from sparsecv_mio.search.options import SearchOptions
+from sparsecv_mio.sklearn.best_subset_ridge import BestSubsetRidgeCV
+
+GRID: dict[str, Any] = {"gammas": [0.02, 0.3, 4.0], "taus": range(1, 6)}
+
+
+@cache
+def data(n: int = 40, p: int = 7) -> Dataset:
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(n, p)) + 0.7 * rng.normal(size=(n, 1))
+    y = 2.0 * X[:, 0] - X[:, 2] + 0.5 * X[:, 4] + rng.normal(size=n)
+    return Dataset.from_arrays(X, y, aux={"g": np.arange(n) // 4})
+
+
+def never() -> bool:
+    return False
+
+
+@pytest.mark.parametrize("how", [
+    {"folds": "loo"}, {"folds": "3x4"}, {"folds": "groups:g"}, {"folds": "holdout:0.3"}, {"folds": "forward:4"},
+    {"folds": "5", "scale": "variance"}, {"folds": "5", "scale": "none", "intercept": "none"},
+    {"folds": "5", "intercept": "global"}, {"folds": "5", "force_in": "x3", "force_out": "x0"},
+    {"folds": "4", "at_most": "1:x0,x2,x4"}, {"folds": "4", "nonnegative": "all"},
+    {"folds": "4", "hierarchy": "x0=x1,x3"}, {"folds": "5", "method": "joint"}, {"folds": "5", "method": "grid"},
+    {"folds": "2xblocks:5"}, {"folds": "5", "refine": True}, {"folds": "5", "taus": "0:2"},
+])  # fmt: skip
+def test_it_goes_with_folds_units_restrictions_and_methods(how: dict[str, Any]) -> None:
+    """A record is verified, and its model keeps to what was asked for."""
+    how = {**GRID, **how}
+    folds = make_folds(how.pop("folds"), data())
+    record = cross_validate(data(), folds, **how, model="average", threads=1)
+    found = record.average
+    assert record.status == "proved" and found is not None and found.model.proved
+    report = verify(record, data(), folds)
+    assert report.ok, report.failures
+    assert len(found.model.support) <= found.model.tau <= max(record.request.taus)
+    assert sum(pair.weight for pair in found.pairs) == pytest.approx(1.0)
+    limits = record.request.restrictions
+    if limits is not None:
+        assert set(limits.force_in) <= set(found.model.support)
+        assert all(found.model.coefficients[name] >= 0.0 for name in set(limits.nonnegative) & set(found.model.support))
+        assert len({"x0", "x2", "x4"} & set(found.model.support)) <= 1 or not limits.at_most
+        assert "x0" not in found.model.support or not limits.hierarchy or {"x1", "x3"} <= set(found.model.support)
+
+
+def test_rows_of_weight_two_are_rows_in_one_fold_twice() -> None:
+    """Weighted rows are verified; weights that are all the same change nothing."""
+    heft = 1.0 + (np.arange(40) % 3)
+    rows, folds = weighted(data(), heft, lambda rows: make_folds("5", rows), name="w")
+    record = cross_validate(rows, folds, **GRID, model="average", threads=1)
+    assert record.average is not None and verify(record, rows, folds).ok
+    same, plan = weighted(data(), np.full(40, 2.0), lambda rows: make_folds("5", rows), name="w")
+    twice = cross_validate(same, plan, **{**GRID, "gammas": [0.02]}, model="average", threads=1).average
+    once = cross_validate(data(), make_folds("5", data()), **{**GRID, "gammas": [0.02]}, model="average").average
+    assert twice is not None and once is not None
+    distances = [pair.distance for pair in once.pairs]
+    assert [pair.distance for pair in twice.pairs] == pytest.approx(distances, rel=0.05, abs=1e-9)
+
+
+def test_many_columns_by_rows_and_more_columns_than_rows() -> None:
+    """With more columns than rows the model is found, proved or not, and verified."""
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(30, 60))
+    wide = Dataset.from_arrays(X, X[:, 3] - X[:, 40] + 0.5 * rng.normal(size=30))
+    record = cross_validate(wide, make_folds("5", wide), gammas=[0.1, 1.0], taus=[1, 2, 3], model="average", threads=1)
+    assert record.average is not None and {"x3", "x40"} <= set(record.average.model.support)
+    assert verify(record, wide).ok
+
+
+@pytest.mark.parametrize(("how", "words"), [
+    ({"one_se": True}, "one-se: goes with model pair, not average"),
+    ({"stability": 0.5}, "stability 0.5: goes with model pair, not average"),
+    ({"method": "bounds"}, "model average: goes with method auto, rounds, joint, algorithm1 or grid, not bounds"),
+    ({"method": "descent"}, "model average: goes with method auto, rounds, joint, algorithm1 or grid, not descent"),
+    ({"model": "mean"}, "model: unknown word 'mean'"),
+])  # fmt: skip
+def test_what_it_does_not_go_with_is_refused_in_one_line(how: dict[str, Any], words: str) -> None:
+    """The message names the option."""
+    with pytest.raises(BadInput, match=words) as error:
+        SearchOptions.of(**{"model": "average", **how})
+    assert "\n" not in str(error.value)
+
+
+def test_an_interval_of_gamma_is_refused() -> None:
+    """One gamma is left of an interval: there is nothing to average."""
+    with pytest.raises(BadInput, match="model goes with a grid"):
+        solve(data(), folds="5", gammas="0.01..1", model="average")
+
+
+def test_row_errors_are_those_of_plain_refits() -> None:
+    """Held-out errors of rows by batches of moments, against one refit after the other."""
+    folds = make_folds("2x5", data())
+    seen: list[Any] = []
+    record = cross_validate(data(), folds, **GRID, gap=0.0, threads=1, found=seen.append, model="average")
+    context, cells = seen[0].context, seen[0].cells
+    pairs = np.repeat(np.arange(3), 5), np.tile(np.arange(5), 3)
+    errors = squared_errors_of_rows(context.data, folds, cells, context.grid.gammas, pairs) * context.data.y_unit**2
+    for p, (g, t) in enumerate(zip(*pairs, strict=True)):
+        expected = np.zeros(data().n)
+        for fold in range(folds.k):
+            support = context.data.columns[cells.pool.supports[cells.support[g, t, fold]]].tolist()
+            gamma, rows = float(context.grid.gammas[g]), folds.scored_rows(fold)
+            model = fit(data().X, data().y, support, gamma, rows=folds.train_rows(fold))
+            expected[rows] += (data().y[rows] - model.predict(data().X[rows])) ** 2 / 2.0
+        assert errors[p] == pytest.approx(expected, rel=1e-9)
+        row = record.table[p]
+        assert errors[p].mean() == pytest.approx(row.cv_error, rel=1e-9)
+
+
+def test_weights_fall_with_the_distance_and_end() -> None:
+    """exp(-z - z^2) in proportion, nothing below a fiftieth, and the rows that no fold scores do not count."""
+    weights = weights_of_pairs(np.array([0.0, 1.0, 1.53, 1.56, np.inf]))
+    assert weights[1] / weights[0] == pytest.approx(np.exp(-2.0)) and weights[2] > 0.0 == weights[3] == weights[4]
+    rng = np.random.default_rng(0)
+    errors, counts = rng.random((3, 50)) ** 2, np.ones(50)
+    whole = distances_of_pairs(errors, errors[0], counts)
+    more = np.hstack([errors, rng.random((3, 10))])
+    assert distances_of_pairs(more, more[0], np.append(counts, np.zeros(10))) == pytest.approx(whole)
+    assert distances_of_pairs(errors * 1e200, errors[0] * 1e200, counts) == pytest.approx(whole)
+
+
+def test_projection_takes_the_smallest_size_that_is_near_enough() -> None:
+    """What may be missed decides the size; the intercept alone where the average is nearly constant."""
+    rows = standardize(data())
+    mean = MeanModel(np.array([1.0, 0.0, 0.1, 0.0, 0.01, 0.0, 0.0]), 3.0, (("x0", "x2", "x4"),))
+    sizes = [projected(rows, mean, allowed, 5, 1000, never)[0].tau for allowed in (1e-6, 1e-3, 0.05, 100.0)]
+    assert sizes == [3, 2, 1, 0]
+    assert projected(rows, mean, 1e-6, 2, 1000, never)[0].tau == 2  # no more than the grid has
+    still, bound = projected(rows, MeanModel(np.zeros(7), 3.0, ((),)), 0.0, 5, 1000, never)
+    assert (still.tau, still.intercept, still.objective, bound) == (0, 3.0, 0.0, None)
+
+
+def test_the_pair_stays_what_it_is_and_the_average_predicts() -> None:
+    """Table, interval and model of the pair are those of a search without; only predictions change."""
+    folds = make_folds("5", data())
+    plain = cross_validate(data(), folds, **GRID, threads=1)
+    record = cross_validate(data(), folds, **GRID, threads=1, model="average")
+    same = ("tau", "gamma", "cv_error", "lower", "upper", "table", "coefficients", "support", "refit", "status")
+    assert all(getattr(record, name) == getattr(plain, name) for name in same)
+    found = record.average
+    assert found is not None and record.predictor is found.model and plain.predictor is plain
+    columns = [data().names.index(name) for name in found.model.coefficients]
+    expected = data().X[:, columns] @ np.array(list(found.model.coefficients.values())) + found.model.intercept
+    assert record.predict(data()) == pytest.approx(expected)
+    assert cross_validate(data(), folds, **GRID, threads=2, model="average").average == found
+
+
+def test_the_estimator_predicts_by_it() -> None:
+    """`BestSubsetRidgeCV(model="average")` has the coefficients of the record's averaged model."""
+    fitted = BestSubsetRidgeCV(model="average", cv=5, taus=range(1, 6), gammas=[0.02, 0.3, 4.0]).fit(data().X, data().y)
+    assert fitted.record_.average is not None
+    assert fitted.predict(data().X) == pytest.approx(fitted.record_.predict(data().X))
+    assert fitted.support_.sum() == len(fitted.record_.average.model.support)
+    assert fitted.tau_ == fitted.record_.tau
+
+
+def test_after_a_stop_estimates_enter_and_without_time_the_pair_predicts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A search that ends at once has open folds: they are estimates; no time at all leaves the pair, and says so."""
+    stop = threading.Event()
+    stop.set()
+    large = data(60, 45)
+    monkeypatch.setattr(api, "LEAST_AVERAGING", 20.0)
+    record = cross_validate(large, make_folds("5", large), **GRID, threads=1, stop=stop, model="average")
+    found = record.average
+    assert record.status == "interrupted" and found is not None
+    assert all(pair.estimate for pair in found.used) and verify(record, large).ok
+
+    def slow(*_given: Any) -> Any:
+        threading.Event().wait(2.0)
+
+    monkeypatch.setattr(api, "LEAST_AVERAGING", 0.01)
+    monkeypatch.setattr(average, "with_average", slow)
+    record = cross_validate(large, make_folds("5", large), **GRID, threads=1, stop=stop, model="average")
+    assert record.average is None and record.warnings[-1] == api.NOT_AVERAGED and verify(record, large).ok
+    assert record.predict(large) == pytest.approx(replace(record, average=None).predict(large))
