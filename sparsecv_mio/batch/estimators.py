@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from sparsecv_mio.search.options import SearchOptions
 
 
-class Model(NamedTuple):
+class RawModel(NamedTuple):
     """Coefficients (p,) and intercept, in units of the file."""
 
     coefficients: FloatArray
@@ -69,7 +69,7 @@ class Fitted:
     seconds: float
     numbers: Mapping[str, Any]
     record: Record | None = None
-    others: Mapping[str, Model] = field(default_factory=dict)
+    others: Mapping[str, RawModel] = field(default_factory=dict)
 
 
 LOOKS = 0.02  # seconds between two looks at the processor's clock
@@ -148,16 +148,16 @@ def processor_limit(seconds: float | None) -> Iterator[threading.Event | None]:
         watcher.join()
 
 
-def _named(record: Record | PathRow, data: Dataset) -> Model:
+def _named(record: Record | PathRow, data: Dataset) -> RawModel:
     """Return coefficients by name as an array."""
     place = {column: j for j, column in enumerate(data.names)}
     coefficients = np.zeros(data.p)
     for column, value in record.coefficients.items():
         coefficients[place[column]] = value
-    return Model(coefficients, float(record.intercept))
+    return RawModel(coefficients, float(record.intercept))
 
 
-def _on_training_rows(record: Record, data: Dataset, plan: FoldPlan) -> Model:
+def _on_training_rows(record: Record, data: Dataset, plan: FoldPlan) -> RawModel:
     """Return the model of the reported pair that was fitted without the rows of the single fold."""
     from sparsecv_mio.problem.objective import fit
 
@@ -165,13 +165,13 @@ def _on_training_rows(record: Record, data: Dataset, plan: FoldPlan) -> Model:
     columns = [data.names.index(name) for name in support]
     coefficients: FloatArray = np.zeros(data.p)
     if not columns:
-        return Model(coefficients, float(data.y[plan.train_rows(0)].mean()))
+        return RawModel(coefficients, float(data.y[plan.train_rows(0)].mean()))
     found = fit(
         data.X, data.y, columns, record.gamma, scale=record.data.scale, intercept=record.data.intercept,
         rows=plan.train_rows(0),
     )  # fmt: skip
     coefficients[columns] = found.beta
-    return Model(coefficients, found.intercept)
+    return RawModel(coefficients, found.intercept)
 
 
 def simplest_pair(record: Record) -> tuple[float, int]:
@@ -187,7 +187,7 @@ def simplest_pair(record: Record) -> tuple[float, int]:
     return -gamma, tau
 
 
-def _simplest(record: Record, data: Dataset, options: SearchOptions, cpu_limit: float | None) -> Model:
+def _simplest(record: Record, data: Dataset, options: SearchOptions, cpu_limit: float | None) -> RawModel:
     """Return the model of the one-standard-error rule, on all rows."""
     from sparsecv_mio.fits.best_subsets import best_subsets
 
@@ -470,10 +470,10 @@ def _warm(name: str) -> None:
         pipeline.fit(data.X, data.y)
 
 
-def _raw_model(scaler: Any, model: Any) -> Model:
+def _raw_model(scaler: Any, model: Any) -> RawModel:
     """Return coefficients and intercept in units of the file."""
     coefficients = np.asarray(model.coef_, dtype=float).reshape(-1) / scaler.scale_
-    return Model(coefficients, float(np.ravel(model.intercept_)[0] - scaler.mean_ @ coefficients))
+    return RawModel(coefficients, float(np.ravel(model.intercept_)[0] - scaler.mean_ @ coefficients))
 
 
 class SteppedOmpCV(linear_model.OrthogonalMatchingPursuitCV):

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from sparsecv_mio.arrays import FloatArray
-from sparsecv_mio.batch.estimators import Fitted, Model, check_plan, run_estimator, versions_of_all
+from sparsecv_mio.batch.estimators import Fitted, RawModel, check_plan, run_estimator, versions_of_all
 from sparsecv_mio.batch.oracle_tasks import ORACLES, OracleScore, check_rows, score
 from sparsecv_mio.batch.plan import COMMON, OURS, SEEDS, Task, check_share, options_of, with_keys
 from sparsecv_mio.batch.sources import coefficients_of, covariance_of, signal_of
@@ -287,13 +287,13 @@ def numbers_of(task: Task, rows: TaskRows, fitted: Fitted | OracleScore) -> dict
 
 def _all_errors(task: Task, rows: TaskRows, fitted: Fitted) -> dict[str, Any]:
     """Return errors and size of the model, and those of models by other rules under their names."""
-    found = _errors(task, rows, Model(fitted.coefficients, fitted.intercept))
+    found = _errors(task, rows, RawModel(fitted.coefficients, fitted.intercept))
     for name, model in fitted.others.items():
         found |= {f"{name}_{key}": value for key, value in _errors(task, rows, model).items()}
     return found
 
 
-def _errors(task: Task, rows: TaskRows, fitted: Model) -> dict[str, Any]:
+def _errors(task: Task, rows: TaskRows, fitted: RawModel) -> dict[str, Any]:
     beta = fitted.coefficients
     found: dict[str, Any] = {"features": int(np.count_nonzero(beta))}
     if rows.test is not None:
