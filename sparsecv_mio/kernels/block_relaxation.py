@@ -405,7 +405,7 @@ def fitting(status, blocks, work, mixture):
 
 
 @njit(cache=True, nogil=True)
-def bound_node(form, blocks, status, tau, ends, mixture, work, b, z):
+def bound_node(form, blocks, status, ends, mixture, work, b, z):
     """Bound every support of at most tau columns of a node, as far as it matters.
 
     Parameters
@@ -415,12 +415,12 @@ def bound_node(form, blocks, status, tau, ends, mixture, work, b, z):
     blocks : Blocks
     status : (q,) int8 array
         Some supports of tau columns fit it.
-    tau : int
     ends : (float, float)
         Stop once the bound reaches the first, or no bound can reach the second.
     mixture : Mixture
         Start, and the last one on return.
     work : BlockWork
+        Of this tau.
     b, z : (q,) arrays
         Filled with the last point and its weights.
 
@@ -435,6 +435,7 @@ def bound_node(form, blocks, status, tau, ends, mixture, work, b, z):
     A step costs O(blocks 2^s s + p^3 / 3 + p q + held q^2), p the columns of the mixture.
     """
     G, c, yy = blocks.G, form.c, form.yy
+    tau = work.sums.shape[1] - 1
     bar, hope = ends
     L, K, GL, U, R, A, columns = work.L, work.K, work.GL, work.U, work.R, work.A, work.columns
     q = c.shape[0]

@@ -84,7 +84,7 @@ def _branch_column(status, z, b):
 
 
 @njit(cache=True, nogil=True)
-def run(s, mixtures, form, blocks, tau, copies, margin, work, max_nodes):
+def run(s, mixtures, form, blocks, copies, margin, work, max_nodes):
     """Work on the tree for at most `max_nodes` nodes.
 
     Parameters
@@ -95,11 +95,10 @@ def run(s, mixtures, form, blocks, tau, copies, margin, work, max_nodes):
     form : Form
     blocks : Blocks
         Of the matrix of the form.
-    tau : int
-        1 <= tau < q.
     copies : Copies
     margin : Margin
     work : BlockWork
+        Of the size of the supports, tau, 1 <= tau < q.
     max_nodes : int
 
     Returns
@@ -107,7 +106,7 @@ def run(s, mixtures, form, blocks, tau, copies, margin, work, max_nodes):
     int
         FINISHED, BUDGET (nodes used up) or FULL (the pool must grow).
     """
-    q = form.c.shape[0]
+    q, tau = form.c.shape[0], work.sums.shape[1] - 1
     scratch = new_scratch(q, tau)
     inside, free, status, x = scratch.inside, scratch.free, scratch.status, scratch.x
     b, z = scratch.b, np.empty(q)
@@ -148,7 +147,7 @@ def run(s, mixtures, form, blocks, tau, copies, margin, work, max_nodes):
         if k <= 2 or (k == 3 and nf <= SHORT):
             scan_all(s, form, tau, node, scratch, trial, copies, margin)
             continue
-        d, _, steps = bound_node(form, blocks, status, tau, (s.best[1], s.best[1]), mixture, work, b, z)
+        d, _, steps = bound_node(form, blocks, status, (s.best[1], s.best[1]), mixture, work, b, z)
         s.ctrl[STEPS] += steps
         dual = max(bound, d)
         if dual >= s.best[1]:

@@ -1,7 +1,11 @@
 """The bounds that close nodes of the compiled trees. A new one is a file, and its name here.
 
-`bound_of_size` bounds every support of one size in a node (`perspective_tree`): it is called as `relax` is, and returns
-its dual value, which is `base - (sum of the k largest best_g^2)` over the free columns, the primal value and the steps.
+`bound_of_size` bounds every support of one size in a node (`perspective_tree`): it is called as `relax` is. It
+overwrites its start b, which is zero outside of the node, and fills `best_b` and `best_g` on the columns of the node:
+the tree branches, screens and allows for rounding by them. It returns the dual value, which is `base - (sum of the k
+largest best_g^2)` over the free columns, base all of D but that sum, the primal value, and the steps (0: the start was
+enough). Roots (`trees/normal_form`), blocks, clusters, restrictions and proofs call
+bounds of their own.
 
 `sizes_left` says of which sizes a node may still hold supports below their bars (`path_tree`).
 

@@ -221,8 +221,8 @@ def gradient(G, c, members, b, g):
 def dual_value(yy, quad, g, node, buffer, heap):
     """`D` of the module's head from `quad = b'G b` and g; `heap[:k]` holds the k largest g^2 over F.
 
-    Rounding: none is taken off; whoever compares D with an f takes its allowance (`conic.allowance`, or `keep` and
-    `slack` of a tree).
+    Rounding: none is taken off; whoever compares D with an f takes its allowance (docs/theory/bounds.md,
+    section 7; `keep` and `slack` of a tree).
 
     Parameters
     ----------

@@ -191,16 +191,16 @@ class BlockNodes:
         if int((status == INSIDE).sum()) >= tau:
             return np.inf
         dual, _, _ = bound_node(
-            form, self.blocks, status, tau, (bar, -np.inf), mixture, self.work, np.empty(q), np.empty(q)
+            form, self.blocks, status, (bar, -np.inf), mixture, self.work, np.empty(q), np.empty(q)
         )
         gap = bar - float(pool.bound[0])
         return (bar - float(dual)) / gap if gap > 0.0 else np.inf
 
-    def run(self, pool: NodePool, form: Form, tau: int, copies: Copies, margin: Margin, nodes: int) -> int:
+    def run(self, pool: NodePool, form: Form, copies: Copies, margin: Margin, nodes: int) -> int:
         """Work on the tree for at most so many nodes; returns a code of `perspective_tree`."""
         while len(self.mixtures.share) < len(pool.status):
             self.mixtures = block_tree.grown(self.mixtures)
-        return int(block_tree.run(pool, self.mixtures, form, self.blocks, tau, copies, margin, self.work, nodes))
+        return int(block_tree.run(pool, self.mixtures, form, self.blocks, copies, margin, self.work, nodes))
 
 
 def block_part(M: FloatArray) -> BlockPart | None:

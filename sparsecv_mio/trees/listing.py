@@ -238,7 +238,7 @@ class PerspectiveTree:
             if self._in_blocks is None:
                 code = perspective_tree.run(self.pool, self.part, self.size, self.copies, self.form.margin, step)
             else:
-                code = self._in_blocks.run(self.pool, self.part, self.size, self.copies, self.form.margin, step)
+                code = self._in_blocks.run(self.pool, self.part, self.copies, self.form.margin, step)
             if code == perspective_tree.FULL:
                 self.pool = perspective_tree.grown(self.pool)
             self.finished = code == perspective_tree.FINISHED

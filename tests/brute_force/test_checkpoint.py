@@ -206,7 +206,9 @@ def test_ties_and_rounding_do_not_depend_on_threads() -> None:
     """Rounds and grid ask the same of every cell whatever runs beside it."""
     for method in ("rounds", "grid"):
         alone, together = (begun(prepared(method, "blocks:5", (0.01, 1.0), threads=threads)[0]) for threads in (1, 3))
-        assert finish(alone) == finish(together)
+        ours, theirs = finish(alone), finish(together)
+        assert (ours["request"].pop("threads"), theirs["request"].pop("threads")) == (1, 3)
+        assert ours == theirs
 
 
 @pytest.mark.parametrize("method", sorted(set(METHODS) - {"rounds"}))

@@ -101,7 +101,7 @@ def test_every_support_of_a_node_is_bounded(seed: int) -> None:
     tau = int(rng.integers(1, q + 1))
     status = node_of(q, tau, rng)
     work, mixture, b, z = kernel.new_block_work(q, tau, blocks), start_of(blocks), np.zeros(q), np.zeros(q)
-    dual, primal, steps = kernel.bound_node(problem.form, blocks, status, tau, (np.inf, -np.inf), mixture, work, b, z)
+    dual, primal, steps = kernel.bound_node(problem.form, blocks, status, (np.inf, -np.inf), mixture, work, b, z)
     least = min(problem.value(s) for s in supports_of(status, tau))
     assert dual <= least and dual <= primal + 1e-7 * yy and 1 <= steps <= kernel.MOST_STEPS
     g = problem.c - (problem.M - W) @ b
@@ -114,7 +114,7 @@ def test_every_support_of_a_node_is_bounded(seed: int) -> None:
     if len(free) and int((status == INSIDE).sum()) < tau:
         status[free[np.argmax(z[free])]] = INSIDE
         below = min(problem.value(s) for s in supports_of(status, tau))
-        again, _, _ = kernel.bound_node(problem.form, blocks, status, tau, (np.inf, -np.inf), mixture, work, b, z)
+        again, _, _ = kernel.bound_node(problem.form, blocks, status, (np.inf, -np.inf), mixture, work, b, z)
         assert dual - 1e-6 * yy <= again <= below
 
 
@@ -132,7 +132,7 @@ def test_one_block_of_all_columns_is_exact() -> None:
         work, b, z = kernel.new_block_work(q, tau, blocks), np.zeros(q), np.zeros(q)
         status = np.full(q, FREE, dtype=np.int8)
         dual, _, _ = kernel.bound_node(
-            problem.form, blocks, status, tau, (np.inf, -np.inf), start_of(blocks), work, b, z
+            problem.form, blocks, status, (np.inf, -np.inf), start_of(blocks), work, b, z
         )
         assert dual == pytest.approx(problem.best(tau)[0], rel=1e-6)
 

@@ -32,7 +32,7 @@ def test_every_support_within_the_bar_is_kept(seed: int) -> None:
         mixtures, work = kernel.new_mixtures(4, blocks), new_block_work(q, tau, blocks)
         lower = -np.inf
         for _ in range(10_000):
-            code = kernel.run(pool, mixtures, problem.form, blocks, tau, alone, margin, work, 3)
+            code = kernel.run(pool, mixtures, problem.form, blocks, alone, margin, work, 3)
             if code == perspective_tree.FINISHED:
                 break
             assert pool.bound[0] >= lower - 1e-9 * problem.yy
