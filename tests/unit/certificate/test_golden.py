@@ -38,13 +38,22 @@ def test_there_is_one_of_every_kind() -> None:
     assert {path.stem for path in PROOFS} == {"solve", "path", "fit"} and len(CHECKPOINTS) == 2
 
 
+def without_new(now: Any, told: Any) -> Any:
+    """Leave out what later versions have added and left empty."""
+    if isinstance(now, dict) and isinstance(told, dict):
+        return {k: without_new(v, told.get(k)) for k, v in now.items() if k in told or v is not None}
+    if isinstance(now, list) and isinstance(told, list) and len(now) == len(told):
+        return [without_new(a, b) for a, b in zip(now, told, strict=True)]
+    return now
+
+
 @pytest.mark.parametrize("path", RECORDS, ids=named)
 def test_records_are_read_and_verified(path: Path) -> None:
     record = read_record(path)
     told = json.loads(path.read_text(encoding="utf-8"))
     assert record.status == told["status"] and record.schema == told["schema"]
     verify(record, read_again(DATA, record.data)).raise_if_failed()
-    assert json.loads(record.to_json()) == told  # nothing is lost on the way
+    assert without_new(json.loads(record.to_json()), told) == told, "nothing is lost on the way"
 
 
 @pytest.mark.parametrize("path", PROOFS, ids=named)
