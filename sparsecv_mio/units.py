@@ -28,6 +28,7 @@ GAMMA_RANGE = 1e-300, 1e300
 """Least and largest gamma that may be asked for."""
 
 MAIN_SHARE = 2
+SEARCH_SHARE = 0.9  # of a limit, where an average comes after the search
 """Runs that the run on all rows counts as, beside one for each outer fold, where a time limit is shared."""
 
 AVERAGE_GAMMA = 1e-6

@@ -216,7 +216,10 @@ def _model(
     else:
         check_optimum(checks, design, model, path)
     _fewer(checks, average, design, model, level)
-    checks.part("bounds of the averaged model, and of every one with fewer features")
+    if level is EnumerationLevel.NEIGHBOURS:
+        checks.part("that no single swap or smaller part betters the averaged model; its bounds are read")
+    else:
+        checks.part("bounds of the averaged model, and of every one with fewer features")
 
 
 def _fewer(checks: Checks, average: Average, design: UnitColumns, model: PathRow, level: EnumerationLevel) -> None:

@@ -9,7 +9,8 @@ from sparsecv_mio.certificate.parts import Request, Stability, StableChoice
 from sparsecv_mio.certificate.records import PathRecord, Record, Region, TableRow
 from sparsecv_mio.model_space import NONE, text_of_taus
 from sparsecv_mio.report.layout import ends_of, interval_digits, marked, quoted, shown
-from sparsecv_mio.units import MAIN_SHARE
+from sparsecv_mio.units import MAIN_SHARE, SEARCH_SHARE
+from sparsecv_mio.words import Model
 
 
 def covered(up_to_tau: int | None, from_gamma: float | None, taus: Sequence[int]) -> str:
@@ -214,6 +215,8 @@ def ended_by_itself(record: Record | PathRecord) -> bool:
     limit = record.request.time_limit
     if limit is not None and isinstance(record, Record) and record.nested is not None:
         limit *= MAIN_SHARE / (record.nested.outer.k + MAIN_SHARE)
+    if limit is not None and isinstance(record, Record) and record.request.model == Model.AVERAGE:
+        limit *= SEARCH_SHARE
     return record.status == "limit" and (limit is None or record.work.seconds < WHOLE_LIMIT * limit)
 
 

@@ -49,14 +49,13 @@ from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.search.result import fold_info
 from sparsecv_mio.search.running import RunningSearch
 from sparsecv_mio.thresholds import FOLDS_FITTED_AGAIN
-from sparsecv_mio.units import MAIN_SHARE
+from sparsecv_mio.units import MAIN_SHARE, SEARCH_SHARE
 from sparsecv_mio.words import Intercept, Model
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-SEARCH_SHARE = 0.9  # of a limit, where an average comes after the search
 LEAST_AVERAGING = 0.3  # seconds that it has in any case
 FEW_NUMBERS = 40_000_000  # that folds train on, up to which they are fitted again for the mean absolute error
 AGREE_RTOL = 1e-8
