@@ -14,15 +14,17 @@ import argparse
 import math
 import subprocess
 import sys
+import tarfile
 import tempfile
+from io import BytesIO
 from pathlib import Path
 
 from _common import environment, table
 from _record_difference import IGNORED
 from _record_runs import fixed
-from cold_start import ROOT, revision_of, unpack
 from same_records import Measured, Tree, measure
 
+ROOT = Path(__file__).resolve().parents[2]
 QUESTIONS = (
     "solve diabetes --folds loo --gamma 0.01:1:7 --method rounds",
     "solve diabetes --folds 10 --gamma 0.01:1:5 --method algorithm1",
@@ -44,11 +46,16 @@ def folder_of(name: str) -> Path:
     """Return the folder of a commit, or one that holds the package as it is."""
     if (Path(name) / "sparsecv_mio").is_dir():
         return Path(name).resolve()
-    place = ROOT / "build" / "guard" / revision_of(name)
+    place = ROOT / "build" / "guard" / _git("rev-parse", "--short", name).decode().strip()
     if not place.exists():
         place.mkdir(parents=True)
-        unpack(name, place)
+        with tarfile.open(fileobj=BytesIO(_git("archive", name))) as files:
+            files.extractall(place, filter="data")
     return place
+
+
+def _git(*words: str) -> bytes:
+    return subprocess.run(["git", "-C", str(ROOT), *words], check=True, capture_output=True).stdout
 
 
 def least(looks: list[Measured]) -> tuple[float, float]:

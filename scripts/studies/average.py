@@ -65,11 +65,11 @@ def settings(ask: argparse.Namespace) -> Iterator[tuple[str, dict[str, Any]]]:
     for draw in range(ask.draws):
         for size, kind, snr in itertools.product(SIZES, ("1", "5"), SNRS):
             n, p, support = SIZES[size]
-            data = {
+            setting: dict[str, Any] = {
                 "design": "toeplitz", "name": f"{size} {BETAS[kind]} {snr}", "n": n, "p": p, "support": support,
                 "beta": BETAS[kind], "rho": 0.35, "snr": snr, "draw": draw_of(size, kind, 0.35, snr, 70 + draw),
             }  # fmt: skip
-            yield f"{size} {BETAS[kind]} {snr} {draw}", {"data": [data], "vary": {"folds": "10"}}
+            yield f"{size} {BETAS[kind]} {snr} {draw}", {"data": [setting], "vary": {"folds": "10"}}
 
 
 class Kept:
@@ -98,8 +98,8 @@ def robust_weights(snapshot: Any, kind: str) -> tuple[np.ndarray, float]:
     context, cells = snapshot.context, snapshot.cells
     shape = cells.nominal.shape[:2]
     known = np.flatnonzero(np.isfinite(cells.nominal).all(axis=2).ravel())
-    pairs = np.unravel_index(known, shape)
-    squares = average.squared_errors_of_rows(context.data, context.folds, cells, context.grid.gammas, pairs)
+    gamma, tau = np.unravel_index(known, shape)
+    squares = average.squared_errors_of_rows(context.data, context.folds, cells, context.grid.gammas, (gamma, tau))
     plain = squares.mean(axis=1)
     clipped = np.minimum(squares, CLIPPED_AT * np.median(squares, axis=1)[:, None])
     errors = np.sqrt(squares) if kind == "absolute" else clipped
@@ -195,7 +195,8 @@ def of_model(task: Task, rows: Any, coefficients: np.ndarray, intercept: float) 
     from sparsecv_mio.batch.estimators import Fitted
 
     found = numbers_of(task, rows, Fitted(coefficients, intercept, 0.0, {}))
-    return found.get("relative_test_error", found.get("test_error")), found["features"]
+    error = found["relative_test_error"] if "relative_test_error" in found else found["test_error"]
+    return float(error), int(found["features"])
 
 
 def run(ask: argparse.Namespace) -> int:
