@@ -11,6 +11,7 @@ from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.certificate.checked_fields import Checks, EnumerationLevel
 from sparsecv_mio.certificate.claims import row_of
 from sparsecv_mio.certificate.enumeration import UnitColumns, held_out_errors, least_objective
+from sparsecv_mio.certificate.parts import NOT_AVERAGED
 from sparsecv_mio.certificate.records import Average, AveragedPair, PathRow, Record
 from sparsecv_mio.certificate.refits import (
     check_allowed,
@@ -51,7 +52,7 @@ def check_average(
     """
     average, asked = record.average, record.request.model == "average"
     checks.that(record.request.model in (None, "pair", "average"), "request.model", "must be pair or average")
-    needed = asked and record.status == "proved" and not record.warnings
+    needed = asked and record.status == "proved" and NOT_AVERAGED not in record.warnings
     words = "is given though it was not asked for" if average is not None else "is null though it was asked for"
     if not checks.that(asked if average is not None else not needed, "average", words) or average is None:
         return

@@ -40,6 +40,7 @@ T = TypeVar("T")
 AT = " - at `$"  # before the path in msgspec's messages
 
 LARGEST = sys.float_info.max
+NOT_AVERAGED = "no time was left to average the near-best pairs: the model is that of the pair"
 Number = Annotated[float, msgspec.Meta(ge=-LARGEST, le=LARGEST)]
 Gamma = Annotated[float, msgspec.Meta(ge=GAMMA_RANGE[0], le=GAMMA_RANGE[1])]
 Seconds = Annotated[float, msgspec.Meta(ge=0.0, le=LARGEST)]

@@ -44,6 +44,7 @@ class KernelCache(_Cache):
 
     def __init__(self, kernel: Callable[..., Any]) -> None:
         self.module, self.kernel = kernel.__module__.rpartition(".")[2], kernel.__qualname__
+        storage.source_of(self.module)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Return a compiled kernel, or None where it has to be compiled."""

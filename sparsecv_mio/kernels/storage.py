@@ -34,8 +34,18 @@ OPEN_TO_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
 @cache
+def source_of(module: str) -> bytes | None:
+    """Return the text of a file of kernels, None where there is none, as it was when this process first asked for it.
+
+    Kernels ask as they are declared: what is compiled later is what was read then, whatever the file holds by now.
+    """
+    path = HERE / f"{module}.py"
+    return path.read_bytes() if path.exists() else None
+
+
+@cache
 def digest_of_sources(module: str) -> str:
-    """Return the digest of a file of kernels and of all those whose kernels it calls.
+    """Return the digest of a file of kernels, of all those whose kernels it calls, and of how they are compiled.
 
     Parameters
     ----------
@@ -46,10 +56,10 @@ def digest_of_sources(module: str) -> str:
     found = [module]
     while found:
         name = found.pop()
-        path = HERE / f"{name}.py"
-        if name not in {*texts, "jit", "kernel_cache", "storage"} and path.exists():
-            texts[name] = path.read_bytes()
-            found += CALLED.findall(texts[name].decode())
+        text = None if name in {*texts, "kernel_cache", "storage"} else source_of(name)
+        if text is not None:
+            texts[name] = text
+            found += CALLED.findall(text.decode())
     return sha256(b"\0".join(texts[name] for name in sorted(texts))).hexdigest()
 
 

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from sparsecv_mio.arrays import FloatArray, IntArray
-from sparsecv_mio.certificate.parts import OuterModel, TriedWeight
+from sparsecv_mio.certificate.parts import NOT_AVERAGED, OuterModel, TriedWeight
 from sparsecv_mio.certificate.records import Nested, NestedFold, OuterAverage, PathRow, Record
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
@@ -494,9 +494,6 @@ def _over_grid(asked: Question, grid: Grid, deadline: Deadline) -> Record:
     clock = deadline if enough else Deadline(LEAST_AVERAGING, None)
     found = run_within_limit(partial(_averaged, record, reported, clock), clock, partial(_without_average, record))
     return replace(found, work=replace(record.work, seconds=deadline.seconds))
-
-
-NOT_AVERAGED = "no time was left to average the near-best pairs: the model is that of the pair"
 
 
 def _averaged(record: Record, snapshot: Snapshot | None, clock: Deadline) -> Record:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import subprocess
 import sys
@@ -12,7 +13,17 @@ import pytest
 from repository import ROOT
 
 from sparsecv_mio.kernels import storage
-from sparsecv_mio.kernels.storage import digest_of_sources, is_trusted, keep, own_folder, read, write
+from sparsecv_mio.kernels.storage import (
+    CALLED,
+    HERE,
+    digest_of_sources,
+    is_trusted,
+    keep,
+    own_folder,
+    read,
+    source_of,
+    write,
+)
 
 NAME = f"dense.dot-{storage.PYTHON}-0123456789abcdef-0123456789.nbc"
 LINUX = pytest.mark.skipif(os.name == "nt", reason="permissions are not in the mode there")
@@ -60,6 +71,7 @@ def test_the_digest_is_of_all_that_a_kernel_calls(tmp_path: Path, monkeypatch: p
         (tmp_path / f"{name}.py").write_text(f"from sparsecv_mio.kernels.{called} import f  # {name}")
 
     def digests() -> dict[str, str]:
+        source_of.cache_clear()
         digest_of_sources.cache_clear()
         return {name: digest_of_sources(name) for name in "abcd"}
 
@@ -67,7 +79,28 @@ def test_the_digest_is_of_all_that_a_kernel_calls(tmp_path: Path, monkeypatch: p
     assert len(set(before.values())) == 4
     (tmp_path / "c.py").write_text("from sparsecv_mio.kernels.jit import f, g")
     assert {name for name, now in digests().items() if now != before[name]} == {"a", "b", "c"}
+    changed = digests()
+    (tmp_path / "c.py").write_text("edited after it was imported")
     digest_of_sources.cache_clear()
+    assert {name: digest_of_sources(name) for name in "abcd"} == changed, "compiled is what was imported"
+    source_of.cache_clear()
+    digest_of_sources.cache_clear()
+
+
+@pytest.mark.parametrize("path", sorted(HERE.glob("*.py")), ids=lambda path: path.stem)
+def test_the_digest_sees_every_import_of_kernels(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    called = set()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.ImportFrom):
+            assert node.level == 0
+            if node.module == "sparsecv_mio.kernels":
+                called |= {one.name for one in node.names}
+            elif (node.module or "").startswith("sparsecv_mio.kernels."):
+                called.add(str(node.module).rpartition(".")[2])
+        elif isinstance(node, ast.Import):
+            assert not any(one.name.startswith("sparsecv_mio") for one in node.names)
+    assert called <= set(CALLED.findall(text))
 
 
 def test_a_full_disk_is_no_failure(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

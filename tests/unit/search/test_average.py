@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from sparsecv_mio.certificate.parts import NOT_AVERAGED
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
@@ -193,5 +194,5 @@ def test_after_a_stop_estimates_enter_and_without_time_the_pair_predicts(monkeyp
     monkeypatch.setattr(api, "LEAST_AVERAGING", 0.01)
     monkeypatch.setattr(average, "with_average", slow)
     record = cross_validate(large, make_folds("5", large), **GRID, threads=1, stop=stop, model="average")
-    assert record.average is None and record.warnings[-1] == api.NOT_AVERAGED and verify(record, large).ok
+    assert record.average is None and record.warnings[-1] == NOT_AVERAGED and verify(record, large).ok
     assert record.predict(large) == pytest.approx(replace(record, average=None).predict(large))
