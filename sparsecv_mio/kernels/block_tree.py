@@ -12,26 +12,21 @@ from typing import NamedTuple
 import numpy as np
 
 from sparsecv_mio.kernels.block_relaxation import MOST_SUPPORTS, Mixture, bound_node
-from sparsecv_mio.kernels.dense import support_value
 from sparsecv_mio.kernels.jit import njit
-from sparsecv_mio.kernels.k_support import largest_places
 from sparsecv_mio.kernels.nodes import FREE, Node, list_columns
 from sparsecv_mio.kernels.perspective_tree import (
     BUDGET,
     FINISHED,
     FULL,
-    NODES,
     OPEN,
-    SHORT,
     SPARE,
     STEPS,
     NodeWork,
     branch,
-    close,
-    improve,
+    ends_here,
     new_scratch,
-    pop,
-    scan_all,
+    take_node,
+    try_largest,
 )
 
 
@@ -53,21 +48,6 @@ def new_mixtures(capacity, blocks):
 def grown(mixtures):
     """Room for twice as many rows."""
     return Mixtures(*(np.concatenate((array, np.zeros_like(array))) for array in mixtures))
-
-
-@njit(cache=True, nogil=True)
-def _round(s, form, node, scratch, z, margin):
-    """Try the columns inside and the k largest weights as a support."""
-    support, x = scratch.inside, scratch.x
-    for a in range(node.count_free):
-        x[a] = z[node.free[a]]
-    chosen = support[node.count_inside :]
-    largest_places(x, node.count_free, node.k, chosen)
-    for a in range(node.k):
-        chosen[a] = node.free[chosen[a]]
-    size = node.count_inside + node.k
-    value = support_value(form.G, 1.0, form.c, form.yy, support, size, scratch.factor, x)
-    improve(s, support, size, value, margin)
 
 
 @njit(cache=True, nogil=True)
@@ -125,34 +105,24 @@ def run(s, mixtures, form, blocks, copies, margin, work, max_nodes):
             return BUDGET
         if s.ctrl[SPARE] < 2:
             return FULL
-        bound, row = pop(s)
-        for j in range(q):
-            status[j] = s.status[row, j]
+        bound, row = take_node(s, status)
         for a in range(MOST_SUPPORTS):
             mixture.share[a] = mixtures.share[row, a]
             for i in range(count):
                 mixture.masks[a, i] = mixtures.masks[row, a, i]
-        s.spare[s.ctrl[SPARE]] = row
-        s.ctrl[SPARE] += 1
-        s.ctrl[NODES] += 1
         left -= 1
         ni, nf = list_columns(status, inside, free)
-        k = tau - ni
-        if k < 0 or nf < k:
-            continue
-        if k == 0 or nf == k:
-            close(s, form, tau, ni, scratch, copies, margin)
-            continue
-        node = Node(inside, ni, free, nf, k)
-        if k <= 2 or (k == 3 and nf <= SHORT):
-            scan_all(s, form, tau, node, scratch, trial, copies, margin)
+        node = Node(inside, ni, free, nf, tau - ni)
+        if ends_here(s, form, node, scratch, trial, copies, margin):
             continue
         d, _, steps = bound_node(form, blocks, status, (s.best[1], s.best[1]), mixture, work, b, z)
         s.ctrl[STEPS] += steps
         dual = max(bound, d)
         if dual >= s.best[1]:
             continue
-        _round(s, form, node, scratch, z, margin)
+        for a in range(nf):
+            x[a] = z[free[a]]
+        try_largest(s, form, node, scratch, margin)
         rows = branch(s, dual, _branch_column(status, z, b), scratch, copies)
         for new in rows:
             if new >= 0:

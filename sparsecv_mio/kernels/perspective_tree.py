@@ -396,7 +396,7 @@ def _push(s, bound, row):
 
 
 @njit(cache=True, nogil=True)
-def pop(s):
+def _pop(s):
     """Take the open node of the least bound off the heap; returns its bound and its row.
 
     Parameters
@@ -461,7 +461,7 @@ def improve(s, support, size, value, margin):
 
 
 @njit(cache=True, nogil=True)
-def close(s, form, tau, count, scratch, copies, margin):
+def _close(s, form, tau, count, scratch, copies, margin):
     """Take in the only support left of a node: all its free columns if it has fewer than tau inside, else none."""
     inside, status = scratch.inside, scratch.status
     size = count
@@ -499,7 +499,7 @@ def _scan(s, form, tau, node, scratch, trial, copies, margin):
         put(scratch.status, trial.status)
         for a in range(tau):
             trial.status[trial.inside[a]] = INSIDE
-        close(s, form, tau, tau, trial, copies, margin)
+        _close(s, form, tau, tau, trial, copies, margin)
         if node.k == 1:
             first += 1
         else:
@@ -507,7 +507,7 @@ def _scan(s, form, tau, node, scratch, trial, copies, margin):
 
 
 @njit(cache=True, nogil=True)
-def scan_all(s, form, tau, node, scratch, trial, copies, margin):
+def _scan_all(s, form, tau, node, scratch, trial, copies, margin):
     """Do so with up to three columns left: one of them in turn, two of those after it."""
     three, size, count = node.k == 3, node.count_inside, node.count_free
     side = count if three else 0
@@ -529,11 +529,63 @@ def scan_all(s, form, tau, node, scratch, trial, copies, margin):
 
 
 @njit(cache=True, nogil=True)
-def _round(s, form, node, scratch, margin):
-    """Try the columns inside and the k largest |g| of the best point as a support."""
+def take_node(s, status):
+    """Take the open node of the least bound, its columns into `status`; returns its bound and its row, now spare.
+
+    Parameters
+    ----------
+    s : NodePool
+    status : (q,) int8 array
+    """
+    bound, row = _pop(s)
+    for j in range(status.shape[0]):
+        status[j] = s.status[row, j]
+    s.spare[s.ctrl[SPARE]] = row
+    s.ctrl[SPARE] += 1
+    s.ctrl[NODES] += 1
+    return bound, row
+
+
+@njit(cache=True, nogil=True)
+def ends_here(s, form, node, scratch, trial, copies, margin):
+    """Take in the supports of a node that none, one, or up to three columns left make; False if it has more.
+
+    Parameters
+    ----------
+    s : NodePool
+    form : Form
+    node : Node
+    scratch, trial : NodeWork
+    copies : Copies
+    margin : Margin
+    """
+    k, count = node.k, node.count_free
+    tau = node.count_inside + k
+    if k < 0 or count < k:
+        return True
+    if k == 0 or count == k:
+        _close(s, form, tau, node.count_inside, scratch, copies, margin)
+        return True
+    if k <= 2 or (k == 3 and count <= SHORT):
+        _scan_all(s, form, tau, node, scratch, trial, copies, margin)
+        return True
+    return False
+
+
+@njit(cache=True, nogil=True)
+def try_largest(s, form, node, scratch, margin):
+    """Try the columns inside and those free ones with the k largest `scratch.x` as a support.
+
+    Parameters
+    ----------
+    s : NodePool
+    form : Form
+    node : Node
+    scratch : NodeWork
+        x is filled for the free columns, in their order.
+    margin : Margin
+    """
     support, x = scratch.inside, scratch.x
-    for a in range(node.count_free):
-        x[a] = abs(scratch.best_g[node.free[a]])
     chosen = support[node.count_inside :]
     largest_places(x, node.count_free, node.k, chosen)
     for a in range(node.k):
@@ -650,13 +702,9 @@ def run(s, form, tau, copies, margin, max_nodes):
             return BUDGET
         if s.ctrl[SPARE] < 2:
             return FULL
-        bound, row = pop(s)
+        bound, row = take_node(s, status)
         for j in range(q):
-            status[j] = s.status[row, j]
             b[j] = s.point[row, j]
-        s.spare[s.ctrl[SPARE]] = row
-        s.ctrl[SPARE] += 1
-        s.ctrl[NODES] += 1
         left -= 1
         closed = False
         dual = bound
@@ -678,7 +726,9 @@ def run(s, form, tau, copies, margin, max_nodes):
                     s.ctrl[REUSED] += 1
                 closed = True
                 break
-            _round(s, form, node, scratch, margin)
+            for a in range(nf):
+                x[a] = abs(best_g[free[a]])
+            try_largest(s, form, node, scratch, margin)
             for a in range(nf):
                 x[a] = best_g[free[a]] * best_g[free[a]]
             fixed = screen(x, nf, free, k, s.best[1] - d, status)
@@ -690,14 +740,7 @@ def run(s, form, tau, copies, margin, max_nodes):
         if closed:
             continue
         ni, nf = list_columns(status, inside, free)
-        k = tau - ni
-        if k < 0 or nf < k:
-            continue
-        if k == 0 or nf == k:
-            close(s, form, tau, ni, scratch, copies, margin)
-            continue
-        if k <= 2 or (k == 3 and nf <= SHORT):
-            scan_all(s, form, tau, Node(inside, ni, free, nf, k), scratch, trial, copies, margin)
+        if ends_here(s, form, Node(inside, ni, free, nf, tau - ni), scratch, trial, copies, margin):
             continue
         branch(s, dual, _branch_column(best_b, best_g, free, nf), scratch, copies)
     return FINISHED

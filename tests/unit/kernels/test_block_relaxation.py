@@ -131,9 +131,7 @@ def test_one_block_of_all_columns_is_exact() -> None:
     for tau in range(1, q):
         work, b, z = kernel.new_block_work(q, tau, blocks), np.zeros(q), np.zeros(q)
         status = np.full(q, FREE, dtype=np.int8)
-        dual, _, _ = kernel.bound_node(
-            problem.form, blocks, status, (np.inf, -np.inf), start_of(blocks), work, b, z
-        )
+        dual, _, _ = kernel.bound_node(problem.form, blocks, status, (np.inf, -np.inf), start_of(blocks), work, b, z)
         assert dual == pytest.approx(problem.best(tau)[0], rel=1e-6)
 
 

@@ -181,13 +181,25 @@ def test_open_nodes_come_by_their_bounds_and_know_their_columns() -> None:
     q, none = 5, no_copies(5)
     pool = kernel.new_pool(np.full(q, FREE, dtype=np.int8), 9.0, 9.0, np.zeros(q, dtype=np.bool_))
     scratch = kernel.new_scratch(q, 2)
-    assert kernel.pop(pool) == (-np.inf, 0)
-    scratch.status[:] = FREE
+    assert kernel.take_node(pool, scratch.status) == (-np.inf, 0)
+    assert scratch.status.tolist() == [FREE] * q and pool.ctrl[kernel.NODES] == 1
+    assert pool.ctrl[kernel.SPARE] == 64, "its row may be used again"
     for bound, j in ((3.0, 1), (1.0, 4), (2.0, 0)):
         rows = kernel.branch(pool, bound, j, scratch, none)
         assert [pool.status[row, j] for row in rows] == [INSIDE, DROPPED]
         assert all(np.delete(pool.status[row], j).tolist() == [FREE] * 4 for row in rows)
-    assert [kernel.pop(pool)[0] for _ in range(6)] == [1.0, 1.0, 2.0, 2.0, 3.0, 3.0]
+    assert [kernel.take_node(pool, scratch.status)[0] for _ in range(6)] == [1.0, 1.0, 2.0, 2.0, 3.0, 3.0]
+
+
+def test_the_columns_of_the_largest_weights_are_tried() -> None:
+    problem = Small(np.eye(5), np.arange(5.0))
+    pool = kernel.new_pool(np.zeros(5, dtype=np.int8), np.inf, np.inf, np.zeros(5, dtype=np.bool_))
+    scratch = kernel.new_scratch(5, 3)
+    scratch.inside[0], scratch.free[:3], scratch.x[:3] = 2, [0, 1, 4], [0.5, 0.1, 0.7]
+    node = Node(scratch.inside, 1, scratch.free, 3, 2)
+    kernel.try_largest(pool, problem.form, node, scratch, Margin(1e-9, 0.0))
+    assert np.flatnonzero(pool.best_mask).tolist() == [0, 2, 4]
+    assert pool.best[0] == pytest.approx(problem.value([0, 2, 4]), rel=1e-12)
 
 
 @pytest.mark.parametrize("seed", [k for k in range(16) if KINDS[k % len(KINDS)] != "one column"])
@@ -213,12 +225,17 @@ def test_the_last_levels_are_met_as_a_whole(seed: int) -> None:
             assert np.flatnonzero(pool.best_mask).tolist() == list(first)
             node = Node(scratch.inside, inside, scratch.free, q - inside, k)
             trial = trial._replace(inside=scratch.inside, free=scratch.free)
-            kernel.scan_all(pool, problem.form, tau, node, scratch, trial, none, margin)
+            assert kernel.ends_here(pool, problem.form, node, scratch, trial, none, margin)
             assert pool.best[0] == pytest.approx(min(values.values()), rel=1e-7)
             # one support left: all that is free, or nothing
             last = kernel.new_pool(np.zeros(q, dtype=np.int8), np.inf, np.inf, np.zeros(q, dtype=np.bool_))
             scratch.status[:] = DROPPED
             scratch.status[:tau] = [INSIDE] * inside + [FREE] * k
             scratch.inside[:inside] = np.arange(inside)
-            kernel.close(last, problem.form, tau, inside, scratch, none, margin)
+            rest = Node(scratch.inside, inside, scratch.free, k, k)
+            assert kernel.ends_here(last, problem.form, rest, scratch, trial, none, margin)
             assert last.best[0] == pytest.approx(problem.value(range(tau)), rel=1e-7)
+            too_few = Node(scratch.inside, inside, scratch.free, k - 1, k)
+            assert kernel.ends_here(last, problem.form, too_few, scratch, trial, none, margin)
+            many = Node(scratch.inside, 0, scratch.free, 9, 4)
+            assert not kernel.ends_here(last, problem.form, many, scratch, trial, none, margin)
