@@ -29,7 +29,7 @@ PLAIN = {
 MANIFEST = """
 import json, numba
 from numba.core.registry import cpu_target
-from sparsecv_mio.kernels.storage import PYTHON
+from sparsecv_mio.kernels.kernel_cache import PYTHON
 triple, processor, features = cpu_target.target_context.codegen().magic_tuple()
 made = {"numba": numba.__version__, "python": PYTHON, "triple": triple, "processor": processor, "features": features}
 print(json.dumps(made))
