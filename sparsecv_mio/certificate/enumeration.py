@@ -130,6 +130,7 @@ NEARLY_PERFECT = 1e-4  # reciprocal condition times share of the targets, below 
 CANCELLED = 1e-3  # of the objective on all rows: one without some rows that is smaller has lost digits
 TRUSTED = 1e-7  # rounding over `trust` bounds the error of a correction: 1e-9, well inside what is compared
 BLOCK_ELEMENTS = 1 << 24
+STACK_ELEMENTS = 1 << 19  # of the factors of some supports at once: they stay near the processor
 NOISE = 1e-16  # of the target and of a residual: some ten ulps of a long double, times what its sums and factors add
 RESIDUAL = 1e-15  # rounding of a residual of the search, relative to the largest target about its centre
 ROW_ROUNDING = 4e-15  # of an orthogonal factorisation, of the lengths of its columns, times the root of its size
@@ -517,11 +518,13 @@ def _by_identity(
     design: UnitColumns, folds: FoldPlan, gamma: float, supports: IntArray, members: IntArray
 ) -> Iterator[tuple[int, FloatArray, FloatArray, BoolArray]]:
     rows = np.stack([folds.left_out(fold) for fold in members.tolist()])
-    objective, error = np.empty((2, len(supports), len(members)))
-    doubtful = np.zeros((len(supports), len(members)), dtype=bool)
-    for i, support in enumerate(supports):
-        objective[i], error[i], trust = leave_out(design, support, gamma, rows)
-        doubtful[i] = trust < TRUSTED
+    objective, error, trust = np.empty((3, len(supports), len(members)))
+    n, size = design.dataset.n, supports.shape[1]
+    step = max(1, STACK_ELEMENTS // ((n + size) * (size + 2) + rows.size * (size + 2 * rows.shape[1])))
+    for start in range(0, len(supports), step):
+        some = slice(start, start + step)
+        objective[some], error[some], trust[some] = leave_out(design, supports[some], gamma, rows)
+    doubtful = trust < TRUSTED
     for j, fold in enumerate(members.tolist()):
         if doubtful[:, j].any():
             train = moments(design, folds.left_out(fold))
@@ -530,53 +533,62 @@ def _by_identity(
 
 
 def leave_out(
-    design: UnitColumns, support: IntArray, gamma: float, rows: IntArray
+    design: UnitColumns, supports: IntArray, gamma: float, rows: IntArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Objective and held-out error of one support with each of some sets of rows left out, from one fit on all rows.
+    """Objective and held-out error of some supports with each of some sets of rows left out, from fits on all rows.
 
     Parameters
     ----------
-    support : (s,) int array
+    supports : (C, s) int array
         Positions in `design.columns`.
     rows : (k, B) int array
         Each row of it a set that is left out.
 
     Returns
     -------
-    objective, error : (k,) arrays
+    objective, error : (C, k) arrays
         In the design's units.
-    trust : (k,) array
+    trust : (C, k) array
         Smallest eigenvalue of I - H_NN times reciprocal condition of the columns times ||e|| / ||t||: near 0 the others
         have lost their digits. Where e is computed from the data in twice the precision, ||e|| is over the root of f.
     """
-    Z = design.Z[:, support]
-    root = np.sqrt(gamma / 2.0 * design.weight[support])
-    length = np.sqrt(np.einsum("ij,ij->j", Z, Z) + root**2)
-    Q, R = np.linalg.qr(np.concatenate([Z, np.diag(root)]) / np.where(length > 0.0, length, 1.0))
-    values = np.linalg.svd(R, compute_uv=False) if R.size else np.ones(1)
-    rcond = float(values[-1]) / float(values[0]) if values[0] > 0.0 else 0.0
-    along = Q[: len(Z)].T @ design.t
-    e = np.concatenate([design.t, np.zeros(len(root))]) - Q @ along
-    full, e = float(e @ e), e[: len(Z)]
-    share = min(1.0, float(np.linalg.norm(e)) / float(np.linalg.norm(design.t)))
-    if share * rcond < NEARLY_PERFECT and rcond > TRUSTED and design.exact:
-        e = _sharp_residual(design, support, root, (Q, R, length))
-        full, e = float(e @ e), e[: len(Z)]
-        share = float(np.linalg.norm(e)) / math.sqrt(full) if full > 0.0 else 0.0
-    H = np.einsum("kas,kbs->kab", Q[rows], Q[rows])
+    n, (count, s) = design.dataset.n, supports.shape
+    root = np.sqrt(gamma / 2.0 * design.weight[supports])
+    stacked = np.zeros((count, n + s, s))
+    stacked[:, :n] = design.Z[:, supports].transpose(1, 0, 2)
+    stacked[:, range(n, n + s), range(s)] = root
+    length = np.sqrt(np.einsum("cij,cij->cj", stacked, stacked))
+    Q, R = np.linalg.qr(stacked / np.where(length > 0.0, length, 1.0)[:, None])
+    values = np.linalg.svd(R, compute_uv=False) if s else np.ones((count, 1))
+    rcond = values[:, -1] / np.where(values[:, 0] > 0.0, values[:, 0], np.inf)
+    e = np.concatenate([design.t, np.zeros(s)]) - (Q @ (design.t @ Q[:, :n])[:, :, None])[:, :, 0]
+    full = np.einsum("ci,ci->c", e, e)
+    share = np.minimum(1.0, np.sqrt(np.einsum("ci,ci->c", e[:, :n], e[:, :n])) / float(np.linalg.norm(design.t)))
+    if design.exact:
+        for i in np.flatnonzero((share * rcond < NEARLY_PERFECT) & (rcond > TRUSTED)):
+            e[i] = _sharp_residual(design, supports[i], root[i], (Q[i], R[i], length[i]))
+            full[i] = float(e[i] @ e[i])
+            share[i] = float(np.linalg.norm(e[i, :n])) / math.sqrt(full[i]) if full[i] > 0.0 else 0.0
+    held, margin = _held_out(design, Q, e, rows)
+    objective = full[:, None] - np.sum(e[:, rows] * held, axis=2)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        left = np.where(full[:, None] > 0.0, np.clip(objective / (CANCELLED * full[:, None]), 0.0, 1.0), 0.0)
+    return objective, np.sum(held**2, axis=2), margin * (rcond * share)[:, None] * left
+
+
+def _held_out(design: UnitColumns, Q: FloatArray, e: FloatArray, rows: IntArray) -> tuple[FloatArray, FloatArray]:
+    """Return `(I - H_NN)^-1 e_N` for factors and residuals of some fits, and the least eigenvalue of `I - H_NN`."""
+    out = Q[:, rows]
+    H = out @ out.swapaxes(2, 3)
     if design.intercept == "fold":
         H += design.root[rows][:, :, None] * design.root[rows][:, None, :] / float(design.root @ design.root)
     if rows.shape[1] == 1:
-        margin = 1.0 - H[:, 0, 0]
-        held = e[rows] / np.where(margin > 0.0, margin, 1.0)[:, None]
-    else:
-        matrix = np.eye(rows.shape[1]) - (H + H.transpose(0, 2, 1)) / 2.0
-        margin = np.linalg.eigvalsh(matrix)[:, 0]
-        matrix[margin < TRUSTED] = np.eye(rows.shape[1])  # not trusted, and perhaps singular to the last bit
-        held = np.linalg.solve(matrix, e[rows][:, :, None])[:, :, 0]
-    objective = full - np.sum(e[rows] * held, axis=1)
-    left = np.clip(objective / (CANCELLED * full), 0.0, 1.0) if full > 0.0 else np.zeros(len(rows))
-    return objective, np.sum(held**2, axis=1), margin * rcond * share * left
+        margin = 1.0 - H[..., 0, 0]
+        return e[:, rows] / np.where(margin > 0.0, margin, 1.0)[..., None], margin
+    matrix = np.eye(rows.shape[1]) - (H + H.swapaxes(2, 3)) / 2.0
+    margin = np.linalg.eigvalsh(matrix)[..., 0]
+    matrix[margin < TRUSTED] = np.eye(rows.shape[1])  # not trusted, and perhaps singular to the last bit
+    return np.linalg.solve(matrix, e[:, rows][..., None])[..., 0], margin
 
 
 def _sharp_residual(
@@ -748,9 +760,9 @@ def held_out_errors(
         for (support, _), members in groups.items():
             design = UnitColumns.of(dataset, whole.scale, whole.intercept, whole.columns[list(support)])
             rows = np.stack([folds.scored_rows(fold) for fold in members])
-            _, error, trust = leave_out(design, np.arange(len(support)), gamma, rows)
-            errors[members] = error * design.y_unit * design.y_unit
-            direct[members] = trust < TRUSTED
+            _, error, trust = leave_out(design, np.arange(len(support))[None], gamma, rows)
+            errors[members] = error[0] * design.y_unit * design.y_unit
+            direct[members] = trust[0] < TRUSTED
     for fold in np.flatnonzero(direct).tolist():
         model = whole.refit(supports[fold], gamma, folds.train_rows(fold))
         rows = folds.scored_rows(fold)
