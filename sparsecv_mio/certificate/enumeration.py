@@ -583,12 +583,12 @@ def _held_out(design: UnitColumns, Q: FloatArray, e: FloatArray, rows: IntArray)
     if design.intercept == "fold":
         H += design.root[rows][:, :, None] * design.root[rows][:, None, :] / float(design.root @ design.root)
     if rows.shape[1] == 1:
-        margin = 1.0 - H[..., 0, 0]
-        return e[:, rows] / np.where(margin > 0.0, margin, 1.0)[..., None], margin
+        left = np.asarray(1.0 - H[..., 0, 0], dtype=np.float64)
+        return e[:, rows] / np.where(left > 0.0, left, 1.0)[..., None], left
     matrix = np.eye(rows.shape[1]) - (H + H.swapaxes(2, 3)) / 2.0
-    margin = np.linalg.eigvalsh(matrix)[..., 0]
+    margin = np.asarray(np.linalg.eigvalsh(matrix)[..., 0], dtype=np.float64)
     matrix[margin < TRUSTED] = np.eye(rows.shape[1])  # not trusted, and perhaps singular to the last bit
-    return np.linalg.solve(matrix, e[:, rows][..., None])[..., 0], margin
+    return np.asarray(np.linalg.solve(matrix, e[:, rows][..., None])[..., 0], dtype=np.float64), margin
 
 
 def _sharp_residual(

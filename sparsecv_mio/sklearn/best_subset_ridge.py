@@ -18,7 +18,6 @@ from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import PredefinedSplit
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
@@ -419,8 +418,12 @@ def _folds(cv: AnyFolds, rows: Dataset) -> FoldPlan:
 
 def _names_rows(cv: AnyFolds) -> bool:
     """Whether folds are given by rows of the data, so that none may be left out before they are made."""
+    if isinstance(cv, str | Integral):
+        return False
+    from sklearn.model_selection import PredefinedSplit  # loads much, for splitters alone
+
     listed = isinstance(cv, PredefinedSplit) or isinstance(getattr(cv, "cv", None), list)  # the second: of `check_cv`
-    return listed or not isinstance(cv, str | Integral | Splitter)
+    return listed or not isinstance(cv, Splitter)
 
 
 @SETTINGS
