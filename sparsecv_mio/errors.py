@@ -82,18 +82,44 @@ class VerificationFailed(SparseCVError):
         self.field = field
 
 
+ELSEWHERE = {  # what other packages call some of our options: letters alone, without the s of a plural
+    "gamma": ("alpha", "lambda", "lambd", "l2", "l2reg", "penalty", "ridge"),
+    "n_gammas": ("nalpha", "nlambda"),
+    "folds": ("cv", "nfold", "kfold", "nsplit", "foldid"),
+    "cv": ("fold", "nfold", "kfold", "nsplit", "foldid"),
+    "tau": ("nvmax", "l0", "nnonzerocoef", "supportsize", "maxfeature", "nfeaturestoselect", "sparsity"),
+    "scale": ("standardize", "normalize"),
+    "nonnegative": ("positive", "lowerlimit"),
+    "one_se": ("lambda1se", "oneserule"),
+    "weights": ("sampleweight", "weight"),
+    "seed": ("randomstate", "randomseed"),
+    "threads": ("njob", "nthread", "ncore"),
+    "workers": ("njob", "job", "nproc"),
+    "target": ("y", "response", "label"),
+}
+
+
+def _letters(name: str) -> str:
+    return "".join(filter(str.isalnum, name.lower())).removesuffix("s")
+
+
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """Return the end of a message about an unknown word: the known one that looks like it, if any does.
+    """Return the end of a message about an unknown word: the known one that looks like it, or that others call so.
 
     Examples
     --------
     >>> did_you_mean("lenght", ["length", "variance"]), did_you_mean("xyz", ["length"])
     (" (did you mean 'length'?)", '')
+    >>> did_you_mean("--lambda", ["--gamma", "--tau"]), did_you_mean("alphas", ["gammas", "n_gammas"])
+    (" (did you mean '--gamma'?)", " (did you mean 'gammas'?)")
     """
     from difflib import get_close_matches
 
-    by_small_letters = {other.lower(): other for other in known}
-    near = get_close_matches(word[:100].lower(), by_small_letters, n=1)
+    by_small_letters = {other.lower().lstrip("-"): other for other in known}
+    given = word[:100].lower().lstrip("-")
+    ours = [_letters(name) for name, theirs in ELSEWHERE.items() if _letters(given) in theirs]
+    near = [name for name in by_small_letters if _letters(name) in ours]
+    near += get_close_matches(given, by_small_letters, n=1)
     return f" (did you mean {by_small_letters[near[0]]!r}?)" if near else ""
 
 

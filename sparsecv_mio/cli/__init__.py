@@ -187,6 +187,9 @@ def run(arguments: list[str] | None = None, began: float | None = None) -> int:
         return _say(str(error), error.exit_code)
     except UsageError as error:
         message = error.format_message()  # type: ignore[attr-defined]
+        unknown = getattr(error, "option_name", None) if hasattr(error, "possibilities") else None
+        if unknown is not None:
+            message = f"no option {unknown}{did_you_mean(unknown, _options_of(error))}"
         if "unexpected extra argument" in message and "--data" in _options_of(error):
             message += ": the data of the record are given as --data FILE"
         return _say(message, 2) if message else 2

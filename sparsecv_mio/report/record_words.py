@@ -234,7 +234,12 @@ def hints(record: Record) -> list[str]:
     if record.estimate and not record.descent and not all(math.isfinite(row.cv_error) for row in record.table):
         limited = record.request.time_limit is not None
         return ["a longer --time-limit or fewer pairs (--gamma, --tau) let it try and prove more"] if limited else []
-    return [text for text in (_proof_hint(record), _gamma_hint(record), _tau_hint(record)) if text]
+    return [text for text in (_proof_hint(record), *edge_hints(record)) if text]
+
+
+def edge_hints(record: Record) -> list[str]:
+    """Return the hints on the edges of the grid alone."""
+    return [text for text in (_gamma_hint(record), _tau_hint(record)) if text]
 
 
 def _proof_hint(record: Record) -> str:

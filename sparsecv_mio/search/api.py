@@ -486,6 +486,8 @@ def _over_grid(asked: Question, grid: Grid, deadline: Deadline) -> Record:
         running = RunningSearch(asked.dataset, asked.folds, grid, asked.options, hooks, searching, trees)
         record = run_within_limit(partial(_search, running), searching, running.record, running.prepare_fallback)
     data, reported = running.data, running.reported if average else None
+    if hooks.found is not None and running.reported is not None:
+        hooks.found(running.reported)
     del running  # with its cells, which may take as much memory as the data
     record = with_mae(record, data, asked.folds)
     if not average:

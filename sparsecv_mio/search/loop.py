@@ -192,8 +192,6 @@ def search(running: RunningSearch, data: StandardData) -> Record:
         record = build_record(snapshot, reported.best_on_all_rows, state.all_rows)
         spent = state.counts.nodes - nodes  # on all rows at the reported pair
         record = replace(record, work=replace(record.work, nodes=record.work.nodes + spent))
-        if hooks.found is not None:
-            hooks.found(snapshot)
         return _refine(record, reported) if options.refine else record
 
 

@@ -441,7 +441,7 @@ class Hooks:
     scheduler : str, optional
         Address of the scheduler of a dask cluster, which grows the trees of single folds.
     found : callable, optional
-        Called with what the search knew at its end, where it came to its end.
+        Called with what the record is made of, before it is returned.
     """
 
     progress: Callable[[Progress], None] | None = None

@@ -8,14 +8,16 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from functools import cached_property, wraps
 from numbers import Integral
 from threading import Event
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, dataclass_transform
 
 import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metaestimators import available_if
@@ -28,7 +30,7 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import SPECS, AnyFolds, Splitter, canonical, fold_columns, folds_of
 from sparsecv_mio.data.weights import least_rows, weighted, weighted_rows
-from sparsecv_mio.errors import BadInput
+from sparsecv_mio.errors import BadInput, did_you_mean
 from sparsecv_mio.fits.best_subsets import best_subsets
 from sparsecv_mio.model_space import (
     RESTRICTIONS,
@@ -40,9 +42,12 @@ from sparsecv_mio.model_space import (
     gammas_of,
     taus_of,
 )
+from sparsecv_mio.report.record_words import edge_hints
 from sparsecv_mio.search.api import cross_validate
+from sparsecv_mio.search.context import Snapshot
 from sparsecv_mio.search.deadline import interruptible
 from sparsecv_mio.search.observers import Progress
+from sparsecv_mio.sklearn.kept import MOST_KEPT, KeptSearch
 from sparsecv_mio.words import Intercept
 
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -59,7 +64,11 @@ except ImportError:  # before 1.6
 try:
     from sklearn.callback import CallbackSupportMixin as CallbackSupportMixin
     from sklearn.callback import with_callbacks as with_callbacks
+
+    CALLER = 4  # of `fit`, from where it warns
 except ImportError:  # before 1.9
+
+    CALLER = 3
 
     class CallbackSupportMixin:  # type: ignore[no-redef]
         """Nothing: this scikit-learn has no callbacks."""
@@ -70,6 +79,8 @@ except ImportError:  # before 1.9
 
 
 LINE_SECONDS = 1.0  # between two lines of `verbose`
+MOST_DENSE = 1 << 27  # cells of a sparse X, which is made dense: 1 GiB
+MOST_SPLITS = 1000  # folds of which `cv_results_` has a column each
 
 
 class Watch(NamedTuple):
@@ -113,7 +124,14 @@ def warn_unproved(estimator: Any) -> None:
         known = f"certified are {estimator.lower_:g} and {estimator.upper_:g} as bounds"
         took = [words for words in estimator.record_.warnings if "compiling" in words]
         words = "; ".join([f"{type(estimator).__name__} {why} before the answer was proved: {known}", *took])
-        warnings.warn(words, ConvergenceWarning, stacklevel=3)
+        warnings.warn(words, ConvergenceWarning, stacklevel=CALLER)
+
+
+def warn_of_edges(record: Record) -> None:
+    """Warn of a pair on the edge of the grid, as the command does."""
+    for hint in edge_hints(record):
+        words = re.sub(r"--(gamma|tau) (\S+)", r"\1s='\2'", hint)
+        warnings.warn(f"BestSubsetRidgeCV: {words}", UserWarning, stacklevel=CALLER)
 
 
 def _to_all(reports: list[Callable[[Progress], None]]) -> Callable[[Progress], None]:
@@ -190,11 +208,31 @@ class FittedModel:
     support_: BoolArray
 
 
-# the fields are the settings that scikit-learn wants in `__init__`; it compares, prints and clones by them itself
-SETTINGS = dataclass(kw_only=True, eq=False, repr=False)
+Estimator = TypeVar("Estimator")
 
 
-@SETTINGS
+@dataclass_transform(kw_only_default=True, eq_default=False, field_specifiers=(field,))
+def settings(kind: type[Estimator]) -> type[Estimator]:
+    """Make the fields of a class the settings that scikit-learn wants in `__init__`, by which it compares and clones.
+
+    An unknown one is refused with the one that was meant.
+    """
+    made: Any = dataclass(kw_only=True, eq=False, repr=False)(kind)
+    whole, known = made.__init__, sorted(one.name for one in fields(made))
+
+    @wraps(whole)
+    def begin(self: Any, *args: Any, **given: Any) -> None:
+        for name in given:
+            if name not in known:
+                meant = did_you_mean(name, known)
+                raise TypeError(f"{kind.__name__}() got an unexpected keyword argument {name!r}{meant}")
+        whole(self, *args, **given)
+
+    made.__init__ = begin
+    return made
+
+
+@settings
 class SparseLinearModel(FittedModel, CallbackSupportMixin, RegressorMixin, BaseEstimator):
     """A linear model with few features, once `fit` has set `coef_` and `intercept_`."""
 
@@ -222,8 +260,14 @@ class SparseLinearModel(FittedModel, CallbackSupportMixin, RegressorMixin, BaseE
         """
         check_is_fitted(self)
         with cures_named(X):
-            rows: FloatArray = validate_data(self, X, reset=False, dtype=np.float64)
+            rows: FloatArray = validate_data(self, X, reset=False, dtype=np.float64, accept_sparse="csr")
         return rows @ self.coef_ + self.intercept_
+
+    def __sklearn_tags__(self) -> Any:
+        """Return what scikit-learn asks of an estimator: it takes sparse X."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
 
     def _check_parameters(self) -> None:
         """Refuse what numpy and scikit-learn would fail on without a word of the parameter."""
@@ -256,8 +300,18 @@ class SparseLinearModel(FittedModel, CallbackSupportMixin, RegressorMixin, BaseE
         with cures_named(X):
             if hasattr(X, "iloc") and getattr(X, "ndim", 0) == 2:
                 frame_numbers(X)  # names the column and the row of a cell that is no number
-            rows, response = validate_data(self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=2)
+            rows, response = validate_data(
+                self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=2, accept_sparse="csr"
+            )
         names = [str(name) for name in getattr(self, "feature_names_in_", ())] or None
+        if issparse(rows):
+            n, p = rows.shape  # type: ignore[attr-defined]
+            if n * p > MOST_DENSE:
+                raise BadInput(
+                    f"X is sparse, {n:,} x {p:,}: every fit computes with all cells, and more than {MOST_DENSE:,} are "
+                    "not made dense: keep fewer columns, by SelectKBest() of sklearn.feature_selection for one"
+                )
+            rows = rows.toarray()  # type: ignore[attr-defined]
         given = target if isinstance(target, str) else "y"
         while given in (names or ()):
             given += "_"
@@ -269,7 +323,7 @@ def by_column(coefficients: Mapping[str, float], names: tuple[str, ...]) -> Floa
     return np.array([coefficients.get(name, 0.0) for name in names])
 
 
-@SETTINGS
+@settings
 class BestSubsetRidge(SparseLinearModel):
     """Best-subset ridge regression of a given size: the best of all subsets of at most tau features, proved.
 
@@ -426,7 +480,7 @@ def _names_rows(cv: AnyFolds) -> bool:
     return listed or not isinstance(cv, Splitter)
 
 
-@SETTINGS
+@settings
 class BestSubsetRidgeCV(SparseLinearModel):
     """Best-subset ridge regression, its size tau and ridge weight gamma chosen by certified cross-validation.
 
@@ -496,8 +550,19 @@ class BestSubsetRidgeCV(SparseLinearModel):
         Certified bounds of the least cross-validation error of all pairs. Where `one_se` or `stability` chose another
         pair they are of its own error, and those of the least one are `record_.least.lower` and `record_.least.upper`.
     status_ : {"proved", "limit", "interrupted"}
+    best_score_ : float
+        `-cv_error_`: scikit-learn's score, the larger the better.
+    taus_, gammas_ : (T,) int array, (G,) array
+        The grid, ascending.
     cv_results_ : dict of arrays
         All pairs, as :func:`~sparsecv_mio.sklearn.best_subset_ridge.cv_results` says.
+    mse_path_ : (G, T, K) array
+        Mean squared error of every fold at every pair. Where the best subset of a fold is not known, as its pair was
+        ruled out by bounds, the error is that of the best one found, an estimate, or NaN; `cv_results_["decided"]`
+        says of which pairs all are known.
+    coef_path_, intercept_path_ : (p, T) array, (T,) array
+        Models of all sizes at `gamma_`, by the best subsets that the search knows on all rows; only that of `tau_` is
+        proved (`BestSubsetRidge(taus, gamma=gamma_)` proves all).
     record_ : Record
         Answer and certificate; `record_.write_record(file)` keeps it for `sparsecv verify`.
     n_features_in_, feature_names_in_ : int, array
@@ -563,15 +628,18 @@ class BestSubsetRidgeCV(SparseLinearModel):
             data, plan = weighted(data, sample_weight, deal, name="sample_weight", by_row=_names_rows(self.cv))
         shape = self._restrictions.within(data.names).left(data.p), least_rows(data, plan)
         gammas = default_gammas(*shape, self.n_gammas) if self.gammas is None else gammas_of(self.gammas, *shape)
+        known: list[Snapshot] = []
         with watched(self, data.X, data.y) as watch:
             record = cross_validate(
-                data, plan, gammas=gammas, taus=self.taus, gap=self.gap, one_se=self.one_se,
+                data, plan, found=known.append, gammas=gammas, taus=self.taus, gap=self.gap, one_se=self.one_se,
                 stability=self.stability, model=self.model,
                 restrictions=self._restrictions, time_limit=self.time_limit, threads=effective_n_jobs(self.n_jobs),
                 scale=self.scale, intercept=self._intercept, **watch._asdict(),
             )  # fmt: skip
             self._keep(record)
+            self._kept = KeptSearch.of(record, known[-1], plan) if known else None
         warn_unproved(self)
+        warn_of_edges(record)
         return self
 
     @available_if(_has_model)
@@ -591,7 +659,7 @@ class BestSubsetRidgeCV(SparseLinearModel):
 
     def _keep(self, record: Record) -> None:
         """Set the fitted attributes."""
-        for name in ("coef_", "intercept_", "support_"):
+        for name in ("coef_", "intercept_", "support_", "cv_results_", "mse_path_", "_path"):
             self.__dict__.pop(name, None)  # of a fit before
         if self.refit:
             model = record.predictor
@@ -599,26 +667,76 @@ class BestSubsetRidgeCV(SparseLinearModel):
             self.support_ = np.isin(record.data.names, model.support)
         self.tau_, self.gamma_, self.cv_error_ = record.tau, record.gamma, record.cv_error
         self.lower_, self.upper_, self.status_ = record.lower, record.upper, record.status
-        self.cv_results_ = cv_results(record)
+        self.taus_, self.gammas_ = np.array(record.request.taus), np.array(record.request.gammas)
+        self.best_score_ = -record.cv_error
         self.record_ = record
 
+    @property
+    def _search(self) -> KeptSearch:
+        """What is kept of the search."""
+        check_is_fitted(self)
+        if self._kept is None:
+            raise AttributeError(f"of data or searches of more than {MOST_KEPT:,} numbers only the record is kept")
+        return self._kept
 
-def cv_results(record: Record) -> dict[str, Any]:
+    @cached_property
+    def mse_path_(self) -> FloatArray:
+        """(G, T, K) mean squared errors of the folds."""
+        return self._search.mse_path()
+
+    @cached_property
+    def cv_results_(self) -> dict[str, Any]:
+        """All pairs, a dict of arrays."""
+        check_is_fitted(self)
+        kept = self._kept
+        return cv_results(self.record_, *(() if kept is None else (self.mse_path_, 1.0 / kept.factor)))
+
+    @cached_property
+    def _path(self) -> tuple[FloatArray, FloatArray]:
+        return self._search.coefficient_path(self.record_)
+
+    @property
+    def coef_path_(self) -> FloatArray:
+        """(p, T) coefficients of all sizes at the gamma that was chosen."""
+        return self._path[0]
+
+    @property
+    def intercept_path_(self) -> FloatArray:
+        """(T,) intercepts of all sizes at the gamma that was chosen."""
+        return self._path[1]
+
+
+def cv_results(
+    record: Record, mse_path: FloatArray | None = None, weights: FloatArray | None = None
+) -> dict[str, Any]:
     """Return a dict of arrays, an entry for every pair (gamma, tau) of the grid, as GridSearchCV has it.
 
     Scores are negative mean squared errors, NaN where a limit left a pair without any; those of pairs that are not
-    decided are estimates, their `lower` and `upper` hold.
+    decided are estimates, their `lower` and `upper` hold. The mean is over rows: folds count by how many they score.
 
     Parameters
     ----------
     record : Record
+    mse_path : (G, T, K) array, optional
+        Errors of the folds.
+    weights : (K,) array, optional
+        How much each fold counts.
 
     Returns
     -------
     dict
-        `params`, `param_tau`, `param_gamma`; `mean_test_score`, `rank_test_score`; `cv_error` with its certified bounds
+        `params`, `param_tau`, `param_gamma`; `mean_test_score`, `std_test_score`, `rank_test_score` and, of up to 1,000
+        folds, `split0_test_score` and so on, where errors of folds are given; `cv_error` with its certified bounds
         `lower` and `upper` and its `standard_error` over the folds; `folds_decided`, `decided` (bool) and `status`.
     """
+    splits: dict[str, Any] = {}
+    spread: dict[str, Any] = {}
+    if mse_path is not None:
+        scores = -mse_path.reshape(len(record.table), -1)
+        named = range(scores.shape[1] if scores.shape[1] <= MOST_SPLITS else 0)
+        splits = {f"split{k}_test_score": scores[:, k] for k in named}
+        middle = np.average(scores, axis=1, weights=weights)[:, None]
+        spread["std_test_score"] = np.sqrt(np.average((scores - middle) ** 2, axis=1, weights=weights))
     rows = record.table
 
     def column(field: str) -> NDArray[Any]:
@@ -631,7 +749,9 @@ def cv_results(record: Record) -> dict[str, Any]:
         "params": [{"tau": row.tau, "gamma": row.gamma} for row in rows],
         "param_tau": tau,
         "param_gamma": gamma,
+        **splits,
         "mean_test_score": score,
+        **spread,
         "rank_test_score": (1 + np.searchsorted(np.sort(known), known)).astype(np.int32),
         "cv_error": error,
         "lower": column("lower"),

@@ -6,7 +6,9 @@ import inspect
 
 import pytest
 
+import sparsecv_mio as sc
 from sparsecv_mio import errors
+from sparsecv_mio.cli import run
 from sparsecv_mio.errors import BackendFailed, SparseCVError, VerificationFailed, did_you_mean
 
 
@@ -28,3 +30,17 @@ def test_what_errors_carry() -> None:
 )
 def test_suggestions(word: str, said: str) -> None:
     assert did_you_mean(word, ("length", "fold")) == said
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours"),
+    [("--lambda", "--gamma"), ("--nfolds", "--folds"), ("--cv", "--folds"), ("--nvmax", "--tau"),
+     ("--quite", "--quiet"), ("--n-jobs", "--threads"), ("--gama", "--gamma")],
+)  # fmt: skip
+def test_what_others_call_an_option_is_told(theirs: str, ours: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["solve", "no_file.csv", theirs, "1"]) == 2
+    assert capsys.readouterr().err == f"sparsecv: error: no option {theirs} (did you mean {ours!r}?)\n"
+    assert run(["solve", "no_file.csv", "--xyz"]) == 2
+    assert capsys.readouterr().err == "sparsecv: error: no option --xyz\n"
+    with pytest.raises(TypeError, match=r"'alphas' \(did you mean 'gammas'\?\)$"):
+        sc.solve("no_file.csv", alphas=[1.0])

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import pickle
 import signal
 import threading
 import warnings
-from itertools import combinations
+from itertools import combinations, product
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,7 +18,7 @@ import pandas as pd
 import pytest
 import sklearn
 from repository import INSTANCES
-from scipy.sparse import csr_array
+from scipy.sparse import csc_matrix, csr_array
 from sklearn.base import BaseEstimator, clone
 from sklearn.compose import make_column_transformer
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
@@ -45,7 +46,7 @@ from sparsecv_mio.cli import run
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.problem.objective import standard_error
-from sparsecv_mio.sklearn import BestSubsetRidge, BestSubsetRidgeCV, best_subset_ridge
+from sparsecv_mio.sklearn import BestSubsetRidge, BestSubsetRidgeCV, best_subset_ridge, kept
 from sparsecv_mio.sklearn.best_subset_ridge import cv_results, warn_unproved
 
 
@@ -153,10 +154,31 @@ def test_what_cannot_be_predicted_from_is_refused() -> None:
         BestSubsetRidge().predict(X_LINEAR)
     with pytest.raises(ValueError, match="expecting 3 features"):
         BestSubsetRidge().fit(X_LINEAR, Y_LINEAR).predict(X_LINEAR[:, :2])
-    with pytest.raises(TypeError, match="dense data is required"):
-        BestSubsetRidge().fit(csr_array(X_LINEAR), Y_LINEAR)
     with pytest.raises(ValueError, match="^column 'a' holds text 'red' in row 1: encode it .*OneHotEncoder"):
         BestSubsetRidge().fit(pd.DataFrame({"a": pd.Categorical(["red"] * 20), "b": Y_LINEAR}), Y_LINEAR)
+
+
+@pytest.mark.parametrize("model", [BestSubsetRidge(2), BestSubsetRidgeCV(gammas=0.1, taus=2, cv=3)])
+def test_a_sparse_X_is_made_dense(model: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    dense = clone(model).fit(X, Y)
+    for kind in (csr_array, csc_matrix):
+        sparse = clone(model).fit(kind(X), Y)
+        assert (sparse.coef_ == dense.coef_).all() and sparse.predict(kind(X)) == pytest.approx(dense.predict(X))
+    monkeypatch.setattr(best_subset_ridge, "MOST_DENSE", 1199)
+    with pytest.raises(BadInput, match="^X is sparse, 60 x 20: .* more than 1,199 are not made dense: [^\n]*$"):
+        clone(model).fit(csr_array(X), Y)
+
+
+@pytest.mark.parametrize("kind", [BestSubsetRidge, BestSubsetRidgeCV])
+def test_what_others_call_a_parameter_is_told(kind: Any) -> None:
+    names = {"alpha": "gamma", "nonnegtive": "nonnegative", "standardize": "scale", "n_nonzero_coefs": "tau"}
+    names |= {"alphas": "gammas", "nfolds": "cv", "n_jbos": "n_jobs"} if kind is BestSubsetRidgeCV else {}
+    for theirs, ours in names.items():
+        with pytest.raises(TypeError, match=rf"{kind.__name__}\(\) .* '{theirs}' \(did you mean '{ours}s?'\?\)$"):
+            kind(**{theirs: 1})
+    with pytest.raises(TypeError, match="'zzz'$"):
+        kind(zzz=1)
+    assert list(inspect.signature(kind).parameters) == list(inspect.signature(kind.__init__).parameters)[1:]
 
 
 @pytest.mark.parametrize("frame", [False, True])
@@ -446,6 +468,75 @@ def test_folds_by_row_know_rows_of_weight_zero() -> None:
     errors = {BestSubsetRidgeCV(**QUICK | {"cv": cv}).fit(X, y, sample_weight=weights).cv_error_ for cv in given}
     without = BestSubsetRidgeCV(**QUICK | {"cv": labels[weights > 0.0]}).fit(X[weights > 0.0], y[weights > 0.0])
     assert errors == {without.cv_error_}
+
+
+def test_errors_of_every_fold_and_models_of_every_size_are_there_when_asked_for() -> None:
+    X, y = prostate()
+    grid: dict[str, Any] = {"gammas": [0.01, 1.0], "taus": [1, 2, 5, 8]}
+    model = BestSubsetRidgeCV(cv=5, gap=0.0, **grid).fit(X, y)
+    assert not {"mse_path_", "cv_results_", "coef_path_"} & set(vars(model))
+    assert model.taus_.tolist() == grid["taus"] and model.gammas_.tolist() == grid["gammas"]
+    assert model.mse_path_.shape == (2, 4, 5) and model.best_score_ == -model.cv_error_
+    labels = make_folds("5", DATA).labels
+    for (g, gamma), (t, tau), fold in product(enumerate(grid["gammas"]), enumerate(grid["taus"]), range(5)):
+        train = labels != fold
+        error = error_of_the_best_of_all(DATA.X, DATA.y, tau, gamma, train)
+        assert model.mse_path_[g, t, fold] == pytest.approx(error, rel=1e-9)
+    whole = BestSubsetRidge(grid["taus"], gamma=model.gamma_).fit(X, y)
+    assert model.coef_path_ == pytest.approx(whole.coef_path_, rel=1e-9)
+    assert model.intercept_path_ == pytest.approx(whole.intercept_path_, rel=1e-9)
+    at = grid["taus"].index(model.tau_)
+    assert (model.coef_path_[:, at] == model.coef_).all() and model.intercept_path_[at] == model.intercept_
+    found, again = model.cv_results_, pickle.loads(pickle.dumps(model))
+    weights = np.bincount(labels)
+    for place, row in enumerate(model.record_.table):
+        scores = np.array([found[f"split{k}_test_score"][place] for k in range(5)])
+        assert np.average(scores, weights=weights) == pytest.approx(-row.cv_error, rel=1e-9)
+        spread = np.average((scores + row.cv_error) ** 2, weights=weights) ** 0.5
+        assert found["std_test_score"][place] == pytest.approx(spread, rel=1e-9)
+    assert (again.coef_path_ == model.coef_path_).all() and (again.mse_path_ == model.mse_path_).all()
+    model.set_params(taus=[1]).fit(X, y)
+    assert model.mse_path_.shape == (2, 1, 5) and model.coef_path_.shape == (8, 1)
+
+
+def error_of_the_best_of_all(X: Any, y: Any, tau: int, gamma: float, train: Any) -> float:
+    """Mean squared error, on the other rows, of the best subset of training rows; scales are those of all rows."""
+    length = np.linalg.norm(X - X.mean(axis=0), axis=0)
+    fits = []
+    for S in map(list, combinations(range(X.shape[1]), tau)):
+        middle, level = X[train][:, S].mean(axis=0), y[train].mean()
+        A, b, penalty = X[train][:, S] - middle, y[train] - level, np.diag(gamma / 2.0 * length[S] ** 2)
+        beta = np.linalg.solve(A.T @ A + penalty, A.T @ b)
+        value = float(((b - A @ beta) ** 2).sum() + beta @ penalty @ beta)
+        fits.append((value, float(np.mean((y[~train] - level - (X[~train][:, S] - middle) @ beta) ** 2))))
+    return min(fits)[1]
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_what_a_limit_or_the_size_leaves_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = prostate()
+    wide = PolynomialFeatures(2, include_bias=False).fit_transform(X)
+    model = BestSubsetRidgeCV(time_limit=0.5, gap=0.0, cv="loo").fit(wide, y)
+    some = np.isfinite(model.mse_path_).all(axis=2).ravel()
+    assert model.mse_path_.shape == (len(model.gammas_), len(model.taus_), 97) and some.any()
+    assert (np.isnan(model.cv_results_["split0_test_score"]) == np.isnan(model.mse_path_[..., 0].ravel())).all()
+    assert np.isfinite(model.coef_path_).all() and (model.coef_path_ != 0).sum(axis=0).max() <= model.taus_[-1]
+    monkeypatch.setattr(kept, "MOST_KEPT", 96 * 8)
+    model = BestSubsetRidgeCV(**QUICK).fit(X, y)
+    assert "split0_test_score" not in model.cv_results_ and not hasattr(model, "coef_path_")
+    with pytest.raises(AttributeError, match="only the record is kept"):
+        _ = model.mse_path_
+
+
+def test_a_pair_on_the_edge_of_the_grid_is_a_warning() -> None:
+    X, y = prostate()
+    with pytest.warns(UserWarning, match=r"^BestSubsetRidgeCV: the best gamma is the smallest given: try gammas='0.1:"):
+        BestSubsetRidgeCV(gammas=[1.0, 10.0]).fit(X, y)
+    with pytest.warns(UserWarning, match=r"the best tau is the largest given: try taus='1:6'$"):
+        BestSubsetRidgeCV(gammas=[1e-4, 0.01, 1.0], taus=[1, 2, 3]).fit(X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        BestSubsetRidgeCV(gammas=[1e-4, 0.01, 1.0]).fit(X, y)
 
 
 DATA = sc.read_dataset(INSTANCES / "prostate.csv", "lpsa")

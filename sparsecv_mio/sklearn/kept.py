@@ -1,0 +1,85 @@
+"""What a fit by cross-validation keeps beside its record: more is computed of it when it is asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from sparsecv_mio.arrays import FloatArray
+from sparsecv_mio.certificate.records import Record
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.fold_plan import FoldPlan
+from sparsecv_mio.data.standard import standardize
+from sparsecv_mio.model_space import NONE
+from sparsecv_mio.search.context import Snapshot
+from sparsecv_mio.search.result import all_rows_fit
+from sparsecv_mio.trees.path_cells import PathCell
+
+MOST_KEPT = 1 << 24  # numbers, of X and of the table of cells each: 128 MB
+
+
+@dataclass(frozen=True, eq=False)
+class KeptSearch:
+    """The rows of a fit, the errors of all cells, and the best subsets on all rows at the gamma that was chosen.
+
+    Attributes
+    ----------
+    dataset : Dataset
+    folds : FoldPlan
+    sums : (G, T, K) array
+        Held-out sums of squares of the best supports known, in standard units; inf where there is none.
+    factor : (K,) array
+        Times which they are mean squared errors, in squared units of the target.
+    cells : tuple of PathCell
+        By tau.
+    """
+
+    dataset: Dataset
+    folds: FoldPlan
+    sums: FloatArray
+    factor: FloatArray
+    cells: tuple[PathCell, ...]
+
+    @classmethod
+    def of(cls, record: Record, known: Snapshot, folds: FoldPlan) -> KeptSearch | None:
+        """Take what is needed of a search, without a copy; None where that is too much.
+
+        Parameters
+        ----------
+        record : Record
+        known : Snapshot
+            What it was made of.
+        folds : FoldPlan
+        """
+        context, sums = known.context, known.cells.nominal
+        if max(sums.size, context.data.dataset.X.size) > MOST_KEPT:
+            return None
+        best = known.best[int(np.searchsorted(context.grid.gammas, record.gamma))]
+        cells = tuple(replace(best.cells[tau], candidates=(), values=()) for tau in context.grid.taus.tolist())
+        factor = context.data.y_unit**2 / np.asarray(context.scored.by_fold, dtype=np.float64)
+        return cls(context.data.dataset, folds, sums, factor, cells)
+
+    def mse_path(self) -> FloatArray:
+        """(G, T, K) mean squared errors of the folds, NaN where no support is known."""
+        return np.where(np.isfinite(self.sums), self.sums * self.factor, np.nan)
+
+    def coefficient_path(self, record: Record) -> tuple[FloatArray, FloatArray]:
+        """Return coefficients (p, T) and intercepts (T,) of the best subsets known on all rows, in units of X.
+
+        Parameters
+        ----------
+        record : Record
+            Of the search.
+        """
+        place, own = {name: j for j, name in enumerate(record.data.names)}, record.refit.tau
+        within = record.request.restrictions or NONE
+        data = standardize(self.dataset, record.data.scale, record.data.intercept, within)
+        path, levels = np.zeros((len(place), len(self.cells))), np.zeros(len(self.cells))
+        for t, cell in enumerate(self.cells):
+            coefficients, levels[t] = record.coefficients, record.intercept
+            if cell.tau != own:
+                *_, coefficients, levels[t] = all_rows_fit(data, record.gamma, None, cell, 0.0, quick=True)
+            for name, value in coefficients.items():
+                path[place[name], t] = value
+        return path, levels
