@@ -71,11 +71,13 @@ def _pairs(checks: Checks, record: Record, average: Average, plan: FoldPlan) -> 
     distances = np.array([pair.distance for pair in average.pairs])
     if not checks.that(bool(np.all(distances >= 0.0)), "average.pairs[].distance", "one is below 0"):
         return False
-    weights = weights_of_pairs(distances)
+    near = weights_of_pairs(distances) > 0.0
+    models = [(pair.gamma, -i - 1 if pair.fit is None else pair.fit) for i, pair in enumerate(average.pairs)]
+    weights = weights_of_pairs(distances, models)
     for i, (pair, row, weight) in enumerate(zip(average.pairs, record.table, weights.tolist(), strict=True)):
-        path, used = f"average.pairs[{i}].", weight > 0.0
+        path, used = f"average.pairs[{i}].", bool(near[i])
         checks.close(f"{path}weight", pair.weight, weight, WEIGHT_RTOL * weight)
-        checks.that((pair.fit is not None) == used, f"{path}fit", "goes with a weight above 0")
+        checks.that((pair.fit is not None) == used, f"{path}fit", "goes with a distance that has a weight")
         right = len(pair.folds) == plan.k or (not used and not pair.folds)
         checks.that(right, f"{path}folds", f"are {len(pair.folds)} for {plan.k} folds")
         places = (*pair.folds, *(() if pair.fit is None else (pair.fit,)))
@@ -90,7 +92,7 @@ def _pairs(checks: Checks, record: Record, average: Average, plan: FoldPlan) -> 
 
 def _too_many(average: Average, plan: FoldPlan) -> bool:
     """Whether the record may leave out the folds of pairs that are no part of the average."""
-    return not any(pair.folds for pair in average.pairs if pair.weight == 0.0) and len(average.pairs) * plan.k > 1000
+    return not any(pair.folds for pair in average.pairs if pair.fit is None) and len(average.pairs) * plan.k > 1000
 
 
 def _supports(checks: Checks, average: Average, design: UnitColumns) -> bool:
@@ -122,7 +124,7 @@ def _distances(
     size = max((pair.tau for pair in average.pairs), default=0) + 1.0
     every = float(len(places)) * plan.k * design.dataset.n * size**2 <= MOST_REFITS
     if not every:
-        places = [i for i in places if average.pairs[i].weight > 0.0]
+        places = [i for i in places if average.pairs[i].fit is not None]
         checks.reread.append("average: that no other pair belongs to it (too many rows and folds to fit all again)")
     here = next((i for i in places if (average.pairs[i].gamma, average.pairs[i].tau) == (record.gamma, record.tau)), -1)
     if not checks.that(here >= 0, "average.pairs", "hold no folds of the reported pair"):

@@ -406,10 +406,10 @@ class AveragedPair:
     """A pair of the table and its part in the average.
 
     `distance`: how many standard errors of its mean, over rows, its held-out errors are above those of the pair with
-    the least CV error; null where some fold has no support. `weight` is 0 for what is too far. `fit` and `folds` are
-    places in `Average.supports`: of the subset on all rows, null at weight 0, and of that of each fold; `folds` is
-    empty where some fold has none, and, at weight 0, where there are too many to store. `estimate`: some of them are
-    not known to be the best ones.
+    the least CV error; null where some fold has no support. `weight` is 0 for what is too far, and for what has the
+    gamma and the fit of a nearer pair. `fit` and `folds` are places in `Average.supports`: of the subset on all rows,
+    null for what is too far, and of that of each fold; `folds` is empty where some fold has none, and, for what is too
+    far, where there are too many to store. `estimate`: some of them are not known to be the best ones.
     """
 
     gamma: Gamma
@@ -565,7 +565,9 @@ class Record(JsonRecord, LinearModel, DrawnSearch):
 
     def _answer(self) -> str:
         nested = "" if self.nested is None else f", nested CV error {self.nested.error:.6g}"
-        return f"{pair_in_words(self)}{nested}"
+        averaged = self.average
+        model = "" if averaged is None else f"; an averaged model of {len(averaged.model.support)} features predicts"
+        return f"{pair_in_words(self)}{nested}{model}"
 
     @property
     def rule(self) -> str:

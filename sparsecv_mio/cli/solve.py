@@ -115,13 +115,15 @@ def solve(
                             "every fold's own training rows; common: of one subset for all folds, of any support "
                             "(Takano and Miyashiro).", Criterion),
     nested: int | None = option(None, "K", "Also estimate the error of the whole procedure: repeat it without each of "
-                                "K outer folds, and score the model that it chooses there. Groups stay together. "
+                                "K outer folds, and score the model that predicts there (the averaged one with "
+                                "--model average). Groups stay together. "
                                 "Takes about K times as long. [none]"),
     search: Given,
     stored: Given,
     used: Given,
-    save_held_out: str | None = option(None, "FILE", "Write each row's target, fold and prediction by the model that "
-                                       "was fitted without it here, as CSV."),
+    save_held_out: str | None = option(None, "FILE", "Write each row's target, fold and prediction by the model of "
+                                       "the reported pair that was fitted without it here, as CSV. Of that pair with "
+                                       "--model average too: the column is then called pair_prediction."),
     scheduler: str | None = None,
     proof: str | None = None,
     json: str | None = None,
@@ -228,8 +230,9 @@ def _held_out(record: Record, dataset: Dataset, plan: FoldPlan, place: str) -> t
     lines = (
         f"{y!r},{number},{value!r}{end}\n" if number != missing else f"{y!r},,{end}\n" for y, number, value, end in rows
     )
-    named = f"target,{'fold' if plan.is_partition else 'times scored'},prediction"
-    head = f"{named}{'' if weights is None else ',weight'}\n"
+    named = f"target,{'fold' if plan.is_partition else 'times scored'}"
+    whose = "prediction" if record.average is None else "pair_prediction"
+    head = f"{named},{whose}{'' if weights is None else ',weight'}\n"
     held = times > 0
     found = accuracy(dataset.y[held], means[held], None if weights is None else weights[held])
     return found, lambda: write_text(place, chain([head], lines), "predictions")

@@ -22,7 +22,7 @@ then sums of weights.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -482,21 +482,33 @@ def distances_of_pairs(errors: FloatArray, best: FloatArray, counts: FloatArray)
     return distances
 
 
-def weights_of_pairs(distances: FloatArray) -> FloatArray:
+def weights_of_pairs(distances: FloatArray, models: Sequence[Hashable] | None = None) -> FloatArray:
     """Return the weights of pairs in their average: `exp(-z - z^2)`, none below `LEAST_WEIGHT` of the largest, sum 1.
+
+    Of pairs with one model on all rows, only the one with the least distance has a weight, the first of equals.
 
     Parameters
     ----------
     distances : (P,) array
         z; inf for a pair without an error.
+    models : sequence of P hashable objects, optional
+        Equal where pairs are of one model; all differ by default. Read of pairs that are near enough.
 
     Examples
     --------
     >>> weights_of_pairs(np.array([0.0, 1.6, 0.0]))
     array([0.5, 0. , 0.5])
+    >>> weights_of_pairs(np.array([0.2, 0.0, 0.0]), "ABA").round(3)
+    array([0. , 0.5, 0.5])
     """
     weights = np.exp(-distances - distances**2)
     weights[weights < LEAST_WEIGHT * weights.max()] = 0.0
+    if models is not None:
+        seen: set[Hashable] = set()
+        for i in np.argsort(distances, kind="stable").tolist():
+            if models[i] in seen:
+                weights[i] = 0.0
+            seen.add(models[i])
     return np.asarray(weights / weights.sum())
 
 

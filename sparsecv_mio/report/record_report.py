@@ -132,7 +132,7 @@ def _nested(record: Record) -> tuple[Block, ...]:
 
 
 def _stability(record: Record) -> Block:
-    lines = [*record_tables.rule_lines(record), *average_lines(record), *stability_lines(record)]
+    lines = [*record_tables.rule_lines(record), *stability_lines(record), *average_lines(record)]
     return _sentences(lines)
 
 

@@ -94,7 +94,8 @@ def print_answer(
     for line in _error_lines(record):
         say(console, line)
     if held_out is not None:
-        say(console, f"held-out predictions in the file: {error_line(held_out)}")
+        of = "" if record.average is None else " of the pair"
+        say(console, f"held-out predictions{of} in the file: {error_line(held_out)}")
     if record.nested is not None:
         for line in nested_lines(record, record.nested):
             say(console, line)
@@ -234,7 +235,10 @@ def nested_lines(record: Record, nested: Nested) -> list[str]:
     done, k = len(nested.folds), nested.outer.k
     spread = "" if nested.standard_error is None else f", standard error {shown(nested.standard_error, 3)}"
     of = f"{k} outer folds" if done == k else f"the {done} of {k} outer folds that were done"
-    lines = [f"honest error of the whole procedure: {shown(nested.error)}{spread}, by nested CV over {of}"]
+    averaged = sum(one.average is not None for one in nested.folds)
+    rest = "" if averaged == done else f" ({averaged} of {done} outer folds; pairs predict in the others)"
+    what = f" and its averaged model{rest}" if averaged else ""
+    lines = [f"honest error of the whole procedure{what}: {shown(nested.error)}{spread}, by nested CV over {of}"]
     if nested.optimism is not None:
         much = f"{abs(nested.optimism):.1f}% {'less' if nested.optimism < 0.0 else 'more'}"
         lines.append(f"that is {much} than the CV error of this pair, {shown(record.cv_error)}")
@@ -245,7 +249,9 @@ def _print_outer_folds(console: Console, nested: Nested) -> None:
     """Print what was chosen without each outer fold."""
     say(console, "models chosen without an outer fold", "bold")
     rows = [(one.fold + 1, one.tau, one.gamma, one.cv_error, one.error, one.status) for one in nested.folds]
-    print_table(console, ("outer fold", "tau", "gamma", "CV error without it", "error on it", "status"), rows)
+    averaged = any(one.average is not None for one in nested.folds)
+    on_it = "error of the averaged model on it" if averaged else "error on it"
+    print_table(console, ("outer fold", "tau", "gamma", "CV error without it", on_it, "status"), rows)
 
 
 def _unbounded(record: Record) -> bool:
@@ -293,14 +299,14 @@ def _print_coefficients(console: Console, record: Record, full: bool) -> None:
     found = "the best subset" if refit.proved else "the best subset found"
     say(console, f"coefficients: {found} on all rows at {where} ({proof})")
     print_model(console, record.coefficients, record.intercept, full)
-    if record.average is not None:
-        for line in average_lines(record):
-            say(console, line)
-        print_model(console, record.average.model.coefficients, record.average.model.intercept, full)
     if lines := stability_lines(record):
         for line in lines:
             say(console, line)
         console.print()
+    if record.average is not None:
+        for line in average_lines(record):
+            say(console, line)
+        print_model(console, record.average.model.coefficients, record.average.model.intercept, full)
 
 
 def rule_lines(record: Record) -> list[str]:

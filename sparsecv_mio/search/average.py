@@ -7,12 +7,12 @@ the target, and the smallest one that misses them by little is the model.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from sparsecv_mio.arrays import FloatArray, IntArray
+from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.certificate.records import Average, AveragedPair, PathRow, Record
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
@@ -152,8 +152,35 @@ def distances_in(snapshot: Snapshot, best: tuple[int, int]) -> FloatArray:
 
 
 @dataclass(frozen=True, eq=False)
+class PairFit:
+    """The fit of a pair on all rows, in units of the file; whether it is known to be the best of its size."""
+
+    support: tuple[str, ...]
+    coefficients: dict[str, float]
+    intercept: float
+    proved: bool
+
+
+def fits_of_pairs(snapshot: Snapshot, wanted: BoolArray) -> dict[tuple[int, int], PairFit]:
+    """Fit pairs on all rows, by their places in the grid.
+
+    Parameters
+    ----------
+    snapshot : Snapshot
+    wanted : (G, T) bool array
+    """
+    context, found = snapshot.context, {}
+    for g, t in np.argwhere(wanted).tolist():
+        cell = snapshot.best[g].cells[int(context.grid.taus[t])]
+        alone, gamma = replace(cell, candidates=()), float(context.grid.gammas[g])
+        refit, support, coefficients, level = all_rows_fit(context.data, gamma, None, alone, context.gap, quick=True)
+        found[g, t] = PairFit(support, coefficients, level, cell.complete or refit.proved)
+    return found
+
+
+@dataclass(frozen=True, eq=False)
 class MeanModel:
-    """A weighted mean of fits: `intercept + X coefficients`, in units of the file; places and fits of its pairs."""
+    """A weighted mean of fits: `intercept + X coefficients`, in units of the file; the supports of these fits."""
 
     coefficients: FloatArray
     intercept: float
@@ -165,25 +192,22 @@ class MeanModel:
         return np.asarray(dataset.X[:, used] @ self.coefficients[used] + self.intercept)
 
 
-def mean_model(snapshot: Snapshot, weights: FloatArray) -> MeanModel:
-    """Average the fits of pairs on all rows.
+def mean_model(dataset: Dataset, fits: Mapping[tuple[int, int], PairFit], weights: FloatArray) -> MeanModel:
+    """Average fits of pairs.
 
     Parameters
     ----------
-    snapshot : Snapshot
+    dataset : Dataset
+    fits : mapping of places in the grid to fits
     weights : (G, T) array
     """
-    data, grid = snapshot.context.data, snapshot.context.grid
-    place = {name: j for j, name in enumerate(data.dataset.names)}
-    total, intercept, supports = np.zeros(data.dataset.p), 0.0, []
-    for g, t in np.argwhere(weights > 0.0).tolist():
-        cell = replace(snapshot.best[g].cells[int(grid.taus[t])], candidates=())
-        _, support, coefficients, level = all_rows_fit(data, float(grid.gammas[g]), None, cell, 0.0, quick=True)
-        for name, value in coefficients.items():
-            total[place[name]] += weights[g, t] * value
-        intercept += float(weights[g, t]) * level
-        supports.append(support)
-    return MeanModel(total, intercept, tuple(supports))
+    place = {name: j for j, name in enumerate(dataset.names)}
+    total, intercept = np.zeros(dataset.p), 0.0
+    for at, fit in fits.items():
+        for name, value in fit.coefficients.items():
+            total[place[name]] += weights[at] * value
+        intercept += float(weights[at]) * fit.intercept
+    return MeanModel(total, intercept, tuple(fit.support for fit in fits.values()))
 
 
 class Projection:
@@ -343,13 +367,16 @@ def with_average(record: Record, snapshot: Snapshot, expired: Callable[[], bool]
     context, cells, grid = snapshot.context, snapshot.cells, snapshot.context.grid
     best = int(np.searchsorted(grid.gammas, record.gamma)), int(np.searchsorted(grid.taus, record.tau))
     distances = distances_in(snapshot, best)
-    weights = weights_of_pairs(distances.ravel()).reshape(distances.shape)
-    mean, allowed = mean_model(snapshot, weights), MISSED_SHARE * record.cv_error
+    fits = fits_of_pairs(snapshot, weights_of_pairs(distances.ravel()).reshape(distances.shape) > 0.0)
+    fits[best] = PairFit(record.support, dict(record.coefficients), record.intercept, record.refit.proved)
+    models = [(g, fits[g, t].support if (g, t) in fits else t) for g, t in np.ndindex(distances.shape)]
+    weights = weights_of_pairs(distances.ravel(), models).reshape(distances.shape)
+    mean, allowed = mean_model(context.data.dataset, fits, weights), MISSED_SHARE * record.cv_error
     effort = max(LEAST_EFFORT, int(EFFORT_SHARE * record.work.nodes))
     model, fewer = projected(context.data, mean, allowed, int(grid.taus[-1]), effort, expired)
     numbers = {names: i for i, names in enumerate(dict.fromkeys(mean.supports))}
     store = cells.nominal.size <= MOST_STORED
-    fits, pairs, named = iter(mean.supports), [], dict[int, int]()
+    pairs, named = [], dict[int, int]()
 
     def place(number: int) -> int:
         if number not in named:
@@ -358,14 +385,13 @@ def with_average(record: Record, snapshot: Snapshot, expired: Callable[[], bool]
         return named[number]
 
     for g, t in np.ndindex(weights.shape):
-        used = bool(weights[g, t] > 0.0)
-        keep = np.isfinite(distances[g, t]) if store else used
-        cell = snapshot.best[g].cells[int(grid.taus[t])]
+        fit = fits.get((g, t))
+        keep = np.isfinite(distances[g, t]) if store else fit is not None
         pairs.append(AveragedPair(
             float(grid.gammas[g]), int(grid.taus[t]), float(distances[g, t]), float(weights[g, t]),
-            numbers[next(fits)] if used else None,
+            None if fit is None else numbers[fit.support],
             tuple(map(place, cells.support[g, t].tolist())) if keep else (),
-            not (cells.decided[g, t].all() and (cell.complete or not used)),
+            not (cells.decided[g, t].all() and (fit is None or fit.proved)),
         ))  # fmt: skip
     total = context.data.dataset.weight_of(slice(0, context.data.n))
     average = Average(tuple(numbers), tuple(pairs), allowed, model.objective / total, model, fewer)

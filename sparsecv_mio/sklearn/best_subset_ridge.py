@@ -538,14 +538,14 @@ class BestSubsetRidgeCV(SparseLinearModel):
     Attributes
     ----------
     coef_ : (p,) array
-        Coefficients of the model, in the units of X; this and the next two with `refit` only.
+        Coefficients of the model that predicts, in the units of X; this and the next two with `refit` only.
     intercept_ : float
     support_ : (p,) bool array
-        The features of the model.
+        The features of that model.
     tau_, gamma_ : int, float
-        The pair that was chosen.
+        The pair that was chosen; with `model="average"` the model that predicts is of no pair.
     cv_error_ : float
-        Its mean squared error over held-out rows.
+        The mean squared error of that pair over held-out rows.
     lower_, upper_ : float
         Certified bounds of the least cross-validation error of all pairs. Where `one_se` or `stability` chose another
         pair they are of its own error, and those of the least one are `record_.least.lower` and `record_.least.upper`.

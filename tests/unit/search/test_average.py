@@ -142,6 +142,33 @@ def test_weights_fall_with_the_distance_and_end() -> None:
     assert distances_of_pairs(errors * 1e200, errors[0] * 1e200, counts) == pytest.approx(whole)
 
 
+def test_one_model_counts_once_though_larger_taus_have_it_too() -> None:
+    """Where larger taus add nothing they change nothing: neither the average nor its model; `verify` says so too."""
+    folds = make_folds("5", data())
+    how: dict[str, Any] = {"gammas": [0.02, 0.3, 4.0], "at_most": "2:x0,x1,x2,x3,x4,x5,x6", "model": "average"}
+    few, many = (cross_validate(data(), folds, taus=range(1, top), gap=0.0, threads=1, **how) for top in (3, 6))
+    assert few.average is not None and many.average is not None
+    weights = {(one.gamma, one.tau): one.weight for one in many.average.pairs}
+    for pair in few.average.pairs:
+        assert weights.pop((pair.gamma, pair.tau)) == pytest.approx(pair.weight)
+    assert not any(weights.values())
+    assert (few.average.model.support, few.average.model.intercept) == (
+        many.average.model.support, pytest.approx(many.average.model.intercept))  # fmt: skip
+    assert verify(many, data(), folds).ok
+    plain = weights_of_pairs(np.array([one.distance for one in many.average.pairs])).tolist()
+    pairs = tuple(replace(one, weight=w) for one, w in zip(many.average.pairs, plain, strict=True))
+    report = verify(replace(many, average=replace(many.average, pairs=pairs)), data(), folds)
+    assert {failure.field.rsplit(".", 1)[-1] for failure in report.failures} >= {"weight"}
+
+
+def test_the_reported_pair_is_no_estimate_where_its_model_is_proved() -> None:
+    """Its part in the average is proved as its fit on all rows is."""
+    record = cross_validate(data(), make_folds("5", data()), **GRID, threads=1, model="average")
+    assert record.average is not None and record.refit.proved
+    (own,) = (one for one in record.average.pairs if (one.gamma, one.tau) == (record.gamma, record.tau))
+    assert not own.estimate and own.fit is not None and record.average.supports[own.fit] == record.support
+
+
 def test_projection_takes_the_smallest_size_that_is_near_enough() -> None:
     """What may be missed decides the size; the intercept alone where the average is nearly constant."""
     rows = standardize(data())
