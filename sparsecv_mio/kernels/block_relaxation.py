@@ -23,7 +23,7 @@ import numpy as np
 
 from sparsecv_mio.kernels.dense import cholesky_in_place, cholesky_solve, solve_lower
 from sparsecv_mio.kernels.jit import njit
-from sparsecv_mio.kernels.nodes import DROPPED, INSIDE
+from sparsecv_mio.kernels.nodes import DROPPED, FREE, INSIDE
 
 MOST_SUPPORTS = 24  # in a mixture
 MOST_STEPS = 20  # of Newton, at a node
@@ -72,7 +72,10 @@ class Mixture(NamedTuple):
 
 
 class BlockWork(NamedTuple):
-    """Work of a node: masks that are in and out, values of subsets, the knapsack, H and its factor, small systems."""
+    """Work of a node: masks that are in and out, values of subsets, the knapsack, H and its factor, small systems.
+
+    Last, the slope g of the point that was met last, and D of it but for the largest sum.
+    """
 
     needed: np.ndarray
     barred: np.ndarray
@@ -91,6 +94,8 @@ class BlockWork(NamedTuple):
     R: np.ndarray
     A: np.ndarray
     system: np.ndarray
+    slope: np.ndarray
+    base: np.ndarray
 
 
 def new_block_work(q, tau, blocks):
@@ -102,7 +107,7 @@ def new_block_work(q, tau, blocks):
         np.zeros((count, s + 1), dtype=np.int64), np.zeros((count + 1, tau + 1)),
         np.zeros((count, tau + 1), dtype=np.int64), np.zeros(count, dtype=np.int64), np.zeros((count, s, s)),
         np.zeros((q, q)), np.zeros(q, dtype=np.int64), np.zeros((q, q)), np.zeros((q, q)), np.zeros((most, q)),
-        np.zeros((most, q)), np.zeros((most, most)), np.zeros((most, most)),
+        np.zeros((most, q)), np.zeros((most, most)), np.zeros((most, most)), np.zeros(q), np.zeros(1),
     )  # fmt: skip
 
 
@@ -439,7 +444,7 @@ def bound_node(form, blocks, status, ends, mixture, work, b, z):
     bar, hope = ends
     L, K, GL, U, R, A, columns = work.L, work.K, work.GL, work.U, work.R, work.A, work.columns
     q = c.shape[0]
-    g, x, to = np.empty(q), np.empty(q), np.empty(MOST_SUPPORTS)
+    g, x, to = work.slope, np.empty(q), np.empty(MOST_SUPPORTS)
     slope = np.empty(MOST_SUPPORTS)
     Gu = np.empty(q)
     count = blocks.member.shape[0]
@@ -451,6 +456,7 @@ def bound_node(form, blocks, status, ends, mixture, work, b, z):
         mixture.share[0] = 1.0
         held = 1
     dual, primal, steps = -np.inf, np.inf, 0
+    work.base[0] = -np.inf
     p = 0
     while True:
         steps += 1
@@ -497,7 +503,8 @@ def bound_node(form, blocks, status, ends, mixture, work, b, z):
             phi -= c[j] * b[j]
         primal = min(primal, phi)
         total = largest_sum(g, blocks, tau, work)
-        dual = max(dual, yy - quad - total * (1.0 + blocks.blur) - blocks.unit * load * load)
+        work.base[0] = yy - quad - blocks.unit * load * load
+        dual = max(dual, work.base[0] - total * (1.0 + blocks.blur))
         if dual >= bar or phi < hope or steps >= MOST_STEPS or primal - dual <= 1e-9 * yy:
             break
         kept = 0
@@ -567,3 +574,88 @@ def bound_node(form, blocks, status, ends, mixture, work, b, z):
     for a in range(held, MOST_SUPPORTS):
         mixture.share[a] = 0.0
     return dual, primal, steps
+
+
+@njit(cache=True, nogil=True)
+def fix_columns(blocks, bar, work, status):
+    """Fix the free columns that all supports of a node below a bar have, or none has; returns how many.
+
+    The point that was met last bounds the supports with a column, and those without it, by the largest sum of these.
+
+    Parameters
+    ----------
+    blocks : Blocks
+    bar : float
+    work : BlockWork
+        As `bound_node` left it.
+    status : (q,) int8 array
+        Of the node; changed.
+
+    Notes
+    -----
+    O(blocks (2^s s + tau^2)).
+    """
+    value, best, sums, g = work.value, work.best, work.sums, work.slope
+    count, s = blocks.member.shape
+    tau = sums.shape[1] - 1
+    most = (work.base[0] - bar) / (1.0 + blocks.blur)  # sums up to here lie beyond the bar
+    if not most > -np.inf:
+        return 0
+    after, level, longer = np.full(tau + 1, -np.inf), np.empty(tau + 1), np.empty(tau + 1)
+    after[0] = 0.0
+    having, lacking = np.empty(s), np.empty(s)
+    fixed = 0
+    for b in range(count - 1, -1, -1):
+        member = blocks.member[b]
+        needed, barred = work.needed[b], work.barred[b]
+        size = 0
+        while size < s and member[size] >= 0:
+            size += 1
+        for x in range(tau + 1):  # of x columns in all other blocks, at most
+            level[x] = -np.inf
+            for y in range(x + 1):
+                level[x] = max(level[x], sums[b, y] + after[x - y])
+            if x > 0:
+                level[x] = max(level[x], level[x - 1])
+        for i in range(size):
+            having[i] = -np.inf
+            lacking[i] = -np.inf
+        value[0] = 0.0
+        for mask in range(1 << size):
+            if mask & barred:
+                continue
+            held = 0
+            top = 0
+            for i in range(size):
+                if (mask >> i) & 1:
+                    held += 1
+                    top = i
+            if held > 0:
+                row = blocks.factor[b, mask]
+                r = g[member[top]]
+                for i in range(top):
+                    if (mask >> i) & 1:
+                        r -= row[i] * g[member[i]]
+                value[mask] = value[mask ^ (1 << top)] + r * r * blocks.pivot[b, mask]
+            if (mask & needed) != needed or held > tau:
+                continue
+            x = value[mask] + level[tau - held]
+            for i in range(size):
+                if (mask >> i) & 1:
+                    having[i] = max(having[i], x)
+                else:
+                    lacking[i] = max(lacking[i], x)
+        for i in range(size):
+            if status[member[i]] == FREE and having[i] <= most:
+                status[member[i]] = DROPPED
+                fixed += 1
+            elif status[member[i]] == FREE and lacking[i] <= most:
+                status[member[i]] = INSIDE
+                fixed += 1
+        for x in range(tau + 1):
+            longer[x] = -np.inf
+            for held in range(min(size, x) + 1):
+                longer[x] = max(longer[x], after[x - held] + best[b, held])
+        for x in range(tau + 1):
+            after[x] = longer[x]
+    return fixed

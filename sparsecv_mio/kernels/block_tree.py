@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sparsecv_mio.kernels.block_relaxation import MOST_SUPPORTS, Mixture, bound_node
+from sparsecv_mio.kernels.block_relaxation import MOST_SUPPORTS, Mixture, bound_node, fix_columns
 from sparsecv_mio.kernels.jit import njit
 from sparsecv_mio.kernels.nodes import FREE, Node, list_columns
 from sparsecv_mio.kernels.perspective_tree import (
@@ -28,6 +28,9 @@ from sparsecv_mio.kernels.perspective_tree import (
     take_node,
     try_largest,
 )
+
+SWEEPS = 3  # bounds of a node at most: columns that one fixes sharpen the next
+MANY_FIXED = 10  # of the free columns, a share of one in so many is worth another bound
 
 
 class Mixtures(NamedTuple):
@@ -52,11 +55,11 @@ def grown(mixtures):
 
 @njit(cache=True, nogil=True)
 def _branch_column(status, z, b):
-    """Free column with the largest `min(z, 1 - z) |b|`, else the largest z."""
+    """Free column with the largest `z (1 - z) b^2` (of |b| trees are a third larger), else the largest z."""
     most, pick = -1.0, 0
     for j in range(status.shape[0]):
         if status[j] == FREE:
-            x = min(z[j], 1.0 - z[j]) * abs(b[j]) + 1e-12 * z[j]
+            x = z[j] * (1.0 - z[j]) * b[j] * b[j] + 1e-12 * z[j]
             if x > most:
                 most = x
                 pick = j
@@ -111,18 +114,28 @@ def run(s, mixtures, form, blocks, copies, margin, work, max_nodes):
             for i in range(count):
                 mixture.masks[a, i] = mixtures.masks[row, a, i]
         left -= 1
-        ni, nf = list_columns(status, inside, free)
-        node = Node(inside, ni, free, nf, tau - ni)
-        if ends_here(s, form, node, scratch, trial, copies, margin):
+        dual, sweeps, closed = bound, SWEEPS, False
+        while True:
+            ni, nf = list_columns(status, inside, free)
+            node = Node(inside, ni, free, nf, tau - ni)
+            closed = ends_here(s, form, node, scratch, trial, copies, margin)
+            if closed or sweeps == 0:
+                break
+            d, _, steps = bound_node(form, blocks, status, (s.best[1], s.best[1]), mixture, work, b, z)
+            s.ctrl[STEPS] += steps
+            dual = max(dual, d)
+            closed = dual >= s.best[1]
+            if closed:
+                break
+            for a in range(nf):
+                x[a] = z[free[a]]
+            try_largest(s, form, node, scratch, margin)
+            fixed = fix_columns(blocks, s.best[1], work, status)
+            if fixed == 0:
+                break
+            sweeps = sweeps - 1 if MANY_FIXED * fixed >= nf else 0
+        if closed:
             continue
-        d, _, steps = bound_node(form, blocks, status, (s.best[1], s.best[1]), mixture, work, b, z)
-        s.ctrl[STEPS] += steps
-        dual = max(bound, d)
-        if dual >= s.best[1]:
-            continue
-        for a in range(nf):
-            x[a] = z[free[a]]
-        try_largest(s, form, node, scratch, margin)
         rows = branch(s, dual, _branch_column(status, z, b), scratch, copies)
         for new in rows:
             if new >= 0:

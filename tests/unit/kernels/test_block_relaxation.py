@@ -118,6 +118,36 @@ def test_every_support_of_a_node_is_bounded(seed: int) -> None:
         assert dual - 1e-6 * yy <= again <= below
 
 
+@pytest.mark.parametrize("seed", range(120))
+def test_columns_are_fixed_where_the_point_bounds_all_others(seed: int) -> None:
+    problem, rng = near_copies(seed), np.random.default_rng(seed)
+    blocks, W = blocks_of(problem, seed)
+    q, yy = problem.q, problem.yy
+    tau = int(rng.integers(1, q + 1))
+    status = node_of(q, tau, rng)
+    work, mixture, b, z = kernel.new_block_work(q, tau, blocks), start_of(blocks), np.zeros(q), np.zeros(q)
+    kernel.bound_node(problem.form, blocks, status, (np.inf, -np.inf), mixture, work, b, z)
+    G = problem.M - W
+    g, base = problem.c - G @ b, yy - b @ G @ b
+    node = [s for size in range(tau + 1) for s in supports_of(status, size)]
+    of_point = np.array([base - value_of(g, W, s) for s in node])
+    bar, slip = float(rng.choice([of_point.min(), *of_point])) + 0.01 * yy * rng.random(), 1e-6 * yy
+    before = status.copy()
+    fixed = kernel.fix_columns(blocks, bar, work, status)
+    assert fixed == int((before != status).sum()) and np.array_equal(status[before != FREE], before[before != FREE])
+    has = np.array([np.isin(np.arange(q), s) for s in node])
+    for j in np.flatnonzero(before == FREE):
+        having = of_point[has[:, j]].min(initial=np.inf)
+        lacking = of_point[~has[:, j]].min(initial=np.inf)
+        if status[j] == FREE:
+            assert max(having, lacking) <= bar + slip
+        else:
+            assert (having if status[j] == DROPPED else lacking) >= bar - slip
+    for s, own in zip(node, has, strict=True):  # nothing below the bar is lost
+        kept = not np.any(own & (status == DROPPED)) and np.all(own[status == INSIDE])
+        assert kept or problem.value(s) >= bar
+
+
 def test_one_block_of_all_columns_is_exact() -> None:
     problem = near_copies(3)
     q = problem.q
