@@ -22,8 +22,7 @@ from sparsecv_mio.bounds.relaxation import UnitDiagonal, held_out_loss, relax_fo
 from sparsecv_mio.errors import Contradiction
 from sparsecv_mio.kernels import fold_bounds, starts
 from sparsecv_mio.kernels import held_out_sums as kernel
-from sparsecv_mio.kernels.level_sets import size_of_candidates
-from sparsecv_mio.kernels.nodes import DROPPED, INSIDE, Incumbents, Rounding
+from sparsecv_mio.kernels.nodes import DROPPED, INSIDE, Incumbents, Rounding, size_of_candidates
 from sparsecv_mio.kernels.perspective_newton import new_factor
 from sparsecv_mio.kernels.reduced_forms import SHARP_COLUMNS
 from sparsecv_mio.kernels.screening import Reused, ReuseTask, reused_duals

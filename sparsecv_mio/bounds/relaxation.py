@@ -26,10 +26,9 @@ from sparsecv_mio.arrays import BoolArray, FloatArray
 from sparsecv_mio.data.standard import about_means
 from sparsecv_mio.kernels import reduced_forms
 from sparsecv_mio.kernels import screening as kernel
-from sparsecv_mio.kernels.level_sets import allowance as kernel_allowance
-from sparsecv_mio.kernels.level_sets import size_of_candidates
 from sparsecv_mio.kernels.node_relaxation import Solved, relax_sizes
-from sparsecv_mio.kernels.nodes import DROPPED, FREE, INSIDE, Fold, Rounding
+from sparsecv_mio.kernels.nodes import DROPPED, FREE, INSIDE, Fold, Rounding, size_of_candidates
+from sparsecv_mio.kernels.nodes import allowance as kernel_allowance
 from sparsecv_mio.kernels.reduced_forms import SHARP_COLUMNS, SHARPNESS, normalise
 from sparsecv_mio.kernels.starts import unit_form
 from sparsecv_mio.problem.problem import DIAGONAL_MARGIN, SparseProblem, shifted

@@ -28,9 +28,22 @@ from sparsecv_mio.errors import Contradiction
 from sparsecv_mio.kernels import fold_bounds
 from sparsecv_mio.kernels.dense import gershgorin
 from sparsecv_mio.kernels.held_out_sums import blurred, distances, one_support
-from sparsecv_mio.kernels.level_sets import LEAST_EXCESS, allowance, gap_of, next_weight
+from sparsecv_mio.kernels.level_sets import LEAST_EXCESS, next_weight
 from sparsecv_mio.kernels.node_relaxation import relax
-from sparsecv_mio.kernels.nodes import DROPPED, FREE, INSIDE, Accuracy, Effort, Fold, Form, Incumbents, LevelSet, Node
+from sparsecv_mio.kernels.nodes import (
+    DROPPED,
+    FREE,
+    INSIDE,
+    Accuracy,
+    Effort,
+    Fold,
+    Form,
+    Incumbents,
+    LevelSet,
+    Node,
+    allowance,
+    gap_of,
+)
 from sparsecv_mio.kernels.perspective_newton import new_factor
 from sparsecv_mio.kernels.relaxation_rows import Wide, farthest_rows, slope_from_products
 from sparsecv_mio.kernels.screening import screen

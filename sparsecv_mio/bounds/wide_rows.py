@@ -13,9 +13,8 @@ from sparsecv_mio.bounds.relaxation import CONSTANT_COLUMN, centring_loss, held_
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.kernels import starts
 from sparsecv_mio.kernels.dense import gershgorin
-from sparsecv_mio.kernels.level_sets import size_of_candidates
 from sparsecv_mio.kernels.node_relaxation import relax
-from sparsecv_mio.kernels.nodes import Accuracy, Form, Node, Rounding
+from sparsecv_mio.kernels.nodes import Accuracy, Form, Node, Rounding, size_of_candidates
 from sparsecv_mio.kernels.relaxation_rows import Wide, WorkingSet, relax_rows
 from sparsecv_mio.problem.elimination import ForcedColumns
 from sparsecv_mio.problem.training_moments import CONSTANT

@@ -13,8 +13,7 @@ import numpy as np
 
 from sparsecv_mio.kernels.block_relaxation import MOST_SUPPORTS, Mixture, bound_node, fix_columns
 from sparsecv_mio.kernels.jit import njit
-from sparsecv_mio.kernels.nodes import FREE, Node, list_columns
-from sparsecv_mio.kernels.perspective_tree import (
+from sparsecv_mio.kernels.node_pool import (
     BUDGET,
     FINISHED,
     FULL,
@@ -28,6 +27,7 @@ from sparsecv_mio.kernels.perspective_tree import (
     take_node,
     try_largest,
 )
+from sparsecv_mio.kernels.nodes import FREE, Node, list_columns
 
 SWEEPS = 3  # bounds of a node at most: columns that one fixes sharpen the next
 MANY_FIXED = 10  # of the free columns, a share of one in so many is worth another bound

@@ -26,17 +26,26 @@ from sparsecv_mio.kernels.held_out_sums import (
 )
 from sparsecv_mio.kernels.jit import njit
 from sparsecv_mio.kernels.level_sets import (
-    allowance,
     largest_leverage,
     least_squares,
     leverages,
     most_squares,
-    size_of_candidates,
     squares,
     squares_of_candidates,
 )
 from sparsecv_mio.kernels.node_relaxation import relax
-from sparsecv_mio.kernels.nodes import INSIDE, Accuracy, Effort, Fold, LevelSet, Node, Rounding, list_columns
+from sparsecv_mio.kernels.nodes import (
+    INSIDE,
+    Accuracy,
+    Effort,
+    Fold,
+    LevelSet,
+    Node,
+    Rounding,
+    allowance,
+    list_columns,
+    size_of_candidates,
+)
 from sparsecv_mio.kernels.perspective_newton import NONE, new_factor
 from sparsecv_mio.kernels.reduced_forms import SHARPNESS, Normal, dominated, normalise, reduce_problem, sharpen
 from sparsecv_mio.kernels.screening import screen

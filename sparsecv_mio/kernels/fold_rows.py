@@ -18,7 +18,6 @@ import numpy as np
 from sparsecv_mio.kernels.dense import cholesky_in_place, cholesky_solve, put
 from sparsecv_mio.kernels.jit import njit
 from sparsecv_mio.kernels.k_support import largest, support_norm
-from sparsecv_mio.kernels.level_sets import NEAR, absolute, allowance, gap_of
 from sparsecv_mio.kernels.node_relaxation import (
     KindsOfColumns,
     gradient,
@@ -27,7 +26,7 @@ from sparsecv_mio.kernels.node_relaxation import (
     propose_partition,
     relax,
 )
-from sparsecv_mio.kernels.nodes import Form, Node
+from sparsecv_mio.kernels.nodes import NEAR, Form, Node, absolute, allowance, gap_of
 from sparsecv_mio.kernels.perspective_newton import NONE
 
 DONE = 0.03  # relative error of F(b) - min F from which nothing is left to gain: second order in the bound

@@ -1,12 +1,14 @@
-"""`njit` of numba, with the cache of :mod:`sparsecv_mio.kernels.kernel_cache`."""
+"""`njit` of numba, with the cache of :mod:`sparsecv_mio.kernels.kernel_cache`, and word of what is being compiled."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
 import numba
+from numba.core import event
 
 try:
     from sparsecv_mio.kernels.kernel_cache import KernelCache
@@ -52,3 +54,35 @@ def _known_to_kernels(made: Any, compiled: Any) -> None:
 
 def _refuse(name: str, *_: Any, **__: Any) -> None:
     raise TypeError(f"{name} is for kernels: its name begins with an underscore")
+
+
+class _Listener(event.Listener):
+    def __init__(self, begun: Callable[[], None], during: Callable[[bool], None] | None) -> None:
+        self.begun, self.during, self.depth = begun, during, 0  # one thread compiles at a time, one kernel in another
+
+    def on_start(self, event: event.Event) -> None:
+        """Tell that a kernel is not in the cache."""
+        self.depth += 1
+        if self.depth == 1 and self.during is not None:
+            self.during(True)
+        self.begun()
+
+    def on_end(self, event: event.Event) -> None:
+        """Tell that it is compiled."""
+        self.depth -= 1
+        if self.depth == 0 and self.during is not None:
+            self.during(False)
+
+
+@contextmanager
+def watched(begun: Callable[[], None], during: Callable[[bool], None] | None = None) -> Iterator[None]:
+    """Call `begun`, from the thread that compiles, whenever a kernel is compiled in here.
+
+    Parameters
+    ----------
+    begun : callable
+    during : callable, optional
+        Called with True where compiling begins and with False where it ends.
+    """
+    with event.install_listener("numba:compile", _Listener(begun, during)):
+        yield

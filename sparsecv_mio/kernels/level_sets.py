@@ -27,22 +27,12 @@ import numpy as np
 
 from sparsecv_mio.kernels.dense import cholesky_in_place, cholesky_solve, gershgorin, put, solve_lower
 from sparsecv_mio.kernels.jit import njit
-from sparsecv_mio.kernels.k_support import top_sum
 from sparsecv_mio.kernels.node_relaxation import relax
-from sparsecv_mio.kernels.nodes import Accuracy, Form, Node
+from sparsecv_mio.kernels.nodes import Form, Node, absolute, allowance, gap_of
 from sparsecv_mio.kernels.perspective_newton import NONE
 
-NEAR = 0.01  # accuracy of a relaxation, of the gap
 TARGET = 0.15  # accepted relative error of F(b_t) - zeta: second order in the bound
-FAR = 1e6
-LEAST_GAP = 1e-14  # of yy
 LEAST_EXCESS = 1e-8  # of the gap: what is divided by
-
-
-@njit(cache=True, nogil=True)
-def gap_of(candidates, yy):
-    """`ubar - min F`, at least LEAST_GAP of yy: what is divided by."""
-    return max(candidates.ubar - candidates.zeta, LEAST_GAP * yy)
 
 
 @njit(cache=True, nogil=True)
@@ -65,51 +55,6 @@ def next_weight(t, ratio, low, high):
     if low > 0.0 and high < np.inf:
         return np.sqrt(low * high)
     return 0.3 * high if new >= high else 3.0 * low
-
-
-@njit(cache=True, nogil=True)
-def absolute(yy, accuracy, steps):
-    """Make `relax` solve to an absolute accuracy: against a bar far beyond.
-
-    Parameters
-    ----------
-    yy : float
-        Scale of the problem.
-    accuracy : float
-        Absolute.
-    steps : int
-        Most steps.
-    """
-    far = FAR * max(yy, 1e-300)
-    return Accuracy(far, accuracy / far, steps)
-
-
-@njit(cache=True, nogil=True)
-def size_of_candidates(yy, reach, k):
-    """At least `||y|| + 2 sum_S |b*_j|`, columns of unit curvature, for every candidate of k columns.
-
-    `b*'diag(w) b* <= b*'M b* = yy - f <= yy`, hence `sum_S |b*_j| <= ||y|| sqrt(sum of the k largest 1 / w_j)`.
-
-    Parameters
-    ----------
-    yy : float
-    reach : (q,) array
-        `1 / w_j` in those units.
-    k : int
-    """
-    return np.sqrt(yy) * (1.0 + 2.0 * np.sqrt(top_sum(reach, k)))
-
-
-@njit(cache=True, nogil=True)
-def allowance(rounding, b):
-    """Return the rounding allowance of a comparison of D at b with f of any candidate (docs/theory/bounds.md 7). O(f).
-
-    `unit (prior + sum_j length_j |b_j|)^2`: a relative error `unit` of the moments moves f and D by no more.
-    """
-    s = rounding.prior
-    for j in range(b.shape[0]):
-        s += rounding.length[j] * abs(b[j])
-    return rounding.unit * s * s
 
 
 @njit(cache=True, nogil=True)

@@ -11,8 +11,12 @@ from typing import NamedTuple
 import numpy as np
 
 from sparsecv_mio.kernels.jit import njit
+from sparsecv_mio.kernels.k_support import top_sum
 
 FREE, INSIDE, DROPPED = 0, 1, 2
+NEAR = 0.01  # accuracy of a relaxation, of the gap
+FAR = 1e6
+LEAST_GAP = 1e-14  # of yy
 
 
 @njit(cache=True, nogil=True)
@@ -90,6 +94,23 @@ class Accuracy(NamedTuple):
     steps: int
 
 
+@njit(cache=True, nogil=True)
+def absolute(yy, accuracy, steps):
+    """Make `relax` solve to an absolute accuracy: against a bar far beyond.
+
+    Parameters
+    ----------
+    yy : float
+        Scale of the problem.
+    accuracy : float
+        Absolute.
+    steps : int
+        Most steps.
+    """
+    far = FAR * max(yy, 1e-300)
+    return Accuracy(far, accuracy / far, steps)
+
+
 class Fold(NamedTuple):
     """A problem with a valid diagonal, and the rows that are held out of it.
 
@@ -119,6 +140,12 @@ class LevelSet(NamedTuple):
     zeta: float
 
 
+@njit(cache=True, nogil=True)
+def gap_of(candidates, yy):
+    """`ubar - min F`, at least LEAST_GAP of yy: what is divided by."""
+    return max(candidates.ubar - candidates.zeta, LEAST_GAP * yy)
+
+
 class Rounding(NamedTuple):
     """What rounding is allowed for (docs/theory/bounds.md 7).
 
@@ -138,6 +165,34 @@ class Rounding(NamedTuple):
     prior: float
     norm: float
     length: np.ndarray
+
+
+@njit(cache=True, nogil=True)
+def size_of_candidates(yy, reach, k):
+    """At least `||y|| + 2 sum_S |b*_j|`, columns of unit curvature, for every candidate of k columns.
+
+    `b*'diag(w) b* <= b*'M b* = yy - f <= yy`, hence `sum_S |b*_j| <= ||y|| sqrt(sum of the k largest 1 / w_j)`.
+
+    Parameters
+    ----------
+    yy : float
+    reach : (q,) array
+        `1 / w_j` in those units.
+    k : int
+    """
+    return np.sqrt(yy) * (1.0 + 2.0 * np.sqrt(top_sum(reach, k)))
+
+
+@njit(cache=True, nogil=True)
+def allowance(rounding, b):
+    """Return the rounding allowance of a comparison of D at b with f of any candidate (docs/theory/bounds.md 7). O(f).
+
+    `unit (prior + sum_j length_j |b_j|)^2`: a relative error `unit` of the moments moves f and D by no more.
+    """
+    s = rounding.prior
+    for j in range(b.shape[0]):
+        s += rounding.length[j] * abs(b[j])
+    return rounding.unit * s * s
 
 
 class Effort(NamedTuple):

@@ -15,9 +15,8 @@ import numpy as np
 from sparsecv_mio.kernels.dense import gershgorin, put, times
 from sparsecv_mio.kernels.jit import njit
 from sparsecv_mio.kernels.k_support import largest_places, top_sum
-from sparsecv_mio.kernels.level_sets import allowance, gap_of
 from sparsecv_mio.kernels.node_relaxation import relax
-from sparsecv_mio.kernels.nodes import Accuracy, Form, Node
+from sparsecv_mio.kernels.nodes import Accuracy, Form, Node, allowance, gap_of
 from sparsecv_mio.kernels.perspective_newton import NONE
 
 

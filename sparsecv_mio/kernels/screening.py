@@ -22,8 +22,7 @@ import numpy as np
 from sparsecv_mio.kernels.held_out_sums import EXACT, blurred, distances, one_support
 from sparsecv_mio.kernels.jit import njit
 from sparsecv_mio.kernels.k_support import largest
-from sparsecv_mio.kernels.level_sets import size_of_candidates
-from sparsecv_mio.kernels.nodes import DROPPED, FREE, INSIDE, Rounding
+from sparsecv_mio.kernels.nodes import DROPPED, FREE, INSIDE, Rounding, size_of_candidates
 from sparsecv_mio.kernels.perspective_newton import new_factor
 
 

@@ -272,7 +272,7 @@ def reports(
     progress: Callable[[Progress], None] | None, deadline: Deadline
 ) -> Iterator[Callable[[Progress], None] | None]:
     """Hand reports on to `progress`, word of compiling among them; without `progress` that is a warning."""
-    from sparsecv_mio.kernels.compilation import watched
+    from sparsecv_mio.kernels.jit import watched
 
     reporter = None if progress is None else Reports(progress, deadline)
     with watched(_warn_once if reporter is None else reporter.compiling, deadline.compiling):

@@ -24,8 +24,8 @@ from sparsecv_mio.kernels.block_relaxation import (
     fill_tables,
     new_block_work,
 )
+from sparsecv_mio.kernels.node_pool import NodePool
 from sparsecv_mio.kernels.nodes import INSIDE, Copies, Form, Margin
-from sparsecv_mio.kernels.perspective_tree import NodePool
 
 BLOCK = 8  # columns of a block at most: a step at a node costs 2^BLOCK for each
 SHARPNESS = 20.0
@@ -197,7 +197,7 @@ class BlockNodes:
         return (bar - float(dual)) / gap if gap > 0.0 else np.inf
 
     def run(self, pool: NodePool, form: Form, copies: Copies, margin: Margin, nodes: int) -> int:
-        """Work on the tree for at most so many nodes; returns a code of `perspective_tree`."""
+        """Work on the tree for at most so many nodes; returns a code of `node_pool`."""
         while len(self.mixtures.share) < len(pool.status):
             self.mixtures = block_tree.grown(self.mixtures)
         return int(block_tree.run(pool, self.mixtures, form, self.blocks, copies, margin, self.work, nodes))

@@ -13,11 +13,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from math import comb
 from typing import TYPE_CHECKING, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
-from sparsecv_mio.kernels import path_tree, perspective_tree, reduced_forms
+from sparsecv_mio.kernels import node_pool, path_tree, perspective_tree, reduced_forms
 from sparsecv_mio.kernels.nodes import DROPPED, Copies, Margin
 from sparsecv_mio.kernels.path_tree import new_levels
 from sparsecv_mio.kernels.reduced_forms import SHARP_COLUMNS, SHARPNESS
@@ -25,7 +26,7 @@ from sparsecv_mio.trees.normal_form import NormalForm, Root, solve_root
 from sparsecv_mio.trees.path_cells import MANY, SMALL
 
 if TYPE_CHECKING:
-    from sparsecv_mio.trees.blocks import BlockNodes
+    from sparsecv_mio.trees.blocks import BlockNodes, BlockPart
 
 Masks = list[BoolArray]
 
@@ -216,7 +217,7 @@ class PerspectiveTree:
         prev = np.full(m + 1, -1, dtype=np.int64)
         prev[self.columns] = np.arange(len(self.columns))
         self.copies = Copies(prev[form.copy_prev[self.columns]], prev[form.copy_next[self.columns]])
-        self.pool = perspective_tree.new_pool(
+        self.pool = node_pool.new_pool(
             status[self.columns], upper, self.bar, np.asarray(support[self.columns], dtype=np.bool_),
             keep_capacity=room,
         )  # fmt: skip
@@ -239,20 +240,20 @@ class PerspectiveTree:
                 code = perspective_tree.run(self.pool, self.part, self.size, self.copies, self.form.margin, step)
             else:
                 code = self._in_blocks.run(self.pool, self.part, self.copies, self.form.margin, step)
-            if code == perspective_tree.FULL:
-                self.pool = perspective_tree.grown(self.pool)
-            self.finished = code == perspective_tree.FINISHED
+            if code == node_pool.FULL:
+                self.pool = node_pool.grown(self.pool)
+            self.finished = code == node_pool.FINISHED
         return self.finished
 
     def _try_blocks(self) -> None:
         """Bound nodes by blocks of columns from now on, if that leaves much less of the gap of the open node."""
         self._blocks_tried = True
-        part = self.form.block_part
-        if part is None or self.pool.ctrl[perspective_tree.OPEN] == 0:
+        if self.pool.ctrl[node_pool.OPEN] == 0:
             return
         from sparsecv_mio.trees.blocks import BlockNodes  # most trees end before
 
-        nodes = BlockNodes.of(part, self.columns, self.form.yy, self.size)
+        part = _block_part(self.form)
+        nodes = None if part is None else BlockNodes.of(part, self.columns, self.form.yy, self.size)
         if nodes is not None and nodes.left(self.pool, self.part) <= BLOCKS_LEAVE:
             self._in_blocks = nodes
 
@@ -265,12 +266,12 @@ class PerspectiveTree:
     @property
     def nodes(self) -> int:
         """Nodes so far."""
-        return int(self.pool.ctrl[perspective_tree.NODES])
+        return int(self.pool.ctrl[node_pool.NODES])
 
     @property
     def reused(self) -> int:
         """Nodes that their parent's dual point closed, without a relaxation of their own."""
-        return int(self.pool.ctrl[perspective_tree.REUSED])
+        return int(self.pool.ctrl[node_pool.REUSED])
 
     @property
     def upper(self) -> float:
@@ -280,12 +281,12 @@ class PerspectiveTree:
     @property
     def lower(self) -> float:
         """Smallest bound of an open node."""
-        return self.upper if self.pool.ctrl[perspective_tree.OPEN] == 0 else float(self.pool.bound[0])
+        return self.upper if self.pool.ctrl[node_pool.OPEN] == 0 else float(self.pool.bound[0])
 
     @property
     def overflow(self) -> bool:
         """Whether a support within the bar was not kept."""
-        return bool(self.pool.ctrl[perspective_tree.OVERFLOW])
+        return bool(self.pool.ctrl[node_pool.OVERFLOW])
 
     def _mask(self, part: BoolArray) -> BoolArray:
         mask = np.zeros(self.form.m, dtype=np.bool_)
@@ -298,10 +299,23 @@ class PerspectiveTree:
 
     def candidates(self) -> Candidates:
         """Every support kept within the bar, with its value."""
-        kept = int(self.pool.ctrl[perspective_tree.KEPT])
+        kept = int(self.pool.ctrl[node_pool.KEPT])
         mask, _, value = self.pool.kept
         rows = [r for r in range(kept) if value[r] <= self.pool.best[1]]
         return [(self._mask(mask[r]), float(value[r])) for r in rows]
+
+
+_block_parts: WeakKeyDictionary[NormalForm, BlockPart | None] = WeakKeyDictionary()  # trees of all sizes share one
+
+
+def _block_part(form: NormalForm) -> BlockPart | None:
+    """Block-diagonal part of M; None where columns are hardly correlated or all but dependent."""
+    from sparsecv_mio.trees.blocks import block_part, tied
+
+    if form not in _block_parts:
+        M = form.matrix()
+        _block_parts[form] = block_part(M) if tied(M) else None
+    return _block_parts[form]
 
 
 FIRST_SHARE, SHARP_STEPS = 0.9, 15  # of a valid diagonal to start from, and Newton steps to a sharper one
@@ -435,9 +449,9 @@ class SupportsBelow:
         tree, m = self._tree, self.form.m
         if tree is None:
             return MetSupports(np.zeros((0, m), dtype=np.bool_), np.zeros(0, dtype=np.int64), np.zeros(0))
-        tree.pool.ctrl[perspective_tree.KEPT] = 0
+        tree.pool.ctrl[node_pool.KEPT] = 0
         tree.advance(SLICE, self.expired)
-        kept = slice(0, int(tree.pool.ctrl[perspective_tree.KEPT]))
+        kept = slice(0, int(tree.pool.ctrl[node_pool.KEPT]))
         masks = np.zeros((kept.stop, m), dtype=np.bool_)
         masks[:, tree.columns] = tree.pool.kept.mask[kept]
         found = MetSupports(masks, np.full(kept.stop, tree.size, dtype=np.int64), tree.pool.kept.value[kept].copy())
@@ -462,6 +476,6 @@ class SupportsBelow:
             bounds = np.minimum(bounds, self._path.open_bounds())
         if self._tree is not None:
             tree = self._tree
-            bound = float(tree.pool.bound[0]) if tree.pool.ctrl[perspective_tree.OPEN] else np.inf
+            bound = float(tree.pool.bound[0]) if tree.pool.ctrl[node_pool.OPEN] else np.inf
             bounds[tree.size] = max(bound, bounds[tree.size])
         return np.asarray(np.maximum((bounds - self.form.slack) / (1.0 + self.form.keep), 0.0))

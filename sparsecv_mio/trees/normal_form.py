@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,9 +29,6 @@ from sparsecv_mio.kernels.screening import screen
 from sparsecv_mio.problem.problem import SparseProblem, own_part, shifted
 from sparsecv_mio.trees.path_cells import MANY
 from sparsecv_mio.units import KEEP_RTOL
-
-if TYPE_CHECKING:
-    from sparsecv_mio.trees.blocks import BlockPart
 
 Value = TypeVar("Value", float, FloatArray)
 
@@ -96,14 +93,6 @@ class NormalForm:
     def quadratic(self) -> Form:
         """The problem as the kernels take it; where curved."""
         return Form(self.G, self.c, self.yy, max(self.largest, 1e-12))
-
-    @cached_property
-    def block_part(self) -> BlockPart | None:
-        """Block-diagonal part of M, for large trees; None where columns are hardly correlated or all but dependent."""
-        from sparsecv_mio.trees.blocks import block_part, tied  # most problems need none
-
-        M = self.matrix()
-        return block_part(M) if tied(M) else None
 
     @cached_property
     def steepest(self) -> float:

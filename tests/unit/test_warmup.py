@@ -13,7 +13,7 @@ import pytest
 from sparsecv_mio import cli
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
-from sparsecv_mio.kernels.compilation import watched
+from sparsecv_mio.kernels.jit import watched
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.warmup import STEPS
 

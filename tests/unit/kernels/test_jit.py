@@ -11,7 +11,7 @@ from numba.core.caching import FunctionCache, NullCache
 from repository import ROOT
 
 from sparsecv_mio.kernels import jit
-from sparsecv_mio.kernels.jit import njit
+from sparsecv_mio.kernels.jit import njit, watched
 from sparsecv_mio.kernels.kernel_cache import KernelCache
 
 
@@ -47,3 +47,20 @@ def test_kernels_are_plain_functions_where_numba_is_off() -> None:
     environment = os.environ | {"NUMBA_DISABLE_JIT": "1", "PYTHONPATH": str(ROOT)}
     done = subprocess.run([sys.executable, "-c", words], env=environment, capture_output=True, text=True, check=True)
     assert done.stdout.startswith("2.0 <function dot")
+
+
+def test_each_compilation_is_told_and_no_other_call() -> None:
+    @njit()
+    def double(x):  # a new function in every run of the test: not in the cache
+        return 2 * x
+
+    told: list[int] = []
+    with watched(lambda: told.append(len(told))):
+        assert double(2) == 4
+        assert told == [0]
+        assert double(3) == 6
+        assert told == [0], "compiled for whole numbers already"
+        assert double(1.5) == 3.0
+    assert told == [0, 1]
+    assert double(1j) == 2j
+    assert told == [0, 1], "nobody listens any more"

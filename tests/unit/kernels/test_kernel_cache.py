@@ -22,8 +22,7 @@ from numba.core.registry import cpu_target
 from repository import ROOT
 
 from sparsecv_mio.kernels import kernel_cache
-from sparsecv_mio.kernels.compilation import watched
-from sparsecv_mio.kernels.jit import njit
+from sparsecv_mio.kernels.jit import njit, watched
 from sparsecv_mio.kernels.kernel_cache import (
     CALLED,
     HERE,

@@ -9,7 +9,7 @@ from ellipsoids import Ellipsoid
 
 from sparsecv_mio.kernels import level_sets as kernel
 from sparsecv_mio.kernels.node_relaxation import relax
-from sparsecv_mio.kernels.nodes import Effort, Fold, LevelSet, Rounding
+from sparsecv_mio.kernels.nodes import Effort, Fold, LevelSet, Rounding, absolute
 
 from . import plain
 from .plain import KINDS, Small, all_free, fold_of, small
@@ -22,7 +22,7 @@ SEVERAL = [k for k in range(16) if KINDS[k % len(KINDS)] != "one column"]
 def centre_of(problem: Small, k: int) -> tuple[np.ndarray, float, float]:
     """Solution of the relaxation, dual and primal value."""
     b, g, best_b, best_g = (np.zeros(problem.q) for _ in range(4))
-    stop = kernel.absolute(problem.yy, 1e-10 * problem.yy, 5000)
+    stop = absolute(problem.yy, 1e-10 * problem.yy, 5000)
     dual, primal, _ = relax(problem.form, all_free(problem.q, k), stop, b, g, best_b, best_g)
     return best_b, dual, primal
 
@@ -42,9 +42,7 @@ def test_relaxation_at_the_root(seed: int) -> None:
 def test_formulas(seed: int) -> None:
     problem, rng = small(seed), np.random.default_rng(seed)
     q = problem.q
-    b, length, t = rng.standard_normal(q), rng.uniform(0.5, 2.0, q), float(rng.uniform(-0.5, 2.0))
-    rounding = Rounding(1e-3, 2.0, 0.0, length)
-    assert kernel.allowance(rounding, b) == pytest.approx(1e-3 * (2.0 + length @ np.abs(b)) ** 2)
+    b, t = rng.standard_normal(q), float(rng.uniform(-0.5, 2.0))
     for rows in (0, 1, 4):
         X, u = rng.standard_normal((rows, q)), rng.standard_normal(rows)
         G, c = np.empty((q, q)), np.empty(q)
@@ -57,26 +55,12 @@ def test_formulas(seed: int) -> None:
         assert kernel.size_of_rows(X, u, b, 3.0) == pytest.approx(size**2)
 
 
-def test_gap_and_weights() -> None:
-    assert kernel.gap_of(LevelSet(2, 5.0, 3.0), 10.0) == 2.0
-    assert kernel.gap_of(LevelSet(2, 3.0, 3.0), 10.0) == kernel.LEAST_GAP * 10.0
+def test_weights() -> None:
     assert kernel.next_weight(2.0, 4.0, 0.0, np.inf) == 4.0
     assert kernel.next_weight(1.0, 1e9, 0.0, np.inf) == 100.0, "a step has an end"
     assert kernel.next_weight(2.0, 4.0, 2.0, 3.0) == pytest.approx(np.sqrt(6.0))
     assert kernel.next_weight(2.0, 4.0, 0.0, 3.0) == pytest.approx(0.9)
     assert kernel.next_weight(2.0, 0.25, 2.0, np.inf) == 6.0
-
-
-@pytest.mark.parametrize("seed", SEVERAL)
-def test_size_of_candidates(seed: int) -> None:
-    problem, rng = small(seed), np.random.default_rng(seed)
-    w = rng.uniform(0.2, 1.0, problem.q)  # at most the penalty
-    for k in range(problem.q + 1):
-        bound = kernel.size_of_candidates(problem.yy, 1.0 / w, k)
-        widest = np.sort(1.0 / w)[::-1][:k].sum()
-        assert bound == pytest.approx(np.sqrt(problem.yy) * (1.0 + 2.0 * np.sqrt(widest)))
-        for point in plain.candidates(problem, k, problem.yy, rng, each=2) if k else []:
-            assert np.sqrt(problem.yy) + 2.0 * np.abs(point).sum() <= bound * (1.0 + 1e-9)
 
 
 @pytest.mark.parametrize("seed", SEVERAL)

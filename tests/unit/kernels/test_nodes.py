@@ -11,14 +11,22 @@ from sparsecv_mio.kernels.nodes import (
     DROPPED,
     FREE,
     INSIDE,
+    LEAST_GAP,
+    LevelSet,
+    Rounding,
+    absolute,
+    allowance,
+    gap_of,
     in_order,
     keep_support,
     later_copy_inside,
     list_columns,
     new_kept,
+    size_of_candidates,
 )
 
-from .plain import copies_of, small
+from . import plain
+from .plain import KINDS, copies_of, small
 
 
 @pytest.mark.parametrize("size", [0, 1, 9])
@@ -73,3 +81,24 @@ def test_kept_supports_give_way_to_better_ones() -> None:
         for r, (known, at, f) in enumerate(expected):
             assert np.array_equal(kept.mask[r], status_of(q, known) != DROPPED)
             assert kept.row[r] == at and kept.value[r] == f
+
+
+@pytest.mark.parametrize("seed", [k for k in range(16) if KINDS[k % len(KINDS)] != "one column"])
+def test_size_of_candidates(seed: int) -> None:
+    problem, rng = small(seed), np.random.default_rng(seed)
+    w = rng.uniform(0.2, 1.0, problem.q)  # at most the penalty
+    for k in range(problem.q + 1):
+        bound = size_of_candidates(problem.yy, 1.0 / w, k)
+        widest = np.sort(1.0 / w)[::-1][:k].sum()
+        assert bound == pytest.approx(np.sqrt(problem.yy) * (1.0 + 2.0 * np.sqrt(widest)))
+        for point in plain.candidates(problem, k, problem.yy, rng, each=2) if k else []:
+            assert np.sqrt(problem.yy) + 2.0 * np.abs(point).sum() <= bound * (1.0 + 1e-9)
+
+
+def test_gaps_accuracies_and_what_rounding_may_move() -> None:
+    assert gap_of(LevelSet(2, 5.0, 3.0), 10.0) == 2.0
+    assert gap_of(LevelSet(2, 3.0, 3.0), 10.0) == LEAST_GAP * 10.0
+    near, stop = 1e-3, absolute(10.0, 1e-3, 7)
+    assert stop.bar * stop.near == pytest.approx(near) and stop.bar >= 1e6 * 10.0 and stop.steps == 7
+    b, length = np.array([1.0, -2.0, 0.0]), np.array([0.5, 2.0, 1.0])
+    assert allowance(Rounding(1e-3, 2.0, 0.0, length), b) == pytest.approx(1e-3 * (2.0 + length @ np.abs(b)) ** 2)
