@@ -108,7 +108,7 @@ def robust_weights(snapshot: Any, kind: str) -> tuple[np.ndarray, float]:
     distance = average.distances_of_pairs(errors, errors[best], np.ones(context.data.n))
     found.ravel()[known] = distance
     share = float(clipped[best].mean() / plain.min())
-    return weights_of_pairs(found.ravel()).reshape(shape), share
+    return weights_of_pairs(found.ravel()), share
 
 
 def our_models(record: Any, snapshot: Any, names: tuple[str, ...], robust: bool) -> dict[str, Model]:
@@ -118,8 +118,8 @@ def our_models(record: Any, snapshot: Any, names: tuple[str, ...], robust: bool)
         return found
     found["average"] = dense(record.average.model, names)
     grid, rows = context.grid, context.data.dataset
-    weights = np.array([pair.weight for pair in record.average.pairs]).reshape(len(grid.gammas), len(grid.taus))
-    mean = average.mean_model(rows, average.fits_of_pairs(snapshot, weights > 0.0), weights)
+    weights = np.array([pair.weight for pair in record.average.pairs])
+    mean = average.mean_model(rows, average.fits_of_pairs(snapshot, np.flatnonzero(weights)), weights)
     found["mean"] = mean.coefficients, mean.intercept
     target, most = mean.predictions(rows), int(grid.taus[-1])
 
@@ -135,7 +135,7 @@ def our_models(record: Any, snapshot: Any, names: tuple[str, ...], robust: bool)
     found["support"] = beta, float(target.mean() - centre @ beta[chosen])
     for kind in ("absolute", "clipped") if robust else ():
         weights, share = robust_weights(snapshot, kind)
-        other = average.mean_model(rows, average.fits_of_pairs(snapshot, weights > 0.0), weights)
+        other = average.mean_model(rows, average.fits_of_pairs(snapshot, np.flatnonzero(weights)), weights)
         found[kind] = put(other, 0.005 * min(share, 1.0))
     return found
 

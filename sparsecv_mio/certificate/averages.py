@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from itertools import zip_longest
 
 import numpy as np
 
@@ -56,25 +57,27 @@ def check_average(
     words = "is given though it was not asked for" if average is not None else "is null though it was asked for"
     if not checks.that(asked if average is not None else not needed, "average", words) or average is None:
         return
-    if not _pairs(checks, record, average, plan) or not _supports(checks, average, design):
+    if not _pairs(checks, record, average, design, plan) or not _supports(checks, average, design):
         return
     known = {i: positions(names, design.index) or () for i, names in enumerate(average.supports)}
     _distances(checks, record, average, design, plan, known)
     _model(checks, record, average, design, _target(checks, average, design, known), level)
 
 
-def _pairs(checks: Checks, record: Record, average: Average, plan: FoldPlan) -> bool:
-    """Check that pairs are those of the table, and weights those of their distances."""
+def _pairs(checks: Checks, record: Record, average: Average, design: UnitColumns, plan: FoldPlan) -> bool:
+    """Check that pairs are those of the table and of all columns, and weights those of their distances."""
     said = [(pair.gamma, pair.tau) for pair in average.pairs]
-    if not checks.that(said == [(row.gamma, row.tau) for row in record.table], "average.pairs", "are not the table's"):
+    table = [(row.gamma, row.tau) for row in record.table]
+    whole = design.allowed is None and design.q > max(record.request.taus)
+    table += [(gamma, design.q) for gamma in sorted({gamma for gamma, _ in table})] if whole else []
+    if not checks.that(said == table, "average.pairs", "are not the table's, and those of all features"):
         return False
     distances = np.array([pair.distance for pair in average.pairs])
     if not checks.that(bool(np.all(distances >= 0.0)), "average.pairs[].distance", "one is below 0"):
         return False
     near = weights_of_pairs(distances) > 0.0
-    models = [(pair.gamma, -i - 1 if pair.fit is None else pair.fit) for i, pair in enumerate(average.pairs)]
-    weights = weights_of_pairs(distances, models)
-    for i, (pair, row, weight) in enumerate(zip(average.pairs, record.table, weights.tolist(), strict=True)):
+    weights = weights_of_pairs(distances, [pair.model(i) for i, pair in enumerate(average.pairs)])
+    for i, (pair, row, weight) in enumerate(zip_longest(average.pairs, record.table, weights.tolist())):
         path, used = f"average.pairs[{i}].", bool(near[i])
         checks.close(f"{path}weight", pair.weight, weight, WEIGHT_RTOL * weight)
         checks.that((pair.fit is not None) == used, f"{path}fit", "goes with a distance that has a weight")
@@ -82,7 +85,8 @@ def _pairs(checks: Checks, record: Record, average: Average, plan: FoldPlan) -> 
         checks.that(right, f"{path}folds", f"are {len(pair.folds)} for {plan.k} folds")
         places = (*pair.folds, *(() if pair.fit is None else (pair.fit,)))
         checks.that(max(places, default=0) < len(average.supports), f"{path}folds", "name a support that is not there")
-        checks.that(row.folds_decided == row.folds or pair.estimate, f"{path}estimate", "is false, a fold is open")
+        closed = row is None or row.folds_decided == row.folds
+        checks.that(closed or pair.estimate, f"{path}estimate", "is false, a fold is open")
         checks.that(bool(pair.folds) or not math.isfinite(pair.distance) or _too_many(average, plan),
                     f"{path}folds", "are missing")  # fmt: skip
     checks.recomputed("average.pairs[].weight", "average.pairs[].gamma", "average.pairs[].tau")
@@ -121,9 +125,8 @@ def _distances(
 ) -> None:
     """Refit the folds of pairs, and compare how far their errors are from those of the reported pair."""
     places = [i for i, pair in enumerate(average.pairs) if pair.folds]
-    size = max((pair.tau for pair in average.pairs), default=0) + 1.0
-    every = float(len(places)) * plan.k * design.dataset.n * size**2 <= MOST_REFITS
-    if not every:
+    n, sizes = design.dataset.n, [average.pairs[i].tau + 1.0 for i in places]
+    if plan.k * n * sum(size * min(size, n) for size in sizes) > MOST_REFITS:
         places = [i for i in places if average.pairs[i].fit is not None]
         checks.reread.append("average: that no other pair belongs to it (too many rows and folds to fit all again)")
     here = next((i for i in places if (average.pairs[i].gamma, average.pairs[i].tau) == (record.gamma, record.tau)), -1)

@@ -403,7 +403,7 @@ class PathRow:
 
 @dataclass(frozen=True)
 class AveragedPair:
-    """A pair of the table and its part in the average.
+    """A pair of the table, or a ridge fit of all features at a gamma of it, and its part in the average.
 
     `distance`: how many standard errors of its mean, over rows, its held-out errors are above those of the pair with
     the least CV error; null where some fold has no support. `weight` is 0 for what is too far, and for what has the
@@ -420,15 +420,21 @@ class AveragedPair:
     folds: tuple[Count, ...]
     estimate: bool
 
+    def model(self, place: int) -> tuple[float, int]:
+        """Return what is equal for pairs of one model, where this one is at a place; no other has what is too far."""
+        return self.gamma, -1 - place if self.fit is None else self.fit
+
 
 @dataclass(frozen=True)
 class Average:
     """The average of the fits of near-best pairs, put on a best subset, which predicts (docs/theory/average.md).
 
-    `pairs`: one for each row of the table. `model` is a best subset of all rows for the predictions of the average in
-    place of the target: `model.objective` per row, `missed`, is the mean square of what the model leaves of them, at
-    most `allowed`, a share of the least CV error, unless the grid has no larger tau. `fewer` bounds from below the
-    objective of every model with fewer features; null where there are none. No CV error of the record is this model's.
+    `pairs`: one for each row of the table, then, where every tau of it is below the number of features and there are
+    no restrictions but on single features, one of all features for each gamma. `model` is a best subset of all rows for
+    the predictions of the average in place of the target: `model.objective` per row, `missed`, is the mean square of
+    what the model leaves of them, at most `allowed`, a share of the least CV error, unless the grid has no larger tau.
+    `fewer` bounds from below the objective of every model with fewer features; null where there are none. No CV error
+    of the record is this model's.
     """
 
     supports: tuple[tuple[str, ...], ...]

@@ -194,6 +194,8 @@ def fit(
     if heft is not None:
         Z, t = Z * heft[train][:, None], t * heft[train]
     size = power_of_two(np.sqrt(np.einsum("ij,ij->j", Z, Z) + root**2))
+    if len(columns) > len(train) and root.max() <= ALIKE * root.min():
+        return _fit_of_few_rows(columns, Z / root, t, root, place)
     augmented, response = np.vstack([Z / size, np.diag(root / size)]), np.concatenate([t, np.zeros(len(columns))])
     solution, _, _, singular = np.linalg.lstsq(augmented, response, rcond=None)
     busy = Z.any(axis=0)  # a column of zeros has no coefficient: rounding would show in rows where it is not 0
@@ -212,6 +214,21 @@ def fit(
             precise, objective = found[0].scaled(busy / size), found[1]
     beta = (precise.high if isinstance(precise, DoubleDouble) else precise) / place.x_unit * place.y_unit
     return RidgeFit(tuple(columns), beta, objective * place.y_unit * place.y_unit, place, precise)
+
+
+ALIKE = 1e4  # penalties of columns that differ by no more than this factor
+
+
+def _fit_of_few_rows(
+    columns: list[int], wide: FloatArray, t: FloatArray, root: FloatArray, place: Coordinates
+) -> RidgeFit:
+    """Fit on fewer rows than columns: `root b` lies in the span of the rows of `wide`, columns over `root`."""
+    Q, R = np.linalg.qr(wide.T)
+    augmented, response = np.vstack([R.T, np.eye(len(t))]), np.concatenate([t, np.zeros(len(t))])
+    along = np.linalg.lstsq(augmented, response, rcond=None)[0]
+    beta, residual, unit = Q @ along / root, response - augmented @ along, place.y_unit
+    objective = float(residual @ residual)
+    return RidgeFit(tuple(columns), beta / place.x_unit * unit, objective * unit * unit, place, beta)
 
 
 def _digits_are_left(t: FloatArray, residual: FloatArray, solution: FloatArray, singular: FloatArray) -> bool:

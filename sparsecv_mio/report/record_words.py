@@ -163,6 +163,8 @@ def average_lines(record: Record) -> list[str]:
     total = record.data.total_weight or record.data.n
     open_pairs = sum(pair.estimate for pair in used)
     many = f"{len(used)} near-best pair{'' if len(used) == 1 else 's'}"
+    whole = sum(pair.tau > max(record.request.taus) for pair in used)
+    many += f", {whole} of them ridge fits of all features" if whole else ""
     size = f"{len(model.support)} feature{'' if len(model.support) == 1 else 's'}"
     lines = [f"averaged model, which predicts: the average of {many}, put on {size}"]
     missed = average.missed / record.cv_error if record.cv_error > 0.0 else 0.0

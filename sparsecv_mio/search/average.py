@@ -7,12 +7,13 @@ the target, and the smallest one that misses them by little is the model.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
+from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.certificate.records import Average, AveragedPair, PathRow, Record
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
@@ -21,12 +22,14 @@ from sparsecv_mio.problem.objective import distances_of_pairs, weights_of_pairs
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.problem.training_moments import row_moments, training_moments
+from sparsecv_mio.search.all_columns import fits_of_all_rows, squared_errors_of_all_columns
 from sparsecv_mio.search.by_rows import all_rows_of, solve_by_rows
 from sparsecv_mio.search.cells import CellTable
 from sparsecv_mio.search.context import Snapshot
 from sparsecv_mio.search.first_supports import FoldSearch, seeds_of
 from sparsecv_mio.search.fold_fits import fit_from_moments
 from sparsecv_mio.search.one_by_one import solve_any
+from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.search.result import all_rows_fit, names_of
 from sparsecv_mio.thresholds import by_rows
 from sparsecv_mio.trees.path_cells import PathCell
@@ -124,31 +127,46 @@ def coefficients_of(problem: SparseProblem, supports: Sequence[IntArray], lams: 
     return beta
 
 
-def distances_in(snapshot: Snapshot, best: tuple[int, int]) -> FloatArray:
-    """(G, T) distance of every pair from the best one, in standard errors; inf where a fold has no support yet.
+def with_all_columns(data: StandardData, grid: Grid) -> bool:
+    """Whether fits of all columns enter the average: no tau is so large, and restrictions allow them."""
+    return data.q > int(grid.taus[-1]) and not data.restrictions.beyond_forcing
+
+
+def distances_in(snapshot: Snapshot, best: tuple[int, int], expired: Callable[[], bool]) -> FloatArray:
+    """Return the distance of every pair from the best one, in standard errors; inf where a fold has no support yet.
+
+    Pairs are those of the grid, gamma after gamma, then, where they enter, the fits of all columns by gamma.
 
     Parameters
     ----------
     snapshot : Snapshot
     best : tuple of int
         Indices of the pair with the least CV error.
+    expired : callable
+        True leaves fits of all columns out.
     """
     context, cells = snapshot.context, snapshot.cells
     data, folds, gammas = context.data, context.folds, context.grid.gammas
-    found = np.full(cells.nominal.shape[:2], np.inf)
     known = np.flatnonzero(np.isfinite(cells.nominal).all(axis=2).ravel())
+    found = np.full(cells.nominal[..., 0].size, np.inf)
     heft, scored = data.dataset.row_weights, folds.all_scored
     counts = np.bincount(scored, np.ones(len(scored)) if heft is None else heft[scored], data.n).astype(np.float64)
 
     def errors(which: IntArray) -> FloatArray:
-        g, t = np.unravel_index(which, found.shape)
-        return squared_errors_of_rows(data, folds, cells, gammas, (g, t))
+        pairs = np.unravel_index(which, cells.nominal.shape[:2])
+        return squared_errors_of_rows(data, folds, cells, gammas, pairs)  # type: ignore[arg-type]
 
-    least = errors(np.array([np.ravel_multi_index(best, found.shape)]))[0]
+    least = errors(np.array([np.ravel_multi_index(best, cells.nominal.shape[:2])]))[0]
     step = max(1, BLOCK_NUMBERS // data.n)
     for part in (known[i : i + step] for i in range(0, len(known), step)):
-        found.ravel()[part] = distances_of_pairs(errors(part), least, counts)
-    return found
+        found[part] = distances_of_pairs(errors(part), least, counts)
+    if not with_all_columns(data, context.grid):
+        return found
+    whole, more = squared_errors_of_all_columns(data, folds, gammas, expired), np.full(len(gammas), np.inf)
+    if whole is not None:
+        sound = np.isfinite(whole).all(axis=1)
+        more[sound] = distances_of_pairs(whole[sound], least, counts)
+    return np.append(found, more)
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,20 +179,28 @@ class PairFit:
     proved: bool
 
 
-def fits_of_pairs(snapshot: Snapshot, wanted: BoolArray) -> dict[tuple[int, int], PairFit]:
-    """Fit pairs on all rows, by their places in the grid.
+def fits_of_pairs(snapshot: Snapshot, wanted: IntArray) -> dict[int, PairFit]:
+    """Fit pairs on all rows, each by its place among the distances.
 
     Parameters
     ----------
     snapshot : Snapshot
-    wanted : (G, T) bool array
+    wanted : int array
     """
     context, found = snapshot.context, {}
-    for g, t in np.argwhere(wanted).tolist():
-        cell = snapshot.best[g].cells[int(context.grid.taus[t])]
-        alone, gamma = replace(cell, candidates=()), float(context.grid.gammas[g])
-        refit, support, coefficients, level = all_rows_fit(context.data, gamma, None, alone, context.gap, quick=True)
-        found[g, t] = PairFit(support, coefficients, level, cell.complete or refit.proved)
+    data, gammas, taus = context.data, context.grid.gammas, context.grid.taus
+    for i in wanted[wanted < len(gammas) * len(taus)].tolist():
+        g, t = divmod(i, len(taus))
+        cell, gamma = snapshot.best[g].cells[int(taus[t])], float(gammas[g])
+        alone = replace(cell, candidates=())
+        refit, support, coefficients, level = all_rows_fit(data, gamma, None, alone, context.gap, quick=True)
+        found[i] = PairFit(support, coefficients, level, cell.complete or refit.proved)
+    whole = wanted[wanted >= len(gammas) * len(taus)]
+    if len(whole):
+        fits, every = fits_of_all_rows(data, gammas[whole - len(gammas) * len(taus)]), np.arange(data.q)
+        for i, beta in zip(whole.tolist(), fits.beta, strict=True):
+            model = data.coefficients(every, beta, fits.v_mean, fits.r_mean)
+            found[i] = PairFit(data.names, *model, proved=True)
     return found
 
 
@@ -192,21 +218,22 @@ class MeanModel:
         return np.asarray(dataset.X[:, used] @ self.coefficients[used] + self.intercept)
 
 
-def mean_model(dataset: Dataset, fits: Mapping[tuple[int, int], PairFit], weights: FloatArray) -> MeanModel:
+def mean_model(dataset: Dataset, fits: Mapping[int, PairFit], weights: FloatArray) -> MeanModel:
     """Average fits of pairs.
 
     Parameters
     ----------
     dataset : Dataset
-    fits : mapping of places in the grid to fits
-    weights : (G, T) array
+    fits : mapping of places to fits
+    weights : array
+        By place.
     """
     place = {name: j for j, name in enumerate(dataset.names)}
     total, intercept = np.zeros(dataset.p), 0.0
-    for at, fit in fits.items():
+    for i, fit in fits.items():
         for name, value in fit.coefficients.items():
-            total[place[name]] += weights[at] * value
-        intercept += float(weights[at]) * fit.intercept
+            total[place[name]] += weights[i] * value
+        intercept += float(weights[i]) * fit.intercept
     return MeanModel(total, intercept, tuple(fit.support for fit in fits.values()))
 
 
@@ -353,6 +380,40 @@ def projected(
     return found.model()
 
 
+class _Pairs:
+    """The pairs that are averaged as a record holds them, and supports, each once."""
+
+    def __init__(self, snapshot: Snapshot, fits: Mapping[int, PairFit]) -> None:
+        self.cells, self.data, self.grid = snapshot.cells, snapshot.context.data, snapshot.context.grid
+        self.fits, self.named = fits, dict[int, int]()
+        self.supports = {names: i for i, names in enumerate(dict.fromkeys(fit.support for fit in fits.values()))}
+        self.store = self.cells.nominal.size <= MOST_STORED
+
+    def place(self, names: tuple[str, ...]) -> int:
+        """Return the place of a support."""
+        return self.supports.setdefault(names, len(self.supports))
+
+    def _place_of(self, number: int) -> int:
+        if number not in self.named:
+            self.named[number] = self.place(names_of(self.data, self.cells.pool.supports[number]))
+        return self.named[number]
+
+    def pair(self, i: int, distance: float, weight: float) -> AveragedPair:
+        """Return the pair at a place among the distances."""
+        taus, fit = len(self.grid.taus), self.fits.get(i)
+        keep = math.isfinite(distance) if self.store else fit is not None
+        g, t = divmod(i, taus)
+        if g < len(self.grid.gammas):
+            tau, decided = int(self.grid.taus[t]), bool(self.cells.decided[g, t].all())
+            folds = tuple(map(self._place_of, self.cells.support[g, t].tolist())) if keep else ()
+        else:
+            g, tau, decided = i - len(self.grid.gammas) * taus, self.data.q, True
+            folds = (self.place(self.data.names),) * self.cells.nominal.shape[2] if keep else ()
+        at = None if fit is None else self.place(fit.support)
+        estimate = not (decided and (fit is None or fit.proved))
+        return AveragedPair(float(self.grid.gammas[g]), tau, distance, weight, at, folds, estimate)
+
+
 def with_average(record: Record, snapshot: Snapshot, expired: Callable[[], bool]) -> Record:
     """Return the record with the averaged model.
 
@@ -364,35 +425,18 @@ def with_average(record: Record, snapshot: Snapshot, expired: Callable[[], bool]
     expired : callable
         True ends trees with what they hold.
     """
-    context, cells, grid = snapshot.context, snapshot.cells, snapshot.context.grid
+    context, grid = snapshot.context, snapshot.context.grid
     best = int(np.searchsorted(grid.gammas, record.gamma)), int(np.searchsorted(grid.taus, record.tau))
-    distances = distances_in(snapshot, best)
-    fits = fits_of_pairs(snapshot, weights_of_pairs(distances.ravel()).reshape(distances.shape) > 0.0)
-    fits[best] = PairFit(record.support, dict(record.coefficients), record.intercept, record.refit.proved)
-    models = [(g, fits[g, t].support if (g, t) in fits else t) for g, t in np.ndindex(distances.shape)]
-    weights = weights_of_pairs(distances.ravel(), models).reshape(distances.shape)
+    distances = distances_in(snapshot, best, expired)
+    fits = fits_of_pairs(snapshot, np.flatnonzero(weights_of_pairs(distances)))
+    own = PairFit(record.support, dict(record.coefficients), record.intercept, record.refit.proved)
+    fits[best[0] * len(grid.taus) + best[1]] = own
+    known = _Pairs(snapshot, fits)
+    said = [known.pair(i, distance, 0.0) for i, distance in enumerate(distances.tolist())]
+    weights = weights_of_pairs(distances, [one.model(i) for i, one in enumerate(said)])
     mean, allowed = mean_model(context.data.dataset, fits, weights), MISSED_SHARE * record.cv_error
     effort = max(LEAST_EFFORT, int(EFFORT_SHARE * record.work.nodes))
     model, fewer = projected(context.data, mean, allowed, int(grid.taus[-1]), effort, expired)
-    numbers = {names: i for i, names in enumerate(dict.fromkeys(mean.supports))}
-    store = cells.nominal.size <= MOST_STORED
-    pairs, named = [], dict[int, int]()
-
-    def place(number: int) -> int:
-        if number not in named:
-            names = names_of(context.data, cells.pool.supports[number])
-            named[number] = numbers.setdefault(names, len(numbers))
-        return named[number]
-
-    for g, t in np.ndindex(weights.shape):
-        fit = fits.get((g, t))
-        keep = np.isfinite(distances[g, t]) if store else fit is not None
-        pairs.append(AveragedPair(
-            float(grid.gammas[g]), int(grid.taus[t]), float(distances[g, t]), float(weights[g, t]),
-            None if fit is None else numbers[fit.support],
-            tuple(map(place, cells.support[g, t].tolist())) if keep else (),
-            not (cells.decided[g, t].all() and (fit is None or fit.proved)),
-        ))  # fmt: skip
-    total = context.data.dataset.weight_of(slice(0, context.data.n))
-    average = Average(tuple(numbers), tuple(pairs), allowed, model.objective / total, model, fewer)
-    return replace(record, average=average)
+    pairs = tuple(replace(one, weight=weight) for one, weight in zip(said, weights.tolist(), strict=True))
+    missed = model.objective / context.data.dataset.weight_of(slice(0, context.data.n))
+    return replace(record, average=Average(tuple(known.supports), pairs, allowed, missed, model, fewer))

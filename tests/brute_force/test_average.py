@@ -48,6 +48,9 @@ def squares(case: RandomProblem, gamma: float, tau: int) -> FloatArray:
 def plain_weights(case: RandomProblem, record: Record) -> FloatArray:
     """Weights of all pairs, each row as often as it is scored."""
     pairs = [(row.gamma, row.tau) for row in record.table]
+    every = len(varying_columns(case.data.X))
+    if every > max(record.request.taus):
+        pairs += [(gamma, every) for gamma in sorted({gamma for gamma, _ in pairs})]
     unit = float(np.var(case.data.y))  # the squares of squares overflow where targets are huge
     errors = {pair: squares(case, *pair) / unit for pair in pairs}
     times = np.bincount(case.folds.all_scored, minlength=case.data.n)
@@ -61,6 +64,8 @@ def plain_weights(case: RandomProblem, record: Record) -> FloatArray:
         z.append(0.0 if mean <= 1e-9 * float(least @ counts) else mean / se if se > 0.0 else math.inf)
     weight = np.array([math.exp(-one - one * one) for one in z])
     weight[weight < 0.02 * weight.max()] = 0.0
+    models = [(gamma, min(tau, every)) for gamma, tau in pairs]  # larger taus have no more columns: one model
+    weight[[models.index(one) < i for i, one in enumerate(models)]] = 0.0
     return weight / weight.sum()
 
 
@@ -76,9 +81,11 @@ def check(case: RandomProblem, record: Record, average: Average) -> None:
     assert said == pytest.approx(weights, rel=1e-4, abs=1e-7)
     target = np.zeros(case.data.n)
     for pair in average.used:
-        model = best(case, pair.gamma, pair.tau)
-        target += pair.weight * model.predict(case.data.X)
         assert pair.fit is not None and not pair.estimate
+        columns = [case.data.names.index(name) for name in average.supports[pair.fit]]
+        model, least = fitted(case, columns, pair.gamma), best(case, pair.gamma, pair.tau)
+        assert model.objective == pytest.approx(least.objective, rel=1e-7, abs=1e-20 * float(np.var(case.data.y)))
+        target += pair.weight * model.predict(case.data.X)  # of several best ones that one
     allowed, n = SHARE * record.cv_error, case.data.n
     found = average.model
     least = best(case, GAMMA, found.tau, y=target)

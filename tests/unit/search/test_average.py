@@ -19,6 +19,7 @@ from sparsecv_mio.data.weights import weighted
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.problem.objective import distances_of_pairs, fit, weights_of_pairs
 from sparsecv_mio.search import api, average
+from sparsecv_mio.search.all_columns import fits_of_all_rows, squared_errors_of_all_columns
 from sparsecv_mio.search.api import cross_validate, solve
 from sparsecv_mio.search.average import MeanModel, projected, squared_errors_of_rows
 from sparsecv_mio.search.options import SearchOptions
@@ -108,6 +109,44 @@ def test_an_interval_of_gamma_is_refused() -> None:
     """One gamma is left of an interval: there is nothing to average."""
     with pytest.raises(BadInput, match="model goes with a grid"):
         solve(data(), folds="5", gammas="0.01..1", model="average")
+
+
+@pytest.mark.parametrize(("n", "p", "folds", "units"), [
+    (40, 7, "loo", {}), (40, 7, "forward:4", {"intercept": "global"}), (24, 30, "2x5", {}), (24, 30, "loo", {}),
+    (24, 30, "forward:4", {"scale": "variance"}), (24, 22, "4", {"scale": "none", "intercept": "none"}),
+])  # fmt: skip
+def test_fits_of_all_columns_are_plain_ridge_fits(n: int, p: int, folds: str, units: dict[str, Any]) -> None:
+    """Held-out errors and fits of more and of fewer columns than rows, against refits."""
+    rows, gammas = data(n, p), np.array([0.02, 3.0])
+    plan, there = make_folds(folds, rows), standardize(rows, **units)
+    errors = squared_errors_of_all_columns(there, plan, gammas, never)
+    assert errors is not None
+    found = fits_of_all_rows(there, gammas)
+    for g, gamma in enumerate(gammas.tolist()):
+        expected, times = np.zeros(n), np.zeros(n)
+        for fold in range(plan.k):
+            scored = plan.scored_rows(fold)
+            model = fit(rows.X, rows.y, range(p), gamma, rows=plan.train_rows(fold), **units)
+            expected[scored] += (rows.y[scored] - model.predict(rows.X[scored])) ** 2
+            times[scored] += 1.0
+        assert errors[g] * there.y_unit**2 == pytest.approx(expected / np.maximum(times, 1.0), rel=1e-8, abs=1e-14)
+        coefficients, intercept = there.coefficients(np.arange(p), found.beta[g], found.v_mean, found.r_mean)
+        predicted = rows.X @ np.array([coefficients[name] for name in rows.names]) + intercept
+        assert predicted == pytest.approx(fit(rows.X, rows.y, range(p), gamma, **units).predict(rows.X), rel=1e-8)
+
+
+def test_restrictions_leave_fits_of_all_columns_out() -> None:
+    """They enter where every tau is smaller than p; not under restrictions on several columns, nor without time."""
+    folds, taus = make_folds("5", data()), {"taus": [1, 2, 3]}
+
+    def used(**how: Any) -> int:
+        record = cross_validate(data(), folds, **{**GRID, **taus}, threads=1, model="average", **how)
+        assert record.average is not None and verify(record, data(), folds).ok
+        return sum(pair.tau == 7 - len(record.request.restrictions.force_out if how else ())  # type: ignore[union-attr]
+                   for pair in record.average.pairs)  # fmt: skip
+
+    assert (used(), used(force_out="x1"), used(at_most="2:x0,x1,x2")) == (3, 3, 0)
+    assert squared_errors_of_all_columns(standardize(data()), folds, np.ones(1), lambda: True) is None
 
 
 def test_row_errors_are_those_of_plain_refits() -> None:
