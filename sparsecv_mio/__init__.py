@@ -49,6 +49,10 @@ def __getattr__(name: str) -> Any:
 
 
 def _drawer_of_records(name: str) -> Any:
+    if name == "predict_interval":
+        from sparsecv_mio.fits import fold_models
+
+        return fold_models.predict_interval
     from sparsecv_mio.extras import naming_extras
     from sparsecv_mio.report import record_plots, record_report
 

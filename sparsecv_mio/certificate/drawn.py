@@ -1,6 +1,7 @@
-"""Figures and reports of a record as its methods.
+"""Figures, reports and prediction intervals of a record as its methods.
 
-A record is data and knows nobody who draws it: `sparsecv_mio/__init__.py`, which knows both, says who does (`draw_by`).
+A record is data and knows nobody who makes them: `sparsecv_mio/__init__.py`, which knows both, says who does
+(`draw_by`).
 """
 
 from __future__ import annotations
@@ -13,11 +14,13 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from sparsecv_mio.arrays import FloatArray
+
 _drawer: Callable[[str], Callable[..., Any]]
 
 
 def draw_by(drawer: Callable[[str], Callable[..., Any]]) -> None:
-    """Say who draws records and writes their reports: `drawer` returns the function of a name, when called for."""
+    """Say who draws records, reports on them and fits their folds again: `drawer` returns the function of a name."""
     global _drawer
     _drawer = drawer
 
@@ -91,3 +94,43 @@ class DrawnSearch(DrawnModel):
     def plot_features(self, ax: Axes | None = None) -> Axes:
         """Draw how many folds choose each feature at the reported pair."""
         return _drawer("plot_features")(self, ax)
+
+    def predict_interval(self, X: Any, data: Any, level: float = 0.9, folds: Any = None) -> FloatArray:
+        """Return prediction intervals of new rows: CV+ (Barber and others 2021), by the models of the folds.
+
+        These are fitted again to the data of the record. Of new rows that are exchangeable with them at least `2 level
+        - 1` lie in their intervals, less `sqrt(2 / n)` for K folds, if tau and gamma had not been chosen by the same
+        folds; mostly it is about `level` (docs/theory/intervals.md).
+
+        Parameters
+        ----------
+        X : pandas.DataFrame, Dataset or (m, p) array_like
+            New rows, as for `predict`.
+        data : Dataset
+            The data of the record.
+        level : float
+            Share of new rows that the intervals aim at.
+        folds : FoldPlan, splitter, labels or pairs, optional
+            Those of the record, where it does not say them; by default they are dealt as it says.
+
+        Returns
+        -------
+        (m, 2) array
+            Lower and upper ends, in units of the target.
+
+        Raises
+        ------
+        BadInput
+            For weights, an averaged model, folds that do not hold out every row once, too few rows for the level, and
+            data that are not those of the record.
+
+        Examples
+        --------
+        >>> import sparsecv_mio as sc
+        >>> data = sc.read_dataset("instances/prostate.csv", target="lpsa")
+        >>> record = sc.solve(data, gammas=[0.01, 0.1, 1.0])
+        >>> record.predict_interval(data.X[:2], data).round(2).tolist()
+        [[-0.48, 2.26], [-0.63, 2.18]]
+        """
+        made: FloatArray = _drawer("predict_interval")(self, X, data, level, folds)
+        return made

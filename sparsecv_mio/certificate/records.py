@@ -37,9 +37,10 @@ from sparsecv_mio.certificate.parts import (
     relative_gap,
     schema_of,
 )
-from sparsecv_mio.data.cure import frame_alike
+from sparsecv_mio.data.cure import KEPT, Made, frame_alike
 from sparsecv_mio.errors import BadInput, CorruptStore
 from sparsecv_mio.units import CROSSING_RTOL
+from sparsecv_mio.words import Missing
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -76,6 +77,7 @@ class HasRows(Protocol):
     X: FloatArray
     names: tuple[str, ...]
     aux: Mapping[str, NDArray[Any]]
+    reading: Any
 
 
 class LinearModel:
@@ -98,7 +100,7 @@ class LinearModel:
         Returns
         -------
         (n,) array
-            In units of the target.
+            In units of the target; NaN for rows with an empty cell, where such rows were left out of the fit.
 
         Raises
         ------
@@ -107,14 +109,39 @@ class LinearModel:
         """
         model = self.predictor
         wanted = list(model.coefficients)
-        table = X.X if isinstance(X, HasRows) else X
-        header = X.names if isinstance(X, HasRows) else getattr(X, "columns", self.data.names)
-        learnt = applied_reading(self.data.reading) if hasattr(X, "iloc") else None
-        if learnt is not None and not set(wanted).issubset(map(str, header)):  # the frame holds words, as the file did
-            made = frame_alike(X, wanted, learnt)
-            table, header = made.X, made.names
-        numbers = _chosen(np.asarray(table), [str(name) for name in header], wanted)
+        numbers = columns_of(self.data, X, wanted)
         return numbers @ np.array([model.coefficients[name] for name in wanted]) + model.intercept
+
+
+def columns_of(data: DataInfo, X: Any, wanted: list[str]) -> FloatArray:
+    """Return some columns of new rows as finite numbers.
+
+    Parameters
+    ----------
+    data : DataInfo
+        Of the rows that a model was fitted on.
+    X : frame, Dataset or array_like
+        As for the `predict` of a record.
+    wanted : list of str
+        Names of the columns.
+
+    Raises
+    ------
+    BadInput
+        As `predict`.
+    """
+    rows: HasRows | Made | None = X if isinstance(X, HasRows) else None
+    learnt = applied_reading(data.reading) if hasattr(X, "iloc") else None
+    if learnt is not None and (learnt.how.na is Missing.DROP or not set(wanted).issubset(map(str, X.columns))):
+        rows = frame_alike(X, wanted, learnt)  # it holds words or empty cells, as the file did
+    table, header = (X, getattr(X, "columns", data.names)) if rows is None else (rows.X, rows.names)
+    numbers = _chosen(np.asarray(table), [str(name) for name in header], wanted)
+    if rows is None or KEPT not in rows.aux:
+        return numbers
+    kept, left_out = rows.aux[KEPT], rows.reading.left_out if rows.reading else 0
+    whole = np.full((len(kept) + left_out, len(wanted)), np.nan)
+    whole[kept] = numbers
+    return whole
 
 
 def _chosen(table: NDArray[Any], header: list[str], wanted: list[str]) -> FloatArray:

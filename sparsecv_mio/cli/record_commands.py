@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,11 +16,14 @@ from sparsecv_mio.cli import ending, session
 from sparsecv_mio.cli.command_options import DataFile, Given, declared, option
 from sparsecv_mio.declared_options import FORMAT
 from sparsecv_mio.errors import BadInput, CorruptStore, SparseCVError, one_of
+from sparsecv_mio.files import write_text
 
 if TYPE_CHECKING:
+    from sparsecv_mio.certificate.read_back import StoredRecord
     from sparsecv_mio.certificate.records import FitRecord, PathRecord, Record
     from sparsecv_mio.data.dataset import Dataset
     from sparsecv_mio.data.fold_plan import FoldPlan
+    from sparsecv_mio.fits.fold_models import FoldModels
     from sparsecv_mio.model_space import Restrictions
     from sparsecv_mio.search.context import Snapshot
 
@@ -221,6 +225,9 @@ def predict(
     ],
     *,
     reading: Given,
+    interval: float | None = option(None, "LEVEL", "Also the ends of intervals that hold about this share of new rows, "
+                                    "0.9 say: CV+, by the models of the folds; needs --train. [none]"),
+    train: str | None = option(None, "FILE", "For --interval: the data of the record."),
     out: str | None = option(None, "FILE", "Write the predictions here, as CSV. [standard output]", also="-o"),
     quiet: bool = False,
 ) -> int:  # fmt: skip
@@ -229,39 +236,73 @@ def predict(
     The file needs the columns of the model alone, in any order. Where it has the target of every row too, the errors
     of the predictions are printed beside the cross-validation error.
     """
+    import numpy as np
+
     from sparsecv_mio.certificate.parts import applied_reading
     from sparsecv_mio.certificate.read_back import in_format, read_record
     from sparsecv_mio.certificate.records import NearRecord, PathRecord, accuracy
     from sparsecv_mio.data.readers import read_rows
-    from sparsecv_mio.files import write_text
-    from sparsecv_mio.report.record_tables import error_lines
+    from sparsecv_mio.report.record_tables import coverage_lines, error_lines
 
-    session.check_outputs({"--out": out}, [record, data])
+    session.check_outputs({"--out": out}, [record, data, *([train] if train else [])])
     stored = read_record(record)
     if isinstance(stored, PathRecord | NearRecord):
         many = "a model for every size" if isinstance(stored, PathRecord) else "many models"
         raise BadInput(f"record {record} holds {many}: name a record of `solve` or `fit`")
+    folds = _fold_models(stored, interval, train)
     learnt = in_format(applied_reading(stored.data.reading), stored.data.names, reading)
-    needed = tuple(stored.predictor.coefficients) or stored.data.names
-    rows, known, doubt = read_rows(data, needed, stored.data.target, learnt)
-    predicted = stored.predict(rows)
-    found = accuracy(rows.y, predicted) if known else None
-    many = f"{rows.n:,} row{'' if rows.n == 1 else 's'}"
-    notes = [f"{many} predicted", *([] if found is None else error_lines(stored, found))]
-    notes += [f"errors are not known: {doubt}"] if doubt else []
-    notes = [] if quiet else notes
-    lines = ("prediction\n", *(f"{value!r}\n" for value in predicted.tolist()))
-    if out is None:
-        failure = ending.put(sys.stdout, lines)
-        for note in notes:
-            ending.tell(note)
-        if failure is not None:
-            raise failure
-        return 0
-    return ending.deliver(
-        0, lambda screen: screen.print("\n".join(notes), end="" if quiet else "\n"),
-        files=[lambda: write_text(out, lines, "predictions", through=True)],
-    )  # fmt: skip
+    used = dict.fromkeys((*stored.predictor.coefficients, *(folds.names if folds else ())))
+    rows, known, doubt = read_rows(data, tuple(used) or stored.data.names, stored.data.target, learnt)
+    table = stored.predict(rows)[:, None]
+    if folds is not None and interval is not None:
+        table = np.column_stack([table, folds.interval(rows, interval)])
+    there = np.isfinite(table[:, 0])
+    notes, warnings = [f"{rows.n:,} row{'' if rows.n == 1 else 's'} predicted"], list[str]()
+    if known:
+        notes += error_lines(stored, accuracy(rows.y, table[there, 0]))
+    elif doubt:
+        notes.append(f"errors are not known: {doubt}")
+    if interval is not None:
+        notes += coverage_lines(table[there, 1:], interval, rows.y if known else None)
+    if empty := int(np.sum(~there)):
+        many = f"{empty:,} row{'s'[: empty > 1]} with an empty cell in a column of the model"
+        warnings.append(f"{many}: no prediction, as such rows were left out of the fit (--na drop)")
+    head = "prediction\n" if interval is None else "prediction,lower,upper\n"
+    cells = (["" if value != value else repr(value) for value in values] for values in table.tolist())
+    lines = chain([head], (f"{','.join(values)}\n" for values in cells))
+    return _give(lines, [] if quiet else notes, [] if quiet else warnings, out)
+
+
+def _give(lines: Iterable[str], notes: list[str], warnings: list[str], out: str | None) -> int:
+    """Print predictions, or write them; notes go where they are not among them."""
+    if out is not None:
+        return ending.deliver(
+            0, lambda screen: screen.print("\n".join(notes), end="\n" if notes else ""), warnings=warnings,
+            files=[lambda: write_text(out, lines, "predictions", through=True)],
+        )  # fmt: skip
+    failure = ending.put(sys.stdout, lines)
+    for note in (*notes, *(f"warning: {words}" for words in warnings)):
+        ending.tell(note)
+    if failure is not None:
+        raise failure
+    return 0
+
+
+def _fold_models(stored: StoredRecord, level: float | None, train: str | None) -> FoldModels | None:
+    """Return the models of the folds, where intervals are asked for."""
+    if level is None or train is None:
+        if level is not None or train is not None:
+            words = "intervals are made of the models of the folds, which are fitted again to the data of the record"
+            raise BadInput(f"--interval and --train go together: {words}")
+        return None
+    from sparsecv_mio.data.folds import make_folds
+    from sparsecv_mio.fits.fold_models import FoldModels, check_level, with_fold_models
+
+    searched = with_fold_models(stored)
+    check_level(level, stored.data.n)
+    dataset = session.read_again(train, stored)
+    folds = make_folds(searched.folds.spec, dataset, searched.folds.seed or 0)
+    return FoldModels.of(searched, dataset, folds)
 
 
 REPORT_CODES = "Exit codes: 0 written, 2 bad input."

@@ -495,8 +495,13 @@ def cured(table: RawTable, how: Reading, wanted: Wanted) -> Made:
     return _assembled(table, Applied(how, columns, means, levels, int(np.sum(~kept)), notes))
 
 
+KEPT = "(row)"  # column beside new rows: their places in the file, of which others have an empty cell
+
+
 def read_alike(table: RawTable, learnt: Applied) -> Made:
     """Make features of new rows by what was learnt from others.
+
+    Where rows with empty cells were left out, such new ones are too, and `KEPT` says which are there.
 
     Parameters
     ----------
@@ -509,6 +514,10 @@ def read_alike(table: RawTable, learnt: Applied) -> Made:
         For a word that was not there, an empty cell for which no mean was learnt, or numbers that could be others.
     """
     faults = Faults(table.target.name if table.target else "", marks=table.marks, settled=True)
+    if learnt.how.na is Missing.DROP and any(one.empty.any() for one in table.features):
+        kept, table = _complete_rows(table, learnt.how, targets=False)
+        table = replace(table, aux={**table.aux, KEPT: np.flatnonzero(kept)})
+        learnt = replace(learnt, left_out=int(np.sum(~kept)))
     for one in table.features:
         words = one.name in learnt.levels
         if one.name not in learnt.means and not (words and ABSENT in learnt.levels[one.name]):
@@ -567,10 +576,10 @@ def _check_column(one: RawColumn, how: Reading, goal: bool) -> None:
         raise BadInput(f'column {one.name!r} has words and empty cells, and words have no mean: give na="drop"')
 
 
-def _complete_rows(table: RawTable, how: Reading) -> tuple[BoolArray, RawTable]:
-    """Return which rows are kept, and the table of these."""
+def _complete_rows(table: RawTable, how: Reading, targets: bool = True) -> tuple[BoolArray, RawTable]:
+    """Return which rows are kept, and the table of these; `targets` says whether each needs its own."""
     kept = np.ones(table.rows, dtype=bool)
-    if table.target is not None and how.na is not Missing.ERROR:
+    if targets and table.target is not None and how.na is not Missing.ERROR:
         kept &= ~table.target.empty
     if how.na is Missing.DROP:
         for one in table.features:

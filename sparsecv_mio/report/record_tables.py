@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.text import Text
 
+from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.certificate.parts import Work
 from sparsecv_mio.certificate.records import (
     CommonRecord,
@@ -227,6 +228,15 @@ def error_lines(record: Record | CommonRecord | FitRecord, found: FitQuality) ->
         lines.append(f"in cross-validation: RMSE {root}, the square root of the CV error {shown(record.cv_error)}{of}")
     elif isinstance(record, CommonRecord):
         lines.append(f"in cross-validation: RMSE {shown(record.rmse)}, the square root of {shown(record.cv_error)}")
+    return lines
+
+
+def coverage_lines(ends: FloatArray, level: float, y: FloatArray | None) -> list[str]:
+    """Return lines on prediction intervals: their width, and, where the targets are known, how many they hold."""
+    low, high = ends.T
+    lines = [f"intervals of level {level:g} (CV+): {shown(float((high - low).mean()))} wide on average"]
+    if y is not None:
+        lines[0] += f", {100.0 * float(((low <= y) & (y <= high)).mean()):.1f}% of these rows lie in theirs"
     return lines
 
 

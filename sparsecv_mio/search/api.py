@@ -155,14 +155,19 @@ def predictions_by_fold(record: Record, dataset: Dataset, folds: AnyFolds) -> tu
     predicted : (m,) array
     """
     plan = folds_of(folds, dataset, record.folds.seed or 0)
+    check_of_record(record, dataset, plan)
+    return _predictions(record, standardize(dataset, record.data.scale, record.data.intercept), plan)
+
+
+def check_of_record(record: Record, dataset: Dataset, plan: FoldPlan) -> None:
+    """Raise `BadInput` for data or folds that are not those of a record."""
     if dataset.fingerprint != record.data.fingerprint:
         raise BadInput("these are not the data of the record: their fingerprints differ")
     if plan.digest != record.folds.digest:
         raise BadInput("these are not the folds of the record: their digests differ")
-    return _predictions(record, standardize(dataset, record.data.scale, record.data.intercept), plan)
 
 
-def _used(record: Record, everything: StandardData) -> tuple[StandardData, list[tuple[int, ...]]]:
+def used_columns(record: Record, everything: StandardData) -> tuple[StandardData, list[tuple[int, ...]]]:
     """Return the data in the columns of the models of the folds alone, and these models' supports in them."""
     used = {name for support in record.chosen_folds.supports for name in support}
     data = everything.only(np.flatnonzero([name in used for name in everything.names]))
@@ -172,7 +177,7 @@ def _used(record: Record, everything: StandardData) -> tuple[StandardData, list[
 
 def _predictions(record: Record, everything: StandardData, plan: FoldPlan) -> tuple[IntArray, FloatArray]:
     """Of :func:`predictions_by_fold`."""
-    data, supports = _used(record, everything)
+    data, supports = used_columns(record, everything)
     predicted = np.empty(plan.scored)
     for fold, moments in training_moments(data, plan):
         problem, support = moments.problem(data, record.gamma), supports[record.chosen_folds.which[fold]]
@@ -188,7 +193,7 @@ def _predictions(record: Record, everything: StandardData, plan: FoldPlan) -> tu
 
 def _quick_predictions(record: Record, everything: StandardData, plan: FoldPlan) -> tuple[IntArray, FloatArray]:
     """As `_predictions`, of rows without weights, by normal equations: where errors are there to compare with."""
-    data, supports = _used(record, everything)
+    data, supports = used_columns(record, everything)
     V, r = data.rows(slice(0, data.n))
     predicted = np.empty(plan.scored)
     for fold in range(plan.k):

@@ -32,6 +32,7 @@ from sparsecv_mio.data.folds import SPECS, AnyFolds, Splitter, canonical, fold_c
 from sparsecv_mio.data.weights import least_rows, weighted, weighted_rows
 from sparsecv_mio.errors import BadInput, did_you_mean
 from sparsecv_mio.fits.best_subsets import best_subsets
+from sparsecv_mio.fits.fold_models import FoldModels, with_fold_models
 from sparsecv_mio.model_space import (
     RESTRICTIONS,
     Column,
@@ -304,18 +305,24 @@ class SparseLinearModel(FittedModel, CallbackSupportMixin, RegressorMixin, BaseE
                 self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=2, accept_sparse="csr"
             )
         names = [str(name) for name in getattr(self, "feature_names_in_", ())] or None
-        if issparse(rows):
-            n, p = rows.shape  # type: ignore[attr-defined]
-            if n * p > MOST_DENSE:
-                raise BadInput(
-                    f"X is sparse, {n:,} x {p:,}: every fit computes with all cells, and more than {MOST_DENSE:,} are "
-                    "not made dense: keep fewer columns, by SelectKBest() of sklearn.feature_selection for one"
-                )
-            rows = rows.toarray()  # type: ignore[attr-defined]
+        rows = _dense(rows)
         given = target if isinstance(target, str) else "y"
         while given in (names or ()):
             given += "_"
         return Dataset.from_arrays(rows, response, names, given, {} if groups is None else {"groups": groups})
+
+
+def _dense(X: Any) -> FloatArray:
+    """Return X, where it is sparse as an array of all cells."""
+    if not issparse(X):
+        return np.asarray(X)
+    n, p = X.shape  # type: ignore[attr-defined]
+    if n * p > MOST_DENSE:
+        raise BadInput(
+            f"X is sparse, {n:,} x {p:,}: every fit computes with all cells, and more than {MOST_DENSE:,} are not made "
+            "dense: keep fewer columns, by SelectKBest() of sklearn.feature_selection for one"
+        )
+    return np.asarray(X.toarray())  # type: ignore[attr-defined]
 
 
 def by_column(coefficients: Mapping[str, float], names: tuple[str, ...]) -> FloatArray:
@@ -657,9 +664,44 @@ class BestSubsetRidgeCV(SparseLinearModel):
         """
         return super().predict(X)
 
+    @available_if(_has_model)
+    def predict_interval(self, X: Any, level: float = 0.9) -> FloatArray:
+        """Return prediction intervals: CV+, by the models of the folds, which are fitted again when first asked for.
+
+        Of rows that are exchangeable with those of the fit at least `2 level - 1` lie in theirs, less `sqrt(2 / n)` for
+        K folds, if tau and gamma had not been chosen by the same folds; mostly it is about `level`.
+
+        Parameters
+        ----------
+        X : (m, p) array_like
+            The columns that were fitted, in their order.
+        level : float
+            Share of new rows that the intervals aim at.
+
+        Returns
+        -------
+        (m, 2) array
+            Lower and upper ends.
+
+        Raises
+        ------
+        BadInput
+            With `sample_weight`, `model="average"`, folds that do not hold out every row once, or too few rows.
+        """
+        check_is_fitted(self)
+        with_fold_models(self.record_)
+        with cures_named(X):
+            rows = validate_data(self, X, reset=False, dtype=np.float64, accept_sparse="csr")
+        return self._fold_models.interval(_dense(rows), level)
+
+    @cached_property
+    def _fold_models(self) -> FoldModels:
+        kept = self._search
+        return FoldModels.of(self.record_, kept.dataset, kept.folds)
+
     def _keep(self, record: Record) -> None:
         """Set the fitted attributes."""
-        for name in ("coef_", "intercept_", "support_", "cv_results_", "mse_path_", "_path"):
+        for name in ("coef_", "intercept_", "support_", "cv_results_", "mse_path_", "_path", "_fold_models"):
             self.__dict__.pop(name, None)  # of a fit before
         if self.refit:
             model = record.predictor

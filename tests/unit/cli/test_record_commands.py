@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import shlex
@@ -302,7 +303,7 @@ def test_a_target_that_is_not_known_is_not_needed(
     assert run(["predict", str(record), str(file)]) == 2 and "column 'lweight' is empty" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("reading", [[], ["--na", "drop", "--encode", "onehot"]])
+@pytest.mark.parametrize("reading", [[], ["--encode", "onehot"]])
 def test_empty_cells_of_new_rows_have_a_cure_that_predict_knows(
     reading: list[str], tmp_path: Path, capsys: Said
 ) -> None:
@@ -324,6 +325,63 @@ def test_empty_cells_of_new_rows_have_a_cure_that_predict_knows(
     data.write_text("a,b\n1,2\n")
     assert run(["predict", str(answer), str(data)]) == 0
     assert capsys.readouterr().err == "sparsecv: 1 row predicted\n"
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_rows_with_empty_cells_have_no_prediction_where_such_rows_were_left_out(
+    ending: str, tmp_path: Path, capsys: Said
+) -> None:
+    rows = pd.DataFrame({"a": np.arange(20.0), "b": np.arange(20.0) ** 2 % 7, "c": ["u", "v"] * 10})
+    rows["y"] = rows.a + rows.b + np.sin(rows.a)
+    rows.loc[3, "a"], rows.loc[4, "b"] = np.nan, np.nan
+    data, new, answer, out = (tmp_path / f"{name}.{ending}" for name in ("data", "new", "answer", "out"))
+    write = pd.DataFrame.to_parquet if ending == "parquet" else pd.DataFrame.to_csv
+    write(rows, data, index=False)
+    search = ["solve", str(data), "-t", "y", "--gamma", "0.1", "--tau", "2:3", "-q", "--json", str(answer)]
+    assert run([*search, "--na", "drop", "--encode", "onehot"]) == 0
+    few = rows.iloc[:6].assign(y=[1.0, None, 2.0, 3.0, 4.0, 5.0])
+    write(few, new, index=False)
+    capsys.readouterr()
+    assert run(["predict", str(answer), str(new), "--out", str(out), "--interval", "0.8", "--train", str(data)]) == 0
+    said = capsys.readouterr()
+    known = [0, 1, 2, 5]
+    assert said.err == (
+        "sparsecv: warning: 2 rows with an empty cell in a column of the model: no prediction, as such rows were left "
+        "out of the fit (--na drop)\n"
+    )
+    assert said.out.startswith("4 rows predicted\nintervals of level 0.8 (CV+): ")
+    found, stored = pd.read_csv(out), sc.read_record(answer)
+    assert np.flatnonzero(found.prediction.notna()).tolist() == np.flatnonzero(found.lower.notna()).tolist() == known
+    assert (found.lower < found.prediction).loc[known].all() and (found.prediction < found.upper).loc[known].all()
+    assert isinstance(stored, Record)
+    assert np.array_equal(stored.predict(few), found.prediction, equal_nan=True)
+    ends = stored.predict_interval(few, sc.read_dataset(data, "y", na="drop", encode="onehot"), 0.8)
+    assert np.array_equal(ends, found[["lower", "upper"]], equal_nan=True)
+    assert run(["predict", str(answer), str(new), "-q"]) == 0 and capsys.readouterr().err == ""
+
+
+def test_intervals_are_written_beside_the_predictions(record: Path, tmp_path: Path, capsys: Said) -> None:
+    ask = ["predict", str(record), str(PROSTATE_FILE)]
+    assert run([*ask, "--interval", "0.9", "--train", str(PROSTATE_FILE)]) == 0
+    printed, stored = capsys.readouterr(), sc.read_record(record)
+    data = sc.read_dataset(PROSTATE_FILE, "lpsa")
+    assert isinstance(stored, Record)
+    found = pd.read_csv(io.StringIO(printed.out))
+    assert np.array_equal(found[["lower", "upper"]], stored.predict_interval(data, data))
+    assert found.prediction.tolist() == stored.predict(data).tolist()
+    held = 100.0 * np.mean((found.lower <= data.y) & (data.y <= found.upper))
+    width = np.mean(found.upper - found.lower)
+    assert f"intervals of level 0.9 (CV+): {width:.6g} wide on average, {held:.1f}% of these rows" in printed.err
+    for options, said in (
+        (["--interval", "0.9"], "--interval and --train go together: intervals are made of the models of the folds"),
+        (["--train", str(PROSTATE_FILE)], "--interval and --train go together"),
+        (["--interval", "1", "--train", str(PROSTATE_FILE)], "--interval: 1.0 is out of range"),
+        (["--interval", "0.999", "--train", str(PROSTATE_FILE)], "--interval: a level of 0.999 takes 999 rows"),
+        (["--interval", "0.9", "--train", str(tmp_path / "none.csv")], "does not exist"),
+    ):
+        assert run([*ask, *options]) == 2
+        error = capsys.readouterr().err
+        assert said in error and error.count("\n") == 1
 
 
 def test_a_model_without_features_predicts_its_intercept(tmp_path: Path, capsys: Said) -> None:

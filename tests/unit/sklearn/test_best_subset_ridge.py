@@ -562,3 +562,20 @@ def test_a_pair_without_a_score_comes_last() -> None:
     nothing = ~np.isfinite(found["cv_error"])
     assert np.isnan(found["mean_test_score"][nothing]).all()
     assert (found["rank_test_score"][nothing] > (~nothing).sum()).all()
+
+
+def test_intervals_are_those_of_the_record() -> None:
+    X, y = prostate()
+    model = BestSubsetRidgeCV(gammas=[0.01, 0.1, 1.0]).fit(X, y)
+    ours = model.predict_interval(X, 0.8)
+    assert ours == pytest.approx(model.record_.predict_interval(DATA, DATA, 0.8), rel=1e-12)
+    again = pickle.loads(pickle.dumps(model))
+    assert (again.predict_interval(X, 0.8) == ours).all() and model.predict_interval(X).shape == (97, 2)
+    assert (model.predict_interval(csr_array(X.to_numpy()), 0.8) == ours).all()
+    model.set_params(gammas=[1.0]).fit(X, y)
+    assert (model.predict_interval(X, 0.8) != ours).any()
+    for refused, keywords in (({"model": "average"}, {}), ({}, {"sample_weight": np.ones(97)}), ({"cv": "2x3"}, {})):
+        other = BestSubsetRidgeCV(**QUICK | refused).fit(X, y, **keywords)
+        with pytest.raises(BadInput, match="^interval: [^\n]*$"):
+            other.predict_interval(X)
+    assert not hasattr(BestSubsetRidgeCV(refit=False), "predict_interval")

@@ -1,0 +1,93 @@
+"""Prediction intervals by the models of the folds, against a plain computation of CV+ (Barber and others 2021)."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import sparsecv_mio as sc
+from sparsecv_mio.data.weights import weighted_rows
+from sparsecv_mio.errors import BadInput
+from sparsecv_mio.fits.fold_models import check_level, with_fold_models
+
+
+def plain_intervals(record: Any, data: Any, labels: Any, new: Any, level: float) -> Any:
+    """CV+ row by row: a ridge fit on the support of each fold, all predictions in one list, sorted."""
+    length = np.linalg.norm(data.X - data.X.mean(axis=0), axis=0)
+    low, high = [], []
+    for x in new:
+        below, above = [], []
+        for fold in range(record.folds.k):
+            held, S = labels == fold, [data.names.index(name) for name in record.chosen_folds[fold].support]
+            A, b = data.X[~held][:, S], data.y[~held]
+            penalty = np.diag(record.gamma / 2.0 * length[S] ** 2)
+            middle, mean = A.mean(axis=0), b.mean()
+            beta = np.linalg.solve((A - middle).T @ (A - middle) + penalty, (A - middle).T @ (b - mean))
+            missed = np.abs(data.y[held] - mean - (data.X[held][:, S] - middle) @ beta)
+            predicted = mean + (x[S] - middle) @ beta
+            below += (predicted - missed).tolist()
+            above += (predicted + missed).tolist()
+        alpha, n = 1.0 - level, data.n
+        low.append(sorted(below)[math.floor(round(alpha * (n + 1), 9)) - 1])
+        high.append(sorted(above)[math.ceil(round((1.0 - alpha) * (n + 1), 9)) - 1])
+    return np.column_stack([low, high])
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_intervals_are_those_of_the_definition(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    n, p = int(rng.integers(19, 40)), int(rng.integers(2, 6))
+    X = rng.normal(size=(n, p)) * 10.0 ** rng.integers(-3, 4, p) + rng.normal(size=p)
+    data = sc.Dataset.from_arrays(X, X[:, 0] / np.std(X[:, 0]) + rng.normal(size=n))
+    folds = str(rng.choice(["loo", "3", "7"]))
+    record = sc.solve(data, folds=folds, gammas=[0.01, 1.0])
+    labels = sc.make_folds(folds, data).labels
+    for level in (0.5, 0.8, 0.9, 0.95):
+        ours = record.predict_interval(X[:4], data, level)
+        assert ours == pytest.approx(plain_intervals(record, data, labels, X[:4], level), rel=1e-8)
+        assert (ours[:, 0] <= ours[:, 1]).all()
+
+
+def test_blocks_of_rows_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = sc.read_dataset("instances/prostate.csv", "lpsa")
+    record = sc.solve(data, gammas=[0.1])
+    whole = record.predict_interval(data, data)
+    monkeypatch.setattr("sparsecv_mio.fits.fold_models.AT_ONCE", 500)
+    assert (record.predict_interval(pd.DataFrame(data.X, columns=data.names), data) == whole).all()
+    inside = (whole[:, 0] <= data.y) & (data.y <= whole[:, 1])
+    assert inside.mean() >= 0.9
+
+
+def test_every_level_has_the_rows_that_it_takes() -> None:
+    assert [check_level(0.9, n) for n in (9, 18, 19, 99)] == [1, 1, 2, 10]
+    assert check_level(0.99, 99) == 1
+    with pytest.raises(BadInput, match="^interval: a level of 0.99 takes 99 rows, and the model was fitted to 98$"):
+        check_level(0.99, 98)
+    for level in (0.0, 1.0, -1.0, math.nan, "0.9", None):
+        with pytest.raises(BadInput, match="^interval: .* is out of range, give a level between 0 and 1, 0.9 say$"):
+            check_level(level, 100)  # type: ignore[arg-type]
+
+
+def test_what_has_no_intervals_is_refused_in_one_line() -> None:
+    data = sc.read_dataset("instances/prostate.csv", "lpsa")
+
+    def refused(record: Any, said: str, rows: Any = data) -> None:
+        with pytest.raises(BadInput, match=f"^[^\n]*{said}[^\n]*$"):
+            record.predict_interval(data.X, rows)
+
+    with pytest.raises(BadInput, match="has no model for each fold"):
+        with_fold_models(sc.best_subsets(data, gammas=0.1))
+    refused(sc.solve(data, gammas=0.1, model="average", folds="4"), "averaged model is not fitted without each fold")
+    for folds in ("2x5", "forward:4", "holdout:0.3"):
+        refused(sc.solve(data, gammas=0.1, folds=folds, taus="1:3"), f"folds '{folds}' do not hold out every row once")
+    weighted = weighted_rows(data, np.arange(data.n) % 3 + 1.0, "w")
+    refused(sc.solve(weighted, gammas=0.1, taus="1:3"), "rows that count alike", weighted)
+    other = sc.Dataset.from_arrays(data.X, data.y + 1.0, data.names, data.target)
+    refused(sc.solve(data, gammas=0.1, taus="1:3"), "not the data of the record", other)
+    labels = np.arange(data.n) % 4
+    by_labels = sc.solve(data, gammas=0.1, taus="1:3", folds=labels)
+    assert by_labels.predict_interval(data.X[:3], data, folds=labels).shape == (3, 2)
