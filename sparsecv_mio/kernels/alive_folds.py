@@ -11,8 +11,6 @@ A fold is alive below a child while some tau of the range has at least m columns
 bar, m the number still to be dropped.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -15,8 +15,6 @@ has its minimum where D has its maximum, at `b = H g`. Supports enter the mixtur
 shares move by Newton steps. Nothing needs to be exact: every b met gives a valid D.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

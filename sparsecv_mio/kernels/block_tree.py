@@ -5,8 +5,6 @@ It goes on with the open nodes of a :mod:`sparsecv_mio.kernels.perspective_tree`
 last levels are scanned.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -12,8 +12,6 @@ of step s the weight of a column is `|v| / r - s`, or where its interval holds i
 its weights to sum to 1.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

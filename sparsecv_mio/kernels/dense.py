@@ -1,7 +1,5 @@
 """Small dense linear algebra on one support, for use inside other kernels."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from sparsecv_mio.kernels.jit import njit

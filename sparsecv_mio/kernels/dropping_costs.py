@@ -7,8 +7,6 @@ A support that drops m of the free columns F of a node has
 for every diagonal w >= 0 under M_A.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from sparsecv_mio.kernels.jit import njit

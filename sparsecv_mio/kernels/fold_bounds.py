@@ -5,8 +5,6 @@ minimise out what must be in, forget what must be out, sharpen w on what is left
 left bounds the predictions and the sum of squares (docs/theory/bounds.md 3 to 5). A single support is an exact answer.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

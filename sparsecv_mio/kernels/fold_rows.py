@@ -9,8 +9,6 @@ partition of the columns (z = 1, fractional, z = 0) stays the same, both equatio
 its matrix K: `b = K^{-1} c + t K^{-1} x / 2`, `F(b) = yy - c'K^{-1} c + t^2 x'K^{-1} x / 4`.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -5,8 +5,6 @@ m(u) = sum_i h_i (x_i'(u - w))^2 / 2 - sum_i a_i x_i'(u - w) + sum_j [ridge u_j^
 Columns of X come as rows of a C-contiguous (d, n) array, or as a CSC triple. Both keep `v = X (u - w)` up to date.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

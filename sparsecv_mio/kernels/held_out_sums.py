@@ -1,7 +1,5 @@
 """Held-out sums of squares: of given supports by refits from moments, and of a fold as an interval."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -6,8 +6,6 @@ The norm is the penalty of the perspective relaxation, the sum of the largest sq
 of step s is `b_j = v_j z_j / (z_j + s)`, `z_j = clip(|v_j| t - s, 0, 1)` with `sum z = k`.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from sparsecv_mio.kernels.jit import njit

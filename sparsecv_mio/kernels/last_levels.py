@@ -14,8 +14,6 @@ where the divisor is positive: columns of little gain of their own need strong c
 at exactly.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -6,8 +6,6 @@ With `e = r - V_S beta` and `H = V_S M_S^{-1} V_S' + base root root'`, leaving t
 residual `(I - H_NN)^{-1} e_N`: the error of the support is the sum of the squares over all folds.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

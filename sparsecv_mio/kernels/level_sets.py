@@ -21,8 +21,6 @@ With b0 the ridge fit on all columns, `(b - b0)'M (b - b0) = f(b) - f(b0)` for e
 ball `d'M d <= ubar - f(b0)`, `d = b - b0`. Valid for every size at once.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from sparsecv_mio.kernels.dense import cholesky_in_place, cholesky_solve, gershgorin, put, solve_lower

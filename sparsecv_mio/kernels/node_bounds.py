@@ -13,8 +13,6 @@ They are names, not arguments: numba stores on disk neither a kernel that closes
 with it, so that each process would compile the tree again.
 """
 
-from __future__ import annotations
-
 from sparsecv_mio.kernels.dropping_costs import sizes_left
 from sparsecv_mio.kernels.node_relaxation import relax as bound_of_size
 

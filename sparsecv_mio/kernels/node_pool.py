@@ -6,8 +6,6 @@ heap. With one or two columns left to choose, or three of not too many, a node i
 (:mod:`sparsecv_mio.kernels.last_levels`): no relaxation, no node below.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -17,8 +17,6 @@ partition is right; projected Newton on z, which lowers the value from any start
 gradient should both stall.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

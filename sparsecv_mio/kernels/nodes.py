@@ -4,8 +4,6 @@ Normal form: columns scaled so that `M = G + I`, G positive semidefinite. A supp
 c_S`.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

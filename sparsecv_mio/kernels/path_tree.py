@@ -20,8 +20,6 @@ The tree is depth-first over preallocated levels; a call runs a number of nodes 
 progress and interrupts live outside.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

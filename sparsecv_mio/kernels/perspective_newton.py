@@ -6,8 +6,6 @@ With b(z) its ridge fit and `g = c - G b`: `b = Z g`, the gradient is `-g_j^2`, 
 `P = G - G Z^1/2 (I + Z^1/2 G Z^1/2)^{-1} Z^1/2 G`. Nothing blows up as z goes to 0; a step lowers phi from any start.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -4,8 +4,6 @@ A node of the pool is closed by the dual of its relaxation, its free columns are
 2 with the same dual point, and it branches on the most fractional z.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from sparsecv_mio.kernels.jit import njit

@@ -7,8 +7,6 @@ supports that are no such bound's are A themselves, and are listed. Nodes come o
 leaf as -1.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from sparsecv_mio.kernels.dropping_costs import last_split

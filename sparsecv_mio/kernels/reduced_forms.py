@@ -9,8 +9,6 @@ Every `w > 0` with `M - diag(w)` positive semidefinite gives a relaxation, and a
 which does not depend on the units of the columns; the sharper, the nearer to the largest `sum log w_j`.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

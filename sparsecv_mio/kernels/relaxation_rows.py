@@ -6,8 +6,6 @@ bound whatever the working set. Columns whose `|g_j|` is large join it until pri
 Columns come divided by the root of their penalty: `f(b) = ||y - X b||^2 + ||b||^2`. Shift s adds `-2 s'b`.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

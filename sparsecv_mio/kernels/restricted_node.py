@@ -12,8 +12,6 @@ least objective with the signs held (docs/theory.md, "Restrictions"):
 * the same with a column forced in, or left out, screens that column.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

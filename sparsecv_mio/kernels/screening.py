@@ -13,8 +13,6 @@ Rounding: `room` is how far above D the supports to be kept may lie; whoever cal
 to it. The rule itself subtracts once and compares.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """First supports for every size of one problem: backward elimination, forward selection, swaps."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from sparsecv_mio.kernels.dense import invert, put, support_value
