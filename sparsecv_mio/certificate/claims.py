@@ -8,20 +8,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from sparsecv_mio.arrays import FloatArray
+from sparsecv_mio.certificate import records  # fmt: skip
 from sparsecv_mio.certificate.checked_fields import Checks
 from sparsecv_mio.certificate.parts import ChosenFolds, Request, SearchRequest, relative_gap
-from sparsecv_mio.certificate.records import (
-    DescentStep,
-    FitRecord,
-    Least,
-    OneSe,
-    PathRow,
-    Record,
-    Refined,
-    Region,
-    TableRow,
-    least_upper,
-)  # fmt: skip
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.weights import Scored
@@ -46,13 +35,19 @@ def same(a: float, b: float, scale: float = 0.0) -> bool:
     return a == b or (math.isfinite(a) and math.isfinite(b) and abs(a - b) <= SAME * max(abs(a), abs(b), scale))
 
 
-def row_of(claim: Record | Least | Region | DescentStep, table: Sequence[TableRow]) -> TableRow | None:
+def row_of(
+    claim: records.Record | records.Least | records.Region | records.DescentStep, table: Sequence[records.TableRow]
+) -> records.TableRow | None:
     """Return the row of a table that is of the same pair as a claim."""
     return next((row for row in table if (row.gamma, row.tau) == (claim.gamma, claim.tau)), None)
 
 
 def check_as_tabled(
-    checks: Checks, claim: Record | Least | Region | Refined, row: TableRow, names: Sequence[str], path: str = ""
+    checks: Checks,
+    claim: records.Record | records.Least | records.Region | records.Refined,
+    row: records.TableRow,
+    names: Sequence[str],
+    path: str = "",
 ) -> None:
     """Check that a claim about a pair has the numbers of the pair's row.
 
@@ -68,7 +63,7 @@ def check_as_tabled(
         checks.that(same(said, tabled), f"{path}{name}", f"is {said!r}, the table says {tabled!r} of the pair")
 
 
-def check_gap(checks: Checks, claim: Record | Least | FitRecord, path: str = "") -> None:
+def check_gap(checks: Checks, claim: records.Record | records.Least | records.FitRecord, path: str = "") -> None:
     """Check the relative gap of two bounds.
 
     Parameters
@@ -81,7 +76,9 @@ def check_gap(checks: Checks, claim: Record | Least | FitRecord, path: str = "")
     checks.that(same(gap, claim.gap), f"{path}gap", f"lower and upper give {gap!r}")
 
 
-def check_grid(checks: Checks, request: Request, rows: Sequence[TableRow] | Sequence[PathRow], name: str) -> None:
+def check_grid(
+    checks: Checks, request: Request, rows: Sequence[records.TableRow] | Sequence[records.PathRow], name: str
+) -> None:
     """Check the gap that was asked for, and that a table holds the requested grid.
 
     Parameters
@@ -103,7 +100,7 @@ def check_asked(checks: Checks, request: Request, p: int) -> None:
     checks.that(all(tau <= p for tau in request.taus), "request.taus", "holds more than the features")
 
 
-def rows_of(region: Region, table: Sequence[TableRow]) -> list[TableRow]:
+def rows_of(region: records.Region, table: Sequence[records.TableRow]) -> list[records.TableRow]:
     """Return the rows of a table that a region covers, its best pair included."""
     top, from_gamma, best = region.up_to_tau, region.from_gamma, (region.gamma, region.tau)
     inside = [
@@ -115,7 +112,7 @@ def rows_of(region: Region, table: Sequence[TableRow]) -> list[TableRow]:
     return [row for row, covered in zip(table, inside, strict=True) if covered]
 
 
-def check_claims(checks: Checks, record: Record, dataset: Dataset, plan: FoldPlan) -> None:
+def check_claims(checks: Checks, record: records.Record, dataset: Dataset, plan: FoldPlan) -> None:
     """Check everything that follows from other fields of the record.
 
     Parameters
@@ -181,7 +178,7 @@ def _method(checks: Checks, request: SearchRequest) -> None:
     checks.bounded("request.method")
 
 
-def _table(checks: Checks, record: Record) -> None:
+def _table(checks: Checks, record: records.Record) -> None:
     check_grid(checks, record.request, record.table, "table")
     for i, row in enumerate(record.table):
         place = f"table[{i}]."
@@ -197,7 +194,7 @@ def _table(checks: Checks, record: Record) -> None:
         checks.that(known, f"{place}upper", "is unknown though every fold is decided")
 
 
-def _headline(checks: Checks, record: Record) -> None:
+def _headline(checks: Checks, record: records.Record) -> None:
     own = row_of(record, record.table)
     if not checks.that(own is not None, "gamma", "the reported pair is not in the table") or own is None:
         return
@@ -214,7 +211,9 @@ def _headline(checks: Checks, record: Record) -> None:
     _certificate(checks, record, own, "" if record.least is None else "least.")
 
 
-def _of_row(checks: Checks, claim: Record | Least, row: TableRow, folds: ChosenFolds | None, path: str) -> None:
+def _of_row(
+    checks: Checks, claim: records.Record | records.Least, row: records.TableRow, folds: ChosenFolds | None, path: str
+) -> None:
     """Check what is said of a pair and its folds against its row."""
     check_as_tabled(checks, claim, row, ("cv_error",), path)
     checks.equal(f"{path}estimate", claim.estimate, row.estimate)
@@ -227,14 +226,14 @@ def _of_row(checks: Checks, claim: Record | Least, row: TableRow, folds: ChosenF
     checks.that(claim.cv_error <= claim.upper * (1.0 + SAME), f"{path}upper", f"{claim.upper!r} is below cv_error")
 
 
-def _certificate(checks: Checks, record: Record, row: TableRow, path: str) -> None:
+def _certificate(checks: Checks, record: records.Record, row: records.TableRow, path: str) -> None:
     """Check the pair with the least CV error, its row, and the interval of the least CV error of the grid."""
     claim = record.certificate
     lower, upper, error = (min(getattr(row, name) for row in record.table) for name in ("lower", "upper", "cv_error"))
     if record.continuous is not None:
         lower = min(lower, *(piece.lower for piece in record.continuous.pieces))
     checks.that(same(claim.lower, lower), f"{path}lower", f"is {claim.lower!r}, the least of the table is {lower!r}")
-    ceiling = least_upper(row, record.table)
+    ceiling = records.least_upper(row, record.table)
     checks.that(same(claim.upper, ceiling), f"{path}upper", f"is {claim.upper!r}, the table gives {ceiling!r}")
     least = row.upper == upper or row.upper <= upper * (1.0 + CROSSING_RTOL)
     found = record.status != "proved" and row.cv_error <= error * (1.0 + CROSSING_RTOL)
@@ -247,13 +246,13 @@ def _certificate(checks: Checks, record: Record, row: TableRow, path: str) -> No
         _closed(checks, claim, record.request.gap, "status")
 
 
-def _closed(checks: Checks, claim: Record | Least | Region, gap: float, name: str) -> None:
+def _closed(checks: Checks, claim: records.Record | records.Least | records.Region, gap: float, name: str) -> None:
     width = gap * claim.upper + claim.tie_width + claim.allowance
     closed = claim.upper - claim.lower <= width * (1.0 + SAME)
     checks.that(closed and math.isfinite(claim.upper), name, "upper - lower exceeds the requested gap")
 
 
-def _rule(checks: Checks, record: Record) -> None:
+def _rule(checks: Checks, record: records.Record) -> None:
     """Check that what the rule says is there where it was asked for, and another pair only where one chose it."""
     one, least = record.one_se, record.least
     checks.that((one is not None) == record.request.one_se, "one_se", _null(one))
@@ -265,7 +264,7 @@ def _rule(checks: Checks, record: Record) -> None:
     checks.that(other, "least", "is of the reported pair")
 
 
-def _pairs(checks: Checks, record: Record) -> None:
+def _pairs(checks: Checks, record: records.Record) -> None:
     """Check what the table says of every pair; records from before it did say nothing of any."""
     least = min((row.upper for row in record.table), default=math.inf)
     bar, proved = (1.0 - record.request.gap) * least, record.status == "proved"
@@ -277,7 +276,7 @@ def _pairs(checks: Checks, record: Record) -> None:
         checks.that(row.status == found, f"table[{i}].status", words)
 
 
-def _standard_errors(checks: Checks, record: Record, scored: Scored) -> None:
+def _standard_errors(checks: Checks, record: records.Record, scored: Scored) -> None:
     """Check those of the pairs whose folds are stored; others are nonnegative, and none is of a single fold."""
     stored = {(record.gamma, record.tau): record.chosen_folds}
     if record.least is not None and record.least_folds is not None:
@@ -297,7 +296,7 @@ def _standard_errors(checks: Checks, record: Record, scored: Scored) -> None:
             checks.that(same(said, found, row.cv_error), place, f"is {said!r}, the folds give {found!r}")
 
 
-def _region(checks: Checks, record: Record, region: Region) -> None:
+def _region(checks: Checks, record: records.Record, region: records.Region) -> None:
     """Check that the best pair of the region is proved by the table's bounds of the pairs in it."""
     request, top, from_gamma = record.request, region.up_to_tau, region.from_gamma
     checks.that(top is None or top in request.taus, "region.up_to_tau", f"{top} was not asked for")
@@ -319,7 +318,9 @@ def _region(checks: Checks, record: Record, region: Region) -> None:
     _closed(checks, region, request.gap, "region.upper")
 
 
-def _widths(checks: Checks, claim: Record | Least | Region, lowest: TableRow, path: str = "") -> None:
+def _widths(
+    checks: Checks, claim: records.Record | records.Least | records.Region, lowest: records.TableRow, path: str = ""
+) -> None:
     """Check ties and rounding of a claim: no more than the interval of the pair with the least lower bound is wide."""
     room = (lowest.upper - lowest.lower) + CROSSING_RTOL * claim.upper
     for name in ("tie_width", "allowance"):
@@ -328,7 +329,7 @@ def _widths(checks: Checks, claim: Record | Least | Region, lowest: TableRow, pa
         checks.that(said <= room, path + name, f"{said!r} exceeds upper - lower of the pair with the least lower bound")
 
 
-def _one_se(checks: Checks, record: Record, one: OneSe, scored: Scored) -> None:
+def _one_se(checks: Checks, record: records.Record, one: records.OneSe, scored: Scored) -> None:
     """Check the rule: the simplest pair whose upper bound is within one standard error of the least CV error."""
     if not checks.that(scored.has_standard_error, "one_se", "a single fold has no standard error"):
         return
@@ -351,11 +352,11 @@ def _one_se(checks: Checks, record: Record, one: OneSe, scored: Scored) -> None:
     _sure_of_one_se(checks, record, one, limit)
 
 
-def _simpler(row: TableRow, record: Record) -> bool:
+def _simpler(row: records.TableRow, record: records.Record) -> bool:
     return row.tau < record.tau or (row.tau == record.tau and row.gamma > record.gamma)
 
 
-def _sure_of_one_se(checks: Checks, record: Record, one: OneSe, limit: float) -> None:
+def _sure_of_one_se(checks: Checks, record: records.Record, one: records.OneSe, limit: float) -> None:
     """`estimate` of the rule: whether an open pair could still change it, or is the one that it chose."""
     best, top = record.certificate, row_of(record.certificate, record.table)
     open_rows, missing = [row for row in record.table if row.folds_decided < row.folds], []
@@ -369,14 +370,14 @@ def _sure_of_one_se(checks: Checks, record: Record, one: OneSe, limit: float) ->
     checks.that(not one.estimate or bool(open_rows), "one_se.estimate", "is true though every pair is decided")
 
 
-def _descent(checks: Checks, record: Record) -> None:
+def _descent(checks: Checks, record: records.Record) -> None:
     """Check that a descent starts with a row, goes to better ones only, and ends where the record stands."""
     steps, certified = record.descent, record.work.engine == CERTIFIED_DESCENT
     checks.that(record.work.engine.startswith("descent"), "descent", f"the engine {record.work.engine!r} has no moves")
     if not steps:  # a limit may come before the first row of the grid has been searched
         checks.that(record.status != "proved", "descent", "is empty though the engine is one")
         return
-    here: DescentStep | None = None
+    here: records.DescentStep | None = None
     for i, step in enumerate(steps):
         place = f"descent[{i}]."
         known = ("start",) if i == 0 else ("gamma", "line")

@@ -11,28 +11,10 @@ from itertools import islice, pairwise
 import numpy as np
 
 from sparsecv_mio.arrays import IntArray
+from sparsecv_mio.certificate import enumeration, records
 from sparsecv_mio.certificate.checked_fields import ENUMERATE_GRID, Checks, EnumerationLevel
 from sparsecv_mio.certificate.claims import check_as_tabled, row_of, rows_of
-from sparsecv_mio.certificate.enumeration import (
-    FoldOptima,
-    UnitColumns,
-    all_objectives,
-    fold_optima,
-    least_objective,
-)
 from sparsecv_mio.certificate.parts import ChosenFolds
-from sparsecv_mio.certificate.records import (
-    Continuous,
-    GammaPiece,
-    Least,
-    PathRecord,
-    Record,
-    Refined,
-    Region,
-    Surface,
-    SurfacePiece,
-    TableRow,
-)
 from sparsecv_mio.certificate.refits import EXCHANGE_LIMIT, Exchanges, improvable_folds, positions
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.weights import Scored
@@ -54,7 +36,7 @@ class TruePair:
     high: float
     loose_low: float
     loose_high: float
-    optima: FoldOptima
+    optima: enumeration.FoldOptima
 
 
 @dataclass(frozen=True)
@@ -64,7 +46,7 @@ class ReportedPair:
     `name` is the field of the folds, `path` stands before the names of the pair's fields in messages.
     """
 
-    known: Record | Least
+    known: records.Record | records.Least
     folds: ChosenFolds
     name: str = "chosen_folds"
     path: str = ""
@@ -75,7 +57,7 @@ class ReportedPair:
         return " of the pair with the least CV error" if self.path else ""
 
 
-def reported_pairs(record: Record) -> list[ReportedPair]:
+def reported_pairs(record: records.Record) -> list[ReportedPair]:
     """Return the pairs whose folds a record holds."""
     found = [ReportedPair(record, record.chosen_folds)]
     if record.least is not None and record.least_folds is not None:
@@ -83,7 +65,7 @@ def reported_pairs(record: Record) -> list[ReportedPair]:
     return found
 
 
-def level_of(record: Record, design: UnitColumns, plan: FoldPlan) -> tuple[EnumerationLevel, str]:
+def level_of(record: records.Record, design: enumeration.UnitColumns, plan: FoldPlan) -> tuple[EnumerationLevel, str]:
     """Say how much is enumerated.
 
     Parameters
@@ -117,7 +99,7 @@ class Optimality:
     """
 
     def __init__(
-        self, checks: Checks, record: Record, design: UnitColumns, plan: FoldPlan,
+        self, checks: Checks, record: records.Record, design: enumeration.UnitColumns, plan: FoldPlan,
         supports: list[tuple[ReportedPair, Supports]],
     ) -> None:  # fmt: skip
         self.checks, self.record, self.design, self.plan = checks, record, design, plan
@@ -129,7 +111,7 @@ class Optimality:
         """Enumerate one pair."""
         if (gamma, tau) not in self._known:
             reported = self.reported[gamma, tau][1] if (gamma, tau) in self.reported else None
-            optima = fold_optima(self.design, self.plan, gamma, tau, reported)
+            optima = enumeration.fold_optima(self.design, self.plan, gamma, tau, reported)
             ends = (optima.low, optima.high, optima.loose_low, optima.loose_high)
             low, high, loose_low, loose_high = (float(end.sum()) / self.scored.total for end in ends)
             self._known[gamma, tau] = TruePair(low, high, loose_low, loose_high, optima)
@@ -170,7 +152,7 @@ class Optimality:
         self._supports()
         self._moves()
 
-    def _row(self, i: int, row: TableRow) -> None:
+    def _row(self, i: int, row: records.TableRow) -> None:
         truth = self.truth(row.gamma, row.tau)
         self._interval(row, f"table[{i}].", truth, row.folds_decided == row.folds)
         if row.standard_error is not None and row.folds_decided == row.folds and self.scored.has_standard_error:
@@ -179,7 +161,7 @@ class Optimality:
         right = self.record.certificate.lower <= truth.low + H_RTOL * truth.high + TINY
         self.checks.that(right, name, f"gamma {row.gamma!r}, tau {row.tau} has h = {truth.low!r}")
 
-    def _interval(self, row: TableRow | Refined, place: str, truth: TruePair, decided: bool) -> None:
+    def _interval(self, row: records.TableRow | records.Refined, place: str, truth: TruePair, decided: bool) -> None:
         """Lower and upper hold h; of a pair whose folds are all decided everything is h, ties apart."""
         slack = H_RTOL * truth.high + TINY
         words = f"{row.lower!r} exceeds the true {truth.low!r}"
@@ -195,7 +177,7 @@ class Optimality:
             words = f"{said!r} is not the h of a decided pair, {truth.low!r}"
             self.checks.that(low <= said <= high, f"{place}{name}", words)
 
-    def _standard_error(self, row: TableRow, said: float, place: str, optima: FoldOptima) -> None:
+    def _standard_error(self, row: records.TableRow, said: float, place: str, optima: enumeration.FoldOptima) -> None:
         """Of a decided pair: by the true errors of its folds, ties and rounding apart."""
         sizes, low, high = self.scored.by_fold, optima.loose_low, optima.loose_high
         times = self.scored.times
@@ -207,7 +189,9 @@ class Optimality:
         words = f"is {said!r}, the folds of a decided pair give {found!r}"
         self.checks.that(abs(said - found) <= room / math.sqrt(self.plan.k / times - 1), place, words)
 
-    def _widths(self, claim: Record | Least | Region, row: TableRow, path: str = "") -> None:
+    def _widths(
+        self, claim: records.Record | records.Least | records.Region, row: records.TableRow, path: str = ""
+    ) -> None:
         """Ties and rounding of a certificate: those of the pair with the least lower bound."""
         truth = self.truth(row.gamma, row.tau)
         room = self.design.slack(truth.loose_high, row.gamma, row.tau, ALLOWANCE_RTOL)
@@ -274,7 +258,7 @@ class Optimality:
         names = (f"table[].{name}" for name in ("cv_error", "lower", "upper", "standard_error"))
         self.checks.leaves(f"how far it is from the true one is read, of pairs {which}", *names)
 
-    def _allowance(self, claim: Record | Least, row: TableRow | None, path: str) -> None:
+    def _allowance(self, claim: records.Record | records.Least, row: records.TableRow | None, path: str) -> None:
         """Check the rounding of a certificate, which is that of the pair of a row."""
         if row is not None and math.isfinite(claim.cv_error):
             room = self.design.slack(max(claim.cv_error, row.lower), row.gamma, row.tau, ALLOWANCE_RTOL)
@@ -305,7 +289,7 @@ class Optimality:
             self.checks.reread.append(f"supports{which}: none of its folds is decided")
 
 
-def check_refined(checks: Checks, record: Record) -> None:
+def check_refined(checks: Checks, record: records.Record) -> None:
     """Check what needs no enumeration: tau is the answer's, the error inside its interval, no worse than the answer."""
     refined = record.refined
     if refined is None:
@@ -329,10 +313,10 @@ MOST_FITS = 2e5  # of supports, some 20 seconds; beyond, fewer places are tried
 UNKNOWN = 1e-9  # of the least objective: near this two supports are tied, and either will do
 
 CVErrorOf = Callable[[float, int], tuple[float, float]]
-Numbered = tuple[int, GammaPiece]
+Numbered = tuple[int, records.GammaPiece]
 
 
-def check_partition(checks: Checks, record: Record) -> None:
+def check_partition(checks: Checks, record: records.Record) -> None:
     """Check that the pieces cover the interval for every tau, and that their bounds are those of the record."""
     found = record.continuous
     if found is None:
@@ -356,8 +340,8 @@ def check_partition(checks: Checks, record: Record) -> None:
     checks.part(f"{len(found.pieces)} pieces cover every gamma from {found.low:g} to {found.high:g}")
 
 
-def _check_cover(checks: Checks, found: Continuous | Surface, taus: Sequence[int], name: str) -> None:
-    by_tau: dict[int, list[GammaPiece | SurfacePiece]] = {}
+def _check_cover(checks: Checks, found: records.Continuous | records.Surface, taus: Sequence[int], name: str) -> None:
+    by_tau: dict[int, list[records.GammaPiece | records.SurfacePiece]] = {}
     for piece in found.pieces:
         by_tau.setdefault(piece.tau, []).append(piece)
     part = name.partition(".")[0]
@@ -369,7 +353,9 @@ def _check_cover(checks: Checks, found: Continuous | Surface, taus: Sequence[int
         checks.that(ends and all(a.high == b.low for a, b in pairwise(pieces)), name, words)
 
 
-def check_surface(checks: Checks, record: PathRecord, design: UnitColumns, enumerated: bool) -> None:
+def check_surface(
+    checks: Checks, record: records.PathRecord, design: enumeration.UnitColumns, enumerated: bool
+) -> None:
     """Check the best subsets of every size as a function of gamma, where there are any.
 
     Parameters
@@ -402,10 +388,14 @@ def check_surface(checks: Checks, record: PathRecord, design: UnitColumns, enume
 
 
 def _check_best(
-    checks: Checks, design: UnitColumns, piece: SurfacePiece, supports: Sequence[Sequence[str]], place: str
+    checks: Checks,
+    design: enumeration.UnitColumns,
+    piece: records.SurfacePiece,
+    supports: Sequence[Sequence[str]],
+    place: str,
 ) -> None:
     middle = math.sqrt(piece.low) * math.sqrt(piece.high)
-    best = least_objective(design, middle, piece.tau)
+    best = enumeration.least_objective(design, middle, piece.tau)
     for support in supports:
         objective = design.refit(tuple(sorted(design.index[name] for name in support)), middle, None).objective
         words = f"have the objective {objective!r} at gamma {middle!r}, the least is {best!r}"
@@ -413,7 +403,7 @@ def _check_best(
         checks.that(right, f"{place}supports", words)
 
 
-def _check_piece(checks: Checks, found: Continuous, piece: GammaPiece, place: str) -> None:
+def _check_piece(checks: Checks, found: records.Continuous, piece: records.GammaPiece, place: str) -> None:
     checks.that(piece.low < piece.high, f"{place}low", "is not below high")
     least = min(piece.at_low, piece.at_high)
     checks.that(0.0 <= piece.lower <= least, f"{place}lower", f"{piece.lower!r} exceeds {least!r}, the h at an end")
@@ -424,7 +414,9 @@ def _check_piece(checks: Checks, found: Continuous, piece: GammaPiece, place: st
     checks.that(named, f"{place}supports", "are no places in continuous.supports")
 
 
-def check_by_enumeration(checks: Checks, record: Record, design: UnitColumns, plan: FoldPlan, h_of: CVErrorOf) -> None:
+def check_by_enumeration(
+    checks: Checks, record: records.Record, design: enumeration.UnitColumns, plan: FoldPlan, h_of: CVErrorOf
+) -> None:
     """Check bounds and supports of the pieces at their ends and in their middles, by trying all supports there.
 
     Parameters
@@ -470,7 +462,7 @@ def check_by_enumeration(checks: Checks, record: Record, design: UnitColumns, pl
     checks.part(words)
 
 
-def _tried(pieces: Sequence[GammaPiece], design: UnitColumns, plan: FoldPlan) -> list[Numbered]:
+def _tried(pieces: Sequence[records.GammaPiece], design: enumeration.UnitColumns, plan: FoldPlan) -> list[Numbered]:
     """Return the pieces to try: all, or those of the least bounds and every so many of the others."""
     cost = {tau: 4.0 * _work(design, plan, tau) for tau in {p.tau for p in pieces}}
     order = sorted(enumerate(pieces), key=lambda one: one[1].lower)
@@ -480,14 +472,14 @@ def _tried(pieces: Sequence[GammaPiece], design: UnitColumns, plan: FoldPlan) ->
     return order[:first] + order[first::stride]
 
 
-def _work(design: UnitColumns, plan: FoldPlan, tau: int) -> float:
+def _work(design: enumeration.UnitColumns, plan: FoldPlan, tau: int) -> float:
     """Fits of a support that all supports of one pair take, roughly; large ones count as several."""
     large = design.cost([tau], 1, plan.k) / 2e4
     return large + math.comb(design.q, min(tau, design.q))
 
 
 def _not_listed(
-    design: UnitColumns, plan: FoldPlan, pair: tuple[float, int], listed: Sequence[Sequence[str]]
+    design: enumeration.UnitColumns, plan: FoldPlan, pair: tuple[float, int], listed: Sequence[Sequence[str]]
 ) -> Iterator[int]:
     """Yield the folds whose optimum no listed support reaches."""
     gamma, tau = pair
@@ -495,7 +487,7 @@ def _not_listed(
     place = {tuple(row): i for i, row in enumerate(supports.tolist())}
     rows = [place.get(tuple(sorted(design.index.get(name, -1) for name in support)), -1) for support in listed]
     known: IntArray = np.array([row for row in rows if row >= 0], dtype=np.int64)
-    for fold, objective, *_ in all_objectives(design, plan, gamma, supports):
+    for fold, objective, *_ in enumeration.all_objectives(design, plan, gamma, supports):
         objective = np.maximum(objective, 0.0)
         best = float(objective[known].min(initial=np.inf))
         room = 2.0 * TIE_RTOL * float(objective.min()) + UNKNOWN * float(design.t @ design.t)

@@ -14,29 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sparsecv_mio.arrays import FloatArray
+from sparsecv_mio.certificate import parts
 from sparsecv_mio.certificate.drawn import DrawnModel, DrawnSearch
-from sparsecv_mio.certificate.parts import (
-    Bound,
-    ChosenFolds,
-    Coefficients,
-    Count,
-    DataInfo,
-    FoldInfo,
-    Gamma,
-    JsonRecord,
-    Number,
-    PairStatus,
-    Request,
-    SearchRequest,
-    Seconds,
-    Side,
-    Stability,
-    Work,
-    applied_reading,
-    frame_of,
-    relative_gap,
-    schema_of,
-)
 from sparsecv_mio.data.cure import KEPT, Made, frame_alike
 from sparsecv_mio.errors import BadInput, CorruptStore
 from sparsecv_mio.units import CROSSING_RTOL
@@ -60,7 +39,7 @@ class HasModel(Protocol):
         ...
 
     @property
-    def data(self) -> DataInfo:
+    def data(self) -> parts.DataInfo:
         """Which columns there were."""
         ...
 
@@ -113,7 +92,7 @@ class LinearModel:
         return numbers @ np.array([model.coefficients[name] for name in wanted]) + model.intercept
 
 
-def columns_of(data: DataInfo, X: Any, wanted: list[str]) -> FloatArray:
+def columns_of(data: parts.DataInfo, X: Any, wanted: list[str]) -> FloatArray:
     """Return some columns of new rows as finite numbers.
 
     Parameters
@@ -131,7 +110,7 @@ def columns_of(data: DataInfo, X: Any, wanted: list[str]) -> FloatArray:
         As `predict`.
     """
     rows: HasRows | Made | None = X if isinstance(X, HasRows) else None
-    learnt = applied_reading(data.reading) if hasattr(X, "iloc") else None
+    learnt = parts.applied_reading(data.reading) if hasattr(X, "iloc") else None
     if learnt is not None and (learnt.how.na is Missing.DROP or not set(wanted).issubset(map(str, X.columns))):
         rows = frame_alike(X, wanted, learnt)  # it holds words or empty cells, as the file did
     table, header = (X, getattr(X, "columns", data.names)) if rows is None else (rows.X, rows.names)
@@ -212,7 +191,7 @@ class OneSe:
     and the chosen one were known well enough for the rule.
     """
 
-    standard_error: Number
+    standard_error: parts.Number
     estimate: bool = False
 
 
@@ -223,14 +202,14 @@ class Least:
     The fields are those of a `Record` without another rule: `lower <= min h over the grid <= upper`.
     """
 
-    gamma: Gamma
-    tau: Count
-    cv_error: Bound
-    lower: Number
-    upper: Bound
-    gap: Bound
-    tie_width: Number
-    allowance: Number
+    gamma: parts.Gamma
+    tau: parts.Count
+    cv_error: parts.Bound
+    lower: parts.Number
+    upper: parts.Bound
+    gap: parts.Bound
+    tie_width: parts.Number
+    allowance: parts.Number
     estimate: bool = False
 
 
@@ -238,11 +217,11 @@ class Least:
 class Refit:
     """The all-rows fit behind `support`: `lower <= min f <= objective`, `objective = f(support)`."""
 
-    gamma: Gamma
-    tau: Count
-    objective: Number
-    lower: Number
-    upper: Bound
+    gamma: parts.Gamma
+    tau: parts.Count
+    objective: parts.Number
+    lower: parts.Number
+    upper: parts.Bound
     proved: bool
 
 
@@ -253,11 +232,11 @@ class Refined:
     `estimate` as in `TableRow`.
     """
 
-    gamma: Gamma
-    tau: Count
-    cv_error: Bound
-    lower: Number
-    upper: Bound
+    gamma: parts.Gamma
+    tau: parts.Count
+    cv_error: parts.Bound
+    lower: parts.Number
+    upper: parts.Bound
     estimate: bool = False
 
 
@@ -270,10 +249,10 @@ class DescentStep:
     """
 
     move: str
-    gamma: Gamma
-    tau: Count
-    upper: Bound
-    cv_error: Bound = float("inf")
+    gamma: parts.Gamma
+    tau: parts.Count
+    upper: parts.Bound
+    cv_error: parts.Bound = float("inf")
     accepted: bool = True
 
 
@@ -289,16 +268,16 @@ class TableRow:
     has no support yet, and in older records.
     """
 
-    gamma: Gamma
-    tau: Count
-    cv_error: Bound
-    lower: Number
-    upper: Bound
-    folds_decided: Count
-    folds: Count
+    gamma: parts.Gamma
+    tau: parts.Count
+    cv_error: parts.Bound
+    lower: parts.Number
+    upper: parts.Bound
+    folds_decided: parts.Count
+    folds: parts.Count
     estimate: bool = False
-    status: PairStatus | None = None
-    standard_error: Number | None = None
+    status: parts.PairStatus | None = None
+    standard_error: parts.Number | None = None
 
 
 @dataclass(frozen=True)
@@ -311,15 +290,15 @@ class Region:
     the whole grid.
     """
 
-    up_to_tau: Count | None
-    from_gamma: Gamma | None
-    gamma: Gamma
-    tau: Count
-    cv_error: Bound
-    lower: Number
-    upper: Bound
-    tie_width: Number
-    allowance: Number
+    up_to_tau: parts.Count | None
+    from_gamma: parts.Gamma | None
+    gamma: parts.Gamma
+    tau: parts.Count
+    cv_error: parts.Bound
+    lower: parts.Number
+    upper: parts.Bound
+    tie_width: parts.Number
+    allowance: parts.Number
 
 
 @dataclass(frozen=True)
@@ -332,7 +311,7 @@ class Advice:
 
     tau: str | None
     gamma: str | None
-    time_limit: Number | None
+    time_limit: parts.Number | None
 
 
 @dataclass(frozen=True)
@@ -340,8 +319,8 @@ class OuterAverage:
     """The averaged model that was made without an outer fold."""
 
     support: tuple[str, ...]
-    coefficients: Coefficients
-    intercept: Number
+    coefficients: parts.Coefficients
+    intercept: parts.Number
 
 
 @dataclass(frozen=True)
@@ -352,13 +331,13 @@ class NestedFold:
     the averaged model, where one was asked for; the error is then its own.
     """
 
-    fold: Count
-    gamma: Gamma
-    tau: Count
+    fold: parts.Count
+    gamma: parts.Gamma
+    tau: parts.Count
     support: tuple[str, ...]
-    cv_error: Bound
+    cv_error: parts.Bound
     status: str
-    error: Number
+    error: parts.Number
     average: OuterAverage | None = None
 
 
@@ -371,10 +350,10 @@ class Nested:
     pair on all rows; null where that is 0 or unknown.
     """
 
-    outer: FoldInfo
-    error: Number
-    standard_error: Number | None
-    optimism: Number | None
+    outer: parts.FoldInfo
+    error: parts.Number
+    standard_error: parts.Number | None
+    optimism: parts.Number | None
     folds: tuple[NestedFold, ...]
 
 
@@ -387,13 +366,13 @@ class GammaPiece:
     up to copies of columns; null where the bound needed none (training losses alone exceed the answer).
     """
 
-    tau: Count
-    low: Gamma
-    high: Gamma
-    lower: Number
-    at_low: Bound
-    at_high: Bound
-    supports: tuple[Count, ...] | None
+    tau: parts.Count
+    low: parts.Gamma
+    high: parts.Gamma
+    lower: parts.Number
+    at_low: parts.Bound
+    at_high: parts.Bound
+    supports: tuple[parts.Count, ...] | None
 
 
 @dataclass(frozen=True)
@@ -404,27 +383,27 @@ class Continuous:
     error of the reported tau at some gammas, ascending, where it was needed.
     """
 
-    low: Gamma
-    high: Gamma
-    gap: Number
+    low: parts.Gamma
+    high: parts.Gamma
+    gap: parts.Number
     supports: tuple[tuple[str, ...], ...]
     pieces: tuple[GammaPiece, ...]
-    curve_gammas: tuple[Gamma, ...] = ()
-    curve_errors: tuple[Number, ...] = ()
+    curve_gammas: tuple[parts.Gamma, ...] = ()
+    curve_errors: tuple[parts.Number, ...] = ()
 
 
 @dataclass(frozen=True)
 class PathRow:
     """Best subset of one (gamma, tau) on all rows: `lower <= min f <= upper`, `objective = f(support)`."""
 
-    gamma: Gamma
-    tau: Count
+    gamma: parts.Gamma
+    tau: parts.Count
     support: tuple[str, ...]
-    coefficients: Coefficients
-    intercept: Number
-    objective: Number
-    lower: Number
-    upper: Bound
+    coefficients: parts.Coefficients
+    intercept: parts.Number
+    objective: parts.Number
+    lower: parts.Number
+    upper: parts.Bound
     proved: bool
 
 
@@ -439,12 +418,12 @@ class AveragedPair:
     far, where there are too many to store. `estimate`: some of them are not known to be the best ones.
     """
 
-    gamma: Gamma
-    tau: Count
-    distance: Bound
-    weight: Number
-    fit: Count | None
-    folds: tuple[Count, ...]
+    gamma: parts.Gamma
+    tau: parts.Count
+    distance: parts.Bound
+    weight: parts.Number
+    fit: parts.Count | None
+    folds: tuple[parts.Count, ...]
     estimate: bool
 
     def model(self, place: int) -> tuple[float, int]:
@@ -466,10 +445,10 @@ class Average:
 
     supports: tuple[tuple[str, ...], ...]
     pairs: tuple[AveragedPair, ...]
-    allowed: Number
-    missed: Number
+    allowed: parts.Number
+    missed: parts.Number
     model: PathRow
-    fewer: Number | None
+    fewer: parts.Number | None
 
     @property
     def used(self) -> tuple[AveragedPair, ...]:
@@ -478,7 +457,7 @@ class Average:
 
 
 @dataclass(frozen=True)
-class Record(JsonRecord, LinearModel, DrawnSearch):
+class Record(parts.JsonRecord, LinearModel, DrawnSearch):
     """Answer and certificate of a cross-validation, schema `sparsecv/2`.
 
     `cv_error` is h(gamma, tau) of the reported pair per row, in squared units of the target, at the supports of
@@ -519,26 +498,26 @@ class Record(JsonRecord, LinearModel, DrawnSearch):
 
     schema: str
     status: str
-    gamma: Gamma
-    tau: Count
-    cv_error: Bound
-    lower: Number
-    upper: Bound
-    gap: Bound
-    tie_width: Number
-    allowance: Number
-    r_squared: Number | None
+    gamma: parts.Gamma
+    tau: parts.Count
+    cv_error: parts.Bound
+    lower: parts.Number
+    upper: parts.Bound
+    gap: parts.Bound
+    tie_width: parts.Number
+    allowance: parts.Number
+    r_squared: parts.Number | None
     support: tuple[str, ...]
-    coefficients: Coefficients
-    intercept: Number
+    coefficients: parts.Coefficients
+    intercept: parts.Number
     one_se: OneSe | None
     refit: Refit
     table: tuple[TableRow, ...]
-    chosen_folds: ChosenFolds
-    work: Work
-    data: DataInfo
-    folds: FoldInfo
-    request: SearchRequest
+    chosen_folds: parts.ChosenFolds
+    work: parts.Work
+    data: parts.DataInfo
+    folds: parts.FoldInfo
+    request: parts.SearchRequest
     warnings: tuple[str, ...]
     versions: Mapping[str, str]
     refined: Refined | None = None
@@ -547,11 +526,11 @@ class Record(JsonRecord, LinearModel, DrawnSearch):
     region: Region | None = None
     advice: Advice | None = None
     nested: Nested | None = None
-    mae: Number | None = None
-    stability: Stability | None = None
+    mae: parts.Number | None = None
+    stability: parts.Stability | None = None
     continuous: Continuous | None = None
     least: Least | None = None
-    least_folds: ChosenFolds | None = None
+    least_folds: parts.ChosenFolds | None = None
     average: Average | None = None
 
     @property
@@ -568,7 +547,7 @@ class Record(JsonRecord, LinearModel, DrawnSearch):
         CorruptStore
             As `JsonRecord.from_json`, or a record of the schema before with a model by another rule.
         """
-        return cls.decoded(text).of_this_schema() if schema_of(text) == FIRST_SCHEMA else super().from_json(text)
+        return cls.decoded(text).of_this_schema() if parts.schema_of(text) == FIRST_SCHEMA else super().from_json(text)
 
     def of_this_schema(self) -> Self:
         """Return a record of the schema before as one of this: there `upper` was that of the reported pair alone."""
@@ -578,9 +557,9 @@ class Record(JsonRecord, LinearModel, DrawnSearch):
                 "another: run `sparsecv solve` again"
             )
         own, upper, gap = self.own_row, self.upper, self.gap
-        if own is not None and own.upper == upper and gap == relative_gap(self.lower, upper):
+        if own is not None and own.upper == upper and gap == parts.relative_gap(self.lower, upper):
             upper = least_upper(own, self.table)
-            gap = relative_gap(self.lower, upper)
+            gap = parts.relative_gap(self.lower, upper)
         return replace(self, schema=SCHEMA, upper=upper, gap=gap)
 
     @property
@@ -639,7 +618,7 @@ class Record(JsonRecord, LinearModel, DrawnSearch):
 
     def to_frame(self) -> pd.DataFrame:
         """Return the table of all pairs (gamma, tau) as a pandas frame, a column for every field of `TableRow`."""
-        return frame_of(self.table)
+        return parts.frame_of(self.table)
 
     def summary(self) -> str:
         """Return the answer in a few lines: the pair, what is certified, the model."""
@@ -685,10 +664,10 @@ class SurfacePiece:
     Several are tied on it, or cross: their objectives agree to 1e-9. Not `proved`: a limit came before, none is known.
     """
 
-    tau: Count
-    low: Gamma
-    high: Gamma
-    supports: tuple[Count, ...]
+    tau: parts.Count
+    low: parts.Gamma
+    high: parts.Gamma
+    supports: tuple[parts.Count, ...]
     proved: bool
 
 
@@ -696,14 +675,14 @@ class SurfacePiece:
 class Surface:
     """The best subset of every size as a function of gamma: pieces that cover the interval for every tau."""
 
-    low: Gamma
-    high: Gamma
+    low: parts.Gamma
+    high: parts.Gamma
     supports: tuple[tuple[str, ...], ...]
     pieces: tuple[SurfacePiece, ...]
 
 
 @dataclass(frozen=True)
-class PathRecord(JsonRecord, DrawnModel):
+class PathRecord(parts.JsonRecord, DrawnModel):
     """Best subsets on all rows for every (gamma, tau), schema `sparsecv-path/1`.
 
     `surface`: where an interval of gamma was asked for, the best subset of every tau as a function of gamma; the rows
@@ -715,9 +694,9 @@ class PathRecord(JsonRecord, DrawnModel):
     schema: str
     status: str
     path: tuple[PathRow, ...]
-    work: Work
-    data: DataInfo
-    request: Request
+    work: parts.Work
+    data: parts.DataInfo
+    request: parts.Request
     warnings: tuple[str, ...]
     versions: Mapping[str, str]
     surface: Surface | None = None
@@ -728,11 +707,11 @@ class PathRecord(JsonRecord, DrawnModel):
 
     def to_frame(self) -> pd.DataFrame:
         """Return the fits as a pandas frame, a column for every field of `PathRow`."""
-        return frame_of(self.path)
+        return parts.frame_of(self.path)
 
 
 @dataclass(frozen=True)
-class FitRecord(JsonRecord, LinearModel, DrawnModel):
+class FitRecord(parts.JsonRecord, LinearModel, DrawnModel):
     """Best subset of one (tau, gamma) on all rows, by one backend.
 
     `objective` is `||y - Xb||^2 + (gamma / 2) ||b||^2` of the support in the scaled columns, `lower <= optimum <=
@@ -750,28 +729,28 @@ class FitRecord(JsonRecord, LinearModel, DrawnModel):
     backend: str
     formulation: str
     status: str
-    tau: Count
-    gamma: Gamma
+    tau: parts.Count
+    gamma: parts.Gamma
     support: tuple[str, ...]
-    coefficients: Coefficients
-    intercept: Number
-    objective: Number
-    lower: Number
-    upper: Bound
-    gap: Bound
-    requested_gap: Number
-    allowance: Number
-    nodes: Count
-    cuts: Count
-    seconds: Seconds
-    setup_seconds: Seconds
+    coefficients: parts.Coefficients
+    intercept: parts.Number
+    objective: parts.Number
+    lower: parts.Number
+    upper: parts.Bound
+    gap: parts.Bound
+    requested_gap: parts.Number
+    allowance: parts.Number
+    nodes: parts.Count
+    cuts: parts.Count
+    seconds: parts.Seconds
+    setup_seconds: parts.Seconds
     stop: str
     raw_status: str
-    data: DataInfo
+    data: parts.DataInfo
     warnings: tuple[str, ...]
     versions: Mapping[str, str]
-    assumed_box: Bound | None = None
-    side: Side | None = None
+    assumed_box: parts.Bound | None = None
+    side: parts.Side | None = None
 
     def __repr__(self) -> str:
         pair, ends = f"tau={self.tau}, gamma={self.gamma:.6g}", f"[{self.lower:.6g}, {self.upper:.6g}]"
@@ -787,9 +766,9 @@ COMMON_SCHEMA = "sparsecv-common/1"
 class NearModel:
     """A support of `tau` features and its `value`: training objective or CV error, as `NearRecord.by` says."""
 
-    tau: Count
+    tau: parts.Count
     support: tuple[str, ...]
-    value: Number
+    value: parts.Number
 
 
 @dataclass(frozen=True)
@@ -798,7 +777,7 @@ class Replacement:
 
     feature: str
     other: str
-    pairs: Count
+    pairs: parts.Count
 
 
 @dataclass(frozen=True)
@@ -811,12 +790,12 @@ class NearSize:
     below `complete_to`; both empty where no support is known to be. `models` counts those listed.
     """
 
-    tau: Count
-    best: Bound
-    lower: Number
-    threshold: Bound
-    complete_to: Number
-    models: Count
+    tau: parts.Count
+    best: parts.Bound
+    lower: parts.Number
+    threshold: parts.Bound
+    complete_to: parts.Number
+    models: parts.Count
     always: tuple[str, ...]
     never: tuple[str, ...]
     replacements: tuple[Replacement, ...]
@@ -828,7 +807,7 @@ class NearSize:
 
 
 @dataclass(frozen=True)
-class NearRecord(JsonRecord):
+class NearRecord(parts.JsonRecord):
     """Every support near the best of its size at one gamma, schema `sparsecv-near/1`.
 
     `by` is `objective`, `||y - Xb||^2 + (gamma / 2) ||b||^2` on all rows, or `cv`, the CV error of the support, the
@@ -855,16 +834,16 @@ class NearRecord(JsonRecord):
     schema: str
     status: str
     by: str
-    within: Number
-    most: Count | None
-    gamma: Gamma
+    within: parts.Number
+    most: parts.Count | None
+    gamma: parts.Gamma
     chosen: str | None
     sizes: tuple[NearSize, ...]
     models: tuple[NearModel, ...]
-    work: Work
-    data: DataInfo
-    folds: FoldInfo | None
-    request: Request
+    work: parts.Work
+    data: parts.DataInfo
+    folds: parts.FoldInfo | None
+    request: parts.Request
     warnings: tuple[str, ...]
     versions: Mapping[str, str]
 
@@ -875,7 +854,7 @@ class NearRecord(JsonRecord):
 
     def to_frame(self) -> pd.DataFrame:
         """Return the models as a pandas frame, a column for every field of `NearModel`."""
-        return frame_of(self.models)
+        return parts.frame_of(self.models)
 
 
 @dataclass(frozen=True)
@@ -886,15 +865,15 @@ class CommonRow:
     is then that of the whole record, whatever the distance to `cv_error`.
     """
 
-    gamma: Gamma
-    tau: Count
+    gamma: parts.Gamma
+    tau: parts.Count
     support: tuple[str, ...]
-    cv_error: Bound
-    lower: Number
+    cv_error: parts.Bound
+    lower: parts.Number
 
 
 @dataclass(frozen=True)
-class CommonRecord(JsonRecord, LinearModel):
+class CommonRecord(parts.JsonRecord, LinearModel):
     """The subset with the least CV error when all folds share it, schema `sparsecv-common/1`.
 
     `cv_error` is that of `support` at `gamma`, the mean of squared held-out residuals; `lower` bounds the least one
@@ -907,20 +886,20 @@ class CommonRecord(JsonRecord, LinearModel):
 
     schema: str
     status: str
-    gamma: Gamma
-    tau: Count
-    cv_error: Bound
-    lower: Number
-    upper: Bound
-    gap: Bound
+    gamma: parts.Gamma
+    tau: parts.Count
+    cv_error: parts.Bound
+    lower: parts.Number
+    upper: parts.Bound
+    gap: parts.Bound
     support: tuple[str, ...]
-    coefficients: Coefficients
-    intercept: Number
+    coefficients: parts.Coefficients
+    intercept: parts.Number
     table: tuple[CommonRow, ...]
-    work: Work
-    data: DataInfo
-    folds: FoldInfo
-    request: Request
+    work: parts.Work
+    data: parts.DataInfo
+    folds: parts.FoldInfo
+    request: parts.Request
     warnings: tuple[str, ...]
     versions: Mapping[str, str]
 
@@ -938,4 +917,4 @@ class CommonRecord(JsonRecord, LinearModel):
 
     def to_frame(self) -> pd.DataFrame:
         """Return the table of all pairs (gamma, tau) as a pandas frame, a column for every field of `CommonRow`."""
-        return frame_of(self.table)
+        return parts.frame_of(self.table)

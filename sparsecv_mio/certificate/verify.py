@@ -14,7 +14,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from sparsecv_mio.certificate import lists_and_fits, refits
+from sparsecv_mio.certificate import (
+    lists_and_fits,
+    optimality,  # fmt: skip
+    refits,
+)
 from sparsecv_mio.certificate.averages import check_average
 from sparsecv_mio.certificate.checked_fields import (
     Checks,
@@ -23,18 +27,6 @@ from sparsecv_mio.certificate.checked_fields import (
 )
 from sparsecv_mio.certificate.claims import check_asked, check_claims, check_gap, check_grid, row_of
 from sparsecv_mio.certificate.enumeration import UnitColumns, held_out_errors
-from sparsecv_mio.certificate.optimality import (
-    H_RTOL,
-    Optimality,
-    ReportedPair,
-    Supports,
-    check_by_enumeration,
-    check_partition,
-    check_refined,
-    check_surface,
-    level_of,
-    reported_pairs,
-)  # fmt: skip
 from sparsecv_mio.certificate.parts import DataInfo, FoldInfo, JsonRecord, Request, reading_info
 from sparsecv_mio.certificate.read_back import StoredRecord, has_weights, weighted_again
 from sparsecv_mio.certificate.records import CommonRecord, FitRecord, NearRecord, PathRecord, Record
@@ -128,7 +120,7 @@ def _rows(
     if info is None:
         return dataset, None
     plan = make_folds(info.spec, dataset, info.seed or 0) if folds is None else folds
-    for pair in reported_pairs(record) if isinstance(record, Record) else ():
+    for pair in optimality.reported_pairs(record) if isinstance(record, Record) else ():
         checks.that(len(pair.folds) == plan.k, pair.name, f"{len(pair.folds)} entries for {plan.k} folds")
     return (dataset, plan) if _folds(checks, info, plan) else None
 
@@ -143,26 +135,26 @@ def _design(
 
 def _verify_search(checks: Checks, record: Record, dataset: Dataset, plan: FoldPlan) -> bool:
     check_claims(checks, record, dataset, plan)
-    check_partition(checks, record)
-    check_refined(checks, record)
+    optimality.check_partition(checks, record)
+    optimality.check_refined(checks, record)
     pairs = [pair for pair in (record.refit, record.refined, *record.table, *record.descent) if pair is not None]
     if not _restrictions(checks, record.request, dataset, [pair.tau for pair in pairs]):
         return False
     design = _design(record, dataset, plan)
-    supports = [(pair, _fold_supports(checks, pair, design)) for pair in reported_pairs(record)]
+    supports = [(pair, _fold_supports(checks, pair, design)) for pair in optimality.reported_pairs(record)]
     known = [(pair, of_folds) for pair, of_folds in supports if of_folds is not None]
     if len(known) < len(supports):
         return False
-    level, reason = level_of(record, design, plan)
+    level, reason = optimality.level_of(record, design, plan)
     for pair, of_folds in known:
         _errors(checks, record, pair, design, plan, (of_folds, level))
     check_nested(checks, record, dataset, plan)
     check_weights(checks, record, dataset, plan)
     model = _refit(checks, record, design)
-    optimality = Optimality(checks, record, design, plan, known)
+    afresh = optimality.Optimality(checks, record, design, plan, known)
     if level is EnumerationLevel.NEIGHBOURS:
         checks.caveat = f"optimality not verified ({reason})"
-        optimality.neighbours()
+        afresh.neighbours()
         if model is not None and refits.check_neighbours(checks, design, record.refit, model, "refit."):
             checks.part("lower of the fit on all rows, by the supports one column away")
     else:
@@ -170,8 +162,8 @@ def _verify_search(checks: Checks, record: Record, dataset: Dataset, plan: FoldP
             checks.caveat = f"optimality over the grid not verified ({reason}): of the reported pair it is"
         refits.check_optimum(checks, design, record.refit, "refit.")
         checks.part("lower and upper of the fit on all rows, by enumeration of all supports")
-        optimality.enumerate(level)
-        check_by_enumeration(checks, record, design, plan, optimality.h_of)
+        afresh.enumerate(level)
+        optimality.check_by_enumeration(checks, record, design, plan, afresh.h_of)
     check_stability(checks, record, design, plan, level)
     check_average(checks, record, design, plan, level)
     return True
@@ -228,10 +220,10 @@ def _folds(checks: Checks, info: FoldInfo, plan: FoldPlan) -> bool:
     return checks.part(f"folds: {plan.k}, rebuilt from {info.spec!r}, same digest")
 
 
-def _fold_supports(checks: Checks, pair: ReportedPair, design: UnitColumns) -> Supports | None:
+def _fold_supports(checks: Checks, pair: optimality.ReportedPair, design: UnitColumns) -> optimality.Supports | None:
     size = min(pair.known.tau, design.q)
     translated = [refits.positions(names, design.index) for names in pair.folds.supports]
-    supports: Supports = []
+    supports: optimality.Supports = []
     allowed = set[int]()  # few supports serve many folds
     for fold, which in enumerate(pair.folds.which.tolist()):
         support = translated[which]
@@ -247,8 +239,8 @@ def _fold_supports(checks: Checks, pair: ReportedPair, design: UnitColumns) -> S
 
 
 def _errors(
-    checks: Checks, record: Record, pair: ReportedPair, design: UnitColumns, plan: FoldPlan,
-    given: tuple[Supports, EnumerationLevel],
+    checks: Checks, record: Record, pair: optimality.ReportedPair, design: UnitColumns, plan: FoldPlan,
+    given: tuple[optimality.Supports, EnumerationLevel],
 ) -> None:  # fmt: skip
     (supports, level), gamma, tau = given, pair.known.gamma, pair.known.tau
     for fold, support in enumerate(supports if design.allowed is not None else []):
@@ -260,7 +252,7 @@ def _errors(
     mean, square = float(found.sum()) / rows, float(found.sum()) / plan.scored
     noise = design.residual_noise(square, gamma, tau)
     # a residual is a difference of numbers of the target's size: near 0 it is exact only against that size
-    reach = H_RTOL * np.sqrt(found) + (FOLD_RTOL * math.sqrt(square) + noise) * np.sqrt(plan.sizes)
+    reach = optimality.H_RTOL * np.sqrt(found) + (FOLD_RTOL * math.sqrt(square) + noise) * np.sqrt(plan.sizes)
     wrong = np.flatnonzero(~(np.abs(np.sqrt(np.maximum(said, 0.0)) - np.sqrt(found)) <= reach) | (said < 0.0))
     for fold in wrong[:3].tolist():
         checks.close(f"{pair.name}[{fold}].error", float(said[fold]), float(found[fold]), 0.0)
@@ -275,7 +267,7 @@ def _errors(
                 checks.only_read(name, words)
         sum_of, mean = (min(max(value, own.lower), own.upper) for value in (sum_of, mean))
     checks.close(f"{pair.path}cv_error", pair.known.cv_error, sum_of, 1e-12 * sum_of)
-    checks.close(f"{pair.path}cv_error", pair.known.cv_error, mean, design.slack(mean, gamma, tau, H_RTOL))
+    checks.close(f"{pair.path}cv_error", pair.known.cv_error, mean, design.slack(mean, gamma, tau, optimality.H_RTOL))
     mae = None if pair.path else record.mae
     if mae is not None and absolute is not None:
         found_mae = float(absolute.sum()) / float(plan.sizes.sum())
@@ -322,7 +314,7 @@ def _verify_path(checks: Checks, record: PathRecord, dataset: Dataset) -> bool:
         refits.check_optimum(checks, design, row, f"path[{i}].")
     if not reason:
         checks.part("lower and upper of every fit, by enumeration of all supports")
-    check_surface(checks, record, design, not reason)
+    optimality.check_surface(checks, record, design, not reason)
     return True
 
 

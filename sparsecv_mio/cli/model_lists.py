@@ -128,7 +128,7 @@ def near(
         raise BadInput(f"--gamma: {len(given)} ridge weights, near takes one: give one, or none for the best one")
     session.check_outputs({"--json": json}, [data])
     with session.interruptible() as stop:
-        from sparsecv_mio.near.near_options import NearOptions
+        from sparsecv_mio.fits.fit_options import NearOptions
 
         how = NearOptions.of(
             within=parse.share(within, "--within"), most=parse.count_or_all(most, "--most"), by=by,

@@ -56,7 +56,7 @@ def solve_common(
     """
     session.check_outputs({"--json": json}, [data])
     with session.interruptible() as stop:
-        from sparsecv_mio.near.near_options import CommonOptions
+        from sparsecv_mio.fits.fit_options import CommonOptions
 
         how = CommonOptions.of(**asked, restrictions=parse.restrictions(**forced))
         dataset, plan = session.in_time(read, stop, how)

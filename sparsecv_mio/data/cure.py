@@ -27,26 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
-from sparsecv_mio.data.reading_options import (
-    ABSENT,
-    BOUND,
-    OPPOSITES,
-    POINT,
-    Applied,
-    Marks,
-    Reading,
-    Selection,
-    Wanted,
-    Way,
-    check_marks,
-    doubts,
-    feature_names,
-    parse_number,
-    reads,
-    reads_somehow,
-    ways_to_read,
-    what_else,
-)
+from sparsecv_mio.data import reading_options
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.words import Encode, Missing
 
@@ -122,7 +103,7 @@ class Fault:
 
     def remedy(self, rows: int = 0) -> str:
         """Say what to do, by hand; of so many rows."""
-        if isinstance(self.value, str) and not self.missing and (kind := what_else(self.value)):
+        if isinstance(self.value, str) and not self.missing and (kind := reading_options.what_else(self.value)):
             return f"{kind}, or drop the column"
         if self.few(rows):
             many = self.count > 1
@@ -136,14 +117,14 @@ class Fault:
     def remedy_of_new(self, many: int = 1) -> str:
         """Say what to do in new rows, where so many cells of the column are alike."""
         if isinstance(self.value, str) and not self.missing:
-            return what_else(self.value) or "give numbers"
+            return reading_options.what_else(self.value) or "give numbers"
         return "fill the cell, or leave the row out" if many == 1 else "fill them, or leave these rows out"
 
     def option(self, target: str, rows: int = 0) -> str:
         """Return the keyword that cures the column of so many rows; empty where none does."""
         if self.missing:
             return 'na="drop"' if self.column == target else 'na="drop" or na="mean"'
-        if not isinstance(self.value, str) or what_else(self.value):
+        if not isinstance(self.value, str) or reading_options.what_else(self.value):
             return ""
         return "" if self.few(rows) else 'encode="onehot"'
 
@@ -160,7 +141,7 @@ class Faults:
     target: str
     found: dict[tuple[str, bool], Fault] = field(default_factory=dict)
     rows: int = 0
-    marks: Mapping[str, Marks] = field(default_factory=dict)
+    marks: Mapping[str, reading_options.Marks] = field(default_factory=dict)
     settled: bool = False
     subjects: str = ""
 
@@ -207,7 +188,12 @@ class Faults:
         option = one.option(self.target, self.rows)
         remedy = self._held_out(one) or one.remedy(self.rows)
         marks = self.marks.get(one.column)
-        if marks is not None and marks.against and isinstance(one.value, str) and reads_somehow(one.value):
+        if (
+            marks is not None
+            and marks.against
+            and isinstance(one.value, str)
+            and reading_options.reads_somehow(one.value)
+        ):
             remedy = f"no marks read both it and {marks.against[:20]!r}: write all alike, or drop the column"
         if one.column == self.target:
             remedy = remedy.removesuffix(", or drop the column").removesuffix(" or drop the column")
@@ -220,7 +206,7 @@ class Faults:
         option = self._written(one) or self._held_out(one) or one.option(self.target, self.rows)
         if option:
             return f"{cells}; {option}"
-        if isinstance(one.value, str) and not one.missing and (kind := what_else(one.value)):
+        if isinstance(one.value, str) and not one.missing and (kind := reading_options.what_else(one.value)):
             return f"{cells}; {kind}{', or drop it' if one.column != self.target else ''}"
         return f"{cells}; mend the file" if one.column == self.target else f"{cells}; mend them, or drop it"
 
@@ -236,9 +222,9 @@ class Faults:
         marks = self.marks.get(one.column)
         if marks is None or not marks.ways or not isinstance(one.value, str) or one.missing:
             return ""
-        ways = ways_to_read(self.marks.values())
+        ways = reading_options.ways_to_read(self.marks.values())
         if len(ways) > 1:
-            found = doubts(self.marks)
+            found = reading_options.doubts(self.marks)
             return found.get(one.column, next(iter(found.values())))
         return ways[0].given(marks.way) if ways else ""
 
@@ -334,10 +320,10 @@ class RawColumn:
     numbers: FloatArray
     empty: BoolArray
     others: dict[int, str]
-    marks: Marks
+    marks: reading_options.Marks
 
     @classmethod
-    def of(cls, name: str, cells: Sequence[Any], way: Way) -> RawColumn:
+    def of(cls, name: str, cells: Sequence[Any], way: reading_options.Way) -> RawColumn:
         """Look at the cells of a column: numbers, text, or what a frame holds; O(n).
 
         Parameters
@@ -345,14 +331,14 @@ class RawColumn:
         way : Way
             How numbers are written.
         """
-        marks, (decimal, thousands) = Marks(way), way
+        marks, (decimal, thousands) = reading_options.Marks(way), way
         numbers, empty, others = np.full(len(cells), np.nan), np.zeros(len(cells), dtype=bool), dict[int, str]()
         for row, cell in enumerate(cells):
             if is_missing(cell) or repr(cell) in ("<NA>", "NaT"):
                 empty[row] = True
             elif isinstance(cell, str):
                 try:
-                    numbers[row] = parse_number(cell, decimal, thousands)
+                    numbers[row] = reading_options.parse_number(cell, decimal, thousands)
                     if not marks.proof:
                         marks.number(cell)
                 except ValueError:
@@ -381,13 +367,15 @@ class RawColumn:
     def _kind_of(self, text: str) -> str:
         """Say what a text is that is no word; `<18` is one where no cell is a number."""
         beside = len(self.others) + int(self.empty.sum()) < len(self.numbers)
-        return what_else(text) if beside or not BOUND.fullmatch(text) else ""
+        return reading_options.what_else(text) if beside or not reading_options.BOUND.fullmatch(text) else ""
 
     def levels(self) -> tuple[str, ...]:
         """Return the different words of the column: no before yes, else in alphabetical order."""
         found = sorted({*self.others.values(), *(f"{value:g}" for value in set(self.numbers[~self._gaps()].tolist()))})
         plain = sorted({word.lower() for word in found})
-        return next((pair for pair in OPPOSITES if set(plain) <= set(pair)), tuple(found)) if found else ()
+        return (
+            next((pair for pair in reading_options.OPPOSITES if set(plain) <= set(pair)), tuple(found)) if found else ()
+        )
 
     def codes(self, levels: Sequence[str]) -> NDArray[np.int64]:
         """Return the place of every cell in the levels, -1 where it is empty; `BadInput` for a word that is none."""
@@ -424,13 +412,17 @@ class RawTable:
     rows: int
 
     @property
-    def marks(self) -> dict[str, Marks]:
+    def marks(self) -> dict[str, reading_options.Marks]:
         """By column, what its text shows of how numbers are written."""
         return {one.name: one.marks for one in (*self.features, *([self.target] if self.target else []))}
 
 
 def raw_table(
-    names: Iterable[str], goal: str, cells: Callable[[str], Sequence[Any]], aux: dict[str, NDArray[Any]], how: Reading
+    names: Iterable[str],
+    goal: str,
+    cells: Callable[[str], Sequence[Any]],
+    aux: dict[str, NDArray[Any]],
+    how: reading_options.Reading,
 ) -> RawTable:
     """Look at the columns of a table.
 
@@ -459,10 +451,10 @@ class Made(NamedTuple):
     names: tuple[str, ...]
     target: str
     aux: Mapping[str, NDArray[Any]]
-    reading: Applied | None
+    reading: reading_options.Applied | None
 
 
-def cured(table: RawTable, how: Reading, wanted: Wanted) -> Made:
+def cured(table: RawTable, how: reading_options.Reading, wanted: reading_options.Wanted) -> Made:
     """Make features of the columns of a table, as a reading says.
 
     Parameters
@@ -482,7 +474,7 @@ def cured(table: RawTable, how: Reading, wanted: Wanted) -> Made:
     """
     _check(table, how, wanted)
     if not wanted.sure:
-        check_marks(table.marks, how.sep)
+        reading_options.check_marks(table.marks, how.sep)
     kept, table = _complete_rows(table, how)
     if table.rows == 0 and len(kept):
         raise BadInput('no row is left: every one has an empty cell; use na="mean", or drop the columns with most')
@@ -492,13 +484,13 @@ def cured(table: RawTable, how: Reading, wanted: Wanted) -> Made:
         levels[table.target.name] = table.target.levels()
     notes = (*_row_notes(kept, how), *_cell_notes(table, means, levels))
     columns = tuple(one.name for one in table.features)
-    return _assembled(table, Applied(how, columns, means, levels, int(np.sum(~kept)), notes))
+    return _assembled(table, reading_options.Applied(how, columns, means, levels, int(np.sum(~kept)), notes))
 
 
 KEPT = "(row)"  # column beside new rows: their places in the file, of which others have an empty cell
 
 
-def read_alike(table: RawTable, learnt: Applied) -> Made:
+def read_alike(table: RawTable, learnt: reading_options.Applied) -> Made:
     """Make features of new rows by what was learnt from others.
 
     Where rows with empty cells were left out, such new ones are too, and `KEPT` says which are there.
@@ -520,19 +512,19 @@ def read_alike(table: RawTable, learnt: Applied) -> Made:
         learnt = replace(learnt, left_out=int(np.sum(~kept)))
     for one in table.features:
         words = one.name in learnt.levels
-        if one.name not in learnt.means and not (words and ABSENT in learnt.levels[one.name]):
+        if one.name not in learnt.means and not (words and reading_options.ABSENT in learnt.levels[one.name]):
             for row in np.flatnonzero(one.empty).tolist():
                 faults.add(one.name, row + 1, None)
         for row, word in list(one.others.items())[: 0 if words else 1]:
             faults.add(one.name, row + 1, word)
     faults.raise_if_any()
-    check_marks(table.marks)
+    reading_options.check_marks(table.marks)
     if table.target is not None and (table.target.empty.any() or (table.target.others and not learnt.levels)):
         table = replace(table, target=None)
     return _assembled(table, replace(learnt, columns=tuple(one.name for one in table.features)))
 
 
-def _check(table: RawTable, how: Reading, wanted: Wanted) -> None:
+def _check(table: RawTable, how: reading_options.Reading, wanted: reading_options.Wanted) -> None:
     """Raise `BadInput` that names every column with cells that are not allowed."""
     goal = table.target.name if table.target else ""
     faults = Faults(goal, rows=table.rows, marks=table.marks, settled=wanted.settled)
@@ -560,7 +552,7 @@ def name_of_subjects(table: RawTable) -> str:
     return "" if found is None else found.column
 
 
-def _check_column(one: RawColumn, how: Reading, goal: bool) -> None:
+def _check_column(one: RawColumn, how: reading_options.Reading, goal: bool) -> None:
     if one.empty.all() and len(one.empty) and not goal:
         raise BadInput(f"column {one.name!r} is empty in every row: give {left_out(one.name)}")
     if not one.others:
@@ -576,7 +568,7 @@ def _check_column(one: RawColumn, how: Reading, goal: bool) -> None:
         raise BadInput(f'column {one.name!r} has words and empty cells, and words have no mean: give na="drop"')
 
 
-def _complete_rows(table: RawTable, how: Reading, targets: bool = True) -> tuple[BoolArray, RawTable]:
+def _complete_rows(table: RawTable, how: reading_options.Reading, targets: bool = True) -> tuple[BoolArray, RawTable]:
     """Return which rows are kept, and the table of these; `targets` says whether each needs its own."""
     kept = np.ones(table.rows, dtype=bool)
     if targets and table.target is not None and how.na is not Missing.ERROR:
@@ -592,7 +584,7 @@ def _complete_rows(table: RawTable, how: Reading, targets: bool = True) -> tuple
     return kept, RawTable([one.at(rows) for one in table.features], target, aux, len(rows))
 
 
-def _means(table: RawTable, how: Reading) -> dict[str, float]:
+def _means(table: RawTable, how: reading_options.Reading) -> dict[str, float]:
     """Return the mean of every column of numbers: new rows may have empty cells where these have none."""
     if how.na is not Missing.MEAN:
         return {}
@@ -602,7 +594,7 @@ def _means(table: RawTable, how: Reading) -> dict[str, float]:
     return {one.name: float(np.nanmean(one.numbers)) for one in table.features if not one.others}
 
 
-def _row_notes(kept: BoolArray, how: Reading) -> list[str]:
+def _row_notes(kept: BoolArray, how: reading_options.Reading) -> list[str]:
     lost = int(np.sum(~kept))
     if not lost:
         return []
@@ -624,7 +616,7 @@ def _cell_notes(table: RawTable, means: Mapping[str, float], levels: Mapping[str
     return notes
 
 
-def _assembled(table: RawTable, learnt: Applied) -> Made:
+def _assembled(table: RawTable, learnt: reading_options.Applied) -> Made:
     """Put the columns into one array: numbers, filled where they were empty, and words encoded."""
     made: list[tuple[str, FloatArray]] = []
     levels = dict(learnt.levels)
@@ -633,8 +625,8 @@ def _assembled(table: RawTable, learnt: Applied) -> Made:
             fill = learnt.means.get(one.name, np.nan)
             made.append((one.name, np.where(one.empty, fill, one.numbers)))
             continue
-        if one.empty.any() and ABSENT not in levels[one.name]:
-            levels[one.name] = (*levels[one.name], ABSENT)
+        if one.empty.any() and reading_options.ABSENT not in levels[one.name]:
+            levels[one.name] = (*levels[one.name], reading_options.ABSENT)
         made += _encoded(one, levels[one.name], learnt.how.encode)
     X = np.empty((table.rows, len(made)))
     for k, (_, column) in enumerate(made):
@@ -653,9 +645,9 @@ def _assembled(table: RawTable, learnt: Applied) -> Made:
 
 def _encoded(one: RawColumn, levels: Sequence[str], encode: Encode) -> list[tuple[str, FloatArray]]:
     """Return the columns of numbers that stand for a column of words: one of their places, or zeros and ones."""
-    codes = one.codes([level for level in levels if level != ABSENT])
+    codes = one.codes([level for level in levels if level != reading_options.ABSENT])
     codes[codes < 0] = len(levels) - 1  # the last one stands for empty cells, where there are any
-    names = feature_names(one.name, levels, encode)
+    names = reading_options.feature_names(one.name, levels, encode)
     if names == (one.name,):
         return [(one.name, codes.astype(float))]
     first = len(levels) - len(names)
@@ -764,7 +756,7 @@ def _tells_apart(numbers: FloatArray, codes: IntArray, most: int) -> bool:
     return len(pairs) == len(numbers) and 2 <= len(values) <= 2 * most
 
 
-def read_frame(frame: pd.DataFrame, wanted: Wanted, how: Reading) -> Made:
+def read_frame(frame: pd.DataFrame, wanted: reading_options.Wanted, how: reading_options.Reading) -> Made:
     """Copy a frame's columns one by one; see :meth:`sparsecv_mio.data.dataset.Dataset.from_frame`."""
     chosen = wanted.within([str(name) for name in frame.columns])
     aux = {chosen.header[j]: _series_ids(frame.iloc[:, j]) for j in chosen.aux}
@@ -783,13 +775,15 @@ def read_frame(frame: pd.DataFrame, wanted: Wanted, how: Reading) -> Made:
         raise
 
 
-def frame_alike(frame: pd.DataFrame, features: Sequence[str], learnt: Applied) -> Made:
+def frame_alike(frame: pd.DataFrame, features: Sequence[str], learnt: reading_options.Applied) -> Made:
     """Read some features of the new rows of a frame as those were that a model was fitted on."""
-    wanted = Wanted("", learnt.columns_of(features), None, (), needed=False)
+    wanted = reading_options.Wanted("", learnt.columns_of(features), None, (), needed=False)
     return read_alike(_raw_frame(frame, wanted.within([str(name) for name in frame.columns]), {}, learnt.how), learnt)
 
 
-def _raw_frame(frame: pd.DataFrame, chosen: Selection, aux: dict[str, NDArray[Any]], how: Reading) -> RawTable:
+def _raw_frame(
+    frame: pd.DataFrame, chosen: reading_options.Selection, aux: dict[str, NDArray[Any]], how: reading_options.Reading
+) -> RawTable:
     place = {name: j for j, name in enumerate(chosen.header)}
     return raw_table(chosen.names, chosen.goal, lambda name: frame.iloc[:, place[name]].tolist(), aux, how)
 
@@ -810,7 +804,7 @@ def series_numbers(series: pd.Series[Any], name: str) -> FloatArray:
             raise bad_cell(name, int(np.argmax(missing)) + 1, None)
         return series.to_numpy(dtype=np.float64).copy()
     for row, value in enumerate(series.tolist(), start=1):
-        if isinstance(value, str) and reads(value, POINT):
+        if isinstance(value, str) and reading_options.reads(value, reading_options.POINT):
             more = "turn the column into numbers, by pandas.to_numeric say"
             raise BadInput(f"column {name!r} holds text {value!r} in row {row}, which is a number: {more}")
         if not isinstance(value, numbers.Real | Decimal | np.bool_):

@@ -19,20 +19,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
+from sparsecv_mio.data import fold_plan
 from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.data.fold_plan import (
-    MOST_ROWS,
-    WEIGHTED,
-    FoldPlan,
-    RowLists,
-    fold_labels,
-    group_labels,
-    plan_of_labels,
-    plan_of_rows,
-    read_fold_file,
-    repeated_plan,
-    row_lists,
-)
 from sparsecv_mio.errors import BadInput, did_you_mean
 from sparsecv_mio.model_space import number
 
@@ -124,7 +112,7 @@ def stratified(text: str, y: FloatArray, seed: int, repeat: int = 0) -> IntArray
     return labels
 
 
-def forward(text: str, n: int) -> tuple[RowLists, RowLists]:
+def forward(text: str, n: int) -> tuple[fold_plan.RowLists, fold_plan.RowLists]:
     """Return the rows scored and the rows left out by the folds of `forward:K`, as scikit-learn's TimeSeriesSplit.
 
     Parameters
@@ -151,11 +139,13 @@ def forward(text: str, n: int) -> tuple[RowLists, RowLists]:
         raise BadInput(f"folds {spec!r} make fewer than two folds: ask for 2 or more")
     if k >= n:
         raise BadInput(f"folds {spec!r} need more than {k} rows but the data has {n}: ask for fewer folds")
-    if k * n > MOST_ROWS:
+    if k * n > fold_plan.MOST_ROWS:
         raise BadInput(f"folds {spec!r} of {n} rows list too many rows: ask for fewer folds")
     size = n // (k + 1)
     begins = range(n - k * size, n, size)
-    return row_lists([np.arange(at, at + size) for at in begins]), row_lists([np.arange(at, n) for at in begins])
+    return fold_plan.row_lists([np.arange(at, at + size) for at in begins]), fold_plan.row_lists(
+        [np.arange(at, n) for at in begins]
+    )
 
 
 def blocks(text: str, n: int, seed: int, repeat: int = 0) -> IntArray:
@@ -223,7 +213,7 @@ class Splitter(Protocol):
         ...
 
 
-AnyFolds = FoldPlan | str | int | Splitter | Iterable[Any]
+AnyFolds = fold_plan.FoldPlan | str | int | Splitter | Iterable[Any]
 
 
 def canonical(spec: str) -> str:
@@ -250,7 +240,7 @@ def fold_columns(spec: str) -> tuple[str, ...]:
     return (value,) if kind in ("groups", "column") and value else ()
 
 
-def make_folds(spec: str, dataset: Dataset, seed: int = 0) -> FoldPlan:
+def make_folds(spec: str, dataset: Dataset, seed: int = 0) -> fold_plan.FoldPlan:
     """Build the folds a spec describes.
 
     Parameters
@@ -295,21 +285,21 @@ def make_folds(spec: str, dataset: Dataset, seed: int = 0) -> FoldPlan:
     if seed < 0:
         raise BadInput(f"seed {seed} is negative: use 0 or a positive whole number")
     if kind == "loo" and not colon:
-        return plan_of_labels(np.arange(n, dtype=np.int64), text)
+        return fold_plan.plan_of_labels(np.arange(n, dtype=np.int64), text)
     if kind == "forward" and colon:
-        return plan_of_rows(*forward(value, n), n, text)
+        return fold_plan.plan_of_rows(*forward(value, n), n, text)
     if kind in ("groups", "column"):
         if value not in dataset.aux:
             raise BadInput(f"folds {text!r} need the column {value!r}, which the data does not hold: check its name")
-        make = group_labels if kind == "groups" else fold_labels
+        make = fold_plan.group_labels if kind == "groups" else fold_plan.fold_labels
         labels = make(dataset.aux[value], f"column {value!r}")
-        return plan_of_labels(labels, text, single=bool(np.any(labels < 0)))
+        return fold_plan.plan_of_labels(labels, text, single=bool(np.any(labels < 0)))
     if kind == "file" and value:
-        return _plan_of_columns(read_fold_file(Path(value), n), text)
+        return _plan_of_columns(fold_plan.read_fold_file(Path(value), n), text)
     again = REPEATED.fullmatch(text)
-    return repeated_plan(
+    return fold_plan.repeated_plan(
         [
-            plan_of_labels(labels, text, seed, single=again is not None or kind == "holdout")
+            fold_plan.plan_of_labels(labels, text, seed, single=again is not None or kind == "holdout")
             for labels in _folds_dealt(again[2] if again else text, dataset, seed, _repeats(text, again, n))
         ]
     )
@@ -322,8 +312,10 @@ def _repeats(text: str, again: re.Match[str] | None, n: int) -> int:
     count = whole_number(again[1], text) if again else 1
     if not 1 <= count <= MOST_REPEATS:
         raise BadInput(f"folds {text!r}: ask for at least one repeat, and at most {MOST_REPEATS:,}")
-    if count * n > max(MOST_ROWS, n):
-        raise BadInput(f"folds {text!r}: {count} repeats of {n} rows are more than {MOST_ROWS:.0e} rows: ask for fewer")
+    if count * n > max(fold_plan.MOST_ROWS, n):
+        raise BadInput(
+            f"folds {text!r}: {count} repeats of {n} rows are more than {fold_plan.MOST_ROWS:.0e} rows: ask for fewer"
+        )
     return count
 
 
@@ -345,15 +337,15 @@ def _folds_dealt(text: str, dataset: Dataset, seed: int, repeats: int) -> Iterat
             raise BadInput(f"folds {text!r} are unknown{did_you_mean(kind, KINDS)}: use {SPECS}")
 
 
-def _plan_of_columns(columns: NDArray[Any], spec: str) -> FoldPlan:
+def _plan_of_columns(columns: NDArray[Any], spec: str) -> fold_plan.FoldPlan:
     """Return the plan of fold ids (n, R), a column per repeat."""
     repeats = columns.shape[1]
     what = [spec.replace("file:", "fold file ") + (f", column {r + 1}" if repeats > 1 else "") for r in range(repeats)]
-    labels = [fold_labels(ids, name) for ids, name in zip(columns.T, what, strict=True)]
-    return repeated_plan([plan_of_labels(some, spec, single=repeats > 1) for some in labels])
+    labels = [fold_plan.fold_labels(ids, name) for ids, name in zip(columns.T, what, strict=True)]
+    return fold_plan.repeated_plan([fold_plan.plan_of_labels(some, spec, single=repeats > 1) for some in labels])
 
 
-def folds_from_labels(labels: ArrayLike, spec: str = "labels") -> FoldPlan:
+def folds_from_labels(labels: ArrayLike, spec: str = "labels") -> fold_plan.FoldPlan:
     """Build the folds from a label per row: 0..k-1, or -1 for rows never held out; from a column of them per repeat.
 
     Raises
@@ -371,12 +363,12 @@ def folds_from_labels(labels: ArrayLike, spec: str = "labels") -> FoldPlan:
         raise BadInput("fold labels must be one whole number per row: 0..k-1, or -1 for rows never held out")
     columns = given.reshape(len(given), -1).T.astype(np.int64)
     single = len(columns) > 1 or spec.startswith("holdout:")
-    return repeated_plan([plan_of_labels(labels, spec, single=single) for labels in columns])
+    return fold_plan.repeated_plan([fold_plan.plan_of_labels(labels, spec, single=single) for labels in columns])
 
 
 def folds_from_splitter(
     splitter: Splitter | Iterable[tuple[Any, Any]], dataset: Dataset, groups: ArrayLike | None = None
-) -> FoldPlan:
+) -> fold_plan.FoldPlan:
     """Build the folds from a scikit-learn splitter or from pairs (train, test).
 
     Parameters
@@ -418,7 +410,9 @@ def folds_from_splitter(
     if not scored:
         raise BadInput(f"splitter {name} makes no fold: give at least one pair (training rows, scored rows)")
     whole = all(rows is other for rows, other in zip(scored, left, strict=True))
-    return plan_of_rows(row_lists(scored), None if whole else row_lists(left), dataset.n, f"splitter:{name}")
+    return fold_plan.plan_of_rows(
+        fold_plan.row_lists(scored), None if whole else fold_plan.row_lists(left), dataset.n, f"splitter:{name}"
+    )
 
 
 def _rows_of_pair(train: Any, test: Any, n: int, who: str) -> tuple[IntArray, IntArray]:
@@ -450,7 +444,7 @@ def _mask(rows: Any, n: int, who: str) -> BoolArray:
     return mask
 
 
-def folds_of(given: AnyFolds, dataset: Dataset, seed: int = 0, groups: ArrayLike | None = None) -> FoldPlan:
+def folds_of(given: AnyFolds, dataset: Dataset, seed: int = 0, groups: ArrayLike | None = None) -> fold_plan.FoldPlan:
     """Return the folds that a plan, a spec, a splitter, labels or pairs of row numbers stand for.
 
     Parameters
@@ -481,7 +475,7 @@ def folds_of(given: AnyFolds, dataset: Dataset, seed: int = 0, groups: ArrayLike
         return folds_from_splitter(given, dataset, groups)
     if groups is not None:
         raise BadInput("groups go with a splitter that uses them: GroupKFold, for one")
-    if isinstance(given, FoldPlan):
+    if isinstance(given, fold_plan.FoldPlan):
         return given
     if isinstance(given, str | Integral):
         return make_folds(str(given), dataset, seed)
@@ -499,7 +493,7 @@ DEALT = ("blocks", "holdout")  # kinds of folds, beside numbers and `loo`, that 
 LIKE_INNER = ("forward", "stratified")  # kinds that outer folds are of, too
 
 
-def outer_folds(count: int, plan: FoldPlan, dataset: Dataset) -> FoldPlan:
+def outer_folds(count: int, plan: fold_plan.FoldPlan, dataset: Dataset) -> fold_plan.FoldPlan:
     """Return the outer folds of a nested cross-validation.
 
     Parameters
@@ -547,7 +541,7 @@ def outer_folds(count: int, plan: FoldPlan, dataset: Dataset) -> FoldPlan:
     return replace(found, seed=seed)
 
 
-def inner_folds(plan: FoldPlan, rows: IntArray, training: Dataset) -> FoldPlan:
+def inner_folds(plan: fold_plan.FoldPlan, rows: IntArray, training: Dataset) -> fold_plan.FoldPlan:
     """Return the folds by which a model is chosen on an outer training set alone.
 
     Parameters
@@ -570,7 +564,7 @@ def inner_folds(plan: FoldPlan, rows: IntArray, training: Dataset) -> FoldPlan:
     >>> inner_folds(folds_from_labels([0, 0, 1, 1, 2]), np.array([0, 3, 4]), data).labels.tolist()
     [0, 1, 2]
     """
-    spec = plan.spec.removesuffix(WEIGHTED)
+    spec = plan.spec.removesuffix(fold_plan.WEIGHTED)
     if is_dealt(plan) or _kind(plan) in LIKE_INNER:
         return make_folds(spec, training, plan.seed or 0)
     labels = plan.labels[rows]
@@ -578,11 +572,11 @@ def inner_folds(plan: FoldPlan, rows: IntArray, training: Dataset) -> FoldPlan:
     return folds_from_labels(np.where(labels >= 0, np.searchsorted(held, labels), -1), spec)
 
 
-def is_dealt(plan: FoldPlan) -> bool:
+def is_dealt(plan: fold_plan.FoldPlan) -> bool:
     """Whether folds can be dealt anew to other rows: they were not stated row by row, nor are they groups."""
     kind = _kind(plan)
     return kind == "loo" or (plan.seed is not None and (kind[:1].isdigit() or kind in DEALT))
 
 
-def _kind(plan: FoldPlan) -> str:
-    return canonical(plan.spec.removesuffix(WEIGHTED)).partition(":")[0]
+def _kind(plan: fold_plan.FoldPlan) -> str:
+    return canonical(plan.spec.removesuffix(fold_plan.WEIGHTED)).partition(":")[0]

@@ -19,19 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsecv_mio.arrays import FloatArray
-from sparsecv_mio.data import cure
+from sparsecv_mio.data import cure, reading_options
 from sparsecv_mio.data.dataset import Dataset, assemble
-from sparsecv_mio.data.reading_options import (
-    STRICT,
-    Applied,
-    Marks,
-    Reading,
-    Selection,
-    Wanted,
-    check_marks,
-    parse_number,
-    reads,
-)
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.files import check_numbers, check_unpacked
 
@@ -73,7 +62,7 @@ def _member(path: Path) -> str:
 
 
 @contextmanager
-def opened(path: Path, how: Reading) -> Iterator[IO[bytes]]:
+def opened(path: Path, how: reading_options.Reading) -> Iterator[IO[bytes]]:
     """Open a text table for reading.
 
     Parameters
@@ -137,7 +126,7 @@ class _Counted(io.RawIOBase):
 class _Rewritten(io.RawIOBase):
     """The lines of a file, rewritten one by one."""
 
-    def __init__(self, handle: IO[bytes], how: Reading, path: Path) -> None:
+    def __init__(self, handle: IO[bytes], how: reading_options.Reading, path: Path) -> None:
         encoding = "utf-8-sig" if how.encoding.lower().replace("_", "-") in ("utf-8", "utf8") else how.encoding
         self.text = io.TextIOWrapper(handle, encoding=encoding, newline="")
         self.how, self.path = how, path
@@ -198,10 +187,10 @@ class TextTable:
 
     path: Path
     delimiter: str
-    how: Reading = STRICT
+    how: reading_options.Reading = reading_options.STRICT
 
     @classmethod
-    def of(cls, path: Path, kind: str, how: Reading = STRICT) -> TextTable:
+    def of(cls, path: Path, kind: str, how: reading_options.Reading = reading_options.STRICT) -> TextTable:
         """Return the table of a file.
 
         Parameters
@@ -230,7 +219,7 @@ def read_header(table: TextTable) -> tuple[list[str], int]:
                 raise _separated_by(other, table)
     if not how.header:
         return [f"x{j}" for j in range(len(names))], 0
-    if all(reads(name, how.way) for name in names) and not all(name.isdigit() for name in names):
+    if all(reading_options.reads(name, how.way) for name in names) and not all(name.isdigit() for name in names):
         begins = "has numbers where its column names belong"
         raise BadInput(f"file {str(path)!r} {begins}: add a header line, or give header=False")
     return names, line
@@ -243,7 +232,7 @@ def _separated_by(mark: str, table: TextTable) -> BadInput:
 
 def blame(
     table: TextTable,
-    chosen: Selection,
+    chosen: reading_options.Selection,
     cells: bool = True,
     settled: bool = False,
     subjects: Callable[[], str] | None = None,
@@ -267,7 +256,7 @@ def blame(
         The message names line, column and row, and the option that would cure a column.
     """
     count, width, looked = 0, len(chosen.header), 0
-    numeric = [(j, Marks(table.how.way)) for j in chosen.numeric]
+    numeric = [(j, reading_options.Marks(table.how.way)) for j in chosen.numeric]
     faults = cure.Faults(chosen.goal, marks={chosen.header[j]: marks for j, marks in numeric}, settled=settled)
     with _rows(table) as rows:
         if table.how.header:
@@ -285,7 +274,7 @@ def blame(
                 )
             for j, marks in numeric if cells else ():
                 try:
-                    value = parse_number(row[j], *table.how.way)
+                    value = reading_options.parse_number(row[j], *table.how.way)
                 except ValueError:
                     faults.add(chosen.header[j], count, row[j], line)
                     continue
@@ -314,7 +303,7 @@ def blame_cell(text: str, column: str, row: int, line: int) -> None:
         Its line in the file.
     """
     try:
-        value = parse_number(text)
+        value = reading_options.parse_number(text)
     except ValueError:
         raise cure.bad_cell(column, row, text, line) from None
     if not math.isfinite(value):
@@ -367,7 +356,7 @@ class Columns:
         At least as many as the table has.
     """
 
-    def __init__(self, chosen: Selection, rows: int) -> None:
+    def __init__(self, chosen: reading_options.Selection, rows: int) -> None:
         self.names, self.target = chosen.names, chosen.goal
         self.X, self.y = np.empty((rows, len(self.names))), np.zeros(rows)
         self.place = {self.target: self.y} | {name: self.X[:, k] for k, name in enumerate(self.names)}
@@ -388,7 +377,11 @@ class Columns:
 
 
 def read_delimited(
-    path: Path, wanted: Wanted, kind: str, how: Reading = STRICT, learnt: Applied | None = None
+    path: Path,
+    wanted: reading_options.Wanted,
+    kind: str,
+    how: reading_options.Reading = reading_options.STRICT,
+    learnt: reading_options.Applied | None = None,
 ) -> Dataset:
     """Read a text table.
 
@@ -425,7 +418,7 @@ def read_delimited(
         blame(table, chosen, settled=wanted.settled, subjects=named)
         raise error if isinstance(error, BadInput) else unread(path, error) from error
     if not wanted.sure:  # new rows may be written in another way
-        check_marks(stream.marks(data), how.sep)
+        reading_options.check_marks(stream.marks(data), how.sep)
     return data
 
 
@@ -434,7 +427,7 @@ def unread(path: Path, error: Exception) -> BadInput:
     return BadInput(f"file {str(path)!r} cannot be read as a table: {str(error).splitlines()[0]}")
 
 
-def raw_delimited(path: Path, wanted: Wanted, kind: str, how: Reading) -> cure.RawTable:
+def raw_delimited(path: Path, wanted: reading_options.Wanted, kind: str, how: reading_options.Reading) -> cure.RawTable:
     """Read a text table, whatever its cells hold.
 
     Parameters
@@ -450,13 +443,13 @@ def raw_delimited(path: Path, wanted: Wanted, kind: str, how: Reading) -> cure.R
     return _stream(path, wanted, kind, how).raw()
 
 
-def _stream(path: Path, wanted: Wanted, kind: str, how: Reading) -> _Stream:
+def _stream(path: Path, wanted: reading_options.Wanted, kind: str, how: reading_options.Reading) -> _Stream:
     table = TextTable.of(path, kind, how)
     header, header_lines = read_header(table)
     return _Stream(table, wanted.within(header), header_lines, *_most_rows(table))
 
 
-def _holds_words(table: TextTable, chosen: Selection) -> bool:
+def _holds_words(table: TextTable, chosen: reading_options.Selection) -> bool:
     """Whether the target of the first row is a word."""
     cells = first_cells(table)
     if chosen.target is None or len(cells) <= chosen.target:
@@ -469,7 +462,7 @@ class _Stream:
     """A text table that Arrow reads block by block."""
 
     table: TextTable
-    chosen: Selection
+    chosen: reading_options.Selection
     header_lines: int
     most: int
     quoted: bool
@@ -488,12 +481,16 @@ class _Stream:
             filled += block.num_rows
         return columns.dataset(filled)
 
-    def marks(self, data: Dataset) -> dict[str, Marks]:
+    def marks(self, data: Dataset) -> dict[str, reading_options.Marks]:
         """Return what the text of columns shows whose numbers could be others; the text of these alone is looked at."""
         import pyarrow as pa
 
         way = self.table.how.way
-        found = {name: Marks(way) for name in (*data.names, data.target)} if self.marked and not way.thousands else {}
+        found = (
+            {name: reading_options.Marks(way) for name in (*data.names, data.target)}
+            if self.marked and not way.thousands
+            else {}
+        )
         left = set[str]()
         for name, column in zip(found, (*data.X.T, data.y), strict=False):
             found[name].proof = cure.has_decimals(column[:FIRST_ROWS]) or cure.has_decimals(column)

@@ -22,19 +22,10 @@ from sparsecv_mio.data.folds import AnyFolds, folds_of
 from sparsecv_mio.data.standard import StandardData, standardize
 from sparsecv_mio.data.weights import least_rows
 from sparsecv_mio.errors import OutOfTime
+from sparsecv_mio.fits.fit_options import CommonOptions
 from sparsecv_mio.model_space import gammas_of, taus_of
-from sparsecv_mio.near.collecting import (
-    ROUNDS,
-    Collection,
-    CommonError,
-    FoldRows,
-    all_rows,
-    best_on_all_rows,
-    neighbours,
-    offer,
-)
+from sparsecv_mio.near import collecting
 from sparsecv_mio.near.near_optimal import UNKNOWN, Valued
-from sparsecv_mio.near.near_options import CommonOptions
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.search.deadline import Deadline, run_within_limit
 from sparsecv_mio.search.options import GRID, with_keywords
@@ -126,7 +117,7 @@ class CommonSearch:
     def __init__(self, dataset: Dataset, plan: FoldPlan, grid: Grid, options: CommonOptions, clock: Deadline) -> None:
         self.dataset, self.plan, self.grid, self.options, self.clock = dataset, plan, grid, options, clock
         self.data: StandardData | None = None
-        self.folds: FoldRows | None = None
+        self.folds: collecting.FoldRows | None = None
         self.leader = Leader(options.gap)
         self.at_gammas: list[AtGamma] = []
 
@@ -147,8 +138,8 @@ class CommonSearch:
         options, expired = self.options, self.clock.expired
         data = standardize(self.dataset, options.scale, options.intercept, options.restrictions)
         _ = self.dataset.fingerprint
-        problem = all_rows(data, "criterion common")
-        folds = FoldRows(data, self.plan, problem)
+        problem = collecting.all_rows(data, "criterion common")
+        folds = collecting.FoldRows(data, self.plan, problem)
         self.folds, self.data = folds, data
         taus = sorted({min(tau, data.q) for tau in self.grid.taus.tolist()})
         for gamma in self.grid.gammas.tolist():
@@ -157,12 +148,14 @@ class CommonSearch:
 
     def _improve(self) -> None:
         """Exchange columns of the best support while that helps, and try it at every gamma."""
-        for _ in range(ROUNDS):
+        for _ in range(collecting.ROUNDS):
             before, best = self.leader.upper, min(self.at_gammas, key=lambda one: one.least)
             if self.clock.expired() or best.best is None:
                 return
             support = best.best.support
-            best.offer(neighbours(support, best.criterion.problem.q, best.criterion.problem.forced, best.taus))
+            best.offer(
+                collecting.neighbours(support, best.criterion.problem.q, best.criterion.problem.forced, best.taus)
+            )
             for one in self.at_gammas:
                 if best.best is not None:
                     one.offer([best.best.support])
@@ -246,14 +239,19 @@ class AtGamma:
     """
 
     def __init__(
-        self, leader: Leader, folds: FoldRows, problem: SparseProblem, taus: list[int], expired: Callable[[], bool]
+        self,
+        leader: Leader,
+        folds: collecting.FoldRows,
+        problem: SparseProblem,
+        taus: list[int],
+        expired: Callable[[], bool],
     ) -> None:
         self.leader, self.taus, self.gamma = leader, taus, 2.0 * problem.lam
-        self.criterion = CommonError(folds, problem, taus[-1])
+        self.criterion = collecting.CommonError(folds, problem, taus[-1])
         self.found: dict[int, Valued] = {}
         self.unknown: set[int] = set()  # sizes of which some support could not be valued
-        self.offer(best_on_all_rows(problem, taus, expired))
-        self.collection = Collection(self.criterion, self, expired)
+        self.offer(collecting.best_on_all_rows(problem, taus, expired))
+        self.collection = collecting.Collection(self.criterion, self, expired)
 
     @property
     def best(self) -> Valued | None:
@@ -267,7 +265,7 @@ class AtGamma:
 
     def offer(self, supports: list[IntArray]) -> None:
         """Value some supports."""
-        offer(self.criterion, self, supports)
+        collecting.offer(self.criterion, self, supports)
 
     def threshold(self, tau: int) -> float:
         """Value up to which supports of a size are wanted."""

@@ -20,19 +20,9 @@ from sparsecv_mio.data.folds import AnyFolds, folds_of
 from sparsecv_mio.data.standard import StandardData, standardize
 from sparsecv_mio.data.weights import least_rows
 from sparsecv_mio.errors import BadInput, OutOfTime
+from sparsecv_mio.fits.fit_options import NearOptions
 from sparsecv_mio.model_space import gammas_of, taus_of
-from sparsecv_mio.near.collecting import (
-    ROUNDS,
-    Collection,
-    CommonError,
-    FoldRows,
-    TrainingObjective,
-    all_rows,
-    best_on_all_rows,
-    neighbours,
-    offer,
-)
-from sparsecv_mio.near.near_options import NearOptions
+from sparsecv_mio.near import collecting
 from sparsecv_mio.search.api import Question
 from sparsecv_mio.search.deadline import Deadline, run_within_limit
 from sparsecv_mio.search.options import GRID, SearchOptions, with_keywords
@@ -286,7 +276,7 @@ class NearSearch:
         self.chosen: str | None = None
         self.gamma, self.taus = 1.0, tuple[int, ...]()
         self.holder: NearBest | None = None
-        self.collection: Collection | None = None
+        self.collection: collecting.Collection | None = None
         self.unit = 1.0
 
     def check(self, gamma: float | None, taus: str | int | tuple[int, ...] | None) -> None:
@@ -343,32 +333,37 @@ class NearSearch:
         options, expired = self.options, self.clock.expired
         data = standardize(self.dataset, options.scale, options.intercept, options.restrictions)
         _ = self.dataset.fingerprint
-        problem = all_rows(data, "a near-optimal list").with_gamma(gamma)
+        problem = collecting.all_rows(data, "a near-optimal list").with_gamma(gamma)
         sizes = sorted({min(tau, data.q) for tau in taus})
-        criterion: TrainingObjective | CommonError = TrainingObjective(data, problem)
+        criterion: collecting.TrainingObjective | collecting.CommonError = collecting.TrainingObjective(data, problem)
         self.unit = data.y_unit**2
         if options.by is By.CV:
             assert self.plan is not None
-            criterion = CommonError(FoldRows(data, self.plan, problem), problem, sizes[-1])
+            criterion = collecting.CommonError(collecting.FoldRows(data, self.plan, problem), problem, sizes[-1])
         holder = NearBest(sizes, options.within, options.most)
         self.gamma, self.taus, self.holder, self.data = gamma, tuple(taus), holder, data
-        offer(criterion, holder, best_on_all_rows(problem, sizes, expired))
+        collecting.offer(criterion, holder, collecting.best_on_all_rows(problem, sizes, expired))
         if options.by is By.CV:
             for tau in sizes:
                 self._exchange(criterion, holder, tau, problem.q, problem.forced)
-        self.collection = Collection(criterion, holder, expired)
+        self.collection = collecting.Collection(criterion, holder, expired)
         if not expired():
             self.collection.run()
 
     def _exchange(
-        self, criterion: TrainingObjective | CommonError, holder: NearBest, tau: int, q: int, forced: IntArray
+        self,
+        criterion: collecting.TrainingObjective | collecting.CommonError,
+        holder: NearBest,
+        tau: int,
+        q: int,
+        forced: IntArray,
     ) -> None:
         """Exchange columns of the best support of a size while that helps."""
-        for _ in range(ROUNDS):
+        for _ in range(collecting.ROUNDS):
             best = holder.best(tau)
             if best is None or self.clock.expired():
                 return
-            offer(criterion, holder, neighbours(best.support, q, forced, [tau]))
+            collecting.offer(criterion, holder, collecting.neighbours(best.support, q, forced, [tau]))
             if holder.best(tau) is best:
                 return
 

@@ -10,21 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sparsecv_mio.arrays import FloatArray, IntArray
-from sparsecv_mio.report.figures import (
-    BEST,
-    FAINT,
-    INK,
-    LOWER,
-    PROVED,
-    UPPER,
-    counted,
-    legend_below,
-    panels,
-    save,
-    tidy,
-    titled,
-    whole_numbers,
-)  # fmt: skip  # fmt: skip
+from sparsecv_mio.report import figures  # fmt: skip  # fmt: skip
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -131,11 +117,11 @@ def plot_trace(head: Moment, moments: Sequence[Moment], out: str) -> None:
     now, low, high = moments[-1], course.lower[-1], course.upper[-1]
     gap = f"gap {max(high - low, 0.0) / high:.2g}" if not course.estimated and 0.0 < high < np.inf else "gap ?"
     words = [f"{now['mios']:,} MIOs", f"{now['nodes']:,} nodes", *([] if course.estimated else [gap])]
-    figure.suptitle(f"{head['method']}:  " + "   ".join(words), fontsize=11, color=INK)
+    figure.suptitle(f"{head['method']}:  " + "   ".join(words), fontsize=11, color=figures.INK)
     for axes in (left, right):
-        tidy(axes)
-        legend_below(axes, 3)
-    save(figure, out)
+        figures.tidy(axes)
+        figures.legend_below(axes, 3)
+    figures.save(figure, out)
 
 
 def _course(axes: Axes, course: TraceCourse) -> None:
@@ -145,23 +131,25 @@ def _course(axes: Axes, course: TraceCourse) -> None:
     began = float(course.seconds[0]) if len(course.seconds) > 1 else 0.0
     axes.set(xlim=(began, last), xlabel="seconds", ylabel="CV error")
     word = "estimate" if course.estimated else "upper bound"
-    axes.step(t, high, where="post", color=UPPER, linewidth=1.8, label=word)
-    axes.plot(t[-1:], high[-1:], "o", color=UPPER, markersize=4, clip_on=False)
+    axes.step(t, high, where="post", color=figures.UPPER, linewidth=1.8, label=word)
+    axes.plot(t[-1:], high[-1:], "o", color=figures.UPPER, markersize=4, clip_on=False)
     if course.moving:
         _moves(axes, course)
         return
-    axes.fill_between(t, low, np.minimum(high, course.top), step="post", color=LOWER, alpha=0.10, linewidth=0)
-    axes.step(t, low, where="post", color=LOWER, linewidth=1.8, label="lower bound")
-    axes.plot(t[-1:], low[-1:], "o", color=LOWER, markersize=4, clip_on=False)
+    axes.fill_between(t, low, np.minimum(high, course.top), step="post", color=figures.LOWER, alpha=0.10, linewidth=0)
+    axes.step(t, low, where="post", color=figures.LOWER, linewidth=1.8, label="lower bound")
+    axes.plot(t[-1:], low[-1:], "o", color=figures.LOWER, markersize=4, clip_on=False)
     if not np.isfinite(high[-1]):
         known = np.isfinite(course.estimate).any(axis=1)
         least = np.nanmin(course.estimate[known], axis=1, initial=np.inf)
         if known.any():
-            axes.step(t[known], least, where="post", color=UPPER, linewidth=1.2, linestyle=":", label="estimate")
+            axes.step(
+                t[known], least, where="post", color=figures.UPPER, linewidth=1.2, linestyle=":", label="estimate"
+            )
         else:
-            axes.text(0.5, 0.5, "nothing is known yet", transform=axes.transAxes, ha="center", color=INK)
+            axes.text(0.5, 0.5, "nothing is known yet", transform=axes.transAxes, ha="center", color=figures.INK)
     axes.set(ylim=(0.0, course.top))
-    titled(axes, "best pair of the grid")
+    figures.titled(axes, "best pair of the grid")
 
 
 def _moves(axes: Axes, course: TraceCourse) -> None:
@@ -171,10 +159,10 @@ def _moves(axes: Axes, course: TraceCourse) -> None:
     room = 0.15 * (ends[1] - ends[0]) or 0.05 * ends[1] or 1.0
     steps = np.array([moment["steps"] for moment in course.moments])
     for at in np.flatnonzero(np.diff(steps) > 0).tolist():
-        axes.axvline(float(course.seconds[at + 1]), color=FAINT, linewidth=0.8, zorder=0)
+        axes.axvline(float(course.seconds[at + 1]), color=figures.FAINT, linewidth=0.8, zorder=0)
     axes.set(ylim=(max(ends[0] - room, 0.0), ends[1] + room))
     word = "estimate" if course.estimated else "certified upper bound"
-    titled(axes, f"best so far ({word}), {int(steps[-1])} moves tried")
+    figures.titled(axes, f"best so far ({word}), {int(steps[-1])} moves tried")
 
 
 def _taus(axes: Axes, course: TraceCourse) -> None:
@@ -182,33 +170,47 @@ def _taus(axes: Axes, course: TraceCourse) -> None:
     taus, top = np.array(course.head["taus"]), course.top
     proved = course.moments[-1].get("proved")
     if proved is not None and proved[0] is not None:
-        axes.axvspan(taus[0] - 0.6, proved[0] + 0.5, color=PROVED, alpha=0.12, linewidth=0, label="proved among these")
+        axes.axvspan(
+            taus[0] - 0.6, proved[0] + 0.5, color=figures.PROVED, alpha=0.12, linewidth=0, label="proved among these"
+        )
     low, high, estimate = course.low[-1], course.high[-1], course.estimate[-1]
     first = int(np.argmax(np.isfinite(course.high).all(axis=1))) if np.isfinite(course.high).all(axis=1).any() else 0
     if not course.moving and first < len(course.moments) - 1:
-        _bands(axes, taus, course.low[first], np.minimum(course.high[first], top), FAINT, 0.45, "interval at the start")
+        _bands(
+            axes,
+            taus,
+            course.low[first],
+            np.minimum(course.high[first], top),
+            figures.FAINT,
+            0.45,
+            "interval at the start",
+        )
     if not course.estimated:
-        _bands(axes, taus, low, np.minimum(high, top), LOWER, 0.3, "certified interval")
-        axes.hlines(low, taus - 0.45, taus + 0.45, color=LOWER, linewidth=1.2)
+        _bands(axes, taus, low, np.minimum(high, top), figures.LOWER, 0.3, "certified interval")
+        axes.hlines(low, taus - 0.45, taus + 0.45, color=figures.LOWER, linewidth=1.2)
         inside = high <= top
-        axes.hlines(high[inside], taus[inside] - 0.45, taus[inside] + 0.45, color=UPPER, linewidth=1.2)
+        axes.hlines(high[inside], taus[inside] - 0.45, taus[inside] + 0.45, color=figures.UPPER, linewidth=1.2)
     guessed = np.isfinite(estimate) & (estimate <= top) & (high > low * (1.0 + CLOSED))
     size = 4.5 if len(taus) <= MANY_TAUS else 2.5
     if guessed.any():
-        axes.plot(taus[guessed], estimate[guessed], "o", mfc="none", color=UPPER, markersize=size, label="estimate")
+        axes.plot(
+            taus[guessed], estimate[guessed], "o", mfc="none", color=figures.UPPER, markersize=size, label="estimate"
+        )
     values = np.where(np.isfinite(high), high, estimate) if np.isfinite(high).any() else estimate
     if np.isfinite(values).any():
         best = int(np.nanargmin(values))
-        axes.axhline(values[best], color=BEST, linewidth=0.8, linestyle=(0, (4, 3)), zorder=0)
-        axes.plot(taus[best], values[best], "o", mfc="none", mec=BEST, markersize=11, mew=1.4, label="best so far")
+        axes.axhline(values[best], color=figures.BEST, linewidth=0.8, linestyle=(0, (4, 3)), zorder=0)
+        axes.plot(
+            taus[best], values[best], "o", mfc="none", mec=figures.BEST, markersize=11, mew=1.4, label="best so far"
+        )
     axes.set(ylim=(0.0, top), xlabel="tau (features)")
-    whole_numbers(axes, taus.tolist())
+    figures.whole_numbers(axes, taus.tolist())
     title = "interval of every tau, at its best gamma"
     if course.moving:
         title = f"every tau at gamma = {course.moments[-1]['gamma']:.4g}"
     elif len(course.head["gammas"]) == 1:
         title = f"interval of every tau, gamma = {course.head['gammas'][0]:.4g}"
-    titled(axes, title)
+    figures.titled(axes, title)
 
 
 def _bands(
@@ -242,25 +244,25 @@ def plot_loocv(result: LoocvResult, y: FloatArray, path: str | Path, title: str)
     title : str
         Title of the figure.
     """
-    figure, ((left, right),) = panels(1, 2, (11, 4), title)
+    figure, ((left, right),) = figures.panels(1, 2, (11, 4), title)
     low, high = np.where(y > 0.0, result.lower, -result.upper), np.where(y > 0.0, result.upper, -result.lower)
     order = np.argsort(low + high)
     shown = np.isfinite(low[order]) & np.isfinite(high[order])
     place, kept = np.arange(len(y))[shown], order[shown]
     for rows, colour, label in (
-        (~result.open, LOWER, "sign certain from the full fit"),
-        (result.open, UPPER, "sign open"),
+        (~result.open, figures.LOWER, "sign certain from the full fit"),
+        (result.open, figures.UPPER, "sign open"),
     ):
         chosen = rows[kept]
         left.vlines(place[chosen], low[kept[chosen]], high[kept[chosen]], color=colour, linewidth=0.8, label=label)
-    left.axhline(0.0, color=INK, linewidth=0.6)
+    left.axhline(0.0, color=figures.INK, linewidth=0.6)
     left.set(xlabel="row, sorted", ylabel="y times leave-one-out prediction")
-    legend_below(left)
+    figures.legend_below(left)
     stages = ("prepare", "bounds", "train")
-    right.bar(stages, [result.seconds[stage] for stage in stages], color=LOWER)
+    right.bar(stages, [result.seconds[stage] for stage in stages], color=figures.LOWER)
     right.set(ylabel="seconds")
-    titled(right, f"{int(result.open.sum())} rows open, {result.trainings} trained")
-    save(figure, path)
+    figures.titled(right, f"{int(result.open.sum())} rows open, {result.trainings} trained")
+    figures.save(figure, path)
 
 
 def plot_stepwise(result: StepwiseResult, path: str | Path, title: str) -> None:
@@ -275,31 +277,31 @@ def plot_stepwise(result: StepwiseResult, path: str | Path, title: str) -> None:
     title : str
         Title of the figure.
     """
-    figure, ((left, right),) = panels(1, 2, (11, 4), title)
+    figure, ((left, right),) = figures.panels(1, 2, (11, 4), title)
     if result.steps:
         _draw_step(left, result.steps[0])
     errors = [result.start_errors, *(step.errors for step in result.steps if step.column is not None)]
-    right.plot(range(len(errors)), errors, "o", color=UPPER, markersize=4)
+    right.plot(range(len(errors)), errors, "o", color=figures.UPPER, markersize=4)
     right.set(xlabel="step", ylabel="validation errors")
-    whole_numbers(right, range(len(errors)))
-    counted(right.yaxis)
-    save(figure, path)
+    figures.whole_numbers(right, range(len(errors)))
+    figures.counted(right.yaxis)
+    figures.save(figure, path)
 
 
 def _draw_step(ax: Any, step: Step) -> None:
     order = np.lexsort((step.candidates, step.lower))
     place = np.arange(order.size)
     found = np.array([step.found.get(int(j), -1) for j in step.candidates[order]])
-    ax.step(place, step.lower[order], where="mid", color=LOWER, label="lower bound")
-    ax.plot(place[found >= 0], found[found >= 0], ".", color=UPPER, label="errors found")
+    ax.step(place, step.lower[order], where="mid", color=figures.LOWER, label="lower bound")
+    ax.plot(place[found >= 0], found[found >= 0], ".", color=figures.UPPER, label="errors found")
     settled = np.flatnonzero(found >= 0)
     last = int(settled[-1]) if settled.size else -1
     if last + 1 < order.size:
-        ax.axvspan(last + 0.5, order.size - 0.5, color=FAINT, alpha=0.4, label="no training needed")
+        ax.axvspan(last + 0.5, order.size - 0.5, color=figures.FAINT, alpha=0.4, label="no training needed")
     ax.set(xlabel="candidate, by lower bound", ylabel="validation errors")
-    counted(ax.yaxis)
-    titled(ax, "first step")
-    legend_below(ax)
+    figures.counted(ax.yaxis)
+    figures.titled(ax, "first step")
+    figures.legend_below(ax)
 
 
 def draw(ax: Any, iterations: IntArray, curves: Mapping[str, FloatArray], label: str, *, log: bool = True) -> None:
@@ -335,7 +337,7 @@ def draw(ax: Any, iterations: IntArray, curves: Mapping[str, FloatArray], label:
             axis.set_minor_formatter("")  # labels between powers of ten would run into each other
     ax.set_xlabel("iteration")
     ax.set_ylabel(label)
-    legend_below(ax)
+    figures.legend_below(ax)
 
 
 def plot_report(report: IacvReport, path: str | Path, title: str) -> None:
@@ -355,7 +357,7 @@ def plot_report(report: IacvReport, path: str | Path, title: str) -> None:
     """
     order = [name for name in STYLE if name in report.traces]
     exact = report.cv_exact is not None
-    figure, axes = panels(1, 3, (13, 4), title) if exact else panels(1, 1, (6, 4), title)
+    figure, axes = figures.panels(1, 3, (13, 4), title) if exact else figures.panels(1, 1, (6, 4), title)
     if report.cv_exact is None or report.seconds_exact is None:
         losses = {name: report.traces[name].cv for name in order}
         draw(axes[0, 0], report.iterations, losses, "cross-validation loss")
@@ -370,4 +372,4 @@ def plot_report(report: IacvReport, path: str | Path, title: str) -> None:
         draw(axes[0, 1], report.iterations, relative, "relative error of the CV loss")
         times = {"exact": report.seconds_exact, "iacv": report.seconds}
         draw(axes[0, 2], report.iterations, times, "seconds", log=False)
-    save(figure, path)
+    figures.save(figure, path)

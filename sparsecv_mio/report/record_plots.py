@@ -19,19 +19,7 @@ from sparsecv_mio.certificate.read_back import AnyRecord, weighted_again
 from sparsecv_mio.certificate.records import Continuous, FitRecord, PathRecord, PathRow, Record, Surface, TableRow
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.errors import BadInput
-from sparsecv_mio.report.figures import (
-    FAINT,
-    INK,
-    LOWER,
-    UPPER,
-    counted,
-    legend_below,
-    places,
-    short,
-    tidy,
-    titled,
-    whole_numbers,
-)  # fmt: skip
+from sparsecv_mio.report import figures
 from sparsecv_mio.report.layout import shown
 from sparsecv_mio.report.record_tables import best_by_tau
 
@@ -88,24 +76,24 @@ def plot_every_gamma(record: Record, ax: Axes) -> Axes:
     matplotlib Axes
         The band lies between what is proved and what was found; jumps are where the best subset of a fold changes.
     """
-    tidy(ax)
+    figures.tidy(ax)
     found = record.continuous
     assert found is not None
     for i, tau in enumerate({piece.tau for piece in found.pieces} - {record.tau}):
-        _bounds(ax, found, tau, FAINT, "_" * bool(i) + "bounds of other tau")
-    _bounds(ax, found, record.tau, LOWER, f"bound at tau = {record.tau}")
+        _bounds(ax, found, tau, figures.FAINT, "_" * bool(i) + "bounds of other tau")
+    _bounds(ax, found, record.tau, figures.LOWER, f"bound at tau = {record.tau}")
     gammas, errors = np.array(found.curve_gammas), np.array(found.curve_errors)
     for i, run in enumerate(_runs(gammas, found)):
         label = "_" * bool(i) + f"CV error at tau = {record.tau}"
-        ax.plot(gammas[run], errors[run], color=UPPER, linewidth=1.2, label=label)
-    ax.plot([record.gamma], [record.cv_error], "*", color=INK, markersize=12, label="the choice", zorder=5)
+        ax.plot(gammas[run], errors[run], color=figures.UPPER, linewidth=1.2, label=label)
+    ax.plot([record.gamma], [record.cv_error], "*", color=figures.INK, markersize=12, label="the choice", zorder=5)
     top = min(float(errors.max(initial=record.cv_error)), FAR_OVER_GAMMA * record.cv_error)
     room = max(top - record.lower, 1e-3 * record.cv_error)
     ax.set(xscale="log", xlabel="gamma (ridge weight)", ylabel="CV error", xlim=(found.low, found.high))
     if np.isfinite(top):
         ax.set_ylim(record.lower - 0.15 * room, top + 0.1 * room)
-    titled(ax, f"CV error, every gamma from {shown(found.low, 3)} to {shown(found.high, 3)}")
-    legend_below(ax)
+    figures.titled(ax, f"CV error, every gamma from {shown(found.low, 3)} to {shown(found.high, 3)}")
+    figures.legend_below(ax)
     return ax
 
 
@@ -137,7 +125,7 @@ def plot_surface(record: PathRecord, ax: Axes) -> Axes:
     """
     import matplotlib as mpl
 
-    tidy(ax)
+    figures.tidy(ax)
     surface: Surface | None = record.surface
     assert surface is not None
     colours, taus = mpl.colormaps["tab20"], sorted({piece.tau for piece in surface.pieces})
@@ -147,11 +135,11 @@ def plot_surface(record: PathRecord, ax: Axes) -> Axes:
             place = order.setdefault(piece.supports[0], len(order)) if piece.proved else -1
             colour = "white" if place < 0 else colours((3 * tau + 2 * place) % COLOURS)
             ax.fill_between([piece.low, piece.high], tau - 0.4, tau + 0.4, color=colour, linewidth=0.0)
-            ax.vlines(piece.high, tau - 0.4, tau + 0.4, color=INK, linewidth=0.6)
+            ax.vlines(piece.high, tau - 0.4, tau + 0.4, color=figures.INK, linewidth=0.6)
     ax.set(xscale="log", xlabel="gamma (ridge weight)", ylabel="tau (features)", xlim=(surface.low, surface.high))
-    counted(ax.yaxis)
+    figures.counted(ax.yaxis)
     ax.set_ylim(taus[0] - 0.6, taus[-1] + 0.6)
-    titled(ax, "best subset of every size: a colour changes where the subset does")
+    figures.titled(ax, "best subset of every size: a colour changes where the subset does")
     return ax
 
 
@@ -163,8 +151,8 @@ MOST_FEATURES = 24  # that get a row of their own
 PATH_SECONDS = 10.0  # for the best subsets on all rows of a figure
 SIZE = {"*": 13.0, "D": 8.0}
 KINDS = {  # of a dot: whether it is filled, and its colour
-    "decided": (True, LOWER),
-    "estimate": (False, LOWER),
+    "decided": (True, figures.LOWER),
+    "estimate": (False, figures.LOWER),
     "excluded by proof": (False, "#8a8f98"),
 }
 
@@ -175,7 +163,7 @@ def axes_of(ax: Axes | None, size: tuple[float, float] = (7.0, 4.2)) -> Axes:
         import matplotlib.pyplot as plt
 
         _, ax = plt.subplots(figsize=size, layout="constrained")
-    tidy(ax)
+    figures.tidy(ax)
     return ax
 
 
@@ -203,13 +191,15 @@ def plot_cv_error(record: Record, ax: Axes | None = None) -> Axes:
     _mark_choices(ax, record, at, rows, top)
     ax.set(ylim=(bottom, top), ylabel="CV error", xlabel="gamma (ridge weight)" if by_gamma else "tau (features)")
     if by_gamma:
-        places(ax, "x", [f"{row.gamma:.3g}" for row in rows])
-        titled(ax, f"CV error at tau = {rows[0].tau}")
+        figures.places(ax, "x", [f"{row.gamma:.3g}" for row in rows])
+        figures.titled(ax, f"CV error at tau = {rows[0].tau}")
     else:
-        whole_numbers(ax, at.tolist())
+        figures.whole_numbers(ax, at.tolist())
         one = len({row.gamma for row in record.table}) == 1
-        titled(ax, f"CV error, gamma = {shown(rows[0].gamma, 4)}" if one else "CV error, every tau at its best gamma")
-    legend_below(ax)
+        figures.titled(
+            ax, f"CV error, gamma = {shown(rows[0].gamma, 4)}" if one else "CV error, every tau at its best gamma"
+        )
+    figures.legend_below(ax)
     return ax
 
 
@@ -221,7 +211,7 @@ def _mark_choices(ax: Axes, record: Record, at: Any, rows: Sequence[TableRow], t
     if width:
         level = best.cv_error + width
         ax.axhline(
-            level, color=INK, linewidth=0.8, linestyle=(0, (4, 3)), zorder=1, label="one standard error above"
+            level, color=figures.INK, linewidth=0.8, linestyle=(0, (4, 3)), zorder=1, label="one standard error above"
         )  # fmt: skip
     for (gamma, tau, error), marker, label in _choices(record):
         own = [k for k, row in enumerate(rows) if (row.gamma, row.tau) == (gamma, tau)]
@@ -239,8 +229,8 @@ def _choices(record: Record) -> list[tuple[tuple[float, int, float], str, str]]:
 
 
 def _mark(ax: Axes, x: float, y: float, marker: str, label: str) -> None:
-    ax.plot(x, y, marker, color=UPPER, markersize=SIZE[marker], markeredgecolor="white", linestyle="none", label=label,
-            zorder=5)  # fmt: skip
+    ax.plot(x, y, marker, color=figures.UPPER, markersize=SIZE[marker], markeredgecolor="white", linestyle="none",
+            label=label, zorder=5)  # fmt: skip
 
 
 def _range(record: Record, rows: Sequence[TableRow]) -> tuple[float, float]:
@@ -265,7 +255,7 @@ def _bands(ax: Axes, at: Any, rows: Sequence[TableRow], bottom: float, top: floa
     high = np.array([min(row.upper, top) for row in rows])
     seen = high > low
     if seen.any():
-        ax.bar(at[seen], (high - low)[seen], bottom=low[seen], width=0.9, color=LOWER, alpha=0.2, linewidth=0,
+        ax.bar(at[seen], (high - low)[seen], bottom=low[seen], width=0.9, color=figures.LOWER, alpha=0.2, linewidth=0,
                label="certified interval", zorder=2)  # fmt: skip
 
 
@@ -319,16 +309,16 @@ def plot_grid(record: Record, ax: Axes | None = None) -> Axes:
     _hatch(ax, [spot[row.gamma, row.tau] for row in record.table if row.status == "excluded"])
     open_pairs = [spot[row.gamma, row.tau] for row in record.table if row.status == "open"]
     if open_pairs:
-        ax.plot(*np.transpose(open_pairs), ".", color="white", markersize=5, markeredgecolor=INK, markeredgewidth=0.6,
-                linestyle="none", label="not excluded", zorder=4)  # fmt: skip
+        ax.plot(*np.transpose(open_pairs), ".", color="white", markersize=5, markeredgecolor=figures.INK,
+                markeredgewidth=0.6, linestyle="none", label="not excluded", zorder=4)  # fmt: skip
     for pair, marker, label in _choices(record):
         if pair[:2] in spot:
             _mark(ax, *spot[pair[:2]], marker, label)
-    places(ax, "x", [str(tau) for tau in taus])
-    places(ax, "y", [f"{gamma:.3g}" for gamma in gammas])
+    figures.places(ax, "x", [str(tau) for tau in taus])
+    figures.places(ax, "y", [f"{gamma:.3g}" for gamma in gammas])
     ax.set(xlabel="tau (features)", ylabel="gamma (ridge weight)")
-    titled(ax, "CV error of every pair")
-    legend_below(ax)
+    figures.titled(ax, "CV error of every pair")
+    figures.legend_below(ax)
     return ax
 
 
@@ -356,8 +346,8 @@ def _coloured(ax: Axes, values: Any, words: str, extend: str = "neither", **how:
     cells = np.ma.masked_invalid(values)
     mesh = ax.pcolormesh(columns, rows, cells, edgecolors="face", linewidth=0.2, **how)
     bar = figure.colorbar(mesh, ax=ax, extend=extend, pad=0.02)
-    bar.set_label(words, color=INK, size=9)
-    bar.ax.tick_params(color=INK, labelcolor=INK, labelsize=8)
+    bar.set_label(words, color=figures.INK, size=9)
+    bar.ax.tick_params(color=figures.INK, labelcolor=figures.INK, labelsize=8)
     bar.outline.set_visible(False)
 
 
@@ -394,17 +384,17 @@ def plot_features(record: Record, ax: Axes | None = None) -> Axes:
     at = np.arange(len(names))
     known, unknown = ([by[name] for name in names] for by in (decided, open_))
     inside = np.array([name in record.support for name in names], dtype=bool)
-    for mine, colour, label in ((inside, LOWER, "in the model"), (~inside, FAINT, "not in it")):
+    for mine, colour, label in ((inside, figures.LOWER, "in the model"), (~inside, figures.FAINT, "not in it")):
         ax.barh(at[mine], np.array(known)[mine], color=colour, height=0.7, label=label if mine.any() else None)
         ax.barh(at[mine], np.array(unknown)[mine], left=np.array(known)[mine], color=colour, height=0.7, alpha=0.45)
     if any(unknown):
-        ax.barh([0], [0], color=LOWER, alpha=0.45, label="pale: not proved")
+        ax.barh([0], [0], color=figures.LOWER, alpha=0.45, label="pale: not proved")
     _rows(ax, names, every, record.data.names)
     count = len(record.chosen_folds)
-    whole_numbers(ax, [0, count])
+    figures.whole_numbers(ax, [0, count])
     ax.set(xlim=(0, 1.02 * count), xlabel=f"folds, of {count:,}{_not_counted(record)}")
-    titled(ax, f"features chosen, tau = {record.tau}")
-    legend_below(ax)
+    figures.titled(ax, f"features chosen, tau = {record.tau}")
+    figures.legend_below(ax)
     return ax
 
 
@@ -428,15 +418,15 @@ def times_chosen(folds: ChosenFolds) -> tuple[Counter[str], Counter[str]]:
 
 def _rows(ax: Axes, names: Sequence[str], every: Sequence[str], columns: Sequence[str]) -> None:
     """Give each feature its row, from above, under its name shortened; say how many of `every` are left out."""
-    labels = dict(zip(columns, short(columns), strict=True)) if names else {}
+    labels = dict(zip(columns, figures.short(columns), strict=True)) if names else {}
     left = len(every) - len(names)
     ax.set_yticks(range(len(names)), [labels[name] for name in names])
     ax.set_ylim(max(len(names), LEAST_ROWS) - 0.5, -0.5)
     if left:
         ax.text(1.0, 1.01, f"{left} more features are not shown", transform=ax.transAxes, ha="right", va="bottom",
-                color=INK, fontsize=8)  # fmt: skip
+                color=figures.INK, fontsize=8)  # fmt: skip
     if not names:
-        ax.text(0.5, 0.5, "no feature: the intercept alone", transform=ax.transAxes, ha="center", color=INK)
+        ax.text(0.5, 0.5, "no feature: the intercept alone", transform=ax.transAxes, ha="center", color=figures.INK)
 
 
 def plot_coefficients(
@@ -496,9 +486,9 @@ def _draw_path(rows: Sequence[PathRow], columns: Sequence[str], ax: Axes | None,
         words = "standardised" if data is not None else "share of the row's largest"
         _coloured(ax, values, words, cmap="RdBu_r", vmin=-end, vmax=end)
     _rows(ax, names, every, columns)
-    places(ax, "x", [f"{'' if row.proved else '~'}{row.tau}" for row in rows])
+    figures.places(ax, "x", [f"{'' if row.proved else '~'}{row.tau}" for row in rows])
     ax.set_xlabel("tau (features)" if all(row.proved for row in rows) else "tau (features), ~ not proved")
-    titled(ax, f"coefficients, gamma = {shown(rows[0].gamma, 4)}")
+    figures.titled(ax, f"coefficients, gamma = {shown(rows[0].gamma, 4)}")
     return ax
 
 
@@ -509,25 +499,25 @@ def _draw_model(record: Record | FitRecord, ax: Axes | None, data: Dataset | Non
     names = every[:MOST_FEATURES]
     ax = axes_of(ax, (7.0, 1.4 + 0.22 * max(len(names), 4)))
     values = np.array([record.coefficients[name] * unit[name] for name in names])
-    ax.barh(np.arange(len(names)), values, color=np.where(values < 0.0, LOWER, UPPER), height=0.7)
+    ax.barh(np.arange(len(names)), values, color=np.where(values < 0.0, figures.LOWER, figures.UPPER), height=0.7)
     for place, value in enumerate(values.tolist()):
         ax.annotate(f"{value:.3g}", (value, place), xytext=(3 if value >= 0.0 else -3, 0), textcoords="offset points",
-                    ha="left" if value >= 0.0 else "right", va="center", fontsize=8, color=INK)  # fmt: skip
-    ax.axvline(0.0, color=INK, linewidth=0.8)
+                    ha="left" if value >= 0.0 else "right", va="center", fontsize=8, color=figures.INK)  # fmt: skip
+    ax.axvline(0.0, color=figures.INK, linewidth=0.8)
     low, high = float(values.min(initial=0.0)), float(values.max(initial=0.0))
     room = 0.2 * (high - low) or 1.0
     ax.set_xlim(low - (room if low < 0.0 else 0.0), high + (room if high > 0.0 or low == 0.0 else 0.0))
     _rows(ax, names, every, record.data.names)
     tau, gamma = (record.refit.tau, record.refit.gamma) if isinstance(record, Record) else (record.tau, record.gamma)
     ax.set_xlabel("coefficient, in units of the file" if data is None else "standardised coefficient")
-    titled(ax, f"model, tau = {tau}, gamma = {shown(gamma, 4)}")
+    figures.titled(ax, f"model, tau = {tau}, gamma = {shown(gamma, 4)}")
     return ax
 
 
 def _headline(record: AnyRecord) -> str:
     """Return the target, and the answer as the record shows itself."""
     answer = repr(record).partition("(")[2][:-1].replace(", inf]", ", ?]")
-    return f"{short([record.data.target])[0]}, {answer}"
+    return f"{figures.short([record.data.target])[0]}, {answer}"
 
 
 def panel_of(record: AnyRecord, panel: str, data: Dataset | None = None) -> Figure:
@@ -588,13 +578,13 @@ def figure_of(record: AnyRecord, data: Dataset | None = None) -> Figure:
             plot_surface(record, figure.subplots())
         else:
             plot_coefficients(record, figure.subplots(), data)
-        figure.suptitle(_headline(record), fontsize=10, color=INK)
+        figure.suptitle(_headline(record), fontsize=10, color=figures.INK)
         return figure
     sizes = [len({getattr(row, name) for row in record.table}) for name in ("tau", "gamma")]
     features = {name for support in record.chosen_folds.supports for name in support}
     tall = 1.6 + 0.2 * min(MOST_FEATURES, max(len(features), 8))
     figure = Figure(figsize=(13.0, 5.0 + tall), layout="constrained")
-    figure.suptitle(_headline(record), fontsize=11, color=INK)
+    figure.suptitle(_headline(record), fontsize=11, color=figures.INK)
     figure.get_layout_engine().set(h_pad=0.12, w_pad=0.12)  # type: ignore[union-attr,call-arg]
     grid = figure.add_gridspec(2, 2, height_ratios=(4.6, tall))
     if record.continuous is not None:

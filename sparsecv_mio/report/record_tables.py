@@ -12,20 +12,9 @@ from rich.console import Console
 from rich.text import Text
 
 from sparsecv_mio.arrays import FloatArray
+from sparsecv_mio.certificate import records
 from sparsecv_mio.certificate.parts import Work
-from sparsecv_mio.certificate.records import (
-    CommonRecord,
-    NearModel,
-    NearRecord,
-    NearSize,
-    Nested,
-    PathRecord,
-    PathRow,
-    Record,
-    Surface,
-    SurfacePiece,
-    TableRow,
-)
+from sparsecv_mio.report import record_words
 from sparsecv_mio.report.layout import (
     ESTIMATE,
     aligned,
@@ -40,14 +29,6 @@ from sparsecv_mio.report.layout import (
     say,
     several,
     shown,
-)
-from sparsecv_mio.report.record_words import (
-    average_lines,
-    choice_lines,
-    ended_by_itself,
-    hints,
-    region_lines,
-    stability_lines,
 )
 
 if TYPE_CHECKING:
@@ -70,7 +51,11 @@ MEANING = {
 
 
 def print_answer(
-    console: Console, record: Record, brief: bool = False, held_out: FitQuality | None = None, full: bool = False
+    console: Console,
+    record: records.Record,
+    brief: bool = False,
+    held_out: FitQuality | None = None,
+    full: bool = False,
 ) -> None:
     """Print a cross-validation record.
 
@@ -109,16 +94,18 @@ def print_answer(
     _print_taus(console, record, full)
     for line in _legend(record):
         say(console, line, "dim")
-    for hint in hints(record):
+    for hint in record_words.hints(record):
         console.print(Text.assemble(("hint: ", "bold"), hint))
 
 
-def _meaning(record: Record | PathRecord) -> tuple[str, str]:
+def _meaning(record: records.Record | records.PathRecord) -> tuple[str, str]:
     word, colour = MEANING[record.status]
-    return word.replace("limit reached", "ended without a proof") if ended_by_itself(record) else word, colour
+    return word.replace("limit reached", "ended without a proof") if record_words.ended_by_itself(
+        record
+    ) else word, colour
 
 
-def _print_pair(console: Console, record: Record, word: str, colour: str) -> None:
+def _print_pair(console: Console, record: records.Record, word: str, colour: str) -> None:
     """Print the pair that is reported, and the rule that chose it where that is not the least CV error."""
     if not settled(record) and record.status == "proved":
         word, colour = f"least CV error proved, {RULES[record.rule][0]} not", MEANING["limit"][1]
@@ -126,7 +113,7 @@ def _print_pair(console: Console, record: Record, word: str, colour: str) -> Non
     console.print(Text.assemble((word, f"bold {colour}"), f"   {pair(record.tau, record.gamma)}{by}"))
 
 
-def interval_lines(record: Record) -> list[str]:
+def interval_lines(record: records.Record) -> list[str]:
     """Return a line on the partition of the interval of gamma that was searched, nothing where it was a grid."""
     found = record.continuous
     if found is None:
@@ -136,26 +123,28 @@ def interval_lines(record: Record) -> list[str]:
     return [f"{count} intervals of gamma, over all tau, each with its bound; {easy} by training losses alone"]
 
 
-def print_restrictions(console: Console, record: Record | PathRecord | CommonRecord | NearRecord) -> None:
+def print_restrictions(
+    console: Console, record: records.Record | records.PathRecord | records.CommonRecord | records.NearRecord
+) -> None:
     """Say which models were compared, where not all."""
     if words := compared(record):
         say(console, f"models compared: {words}")
 
 
-def compared(record: Record | PathRecord | CommonRecord | NearRecord) -> str:
+def compared(record: records.Record | records.PathRecord | records.CommonRecord | records.NearRecord) -> str:
     """Return which models were compared, nothing where all were."""
     limits = record.request.restrictions
     return limits.words(record.data.p) if limits else ""
 
 
-def _error_lines(record: Record) -> list[str]:
+def _error_lines(record: records.Record) -> list[str]:
     """Return lines on the error of the reported pair, its bounds, a refined gamma and the moves of a descent."""
     known = record.certificate
     digits = interval_digits([(record.lower, record.upper), (known.lower, known.upper)])
     error = marked(shown(record.cv_error, digits), record.estimate)
     lines = [f"CV error {error} (mean squared error); on held-out rows {record.accuracy_line()}"]
     lines += _certified_lines(record, digits)
-    lines += region_lines(record)
+    lines += record_words.region_lines(record)
     lines += interval_lines(record)
     lines += _estimate_lines(record)
     better = record.refined
@@ -173,7 +162,7 @@ def _error_lines(record: Record) -> list[str]:
     return lines
 
 
-def _certified_lines(record: Record, digits: int) -> list[str]:
+def _certified_lines(record: records.Record, digits: int) -> list[str]:
     """Return lines on the interval of the least CV error of the grid, and on that of the reported pair's own."""
     what, known = _searched(record), record.certificate
     own, lines = own_line(record, digits), []
@@ -187,14 +176,14 @@ def _certified_lines(record: Record, digits: int) -> list[str]:
     return [own, *lines] if own and record.least is not None else [*lines, own] if own else lines
 
 
-def _searched(record: Record) -> str:
+def _searched(record: records.Record) -> str:
     """Say of what the least CV error is certified."""
     if (found := record.continuous) is not None:
         return f"over every gamma from {shown(found.low)} to {shown(found.high)}"
     return "of every tau at this gamma" if record.descent else "of the grid"
 
 
-def own_line(record: Record, digits: int) -> str:
+def own_line(record: records.Record, digits: int) -> str:
     """Return what is certified of the CV error of the reported pair, where that says more than the grid's interval.
 
     Parameters
@@ -219,14 +208,14 @@ def error_line(found: FitQuality) -> str:
     return f"RMSE {shown(found.rmse)}, MAE {shown(found.mae)}, R^2 {explained}"
 
 
-def error_lines(record: Record | CommonRecord | FitRecord, found: FitQuality) -> list[str]:
+def error_lines(record: records.Record | records.CommonRecord | FitRecord, found: FitQuality) -> list[str]:
     """Return lines on the errors of predictions, beside those of the cross-validation that chose the model."""
     lines = [f"errors: {error_line(found)}"]
-    if isinstance(record, Record):
+    if isinstance(record, records.Record):
         root = marked(shown(math.sqrt(record.cv_error)), record.estimate)
         of = "" if record.average is None else " of the best pair, not of the averaged model that predicts"
         lines.append(f"in cross-validation: RMSE {root}, the square root of the CV error {shown(record.cv_error)}{of}")
-    elif isinstance(record, CommonRecord):
+    elif isinstance(record, records.CommonRecord):
         lines.append(f"in cross-validation: RMSE {shown(record.rmse)}, the square root of {shown(record.cv_error)}")
     return lines
 
@@ -240,7 +229,7 @@ def coverage_lines(ends: FloatArray, level: float, y: FloatArray | None) -> list
     return lines
 
 
-def nested_lines(record: Record, nested: Nested) -> list[str]:
+def nested_lines(record: records.Record, nested: records.Nested) -> list[str]:
     """Return lines on the error of the whole procedure, beside the CV error that was minimised."""
     done, k = len(nested.folds), nested.outer.k
     spread = "" if nested.standard_error is None else f", standard error {shown(nested.standard_error, 3)}"
@@ -255,7 +244,7 @@ def nested_lines(record: Record, nested: Nested) -> list[str]:
     return lines
 
 
-def _print_outer_folds(console: Console, nested: Nested) -> None:
+def _print_outer_folds(console: Console, nested: records.Nested) -> None:
     """Print what was chosen without each outer fold."""
     say(console, "models chosen without an outer fold", "bold")
     rows = [(one.fold + 1, one.tau, one.gamma, one.cv_error, one.error, one.status) for one in nested.folds]
@@ -264,12 +253,12 @@ def _print_outer_folds(console: Console, nested: Nested) -> None:
     print_table(console, ("outer fold", "tau", "gamma", "CV error without it", on_it, "status"), rows)
 
 
-def _unbounded(record: Record) -> bool:
+def _unbounded(record: records.Record) -> bool:
     """Whether the interval of the least CV error says nothing: from 0 to an unknown number."""
     return record.certificate.lower <= 0.0 and not math.isfinite(record.certificate.upper)
 
 
-def _estimate_lines(record: Record) -> list[str]:
+def _estimate_lines(record: records.Record) -> list[str]:
     """Return lines on how much of the reported pair is proved, and on pairs without any CV error."""
     lines, own = [], record.own_row
     if record.estimate and own is not None:
@@ -298,7 +287,7 @@ def estimate_line(decided: int, folds: int) -> str:
     return f"{ESTIMATE} an estimate: {some} their best subset proved, the others use the best one found so far"
 
 
-def _print_coefficients(console: Console, record: Record, full: bool) -> None:
+def _print_coefficients(console: Console, record: records.Record, full: bool) -> None:
     """Print the model fitted on all rows, below the pair it belongs to."""
     refit = record.refit
     proof = "proved" if refit.proved else f"not proved, objective in {ends_of(refit.lower, refit.upper)}"
@@ -309,24 +298,24 @@ def _print_coefficients(console: Console, record: Record, full: bool) -> None:
     found = "the best subset" if refit.proved else "the best subset found"
     say(console, f"coefficients: {found} on all rows at {where} ({proof})")
     print_model(console, record.coefficients, record.intercept, full)
-    if lines := stability_lines(record):
+    if lines := record_words.stability_lines(record):
         for line in lines:
             say(console, line)
         console.print()
     if record.average is not None:
-        for line in average_lines(record):
+        for line in record_words.average_lines(record):
             say(console, line)
         print_model(console, record.average.model.coefficients, record.average.model.intercept, full)
 
 
-def rule_lines(record: Record) -> list[str]:
+def rule_lines(record: records.Record) -> list[str]:
     """Return lines on the rule that chose the pair; nothing where that is the least CV error.
 
     While CV errors are not all known well enough the one-standard-error rule counts only pairs proved to be within.
     """
     one, least = record.one_se, record.certificate
     if one is None:
-        return choice_lines(record)
+        return record_words.choice_lines(record)
     bar = marked(f"{shown(least.cv_error)} + {shown(one.standard_error)}", least.estimate)
     within = f"a CV error of at most {bar}, the least one and its standard error"
     if not one.estimate:
@@ -335,7 +324,7 @@ def rule_lines(record: Record) -> list[str]:
     return [f"one-standard-error rule, not settled: {which} is proved so far to have {within}"]
 
 
-def settled(record: Record) -> bool:
+def settled(record: records.Record) -> bool:
     """Whether it is sure which pair the rule that was asked for chooses among pairs with the least CV error proved."""
     if record.one_se is not None:
         return not record.one_se.estimate
@@ -371,7 +360,7 @@ def _say_left_out(console: Console, count: int, what: str) -> None:
         say(console, f"{count} more {what}{'' if count == 1 else 's'} by --full, or --json", "dim")
 
 
-def _legend(record: Record) -> list[str]:
+def _legend(record: records.Record) -> list[str]:
     """Return lines that explain the marks of the table and say how much work was done."""
     cells = sum(row.folds for row in record.table)
     lines = []
@@ -386,7 +375,7 @@ def _legend(record: Record) -> list[str]:
     return [*lines, work_line(record.work, record.request.threads)]
 
 
-def best_by_tau(record: Record) -> list[TableRow]:
+def best_by_tau(record: records.Record) -> list[records.TableRow]:
     """Return for every tau the row with the least CV error, decided or estimated; of its own tau that of the answer.
 
     Parameters
@@ -394,10 +383,10 @@ def best_by_tau(record: Record) -> list[TableRow]:
     record : Record
         Of the tau of the least CV error found it is that pair's row.
     """
-    best: dict[int, TableRow] = {}
+    best: dict[int, records.TableRow] = {}
     own, least = (record.gamma, record.tau), (record.certificate.gamma, record.certificate.tau)
 
-    def rank(row: TableRow) -> tuple[bool, bool, float, float]:
+    def rank(row: records.TableRow) -> tuple[bool, bool, float, float]:
         return (row.gamma, row.tau) != own, (row.gamma, row.tau) != least, row.cv_error, row.upper
 
     for row in record.table:
@@ -406,20 +395,20 @@ def best_by_tau(record: Record) -> list[TableRow]:
     return [best[tau] for tau in sorted(best)]
 
 
-def best_gamma_title(record: Record) -> str:
+def best_gamma_title(record: records.Record) -> str:
     """Name the rows of `best_by_tau`."""
     if record.continuous is not None:
         return "every tau at this gamma"
     return "best gamma of every tau" + ("" if record.least is None else f", the chosen one of tau = {record.tau}")
 
 
-def _folded(rows: Sequence[TableRow], chosen: tuple[float, int]) -> list[tuple[str, TableRow]]:
+def _folded(rows: Sequence[records.TableRow], chosen: tuple[float, int]) -> list[tuple[str, records.TableRow]]:
     """Make one row of neighbouring taus of which no fold is decided: the least of each number, and the taus it is of.
 
     The reported pair keeps its own row. Of more rows than a screen holds those with the least CV errors are returned.
     """
 
-    def kind(row: TableRow) -> int:
+    def kind(row: records.TableRow) -> int:
         return row.tau if row.folds_decided or (row.gamma, row.tau) == chosen else -1
 
     found = []
@@ -433,7 +422,7 @@ def _folded(rows: Sequence[TableRow], chosen: tuple[float, int]) -> list[tuple[s
     return found
 
 
-def _print_taus(console: Console, record: Record, full: bool) -> None:
+def _print_taus(console: Console, record: records.Record, full: bool) -> None:
     every = best_by_tau(record)
     rows = [(str(row.tau), row) for row in every]
     if not full and len(rows) > SCREEN_ROWS:
@@ -478,12 +467,12 @@ def _engine(engine: str) -> str:
     return "engines " + ", ".join(f"{name} ({count:,}{' cells' * (i == 0)})" for i, (name, count) in enumerate(used))
 
 
-def subsets_of(surface: Surface, piece: SurfacePiece) -> str:
+def subsets_of(surface: records.Surface, piece: records.SurfacePiece) -> str:
     """Return the best subsets of a piece as a text: several where they are tied or cross."""
     return " or ".join(listed(surface.supports[place]) or "none" for place in piece.supports) or "not known"
 
 
-def _print_surface(console: Console, surface: Surface) -> None:
+def _print_surface(console: Console, surface: records.Surface) -> None:
     """Print every piece, but for those around crossings that are too narrow to tell their ends apart."""
     lines = [
         (piece.tau, piece.low, piece.high, subsets_of(surface, piece))
@@ -493,7 +482,7 @@ def _print_surface(console: Console, surface: Surface) -> None:
     print_table(console, ("tau", "gamma from", "to", "features"), lines, text=("features",))
 
 
-def print_path(console: Console, record: PathRecord, brief: bool = False, full: bool = False) -> None:
+def print_path(console: Console, record: records.PathRecord, brief: bool = False, full: bool = False) -> None:
     """Print a path record: which subset is the best of its size at which gammas; or every model.
 
     Parameters
@@ -527,7 +516,7 @@ def print_path(console: Console, record: PathRecord, brief: bool = False, full: 
         say(console, f"work: {work_line(record.work, record.request.threads)}", "dim")
 
 
-def _print_models(console: Console, rows: list[PathRow]) -> None:
+def _print_models(console: Console, rows: list[records.PathRow]) -> None:
     digits = interval_digits((row.lower, row.upper) for row in rows)
     lines: list[tuple[object, ...]] = []
     for row in rows:
@@ -537,7 +526,7 @@ def _print_models(console: Console, rows: list[PathRow]) -> None:
     print_table(console, ("tau", "objective", "lower", "proved", "model"), lines, text=("model",))
 
 
-def _print_subsets(console: Console, path: Iterable[PathRow]) -> None:
+def _print_subsets(console: Console, path: Iterable[records.PathRow]) -> None:
     """Print a row for each subset and the range of neighbouring gammas at which it is the best of its size."""
     lines = []
     for tau, of_tau in groupby(sorted(path, key=lambda row: (row.tau, row.gamma)), key=lambda row: row.tau):
@@ -587,7 +576,7 @@ MOST_NAMES = 30  # of features, in a line
 VALUE = {"cv": "CV error", "objective": "objective"}
 
 
-def print_near(console: Console, record: NearRecord, brief: bool = False, full: bool = False) -> None:
+def print_near(console: Console, record: records.NearRecord, brief: bool = False, full: bool = False) -> None:
     """Print a near-optimal list: for every size the models, and which features all or none of them have.
 
     Parameters
@@ -614,7 +603,9 @@ def print_near(console: Console, record: NearRecord, brief: bool = False, full: 
         say(console, f"work: {record.work.nodes:,} nodes, {record.work.seconds:.2f} s", "dim")
 
 
-def _print_size(console: Console, record: NearRecord, size: NearSize, models: list[NearModel], full: bool) -> None:
+def _print_size(
+    console: Console, record: records.NearRecord, size: records.NearSize, models: list[records.NearModel], full: bool
+) -> None:
     count = several(size.models, "model")
     say(console, f"\n{size.tau} feature{'' if size.tau == 1 else 's'}: {count}, {_how_complete(record, size)}", "bold")
     if not models:
@@ -641,7 +632,7 @@ def _print_size(console: Console, record: NearRecord, size: NearSize, models: li
         say(console, f"models that differ in one feature (how many such pairs of models): {', '.join(pairs)}")
 
 
-def _how_complete(record: NearRecord, size: NearSize) -> str:
+def _how_complete(record: records.NearRecord, size: records.NearSize) -> str:
     """Say up to which value no model is missing, and why there is an end to it."""
     value = VALUE[record.by]
     if size.complete:
@@ -659,7 +650,7 @@ def _names(names: tuple[str, ...]) -> str:
     return (listed(names[:MOST_NAMES]) or "no feature") + (f" and {more} more" if more > 0 else "")
 
 
-def print_common(console: Console, record: CommonRecord, brief: bool = False, full: bool = False) -> None:
+def print_common(console: Console, record: records.CommonRecord, brief: bool = False, full: bool = False) -> None:
     """Print the best common subset: the pair, its certified CV error, its model and the best of every size.
 
     Parameters

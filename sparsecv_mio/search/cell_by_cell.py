@@ -36,16 +36,9 @@ from sparsecv_mio.kernels.nodes import DROPPED, INSIDE
 from sparsecv_mio.parallel import on_threads
 from sparsecv_mio.problem.constraints import SideConstraints
 from sparsecv_mio.problem.problem import SparseProblem
+from sparsecv_mio.search import fold_fits
 from sparsecv_mio.search.cells import Archive, Where, filled_up
 from sparsecv_mio.search.deadline import Deadline
-from sparsecv_mio.search.fold_fits import (
-    FoldProblem,
-    FoldStore,
-    MomentSource,
-    fit_from_moments,
-    near_tie_margin,
-    objective_rounding,
-)
 from sparsecv_mio.search.fold_solver import CellIntervals, FoldSolver
 from sparsecv_mio.search.run import GridMethod, Run
 from sparsecv_mio.thresholds import VENDOR_RELAXED_COLUMNS
@@ -187,13 +180,13 @@ class VendorListing:
         shared = tuple(point for point in self.points if len(point) == problem.q)
         if relaxation is None or not np.isfinite(value):
             return Fixed(nothing, nothing, KnownBounds(points=shared))
-        status = screen(relaxation, value * (1.0 + KEEP_RTOL + TIE_RTOL) + objective_rounding(problem))
+        status = screen(relaxation, value * (1.0 + KEEP_RTOL + TIE_RTOL) + fold_fits.objective_rounding(problem))
         advice = KnownBounds(lower=float(relaxation.dual), points=(relaxation.beta, *shared))
         return Fixed(np.flatnonzero(status == INSIDE), np.flatnonzero(status == DROPPED), advice)
 
     def remember(self, problem: SparseProblem, support: IntArray) -> None:
         """Keep the coefficients of a support as a point to cut at in other cells."""
-        fit, point = fit_from_moments(problem, [support]), np.zeros(problem.q)
+        fit, point = fold_fits.fit_from_moments(problem, [support]), np.zeros(problem.q)
         if np.isfinite(fit.value_error[0]):  # else singular to rounding: nothing to learn from it
             point[support] = fit.coefficients(0)
             self.points.append(point)
@@ -211,14 +204,14 @@ def relaxation_of(problem: SparseProblem, size: int) -> Relaxation | None:
 
 def _value(problem: SparseProblem, support: IntArray) -> float:
     """At least f of a support, by the rounding of its moments; +inf (unknown) where they have lost their digits."""
-    fit = fit_from_moments(problem, [support])
-    value, slack = float(fit.value[0]) + float(fit.value_error[0]), objective_rounding(problem)
+    fit = fold_fits.fit_from_moments(problem, [support])
+    value, slack = float(fit.value[0]) + float(fit.value_error[0]), fold_fits.objective_rounding(problem)
     return value if -slack <= value <= problem.yy + slack else float("inf")
 
 
 def _out_of_reach(problem: SparseProblem, lower: float, found: list[IntArray]) -> bool:
     """Whether no support with f above `lower` can be tied with the best one found."""
-    return lower > min(_value(problem, s) for s in found) * (1.0 + KEEP_RTOL) + objective_rounding(problem)
+    return lower > min(_value(problem, s) for s in found) * (1.0 + KEEP_RTOL) + fold_fits.objective_rounding(problem)
 
 
 def _new_support(support: IntArray, size: int, useful: IntArray, found: list[IntArray]) -> IntArray | None:
@@ -238,7 +231,7 @@ def _as_cell(problem: SparseProblem, tau: int, listed: Listed) -> PathCell:
     values = [_value(problem, s) for s in found]
     best = int(np.argmin(values))
     complete = listed.complete and bool(np.isfinite(values).all())
-    margin = near_tie_margin(problem, values[best])
+    margin = fold_fits.near_tie_margin(problem, values[best])
     kept = [i for i, value in enumerate(values) if value <= values[best] + margin] if complete else []
     return PathCell(
         tau=tau,
@@ -307,11 +300,11 @@ class SolvesCells(ABC):
 
     relaxes: bool  # whether cells that are handed over and stay undecided may be bounded by relaxations
 
-    def __init__(self, intervals: CellIntervals, source: MomentSource) -> None:
+    def __init__(self, intervals: CellIntervals, source: fold_fits.MomentSource) -> None:
         self.intervals, self.context, self.cells = intervals, intervals.context, intervals.cells
-        self.store = FoldStore(self.context.data, self.context.folds, source)
+        self.store = fold_fits.FoldStore(self.context.data, self.context.folds, source)
 
-    def at(self, g: int, fold: int) -> FoldProblem:
+    def at(self, g: int, fold: int) -> fold_fits.FoldProblem:
         """Return a fold at the gamma of index `g`. O(n q^2) where the store does not hold it."""
         return self.store.get(fold).with_gamma(float(self.context.grid.gammas[g]))
 
@@ -324,7 +317,7 @@ class SolvesCells(ABC):
         """Supports to try first in a cell."""
 
     @abstractmethod
-    def _outcome(self, here: FoldProblem, where: Where, starts: list[IntArray]) -> PathResult:
+    def _outcome(self, here: fold_fits.FoldProblem, where: Where, starts: list[IntArray]) -> PathResult:
         """Solve one cell, its fold at its gamma, to the end."""
 
     def solve(self, where: Where, starts: list[IntArray]) -> int:
@@ -394,13 +387,15 @@ class CellSolver(SolvesCells):
             one = slice(i, i + 1)
             self.intervals.decide(here, (g, int(which[i]), fold), supports[one], fits.at(one), branched=False)
 
-    def _outcome(self, here: FoldProblem, where: Where, starts: list[IntArray]) -> PathResult:
+    def _outcome(self, here: fold_fits.FoldProblem, where: Where, starts: list[IntArray]) -> PathResult:
         """Solve one cell by our own trees, or by the vendor's solver."""
         if self.vendor is not None:
             return self._by_vendor(self.vendor, here, where, starts)
         return self.fold_solver.branch_and_bound(here, where[0], np.array([where[1]]), starts, UNLIMITED)
 
-    def _by_vendor(self, vendor: VendorListing, here: FoldProblem, where: Where, starts: list[IntArray]) -> PathResult:
+    def _by_vendor(
+        self, vendor: VendorListing, here: fold_fits.FoldProblem, where: Where, starts: list[IntArray]
+    ) -> PathResult:
         """Solve a cell by a vendor's solver; near ties that it leaves are listed by our own trees."""
         g, t, fold = where
         tau = int(self.context.grid.taus[t])

@@ -14,16 +14,8 @@ from sparsecv_mio.kernels import alive_folds
 from sparsecv_mio.kernels.nodes import Margin
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.training_moments import full_problem
+from sparsecv_mio.search import gamma_fits
 from sparsecv_mio.search.cells import filled_up
-from sparsecv_mio.search.gamma_fits import (
-    Envelope,
-    FitsAtLam,
-    FitsOverGamma,
-    LeftOutRows,
-    RowFits,
-    TrainingSets,
-    row_keys,
-)
 from sparsecv_mio.trees.every_size import solve_path
 from sparsecv_mio.trees.listing import supports_below
 from sparsecv_mio.trees.normal_form import NormalForm, normal_form
@@ -94,12 +86,12 @@ class Lister:
     """
 
     def __init__(
-        self, sets: TrainingSets, data: StandardData, folds: FoldPlan | None, expired: Callable[[], bool]
+        self, sets: gamma_fits.TrainingSets, data: StandardData, folds: FoldPlan | None, expired: Callable[[], bool]
     ) -> None:
         self.sets, self.data, self.expired, self.nodes = sets, data, expired, 0
         single = folds is not None and bool(np.all(folds.left_sizes == 1) and np.all(folds.sizes == 1))
         self._whole: SparseProblem | None = None
-        self.evaluated: TrainingSets | LeftOutRows = sets
+        self.evaluated: gamma_fits.TrainingSets | gamma_fits.LeftOutRows = sets
         if single and folds is not None and data.q <= MOST_COLUMNS:
             self._whole = full_problem(data, 1.0)
             rows = folds.order[: folds.k]
@@ -107,7 +99,7 @@ class Lister:
             root = data.root_of(rows)
             share = 1.0 / self._whole.total if data.intercept is Intercept.FOLD else 0.0
             self._share = share * (np.ones(folds.k) if root is None else root * root)
-            self.evaluated = LeftOutRows.of(self._whole, self._rows, self._share)
+            self.evaluated = gamma_fits.LeftOutRows.of(self._whole, self._rows, self._share)
 
     def optima(self, lam: float, starts: Supports) -> dict[int, BarList] | None:
         """Find the best supports of some sizes in every training set; all that are tied, where that is known.
@@ -326,7 +318,9 @@ class _Rows:
 ROOM = 1e-3  # share of a width that is added for rounding
 WIDENINGS = 4  # rounds, of which the first nearly always does
 
-Both = tuple[IntArray, IntArray, FitsAtLam, FitsAtLam]  # training sets, supports, values at both ends of an interval
+Both = tuple[
+    IntArray, IntArray, gamma_fits.FitsAtLam, gamma_fits.FitsAtLam
+]  # training sets, supports, values at both ends of an interval
 
 
 class BestOverGamma:
@@ -398,7 +392,7 @@ class EndLists:
         """
         return (low, size) in self._listed and (high, size) in self._listed
 
-    def optima(self, lam: float, size: int) -> tuple[IntArray, FitsAtLam]:
+    def optima(self, lam: float, size: int) -> tuple[IntArray, gamma_fits.FitsAtLam]:
         """Return the training sets of what is listed at a lam that was solved, ascending, and the values there."""
         fold, support = _distinct([self._listed[lam, size]])
         return fold, self.sets.values(fold, support, lam)
@@ -419,7 +413,7 @@ class EndLists:
         # trees cut at equality: where the targets of a training set are constant, f is 0 everywhere and none is below 0
         return self._keep(lam, {size: one.joined(self._listed[lam, size]) for size, one in listed.items()})
 
-    def on(self, low: float, high: float, size: int) -> FitsOverGamma | RowFits | None:
+    def on(self, low: float, high: float, size: int) -> gamma_fits.FitsOverGamma | gamma_fits.RowFits | None:
         """Return every fit that can be optimal somewhere on an interval; None where its lists do not come to an end.
 
         A support outside of both lists has f above their bars at the ends, so by concavity above the chord of these on
@@ -434,13 +428,13 @@ class EndLists:
         for _ in range(WIDENINGS):
             bars, (fold, support, left, right) = self._wanted(low, high, size)
             if bars is None:
-                alive = np.flatnonzero(Envelope.of((low, high), fold, left, right).may_win(left, right))
+                alive = np.flatnonzero(gamma_fits.Envelope.of((low, high), fold, left, right).may_win(left, right))
                 return self.sets.fits(fold[alive], support[alive])
             if not all(self.widen(lam, [(low, high, size)]) for lam in (low, high)):
                 return None
         return None
 
-    def of_one(self, lam: float, size: int) -> FitsAtLam:
+    def of_one(self, lam: float, size: int) -> gamma_fits.FitsAtLam:
         """Return the values of the best support of all rows in every training set."""
         k = self.sets.k
         return self.sets.values(np.arange(k), np.tile(self.all_rows.support(lam, size), (k, 1)), lam)
@@ -453,7 +447,7 @@ class EndLists:
     def _both(self, low: float, high: float, size: int) -> Both:
         """Training sets, supports and values at both ends of what is listed at either."""
         fold, support = _distinct([self._listed[low, size], self._listed[high, size]])
-        if isinstance(self.sets, LeftOutRows):
+        if isinstance(self.sets, gamma_fits.LeftOutRows):
             fits = self.sets.fits(fold, support)
             return fold, support, fits.values(low), fits.values(high)
         left, right = (self.sets.values(fold, support, lam) for lam in (low, high))
@@ -462,7 +456,7 @@ class EndLists:
     def _wanted(self, low: float, high: float, size: int) -> tuple[tuple[FloatArray, FloatArray] | None, Both]:
         """Bars that the lists at both ends need, None where theirs will do; and what these hold."""
         both = self._both(low, high, size)
-        envelope = Envelope.of((low, high), both[0], *both[2:])
+        envelope = gamma_fits.Envelope.of((low, high), both[0], *both[2:])
         bars = [self._listed[lam, size].bar for lam in (low, high)]
         wanted, share = envelope.excess + 4.0 * envelope.error, envelope.share
         enough = wanted <= (1.0 - share) * (bars[0] - envelope.left) + share * (bars[1] - envelope.right)
@@ -475,6 +469,6 @@ class EndLists:
 def _distinct(lists: Sequence[BarList]) -> tuple[IntArray, IntArray]:
     """Return the training sets, ascending, and supports of some lists, each once."""
     fold, support = (np.concatenate([getattr(one, name) for one in lists]) for name in ("fold", "support"))
-    number = np.unique(row_keys(support), return_inverse=True)[1].reshape(-1)
+    number = np.unique(gamma_fits.row_keys(support), return_inverse=True)[1].reshape(-1)
     _, first = np.unique(fold * (len(number) + 1) + number, return_index=True)
     return fold[first], support[first]

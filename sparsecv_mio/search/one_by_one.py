@@ -45,19 +45,7 @@ from sparsecv_mio.formulation.backends import get_backend
 from sparsecv_mio.formulation.outcome import Start, Stop
 from sparsecv_mio.problem.constraints import constraints_of
 from sparsecv_mio.problem.problem import SparseProblem
-from sparsecv_mio.search.cell_by_cell import (
-    MOST_EXCLUDED,
-    NEAR_TIES_NODES,
-    CellMethod,
-    CellSolver,
-    MioSettings,
-    Order,
-    SolvesCells,
-    VendorListing,
-    bracket,
-    check_available,
-    limits_of,
-)
+from sparsecv_mio.search import cell_by_cell
 from sparsecv_mio.search.cells import Archive, Where
 from sparsecv_mio.search.estimates import OpenCellEstimates, score_reported_pair
 from sparsecv_mio.search.fold_fits import FoldProblem
@@ -75,7 +63,7 @@ from sparsecv_mio.trees.restricted_tree import solve_restricted
 from sparsecv_mio.words import Method
 
 
-def widest_of_least(method: CellMethod) -> list[Where]:
+def widest_of_least(method: cell_by_cell.CellMethod) -> list[Where]:
     """Return the widest open cells of the pair with the least lower bound, or of the reported one where that is done.
 
     None once the certificate is closed.
@@ -93,29 +81,29 @@ def widest_of_least(method: CellMethod) -> list[Where]:
     return []
 
 
-def next_in_grid(method: CellMethod) -> list[Where]:
+def next_in_grid(method: cell_by_cell.CellMethod) -> list[Where]:
     """Return the next cells of one pair, in the order of (gamma, tau, fold)."""
     left = np.flatnonzero(~method.submitted)[: method.context.threads]
     ahead = [tuple(int(i) for i in np.unravel_index(cell, method.submitted.shape)) for cell in left]
     return [(g, t, fold) for g, t, fold in ahead if (g, t) == ahead[0][:2]]
 
 
-def no_cell(method: CellMethod) -> list[Where]:
+def no_cell(method: cell_by_cell.CellMethod) -> list[Where]:
     """Return nothing: no cell is an MIO."""
     return []
 
 
-def aimed_at(method: CellMethod) -> list[Where]:
+def aimed_at(method: cell_by_cell.CellMethod) -> list[Where]:
     """Return the cells that the joint search aims at."""
     assert isinstance(method, OneByOne) and method.aid is not None
     return method.aid.next_cells()
 
 
 ORDERS = {
-    Method.ALGORITHM1: Order("algorithm 1", widest_of_least),
-    Method.GRID: Order("grid", next_in_grid, brackets=False),
-    Method.BOUNDS: Order("bounds", no_cell, goes_beyond_proof=False),
-    Method.JOINT: Order("joint", aimed_at, brackets=False),
+    Method.ALGORITHM1: cell_by_cell.Order("algorithm 1", widest_of_least),
+    Method.GRID: cell_by_cell.Order("grid", next_in_grid, brackets=False),
+    Method.BOUNDS: cell_by_cell.Order("bounds", no_cell, goes_beyond_proof=False),
+    Method.JOINT: cell_by_cell.Order("joint", aimed_at, brackets=False),
 }
 
 
@@ -201,7 +189,7 @@ class WinnerFirst:
             return False
         if not self.bracketed[aim.pair[0]]:
             g = np.array([aim.pair[0]])
-            bracket(self.method, g, np.flatnonzero(self.method.open[g[0]].any(axis=1)))
+            cell_by_cell.bracket(self.method, g, np.flatnonzero(self.method.open[g[0]].any(axis=1)))
             self.bracketed[g] = True
         elif self._may_solve_all_rows(aim):
             self._solve_all_rows(aim.pair)
@@ -218,7 +206,7 @@ class WinnerFirst:
     def _solve_all_rows(self, pair: Pair) -> None:
         """Solve all rows at a pair, and bound its folds by what that proves."""
         all_rows, mio, tau = self.run.all_rows, self.method.mio, int(self.run.context.grid.taus[pair[1]])
-        part, limits = all_rows.eliminated(pair[0]), limits_of(self.run.context.deadline)
+        part, limits = all_rows.eliminated(pair[0]), cell_by_cell.limits_of(self.run.context.deadline)
         problem, size = part.problem, part.choice.size(tau)
         outcome = get_backend(mio.backend).solve(
             problem, min(size, problem.q), limits=limits, formulation=mio.formulation
@@ -243,7 +231,7 @@ class WinnerFirst:
         self.loss.restore(stored)
 
 
-class OneByOne(CellMethod):
+class OneByOne(cell_by_cell.CellMethod):
     """Without restrictions: folds and all rows are bounded first, cells come in any order.
 
     Parameters
@@ -259,9 +247,9 @@ class OneByOne(CellMethod):
         What is done beside solving cells, so that fewer need it.
     """
 
-    def __init__(self, run: Run, method: Method, mio: MioSettings) -> None:
-        vendor = None if mio.native else VendorListing(mio.backend, run.context.deadline, mio.formulation)
-        super().__init__(run, mio, ORDERS[method], CellSolver(FoldSolver(run, run.accelerators), vendor))
+    def __init__(self, run: Run, method: Method, mio: cell_by_cell.MioSettings) -> None:
+        vendor = None if mio.native else cell_by_cell.VendorListing(mio.backend, run.context.deadline, mio.formulation)
+        super().__init__(run, mio, ORDERS[method], cell_by_cell.CellSolver(FoldSolver(run, run.accelerators), vendor))
         self.trees = SharedTrees(run, proposed=run.accelerators.often_proposed)
         self.aid = WinnerFirst(self) if method is Method.JOINT else None
         self.parts = (self,) if self.aid is None else (self, self.aid)
@@ -273,7 +261,7 @@ class OneByOne(CellMethod):
 
     def begin(self) -> None:
         """Find supports on all rows and in every fold, and bound every cell as far as the order asks for it."""
-        check_available(self.mio.backend)
+        cell_by_cell.check_available(self.mio.backend)
         self.estimates.before_all()
         self._fit_all_rows()
         self.estimates.before_proof()
@@ -284,7 +272,7 @@ class OneByOne(CellMethod):
             self.aid.bound_every_cell()
         self.end_first_steps()
         if self.order.brackets:
-            bracket(self, gammas, taus)
+            cell_by_cell.bracket(self, gammas, taus)
             self.end_first_steps()
 
     def _fit_all_rows(self) -> None:
@@ -311,7 +299,7 @@ class OneByOne(CellMethod):
 
     def recompute(self) -> None:
         """Find supports on all rows again; what the folds found first is among the cells."""
-        check_available(self.mio.backend)
+        cell_by_cell.check_available(self.mio.backend)
         self.estimates.resume()
         self._fit_all_rows()
 
@@ -348,7 +336,7 @@ def solve_any(
     return solve_restricted(problem, taus, constraints_of(data), starts=starts, effort=effort, expired=expired)
 
 
-class RestrictedCells(SolvesCells):
+class RestrictedCells(cell_by_cell.SolvesCells):
     """Solves cells under restrictions.
 
     Parameters
@@ -360,7 +348,7 @@ class RestrictedCells(SolvesCells):
 
     relaxes = False
 
-    def __init__(self, run: Run, mio: MioSettings) -> None:
+    def __init__(self, run: Run, mio: cell_by_cell.MioSettings) -> None:
         super().__init__(CellIntervals(run), run.accelerators.training_moments)
         self.state, self.mio, self.constraints = run, mio, constraints_of(run.context.data)
         get_backend(mio.backend).check_takes(mio.formulation, self.constraints)
@@ -438,11 +426,12 @@ class RestrictedCells(SolvesCells):
         if first.complete:
             return PathResult({tau: first}, 1, True)
         cells, lower, nodes, excluded = [first], -np.inf, 1, list(self.constraints.at_most)
-        while len(cells) <= MOST_EXCLUDED and not self.context.deadline.expired():
+        while len(cells) <= cell_by_cell.MOST_EXCLUDED and not self.context.deadline.expired():
             asked = replace(self.constraints, at_most=tuple(excluded))
             outcome = get_backend(self.mio.backend).solve(
                 problem, min(tau, problem.q), start=self._start(problem, tau, cells),
-                limits=limits_of(self.context.deadline), constraints=asked, formulation=self.mio.formulation,
+                limits=cell_by_cell.limits_of(self.context.deadline), constraints=asked,
+                formulation=self.mio.formulation,
             )  # fmt: skip
             nodes += outcome.nodes
             lower = max(lower, outcome.lower) if len(cells) == 1 else lower
@@ -452,7 +441,7 @@ class RestrictedCells(SolvesCells):
             if outcome.incumbent is None or outcome.stop in (Stop.TIME, Stop.NODES, Stop.INTERRUPTED):
                 break
             active = self._active(outcome.incumbent, outcome.beta)
-            inner = self.tree(problem, [tau], [], NEAR_TIES_NODES, active)
+            inner = self.tree(problem, [tau], [], cell_by_cell.NEAR_TIES_NODES, active)
             nodes += inner.nodes
             cells.append(inner.cells[tau])
             if not active or not inner.cells[tau].complete:
@@ -461,7 +450,7 @@ class RestrictedCells(SolvesCells):
         best = min(cells, key=lambda cell: cell.upper)
         if cells[-1].complete and not self._active(tuple(cells[-1].support.tolist()), None):
             return PathResult({tau: cells[-1]}, nodes, True)
-        own = self.tree(problem, [tau], [best.support, *starts], NEAR_TIES_NODES)
+        own = self.tree(problem, [tau], [best.support, *starts], cell_by_cell.NEAR_TIES_NODES)
         cell = own.cells[tau]
         if not cell.complete:
             cell = replace(cell, lower=min(max(cell.lower, lower), cell.upper))
@@ -512,7 +501,7 @@ def check_restrictions(data: StandardData, taus: list[int], folds: int) -> None:
         Family.some(data.q, tau, constraints_of(data))
 
 
-class Restricted(CellMethod):
+class Restricted(cell_by_cell.CellMethod):
     """One tree or MIO for each cell, under restrictions.
 
     Parameters
@@ -523,14 +512,14 @@ class Restricted(CellMethod):
     mio : MioSettings
     """
 
-    def __init__(self, run: Run, method: Method, mio: MioSettings) -> None:
+    def __init__(self, run: Run, method: Method, mio: cell_by_cell.MioSettings) -> None:
         self.cells = RestrictedCells(run, mio)
         super().__init__(run, mio, ORDERS[method], self.cells)
         self.name = f"restricted {self.order.name}"
 
     def begin(self) -> None:
         """Find supports on all rows, and give every cell its first nodes."""
-        check_available(self.mio.backend)
+        cell_by_cell.check_available(self.mio.backend)
         self._fit_all_rows()
         self.run.signals.progressed()
         self.bound_every_cell(range(len(self.context.grid.gammas)))
@@ -550,7 +539,7 @@ class Restricted(CellMethod):
 
     def recompute(self) -> None:
         """Find supports on all rows again."""
-        check_available(self.mio.backend)
+        cell_by_cell.check_available(self.mio.backend)
         self._fit_all_rows()
 
     def score_reported_pair(self) -> None:

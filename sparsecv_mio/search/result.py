@@ -11,16 +11,7 @@ from typing import Any
 import numpy as np
 
 from sparsecv_mio.arrays import FloatArray, IntArray
-from sparsecv_mio.certificate.parts import (
-    ChosenFolds,
-    DataInfo,
-    FoldInfo,
-    SearchRequest,
-    Work,
-    reading_info,
-    relative_gap,
-    versions,
-)  # fmt: skip
+from sparsecv_mio.certificate import parts  # fmt: skip
 from sparsecv_mio.certificate.records import SCHEMA, Advice, Least, OneSe, Record, Refit, Region, TableRow, least_upper
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData
@@ -46,7 +37,7 @@ LONGEST = 1e6  # seconds of a limit that is worth advising
 
 
 def advice(
-    request: SearchRequest,
+    request: parts.SearchRequest,
     limit: float | None,
     region: Region | None,
     gamma: float,
@@ -238,10 +229,10 @@ def all_rows_fit(
     return refit, names_of(data, best.support), coefficients, intercept
 
 
-def data_info(data: StandardData) -> DataInfo:
+def data_info(data: StandardData) -> parts.DataInfo:
     """Describe the data for the record."""
     source = data.dataset
-    return DataInfo(
+    return parts.DataInfo(
         n=source.n,
         p=source.p,
         target=source.target,
@@ -251,13 +242,13 @@ def data_info(data: StandardData) -> DataInfo:
         names=tuple(source.names),
         weights=source.weights,
         total_weight=None if source.weights is None else float(source.weight_of(slice(0, source.n))),
-        reading=reading_info(source.reading),
+        reading=parts.reading_info(source.reading),
     )
 
 
-def fold_info(plan: FoldPlan) -> FoldInfo:
+def fold_info(plan: FoldPlan) -> parts.FoldInfo:
     """Describe folds for the record."""
-    return FoldInfo(plan.spec, plan.seed, plan.k, plan.digest, plan.repeats)
+    return parts.FoldInfo(plan.spec, plan.seed, plan.k, plan.digest, plan.repeats)
 
 
 class _Reported:
@@ -367,7 +358,7 @@ class _Reported:
         """Return the numbers of the pair with the least CV error found, and what is certified of the least one."""
         answer = self.certificate(self.bounds, self.pair)
         upper = least_upper(table[int(np.ravel_multi_index(self.pair, self.decided.shape))], table)
-        gap = relative_gap(answer["lower"], upper)
+        gap = parts.relative_gap(answer["lower"], upper)
         return answer | {"upper": upper, "gap": gap, "estimate": self.estimated(*self.pair)}
 
     def of_pair(self, g: int, t: int) -> dict[str, Any]:
@@ -375,14 +366,14 @@ class _Reported:
         alone = np.zeros(self.decided.shape, dtype=np.bool_)
         alone[g, t] = True
         answer = self.certificate(self.bounds.within(alone, self.grid.gammas, self.grid.taus), (g, t))
-        return answer | {"gap": relative_gap(answer["lower"], answer["upper"]), "estimate": self.estimated(g, t)}
+        return answer | {"gap": parts.relative_gap(answer["lower"], answer["upper"]), "estimate": self.estimated(g, t)}
 
-    def chosen_folds(self, g: int, t: int) -> ChosenFolds:
+    def chosen_folds(self, g: int, t: int) -> parts.ChosenFolds:
         """Support and held-out error of every fold of a pair."""
         numbers = self.cells.support[g, t]
         distinct = np.unique(numbers)
         supports = tuple(names_of(self.data, self.cells.pool.supports[number]) for number in distinct.tolist())
-        return ChosenFolds(
+        return parts.ChosenFolds(
             supports,
             np.searchsorted(distinct, numbers),
             self.cells.nominal[g, t] * self.unit,
@@ -466,7 +457,7 @@ def build_record(
         refit=refit,
         table=table,
         chosen_folds=known.chosen_folds(*at),
-        work=Work(
+        work=parts.Work(
             mios=snapshot.mios,
             nodes=snapshot.nodes,
             seconds=deadline.seconds,
@@ -477,7 +468,7 @@ def build_record(
         folds=fold_info(known.folds),
         request=request,
         warnings=(*data.warnings, *snapshot.notes, *untimely, *took),
-        versions=versions(),
+        versions=parts.versions(),
         descent=snapshot.steps,
         stability=stability,
         region=region,

@@ -22,19 +22,13 @@ from sparsecv_mio.bounds.fold import WILDEST, Points
 from sparsecv_mio.kernels.leave_out import BestByFold, HeldOutRows
 from sparsecv_mio.kernels.screening import leaves_only
 from sparsecv_mio.problem.problem import SparseProblem, without_rows
-from sparsecv_mio.search.leave_fold_out import (
-    OUTWARD,
-    WIDEST_LEVERAGE,
-    RootNode,
-    ScoredTogether,
-    held_out_ceiling,
-)
+from sparsecv_mio.search import leave_fold_out
 from sparsecv_mio.words import Intercept
 
 KNOWN_ERROR = 1e-6  # relative rounding error of a held-out error up to which its support is shown in an open cell
 
 
-def first_intervals(root: RootNode) -> None:
+def first_intervals(root: leave_fold_out.RootNode) -> None:
     """Show the best supports of all rows in every open cell of a gamma, and bound its held-out error.
 
     Their held-out errors are the estimates that order the search. Their objectives u are feasible in the fold: the
@@ -64,15 +58,15 @@ def first_intervals(root: RootNode) -> None:
         part = (g, slice(None), slice(lo, hi))
         cells.offer(part, numbers[scores.which], scores.held_out, np.where(known, scores.value, np.nan))
         leverage = np.minimum(root.leverage[lo:hi], 1.0)
-        residual = root.residual[lo:hi] * (1.0 + OUTWARD) + form.slack
+        residual = root.residual[lo:hi] * (1.0 + leave_fold_out.OUTWARD) + form.slack
         least = np.where(known, training_loss_bound(lower[:, None], cutoffs), 0.0)
-        most = np.where(known, held_out_ceiling(cutoffs, root.lower, residual, leverage), np.inf)
+        most = np.where(known, leave_fold_out.held_out_ceiling(cutoffs, root.lower, residual, leverage), np.inf)
         cells.narrow(part, least, most)
 
     leave_out.over_chunks(write)
 
 
-def offer_supports(root: RootNode, supports: Sequence[IntArray], tau_index: Sequence[int]) -> None:
+def offer_supports(root: leave_fold_out.RootNode, supports: Sequence[IntArray], tau_index: Sequence[int]) -> None:
     """Show more supports in every open cell of a gamma where they have the least objective so far.
 
     Parameters
@@ -87,7 +81,7 @@ def offer_supports(root: RootNode, supports: Sequence[IntArray], tau_index: Sequ
     O(n s^2) a support.
     """
     leave_out = root.leave_out
-    candidates = ScoredTogether(root, supports, tau_index)
+    candidates = leave_fold_out.ScoredTogether(root, supports, tau_index)
 
     def write(lo: int, hi: int) -> None:
         scores = candidates.scores(lo, hi)
@@ -98,12 +92,12 @@ def offer_supports(root: RootNode, supports: Sequence[IntArray], tau_index: Sequ
     leave_out.over_chunks(write)
 
 
-def well_known(root: RootNode, scores: BestByFold) -> BoolArray:
+def well_known(root: leave_fold_out.RootNode, scores: BestByFold) -> BoolArray:
     """Where the held-out error of the best support is known well enough to be shown, in the shape of the scores."""
     return np.asarray((scores.which >= 0) & (scores.error <= KNOWN_ERROR * scores.held_out + root.form.slack))
 
 
-def decide_by_reuse(root: RootNode, points: Points) -> tuple[int, int]:
+def decide_by_reuse(root: leave_fold_out.RootNode, points: Points) -> tuple[int, int]:
     """Decide the open cells of a gamma whose incumbent is the only support that screening leaves.
 
     Parameters
@@ -137,7 +131,11 @@ def decide_by_reuse(root: RootNode, points: Points) -> tuple[int, int]:
         sure = np.zeros(cutoffs.shape, dtype=np.bool_)
         tested = 0
         for t, at in taken:
-            ask = ~leave_out.cells.final[g, t, lo:hi] & (scores.which[t] >= 0) & (leverage < WIDEST_LEVERAGE)
+            ask = (
+                ~leave_out.cells.final[g, t, lo:hi]
+                & (scores.which[t] >= 0)
+                & (leverage < leave_fold_out.WIDEST_LEVERAGE)
+            )
             tested += int(ask.sum())
             if ask.any():
                 mask = masks[np.maximum(scores.which[t], 0)]
@@ -149,7 +147,7 @@ def decide_by_reuse(root: RootNode, points: Points) -> tuple[int, int]:
 
 
 def only_support(
-    root: RootNode,
+    root: leave_fold_out.RootNode,
     point: tuple[Points, int],
     rows: HeldOutRows,
     leverage: FloatArray,
@@ -185,7 +183,7 @@ def only_support(
 
 
 def fold_duals(
-    root: RootNode, b: FloatArray, size: int, rows: HeldOutRows, diagonal: FloatArray
+    root: leave_fold_out.RootNode, b: FloatArray, size: int, rows: HeldOutRows, diagonal: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Dual value and screening scores of one point in each of some consecutive folds.
 

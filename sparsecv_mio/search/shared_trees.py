@@ -26,20 +26,8 @@ from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.kernels import alive_folds
 from sparsecv_mio.kernels.leave_out import BestByFold, HeldOutRows
 from sparsecv_mio.parallel import on_threads
+from sparsecv_mio.search import leave_fold_out
 from sparsecv_mio.search.context import SearchState
-from sparsecv_mio.search.leave_fold_out import (
-    LARGEST_LEVERAGE,
-    WIDEST_LEVERAGE,
-    LeaveOut,
-    Proposed,
-    RootNode,
-    ScoredTogether,
-    clear_of_ties,
-    clear_of_ties_refitted,
-    largest_decrease,
-    listed_supports,
-    objective_threshold,
-)
 from sparsecv_mio.thresholds import PATH_TREE_COLUMNS
 from sparsecv_mio.trees.listing import supports_below
 from sparsecv_mio.words import Engine
@@ -52,7 +40,7 @@ SINGLE_PRECISION_FOLDS = 200_000  # beyond so many folds thresholds are kept in 
 
 
 def enumerate_below_thresholds(
-    root: RootNode, wanted: Sequence[int], budget: int, levels: tuple[float, ...]
+    root: leave_fold_out.RootNode, wanted: Sequence[int], budget: int, levels: tuple[float, ...]
 ) -> tuple[int, int]:
     """Decide what thresholds can decide of one gamma.
 
@@ -90,7 +78,7 @@ def enumerate_below_thresholds(
     return nodes, 0
 
 
-def fold_thresholds(root: RootNode) -> FloatArray:
+def fold_thresholds(root: leave_fold_out.RootNode) -> FloatArray:
     """(T, K): objective on all rows that no support winning the fold exceeds; inf where leverages are too high."""
     leave_out = root.leave_out
     k = leave_out.folds.k
@@ -104,9 +92,11 @@ def fold_thresholds(root: RootNode) -> FloatArray:
     return limit
 
 
-def _thresholds(root: RootNode, incumbents: BestByFold, lo: int, hi: int) -> FloatArray:
+def _thresholds(root: leave_fold_out.RootNode, incumbents: BestByFold, lo: int, hi: int) -> FloatArray:
     """(T, hi - lo): the thresholds of folds lo..hi of a chunk, from the scores of the incumbents there."""
-    height = objective_threshold(root.raised(incumbents) - root.lower, root.residual[lo:hi], root.leverage[lo:hi])
+    height = leave_fold_out.objective_threshold(
+        root.raised(incumbents) - root.lower, root.residual[lo:hi], root.leverage[lo:hi]
+    )
     return np.asarray(height * (1.0 + OUTWARD) + root.lower + root.form.slack)
 
 
@@ -121,7 +111,9 @@ def _cover(limit: FloatArray, wanted: Sequence[int], level: float, folds: int) -
     return cover
 
 
-def _candidates(root: RootNode, found: dict[int, list[BoolArray]], sizes: dict[int, int]) -> ScoredTogether:
+def _candidates(
+    root: leave_fold_out.RootNode, found: dict[int, list[BoolArray]], sizes: dict[int, int]
+) -> leave_fold_out.ScoredTogether:
     """Return the incumbents, then what else the tree found."""
     supports, tau_index = [], []
     known = {(t, np.sort(support).tobytes()) for support, t in zip(root.supports, root.tau_index, strict=True)}
@@ -131,10 +123,10 @@ def _candidates(root: RootNode, found: dict[int, list[BoolArray]], sizes: dict[i
             if (t, np.sort(support).tobytes()) not in known:
                 supports.append(support)
                 tau_index.append(t)
-    return ScoredTogether(root, supports, tau_index)
+    return leave_fold_out.ScoredTogether(root, supports, tau_index)
 
 
-def _decide(root: RootNode, candidates: ScoredTogether, cover: FloatArray) -> int:
+def _decide(root: leave_fold_out.RootNode, candidates: leave_fold_out.ScoredTogether, cover: FloatArray) -> int:
     """Score the candidates in every fold and write the cells that are then known; how many.
 
     Thresholds are computed anew, fold by fold: those of all are let go by now, for the cells take as much memory.
@@ -147,8 +139,8 @@ def _decide(root: RootNode, candidates: ScoredTogether, cover: FloatArray) -> in
         leverage, incumbents = root.leverage[lo:hi], root.scores(lo, hi)
         limit = _thresholds(root, incumbents, lo, hi)
         scores = candidates.scores(lo, hi, limit, leverage, incumbents)
-        sure = clear_of_ties_refitted(scores.value, scores.second, value_error)
-        sure &= (limit <= cover[:, None]) & (leverage < WIDEST_LEVERAGE)
+        sure = leave_fold_out.clear_of_ties_refitted(scores.value, scores.second, value_error)
+        sure &= (limit <= cover[:, None]) & (leverage < leave_fold_out.WIDEST_LEVERAGE)
         part = root.g, slice(lo, hi)
         decided.append(leave_out.decide(part, scores, candidates.numbers, sure, root.inner[:, None]))
 
@@ -161,13 +153,13 @@ Tree = tuple[IntArray, alive_folds.AliveState]  # some folds and what one tree f
 MEMORY = 256 << 20  # bytes the tree may take
 
 
-def is_applicable(leave_out: LeaveOut, columns: int) -> bool:
+def is_applicable(leave_out: leave_fold_out.LeaveOut, columns: int) -> bool:
     """Whether every fold is one row and the tree stays within its memory."""
     folds = leave_out.folds
     return bool(folds.sizes.max() == 1) and leave_out.one_chunk and alive_folds.memory(columns, folds.k) <= MEMORY
 
 
-def run_alive_folds(root: RootNode, wanted: Sequence[int], budget: int) -> tuple[int, int]:
+def run_alive_folds(root: leave_fold_out.RootNode, wanted: Sequence[int], budget: int) -> tuple[int, int]:
     """Decide the open cells of one gamma by trees that each serve many folds.
 
     Parameters
@@ -184,12 +176,12 @@ def run_alive_folds(root: RootNode, wanted: Sequence[int], budget: int) -> tuple
     """
     leave_out, form = root.leave_out, root.form
     final = leave_out.cells.final[root.g][list(wanted)].all(axis=0)
-    open_folds = np.flatnonzero((root.leverage < LARGEST_LEVERAGE) & ~final)
+    open_folds = np.flatnonzero((root.leverage < leave_fold_out.LARGEST_LEVERAGE) & ~final)
     sizes = {t: min(root.choice.size(int(leave_out.taus[t])), form.m) for t in wanted}
     if len(open_folds) == 0 or not any(0 < size < form.m for size in sizes.values()):
         return 0, 0
     # a node is pruned once it is useless to every fold of its tree: folds that need about as many nodes share one
-    decrease = largest_decrease(root.residual[open_folds], root.leverage[open_folds])
+    decrease = leave_fold_out.largest_decrease(root.residual[open_folds], root.leverage[open_folds])
     open_folds = open_folds[np.argsort(decrease, kind="stable")]
     groups = [open_folds[lo : lo + alive_folds.GROUP] for lo in range(0, len(open_folds), alive_folds.GROUP)]
     rows, cutoffs = leave_out.rows(0, leave_out.folds.k), root.cutoffs(0, leave_out.folds.k)
@@ -201,7 +193,12 @@ def run_alive_folds(root: RootNode, wanted: Sequence[int], budget: int) -> tuple
 
 
 def _grow(
-    root: RootNode, group: IntArray, rows: HeldOutRows, cutoffs: FloatArray, sizes: dict[int, int], budget: int
+    root: leave_fold_out.RootNode,
+    group: IntArray,
+    rows: HeldOutRows,
+    cutoffs: FloatArray,
+    sizes: dict[int, int],
+    budget: int,
 ) -> tuple[int, alive_folds.AliveState | None]:
     """One tree for a group of folds: its nodes, and what it found if it came to its end."""
     leave_out, form = root.leave_out, root.form
@@ -226,7 +223,7 @@ def _grow(
 class _Winners:
     """The supports that the trees found best, by (tau, fold), and the trees' two least objectives there."""
 
-    def __init__(self, root: RootNode) -> None:
+    def __init__(self, root: leave_fold_out.RootNode) -> None:
         leave_out = root.leave_out
         shape = (len(leave_out.taus), leave_out.folds.k)
         self.root = root
@@ -257,7 +254,7 @@ class _Winners:
         return self._numbers[key]
 
 
-def _loo_tree_decide(root: RootNode, trees: Sequence[Tree], sizes: dict[int, int]) -> int:
+def _loo_tree_decide(root: leave_fold_out.RootNode, trees: Sequence[Tree], sizes: dict[int, int]) -> int:
     """Fit the winners on all rows, leave every fold out by closed form, and write the cells on which both agree."""
     leave_out, form = root.leave_out, root.form
     winners = _Winners(root)
@@ -265,7 +262,7 @@ def _loo_tree_decide(root: RootNode, trees: Sequence[Tree], sizes: dict[int, int
         for t, size in sizes.items():
             winners.add(tree, t, size)
     which, best = winners.which, winners.best
-    listing = listed_supports(root.problem, winners.supports, winners.tau_index)
+    listing = leave_fold_out.listed_supports(root.problem, winners.supports, winners.tau_index)
     limit = np.where(which >= 0, listing.value[np.maximum(which, 0)], -np.inf)
     folds = slice(0, leave_out.folds.k)
     scores = leave_out.score(listing, leave_out.rows(0, leave_out.folds.k), limit, root.leverage)
@@ -273,10 +270,10 @@ def _loo_tree_decide(root: RootNode, trees: Sequence[Tree], sizes: dict[int, int
     for t, size in sizes.items():
         if size in (0, form.m):
             best[t] = scores.value[t]
-    sure &= clear_of_ties(best, winners.second, form)
+    sure &= leave_fold_out.clear_of_ties(best, winners.second, form)
     with np.errstate(invalid="ignore"):
         sure &= np.abs(scores.value - best) <= 0.5 * (form.keep * scores.value + form.slack)
-    sure &= root.leverage < LARGEST_LEVERAGE
+    sure &= root.leverage < leave_fold_out.LARGEST_LEVERAGE
     return leave_out.decide((root.g, folds), scores, leave_out.pool_numbers(listing), sure, root.inner[:, None])
 
 
@@ -301,17 +298,17 @@ class SharedTrees:
     """
 
     def __init__(
-        self, state: SearchState, engine: Engine = Engine.AUTO, proposed: Proposed = lambda g, tau: []
+        self, state: SearchState, engine: Engine = Engine.AUTO, proposed: leave_fold_out.Proposed = lambda g, tau: []
     ) -> None:
         self.state, self.engine, self.proposed = state, engine, proposed
-        self._roots: dict[int, RootNode | None] = {}
+        self._roots: dict[int, leave_fold_out.RootNode | None] = {}
 
     @cached_property
-    def leave_out(self) -> LeaveOut:
+    def leave_out(self) -> leave_fold_out.LeaveOut:
         """Closed-form leave-fold-out scores; O(n q^2) the first time."""
-        return LeaveOut(self.state.all_rows, self.state.cells, self.proposed)
+        return leave_fold_out.LeaveOut(self.state.all_rows, self.state.cells, self.proposed)
 
-    def root(self, g: int) -> RootNode | None:
+    def root(self, g: int) -> leave_fold_out.RootNode | None:
         """Return the fit on all rows that trees for all folds start from; None where they are no use.
 
         Made when first asked for, O(n q^2), and kept.
@@ -320,7 +317,7 @@ class SharedTrees:
             self._roots[g] = self._new_root(g)
         return self._roots[g]
 
-    def _new_root(self, g: int) -> RootNode | None:
+    def _new_root(self, g: int) -> leave_fold_out.RootNode | None:
         leave_out, engine = self.leave_out, self.engine
         wanted, folds, q = self._open_taus(g), leave_out.folds, leave_out.data.q
         usable = engine is not Engine.PER_FOLD and folds.sizes.max() <= LARGEST_FOLD and q <= PATH_TREE_COLUMNS
@@ -332,8 +329,8 @@ class SharedTrees:
         form = leave_out.all_rows.normal_form(g)
         if form.keep > WIDEST_KEEP or form.m == 0:
             return None
-        root = RootNode(leave_out, g, wanted)
-        if engine is Engine.AUTO and float(np.mean(root.leverage < WIDEST_LEVERAGE)) < LEAST_SHARE:
+        root = leave_fold_out.RootNode(leave_out, g, wanted)
+        if engine is Engine.AUTO and float(np.mean(root.leverage < leave_fold_out.WIDEST_LEVERAGE)) < LEAST_SHARE:
             return None
         return root
 
@@ -362,7 +359,7 @@ class SharedTrees:
         root = self.root(g)
         return 0 if root is None else self._decide(root, which, tree)
 
-    def _decide(self, root: RootNode, wanted: Sequence[int], tree: int) -> int:
+    def _decide(self, root: leave_fold_out.RootNode, wanted: Sequence[int], tree: int) -> int:
         """Have the engines decide what they can of some tau, and count it; returns the nodes spent."""
         engine, folds, one_tree = self.engine, self.leave_out.folds, tree + FOLD_OVERHEAD
         nodes, decided = 0, {"enumerate": 0, "shared": 0}

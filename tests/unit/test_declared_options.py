@@ -26,9 +26,8 @@ from sparsecv_mio.declared_options import (
     shown,
 )
 from sparsecv_mio.errors import BadInput
-from sparsecv_mio.fits.fit_options import FitOptions, PathOptions
+from sparsecv_mio.fits.fit_options import CommonOptions, FitOptions, NearOptions, PathOptions
 from sparsecv_mio.model_space import RESTRICTIONS, Restrictions
-from sparsecv_mio.near.near_options import CommonOptions, NearOptions
 from sparsecv_mio.search.options import Hooks, SearchOptions
 from sparsecv_mio.sklearn import BestSubsetRidge, BestSubsetRidgeCV
 

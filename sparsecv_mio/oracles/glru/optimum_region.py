@@ -39,19 +39,7 @@ import numpy as np
 
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.errors import BadInput
-from sparsecv_mio.oracles.glru.risk import (
-    ALPHA_DISTANCE,
-    ALPHA_SQ,
-    DISTANCE_SQ,
-    EPS,
-    RAY_CURVATURE,
-    RAY_SLOPE,
-    RESIDUAL,
-    DualFit,
-    box_table,
-    row_table,
-    shift,
-)
+from sparsecv_mio.oracles.glru import risk
 from sparsecv_mio.oracles.losses import ConjugateLoss
 from sparsecv_mio.oracles.penalties import Regularizer
 
@@ -114,7 +102,7 @@ class OptimumRegion(ABC):
         What the old dual point was multiplied by to be feasible.
     """
 
-    fit: DualFit
+    fit: risk.DualFit
     n: int
     w: FloatArray
     score: FloatArray
@@ -154,7 +142,7 @@ class OptimumRegion(ABC):
         """`slack` of the text above, in [G/2, G]: the right-hand side for both midpoint balls."""
         ridge = 0.25 * self.regularizer.ridge * self.w_distance_sq
         rows = 0.25 * self.alpha_distance_sq / (self.n * self.loss.smoothness)
-        return max(self.gap - (1.0 - 8.0 * EPS) * (ridge + rows), 0.0) if np.isfinite(self.gap) else np.inf
+        return max(self.gap - (1.0 - 8.0 * risk.EPS) * (ridge + rows), 0.0) if np.isfinite(self.gap) else np.inf
 
     @property
     def primal_radius(self) -> float:
@@ -226,21 +214,21 @@ class RowChange(OptimumRegion):
     def column_sq(self) -> FloatArray:
         old = self.fit.column_sq[self.columns]
         change = np.square(self.X_new).sum(axis=0) - np.square(self.X_gone).sum(axis=0)
-        return np.maximum(old + change, 0.0) + 8.0 * EPS * old
+        return np.maximum(old + change, 0.0) + 8.0 * risk.EPS * old
 
     @cached_property
     def box(self) -> tuple[FloatArray, FloatArray]:
         problem = self.fit.problem
-        table = self.fit.box[:, self.columns] - box_table(self.X_gone, problem.y[self.gone], problem.loss)
-        table = table + box_table(self.X_new, self.y_new, problem.loss)
-        spread = 8.0 * EPS * (np.abs(self.fit.box[0]) + np.abs(self.fit.box[2]))[self.columns]
+        table = self.fit.box[:, self.columns] - risk.box_table(self.X_gone, problem.y[self.gone], problem.loss)
+        table = table + risk.box_table(self.X_new, self.y_new, problem.loss)
+        spread = 8.0 * risk.EPS * (np.abs(self.fit.box[0]) + np.abs(self.fit.box[2]))[self.columns]
         return _box_ends(table, spread)
 
     @cached_property
     def common_point(self) -> CommonPoint:
         fit, kept = self.fit, self._kept
         z = fit.common_point if isinstance(self.columns, slice) else fit.common_point[self.columns[:-1]]
-        far = np.square(self.X_new[:, :-1] - z).sum(axis=1) * (1.0 + 8.0 * EPS)
+        far = np.square(self.X_new[:, :-1] - z).sum(axis=1) * (1.0 + 8.0 * risk.EPS)
         distance = np.sqrt(np.concatenate([fit.distance_sq[kept], far]))
         t, y = np.concatenate([fit.t[kept], self.t_new]), np.concatenate([fit.problem.y[kept], self.y_new])
         return CommonPoint(z, t, y, distance)
@@ -273,16 +261,16 @@ class ColumnChange(OptimumRegion):
     @cached_property
     def column_sq(self) -> FloatArray:
         old, rows = self.fit.column_sq, self.fit.problem.rows
-        new = np.square(self.X_new[rows]).sum(axis=0) * (1.0 + 8.0 * EPS)
+        new = np.square(self.X_new[rows]).sum(axis=0) * (1.0 + 8.0 * risk.EPS)
         return np.concatenate([old[self.kept], new, old[self.tail]])
 
     @cached_property
     def box(self) -> tuple[FloatArray, FloatArray]:
         problem = self.fit.problem
         old = self.fit.box
-        new = box_table(self.X_new[problem.rows], problem.y[problem.rows], problem.loss)
+        new = risk.box_table(self.X_new[problem.rows], problem.y[problem.rows], problem.loss)
         table = np.concatenate([old[:, self.kept], new, old[:, self.tail]], axis=1)
-        return _box_ends(table, 8.0 * EPS * (np.abs(table[0]) + np.abs(table[2])))
+        return _box_ends(table, 8.0 * risk.EPS * (np.abs(table[0]) + np.abs(table[2])))
 
     @cached_property
     def common_point(self) -> CommonPoint:
@@ -291,7 +279,7 @@ class ColumnChange(OptimumRegion):
         z_new = weight @ self.X_new / max(float(weight.sum()), np.finfo(float).tiny)
         lost = np.square(self.X_gone - fit.common_point[self.gone]).sum(axis=1)
         found = np.square(self.X_new - z_new).sum(axis=1)
-        squares = np.maximum(fit.distance_sq - lost + found, 0.0) + 8.0 * EPS * (fit.distance_sq + found)
+        squares = np.maximum(fit.distance_sq - lost + found, 0.0) + 8.0 * risk.EPS * (fit.distance_sq + found)
         z = np.concatenate([fit.common_point[self.kept], z_new])
         return CommonPoint(z, self.t[rows], fit.problem.y[rows], np.sqrt(squares[rows]))
 
@@ -305,12 +293,12 @@ class ColumnChange(OptimumRegion):
         return Anchor(np.hstack(parts), problem.y[chosen], self.factor * fit.alpha[chosen])
 
 
-def region_of(fit: DualFit) -> OptimumRegion:
+def region_of(fit: risk.DualFit) -> OptimumRegion:
     """Return a set that contains the optimum of the fit's own problem. O(d)."""
     return change_rows(fit)
 
 
-def change_rows(fit: DualFit, remove: Any = None, add: tuple[Any, Any] | None = None) -> OptimumRegion:
+def change_rows(fit: risk.DualFit, remove: Any = None, add: tuple[Any, Any] | None = None) -> OptimumRegion:
     """Return a set that contains the optimum after rows are removed or added.
 
     Parameters
@@ -351,24 +339,24 @@ def change_rows(fit: DualFit, remove: Any = None, add: tuple[Any, Any] | None = 
     t_new = X_new @ w
     alpha_new = -loss.derivative(t_new, y_new)
     total = fit.score[columns] * problem.n - fit.alpha[gone] @ X_gone + alpha_new @ X_new
-    table = fit.table_sum - fit.table[gone].sum(axis=0) + row_table(t_new, alpha_new, y_new, loss).sum(axis=0)
+    table = fit.table_sum - fit.table[gone].sum(axis=0) + risk.row_table(t_new, alpha_new, y_new, loss).sum(axis=0)
     moved: tuple[IntArray, FloatArray] | None = np.zeros(0, dtype=np.int64), np.zeros(0)
     if regularizer.intercept:
         total, table, moved = _rebalance(fit, columns, gone, alpha_new, total, table)
     score = total / n
     if regularizer.intercept:
         score[-1] = 0.0
-    residual, tilt, factor = float(table[RESIDUAL]), float(table[DISTANCE_SQ]), 1.0
+    residual, tilt, factor = float(table[risk.RESIDUAL]), float(table[risk.DISTANCE_SQ]), 1.0
     feasible = moved is not None and bool(np.isfinite(fit.gap))
     if regularizer.ridge == 0.0 and feasible and np.isfinite(residual):
         residual, tilt, factor = _along_ray(table, score, regularizer)
         score = factor * score
     loss_sum = fit.loss_sum + float(loss.value(t_new, y_new).sum())
     loss_left = loss_sum - float(loss.value(fit.t[gone], problem.y[gone]).sum())
-    primal = (loss_left + 8.0 * EPS * loss_sum) / n + regularizer.value(w)
+    primal = (loss_left + 8.0 * risk.EPS * loss_sum) / n + regularizer.value(w)
     w_distance = primal_distance(regularizer, w, score)
-    rounding = (loss_sum + float(fit.table_sum[RESIDUAL]) + w_distance * float(np.linalg.norm(total))) / n + primal
-    gap = max(residual, 0.0) / n + float(regularizer.residual(w, score).sum()) + 16.0 * EPS * rounding
+    rounding = (loss_sum + float(fit.table_sum[risk.RESIDUAL]) + w_distance * float(np.linalg.norm(total))) / n + primal
+    gap = max(residual, 0.0) / n + float(regularizer.residual(w, score).sum()) + 16.0 * risk.EPS * rounding
     finite = feasible and bool(np.isfinite(gap))
     return RowChange(
         fit, n, w, score, gap if finite else np.inf, primal, w_distance**2, max(tilt, 0.0) if finite else 0.0, factor,
@@ -377,7 +365,7 @@ def change_rows(fit: DualFit, remove: Any = None, add: tuple[Any, Any] | None = 
     )  # fmt: skip
 
 
-def change_columns(fit: DualFit, remove: Any = None, add: Any = None) -> OptimumRegion:
+def change_columns(fit: risk.DualFit, remove: Any = None, add: Any = None) -> OptimumRegion:
     """Return a set that contains the optimum after columns are removed or added.
 
     Parameters
@@ -430,10 +418,10 @@ def change_columns(fit: DualFit, remove: Any = None, add: Any = None) -> Optimum
     score, alpha = factor * score, factor * fit.alpha
     residual = problem.keep_rows(loss.residual(t, alpha, problem.y))
     tilt = problem.keep_rows(np.square(alpha + loss.derivative(t, problem.y)))
-    primal = problem.primal(w, t) * (1.0 + 8.0 * EPS)
+    primal = problem.primal(w, t) * (1.0 + 8.0 * risk.EPS)
     w_distance = primal_distance(regularizer, w, score)
     rounding = primal + fit.primal + w_distance * float(np.linalg.norm(score))
-    gap = float(residual.sum()) / problem.n + float(regularizer.residual(w, score).sum()) + 16.0 * EPS * rounding
+    gap = float(residual.sum()) / problem.n + float(regularizer.residual(w, score).sum()) + 16.0 * risk.EPS * rounding
     return ColumnChange(
         fit, problem.n, w, score, gap if np.isfinite(fit.gap) else np.inf, primal, w_distance**2, float(tilt.sum()),
         factor, kept=kept, tail=tail, X_gone=X_gone, gone=gone, X_new=X_new, t=t,
@@ -464,7 +452,7 @@ def primal_distance(regularizer: Regularizer, w: FloatArray, score: FloatArray) 
 
 
 def _rebalance(
-    fit: DualFit, columns: Any, gone: IntArray, alpha_new: FloatArray, total: FloatArray, table: FloatArray
+    fit: risk.DualFit, columns: Any, gone: IntArray, alpha_new: FloatArray, total: FloatArray, table: FloatArray
 ) -> tuple[FloatArray, FloatArray, tuple[IntArray, FloatArray] | None]:
     """Restore `sum alpha = 0` by the balancing rows, which come last; None where their intervals leave no room."""
     problem = fit.problem
@@ -475,7 +463,7 @@ def _rebalance(
     rows, weight = rows[~lost], weight[~lost]
     low, high = problem.loss.dual_range(problem.y[rows])
     before = fit.alpha[rows]
-    after = shift(before, weight, low, high, amount) if rows.size else None
+    after = risk.shift(before, weight, low, high, amount) if rows.size else None
     if after is None:
         return total, table, None
     straight = np.clip(before + amount * weight / weight.sum(), low, high)
@@ -485,34 +473,36 @@ def _rebalance(
         step = part * (amount / weight.sum())
     else:
         step = (after - before) @ problem.design.rows(rows)[:, columns]
-    new = row_table(fit.t[rows], after, problem.y[rows], problem.loss)
+    new = risk.row_table(fit.t[rows], after, problem.y[rows], problem.loss)
     return total + step, table - fit.table[rows].sum(axis=0) + new.sum(axis=0), (rows, after)
 
 
 def _shrink(score: FloatArray, regularizer: Regularizer) -> float:
     """Return the factor that brings every score into the domain of an L1 conjugate, rounded down."""
     largest = float(np.abs(score[: regularizer.penalised(score.shape[0])]).max(initial=0.0))
-    return 1.0 if largest <= regularizer.l1 else regularizer.l1 / largest * (1.0 - 2.0 * EPS)
+    return 1.0 if largest <= regularizer.l1 else regularizer.l1 / largest * (1.0 - 2.0 * risk.EPS)
 
 
 def _along_ray(table: FloatArray, score: FloatArray, regularizer: Regularizer) -> tuple[float, float, float]:
     """Return an upper bound on the residuals, `||alpha - a||^2` and the factor, once the dual point is scaled."""
     factor = _shrink(score, regularizer)
     back = 1.0 - factor
-    residual = table[RESIDUAL] - back * table[RAY_SLOPE] + 0.5 * back * back / factor * table[RAY_CURVATURE]
-    rounding = 16.0 * EPS * back * (abs(table[RAY_SLOPE]) + table[RAY_CURVATURE])
-    tilt = table[DISTANCE_SQ] - 2.0 * back * table[ALPHA_DISTANCE] + back * back * table[ALPHA_SQ]
+    residual = (
+        table[risk.RESIDUAL] - back * table[risk.RAY_SLOPE] + 0.5 * back * back / factor * table[risk.RAY_CURVATURE]
+    )
+    rounding = 16.0 * risk.EPS * back * (abs(table[risk.RAY_SLOPE]) + table[risk.RAY_CURVATURE])
+    tilt = table[risk.DISTANCE_SQ] - 2.0 * back * table[risk.ALPHA_DISTANCE] + back * back * table[risk.ALPHA_SQ]
     return float(residual + rounding), float(tilt), factor
 
 
-def _weighted_mean(fit: DualFit, values: FloatArray) -> float:
+def _weighted_mean(fit: risk.DualFit, values: FloatArray) -> float:
     problem = fit.problem
     weight = problem.keep_rows(problem.loss.curvature(fit.t, problem.y))
     total = float(weight.sum())
     return float(weight @ values) / total if total > 0.0 else 0.0
 
 
-def _known_rows(fit: DualFit, remove: Any) -> IntArray:
+def _known_rows(fit: risk.DualFit, remove: Any) -> IntArray:
     gone = np.asarray([] if remove is None else remove, dtype=np.int64).ravel()
     n, mask = fit.problem.design.n, fit.problem.row_mask
     if gone.size == 0:
@@ -524,7 +514,7 @@ def _known_rows(fit: DualFit, remove: Any) -> IntArray:
     return gone
 
 
-def _known_columns(fit: DualFit, remove: Any) -> IntArray:
+def _known_columns(fit: risk.DualFit, remove: Any) -> IntArray:
     gone = np.asarray([] if remove is None else remove, dtype=np.int64).ravel()
     columns = fit.problem.columns
     allowed = columns[: fit.problem.regularizer.penalised(columns.size)]
@@ -535,7 +525,7 @@ def _known_columns(fit: DualFit, remove: Any) -> IntArray:
     return gone
 
 
-def _new_rows(fit: DualFit, add: tuple[Any, Any] | None) -> tuple[FloatArray, FloatArray]:
+def _new_rows(fit: risk.DualFit, add: tuple[Any, Any] | None) -> tuple[FloatArray, FloatArray]:
     regularizer, size = fit.problem.regularizer, fit.problem.columns.size
     if add is None:
         return np.zeros((0, size)), np.zeros(0)
@@ -551,7 +541,7 @@ def _new_rows(fit: DualFit, add: tuple[Any, Any] | None) -> tuple[FloatArray, Fl
     return (np.hstack([X, np.ones((y.size, 1))]) if regularizer.intercept else X), y
 
 
-def _new_columns(fit: DualFit, add: Any) -> FloatArray:
+def _new_columns(fit: risk.DualFit, add: Any) -> FloatArray:
     n = fit.problem.design.n
     if add is None:
         return np.zeros((n, 0))

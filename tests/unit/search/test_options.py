@@ -16,9 +16,9 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.declared_options import shown
 from sparsecv_mio.errors import BadInput
+from sparsecv_mio.fits.fit_options import NearOptions
 from sparsecv_mio.formulation.outcome import Limits
 from sparsecv_mio.model_space import RESTRICTIONS
-from sparsecv_mio.near.near_options import NearOptions
 from sparsecv_mio.search import api
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.search.options import (
