@@ -193,7 +193,7 @@ class CommonError:
         Z, t = self.folds.weighted_rows(own, factor)
         scatter = replace(
             problem, Q=Z.T @ Z, c=t @ Z, yy=float(t @ t), lam=share * problem.lam, n=len(t), copy_of=None,
-            _gamma_free={},
+            kept={},
         )  # fmt: skip
         return part_of(scatter, branch, self.folds.total * (1.0 + SHAVED), share * most * (1.0 + SHAVED))
 

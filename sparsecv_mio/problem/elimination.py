@@ -175,7 +175,7 @@ def eliminated(problem: SparseProblem) -> Eliminated:
         copy_of=_copies_among(problem.copy_of, others),
         own_squares=np.diag(problem.Q)[others].copy(),
         stretch=(1.0 + _largest_share(problem, choice, share, centre)) ** 2,
-        _gamma_free={"spectrum": problem.spectrum()},
+        kept={"spectrum": problem.spectrum()},
     )
     return Eliminated(reduced, choice, problem.v_mean, centre, share, inverse)
 

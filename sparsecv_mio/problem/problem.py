@@ -30,6 +30,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -223,6 +224,8 @@ class SparseProblem:
         Diagonal of Q before columns were eliminated: what says whether a column varies.
     stretch : float
         Times the rounding of the entries of M before that, what the entries are rounded by now.
+    kept : dict
+        What was computed once of these rows: for every gamma, and by lam for one. Shared by all gammas.
     """
 
     Q: FloatArray
@@ -240,7 +243,7 @@ class SparseProblem:
     beside: float | None = None
     own_squares: FloatArray | None = None
     stretch: float = 1.0
-    _gamma_free: dict[str, tuple[float, float]] = field(default_factory=dict, repr=False)
+    kept: dict[str | float, Any] = field(default_factory=dict, repr=False)
 
     @property
     def q(self) -> int:
@@ -319,7 +322,7 @@ class SparseProblem:
             copy_of=copy_of,
             forced=forced[forced >= 0],
             own_squares=None if self.own_squares is None else self.own_squares[keep],
-            _gamma_free={},
+            kept={},
         )
 
     def spectrum(self) -> tuple[float, float]:
@@ -328,7 +331,7 @@ class SparseProblem:
         O(q^3) the first time, shared by every gamma of the same rows. With fewer rows than columns the smallest is 0
         and the largest is bounded by row sums; with very many columns two factorisations do for the smallest.
         """
-        if "spectrum" not in self._gamma_free:
+        if "spectrum" not in self.kept:
             if self.q == 0:
                 ends = (0.0, 0.0)
             elif self.q >= min(self.n, EIGEN_LIMIT):
@@ -338,5 +341,6 @@ class SparseProblem:
                 values = np.linalg.eigvalsh(self.Q)
                 error = 1e-14 * self.q * abs(values[-1])
                 ends = (max(0.0, float(values[0] - error)), float(values[-1] + error))
-            self._gamma_free["spectrum"] = ends
-        return self._gamma_free["spectrum"]
+            self.kept["spectrum"] = ends
+        found: tuple[float, float] = self.kept["spectrum"]
+        return found

@@ -22,6 +22,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -356,6 +357,11 @@ class Accelerators:
         self._points: dict[int, Points | None] = {}
         self._proposals: Proposals | None = None
         self._lock = threading.Lock()
+        self._kept: dict[int, dict[str | float, Any]] = {}
+
+    def kept(self, fold: int) -> dict[str | float, Any]:
+        """Return what was computed of the training rows of a fold, whenever it was visited."""
+        return self._kept.setdefault(fold, {})
 
     # -- treecv -----------------------------------------------------------------------------------------------------
 

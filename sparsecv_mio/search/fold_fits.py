@@ -6,6 +6,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -259,6 +260,10 @@ class FoldProblem:
     def with_gamma(self, gamma: float) -> FoldProblem:
         """Return the same fold at another gamma; the arrays are shared."""
         return replace(self, problem=self.problem.with_gamma(gamma))
+
+    def keeping(self, kept: dict[str | float, Any]) -> FoldProblem:
+        """Return the same fold with what was computed of its training rows before."""
+        return replace(self, problem=replace(self.problem, kept=kept))
 
     def refit(self, supports: Sequence[IntArray]) -> Refits:
         """Fit supports on the training rows and score them on the rows left out."""

@@ -381,6 +381,7 @@ class FoldSolver:
     ) -> Iterator[tuple[int, IntArray, FoldProblem]]:
         """Yield the gammas with cells that are wanted, the largest first, with their taus and the fold there."""
         fold_problem = FoldProblem.of(self.context.data, self.context.folds, fold, moments)
+        fold_problem = fold_problem.keeping(self.accelerators.kept(fold))
         for g in np.argsort(-self.context.grid.gammas, kind="stable").tolist():
             if wanted[g].any():
                 yield g, np.flatnonzero(wanted[g]), self.at_gamma(fold_problem, g)

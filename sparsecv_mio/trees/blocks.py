@@ -10,6 +10,7 @@ and is taken only after `M - W` has passed a Cholesky factorisation (docs/theory
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -203,16 +204,42 @@ class BlockNodes:
         return int(block_tree.run(pool, self.mixtures, form, self.blocks, copies, margin, self.work, nodes))
 
 
-def block_part(M: FloatArray) -> BlockPart | None:
-    """Return a block-diagonal part of M; None where rounding could not tell that it is one. O(q^3) a step."""
+class ChosenBlocks(NamedTuple):
+    """Blocks of columns, as `gathered` returns them, and those of W in the units of the problem."""
+
+    member: IntArray
+    W: FloatArray
+
+
+def chosen_blocks(M: FloatArray, scale: FloatArray) -> ChosenBlocks | None:
+    """Choose blocks and W; None where M is nearly singular. O(q^3) a step.
+
+    Parameters
+    ----------
+    M : (q, q) array
+    scale : (q,) array
+        What the columns of the problem were multiplied by.
+    """
     member = gathered(M)
-    blocks = centred_part(M, member)
-    if blocks is None:
-        return None
+    W = centred_part(M, member)
+    unit = np.append(scale, 1.0)[member]
+    return None if W is None else ChosenBlocks(member, W / (unit[:, :, None] * unit[:, None, :]))
+
+
+def block_part(M: FloatArray, chosen: ChosenBlocks, scale: FloatArray) -> BlockPart | None:
+    """Return a block-diagonal part of M; None where rounding could not tell that it is one. O(q^3).
+
+    Parameters
+    ----------
+    M : (q, q) array
+    chosen : ChosenBlocks
+    scale : (q,) array
+        What the columns of the problem were multiplied by.
+    """
     q, W = len(M), np.zeros_like(M)
-    for row, part in zip(member, blocks, strict=True):
+    for row, part in zip(chosen.member, chosen.W, strict=True):
         some = row[row >= 0]
-        W[np.ix_(some, some)] = part[: len(some), : len(some)]
+        W[np.ix_(some, some)] = part[: len(some), : len(some)] * scale[some, None] * scale[some]
     root = np.sqrt(np.diag(M))
     scaled = W / root / root[:, None]
     try:
@@ -222,4 +249,4 @@ def block_part(M: FloatArray) -> BlockPart | None:
     # what the factorisation may have missed is less than the half of INWARD that is left
     if not 0.5 * INWARD * float(np.linalg.eigvalsh(scaled)[0]) > 4.0 * EPS * q * (q + 2):
         return None
-    return BlockPart(M, member, W)
+    return BlockPart(M, chosen.member, W)

@@ -13,7 +13,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from math import comb
 from typing import TYPE_CHECKING, NamedTuple
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -52,8 +51,8 @@ class MetSupports(NamedTuple):
 
 
 BLOCK_COLUMNS = 128  # up to which trees may see blocks of columns
-BEFORE_BLOCKS = 250  # nodes without: choosing blocks takes as long as some hundred
-BLOCKS_LEAVE = 0.75  # of the gap of a node, at most, where they take over: their nodes cost some times as much
+BEFORE_BLOCKS = 16  # nodes without: choosing blocks takes as long as some dozens, once for all sizes
+BLOCKS_LEAVE = 0.95  # of the gap of a node, at most, where they take over: their nodes cost twice as much
 
 
 class PathListing:
@@ -234,8 +233,11 @@ class PerspectiveTree:
         part = max(min(PERSPECTIVE_SLICE, SLICE_COLUMNS // max(len(self.columns), 1)), 1)
         while not self.finished and self.nodes < goal and not expired() and not self.overflow:
             step = min(goal - self.nodes, part)
-            if not self._blocks_tried and self.nodes >= BEFORE_BLOCKS:
-                self._try_blocks()
+            if not self._blocks_tried:
+                if self.nodes >= BEFORE_BLOCKS:
+                    self._try_blocks()
+                else:
+                    step = min(step, BEFORE_BLOCKS - self.nodes)
             if self._in_blocks is None:
                 code = perspective_tree.run(self.pool, self.part, self.size, self.copies, self.form.margin, step)
             else:
@@ -305,17 +307,15 @@ class PerspectiveTree:
         return [(self._mask(mask[r]), float(value[r])) for r in rows]
 
 
-_block_parts: WeakKeyDictionary[NormalForm, BlockPart | None] = WeakKeyDictionary()  # trees of all sizes share one
-
-
 def _block_part(form: NormalForm) -> BlockPart | None:
     """Block-diagonal part of M; None where columns are hardly correlated or all but dependent."""
-    from sparsecv_mio.trees.blocks import block_part, tied
+    from sparsecv_mio.trees.blocks import ChosenBlocks, block_part, chosen_blocks, tied
 
-    if form not in _block_parts:
-        M = form.matrix()
-        _block_parts[form] = block_part(M) if tied(M) else None
-    return _block_parts[form]
+    M = form.matrix()
+    if "blocks" not in form.kept:
+        form.kept["blocks"] = chosen_blocks(M, form.scale) if tied(M) else None
+    chosen: ChosenBlocks | None = form.kept["blocks"]
+    return None if chosen is None else block_part(M, chosen, form.scale)
 
 
 FIRST_SHARE, SHARP_STEPS = 0.9, 15  # of a valid diagonal to start from, and Newton steps to a sharper one

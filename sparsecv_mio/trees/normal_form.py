@@ -6,9 +6,9 @@ Where columns are many the root is solved to the end, as all else is done on the
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,6 +65,8 @@ class NormalForm:
         the trees, from the condition of M.
     copy_prev, copy_next : (m,) int arrays
         Neighbouring copies or -1.
+    kept : dict
+        What was computed once of the problem at this gamma, in its own units.
     """
 
     columns: IntArray
@@ -78,6 +80,7 @@ class NormalForm:
     slack: float
     copy_prev: IntArray
     copy_next: IntArray
+    kept: dict[str, Any] = field(default_factory=dict, repr=False)
 
     @property
     def m(self) -> int:
@@ -190,6 +193,7 @@ def normal_form(problem: SparseProblem) -> NormalForm:
         slack=max(1e-13, 0.1 * float(rounding)) * problem.size if np.isfinite(rounding) else problem.size,
         copy_prev=prev,
         copy_next=nxt,
+        kept=problem.kept.setdefault(problem.lam, {}),
     )
 
 

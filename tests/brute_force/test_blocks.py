@@ -9,7 +9,7 @@ import pytest
 
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.trees import blocks, listing
-from sparsecv_mio.trees.blocks import BLOCK, BlockNodes, block_part, gathered, tied
+from sparsecv_mio.trees.blocks import BLOCK, BlockNodes, block_part, chosen_blocks, gathered, tied
 from sparsecv_mio.trees.every_size import solve_path
 
 
@@ -34,10 +34,13 @@ def value(problem: SparseProblem, support: tuple[int, ...]) -> float:
 def test_what_is_taken_out_leaves_a_semidefinite_matrix(seed: int) -> None:
     rng = np.random.default_rng(seed)
     problem = problem_of(seed, int(rng.integers(2, 40)), float(rng.choice([1e-3, 0.1, 3.0])))
-    M = problem.M / problem.penalty.min()
+    scale, other = np.exp(rng.standard_normal(problem.q)), np.exp(rng.standard_normal(problem.q))
+    M = problem.M * other * other[:, None]
+    chosen = chosen_blocks(problem.M * scale * scale[:, None], scale)
     member = gathered(M)
     assert sorted(member[member >= 0].tolist()) == list(range(len(M))) and member.shape[1] == BLOCK
-    part = block_part(M)
+    assert chosen is not None
+    part = block_part(M, chosen, other)  # in other units than those it was chosen in
     assert part is not None
     assert np.linalg.eigvalsh(M - part.W)[0] > 0.0 and np.linalg.eigvalsh(part.W)[0] > 0.0
     outside = part.W.copy()
@@ -58,8 +61,11 @@ def test_columns_that_are_hardly_correlated_are_not_tied() -> None:
 
 
 def test_nothing_is_taken_out_of_a_singular_matrix() -> None:
-    M = np.ones((3, 3))
-    assert block_part(M) is None and block_part(M + 1e-15 * np.eye(3)) is None
+    M, ones = np.ones((3, 3)), np.ones(3)
+    near = chosen_blocks(M + 1e-15 * np.eye(3), ones)
+    assert chosen_blocks(M, ones) is None and (near is None or block_part(M, near, ones) is None)
+    some = chosen_blocks(M + np.eye(3), ones)
+    assert some is not None and block_part(M, some, ones) is None, "not a part of this matrix"
 
 
 @pytest.mark.parametrize("seed", range(12))

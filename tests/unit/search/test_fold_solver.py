@@ -280,6 +280,9 @@ class Listening:
     def training_moments(self, wanted: Sequence[int] | None = None) -> Iterator[tuple[int, TrainingMoments]]:
         raise AssertionError("the caller has the moments")
 
+    def kept(self, fold: int) -> dict[str | float, object]:
+        return {}
+
     def proposed(self, g: int, tau: int, fold: int) -> list[IntArray]:
         return [self.support] if len(self.support) == tau else []
 
