@@ -162,7 +162,8 @@ OPTIONS = {
                f"[{DEFAULT_GAMMAS}; if p >= n_train, {WIDE_GAMMAS}]"),
         Option("tau", str, None, "LIST",
                "Support sizes: K, LO:HI (inclusive) or a list; 0 is the intercept alone; log: all with "
-               "tau log tau <= min(p, n_train). [1:p; if p > 30, 1 to n_train / 8, but to 10 at least and 50 at most]"),
+               "tau log tau <= min(p, n_train). [1:p; if p > 30, 1 to n_train / 8, but to 10 at least and 50 at most, "
+               "and p where p <= 300, p < n_train]"),
         Option("force_in", str, (), _FEATURES,
                "Features in every model, by name or by position among the features; they count in --tau."),
         Option("force_out", str, (), "C,D,...", "Features in no model, as if they were dropped."),

@@ -400,6 +400,7 @@ RESTRICTIONS = tuple(field.name for field in fields(Restrictions))
 
 DEFAULT_GAMMAS, WIDE_GAMMAS = "1e-3:10:15", "0.05:10:9"  # the second of data with no fewer columns than training rows
 FEW_FEATURES = 30  # of which every size is tried by default
+MOST_FULL = 300  # features, of which the model of all is tried beside the smaller ones
 LEAST_MAX_TAU, MOST_MAX_TAU, ROWS_A_FEATURE = 10, 50, 8  # of more features; docs/defaults.md has the evidence
 MAX_COUNT = 10_000
 EVEN = 1e-3  # relative difference of the steps of a logarithmic grid
@@ -621,10 +622,11 @@ def text_of_taus(values: Iterable[int]) -> str:
     return ",".join(parts)
 
 
-def default_taus(p: int, n_train: int) -> tuple[int, ...]:
+def default_taus(p: int, n_train: int, all_features: bool = True) -> tuple[int, ...]:
     """Return every support size from 1 to p, but to n_train - 1 at most; of more than 30 features not every one.
 
-    The largest is then one feature for every 8 training rows, but at least 10 and at most 50.
+    The largest is then one feature for every 8 training rows, but at least 10 and at most 50; of up to 300 features,
+    fewer than training rows, the model of all of them is tried too. It is one support, which needs no search.
 
     Parameters
     ----------
@@ -632,16 +634,19 @@ def default_taus(p: int, n_train: int) -> tuple[int, ...]:
         Features.
     n_train : int
         Rows of the smallest training set.
+    all_features : bool
+        Whether the model of all features may be tried beside those of few.
 
     Examples
     --------
-    >>> default_taus(4, 100)
-    (1, 2, 3, 4)
+    >>> default_taus(4, 100), default_taus(40, 80)
+    ((1, 2, 3, 4), (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 40))
     >>> [default_taus(1000, n)[-1] for n in (9, 50, 180, 900)]
     [8, 10, 22, 50]
     """
     largest = p if p <= FEW_FEATURES else max(LEAST_MAX_TAU, min(n_train // ROWS_A_FEATURE, MOST_MAX_TAU))
-    return tuple(range(1, max(1, min(p, n_train - 1, largest)) + 1))
+    sizes = tuple(range(1, max(1, min(p, n_train - 1, largest)) + 1))
+    return (*sizes, p) if all_features and sizes[-1] < p < n_train and p <= MOST_FULL else sizes
 
 
 def log_taus(p: int, n_train: int) -> tuple[int, ...]:
@@ -716,6 +721,7 @@ def taus_of(
     n_train: int,
     option: str = "taus",
     restrictions: Restrictions = NONE,
+    all_features: bool = False,
 ) -> tuple[int, ...]:
     """Return the support sizes that a text, a number or several stand for.
 
@@ -732,6 +738,8 @@ def taus_of(
         Its name, for messages.
     restrictions : Restrictions, optional
         By the names of the data.
+    all_features : bool
+        Whether None stands for the model of all features too, where every set of features makes a model.
 
     Raises
     ------
@@ -744,9 +752,10 @@ def taus_of(
     ((3,), (1, 2), (2, 3, 4), (1, 2, 3, 4))
     """
     if given is None or (isinstance(given, str) and given.strip().lower() == "log"):
-        own = default_taus if given is None else log_taus
+        every = all_features and not restrictions.beyond_forcing
+        own = default_taus(p, n_train, every) if given is None else log_taus(p, n_train)
         least = len(restrictions.force_in)
-        return tuple(tau for tau in own(p, n_train) if tau >= least) or (least,)
+        return tuple(tau for tau in own if tau >= least) or (least,)
     if isinstance(given, str):
         return taus(given, p, option)
     found = _numbers(given, option)

@@ -257,7 +257,7 @@ class Question:
         """
         dataset, within = self.dataset, self.options.restrictions.within(self.dataset.names)
         shape = within.left(dataset.p), least_rows(dataset, self.folds)
-        sizes = taus_of(self.taus, *shape, restrictions=within)
+        sizes = taus_of(self.taus, *shape, restrictions=within, all_features=True)
         every = (interval(self.gammas, "gammas") or self.gammas) if isinstance(self.gammas, str) else self.gammas
         if not isinstance(every, GammaInterval):
             return None, Grid.of(gammas_of(every, *shape), sizes, dataset.p, within)
@@ -667,7 +667,7 @@ def solve(
         default 15 from 0.001 to 10, of p >= n_train 9 from 0.05 to 10.
     taus : int, sequence of int or str, optional
         Support sizes, or a text as for `--tau`; by default 1 to p, of p > 30 to
-        n_train / 8, but at least 10 and at most 50.
+        n_train / 8, but at least 10 and at most 50, and p (up to 300, below n_train).
     nested : int, optional
         Outer folds: the whole procedure is repeated without each of them and scored there, an honest estimate of its
         error (`record.nested`).

@@ -30,7 +30,7 @@ from sparsecv_mio.arrays import IntArray
 from sparsecv_mio.parallel import run_folds
 from sparsecv_mio.problem.training_moments import TrainingMoments
 from sparsecv_mio.search.cells import table_of
-from sparsecv_mio.search.first_supports import FoldPaths, FoldSearch, first_supports, pooled
+from sparsecv_mio.search.first_supports import FoldPaths, FoldSearch, first_supports, largest_searched, pooled
 from sparsecv_mio.search.fold_fits import FoldProblem
 from sparsecv_mio.search.fold_solver import FoldSolver
 from sparsecv_mio.search.leave_fold_out import RootNode, largest_decrease, listed_supports
@@ -107,7 +107,7 @@ class SampledFolds:
         self.run, self.grid, self.expired = run, grid, expired
         self.data, self.folds = run.context.data, run.context.folds
         self.lams = grid.gammas / 2.0
-        self.top = max(int(min(grid.taus.max(), self.data.q)) - len(self.data.forced), 1)
+        self.top = largest_searched(np.minimum(grid.taus, self.data.q), self.data)
 
     def _search_of(self, fold: int, moments: TrainingMoments) -> FoldSearch:
         return FoldSearch(fold, moments.problem(self.data, 1.0), self.lams, self.top)
@@ -260,10 +260,12 @@ class OpenCellEstimates:
         sizes, forced = (supports >= 0).sum(axis=1), context.data.forced
         capped = np.minimum(context.grid.taus, context.data.q) - len(forced)
         taus_of = [np.flatnonzero(capped == size).tolist() for size in sizes.tolist()]
+        q = context.data.q
+        all_columns = [(np.arange(q), t) for t in np.flatnonzero(context.grid.taus >= q).tolist()]
         for g, root in roots.items():
             here = np.flatnonzero(at == int(np.searchsorted(gammas, g))).tolist()
             whole = {a: np.sort(np.append(forced, supports[a, : sizes[a]])).astype(np.int64) for a in here}
-            offered = [(whole[a], t) for a in here for t in taus_of[a]]
+            offered = [(whole[a], t) for a in here for t in taus_of[a]] + all_columns
             if offered:
                 offer_supports(root, [support for support, _ in offered], [t for _, t in offered])
         return np.array([g for g in gammas.tolist() if g not in roots], dtype=np.int64)
@@ -277,8 +279,6 @@ class OpenCellEstimates:
                 break
         for fold in sorted(found):
             offer_paths(self.run, gammas, taus, found[fold])
-
-
 
 
 def score_reported_pair(run: Run, trees: SharedTrees) -> None:

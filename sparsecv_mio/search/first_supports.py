@@ -41,6 +41,7 @@ from sparsecv_mio.problem.training_moments import TrainingMoments, row_moments, 
 from sparsecv_mio.search.cells import NO_COLUMN, filled_up, missing_columns, table_of
 from sparsecv_mio.search.fallback import ForwardSelection, WeightedRows
 from sparsecv_mio.search.pairs import Grid
+from sparsecv_mio.trees.path_cells import SMALL
 from sparsecv_mio.units import TINY
 
 WORK = 2e7  # multiplications after which the time is checked
@@ -200,14 +201,23 @@ class FoldSearch:
         return np.sort(self.columns[g, size, :size]).tobytes()
 
     def supports_for(self, sizes: IntArray) -> IntArray:
-        """Return supports (G, T, top); where none is known, the largest known below, filled up with other columns."""
-        found = np.full((len(self.lams), len(sizes), self.top), NO_COLUMN, dtype=np.int64)
+        """Return supports (G, T, width): all columns, or the best known of a size.
+
+        Where none is known, it is the largest known below, filled up with other columns.
+        """
+        q = self.problem.q
+        full = (sizes > self.top) & (sizes >= q)
+        width = q if full.any() else self.top
+        found = np.full((len(self.lams), len(sizes), width), NO_COLUMN, dtype=np.int64)
+        found[:, full] = np.arange(width)
         for t, size in enumerate(np.minimum(sizes, self.top).tolist()):
-            found[:, t] = self.columns[:, size]
+            if full[t]:
+                continue
+            found[:, t, : self.top] = self.columns[:, size]
             for g in np.flatnonzero(~np.isfinite(self.value[:, size])).tolist():
                 known = int(np.flatnonzero(np.isfinite(self.value[g, : size + 1]))[-1])
                 mine = self.columns[g, known, :known]
-                more = missing_columns(mine, size, np.arange(min(self.problem.q, known + size)))
+                more = missing_columns(mine, size, np.arange(min(q, known + size)))
                 found[g, t, :size] = np.concatenate([mine, more])
         return found
 
@@ -256,6 +266,7 @@ class FoldSearch:
         return out
 
 
+MOST_COLUMNS, GRAMS_BYTES = 1200, 600 << 20  # beyond either, working sets of columns
 TABLE_SIZE = 1 << 26  # columns of supports held in all
 SEARCHED_FOLDS = 20  # folds, spread evenly, in which columns are kept out in turn
 MOST_POOLED = 12  # supports of one gamma and size, those that most folds found first
@@ -307,6 +318,15 @@ def pooled(searches: Sequence[FoldSearch], q: int, most: int = MOST_POOLED) -> t
     return np.ascontiguousarray(both[:, 1:]), np.ascontiguousarray(both[:, 0])
 
 
+def largest_searched(taus: IntArray, data: StandardData) -> int:
+    """Return the largest size that is searched, without columns that are forced in.
+
+    All columns need no search, but walks that come down from them find more: few columns are searched to the end.
+    """
+    searched = taus[taus < data.q] if SMALL < data.q <= MOST_COLUMNS else taus
+    return max(int(searched.max() if searched.size else taus.max()) - len(data.forced), 1)
+
+
 class FoldSearches:
     """A search of every fold. A pass yields what is known of each fold as soon as its search is done with it.
 
@@ -338,7 +358,7 @@ class FoldSearches:
         self.data, self.folds, self.threads, self.expired = data, folds, threads, expired
         largest = max(1, int(np.sqrt(TABLE_SIZE / (len(grid.gammas) * folds.k))))
         self.lams, self.taus = grid.gammas / 2.0, np.minimum(grid.taus, min(data.q, largest))
-        self.top = max(int(self.taus.max()) - len(data.forced), 1)
+        self.top = largest_searched(self.taus, data)
         self.by_fold: dict[int, FoldSearch] = {}
         self.improved = False
 
@@ -623,9 +643,6 @@ def fold_batches(folds: FoldPlan, q: int) -> Iterator[list[int]]:
     size = max(1, BATCH // max(q, 1))
     for lo in range(0, folds.k, size):
         yield list(range(lo, min(lo + size, folds.k)))
-
-
-MOST_COLUMNS, GRAMS_BYTES = 1200, 600 << 20  # beyond either, working sets of columns
 
 
 def first_supports(

@@ -269,23 +269,27 @@ class Outward:
         return np.asarray(self.in_question().any(axis=2))
 
     def decide_small_sizes(self) -> None:
-        """Decide the taus with few supports: the likely best gamma of each first, then all pairs in question."""
+        """Decide the taus with few supports: the likely best gamma of each first, then all pairs in question.
+
+        These are the small ones, and that of all columns.
+        """
         context = self.run.context
         free, forced = context.data.q - len(context.data.forced), len(context.data.forced)
         easy = [comb(free, max(min(tau - forced, free), 0)) <= FEW_SUPPORTS for tau in context.grid.taus.tolist()]
         count = easy.index(False) if False in easy else len(easy)
-        if count:
-            small = np.broadcast_to(np.arange(len(easy)) < count, context.shape[:2])
-            for t in range(count):
+        few = (np.arange(len(easy)) < count) | (context.grid.taus >= context.data.q)
+        if few.any():
+            for t in np.flatnonzero(few).tolist():
                 self._work_on_folds(self._only(self._leader(t, t)), FIRST_EFFORT, SMALL_SHARE)
-            self._work_on_folds(small, FIRST_EFFORT, REST_SHARE)
+            self._work_on_folds(np.broadcast_to(few, context.shape[:2]), FIRST_EFFORT, REST_SHARE)
             self._note_what_is_proved()
 
     def begin(self) -> None:
         """Bound all rows at the largest tau of every gamma, which bounds every smaller one; then every cell."""
         state, taus = self.run, self.run.context.grid.taus.tolist()
         missing = np.zeros(self.run.context.shape[:2], dtype=bool)
-        missing[:, -1] = [not result.cells[taus[-1]].lower > 0.0 for result in state.all_rows.best]
+        last = max(sum(tau < self.run.context.data.q for tau in taus), 1) - 1  # with all columns nothing is missing
+        missing[:, last] = [not result.cells[taus[last]].lower > 0.0 for result in state.all_rows.best]
         self._fit_all_rows(missing, 0, LOOK_SHARE)
         self.run.signals.doing("bounds of every fold by the fits on all rows")
         narrow_by_ridge_balls(self.run, self.loss.values, self.run.context.deadline.sooner(BALL_SHARE))
@@ -303,7 +307,7 @@ class Outward:
         known = bool(self.run.cells.final[winner].all())
         if self.tries_of_winner < FIRST_TRIES and not known:
             self._try_winner(winner)
-        elif known and not self.tries.any():
+        elif known and not self.tries.any() and self.run.context.grid.taus[winner[1]] < self.run.context.data.q:
             self._work_on(range(winner[1] + 1), NEW)
         elif self.tries.any() and not self.looked:
             self._fit_all_rows(self._pairs_in_question(), FIRST_LOOK, LOOK_SHARE)

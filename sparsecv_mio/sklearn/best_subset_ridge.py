@@ -68,7 +68,6 @@ try:
 
     CALLER = 4  # of `fit`, from where it warns
 except ImportError:  # before 1.9
-
     CALLER = 3
 
     class CallbackSupportMixin:  # type: ignore[no-redef]
@@ -499,7 +498,7 @@ class BestSubsetRidgeCV(SparseLinearModel):
     ----------
     taus : int, sequence of int or str, optional
         Numbers of features to try; by default 1 to p, of p > 30 to n_train / 8, but at least 10 and at
-        most 50.
+        most 50, and p (up to 300, below n_train).
     gammas : float, sequence of float or str, optional
         Ridge weights to try; by default 0.001 to 10, of p >= n_train 0.05 to 10, logarithmic.
     n_gammas : int, optional
@@ -748,9 +747,7 @@ class BestSubsetRidgeCV(SparseLinearModel):
         return self._path[1]
 
 
-def cv_results(
-    record: Record, mse_path: FloatArray | None = None, weights: FloatArray | None = None
-) -> dict[str, Any]:
+def cv_results(record: Record, mse_path: FloatArray | None = None, weights: FloatArray | None = None) -> dict[str, Any]:
     """Return a dict of arrays, an entry for every pair (gamma, tau) of the grid, as GridSearchCV has it.
 
     Scores are negative mean squared errors, NaN where a limit left a pair without any; those of pairs that are not

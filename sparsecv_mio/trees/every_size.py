@@ -145,18 +145,18 @@ class _PathSolver:
         if not form.yy > 0.0:
             self._flat()
             return
-        M = form.matrix()
-        if m <= PATH_COLUMNS and form.trusted:
+        M, searched = form.matrix(), [size for size in self.sizes if size < m]
+        if m <= PATH_COLUMNS and form.trusted and searched:
             self._inverse = form.solved()
             V, beta, value = self._inverse
             starts.backward_elimination(V.copy(), beta.copy(), value, self.best, self.support)
         masks = self._masks(first)
         if len(masks):
             starts.try_supports(M, form.c, form.yy, masks, self.best, self.support)
-        if m > SMALL or (m > FEW and not len(masks)) or self._inverse is None:
-            starts.forward_selection(M, form.c, form.yy, min(self.sizes[-1], m), self.best, self.support)
+        if searched and (m > SMALL or (m > FEW and not len(masks)) or self._inverse is None):
+            starts.forward_selection(M, form.c, form.yy, searched[-1], self.best, self.support)
         if m > SMALL:
-            for size in self.sizes:
+            for size in searched:
                 starts.improve_by_swaps(M, form.c, form.yy, size, self.best, self.support, SWAP_ROUNDS)
         if m in self.sizes:
             full = np.ones(m, dtype=bool)

@@ -194,7 +194,17 @@ def test_a_wrong_tau_names_its_option(text: str) -> None:
     [(10, 441, 10), (100, 441, 50), (100, 240, 30), (100, 20, 10), (31, 31, 10), (30, 31, 30), (30, 9, 8), (5, 2, 1)],
 )
 def test_default_taus(p: int, n_train: int, last: int) -> None:
-    assert model_space.default_taus(p, n_train) == tuple(range(1, last + 1))
+    assert model_space.default_taus(p, n_train, all_features=False) == tuple(range(1, last + 1))
+    every = model_space.default_taus(p, n_train)
+    assert every == (*range(1, last + 1), *([p] if last < p < n_train else []))
+
+
+def test_all_features_are_tried_where_that_is_one_support_of_not_too_many() -> None:
+    assert model_space.default_taus(300, 400)[-2:] == (50, 300) and model_space.default_taus(301, 400)[-1] == 50
+    forced, one_of = Restrictions(force_in=("a", "b")), Restrictions(at_most="1:a,b")
+    assert model_space.taus_of(None, 40, 90) == tuple(range(1, 12)), "a list of best subsets has no need of it"
+    assert model_space.taus_of(None, 40, 90, restrictions=forced, all_features=True) == (*range(2, 12), 40)
+    assert model_space.taus_of(None, 40, 90, restrictions=one_of, all_features=True) == tuple(range(1, 12))
 
 
 def test_python_takes_texts_numbers_and_lists() -> None:

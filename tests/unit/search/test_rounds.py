@@ -52,6 +52,17 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Any:
     return made
 
 
+def test_under_a_limit_the_model_of_all_columns_is_decided_before_trees(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rounds, "FEW_SUPPORTS", 0)
+    data, folds, _ = drawn(p=38, n=60, noise=3.0)
+    made = new_run(data, folds, Grid.of([0.01, 5.0], [1, 2, 38], 38), seconds=600.0, gap=1e-4)
+    made.begin()
+    cells = made.run.cells
+    best = int(cells.upper[:, 2].sum(axis=1).argmin())  # the other gamma may be excluded at once
+    assert cells.decided[best, 2].all() and np.all(cells.upper[best, 2] <= cells.lower[best, 2] * (1.0 + 1e-9))
+    assert not cells.branched[:, 2].any() and not cells.decided[:, 1].all()
+
+
 def test_only_a_limit_and_many_columns_go_outward() -> None:
     data, folds, grid = drawn(p=40, n=60)
     assert new_run(data, folds, grid, seconds=9.0).goes_outward
