@@ -81,7 +81,7 @@ def test_equations_18_to_21(loss: ConjugateLoss, regularizer: Regularizer) -> No
 
 def test_a_dual_point_that_cannot_be_repaired_gives_no_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     fit = fitted(Logistic(), Regularizer(0.3, intercept=True))
-    monkeypatch.setattr(optimum_region, "shift", lambda *_: None)
+    monkeypatch.setattr(optimum_region.risk, "shift", lambda *_: None)
     region = change_rows(fit, [2])
     assert region.gap == np.inf
     for method in IntervalMethod:
