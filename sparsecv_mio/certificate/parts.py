@@ -305,6 +305,7 @@ class ReadingInfo:
     levels: Mapping[str, tuple[str, ...]]
     left_out: Count
     thousands: str | None = None
+    na_values: tuple[str, ...] = ()
 
 
 def reading_info(applied: Applied | None) -> ReadingInfo | None:

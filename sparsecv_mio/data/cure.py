@@ -276,7 +276,8 @@ def stand_in_notes(X: FloatArray, y: FloatArray, names: Sequence[str], target: s
     places = np.flatnonzero(np.isin(ends, STAND_INS).any(axis=0)).tolist()
     found = {names[j]: stand_in(X[:, j]) for j in places} | {target: stand_in(y)}
     return tuple(
-        f"column {name!r} holds {value:g}, far from all its other values: if it stands for nothing, empty these cells"
+        f"column {name!r} holds {value:g}, far from all its other values: if it stands for nothing, "
+        f"--na-values {value:g} says so (na_values in Python)"
         for name, value in found.items()
         if value is not None
     )
@@ -323,15 +324,15 @@ class RawColumn:
     marks: reading_options.Marks
 
     @classmethod
-    def of(cls, name: str, cells: Sequence[Any], way: reading_options.Way) -> RawColumn:
+    def of(cls, name: str, cells: Sequence[Any], how: reading_options.Reading) -> RawColumn:
         """Look at the cells of a column: numbers, text, or what a frame holds; O(n).
 
         Parameters
         ----------
-        way : Way
-            How numbers are written.
+        how : Reading
+            How numbers are written, and what stands for nothing.
         """
-        marks, (decimal, thousands) = reading_options.Marks(way), way
+        marks, (decimal, thousands), (no_words, no_numbers) = reading_options.Marks(how.way), how.way, how.absent
         numbers, empty, others = np.full(len(cells), np.nan), np.zeros(len(cells), dtype=bool), dict[int, str]()
         for row, cell in enumerate(cells):
             if is_missing(cell) or repr(cell) in ("<NA>", "NaT"):
@@ -342,6 +343,9 @@ class RawColumn:
                     if not marks.proof:
                         marks.number(cell)
                 except ValueError:
+                    if cell.strip().lower() in no_words:
+                        empty[row] = True
+                        continue
                     others[row] = cell.strip()
                     marks.text(cell)
             elif isinstance(cell, Real | Decimal | np.bool_):
@@ -349,6 +353,9 @@ class RawColumn:
                 empty[row] = bool(np.isnan(numbers[row]))
             else:
                 others[row] = str(cell)
+        if no_numbers:
+            none = np.isin(numbers, list(no_numbers))
+            numbers[none], empty[none] = np.nan, True
         return cls(name, numbers, empty, others, marks)
 
     @property
@@ -437,8 +444,8 @@ def raw_table(
     aux : dict of str to (n,) array
         Group, fold and weight columns.
     """
-    features = [RawColumn.of(name, cells(name), how.way) for name in names]
-    target = RawColumn.of(goal, cells(goal), how.way) if goal else None
+    features = [RawColumn.of(name, cells(name), how) for name in names]
+    target = RawColumn.of(goal, cells(goal), how) if goal else None
     first = target or (features[0] if features else None)
     return RawTable(features, target, aux, 0 if first is None else len(first.numbers))
 

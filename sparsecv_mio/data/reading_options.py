@@ -11,10 +11,11 @@ from __future__ import annotations
 import codecs
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
-from functools import cache
-from numbers import Integral
+from functools import cache, cached_property
+from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 from sparsecv_mio.errors import BadInput, did_you_mean, word_of
@@ -296,7 +297,7 @@ def check_marks(columns: Mapping[str, Marks], sep: str | None = None) -> None:
 SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "space": " ", "pipe": "|"}
 MARKS = ",;\t |:"
 OPPOSITES = (("false", "true"), ("no", "yes"), ("f", "t"), ("n", "y"))
-OF_CELLS = ("decimal", "na", "encode", "thousands")  # of the options those that frames have too
+OF_CELLS = ("decimal", "na", "na_values", "encode", "thousands")  # of the options those that frames have too
 MAY_LACK = ("sep", "comment", "thousands")
 ABSENT = "(missing)"  # the word that stands for empty cells in a column of words
 
@@ -328,6 +329,8 @@ class Reading:
         What sets off thousands, in groups of three digits: a comma, a point, `space` or `apostrophe`, in all of their
         forms; `none` where nothing does, whatever it looks like. By default nothing does, and numbers that could be
         read in two ways are refused.
+    na_values : tuple of str
+        Cells that stand for nothing too, numbers or words: `-999`, or `refused`.
     """
 
     sep: str | None = None
@@ -339,6 +342,7 @@ class Reading:
     na: Missing = Missing.ERROR
     encode: Encode = Encode.ERROR
     thousands: str | None = None
+    na_values: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, **words: Any) -> Reading:
@@ -381,14 +385,19 @@ class Reading:
             raise BadInput(f"encoding: {encoding!r} is unknown: use latin-1, cp1252 or utf-16, say") from None
         index = None if given["index_col"] is None else str(given["index_col"])
         missing, words_as = word_of(Missing, given["na"], "na"), word_of(Encode, given["encode"], "encode")
-        groups = _thousands(given["thousands"], decimal)
-        return cls(between, decimal, comment, encoding, given["header"], index, missing, words_as, groups)
+        groups, nothing = _thousands(given["thousands"], decimal), _nothing(given["na_values"])
+        return cls(between, decimal, comment, encoding, given["header"], index, missing, words_as, groups, nothing)
 
     @property
     def cures(self) -> bool:
         """Whether cells are allowed that are no plain numbers."""
         groups = self.thousands not in (None, NONE)
-        return self.na is not Missing.ERROR or self.encode is not Encode.ERROR or groups
+        return self.na is not Missing.ERROR or self.encode is not Encode.ERROR or groups or bool(self.na_values)
+
+    @cached_property
+    def absent(self) -> tuple[frozenset[str], frozenset[float]]:
+        """Cells that stand for nothing beside the usual marks: words in small letters, and numbers."""
+        return frozenset(word.strip().lower() for word in self.na_values), frozenset(_read_numbers(self.na_values))
 
     @property
     def way(self) -> Way:
@@ -403,6 +412,12 @@ class Reading:
     def given(self) -> list[str]:
         """Return the names of the options that are not at their defaults."""
         return [f.name for f in fields(self) if getattr(self, f.name) != f.default]
+
+
+def _read_numbers(texts: Iterable[str]) -> Iterator[float]:
+    for text in texts:
+        with suppress(ValueError):
+            yield parse_number(text)
 
 
 def _check_kinds(given: Mapping[str, Any]) -> None:
@@ -435,6 +450,15 @@ def _thousands(given: str | None, decimal: str) -> str | None:
             f'thousands: {given!r} is the decimal mark already: give decimal="{other}" too, or thousands="none"'
         )
     return mark
+
+
+def _nothing(given: Any) -> tuple[str, ...]:
+    """Return cells that stand for nothing as texts."""
+    several = given.split(",") if isinstance(given, str) else [given] if isinstance(given, Real) else given or ()
+    listed = list(several) if isinstance(several, Iterable) else [None]
+    if not all(isinstance(one, str | Real) for one in listed):
+        raise BadInput(f"na_values: {given!r} is no list of words and numbers")
+    return tuple(str(one).strip() for one in listed)
 
 
 STRICT = Reading()
@@ -524,6 +548,10 @@ class Wanted:
         """Resolve the words against a header; see :func:`select_columns`."""
         self = replace(self, features=_words(self.features, "features"), drop=_words(self.drop, "drop"))
         header, drop = self._numbered(list(header))
+        if self.settled and self.features is not None:  # names of a record: none of them is a position
+            if self.needed:
+                _position(tuple(header), str(self.target), "target")
+            _check_there(self.features, header)
         if not self.needed and self.target not in header:
             gone = {_column(tuple(header), name, "dropped column") for name in drop or ()}
             rest = [name for j, name in enumerate(header) if j not in gone]
@@ -696,9 +724,21 @@ def _position(names: tuple[str, ...], name: str, role: str) -> int:
 def _positions(names: tuple[str, ...], features: Sequence[str]) -> set[int]:
     missing = [name for name in features if name not in names and not name.strip().isdigit()]
     if len(missing) > 1:
-        named = ", ".join(map(repr, missing))
-        raise BadInput(f"features {named} are not in the data: its columns are {_listed(names)}")
+        _check_there(missing, names)
     return {_column(names, name, "feature") for name in features}
+
+
+def _check_there(wanted: Sequence[str], names: Sequence[str]) -> None:
+    """Raise `BadInput` that names the features which are not among the columns, of many the first few."""
+    known = set(names)
+    missing = [name for name in wanted if name not in known]
+    if len(missing) == 1:
+        _position(tuple(names), missing[0], "feature")
+    if missing:
+        few = missing if len(missing) <= SHOWN_NAMES else missing[: SHOWN_NAMES // 2]
+        more = f" and {len(missing) - len(few):,} more" if len(few) < len(missing) else ""
+        named = ", ".join(map(repr, few))
+        raise BadInput(f"features {named}{more} are not in the data: its columns are {_listed(tuple(names))}")
 
 
 def _listed(names: tuple[str, ...]) -> str:

@@ -184,7 +184,7 @@ def _facts(one: RawColumn, goal: bool, alike: Sequence[str], unsaid: str) -> Col
         return ColumnFacts(one.name, "mixed", int(one.empty.sum()), None, None, None, None, (unsaid,), False)
     kind, notes, drop = _kind(one, numbers)
     if (value := stand_in(numbers)) is not None:
-        notes.append(f"{value:g} lies far from all others: if it stands for nothing, empty these cells and give --na")
+        notes.append(f"{value:g} lies far from all others: --na-values {value:g} and --na if it stands for nothing")
     if not goal and not drop:
         more, drop = _doubts(one, numbers)
         notes += more
@@ -305,6 +305,7 @@ def _as_given(how: Reading) -> list[str]:
     values = {
         "--sep": how.sep, "--decimal": how.decimal, "--comment": how.comment, "--encoding": how.encoding,
         "--index-col": how.index_col, "--thousands": WORDS.get(how.thousands or "", how.thousands),
+        "--na-values": ",".join(how.na_values),
     }  # fmt: skip
     names = [f"--{name.replace('_', '-')}" for name in how.given() if name not in ("na", "encode")]
     return [f"{name} {values[name]!r}" if name in values else "--no-header" for name in names]

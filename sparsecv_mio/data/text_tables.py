@@ -454,7 +454,7 @@ def _holds_words(table: TextTable, chosen: reading_options.Selection) -> bool:
     cells = first_cells(table)
     if chosen.target is None or len(cells) <= chosen.target:
         return False
-    return bool(cure.RawColumn.of(chosen.goal, [cells[chosen.target]], table.how.way).others)
+    return bool(cure.RawColumn.of(chosen.goal, [cells[chosen.target]], table.how).others)
 
 
 @dataclass(frozen=True)

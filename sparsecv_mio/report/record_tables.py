@@ -540,7 +540,7 @@ def _print_subsets(console: Console, path: Iterable[records.PathRow]) -> None:
 
 
 def print_verification(console: Console, report: VerifyReport, brief: bool = False, full: bool = False) -> None:
-    """Print what a verification could not prove, what it recomputed or bounded, what it only read, what disagrees.
+    """Print the verdict, with what could not be proved; what was recomputed or bounded, only read, what disagrees.
 
     Parameters
     ----------
@@ -549,12 +549,14 @@ def print_verification(console: Console, report: VerifyReport, brief: bool = Fal
     report : VerifyReport
         What `verify` found.
     brief : bool
-        Only what could not be proved and what disagrees.
+        Only the verdict and what disagrees.
     full : bool
         List every field that is bounded with its bound, not only their number.
     """
-    if report.caveat:
-        console.print(Text(report.caveat, "bold yellow"))
+    style = "bold red" if report.failures else "bold yellow" if report.caveat else "bold green"
+    verdict = "the record does not hold" if report.failures else "the record holds"
+    how = f"; {report.caveat}" if report.caveat else ": its answer and its bounds are computed and proved again"
+    console.print(Text(verdict if report.failures and not report.caveat else verdict + how, style))
     for part in () if brief else report.verified:
         console.print(Text.assemble(("verified   ", "green"), part))
     bounded = [(how, names) for how, names in report.fields if how not in ("recomputed", "read") and not brief]
@@ -566,9 +568,20 @@ def print_verification(console: Console, report: VerifyReport, brief: bool = Fal
         words = f"{count} more fields are within what bounds them (--full lists both)"
         console.print(Text.assemble(("bounded    ", "green"), words))
     for part in () if brief else report.reread:
-        console.print(Text.assemble(("only read  ", "yellow"), part))
+        console.print(Text.assemble(("only read  ", "yellow"), part if full else _without_inner(part)))
     for failure in report.failures:
         console.print(Text.assemble(("disagrees  ", "bold red"), f"{failure.field}: {failure.message}"))
+
+
+INNER = ("request.engine", "request.tau_step")  # fields that no option of the command sets
+
+
+def _without_inner(fields: str) -> str:
+    """Return a list of fields without those that a user of the command has not met, the request's without its name."""
+    names = [name for name in fields.split(", ") if name not in INNER]
+    asked = [name.removeprefix("request.") for name in names if name.startswith("request.")]
+    others = [name for name in names if not name.startswith("request.")]
+    return ", ".join([*others, *([f"what was asked ({', '.join(asked)})"] if asked else [])])
 
 
 FEW_MODELS, FEW_REPLACEMENTS = 10, 5  # of a size, printed without --full

@@ -517,3 +517,36 @@ def test_a_falsified_record_and_other_data_fail_with_their_field(
     changed.write_text(PROSTATE_FILE.read_text().replace("-0.579818495252942", "-0.579818495252943", 1))
     assert run(["verify", str(record_report), str(changed)]) == 1
     assert "data.fingerprint" in capsys.readouterr().err
+
+
+def test_columns_called_by_numbers_are_no_positions(tmp_path: Path, capsys: Said) -> None:
+    data, other, answer = tmp_path / "data.csv", tmp_path / "other.csv", tmp_path / "answer.json"
+    data.write_text("7,1,3,y\n" + "".join(f"{k},{k * k % 7},{k % 3},{k + k * k % 7}\n" for k in range(20)))
+    assert run(["solve", str(data), "-t", "y", "--gamma", "0.1", "-q", "--json", str(answer)]) == 0
+    other.write_text("a,b,c,d,y\n1,2,3,4,5\n")
+    capsys.readouterr()
+    for command in ("predict", "verify"):
+        assert run([command, str(answer), str(other)]) == 2
+        assert "are not in the data: its columns are a, b, c, d, y" in capsys.readouterr().err
+    header = ",".join(f"x{k}" for k in range(40))
+    rows = [f"{','.join(str(k * j % 11) for j in range(40))},{k}\n" for k in range(20)]
+    data.write_text("".join([f"{header},y\n", *rows]))
+    assert run(["solve", str(data), "-t", "y", "--gamma", "0.1", "--tau", "1:2", "-q", "--json", str(answer)]) == 0
+    capsys.readouterr()
+    assert run(["verify", str(answer), str(other)]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("sparsecv: error: ") and "'x3' and 36 more are not in the data" in error
+
+
+def test_the_verdict_of_verify_is_its_first_line(record: Path, tmp_path: Path, capsys: Said) -> None:
+    assert run(["verify", str(record), PROSTATE]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "the record holds: its answer and its bounds are computed and proved again"
+    assert lines[-1].startswith("only read  work, ") and "what was asked (" in lines[-1]
+    assert not any(name in lines[-1] for name in ("request", "engine", "tau_step"))
+    assert run(["verify", str(record), PROSTATE, "--full"]) == 0 and "request.engine" in capsys.readouterr().out
+    assert run(["verify", str(record), PROSTATE, "-q"]) == 0 and capsys.readouterr().out == ""
+    forged = tmp_path / "forged.json"
+    forged.write_text(record.read_text().replace('"cv_error": 0.', '"cv_error": 0.1', 1))
+    assert run(["verify", str(forged), PROSTATE, "-q"]) == 1
+    assert capsys.readouterr().out.startswith("the record does not hold\ndisagrees")

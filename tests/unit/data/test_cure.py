@@ -18,7 +18,7 @@ import sparsecv_mio as sc
 from sparsecv_mio.data.cure import RawColumn, bad_cell, check_finite, numbers_rows, quoted, stand_in_notes, subjects_of
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.readers import read_dataset, read_rows
-from sparsecv_mio.data.reading_options import POINT, Way
+from sparsecv_mio.data.reading_options import Reading
 from sparsecv_mio.data.table_facts import about_target
 from sparsecv_mio.errors import BadInput
 
@@ -69,7 +69,7 @@ FRAME = pd.DataFrame({
 
 
 def test_cells() -> None:
-    column = RawColumn.of("a", [1, " 2,5 ", "x", None, "NA", np.nan, True, pd.NA, "1e3"], Way(",", None))
+    column = RawColumn.of("a", [1, " 2,5 ", "x", None, "NA", np.nan, True, pd.NA, "1e3"], Reading.of(decimal=","))
     assert np.array_equal(column.numbers, [1, 2.5, np.nan, np.nan, np.nan, np.nan, 1, np.nan, 1000], equal_nan=True)
     assert column.empty.tolist() == [False, False, False, True, True, True, False, True, False]
     assert column.others == {2: "x"} and not column.is_words
@@ -137,7 +137,7 @@ RISING = np.exp(np.linspace(-1, 6, 40))
 
 
 def column(name: str, cells: Any) -> RawColumn:
-    return RawColumn.of(name, list(cells), POINT)
+    return RawColumn.of(name, list(cells), Reading())
 
 
 def test_numbers_of_the_rows() -> None:
@@ -236,3 +236,30 @@ def test_types_become_floats_and_nothing_is_shared() -> None:
 def test_ids_with_holes_stay_objects() -> None:
     found = Dataset.from_frame(FRAME_FRAME.assign(k=[1.0, np.nan]), "y", features=["a"], aux=["k"])
     assert found.aux["k"].dtype == object and found.names == ("a",)
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet", "frame"])
+def test_cells_that_stand_for_nothing_are_as_empty_ones(kind: str, tmp_path: Path) -> None:
+    empty = pd.DataFrame({
+        "a": [1.0, np.nan, 3.5, 4.0, 5.0, 7.0], "b": ["u", "v", None, "u", "v", "u"], "y": [1.0, 2, 3, 4, 5, 6.5],
+    })  # fmt: skip
+    marked = empty.fillna({"a": -999.0, "b": "Refused"})
+    for na in ("drop", "mean"):
+        for given in ("-999, refused", [-999, "refused"], ["-999.0", "REFUSED"]):
+            how: dict[str, Any] = {"na": na, "encode": "onehot"}
+            data = [read_kind(empty, kind, tmp_path, **how), read_kind(marked, kind, tmp_path, na_values=given, **how)]
+            assert data[0].names == data[1].names and (data[0].X == data[1].X).all() and (data[0].y == data[1].y).all()
+    with pytest.raises(BadInput, match="'a' is empty in row 2|column 'a' is empty in row 2"):
+        read_kind(marked.drop(columns="b"), kind, tmp_path, na_values=-999)
+    for wrong in ([None], object(), {"a": [1]}.values()):
+        with pytest.raises(BadInput, match="^na_values: .* is no list of words and numbers$"):
+            read_kind(marked, kind, tmp_path, na_values=wrong)
+
+
+def read_kind(frame: pd.DataFrame, kind: str, folder: Path, **how: Any) -> Dataset:
+    """Read a frame, or the file of it."""
+    if kind == "frame":
+        return Dataset.from_frame(frame, "y", **how)
+    place = folder / f"t.{kind}"
+    frame.to_csv(place, index=False) if kind == "csv" else frame.to_parquet(place)
+    return read_dataset(place, "y", **how)
