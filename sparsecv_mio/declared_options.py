@@ -197,6 +197,9 @@ OPTIONS = {
                "Which model predicts. pair: the best subset at the pair that is reported; average: the average of the "
                "near-best pairs, weighted by how far the errors of the rows tell them from the best one, put on the "
                "fewest features that keep it. The certificate is of the pair in either case.", Model),
+        Option("own_error", bool, False, "",
+               "With --model average: also estimate the error of the averaged model, by the same rule within every "
+               "fold. Optimistic, as its weights saw the rows left out, and many times cheaper than --nested."),
         Option("method", str, Method.AUTO, "",
                "rounds: every cell in rounds of growing effort, work shared between taus and folds; joint: best-first "
                "over all pairs, one MIO at a time, the likely best one solved, the others raised above it; "
@@ -259,7 +262,7 @@ LASTING = defaults("time_limit")
 STOPPING = defaults("gap") | LASTING
 LIMITS = LASTING | defaults("threads")
 EFFORT = STOPPING | LIMITS
-SEARCHING = defaults("one_se", "stability", "model") | EFFORT | defaults(
+SEARCHING = defaults("one_se", "stability", "model", "own_error") | EFFORT | defaults(
     "method", "backend", "formulation", "mio_budget", "refine"
 )  # fmt: skip
 ACCELERATING = defaults("oracles")
@@ -269,7 +272,7 @@ PANELS: dict[str, tuple[str, ...]] = {  # of the help, with the options in each,
     "Data": (*TABLE, "weights"),
     "Folds and grid": ("folds", "seed", "gamma", "tau"),
     "Which models": (*RESTRICTING, *UNITS, "together", "box", "assume_box"),
-    "What is asked": ("criterion", "one_se", "stability", "model", "nested", "refine"),
+    "What is asked": ("criterion", "one_se", "stability", "model", "own_error", "nested", "refine"),
     "Limits and effort": (*EFFORT, "node_limit", "checkpoint", "resume"),
     "Output": ("json", "plot", "proof", "trace", "save_held_out", "log", "full", "quiet"),
     "For experts": ("method", "backend", "formulation", "mio_budget", "tau_step", "oracles", "scheduler"),

@@ -62,6 +62,7 @@ def check_average(
     known = {i: positions(names, design.index) or () for i, names in enumerate(average.supports)}
     _distances(checks, record, average, design, plan, known)
     _model(checks, record, average, design, _target(checks, average, design, known), level)
+    _within_folds(checks, record, average, design, plan, known)
 
 
 def _pairs(checks: Checks, record: Record, average: Average, design: UnitColumns, plan: FoldPlan) -> bool:
@@ -105,6 +106,8 @@ def _supports(checks: Checks, average: Average, design: UnitColumns) -> bool:
     for pair in average.pairs:
         for place in {*pair.folds, *(() if pair.fit is None else (pair.fit,))}:
             largest[place] = min(largest.get(place, pair.tau), pair.tau)
+    for place in () if average.within_folds is None else average.within_folds.folds:
+        largest.setdefault(place, max(pair.tau for pair in average.pairs))
     for place, names in enumerate(average.supports):
         support, path = positions(names, design.index), f"average.supports[{place}]"
         most = largest.get(place, -1)
@@ -226,6 +229,38 @@ def _model(
         checks.part("that no single swap or smaller part betters the averaged model; its bounds are read")
     else:
         checks.part("bounds of the averaged model, and of every one with fewer features")
+
+
+def _within_folds(
+    checks: Checks, record: Record, average: Average, design: UnitColumns, plan: FoldPlan, known: Known
+) -> None:  # fmt: skip
+    """Make the average of every fold anew, refit the features of its model to that, and score the rows left out."""
+    within, dataset, path = average.within_folds, design.dataset, "average.within_folds."
+    asked = checks.that(within is None or bool(record.request.own_error), path[:-1], "was not asked for")
+    if within is None or not asked or not checks.that(len(within.folds) == plan.k, f"{path}folds", "are not all"):
+        return
+    most = max(record.request.taus)
+    squares, heft = np.zeros(plan.k), np.zeros(plan.k)
+    for fold, place in enumerate(within.folds):
+        train, rows = plan.train_rows(fold), dataset.take(plan.scored_rows(fold))
+        here, target = dataset.take(train), np.zeros(len(train))
+        for pair in average.used:
+            target += pair.weight * design.refit(known[pair.folds[fold]], pair.gamma, train).predict(here.X)
+        part = UnitColumns.within(replace(here, y=target), design.scale, design.intercept, record.request.restrictions)
+        support = positions(average.supports[place], part.index)
+        if not checks.that(support is not None and len(support) <= most, f"{path}folds[{fold}]", "is no model of it"):
+            return
+        assert support is not None
+        model = part.refit(support, AVERAGE_GAMMA, None)
+        allowed = average.allowed * here.weight_of(slice(0, here.n)) * (1.0 + ERROR_RTOL)
+        near = model.objective <= allowed or len(support) == min(most, part.q) or part.allowed is not None
+        checks.that(near, f"{path}folds[{fold}]", "misses the average of its fold by more than is allowed")
+        weights = np.ones(rows.n) if rows.row_weights is None else rows.row_weights
+        squares[fold], heft[fold] = weights @ (rows.y - model.predict(rows.X)) ** 2, weights.sum()
+    error = float(squares.sum() / heft.sum())
+    checks.close(f"{path}error", within.error, error, ERROR_RTOL * error)
+    checks.leaves("that each is the best subset for its average is read", f"{path}folds")
+    checks.part("error of the averaged model within every fold")
 
 
 def _fewer(checks: Checks, average: Average, design: UnitColumns, model: PathRow, level: EnumerationLevel) -> None:

@@ -400,6 +400,7 @@ class SearchRequest(Request):
     oracles: tuple[str, ...] | None = None
     stability: tuple[Number, ...] | None = None
     model: str | None = None
+    own_error: bool | None = None
 
 
 @dataclass(frozen=True)

@@ -432,6 +432,17 @@ class AveragedPair:
 
 
 @dataclass(frozen=True)
+class WithinFolds:
+    """The averaged model made without each fold, by the weights of all rows: an optimistic estimate of its error.
+
+    `folds`: places in `Average.supports` of the models of the folds; `error`: the mean squared error of held-out rows.
+    """
+
+    folds: tuple[parts.Count, ...]
+    error: parts.Number
+
+
+@dataclass(frozen=True)
 class Average:
     """The average of the fits of near-best pairs, put on a best subset, which predicts (docs/theory/average.md).
 
@@ -440,7 +451,7 @@ class Average:
     the predictions of the average in place of the target: `model.objective` per row, `missed`, is the mean square of
     what the model leaves of them, at most `allowed`, a share of the least CV error, unless the grid has no larger tau.
     `fewer` bounds from below the objective of every model with fewer features; null where there are none. No CV error
-    of the record is this model's.
+    of the record is this model's; `within_folds` is an estimate of its error, where one was asked for.
     """
 
     supports: tuple[tuple[str, ...], ...]
@@ -449,6 +460,7 @@ class Average:
     missed: parts.Number
     model: PathRow
     fewer: parts.Number | None
+    within_folds: WithinFolds | None = None
 
     @property
     def used(self) -> tuple[AveragedPair, ...]:

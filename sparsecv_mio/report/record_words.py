@@ -174,8 +174,12 @@ def average_lines(record: Record) -> list[str]:
     lines.append(f"it misses the average by {100.0 * missed:.2g}% of the CV error ({asked}) and is {proof}")
     if open_pairs:
         lines.append(f"{open_pairs} of these pairs are averaged as estimates: not all of their fits are proved")
-    own = "; --nested K estimates its own" if record.nested is None else ""
+    within = average.within_folds
+    own = "; --own-error or --nested K estimates its own" if record.nested is None and within is None else ""
     lines.append(f"the CV error and its interval are those of the pair, not of the averaged model{own}")
+    if within is not None:
+        why = "optimistic, as its weights saw the rows left out; --nested K is honest"
+        lines.append(f"error of the averaged model made within every fold: {shown(within.error)} ({why})")
     return lines
 
 

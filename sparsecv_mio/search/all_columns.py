@@ -69,8 +69,15 @@ def fits_of_all_rows(data: StandardData, gammas: FloatArray) -> RidgeFits:
     return _of_few_rows(data, every, gammas) if few else _of_moments(data, row_moments(data, every), gammas)
 
 
-def _without_folds(data: StandardData, folds: FoldPlan, gammas: FloatArray) -> Iterator[tuple[int, RidgeFits]]:
-    """Yield folds with the fits on their training rows."""
+def fits_without_folds(data: StandardData, folds: FoldPlan, gammas: FloatArray) -> Iterator[tuple[int, RidgeFits]]:
+    """Yield folds, in any order, with the fits of all columns on their training rows.
+
+    Parameters
+    ----------
+    data : StandardData
+    folds : FoldPlan
+    gammas : (G,) array
+    """
     few = (folds.n - folds.left_sizes < data.q) & _alike(data)
     for fold in np.flatnonzero(few).tolist():
         yield fold, _of_few_rows(data, folds.train_rows(fold), gammas)
@@ -91,7 +98,7 @@ def squared_errors_of_all_columns(
     expired : callable
     """
     errors, weights = np.zeros((len(gammas), data.n)), data.dataset.row_weights
-    for fold, fits in _without_folds(data, folds, gammas):
+    for fold, fits in fits_without_folds(data, folds, gammas):
         if expired():
             return None
         rows = folds.scored_rows(fold)

@@ -510,7 +510,16 @@ def _averaged(record: Record, snapshot: Snapshot | None, clock: Deadline) -> Rec
     from sparsecv_mio.search.average import with_average
 
     until = time.monotonic() + clock.left / 2.0  # the trees have half of it
-    return with_average(record, snapshot, lambda: clock.expired() or time.monotonic() > until)
+
+    def expired() -> bool:
+        return clock.expired() or time.monotonic() > until
+
+    found = with_average(record, snapshot, expired)
+    if not found.request.own_error:
+        return found
+    from sparsecv_mio.search.own_error import with_own_error
+
+    return with_own_error(found, snapshot, clock.expired)
 
 
 def _without_average(record: Record) -> Record:

@@ -166,6 +166,7 @@ RULES = (
          "bounds decides no pair, descent leaves most pairs untried"),
     Rule("one_se", "model", (Model.PAIR,), "the other averages many pairs"),
     Rule("stability", "model", (Model.PAIR,), "the other averages many pairs"),
+    Rule("own_error", "model", (Model.AVERAGE,), "the CV error is that of the pair"),
     Rule("oracles", "tau_step", (TauStep.AUTO, TauStep.MIO), "the saddle point asks no oracle"),
     *(Rule(option, "method", (Method.AUTO, *CELL_BY_CELL), ONE_TREE) for option in RESTRICTIONS[2:]),
     *(Rule(option, "engine", (Engine.AUTO,), ONE_TREE) for option in RESTRICTIONS[2:]),
@@ -194,6 +195,8 @@ class SearchOptions:
     model : {"pair", "average"}
         Which model predicts: that of the reported pair, or the average of the near-best pairs on a best subset
         (:mod:`sparsecv_mio.search.average`).
+    own_error : bool
+        With `model="average"`: estimate the error of that model too, within every fold.
     time_limit : float, optional
         Seconds; the best answer so far is returned with valid bounds, a second later at most, whatever the search is
         at (:mod:`sparsecv_mio.search.deadline`).
@@ -247,6 +250,7 @@ class SearchOptions:
     one_se: bool = False
     stability: tuple[float, ...] | str | None = None
     model: Model = Model.PAIR
+    own_error: bool = False
     time_limit: float | None = None
     threads: int | None = None
     method: Method = Method.AUTO

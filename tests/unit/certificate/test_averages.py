@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sparsecv_mio.certificate.records import Average, OuterAverage, Record
+from sparsecv_mio.certificate.records import Average, OuterAverage, Record, WithinFolds
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
@@ -32,7 +32,7 @@ def data() -> Dataset:
 def record() -> Record:
     folds = make_folds("5", data(), 3)
     return cross_validate(
-        data(), folds, gammas=[0.02, 0.3, 2.0], taus=range(7), gap=0.0, threads=1, model="average"
+        data(), folds, gammas=[0.02, 0.3, 2.0], taus=range(7), gap=0.0, threads=1, model="average", own_error=True
     )  # fmt: skip
 
 
@@ -117,6 +117,16 @@ def exchanged(i: int) -> tuple[int, ...]:
     return (new, *pair.folds[1:])
 
 
+def within_folds() -> WithinFolds:
+    found = average().within_folds
+    assert found is not None
+    return found
+
+
+def within(**changes: Any) -> Average:
+    return R(average(), within_folds=R(within_folds(), **changes))
+
+
 ALTERED: dict[str, tuple[Callable[[], Average | None], str]] = {
     "no average": (lambda: None, "average"),
     "a weight raised": (lambda: with_pair(used(), weight=average().pairs[used()].weight * 1.01), "weight"),
@@ -159,6 +169,10 @@ ALTERED: dict[str, tuple[Callable[[], Average | None], str]] = {
     "the bound of smaller ones": (
         lambda: R(average(), fewer=(average().fewer or 1.0) * 1.5), "average.fewer"),
     "no bound of smaller ones": (lambda: R(average(), fewer=None), "average.fewer"),
+    "its own error": (lambda: within(error=0.99 * within_folds().error), "average.within_folds.error"),
+    "a fold less": (lambda: within(folds=within_folds().folds[1:]), "average.within_folds.folds"),
+    "the features of a fold": (
+        lambda: within(folds=(len(average().supports) - 1, *within_folds().folds[1:])), "average.within_folds"),
 }  # fmt: skip
 
 

@@ -97,6 +97,7 @@ def test_many_columns_by_rows_and_more_columns_than_rows() -> None:
     ({"method": "bounds"}, "model average: goes with method auto, rounds, joint, algorithm1 or grid, not bounds"),
     ({"method": "descent"}, "model average: goes with method auto, rounds, joint, algorithm1 or grid, not descent"),
     ({"model": "mean"}, "model: unknown word 'mean'"),
+    ({"model": "pair", "own_error": True}, "own-error: goes with model average"),
 ])  # fmt: skip
 def test_what_it_does_not_go_with_is_refused_in_one_line(how: dict[str, Any], words: str) -> None:
     """The message names the option."""
@@ -198,6 +199,36 @@ def test_one_model_counts_once_though_larger_taus_have_it_too() -> None:
     pairs = tuple(replace(one, weight=w) for one, w in zip(many.average.pairs, plain, strict=True))
     report = verify(replace(many, average=replace(many.average, pairs=pairs)), data(), folds)
     assert {failure.field.rsplit(".", 1)[-1] for failure in report.failures} >= {"weight"}
+
+
+@pytest.mark.parametrize(("n", "p", "spec", "how"), [
+    (40, 7, "5", {}), (40, 7, "loo", {"gammas": [0.3]}), (40, 7, "forward:4", {}),
+    (40, 7, "2x4", {"nonnegative": "all"}),
+    (24, 30, "5", {"taus": [1, 2], "scale": "variance", "intercept": "global", "force_in": "x3"}),
+])  # fmt: skip
+def test_own_error_is_that_of_the_rule_within_every_fold(n: int, p: int, spec: str, how: dict[str, Any]) -> None:
+    """From the pairs' weights and supports: the average of each fold, its features refitted to that, rows scored."""
+    rows, how = data(n, p), {**GRID, "taus": [1, 2, 3], **how}
+    folds = make_folds(spec, rows)
+    record = cross_validate(rows, folds, **how, gap=0.0, threads=1, model="average", own_error=True)
+    found = record.average
+    assert found is not None and found.within_folds is not None and verify(record, rows, folds).ok
+    units: dict[str, Any] = {name: how[name] for name in ("scale", "intercept") if name in how}
+    total = 0.0
+    for fold, place in enumerate(found.within_folds.folds):
+        train, scored, target = folds.train_rows(fold), folds.scored_rows(fold), np.zeros(n)
+        for pair in found.used:
+            columns = [rows.names.index(name) for name in found.supports[pair.folds[fold]]]
+            model = fit(rows.X, rows.y, columns, pair.gamma, rows=train, **units)
+            target += pair.weight * model.predict(rows.X)
+        columns = [rows.names.index(name) for name in found.supports[place]]
+        model = fit(rows.X[train], target[train], columns, 1e-6, **units)
+        total += float(((rows.y[scored] - model.predict(rows.X[scored])) ** 2).sum())
+        missed = float(((target[train] - model.predict(rows.X[train])) ** 2).mean())
+        assert missed <= found.allowed * (1.0 + 1e-6) or len(columns) == 3 or len(how["taus"]) == 2
+    assert found.within_folds.error == pytest.approx(total / folds.scored, rel=1e-6)
+    plain = cross_validate(rows, folds, **how, gap=0.0, threads=1, model="average").average
+    assert plain == replace(found, within_folds=None, supports=plain.supports if plain else ())
 
 
 def test_the_reported_pair_is_no_estimate_where_its_model_is_proved() -> None:

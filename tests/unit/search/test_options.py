@@ -71,6 +71,7 @@ OTHER: dict[str, list[Any]] = {
     "stability": [1.0],
     "one_se": [True],
     "model": ["average"],
+    "own_error": [True],
     "time_limit": [60.0],
     "threads": [1],
     "method": ["rounds", "joint", "algorithm1", "grid", "bounds", "descent"],
@@ -94,6 +95,7 @@ NEEDS: dict[str, dict[str, str]] = {
     "formulation": {"backend": "highs"},
     "mio_budget": {"method": "joint"},
     "tau_step": {"method": "descent"},
+    "own_error": {"model": "average"},
 }
 
 
