@@ -22,10 +22,9 @@ from sparsecv_mio.certificate.parts import Work, versions
 from sparsecv_mio.certificate.records import PATH_SCHEMA, PathRecord, PathRow, Surface, SurfacePiece
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.standard import StandardData, standardize
-from sparsecv_mio.data.weights import least_rows
 from sparsecv_mio.errors import BadInput, OutOfTime
 from sparsecv_mio.fits.fit_options import PathOptions
-from sparsecv_mio.model_space import GammaInterval, gammas_of, interval, taus_of
+from sparsecv_mio.model_space import GammaInterval, interval
 from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.problem.training_moments import row_moments
 from sparsecv_mio.search.deadline import Deadline, run_within_limit
@@ -314,13 +313,11 @@ def best_subsets(
     options = with_keywords(options or PathOptions(), keywords, "best_subsets", GRID)
     restrictions = options.restrictions.within(dataset.names)
     options = replace(options, restrictions=restrictions)
-    shape = restrictions.left(dataset.p), least_rows(dataset)
-    sizes = taus_of(taus, *shape, restrictions=restrictions)
     every = (interval(gammas, "gammas") or gammas) if isinstance(gammas, str) else gammas
     if isinstance(every, GammaInterval) and restrictions:
         raise BadInput(f"gamma {every}: an interval goes with no restriction of the models; give a grid LO:HI:COUNT")
-    given = (every.low, every.high) if isinstance(every, GammaInterval) else gammas_of(every, *shape)
-    grid = Grid.of(given, sizes, dataset.p, restrictions)
+    given = (every.low, every.high) if isinstance(every, GammaInterval) else every
+    grid = Grid.asked(dataset, None, given, taus, restrictions)
     clock = Deadline.of(options, stop, began)
     search = PathSearch(dataset, grid, options, clock, progress)
     record = run_within_limit(search.solve, clock, search.record, search.prepare)

@@ -20,10 +20,8 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import AnyFolds, folds_of
 from sparsecv_mio.data.standard import StandardData, standardize
-from sparsecv_mio.data.weights import least_rows
 from sparsecv_mio.errors import OutOfTime
 from sparsecv_mio.fits.fit_options import CommonOptions
-from sparsecv_mio.model_space import gammas_of, taus_of
 from sparsecv_mio.near import collecting
 from sparsecv_mio.near.near_optimal import UNKNOWN, Valued
 from sparsecv_mio.problem.problem import SparseProblem
@@ -95,8 +93,7 @@ def best_common_subset(
     plan = folds_of(folds, dataset)
     within = options.restrictions.within(dataset.names)
     options = replace(options, restrictions=within)
-    shape = within.left(dataset.p), least_rows(dataset, plan)
-    grid = Grid.of(gammas_of(gammas, *shape), taus_of(taus, *shape, restrictions=within), dataset.p, within)
+    grid = Grid.asked(dataset, plan, gammas, taus, within)
     clock = Deadline.of(options, stop, began)
     search = CommonSearch(dataset, plan, grid, options, clock)
     return run_within_limit(search.solve, clock, search.record)

@@ -18,10 +18,8 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import AnyFolds, folds_of
 from sparsecv_mio.data.standard import StandardData, standardize
-from sparsecv_mio.data.weights import least_rows
 from sparsecv_mio.errors import BadInput, OutOfTime
 from sparsecv_mio.fits.fit_options import NearOptions
-from sparsecv_mio.model_space import gammas_of, taus_of
 from sparsecv_mio.near import collecting
 from sparsecv_mio.search.api import Question
 from sparsecv_mio.search.deadline import Deadline, run_within_limit
@@ -290,12 +288,10 @@ class NearSearch:
         self._grid(1.0 if gamma is None else gamma, taus)
 
     def _grid(self, gamma: float, taus: str | int | tuple[int, ...] | None) -> Grid:
-        dataset, within = self.dataset, self.options.restrictions
-        shape = within.left(dataset.p), least_rows(dataset, self.plan)
-        gammas = gammas_of(gamma, *shape)
-        if len(gammas) != 1:
-            raise BadInput(f"gamma: near-optimal lists are of one gamma, not of {len(gammas)}: give one or none")
-        return Grid.of(gammas, taus_of(taus, *shape, restrictions=within), dataset.p, within)
+        grid = Grid.asked(self.dataset, self.plan, gamma, taus, self.options.restrictions)
+        if len(grid.gammas) != 1:
+            raise BadInput(f"gamma: near-optimal lists are of one gamma, not of {len(grid.gammas)}: give one or none")
+        return grid
 
     def solve(self, gamma: float | None, taus: str | int | tuple[int, ...] | None) -> NearRecord:
         """Choose what is not given, and make the lists.

@@ -34,10 +34,9 @@ from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import AnyFolds, fold_columns, folds_of, inner_folds, outer_folds
 from sparsecv_mio.data.readers import read_dataset, target_of
 from sparsecv_mio.data.standard import StandardData, standardize
-from sparsecv_mio.data.weights import least_rows
 from sparsecv_mio.declared_options import TABLE
 from sparsecv_mio.errors import BadInput, OutOfTime, SparseCVError
-from sparsecv_mio.model_space import GammaInterval, gammas_of, interval, taus_of
+from sparsecv_mio.model_space import GammaInterval, interval
 from sparsecv_mio.problem.objective import fit, held_out_error, standard_error
 from sparsecv_mio.problem.refit import refit_moments
 from sparsecv_mio.problem.training_moments import training_moments
@@ -256,15 +255,13 @@ class Question:
             As :func:`cross_validate`.
         """
         dataset, within = self.dataset, self.options.restrictions.within(self.dataset.names)
-        shape = within.left(dataset.p), least_rows(dataset, self.folds)
-        sizes = taus_of(self.taus, *shape, restrictions=within, all_features=True)
         every = (interval(self.gammas, "gammas") or self.gammas) if isinstance(self.gammas, str) else self.gammas
         if not isinstance(every, GammaInterval):
-            return None, Grid.of(gammas_of(every, *shape), sizes, dataset.p, within)
+            return None, Grid.asked(dataset, self.folds, every, self.taus, within, all_features=True)
         from sparsecv_mio.search.gamma_partition import check_interval
 
         check_interval(every, self.options, self.hooks)
-        return every, Grid.of([1.0], sizes, dataset.p)
+        return every, Grid.asked(dataset, self.folds, 1.0, self.taus, within, all_features=True)
 
     def answer(self, deadline: Deadline | None = None) -> Record:
         """Search.

@@ -20,16 +20,18 @@ reported, so it is decided too. Nothing else of the table matters.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
-from sparsecv_mio.data.weights import Scored
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.fold_plan import FoldPlan
+from sparsecv_mio.data.weights import Scored, least_rows
 from sparsecv_mio.errors import BadInput
-from sparsecv_mio.model_space import NONE, Restrictions
+from sparsecv_mio.model_space import NONE, Restrictions, gammas_of, taus_of
 from sparsecv_mio.problem.objective import standard_error
 from sparsecv_mio.search.cells import CellTable
 from sparsecv_mio.units import CROSSING_RTOL, GAMMA_RANGE, TIE_RTOL
@@ -72,6 +74,34 @@ class Grid:
         restrictions.check_sizes(taus, p)
         unique = sorted(set(float(g) for g in gammas)), sorted(set(int(t) for t in taus))
         return cls(np.array(unique[0]), np.array(unique[1], dtype=np.int64))
+
+    @classmethod
+    def asked(
+        cls,
+        dataset: Dataset,
+        folds: FoldPlan | None,
+        gammas: str | float | Iterable[float] | None,
+        taus: str | int | Iterable[int] | None,
+        restrictions: Restrictions,
+        all_features: bool = False,
+    ) -> Grid:
+        """Return the grid of what was asked for, in words or numbers; defaults by the sizes of the data.
+
+        Parameters
+        ----------
+        dataset : Dataset
+        folds : FoldPlan or None
+            None where all rows are fitted.
+        gammas, taus
+            As for `gammas_of` and `taus_of`.
+        restrictions : Restrictions
+            By the names of the data.
+        all_features : bool
+            As for `taus_of`.
+        """
+        shape = restrictions.left(dataset.p), least_rows(dataset, folds)
+        sizes = taus_of(taus, *shape, restrictions=restrictions, all_features=all_features)
+        return cls.of(gammas_of(gammas, *shape), sizes, dataset.p, restrictions)
 
 
 @dataclass(frozen=True, eq=False)
