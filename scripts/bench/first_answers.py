@@ -54,7 +54,7 @@ def exact(problem: SparseProblem, taus: list[int], paths: FoldPaths, g: int, sec
     """Optima by tau, nan where the trees did not finish."""
     end = time.monotonic() + seconds
     starts = [paths.support(g, t) for t in range(len(taus))]
-    cells = solve_path(problem, taus, starts=starts, expired=lambda: time.monotonic() > end).cells
+    cells = solve_path(problem, taus, starts=starts, expired=lambda: time.monotonic() > end).by_size
     return np.array([cells[tau].upper if cells[tau].complete else np.nan for tau in taus])
 
 

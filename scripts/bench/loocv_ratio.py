@@ -43,7 +43,7 @@ def one_fit(data: Dataset, gamma: float, taus: range) -> float:
     began = time.perf_counter()
     result = solve_path(full_problem(standardize(data), gamma), list(taus))
     seconds = time.perf_counter() - began
-    assert all(cell.complete for cell in result.cells.values())
+    assert all(cell.complete for cell in result.by_size.values())
     return seconds
 
 

@@ -46,7 +46,7 @@ def native(instance: Instance, time_limit: float) -> Fit:
     built = time.perf_counter()
     result = solve_path(problem, [instance.tau], expired=lambda: time.perf_counter() - begin > time_limit)
     seconds = time.perf_counter() - built
-    cell = result.cells[instance.tau]
+    cell = result.by_size[instance.tau]
     status = "optimal" if cell.complete else "limit"
     return Fit(cell.support.tolist(), seconds, built - begin, result.nodes, status, cell.lower)
 

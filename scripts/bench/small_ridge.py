@@ -49,7 +49,7 @@ def one_size(name: str, size: int) -> dict[str, object]:
     problem = row_moments(data, slice(0, data.n)).problem(data, GAMMA)
     solve_path(problem, [size], effort=1 << 15)  # compiles
     begun = time.process_time()
-    cell = solve_path(problem, [size], effort=MOST_NODES).cells[size]
+    cell = solve_path(problem, [size], effort=MOST_NODES).by_size[size]
     return {"s": round(time.process_time() - begun, 2), "gap": round(1.0 - cell.lower / cell.upper, 4)}
 
 

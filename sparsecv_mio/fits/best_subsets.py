@@ -35,7 +35,7 @@ from sparsecv_mio.search.gamma_partition import NARROWEST, ROUNDED, first_grid, 
 from sparsecv_mio.search.options import GRID, with_keywords
 from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.search.result import MANY_NUMBERS, all_rows_fit, data_info
-from sparsecv_mio.trees.path_cells import PathCell
+from sparsecv_mio.trees.subsets import BestSubset
 from sparsecv_mio.units import TIE_RTOL
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class KnownSubsets:
 
     Attributes
     ----------
-    cells : dict of (int, int) to PathCell
+    cells : dict of (int, int) to BestSubset
         What was found, by index of gamma and by tau.
     nodes : int
         Nodes of all trees.
@@ -69,10 +69,10 @@ class KnownSubsets:
 
     def __init__(self, data: StandardData, grid: Grid, options: PathOptions, clock: Deadline) -> None:
         self.data, self.grid, self.options, self.clock = data, grid, options, clock
-        self.cells: dict[tuple[int, int], PathCell] = {}
+        self.cells: dict[tuple[int, int], BestSubset] = {}
         self.nodes = 0
         self._fallback: list[dict[int, tuple[IntArray, float]]] = []  # by forward selection, once it was needed
-        self._rows: dict[tuple[int, int], tuple[PathCell, PathRow]] = {}  # rows of the record made ahead
+        self._rows: dict[tuple[int, int], tuple[BestSubset, PathRow]] = {}  # rows of the record made ahead
 
     @property
     def pairs(self) -> int:
@@ -121,17 +121,17 @@ class KnownSubsets:
             versions=versions(),
         )
 
-    def _of_every_pair(self) -> dict[tuple[int, int], PathCell]:
+    def _of_every_pair(self) -> dict[tuple[int, int], BestSubset]:
         """Return what was found, and a support by forward selection where nothing was."""
         known = dict(self.cells)
         for g, found in enumerate(self._fallback):
             for tau, (support, value) in found.items():
                 if (g, tau) not in known:
                     at_hand = self._rows.get((g, tau))
-                    known[g, tau] = at_hand[0] if at_hand else PathCell.unproved(tau, support, value)
+                    known[g, tau] = at_hand[0] if at_hand else BestSubset.unproved(tau, support, value)
         return known
 
-    def _row(self, gamma: float, problem: SparseProblem | None, cell: PathCell, quick: bool) -> PathRow:
+    def _row(self, gamma: float, problem: SparseProblem | None, cell: BestSubset, quick: bool) -> PathRow:
         quick = quick and (self.pairs > MOST_REFITTED or self.data.n * cell.tau > MANY_NUMBERS)
         refit, support, coefficients, intercept = all_rows_fit(self.data, gamma, problem, cell, self.options.gap, quick)
         return PathRow(
@@ -400,7 +400,7 @@ class PathSearch:
                     if self.clock.expired():
                         return
                     found = solve_by_rows(data, whole, tau, gamma, self.clock.expired)
-                    known.cells[g, tau] = found.cells[tau]
+                    known.cells[g, tau] = found.by_size[tau]
                     known.nodes += found.nodes
                     self._report(progress, known, len(known.cells))
 
@@ -409,7 +409,7 @@ class PathSearch:
 
         from sparsecv_mio.search.observers import reports
         from sparsecv_mio.search.run import EFFORT_GROWTH, FIRST_EFFORT
-        from sparsecv_mio.trees.path_cells import UNLIMITED
+        from sparsecv_mio.trees.subsets import UNLIMITED
 
         alone = len(self.grid.gammas) == 1 and not known.data.restrictions.beyond_forcing  # no other gamma has to wait
         effort = UNLIMITED if alone else FIRST_EFFORT
@@ -433,9 +433,9 @@ class PathSearch:
             here = problem.with_gamma(float(self.grid.gammas[g]))
             mine = [known.cells[g, t].support for t in left[g] if (g, t) in known.cells]
             result = solve_any(known.data, here, left[g], starts + mine, effort, self.clock.expired)
-            starts = [cell.support for cell in result.cells.values()]
+            starts = [cell.support for cell in result.by_size.values()]
             known.nodes += result.nodes
-            known.cells.update({(g, t): cell for t, cell in result.cells.items()})
+            known.cells.update({(g, t): cell for t, cell in result.by_size.items()})
             left[g] = [] if result.finished else [t for t in left[g] if not known.cells[g, t].complete]
             self._report(progress, known, known.pairs - sum(len(rest) for rest in left.values()))
 

@@ -30,11 +30,11 @@ from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.problem.training_moments import full_problem
 from sparsecv_mio.search.options import with_keywords
 from sparsecv_mio.search.result import data_info, names_of
-from sparsecv_mio.trees.path_cells import UNLIMITED
+from sparsecv_mio.trees.subsets import UNLIMITED
 
 if TYPE_CHECKING:
     from sparsecv_mio.search.deadline import Deadline
-    from sparsecv_mio.trees.path_cells import PathResult
+    from sparsecv_mio.trees.subsets import BestSubsets
 
 
 STATUS = {Stop.OPTIMAL: "proved", Stop.INTERRUPTED: "interrupted"}
@@ -270,10 +270,10 @@ def _solve_in_box(model: _Model, start: Start | None, limits: Limits, end: float
     return _outcome(model, found, limits, clock, built)
 
 
-def _outcome(model: _Model, found: PathResult, limits: Limits, clock: Deadline, built: float) -> Outcome:
+def _outcome(model: _Model, found: BestSubsets, limits: Limits, clock: Deadline, built: float) -> Outcome:
     """Refit what our own engine found, and say why it stopped."""
     data, tau = model.data, model.tau
-    cell = found.cells[tau]
+    cell = found.by_size[tau]
     fit = refit_rows(data, slice(0, data.n), cell.support, model.gamma)
     upper = fit.objective + fit.objective_error
     lower = min(cell.lower, upper)

@@ -593,7 +593,7 @@ def best_on_all_rows(
     found = solve_path(problem, taus, effort=effort, expired=expired)
     return [
         np.sort(one)
-        for tau, cell in found.cells.items()
+        for tau, cell in found.by_size.items()
         for one in (cell.support, *cell.candidates[:MOST_TIED])
         if len(one) == tau
     ]

@@ -29,7 +29,7 @@ from sparsecv_mio.search.deadline import Deadline, run_within_limit
 from sparsecv_mio.search.options import GRID, with_keywords
 from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.search.result import all_rows_fit, data_info, fold_info, names_of
-from sparsecv_mio.trees.path_cells import PathCell
+from sparsecv_mio.trees.subsets import BestSubset
 from sparsecv_mio.units import PROVED_RTOL
 
 
@@ -175,7 +175,7 @@ class CommonSearch:
         best = winner.best
         assert best is not None
         gamma, problem, unit = winner.gamma, winner.criterion.problem, folds.unit
-        cell = PathCell.unproved(len(best.support), best.support, np.inf)
+        cell = BestSubset.unproved(len(best.support), best.support, np.inf)
         _, support, coefficients, intercept = all_rows_fit(data, gamma, problem, cell, options.gap)
         rows = [row for one in self.at_gammas for row in one.rows(data, unit)]
         whole = len(self.at_gammas) == len(self.grid.gammas)

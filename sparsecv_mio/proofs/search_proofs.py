@@ -255,7 +255,7 @@ class SearchProof:
         value, error, support = cells.value[g, t].copy(), cells.nominal[g, t].copy(), cells.support[g, t].astype(int)
         missing = np.flatnonzero(~np.isfinite(value + error))
         if len(missing):
-            support[~np.isfinite(error)] = cells.pool.number(self.found.best[g].cells[self.taus[t]].support)
+            support[~np.isfinite(error)] = cells.pool.number(self.found.best[g].by_size[self.taus[t]].support)
         for number in np.unique(support[missing]).tolist():
             here, columns = missing[support[missing] == number], cells.pool.supports[number].tolist()
             value[here], error[here] = (row[0] for row in at.score([tuple(columns)], here))
@@ -286,7 +286,7 @@ class SearchProof:
         """Return thresholds for the size of a pair, falling."""
         if self._reported(g, pair.index) and not self.folds.single:
             return [NOTHING]  # its folds have trees of their own
-        best = self.found.best[g].cells[self.taus[pair.index]].upper
+        best = self.found.best[g].by_size[self.taus[pair.index]].upper
         best = (best if np.isfinite(best) else float(at.whole.yy)) * (1.0 + ABOVE) + 2.0 * lost
         if self._reported(g, pair.index):
             return self._covering(at, pair, best, lost)

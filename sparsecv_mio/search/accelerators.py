@@ -42,11 +42,11 @@ from sparsecv_mio.search.context import AllRows, Context
 from sparsecv_mio.search.fold_fits import near_tie_margin
 from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.thresholds import GLRU_COLUMNS
-from sparsecv_mio.trees.path_cells import SMALL, PathCell, PathResult
+from sparsecv_mio.trees.subsets import SMALL, BestSubset, BestSubsets
 from sparsecv_mio.units import KEEP_RTOL
 from sparsecv_mio.words import Intercept, Oracle
 
-Solver = Callable[[SparseProblem, list[int], list[IntArray]], PathResult]
+Solver = Callable[[SparseProblem, list[int], list[IntArray]], BestSubsets]
 
 
 def solve_presolved(
@@ -57,7 +57,7 @@ def solve_presolved(
     solver: Solver,
     report: Callable[..., None],
     restrict: bool = True,
-) -> PathResult:
+) -> BestSubsets:
     """Solve some tau of a fold, by `solver` what the relaxations on all rows do not decide.
 
     Parameters
@@ -70,7 +70,7 @@ def solve_presolved(
     starts : sequence of int arrays
         Supports to try as incumbents.
     solver : callable
-        `(problem, taus, starts) -> PathResult`.
+        `(problem, taus, starts) -> BestSubsets`.
     report : callable
         Called with what the test did: seconds, cells that were asked for, those decided (`mios`), columns removed.
     restrict : bool
@@ -78,7 +78,7 @@ def solve_presolved(
 
     Returns
     -------
-    PathResult
+    BestSubsets
         In the columns of `problem`.
     """
     begun = time.perf_counter()
@@ -95,12 +95,12 @@ def solve_presolved(
     seconds, removed = time.perf_counter() - begun, problem.q - len(keep)
     report(seconds=seconds, asked=len(tested.sizes), mios=len(decided), columns=removed)
     if not left:
-        return PathResult(decided, 0, True)
+        return BestSubsets(decided, 0, True)
     if len(keep) == problem.q or len(keep) <= left[0]:
         rest = solver(problem, left, known)
     else:
         rest = in_columns(solver(problem.only(keep), left, places_in(keep, known)), keep)
-    return PathResult({**rest.cells, **decided}, rest.nodes, rest.finished, rest.reused)
+    return BestSubsets({**rest.by_size, **decided}, rest.nodes, rest.finished, rest.reused)
 
 
 def _test(fold: FoldBounds, points: Points, sizes: list[int], starts: Sequence[IntArray]) -> Reused | None:
@@ -113,12 +113,12 @@ def _test(fold: FoldBounds, points: Points, sizes: list[int], starts: Sequence[I
     return reuse(fold, points, sizes, KEEP_RTOL)
 
 
-def _decided(fold: FoldBounds, tau: int) -> PathCell:
+def _decided(fold: FoldBounds, tau: int) -> BestSubset:
     """Cell of which the incumbent is the only near-optimal support."""
     value, support = float(fold.best[tau]), np.flatnonzero(fold.supports[tau])
     margin = near_tie_margin(fold.problem, value)
     low = max(value - margin, 0.0)
-    return PathCell(tau, support, low, value, (support,), (value,), margin, complete=True, branched=False)
+    return BestSubset(tau, support, low, value, (support,), (value,), margin, complete=True, branched=False)
 
 
 def _columns_left(problem: SparseProblem, tested: Reused, left: list[int]) -> IntArray:
@@ -129,15 +129,15 @@ def _columns_left(problem: SparseProblem, tested: Reused, left: list[int]) -> In
     return np.flatnonzero(tested.status[int(np.searchsorted(tested.sizes, left[0]))] != DROPPED)
 
 
-def in_columns(result: PathResult, columns: IntArray) -> PathResult:
+def in_columns(result: BestSubsets, columns: IntArray) -> BestSubsets:
     """Return the result for a restricted problem in the columns of the whole."""
     cells = {
         tau: replace(
             cell, support=columns[cell.support], candidates=tuple(columns[support] for support in cell.candidates)
         )
-        for tau, cell in result.cells.items()
+        for tau, cell in result.by_size.items()
     }
-    return replace(result, cells=cells)
+    return replace(result, by_size=cells)
 
 
 STEPS, TOLERANCE = 60, 1e-4  # supports settle long before values do
@@ -200,13 +200,13 @@ class Proposals:
         """Sort gammas by their estimated error, those without one last."""
         return sorted(gammas, key=lambda g: self.error.get(g, np.inf))
 
-    def hits(self, cells: CellTable, best_on_all_rows: Sequence[PathResult], taus: IntArray) -> int:
+    def hits(self, cells: CellTable, best_on_all_rows: Sequence[BestSubsets], taus: IntArray) -> int:
         """Count the decided cells whose support was proposed here and is not the best one on all rows.
 
         Parameters
         ----------
         cells : CellTable
-        best_on_all_rows : sequence of PathResult
+        best_on_all_rows : sequence of BestSubsets
             By gamma.
         taus : (T,) int array
 
@@ -217,7 +217,7 @@ class Proposals:
         found = 0
         for g in self.ranking:
             for t, tau in enumerate(taus.tolist()):
-                common = cells.pool.number(best_on_all_rows[g].cells[tau].support)
+                common = cells.pool.number(best_on_all_rows[g].by_size[tau].support)
                 for fold in np.flatnonzero(cells.decided[g, t] & (cells.support[g, t] != common)).tolist():
                     mine = self.support(g, tau, fold)
                     found += bool(mine and np.array_equal(mine[0], cells.pool.supports[cells.support[g, t, fold]]))
@@ -406,7 +406,7 @@ class Accelerators:
         starts: Sequence[IntArray],
         solver: Solver,
         by_vendor: bool,
-    ) -> PathResult:
+    ) -> BestSubsets:
         """Hand taus of one fold and gamma to `solver`, but for what the points on all rows decide.
 
         By default only a vendor's solver is spared: our own trees are done before the test is. Columns that are in no
@@ -422,7 +422,7 @@ class Accelerators:
         starts : sequence of int arrays
             Supports to try first.
         solver : callable
-            `(problem, taus, starts) -> PathResult`; it is given the problem without columns that are forced in.
+            `(problem, taus, starts) -> BestSubsets`; it is given the problem without columns that are forced in.
         by_vendor : bool
             Whether `solver` is a vendor's.
         """
@@ -438,7 +438,7 @@ class Accelerators:
             result = result.with_forced(part.choice.size, part.choice.whole, taus)
         if Oracle.GLRU in self.on:
             self.ledger.add(Oracle.GLRU, relaxations=result.reused)
-        self.ledger.grown(sum(cell.branched for cell in result.cells.values()), result.nodes)
+        self.ledger.grown(sum(cell.branched for cell in result.by_size.values()), result.nodes)
         return result
 
     @property

@@ -32,7 +32,7 @@ from sparsecv_mio.search.one_by_one import solve_any
 from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.search.result import all_rows_fit, names_of
 from sparsecv_mio.thresholds import by_rows
-from sparsecv_mio.trees.path_cells import PathCell
+from sparsecv_mio.trees.subsets import BestSubset
 from sparsecv_mio.units import AVERAGE_GAMMA, MISSED_SHARE
 from sparsecv_mio.words import Intercept
 
@@ -191,7 +191,7 @@ def fits_of_pairs(snapshot: Snapshot, wanted: IntArray) -> dict[int, PairFit]:
     data, gammas, taus = context.data, context.grid.gammas, context.grid.taus
     for i in wanted[wanted < len(gammas) * len(taus)].tolist():
         g, t = divmod(i, len(taus))
-        cell, gamma = snapshot.best[g].cells[int(taus[t])], float(gammas[g])
+        cell, gamma = snapshot.best[g].by_size[int(taus[t])], float(gammas[g])
         alone = replace(cell, candidates=())
         refit, support, coefficients, level = all_rows_fit(data, gamma, None, alone, context.gap, quick=True)
         found[i] = PairFit(support, coefficients, level, cell.complete or refit.proved)
@@ -260,7 +260,7 @@ class Projection:
         aim = replace(data.dataset, y=target)
         self.data = standardize(aim, str(data.scale), str(data.intercept), data.restrictions)
         self.per_row = self.data.y_unit**2 / aim.weight_of(slice(0, aim.n))
-        self.allowed, self.cells = allowed, dict[int, PathCell]()
+        self.allowed, self.cells = allowed, dict[int, BestSubset]()
         self.sizes = list(range(len(self.data.forced), max(min(most, self.data.q), len(self.data.forced)) + 1))
         self.problem: SparseProblem | None = None
 
@@ -312,7 +312,7 @@ class Projection:
         fit = fit_from_moments(problem, [support])
         upper = float(fit.value[0] + fit.value_error[0])
         if np.isfinite(upper):
-            self.cells[size] = PathCell.unproved(size, support, upper)
+            self.cells[size] = BestSubset.unproved(size, support, upper)
 
     def _solve(self, sizes: list[int], effort: int, expired: Callable[[], bool]) -> None:
         """Take what the trees say of some sizes; what is complete stays."""
@@ -323,11 +323,12 @@ class Projection:
             whole = all_rows_of(self.data, AVERAGE_GAMMA, expired)
             whole.search(left)
             found = {
-                size: solve_by_rows(self.data, whole, size, AVERAGE_GAMMA, expired, effort).cells[size] for size in left
+                size: solve_by_rows(self.data, whole, size, AVERAGE_GAMMA, expired, effort).by_size[size]
+                for size in left
             }
         else:
             starts = [*self.seeds, *(cell.support for cell in self.cells.values())]
-            found = solve_any(self.data, self.problem, left, starts, effort, expired).cells
+            found = solve_any(self.data, self.problem, left, starts, effort, expired).by_size
         for size, cell in found.items():
             old = self.cells.get(size)
             if old is not None and not cell.complete:

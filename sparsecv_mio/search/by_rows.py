@@ -44,7 +44,7 @@ from sparsecv_mio.search.run import (
 )
 from sparsecv_mio.thresholds import EXACT_COLUMNS, MANY_FOLDS_BY_ROWS, PART_COLUMNS, TREE_MATRICES
 from sparsecv_mio.trees.every_size import solve_path
-from sparsecv_mio.trees.path_cells import UNLIMITED, PathCell, PathResult
+from sparsecv_mio.trees.subsets import UNLIMITED, BestSubset, BestSubsets
 from sparsecv_mio.words import Method
 
 
@@ -69,7 +69,7 @@ def solve_by_rows(
     gamma: float,
     expired: Callable[[], bool],
     effort: int = UNLIMITED,
-) -> PathResult:
+) -> BestSubsets:
     """Find the best subset of one size on all rows; by a tree on the rows where screening leaves many columns.
 
     Parameters
@@ -90,16 +90,16 @@ def solve_by_rows(
         seen = replace(branched, lower=max(branched.lower, seen.lower))
     support = whole.incumbent(tau)
     held = support if support is not None else np.zeros(0, dtype=np.int64)
-    cell = PathCell.unproved(tau, held, lower=seen.lower)
+    cell = BestSubset.unproved(tau, held, lower=seen.lower)
     if len(seen.columns) > PART_COLUMNS or expired():
-        return PathResult({tau: cell}, nodes, False)
+        return BestSubsets({tau: cell}, nodes, False)
     small = data.only(seen.columns)
     problem = row_moments(small, slice(0, data.n)).problem(small, gamma)
     starts = places_in(seen.columns, [support] if support is not None else [])
     result = in_columns(solve_path(problem, [tau], starts=starts, effort=effort, expired=expired), seen.columns)
-    cell = result.cells[tau]
+    cell = result.by_size[tau]
     if not cell.complete:
-        result.cells[tau] = replace(cell, lower=max(cell.lower, seen.lower))
+        result.by_size[tau] = replace(cell, lower=max(cell.lower, seen.lower))
     return replace(result, nodes=result.nodes + nodes)
 
 
@@ -172,7 +172,7 @@ class ByRows(GridMethod):
         g = self.order[0]
         whole = self._rows_of(None, g)
         whole.search(taus)
-        all_rows.keep({g: PathResult(_supports_of(whole, taus), 0, False)})
+        all_rows.keep({g: BestSubsets(_supports_of(whole, taus), 0, False)})
 
     def _worth_work(self) -> BoolArray:
         return self.open if self.method is Method.GRID else self.run.worth_work()
@@ -368,7 +368,7 @@ class ByRows(GridMethod):
             self.run.counts.add(result.nodes)
             self.submitted[where] |= len(columns) > tau
 
-    def _solve(self, problem: SparseProblem, tau: int, starts: list[IntArray]) -> PathResult:
+    def _solve(self, problem: SparseProblem, tau: int, starts: list[IntArray]) -> BestSubsets:
         if not self.mio.native and problem.q > tau:
             part = eliminated(problem)
             size, supports = part.choice.size(tau), stripped(part.choice, starts)
@@ -379,9 +379,9 @@ class ByRows(GridMethod):
 
     # -- all rows ----------------------------------------------------------------------------------------------------
 
-    def best_on_all_rows(self, g: int, tau: int) -> PathCell:
+    def best_on_all_rows(self, g: int, tau: int) -> BestSubset:
         """Return the best subset on all rows: a relaxation, and branch-and-bound where that leaves few columns."""
-        cell = self.run.all_rows.best[g].cells[tau]
+        cell = self.run.all_rows.best[g].by_size[tau]
         if self.context.deadline.expired():
             return cell
         whole = self._rows_of(None, g)
@@ -389,7 +389,7 @@ class ByRows(GridMethod):
         whole.search([tau])
         return solve_by_rows(
             self.context.data, whole, tau, float(self.context.grid.gammas[g]), self.context.deadline.expired
-        ).cells[tau]
+        ).by_size[tau]
 
     # -- what is known now -------------------------------------------------------------------------------------------
 
@@ -419,16 +419,16 @@ class ByRows(GridMethod):
         self.effort = int(stored["effort"])
 
 
-def _supports_of(whole: WideFold, taus: list[int]) -> dict[int, PathCell]:
+def _supports_of(whole: WideFold, taus: list[int]) -> dict[int, BestSubset]:
     """Supports of all rows, of which nothing is proved."""
-    found: dict[int, PathCell] = {}
+    found: dict[int, BestSubset] = {}
     none = np.zeros(0, dtype=np.int64)
     rows, support = whole.rows, whole.known.support
     by_gain = np.argsort(-(rows.c**2 / rows.square), kind="stable")  # best single columns first
     for tau, top in zip(taus, rows.choice.sizes(taus), strict=True):
         known = [size for size in support if size <= top]
         largest = support[max(known)] if known and top else none
-        found[tau] = PathCell.unproved(tau, rows.choice.whole(filled_up(largest, min(top, rows.q), by_gain)))
+        found[tau] = BestSubset.unproved(tau, rows.choice.whole(filled_up(largest, min(top, rows.q), by_gain)))
     return found
 
 

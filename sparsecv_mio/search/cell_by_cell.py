@@ -43,7 +43,7 @@ from sparsecv_mio.search.fold_solver import CellIntervals, FoldSolver
 from sparsecv_mio.search.run import GridMethod, Run
 from sparsecv_mio.thresholds import VENDOR_RELAXED_COLUMNS
 from sparsecv_mio.trees.normal_form import normal_form
-from sparsecv_mio.trees.path_cells import UNLIMITED, PathCell, PathResult
+from sparsecv_mio.trees.subsets import UNLIMITED, BestSubset, BestSubsets
 from sparsecv_mio.units import KEEP_RTOL, TIE_RTOL
 
 MOST_EXCLUDED = 12  # near ties a solver is asked about before the cell is left undecided
@@ -91,7 +91,7 @@ class VendorListing:
         self.backend, self.deadline, self.formulation = backend, deadline, formulation
         self.points: deque[FloatArray] = deque(maxlen=SHARED_POINTS)
 
-    def solve(self, problem: SparseProblem, tau: int, starts: Sequence[IntArray]) -> PathResult:
+    def solve(self, problem: SparseProblem, tau: int, starts: Sequence[IntArray]) -> BestSubsets:
         """Solve one tau, and exclude supports until what is left is out of reach.
 
         Parameters
@@ -103,7 +103,7 @@ class VendorListing:
 
         Returns
         -------
-        PathResult
+        BestSubsets
             Its only cell is complete where every near-optimal support was found.
         """
         useful = normal_form(problem).columns
@@ -119,9 +119,9 @@ class VendorListing:
         listed = self._exclude(problem, useful, size, fixed, start)
         if not listed.supports:
             unproved = Listed([np.array(best, dtype=np.int64)], 0.0, False, listed.nodes)
-            return PathResult({tau: _as_cell(problem, tau, unproved)}, listed.nodes, False)
+            return BestSubsets({tau: _as_cell(problem, tau, unproved)}, listed.nodes, False)
         self.remember(problem, listed.supports[0])
-        return PathResult({tau: _as_cell(problem, tau, listed)}, listed.nodes, not self.deadline.expired())
+        return BestSubsets({tau: _as_cell(problem, tau, listed)}, listed.nodes, not self.deadline.expired())
 
     def _exclude(
         self, problem: SparseProblem, useful: IntArray, size: int, fixed: Fixed, start: Start | None
@@ -225,7 +225,7 @@ def _new_support(support: IntArray, size: int, useful: IntArray, found: list[Int
     return None
 
 
-def _as_cell(problem: SparseProblem, tau: int, listed: Listed) -> PathCell:
+def _as_cell(problem: SparseProblem, tau: int, listed: Listed) -> BestSubset:
     """Put what was listed into the form the native engine answers in."""
     found = listed.supports
     values = [_value(problem, s) for s in found]
@@ -233,7 +233,7 @@ def _as_cell(problem: SparseProblem, tau: int, listed: Listed) -> PathCell:
     complete = listed.complete and bool(np.isfinite(values).all())
     margin = fold_fits.near_tie_margin(problem, values[best])
     kept = [i for i, value in enumerate(values) if value <= values[best] + margin] if complete else []
-    return PathCell(
+    return BestSubset(
         tau=tau,
         support=found[best],
         lower=max(values[best] - margin, 0.0) if complete else min(listed.lower, values[best]),
@@ -317,7 +317,7 @@ class SolvesCells(ABC):
         """Supports to try first in a cell."""
 
     @abstractmethod
-    def _outcome(self, here: fold_fits.FoldProblem, where: Where, starts: list[IntArray]) -> PathResult:
+    def _outcome(self, here: fold_fits.FoldProblem, where: Where, starts: list[IntArray]) -> BestSubsets:
         """Solve one cell, its fold at its gamma, to the end."""
 
     def solve(self, where: Where, starts: list[IntArray]) -> int:
@@ -387,7 +387,7 @@ class CellSolver(SolvesCells):
             one = slice(i, i + 1)
             self.intervals.decide(here, (g, int(which[i]), fold), supports[one], fits.at(one), branched=False)
 
-    def _outcome(self, here: fold_fits.FoldProblem, where: Where, starts: list[IntArray]) -> PathResult:
+    def _outcome(self, here: fold_fits.FoldProblem, where: Where, starts: list[IntArray]) -> BestSubsets:
         """Solve one cell by our own trees, or by the vendor's solver."""
         if self.vendor is not None:
             return self._by_vendor(self.vendor, here, where, starts)
@@ -395,22 +395,22 @@ class CellSolver(SolvesCells):
 
     def _by_vendor(
         self, vendor: VendorListing, here: fold_fits.FoldProblem, where: Where, starts: list[IntArray]
-    ) -> PathResult:
+    ) -> BestSubsets:
         """Solve a cell by a vendor's solver; near ties that it leaves are listed by our own trees."""
         g, t, fold = where
         tau = int(self.context.grid.taus[t])
 
-        def solved(problem: SparseProblem, taus: list[int], starts: list[IntArray]) -> PathResult:
+        def solved(problem: SparseProblem, taus: list[int], starts: list[IntArray]) -> BestSubsets:
             return vendor.solve(problem, taus[0], starts)
 
         accelerators = self.fold_solver.accelerators
         starts = accelerators.proposed(g, tau, fold) + starts
         result = accelerators.solve(here.problem, g, [tau], starts, solved, by_vendor=True)
-        cell = result.cells[tau]
+        cell = result.by_size[tau]
         if cell.complete or not result.finished:
             return result
         own = self.fold_solver.branch_and_bound(here, g, np.array([t]), [cell.support, *starts], NEAR_TIES_NODES)
-        return PathResult(own.cells, result.nodes + own.nodes, own.finished)
+        return BestSubsets(own.by_size, result.nodes + own.nodes, own.finished)
 
     def starts(self, where: Where) -> list[IntArray]:
         """Supports known for the cell, for its neighbours in tau and gamma, and for the next folds at the same pair."""
@@ -567,7 +567,7 @@ def bracket(method: CellMethod, gammas: IntArray, taus: IntArray) -> None:
     if context.deadline.expired() or not len(gammas) or not len(taus):
         return
     run.signals.doing("relaxations of every fold")
-    supports = [cell.support for result in run.all_rows.best for cell in result.cells.values()]
+    supports = [cell.support for result in run.all_rows.best for cell in result.by_size.values()]
     part = np.ix_(gammas, taus, np.arange(context.folds.k))
     wanted = ~cells.final[part]
     found: dict[tuple[int, int], list[IntArray | None]] = {}

@@ -24,7 +24,7 @@ from sparsecv_mio.search.cells import CellTable
 from sparsecv_mio.search.deadline import Deadline
 from sparsecv_mio.search.pairs import Grid, PairBounds, pair_bounds
 from sparsecv_mio.trees.normal_form import NormalForm, normal_form
-from sparsecv_mio.trees.path_cells import PathCell, PathResult
+from sparsecv_mio.trees.subsets import BestSubset, BestSubsets
 
 Made = TypeVar("Made")
 
@@ -38,7 +38,7 @@ class Trees(Protocol):
 
     def grow(
         self, problem: SparseProblem, taus: Sequence[int], starts: Sequence[IntArray], effort: int, deadline: Deadline
-    ) -> PathResult:
+    ) -> BestSubsets:
         """Solve some tau of a fold and gamma, as `solve_path` would here.
 
         Parameters
@@ -126,7 +126,7 @@ class AllRows:
 
     Attributes
     ----------
-    best : list of PathResult
+    best : list of BestSubsets
         By gamma, the best supports of every tau that were found on all rows; empty before the first were.
     starts : list of lists of int arrays
         By gamma, supports worth trying first.
@@ -134,12 +134,12 @@ class AllRows:
 
     def __init__(self, context: Context) -> None:
         self.context = context
-        self.best: list[PathResult] = []
+        self.best: list[BestSubsets] = []
         self.starts: list[list[IntArray]] = [[] for _ in context.grid.gammas]
         self._made: dict[tuple[str, int], Any] = {}
         self._lock = threading.RLock()
 
-    def keep(self, found: Mapping[int, PathResult]) -> None:
+    def keep(self, found: Mapping[int, BestSubsets]) -> None:
         """Keep results by gamma in `best`; a gamma that a limit left out gets the supports of the nearest other one.
 
         Of such supports nothing is proved. Nothing is kept where nothing was found.
@@ -149,20 +149,20 @@ class AllRows:
         near = {g: min(found, key=lambda other: abs(other - g)) for g in range(len(self.context.grid.gammas))}
         self.best[:] = [found[g] if g in found else _unproved(found[other]) for g, other in near.items()]
 
-    def improve(self, g: int, found: PathResult) -> None:
+    def improve(self, g: int, found: BestSubsets) -> None:
         """Take over what another result says of some taus of a gamma.
 
         Parameters
         ----------
         g : int
             Index of the gamma.
-        found : PathResult
+        found : BestSubsets
             Of all rows at that gamma.
         """
         with self._lock:
             old = self.best[g]
-            cells = old.cells | {tau: _joined(old.cells[tau], cell) for tau, cell in found.cells.items()}
-            self.best[g] = PathResult(cells, old.nodes + found.nodes, all(cell.complete for cell in cells.values()))
+            cells = old.by_size | {tau: _joined(old.by_size[tau], cell) for tau, cell in found.by_size.items()}
+            self.best[g] = BestSubsets(cells, old.nodes + found.nodes, all(cell.complete for cell in cells.values()))
 
     def lower_bounds(self) -> FloatArray:
         """(G, T): lower bounds of the optimum on all rows, what each pair says of the others included; kept in `best`.
@@ -170,7 +170,7 @@ class AllRows:
         O(G T).
         """
         with self._lock:
-            known = [[result.cells[tau].lower for tau in self.context.grid.taus.tolist()] for result in self.best]
+            known = [[result.by_size[tau].lower for tau in self.context.grid.taus.tolist()] for result in self.best]
             lower = implied_lower_bounds(self.context.grid.gammas, np.array(known))
             self.raise_lower_bounds(lower)
         return lower
@@ -186,9 +186,9 @@ class AllRows:
         with self._lock:
             for result, bounds in zip(self.best, lower.tolist(), strict=True):
                 for tau, bound in zip(self.context.grid.taus.tolist(), bounds, strict=True):
-                    cell = result.cells[tau]
+                    cell = result.by_size[tau]
                     if bound > cell.lower:
-                        result.cells[tau] = replace(cell, lower=max(cell.lower, min(bound, cell.upper)))
+                        result.by_size[tau] = replace(cell, lower=max(cell.lower, min(bound, cell.upper)))
 
     def _once(self, what: str, make: Callable[[], Made], g: int = 0) -> Made:
         """Return what is made once, of a gamma where it depends on that."""
@@ -231,16 +231,16 @@ class AllRows:
         return self._once("solved", lambda: self.normal_form(g).solved(), g)
 
 
-def _joined(old: PathCell, new: PathCell) -> PathCell:
+def _joined(old: BestSubset, new: BestSubset) -> BestSubset:
     """Return what two results together say of a tau: the better support, the larger lower bound."""
     if old.complete or new.complete:
         return old if old.complete else new
     return replace(new if new.upper <= old.upper else old, lower=max(old.lower, new.lower))
 
 
-def _unproved(result: PathResult) -> PathResult:
+def _unproved(result: BestSubsets) -> BestSubsets:
     """Return the supports of a result, of which nothing is proved at another gamma or in a fold."""
-    return PathResult({tau: PathCell.unproved(tau, cell.support) for tau, cell in result.cells.items()}, 0, False)
+    return BestSubsets({tau: BestSubset.unproved(tau, cell.support) for tau, cell in result.by_size.items()}, 0, False)
 
 
 @dataclass
@@ -333,7 +333,7 @@ class Snapshot:
     ----------
     context : Context
     cells : CellTable
-    best : tuple of PathResult
+    best : tuple of BestSubsets
         By gamma, what is known of all rows; empty before anything is.
     mios, nodes : int
     engine : str
@@ -353,7 +353,7 @@ class Snapshot:
 
     context: Context
     cells: CellTable
-    best: tuple[PathResult, ...] = ()
+    best: tuple[BestSubsets, ...] = ()
     mios: int = 0
     nodes: int = 0
     engine: str = "forward selection"

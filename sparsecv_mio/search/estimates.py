@@ -39,7 +39,7 @@ from sparsecv_mio.search.run import SEARCH_SHARE, Run, first_answers, offer_path
 from sparsecv_mio.search.shared_intervals import offer_supports
 from sparsecv_mio.search.shared_trees import SharedTrees
 from sparsecv_mio.thresholds import FEW_FOLDS, FOLDS_ONE_BY_ONE, SMALL_FOLD
-from sparsecv_mio.trees.path_cells import SMALL
+from sparsecv_mio.trees.subsets import SMALL
 
 Expired = Callable[[], bool]
 
@@ -149,7 +149,7 @@ class SampledFolds:
         """Return the best supports known on all rows, -1 beyond their size, and the index in `grid` of their gamma."""
         best, gammas = self.run.all_rows.best, self.run.context.grid.gammas
         found = [
-            (g, best[int(np.searchsorted(gammas, gamma))].cells[tau].support)
+            (g, best[int(np.searchsorted(gammas, gamma))].by_size[tau].support)
             for g, gamma in enumerate(self.grid.gammas.tolist()) if best
             for tau in self.grid.taus.tolist()
         ]  # fmt: skip
@@ -238,7 +238,7 @@ class OpenCellEstimates:
     def _every_fold(self, grid: Grid, expired: Expired) -> Iterator[FoldPaths]:
         """Have all folds search, each from what is known on all rows and what the others found."""
         context = self.run.context
-        known = [cell.support for result in self.run.all_rows.best for cell in result.cells.values()]
+        known = [cell.support for result in self.run.all_rows.best for cell in result.by_size.values()]
         distinct = {support.tobytes(): support for support in known}
         return first_supports(context.data, context.folds, grid, context.threads, expired, list(distinct.values()))
 
@@ -337,7 +337,7 @@ def _visit(run: Run, pair: tuple[int, int], which: IntArray) -> None:
 def _score_in_closed_form(run: Run, trees: SharedTrees, g: int, t: int) -> None:
     """Score the best support of all rows for a pair in every fold that is missing it. O(n s^2)."""
     leave_out, cells, taus = trees.leave_out, run.cells, run.context.grid.taus
-    support = run.all_rows.best[g].cells[int(taus[t])].support
+    support = run.all_rows.best[g].by_size[int(taus[t])].support
     listing = listed_supports(run.all_rows.problem(g), [support], [t])
     number = cells.pool.number(support)
 

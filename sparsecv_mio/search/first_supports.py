@@ -41,7 +41,7 @@ from sparsecv_mio.problem.training_moments import TrainingMoments, row_moments, 
 from sparsecv_mio.search.cells import NO_COLUMN, filled_up, missing_columns, table_of
 from sparsecv_mio.search.fallback import ForwardSelection, WeightedRows
 from sparsecv_mio.search.pairs import Grid
-from sparsecv_mio.trees.path_cells import SMALL
+from sparsecv_mio.trees.subsets import SMALL
 from sparsecv_mio.units import TINY
 
 WORK = 2e7  # multiplications after which the time is checked

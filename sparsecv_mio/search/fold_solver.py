@@ -46,7 +46,7 @@ from sparsecv_mio.search.deadline import Deadline
 from sparsecv_mio.search.fold_fits import FoldProblem, Refits
 from sparsecv_mio.thresholds import BALL_COLUMNS, RELAXED_COLUMNS
 from sparsecv_mio.trees.every_size import solve_path
-from sparsecv_mio.trees.path_cells import SMALL, PathCell, PathResult
+from sparsecv_mio.trees.subsets import SMALL, BestSubset, BestSubsets
 from sparsecv_mio.units import TIE_RTOL, Interval
 
 if TYPE_CHECKING:
@@ -131,7 +131,9 @@ class CellIntervals:
         self.context, self.cells, self.all_rows = state.context, state.cells, state.all_rows
         self._limit_seen: float | None = None  # when the limit was first seen to have passed
 
-    def write_outcome(self, here: FoldProblem, g: int, which: IntArray, result: PathResult, relax: bool = True) -> None:
+    def write_outcome(
+        self, here: FoldProblem, g: int, which: IntArray, result: BestSubsets, relax: bool = True
+    ) -> None:
         """Write what the outcome of branch-and-bound for some tau of a fold and gamma says of their intervals.
 
         Parameters
@@ -141,14 +143,14 @@ class CellIntervals:
         g : int
         which : (m,) int array
             Indices of tau.
-        result : PathResult
+        result : BestSubsets
             Has a cell for each of them.
         relax : bool
             Whether cells that are not decided may be bounded by relaxations.
         """
         if not len(which):
             return
-        found = [result.cells[int(self.context.grid.taus[t])] for t in which]
+        found = [result.by_size[int(self.context.grid.taus[t])] for t in which]
         listed = [list(cell.candidates) if cell.complete else [cell.support] for cell in found]
         supports = [support for some in listed for support in some]
         ends = np.cumsum([len(some) for some in listed])
@@ -167,7 +169,7 @@ class CellIntervals:
             self._bound(here, g, undecided, relax)
 
     def _decide_lone(
-        self, here: FoldProblem, g: int, which: IntArray, found: list[PathCell], fits: Refits
+        self, here: FoldProblem, g: int, which: IntArray, found: list[BestSubset], fits: Refits
     ) -> BoolArray:
         """Decide the cells that list one support, all at once, but for those `decide` has to look at; which these are.
 
@@ -213,7 +215,7 @@ class CellIntervals:
         """Bound the held-out errors of cells of which only an incumbent is known, by the number of tau."""
         incumbents = list(undecided.values())
         intervals = held_out_intervals(here, incumbents, relax and self._time_to_relax())
-        on_all_rows = np.array([self.all_rows.best[g].cells[one.tau].lower for one in incumbents])
+        on_all_rows = np.array([self.all_rows.best[g].by_size[one.tau].lower for one in incumbents])
         uppers = np.array([one.upper for one in incumbents])
         part = (g, np.array(list(undecided)), here.fold)
         if self.context.folds.scores_all_left_out[here.fold]:
@@ -271,7 +273,7 @@ class CellIntervals:
         return self.cells.pool.number(here.in_data(support))
 
 
-def _agree(fits: Refits, cell: PathCell) -> bool:
+def _agree(fits: Refits, cell: BestSubset) -> bool:
     """Whether refitted values are those of the tree up to its margin; values without any accuracy are no agreement."""
     if not np.all(np.isfinite(fits.value)):
         return False
@@ -317,7 +319,7 @@ class FoldSolver:
             starts = self.best_on_all_rows(g) + found + self._shown(g, which, fold)
             result = self.branch_and_bound(here, g, which, starts, effort)
             self.intervals.write_outcome(here, g, which, result)
-            found = [cell.support for cell in result.cells.values()]
+            found = [cell.support for cell in result.by_size.values()]
             nodes += result.nodes
         return nodes
 
@@ -339,7 +341,7 @@ class FoldSolver:
 
     def branch_and_bound(
         self, here: FoldProblem, g: int, which: IntArray, starts: Sequence[IntArray], effort: int
-    ) -> PathResult:
+    ) -> BestSubsets:
         """Solve some tau of a fold and gamma by our own trees, but for what the accelerators spare.
 
         Parameters
@@ -356,10 +358,10 @@ class FoldSolver:
 
         Returns
         -------
-        PathResult
+        BestSubsets
         """
 
-        def trees(problem: SparseProblem, taus: list[int], starts: list[IntArray]) -> PathResult:
+        def trees(problem: SparseProblem, taus: list[int], starts: list[IntArray]) -> BestSubsets:
             if self.context.trees is not None:
                 return self.context.trees.grow(problem, taus, starts, effort, self.context.deadline)
             return solve_path(problem, taus, starts=starts, effort=effort, expired=self.context.deadline.expired)
@@ -374,7 +376,7 @@ class FoldSolver:
 
     def best_on_all_rows(self, g: int) -> list[IntArray]:
         """Return the best supports known on all rows at a gamma, of every tau."""
-        return [cell.support for cell in self.all_rows.best[g].cells.values()]
+        return [cell.support for cell in self.all_rows.best[g].by_size.values()]
 
     def _each_gamma(
         self, fold: int, moments: TrainingMoments, wanted: BoolArray
@@ -423,7 +425,7 @@ class SentTrees:
 
     def grow(
         self, problem: SparseProblem, taus: Sequence[int], starts: Sequence[IntArray], effort: int, deadline: Deadline
-    ) -> PathResult:
+    ) -> BestSubsets:
         """Solve some tau of a fold and gamma.
 
         Parameters
@@ -443,7 +445,7 @@ class SentTrees:
 
     def _grown_there(
         self, problem: SparseProblem, taus: Sequence[int], starts: Sequence[IntArray], effort: int, deadline: Deadline
-    ) -> PathResult:
+    ) -> BestSubsets:
         gram = self._sent(problem.Q)
         rest = pickle.dumps((replace(problem, Q=NOTHING), list(taus), list(starts), effort))
         future = self._pool.submit(_grow, gram, rest, deadline.left)
@@ -504,7 +506,7 @@ def _same(gram: FloatArray) -> FloatArray:
     return gram
 
 
-def _grow(gram: FloatArray, rest: bytes, left: float) -> PathResult:
+def _grow(gram: FloatArray, rest: bytes, left: float) -> BestSubsets:
     """Grow a tree in a worker, until the limit or until nobody waits for it any more."""
     from distributed import get_worker
 

@@ -19,7 +19,7 @@ from sparsecv_mio.search.cells import filled_up
 from sparsecv_mio.trees.every_size import solve_path
 from sparsecv_mio.trees.listing import supports_below
 from sparsecv_mio.trees.normal_form import NormalForm, normal_form
-from sparsecv_mio.trees.path_cells import PathCell
+from sparsecv_mio.trees.subsets import BestSubset
 from sparsecv_mio.units import TINY
 from sparsecv_mio.words import Intercept
 
@@ -220,7 +220,7 @@ class Lister:
         self.nodes += best.nodes
         others = np.arange(self.sets.q)
         for size in starts:
-            cell = best.cells[size]
+            cell = best.by_size[size]
             supports = cell.candidates if cell.complete and cell.candidates else (cell.support,)
             table = np.array([filled_up(support, size, others) for support in supports])
             table = table.reshape(len(supports), size)
@@ -335,20 +335,20 @@ class BestOverGamma:
     def __init__(self, lister: Lister, sizes: Sequence[int]) -> None:
         self.lister, self.sizes = lister, list(sizes)
         self._problem = full_problem(lister.data, 1.0)
-        self._cells: dict[float, dict[int, PathCell]] = {}
+        self._cells: dict[float, dict[int, BestSubset]] = {}
         self._last: list[IntArray] = []
         self._supports: dict[tuple[float, int], IntArray] = {}
         self._found: dict[int, dict[bytes, IntArray]] = {size: {} for size in self.sizes}
 
-    def at(self, lam: float) -> dict[int, PathCell]:
+    def at(self, lam: float) -> dict[int, BestSubset]:
         """Return what is known of every size at one lam."""
         if lam not in self._cells:
             here = self._problem.with_gamma(2.0 * lam)
             found = solve_path(here, self.sizes, starts=self._last, effort=EFFORT, expired=self.lister.expired)
             self.lister.nodes += found.nodes
-            self._cells[lam] = found.cells
-            self._last = [cell.support for cell in found.cells.values()]
-            for size, cell in found.cells.items():
+            self._cells[lam] = found.by_size
+            self._last = [cell.support for cell in found.by_size.values()]
+            for size, cell in found.by_size.items():
                 support = filled_up(cell.support, size, np.arange(self.lister.sets.q))
                 self._supports[lam, size] = self._found[size].setdefault(support.tobytes(), support)
         return self._cells[lam]

@@ -20,7 +20,7 @@ from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.search.cells import CellTable
 from sparsecv_mio.search.context import Context
 from sparsecv_mio.search.pairs import PairBounds, simplest
-from sparsecv_mio.trees.path_cells import PathCell, PathResult
+from sparsecv_mio.trees.subsets import BestSubset, BestSubsets
 from sparsecv_mio.units import OUTWARD, TIE_RTOL
 from sparsecv_mio.words import Intercept
 
@@ -86,14 +86,14 @@ class Instabilities:
         data = self.context.data
         return data.y_unit**2 / data.dataset.weight_of(slice(0, data.n))
 
-    def at(self, g: int, t: int, cell: PathCell) -> PairInstability:
+    def at(self, g: int, t: int, cell: BestSubset) -> PairInstability:
         """Return the instability of a pair.
 
         Parameters
         ----------
         g, t : int
             Indices of gamma and tau.
-        cell : PathCell
+        cell : BestSubset
             The best subset of all rows there.
         """
         cells = self.cells
@@ -104,7 +104,7 @@ class Instabilities:
             self._known[g, t] = key, self._compute(g, t, cell)
         return self._known[g, t][1]
 
-    def _compute(self, g: int, t: int, cell: PathCell) -> PairInstability:
+    def _compute(self, g: int, t: int, cell: BestSubset) -> PairInstability:
         if not np.isfinite(self.cells.nominal[g, t]).all():
             return UNKNOWN
         context, cells = self.context, self.cells
@@ -135,7 +135,7 @@ class Instabilities:
                     found[place, which], doubt[place, which] = part.changes(one)
         return found, doubt
 
-    def _best_models(self, gamma: float, cell: PathCell) -> list[IntArray]:
+    def _best_models(self, gamma: float, cell: BestSubset) -> list[IntArray]:
         """Return the supports of all rows that are tied for the best; the one that is reported first."""
         listed = list(cell.candidates) if cell.complete else []
         if len(listed) < 2:
@@ -220,7 +220,7 @@ class Instabilities:
         distance = residual_distances(residual, target, scores, tau, value)
         return np.asarray(np.hypot(distance, np.abs(mean) * np.sqrt(along)) + full.doubt.max() * np.sqrt(data.n))
 
-    def _whatever(self, g: int, t: int, cell: PathCell) -> float:
+    def _whatever(self, g: int, t: int, cell: BestSubset) -> float:
         """Bound the largest change where the best model of all rows is not known either."""
         r = self.context.data.rows(slice(0, self.context.data.n))[1]
         top = cell.upper * (1.0 + VALUE_RTOL) + VALUE_SHARE * float(r @ r)
@@ -321,7 +321,7 @@ def closed(lower: float, upper: float, gap: float, allowance: float) -> bool:
 def stability_table(
     instabilities: Instabilities,
     now: PairBounds,
-    best: Sequence[PathResult],
+    best: Sequence[BestSubsets],
     weights: tuple[float, ...],
     expired: Callable[[], bool] = lambda: False,
 ) -> StabilityTable:
@@ -331,7 +331,7 @@ def stability_table(
     ----------
     instabilities : Instabilities
     now : PairBounds
-    best : sequence of PathResult
+    best : sequence of BestSubsets
         By gamma, the best subsets of all rows.
     weights : tuple of float
     expired : callable
@@ -348,7 +348,7 @@ def stability_table(
         g, t = (int(i) for i in np.unravel_index(int(place), shape))
         if table.h_lower[g, t] >= least.max() or expired():
             break
-        found = instabilities.at(g, t, best[g].cells[taus[t]])
+        found = instabilities.at(g, t, best[g].by_size[taus[t]])
         table.lower[g, t], table.upper[g, t] = found.lower * instabilities.per_row, found.upper * instabilities.per_row
         table.nominal[g, t], table.known[g, t] = found.nominal * instabilities.per_row, found.known
         ends = [table.h_upper[g, t] + weight * (table.upper[g, t] if weight else 0.0) for weight in weights]
@@ -390,7 +390,7 @@ class ChoiceByWeight:
 
 
 def choose_by_weight(
-    context: Context, cells: CellTable, now: PairBounds, best: Sequence[PathResult], known: Known
+    context: Context, cells: CellTable, now: PairBounds, best: Sequence[BestSubsets], known: Known
 ) -> ChoiceByWeight | None:
     """Choose the pair with the least `h + weight * instability`; None without a weight, time or a pair.
 
@@ -399,7 +399,7 @@ def choose_by_weight(
     context : Context
     cells : CellTable
     now : PairBounds
-    best : sequence of PathResult
+    best : sequence of BestSubsets
         By gamma, the best subsets of all rows.
     known : dict
         Instabilities that were computed already.
@@ -432,7 +432,7 @@ def _rows(table: StabilityTable) -> tuple[InstabilityRow, ...]:
 
 
 def stability_of_model(
-    context: Context, cells: CellTable, pair: Pair, cell: PathCell, choice: ChoiceByWeight | None, known: Known
+    context: Context, cells: CellTable, pair: Pair, cell: BestSubset, choice: ChoiceByWeight | None, known: Known
 ) -> Stability | None:
     """Return how stable the model of a pair is; None where it would take long, or some fold has no support yet.
 
@@ -442,7 +442,7 @@ def stability_of_model(
     cells : CellTable
     pair : gamma, tau
         Indices.
-    cell : PathCell
+    cell : BestSubset
         The best subset of all rows there.
     choice : ChoiceByWeight or None
         Where it was chosen by a weight.

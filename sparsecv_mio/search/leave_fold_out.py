@@ -306,7 +306,7 @@ class LeaveOut:
         """Return the best supports found on all rows and those proposed, for some tau, and the index of tau of each."""
         pairs = []
         for t in wanted:
-            cell = self.all_rows.best[g].cells[int(self.taus[t])]
+            cell = self.all_rows.best[g].by_size[int(self.taus[t])]
             pairs += [(support, t) for support in (cell.candidates or (cell.support,))[:MOST_TIED]]
         seen = {np.sort(support).tobytes() for support, _ in pairs}
         more = [(support, t) for t in wanted for support in self.proposed(g, int(self.taus[t]))]

@@ -17,7 +17,7 @@ from sparsecv_mio.search.fold_fits import FoldProblem
 from sparsecv_mio.search.fold_solver import Incumbent, held_out_intervals
 from sparsecv_mio.search.pairs import likely_winner
 from sparsecv_mio.search.run import Run
-from sparsecv_mio.trees.path_cells import PathCell, PathResult
+from sparsecv_mio.trees.subsets import BestSubset, BestSubsets
 from sparsecv_mio.units import TIE_RTOL
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ class LossBounds:
         """Refit in every fold the supports that its cells have come to show. O(G T (s^3 + rows s)) a fold."""
         context, cells = self.run.context, self.run.cells
         taus, best = context.grid.taus.tolist(), self.run.all_rows.best
-        on_all_rows = np.array([[cells.pool.number(one.cells[tau].support) for tau in taus] for one in best])
+        on_all_rows = np.array([[cells.pool.number(one.by_size[tau].support) for tau in taus] for one in best])
         with cells.lock:
             shown = np.where(np.isfinite(cells.nominal), cells.support, on_all_rows[:, :, None])
         new = np.zeros(context.shape, dtype=bool)
@@ -130,7 +130,7 @@ class LossBounds:
         """Return what is known: training objectives by cell, of which supports, and lower bounds on all rows."""
         lower = np.zeros(self.values.shape[:2])
         for known, one in zip(lower, self.run.all_rows.best, strict=False):  # none before the first steps
-            known[:] = [one.cells[tau].lower for tau in self.run.context.grid.taus.tolist()]
+            known[:] = [one.by_size[tau].lower for tau in self.run.context.grid.taus.tolist()]
         return {"loss_values": self.values, "loss_refitted": self._refitted, "loss_lower": lower}
 
     def check(self, stored: Archive) -> None:
@@ -222,8 +222,8 @@ class LossByRows:
             state.counts.add(nodes)
             support = whole.incumbent(tau)
             if support is not None:
-                cell = PathCell.unproved(tau, support, whole.upper(tau), seen.lower)
-                state.all_rows.improve(g, PathResult({tau: cell}, nodes, False))
+                cell = BestSubset.unproved(tau, support, whole.upper(tau), seen.lower)
+                state.all_rows.improve(g, BestSubsets({tau: cell}, nodes, False))
             raise_lower_ends(self.run, self.values, self.slip)
 
 

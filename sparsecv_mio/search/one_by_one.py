@@ -58,8 +58,8 @@ from sparsecv_mio.search.shared_trees import SharedTrees
 from sparsecv_mio.thresholds import by_rows
 from sparsecv_mio.trees.allowed_supports import Family, completed
 from sparsecv_mio.trees.every_size import solve_path
-from sparsecv_mio.trees.path_cells import UNLIMITED, PathCell, PathResult
 from sparsecv_mio.trees.restricted_tree import solve_restricted
+from sparsecv_mio.trees.subsets import UNLIMITED, BestSubset, BestSubsets
 from sparsecv_mio.words import Method
 
 
@@ -293,7 +293,7 @@ class OneByOne(cell_by_cell.CellMethod):
         """See to it that the pair to report is scored in every fold."""
         score_reported_pair(self.run, self.trees)
 
-    def best_on_all_rows(self, g: int, tau: int) -> PathCell:
+    def best_on_all_rows(self, g: int, tau: int) -> BestSubset:
         """Return the best subset on all rows at a pair, solved while there is time."""
         return best_on_all_rows(self.run, g, tau, UNLIMITED)
 
@@ -315,7 +315,7 @@ def solve_any(
     starts: list[IntArray],
     effort: int,
     expired: Callable[[], bool],
-) -> PathResult:
+) -> BestSubsets:
     """Find the best supports of some sizes by our own trees, whatever restrictions the data have.
 
     Parameters
@@ -355,7 +355,7 @@ class RestrictedCells(cell_by_cell.SolvesCells):
 
     def tree(
         self, problem: SparseProblem, taus: list[int], starts: list[IntArray], effort: int, inside: tuple[int, ...] = ()
-    ) -> PathResult:
+    ) -> BestSubsets:
         """Solve some taus of a problem by our own trees.
 
         Parameters
@@ -375,7 +375,7 @@ class RestrictedCells(cell_by_cell.SolvesCells):
             problem, taus, asked, starts=starts, effort=effort, expired=self.context.deadline.expired
         )
 
-    def on_all_rows(self, g: int, taus: list[int], starts: list[IntArray], effort: int = ALL_ROWS_NODES) -> PathResult:
+    def on_all_rows(self, g: int, taus: list[int], starts: list[IntArray], effort: int = ALL_ROWS_NODES) -> BestSubsets:
         """Find the best supports of all rows at a gamma.
 
         Parameters
@@ -394,7 +394,7 @@ class RestrictedCells(cell_by_cell.SolvesCells):
     def first_bounds(self, g: int, fold: int) -> None:
         """Give every tau of a fold and gamma an incumbent and an interval; most cells are decided here."""
         here, which = self.at(g, fold), np.arange(len(self.context.grid.taus))
-        starts = [cell.support for cell in self.state.all_rows.best[g].cells.values()]
+        starts = [cell.support for cell in self.state.all_rows.best[g].by_size.values()]
         result = self.tree(here.problem, self.context.grid.taus.tolist(), starts, FIRST_NODES)
         if not self.mio.native:  # who is asked of every cell that is left, whatever our trees can do
             result = replace(result, finished=False)
@@ -407,7 +407,7 @@ class RestrictedCells(cell_by_cell.SolvesCells):
         near = [table[where], *table[g, max(t - 1, 0) : t + 2, fold], *table[max(g - 1, 0) : g + 2, t, fold]]
         return [self.state.cells.pool.supports[number] for number in dict.fromkeys(int(number) for number in near)]
 
-    def _outcome(self, here: FoldProblem, where: Where, starts: list[IntArray]) -> PathResult:
+    def _outcome(self, here: FoldProblem, where: Where, starts: list[IntArray]) -> BestSubsets:
         """Solve one cell by our own trees, or by the vendor's solver."""
         tau = int(self.context.grid.taus[where[1]])
         if self.mio.native:
@@ -416,15 +416,15 @@ class RestrictedCells(cell_by_cell.SolvesCells):
 
     # -- a vendor's solver --------------------------------------------------------------------------------------------
 
-    def _by_vendor(self, problem: SparseProblem, tau: int, starts: list[IntArray]) -> PathResult:
+    def _by_vendor(self, problem: SparseProblem, tau: int, starts: list[IntArray]) -> BestSubsets:
         """Ask a vendor's solver again and again, each time without the supports that hold those found.
 
         A support that it returns has active columns; all supports that hold these are listed by our own tree, which has
         few columns left to choose.
         """
-        first = self.tree(problem, [tau], starts, 1).cells[tau]
+        first = self.tree(problem, [tau], starts, 1).by_size[tau]
         if first.complete:
-            return PathResult({tau: first}, 1, True)
+            return BestSubsets({tau: first}, 1, True)
         cells, lower, nodes, excluded = [first], -np.inf, 1, list(self.constraints.at_most)
         while len(cells) <= cell_by_cell.MOST_EXCLUDED and not self.context.deadline.expired():
             asked = replace(self.constraints, at_most=tuple(excluded))
@@ -437,26 +437,26 @@ class RestrictedCells(cell_by_cell.SolvesCells):
             lower = max(lower, outcome.lower) if len(cells) == 1 else lower
             best = min(cells, key=lambda cell: cell.upper)
             if outcome.stop is Stop.INFEASIBLE or (len(cells) > 1 and outcome.lower > best.upper + best.margin):
-                return PathResult({tau: _joined(cells)}, nodes, True)
+                return BestSubsets({tau: _joined(cells)}, nodes, True)
             if outcome.incumbent is None or outcome.stop in (Stop.TIME, Stop.NODES, Stop.INTERRUPTED):
                 break
             active = self._active(outcome.incumbent, outcome.beta)
             inner = self.tree(problem, [tau], [], cell_by_cell.NEAR_TIES_NODES, active)
             nodes += inner.nodes
-            cells.append(inner.cells[tau])
-            if not active or not inner.cells[tau].complete:
+            cells.append(inner.by_size[tau])
+            if not active or not inner.by_size[tau].complete:
                 break
             excluded.append((len(active) - 1, active))
         best = min(cells, key=lambda cell: cell.upper)
         if cells[-1].complete and not self._active(tuple(cells[-1].support.tolist()), None):
-            return PathResult({tau: cells[-1]}, nodes, True)
+            return BestSubsets({tau: cells[-1]}, nodes, True)
         own = self.tree(problem, [tau], [best.support, *starts], cell_by_cell.NEAR_TIES_NODES)
-        cell = own.cells[tau]
+        cell = own.by_size[tau]
         if not cell.complete:
             cell = replace(cell, lower=min(max(cell.lower, lower), cell.upper))
-        return PathResult({tau: cell}, nodes + own.nodes, own.finished)
+        return BestSubsets({tau: cell}, nodes + own.nodes, own.finished)
 
-    def _start(self, problem: SparseProblem, tau: int, cells: list[PathCell]) -> Start:
+    def _start(self, problem: SparseProblem, tau: int, cells: list[BestSubset]) -> Start:
         """Return the best support found, with what it needs."""
         best = min(cells, key=lambda cell: cell.upper)
         signed = [j for j, _, _ in self.constraints.box]
@@ -470,7 +470,7 @@ class RestrictedCells(cell_by_cell.SolvesCells):
         return tuple(j for j, b in zip(support, beta, strict=True) if b != 0.0 or j not in signed)
 
 
-def _joined(cells: list[PathCell]) -> PathCell:
+def _joined(cells: list[BestSubset]) -> BestSubset:
     """Return one complete cell of lists that together hold every support within their margin."""
     best = min(cells, key=lambda cell: cell.upper)
     kept = {
@@ -526,7 +526,7 @@ class Restricted(cell_by_cell.CellMethod):
         self.end_first_steps()
 
     def _fit_all_rows(self) -> None:
-        found: dict[int, PathResult] = {}
+        found: dict[int, BestSubsets] = {}
         starts: list[IntArray] = []
         gammas = len(self.context.grid.gammas)
         for g in range(gammas):
@@ -534,7 +534,7 @@ class Restricted(cell_by_cell.CellMethod):
                 break
             self.run.signals.doing("best subsets on all rows: gamma", g + 1, gammas)
             found[g] = self.cells.on_all_rows(g, self.context.grid.taus.tolist(), starts)
-            starts = [cell.support for cell in found[g].cells.values()]
+            starts = [cell.support for cell in found[g].by_size.values()]
         self.run.all_rows.keep(found)
 
     def recompute(self) -> None:
@@ -554,12 +554,12 @@ class Restricted(cell_by_cell.CellMethod):
                 break
             self.cells.first_bounds(g, fold)
 
-    def best_on_all_rows(self, g: int, tau: int) -> PathCell:
+    def best_on_all_rows(self, g: int, tau: int) -> BestSubset:
         """Return the best support on all rows at a pair, solved while there is time."""
-        cell = self.run.all_rows.best[g].cells[tau]
+        cell = self.run.all_rows.best[g].by_size[tau]
         if cell.complete or self.context.deadline.expired():
             return cell
-        again = self.cells.on_all_rows(g, [tau], [cell.support], UNLIMITED).cells[tau]
+        again = self.cells.on_all_rows(g, [tau], [cell.support], UNLIMITED).by_size[tau]
         return again if again.complete else replace(again, lower=max(again.lower, cell.lower))
 
     def mios(self) -> int:

@@ -28,7 +28,7 @@ from sparsecv_mio.search.context import AllRows, Snapshot
 from sparsecv_mio.search.deadline import Deadline
 from sparsecv_mio.search.instability import ChoiceByWeight, choose_by_weight, stability_of_model
 from sparsecv_mio.search.pairs import PairBounds, pair_bounds, proved_part, statuses
-from sparsecv_mio.trees.path_cells import PathCell
+from sparsecv_mio.trees.subsets import BestSubset
 from sparsecv_mio.units import PROVED_RTOL
 from sparsecv_mio.words import Method
 
@@ -187,7 +187,7 @@ def _fit_quickly(data: StandardData, gamma: float, support: IntArray) -> _AllRow
 
 
 def all_rows_fit(
-    data: StandardData, gamma: float, problem: SparseProblem | None, cell: PathCell, gap: float, quick: bool = False
+    data: StandardData, gamma: float, problem: SparseProblem | None, cell: BestSubset, gap: float, quick: bool = False
 ) -> tuple[Refit, tuple[str, ...], dict[str, float], float]:
     """Refit the best of a cell's supports on all rows, in units of the file; `quick` where there is no time.
 
@@ -197,7 +197,7 @@ def all_rows_fit(
     gamma : float
     problem : SparseProblem or None
         All rows at gamma, where their moments are at hand.
-    cell : PathCell
+    cell : BestSubset
         Supports of one size, with their bounds.
     gap : float
         At which the fit counts as proved.
@@ -395,7 +395,7 @@ def _chosen(known: _Reported, snapshot: Snapshot) -> tuple[OneSe | None, ChoiceB
 
 def build_record(
     snapshot: Snapshot,
-    best: Callable[[int, int], PathCell] | None = None,
+    best: Callable[[int, int], BestSubset] | None = None,
     all_rows: AllRows | None = None,
 ) -> Record:
     """Assemble the record of a search in whatever state it is.
@@ -420,10 +420,10 @@ def build_record(
     rule, weighed, at = _chosen(known, snapshot)
     g, t = known.pair
 
-    def fitted_at(g: int, t: int) -> tuple[PathCell, tuple[Refit, tuple[str, ...], dict[str, float], float]]:
+    def fitted_at(g: int, t: int) -> tuple[BestSubset, tuple[Refit, tuple[str, ...], dict[str, float], float]]:
         """Return the best subset of all rows at a pair, and its fit."""
         gamma, tau = float(grid.gammas[g]), int(grid.taus[t])
-        cell = snapshot.best[g].cells[tau] if best is None else best(g, tau)
+        cell = snapshot.best[g].by_size[tau] if best is None else best(g, tau)
         at_gamma = all_rows.problem(g) if all_rows is not None and all_rows.at_hand else None
         quick = deadline.abandoned.is_set() and data.n * cell.tau > MANY_NUMBERS
         return cell, all_rows_fit(data, gamma, at_gamma, cell, context.gap, quick)

@@ -50,7 +50,7 @@ from sparsecv_mio.search.shared_intervals import first_intervals
 from sparsecv_mio.search.shared_trees import SharedTrees
 from sparsecv_mio.thresholds import FEW_FOLDS, MANY_FOLDS
 from sparsecv_mio.trees.every_size import FIRST_LOOK, solve_path
-from sparsecv_mio.trees.path_cells import SMALL, UNLIMITED, PathCell, PathResult
+from sparsecv_mio.trees.subsets import SMALL, UNLIMITED, BestSubset, BestSubsets
 from sparsecv_mio.words import Engine
 
 ROUND_PARTS = 4  # of a round between which pairs are left out
@@ -289,7 +289,7 @@ class Outward:
         state, taus = self.run, self.run.context.grid.taus.tolist()
         missing = np.zeros(self.run.context.shape[:2], dtype=bool)
         last = max(sum(tau < self.run.context.data.q for tau in taus), 1) - 1  # with all columns nothing is missing
-        missing[:, last] = [not result.cells[taus[last]].lower > 0.0 for result in state.all_rows.best]
+        missing[:, last] = [not result.by_size[taus[last]].lower > 0.0 for result in state.all_rows.best]
         self._fit_all_rows(missing, 0, LOOK_SHARE)
         self.run.signals.doing("bounds of every fold by the fits on all rows")
         narrow_by_ridge_balls(self.run, self.loss.values, self.run.context.deadline.sooner(BALL_SHARE))
@@ -379,7 +379,7 @@ class Outward:
         if not np.isfinite(context.deadline.at) or self.spent_on_least > LEAST_SHARE * self.spent.sum():
             return False
         taus, lower = context.grid.taus.tolist(), state.cells.lower.sum(axis=2)
-        closed = np.array([[result.cells[tau].complete for tau in taus] for result in state.all_rows.best])
+        closed = np.array([[result.by_size[tau].complete for tau in taus] for result in state.all_rows.best])
         usable = self._pairs_in_question() & ~closed & (self.tries_of_least < MOST_TRIES)
         lower = np.where(usable, lower, np.inf)
         if not lower.min() < LEAST_ENOUGH * state.cells.upper.sum(axis=2).min():
@@ -417,7 +417,7 @@ class Outward:
         state, taus = self.run, self.run.context.grid.taus.tolist()
         best = np.unravel_index(int(state.cells.upper.sum(axis=2).argmin()), state.cells.upper.shape[:2])
         known = state.cells.final[best].all() and np.isfinite(state.cells.upper[best]).all()
-        upper = np.array([[result.cells[tau].upper for tau in taus] for result in state.all_rows.best])
+        upper = np.array([[result.by_size[tau].upper for tau in taus] for result in state.all_rows.best])
         return np.asarray(known & (self._enough_on_all_rows() <= upper) & (self.tries < ALL_ROWS_TRIES))
 
     def _fit_all_rows(self, pairs: BoolArray, effort: int, share: float = 1.0) -> None:
@@ -430,7 +430,7 @@ class Outward:
         taus, enough = context.grid.taus, self._enough_on_all_rows()
         missing = [
             (g, which) for g, result in enumerate(state.all_rows.best)
-            if len(which := [t for t in np.flatnonzero(pairs[g]).tolist() if not result.cells[int(taus[t])].complete])
+            if len(which := [t for t in np.flatnonzero(pairs[g]).tolist() if not result.by_size[int(taus[t])].complete])
         ]  # fmt: skip
         if len(missing) < context.threads and effort > FIRST_LOOK:
             missing = [(g, which[i :: context.threads]) for g, which in missing for i in range(context.threads)]
@@ -455,12 +455,12 @@ class Outward:
         """(G, T): lower bounds on all rows from which on the training-loss bound excludes a pair; inf where unknown."""
         return enough_to_exclude(self.run, self.loss.values, self._bars())
 
-    def _best_subsets(self, g: int, which: list[int], effort: int, until: Deadline, enough: FloatArray) -> PathResult:
+    def _best_subsets(self, g: int, which: list[int], effort: int, until: Deadline, enough: FloatArray) -> BestSubsets:
         """Solve all rows at a gamma and some taus, by index, from the supports of neighbours and folds."""
         state, context = self.run, self.run.context
         near = [result for result in state.all_rows.best[max(g - 1, 0) : g + 2]]
         taus = context.grid.taus[which].tolist()
-        starts = [result.cells[tau].support for result in near for tau in taus]
+        starts = [result.by_size[tau].support for result in near for tau in taus]
         numbers = np.unique(state.cells.support[g, which])
         starts += [state.cells.pool.supports[number] for number in numbers.tolist()]
         return solve_path(
@@ -737,7 +737,7 @@ class Rounds(GridMethod):
         """See to it that the pair to report is scored in every fold."""
         score_reported_pair(self.run, self.trees)
 
-    def best_on_all_rows(self, g: int, tau: int) -> PathCell:
+    def best_on_all_rows(self, g: int, tau: int) -> BestSubset:
         """Return the best subset on all rows at a pair, solved on where the first pass left it open."""
         return best_on_all_rows(self.run, g, tau, self.rounds.effort)
 

@@ -26,7 +26,7 @@ from sparsecv_mio.search.instability import Instabilities, StabilityTable, stabi
 from sparsecv_mio.search.observers import Progress, Signals, Watched, progress_of, trace_line_of
 from sparsecv_mio.search.pairs import next_to_decide, one_se_rule
 from sparsecv_mio.trees.every_size import solve_path
-from sparsecv_mio.trees.path_cells import PathCell, PathResult
+from sparsecv_mio.trees.subsets import BestSubset, BestSubsets
 from sparsecv_mio.units import TIE_RTOL
 from sparsecv_mio.words import Oracle
 
@@ -148,9 +148,9 @@ class GridMethod(ABC):
     def score_reported_pair(self) -> None:  # noqa: B027
         """See to it that the pair to report is scored in every fold, unless all are as they are found."""
 
-    def best_on_all_rows(self, g: int, tau: int) -> PathCell:
+    def best_on_all_rows(self, g: int, tau: int) -> BestSubset:
         """Return the best subset on all rows at a pair, solved on where it is not proved and there is time."""
-        return self.run.all_rows.best[g].cells[tau]
+        return self.run.all_rows.best[g].by_size[tau]
 
     # -- what others see of it ---------------------------------------------------------------------------------------
 
@@ -251,7 +251,7 @@ def fit_all_rows(
     """
     state, context = run, run.context
     starts: list[IntArray] = []
-    found: dict[int, PathResult] = {}
+    found: dict[int, BestSubsets] = {}
     sizes = len(context.grid.taus)
     what = "best subsets on all rows:" if effort else "relaxations on all rows:"
     for g in order:
@@ -263,12 +263,12 @@ def fit_all_rows(
             effort=effort, expired=expired,
         )  # fmt: skip
         if in_turn:
-            starts = [cell.support for cell in found[g].cells.values()]
+            starts = [cell.support for cell in found[g].by_size.values()]
         state.counts.add(found[g].nodes)
     state.all_rows.keep(found)
 
 
-def best_on_all_rows(run: Run, g: int, tau: int, effort: int) -> PathCell:
+def best_on_all_rows(run: Run, g: int, tau: int, effort: int) -> BestSubset:
     """Return the best subset on all rows at a pair; an open one is solved on while there is time.
 
     Parameters
@@ -279,12 +279,12 @@ def best_on_all_rows(run: Run, g: int, tau: int, effort: int) -> PathCell:
     effort : int
         Nodes that it may cost.
     """
-    cell, expired = run.all_rows.best[g].cells[tau], run.context.deadline.expired
+    cell, expired = run.all_rows.best[g].by_size[tau], run.context.deadline.expired
     if cell.complete or expired():
         return cell
     again = solve_path(run.all_rows.problem(g), [tau], starts=[cell.support], effort=effort, expired=expired)
     run.counts.add(again.nodes)
-    return again.cells[tau]
+    return again.by_size[tau]
 
 
 SEARCH_SHARE = 0.4  # of the time limit, until when better supports are searched for before any proof
@@ -345,7 +345,7 @@ def first_answers(run: Run, once_answered: Callable[[], None] | None = None) -> 
     return whole
 
 
-def unproved(context: Context, paths: FoldPaths) -> dict[int, PathResult]:
+def unproved(context: Context, paths: FoldPaths) -> dict[int, BestSubsets]:
     """Return the supports of a path by gamma, of which nothing is proved, each filled up to its size.
 
     Parameters
@@ -360,8 +360,8 @@ def unproved(context: Context, paths: FoldPaths) -> dict[int, PathResult]:
         for t, tau in enumerate(context.grid.taus.tolist()):
             support = paths.support(g, t)
             whole = filled_up(support, min(tau, q), np.arange(min(q, tau + len(support))))
-            cells[tau] = PathCell.unproved(tau, whole)
-        found[g] = PathResult(cells, 0, False)
+            cells[tau] = BestSubset.unproved(tau, whole)
+        found[g] = BestSubsets(cells, 0, False)
     return found
 
 
@@ -454,7 +454,7 @@ def decide_stable_pairs(method: GridMethod) -> None:
 def _fitted(method: GridMethod) -> BoolArray:
     """(G, T): pairs whose best subset of all rows is known."""
     taus = method.run.context.grid.taus.tolist()
-    return np.array([[result.cells[tau].complete for tau in taus] for result in method.run.all_rows.best])
+    return np.array([[result.by_size[tau].complete for tau in taus] for result in method.run.all_rows.best])
 
 
 def _leading(method: GridMethod, table: StabilityTable) -> BoolArray:
@@ -467,7 +467,7 @@ def _leading(method: GridMethod, table: StabilityTable) -> BoolArray:
 
 def _fit(method: GridMethod, g: int, tau: int) -> None:
     """Solve all rows at a pair, as far as the method goes."""
-    best = method.run.all_rows.best[g].cells[tau]
+    best = method.run.all_rows.best[g].by_size[tau]
     if not best.complete:
         found = method.best_on_all_rows(g, tau)
-        method.run.all_rows.improve(g, PathResult({tau: found}, 0, finished=found.complete))
+        method.run.all_rows.improve(g, BestSubsets({tau: found}, 0, finished=found.complete))

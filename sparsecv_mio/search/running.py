@@ -34,7 +34,7 @@ from sparsecv_mio.search.observers import Watched
 from sparsecv_mio.search.options import Hooks, SearchOptions
 from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.search.result import build_record
-from sparsecv_mio.trees.path_cells import PathCell, PathResult
+from sparsecv_mio.trees.subsets import BestSubset, BestSubsets
 
 
 @dataclass(eq=False)
@@ -151,6 +151,6 @@ def with_fallback(snapshot: Snapshot, fallback: FallbackSupports | None) -> Snap
             named = np.array([numbers[id(support)] for support in supports], dtype=np.int32)
             cells.offer((int(place[0]), t), named, fallback.nominal[t], fallback.value[t])
     on_all_rows = zip(grid.taus.tolist(), fallback.on_all_rows, fallback.value_on_all_rows, strict=True)
-    found = {tau: PathCell.unproved(tau, support, float(value)) for tau, support, value in on_all_rows}
+    found = {tau: BestSubset.unproved(tau, support, float(value)) for tau, support, value in on_all_rows}
     missing = len(grid.gammas) - len(snapshot.best)
-    return replace(snapshot, best=(*snapshot.best, *[PathResult(found, 0, False)] * missing))
+    return replace(snapshot, best=(*snapshot.best, *[BestSubsets(found, 0, False)] * missing))

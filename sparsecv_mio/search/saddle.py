@@ -28,7 +28,7 @@ from sparsecv_mio.problem.elimination import ForcedColumns
 from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.problem.training_moments import CentredRows
 from sparsecv_mio.search.run import GridMethod, Run
-from sparsecv_mio.trees.path_cells import PathCell, PathResult
+from sparsecv_mio.trees.subsets import BestSubset, BestSubsets
 
 COLD, WARM = 0.3, 0.01  # first guess of what is left to gain, beside y'y
 
@@ -263,7 +263,7 @@ class SaddleRun(GridMethod):
     def begin(self) -> None:
         """Solve the saddle-point problems of all rows: where the folds start, and the bound of the training loss."""
         whole = Rows.of(self.context.data, slice(0, self.context.data.n))
-        found: dict[int, PathResult] = {}
+        found: dict[int, BestSubsets] = {}
         for g, gamma in enumerate(self.context.grid.gammas.tolist()):
             if found and self.exhausted:
                 break
@@ -271,7 +271,7 @@ class SaddleRun(GridMethod):
             mine = self._guesses(rows, gamma / 2.0)
             supports = supports_of(rows, gamma / 2.0, mine)
             cells = {tau: self._on_all_rows(gamma, tau, mine[size], supports[size]) for tau, size in self._sizes()}
-            found[g] = PathResult(cells, 0, False)
+            found[g] = BestSubsets(cells, 0, False)
         self.run.all_rows.keep(found)
 
     def _sizes(self) -> list[tuple[int, int]]:
@@ -294,12 +294,12 @@ class SaddleRun(GridMethod):
             last = found[size].r if 0 < size < len(self.choice.others) else None
         return found
 
-    def _on_all_rows(self, gamma: float, tau: int, one: Guess, support: IntArray) -> PathCell:
+    def _on_all_rows(self, gamma: float, tau: int, one: Guess, support: IntArray) -> BestSubset:
         support = self.choice.whole(support)
         fit = refit_rows(self.context.data, slice(0, self.context.data.n), support, gamma)
         upper = fit.objective + fit.objective_error
         lower = min(max(one.dual - ROWS_ROUNDING * self._squares, 0.0), fit.objective)
-        return PathCell.unproved(tau, support, upper, lower)
+        return BestSubset.unproved(tau, support, upper, lower)
 
     @property
     def finished(self) -> bool:
@@ -339,7 +339,7 @@ class SaddleRun(GridMethod):
         where = (g, t, fold)
         fit = refit_rows(context.data, context.folds.train_rows(fold), support, float(context.grid.gammas[g]))
         held, _ = fit.held_out(context.data, context.folds.scored_rows(fold))
-        best = self.run.all_rows.best[g].cells[tau]
+        best = self.run.all_rows.best[g].by_size[tau]
         rounding = fit.objective_error, ROWS_ROUNDING * self._squares
         cells.offer(where, cells.pool.number(support), held, fit.objective)
         if context.folds.scores_all_left_out[fold]:

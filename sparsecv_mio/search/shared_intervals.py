@@ -49,7 +49,7 @@ def first_intervals(root: leave_fold_out.RootNode) -> None:
     leave_out, g, form = root.leave_out, root.g, root.form
     numbers = leave_out.pool_numbers(root.incumbents)
     best = leave_out.all_rows.best[g]
-    lower = np.array([best.cells[int(tau)].lower for tau in leave_out.taus]) - form.slack
+    lower = np.array([best.by_size[int(tau)].lower for tau in leave_out.taus]) - form.slack
     cells = leave_out.cells
 
     def write(lo: int, hi: int) -> None:

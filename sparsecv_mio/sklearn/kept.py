@@ -14,7 +14,7 @@ from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.model_space import NONE
 from sparsecv_mio.search.context import Snapshot
 from sparsecv_mio.search.result import all_rows_fit
-from sparsecv_mio.trees.path_cells import PathCell
+from sparsecv_mio.trees.subsets import BestSubset
 
 MOST_KEPT = 1 << 24  # numbers, of X and of the table of cells each: 128 MB
 
@@ -31,7 +31,7 @@ class KeptSearch:
         Held-out sums of squares of the best supports known, in standard units; inf where there is none.
     factor : (K,) array
         Times which they are mean squared errors, in squared units of the target.
-    cells : tuple of PathCell
+    cells : tuple of BestSubset
         By tau.
     """
 
@@ -39,7 +39,7 @@ class KeptSearch:
     folds: FoldPlan
     sums: FloatArray
     factor: FloatArray
-    cells: tuple[PathCell, ...]
+    cells: tuple[BestSubset, ...]
 
     @classmethod
     def of(cls, record: Record, known: Snapshot, folds: FoldPlan) -> KeptSearch | None:
@@ -56,7 +56,7 @@ class KeptSearch:
         if max(sums.size, context.data.dataset.X.size) > MOST_KEPT:
             return None
         best = known.best[int(np.searchsorted(context.grid.gammas, record.gamma))]
-        cells = tuple(replace(best.cells[tau], candidates=(), values=()) for tau in context.grid.taus.tolist())
+        cells = tuple(replace(best.by_size[tau], candidates=(), values=()) for tau in context.grid.taus.tolist())
         factor = context.data.y_unit**2 / np.asarray(context.scored.by_fold, dtype=np.float64)
         return cls(context.data.dataset, folds, sums, factor, cells)
 

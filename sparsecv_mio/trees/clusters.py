@@ -26,7 +26,7 @@ from sparsecv_mio.kernels.dense import support_value
 from sparsecv_mio.kernels.nodes import DROPPED, FREE, INSIDE, Accuracy
 from sparsecv_mio.trees.normal_form import OUT, ClusterRelaxation, NodeAnswer, Root
 from sparsecv_mio.trees.open_nodes import OpenNodes
-from sparsecv_mio.trees.path_cells import PathResult
+from sparsecv_mio.trees.subsets import BestSubsets
 
 CLOSE = 0.05  # accuracy of a node's relaxation, of what is left to the bar
 MOST_STEPS = 2000  # most steps of a round of a relaxation
@@ -35,7 +35,7 @@ ALIKE = 0.4  # correlation from which on a column is in the cluster of another
 LEAF, LEAF_OF_CLUSTERS = 60, 250  # columns left, and those where every cluster gives one, that are solved by themselves
 LEAF_EFFORT, EFFORT_GROWTH = 1 << 14, 8
 
-Leaf = Callable[[IntArray, int], PathResult]
+Leaf = Callable[[IntArray, int], BestSubsets]
 Candidates = list[tuple[BoolArray, float]]
 
 
@@ -240,7 +240,7 @@ class ClusterTree:
         """Solve the columns that a node leaves as a problem of their own, which asks for no cluster."""
         columns = np.flatnonzero(node.cluster != OUT)
         result = self.leaf(columns, node.effort)
-        cell = result.cells[self.size]
+        cell = result.by_size[self.size]
         self.nodes += result.nodes
         if len(cell.support) == self.size:
             self._take(columns[cell.support], cell.upper)

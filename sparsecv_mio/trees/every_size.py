@@ -23,7 +23,7 @@ from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.trees.clusters import ClusterTree
 from sparsecv_mio.trees.listing import PATH_SLICE, WHOLE, Candidates, PerspectiveTree
 from sparsecv_mio.trees.normal_form import ClusterRelaxation, NormalForm, Root, box_of, normal_form, solve_root
-from sparsecv_mio.trees.path_cells import MANY, SMALL, UNLIMITED, PathCell, PathResult
+from sparsecv_mio.trees.subsets import MANY, SMALL, UNLIMITED, BestSubset, BestSubsets
 
 PATH_COLUMNS = 400  # the path tree's memory grows as m^3 / 3
 FEW = 10  # up to here the path tree of all tau finishes within FIRST_LOOK nodes, one a subset: no perspective is needed
@@ -53,7 +53,7 @@ def solve_path(
     expired: Callable[[], bool] = never,
     ends: FloatArray | None = None,
     enough: Mapping[int, float] | None = None,
-) -> PathResult:
+) -> BestSubsets:
     """Solve `min f(S), |S| <= tau` for every tau asked.
 
     Parameters
@@ -76,7 +76,7 @@ def solve_path(
 
     Returns
     -------
-    PathResult
+    BestSubsets
     """
     limits, will_do = (effort, expired), dict(enough or {})
     if not len(problem.forced):
@@ -185,7 +185,7 @@ class _PathSolver:
 
     # -- proofs -----------------------------------------------------------------------------------------------------
 
-    def solve(self, enough: Mapping[int, float]) -> PathResult:
+    def solve(self, enough: Mapping[int, float]) -> BestSubsets:
         """Run the trees until every size is closed, the effort is spent or the clock stops them.
 
         Parameters
@@ -208,7 +208,7 @@ class _PathSolver:
             left = sorted(s for s in below if s is not None and s not in self.sizes)
             self.sizes = sorted({*self.sizes, *left})
         cells = {tau: self._cell(tau) for tau in self.taus}
-        return PathResult(cells, self.nodes, all(s in self.done for s in self.sizes), self.reused)
+        return BestSubsets(cells, self.nodes, all(s in self.done for s in self.sizes), self.reused)
 
     def _left(self, sizes: list[int]) -> list[int]:
         """Sizes that are not closed, and whose lower bound will not do yet."""
@@ -272,7 +272,7 @@ class _PathSolver:
         """Solve a size on some columns of the normal form that hold every support of it within the bar."""
         ends = None if self.ends is None else self.ends[self.form.columns[left]]
         result = self._on_part(size, left, self.effort, ends, float(self.enough[size]))
-        cell = result.cells[size]
+        cell = result.by_size[size]
         self.nodes += result.nodes
         self.reused += result.reused
         self.lower[size] = max(self.lower[size], min(cell.lower, self.best[size]))
@@ -288,7 +288,7 @@ class _PathSolver:
 
     def _on_part(
         self, size: int, columns: IntArray, effort: int, ends: FloatArray | None = None, enough: float = np.inf
-    ) -> PathResult:
+    ) -> BestSubsets:
         """Solve a size on some columns of the normal form."""
         place = np.full(self.form.m, -1, dtype=np.int64)
         place[columns] = np.arange(len(columns))
@@ -466,14 +466,14 @@ class _PathSolver:
                 self.best[size] = low
                 self.support[size] = min(candidates, key=lambda item: item[1])[0]
 
-    def _cell(self, tau: int) -> PathCell:
+    def _cell(self, tau: int) -> BestSubset:
         form = self.form
         size = min(tau, form.m)
         upper = float(self.best[size])
         margin = self.margin(size)
         kept, complete, _ = self._candidates(tau)
         lower = upper if complete else float(self.lower[size])
-        return PathCell(
+        return BestSubset(
             tau=tau,
             support=form.columns[self.support[size]],
             lower=max(lower - margin, 0.0) if form.trusted else 0.0,

@@ -26,7 +26,7 @@ from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.trees.allowed_supports import Family, columns_of, mask_of
 from sparsecv_mio.trees.normal_form import NormalForm, normal_form
 from sparsecv_mio.trees.open_nodes import OpenNodes
-from sparsecv_mio.trees.path_cells import UNLIMITED, PathCell, PathResult
+from sparsecv_mio.trees.subsets import UNLIMITED, BestSubset, BestSubsets
 
 STEPS = 60  # proximal steps of a node's relaxation
 MOST_KEPT = 400  # supports within the bar, before a cell is left undecided
@@ -52,7 +52,7 @@ def solve_restricted(
     starts: Sequence[IntArray] = (),
     effort: int = UNLIMITED,
     expired: Callable[[], bool] = lambda: False,
-) -> PathResult:
+) -> BestSubsets:
     """Find the best supports of several sizes under side constraints, each with a certified lower bound.
 
     Parameters
@@ -70,7 +70,7 @@ def solve_restricted(
 
     Returns
     -------
-    PathResult
+    BestSubsets
         A tau that allows no support has a cell of value inf.
     """
     form = normal_form(problem)
@@ -85,7 +85,7 @@ def solve_restricted(
         cells[tau], nodes = tree.cell(), nodes + tree.nodes
         ended &= tree.ended
         known.append(cells[tau].support)
-    return PathResult(cells, nodes, ended)
+    return BestSubsets(cells, nodes, ended)
 
 
 class RestrictedTree:
@@ -309,7 +309,7 @@ class RestrictedTree:
         fraction = np.minimum(point.z[at], 1.0 - point.z[at])
         return int(columns[np.lexsort((-point.cost[at], -fraction))[0]])
 
-    def cell(self) -> PathCell:
+    def cell(self) -> BestSubset:
         """Return what is known."""
         margin = max(self.bar - self.upper, 0.0) if np.isfinite(self.upper) else 0.0
         closed = not (self.open and self.open.least <= self.bar or self.overflow or self.unsure)
@@ -317,7 +317,7 @@ class RestrictedTree:
         kept = sorted((value, one) for one, value in self.kept.items() if value <= self.bar) if complete else []
         unvalued = bool(self.kept) and not np.isfinite(self.upper)
         low = min([0.0 if unvalued else self.upper, *(node.bound for node in self.open)])
-        return PathCell(
+        return BestSubset(
             tau=self.family.tau,
             support=self.support,
             lower=max(low - margin, 0.0) if np.isfinite(low) else (np.inf if low > 0.0 else 0.0),

@@ -84,7 +84,7 @@ def test_trees_with_blocks_find_the_best_supports(seed: int, monkeypatch: pytest
     values = {s: value(problem, s) for s in combinations(range(q), tau)}
     least = min(values.values())
     for effort in (64, 2048, 1 << 30):
-        cell = solve_path(problem, [tau], effort=effort).cells[tau]
+        cell = solve_path(problem, [tau], effort=effort).by_size[tau]
         assert cell.lower <= least * (1.0 + 1e-9) <= cell.upper * (1.0 + 2e-9)
     assert cell.complete and cell.upper == pytest.approx(least, rel=1e-8)
     assert min(values, key=lambda s: values[s]) in {tuple(sorted(s.tolist())) for s in cell.candidates}

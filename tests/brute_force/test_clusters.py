@@ -22,7 +22,7 @@ from sparsecv_mio.problem.training_moments import full_problem
 from sparsecv_mio.trees import clusters, every_size
 from sparsecv_mio.trees.clusters import ClusterTree
 from sparsecv_mio.trees.normal_form import ClusterRelaxation, NormalForm, Root, normal_form
-from sparsecv_mio.trees.path_cells import PathCell, PathResult
+from sparsecv_mio.trees.subsets import BestSubset, BestSubsets
 
 Floats = NDArray[np.float64]
 SAME = 1e-9  # relative: rounding of values computed in two ways
@@ -51,16 +51,16 @@ def fits(form: NormalForm, supports: list[tuple[int, ...]]) -> tuple[Floats, Flo
 def leaf_of(form: NormalForm, size: int, rng: np.random.Generator):
     """Enumerate the supports of some columns; every other time it asks for more effort first."""
 
-    def solve(columns: NDArray[np.int64], effort: int) -> PathResult:
+    def solve(columns: NDArray[np.int64], effort: int) -> BestSubsets:
         local = list(combinations(range(len(columns)), size))
         f, _ = fits(form, [tuple(columns[list(S)].tolist()) for S in local])
         best, complete = int(np.argmin(f)), effort > clusters.LEAF_EFFORT or rng.random() < 0.5
         near = [i for i in range(len(f)) if f[i] <= f[best] * (1 + form.keep) + form.slack] if complete else []
-        cell = PathCell(
+        cell = BestSubset(
             size, np.array(local[best]), float(f[best]) * (1.0 - SAME if complete else 0.7), float(f[best]),
             tuple(np.array(local[i]) for i in near), tuple(float(f[i]) for i in near), 0.0, complete, True,
         )  # fmt: skip
-        return PathResult({size: cell}, 1, complete)
+        return BestSubsets({size: cell}, 1, complete)
 
     return solve
 

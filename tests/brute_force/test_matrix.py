@@ -14,7 +14,7 @@ from zoo import FOLDS, KINDS, RESTRICTED, WEIGHTS, hostile_problem
 
 from sparsecv_mio.formulation.backends import get_backend
 from sparsecv_mio.search.one_by_one import FIRST_NODES, RestrictedCells
-from sparsecv_mio.trees.path_cells import PathResult
+from sparsecv_mio.trees.subsets import BestSubsets
 
 SEEDS, BLOCK = 320, 8
 
@@ -50,12 +50,13 @@ def only_by_vendor(monkeypatch: pytest.MonkeyPatch) -> None:
     """Our own trees decide nothing at their first nodes, so that every restricted cell goes to the vendor's solver."""
     whole = RestrictedCells.tree
 
-    def tree(self: RestrictedCells, *args: Any, **more: Any) -> PathResult:
+    def tree(self: RestrictedCells, *args: Any, **more: Any) -> BestSubsets:
         found = whole(self, *args, **more)
         if args[3] > FIRST_NODES:
             return found
         left = {"complete": False, "candidates": (), "values": (), "lower": 0.0}
-        return replace(found, finished=False, cells={tau: replace(cell, **left) for tau, cell in found.cells.items()})
+        unproved = {tau: replace(best, **left) for tau, best in found.by_size.items()}
+        return replace(found, finished=False, by_size=unproved)
 
     monkeypatch.setattr(RestrictedCells, "tree", tree)
 

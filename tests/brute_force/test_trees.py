@@ -22,7 +22,7 @@ from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.training_moments import full_problem
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.trees import clusters, every_size, listing, normal_form
-from sparsecv_mio.trees.path_cells import UNLIMITED
+from sparsecv_mio.trees.subsets import UNLIMITED
 
 INSIDE = 1e-9  # relative: closer than this two supports may tie
 
@@ -91,7 +91,7 @@ def against_enumeration(seed: int) -> int:
     for gamma in case.gammas:
         taus = [tau for tau in case.taus if tau <= data.q] or [0]
         result = every_size.solve_path(full_problem(data, gamma), taus, effort=effort)
-        for tau, cell in result.cells.items():
+        for tau, cell in result.by_size.items():
             optima = every.optima(gamma, tau)
             best, slip = optima.best * square, float(optima.value_error.max()) * square
             assert cell.lower <= best + slip
@@ -132,7 +132,7 @@ def test_a_search_without_effort_still_has_the_bounds_of_the_roots() -> None:
     none = every_size.solve_path(problem, [1, 2, 4], starts=[], effort=0, expired=lambda: False)
     full = every_size.solve_path(problem, [1, 2, 4], starts=[], effort=10**6, expired=lambda: False)
     for tau in (1, 2, 4):
-        assert none.nodes == 0 and 0.9 * full.cells[tau].lower <= none.cells[tau].lower <= full.cells[tau].upper
+        assert none.nodes == 0 and 0.9 * full.by_size[tau].lower <= none.by_size[tau].lower <= full.by_size[tau].upper
 
 
 # -- trees that end once a lower bound will do ------------------------------------------------------------------------
@@ -153,7 +153,7 @@ def ended_by_a_bound(seed: int) -> tuple[int, int]:
     taus = np.unique(rng.integers(1, problem.q + 1, size=3)).tolist()
     best = {tau: least(problem, tau) for tau in taus}
     enough = {tau: best[tau] * float(rng.choice([0.6, 0.95, 1.0 - 1e-9, 1.0 + 1e-9, 1.2])) for tau in taus}
-    found = every_size.solve_path(problem, taus, enough=enough).cells
+    found = every_size.solve_path(problem, taus, enough=enough).by_size
     slip, counts = 1e-9 * problem.yy, [0, 0]
     for tau, cell in found.items():
         assert cell.lower <= best[tau] + slip and cell.upper >= best[tau] - slip

@@ -50,7 +50,7 @@ class Polled(threading.Event):
 @pytest.mark.parametrize(("name", "form"), FORMS)
 def test_time_limit_on_an_endless_instance(name: str, form: str, unsolved: SparseProblem) -> None:
     backend = usable(name)
-    best_known = solve_path(unsolved, [13], effort=2_000).cells[13].upper
+    best_known = solve_path(unsolved, [13], effort=2_000).by_size[13].upper
     outcome = backend.solve(unsolved, 13, formulation=form, limits=Limits(seconds=0.5))
     assert outcome.stop is Stop.TIME
     assert 0.0 < outcome.lower <= best_known

@@ -24,7 +24,7 @@ from sparsecv_mio.errors import BackendUnavailable, SparseCVError
 from sparsecv_mio.parallel import blas_on_one_thread, connected, run_folds, slots
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.search.fold_solver import SentTrees
-from sparsecv_mio.trees.path_cells import PathResult
+from sparsecv_mio.trees.subsets import BestSubsets
 
 
 @pytest.mark.parametrize("threads", [1, 3])
@@ -147,7 +147,7 @@ GRID: dict[str, Any] = {"gammas": "0.3", "taus": "1:4", "gap": 0.0, "method": "g
 def test_folds_of_one_search_are_sent(cluster: DaskCluster, kill: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     grown, sent = [], SentTrees.grow
 
-    def grow(trees: SentTrees, *arguments: Any) -> PathResult:
+    def grow(trees: SentTrees, *arguments: Any) -> BestSubsets:
         grown.append(arguments)
         if kill and len(grown) == 8:  # the first four need no branching
             cluster.workers[-1].kill()
@@ -163,7 +163,7 @@ def test_folds_of_one_search_are_sent(cluster: DaskCluster, kill: bool, monkeypa
 def test_a_cluster_that_is_lost_costs_no_answer(cluster: DaskCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     lost, sent = list[SparseCVError](), SentTrees.grow
 
-    def grow(trees: SentTrees, *arguments: Any) -> PathResult:
+    def grow(trees: SentTrees, *arguments: Any) -> BestSubsets:
         cluster.scheduler.kill()
         return sent(trees, *arguments)
 

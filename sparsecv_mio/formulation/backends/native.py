@@ -21,7 +21,7 @@ from sparsecv_mio.problem.elimination import ForcedColumns, stripped
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.refit import Fit
 from sparsecv_mio.trees.allowed_supports import completed
-from sparsecv_mio.trees.path_cells import MANY, PathResult
+from sparsecv_mio.trees.subsets import MANY, BestSubsets
 from sparsecv_mio.version import __version__
 
 
@@ -60,7 +60,7 @@ class NativeBackend(Backend):
 
     def _run(self, task: ModelTask, formulation: str, limits: Limits) -> Answer:
         from sparsecv_mio.trees.every_size import FEW, solve_path
-        from sparsecv_mio.trees.path_cells import UNLIMITED
+        from sparsecv_mio.trees.subsets import UNLIMITED
 
         _compile(task.problem.q > FEW)
         begin = time.perf_counter()
@@ -81,7 +81,7 @@ class NativeBackend(Backend):
         else:
             result = solve_path(task.problem, [task.tau], starts=starts, effort=effort, expired=expired)
         seconds = time.perf_counter() - begin
-        cell = result.cells[task.tau]
+        cell = result.by_size[task.tau]
         if cell.complete:
             stop, raw = Stop.OPTIMAL, "complete"
         elif limits.cancelled:
@@ -104,7 +104,7 @@ class NativeBackend(Backend):
         )
 
 
-def _forced(task: ModelTask, starts: list[IntArray], effort: int, expired: Callable[[], bool]) -> PathResult:
+def _forced(task: ModelTask, starts: list[IntArray], effort: int, expired: Callable[[], bool]) -> BestSubsets:
     """Solve on the columns that are not forced out, those that are forced in eliminated."""
     from sparsecv_mio.trees.every_size import solve_path
 
@@ -113,9 +113,9 @@ def _forced(task: ModelTask, starts: list[IntArray], effort: int, expired: Calla
     inside = np.searchsorted(keep, sorted(task.constraints.forced_in))
     part = replace(task.problem.only(keep), forced=inside.astype(np.int64))
     result = solve_path(part, [task.tau], starts=stripped(choice, starts), effort=effort, expired=expired)
-    cell = result.cells[task.tau]
+    cell = result.by_size[task.tau]
     found = replace(cell, support=keep[cell.support], candidates=tuple(keep[one] for one in cell.candidates))
-    return replace(result, cells={task.tau: found})
+    return replace(result, by_size={task.tau: found})
 
 
 @lru_cache(maxsize=2)

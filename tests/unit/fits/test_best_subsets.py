@@ -62,7 +62,7 @@ def test_what_was_found_goes_before_what_stands_in() -> None:
     known.prepare(time.monotonic() + 60.0)
     problem = row_moments(data, slice(0, data.n)).problem(data, 1.0)
     for g, gamma in enumerate(grid.gammas.tolist()):
-        cells = solve_path(problem.with_gamma(gamma), grid.taus.tolist()).cells
+        cells = solve_path(problem.with_gamma(gamma), grid.taus.tolist()).by_size
         known.cells.update({(g, tau): cell for tau, cell in cells.items()})
     known.clock.abandoned.set()
     assert known.record().status == "proved" and known.record(problem).status == "proved"

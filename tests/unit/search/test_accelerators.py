@@ -29,7 +29,7 @@ from sparsecv_mio.search.accelerators import Proposals, propose
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.search.cells import CellTable
 from sparsecv_mio.search.pairs import Grid
-from sparsecv_mio.trees.path_cells import PathCell, PathResult
+from sparsecv_mio.trees.subsets import BestSubset, BestSubsets
 from sparsecv_mio.words import Oracle
 
 TAUS = range(1, 7)
@@ -63,8 +63,8 @@ def test_hits_are_proposals_that_all_rows_do_not_name(asked: tuple[StandardData,
     _, folds, grid = asked
     made = propose(*asked, lambda: False)
     cells = CellTable.empty(2, len(grid.taus), folds.k)
-    unproved = {tau: PathCell(tau, np.arange(tau), 0.0, np.inf, (), (), 0.0, False, False) for tau in TAUS}
-    on_all_rows = [PathResult(unproved, 0, False)] * 2
+    unproved = {tau: BestSubset(tau, np.arange(tau), 0.0, np.inf, (), (), 0.0, False, False) for tau in TAUS}
+    on_all_rows = [BestSubsets(unproved, 0, False)] * 2
     for fold, support in ((0, [0, 2]), (1, [0, 1]), (2, [0, 4])):  # as proposed, as on all rows, neither
         cells.decide((0, 1, fold), cells.pool.number(np.array(support)), 1.0, 1.0, 1.0, 0.0)
     assert made.hits(cells, on_all_rows, grid.taus) == 1

@@ -25,11 +25,11 @@ def test_a_tree_on_the_rows_finds_the_best_subset(seed: int, monkeypatch: pytest
     whole, tau = all_rows_of(data, 0.1, lambda: False), 2 + seed % 3
     whole.search([tau])
     found = solve_by_rows(data, whole, tau, 0.1, lambda: False)
-    true = solve_path(row_moments(data, slice(0, data.n)).problem(data, 0.1), [tau]).cells[tau]
-    cell = found.cells[tau]
+    true = solve_path(row_moments(data, slice(0, data.n)).problem(data, 0.1), [tau]).by_size[tau]
+    cell = found.by_size[tau]
     assert cell.complete and cell.support.tolist() == true.support.tolist()
     assert cell.lower <= true.upper and cell.upper == pytest.approx(true.upper, rel=1e-8)
-    early = solve_by_rows(data, whole, tau, 0.1, lambda: False, effort=1).cells[tau]
+    early = solve_by_rows(data, whole, tau, 0.1, lambda: False, effort=1).by_size[tau]
     assert early.lower <= true.upper
 
 

@@ -28,7 +28,7 @@ from sparsecv_mio.search.cell_by_cell import CellSolver, VendorListing, bracket,
 from sparsecv_mio.search.context import Context
 from sparsecv_mio.search.deadline import Deadline
 from sparsecv_mio.trees.every_size import solve_path
-from sparsecv_mio.trees.path_cells import PathResult
+from sparsecv_mio.trees.subsets import BestSubsets
 
 from .drawn_subproblem import TAUS, assert_true, best_support, cells_of, context_of
 from .drawn_subproblem import solver_of as fold_solver_of
@@ -65,12 +65,12 @@ def test_every_tied_support_is_listed() -> None:
     )
     problem = full_problem(standardize(data), 0.5)
     listing = VendorListing("highs", Deadline(None, None))
-    cell = listing.solve(problem, 2, [np.array([1, 4])]).cells[2]
+    cell = listing.solve(problem, 2, [np.array([1, 4])]).by_size[2]
     every = {s: ridge(problem, s)[1] for s in combinations(range(5), 2)}
     tied = {s for s, value in every.items() if value <= min(every.values()) * (1.0 + 1e-9)}
     assert len(tied) == 4 and cell.complete and {tuple(s.tolist()) for s in cell.candidates} == tied
     assert cell.lower <= min(every.values()) <= cell.upper and len(listing.points) == 1
-    alone = listing.solve(problem, 5, []).cells[5]
+    alone = listing.solve(problem, 5, []).by_size[5]
     assert alone.complete and alone.support.tolist() == list(range(5))
 
 
@@ -79,7 +79,7 @@ def test_after_the_limit_the_best_start_is_kept() -> None:
     X = rng.normal(size=(20, 4))
     problem = full_problem(standardize(Dataset.from_arrays(X, X[:, 0] + X[:, 3] + 0.1 * rng.normal(size=20))), 0.1)
     found = VendorListing("highs", Deadline(-1.0, None)).solve(problem, 2, [np.array([1, 2]), np.array([0, 3])])
-    cell = found.cells[2]
+    cell = found.by_size[2]
     assert not cell.complete and not found.finished and cell.lower == 0.0
     best = min(combinations(range(4), 2), key=lambda s: ridge(problem, s)[1])
     assert cell.support.tolist() == list(best)
@@ -149,11 +149,11 @@ class OneSupport:
     def __init__(self) -> None:
         self.asked = 0
 
-    def solve(self, problem: SparseProblem, tau: int, starts: Sequence[IntArray]) -> PathResult:
+    def solve(self, problem: SparseProblem, tau: int, starts: Sequence[IntArray]) -> BestSubsets:
         self.asked += 1
         found = solve_path(problem, [tau])
-        cell = replace(found.cells[tau], complete=False, candidates=(), values=())
-        return PathResult({tau: cell}, 1, True)
+        cell = replace(found.by_size[tau], complete=False, candidates=(), values=())
+        return BestSubsets({tau: cell}, 1, True)
 
 
 def test_near_ties_that_a_vendor_leaves_are_listed_by_our_own_trees_cell_solver() -> None:

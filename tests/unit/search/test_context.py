@@ -7,7 +7,7 @@ from drawn_search import drawn_run
 
 from sparsecv_mio.search.cells import CellTable
 from sparsecv_mio.search.context import AllRows, Counts, Snapshot
-from sparsecv_mio.trees.path_cells import PathCell, PathResult
+from sparsecv_mio.trees.subsets import BestSubset, BestSubsets
 
 
 def test_units_and_shape() -> None:
@@ -31,10 +31,10 @@ def test_a_gamma_that_was_left_out_gets_supports_and_no_bound() -> None:
     all_rows = AllRows(drawn_run().context)
     all_rows.keep({})
     assert all_rows.best == []
-    cell = PathCell.unproved(2, np.array([0, 3]))
-    all_rows.keep({1: PathResult({2: cell}, 4, True)})
-    assert all_rows.best[0].cells[2].support.tolist() == [0, 3]
-    assert all_rows.best[0].cells[2].lower == 0.0 and not all_rows.best[0].cells[2].complete
+    cell = BestSubset.unproved(2, np.array([0, 3]))
+    all_rows.keep({1: BestSubsets({2: cell}, 4, True)})
+    assert all_rows.best[0].by_size[2].support.tolist() == [0, 3]
+    assert all_rows.best[0].by_size[2].lower == 0.0 and not all_rows.best[0].by_size[2].complete
 
 
 def test_counts_add_up() -> None:

@@ -154,12 +154,12 @@ def test_a_path_that_hangs_still_answers(held: threading.Event) -> None:
 
 def test_a_quick_refit_is_a_refit() -> None:
     from sparsecv_mio.search.result import all_rows_fit
-    from sparsecv_mio.trees.path_cells import PathCell
+    from sparsecv_mio.trees.subsets import BestSubset
 
     for intercept in ("fold", "global", "none"):
         std = standardize(made(30, 12, offset=5.0), "length", intercept)
         for support in (np.zeros(0, dtype=np.int64), np.array([0, 3, 6])):
-            cell = PathCell(len(support), support, 0.0, np.inf, (), (), 0.0, complete=False, branched=False)
+            cell = BestSubset(len(support), support, 0.0, np.inf, (), (), 0.0, complete=False, branched=False)
             quick, exact = (all_rows_fit(std, 0.5, None, cell, 1e-4, fast) for fast in (True, False))
             assert quick[0].objective == pytest.approx(exact[0].objective, rel=1e-10)
             assert quick[0].upper >= exact[0].objective and quick[1] == exact[1]

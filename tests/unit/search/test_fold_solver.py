@@ -25,7 +25,7 @@ from sparsecv_mio.search.fold_solver import (
     held_out_intervals,
 )
 from sparsecv_mio.trees.every_size import solve_path
-from sparsecv_mio.trees.path_cells import UNLIMITED, PathCell, PathResult
+from sparsecv_mio.trees.subsets import UNLIMITED, BestSubset, BestSubsets
 from sparsecv_mio.units import Interval
 
 from .drawn_subproblem import (
@@ -60,7 +60,7 @@ def test_answers_are_those_of_the_solver(taus: list[int]) -> None:
 
             def solver(
                 part: SparseProblem, left: list[int], starts: list[IntArray], widths: list[int] = widths
-            ) -> PathResult:
+            ) -> BestSubsets:
                 widths.append(part.q)
                 assert all(len(start) == 0 or start.max() < part.q for start in starts)
                 return solve_path(part, left, starts=starts)
@@ -68,7 +68,7 @@ def test_answers_are_those_of_the_solver(taus: list[int]) -> None:
             found = solve_presolved(problem, points, taus, [np.array([0])], solver, note)
             plain = solve_path(problem, taus)
             for tau in taus:
-                cell, expected = found.cells[tau], plain.cells[tau]
+                cell, expected = found.by_size[tau], plain.by_size[tau]
                 assert cell.complete and np.array_equal(np.sort(cell.support), np.sort(expected.support))
                 assert cell.upper == pytest.approx(expected.upper, rel=1e-9) and cell.lower <= expected.upper
             assert widths == ([] if done[-1]["mios"] == len(taus) else [problem.q - done[-1]["columns"]])
@@ -98,15 +98,15 @@ def test_a_restricted_problem_is_the_problem_on_its_columns() -> None:
     assert part.spectrum()[0] >= problem.spectrum()[0] * (1.0 - 1e-9)
     found = solve_path(part, [2])
     back = in_columns(found, keep)
-    assert back.cells[2].support.tolist() == keep[found.cells[2].support].tolist() and back.nodes == found.nodes
-    assert [s.tolist() for s in back.cells[2].candidates] == [keep[s].tolist() for s in found.cells[2].candidates]
+    assert back.by_size[2].support.tolist() == keep[found.by_size[2].support].tolist() and back.nodes == found.nodes
+    assert [s.tolist() for s in back.by_size[2].candidates] == [keep[s].tolist() for s in found.by_size[2].candidates]
 
 
 EVERY = np.arange(len(TAUS))
 
 
-def unproved(support: tuple[int, ...]) -> PathCell:
-    return PathCell(len(support), np.array(support, dtype=np.int64), 0.0, np.inf, (), (), 0.0, False, False)
+def unproved(support: tuple[int, ...]) -> BestSubset:
+    return BestSubset(len(support), np.array(support, dtype=np.int64), 0.0, np.inf, (), (), 0.0, False, False)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -130,7 +130,7 @@ def test_an_incumbent_alone_bounds_a_cell(seed: int, relax: bool) -> None:
     intervals = CellIntervals(state_of(context, cells))
     for g, fold in np.ndindex(len(GAMMAS), context.folds.k):
         held = {tau: unproved(tuple(np.sort(rng.choice(6, tau, replace=False)).tolist())) for tau in TAUS}
-        intervals.write_outcome(fold_of(context, fold, g), g, EVERY, PathResult(held, 0, False), relax)
+        intervals.write_outcome(fold_of(context, fold, g), g, EVERY, BestSubsets(held, 0, False), relax)
     assert not cells.decided.any() and not cells.final.any()
     assert np.isfinite(cells.upper).all() and np.isfinite(cells.nominal).all()
     assert_true(context, cells)
@@ -143,7 +143,7 @@ def test_relaxations_narrow_what_the_ridge_ball_leaves() -> None:
         cells = cells_of(context)
         held = {tau: unproved(best_support(context, (1, t, 0))) for t, tau in enumerate(TAUS)}
         intervals = CellIntervals(state_of(context, cells))
-        intervals.write_outcome(fold_of(context, 0, 1), 1, EVERY, PathResult(held, 0, False), relax)
+        intervals.write_outcome(fold_of(context, 0, 1), 1, EVERY, BestSubsets(held, 0, False), relax)
         widths.append((cells.upper - cells.lower)[1, 1:, 0])
     assert np.all(widths[1] <= widths[0] * (1.0 + 1e-9)) and widths[1].sum() < 0.9 * widths[0].sum()
 
@@ -156,7 +156,7 @@ def test_relaxations_end_shortly_after_the_limit(monkeypatch: pytest.MonkeyPatch
     )  # fmt: skip
     context = context_of(late=True)
     intervals = CellIntervals(state_of(context, cells_of(context)))
-    result = PathResult({tau: unproved(tuple(range(tau))) for tau in TAUS}, 0, False)
+    result = BestSubsets({tau: unproved(tuple(range(tau))) for tau in TAUS}, 0, False)
     here = fold_of(context, 0, 0)
     intervals.write_outcome(here, 0, EVERY, result)
     monkeypatch.setattr(fold_solver, "RELAXED_AFTER_LIMIT", 0.0)
@@ -168,9 +168,9 @@ def test_values_that_the_refit_does_not_confirm_decide_nothing() -> None:
     context = context_of()
     cells, here = cells_of(context), fold_of(context, 0, 0)
     found = solve_path(here.problem, [2])
-    wrong = replace(found.cells[2], values=tuple(1.01 * value for value in found.cells[2].values))
+    wrong = replace(found.by_size[2], values=tuple(1.01 * value for value in found.by_size[2].values))
     intervals = CellIntervals(state_of(context, cells))
-    intervals.write_outcome(here, 0, np.array([2]), replace(found, cells={2: wrong}))
+    intervals.write_outcome(here, 0, np.array([2]), replace(found, by_size={2: wrong}))
     assert not cells.decided.any() and cells.lower[0, 2, 0] <= cells.upper[0, 2, 0] < np.inf
 
 
@@ -218,7 +218,7 @@ def test_no_cell_in_question_is_no_work() -> None:
     cells = cells_of(context)
     intervals = CellIntervals(state_of(context, cells))
     none = np.zeros(0, dtype=np.int64)
-    intervals.write_outcome(fold_of(context, 0, 0), 0, none, PathResult({}, 0, False))
+    intervals.write_outcome(fold_of(context, 0, 0), 0, none, BestSubsets({}, 0, False))
     assert not np.isfinite(cells.nominal).any()
 
 
@@ -289,7 +289,7 @@ class Listening:
     def solve(
         self, problem: SparseProblem, g: int, taus: Sequence[int], starts: Sequence[IntArray], solver: Solver,
         by_vendor: bool,
-    ) -> PathResult:  # fmt: skip
+    ) -> BestSubsets:  # fmt: skip
         self.starts += [start.tolist() for start in starts]
         return solver(problem, list(taus), list(starts))
 

@@ -38,7 +38,7 @@ def test_a_pair_is_computed_again_only_where_something_is_new() -> None:
     run = to_end(drawn_run())
     context, state = run.context, run.run
     instabilities = Instabilities(context, state.cells)
-    cell = state.all_rows.best[0].cells[int(context.grid.taus[0])]
+    cell = state.all_rows.best[0].by_size[int(context.grid.taus[0])]
     first = instabilities.at(0, 0, cell)
     assert first is instabilities.at(0, 0, cell) and first.known
     assert first.lower <= first.nominal <= first.upper <= first.lower * (1.0 + 1e-9) + 1e-12

@@ -205,7 +205,7 @@ def test_leverages(spec: str, intercept: str) -> None:
 
 def test_supports_that_are_named_join_those_of_all_rows() -> None:
     case = Enumerated()
-    best = case.all_rows.best[0].cells[2].support
+    best = case.all_rows.best[0].by_size[2].support
     other = next(s for s in case.supports(2) if not np.array_equal(s, best))
 
     def named(g: int, tau: int) -> list[np.ndarray]:

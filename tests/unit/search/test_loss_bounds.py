@@ -77,7 +77,7 @@ def test_a_cell_without_a_support_is_offered_the_best_on_all_rows() -> None:
     assert np.isinf(loss.values[0]).all() and np.isinf(cells.nominal[0, 0]).all() and np.isfinite(loss.values[1]).all()
     loss.apply()
     assert np.isfinite(loss.values).all() and np.isfinite(cells.nominal).all()
-    assert set(cells.support[0, 0]) == {cells.pool.number(run.all_rows.best[0].cells[tau].support)}
+    assert set(cells.support[0, 0]) == {cells.pool.number(run.all_rows.best[0].by_size[tau].support)}
 
 
 def begun_loss_by_rows() -> tuple[Any, ByRows, LossByRows]:
@@ -113,7 +113,7 @@ def test_bounds_of_all_rows_hold_in_every_fold() -> None:
     assert (loss.tried[0] == 100).all() and (loss.tried[1:] == 0).all()
     for t, tau in enumerate(taus):
         whole = brute_force_cell(data.X, data.y, tau, gamma).objective / unit
-        found = run.all_rows.best[0].cells[tau].lower
+        found = run.all_rows.best[0].by_size[tau].lower
         assert found <= whole * (1.0 + 1e-9)
         assert not enough[0, t] < whole or found >= enough[0, t] * (1.0 - 1e-9)
     assert (loss.values[0] >= true[:, :, 0] * (1.0 - 1e-12)).all()

@@ -89,8 +89,8 @@ def test_bounds_hold_the_optimum_of_every_gamma(in_turn: bool) -> None:
     fit_all_rows(exact, [0, 1], 1 << 40, lambda: False)
     fit_all_rows(run, [1, 0], 0, lambda: False, in_turn)
     for g in range(2):
-        for tau, cell in run.all_rows.best[g].cells.items():
-            optimum = exact.all_rows.best[g].cells[tau]
+        for tau, cell in run.all_rows.best[g].by_size.items():
+            optimum = exact.all_rows.best[g].by_size[tau]
             assert optimum.complete and cell.lower <= optimum.upper * (1.0 + 1e-9) and cell.upper >= optimum.lower
     assert run.counts.nodes <= exact.counts.nodes
 
@@ -99,10 +99,10 @@ def test_a_gamma_left_out_gets_the_supports_of_the_nearest_without_a_proof() -> 
     run = drawn_run(seconds=1e-9).run
     fit_all_rows(run, [1, 0], 0, lambda: True)
     first, other = run.all_rows.best[1], run.all_rows.best[0]
-    assert [cell.support.tolist() for cell in other.cells.values()] == [
-        cell.support.tolist() for cell in first.cells.values()
+    assert [cell.support.tolist() for cell in other.by_size.values()] == [
+        cell.support.tolist() for cell in first.by_size.values()
     ]
-    assert all(cell.lower == 0.0 and not cell.complete for cell in other.cells.values())
+    assert all(cell.lower == 0.0 and not cell.complete for cell in other.by_size.values())
 
 
 def test_an_open_pair_is_solved_on() -> None:
@@ -162,7 +162,7 @@ def test_all_rows_search_along() -> None:
     assert found is not None and alone is not None
     for g, t in np.ndindex(2, 3):
         fit = refit_rows(data, slice(0, data.n), found.support(g, t), float(grid.gammas[g]))
-        best = run.run.all_rows.best[g].cells[int(grid.taus[t])]
+        best = run.run.all_rows.best[g].by_size[int(grid.taus[t])]
         assert found.objective[g, t] == pytest.approx(fit.objective, rel=1e-9)
         assert alone.objective[g, t] == pytest.approx(found.objective[g, t], rel=1e-9)
         assert best.upper <= found.objective[g, t] * (1.0 + 1e-9)

@@ -1,4 +1,4 @@
-"""What a solver of best subsets says of one tau, and of several. Loads no kernel."""
+"""What a solver says of the best subset of one size, and of several. Loads no kernel."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MANY = 400  # columns; beyond, a root is solved to the end and all else is done 
 
 
 @dataclass(frozen=True, eq=False)
-class PathCell:
+class BestSubset:
     """What is known of one tau: `lower <= min f <= upper = f(support)` in the units of the problem.
 
     `complete` says that `candidates` holds every support that can be optimal, up to copies, to columns that are
@@ -33,7 +33,7 @@ class PathCell:
     branched: bool
 
     @classmethod
-    def unproved(cls, tau: int, support: IntArray, upper: float = np.inf, lower: float = 0.0) -> PathCell:
+    def unproved(cls, tau: int, support: IntArray, upper: float = np.inf, lower: float = 0.0) -> BestSubset:
         """Return a support that is not known to be the best one.
 
         Parameters
@@ -47,20 +47,20 @@ class PathCell:
 
 
 @dataclass(frozen=True, eq=False)
-class PathResult:
-    """Cells by tau and the nodes they cost; `finished` when every cell is complete or can never be.
+class BestSubsets:
+    """Best subsets by size and the nodes they cost; `finished` when every one is complete or can never be.
 
     `reused` counts nodes that the dual point of their parent closed, without a relaxation of their own.
     """
 
-    cells: dict[int, PathCell]
+    by_size: dict[int, BestSubset]
     nodes: int
     finished: bool
     reused: int = 0
 
     def with_forced(
         self, size: Callable[[int], int], whole: Callable[[IntArray], IntArray], taus: Sequence[int]
-    ) -> PathResult:
+    ) -> BestSubsets:
         """Return the result for a problem without its columns that are forced in as one of the whole problem.
 
         Parameters
@@ -72,7 +72,7 @@ class PathResult:
         """
         cells = {}
         for tau in taus:
-            cell = self.cells[size(tau)]
+            cell = self.by_size[size(tau)]
             support, candidates = whole(cell.support), tuple(whole(one) for one in cell.candidates)
             cells[tau] = replace(cell, tau=tau, support=support, candidates=candidates)
-        return replace(self, cells=cells)
+        return replace(self, by_size=cells)
