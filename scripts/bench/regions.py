@@ -19,6 +19,7 @@ import resource
 import sys
 import threading
 import time
+from typing import TYPE_CHECKING
 
 import numpy as np
 from _common import INSTANCES, TARGETS, deliver, environment, synthetic, table
@@ -27,8 +28,10 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.readers import read_dataset
 from sparsecv_mio.search.api import cross_validate
-from sparsecv_mio.search.observers import Progress
 from sparsecv_mio.warmup import warm_up
+
+if TYPE_CHECKING:
+    from sparsecv_mio.search.observers import Progress
 
 DATA = ["200x60", "500x100", "1000x100", "200x100", "500x200", "housing2", "diabetes64"]
 HEAD = [
