@@ -49,10 +49,10 @@ def __getattr__(name: str) -> Any:
 
 
 def _drawer_of_records(name: str) -> Any:
-    if name == "predict_interval":
-        from sparsecv_mio.fits import fold_models
+    if name in ("predict_interval", "criteria"):
+        from sparsecv_mio.fits import fit_criteria, fold_models
 
-        return fold_models.predict_interval
+        return getattr(fold_models if name == "predict_interval" else fit_criteria, name)
     from sparsecv_mio.extras import naming_extras
     from sparsecv_mio.report import record_plots, record_report
 

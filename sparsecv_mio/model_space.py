@@ -684,6 +684,20 @@ def default_gammas(p: int, n_train: int, count: int | None = None) -> tuple[floa
     return gammas(f"{low}:{high}:{most if count is None else count}", "gammas")
 
 
+def is_zero(gamma: str | float) -> bool:
+    """Whether a ridge weight is 0, which `path` alone takes.
+
+    Examples
+    --------
+    >>> is_zero("0"), is_zero(" 0.0 "), is_zero(1e-9), is_zero("0,1")
+    (True, True, False, False)
+    """
+    try:
+        return float(gamma) == 0.0
+    except (TypeError, ValueError):
+        return False
+
+
 def gammas_of(
     given: str | float | Iterable[float] | None, p: int, n_train: int, option: str = "gammas"
 ) -> tuple[float, ...]:

@@ -25,6 +25,11 @@ def draw_by(drawer: Callable[[str], Callable[..., Any]]) -> None:
     _drawer = drawer
 
 
+def made_by(name: str) -> Callable[..., Any]:
+    """Return the function of a name from the rooms that make something of records."""
+    return _drawer(name)
+
+
 class DrawnModel:
     """A record of which there are figures."""
 

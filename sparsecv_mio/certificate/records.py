@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.certificate import parts
-from sparsecv_mio.certificate.drawn import DrawnModel, DrawnSearch
+from sparsecv_mio.certificate.drawn import DrawnModel, DrawnSearch, made_by
 from sparsecv_mio.data.cure import KEPT, Made, frame_alike
 from sparsecv_mio.errors import BadInput, CorruptStore
 from sparsecv_mio.units import CROSSING_RTOL
@@ -717,9 +717,19 @@ class PathRecord(parts.JsonRecord, DrawnModel):
         taus, gammas = self.request.taus, self.request.gammas
         return f"PathRecord({self.status}: tau {taus[0]} to {taus[-1]}, {len(gammas)} gamma{'s'[: len(gammas) > 1]})"
 
-    def to_frame(self) -> pd.DataFrame:
-        """Return the fits as a pandas frame, a column for every field of `PathRow`."""
-        return parts.frame_of(self.path)
+    def to_frame(self, data: Any = None) -> pd.DataFrame:
+        """Return the fits as a pandas frame, a column for every field of `PathRow`.
+
+        Parameters
+        ----------
+        data : Dataset, optional
+            The data of the record: R^2, adjusted R^2, Cp and BIC are then columns too, as R's leaps defines them.
+        """
+        frame = parts.frame_of(self.path)
+        if data is not None:
+            fits = made_by("criteria")(self.path, data, self.data.intercept != "none")
+            frame[list(fits[0]._fields)] = fits
+        return frame
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,8 @@ def path(
     The same engine on all rows, without cross-validation: supports, coefficients and certified bounds of every tau.
     """
     every = None if gamma is None else model_space.interval(gamma)
-    given = every if every is not None or gamma is None else model_space.gammas(gamma)
+    zero = gamma is not None and model_space.is_zero(gamma)
+    given = every if every is not None or gamma is None else 0.0 if zero else model_space.gammas(gamma)
     session.check_outputs({"--json": json, "--proof": proof}, [data])
     with session.interruptible() as stop:
         from sparsecv_mio.fits.fit_options import PathOptions
@@ -55,7 +56,7 @@ def path(
 
         refuse_early(proof, how.restrictions, weights)
 
-        def ready() -> tuple[Dataset, tuple[float, ...] | model_space.GammaInterval, tuple[int, ...]]:
+        def ready() -> tuple[Dataset, float | tuple[float, ...] | model_space.GammaInterval, tuple[int, ...]]:
             from sparsecv_mio.data.weights import least_rows
 
             dataset = session.read_weighted(data, table, weights)
@@ -63,7 +64,7 @@ def path(
             shape = within.left(dataset.p), least_rows(dataset)
             return (
                 dataset,
-                given or model_space.default_gammas(*shape),
+                model_space.default_gammas(*shape) if given is None else given,
                 model_space.taus_of(tau, *shape, "--tau", within),
             )
 
@@ -71,7 +72,7 @@ def path(
 
         from sparsecv_mio.cli import live
         from sparsecv_mio.fits.best_subsets import best_subsets
-        from sparsecv_mio.report.record_tables import print_path  # after a limit there is no time to load it
+        from sparsecv_mio.report.path_tables import print_path  # after a limit there is no time to load it
 
         with live.progress_view(quiet, stop) as progress:
             record = best_subsets(
@@ -79,7 +80,7 @@ def path(
             )
 
     return ending.deliver(
-        session.EXIT_CODE[record.status], lambda screen: print_path(screen, record, brief=quiet, full=full),
+        session.EXIT_CODE[record.status], lambda screen: print_path(screen, record, dataset, brief=quiet, full=full),
         json=json, record=record.pieces,
         files=proof_files(record, dataset, proof, data=data, json=json, quiet=quiet),
         warnings=() if quiet else record.warnings,

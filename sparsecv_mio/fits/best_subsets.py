@@ -23,8 +23,9 @@ from sparsecv_mio.certificate.records import PATH_SCHEMA, PathRecord, PathRow, S
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.standard import StandardData, standardize
 from sparsecv_mio.errors import BadInput, OutOfTime
+from sparsecv_mio.fits.fit_criteria import NO_RIDGE, refuse_dependent
 from sparsecv_mio.fits.fit_options import PathOptions
-from sparsecv_mio.model_space import GammaInterval, interval
+from sparsecv_mio.model_space import GammaInterval, interval, is_zero
 from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.problem.training_moments import row_moments
 from sparsecv_mio.search.deadline import Deadline, run_within_limit
@@ -274,9 +275,9 @@ def best_subsets(
     dataset : Dataset
         Rows, target and names.
     gammas, taus : sequences, numbers or texts
-        Ridge weights, positive, or a `GammaInterval` or text `LO..HI`: the best subset of every size as a function of
-        gamma then comes with those at both ends; support sizes, 0 to p, by default 1 to p, of p > 30 to n / 8, but
-        at least 10 and at most 50.
+        Ridge weights, positive; 0 alone, where the columns are linearly independent; or a `GammaInterval` or text
+        `LO..HI`: the best subset of every size as a function of gamma then comes with those at both ends; support
+        sizes, 0 to p, by default 1 to p, of p > 30 to n / 8, but at least 10 and at most 50.
     options : PathOptions, optional
         Scale, gap, limits.
     progress : callable, optional
@@ -314,6 +315,9 @@ def best_subsets(
     restrictions = options.restrictions.within(dataset.names)
     options = replace(options, restrictions=restrictions)
     every = (interval(gammas, "gammas") or gammas) if isinstance(gammas, str) else gammas
+    if isinstance(every, str | float | int) and is_zero(every):
+        refuse_dependent(standardize(dataset, options.scale, options.intercept, restrictions))
+        every = NO_RIDGE
     if isinstance(every, GammaInterval) and restrictions:
         raise BadInput(f"gamma {every}: an interval goes with no restriction of the models; give a grid LO:HI:COUNT")
     given = (every.low, every.high) if isinstance(every, GammaInterval) else every

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING
@@ -42,7 +42,6 @@ RULES = {  # by their names: the pair that they choose, and how it was chosen
     "the least CV error": ("the pair", "by the least CV error"),
 }
 SCREEN_ROWS, KEPT_ROWS = 15, 10  # of a table; one with more than a screen holds is cut to the second number
-NARROW = 1e-5  # relative width of a piece around a crossing, below which its ends look alike
 MEANING = {
     "proved": ("proved", "green"),
     "limit": ("limit reached: best answer so far, bounds valid", "yellow"),
@@ -72,7 +71,7 @@ def print_answer(
     full : bool
         Every coefficient and every tau, where they are more than a screen holds.
     """
-    word, colour = _meaning(record)
+    word, colour = meaning(record)
     if _unbounded(record):
         word = word.replace("bounds valid", "nothing proved yet")
     _print_pair(console, record, word, colour)
@@ -98,7 +97,8 @@ def print_answer(
         console.print(Text.assemble(("hint: ", "bold"), hint))
 
 
-def _meaning(record: records.Record | records.PathRecord) -> tuple[str, str]:
+def meaning(record: records.Record | records.PathRecord) -> tuple[str, str]:
+    """Return the status of a record in words, and a colour for it."""
     word, colour = MEANING[record.status]
     return word.replace("limit reached", "ended without a proof") if record_words.ended_by_itself(
         record
@@ -470,73 +470,6 @@ def _engine(engine: str) -> str:
 def subsets_of(surface: records.Surface, piece: records.SurfacePiece) -> str:
     """Return the best subsets of a piece as a text: several where they are tied or cross."""
     return " or ".join(listed(surface.supports[place]) or "none" for place in piece.supports) or "not known"
-
-
-def _print_surface(console: Console, surface: records.Surface) -> None:
-    """Print every piece, but for those around crossings that are too narrow to tell their ends apart."""
-    lines = [
-        (piece.tau, piece.low, piece.high, subsets_of(surface, piece))
-        for piece in surface.pieces
-        if piece.high > piece.low * (1.0 + NARROW) or not piece.proved
-    ]
-    print_table(console, ("tau", "gamma from", "to", "features"), lines, text=("features",))
-
-
-def print_path(console: Console, record: records.PathRecord, brief: bool = False, full: bool = False) -> None:
-    """Print a path record: which subset is the best of its size at which gammas; or every model.
-
-    Parameters
-    ----------
-    console : rich.console.Console
-        Where to print.
-    record : PathRecord
-        What was found.
-    brief : bool
-        Do not say how much work was done.
-    full : bool
-        A table per gamma with every model; a single gamma has it anyway.
-    """
-    word, colour = _meaning(record)
-    console.print(Text(word, f"bold {colour}"))
-    print_restrictions(console, record)
-    gammas = sorted({row.gamma for row in record.path})
-    if full or len(gammas) == 1:
-        for gamma in gammas:
-            say(console, f"\nbest subsets on all rows, gamma = {shown(gamma)} (ridge weight)")
-            _print_models(console, [row for row in record.path if row.gamma == gamma])
-    elif record.surface is not None:
-        ends = f"{shown(record.surface.low)} to {shown(record.surface.high)}"
-        console.print(f"\nbest subsets on all rows, every gamma (ridge weight) from {ends}")
-        _print_surface(console, record.surface)
-    else:
-        console.print("\nbest subsets on all rows: tau features, and the gammas (ridge weights) they are best at")
-        _print_subsets(console, record.path)
-        say(console, "--full or --json: objectives, bounds and coefficients of every gamma", "dim")
-    if not brief:
-        say(console, f"work: {work_line(record.work, record.request.threads)}", "dim")
-
-
-def _print_models(console: Console, rows: list[records.PathRow]) -> None:
-    digits = interval_digits((row.lower, row.upper) for row in rows)
-    lines: list[tuple[object, ...]] = []
-    for row in rows:
-        model = "".join(f"  {value:+.5g} {name}" for name, value in row.coefficients.items())
-        numbers = aligned(row.objective, digits), aligned(row.lower, digits)
-        lines.append((row.tau, *numbers, row.proved, f"{row.intercept:.5g}{model}"))
-    print_table(console, ("tau", "objective", "lower", "proved", "model"), lines, text=("model",))
-
-
-def _print_subsets(console: Console, path: Iterable[records.PathRow]) -> None:
-    """Print a row for each subset and the range of neighbouring gammas at which it is the best of its size."""
-    lines = []
-    for tau, of_tau in groupby(sorted(path, key=lambda row: (row.tau, row.gamma)), key=lambda row: row.tau):
-        for i, (support, group) in enumerate(groupby(of_tau, key=lambda row: row.support)):
-            same = list(group)
-            low, high = shown(same[0].gamma, 4), shown(same[-1].gamma, 4)
-            gammas = low if len(same) == 1 else f"{low} .. {high}"
-            proved = f"{sum(row.proved for row in same)}/{len(same)}"
-            lines.append(("" if i else tau, gammas, proved, support))
-    print_table(console, ("tau", "gamma", "proved", "features"), lines, text=("features",))
 
 
 def print_verification(console: Console, report: VerifyReport, brief: bool = False, full: bool = False) -> None:

@@ -25,7 +25,7 @@ def test_path(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "path.json"
     assert run(["path", PROSTATE, "--target", "lpsa", *SMALL, "--json", str(path)]) == 0
     shown = capsys.readouterr().out
-    assert "0.1 .. 1" in shown and "lcavol" in shown and "--full" in shown
+    assert "gamma = 0.1 (ridge weight, the least of 2)" in shown and "lcavol" in shown and "--full" in shown
     assert run(["path", PROSTATE, "--target", "lpsa", *SMALL, "--full"]) == 0
     assert "gamma = 0.1" in capsys.readouterr().out
     record = json.loads(path.read_text())

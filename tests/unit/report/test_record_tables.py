@@ -9,22 +9,20 @@ from repository import INSTANCES
 
 from sparsecv_mio.bounds.cv_error import compute_bounds
 from sparsecv_mio.certificate.parts import FoldInfo
-from sparsecv_mio.certificate.records import Nested, PathRecord, Record, TableRow
+from sparsecv_mio.certificate.records import Nested, Record, TableRow
 from sparsecv_mio.cli import run
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.report.before_search import print_bounds
 from sparsecv_mio.report.layout import pair
-from sparsecv_mio.report.record_tables import print_answer, print_path
+from sparsecv_mio.report.record_tables import print_answer
 from sparsecv_mio.report.record_words import hints
 
 from .printing import check, data, printed
 
 
-def test_no_number_is_cut(record: Record, path: PathRecord) -> None:
+def test_no_number_is_cut(record: Record) -> None:
     check(lambda console: print_answer(console, record))
-    check(lambda console: print_path(console, path))
-    check(lambda console: print_path(console, path, full=True))
     table = compute_bounds(standardize(data()), make_folds("5", data()), (0.1, 1.0), (1, 2, 3), threads=1)
     check(lambda console: print_bounds(console, table))
     check(lambda console: print_bounds(console, table, full=True))

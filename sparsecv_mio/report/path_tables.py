@@ -1,0 +1,121 @@
+"""Best subsets of every size on the screen: how well they fit, their models, or their pieces over gamma."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import takewhile, zip_longest
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.text import Text
+
+from sparsecv_mio.certificate.records import PathRecord, PathRow, Surface
+from sparsecv_mio.fits.fit_criteria import NO_RIDGE, Criteria, criteria
+from sparsecv_mio.report.layout import aligned, interval_digits, print_table, say, shown
+from sparsecv_mio.report.record_tables import meaning, print_restrictions, subsets_of, work_line
+from sparsecv_mio.words import Intercept
+
+if TYPE_CHECKING:
+    from sparsecv_mio.data.dataset import Dataset
+
+NARROW = 1e-5  # relative width of a piece around a crossing, below which its ends look alike
+FITS = ("R^2", "adjusted", "Cp", "BIC")  # heads of columns: the fields of `Criteria`
+
+
+def print_path(
+    console: Console, record: PathRecord, data: Dataset | None = None, brief: bool = False, full: bool = False
+) -> None:
+    """Print a path record: of every size its subset, and how well that fits.
+
+    Parameters
+    ----------
+    console : rich.console.Console
+        Where to print.
+    record : PathRecord
+        What was found.
+    data : Dataset, optional
+        Its data, for R^2 and its like.
+    brief : bool
+        Do not say how much work was done.
+    full : bool
+        A table per gamma with every model; a single gamma has it anyway, several have the subsets at the least one.
+    """
+    word, colour = meaning(record)
+    console.print(Text(word, f"bold {colour}"))
+    print_restrictions(console, record)
+    gammas = sorted({row.gamma for row in record.path})
+    if record.surface is not None and not full:
+        ends = f"{shown(record.surface.low)} to {shown(record.surface.high)}"
+        console.print(f"\nbest subsets on all rows, every gamma (ridge weight) from {ends}")
+        _print_surface(console, record.surface)
+        gammas = []
+    short = len(gammas) > 1 and not full
+    for gamma in gammas[:1] if short else gammas:
+        rows = [row for row in record.path if row.gamma == gamma]
+        fits = [] if data is None else criteria(rows, data, record.data.intercept != Intercept.NONE)
+        named, least = "0" if gamma == NO_RIDGE else shown(gamma), f", the least of {len(gammas)}" if short else ""
+        say(console, f"\nbest subsets on all rows, gamma = {named} (ridge weight{least})")
+        _print_models(console, rows, fits, record.path if short else ())
+    if short:
+        say(console, "--gamma G: coefficients, objectives and bounds of one gamma; --full: of all", "dim")
+    if not brief:
+        say(console, f"work: {work_line(record.work, record.request.threads)}", "dim")
+
+
+def _print_models(
+    console: Console, rows: Sequence[PathRow], fits: Sequence[Criteria], path: Sequence[PathRow]
+) -> None:
+    """Print a row for each size: its model, or of a `path` of several gammas its subset at the least one."""
+    digits, lines = interval_digits((row.lower, row.upper) for row in rows), list[tuple[object, ...]]()
+    for row, fit in zip_longest(rows, fits):
+        good = [] if fit is None else [f"{share:.4f}" for share in fit[:2]] + [shown(value, 5) for value in fit[2:]]
+        lines.append((row.tau, *good, *(_over_gammas(row, path) if path else _of_model(row, digits))))
+    heads = ("up to gamma", "proved", "features") if path else ("objective", "lower", "proved", "model")
+    print_table(console, ("tau", *(FITS if fits else ()), *heads), lines, text=heads[-1:])
+    if len(rows) > 1 and (chosen := best_sizes([row.tau for row in rows], fits)):
+        say(console, f"{chosen} (each feature counts as one degree of freedom: for a small gamma)", "dim")
+
+
+def _of_model(row: PathRow, digits: int) -> tuple[object, ...]:
+    model = "".join(f"  {value:+.5g} {name}" for name, value in row.coefficients.items())
+    return aligned(row.objective, digits), aligned(row.lower, digits), row.proved, f"{row.intercept:.5g}{model}"
+
+
+def _over_gammas(row: PathRow, path: Sequence[PathRow]) -> tuple[object, ...]:
+    """Return up to which gamma the subset of the least one is the best, and of how many gammas a size is proved."""
+    mine = [one for one in path if one.tau == row.tau]
+    alike = list(takewhile(lambda one: one.support == row.support, mine))
+    return shown(alike[-1].gamma, 4), f"{sum(one.proved for one in mine)}/{len(mine)}", row.support
+
+
+def best_sizes(taus: Sequence[int], fits: Sequence[Criteria]) -> str:
+    """Return which size each criterion prefers; empty where none is known.
+
+    Parameters
+    ----------
+    taus : sequence of int
+    fits : sequence of Criteria
+        One for each.
+
+    Examples
+    --------
+    >>> best_sizes([1, 2], [Criteria(0.5, 0.4, 3.0, -2.0), Criteria(0.6, 0.5, math.nan, -1.0)])
+    'best tau by adjusted R^2: 2, by BIC: 1'
+    """
+    found = []
+    for field, sign, name in (("adjusted", -1.0, "adjusted R^2"), ("cp", 1.0, "Cp"), ("bic", 1.0, "BIC")):
+        known = [(sign * getattr(fit, field), tau) for fit, tau in zip(fits, taus, strict=False)]
+        if known and not any(math.isnan(value) for value, _ in known):
+            found.append(f"by {name}: {min(known)[1]}")
+    return f"best tau {', '.join(found)}" if found else ""
+
+
+def _print_surface(console: Console, surface: Surface) -> None:
+    """Print every piece, but for those around crossings that are too narrow to tell their ends apart."""
+    lines = [
+        (piece.tau, piece.low, piece.high, subsets_of(surface, piece))
+        for piece in surface.pieces
+        if piece.high > piece.low * (1.0 + NARROW) or not piece.proved
+    ]
+    print_table(console, ("tau", "gamma from", "to", "features"), lines, text=("features",))

@@ -1,0 +1,89 @@
+"""Best subsets without a ridge weight, by least squares on all of them, and the criteria of R's leaps."""
+
+from __future__ import annotations
+
+import math
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from repository import INSTANCES
+
+import sparsecv_mio as sc
+from sparsecv_mio.data.weights import weighted_rows
+from sparsecv_mio.errors import BadInput
+from sparsecv_mio.fits.fit_criteria import NO_RIDGE, criteria
+
+
+def residual_sum(X: Any, y: Any, S: tuple[int, ...], free: int, weights: Any) -> float:
+    """RSS of a weighted least-squares fit."""
+    A = np.column_stack([X[:, list(S)], np.ones((len(y), free))]) * np.sqrt(weights)[:, None]
+    b = y * np.sqrt(weights)
+    return float(np.sum((b - A @ np.linalg.lstsq(A, b, rcond=None)[0]) ** 2)) if A.shape[1] else float(b @ b)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_without_a_ridge_weight_it_is_least_squares_on_the_best_of_all_subsets(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    n, p, free = int(rng.integers(9, 40)), int(rng.integers(2, 7)), int(seed % 2)
+    X = rng.normal(size=(n, p)) * 10.0 ** rng.integers(-4, 5, p)
+    y = X[:, 0] / np.std(X[:, 0]) + rng.normal(size=n) + free
+    weights = rng.uniform(0.5, 2.0, n) if seed > 3 else np.ones(n)
+    data = sc.Dataset.from_arrays(X, y)
+    if seed > 3:
+        data = weighted_rows(data, weights, "w")
+    record = sc.best_subsets(data, gammas="0", taus=range(p + 1), intercept="fold" if free else "none")
+    assert record.status == "proved" and record.request.gammas == (NO_RIDGE,)
+    level = free * np.average(y, weights=weights)
+    total, whole = float(weights @ (y - level) ** 2), residual_sum(X, y, tuple(range(p)), free, weights)
+    for row, found in zip(record.path, criteria(record.path, data, bool(free)), strict=True):
+        best = min(combinations(range(p), row.tau), key=lambda S: residual_sum(X, y, S, free, weights))
+        rss, d = residual_sum(X, y, best, free, weights), row.tau
+        assert row.support == tuple(f"x{j}" for j in best)
+        assert row.lower <= rss * (1 + 1e-12) and row.upper >= rss * (1 - 1e-12)
+        assert row.objective == pytest.approx(rss, rel=1e-9)
+        assert found.r_squared == pytest.approx(1 - rss / total, rel=1e-9, abs=1e-12)
+        left = n - d - free
+        assert found.adjusted == pytest.approx(1 - rss / left / (total / (n - free)), rel=1e-9, abs=1e-12)
+        cp = rss / (whole / (n - p - free)) - n + 2 * (d + free)
+        assert found.cp == pytest.approx(cp, rel=1e-8, abs=1e-8)
+        bic = n * math.log(rss / total) + (d + free) * math.log(n)
+        assert found.bic == pytest.approx(bic, rel=1e-9, abs=1e-9)
+    assert sc.verify(record, data).ok
+
+
+def test_the_table_of_the_textbook() -> None:
+    """James, Witten, Hastie and Tibshirani, section 6.5.1, to the digits that are printed there."""
+    frame = pd.read_csv(INSTANCES / "hitters.csv")
+    frame["Salary"] = 10 ** frame.pop("log10_salary")
+    data = sc.Dataset.from_frame(frame, "Salary")
+    table = sc.best_subsets(data, gammas=0, taus=range(1, 20)).to_frame(data)
+    said = [0.321, 0.425, 0.451, 0.475, 0.491, 0.509, 0.514, 0.529, 0.535, 0.540]
+    assert table.proved.all() and table.r_squared.round(3).tolist()[:10] == said
+    best = [table.adjusted.idxmax(), table.cp.idxmin(), table.bic.idxmin()]
+    assert [int(table.tau[at]) for at in best] == [11, 10, 6]
+
+
+def test_what_cannot_be_is_not_a_number() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(8, 7))
+    data = sc.Dataset.from_arrays(X, X[:, 0] * 2.0)
+    found = criteria(sc.best_subsets(data, gammas=1e-9, taus=[1, 6, 7]).path, data, True)
+    assert math.isnan(found[0].cp) and math.isnan(found[-1].adjusted) and found[0].r_squared == pytest.approx(1.0)
+
+
+def test_dependent_columns_need_a_ridge_weight() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20, 3))
+    for columns in (np.column_stack([X, X.sum(axis=1)]), rng.normal(size=(20, 25))):
+        data = sc.Dataset.from_arrays(columns, rng.normal(size=20))
+        for zero in (0, 0.0, "0", " 0.0"):
+            with pytest.raises(BadInput, match="^gamma 0: columns are linearly dependent, [^\n]*: give gamma 1e-9$"):
+                sc.best_subsets(data, gammas=zero, taus=[1])
+        assert sc.best_subsets(data, gammas=1e-9, taus=[1]).status == "proved"
+    with pytest.raises(BadInput, match="gamma 0 is out of range"):
+        sc.best_subsets(data, gammas=[0.0, 0.1], taus=[1])
+    with pytest.raises(BadInput, match="'0' is out of range"):
+        sc.best_subsets(data, gammas="0,0.1", taus=[1])

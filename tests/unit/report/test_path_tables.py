@@ -1,0 +1,55 @@
+"""Best subsets of every size on the screen: one line a size, criteria beside them, no number cut."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from repository import INSTANCES
+
+import sparsecv_mio as sc
+from sparsecv_mio.certificate.records import PathRecord
+from sparsecv_mio.cli import run
+from sparsecv_mio.fits.fit_criteria import Criteria
+from sparsecv_mio.report.path_tables import best_sizes, print_path
+
+from .printing import WIDTHS, check, data, numbers, printed
+
+PROSTATE = str(INSTANCES / "prostate.csv")
+
+
+def test_no_number_is_cut(path: PathRecord) -> None:
+    for full in (False, True):
+        check(lambda console, full=full: print_path(console, path, full=full))
+        wide = set(numbers(printed(lambda console, full=full: print_path(console, path, data(), full=full), 300)))
+        for width in WIDTHS:  # a row by itself has the heads again, R^2 for one
+            text = printed(lambda console, full=full: print_path(console, path, data(), full=full), width)
+            assert set(numbers(text)) == wide and max(map(len, text.splitlines())) <= width
+
+
+def test_a_size_is_a_line_and_a_gamma_has_models() -> None:
+    rows = sc.read_dataset(PROSTATE, "lpsa")
+    record = sc.best_subsets(rows, gammas=[0.01, 0.1, 1.0], taus=range(1, 5))
+    lines = printed(lambda console: print_path(console, record, rows), 200).splitlines()
+    assert "best subsets on all rows, gamma = 0.01 (ridge weight, the least of 3)" in lines
+    by_tau = {int(line.split()[0]): line.split() for line in lines if line.strip()[:1].isdigit()}
+    assert list(by_tau) == [1, 2, 3, 4] and all(line[6] == "3/3" for line in by_tau.values())
+    assert by_tau[2][5] == "0.1" and by_tau[3][5] == "1" and by_tau[2][7:] == ["lcavol,", "lweight"]
+    assert any(line.startswith("best tau by adjusted R^2: 4, by Cp: 4, by BIC: 3 (") for line in lines)
+    full = printed(lambda console: print_path(console, record, rows, full=True), 200)
+    assert full.count("best subsets on all rows, gamma = ") == 3 and "+0.6" in full and "up to gamma" not in full
+
+
+def test_no_ridge_weight_is_called_zero(capsys: pytest.CaptureFixture[str]) -> None:
+    ask = ["path", PROSTATE, "-t", "lpsa", "--tau", "1:2", "--gamma"]
+    assert run([*ask, "0"]) == 0
+    said = capsys.readouterr().out
+    assert "gamma = 0 (ridge weight)" in said and "R^2" in said and "1e-300" not in said
+    assert run(["path", str(INSTANCES / "servo.csv"), "-t", "class", "--tau", "1", "--gamma", "0"]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("sparsecv: error: --gamma 0: columns are linearly dependent") and error.count("\n") == 1
+
+
+def test_a_criterion_that_is_not_known_prefers_nothing() -> None:
+    nothing = Criteria(1.0, math.nan, math.nan, math.nan)
+    assert best_sizes([1, 2], [nothing, nothing]) == "" and best_sizes([1], []) == ""
