@@ -53,7 +53,7 @@ def _drawer_of_records(name: str) -> Any:
         from sparsecv_mio.fits import fit_criteria, fold_models
 
         return getattr(fold_models if name == "predict_interval" else fit_criteria, name)
-    from sparsecv_mio.extras import naming_extras
+    from sparsecv_mio.errors import naming_extras
     from sparsecv_mio.report import record_plots, record_report
 
     return naming_extras()(getattr(record_report if name == "write_report" else record_plots, name))

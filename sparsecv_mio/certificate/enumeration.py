@@ -35,8 +35,7 @@ from sparsecv_mio.certificate.checked_fields import COST_LIMIT, ENUMERATE_PAIR
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.model_space import NONE, Restrictions
-from sparsecv_mio.problem.coordinates import Coordinates, objective_slack
-from sparsecv_mio.problem.doubled import exact_product, exact_sum
+from sparsecv_mio.problem.coordinates import Coordinates, exact_product, exact_sum, objective_slack
 from sparsecv_mio.problem.objective import RidgeFit, fit, held_out_error, scales, varying_columns
 from sparsecv_mio.units import TIE_RTOL, TINY
 

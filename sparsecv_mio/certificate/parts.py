@@ -23,8 +23,7 @@ import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.data.reading_options import Applied, Reading
-from sparsecv_mio.errors import CorruptStore, SparseCVError
-from sparsecv_mio.extras import naming_extras
+from sparsecv_mio.errors import CorruptStore, SparseCVError, naming_extras
 from sparsecv_mio.files import write_text
 from sparsecv_mio.model_space import Restrictions
 from sparsecv_mio.units import GAMMA_RANGE

@@ -194,7 +194,7 @@ def run(arguments: list[str] | None = None, began: float | None = None) -> int:
             message += ": the data of the record are given as --data FILE"
         return _say(message, 2) if message else 2
     except ModuleNotFoundError as error:
-        from sparsecv_mio.extras import missing_package
+        from sparsecv_mio.errors import missing_package
 
         missing = missing_package(error)
         if missing is None:

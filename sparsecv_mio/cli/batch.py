@@ -16,8 +16,7 @@ import typer
 
 from sparsecv_mio.cli import ending, parse, session
 from sparsecv_mio.cli.command_options import declared, option
-from sparsecv_mio.errors import BadInput
-from sparsecv_mio.extras import need_extra
+from sparsecv_mio.errors import BadInput, need_extra
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -27,8 +27,7 @@ from sparsecv_mio.data.reading_options import (
     Selection,
     Wanted,
 )
-from sparsecv_mio.errors import BadInput
-from sparsecv_mio.extras import naming_extras
+from sparsecv_mio.errors import BadInput, naming_extras
 from sparsecv_mio.files import check_numbers, check_unpacked, reason, special
 
 FEATHER = (".feather", ".arrow", ".ipc")

@@ -358,7 +358,7 @@ class PathSearch:
         data = standardize(self.dataset, options.scale, options.intercept, options.restrictions)
         known = self.known = KnownSubsets(data, self.grid, self.options, self.clock)
         _ = self.dataset.fingerprint  # of the record: after the limit there is no time for it
-        from sparsecv_mio.search.one_by_one import check_restrictions
+        from sparsecv_mio.search.all_rows import check_restrictions
         from sparsecv_mio.thresholds import by_rows
 
         problem: SparseProblem | None = None
@@ -390,7 +390,7 @@ class PathSearch:
 
     def _by_rows(self, known: KnownSubsets) -> None:
         """One relaxation a size, and the exact answer where it leaves few columns."""
-        from sparsecv_mio.search.by_rows import all_rows_of, solve_by_rows
+        from sparsecv_mio.search.all_rows import all_rows_of, solve_by_rows
         from sparsecv_mio.search.observers import reports
 
         data, taus = known.data, self.grid.taus.tolist()
@@ -428,7 +428,7 @@ class PathSearch:
         self, known: KnownSubsets, problem: SparseProblem, left: dict[int, list[int]], effort: int, progress: Report
     ) -> None:
         """Give every open (gamma, tau) some effort; what is closed leaves `left`, taus by index of gamma."""
-        from sparsecv_mio.search.one_by_one import solve_any
+        from sparsecv_mio.search.all_rows import solve_any
 
         starts: list[IntArray] = []
         for g in sorted(left, key=lambda g: -self.grid.gammas[g]):

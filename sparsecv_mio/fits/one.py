@@ -228,8 +228,7 @@ def _wide(data: StandardData) -> bool:
 
 def _solve_by_rows(model: _Model, start: Start | None, limits: Limits) -> Outcome:
     """Solve by our own engine where columns are too many for a matrix of them."""
-    from sparsecv_mio.search.accelerators import in_columns
-    from sparsecv_mio.search.by_rows import all_rows_of, solve_by_rows
+    from sparsecv_mio.search.all_rows import all_rows_of, solve_by_rows
     from sparsecv_mio.search.deadline import Deadline
 
     tau, gamma = model.tau, model.gamma
@@ -247,7 +246,7 @@ def _solve_by_rows(model: _Model, start: Start | None, limits: Limits) -> Outcom
     whole.search([tau])
     whole.try_supports([] if start is None else [choice.inside(np.asarray(start.support, dtype=np.int64))])
     effort = int(limits.nodes) if np.isfinite(limits.nodes) else UNLIMITED
-    found = in_columns(solve_by_rows(data, whole, tau, gamma, expired, effort), choice.others)
+    found = solve_by_rows(data, whole, tau, gamma, expired, effort).in_columns(choice.others)
     return _outcome(model, found, limits, clock, built)
 
 

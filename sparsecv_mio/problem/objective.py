@@ -28,8 +28,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
-from sparsecv_mio.problem.coordinates import Coordinates, power_of_two
-from sparsecv_mio.problem.doubled import DoubleDouble
+from sparsecv_mio.problem.coordinates import Coordinates, DoubleDouble, power_of_two
 
 PLAIN_RTOL = 1e-9  # of the training residuals: more rounding than that and a fit is refined
 REFINEMENTS = 12

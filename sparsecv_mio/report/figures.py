@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sparsecv_mio.errors import BadInput
-from sparsecv_mio.extras import need_extra
+from sparsecv_mio.errors import BadInput, need_extra
 from sparsecv_mio.files import check_writable, replacing
 
 if TYPE_CHECKING:

@@ -99,7 +99,7 @@ def solve_presolved(
     if len(keep) == problem.q or len(keep) <= left[0]:
         rest = solver(problem, left, known)
     else:
-        rest = in_columns(solver(problem.only(keep), left, places_in(keep, known)), keep)
+        rest = solver(problem.only(keep), left, places_in(keep, known)).in_columns(keep)
     return BestSubsets({**rest.by_size, **decided}, rest.nodes, rest.finished, rest.reused)
 
 
@@ -127,17 +127,6 @@ def _columns_left(problem: SparseProblem, tested: Reused, left: list[int]) -> In
     if copies or len(left) != 1 or left[0] not in tested.sizes:
         return np.arange(problem.q)
     return np.flatnonzero(tested.status[int(np.searchsorted(tested.sizes, left[0]))] != DROPPED)
-
-
-def in_columns(result: BestSubsets, columns: IntArray) -> BestSubsets:
-    """Return the result for a restricted problem in the columns of the whole."""
-    cells = {
-        tau: replace(
-            cell, support=columns[cell.support], candidates=tuple(columns[support] for support in cell.candidates)
-        )
-        for tau, cell in result.by_size.items()
-    }
-    return replace(result, by_size=cells)
 
 
 STEPS, TOLERANCE = 60, 1e-4  # supports settle long before values do

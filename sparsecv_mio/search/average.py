@@ -23,12 +23,11 @@ from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.problem.training_moments import row_moments, training_moments
 from sparsecv_mio.search.all_columns import fits_of_all_rows, squared_errors_of_all_columns
-from sparsecv_mio.search.by_rows import all_rows_of, solve_by_rows
+from sparsecv_mio.search.all_rows import all_rows_of, solve_any, solve_by_rows
 from sparsecv_mio.search.cells import CellTable
 from sparsecv_mio.search.context import Snapshot
 from sparsecv_mio.search.first_supports import FoldSearch, seeds_of
 from sparsecv_mio.search.fold_fits import fit_from_moments
-from sparsecv_mio.search.one_by_one import solve_any
 from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.search.result import all_rows_fit, names_of
 from sparsecv_mio.thresholds import by_rows

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -26,7 +25,7 @@ from sparsecv_mio.problem.elimination import eliminated, stripped
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.problem.training_moments import row_moments
-from sparsecv_mio.search.accelerators import in_columns
+from sparsecv_mio.search.all_rows import solve_by_rows
 from sparsecv_mio.search.cell_by_cell import MioSettings, VendorListing, check_available
 from sparsecv_mio.search.cells import Archive, Where, filled_up, places_in, within
 from sparsecv_mio.search.first_supports import FoldPaths
@@ -42,66 +41,10 @@ from sparsecv_mio.search.run import (
     first_answers,
     unproved,
 )
-from sparsecv_mio.thresholds import EXACT_COLUMNS, MANY_FOLDS_BY_ROWS, PART_COLUMNS, TREE_MATRICES
+from sparsecv_mio.thresholds import EXACT_COLUMNS, MANY_FOLDS_BY_ROWS, TREE_MATRICES
 from sparsecv_mio.trees.every_size import solve_path
-from sparsecv_mio.trees.subsets import UNLIMITED, BestSubset, BestSubsets
+from sparsecv_mio.trees.subsets import BestSubset, BestSubsets
 from sparsecv_mio.words import Method
-
-
-def all_rows_of(data: StandardData, gamma: float, expired: Callable[[], bool]) -> WideFold:
-    """Return all rows at a gamma, none held out. O(n^2 q).
-
-    Parameters
-    ----------
-    data : StandardData
-    gamma : float
-    expired : callable
-        True ends what is computed of them early.
-    """
-    rows = np.arange(data.n)
-    return WideFold(WideRows.of(data, rows, rows[:0], gamma), expired)
-
-
-def solve_by_rows(
-    data: StandardData,
-    whole: WideFold,
-    tau: int,
-    gamma: float,
-    expired: Callable[[], bool],
-    effort: int = UNLIMITED,
-) -> BestSubsets:
-    """Find the best subset of one size on all rows; by a tree on the rows where screening leaves many columns.
-
-    Parameters
-    ----------
-    data : StandardData
-    whole : WideFold
-        All rows at `gamma`.
-    tau : int
-    gamma : float
-    expired : callable
-        True ends it with what it holds.
-    effort : int
-        As for `solve_path`.
-    """
-    seen, nodes = whole.survivors(tau), 0
-    if len(seen.columns) > PART_COLUMNS and not expired():
-        branched, nodes = whole.branch(tau, most=effort)
-        seen = replace(branched, lower=max(branched.lower, seen.lower))
-    support = whole.incumbent(tau)
-    held = support if support is not None else np.zeros(0, dtype=np.int64)
-    cell = BestSubset.unproved(tau, held, lower=seen.lower)
-    if len(seen.columns) > PART_COLUMNS or expired():
-        return BestSubsets({tau: cell}, nodes, False)
-    small = data.only(seen.columns)
-    problem = row_moments(small, slice(0, data.n)).problem(small, gamma)
-    starts = places_in(seen.columns, [support] if support is not None else [])
-    result = in_columns(solve_path(problem, [tau], starts=starts, effort=effort, expired=expired), seen.columns)
-    cell = result.by_size[tau]
-    if not cell.complete:
-        result.by_size[tau] = replace(cell, lower=max(cell.lower, seen.lower))
-    return replace(result, nodes=result.nodes + nodes)
-
 
 COPY_BYTES = 1 << 29  # of rows, all threads together: two copies of the training rows while a fold is made
 EXACT_BYTES = 1 << 30  # of such matrices, all threads together, once nothing else helps

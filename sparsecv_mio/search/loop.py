@@ -91,7 +91,8 @@ def new_method(context: Context, options: SearchOptions, signals: Signals) -> Se
 
     mio = MioSettings(options.backend, options.formulation, options.mio_budget)
     if context.data.restrictions.beyond_forcing:
-        from sparsecv_mio.search.one_by_one import Restricted, check_restrictions
+        from sparsecv_mio.search.all_rows import check_restrictions
+        from sparsecv_mio.search.one_by_one import Restricted
 
         check_restrictions(context.data, context.grid.taus.tolist(), context.folds.k)
         return Restricted(run, method, mio)

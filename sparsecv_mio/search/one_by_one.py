@@ -29,7 +29,6 @@ exact refit of a support (docs/theory.md, "Restrictions").
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
@@ -38,9 +37,6 @@ import numpy as np
 
 from sparsecv_mio.arrays import IntArray
 from sparsecv_mio.bounds.closed_form import ROWS_ROUNDING
-from sparsecv_mio.data.standard import StandardData
-from sparsecv_mio.declared_options import shown
-from sparsecv_mio.errors import BadInput
 from sparsecv_mio.formulation.backends import get_backend
 from sparsecv_mio.formulation.outcome import Start, Stop
 from sparsecv_mio.problem.constraints import constraints_of
@@ -55,9 +51,7 @@ from sparsecv_mio.search.pairs import likely_winner
 from sparsecv_mio.search.run import Run, best_on_all_rows, fit_all_rows
 from sparsecv_mio.search.shared_intervals import decide_by_reuse, first_intervals
 from sparsecv_mio.search.shared_trees import SharedTrees
-from sparsecv_mio.thresholds import by_rows
-from sparsecv_mio.trees.allowed_supports import Family, completed
-from sparsecv_mio.trees.every_size import solve_path
+from sparsecv_mio.trees.allowed_supports import completed
 from sparsecv_mio.trees.restricted_tree import solve_restricted
 from sparsecv_mio.trees.subsets import UNLIMITED, BestSubset, BestSubsets
 from sparsecv_mio.words import Method
@@ -308,34 +302,6 @@ FIRST_NODES = 16  # of every cell, before any is chosen
 ALL_ROWS_NODES = 2_000  # of every pair on all rows, before any fold
 
 
-def solve_any(
-    data: StandardData,
-    problem: SparseProblem,
-    taus: list[int],
-    starts: list[IntArray],
-    effort: int,
-    expired: Callable[[], bool],
-) -> BestSubsets:
-    """Find the best supports of some sizes by our own trees, whatever restrictions the data have.
-
-    Parameters
-    ----------
-    data : StandardData
-    problem : SparseProblem
-        Of these data.
-    taus : list of int
-    starts : list of int arrays
-        Supports to try first.
-    effort : int
-        Nodes that a tau may cost.
-    expired : callable
-        True ends the search with what it has.
-    """
-    if not data.restrictions.beyond_forcing:
-        return solve_path(problem, taus, starts=starts, effort=effort, expired=expired)
-    return solve_restricted(problem, taus, constraints_of(data), starts=starts, effort=effort, expired=expired)
-
-
 class RestrictedCells(cell_by_cell.SolvesCells):
     """Solves cells under restrictions.
 
@@ -483,22 +449,6 @@ def _joined(cells: list[BestSubset]) -> BestSubset:
         best, candidates=tuple(support for support, _ in kept.values()), values=tuple(f for _, f in kept.values()),
         lower=max(best.upper - best.margin, 0.0), complete=True, branched=True,
     )  # fmt: skip
-
-
-def check_restrictions(data: StandardData, taus: list[int], folds: int) -> None:
-    """Raise `BadInput` for restrictions that cannot be searched under, or that no model of some size keeps to.
-
-    Parameters
-    ----------
-    data : StandardData
-    taus : list of int
-    folds : int
-    """
-    kinds = data.restrictions.beyond_forcing
-    if kinds and by_rows(data, folds):
-        raise BadInput(f"{shown(kinds[0])}: is not for {data.q} features, whose products are never formed")
-    for tau in taus if kinds else []:
-        Family.some(data.q, tau, constraints_of(data))
 
 
 class Restricted(cell_by_cell.CellMethod):

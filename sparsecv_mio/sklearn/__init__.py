@@ -4,7 +4,7 @@ Both take arrays or frames and can stand wherever scikit-learn takes a regressor
 :func:`sparsecv_mio.search.api.cross_validate` and :func:`sparsecv_mio.fits.best_subsets.best_subsets`.
 """
 
-from sparsecv_mio.extras import need_extra
+from sparsecv_mio.errors import need_extra
 
 need_extra("sklearn", "BestSubsetRidge")
 

@@ -76,3 +76,13 @@ class BestSubsets:
             support, candidates = whole(cell.support), tuple(whole(one) for one in cell.candidates)
             cells[tau] = replace(cell, tau=tau, support=support, candidates=candidates)
         return replace(self, by_size=cells)
+
+    def in_columns(self, columns: IntArray) -> BestSubsets:
+        """Return the result for a problem on some columns in the columns of the whole."""
+        found = {
+            tau: replace(
+                best, support=columns[best.support], candidates=tuple(columns[support] for support in best.candidates)
+            )
+            for tau, best in self.by_size.items()
+        }
+        return replace(self, by_size=found)

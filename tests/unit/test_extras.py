@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 from repository import ROOT
 
-from sparsecv_mio.errors import MissingPackage
-from sparsecv_mio.extras import EXTRAS, INSTALLED_AS, missing_package, naming_extras, need_extra
+from sparsecv_mio.errors import EXTRAS, INSTALLED_AS, MissingPackage, missing_package, naming_extras, need_extra
 
 GONE = {package for packages in EXTRAS.values() for package in packages}
 # runs lines of Python, or commands, in a process that has none of the packages

@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[2] / PACKAGE
 BY_NAME = re.compile(rf"{PACKAGE}(\.\w+)+(:\w+)?")
 
 GROUND = {
-    "arrays", "errors", "extras", "units", "files", "words", "version", "parallel", "model_space", "thresholds",
+    "arrays", "errors", "units", "files", "words", "version", "parallel", "model_space", "thresholds",
     "declared_options",
 }  # fmt: skip
 DATA = GROUND | {"data"}
@@ -37,7 +37,6 @@ MAY_IMPORT: dict[str, set[str]] = {
     "arrays": set(),
     "parallel": {"errors", "version"},
     "errors": set(),
-    "extras": {"errors"},
     "units": {"errors"},
     "version": set(),
     "thresholds": set(),
@@ -48,7 +47,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "kernels": set(),
     "data": GROUND,
     "problem": DATA,
-    "certificate": GROUND | {"data"} | {f"problem.{x}" for x in ("objective", "coordinates", "doubled")},
+    "certificate": GROUND | {"data"} | {f"problem.{x}" for x in ("objective", "coordinates")},
     **{f"certificate.{part}": GROUND | {"data.cure", "data.reading_options"} for part in RECORDS},
     "formulation": PROBLEM,
     "formulation.backends.native": PROBLEM | {"trees"},
@@ -72,7 +71,7 @@ SEARCH_LAYERS: tuple[set[str], ...] = (
     {"cells", "pairs", "context", "instability", "deadline", "observers", "options"},
     {
         "fold_fits", "fold_solver", "first_supports", "fallback", "leave_fold_out", "shared_trees", "shared_intervals",
-        "gamma_fits", "gamma_lists", "accelerators", "all_columns",
+        "gamma_fits", "gamma_lists", "accelerators", "all_columns", "all_rows",
     },
     {"run", "estimates", "loss_bounds", "result", "running"},
     {"rounds", "cell_by_cell", "by_rows", "one_by_one", "descent", "saddle", "gamma_partition"},

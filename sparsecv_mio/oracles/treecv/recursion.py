@@ -18,8 +18,7 @@ import numpy as np
 
 from sparsecv_mio.arrays import FloatArray, IntArray, row_chunks
 from sparsecv_mio.data.fold_plan import FoldPlan
-from sparsecv_mio.errors import BadInput, one_of
-from sparsecv_mio.extras import naming_extras
+from sparsecv_mio.errors import BadInput, naming_extras, one_of
 from sparsecv_mio.oracles.answers import ProgressHook
 
 

@@ -11,14 +11,15 @@ from sparsecv_mio import thresholds
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.problem.training_moments import row_moments
-from sparsecv_mio.search import by_rows
-from sparsecv_mio.search.by_rows import all_rows_of, solve_by_rows, threads_for
+from sparsecv_mio.search import all_rows
+from sparsecv_mio.search.all_rows import all_rows_of, solve_by_rows
+from sparsecv_mio.search.by_rows import threads_for
 from sparsecv_mio.trees.every_size import solve_path
 
 
 @pytest.mark.parametrize("seed", range(8))
 def test_a_tree_on_the_rows_finds_the_best_subset(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(by_rows, "PART_COLUMNS", 5)
+    monkeypatch.setattr(all_rows, "PART_COLUMNS", 5)
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(20, 25)) + rng.normal(size=(20, 1))
     data = standardize(Dataset.from_arrays(X, X[:, ::6].sum(axis=1) + 2.0 * rng.normal(size=20)))

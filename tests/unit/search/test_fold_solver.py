@@ -16,7 +16,7 @@ from sparsecv_mio.bounds.relaxation import unit_diagonal
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.training_moments import TrainingMoments, training_moments
 from sparsecv_mio.search import fold_solver
-from sparsecv_mio.search.accelerators import Solver, in_columns, solve_presolved
+from sparsecv_mio.search.accelerators import Solver, solve_presolved
 from sparsecv_mio.search.fold_fits import FoldProblem
 from sparsecv_mio.search.fold_solver import (
     CellIntervals,
@@ -97,7 +97,7 @@ def test_a_restricted_problem_is_the_problem_on_its_columns() -> None:
     assert ridge(part, np.array([0, 2]))[1] == ridge(problem, np.array([0, 5]))[1]
     assert part.spectrum()[0] >= problem.spectrum()[0] * (1.0 - 1e-9)
     found = solve_path(part, [2])
-    back = in_columns(found, keep)
+    back = found.in_columns(keep)
     assert back.by_size[2].support.tolist() == keep[found.by_size[2].support].tolist() and back.nodes == found.nodes
     assert [s.tolist() for s in back.by_size[2].candidates] == [keep[s].tolist() for s in found.by_size[2].candidates]
 

@@ -1,0 +1,123 @@
+"""Best subsets on all rows, whatever the data ask for: restrictions, or so many columns that none are multiplied."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from sparsecv_mio.arrays import IntArray
+from sparsecv_mio.bounds.wide import WideFold
+from sparsecv_mio.bounds.wide_rows import WideRows
+from sparsecv_mio.data.standard import StandardData
+from sparsecv_mio.declared_options import shown
+from sparsecv_mio.errors import BadInput
+from sparsecv_mio.problem.constraints import constraints_of
+from sparsecv_mio.problem.problem import SparseProblem
+from sparsecv_mio.problem.training_moments import row_moments
+from sparsecv_mio.search.cells import places_in
+from sparsecv_mio.thresholds import PART_COLUMNS, by_rows
+from sparsecv_mio.trees.allowed_supports import Family
+from sparsecv_mio.trees.every_size import solve_path
+from sparsecv_mio.trees.restricted_tree import solve_restricted
+from sparsecv_mio.trees.subsets import UNLIMITED, BestSubset, BestSubsets
+
+
+def check_restrictions(data: StandardData, taus: list[int], folds: int) -> None:
+    """Raise `BadInput` for restrictions that cannot be searched under, or that no model of some size keeps to.
+
+    Parameters
+    ----------
+    data : StandardData
+    taus : list of int
+    folds : int
+    """
+    kinds = data.restrictions.beyond_forcing
+    if kinds and by_rows(data, folds):
+        raise BadInput(f"{shown(kinds[0])}: is not for {data.q} features, whose products are never formed")
+    for tau in taus if kinds else []:
+        Family.some(data.q, tau, constraints_of(data))
+
+
+def solve_any(
+    data: StandardData,
+    problem: SparseProblem,
+    taus: list[int],
+    starts: list[IntArray],
+    effort: int,
+    expired: Callable[[], bool],
+) -> BestSubsets:
+    """Find the best supports of some sizes by our own trees, whatever restrictions the data have.
+
+    Parameters
+    ----------
+    data : StandardData
+    problem : SparseProblem
+        Of these data.
+    taus : list of int
+    starts : list of int arrays
+        Supports to try first.
+    effort : int
+        Nodes that a tau may cost.
+    expired : callable
+        True ends the search with what it has.
+    """
+    if not data.restrictions.beyond_forcing:
+        return solve_path(problem, taus, starts=starts, effort=effort, expired=expired)
+    return solve_restricted(problem, taus, constraints_of(data), starts=starts, effort=effort, expired=expired)
+
+
+def all_rows_of(data: StandardData, gamma: float, expired: Callable[[], bool]) -> WideFold:
+    """Return all rows at a gamma, none held out. O(n^2 q).
+
+    Parameters
+    ----------
+    data : StandardData
+    gamma : float
+    expired : callable
+        True ends what is computed of them early.
+    """
+    rows = np.arange(data.n)
+    return WideFold(WideRows.of(data, rows, rows[:0], gamma), expired)
+
+
+def solve_by_rows(
+    data: StandardData,
+    whole: WideFold,
+    tau: int,
+    gamma: float,
+    expired: Callable[[], bool],
+    effort: int = UNLIMITED,
+) -> BestSubsets:
+    """Find the best subset of one size on all rows; by a tree on the rows where screening leaves many columns.
+
+    Parameters
+    ----------
+    data : StandardData
+    whole : WideFold
+        All rows at `gamma`.
+    tau : int
+    gamma : float
+    expired : callable
+        True ends it with what it holds.
+    effort : int
+        As for `solve_path`.
+    """
+    seen, nodes = whole.survivors(tau), 0
+    if len(seen.columns) > PART_COLUMNS and not expired():
+        branched, nodes = whole.branch(tau, most=effort)
+        seen = replace(branched, lower=max(branched.lower, seen.lower))
+    support = whole.incumbent(tau)
+    held = support if support is not None else np.zeros(0, dtype=np.int64)
+    cell = BestSubset.unproved(tau, held, lower=seen.lower)
+    if len(seen.columns) > PART_COLUMNS or expired():
+        return BestSubsets({tau: cell}, nodes, False)
+    small = data.only(seen.columns)
+    problem = row_moments(small, slice(0, data.n)).problem(small, gamma)
+    starts = places_in(seen.columns, [support] if support is not None else [])
+    result = solve_path(problem, [tau], starts=starts, effort=effort, expired=expired).in_columns(seen.columns)
+    cell = result.by_size[tau]
+    if not cell.complete:
+        result.by_size[tau] = replace(cell, lower=max(cell.lower, seen.lower))
+    return replace(result, nodes=result.nodes + nodes)
