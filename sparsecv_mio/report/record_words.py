@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 
 from sparsecv_mio.certificate.parts import Request, Stability, StableChoice
 from sparsecv_mio.certificate.records import PathRecord, Record, Region, TableRow
-from sparsecv_mio.model_space import NONE, text_of_taus
+from sparsecv_mio.model_space import FEW_FEATURES, NONE, text_of_taus
 from sparsecv_mio.report.layout import ends_of, interval_digits, marked, quoted, shown
 from sparsecv_mio.units import MAIN_SHARE, SEARCH_SHARE
 from sparsecv_mio.words import Model
@@ -300,6 +300,11 @@ def _tau_hint(record: Record) -> str:
     held_out = -(-record.data.n // max(record.folds.k, 2))
     natural = max(1, min((record.request.restrictions or NONE).left(record.data.p), record.data.n - held_out - 1))
     best = record.certificate.tau
+    below = max(tau for tau in taus if tau < most)
+    if most == natural > FEW_FEATURES and below < natural - 1 and best >= below:
+        what = "is the ridge fit of all features" if best == most else f"has the most features but for all {most}"
+        between = f"--tau {below + 1}:{most - 1}"
+        return f"{_edge(record, 'model')} {what}: sizes {below + 1} to {most - 1} were not tried ({between})"
     if best == most < natural:
         wider = f"{max(least, most // 2)}:{min(2 * most, natural)}"
         return f"{_edge(record, 'tau')} is the largest given: try --tau {wider}"

@@ -324,7 +324,7 @@ def largest_searched(taus: IntArray, data: StandardData) -> int:
     All columns need no search, but walks that come down from them find more: few columns are searched to the end.
     """
     searched = taus[taus < data.q] if SMALL < data.q <= MOST_COLUMNS else taus
-    return max(int(searched.max() if searched.size else taus.max()) - len(data.forced), 1)
+    return max(int(searched.max(initial=0)) - len(data.forced), 1)
 
 
 class FoldSearches:

@@ -81,18 +81,19 @@ def test_odd_data_have_an_answer() -> None:
     assert np.all(found[0].objective == 0.0)
 
 
-def test_all_columns_are_an_answer_that_needs_no_search() -> None:
+@pytest.mark.parametrize("taus", [[1, 2, 38], [38]])
+def test_all_columns_are_an_answer_that_needs_no_search(taus: list[int]) -> None:
     """Of many columns, whatever the largest size below them is."""
     rng = np.random.default_rng(5)
     X = rng.standard_normal((60, 38))
     X[:, 7] = 1.0
     dataset = Dataset.from_arrays(X, X[:, :4].sum(axis=1) + rng.standard_normal(60))
     data, labels = standardize(dataset), np.arange(60) % 3
-    for fold, paths in last_paths(data, folds_from_labels(labels), [0.01, 1.0], [1, 2, 38]).items():
+    for fold, paths in last_paths(data, folds_from_labels(labels), [0.01, 1.0], taus).items():
         train, test = np.flatnonzero(labels != fold), np.flatnonzero(labels == fold)
         for g, gamma in enumerate([0.01, 1.0]):
             plain = objective.fit(dataset.X, dataset.y, list(range(38)), gamma, rows=train)
             error = objective.held_out_error(plain, dataset.X, dataset.y, test)
-            assert paths.support(g, 2).tolist() == list(range(data.q))
-            assert paths.objective[g, 2] * data.y_unit**2 == pytest.approx(plain.objective, rel=1e-7)
-            assert paths.held_out[g, 2] * data.y_unit**2 == pytest.approx(error, rel=1e-5)
+            assert paths.support(g, -1).tolist() == list(range(data.q))
+            assert paths.objective[g, -1] * data.y_unit**2 == pytest.approx(plain.objective, rel=1e-7)
+            assert paths.held_out[g, -1] * data.y_unit**2 == pytest.approx(error, rel=1e-5)
