@@ -165,6 +165,12 @@ class HeldOutFold:
             V, r = data.about(rows, training.v_mean, training.r_mean)
             self.V, self.r = np.ascontiguousarray(V), np.asarray(r, dtype=float)
 
+    def moments(self) -> tuple[FloatArray, FloatArray, float]:
+        """Return Q, c and yy of the rows about the training means."""
+        if self.by_moments:
+            return self.Q, self.c, self.yy
+        return self.V.T @ self.V, self.V.T @ self.r, float(self.r @ self.r)
+
     def refit(self, problem: SparseProblem, supports: Sequence[IntArray]) -> Refits:
         """Fit each support on the training rows and score it on the rows left out.
 

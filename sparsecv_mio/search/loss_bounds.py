@@ -8,6 +8,7 @@ import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.bounds.closed_form import ROWS_ROUNDING, enough_on_all_rows, training_loss_bound
+from sparsecv_mio.bounds.more_weight import Grid, held_out_lower_bounds
 from sparsecv_mio.parallel import run_folds
 from sparsecv_mio.problem.refit import RowFit
 from sparsecv_mio.problem.training_moments import TrainingMoments
@@ -259,6 +260,38 @@ def narrow_by_ridge_balls(run: Run, values: FloatArray, until: Deadline) -> None
             cells.narrow((g, which, fold), [one.lower for one in found], [one.upper for one in found])
 
     folds = np.flatnonzero(wanted.any(axis=(0, 1))).tolist()
+    for _ in run_folds(run.accelerators.training_moments(folds), narrow, context.threads) if folds else ():
+        if until.expired():
+            break
+
+
+def narrow_by_more_weight(run: Run, values: FloatArray, pairs: BoolArray, until: Deadline) -> None:
+    """Raise the lower ends of the held-out intervals of some pairs: their rows, with more weight in every fold.
+
+    See :mod:`sparsecv_mio.bounds.more_weight`.
+
+    Parameters
+    ----------
+    run : Run
+    values : (G, T, K) array
+        At least the training objective of every optimum, tied ones included; inf where that is not known.
+    pairs : (G, T) bool array
+    until : Deadline
+        Folds not bounded by then are left as they are.
+    """
+    context, cells = run.context, run.cells
+    rising = np.argsort(context.grid.gammas, kind="stable")
+
+    def narrow(fold: int, moments: TrainingMoments) -> None:
+        made = FoldProblem.of(context.data, context.folds, fold, moments)
+        wanted = pairs & run.open[:, :, fold]
+        known = values[rising, :, fold], cells.nominal[rising, :, fold]
+        grid = Grid(context.grid.gammas[rising], context.grid.taus, wanted[rising])
+        lower = np.zeros(wanted.shape)
+        lower[rising] = held_out_lower_bounds(made.problem, made.held_out.moments(), grid, known, until.expired)
+        cells.narrow(np.s_[:, :, fold], np.where(wanted, lower, 0.0), np.inf)
+
+    folds = np.flatnonzero((pairs[:, :, None] & run.open).any(axis=(0, 1))).tolist()
     for _ in run_folds(run.accelerators.training_moments(folds), narrow, context.threads) if folds else ():
         if until.expired():
             break

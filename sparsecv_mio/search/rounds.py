@@ -43,12 +43,12 @@ from sparsecv_mio.search.cells import Archive, CellTable, within
 from sparsecv_mio.search.deadline import Deadline
 from sparsecv_mio.search.estimates import OpenCellEstimates, score_reported_pair
 from sparsecv_mio.search.fold_solver import FoldSolver
-from sparsecv_mio.search.loss_bounds import LossBounds, enough_to_exclude, narrow_by_ridge_balls
+from sparsecv_mio.search.loss_bounds import LossBounds, enough_to_exclude, narrow_by_more_weight, narrow_by_ridge_balls
 from sparsecv_mio.search.pairs import likely_winner, proved_ends
 from sparsecv_mio.search.run import EFFORT_GROWTH, FIRST_EFFORT, GridMethod, Run, best_on_all_rows, fit_all_rows
 from sparsecv_mio.search.shared_intervals import first_intervals
 from sparsecv_mio.search.shared_trees import SharedTrees
-from sparsecv_mio.thresholds import FEW_FOLDS, MANY_FOLDS
+from sparsecv_mio.thresholds import FEW_FOLDS, MANY_FOLDS, RELAXED_COLUMNS
 from sparsecv_mio.trees.every_size import FIRST_LOOK, solve_path
 from sparsecv_mio.trees.subsets import SMALL, UNLIMITED, BestSubset, BestSubsets
 from sparsecv_mio.words import Engine
@@ -193,6 +193,7 @@ WINNER_SHARE = 0.7  # of the time that is left, which the likely winner may take
 FEW_SUPPORTS = 1 << 17  # a size that has no more is decided first
 SMALL_SHARE, REST_SHARE = 0.2, 0.03  # of a time limit, for the likely best gammas of these sizes, and for the others
 BALL_SHARE = 0.05  # of a time limit, for ridge balls: they cost little but where columns are many
+WEIGHT_SHARE = 0.1  # of a time limit, for relaxations of folds with more weight on their rows
 ALL_ROWS_EFFORT = 4  # a tree on all rows may cost so many times what one of a fold may: it speaks for all folds
 ALL_ROWS_TRIES = 3  # of a tau, before its folds, where all rows can still exclude it
 LEAST_SHARE = 0.25  # of the nodes, under a time limit, that the least lower bounds of the grid may take
@@ -293,6 +294,9 @@ class Outward:
         self._fit_all_rows(missing, 0, LOOK_SHARE)
         self.run.signals.doing("bounds of every fold by the fits on all rows")
         narrow_by_ridge_balls(self.run, self.loss.values, self.run.context.deadline.sooner(BALL_SHARE))
+        if np.isfinite(self.run.context.deadline.at) and self.run.context.data.q <= RELAXED_COLUMNS:
+            until = self.run.context.deadline.sooner(WEIGHT_SHARE)
+            narrow_by_more_weight(self.run, self.loss.values, self._pairs_in_question(), until)
 
     def step(self) -> None:
         """Do the first of these that is due.
