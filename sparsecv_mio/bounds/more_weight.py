@@ -32,7 +32,7 @@ WEIGHTS = 1.5, 3.0, 6.0, 12.0, 24.0
 SPACING = 1.1  # between the sizes that are relaxed
 
 
-class Grid(NamedTuple):
+class WantedPairs(NamedTuple):
     """Gammas (G,), ascending; sizes (T,), rising; the pairs that bounds are wanted of, (G, T)."""
 
     gammas: FloatArray
@@ -43,7 +43,7 @@ class Grid(NamedTuple):
 def held_out_lower_bounds(
     problem: SparseProblem,
     held_out: tuple[FloatArray, FloatArray, float],
-    grid: Grid,
+    grid: WantedPairs,
     known: tuple[FloatArray, FloatArray],
     expired: Callable[[], bool],
 ) -> FloatArray:
@@ -55,7 +55,7 @@ def held_out_lower_bounds(
         Training rows, at any gamma.
     held_out : (q, q) array, (q,) array, float
         Moments Q, c and yy of the rows left out, about the training means.
-    grid : Grid
+    grid : WantedPairs
     known : (G, T) arrays
         u, which covers tied optima, inf where it is not known; and held-out errors of some support, which only say how
         well relaxations are to be solved.
@@ -86,7 +86,7 @@ def held_out_lower_bounds(
     return np.asarray(found)
 
 
-def _relaxed(problem: SparseProblem, grid: Grid, levels: FloatArray, expired: Callable[[], bool]) -> FloatArray:
+def _relaxed(problem: SparseProblem, grid: WantedPairs, levels: FloatArray, expired: Callable[[], bool]) -> FloatArray:
     """(G, T): lower bounds of the optimum at some of the pairs that are wanted, 0 at the others."""
     lower = np.zeros(levels.shape)
     for g in np.flatnonzero(grid.wanted.any(axis=1)).tolist():

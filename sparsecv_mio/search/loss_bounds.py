@@ -8,7 +8,7 @@ import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.bounds.closed_form import ROWS_ROUNDING, enough_on_all_rows, training_loss_bound
-from sparsecv_mio.bounds.more_weight import Grid, held_out_lower_bounds
+from sparsecv_mio.bounds.more_weight import WantedPairs, held_out_lower_bounds
 from sparsecv_mio.parallel import run_folds
 from sparsecv_mio.problem.refit import RowFit
 from sparsecv_mio.problem.training_moments import TrainingMoments
@@ -286,7 +286,7 @@ def narrow_by_more_weight(run: Run, values: FloatArray, pairs: BoolArray, until:
         made = FoldProblem.of(context.data, context.folds, fold, moments)
         wanted = pairs & run.open[:, :, fold]
         known = values[rising, :, fold], cells.nominal[rising, :, fold]
-        grid = Grid(context.grid.gammas[rising], context.grid.taus, wanted[rising])
+        grid = WantedPairs(context.grid.gammas[rising], context.grid.taus, wanted[rising])
         lower = np.zeros(wanted.shape)
         lower[rising] = held_out_lower_bounds(made.problem, made.held_out.moments(), grid, known, until.expired)
         cells.narrow(np.s_[:, :, fold], np.where(wanted, lower, 0.0), np.inf)

@@ -8,7 +8,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from sparsecv_mio.bounds.more_weight import Grid, held_out_lower_bounds
+from sparsecv_mio.bounds.more_weight import WantedPairs, held_out_lower_bounds
 from sparsecv_mio.problem.problem import SparseProblem
 
 GAMMAS = np.array([1e-4, 3e-3, 0.1, 4.0])
@@ -55,7 +55,7 @@ def test_no_support_within_the_level_has_a_smaller_error(seed: int) -> None:
     values[rng.random(values.shape) < 0.1] = np.inf
     wanted = rng.random(values.shape) < 0.8
     held_out = X.T @ X, X.T @ u, float(u @ u)
-    found = held_out_lower_bounds(problem, held_out, Grid(GAMMAS, taus, wanted), (values, errors), lambda: False)
+    found = held_out_lower_bounds(problem, held_out, WantedPairs(GAMMAS, taus, wanted), (values, errors), lambda: False)
     assert found.shape == values.shape and np.all(found >= 0.0) and not found[np.isinf(values)].any()
     assert np.all(found <= errors * (1.0 + 1e-9) + 1e-12 * problem.yy)
 
@@ -64,7 +64,8 @@ def test_they_say_something_and_end_when_told() -> None:
     problem, X, u = drawn(7)
     b = np.linalg.solve(problem.with_gamma(0.1).M, problem.c)
     value, error = problem.yy - float(problem.c @ b), float(((u - X @ b) ** 2).sum())
-    held_out, grid = (X.T @ X, X.T @ u, float(u @ u)), Grid(np.array([0.1]), np.array([2]), np.ones((1, 1), dtype=bool))
+    held_out = X.T @ X, X.T @ u, float(u @ u)
+    grid = WantedPairs(np.array([0.1]), np.array([2]), np.ones((1, 1), dtype=bool))
     known = np.full((1, 1), value), np.full((1, 1), error)  # of the ridge fit of all columns: no support is better
     assert held_out_lower_bounds(problem, held_out, grid, known, lambda: False)[0, 0] > 0.3 * error
     assert held_out_lower_bounds(problem, held_out, grid, known, lambda: True)[0, 0] == 0.0
