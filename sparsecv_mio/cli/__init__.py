@@ -21,7 +21,7 @@ from typer.core import TyperGroup
 from sparsecv_mio.cli.command_options import PanelledCommand
 from sparsecv_mio.cli.ending import put, take_streams, tell
 from sparsecv_mio.cli.parse import read_plainly, with_dashes, with_strict_numbers
-from sparsecv_mio.errors import BadInput, SparseCVError, did_you_mean
+from sparsecv_mio.errors import BadInput, SparseCVError, did_you_mean, missing_package
 from sparsecv_mio.files import reason
 from sparsecv_mio.version import __version__
 
@@ -194,8 +194,6 @@ def run(arguments: list[str] | None = None, began: float | None = None) -> int:
             message += ": the data of the record are given as --data FILE"
         return _say(message, 2) if message else 2
     except ModuleNotFoundError as error:
-        from sparsecv_mio.errors import missing_package
-
         missing = missing_package(error)
         if missing is None:
             raise

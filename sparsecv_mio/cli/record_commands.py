@@ -16,7 +16,7 @@ from sparsecv_mio.cli import ending, session
 from sparsecv_mio.cli.command_options import DataFile, Given, declared, option
 from sparsecv_mio.declared_options import FORMAT
 from sparsecv_mio.errors import BadInput, CorruptStore, SparseCVError, one_of
-from sparsecv_mio.files import write_text
+from sparsecv_mio.files import check_readable, write_text
 
 if TYPE_CHECKING:
     from sparsecv_mio.certificate.read_back import StoredRecord
@@ -145,7 +145,6 @@ def check(
     """
     from sparsecv_mio.check.main import MODES, check_file
     from sparsecv_mio.check.proof_file import Refused, Unreadable
-    from sparsecv_mio.files import check_readable
 
     if mode not in MODES:
         raise BadInput(f"--mode: {mode!r} is neither fast nor exact")
@@ -324,7 +323,6 @@ def report(
     place = out or str(Path(record).with_suffix(ending_of))
     session.check_outputs({"--out": None if place == "-" else place}, [record, *([data] if data else [])])
     from sparsecv_mio.certificate.read_back import read_drawn
-    from sparsecv_mio.files import write_text
     from sparsecv_mio.report.record_report import report_text
 
     stored = read_drawn(record)

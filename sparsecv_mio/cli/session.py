@@ -14,6 +14,7 @@ from sparsecv_mio.cli.ending import tell
 from sparsecv_mio.errors import BadInput, OutOfTime
 from sparsecv_mio.files import check_writable, special
 from sparsecv_mio.report.figures import check_plot
+from sparsecv_mio.search.deadline import Deadline, run_within_limit
 from sparsecv_mio.search.deadline import interruptible as interruptible
 
 if TYPE_CHECKING:
@@ -236,8 +237,6 @@ def in_time(work: Callable[[], T], stop: threading.Event, options: Any) -> T:
     OutOfTime
         If the limit was over before.
     """
-    from sparsecv_mio.search.deadline import Deadline, run_within_limit
-
     deadline = Deadline.of(options, stop, Began.moment)
 
     def too_early() -> T:

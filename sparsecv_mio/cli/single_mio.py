@@ -19,7 +19,7 @@ from sparsecv_mio.cli.command_options import DataFile, Given, declared, option
 from sparsecv_mio.cli.record_commands import proof_files, refuse_early
 from sparsecv_mio.declared_options import READING, RESTRICTING, STOPPING, TABLE, UNITS
 from sparsecv_mio.errors import BadInput
-from sparsecv_mio.files import reason
+from sparsecv_mio.files import reason, write_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -268,7 +268,6 @@ def compare(
         session.raise_if_interrupted(stop)
         rows = in_own_thread(lambda: run(cells, contenders, repeats=repeats, limits=limits, warm=warm))
 
-    from sparsecv_mio.files import write_text
     from sparsecv_mio.report.backend_tables import markdown, plot_compare, print_compare, write_csv
 
     command = shlex.join(["sparsecv", *sys.argv[1:]])

@@ -12,8 +12,8 @@ import typer
 
 from sparsecv_mio.cli import ending, parse, session
 from sparsecv_mio.cli.command_options import declared, option
-from sparsecv_mio.errors import BadInput
-from sparsecv_mio.files import special
+from sparsecv_mio.errors import BadInput, CorruptStore
+from sparsecv_mio.files import special, write_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -184,7 +184,6 @@ def table(
     wanted = tuple(parse.names(values, "--values") or ())
     frame = chosen.read(runs, wanted)
     from sparsecv_mio.batch.results import check_columns, labels
-    from sparsecv_mio.files import write_text
     from sparsecv_mio.report import batch_results
 
     check_columns(frame, by_row, "--rows")
@@ -250,7 +249,6 @@ def plot(
         plot_trace(*read_trace(record), place)
     else:
         from sparsecv_mio.certificate.read_back import read_drawn
-        from sparsecv_mio.errors import CorruptStore
         from sparsecv_mio.report.record_plots import panel_of
 
         check_plot(place, "--out")

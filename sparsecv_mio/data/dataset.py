@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sparsecv_mio.arrays import FloatArray, IntArray, row_chunks
-from sparsecv_mio.data.cure import check_finite
+from sparsecv_mio.data.cure import check_finite, frame_numbers, read_frame
 from sparsecv_mio.data.reading_options import OF_CELLS, Applied, Reading, Wanted
 from sparsecv_mio.errors import BadInput
 
@@ -151,8 +151,6 @@ class Dataset:
         if names is None and columns is not None:
             names = [str(name) for name in columns]
         if hasattr(X, "iloc") and columns is not None:
-            from sparsecv_mio.data.cure import frame_numbers
-
             X = frame_numbers(X)
         numbers, response = _numbers(X, "X", 2), _numbers(y, "y", 1)
         n, p = numbers.shape
@@ -201,8 +199,6 @@ class Dataset:
         >>> Dataset.from_frame(frame, "t", aux=["g"]).names
         ('a',)
         """
-        from sparsecv_mio.data.cure import read_frame
-
         how = Reading.of(**reading)
         of_files = [name for name in how.given() if name not in OF_CELLS]
         if of_files:

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from sparsecv_mio.errors import BadInput, OutOfTime
 from sparsecv_mio.fits.fit_criteria import NO_RIDGE, refuse_dependent
 from sparsecv_mio.fits.fit_options import PathOptions
 from sparsecv_mio.model_space import GammaInterval, interval, is_zero
+from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.problem.training_moments import row_moments
 from sparsecv_mio.search.deadline import Deadline, run_within_limit
@@ -33,15 +34,12 @@ from sparsecv_mio.search.fallback import restricted_on_all_rows, supports_on_all
 from sparsecv_mio.search.gamma_fits import Envelope, FitsAtLam, FitsOverGamma, TrainingSets
 from sparsecv_mio.search.gamma_lists import BestOverGamma, EndLists, Lister
 from sparsecv_mio.search.gamma_partition import NARROWEST, ROUNDED, first_grid, middle_of
+from sparsecv_mio.search.observers import Progress, reports
 from sparsecv_mio.search.options import GRID, with_keywords
 from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.search.result import MANY_NUMBERS, all_rows_fit, data_info
-from sparsecv_mio.trees.subsets import BestSubset
+from sparsecv_mio.trees.subsets import UNLIMITED, BestSubset
 from sparsecv_mio.units import TIE_RTOL
-
-if TYPE_CHECKING:
-    from sparsecv_mio.problem.problem import SparseProblem
-
 
 MOST_REFITTED = 300  # pairs that are fitted to all their digits after a limit too, in a fraction of a second
 NOT_TOLD_APART = (
@@ -250,11 +248,7 @@ def _joined(pieces: list[Found]) -> list[Found]:
     return found
 
 
-if TYPE_CHECKING:
-    from sparsecv_mio.problem.problem import SparseProblem
-    from sparsecv_mio.search.observers import Progress
-
-    Report = Callable[[Progress], None] | None
+Report = Callable[[Progress], None] | None
 
 
 def best_subsets(
@@ -391,7 +385,6 @@ class PathSearch:
     def _by_rows(self, known: KnownSubsets) -> None:
         """One relaxation a size, and the exact answer where it leaves few columns."""
         from sparsecv_mio.search.all_rows import all_rows_of, solve_by_rows
-        from sparsecv_mio.search.observers import reports
 
         data, taus = known.data, self.grid.taus.tolist()
         with reports(self.progress, self.clock) as progress:
@@ -411,9 +404,7 @@ class PathSearch:
     def _rounds(self, known: KnownSubsets, problem: SparseProblem) -> None:
         from threadpoolctl import threadpool_limits
 
-        from sparsecv_mio.search.observers import reports
         from sparsecv_mio.search.run import EFFORT_GROWTH, FIRST_EFFORT
-        from sparsecv_mio.trees.subsets import UNLIMITED
 
         alone = len(self.grid.gammas) == 1 and not known.data.restrictions.beyond_forcing  # no other gamma has to wait
         effort = UNLIMITED if alone else FIRST_EFFORT
@@ -444,7 +435,5 @@ class PathSearch:
             self._report(progress, known, known.pairs - sum(len(rest) for rest in left.values()))
 
     def _report(self, progress: Report, known: KnownSubsets, done: int) -> None:
-        from sparsecv_mio.search.observers import Progress
-
         if progress is not None:
             progress(Progress(done, known.pairs, known.nodes, 0.0, np.inf, self.clock.seconds))

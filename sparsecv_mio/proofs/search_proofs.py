@@ -23,17 +23,8 @@ from sparsecv_mio.errors import BadInput
 from sparsecv_mio.files import Place
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.training_moments import row_moments, training_moments
+from sparsecv_mio.proofs import threshold_trees
 from sparsecv_mio.proofs.proof_lines import KeptTrees, head_of
-from sparsecv_mio.proofs.threshold_trees import (
-    MOST,
-    PATH_COLUMNS,
-    ProofTree,
-    TooLarge,
-    TreeKeeper,
-    Units,
-    prove_thresholds,
-    rounding,
-)
 from sparsecv_mio.search.context import Snapshot
 from sparsecv_mio.words import Intercept
 
@@ -208,7 +199,7 @@ class SearchProof:
         self.best, self.plan, self.found = record.certificate, plan, found
         self.data = found.context.data
         self.folds = FoldScores(self.data, plan)
-        self.units = Units.of(self.data)
+        self.units = threshold_trees.Units.of(self.data)
         self.unit = self.units.square
         self.gammas, self.taus = list(record.request.gammas), list(record.request.taus)
         self.goal = self.best.lower * (1.0 - OUTWARD) * plan.scored / self.unit  # of a pair, in the problem's units
@@ -228,15 +219,15 @@ class SearchProof:
         g, t = self.gammas.index(self.best.gamma), self.taus.index(self.best.tau)
         yield {"kind": "claim", "gamma": g, "tau": t, "lower": lower, "upper": upper}
 
-    def _tree(self, tree: ProofTree, rows: int, g: int) -> dict[str, Any]:
+    def _tree(self, tree: threshold_trees.ProofTree, rows: int, g: int) -> dict[str, Any]:
         self.trees += 1
         return tree.line(rows, g)
 
     def _gamma(self, g: int, at: ScoresAt) -> Iterator[dict[str, Any]]:
-        lost = rounding(at.whole, self.data.divisor)
+        lost = threshold_trees.rounding(at.whole, self.data.divisor)
         pairs = [self._pair(g, t, at) for t in range(len(self.taus))]
         trees = self._on_all_rows(g, at, pairs, lost)
-        numbered: dict[int, tuple[int, ProofTree]] = {}
+        numbered: dict[int, tuple[int, threshold_trees.ProofTree]] = {}
         for tree in trees:
             numbered.update(dict.fromkeys(tree.above, (self.trees, tree)))
             yield self._tree(tree, -1, g)
@@ -270,14 +261,16 @@ class SearchProof:
 
     # -- trees on all rows -------------------------------------------------------------------------------------------
 
-    def _on_all_rows(self, g: int, at: ScoresAt, pairs: list[PairStatements], lost: float) -> list[ProofTree]:
+    def _on_all_rows(
+        self, g: int, at: ScoresAt, pairs: list[PairStatements], lost: float
+    ) -> list[threshold_trees.ProofTree]:
         """Return trees whose thresholds lift as many pairs to the bound as they can afford."""
         tries: dict[int, list[float]] = {}  # by size: thresholds, the last of which is taken at any cost
         for pair in pairs:
             mine = self._tries(g, at, pair, lost)
             if pair.size not in tries or mine[0] > tries[pair.size][0]:
                 tries[pair.size] = mine
-        together = self.data.q <= PATH_COLUMNS  # else each size has a tree of its own
+        together = self.data.q <= threshold_trees.PATH_COLUMNS  # else each size has a tree of its own
         groups = [list(tries)] if together else [[size] for size in tries]
         chosen = [{size: tries[size] for size in sizes} for sizes in groups]
         return [tree for mine in chosen for tree in self._affordable(g, at, mine, lost)]
@@ -291,17 +284,19 @@ class SearchProof:
         if self._reported(g, pair.index):
             return self._covering(at, pair, best, lost)
         wanted = self._least_threshold(pair, lost)
-        steps = FURTHER if self.data.q <= PATH_COLUMNS else FURTHER[::3]
+        steps = FURTHER if self.data.q <= threshold_trees.PATH_COLUMNS else FURTHER[::3]
         return [best + part * (wanted - best) for part in steps] if wanted > best else [wanted]
 
-    def _affordable(self, g: int, at: ScoresAt, tries: Mapping[int, list[float]], lost: float) -> list[ProofTree]:
+    def _affordable(
+        self, g: int, at: ScoresAt, tries: Mapping[int, list[float]], lost: float
+    ) -> list[threshold_trees.ProofTree]:
         kept, count = self.kept.at(-1, g), max(map(len, tries.values()))
         for i in range(count - 1):
             above = {size: mine[min(i, len(mine) - 1)] for size, mine in tries.items()}
             try:
                 most = LISTED if self.folds.single else FEW_LISTED, NODES
                 return self._prove(at.whole, above, lost, kept, most)
-            except TooLarge:
+            except threshold_trees.TooLarge:
                 continue
         return self._prove(at.whole, {size: mine[-1] for size, mine in tries.items()}, lost, kept)
 
@@ -338,15 +333,17 @@ class SearchProof:
         return np.where(usable, base + u * u * (1.0 + 1e-6) + 4.0 * lost, np.inf)
 
     def _prove(
-        self, problem: SparseProblem, above: Mapping[int, float], lost: float, kept: TreeKeeper,
-        most: tuple[int, int] = MOST,
-    ) -> list[ProofTree]:  # fmt: skip
+        self, problem: SparseProblem, above: Mapping[int, float], lost: float, kept: threshold_trees.TreeKeeper,
+        most: tuple[int, int] = threshold_trees.MOST,
+    ) -> list[threshold_trees.ProofTree]:  # fmt: skip
         in_units = {size: value * self.unit for size, value in above.items()}
-        return prove_thresholds(problem, in_units, self.units, lost, most, kept)
+        return threshold_trees.prove_thresholds(problem, in_units, self.units, lost, most, kept)
 
     # -- statements --------------------------------------------------------------------------------------------------
 
-    def _by_list(self, pair: PairStatements, at: ScoresAt, number: int, tree: ProofTree, lost: float) -> None:
+    def _by_list(
+        self, pair: PairStatements, at: ScoresAt, number: int, tree: threshold_trees.ProofTree, lost: float
+    ) -> None:
         """Decide the folds whose thresholds the list reaches."""
         supports = tree.listed.get(pair.size, [])
         if not supports:
@@ -359,7 +356,9 @@ class SearchProof:
             pair.tighten(covered, low, high)
             pair.parts.append({"by": "list", "tree": number, "folds": covered.tolist()})
 
-    def _by_loss(self, pair: PairStatements, at: ScoresAt, number: int, tree: ProofTree, lost: float) -> None:
+    def _by_loss(
+        self, pair: PairStatements, at: ScoresAt, number: int, tree: threshold_trees.ProofTree, lost: float
+    ) -> None:
         """Bound the folds that are not decided by their training loss."""
         above, listed = tree.above[pair.size] / self.unit, tree.listed.get(pair.size, [])
         reach = (above - pair.value * (1.0 + 2.0 * TIED)) * (1.0 - TIED) - 2.0 * lost
@@ -384,7 +383,9 @@ class SearchProof:
 
     def _lost(self, problem: SparseProblem, all_rows: float) -> float:
         """Return what floats may lose in a fold: not less than on all rows, in whose units the checker computes."""
-        return max(4.0 * all_rows, rounding(problem, self.data.divisor) if problem.q <= FEW_COLUMNS else 0.0)
+        return max(
+            4.0 * all_rows, threshold_trees.rounding(problem, self.data.divisor) if problem.q <= FEW_COLUMNS else 0.0
+        )
 
     def _own_trees(
         self, g: int, at: ScoresAt, pairs: list[PairStatements], all_rows: float
@@ -414,7 +415,9 @@ class SearchProof:
             if folds:
                 pair.parts.append({"by": "own", "folds": folds, "trees": trees})
 
-    def _by_own(self, pair: PairStatements, at: ScoresAt, fold: int, tree: ProofTree, lost: float) -> None:
+    def _by_own(
+        self, pair: PairStatements, at: ScoresAt, fold: int, tree: threshold_trees.ProofTree, lost: float
+    ) -> None:
         if pair.size not in tree.listed:
             raise BadInput(f"--proof: the best supports of fold {fold} differ by less than floats can tell")
         listed = tree.listed[pair.size]

@@ -14,22 +14,7 @@ from rich.text import Text
 from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.certificate import records
 from sparsecv_mio.certificate.parts import Work
-from sparsecv_mio.report import record_words
-from sparsecv_mio.report.layout import (
-    ESTIMATE,
-    aligned,
-    alike,
-    ends_of,
-    interval_digits,
-    listed,
-    marked,
-    pair,
-    print_table,
-    quoted,
-    say,
-    several,
-    shown,
-)
+from sparsecv_mio.report import layout, record_words
 
 if TYPE_CHECKING:
     from sparsecv_mio.certificate.checked_fields import VerifyReport
@@ -77,22 +62,22 @@ def print_answer(
     _print_pair(console, record, word, colour)
     print_restrictions(console, record)
     for line in _error_lines(record):
-        say(console, line)
+        layout.say(console, line)
     if held_out is not None:
         of = "" if record.average is None else " of the pair"
-        say(console, f"held-out predictions{of} in the file: {error_line(held_out)}")
+        layout.say(console, f"held-out predictions{of} in the file: {error_line(held_out)}")
     if record.nested is not None:
         for line in nested_lines(record, record.nested):
-            say(console, line)
+            layout.say(console, line)
     _print_coefficients(console, record, full)
     if brief:
         return
     if record.nested is not None:
         _print_outer_folds(console, record.nested)
-    say(console, best_gamma_title(record), "bold")
+    layout.say(console, best_gamma_title(record), "bold")
     _print_taus(console, record, full)
     for line in _legend(record):
-        say(console, line, "dim")
+        layout.say(console, line, "dim")
     for hint in record_words.hints(record):
         console.print(Text.assemble(("hint: ", "bold"), hint))
 
@@ -110,7 +95,7 @@ def _print_pair(console: Console, record: records.Record, word: str, colour: str
     if not settled(record) and record.status == "proved":
         word, colour = f"least CV error proved, {RULES[record.rule][0]} not", MEANING["limit"][1]
     by = "" if record.least is None else f", {RULES[record.rule][1]}"
-    console.print(Text.assemble((word, f"bold {colour}"), f"   {pair(record.tau, record.gamma)}{by}"))
+    console.print(Text.assemble((word, f"bold {colour}"), f"   {layout.pair(record.tau, record.gamma)}{by}"))
 
 
 def interval_lines(record: records.Record) -> list[str]:
@@ -128,7 +113,7 @@ def print_restrictions(
 ) -> None:
     """Say which models were compared, where not all."""
     if words := compared(record):
-        say(console, f"models compared: {words}")
+        layout.say(console, f"models compared: {words}")
 
 
 def compared(record: records.Record | records.PathRecord | records.CommonRecord | records.NearRecord) -> str:
@@ -140,8 +125,8 @@ def compared(record: records.Record | records.PathRecord | records.CommonRecord 
 def _error_lines(record: records.Record) -> list[str]:
     """Return lines on the error of the reported pair, its bounds, a refined gamma and the moves of a descent."""
     known = record.certificate
-    digits = interval_digits([(record.lower, record.upper), (known.lower, known.upper)])
-    error = marked(shown(record.cv_error, digits), record.estimate)
+    digits = layout.interval_digits([(record.lower, record.upper), (known.lower, known.upper)])
+    error = layout.marked(layout.shown(record.cv_error, digits), record.estimate)
     lines = [f"CV error {error} (mean squared error); on held-out rows {record.accuracy_line()}"]
     lines += _certified_lines(record, digits)
     lines += record_words.region_lines(record)
@@ -149,14 +134,16 @@ def _error_lines(record: records.Record) -> list[str]:
     lines += _estimate_lines(record)
     better = record.refined
     if better is not None:
-        found = marked(shown(better.cv_error, digits), better.estimate)
+        found = layout.marked(layout.shown(better.cv_error, digits), better.estimate)
         lines.append(
-            f"refined at the same tau: gamma = {shown(better.gamma)}, CV error {found} in "
-            f"{ends_of(better.lower, better.upper, digits)}"
+            f"refined at the same tau: gamma = {layout.shown(better.gamma)}, CV error {found} in "
+            f"{layout.ends_of(better.lower, better.upper, digits)}"
         )
     if record.descent:
         taken = [step for step in record.descent if step.accepted]
-        path = " -> ".join(f"({shown(step.gamma, 4)}, {step.tau}) {shown(step.cv_error)}" for step in taken)
+        path = " -> ".join(
+            f"({layout.shown(step.gamma, 4)}, {step.tau}) {layout.shown(step.cv_error)}" for step in taken
+        )
         refused = len(record.descent) - len(taken)
         lines.append(f"descent over (gamma, tau): {path}; moves turned down: {refused}")
     return lines
@@ -167,19 +154,19 @@ def _certified_lines(record: records.Record, digits: int) -> list[str]:
     what, known = _searched(record), record.certificate
     own, lines = own_line(record, digits), []
     if record.least is not None:
-        error = marked(shown(known.cv_error, digits), known.estimate)
-        lines.append(f"least CV error: {error}, of {pair(known.tau, known.gamma)}")
+        error = layout.marked(layout.shown(known.cv_error, digits), known.estimate)
+        lines.append(f"least CV error: {error}, of {layout.pair(known.tau, known.gamma)}")
     if _unbounded(record):
         return [*lines, f"certified: nothing yet, no bound of the least CV error {what} is proved"]
-    ends = ends_of(known.lower, known.upper, digits)
-    lines.append(f"certified: the least CV error {what} is in {ends}, gap {shown(known.gap, 3)}")
+    ends = layout.ends_of(known.lower, known.upper, digits)
+    lines.append(f"certified: the least CV error {what} is in {ends}, gap {layout.shown(known.gap, 3)}")
     return [own, *lines] if own and record.least is not None else [*lines, own] if own else lines
 
 
 def _searched(record: records.Record) -> str:
     """Say of what the least CV error is certified."""
     if (found := record.continuous) is not None:
-        return f"over every gamma from {shown(found.low)} to {shown(found.high)}"
+        return f"over every gamma from {layout.shown(found.low)} to {layout.shown(found.high)}"
     return "of every tau at this gamma" if record.descent else "of the grid"
 
 
@@ -198,32 +185,36 @@ def own_line(record: records.Record, digits: int) -> str:
     if not math.isfinite(row.upper) and not row.lower > 0.0:
         return "certified: nothing yet of the CV error of this pair"
     if not math.isfinite(row.upper):
-        return f"certified: the CV error of this pair is at least {shown(row.lower, digits)}"
-    return f"certified: the CV error of this pair is in {ends_of(row.lower, row.upper, digits)}"
+        return f"certified: the CV error of this pair is at least {layout.shown(row.lower, digits)}"
+    return f"certified: the CV error of this pair is in {layout.ends_of(row.lower, row.upper, digits)}"
 
 
 def error_line(found: FitQuality) -> str:
     """Return what is known of the errors of predictions."""
     explained = "unknown" if math.isnan(found.r_squared) else f"{found.r_squared:.4f}"
-    return f"RMSE {shown(found.rmse)}, MAE {shown(found.mae)}, R^2 {explained}"
+    return f"RMSE {layout.shown(found.rmse)}, MAE {layout.shown(found.mae)}, R^2 {explained}"
 
 
 def error_lines(record: records.Record | records.CommonRecord | FitRecord, found: FitQuality) -> list[str]:
     """Return lines on the errors of predictions, beside those of the cross-validation that chose the model."""
     lines = [f"errors: {error_line(found)}"]
     if isinstance(record, records.Record):
-        root = marked(shown(math.sqrt(record.cv_error)), record.estimate)
+        root = layout.marked(layout.shown(math.sqrt(record.cv_error)), record.estimate)
         of = "" if record.average is None else " of the best pair, not of the averaged model that predicts"
-        lines.append(f"in cross-validation: RMSE {root}, the square root of the CV error {shown(record.cv_error)}{of}")
+        lines.append(
+            f"in cross-validation: RMSE {root}, the square root of the CV error {layout.shown(record.cv_error)}{of}"
+        )
     elif isinstance(record, records.CommonRecord):
-        lines.append(f"in cross-validation: RMSE {shown(record.rmse)}, the square root of {shown(record.cv_error)}")
+        lines.append(
+            f"in cross-validation: RMSE {layout.shown(record.rmse)}, the square root of {layout.shown(record.cv_error)}"
+        )
     return lines
 
 
 def coverage_lines(ends: FloatArray, level: float, y: FloatArray | None) -> list[str]:
     """Return lines on prediction intervals: their width, and, where the targets are known, how many they hold."""
     low, high = ends.T
-    lines = [f"intervals of level {level:g} (CV+): {shown(float((high - low).mean()))} wide on average"]
+    lines = [f"intervals of level {level:g} (CV+): {layout.shown(float((high - low).mean()))} wide on average"]
     if y is not None:
         lines[0] += f", {100.0 * float(((low <= y) & (y <= high)).mean()):.1f}% of these rows lie in theirs"
     return lines
@@ -232,25 +223,25 @@ def coverage_lines(ends: FloatArray, level: float, y: FloatArray | None) -> list
 def nested_lines(record: records.Record, nested: records.Nested) -> list[str]:
     """Return lines on the error of the whole procedure, beside the CV error that was minimised."""
     done, k = len(nested.folds), nested.outer.k
-    spread = "" if nested.standard_error is None else f", standard error {shown(nested.standard_error, 3)}"
+    spread = "" if nested.standard_error is None else f", standard error {layout.shown(nested.standard_error, 3)}"
     of = f"{k} outer folds" if done == k else f"the {done} of {k} outer folds that were done"
     averaged = sum(one.average is not None for one in nested.folds)
     rest = "" if averaged == done else f" ({averaged} of {done} outer folds; pairs predict in the others)"
     what = f" and its averaged model{rest}" if averaged else ""
-    lines = [f"honest error of the whole procedure{what}: {shown(nested.error)}{spread}, by nested CV over {of}"]
+    lines = [f"honest error of the whole procedure{what}: {layout.shown(nested.error)}{spread}, by nested CV over {of}"]
     if nested.optimism is not None:
         much = f"{abs(nested.optimism):.1f}% {'less' if nested.optimism < 0.0 else 'more'}"
-        lines.append(f"that is {much} than the CV error of this pair, {shown(record.cv_error)}")
+        lines.append(f"that is {much} than the CV error of this pair, {layout.shown(record.cv_error)}")
     return lines
 
 
 def _print_outer_folds(console: Console, nested: records.Nested) -> None:
     """Print what was chosen without each outer fold."""
-    say(console, "models chosen without an outer fold", "bold")
+    layout.say(console, "models chosen without an outer fold", "bold")
     rows = [(one.fold + 1, one.tau, one.gamma, one.cv_error, one.error, one.status) for one in nested.folds]
     averaged = any(one.average is not None for one in nested.folds)
     on_it = "error of the averaged model on it" if averaged else "error on it"
-    print_table(console, ("outer fold", "tau", "gamma", "CV error without it", on_it, "status"), rows)
+    layout.print_table(console, ("outer fold", "tau", "gamma", "CV error without it", on_it, "status"), rows)
 
 
 def _unbounded(record: records.Record) -> bool:
@@ -266,7 +257,9 @@ def _estimate_lines(record: records.Record) -> list[str]:
     scored = [row for row in record.table if math.isfinite(row.cv_error)]
     if record.estimate and not record.descent and len(scored) < len(record.table):
         gammas = {row.gamma for row in scored}
-        where = f", all at gamma = {shown(record.gamma)}" if len(gammas) == 1 < len(record.request.gammas) else ""
+        where = (
+            f", all at gamma = {layout.shown(record.gamma)}" if len(gammas) == 1 < len(record.request.gammas) else ""
+        )
         lines.append(f"chosen among {len(scored)} of {len(record.table)} pairs{where}; the others have no estimate")
     return lines
 
@@ -282,29 +275,30 @@ def estimate_line(decided: int, folds: int) -> str:
     '~ an estimate: 7 of 10 folds have their best subset proved, the others use the best one found so far'
     """
     if not decided:
-        return f"{ESTIMATE} an estimate: no fold has its best subset proved yet, each uses the best one found so far"
-    some = f"{decided:,} of {folds:,} folds have"
-    return f"{ESTIMATE} an estimate: {some} their best subset proved, the others use the best one found so far"
+        some, others = "no fold has its best subset proved yet", "each uses"
+    else:
+        some, others = f"{decided:,} of {folds:,} folds have their best subset proved", "the others use"
+    return f"{layout.ESTIMATE} an estimate: {some}, {others} the best one found so far"
 
 
 def _print_coefficients(console: Console, record: records.Record, full: bool) -> None:
     """Print the model fitted on all rows, below the pair it belongs to."""
     refit = record.refit
-    proof = "proved" if refit.proved else f"not proved, objective in {ends_of(refit.lower, refit.upper)}"
+    proof = "proved" if refit.proved else f"not proved, objective in {layout.ends_of(refit.lower, refit.upper)}"
     console.print()
     for line in rule_lines(record):
-        say(console, line)
-    where = f"tau = {refit.tau}, gamma = {shown(refit.gamma)}"
+        layout.say(console, line)
+    where = f"tau = {refit.tau}, gamma = {layout.shown(refit.gamma)}"
     found = "the best subset" if refit.proved else "the best subset found"
-    say(console, f"coefficients: {found} on all rows at {where} ({proof})")
+    layout.say(console, f"coefficients: {found} on all rows at {where} ({proof})")
     print_model(console, record.coefficients, record.intercept, full)
     if lines := record_words.stability_lines(record):
         for line in lines:
-            say(console, line)
+            layout.say(console, line)
         console.print()
     if record.average is not None:
         for line in record_words.average_lines(record):
-            say(console, line)
+            layout.say(console, line)
         print_model(console, record.average.model.coefficients, record.average.model.intercept, full)
 
 
@@ -316,7 +310,7 @@ def rule_lines(record: records.Record) -> list[str]:
     one, least = record.one_se, record.certificate
     if one is None:
         return record_words.choice_lines(record)
-    bar = marked(f"{shown(least.cv_error)} + {shown(one.standard_error)}", least.estimate)
+    bar = layout.marked(f"{layout.shown(least.cv_error)} + {layout.shown(one.standard_error)}", least.estimate)
     within = f"a CV error of at most {bar}, the least one and its standard error"
     if not one.estimate:
         return [f"one-standard-error rule: the smallest tau, then the largest gamma, with {within}"]
@@ -350,14 +344,14 @@ def print_model(console: Console, coefficients: Mapping[str, float], intercept: 
     left = 0 if full or len(rows) <= SCREEN_ROWS else len(rows) - KEPT_ROWS
     rows = [*rows[: len(rows) - left], ("(intercept)", intercept)]
     styles = [""] * (len(rows) - 1) + ["dim"]
-    print_table(console, ("feature", "coefficient"), rows, text=("feature",), styles=styles)
+    layout.print_table(console, ("feature", "coefficient"), rows, text=("feature",), styles=styles)
     _say_left_out(console, left, "coefficient")
 
 
 def _say_left_out(console: Console, count: int, what: str) -> None:
     """Say how much of a table was left out, if anything, and where it is."""
     if count:
-        say(console, f"{count} more {what}{'' if count == 1 else 's'} by --full, or --json", "dim")
+        layout.say(console, f"{count} more {what}{'' if count == 1 else 's'} by --full, or --json", "dim")
 
 
 def _legend(record: records.Record) -> list[str]:
@@ -367,7 +361,7 @@ def _legend(record: records.Record) -> list[str]:
     if any(row.estimate for row in record.table):
         why = "some folds use the best subset found so far, which is not proved to be the best"
         said = "" if record.estimate else f": {why}"  # above, of the reported pair
-        lines.append(f"{ESTIMATE} an estimate{said}; lower and upper are certified all the same")
+        lines.append(f"{layout.ESTIMATE} an estimate{said}; lower and upper are certified all the same")
     if any(not math.isfinite(end) for row in best_by_tau(record) for end in (row.cv_error, row.upper)):
         lines.append("? not known yet")
     many = f"{cells:,} cells" if cells > 1 else "1 cell"
@@ -412,7 +406,7 @@ def _folded(rows: Sequence[records.TableRow], chosen: tuple[float, int]) -> list
         return row.tau if row.folds_decided or (row.gamma, row.tau) == chosen else -1
 
     found = []
-    for name, same in alike(rows, kind):
+    for name, same in layout.alike(rows, kind):
         lower, upper = min(row.lower for row in same), min(row.upper for row in same)
         least = min(same, key=lambda row: row.cv_error)
         found.append((name, replace(least, lower=lower, upper=upper)))
@@ -427,16 +421,18 @@ def _print_taus(console: Console, record: records.Record, full: bool) -> None:
     rows = [(str(row.tau), row) for row in every]
     if not full and len(rows) > SCREEN_ROWS:
         rows = _folded(every, (record.gamma, record.tau))
-    digits = interval_digits((row.lower, row.upper) for _, row in rows)
+    digits = layout.interval_digits((row.lower, row.upper) for _, row in rows)
     lines = [
-        (taus, row.gamma, marked(aligned(row.cv_error, digits), row.estimate), aligned(row.lower, digits),
-         aligned(row.upper, digits), f"{row.folds_decided}/{row.folds}")
+        (taus, row.gamma, layout.marked(layout.aligned(row.cv_error, digits), row.estimate),
+         layout.aligned(row.lower, digits), layout.aligned(row.upper, digits), f"{row.folds_decided}/{row.folds}")
         for taus, row in rows
     ]  # fmt: skip
     styles = ["bold" if (row.gamma, row.tau) == (record.gamma, record.tau) else "" for _, row in rows]
-    print_table(console, ("tau", "gamma", "CV error", "lower", "upper", "folds decided"), lines, styles=styles)
+    layout.print_table(console, ("tau", "gamma", "CV error", "lower", "upper", "folds decided"), lines, styles=styles)
     if any(not taus.isdecimal() for taus, _ in rows):
-        say(console, "taus of which nothing is decided share a row: the least of their numbers, each by itself", "dim")
+        layout.say(
+            console, "taus of which nothing is decided share a row: the least of their numbers, each by itself", "dim"
+        )
     _say_left_out(console, len(every) - len(rows), "row")
 
 
@@ -450,9 +446,9 @@ def work_line(work: Work, threads: int | None) -> str:
     >>> work_line(Work(1, 1, 0.5, "enumerate 1200, per-fold 34"), None)
     '1 best subset (MIO) found by branch-and-bound with 1 node, 0.50 s, engines enumerate (1,200 cells), per-fold (34)'
     """
-    on = "" if threads is None else f" on {several(threads, 'thread')}"
+    on = "" if threads is None else f" on {layout.several(threads, 'thread')}"
     found = "1 best subset (MIO)" if work.mios == 1 else f"{work.mios:,} best subsets (MIOs)"
-    nodes = f"{found} found by branch-and-bound with {several(work.nodes, 'node')}"
+    nodes = f"{found} found by branch-and-bound with {layout.several(work.nodes, 'node')}"
     return f"{nodes}, {work.seconds:.2f} s{on}, {_engine(work.engine)}"
 
 
@@ -469,7 +465,7 @@ def _engine(engine: str) -> str:
 
 def subsets_of(surface: records.Surface, piece: records.SurfacePiece) -> str:
     """Return the best subsets of a piece as a text: several where they are tied or cross."""
-    return " or ".join(listed(surface.supports[place]) or "none" for place in piece.supports) or "not known"
+    return " or ".join(layout.listed(surface.supports[place]) or "none" for place in piece.supports) or "not known"
 
 
 def print_verification(console: Console, report: VerifyReport, brief: bool = False, full: bool = False) -> None:
@@ -539,61 +535,65 @@ def print_near(console: Console, record: records.NearRecord, brief: bool = False
     chosen = "" if record.chosen is None else " chosen by cross-validation"
     if not record.models:
         word = word.replace("best answer so far, bounds valid", "no model yet")
-    console.print(Text.assemble((word, f"bold {colour}"), f"   gamma = {shown(record.gamma)} (ridge weight){chosen}"))
+    console.print(
+        Text.assemble((word, f"bold {colour}"), f"   gamma = {layout.shown(record.gamma)} (ridge weight){chosen}")
+    )
     print_restrictions(console, record)
-    say(console, f"models within {100.0 * record.within:g}% of the least {what}")
+    layout.say(console, f"models within {100.0 * record.within:g}% of the least {what}")
     by_tau = {tau: list(models) for tau, models in groupby(record.models, key=lambda model: model.tau)}
     for size in record.sizes:
         _print_size(console, record, size, by_tau.get(size.tau, []), full)
     if not brief:
-        say(console, f"work: {record.work.nodes:,} nodes, {record.work.seconds:.2f} s", "dim")
+        layout.say(console, f"work: {record.work.nodes:,} nodes, {record.work.seconds:.2f} s", "dim")
 
 
 def _print_size(
     console: Console, record: records.NearRecord, size: records.NearSize, models: list[records.NearModel], full: bool
 ) -> None:
-    count = several(size.models, "model")
-    say(console, f"\n{size.tau} feature{'' if size.tau == 1 else 's'}: {count}, {_how_complete(record, size)}", "bold")
+    count = layout.several(size.models, "model")
+    layout.say(
+        console, f"\n{size.tau} feature{'' if size.tau == 1 else 's'}: {count}, {_how_complete(record, size)}", "bold"
+    )
     if not models:
-        say(console, "no model was valued before the limit: give a longer --time-limit")
+        layout.say(console, "no model was valued before the limit: give a longer --time-limit")
         return
-    digits = interval_digits([(model.value, models[-1].value) for model in models[:1]])
+    digits = layout.interval_digits([(model.value, models[-1].value) for model in models[:1]])
     shared = set(models[0].support).intersection(*(model.support for model in models))
     rows = []
     for model in models if full else models[:FEW_MODELS]:
         excess = f"+{100.0 * (model.value / size.best - 1.0):.3g}%" if size.best > 0.0 else "+0%"
         own = [name for name in model.support if name not in shared]
-        rows.append((aligned(model.value, digits), excess, listed(own) or "-"))
+        rows.append((layout.aligned(model.value, digits), excess, layout.listed(own) or "-"))
     name = "features" if not shared else f"features besides the {len(shared)} that all these models have"
-    print_table(console, (VALUE[record.by], "above the best", name), rows, text=(name,))
+    layout.print_table(console, (VALUE[record.by], "above the best", name), rows, text=(name,))
     if len(models) > FEW_MODELS and not full:
-        say(console, f"--full or --json: {len(models) - FEW_MODELS:,} more", "dim")
-    below = "" if size.complete else f" with a {VALUE[record.by]} below {shown(size.complete_to)}"
+        layout.say(console, f"--full or --json: {len(models) - FEW_MODELS:,} more", "dim")
+    below = "" if size.complete else f" with a {VALUE[record.by]} below {layout.shown(size.complete_to)}"
     if size.always or size.never or size.complete:
-        say(console, f"in every model{below}: {_names(size.always)}")
-        say(console, f"in none{below}: {_names(size.never)}")
+        layout.say(console, f"in every model{below}: {_names(size.always)}")
+        layout.say(console, f"in none{below}: {_names(size.never)}")
     if size.replacements:
         some = size.replacements[:FEW_REPLACEMENTS]
-        pairs = [f"{quoted(one.feature)} or {quoted(one.other)} ({one.pairs})" for one in some]
-        say(console, f"models that differ in one feature (how many such pairs of models): {', '.join(pairs)}")
+        pairs = [f"{layout.quoted(one.feature)} or {layout.quoted(one.other)} ({one.pairs})" for one in some]
+        layout.say(console, f"models that differ in one feature (how many such pairs of models): {', '.join(pairs)}")
 
 
 def _how_complete(record: records.NearRecord, size: records.NearSize) -> str:
     """Say up to which value no model is missing, and why there is an end to it."""
     value = VALUE[record.by]
     if size.complete:
-        return f"certified to be all that have a {value} up to {shown(size.threshold)}"
+        return f"certified to be all that have a {value} up to {layout.shown(size.threshold)}"
     if record.most is not None and size.models >= record.most:
         best = f"the best ones (--most {record.most:,})"
-        return f"{best}, certified to be all below a {value} of {shown(size.complete_to)}"
+        return f"{best}, certified to be all below a {value} of {layout.shown(size.complete_to)}"
     if size.models and size.complete_to > size.best:
-        return f"cut by the limit, certified to be all below a {value} of {shown(size.complete_to)}"
-    return f"cut by the limit: missing ones may have a {value} down to {shown(size.lower)}"
+        return f"cut by the limit, certified to be all below a {value} of {layout.shown(size.complete_to)}"
+    return f"cut by the limit: missing ones may have a {value} down to {layout.shown(size.lower)}"
 
 
 def _names(names: tuple[str, ...]) -> str:
     more = len(names) - MOST_NAMES
-    return (listed(names[:MOST_NAMES]) or "no feature") + (f" and {more} more" if more > 0 else "")
+    return (layout.listed(names[:MOST_NAMES]) or "no feature") + (f" and {more} more" if more > 0 else "")
 
 
 def print_common(console: Console, record: records.CommonRecord, brief: bool = False, full: bool = False) -> None:
@@ -609,21 +609,28 @@ def print_common(console: Console, record: records.CommonRecord, brief: bool = F
         Every coefficient, where they are more than a screen holds.
     """
     word, colour = MEANING[record.status]
-    console.print(Text.assemble((word, f"bold {colour}"), f"   {pair(record.tau, record.gamma)}"))
+    console.print(Text.assemble((word, f"bold {colour}"), f"   {layout.pair(record.tau, record.gamma)}"))
     print_restrictions(console, record)
-    digits = interval_digits([(record.lower, record.upper)])
-    say(console, f"CV error {shown(record.cv_error, digits)} of one subset for all folds, RMSE {shown(record.rmse)}")
-    ends = ends_of(record.lower, record.upper, digits)
-    say(console, f"certified: the least CV error of any subset of these sizes is in {ends}, gap {shown(record.gap, 3)}")
+    digits = layout.interval_digits([(record.lower, record.upper)])
+    layout.say(
+        console,
+        f"CV error {layout.shown(record.cv_error, digits)} of one subset for all folds, "
+        f"RMSE {layout.shown(record.rmse)}",
+    )
+    ends = layout.ends_of(record.lower, record.upper, digits)
+    layout.say(
+        console,
+        f"certified: the least CV error of any subset of these sizes is in {ends}, gap {layout.shown(record.gap, 3)}",
+    )
     print_model(console, record.coefficients, record.intercept, full)
     if brief:
         return
-    say(console, "best gamma of every tau", "bold")
+    layout.say(console, "best gamma of every tau", "bold")
     order = sorted(record.table, key=lambda row: (row.tau, row.cv_error))
     best = [next(rows) for _, rows in groupby(order, key=lambda row: row.tau)]
-    rows = [(row.tau, shown(row.gamma, 4), aligned(row.cv_error, digits), row.support) for row in best]
+    rows = [(row.tau, layout.shown(row.gamma, 4), layout.aligned(row.cv_error, digits), row.support) for row in best]
     styles = ["bold" if row.tau == record.tau else "" for row in best]
-    print_table(console, ("tau", "gamma", "CV error", "features"), rows, text=("features",), styles=styles)
+    layout.print_table(console, ("tau", "gamma", "CV error", "features"), rows, text=("features",), styles=styles)
     said = "a row is the best subset found of its size; the certified interval above is of all sizes and gammas"
-    say(console, said, "dim")
-    say(console, f"work: {record.work.nodes:,} nodes, {record.work.seconds:.2f} s", "dim")
+    layout.say(console, said, "dim")
+    layout.say(console, f"work: {record.work.nodes:,} nodes, {record.work.seconds:.2f} s", "dim")

@@ -31,7 +31,7 @@ from sparsecv_mio.errors import BadInput, OutOfTime
 from sparsecv_mio.formulation.backends import NATIVE
 from sparsecv_mio.model_space import RESTRICTIONS, GammaInterval
 from sparsecv_mio.search.deadline import Deadline, run_within_limit
-from sparsecv_mio.search.gamma_fits import Envelope, FitsAtLam, FitsOverGamma, RowFits, first_of
+from sparsecv_mio.search.gamma_fits import Envelope, FitsAtLam, FitsOverGamma, RowFits, TrainingSets, first_of
 from sparsecv_mio.search.observers import Progress
 from sparsecv_mio.search.options import OF_GRIDS, Hooks, SearchOptions
 from sparsecv_mio.trees.open_nodes import OpenNodes
@@ -742,7 +742,6 @@ class IntervalSearch:
         return Found(self.data, [Piece(size, *ends, 0.0) for size in sizes], None, self._per_row)
 
     def _begun(self, data: StandardData) -> GammaPartition:
-        from sparsecv_mio.search.gamma_fits import TrainingSets
         from sparsecv_mio.search.gamma_lists import BestOverGamma, EndLists, Lister
 
         folds, expired = self.asked.folds, self.clock.expired

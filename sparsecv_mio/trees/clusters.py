@@ -16,12 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
-from sparsecv_mio.kernels.cluster_relaxation import (
-    NO_CLUSTER,
-    ClusterChoice,
-    best_choice,
-    screen_choice,
-)
+from sparsecv_mio.kernels import cluster_relaxation
 from sparsecv_mio.kernels.dense import support_value
 from sparsecv_mio.kernels.nodes import DROPPED, FREE, INSIDE, Accuracy
 from sparsecv_mio.trees.normal_form import OUT, ClusterRelaxation, NodeAnswer, Root
@@ -82,7 +77,7 @@ class ClusterTree:
         self.kept: dict[bytes, tuple[BoolArray, float]] = {}
         self.open = OpenNodes[ClusterNode]()
         self.nodes, self.reused, self.overflow, self.finished = 0, 0, False, False
-        everywhere = np.full(self.form.m, NO_CLUSTER, dtype=np.int64)
+        everywhere = np.full(self.form.m, cluster_relaxation.NO_CLUSTER, dtype=np.int64)
         first = ClusterNode(root.dual, everywhere, 0, root.b.astype(np.float32), everywhere[:0])
         self.open.push(first.bound, first)
 
@@ -134,10 +129,10 @@ class ClusterTree:
         out, asked_for = node.cluster.copy(), node.cluster.copy()
         out[node.branch] = OUT
         number = int(node.cluster[node.branch[0]])
-        if number == NO_CLUSTER:
+        if number == cluster_relaxation.NO_CLUSTER:
             asked_for[node.branch] = node.asked
             return [self._open(node, out, node.asked, expired), self._open(node, asked_for, node.asked + 1, expired)]
-        asked_for[node.cluster == number] = NO_CLUSTER
+        asked_for[node.cluster == number] = cluster_relaxation.NO_CLUSTER
         asked_for[node.branch] = number
         return [self._open(node, part, node.asked, expired) for part in (out, asked_for)]
 
@@ -176,23 +171,25 @@ class ClusterTree:
         if asked > self.size or np.count_nonzero(np.bincount(cluster[cluster >= 0], minlength=asked)) < asked:
             return 0
         if asked == self.size:
-            cluster[cluster == NO_CLUSTER] = OUT
+            cluster[cluster == cluster_relaxation.NO_CLUSTER] = OUT
         return int(np.count_nonzero(cluster != OUT))
 
     def _screen(self, cluster: IntArray, asked: int, relaxed: NodeAnswer) -> tuple[int, int]:
         """Fix columns by the dual point of a node; return the clusters asked for and the number of columns fixed."""
         active = np.flatnonzero(cluster != OUT)
         status = np.full(len(active), FREE, dtype=np.int8)
-        choice = ClusterChoice(cluster[active], asked, self.size)
-        fixed = screen_choice(np.ascontiguousarray(relaxed.h[active]), choice, self.bar - relaxed.dual, status)
+        choice = cluster_relaxation.ClusterChoice(cluster[active], asked, self.size)
+        fixed = cluster_relaxation.screen_choice(
+            np.ascontiguousarray(relaxed.h[active]), choice, self.bar - relaxed.dual, status
+        )
         cluster[active[status == DROPPED]] = OUT
         for j in active[status == INSIDE].tolist():
             number = int(cluster[j])
-            if number == NO_CLUSTER:
+            if number == cluster_relaxation.NO_CLUSTER:
                 cluster[j] = asked
                 asked += 1
             else:
-                cluster[cluster == number] = NO_CLUSTER
+                cluster[cluster == number] = cluster_relaxation.NO_CLUSTER
                 cluster[j] = number
         return asked, fixed
 
@@ -200,7 +197,9 @@ class ClusterTree:
         """Try the support of the largest scores."""
         active = np.flatnonzero(cluster != OUT)
         value = h[active]
-        chosen = best_choice(np.ascontiguousarray(value), ClusterChoice(cluster[active], asked, self.size)).first
+        chosen = cluster_relaxation.best_choice(
+            np.ascontiguousarray(value), cluster_relaxation.ClusterChoice(cluster[active], asked, self.size)
+        ).first
         rest = np.setdiff1d(np.argsort(-value, kind="stable")[: self.size], chosen, assume_unique=True)
         rest = rest[np.argsort(-value[rest], kind="stable")][: self.size - asked]
         support = active[np.concatenate([chosen, rest])]
@@ -219,7 +218,7 @@ class ClusterTree:
 
     def _columns_to_branch(self, cluster: IntArray, asked: int, relaxed: NodeAnswer) -> IntArray:
         """Columns like the heaviest free one; where every choice is a cluster's, part of the largest cluster."""
-        free = np.flatnonzero(cluster == NO_CLUSTER)
+        free = np.flatnonzero(cluster == cluster_relaxation.NO_CLUSTER)
         if asked < self.size and len(free):
             return free[self._alike(free, relaxed) >= ALIKE]
         sizes = np.bincount(cluster[cluster >= 0], minlength=asked)

@@ -14,15 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsecv_mio.arrays import FloatArray, IntArray
-from sparsecv_mio.kernels.cluster_relaxation import (
-    NO_CLUSTER,
-    BoxEnds,
-    ClusterChoice,
-    best_choice,
-    descend,
-    product,
-    scores,
-)
+from sparsecv_mio.kernels import cluster_relaxation
 from sparsecv_mio.kernels.node_relaxation import relax
 from sparsecv_mio.kernels.nodes import Accuracy, Copies, Form, Margin, Node
 from sparsecv_mio.kernels.screening import screen
@@ -245,10 +237,10 @@ ROUNDS = 12  # in which such a set grows
 WIDENED = 1e-9  # share by which an interval grows, for rounding
 
 
-def box_of(form: NormalForm, ends: FloatArray) -> BoxEnds:
+def box_of(form: NormalForm, ends: FloatArray) -> cluster_relaxation.BoxEnds:
     """Return the box of coefficients within plus or minus `ends` (q,), in the units of the normal form."""
     high = ends[form.columns] / form.scale * (1.0 + WIDENED)
-    return BoxEnds(-high, high)
+    return cluster_relaxation.BoxEnds(-high, high)
 
 
 @dataclass(frozen=True, eq=False)
@@ -264,9 +256,9 @@ class NodeAnswer:
 class ClusterRelaxation:
     """Relaxations of nodes on the columns that matter, with dual values over all of them."""
 
-    def __init__(self, form: NormalForm, size: int, box: BoxEnds | None = None) -> None:
+    def __init__(self, form: NormalForm, size: int, box: cluster_relaxation.BoxEnds | None = None) -> None:
         everywhere = np.full(form.m, np.inf)
-        self.form, self.size, self.box = form, size, box or BoxEnds(-everywhere, everywhere)
+        self.form, self.size, self.box = form, size, box or cluster_relaxation.BoxEnds(-everywhere, everywhere)
 
     def solve(
         self, cluster: IntArray, asked: int, start: FloatArray, stop: Accuracy, expired: Callable[[], bool]
@@ -320,20 +312,22 @@ class ClusterRelaxation:
         inside = np.zeros(self.form.m, dtype=bool)
         inside[part] = True
         choice = self._choice(part, cluster, asked)
-        level = best_choice(np.ascontiguousarray(value.h[part]), choice).least
+        level = cluster_relaxation.best_choice(np.ascontiguousarray(value.h[part]), choice).least
         outside = active[~inside[active]]
         outside = outside[value.h[outside] > level]
         return outside[np.argsort(-value.h[outside], kind="stable")[: max(len(part) // 2, 50)]]
 
-    def _choice(self, columns: IntArray, cluster: IntArray, asked: int) -> ClusterChoice:
-        return ClusterChoice(cluster[columns], asked, self.size)
+    def _choice(self, columns: IntArray, cluster: IntArray, asked: int) -> cluster_relaxation.ClusterChoice:
+        return cluster_relaxation.ClusterChoice(cluster[columns], asked, self.size)
 
     def _value(self, active: IntArray, cluster: IntArray, asked: int, b: FloatArray, z: FloatArray) -> NodeAnswer:
         """Evaluate the dual of a point over all columns of a node."""
         slope, h = np.empty(self.form.m), np.empty(self.form.m)
-        quad = product(self.form.G, b, slope)
-        scores(self.form.c - slope, self.box, h)
-        total = best_choice(np.ascontiguousarray(h[active]), self._choice(active, cluster, asked)).total
+        quad = cluster_relaxation.product(self.form.G, b, slope)
+        cluster_relaxation.scores(self.form.c - slope, self.box, h)
+        total = cluster_relaxation.best_choice(
+            np.ascontiguousarray(h[active]), self._choice(active, cluster, asked)
+        ).total
         return NodeAnswer(float(self.form.yy - quad - total), b, z, h)
 
     def _on_part(
@@ -348,13 +342,15 @@ class ClusterRelaxation:
         whole = len(part) == form.m
         G = form.G if whole else np.ascontiguousarray(form.G[np.ix_(part, part)])
         small = Form(G, np.ascontiguousarray(form.c[part]), form.yy, form.steepest)
-        box = BoxEnds(self.box.lo[part], self.box.hi[part])
+        box = cluster_relaxation.BoxEnds(self.box.lo[part], self.box.hi[part])
         choice = self._choice(part, cluster, asked)
         b, best_b, best_z = np.ascontiguousarray(start[part]), np.empty(len(part)), np.empty(len(part))
         steps = int(max(20, min(stop.steps, SLICE_WORK / len(part) ** 2)))
         primal, left = np.inf, stop.steps
         while left > 0:
-            _, value, taken = descend(small, box, choice, stop._replace(steps=min(steps, left)), b, best_b, best_z)
+            _, value, taken = cluster_relaxation.descend(
+                small, box, choice, stop._replace(steps=min(steps, left)), b, best_b, best_z
+            )
             primal, left = min(primal, value), left - steps
             if taken < steps or expired():
                 break
@@ -392,7 +388,12 @@ class Root:
 
 
 def solve_root(
-    form: NormalForm, size: int, bar: float, start: FloatArray, expired: Callable[[], bool], box: BoxEnds | None = None
+    form: NormalForm,
+    size: int,
+    bar: float,
+    start: FloatArray,
+    expired: Callable[[], bool],
+    box: cluster_relaxation.BoxEnds | None = None,
 ) -> Root:
     """Solve the relaxation of a size until it passes `bar`, or well enough to branch.
 
@@ -413,7 +414,10 @@ def solve_root(
     """
     m = form.m
     if m > MANY or box is not None:
-        everywhere, stop = np.full(m, NO_CLUSTER, dtype=np.int64), Accuracy(bar, NEAR_OF_MANY, STEPS_OF_MANY)
+        everywhere, stop = (
+            np.full(m, cluster_relaxation.NO_CLUSTER, dtype=np.int64),
+            Accuracy(bar, NEAR_OF_MANY, STEPS_OF_MANY),
+        )
         found = ClusterRelaxation(form, size, box).solve(everywhere, 0, start, stop, expired)
         return Root(found.dual, found.b, found.h)
     free = np.arange(m)

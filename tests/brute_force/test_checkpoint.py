@@ -51,7 +51,7 @@ def prepared(
     folds = "4" if "saddle" in method else folds  # a row of estimates costs the same in every fold
     word, _, step = method.partition(" ")
     signals = Signals()
-    asked = standardize(dataset), make_folds(folds, dataset), Grid.of(gammas, range(3, 7), dataset.p)
+    asked = standardize(dataset), make_folds(folds, dataset), Grid.of(gammas, range(3, 6), dataset.p)
     words = {"method": word, "gap": 1e-4, "threads": threads} | ({"tau_step": step} if step else {})
     return new_run(*asked, seconds, signals, **words), signals
 

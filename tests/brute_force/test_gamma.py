@@ -173,7 +173,7 @@ def lower_bounds_of_estimates(seeds: range) -> None:
 
 
 def test_lower_bounds_of_estimates() -> None:
-    lower_bounds_of_estimates(range(12))
+    lower_bounds_of_estimates(range(6))
 
 
 @pytest.mark.slow

@@ -21,7 +21,7 @@ from sparsecv_mio.problem.elimination import ForcedColumns, stripped
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.refit import Fit
 from sparsecv_mio.trees.allowed_supports import completed
-from sparsecv_mio.trees.subsets import MANY, BestSubsets
+from sparsecv_mio.trees.subsets import MANY, UNLIMITED, BestSubsets
 from sparsecv_mio.version import __version__
 
 
@@ -60,7 +60,6 @@ class NativeBackend(Backend):
 
     def _run(self, task: ModelTask, formulation: str, limits: Limits) -> Answer:
         from sparsecv_mio.trees.every_size import FEW, solve_path
-        from sparsecv_mio.trees.subsets import UNLIMITED
 
         _compile(task.problem.q > FEW)
         begin = time.perf_counter()
