@@ -264,7 +264,8 @@ def predict(
     if interval is not None:
         notes += coverage_lines(table[there, 1:], interval, rows.y if known else None)
     if empty := int(np.sum(~there)):
-        many = f"{empty:,} row{'s'[: empty > 1]} with an empty cell in a column of the model"
+        where = "the model" if folds is None else "the model or of a fold's"
+        many = f"{empty:,} row{'s'[: empty > 1]} with an empty cell in a column of {where}"
         warnings.append(f"{many}: no prediction, as such rows were left out of the fit (--na drop)")
     head = "prediction\n" if interval is None else "prediction,lower,upper\n"
     cells = (["" if value != value else repr(value) for value in values] for values in table.tolist())

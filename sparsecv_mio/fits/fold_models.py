@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, cast
 
 import numpy as np
@@ -141,7 +142,7 @@ def check_level(level: float, n: int) -> int:
     BadInput
         For a level that is none, or is too large for so few rows.
     """
-    if not (isinstance(level, float | int) and 0.0 < level < 1.0):
+    if not (isinstance(level, Real) and 0.0 < level < 1.0):
         raise BadInput(f"interval: {level} is out of range, give a level between 0 and 1, 0.9 say")
     rank = math.floor((1.0 - level) * (n + 1) + WHOLE)
     if rank < 1:
@@ -160,5 +161,8 @@ def predict_interval(record: Record, X: Any, data: Dataset, level: float, folds:
         Those of the method.
     """
     with_fold_models(record)
+    if not isinstance(data, Dataset):
+        how = "Dataset.from_frame makes one of a frame, read_dataset of a file"
+        raise BadInput(f"interval: the rows of the record are {type(data).__name__}, and not a Dataset: {how}")
     plan = folds_of(record.folds.spec if folds is None else folds, data, record.folds.seed or 0)
     return FoldModels.of(record, data, plan).interval(X, level)

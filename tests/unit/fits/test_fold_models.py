@@ -57,14 +57,17 @@ def test_blocks_of_rows_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     record = sc.solve(data, gammas=[0.1])
     whole = record.predict_interval(data, data)
     monkeypatch.setattr("sparsecv_mio.fits.fold_models.AT_ONCE", 500)
-    assert (record.predict_interval(pd.DataFrame(data.X, columns=data.names), data) == whole).all()
+    frame = pd.DataFrame(data.X, columns=data.names)
+    assert (record.predict_interval(frame, data) == whole).all()
+    with pytest.raises(BadInput, match="the rows of the record are DataFrame, and not a Dataset: Dataset.from_frame"):
+        record.predict_interval(data, frame)
     inside = (whole[:, 0] <= data.y) & (data.y <= whole[:, 1])
     assert inside.mean() >= 0.9
 
 
 def test_every_level_has_the_rows_that_it_takes() -> None:
     assert [check_level(0.9, n) for n in (9, 18, 19, 99)] == [1, 1, 2, 10]
-    assert check_level(0.99, 99) == 1
+    assert check_level(0.99, 99) == 1 and check_level(np.float32(0.5), 99) == 50  # type: ignore[arg-type]
     with pytest.raises(BadInput, match="^interval: a level of 0.99 takes 99 rows, and the model was fitted to 98$"):
         check_level(0.99, 98)
     for level in (0.0, 1.0, -1.0, math.nan, "0.9", None):
