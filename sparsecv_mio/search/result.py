@@ -61,7 +61,7 @@ def advice(
 
     Examples
     --------
-    >>> request = SearchRequest((0.1, 1.0, 10.0), tuple(range(1, 13)), 1e-4)
+    >>> request = parts.SearchRequest((0.1, 1.0, 10.0), tuple(range(1, 13)), 1e-4)
     >>> region = Region(8, 1.0, 1.0, 3, 2.0, 2.0, 2.0, 0.0, 0.0)
     >>> found = advice(request, 20.0, region, 1.0, 3, {6: 2.0, 7: 4.0, 8: 8.0})
     >>> found.tau, found.gamma
