@@ -16,7 +16,7 @@ from sparsecv_mio.formulation.backends import get_backend
 from sparsecv_mio.search.one_by_one import FIRST_NODES, RestrictedCells
 from sparsecv_mio.trees.subsets import BestSubsets
 
-SEEDS, BLOCK = 216, 8
+SEEDS, BLOCK = 240, 8
 
 
 def check(seeds: range, backend: str = "native") -> None:

@@ -14,7 +14,7 @@ from forged import Forgery, forgery
 from remember import remembering
 from small import Small, shrunk
 
-from sparsecv_mio.certificate import optimality, stable_models
+from sparsecv_mio.certificate import enumeration, stable_models
 from sparsecv_mio.certificate.enumeration import UnitColumns
 from sparsecv_mio.certificate.read_back import AnyRecord
 from sparsecv_mio.certificate.records import FitRecord, PathRecord
@@ -139,7 +139,7 @@ def _pair(design: UnitColumns, plan: FoldPlan, gamma: float, tau: int, mine: Any
 
 # of one data set, its folds and its restrictions, which no alteration that is tried changes
 OF_THE_DATA: dict[tuple[Any, str], Callable[..., Any]] = {
-    (optimality, "fold_optima"): _pair,
+    (enumeration, "fold_optima"): _pair,
     (stable_models, "_optima"): lambda design, left, train, pair: (*_design(design), left.tobytes(), pair),
     (UnitColumns, "refit"): lambda design, support, gamma, rows: (
         *_design(design), tuple(support), gamma, None if rows is None else rows.tobytes()

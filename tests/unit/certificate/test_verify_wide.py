@@ -139,4 +139,4 @@ def test_the_screen_says_it_first(tmp_path: Path, capsys: pytest.CaptureFixture[
     record("4").write_record(tmp_path / "wide.json")
     for options in ([], ["--quiet"]):
         assert run(["verify", str(tmp_path / "wide.json"), str(file), *options]) == 0
-        assert capsys.readouterr().out.splitlines()[0] == CAVEAT
+        assert capsys.readouterr().out.splitlines()[0] == f"the record holds; {CAVEAT}"

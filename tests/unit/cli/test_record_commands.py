@@ -346,8 +346,8 @@ def test_rows_with_empty_cells_have_no_prediction_where_such_rows_were_left_out(
     said = capsys.readouterr()
     known = [0, 1, 2, 5]
     assert said.err == (
-        "sparsecv: warning: 2 rows with an empty cell in a column of the model: no prediction, as such rows were left "
-        "out of the fit (--na drop)\n"
+        "sparsecv: warning: 2 rows with an empty cell in a column of the model or of a fold's: no prediction, "
+        "as such rows were left out of the fit (--na drop)\n"
     )
     assert said.out.startswith("4 rows predicted\nintervals of level 0.8 (CV+): ")
     found, stored = pd.read_csv(out), sc.read_record(answer)
