@@ -303,8 +303,7 @@ def _tau_hint(record: Record) -> str:
     below = max(tau for tau in taus if tau < most)
     if most == natural > FEW_FEATURES and below < natural - 1 and best >= below:
         what = "is the ridge fit of all features" if best == most else f"has the most features but for all {most}"
-        between = f"--tau {below + 1}:{most - 1}"
-        return f"{_edge(record, 'model')} {what}: sizes {below + 1} to {most - 1} were not tried ({between})"
+        return f"{_edge(record, 'model')} {what}: --tau {below + 1}:{most - 1} holds sizes that were not tried"
     if best == most < natural:
         wider = f"{max(least, most // 2)}:{min(2 * most, natural)}"
         return f"{_edge(record, 'tau')} is the largest given: try --tau {wider}"

@@ -159,6 +159,16 @@ def test_an_edge_of_the_grid_is_told(
     assert len(found) == len(told) and all(text in hint for text, hint in zip(told, found, strict=True))
 
 
+def test_sizes_between_the_small_ones_and_all_features_are_told(record: Record) -> None:
+    names = tuple(f"x{j}" for j in range(40))
+    record = replace(record, data=replace(record.data, names=names, p=40, n=90))
+    request = replace(record.request, gammas=(0.01, 0.1, 1.0), taus=(1, 2, 3, 40))
+    between = "--tau 4:39 holds sizes that were not tried"  # an option and what it takes: Python words it its own way
+    for tau, told in ((40, [between]), (3, [between]), (2, [])):
+        found = hints(replace(record, gamma=0.1, tau=tau, request=request))
+        assert len(found) == len(told) and all(text in hint for text, hint in zip(told, found, strict=True))
+
+
 def test_a_model_that_predicts_worse_than_the_mean_is_told(record: Record) -> None:
     worse = replace(record, r_squared=-0.01)
     most = max(record.request.taus)
