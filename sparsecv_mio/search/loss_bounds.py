@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -259,10 +260,7 @@ def narrow_by_ridge_balls(run: Run, values: FloatArray, until: Deadline) -> None
             found = held_out_intervals(made.with_gamma(gamma), known, relax=False)
             cells.narrow((g, which, fold), [one.lower for one in found], [one.upper for one in found])
 
-    folds = np.flatnonzero(wanted.any(axis=(0, 1))).tolist()
-    for _ in run_folds(run.accelerators.training_moments(folds), narrow, context.threads) if folds else ():
-        if until.expired():
-            break
+    _in_folds(run, wanted, narrow, until)
 
 
 def narrow_by_more_weight(run: Run, values: FloatArray, pairs: BoolArray, until: Deadline) -> None:
@@ -291,7 +289,12 @@ def narrow_by_more_weight(run: Run, values: FloatArray, pairs: BoolArray, until:
         lower[rising] = held_out_lower_bounds(made.problem, made.held_out.moments(), grid, known, until.expired)
         cells.narrow(np.s_[:, :, fold], np.where(wanted, lower, 0.0), np.inf)
 
-    folds = np.flatnonzero((pairs[:, :, None] & run.open).any(axis=(0, 1))).tolist()
-    for _ in run_folds(run.accelerators.training_moments(folds), narrow, context.threads) if folds else ():
+    _in_folds(run, pairs[:, :, None] & run.open, narrow, until)
+
+
+def _in_folds(run: Run, wanted: BoolArray, narrow: Callable[[int, TrainingMoments], None], until: Deadline) -> None:
+    """Bound cells of every fold that has some that are wanted (G, T, K), those not reached by then excepted."""
+    folds = np.flatnonzero(wanted.any(axis=(0, 1))).tolist()
+    for _ in run_folds(run.accelerators.training_moments(folds), narrow, run.context.threads) if folds else ():
         if until.expired():
             break

@@ -233,6 +233,11 @@ class Outward:
         self.spent_on_least = 0
 
     @cached_property
+    def searched(self) -> BoolArray:
+        """(T,): sizes below all columns, of which there is one support."""
+        return np.asarray(self.run.context.grid.taus < self.run.context.data.q)
+
+    @cached_property
     def loss(self) -> LossBounds:
         """Training-loss bounds; three numbers a cell, so made where this order of work is taken."""
         return LossBounds(self.run)
@@ -278,7 +283,7 @@ class Outward:
         free, forced = context.data.q - len(context.data.forced), len(context.data.forced)
         easy = [comb(free, max(min(tau - forced, free), 0)) <= FEW_SUPPORTS for tau in context.grid.taus.tolist()]
         count = easy.index(False) if False in easy else len(easy)
-        few = (np.arange(len(easy)) < count) | (context.grid.taus >= context.data.q)
+        few = (np.arange(len(easy)) < count) | ~self.searched
         if few.any():
             for t in np.flatnonzero(few).tolist():
                 self._work_on_folds(self._only(self._leader(t, t)), FIRST_EFFORT, SMALL_SHARE)
@@ -289,7 +294,7 @@ class Outward:
         """Bound all rows at the largest tau of every gamma, which bounds every smaller one; then every cell."""
         state, taus = self.run, self.run.context.grid.taus.tolist()
         missing = np.zeros(self.run.context.shape[:2], dtype=bool)
-        last = max(sum(tau < self.run.context.data.q for tau in taus), 1) - 1  # with all columns nothing is missing
+        last = max(int(self.searched.sum()), 1) - 1  # with all columns nothing is missing
         missing[:, last] = [not result.by_size[taus[last]].lower > 0.0 for result in state.all_rows.best]
         self._fit_all_rows(missing, 0, LOOK_SHARE)
         self.run.signals.doing("bounds of every fold by the fits on all rows")
@@ -311,7 +316,7 @@ class Outward:
         known = bool(self.run.cells.final[winner].all())
         if self.tries_of_winner < FIRST_TRIES and not known:
             self._try_winner(winner)
-        elif known and not self.tries.any() and self.run.context.grid.taus[winner[1]] < self.run.context.data.q:
+        elif known and not self.tries.any() and self.searched[winner[1]]:
             self._work_on(range(winner[1] + 1), NEW)
         elif self.tries.any() and not self.looked:
             self._fit_all_rows(self._pairs_in_question(), FIRST_LOOK, LOOK_SHARE)
