@@ -243,25 +243,33 @@ class Projection:
     ----------
     data : StandardData
         Of the search: rows, units and restrictions.
-    target : (n,) array
+    mean : MeanModel
+        Its supports are tried first.
     allowed : float
         Mean square that the model may miss.
     most : int
         Features that it may have.
-    seeds : sequence of int arrays
-        Supports to try first.
     """
 
-    def __init__(
-        self, data: StandardData, target: FloatArray, allowed: float, most: int, seeds: Sequence[IntArray] = ()
-    ) -> None:
-        self.seeds = list(seeds)
-        aim = replace(data.dataset, y=target)
+    def __init__(self, data: StandardData, mean: MeanModel, allowed: float, most: int) -> None:
+        target, place = mean.predictions(data.dataset), {name: j for j, name in enumerate(data.names)}
+        aim, self.allowed, self.cells = replace(data.dataset, y=target), allowed, dict[int, BestSubset]()
+        self.intercept = _intercept_alone(data, target, allowed)
+        if self.intercept is not None:
+            return
+        together = () if data.restrictions.beyond_forcing else np.flatnonzero(mean.coefficients).tolist()
+        whole = tuple(data.dataset.names[j] for j in together)  # restrictions may not allow it
+        tried = dict.fromkeys((*mean.supports, whole))
+        self.seeds = [np.sort([place[name] for name in names]) for names in tried if names]
         self.data = standardize(aim, str(data.scale), str(data.intercept), data.restrictions)
         self.per_row = self.data.y_unit**2 / aim.weight_of(slice(0, aim.n))
-        self.allowed, self.cells = allowed, dict[int, BestSubset]()
         self.sizes = list(range(len(self.data.forced), max(min(most, self.data.q), len(self.data.forced)) + 1))
         self.problem: SparseProblem | None = None
+
+    @property
+    def near_enough(self) -> bool:
+        """Whether a model is known that misses no more than is allowed."""
+        return self.intercept is not None or self._missed(self.size()) <= self.allowed
 
     def size(self) -> int:
         """Return the smallest size found whose subset misses no more than is allowed; the largest where none does."""
@@ -271,15 +279,10 @@ class Projection:
     def _missed(self, size: int) -> float:
         return self.cells[size].upper * self.per_row if size in self.cells else np.inf
 
-    def find(self, expired: Callable[[], bool], proved: int) -> None:
-        """Find a support of every size, then prove the model, and that none with fewer features is near enough.
-
-        Parameters
-        ----------
-        expired : callable
-        proved : int
-            Nodes that the proof of a size may cost.
-        """
+    def find(self, expired: Callable[[], bool]) -> None:
+        """Find a support of every size."""
+        if self.intercept is not None:
+            return
         if not by_rows(self.data, 1):
             self.problem = row_moments(self.data, slice(0, self.data.n)).problem(self.data, AVERAGE_GAMMA)
         if self.problem is not None and not self.data.restrictions.beyond_forcing:
@@ -287,11 +290,14 @@ class Projection:
         else:
             for i in range(0, len(self.sizes), SIZES_AT_ONCE):
                 self._solve(self.sizes[i : i + SIZES_AT_ONCE], FIRST_EFFORT, expired)
-                if self._missed(self.size()) <= self.allowed:
+                if self.near_enough:
                     break
+
+    def prove(self, expired: Callable[[], bool], effort: int) -> None:
+        """Prove the model, and that none with fewer features is near enough, with up to so many nodes a size."""
         tried: set[int] = set()
-        while wanted := sorted({self.size(), max(self.size() - 1, self.sizes[0])} - tried):
-            self._solve(wanted, proved, expired)
+        while self.intercept is None and (wanted := sorted({self.size(), max(self.size() - 1, self.sizes[0])} - tried)):
+            self._solve(wanted, effort, expired)
             tried.update(wanted)
 
     def _search(self, problem: SparseProblem, expired: Callable[[], bool]) -> None:
@@ -337,6 +343,8 @@ class Projection:
 
     def model(self) -> tuple[PathRow, float | None]:
         """Return the model, and a lower bound of the objective of every smaller one."""
+        if self.intercept is not None:
+            return self.intercept, None
         size, unit = self.size(), self.data.y_unit**2
         refit, support, coefficients, intercept = all_rows_fit(
             self.data, AVERAGE_GAMMA, self.problem, self.cells[size], LITTLE_GAP
@@ -346,6 +354,16 @@ class Projection:
             refit.objective, refit.lower, refit.upper, refit.proved,
         )  # fmt: skip
         return row, self.cells[size - 1].lower * unit if size > self.sizes[0] else None
+
+
+def _intercept_alone(data: StandardData, target: FloatArray, allowed: float) -> PathRow | None:
+    """Return the model without features, where none is forced and it is near enough."""
+    heft = np.ones(data.n) if data.dataset.row_weights is None else data.dataset.row_weights
+    level = 0.0 if data.intercept is Intercept.NONE else float(np.average(target, weights=heft))
+    alone = float(heft @ (target - level) ** 2)
+    if len(data.forced) or alone > allowed * float(heft.sum()):
+        return None
+    return PathRow(AVERAGE_GAMMA, 0, (), {}, level, alone, alone, alone, proved=True)
 
 
 def projected(
@@ -366,18 +384,10 @@ def projected(
     expired : callable
         True ends trees with what they hold.
     """
-    target, place = mean.predictions(data.dataset), {name: j for j, name in enumerate(data.names)}
-    heft = np.ones(data.n) if data.dataset.row_weights is None else data.dataset.row_weights
-    level = 0.0 if data.intercept is Intercept.NONE else float(np.average(target, weights=heft))
-    alone = float(heft @ (target - level) ** 2)
-    if not len(data.forced) and alone <= allowed * float(heft.sum()):  # the intercept is near enough
-        return PathRow(AVERAGE_GAMMA, 0, (), {}, level, alone, alone, alone, proved=True), None
-    together = () if data.restrictions.beyond_forcing else np.flatnonzero(mean.coefficients).tolist()
-    whole = tuple(data.dataset.names[j] for j in together)  # restrictions may not allow it
-    seeds = [np.sort([place[name] for name in names]) for names in dict.fromkeys((*mean.supports, whole)) if names]
-    found = Projection(data, target, allowed, most, seeds)
-    found.find(expired, effort)
-    return found.model()
+    aim = Projection(data, mean, allowed, most)
+    aim.find(expired)
+    aim.prove(expired, effort)
+    return aim.model()
 
 
 class _Pairs:
@@ -431,12 +441,20 @@ def with_average(record: Record, snapshot: Snapshot, expired: Callable[[], bool]
     fits = fits_of_pairs(snapshot, np.flatnonzero(weights_of_pairs(distances)))
     own = PairFit(record.support, dict(record.coefficients), record.intercept, record.refit.proved)
     fits[best[0] * len(grid.taus) + best[1]] = own
-    known = _Pairs(snapshot, fits)
-    said = [known.pair(i, distance, 0.0) for i, distance in enumerate(distances.tolist())]
-    weights = weights_of_pairs(distances, [one.model(i) for i, one in enumerate(said)])
-    mean, allowed = mean_model(context.data.dataset, fits, weights), MISSED_SHARE * record.cv_error
-    effort = max(LEAST_EFFORT, int(EFFORT_SHARE * record.work.nodes))
-    model, fewer = projected(context.data, mean, allowed, int(grid.taus[-1]), effort, expired)
+    allowed, first = MISSED_SHARE * record.cv_error, len(grid.gammas) * len(grid.taus)
+    while True:
+        known = _Pairs(snapshot, fits)
+        said = [known.pair(i, distance, 0.0) for i, distance in enumerate(distances.tolist())]
+        weights = weights_of_pairs(distances, [one.model(i) for i, one in enumerate(said)])
+        mean = mean_model(context.data.dataset, fits, weights)
+        aim = Projection(context.data, mean, allowed, int(grid.taus[-1]))
+        aim.find(expired)
+        if aim.near_enough or max(fits) < first:
+            break
+        distances[first:] = np.inf  # fits of all columns, to whose average no size of the grid is near
+        fits = {i: fit for i, fit in fits.items() if i < first}
+    aim.prove(expired, max(LEAST_EFFORT, int(EFFORT_SHARE * record.work.nodes)))
+    model, fewer = aim.model()
     pairs = tuple(replace(one, weight=weight) for one, weight in zip(said, weights.tolist(), strict=True))
     missed = model.objective / context.data.dataset.weight_of(slice(0, context.data.n))
     return replace(record, average=Average(tuple(known.supports), pairs, allowed, missed, model, fewer))

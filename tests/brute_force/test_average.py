@@ -45,12 +45,18 @@ def squares(case: RandomProblem, gamma: float, tau: int) -> FloatArray:
         return total / times
 
 
-def plain_weights(case: RandomProblem, record: Record) -> FloatArray:
-    """Weights of all pairs, each row as often as it is scored."""
+def all_pairs(case: RandomProblem, record: Record) -> list[tuple[float, int]]:
+    """Pairs of the table, and those of all columns."""
     pairs = [(row.gamma, row.tau) for row in record.table]
     every = len(varying_columns(case.data.X))
     if every > max(record.request.taus):
         pairs += [(gamma, every) for gamma in sorted({gamma for gamma, _ in pairs})]
+    return pairs
+
+
+def plain_weights(case: RandomProblem, record: Record) -> FloatArray:
+    """Weights of all pairs, each row as often as it is scored."""
+    pairs, every = all_pairs(case, record), len(varying_columns(case.data.X))
     unit = float(np.var(case.data.y))  # the squares of squares overflow where targets are huge
     errors = {pair: squares(case, *pair) / unit for pair in pairs}
     times = np.bincount(case.folds.all_scored, minlength=case.data.n)
@@ -66,7 +72,13 @@ def plain_weights(case: RandomProblem, record: Record) -> FloatArray:
     weight[weight < 0.02 * weight.max()] = 0.0
     models = [(gamma, min(tau, every)) for gamma, tau in pairs]  # larger taus have no more columns: one model
     weight[[models.index(one) < i for i, one in enumerate(models)]] = 0.0
-    return weight / weight.sum()
+    weight /= weight.sum()
+    target, most = np.zeros(case.data.n), min(max(record.request.taus), every)
+    for (gamma, tau), share in zip(pairs, weight.tolist(), strict=True):
+        target += share * best(case, gamma, tau).predict(case.data.X) if share else 0.0
+    if best(case, GAMMA, most, y=target).objective / case.data.n > SHARE * record.cv_error:
+        weight[len(record.table) :] = 0.0  # no size is near the average with fits of all columns
+    return np.asarray(weight / weight.sum())
 
 
 def unclear(case: RandomProblem, record: Record) -> bool:

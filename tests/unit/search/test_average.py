@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from dataclasses import replace
 from functools import cache
@@ -134,6 +135,20 @@ def test_fits_of_all_columns_are_plain_ridge_fits(n: int, p: int, folds: str, un
         coefficients, intercept = there.coefficients(np.arange(p), found.beta[g], found.v_mean, found.r_mean)
         predicted = rows.X @ np.array([coefficients[name] for name in rows.names]) + intercept
         assert predicted == pytest.approx(fit(rows.X, rows.y, range(p), gamma, **units).predict(rows.X), rel=1e-8)
+
+
+def test_fits_of_all_columns_are_left_out_where_no_size_is_near_their_average() -> None:
+    """Where all of 60 columns count a little, a ridge fit predicts as well as any pair, unlike any two columns."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 60))
+    dense, grid = Dataset.from_arrays(X, X.sum(axis=1) + rng.normal(size=40)), {"gammas": [1.0, 9.0], "taus": [1, 2]}
+    folds = make_folds("5", dense)
+    record = cross_validate(dense, folds, **grid, model="average", threads=1)
+    assert record.average is not None and verify(record, dense).ok
+    whole = [pair for pair in record.average.pairs if pair.tau == 60]
+    assert [(pair.weight, pair.distance, pair.folds) for pair in whole] == [(0.0, math.inf, ())] * 2
+    errors = squared_errors_of_all_columns(standardize(dense), folds, np.array(grid["gammas"]), never)
+    assert errors is not None and errors.mean(axis=1).min() < record.cv_error  # they would have had a weight
 
 
 def test_restrictions_leave_fits_of_all_columns_out() -> None:
