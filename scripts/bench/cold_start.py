@@ -5,8 +5,9 @@
 
 The source and the wheel are put into folders of their own, without the user's cache (an empty NUMBA_CACHE_DIR). One
 round measures, of whole processes, wall-clock and CPU seconds of every case; the least of `--rounds` counts. Ratios are
-to `import numpy, scipy.linalg, numba, pyarrow` (warm cases) and to one small numba function without a cache (the first
-use from the source). `--together` starts so many processes at once on an empty cache and compares what they find.
+to `import numpy, scipy.linalg, numba, pyarrow` (warm cases; with `sklearn.base` beside them for the estimators) and to
+one small numba function without a cache (the first use from the source). `--together` starts so many processes at once
+on an empty cache and compares what they find.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from _common import deliver, environment, table
 
 ROOT = Path(__file__).resolve().parents[2]
 IMPORTS = "import numpy, scipy.linalg, numba, pyarrow"
+WITH_LEARN = f"{IMPORTS}, sklearn.base"
 SMALL = """
 import numpy as np
 from numba import njit
@@ -126,12 +128,13 @@ def copies(place: Path, wheel: Path | None) -> list[Installed]:
 
 def measured(copy: Installed, place: Path, rounds: int, only: list[str]) -> list[list[object]]:
     """Rows of every case: its first use, and the next one."""
-    base = small = Seconds(1e9, 1e9)
+    base = learn = small = Seconds(1e9, 1e9)
     first: dict[str, Seconds] = {}
     warm: dict[str, Seconds] = {}
     told = {"record": str(place / "record.json"), "proof": str(place / "answer.proof")}
     for number in range(rounds):
         base = base.least(timed(["-c", IMPORTS], os.environ | {}))
+        learn = learn.least(timed(["-c", WITH_LEARN], os.environ | {}))
         small = small.least(timed(["-c", SMALL], os.environ | {}))
         for case, (name, words) in enumerate(commands()):
             if only and name not in only:
@@ -146,10 +149,13 @@ def measured(copy: Installed, place: Path, rounds: int, only: list[str]) -> list
                 spelled = ["-m", "sparsecv_mio.cli", *(word.format(**told) for word in words)]
                 timed(spelled, copy.settings())
                 warm[name] = timed(spelled, copy.settings()).least(warm.get(name, Seconds(1e9, 1e9)))
-    rows: list[list[object]] = [["imports alone", "", *base, 1.0, 1.0], ["one numba function", "", *small, "", ""]]
+    rows: list[list[object]] = [["imports alone", "", *base, 1.0, 1.0], ["and scikit-learn's", "", *learn, 1.0, 1.0]]
+    rows.append(["one numba function", "", *small, "", ""])
     for name, one in first.items():
         rows.append([name, f"{copy.how}, first", *one, one.wall / warm[name].wall, one.cpu / small.cpu])
-    rows += [[name, f"{copy.how}, warm", *one, one.wall / base.wall, one.cpu / base.cpu] for name, one in warm.items()]
+    for name, one in warm.items():
+        least = learn if name in FITS else base
+        rows.append([name, f"{copy.how}, warm", *one, one.wall / least.wall, one.cpu / least.cpu])
     return rows
 
 
@@ -176,7 +182,7 @@ def together(copy: Installed, count: int, place: Path) -> str:
     fields = ("status", "tau", "gamma", "cv_error", "lower", "upper", "coefficients")
     found = {json.dumps([json.loads(record.read_text()).get(field) for field in fields]) for record in records}
     kept = list(Path(settings["NUMBA_CACHE_DIR"]).glob("*/*"))
-    left = sum(file.suffix != ".nbc" for file in kept)
+    left = sum(file.suffix not in (".nbc", ".nbl") for file in kept)
     return (
         f"{copy.how}, {count} processes at once: exit codes {sorted(set(codes))}, different answers {len(found)}, "
         f"{len(kept)} files kept, {left} unfinished, {time.perf_counter() - begin:.0f} s"
