@@ -50,9 +50,10 @@ def __getattr__(name: str) -> Any:
 
 def _drawer_of_records(name: str) -> Any:
     if name in ("predict_interval", "criteria"):
-        from sparsecv_mio.fits import fit_criteria, fold_models
+        from sparsecv_mio.fits import best_subsets
+        from sparsecv_mio.search import fold_models
 
-        return getattr(fold_models if name == "predict_interval" else fit_criteria, name)
+        return getattr(fold_models if name == "predict_interval" else best_subsets, name)
     from sparsecv_mio.errors import naming_extras
     from sparsecv_mio.report import record_plots, record_report
 

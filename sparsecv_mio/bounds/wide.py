@@ -49,7 +49,7 @@ from sparsecv_mio.kernels.relaxation_rows import Wide, farthest_rows, slope_from
 from sparsecv_mio.kernels.screening import screen
 from sparsecv_mio.problem.elimination import stripped
 from sparsecv_mio.problem.problem import DIAGONAL_MARGIN
-from sparsecv_mio.trees.open_nodes import OpenNodes
+from sparsecv_mio.trees.subsets import OpenNodes
 from sparsecv_mio.units import OUTWARD, TINY
 
 TOGETHER_ROUNDS = 6

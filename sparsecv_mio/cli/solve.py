@@ -218,7 +218,7 @@ def _held_out(record: Record, dataset: Dataset, plan: FoldPlan, place: str) -> t
     """Return how good the held-out predictions are, and what writes them."""
     from sparsecv_mio.certificate.records import accuracy
     from sparsecv_mio.files import write_text
-    from sparsecv_mio.search.api import mean_predictions, predictions_by_fold
+    from sparsecv_mio.search.fold_models import mean_predictions, predictions_by_fold
 
     scored, predicted = predictions_by_fold(record, dataset, plan)
     means, times = mean_predictions(scored, predicted, dataset.n)

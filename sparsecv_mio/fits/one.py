@@ -1,11 +1,13 @@
-"""One MIO on all rows, by any backend: what `sparsecv fit` and `sparsecv export` call."""
+"""One MIO on all rows, solved by any backend or written to a file: what `sparsecv fit` and `sparsecv export` call."""
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,13 +17,16 @@ from sparsecv_mio.certificate.parts import Side, relative_gap, versions
 from sparsecv_mio.certificate.records import FIT_SCHEMA, FitRecord
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.standard import StandardData, standardize
-from sparsecv_mio.errors import BadInput
+from sparsecv_mio.errors import BackendUnavailable, BadInput
+from sparsecv_mio.files import replacing
 from sparsecv_mio.fits.fit_options import FitOptions, SideOptions
 from sparsecv_mio.formulation.backends import NATIVE, get_backend
 from sparsecv_mio.formulation.backends.contract import WORTH, Backend, allowance_of
-from sparsecv_mio.formulation.outcome import Limits, Outcome, Start, Stop
+from sparsecv_mio.formulation.before_solving import feasible_start
+from sparsecv_mio.formulation.outcome import KnownBounds, Limits, Outcome, Start, Stop
+from sparsecv_mio.formulation.task import model_task
 from sparsecv_mio.model_space import NONE
-from sparsecv_mio.problem.constraints import SideConstraints
+from sparsecv_mio.problem.constraints import FREE, SideConstraints
 from sparsecv_mio.problem.coordinates import objective_slack
 from sparsecv_mio.problem.elimination import ForcedColumns
 from sparsecv_mio.problem.objective import objective_of
@@ -161,8 +166,6 @@ def export_one(
     BadInput
         For a value out of range, an unknown name, or a format that is not known.
     """
-    from sparsecv_mio.formulation.write_model import export_model
-
     model = _Model.of(dataset, (tau, gamma), scale, intercept, side)
     labels, constraints = model.data.names, model.constraints
     offset, factor = export_model(model.problem, model.tau, path, labels=labels, constraints=constraints)
@@ -345,3 +348,67 @@ def _record(model: _Model, outcome: Outcome, backend: Backend, pair: tuple[int, 
         versions={**versions(), backend.name: backend.available().version},
         side=model.asked,
     )
+
+
+BY_PYOMO = {".mps": "mps", ".lp": "lp", ".nl": "nl"}
+BY_MOSEK = (".cbf", ".ptf")
+
+
+def export_model(
+    problem: SparseProblem,
+    tau: int,
+    path: str,
+    *,
+    labels: Sequence[str] | None = None,
+    constraints: SideConstraints = FREE,
+) -> tuple[float, float]:
+    """Write the perspective MISOCP to a file.
+
+    Parameters
+    ----------
+    problem : SparseProblem
+        In standard coordinates.
+    tau : int
+        Largest support size.
+    path : str
+        Ends with .mps, .lp, .nl (quadratic, by Pyomo) or .cbf, .ptf (conic, by Mosek, no licence needed).
+    labels : sequence of str, optional
+        Names of the columns; they appear in the names of the variables where the format has names.
+    constraints : SideConstraints, optional
+        Side constraints.
+
+    Returns
+    -------
+    offset, factor : float
+        `f = offset + factor * (objective of the file)`, `f` in standard coordinates.
+
+    Raises
+    ------
+    BadInput
+        For an unknown ending, a file that cannot be written, or side constraints that exclude every support.
+    BackendUnavailable
+        When pyomo, or mosek for a conic format, is not installed.
+    """
+    suffix = Path(path).suffix.lower()
+    if suffix not in BY_PYOMO and suffix not in BY_MOSEK:
+        raise BadInput(f"--to: unknown ending {suffix!r}, use {', '.join([*BY_PYOMO, *BY_MOSEK])}")
+    start = feasible_start(problem, tau, constraints)
+    if start is None:
+        raise BadInput(f"no support of at most {tau} features meets the side constraints")
+    task = model_task(problem, tau, constraints, start, KnownBounds())
+    try:
+        from sparsecv_mio.formulation.models import FactorModel, PerspectiveModel, lower_model
+    except ImportError as error:
+        raise BackendUnavailable(f"export needs pyomo: pip install pyomo ({error})") from error
+    with replacing(path, "model") as temporary:
+        if suffix in BY_PYOMO:
+            logging.getLogger("pyomo").setLevel(logging.ERROR)
+            model = PerspectiveModel(task, labels)
+            model.pyomo.write(
+                str(temporary), format=BY_PYOMO[suffix], io_options={"symbolic_solver_labels": labels is not None}
+            )
+        else:
+            from sparsecv_mio.formulation.backends.mosek import write_conic
+
+            write_conic(str(temporary), lower_model(FactorModel(task)))
+    return problem.yy, task.scaled.unit**2

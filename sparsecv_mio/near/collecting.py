@@ -33,7 +33,7 @@ from sparsecv_mio.thresholds import by_rows
 from sparsecv_mio.trees.every_size import solve_path
 from sparsecv_mio.trees.listing import PATH_SLICE, MetSupports, SupportsBelow
 from sparsecv_mio.trees.normal_form import NormalForm, normal_form
-from sparsecv_mio.trees.open_nodes import OpenNodes
+from sparsecv_mio.trees.subsets import OpenNodes
 from sparsecv_mio.words import Intercept
 
 

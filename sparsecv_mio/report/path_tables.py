@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from sparsecv_mio.certificate.records import PathRecord, PathRow, Surface
-from sparsecv_mio.fits.fit_criteria import NO_RIDGE, Criteria, criteria
+from sparsecv_mio.fits.best_subsets import NO_RIDGE, Criteria, criteria
 from sparsecv_mio.report.layout import aligned, interval_digits, print_table, say, shown
 from sparsecv_mio.report.record_tables import meaning, print_restrictions, subsets_of, work_line
 from sparsecv_mio.words import Intercept
@@ -63,9 +63,7 @@ def print_path(
         say(console, f"work: {work_line(record.work, record.request.threads)}", "dim")
 
 
-def _print_models(
-    console: Console, rows: Sequence[PathRow], fits: Sequence[Criteria], path: Sequence[PathRow]
-) -> None:
+def _print_models(console: Console, rows: Sequence[PathRow], fits: Sequence[Criteria], path: Sequence[PathRow]) -> None:
     """Print a row for each size: its model, or of a `path` of several gammas its subset at the least one."""
     digits, lines = interval_digits((row.lower, row.upper) for row in rows), list[tuple[object, ...]]()
     for row, fit in zip_longest(rows, fits):

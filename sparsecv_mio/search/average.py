@@ -21,8 +21,12 @@ from sparsecv_mio.data.standard import StandardData, standardize
 from sparsecv_mio.problem.objective import distances_of_pairs, weights_of_pairs
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.refit import refit_rows
-from sparsecv_mio.problem.training_moments import row_moments, training_moments
-from sparsecv_mio.search.all_columns import fits_of_all_rows, squared_errors_of_all_columns
+from sparsecv_mio.problem.training_moments import (
+    fits_of_all_rows,
+    row_moments,
+    squared_errors_of_all_columns,
+    training_moments,
+)
 from sparsecv_mio.search.all_rows import all_rows_of, solve_any, solve_by_rows
 from sparsecv_mio.search.cells import CellTable
 from sparsecv_mio.search.context import Snapshot

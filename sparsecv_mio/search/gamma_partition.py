@@ -34,7 +34,7 @@ from sparsecv_mio.search.deadline import Deadline, run_within_limit
 from sparsecv_mio.search.gamma_fits import Envelope, FitsAtLam, FitsOverGamma, RowFits, TrainingSets, first_of
 from sparsecv_mio.search.observers import Progress
 from sparsecv_mio.search.options import OF_GRIDS, Hooks, SearchOptions
-from sparsecv_mio.trees.open_nodes import OpenNodes
+from sparsecv_mio.trees.subsets import OpenNodes
 from sparsecv_mio.units import TIE_RTOL
 from sparsecv_mio.words import Method, Model
 

@@ -13,8 +13,7 @@ import numpy as np
 from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.certificate.records import AveragedPair, Record, WithinFolds
 from sparsecv_mio.data.standard import standardize
-from sparsecv_mio.problem.training_moments import training_moments
-from sparsecv_mio.search.all_columns import fits_without_folds
+from sparsecv_mio.problem.training_moments import fits_without_folds, training_moments
 from sparsecv_mio.search.average import FIRST_EFFORT, MeanModel, coefficients_of, projected
 from sparsecv_mio.search.context import Context, Snapshot
 

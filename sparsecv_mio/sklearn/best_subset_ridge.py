@@ -32,7 +32,6 @@ from sparsecv_mio.data.folds import SPECS, AnyFolds, Splitter, canonical, fold_c
 from sparsecv_mio.data.weights import least_rows, weighted, weighted_rows
 from sparsecv_mio.errors import BadInput, did_you_mean
 from sparsecv_mio.fits.best_subsets import best_subsets
-from sparsecv_mio.fits.fold_models import FoldModels, with_fold_models
 from sparsecv_mio.model_space import (
     RESTRICTIONS,
     Column,
@@ -47,6 +46,7 @@ from sparsecv_mio.report.record_words import edge_hints
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.search.context import Snapshot
 from sparsecv_mio.search.deadline import interruptible
+from sparsecv_mio.search.fold_models import FoldModels, with_fold_models
 from sparsecv_mio.search.observers import Progress
 from sparsecv_mio.sklearn.kept import MOST_KEPT, KeptSearch
 from sparsecv_mio.words import Intercept

@@ -20,8 +20,7 @@ from sparsecv_mio.kernels import cluster_relaxation
 from sparsecv_mio.kernels.dense import support_value
 from sparsecv_mio.kernels.nodes import DROPPED, FREE, INSIDE, Accuracy
 from sparsecv_mio.trees.normal_form import OUT, ClusterRelaxation, NodeAnswer, Root
-from sparsecv_mio.trees.open_nodes import OpenNodes
-from sparsecv_mio.trees.subsets import BestSubsets
+from sparsecv_mio.trees.subsets import BestSubsets, OpenNodes
 
 CLOSE = 0.05  # accuracy of a node's relaxation, of what is left to the bar
 MOST_STEPS = 2000  # most steps of a round of a relaxation

@@ -25,8 +25,7 @@ from sparsecv_mio.problem.constraints import SideConstraints
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.trees.allowed_supports import Family, columns_of, mask_of
 from sparsecv_mio.trees.normal_form import NormalForm, normal_form
-from sparsecv_mio.trees.open_nodes import OpenNodes
-from sparsecv_mio.trees.subsets import UNLIMITED, BestSubset, BestSubsets
+from sparsecv_mio.trees.subsets import UNLIMITED, BestSubset, BestSubsets, OpenNodes
 
 STEPS = 60  # proximal steps of a node's relaxation
 MOST_KEPT = 400  # supports within the bar, before a cell is left undecided

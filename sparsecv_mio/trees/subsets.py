@@ -1,9 +1,16 @@
-"""What a solver says of the best subset of one size, and of several. Loads no kernel."""
+"""What a tree says of the best subset of one size, and of several; and the open nodes that it grows by.
+
+Loads no kernel.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from heapq import heappop, heappush
+from itertools import count
+from math import inf
+from typing import Generic, TypeVar
 
 import numpy as np
 
@@ -86,3 +93,55 @@ class BestSubsets:
             for tau, best in self.by_size.items()
         }
         return replace(self, by_size=found)
+
+
+Node = TypeVar("Node")
+
+
+class OpenNodes(Generic[Node]):
+    """Nodes of a best-first search with their bounds: the least first, of equal ones that which came first.
+
+    Every tree in Python is grown with them, whatever its nodes are.
+
+    Examples
+    --------
+    >>> waiting = OpenNodes[str]()
+    >>> for bound, node in ((2.0, "b"), (1.0, "a"), (2.0, "c")):
+    ...     waiting.push(bound, node)
+    >>> waiting.least, waiting.pop(), waiting.pop(), len(waiting), list(waiting)
+    (1.0, 'a', 'b', 1, ['c'])
+    """
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[float, int, Node]] = []
+        self._number = count()
+
+    def __len__(self) -> int:
+        """Return how many are open."""
+        return len(self._heap)
+
+    def __iter__(self) -> Iterator[Node]:
+        """Yield them in no order."""
+        return (node for _, _, node in self._heap)
+
+    @property
+    def least(self) -> float:
+        """The least bound; inf where none is open."""
+        return self._heap[0][0] if self._heap else inf
+
+    @property
+    def first(self) -> Node:
+        """The node that `pop` takes next."""
+        return self._heap[0][2]
+
+    def push(self, bound: float, node: Node) -> None:
+        """Open a node."""
+        heappush(self._heap, (bound, next(self._number), node))
+
+    def pop(self) -> Node:
+        """Take the node with the least bound."""
+        return heappop(self._heap)[2]
+
+    def clear(self) -> None:
+        """Close all."""
+        self._heap.clear()

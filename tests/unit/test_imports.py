@@ -71,9 +71,9 @@ SEARCH_LAYERS: tuple[set[str], ...] = (
     {"cells", "pairs", "context", "instability", "deadline", "observers", "options"},
     {
         "fold_fits", "fold_solver", "first_supports", "fallback", "leave_fold_out", "shared_trees", "shared_intervals",
-        "gamma_fits", "gamma_lists", "accelerators", "all_columns", "all_rows",
+        "gamma_fits", "gamma_lists", "accelerators", "all_rows",
     },
-    {"run", "estimates", "loss_bounds", "result", "running"},
+    {"run", "estimates", "loss_bounds", "result", "running", "fold_models"},
     {"rounds", "cell_by_cell", "by_rows", "one_by_one", "descent", "saddle", "gamma_partition"},
     {"average", "own_error", "loop", "api"},
 )  # fmt: skip

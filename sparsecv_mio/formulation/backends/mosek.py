@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from sparsecv_mio.arrays import FloatArray, IntArray
-from sparsecv_mio.errors import BackendUnavailable
+from sparsecv_mio.errors import BackendUnavailable, BadInput
 from sparsecv_mio.formulation.backends import contract
 from sparsecv_mio.formulation.outcome import Limits, Stop
 from sparsecv_mio.formulation.task import ModelTask
@@ -212,3 +212,16 @@ def _describe(mosek: Any) -> contract.Availability:
         why = f"no licence ({str(error.errno).removeprefix('rescode.')})"
         return contract.Availability(False, why, version, hint=hint)
     return contract.Availability(True, "", version, "full")
+
+
+def write_conic(path: str, arrays: Lowered) -> None:
+    """Write lowered arrays to a file; needs no licence."""
+    try:
+        import mosek
+    except ImportError as error:
+        raise BackendUnavailable("a conic file is written by mosek (no licence needed): pip install mosek") from error
+    with mosek.Env() as env, build(env, arrays) as solver:
+        try:
+            solver.writedata(path)
+        except mosek.Error as error:
+            raise BadInput(f"cannot write {path}: {error.msg or error.errno}") from None

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from sparsecv_mio.errors import BadInput
-from sparsecv_mio.formulation.write_model import export_model
+from sparsecv_mio.fits.one import export_model
 from sparsecv_mio.problem.constraints import SideConstraints
 
 from .problems import problem_of

@@ -21,15 +21,14 @@ from sparsecv_mio.cli import run
 from sparsecv_mio.data.folds import inner_folds, outer_folds
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.problem.objective import fit
-from sparsecv_mio.search import api
+from sparsecv_mio.search import fold_models
 from sparsecv_mio.search.api import (
     OUTER,
     WEIGHTS,
     cross_validate,
-    held_out_predictions,
-    predictions_by_fold,
     tried_weights,
 )
+from sparsecv_mio.search.fold_models import held_out_predictions, predictions_by_fold
 from sparsecv_mio.search.observers import Progress
 from sparsecv_mio.search.options import SearchOptions
 
@@ -74,14 +73,14 @@ def test_a_mean_absolute_error_is_found_where_it_is_soon_found(monkeypatch: pyte
     repeated = sc.solve(DATA, folds="3x2", gammas=0.1, taus=2)
     rows, predicted = predictions_by_fold(repeated, DATA, "3x2")
     assert len(rows) == 3 * DATA.n and repeated.mae == pytest.approx(np.mean(np.abs(DATA.y[rows] - predicted)))
-    monkeypatch.setattr(api, "FOLDS_FITTED_AGAIN", 4)
+    monkeypatch.setattr(fold_models, "FOLDS_FITTED_AGAIN", 4)
     assert sc.solve(DATA, folds="5", gammas=0.1, taus=2).mae is None
     monkeypatch.undo()
     many = sc.solve(DATA, folds="30", gammas=0.1, taus=2)
     rows, predicted = predictions_by_fold(many, DATA, "30")
     assert many.mae == pytest.approx(np.mean(np.abs(DATA.y[rows] - predicted)))
     assert sc.verify(many, DATA).failures == ()
-    monkeypatch.setattr(api, "FEW_NUMBERS", 30 * DATA.X.size - 1)
+    monkeypatch.setattr(fold_models, "FEW_NUMBERS", 30 * DATA.X.size - 1)
     assert sc.solve(DATA, folds="30", gammas=0.1, taus=2).mae is None
     assert sc.solve(DATA, folds="loo", gammas=0.1, taus=2).mae is not None
     weighted = sc.Dataset.from_arrays(DATA.X, DATA.y, DATA.names, "lpsa", {"w": np.ones(DATA.n)})

@@ -19,8 +19,8 @@ from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.data.weights import weighted
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.problem.objective import distances_of_pairs, fit, weights_of_pairs
+from sparsecv_mio.problem.training_moments import fits_of_all_rows, squared_errors_of_all_columns
 from sparsecv_mio.search import api, average
-from sparsecv_mio.search.all_columns import fits_of_all_rows, squared_errors_of_all_columns
 from sparsecv_mio.search.api import cross_validate, solve
 from sparsecv_mio.search.average import MeanModel, projected, squared_errors_of_rows
 from sparsecv_mio.search.options import SearchOptions

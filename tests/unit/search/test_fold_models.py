@@ -12,7 +12,7 @@ import pytest
 import sparsecv_mio as sc
 from sparsecv_mio.data.weights import weighted_rows
 from sparsecv_mio.errors import BadInput
-from sparsecv_mio.fits.fold_models import check_level, with_fold_models
+from sparsecv_mio.search.fold_models import check_level, with_fold_models
 
 
 def plain_intervals(record: Any, data: Any, labels: Any, new: Any, level: float) -> Any:
@@ -56,7 +56,7 @@ def test_blocks_of_rows_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     data = sc.read_dataset("instances/prostate.csv", "lpsa")
     record = sc.solve(data, gammas=[0.1])
     whole = record.predict_interval(data, data)
-    monkeypatch.setattr("sparsecv_mio.fits.fold_models.AT_ONCE", 500)
+    monkeypatch.setattr("sparsecv_mio.search.fold_models.AT_ONCE", 500)
     frame = pd.DataFrame(data.X, columns=data.names)
     assert (record.predict_interval(frame, data) == whole).all()
     with pytest.raises(BadInput, match="the rows of the record are DataFrame, and not a Dataset: Dataset.from_frame"):

@@ -1,0 +1,335 @@
+"""Models of the folds of a record, fitted again: every row predicted by the model that was fitted without its fold.
+
+From these predictions come the mean absolute error of a record and prediction intervals of new rows: CV+ (Barber and
+others 2021). Nothing here calls a kernel: `with_mae` runs in the thread that waits for a search.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from numbers import Real
+from typing import Any, cast
+
+import numpy as np
+
+from sparsecv_mio.arrays import FloatArray, IntArray
+from sparsecv_mio.certificate.records import Record, columns_of
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.fold_plan import FoldPlan
+from sparsecv_mio.data.folds import AnyFolds, folds_of
+from sparsecv_mio.data.standard import StandardData, standardize
+from sparsecv_mio.errors import BadInput
+from sparsecv_mio.problem.problem import SparseProblem
+from sparsecv_mio.problem.refit import refit_moments
+from sparsecv_mio.problem.training_moments import training_moments
+from sparsecv_mio.thresholds import FOLDS_FITTED_AGAIN
+from sparsecv_mio.words import Intercept
+
+AT_ONCE = 1 << 22  # numbers of a block of rows to predict, one for each row of the data
+FEW_NUMBERS = 40_000_000  # that folds train on, up to which they are fitted again for the mean absolute error
+AGREE_RTOL = 1e-8
+WHOLE = 1e-9  # what a product of level and rows may miss a whole number by
+
+
+def held_out_predictions(record: Record, dataset: Dataset, folds: AnyFolds) -> FloatArray:
+    """Predict every row by the model of the reported pair that was fitted without the row's fold.
+
+    Parameters
+    ----------
+    record : Record
+    dataset : Dataset
+        The data of the record, with its weights (:func:`sparsecv_mio.data.weights.weighted_rows`).
+    folds : FoldPlan, or what `folds_of` makes one of
+        The folds of the record.
+
+    Returns
+    -------
+    (n,) array
+        In units of the target: of rows that several folds score the mean; NaN for rows that none does.
+
+    Raises
+    ------
+    BadInput
+        If data or folds are not those of the record.
+
+    Examples
+    --------
+    >>> from sparsecv_mio.search.api import solve
+    >>> data = Dataset.from_arrays(np.eye(6)[:, :2] * 3.0, [3.0, 1.0, 0.5, 0.0, -0.5, 0.0])
+    >>> record = solve(data, folds="loo", gammas=0.1, taus=1)
+    >>> error = data.y - held_out_predictions(record, data, "loo")
+    >>> bool(np.isclose(np.mean(error**2), record.cv_error))
+    True
+    """
+    return mean_predictions(*predictions_by_fold(record, dataset, folds), dataset.n)[0]
+
+
+def with_mae(record: Record, data: StandardData | None, plan: FoldPlan) -> Record:
+    """Return the record with the mean absolute error of held-out rows, where it is soon found.
+
+    Parameters
+    ----------
+    record : Record
+    data : StandardData or None
+        The data of the record, as its search had them; None where it ended before.
+    plan : FoldPlan
+        The folds of the record.
+    """
+    if data is None or record.data.weights is not None or not np.isfinite(record.cv_error):
+        return record
+    errors = record.chosen_folds.error
+    if (plan.sizes == 1).all():
+        return replace(record, mae=float(np.mean(np.sqrt(errors))))
+    if plan.k > FOLDS_FITTED_AGAIN or plan.k * data.dataset.X.size > FEW_NUMBERS:
+        return record
+    rows, predicted = _quick_predictions(record, data, plan)
+    missed = data.dataset.y[rows] - predicted
+    mean = float(errors.sum()) / len(rows)
+    exact = abs(float(np.mean(missed**2)) - mean) <= AGREE_RTOL * mean  # not where floats lose a residual's digits
+    return replace(record, mae=float(np.mean(np.abs(missed)))) if exact else record
+
+
+def mean_predictions(rows: IntArray, predicted: FloatArray, n: int) -> tuple[FloatArray, IntArray]:
+    """Return the (n,) mean prediction of every row, NaN where there is none, and how many there are.
+
+    Parameters
+    ----------
+    rows : (m,) int array
+    predicted : (m,) array
+        Of these rows.
+    n : int
+        Number of rows in all.
+
+    Examples
+    --------
+    >>> mean_predictions(np.array([0, 0, 2]), np.array([1.0, 2.0, 5.0]), 3)
+    (array([1.5, nan, 5. ]), array([2, 0, 1]))
+    """
+    times = np.bincount(rows, minlength=n)
+    return np.divide(np.bincount(rows, predicted, n), times, out=np.full(n, np.nan), where=times > 0), times
+
+
+def predictions_by_fold(record: Record, dataset: Dataset, folds: AnyFolds) -> tuple[IntArray, FloatArray]:
+    """Predict the rows that each fold scores by its model: what :func:`held_out_predictions` takes the means of.
+
+    Parameters
+    ----------
+    record : Record
+    dataset : Dataset
+    folds : FoldPlan, or what `folds_of` makes one of
+
+    Returns
+    -------
+    rows : (m,) int array
+        Ascending, each as often as a fold scores it.
+    predicted : (m,) array
+    """
+    plan = folds_of(folds, dataset, record.folds.seed or 0)
+    check_of_record(record, dataset, plan)
+    return _predictions(record, standardize(dataset, record.data.scale, record.data.intercept), plan)
+
+
+def check_of_record(record: Record, dataset: Dataset, plan: FoldPlan) -> None:
+    """Raise `BadInput` for data or folds that are not those of a record."""
+    if dataset.fingerprint != record.data.fingerprint:
+        raise BadInput("these are not the data of the record: their fingerprints differ")
+    if plan.digest != record.folds.digest:
+        raise BadInput("these are not the folds of the record: their digests differ")
+
+
+def used_columns(record: Record, everything: StandardData) -> tuple[StandardData, list[tuple[int, ...]]]:
+    """Return the data in the columns of the models of the folds alone, and these models' supports in them."""
+    used = {name for support in record.chosen_folds.supports for name in support}
+    data = everything.only(np.flatnonzero([name in used for name in everything.names]))
+    place = {name: j for j, name in enumerate(data.names)}
+    return data, [tuple(place[name] for name in names) for names in record.chosen_folds.supports]
+
+
+def _fits(
+    record: Record, data: StandardData, supports: list[tuple[int, ...]], plan: FoldPlan
+) -> Iterator[tuple[int, SparseProblem, tuple[int, ...], FloatArray]]:
+    """Yield folds with their problem, the support of their model and its coefficients."""
+    for fold, moments in training_moments(data, plan):
+        problem, support = moments.problem(data, record.gamma), supports[record.chosen_folds.which[fold]]
+        yield fold, problem, support, refit_moments(problem, support).beta
+
+
+def _predictions(record: Record, everything: StandardData, plan: FoldPlan) -> tuple[IntArray, FloatArray]:
+    """Of :func:`predictions_by_fold`."""
+    data, supports = used_columns(record, everything)
+    predicted = np.empty(plan.scored)
+    for fold, problem, support, beta in _fits(record, data, supports, plan):
+        rows = plan.scored_rows(fold)
+        V, root = data.about(rows, problem.v_mean, problem.r_mean)[0][:, list(support)], data.root_of(rows)
+        fitted = V @ beta
+        predicted[plan.starts[fold] : plan.starts[fold + 1]] = data.y_center + data.y_unit * (
+            data.r_rest + problem.r_mean + (fitted if root is None else fitted / root)
+        )
+    order = np.argsort(plan.order[: plan.scored], kind="stable")
+    return plan.all_scored, predicted[order]
+
+
+def _quick_predictions(record: Record, everything: StandardData, plan: FoldPlan) -> tuple[IntArray, FloatArray]:
+    """As `_predictions`, of rows without weights, by normal equations: where errors are there to compare with."""
+    data, supports = used_columns(record, everything)
+    V, r = data.rows(slice(0, data.n))
+    predicted = np.empty(plan.scored)
+    for fold in range(plan.k):
+        support, train = list(supports[record.chosen_folds.which[fold]]), plan.train_rows(fold)
+        A, b, mean, r_mean = V[train][:, support], r[train], np.zeros(len(support)), 0.0
+        if data.intercept is Intercept.FOLD:
+            mean, r_mean = A.mean(axis=0), float(b.mean())
+            A, b = A - mean, b - r_mean
+        M = A.T @ A + np.diag(record.gamma / 2.0 * data.weight[support])
+        try:
+            beta = np.linalg.solve(M, A.T @ b)
+        except np.linalg.LinAlgError:
+            beta = np.full(len(support), np.nan)
+        fitted = r_mean + (V[plan.scored_rows(fold)][:, support] - mean) @ beta
+        predicted[plan.starts[fold] : plan.starts[fold + 1]] = data.y_center + data.y_unit * (data.r_rest + fitted)
+    order = np.argsort(plan.order[: plan.scored], kind="stable")
+    return plan.all_scored, predicted[order]
+
+
+def with_fold_models(record: Any) -> Record:
+    """Return a record; `BadInput` for one without models of folds, or whose predictions are not of their kind."""
+    why = ""
+    if not isinstance(record, Record):
+        why = "this record has no model for each fold: give one of `solve` (criterion folds)"
+    elif record.data.weights is not None:
+        why = "the guarantee is for rows that count alike, and these have weights"
+    elif record.average is not None:
+        why = "the averaged model is not fitted without each fold: use the model of the pair (model pair)"
+    if why:
+        raise BadInput(f"interval: {why}")
+    return cast(Record, record)
+
+
+@dataclass(frozen=True, eq=False)
+class FoldModels:
+    """A linear model for each fold, fitted without it, and how far each row is from the prediction of its own.
+
+    Attributes
+    ----------
+    record : Record
+    names : tuple of q str
+        Columns that some of the models have.
+    coefficients, intercepts : (K, q) array, (K,) array
+        In units of the data.
+    fold : (n,) int array
+        Which of the folds holds out each row.
+    missed : (n,) array
+        `|y_i - prediction of row i without its fold|`.
+    """
+
+    record: Record
+    names: tuple[str, ...]
+    coefficients: FloatArray
+    intercepts: FloatArray
+    fold: IntArray
+    missed: FloatArray
+
+    @classmethod
+    def of(cls, record: Record, dataset: Dataset, folds: FoldPlan) -> FoldModels:
+        """Fit the supports of the record again.
+
+        Parameters
+        ----------
+        record : Record
+        dataset : Dataset
+            Its data.
+        folds : FoldPlan
+            Its folds.
+
+        Raises
+        ------
+        BadInput
+            For a record that `with_fold_models` refuses, other data or folds than its own, and folds that do not hold
+            out every row once.
+        """
+        with_fold_models(record)
+        check_of_record(record, dataset, folds)
+        if not folds.is_partition or folds.scored < folds.n:
+            raise BadInput(f"interval: folds {folds.spec!r} do not hold out every row once: solve with K folds, or loo")
+        data, supports = used_columns(record, standardize(dataset, record.data.scale, record.data.intercept))
+        place = {name: j for j, name in enumerate(data.names)}
+        coefficients, intercepts, missed = np.zeros((folds.k, data.q)), np.zeros(folds.k), np.zeros(folds.n)
+        X = dataset.X[:, data.columns]
+        for fold, problem, support, beta in _fits(record, data, supports, folds):
+            found, intercepts[fold] = data.coefficients(sorted(support), beta, problem.v_mean, problem.r_mean)
+            for name, value in found.items():
+                coefficients[fold, place[name]] = value
+            rows = folds.scored_rows(fold)
+            missed[rows] = np.abs(dataset.y[rows] - X[rows] @ coefficients[fold] - intercepts[fold])
+        return cls(record, tuple(data.names), coefficients, intercepts, folds.labels, missed)
+
+    def interval(self, X: Any, level: float) -> FloatArray:
+        """(m, 2) ends of the prediction intervals of new rows.
+
+        Of the n numbers `prediction of x without the fold of row i -+ missed_i` the lower end is the
+        `floor(alpha (n + 1))`-th smallest with minus, the upper one the `ceil((1 - alpha) (n + 1))`-th with plus,
+        `alpha = 1 - level`.
+
+        Parameters
+        ----------
+        X : frame, Dataset or (m, p) array_like
+            As for the `predict` of a record.
+        level : float
+            Between 0 and 1.
+
+        Notes
+        -----
+        O(m (K q + n)).
+        """
+        n = len(self.missed)
+        low = check_level(level, n)
+        rows = columns_of(self.record.data, X, list(self.names))
+        ends = np.empty((len(rows), 2))
+        step = max(1, AT_ONCE // n)
+        for block in (slice(i, i + step) for i in range(0, len(rows), step)):
+            predicted = (rows[block] @ self.coefficients.T + self.intercepts)[:, self.fold]
+            ends[block, 0] = np.partition(predicted - self.missed, low - 1, axis=1)[:, low - 1]
+            ends[block, 1] = np.partition(predicted + self.missed, n - low, axis=1)[:, n - low]
+        return ends
+
+
+def check_level(level: float, n: int) -> int:
+    """Return which of n sorted numbers is the lower end of an interval; the upper one is as far from their end.
+
+    Parameters
+    ----------
+    level : float
+    n : int
+        Rows of the data.
+
+    Raises
+    ------
+    BadInput
+        For a level that is none, or is too large for so few rows.
+    """
+    if not (isinstance(level, Real) and 0.0 < level < 1.0):
+        raise BadInput(f"interval: {level} is out of range, give a level between 0 and 1, 0.9 say")
+    rank = math.floor((1.0 - level) * (n + 1) + WHOLE)
+    if rank < 1:
+        least = math.ceil(1.0 / (1.0 - level) - 1.0 - WHOLE)
+        raise BadInput(f"interval: a level of {level:g} takes {least:,} rows, and the model was fitted to {n:,}")
+    return rank
+
+
+def predict_interval(record: Record, X: Any, data: Dataset, level: float, folds: AnyFolds | None) -> FloatArray:
+    """Return prediction intervals of new rows: the method of a record.
+
+    Parameters
+    ----------
+    record : Record
+    X, data, level, folds
+        Those of the method.
+    """
+    with_fold_models(record)
+    if not isinstance(data, Dataset):
+        how = "Dataset.from_frame makes one of a frame, read_dataset of a file"
+        raise BadInput(f"interval: the rows of the record are {type(data).__name__}, and not a Dataset: {how}")
+    plan = folds_of(record.folds.spec if folds is None else folds, data, record.folds.seed or 0)
+    return FoldModels.of(record, data, plan).interval(X, level)
