@@ -235,6 +235,11 @@ class Centre:
     off: float
     widening: float
 
+    @property
+    def least(self) -> float:
+        """At most f at any coefficients."""
+        return max(self.value - self.off**2, 0.0)
+
     @classmethod
     def of(cls, problem: SparseProblem, unit: float) -> Centre | None:
         """Fit from moments of relative rounding `unit`; None where they have lost their digits. O(q^3)."""
@@ -265,7 +270,7 @@ class RidgeBall:
 
     Attributes
     ----------
-    value, off : float
+    value, off, least : float
         Of the centre.
     norm, reach : float
         `||u - X b0||`, and at least the largest eigenvalue of `X M^{-1} X'`.
@@ -285,6 +290,7 @@ class RidgeBall:
 
     value: float
     off: float
+    least: float
     norm: float
     reach: float
     slip: FloatArray
@@ -316,7 +322,8 @@ class RidgeBall:
         small = len(u) <= 2 * problem.q
         largest = centre.widening * float(np.linalg.eigvalsh(half.T @ half)[-1]) if small else float(each.sum())
         slip = unit * (np.abs(u) + np.abs(X) @ np.abs(centre.beta))
-        return cls(centre.value, centre.off, float(np.linalg.norm(residual)), largest, slip, (residual, each))
+        length = float(np.linalg.norm(residual))
+        return cls(centre.value, centre.off, centre.least, length, largest, slip, (residual, each))
 
     @classmethod
     def of_moments(
@@ -344,7 +351,7 @@ class RidgeBall:
         size = float(np.sqrt(yy) + np.sqrt(np.diag(Q)) @ np.abs(beta))
         norm = float(np.sqrt(max(float(yy - 2.0 * c @ beta + beta @ Q @ beta), 0.0)))
         reach = centre.widening * float(eigh(Q, problem.M, eigvals_only=True)[-1])
-        return cls(centre.value, centre.off, norm, reach, np.array([np.sqrt(unit) * size]))
+        return cls(centre.value, centre.off, centre.least, norm, reach, np.array([np.sqrt(unit) * size]))
 
     def held_out(self, upper: float) -> Interval:
         """Interval of the held-out sum of squares of every b with `f(b) <= upper`."""

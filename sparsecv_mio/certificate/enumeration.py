@@ -377,7 +377,8 @@ class FoldOptima:
     """Per fold: held-out sums of squares over the tied optima, and whether a reported support is among these.
 
     `low`, `high` are over supports that are tied beyond doubt, `loose_low`, `loose_high` over all that may pass for
-    tied: a right interval covers the former and need not be wider than the latter.
+    tied: a right interval covers the former and need not be wider than the latter. `excess`: by which share the
+    objective of a reported support exceeds the least.
     """
 
     low: FloatArray
@@ -385,6 +386,7 @@ class FoldOptima:
     loose_low: FloatArray
     loose_high: FloatArray
     reported_optimal: BoolArray
+    excess: FloatArray
 
 
 def fold_optima(
@@ -401,7 +403,7 @@ def fold_optima(
         smaller than tau: a column that is constant in a training set adds nothing there.
     """
     X, y, weights = design.dataset.X, design.dataset.y, design.dataset.row_weights
-    ends, good = np.zeros((4, folds.k)), np.ones(folds.k, dtype=bool)
+    ends, good, excess = np.zeros((4, folds.k)), np.ones(folds.k, dtype=bool), np.zeros(folds.k)
     for fold, fits, known in _fits_by_fold(design, folds, gamma, tau, reported):
         if known is not None:
             ends[:, fold] = known
@@ -417,8 +419,9 @@ def fold_optima(
         if reported is not None:
             mine = design.refit(reported[fold], gamma, train)
             best = mine.objective <= least * (1.0 + 2.0 * TIE_RTOL) + doubt
+            excess[fold] = max(mine.objective - least - doubt, 0.0) / least if least > 0.0 else 0.0
             good[fold] = best and design.signed_right(reported[fold], mine)
-    return FoldOptima(ends[0], ends[1], ends[2], ends[3], good)
+    return FoldOptima(ends[0], ends[1], ends[2], ends[3], good, excess)
 
 
 Fits = list[tuple[RidgeFit, bool]]

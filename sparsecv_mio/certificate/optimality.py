@@ -210,6 +210,11 @@ class Optimality:
                 words = "another support of the same size fits the fold better"
                 self.checks.that(False, f"{pair.name}[{fold}].support", words)
             self.checks.bounded(f"{pair.name}[].support")
+        said, own = self.record.training_gap, self.truth(self.record.gamma, self.record.tau).optima.excess
+        if said is not None:
+            worst = float(own.max())
+            words = f"is {said!r}, the model of some fold exceeds the least training objective by {worst!r}"
+            self.checks.that(worst <= said * (1.0 + H_RTOL) + H_RTOL, "training_gap", words)
         self.checks.part("optimality of the support of every decided fold, by enumeration")
 
     def _moves(self) -> None:

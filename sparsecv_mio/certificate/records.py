@@ -490,7 +490,9 @@ class Record(parts.JsonRecord, LinearModel, DrawnSearch):
     and `lower` bounds the minimum of h over the interval.
     `support`, `coefficients`, `intercept` and `refit` are of the model of the reported pair on all rows.
     `stability`: how much it changes where a fold is left out; null in older records and where it would take long.
-    `average`: where it was asked for, the model that predicts in place of that of the pair.
+    `average`: where it was asked for, the model that predicts in place of that of the pair. `training_gap`: where some
+    fold of the reported pair is not decided, the model of every fold has a training objective of at most `1 +
+    training_gap` times the least one; null where that is not known of all, and in older records.
 
     Examples
     --------
@@ -544,6 +546,7 @@ class Record(parts.JsonRecord, LinearModel, DrawnSearch):
     least: Least | None = None
     least_folds: parts.ChosenFolds | None = None
     average: Average | None = None
+    training_gap: parts.Number | None = None
 
     @property
     def predictor(self) -> Record | PathRow:

@@ -16,10 +16,9 @@ from sparsecv_mio.certificate.records import FitRecord, PathRecord, Record, Tabl
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.files import write_text
-from sparsecv_mio.report import record_plots, record_tables
+from sparsecv_mio.report import record_plots, record_tables, record_words
 from sparsecv_mio.report.document import Block, Commands, Document, Facts, Picture, ReportTable, Section, Sentences
 from sparsecv_mio.report.layout import aligned, ends_of, interval_digits, listed, marked, several, shown
-from sparsecv_mio.report.record_words import average_lines, hints, limit_words, open_rows, region_lines, stability_lines
 
 WIDTH = 4.8  # inches of a picture
 ENDINGS = {".html": "html", ".htm": "html", ".md": "md", ".tex": "latex"}
@@ -132,8 +131,8 @@ def _nested(record: Record) -> tuple[Block, ...]:
 
 
 def _stability(record: Record) -> Block:
-    lines = [*record_tables.rule_lines(record), *stability_lines(record), *average_lines(record)]
-    return _sentences(lines)
+    lines = record_words.stability_lines(record) + record_words.average_lines(record)
+    return _sentences([*record_tables.rule_lines(record), *lines])
 
 
 def _sentences(lines: Sequence[str]) -> Sentences:
@@ -186,6 +185,8 @@ def proved(record: Record) -> list[str]:
         lines.append(f"No CV error {grid} is below {low}.")
     if math.isfinite(known.upper):
         lines.append(f"The least CV error {grid} is at most {high}.")
+    if words := record_words.fold_models(record):
+        lines.append(f"The fold models of the reported pair are {words}.")
     if own is not None and math.isfinite(own.upper) and record_tables.own_line(record, digits):
         lines.append(f"The CV error of the reported pair is at most {shown(own.upper, digits)}.")
     if record.status == "proved":
@@ -204,7 +205,7 @@ def proved(record: Record) -> list[str]:
         lines.append(f"The best subset is known beyond doubt in {fits}{more}.")
     else:
         lines.append(f"Nothing of the grid yet: in none of {total:,} fits is the best subset known beyond doubt.")
-    lines += _sentences([line for line in region_lines(record) if line.startswith("proved")]).lines
+    lines += _sentences([line for line in record_words.region_lines(record) if line.startswith("proved")]).lines
     if record.refit.proved:
         most, within = ("at most ", " within the restrictions,") if record.request.restrictions else ("", "")
         lines.append(f"The model is the best of all subsets of {most}{record.refit.tau} features{within} on all rows.")
@@ -222,8 +223,8 @@ def not_proved(record: Record) -> list[str]:
         lines.append(f"The CV error of the reported pair. {record_tables.estimate_line(own.folds_decided, own.folds)}.")
     if own is not None and not math.isfinite(own.upper):
         lines.append("Any upper bound of the CV error of the reported pair.")
-    if open_rows(record) and record.status != "proved":
-        others = f"{len(open_rows(record)):,} other pairs"
+    if record_words.open_rows(record) and record.status != "proved":
+        others = f"{len(record_words.open_rows(record)):,} other pairs"
         lines.append(f"That none of {others} has a smaller CV error: they are not excluded.")
     if not record.refit.proved:
         ends = ends_of(record.refit.lower, record.refit.upper)
@@ -384,7 +385,7 @@ def _request_facts(record: Record) -> tuple[tuple[str, str], ...]:
         ("gammas", f"{len(ask.gammas)}, {shown(min(ask.gammas))} to {shown(max(ask.gammas))}"),
         ("taus", f"{len(ask.taus)}, {min(ask.taus)} to {max(ask.taus)}"),
         ("gap asked for", shown(ask.gap)),
-        ("time limit", limit_words(ask)),
+        ("time limit", record_words.limit_words(ask)),
         ("method", ask.method_used or ask.method or "not recorded"),
         ("work", record_tables.work_line(work, ask.threads)),
     ]
@@ -397,7 +398,7 @@ def _request_facts(record: Record) -> tuple[tuple[str, str], ...]:
 
 
 def _hints(record: Record) -> tuple[Block, ...]:
-    lines = tuple(f"Hint: {hint}" for hint in hints(record))
+    lines = tuple(f"Hint: {hint}" for hint in record_words.hints(record))
     return (Sentences(lines),) if lines else ()
 
 

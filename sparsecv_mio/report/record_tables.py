@@ -179,6 +179,8 @@ def own_line(record: records.Record, digits: int) -> str:
         Of the numbers.
     """
     row = record.own_row
+    if words := record_words.fold_models(record):
+        return f"certified: the fold models of this pair are {words}"
     decided = row is None or row.folds_decided == row.folds
     if row is None or (decided if record.least is not None else row.upper <= record.upper):
         return ""

@@ -206,6 +206,26 @@ def _tried(chosen: StableChoice) -> list[str]:
     return [f"weight {shown(chosen.weight)} by nested CV over {folds}, error by weight: {errors}"]
 
 
+def fold_models(record: Record) -> str:
+    """Return how near the models of the folds are to the best ones; empty where that is not known or says little."""
+    if (gap := record.training_gap) is None or not gap < 1.0:
+        return ""
+    return f"within {_per_cent_up(gap)} of the least training objective, worst of {record.folds.k}"
+
+
+def _per_cent_up(share: float) -> str:
+    """Return a share below 1 in per cent, rounded up to two digits.
+
+    Examples
+    --------
+    >>> _per_cent_up(0.01101), _per_cent_up(0.25), _per_cent_up(3e-9)
+    ('1.2%', '25%', '0.01%')
+    """
+    share = max(share, 1e-4)
+    digit = 10.0 ** (math.floor(math.log10(100.0 * share)) - 1)
+    return f"{math.ceil(100.0 * share / digit - 1e-9) * digit:.3g}%"
+
+
 LEAST_GAMMAS = 5  # of a range that a hint proposes
 WHOLE_LIMIT = 0.95  # of a time limit, from which on it is the limit that ended a run
 NO_RIDGE = 1e-6  # smaller weights hardly change the fit: no wider range is proposed

@@ -199,6 +199,9 @@ class CellTable:
         Optimal supports completely known; no further work can change the cell; a tree was needed.
     support : (G, T, K) int32 array
         Position in `pool` of the support behind `nominal`.
+    floor : (G, T, K) array
+        At most the training objective of every optimum; 0 where nothing is known, and everywhere, without memory, of
+        more than `MANY_CELLS` cells. No checkpoint holds it.
     pool : SupportPool
         The distinct supports: folds share few.
     lock : RLock
@@ -214,6 +217,7 @@ class CellTable:
     final: BoolArray
     branched: BoolArray
     support: NDArray[np.int32]
+    floor: FloatArray
     pool: SupportPool
     others: dict[Where, tuple[int, ...]] = field(default_factory=dict)
     lock: threading.RLock = field(default_factory=threading.RLock, repr=False)
@@ -241,13 +245,14 @@ class CellTable:
             final=np.zeros(shape, dtype=bool),
             branched=np.zeros(shape, dtype=bool),
             support=np.zeros(shape, dtype=np.int32),
+            floor=np.zeros(shape) if gammas * taus * folds <= MANY_CELLS else np.broadcast_to(0.0, shape),
             pool=SupportPool(),
         )
 
     def copy(self) -> CellTable:
         """Return what is known now, for any thread; the pool, to which supports are only added, is shared."""
         with self.lock:
-            arrays = {name: _copy(getattr(self, name)) for name in STORED}
+            arrays = {name: _copy(getattr(self, name)) for name in (*STORED, "floor")}
             return CellTable(**arrays, ties=dict(self.ties), pool=self.pool, others=dict(self.others))
 
     # -- writers ----------------------------------------------------------------------------------------------------
@@ -424,6 +429,20 @@ class CellTable:
             decided, nominal = self.decided[part], self.nominal[part]
             self.lower[part] = np.where(decided, np.minimum(low, nominal), low)
             self.upper[part] = np.where(decided, np.maximum(high, nominal), high)
+
+    def raise_floor(self, part: Index, lower: Floats) -> None:
+        """Take note of certified lower bounds of training objectives.
+
+        Parameters
+        ----------
+        part : index
+            Of numpy.
+        lower : arrays or floats
+            Rounding included.
+        """
+        with self.lock:
+            if self.floor.flags.writeable:
+                self.floor[part] = np.maximum(self.floor[part], lower)
 
     def mark(self, part: Index, branched: bool = False, final: bool = True) -> None:
         """Mark cells that are not decided as branched on, and as final: no more work can change them.

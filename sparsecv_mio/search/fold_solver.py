@@ -76,8 +76,10 @@ class Incumbent:
     upper: float
 
 
-def held_out_intervals(here: FoldProblem, incumbents: Sequence[Incumbent], relax: bool = True) -> list[Interval]:
-    """Bound the held-out sums of squares of some cells of one fold and gamma.
+def held_out_intervals(
+    here: FoldProblem, incumbents: Sequence[Incumbent], relax: bool = True
+) -> tuple[list[Interval], list[float]]:
+    """Bound the held-out sums of squares of some cells of one fold and gamma, and their training objectives from below.
 
     Parameters
     ----------
@@ -90,11 +92,13 @@ def held_out_intervals(here: FoldProblem, incumbents: Sequence[Incumbent], relax
 
     Returns
     -------
-    list of Interval
+    intervals : list of Interval
         Squared standard units.
+    floors : list of float
+        At most the training objective of every optimum; 0 where nothing is known.
     """
     problem, rows = here.problem, here.held_out
-    found = [Interval(0.0, np.inf)] * len(incumbents)
+    found, floors = [Interval(0.0, np.inf)] * len(incumbents), [0.0] * len(incumbents)
     if problem.q <= BALL_COLUMNS:
         ball = (
             RidgeBall.of_moments(problem, rows.Q, rows.c, rows.yy, rows.unit)
@@ -103,9 +107,10 @@ def held_out_intervals(here: FoldProblem, incumbents: Sequence[Incumbent], relax
         )
         if ball is not None:
             found = [ball.held_out(one.upper) for one in incumbents]
+            floors = [ball.least] * len(incumbents)
     known = [at for at, one in enumerate(incumbents) if np.isfinite(one.upper)]
     if not relax or not known or rows.by_moments or problem.q > RELAXED_COLUMNS:
-        return found
+        return found, floors
     scored = rows.folds.scored_rows(rows.fold)
     fold = FoldBounds(problem, *rows.data.rows(scored), root=rows.data.root_of(scored))
     for one in (incumbents[at] for at in known):
@@ -114,7 +119,8 @@ def held_out_intervals(here: FoldProblem, incumbents: Sequence[Incumbent], relax
     slack = 1e-12 * float(fold.u @ fold.u) + 1e-300
     for at, cell in zip(known, cells, strict=True):
         found[at] = found[at].tighten(cell.interval, slack + 1e-9 * found[at].upper)
-    return found
+        floors[at] = max(floors[at], cell.objective_lower)
+    return found, floors
 
 
 class CellIntervals:
@@ -165,6 +171,7 @@ class CellIntervals:
             else:
                 undecided[t] = Incumbent(cell.tau, *self._offer_best(here, where, some, mine, cell.complete))
                 self.cells.mark(where, cell.branched, result.finished)
+                self.cells.raise_floor(where, cell.lower)
         if undecided:
             self._bound(here, g, undecided, relax)
 
@@ -214,10 +221,11 @@ class CellIntervals:
     def _bound(self, here: FoldProblem, g: int, undecided: dict[int, Incumbent], relax: bool) -> None:
         """Bound the held-out errors of cells of which only an incumbent is known, by the number of tau."""
         incumbents = list(undecided.values())
-        intervals = held_out_intervals(here, incumbents, relax and self._time_to_relax())
+        intervals, floors = held_out_intervals(here, incumbents, relax and self._time_to_relax())
         on_all_rows = np.array([self.all_rows.best[g].by_size[one.tau].lower for one in incumbents])
         uppers = np.array([one.upper for one in incumbents])
         part = (g, np.array(list(undecided)), here.fold)
+        self.cells.raise_floor(part, floors)
         if self.context.folds.scores_all_left_out[here.fold]:
             self.cells.narrow(part, training_loss_bound(on_all_rows, uppers), np.inf)
         self.cells.narrow(part, [one.lower for one in intervals], [one.upper for one in intervals])

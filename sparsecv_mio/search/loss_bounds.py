@@ -257,8 +257,9 @@ def narrow_by_ridge_balls(run: Run, values: FloatArray, until: Deadline) -> None
                 Incumbent(taus[t], support, float(values[g, t, fold]))
                 for t, support in zip(which.tolist(), shown, strict=True)
             ]
-            found = held_out_intervals(made.with_gamma(gamma), known, relax=False)
+            found, floors = held_out_intervals(made.with_gamma(gamma), known, relax=False)
             cells.narrow((g, which, fold), [one.lower for one in found], [one.upper for one in found])
+            cells.raise_floor((g, which, fold), floors)
 
     _in_folds(run, wanted, narrow, until)
 

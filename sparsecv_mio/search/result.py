@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from sparsecv_mio.arrays import FloatArray, IntArray
+from sparsecv_mio.bounds.closed_form import ROWS_ROUNDING, Centre
 from sparsecv_mio.certificate import parts  # fmt: skip
 from sparsecv_mio.certificate.records import SCHEMA, Advice, Least, OneSe, Record, Refit, Region, TableRow, least_upper
 from sparsecv_mio.data.fold_plan import FoldPlan
@@ -21,7 +22,7 @@ from sparsecv_mio.problem.coordinates import objective_slack
 from sparsecv_mio.problem.objective import fit, r_squared, standard_error
 from sparsecv_mio.problem.problem import LARGEST_PENALTY, SparseProblem
 from sparsecv_mio.problem.refit import refit_rows
-from sparsecv_mio.problem.training_moments import CentredRows
+from sparsecv_mio.problem.training_moments import CentredRows, row_moments
 from sparsecv_mio.search import pairs as one_standard_error
 from sparsecv_mio.search.cells import CellTable, filled_up
 from sparsecv_mio.search.context import AllRows, Snapshot
@@ -110,6 +111,7 @@ def longer_limit(limit: float | None, largest: int, reached: Mapping[int, float]
 
 
 SCORE_SECONDS = 0.2  # after a limit, to score the folds of the reported pair by their rows
+MOST_FITTED = 3e8  # rows x columns^2 of folds that are fitted to say how near their models are to the best ones
 MANY_NUMBERS = 1 << 14  # rows x columns of a support beyond which moments are tried first
 QUICK_ERROR = 1e-11  # of y'y: rounding of an objective evaluated in double precision
 COEFFICIENT_RTOL = 1e-9  # of the largest coefficient: known less well, they are computed in twice the precision
@@ -368,6 +370,47 @@ class _Reported:
         answer = self.certificate(self.bounds.within(alone, self.grid.gammas, self.grid.taus), (g, t))
         return answer | {"gap": parts.relative_gap(answer["lower"], answer["upper"]), "estimate": self.estimated(g, t)}
 
+    def training_gap(self, g: int, t: int, on_all_rows: float) -> float | None:
+        """Return within which share of the least training objective the models of all folds of a pair are.
+
+        None where every fold is decided, where of some nothing is known, and where fitting them to their rows, which
+        tells their objectives to the last digits, takes long.
+
+        Parameters
+        ----------
+        g, t : int
+        on_all_rows : float
+            Lower bound of the objective of the pair on all rows.
+        """
+        cells, worst, until = self.cells, 0.0, time.monotonic() + SCORE_SECONDS
+        left, floors = np.flatnonzero(~cells.decided[g, t]), self._floors(g, t, on_all_rows)
+        squares = int(self.grid.taus[t]) ** 2 + (0 if (floors[left] > 0.0).all() else self.data.q**2)
+        if not len(left) or len(left) * self.data.n * squares > MOST_FITTED:
+            return None
+        for fold in left.tolist():
+            rows, gamma, floor = self.folds.train_rows(fold), float(self.grid.gammas[g]), float(floors[fold])
+            if not floor > 0.0:
+                problem = row_moments(self.data, rows).problem(self.data, gamma)
+                centre = Centre.of(problem, problem.rounding)
+                floor = 0.0 if centre is None else centre.least
+            if not floor > 0.0 or not np.isfinite(cells.nominal[g, t, fold]) or time.monotonic() > until:
+                return None
+            made = refit_rows(self.data, rows, cells.pool.supports[cells.support[g, t, fold]], gamma)
+            worst = max(worst, (made.objective + made.objective_error) / floor - 1.0)
+        return worst if math.isfinite(worst) else None
+
+    def _floors(self, g: int, t: int, on_all_rows: float) -> FloatArray:
+        """(K,) lower bounds of the training objectives of a pair, 0 or less where nothing is known.
+
+        None is smaller than at a smaller gamma or with more columns, nor than all rows have, less the held-out error of
+        the fold's best models.
+        """
+        data = self.data
+        spread = np.average((data.dataset.y - data.y_center) ** 2, weights=data.dataset.row_weights) / self.unit
+        loss = on_all_rows - self.cells.upper[g, t] - ROWS_ROUNDING * float(spread) * self.scored.total
+        floors = self.cells.floor[: g + 1, t:].max(axis=(0, 1))
+        return np.where(self.folds.scores_all_left_out, np.maximum(floors, loss), floors)
+
     def chosen_folds(self, g: int, t: int) -> parts.ChosenFolds:
         """Support and held-out error of every fold of a pair."""
         numbers = self.cells.support[g, t]
@@ -475,6 +518,7 @@ def build_record(
         advice=None
         if proved or descent
         else advice(request, deadline.limit, region, of_grid["gamma"], of_grid["tau"], snapshot.reached),
+        training_gap=known.training_gap(*at, float(snapshot.best[at[0]].by_size[int(grid.taus[at[1]])].lower)),
         least=None if at == (g, t) else Least(**of_grid),
         least_folds=None if at == (g, t) else known.chosen_folds(g, t),
     )

@@ -29,10 +29,11 @@ def intervals(case: Case, seed: int) -> list[tuple[float, float, float, float, f
                 supports = [np.flatnonzero(search.supports[tau]) for tau in taus]
         uppers = [ridge(problem, support)[1] * (1.0 + 1e-9) * (1.0 + TIE_RTOL) for support in supports]
         incumbents = [Incumbent(*one) for one in zip(taus, supports, uppers, strict=True)]
-        sharp, ball = (held_out_intervals(here, incumbents, relax) for relax in (True, False))
-        for tau, ends, plain in zip(taus, sharp, ball, strict=True):
-            _, low, high = truth(case, fold, tau, weight)
+        (sharp, floors), (ball, low_floors) = (held_out_intervals(here, incumbents, relax) for relax in (True, False))
+        for tau, ends, plain, floor, low_floor in zip(taus, sharp, ball, floors, low_floors, strict=True):
+            least, low, high = truth(case, fold, tau, weight)
             slack = 1e-9 * (high + rows.count * problem.yy / problem.n)
+            assert low_floor <= floor <= least * (1.0 + 1e-9) + 1e-12 * problem.yy, (seed, fold, tau)
             assert ends.lower <= low + slack and high <= ends.upper + slack, (seed, fold, tau)
             assert plain.lower <= low + slack and high <= plain.upper + slack, (seed, fold, tau)
             out.append((ends.lower, ends.upper, plain.lower, plain.upper, high))
@@ -56,5 +57,5 @@ def test_an_unknown_level_leaves_the_cell_open() -> None:
     assert case is not None
     fold, moments = next(training_moments(case.data, case.folds))
     here = FoldProblem.of(case.data, case.folds, fold, moments)
-    ends = held_out_intervals(here, [Incumbent(1, np.array([0]), np.inf)])[0]
+    ends = held_out_intervals(here, [Incumbent(1, np.array([0]), np.inf)])[0][0]
     assert ends.lower == 0.0 and ends.upper == np.inf

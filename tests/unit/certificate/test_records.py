@@ -145,7 +145,8 @@ TEXT = """{
     {"fold": 1, "support": [], "error": 1.5, "decided": true},
     {"fold": 2, "support": [], "error": 2.0, "decided": true}
   ],
-  "average": null
+  "average": null,
+  "training_gap": null
 }
 """
 

@@ -33,7 +33,7 @@ WEAKER = {
     "table[].upper", "region.up_to_tau", "stability.instability_lower", "stability.instability_upper",
     "stability.chosen.allowance", "stability.chosen.intervals[].lower", "stability.chosen.intervals[].upper",
     "continuous.pieces[].lower", "continuous.pieces[].at_low", "continuous.pieces[].at_high", "sizes[].lower", "most",
-    "descent[].upper", "surface.low", "surface.high",
+    "descent[].upper", "surface.low", "surface.high", "training_gap",
 }  # fmt: skip
 # Of open pairs.
 ESTIMATES = {"table[].cv_error", "table[].standard_error", "table[].folds_decided", "descent[].cv_error"}

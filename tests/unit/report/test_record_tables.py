@@ -110,6 +110,9 @@ def test_what_is_not_proved_is_said(record: Record) -> None:
     here = [replace(row, upper=2.0) if row.tau == record.tau else row for row in rest]
     told = printed(lambda console: print_answer(console, replace(bounded, table=(better, *here))), 200)
     assert f"{ends}certified: the CV error of this pair is in [0, 2]\n" in told
+    told = printed(lambda console: print_answer(console, replace(bounded, training_gap=0.0351)), 200)
+    words = "the fold models of this pair are within 3.6% of the least training objective, worst of"
+    assert f"{ends}certified: {words} {record.folds.k}\n" in told
 
 
 def test_a_pipe_has_the_width_it_is_told(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -152,7 +152,7 @@ def test_relaxations_end_shortly_after_the_limit(monkeypatch: pytest.MonkeyPatch
     asked = []
     monkeypatch.setattr(
         fold_solver, "held_out_intervals",
-        lambda here, incumbents, relax: asked.append(relax) or [Interval(0.0, np.inf)] * len(incumbents),
+        lambda here, incumbents, relax: asked.append(relax) or ([Interval(0.0, np.inf)] * len(incumbents), 0.0),
     )  # fmt: skip
     context = context_of(late=True)
     intervals = CellIntervals(state_of(context, cells_of(context)))
@@ -229,7 +229,8 @@ def test_without_relaxations_every_support_below_the_value_is_inside() -> None:
     supports = [np.array(s) for size in (1, 2, 3) for s in combinations(range(6), size)]
     fits = here.refit(supports)
     upper = float(np.median(fits.value))
-    found = held_out_intervals(here, [Incumbent(3, supports[-1], upper)], relax=False)[0]
+    [found], [floor] = held_out_intervals(here, [Incumbent(3, supports[-1], upper)], relax=False)
+    assert 0.0 < floor <= fits.value.min()
     inside = fits.held_out[fits.value <= upper]
     assert len(inside) > 5 and found.lower <= inside.min() and inside.max() <= found.upper
 
