@@ -96,6 +96,10 @@ class DrawnSearch(DrawnModel):
         """Draw the CV error of all pairs (tau, gamma), hatched where a pair is excluded by proof."""
         return _drawer("plot_grid")(self, ax)
 
+    def plot_bounds(self, ax: Axes | None = None) -> Axes:
+        """Draw how far the certified lower bounds of all pairs are above or below the least CV error proved."""
+        return _drawer("plot_bounds")(self, ax)
+
     def plot_features(self, ax: Axes | None = None) -> Axes:
         """Draw how many folds choose each feature at the reported pair."""
         return _drawer("plot_features")(self, ax)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sparsecv_mio.arrays import FloatArray
-from sparsecv_mio.report.figures import ENTRY, FAINT, INK, counted, panels, titled
+from sparsecv_mio.report.figures import FAINT, INK, counted, panels, titled
 from sparsecv_mio.report.layout import aligned
 
 if TYPE_CHECKING:
@@ -295,6 +295,7 @@ COLOURS = (
     "#0b6e8a", "#b3541e", "#3b8b3b", "#7b4fa3", "#c9a100", "#111111", "#c2407a", "#5a8fd6", "#8a6d3b", "#6b7280",
 )  # fmt: skip
 MARKS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*")
+ENTRY = 2.0  # inches of an entry of the legend below all panels
 WIDE = 30.0  # ratio of the largest to the least value from which an axis is logarithmic
 
 

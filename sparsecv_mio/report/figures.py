@@ -19,8 +19,9 @@ FORMATS = (".png", ".pdf", ".svg")
 DPI = 150
 LOWER, UPPER, BEST, FAINT, INK, PROVED = "#0b6e8a", "#b3541e", "#111111", "#c9ced6", "#3a3f47", "#3b8b3b"
 BELOW = 40.0  # points from the axes down to a legend: tick labels and the name of the axis are between
-ENTRY = 2.0  # inches of an entry of a legend
+LETTER, HANDLE = 0.068, 0.55  # inches of a legend: a letter, and what stands before an entry with the gap after it
 MOST_LABELS = 16  # on an axis with a place for every value
+MOST_LETTERS = 48  # of the labels below axes, with the gaps between them
 
 
 def check_plot(path: str, option: str = "--plot") -> None:
@@ -104,8 +105,9 @@ def places(ax: Axes, which: str, labels: Sequence[str]) -> None:
     ----------
     which : {"x", "y"}
     """
-    step = -(-len(labels) // MOST_LABELS)
-    ticks = range(0, len(labels), step)
+    longest = max(map(len, labels)) if which == "x" else 0
+    step = max(-(-len(labels) // MOST_LABELS), -(-len(labels) * (longest + 1) // MOST_LETTERS))
+    ticks = [*range(0, len(labels) - step, step), len(labels) - 1]  # the last one always has its own
     getattr(ax, f"set_{which}ticks")(ticks, [labels[k] for k in ticks])
     getattr(ax, f"set_{which}lim")(-0.5, len(labels) - 0.5)
 
@@ -114,15 +116,15 @@ def legend_below(ax: Axes, columns: int = 3) -> None:
     """Put the legend below the axes, where it hides no data; nothing where nothing has a label."""
     from matplotlib.transforms import ScaledTranslation
 
-    count, figure, spec = len(ax.get_legend_handles_labels()[0]), ax.get_figure(), ax.get_subplotspec()
-    if not count or figure is None:
+    labels, figure, spec = ax.get_legend_handles_labels()[1], ax.get_figure(), ax.get_subplotspec()
+    if not labels or figure is None:
         return
     share = 1.0 if spec is None else len(spec.colspan) / spec.get_gridspec().ncols
-    inches = share * figure.bbox.width / figure.get_dpi()
-    columns = max(1, min(columns, int(inches / ENTRY)))
+    inches = share * figure.bbox.width / figure.get_dpi() - 1.0  # of the axes, about
+    columns = max(1, min(columns, len(labels), int(inches / (HANDLE + LETTER * max(map(len, labels))))))
     down = ScaledTranslation(0.0, -BELOW / 72.0, figure.dpi_scale_trans)
     ax.legend(
-        loc="upper left", bbox_to_anchor=(0.0, 0.0), bbox_transform=ax.transAxes + down, ncols=min(columns, count),
+        loc="upper left", bbox_to_anchor=(0.0, 0.0), bbox_transform=ax.transAxes + down, ncols=columns,
         frameon=False, fontsize=8.5, labelcolor=INK, borderaxespad=0.0, borderpad=0.0, columnspacing=1.2,
     )  # fmt: skip
 

@@ -1,6 +1,4 @@
-"""Figures of a record: CV error by tau, the grid, every gamma, how often features are chosen, coefficients.
-
-Figures of a record: CV error by tau, the grid, how often features are chosen, coefficients.
+"""Figures of a record: CV error by tau, the grid, every gamma, what is proved, features chosen, coefficients.
 
 Every function draws one panel and returns its axes; `figure_of` puts those of a record side by side.
 """
@@ -146,14 +144,17 @@ def plot_surface(record: PathRecord, ax: Axes) -> Axes:
 MANY_CELLS = 2000  # of a map, from which on a picture of it is smaller than a list of boxes
 MANY = 40  # values on an axis, from which on marks would run into each other
 FAR = 4.0  # times the least CV error: what lies beyond is cut at the frame, or it would flatten the rest
+WIDER = 0.4  # times what the CV errors take: how far the axis goes beyond them for ends of intervals
+STEPS = (-100.0, -50.0, -20.0, -5.0, 0.0, 5.0, 20.0, 50.0, 100.0)  # % of a lower bound from the least CV error
 LEAST_ROWS = 6  # that there is room for: a bar would be very thick
+LEAST_BAND = 1e-3  # of the axis: a narrower interval cannot be seen
 MOST_FEATURES = 24  # that get a row of their own
 PATH_SECONDS = 10.0  # for the best subsets on all rows of a figure
 SIZE = {"*": 13.0, "D": 8.0}
 KINDS = {  # of a dot: whether it is filled, and its colour
-    "decided": (True, figures.LOWER),
-    "estimate": (False, figures.LOWER),
-    "excluded by proof": (False, "#8a8f98"),
+    "CV error ± standard error": (True, figures.LOWER),
+    "estimate ± standard error": (False, figures.LOWER),
+    "estimate, pair excluded by proof": (False, "#8a8f98"),
 }
 
 
@@ -210,9 +211,8 @@ def _mark_choices(ax: Axes, record: Record, at: Any, rows: Sequence[TableRow], t
     width = least.standard_error if least is not None else None
     if width:
         level = best.cv_error + width
-        ax.axhline(
-            level, color=figures.INK, linewidth=0.8, linestyle=(0, (4, 3)), zorder=1, label="one standard error above"
-        )  # fmt: skip
+        label = "least CV error + standard error"
+        ax.axhline(level, color=figures.INK, linewidth=0.8, linestyle=(0, (4, 3)), zorder=1, label=label)
     for (gamma, tau, error), marker, label in _choices(record):
         own = [k for k, row in enumerate(rows) if (row.gamma, row.tau) == (gamma, tau)]
         if own and math.isfinite(error):
@@ -243,7 +243,8 @@ def _range(record: Record, rows: Sequence[TableRow]) -> tuple[float, float]:
     low, high = min(value - width for value, width in known), max(value + width for value, width in known)
     high = min(high, FAR * least) if least > 0.0 else high
     room = (high - low) or abs(high) or 1.0
-    ends = [end for row in rows for end in (row.lower, row.upper) if low - room <= end <= high + room]
+    wide = [(row, room if row.folds_decided == row.folds else WIDER * room) for row in rows]
+    ends = [end for row, more in wide for end in (row.lower, row.upper) if low - more <= end <= high + more]
     low, high = min([low, *ends]), max([high, *ends])
     room = 0.06 * (high - low) or 0.05 * abs(high) or 1.0
     return max(low - room, 0.0) if low >= 0.0 else 0.0, high + room
@@ -253,7 +254,7 @@ def _bands(ax: Axes, at: Any, rows: Sequence[TableRow], bottom: float, top: floa
     """Draw the certified intervals: a step for every value, nothing in between."""
     low = np.array([max(row.lower, bottom) for row in rows])
     high = np.array([min(row.upper, top) for row in rows])
-    seen = high > low
+    seen = high - low > LEAST_BAND * (top - bottom)
     if seen.any():
         ax.bar(at[seen], (high - low)[seen], bottom=low[seen], width=0.9, color=figures.LOWER, alpha=0.2, linewidth=0,
                label="certified interval", zorder=2)  # fmt: skip
@@ -261,8 +262,8 @@ def _bands(ax: Axes, at: Any, rows: Sequence[TableRow], bottom: float, top: floa
 
 def _kind(row: TableRow) -> str:
     if row.folds_decided == row.folds:
-        return "decided"
-    return "excluded by proof" if row.status == "excluded" else "estimate"
+        return "CV error ± standard error"
+    return "estimate, pair excluded by proof" if row.status == "excluded" else "estimate ± standard error"
 
 
 def _dots(ax: Axes, at: Any, rows: Sequence[TableRow], top: float) -> None:
@@ -281,7 +282,8 @@ def _dots(ax: Axes, at: Any, rows: Sequence[TableRow], top: float) -> None:
             )  # fmt: skip
         beyond = [k for k in mine if rows[k].cv_error > top]
         if beyond:  # an empty line that is not clipped would still take room
-            ax.plot(at[beyond], np.full(len(beyond), top), "^", color=colour, markersize=size, clip_on=False, zorder=4)
+            ax.plot(at[beyond], np.full(len(beyond), top), "^", color=colour, markersize=size, clip_on=False, zorder=4,
+                    linestyle="none", label=f"{kind}, above the frame")  # fmt: skip
 
 
 def plot_grid(record: Record, ax: Axes | None = None) -> Axes:
@@ -299,9 +301,8 @@ def plot_grid(record: Record, ax: Axes | None = None) -> Axes:
         Pairs without any CV error are left empty.
     """
     ax = axes_of(ax)
-    taus, gammas = sorted({row.tau for row in record.table}), sorted({row.gamma for row in record.table})
-    spot = {(row.gamma, row.tau): (taus.index(row.tau), gammas.index(row.gamma)) for row in record.table}
-    errors = np.full((len(gammas), len(taus)), np.nan)
+    spot = _spots(ax, record)
+    errors = np.full((1 + max(g for _, g in spot.values()), 1 + max(t for t, _ in spot.values())), np.nan)
     for row in record.table:
         t, g = spot[row.gamma, row.tau]
         errors[g, t] = row.cv_error if math.isfinite(row.cv_error) else np.nan
@@ -314,12 +315,62 @@ def plot_grid(record: Record, ax: Axes | None = None) -> Axes:
     for pair, marker, label in _choices(record):
         if pair[:2] in spot:
             _mark(ax, *spot[pair[:2]], marker, label)
-    figures.places(ax, "x", [str(tau) for tau in taus])
-    figures.places(ax, "y", [f"{gamma:.3g}" for gamma in gammas])
-    ax.set(xlabel="tau (features)", ylabel="gamma (ridge weight)")
     figures.titled(ax, "CV error of every pair")
     figures.legend_below(ax)
     return ax
+
+
+def plot_bounds(record: Record, ax: Axes | None = None) -> Axes:
+    """Draw over tau and gamma how far the certified lower bound of every pair is from the least CV error proved.
+
+    Parameters
+    ----------
+    record : Record
+    ax : matplotlib Axes, optional
+        Of a new figure of pyplot by default.
+
+    Returns
+    -------
+    matplotlib Axes
+        Green: proved to be worse than the best pair by at least so much. Brown: not proved, the bound is below it.
+        The best pair itself is left empty.
+    """
+    import matplotlib as mpl
+    from matplotlib.colors import BoundaryNorm, ListedColormap
+
+    ax, known = axes_of(ax), record.certificate
+    best, others = known.upper, [row for row in record.table if (row.gamma, row.tau) != (known.gamma, known.tau)]
+    spot = _spots(ax, record)
+    values = np.full((1 + max(g for _, g in spot.values()), 1 + max(t for t, _ in spot.values())), np.nan)
+    for row in others:
+        t, g = spot[row.gamma, row.tau]
+        values[g, t] = 100.0 * (row.lower / best - 1.0) if 0.0 < best < math.inf else -100.0
+    colours = mpl.colormaps["BrBG"]([0.1, 0.2, 0.28, 0.36, 0.64, 0.72, 0.8, 0.9])  # a step where the proof begins
+    extend = "max" if float(np.nanmax(values, initial=0.0)) > STEPS[-1] else "neither"
+    _coloured(ax, values, "lower bound, % above the least CV error", extend, cmap=ListedColormap(colours),
+              norm=BoundaryNorm(STEPS, len(colours)), rasterized=values.size > MANY_CELLS)  # fmt: skip
+    worse = sum(row.lower > best for row in others)
+    for colour, many, label in (
+        (colours[5], worse, "proved to be worse than the best"),
+        (colours[2], len(others) - worse, "not proved to be worse"),
+    ):
+        if many:
+            ax.plot([], [], "s", color=colour, linestyle="none", label=label)
+    for pair, marker, label in _choices(record):
+        if pair[:2] in spot:
+            _mark(ax, *spot[pair[:2]], marker, label)
+    figures.titled(ax, f"proved: {worse:,} of {len(others):,} other pairs are worse")
+    figures.legend_below(ax)
+    return ax
+
+
+def _spots(ax: Axes, record: Record) -> dict[tuple[float, int], tuple[int, int]]:
+    """Give every tau and gamma a place on axes; return the places of the pairs."""
+    taus, gammas = sorted({row.tau for row in record.table}), sorted({row.gamma for row in record.table})
+    figures.places(ax, "x", [str(tau) for tau in taus])
+    figures.places(ax, "y", [f"{gamma:.3g}" for gamma in gammas])
+    ax.set(xlabel="tau (features)", ylabel="gamma (ridge weight)")
+    return {(row.gamma, row.tau): (taus.index(row.tau), gammas.index(row.gamma)) for row in record.table}
 
 
 def _map(ax: Axes, errors: Any) -> None:
@@ -374,26 +425,29 @@ def plot_features(record: Record, ax: Axes | None = None) -> Axes:
     Returns
     -------
     matplotlib Axes
-        Features of the model that was fitted on all rows stand out; the least frequent of very many are left out.
+        Features on which folds differ come first. Those of the model that was fitted on all rows stand out; the last
+        ones of very many are left out.
     """
     decided, open_ = times_chosen(record.chosen_folds)
     order = {name: place for place, name in enumerate(record.data.names)}
-    every = sorted({*decided, *record.support}, key=lambda name: (-decided[name] - open_[name], order[name]))
+    count = len(record.chosen_folds)
+    times = {name: decided[name] + open_[name] for name in {*decided, *record.support}}
+    every = sorted(times, key=lambda name: (times[name] in (0, count), -times[name], order[name]))
     names = every[:MOST_FEATURES]
     ax = axes_of(ax, (7.0, 1.4 + 0.22 * max(len(names), 4)))
     at = np.arange(len(names))
     known, unknown = ([by[name] for name in names] for by in (decided, open_))
     inside = np.array([name in record.support for name in names], dtype=bool)
-    for mine, colour, label in ((inside, figures.LOWER, "in the model"), (~inside, figures.FAINT, "not in it")):
+    kinds = (inside, figures.LOWER, "in the model of all rows"), (~inside, figures.FAINT, "not in it")
+    for mine, colour, label in kinds:
         ax.barh(at[mine], np.array(known)[mine], color=colour, height=0.7, label=label if mine.any() else None)
         ax.barh(at[mine], np.array(unknown)[mine], left=np.array(known)[mine], color=colour, height=0.7, alpha=0.45)
     if any(unknown):
-        ax.barh([0], [0], color=figures.LOWER, alpha=0.45, label="pale: not proved")
-    _rows(ax, names, every, record.data.names)
-    count = len(record.chosen_folds)
+        ax.barh([0], [0], color=figures.LOWER, alpha=0.45, label="pale: subset not proved the best")
+    _rows(ax, names, record.data.names)
     figures.whole_numbers(ax, [0, count])
     ax.set(xlim=(0, 1.02 * count), xlabel=f"folds, of {count:,}{_not_counted(record)}")
-    figures.titled(ax, f"features chosen, tau = {record.tau}")
+    figures.titled(ax, f"folds that choose each feature, tau = {record.tau}{_left_out(names, every)}")
     figures.legend_below(ax)
     return ax
 
@@ -416,15 +470,16 @@ def times_chosen(folds: ChosenFolds) -> tuple[Counter[str], Counter[str]]:
     return decided, others
 
 
-def _rows(ax: Axes, names: Sequence[str], every: Sequence[str], columns: Sequence[str]) -> None:
-    """Give each feature its row, from above, under its name shortened; say how many of `every` are left out."""
+def _left_out(names: Sequence[str], every: Sequence[str]) -> str:
+    """Say for a title how many features are not shown; nothing where all are."""
+    return f" ({len(names)} of {len(every)} features)" if len(names) < len(every) else ""
+
+
+def _rows(ax: Axes, names: Sequence[str], columns: Sequence[str]) -> None:
+    """Give each feature its row, from above, under its name shortened."""
     labels = dict(zip(columns, figures.short(columns), strict=True)) if names else {}
-    left = len(every) - len(names)
     ax.set_yticks(range(len(names)), [labels[name] for name in names])
     ax.set_ylim(max(len(names), LEAST_ROWS) - 0.5, -0.5)
-    if left:
-        ax.text(1.0, 1.01, f"{left} more features are not shown", transform=ax.transAxes, ha="right", va="bottom",
-                color=figures.INK, fontsize=8)  # fmt: skip
     if not names:
         ax.text(0.5, 0.5, "no feature: the intercept alone", transform=ax.transAxes, ha="center", color=figures.INK)
 
@@ -450,6 +505,7 @@ def plot_coefficients(
     matplotlib Axes
         Without the data, the colours of a path are shares of each feature's largest coefficient.
     """
+    size = record.refit.tau if isinstance(record, Record) else None
     if data is not None:
         data = rows_of(record, data)
         record = path_at(record, data, PATH_SECONDS) if isinstance(record, Record) else record
@@ -458,10 +514,15 @@ def plot_coefficients(
     gammas = sorted({row.gamma for row in record.path})
     wanted = gammas[len(gammas) // 2] if gamma is None else min(gammas, key=lambda one: abs(one - gamma))
     rows = sorted((row for row in record.path if row.gamma == wanted), key=lambda row: row.tau)
-    return _draw_path(rows, record.data.names, ax, data)
+    ax = _draw_path(rows, record.data.names, ax, data)
+    place = next((k for k, row in enumerate(rows) if row.tau == size), None)
+    if place is not None:
+        ax.axvspan(place - 0.5, place + 0.5, facecolor="none", edgecolor=figures.INK, linewidth=1.2, label="the model")
+        figures.legend_below(ax)
+    return ax
 
 
-def _deviations(names: Sequence[str], data: Dataset) -> dict[str, float]:
+def standard_units(names: Sequence[str], data: Dataset) -> dict[str, float]:
     """Return by name what makes coefficients those of standardised columns and target."""
     spread = float(data.y.std()) or 1.0
     return {name: float(data.X[:, data.names.index(name)].std()) / spread for name in names}
@@ -476,25 +537,25 @@ def _draw_path(rows: Sequence[PathRow], columns: Sequence[str], ax: Axes | None,
     ax = axes_of(ax, (7.0, 1.6 + 0.22 * max(len(names), 4)))
     values = np.array([[row.coefficients.get(name, np.nan) for row in rows] for name in names]).reshape(-1, len(rows))
     if data is not None:
-        unit = _deviations(names, data)
+        unit = standard_units(names, data)
         values = values * np.array([unit[name] for name in names])[:, None]
         end = float(np.nanmax(np.abs(values), initial=0.0)) or 1.0
     else:
         largest = np.nanmax(np.abs(values), axis=1, keepdims=True) if names else np.ones((0, 1))
         values, end = values / np.where(largest > 0.0, largest, 1.0), 1.0
     if names:
-        words = "standardised" if data is not None else "share of the row's largest"
+        words = "standardised coefficient" if data is not None else "share of the row's largest"
         _coloured(ax, values, words, cmap="RdBu_r", vmin=-end, vmax=end)
-    _rows(ax, names, every, columns)
+    _rows(ax, names, columns)
     figures.places(ax, "x", [f"{'' if row.proved else '~'}{row.tau}" for row in rows])
     ax.set_xlabel("tau (features)" if all(row.proved for row in rows) else "tau (features), ~ not proved")
-    figures.titled(ax, f"coefficients, gamma = {shown(rows[0].gamma, 4)}")
+    figures.titled(ax, f"coefficients, gamma = {shown(rows[0].gamma, 4)}{_left_out(names, every)}")
     return ax
 
 
 def _draw_model(record: Record | FitRecord, ax: Axes | None, data: Dataset | None) -> Axes:
     every = sorted(record.coefficients, key=lambda name: -abs(record.coefficients[name]))
-    unit = dict.fromkeys(every, 1.0) if data is None else _deviations(every, data)
+    unit = dict.fromkeys(every, 1.0) if data is None else standard_units(every, data)
     every = sorted(every, key=lambda name: -abs(record.coefficients[name] * unit[name]))
     names = every[:MOST_FEATURES]
     ax = axes_of(ax, (7.0, 1.4 + 0.22 * max(len(names), 4)))
@@ -507,10 +568,10 @@ def _draw_model(record: Record | FitRecord, ax: Axes | None, data: Dataset | Non
     low, high = float(values.min(initial=0.0)), float(values.max(initial=0.0))
     room = 0.2 * (high - low) or 1.0
     ax.set_xlim(low - (room if low < 0.0 else 0.0), high + (room if high > 0.0 or low == 0.0 else 0.0))
-    _rows(ax, names, every, record.data.names)
+    _rows(ax, names, record.data.names)
     tau, gamma = (record.refit.tau, record.refit.gamma) if isinstance(record, Record) else (record.tau, record.gamma)
     ax.set_xlabel("coefficient, in units of the file" if data is None else "standardised coefficient")
-    figures.titled(ax, f"model, tau = {tau}, gamma = {shown(gamma, 4)}")
+    figures.titled(ax, f"model, tau = {tau}, gamma = {shown(gamma, 4)}{_left_out(names, every)}")
     return ax
 
 
@@ -525,8 +586,8 @@ def panel_of(record: AnyRecord, panel: str, data: Dataset | None = None) -> Figu
 
     Parameters
     ----------
-    panel : {"all", "cv-error", "grid", "features", "coefficients"}
-        The first three are of records of `solve` only.
+    panel : {"all", "cv-error", "grid", "bounds", "features", "coefficients"}
+        All but the last are of records of `solve` only.
     data : Dataset, optional
         As in `plot_coefficients`.
 
@@ -539,7 +600,7 @@ def panel_of(record: AnyRecord, panel: str, data: Dataset | None = None) -> Figu
 
     if panel == "all":
         return figure_of(record, data)
-    draw = {"cv-error": plot_cv_error, "grid": plot_grid, "features": plot_features}.get(panel)
+    draw = {"cv-error": plot_cv_error, "grid": plot_grid, "bounds": plot_bounds, "features": plot_features}.get(panel)
     if draw is not None and not isinstance(record, Record):
         raise BadInput(f"panel {panel}: only records of `solve` have it, this one has the coefficients")
     rows = LEAST_ROWS
@@ -547,7 +608,7 @@ def panel_of(record: AnyRecord, panel: str, data: Dataset | None = None) -> Figu
         rows = len({name for support in record.chosen_folds.supports for name in support})
     elif panel == "coefficients":
         rows = record.data.p if isinstance(record, PathRecord) or data is not None else len(record.coefficients)
-    height = 4.6 if panel in ("cv-error", "grid") else 1.6 + 0.24 * min(max(rows, LEAST_ROWS), MOST_FEATURES)
+    height = 4.6 if panel in ("cv-error", "grid", "bounds") else 1.6 + 0.24 * min(max(rows, LEAST_ROWS), MOST_FEATURES)
     figure = Figure(figsize=(7.5, height), layout="constrained")
     if draw is None or not isinstance(record, Record):
         plot_coefficients(record, figure.subplots(), data)
@@ -582,19 +643,26 @@ def figure_of(record: AnyRecord, data: Dataset | None = None) -> Figure:
         return figure
     sizes = [len({getattr(row, name) for row in record.table}) for name in ("tau", "gamma")]
     features = {name for support in record.chosen_folds.supports for name in support}
-    tall = 1.6 + 0.2 * min(MOST_FEATURES, max(len(features), 8))
-    figure = Figure(figsize=(13.0, 5.0 + tall), layout="constrained")
+    rows = len(features), len(record.coefficients) if data is None else record.data.p
+    tall = [1.6 + 0.2 * min(MOST_FEATURES, max(8, one)) for one in rows]
+    maps = record.continuous is None and min(sizes) > 1
+    figure = Figure(figsize=(13.0, 5.0 + (sum(tall) if maps else max(tall))), layout="constrained")
     figure.suptitle(_headline(record), fontsize=11, color=figures.INK)
     figure.get_layout_engine().set(h_pad=0.12, w_pad=0.12)  # type: ignore[union-attr,call-arg]
-    grid = figure.add_gridspec(2, 2, height_ratios=(4.6, tall))
-    if record.continuous is not None:
-        plot_cv_error(record, figure.add_subplot(grid[0, 0]))
-        plot_every_gamma(record, figure.add_subplot(grid[0, 1]))
-    elif min(sizes) > 1:
-        plot_cv_error(record, figure.add_subplot(grid[0, 0]))
-        plot_grid(record, figure.add_subplot(grid[0, 1]))
-    else:
-        plot_cv_error(record, figure.add_subplot(grid[0, :]))
-    plot_features(record, figure.add_subplot(grid[1, 0]))
-    plot_coefficients(record, figure.add_subplot(grid[1, 1]), data)
+    if not maps:
+        grid = figure.add_gridspec(2, 2, height_ratios=(4.6, max(tall)))
+        plot_cv_error(record, figure.add_subplot(grid[0, :] if record.continuous is None else grid[0, 0]))
+        if record.continuous is not None:
+            plot_every_gamma(record, figure.add_subplot(grid[0, 1]))
+        last = [figure.add_subplot(grid[1, 0]), figure.add_subplot(grid[1, 1])]
+    else:  # each column is laid out by itself: scales take room in one alone
+        columns: Any = figure.subfigures(1, 2)
+        left = columns[0].subplots(3, 1, height_ratios=(4.6, *tall))
+        right = columns[1].subplots(2, 1)
+        plot_cv_error(record, left[0])
+        plot_grid(record, right[0])
+        plot_bounds(record, right[1])
+        last = left[1:]
+    plot_features(record, last[0])
+    plot_coefficients(record, last[1], data)
     return figure

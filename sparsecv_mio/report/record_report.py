@@ -117,7 +117,7 @@ def _search(record: Record, data: Dataset | None) -> list[Section]:
             Sentences(tuple(proved(record)), True), Sentences(tuple(not_proved(record)), False),
         )),
         Section("Pictures", _pictures(record, data)),
-        Section("The model", (_model_table(record), *_averaged(record))),
+        Section("The model", (_model_table(record, data), *_averaged(record))),
         Section("Every number of features", (_tau_table(record), _all_pairs(record))),
         Section("Folds", (Facts(tuple(dealt)),)),
         Section("The search", (Facts(_request_facts(record)), *_hints(record))),
@@ -255,16 +255,14 @@ def _pictures(record: Record, data: Dataset | None) -> tuple[Block, ...]:
         words += "subset of a fold changes."
         found.append(Picture("every-gamma", words, (WIDTH, 4.4), partial(record_plots.plot_every_gamma, record)))
     if len({row.tau for row in record.table}) > 1 < len({row.gamma for row in record.table}):
-        found.append(
-            Picture(
-                "grid",
-                "CV error of every pair of the grid; hatched where a pair is excluded by proof.",
-                (WIDTH, 4.1),
-                partial(record_plots.plot_grid, record),
-            )  # fmt: skip
-        )
+        words = "CV error of every pair of the grid; hatched where a pair is excluded by proof."
+        found.append(Picture("grid", words, (WIDTH, 4.1), partial(record_plots.plot_grid, record)))
+        words = "What is proved: the certified lower bound of every pair, in % above the least CV error found. Green "
+        words += "pairs are proved to be worse; of brown ones the bound is below it, so that they are not."
+        found.append(Picture("bounds", words, (WIDTH, 4.3), partial(record_plots.plot_bounds, record)))
     features = {name for support in record.chosen_folds.supports for name in support} | set(record.support)
-    words = "How many folds choose each feature at the reported pair; pale where the best support is not proved."
+    words = "How many folds choose each feature at the reported pair, those on which folds differ first; pale where "
+    words += "the best support is not proved."
     size = WIDTH, _height(len(features))
     found.append(Picture("features", words + _signs(record), size, partial(record_plots.plot_features, record)))
     return (*found, _coefficients(record, data))
@@ -286,7 +284,8 @@ def _surface(record: PathRecord | FitRecord) -> tuple[Block, ...]:
 
 def _coefficients(record: AnyRecord, data: Dataset | None) -> Picture:
     path = isinstance(record, PathRecord) or (data is not None and isinstance(record, Record))
-    words = "Coefficients of the best subsets on all rows, by tau." if path else "Coefficients of the model."
+    words = "Coefficients of the best subsets on all rows, by tau" if path else "Coefficients of the model"
+    words += ", for columns and target of standard deviation 1." if data is not None else "."
     rows = record.data.p if isinstance(record, PathRecord) or path else len(record.coefficients)
     draw = partial(record_plots.plot_coefficients, record, data=data)
     return Picture("coefficients", words, (WIDTH, _height(rows)), draw)
@@ -304,16 +303,21 @@ def _signs(record: Record | FitRecord) -> str:
     return " A fold in which its sign holds a feature at zero is not counted for it, even where it is forced in."
 
 
-def _model_table(record: Record | FitRecord) -> ReportTable:
+def _model_table(record: Record | FitRecord, data: Dataset | None) -> ReportTable:
     search = record if isinstance(record, Record) else None
     rows = [[name, shown(value)] for name, value in record.coefficients.items()]
     head = ["feature", f"coefficient, in units of {record.data.target} per unit of the feature"]
+    if data is not None:
+        unit = record_plots.standard_units(list(record.coefficients), data)
+        for row in rows:
+            row.append(shown(unit[row[0]] * record.coefficients[row[0]], 3))
+        head.append("standardised")
     if search is not None:
         decided, others = record_plots.times_chosen(search.chosen_folds)
         for row in rows:
             row.append(f"{decided[row[0]] + others[row[0]]:,} of {len(search.chosen_folds):,}")
         head.append("folds that choose it")
-    rows.append(["(intercept)", shown(record.intercept), *([""] if search is not None else [])])
+    rows.append(["(intercept)", shown(record.intercept), *[""] * (len(head) - 2)])
     where = "" if search is None else f", tau = {search.refit.tau}, gamma = {shown(search.refit.gamma)}"
     return ReportTable(f"Fitted on all rows{where}.{_signs(record)}", tuple(head), tuple(map(tuple, rows)), words=1)
 
@@ -417,7 +421,8 @@ def _fits(record: PathRecord | FitRecord, data: Dataset | None) -> list[Section]
         word = "The support is the best of its size on all rows, under the side constraints that were given if any."
         lines = Sentences((word,), True) if record.status == "proved" else Sentences((
             "That the support is the best of its size: the solver ended before.",), False)  # fmt: skip
-        return [Section("The answer", (Facts(facts), lines)), Section("The model", (_model_table(record),)), picture]
+        model = Section("The model", (_model_table(record, data),))
+        return [Section("The answer", (Facts(facts), lines)), model, picture]
     sure = sum(row.proved for row in record.path)
     within = " within the restrictions" if record.request.restrictions else ""
     first = f"{sure} of {len(record.path)} subsets are the best of their size{within} at their gamma."

@@ -15,7 +15,7 @@ from sparsecv_mio.errors import BadInput
 from .examples import example
 
 
-@pytest.mark.parametrize("name", ["plot_cv_error", "plot_grid", "plot_features", "plot_coefficients"])
+@pytest.mark.parametrize("name", ["plot_cv_error", "plot_grid", "plot_bounds", "plot_features", "plot_coefficients"])
 def test_each_draws_on_the_axes_that_it_is_given(name: str) -> None:
     ax = Figure().subplots()
     assert getattr(example(), name)(ax=ax) is ax and ax.get_title(loc="left")

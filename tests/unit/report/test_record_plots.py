@@ -132,7 +132,7 @@ def test_errors_intervals_and_the_choice_are_those_of_the_record(record: Record)
 def test_without_a_proof_the_estimates_are_shown(record: Record) -> None:
     ax = drawn("plot_cv_error", unproved(record))
     labels = [text.get_text() for text in ax.get_legend().get_texts()]
-    assert "estimate" in labels and "decided" not in labels
+    assert "estimate ± standard error" in labels and "CV error ± standard error" not in labels
     low, high = ax.get_ylim()
     marks = {mark: [at for line in ax.lines if line.get_marker() == mark for at in line.get_xydata().tolist()]
              for mark in "o^"}  # fmt: skip
@@ -162,6 +162,24 @@ def test_a_pair_is_hatched_where_it_is_excluded(record: Record) -> None:
     assert worse == pytest.approx(np.array(expected))
 
 
+def test_bounds_are_drawn_beside_the_least_cv_error(record: Record) -> None:
+    """Above it is what is proved to be worse; below, what is not."""
+    ax = drawn("plot_bounds", record)
+    mesh = next(one for one in ax.collections if isinstance(one, QuadMesh))
+    shown = np.ma.masked_array(mesh.get_array()).reshape(3, -1)
+    gammas = sorted({row.gamma for row in record.table})
+    best = record.gamma, record.tau
+    expected = [[math.nan if (gamma, row.tau) == best else 100.0 * (row.lower / record.upper - 1.0)
+                 for row in record.table if row.gamma == gamma] for gamma in gammas]  # fmt: skip
+    values = np.ma.masked_array(shown).filled(math.nan)
+    assert values == pytest.approx(np.array(expected), nan_ok=True)
+    assert ax.get_title(loc="left") == "proved: 8 of 8 other pairs are worse"
+    cut = dataclasses.replace(record, table=tuple(dataclasses.replace(row, lower=0.0) for row in record.table),
+                              upper=math.inf)  # fmt: skip
+    mesh = next(one for one in drawn("plot_bounds", cut).collections if isinstance(one, QuadMesh))
+    assert set(np.ma.masked_array(mesh.get_array()).compressed()) == {-100.0}
+
+
 def test_bars_count_the_folds_that_choose_a_feature(record: Record) -> None:
     ax = drawn("plot_features", record)
     count = {name: sum(name in fold.support for fold in record.chosen_folds) for name in record.data.names}
@@ -177,14 +195,14 @@ def test_bars_count_the_folds_that_choose_a_feature(record: Record) -> None:
 def test_pictures_are_of_the_pair_that_the_rule_chose(simplest: Record) -> None:
     assert simplest.least is not None and simplest.one_se is not None
     ax = drawn("plot_features", simplest)
-    assert ax.get_title(loc="left") == f"features chosen, tau = {simplest.tau}"
+    assert ax.get_title(loc="left") == f"folds that choose each feature, tau = {simplest.tau}"
     assert sum(bar.get_width() for bar in ax.patches) == simplest.tau * len(simplest.chosen_folds)
     ax = drawn("plot_cv_error", simplest)
     marked = {line.get_label(): line.get_xydata().tolist() for line in ax.lines}
     assert marked["the choice"] == [[simplest.tau, simplest.cv_error]]
     assert marked["least CV error"] == [[simplest.least.tau, simplest.least.cv_error]]
     level = simplest.least.cv_error + simplest.one_se.standard_error
-    assert [y for _, y in marked["one standard error above"]] == [level, level]
+    assert [y for _, y in marked["least CV error + standard error"]] == [level, level]
 
 
 def test_coefficients_by_tau_are_those_of_the_path(path: PathRecord) -> None:
@@ -232,5 +250,5 @@ def test_records_of_one_pair_of_a_path_and_of_a_fit(record: Record, path: PathRe
         assert not cut_off(panel_of(other, "all")) and not cut_off(panel_of(other, "coefficients"))
         with pytest.raises(BadInput, match="only records of `solve`"):
             panel_of(other, "grid")
-    for panel in ("cv-error", "grid", "features", "coefficients"):
+    for panel in ("cv-error", "grid", "bounds", "features", "coefficients"):
         assert len(panel_of(record, panel).axes) >= 1
