@@ -25,7 +25,7 @@ from sparsecv_mio.data.standard import StandardData, about_means
 from sparsecv_mio.problem.constraints import constraints_of
 from sparsecv_mio.problem.problem import LARGEST_PENALTY
 from sparsecv_mio.problem.refit import NULL, forward_selection
-from sparsecv_mio.problem.training_moments import CentredRows
+from sparsecv_mio.problem.training_moments import CentredRows, RidgeFits, fits_of_all_rows, fits_without_folds
 from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.trees.allowed_supports import Family, columns_of
 from sparsecv_mio.words import Intercept
@@ -242,7 +242,8 @@ def fallback_supports(data: StandardData, folds: FoldPlan, grid: Grid, until: fl
 
     Notes
     -----
-    O(n q + K q) for the best single columns, then O(n m^2) a fold with m = max(64, 2 tau).
+    O(n q + K q) for the best single columns; O(n q^2 + K q^3) for all columns, where the grid has them and they are
+    few; then O(n m^2) a fold with m = max(64, 2 tau), tau below q.
     """
     gamma, taus = float(grid.gammas[len(grid.gammas) // 2]), grid.taus.tolist()
     least = data.forced
@@ -257,11 +258,38 @@ def fallback_supports(data: StandardData, folds: FoldPlan, grid: Grid, until: fl
         if done * data.q > FIRST_WORK and time.monotonic() > until:
             break
         _write(made, fold, taus, fits.first(fold))
-    for fold in order:
+    searched = [tau for tau in taus if tau < data.q]
+    if len(searched) == len(taus) or data.q > MOST_PROMISING or not _fit_all_columns(made, fits, searched, until):
+        searched = taus
+    for fold in order if searched else ():
         if fold not in fits.promising or time.monotonic() > until:
             break
-        _write(made, fold, taus, fits.forward(fold, max(taus)))
+        _write(made, fold, searched, fits.forward(fold, searched))
     return made
+
+
+def _fit_all_columns(made: FallbackSupports, fits: _Folds, below: list[int], until: float) -> bool:
+    """Score all columns in every fold, for the taus after those that are below their number, unless time runs out."""
+    data, folds, gammas = fits.data, fits.folds, np.array([made.gamma])
+    assert folds is not None
+    every, found = np.arange(data.q), dict[int, _Fit]()
+
+    def fit(rows: IntArray, ridge: RidgeFits, scored: IntArray) -> _Fit:
+        beta = ridge.beta[0]
+        train, held = (data.about(some, ridge.v_mean, ridge.r_mean) for some in (rows, scored))
+        rest, miss = train[1] - train[0] @ beta, held[1] - held[0] @ beta
+        return _Fit(every, float(rest @ rest + fits.penalty @ beta**2), float(miss @ miss))
+
+    for fold, ridge in fits_without_folds(data, folds, gammas):
+        if time.monotonic() > until:
+            return False
+        found[fold] = fit(folds.train_rows(fold), ridge, folds.scored_rows(fold))
+    found[ALL_ROWS] = fit(np.arange(data.n), fits_of_all_rows(data, gammas), every[:0])
+    sound = all(np.isfinite(one.value) and np.isfinite(one.held_out) for one in found.values())
+    for fold, one in found.items() if sound else ():
+        for t in range(len(below), len(made.supports)):
+            _put(made, fold, t, one)
+    return sound
 
 
 def supports_on_all_rows(
@@ -289,8 +317,8 @@ def supports_on_all_rows(
     for gamma in gammas:
         fits = _Folds(data, None, gamma) if fits is None else fits.at(gamma)
         fits.first(ALL_ROWS)
-        found = fits.forward(ALL_ROWS, max(taus))
-        best = {tau: found[min(tau - len(data.forced), len(found) - 1)] for tau in taus}
+        found = fits.forward(ALL_ROWS, taus)
+        best = {tau: _largest(found, tau) for tau in taus}
         out.append({tau: (fit.support, fit.value) for tau, fit in best.items()})
     return out
 
@@ -304,14 +332,22 @@ class _Fit:
     held_out: float
 
 
+def _largest(fits: list[_Fit], tau: int) -> _Fit:
+    """Return the largest of some fits, from the smallest allowed on, that has at most tau columns."""
+    return next((fit for fit in reversed(fits) if len(fit.support) <= tau), fits[0])
+
+
 def _write(made: FallbackSupports, fold: int, taus: list[int], fits: list[_Fit]) -> None:
-    """Keep, for every tau, the largest support that is not larger; `fits` by size, from the smallest allowed on."""
+    """Keep, for every tau, the largest support that is not larger."""
     for t, tau in enumerate(taus):
-        fit = fits[min(tau - len(fits[0].support), len(fits) - 1)]
-        if fold == ALL_ROWS:
-            made.on_all_rows[t], made.value_on_all_rows[t] = fit.support, fit.value
-        else:
-            made.supports[t][fold], made.value[t, fold], made.nominal[t, fold] = fit.support, fit.value, fit.held_out
+        _put(made, fold, t, _largest(fits, tau))
+
+
+def _put(made: FallbackSupports, fold: int, t: int, fit: _Fit) -> None:
+    if fold == ALL_ROWS:
+        made.on_all_rows[t], made.value_on_all_rows[t] = fit.support, fit.value
+    else:
+        made.supports[t][fold], made.value[t, fold], made.nominal[t, fold] = fit.support, fit.value, fit.held_out
 
 
 class _Folds:
@@ -378,7 +414,7 @@ class _Folds:
         best = np.argpartition(-gain, width - 1)[:width]
         self.promising[fold] = best[np.argsort(-gain[best], kind="stable")].astype(np.int64)
         if len(self.data.forced):
-            return self.forward(fold, len(self.data.forced))
+            return self.forward(fold, [len(self.data.forced)])
         j = int(self.promising[fold][0])
         scored = np.isin(left, self._scored(fold))
         root = None if root is None else root[scored]
@@ -387,8 +423,9 @@ class _Folds:
         rest = rest - centred[:, 0] * (c[j] / M[j])
         return [none, _Fit(np.array([j]), max(yy - float(gain[j]), 0.0), float(rest @ rest))]
 
-    def forward(self, fold: int, most: int) -> list[_Fit]:
-        """Run forward selection among the promising columns; fits by size, from the least support allowed on."""
+    def forward(self, fold: int, taus: Sequence[int]) -> list[_Fit]:
+        """Run forward selection among the promising columns; fits of some sizes, from the least support allowed on."""
+        most = max(taus)
         among = np.union1d(self.promising[fold][: max(PROMISING, 2 * most)], self.data.forced).astype(np.int64)
         least = np.searchsorted(among, self.data.forced)
         rows = np.setdiff1d(np.arange(self.data.n), self._left_out(fold))
@@ -401,7 +438,8 @@ class _Folds:
         chosen = forward_selection(M, c, max(min(most, len(among), len(rows)), len(least)), least)
         yy = float(r @ r)
         fits = [] if len(least) else [_Fit(among[:0], yy, float(u @ u))]
-        for size in range(max(len(least), 1), len(chosen) + 1):
+        sizes = {min(max(tau, len(least), 1), len(chosen)) for tau in taus}
+        for size in sorted(sizes | {max(len(least), 1)} if len(chosen) else ()):
             some = chosen[:size]
             try:
                 beta = np.linalg.solve(M[np.ix_(some, some)], c[some])
