@@ -3,42 +3,14 @@
 Estimates, never certificates: they may order a search, they may not prune it (theory section 8).
 """
 
-from sparsecv_mio.oracles.iacv.risk_without_rows import (
-    Erm,
-    FoldFits,
-    fold_fits,
-    infinitesimal_jackknife,
-    make_erm,
-    newton_step,
-)
-from sparsecv_mio.oracles.iacv.trajectory import (
-    METHODS,
-    EarlyStop,
-    EpochDoubling,
-    FixedStep,
-    IacvReport,
-    MethodTrace,
-    Solver,
-    State,
-    default_step,
-    exact_step,
-    full_step,
-    gd,
-    iacv_step,
-    log_spaced,
-    make_solver,
-    proxgd,
-    run,
-    sgd,
-    start,
-)
+# ruff: noqa: F403  # a module says itself what is public of it
+from sparsecv_mio.oracles.iacv import risk_without_rows, trajectory
+from sparsecv_mio.oracles.iacv.risk_without_rows import *
+from sparsecv_mio.oracles.iacv.trajectory import *
 from sparsecv_mio.oracles.losses import Logistic, Loss, Poisson, Squared
 from sparsecv_mio.oracles.penalties import KSupport, Penalty, Regularizer
 
 __all__ = [
-    "METHODS", "EarlyStop", "EpochDoubling", "Erm", "FixedStep", "FoldFits",
-    "KSupport", "Logistic", "Loss", "Penalty", "Poisson", "Regularizer", "IacvReport", "Solver",
-    "Squared", "State", "MethodTrace", "default_step", "exact_step", "fold_fits", "full_step", "gd",
-    "iacv_step", "infinitesimal_jackknife", "log_spaced", "make_erm", "make_solver", "newton_step",
-    "proxgd", "run", "sgd", "start",
+    "KSupport", "Logistic", "Loss", "Penalty", "Poisson", "Regularizer", "Squared",
+    *risk_without_rows.__all__, *trajectory.__all__,
 ]  # fmt: skip

@@ -26,6 +26,8 @@ from sparsecv_mio.oracles.penalties import Penalty, Regularizer, accelerated
 from sparsecv_mio.units import TINY
 from sparsecv_mio.words import Intercept
 
+__all__ = ["Erm", "FoldFits", "fold_fits", "infinitesimal_jackknife", "make_erm", "newton_step"]
+
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 

@@ -21,6 +21,12 @@ from sparsecv_mio.errors import BadInput, one_of
 from sparsecv_mio.oracles.answers import ProgressHook
 from sparsecv_mio.oracles.iacv.risk_without_rows import Erm, Expansion, infinitesimal_jackknife, newton_step, own_rows
 
+__all__ = [
+    "EarlyStop", "EpochDoubling", "FixedStep", "IacvReport", "METHODS", "MethodTrace", "Solver", "State",
+    "default_step", "exact_step", "full_step", "gd", "iacv_step", "log_spaced", "make_solver", "proxgd", "run",
+    "sgd", "start",
+]  # fmt: skip
+
 SOLVERS = ("gd", "sgd", "proxgd")
 DEFAULT_BATCH = 100  # the smaller of the paper's two
 BLOCK_ELEMENTS = 1 << 14  # exact left-out fits form their predictors in blocks of 128 kB, at least BLOCK_FITS of them

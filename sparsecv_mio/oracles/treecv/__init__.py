@@ -4,28 +4,9 @@ Estimates, never certificates; for learners on which the order of rows has no ef
 cross-validation (theory section 8).
 """
 
-from sparsecv_mio.oracles.treecv.learners import (
-    BernoulliNaiveBayes,
-    GaussianNaiveBayes,
-    LearnerTask,
-    LeastSquaresSgd,
-    PartialFitLearner,
-    PegasosLearner,
-    RidgeLearner,
-    make_task,
-)
-from sparsecv_mio.oracles.treecv.recursion import (
-    CvResult,
-    Learner,
-    Recursive,
-    Revertible,
-    RowsByFold,
-    standard_cv,
-    tree_cv,
-)
+# ruff: noqa: F403  # a module says itself what is public of it
+from sparsecv_mio.oracles.treecv import learners, recursion
+from sparsecv_mio.oracles.treecv.learners import *
+from sparsecv_mio.oracles.treecv.recursion import *
 
-__all__ = [
-    "BernoulliNaiveBayes", "CvResult", "RowsByFold", "GaussianNaiveBayes", "LeastSquaresSgd",
-    "Learner", "PartialFitLearner", "PegasosLearner", "Recursive", "Revertible", "RidgeLearner",
-    "LearnerTask", "make_task", "standard_cv", "tree_cv",
-]  # fmt: skip
+__all__ = [*learners.__all__, *recursion.__all__]

@@ -23,6 +23,11 @@ from sparsecv_mio.oracles.treecv.recursion import Learner, RowsByFold
 from sparsecv_mio.problem.training_moments import TrainingMoments
 from sparsecv_mio.words import Intercept
 
+__all__ = [
+    "BernoulliNaiveBayes", "GaussianNaiveBayes", "LearnerTask", "LeastSquaresSgd", "PartialFitLearner",
+    "PegasosLearner", "RidgeLearner", "make_task",
+]  # fmt: skip
+
 RowLoss = Callable[[Any, FloatArray], FloatArray]
 
 

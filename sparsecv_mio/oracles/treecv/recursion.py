@@ -21,6 +21,8 @@ from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.errors import BadInput, naming_extras, one_of
 from sparsecv_mio.oracles.answers import ProgressHook
 
+__all__ = ["CvResult", "Learner", "Recursive", "Revertible", "RowsByFold", "standard_cv", "tree_cv"]
+
 
 @runtime_checkable
 class Learner(Protocol):
