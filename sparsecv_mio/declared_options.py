@@ -232,6 +232,8 @@ OPTIONS = {
         Option("checkpoint", str, None, "FILE", "Store the run here now and then; --resume carries it on."),
         Option("resume", str, None, "FILE", "Carry on a stored run, and go on storing it there."),
         Option("trace", str, None, "FILE", "Write the course of the bounds here, for `sparsecv plot`."),
+        Option("progress_json", str, None, "FILE",
+               "Write how far the run is here while it goes on, as JSON lines for schedulers and other programs."),
         Option("scheduler", str, None, "ADDRESS",
                "Scheduler of a dask cluster, tcp://HOST:PORT, which does the work."),
         Option("json", str, None, "FILE", "Write the record here; - is standard output."),
@@ -274,7 +276,7 @@ PANELS: dict[str, tuple[str, ...]] = {  # of the help, with the options in each,
     "Which models": (*RESTRICTING, *UNITS, "together", "box", "assume_box"),
     "What is asked": ("criterion", "one_se", "stability", "model", "own_error", "nested", "refine"),
     "Limits and effort": (*EFFORT, "node_limit", "checkpoint", "resume"),
-    "Output": ("json", "plot", "proof", "trace", "save_held_out", "log", "full", "quiet"),
+    "Output": ("json", "plot", "proof", "trace", "progress_json", "save_held_out", "log", "full", "quiet"),
     "For experts": ("method", "backend", "formulation", "mio_budget", "tau_step", "oracles", "scheduler"),
 }
 

@@ -7,6 +7,8 @@ are never replaced; text may be written to a pipe or a device where the caller a
 
 from __future__ import annotations
 
+import json
+import math
 import os
 import re
 import secrets
@@ -14,9 +16,10 @@ import shutil
 import stat
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import IO, Any
 
 from sparsecv_mio.errors import BadInput, SparseCVError
 
@@ -289,3 +292,57 @@ def write_text(path: Place, pieces: Iterable[str], what: str = "file", through: 
         Write to a pipe or a device as it is; else these are refused.
     """
     write_bytes(path, (piece.encode("utf-8", "backslashreplace") for piece in pieces), what, through)
+
+
+class JsonLines:
+    """A file of JSON lines, each flushed, so that a killed run leaves what it wrote.
+
+    Parameters
+    ----------
+    path : path
+        A regular file, or a pipe or device that is written to as it is.
+    what : str
+        What it is, for messages.
+
+    Attributes
+    ----------
+    failure : SparseCVError or None
+        Why the file ends early (a full disk, say): it costs the file, never the run.
+
+    Raises
+    ------
+    BadInput
+        The file cannot be opened.
+    """
+
+    def __init__(self, path: Place, what: str) -> None:
+        check_writable(path, what, through=True)
+        self.path, self.what = path, what
+        self.failure: SparseCVError | None = None
+        try:
+            self._stream: IO[str] = open(path, "w", encoding="utf-8")  # noqa: SIM115
+        except OSError as error:
+            raise self._refused(error) from None
+
+    def write(self, entries: Mapping[str, Any]) -> None:
+        """Write a line; nothing any more once one could not be written."""
+        if self.failure is not None:
+            return
+        try:
+            self._stream.write(json.dumps(entries) + "\n")
+            self._stream.flush()
+        except (OSError, ValueError) as error:  # a ValueError of a file that was closed
+            self.failure = self._refused(error)
+
+    def close(self) -> None:
+        """Close the file."""
+        with suppress(OSError):  # what is left in the buffer has been reported
+            self._stream.close()
+
+    def _refused(self, error: OSError | ValueError) -> BadInput:
+        return BadInput(f"cannot write {self.what} {self.path}: {reason(error)}")
+
+
+def null_if_infinite(values: Iterable[float]) -> list[float | None]:
+    """Numbers for JSON: null for infinity."""
+    return [value if math.isfinite(value) else None for value in values]

@@ -7,10 +7,10 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -45,6 +45,7 @@ def batch(
     out: str | None = option(None, "DIR", "Folder of the results."),
     workers: int | None = option(None, "N", "Processes, one thread each. [all cores]"),
     scheduler: str | None = None,
+    progress_json: str | None = None,
     retry: bool = option(False, "", "Run those again that failed or met a limit, with 4 times the time limit."),
     dry_run: bool = option(False, "", "List the tasks and what is left, and run nothing."),
     index: int | None = option(None, "I", "Run the share I (from 0) of --of jobs of an array."),
@@ -67,6 +68,7 @@ def batch(
     parse.count(of, "--of")
     if workers is not None and scheduler is not None:
         raise BadInput("--workers counts processes of this machine, a cluster has its own: leave out it or --scheduler")
+    session.check_outputs({"--progress-json": progress_json}, [plan])
     need_extra("batch", "sparsecv batch")
     from sparsecv_mio.batch.dispatch import run_batch, share_of_tasks
     from sparsecv_mio.batch.one_task import BatchFolder, check_with_data
@@ -88,7 +90,7 @@ def batch(
     if clean:
         _remove(place.stale(), quiet)
     counted = Counted.of(tasks, place, retry, None if scheduler else processes)
-    return _run(tasks, place, run, counted, quiet)
+    return _run(tasks, place, run, counted, quiet, progress_json)
 
 
 def _remove(stale: Sequence[Path], quiet: bool) -> None:
@@ -148,41 +150,84 @@ class Counted:
         """How many tasks something came of."""
         return self.states.total()
 
+    @property
+    def running(self) -> int | None:
+        """How many tasks run at once; None on a cluster."""
+        return None if self.workers is None else min(self.workers, self.total - self.ended)
+
+    @property
+    def seconds_left(self) -> float | None:
+        """How long the rest may take, from how long it took so far; None before a task of this run has ended."""
+        now = self.ended - self.before
+        return (time.monotonic() - self.began) * (self.total - self.ended) / now if now else None
+
+    def numbers(self) -> dict[str, Any]:
+        """Return how far the batch is, for other programs."""
+        states = {name: self.states[name] for name in ("done", "failed", "limit")}
+        left = None if self.seconds_left is None else round(self.seconds_left, 3)
+        return {**states, "running": self.running, "total": self.total, "seconds_left": left}
+
     def line(self) -> str:
         """Say how many tasks are done, running and failed, and how long the rest may take, from how long it took."""
-        left, seconds = self.total - self.ended, time.monotonic() - self.began
-        running = "" if self.workers is None else f", {min(self.workers, left):,} running"
+        seconds = time.monotonic() - self.began
+        running = "" if self.running is None else f", {self.running:,} running"
         words = f"{self.states['done']:,} of {self.total:,} tasks done{running}, {self.states['failed']:,} failed"
         if met := self.states["limit"]:
             words += f", {met:,} met a limit"
-        if now := self.ended - self.before:
-            words += f"; about {math.ceil(seconds * left / now):,} s left"
+        if (left := self.seconds_left) is not None:
+            words += f"; about {math.ceil(left):,} s left"
         return f"sparsecv: {seconds:.0f} s; {words}"
 
 
-def _run(tasks: Sequence[Task], place: BatchFolder, run: Callable[..., int], counted: Counted, quiet: bool) -> int:
+def _run(
+    tasks: Sequence[Task], place: BatchFolder, run: Callable[..., int], counted: Counted, quiet: bool,
+    progress_json: str | None,
+) -> int:  # fmt: skip
+    from sparsecv_mio.cli import live
+
+    steps = None if progress_json is None else live.Steps(progress_json, "batch", phase="tasks", **counted.numbers())
     interrupted = False
-    with _told(counted, quiet) as told:
+    with _told(counted, quiet) as told, nullcontext() if steps is None else live.every_ten_seconds(steps.write):
+
+        def progress(outcome: TaskOutcome) -> None:
+            counted.states[outcome.state] += 1
+            told()
+            if steps is not None:
+                steps.write(**_answer_of(outcome), **counted.numbers())
+
         try:
-            run(tasks, place, progress=told)
+            run(tasks, place, progress=progress)
         except KeyboardInterrupt:
             interrupted = True
     found = [one for one in (place.read(task.address) for task in tasks) if one is not None]
     code = 130 if interrupted else _code(found)
+    if steps is not None:
+        steps.end({0: "done", 1: "failed", 3: "limit", 130: "interrupted"}[code])
 
     def show(screen: Console) -> None:
         _print_counts(screen, found, len(tasks), place)
         if interrupted:
             screen.print("interrupted: the same command carries on", markup=False)
 
-    return ending.deliver(code, show)
+    return ending.deliver(code, show, lost=[] if steps is None else filter(None, [steps.lines.failure]))
+
+
+ANSWER = ("tau", "gamma", "cv_error", "lower", "upper", "gap")
+
+
+def _answer_of(outcome: TaskOutcome) -> dict[str, Any]:
+    """Return what a task found, for other programs; null for what its estimator does not say."""
+    given = {name: outcome.numbers.get(name) for name in ANSWER}
+    known = {name: one if isinstance(one, int | float) and math.isfinite(one) else None for name, one in given.items()}
+    which = {"task": outcome.address, "data": outcome.task["data"], "estimator": outcome.task["settings"]["estimator"]}
+    return {**which, "state": outcome.state, "task_seconds": outcome.seconds, **known}
 
 
 @contextmanager
-def _told(counted: Counted, quiet: bool) -> Iterator[Callable[[TaskOutcome], None] | None]:
-    """Yield what is told of every outcome: a bar on a terminal, a line every ten seconds elsewhere."""
+def _told(counted: Counted, quiet: bool) -> Iterator[Callable[[], None]]:
+    """Yield what is called when a task has ended: a bar on a terminal, a line every ten seconds elsewhere."""
     if quiet:
-        yield None
+        yield lambda: None
     elif sys.stderr.isatty():
         with _bar(counted) as told:
             yield told
@@ -190,11 +235,11 @@ def _told(counted: Counted, quiet: bool) -> Iterator[Callable[[TaskOutcome], Non
         from sparsecv_mio.cli.live import lines_of
 
         with lines_of(counted.line):
-            yield lambda outcome: counted.states.update((outcome.state,))
+            yield lambda: None
 
 
 @contextmanager
-def _bar(counted: Counted) -> Iterator[Callable[[TaskOutcome], None]]:
+def _bar(counted: Counted) -> Iterator[Callable[[], None]]:
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -210,8 +255,7 @@ def _bar(counted: Counted) -> Iterator[Callable[[TaskOutcome], None]]:
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         shown = bar.add_task("tasks", total=counted.total, completed=counted.ended)
 
-        def told(outcome: TaskOutcome) -> None:
-            counted.states[outcome.state] += 1
+        def told() -> None:
             failed = counted.states["failed"]
             bar.update(shown, advance=1, description=f"tasks, {failed} failed" if failed else "tasks")
 

@@ -11,8 +11,9 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rich.console import Console, Group
@@ -20,15 +21,22 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from sparsecv_mio.certificate.parts import relative_gap
+from sparsecv_mio.cli import Began
 from sparsecv_mio.cli.ending import tell
+from sparsecv_mio.files import JsonLines, null_if_infinite
 from sparsecv_mio.report.layout import alike, marked, shown
+from sparsecv_mio.search.observers import COMPILING, FIRST_USE, RESUMED
 
 if TYPE_CHECKING:
+    from sparsecv_mio.certificate.records import Record
     from sparsecv_mio.search.deadline import StopRequest
     from sparsecv_mio.search.observers import Progress, TauProgress
 
 REDRAWS = 6  # a second
 LINE_SECONDS = 10.0  # between two plain lines
+STEP_SECONDS = 0.1  # at least, between two JSON lines of reports
+STEPS_SCHEMA = "sparsecv-progress/1"
 BAR, LEAST_BAR = 28, 6
 BESIDE_BAR = 62  # characters that a row of the table takes beside its bar
 OTHER_LINES = 8  # of the view, beside the rows of its table
@@ -95,6 +103,15 @@ def line_of(state: Progress) -> str:
     return "sparsecv: " + "; ".join(parts)
 
 
+def resumed_line(state: Progress) -> str:
+    """Say what a stored run knew when it was carried on."""
+    if not state.total:
+        return "resumed; known before: nothing, as it was stored before it had begun"
+    cells = f"{state.done:,} of {state.total:,} cells done, {state.pruned:,} pruned"
+    said = (cells, answer_of(state), certified_of(state), proved_of(state))
+    return f"resumed; known before: {'; '.join(words for words in said if words)}"
+
+
 class LiveLines(NamedTuple):
     """A row of the view: a tau, or neighbouring ones that are alike, of which each number is the least."""
 
@@ -141,6 +158,8 @@ class View:
 
     def __call__(self, state: Progress) -> None:
         """Keep a report; may be called from any thread."""
+        if state.stage == RESUMED:
+            self.console.print(f"sparsecv: {resumed_line(state)}", markup=False, soft_wrap=True)
         self.state = state
 
     def draw(self) -> Group:
@@ -200,7 +219,8 @@ class View:
 class Lines:
     """The view in a log: keeps the last state that was reported, and prints it every ten seconds.
 
-    That kernels are being compiled it says at once, and once: nothing else happens for a while.
+    That kernels are being compiled it says at once, and once: nothing else happens for a while. What a stored run knew
+    when it was carried on it says at once, too.
     """
 
     def __init__(self) -> None:
@@ -210,8 +230,8 @@ class Lines:
 
     def __call__(self, state: Progress) -> None:
         """Keep a report; may be called from any thread."""
-        from sparsecv_mio.search.observers import COMPILING, FIRST_USE
-
+        if state.stage == RESUMED:
+            tell(resumed_line(state))
         self.state, self.kept = state, time.monotonic()
         if state.stage == COMPILING and not self.compiling_told:
             self.compiling_told = True
@@ -225,15 +245,77 @@ class Lines:
         return line_of(replace(state, seconds=state.seconds + now - self.kept))
 
 
+class Steps:
+    """Progress for other programs: JSON lines, one for a step, and one every ten seconds where nothing is reported.
+
+    Parameters
+    ----------
+    place : str
+        Of the file.
+    command : str
+        Of which the progress is.
+    **known
+        In every line, until it changes.
+    """
+
+    def __init__(self, place: str, command: str, **known: Any) -> None:
+        self.lines = JsonLines(place, "progress-json")
+        self.due, self.lock = -math.inf, threading.RLock()
+        self.known: dict[str, Any] = {"phase": "starting"} | known
+        self.lines.write({"schema": STEPS_SCHEMA, "command": command, "time": _now()})
+
+    def __call__(self, state: Progress) -> None:
+        """Take a report; may be called from any thread."""
+        gamma, tau = state.best if state.best is not None and math.isfinite(state.cv_error) else (None, None)
+        numbers = (state.cv_error, state.lower, state.upper, relative_gap(state.lower, state.upper))
+        known = {
+            "phase": state.stage, "tau": tau, "gamma": gamma,
+            **dict(zip(("cv_error", "lower", "upper", "gap"), null_if_infinite(numbers), strict=True)),
+            "estimate": state.estimate, "done": state.done, "pruned": state.pruned, "total": state.total,
+            "mios": state.mios, "nodes": state.nodes,
+        }  # fmt: skip
+        with self.lock:
+            self.known = known
+            if state.stage == RESUMED or time.monotonic() >= self.due:
+                self.write()
+
+    def write(self, status: str = "running", **changed: Any) -> None:
+        """Write a line of what is known, and of what changed in it, which is known from then on."""
+        with self.lock:
+            seconds = round(time.monotonic() - Began.moment, 3)
+            self.known |= changed
+            self.lines.write({"time": _now(), "seconds": seconds, "status": status} | self.known)
+            self.due = time.monotonic() + STEP_SECONDS
+
+    def end(self, status: str, record: Record | None = None) -> None:
+        """Write the last line, with the answer of a search."""
+        answer: dict[str, Any] = {}
+        if record is not None:
+            known = record.certificate
+            error, lower, upper, gap = null_if_infinite((record.cv_error, known.lower, known.upper, known.gap))
+            answer = {"tau": record.tau, "gamma": record.gamma, "cv_error": error, "estimate": record.estimate}
+            answer |= {"lower": lower, "upper": upper, "gap": gap}
+        self.write(status, phase="end", **answer)
+        self.lines.close()
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+def _print(line: str) -> None:
+    with suppress(OSError, ValueError):  # nobody reads them: the answer goes on
+        print(line, file=sys.stderr, flush=True)
+
+
 @contextmanager
-def lines_of(line: Callable[[], str]) -> Iterator[None]:
-    """Print a line on standard error every ten seconds, whatever the work in here is at."""
+def every_ten_seconds(call: Callable[[], None]) -> Iterator[None]:
+    """Call something every ten seconds, whatever the work in here is at."""
     over = threading.Event()
 
     def work() -> None:
         while not over.wait(LINE_SECONDS):
-            with suppress(OSError, ValueError):  # nobody reads them: the answer goes on
-                print(line(), file=sys.stderr, flush=True)
+            call()
 
     thread = threading.Thread(target=work, name="sparsecv lines", daemon=True)
     thread.start()
@@ -244,12 +326,35 @@ def lines_of(line: Callable[[], str]) -> Iterator[None]:
         thread.join()
 
 
+def lines_of(line: Callable[[], str]) -> AbstractContextManager[None]:
+    """Print a line on standard error every ten seconds."""
+    return every_ten_seconds(lambda: _print(line()))
+
+
 @contextmanager
-def progress_view(quiet: bool, stop: StopRequest) -> Iterator[Callable[[Progress], None] | None]:
-    """Yield a callback for the reports of the search; None when quiet.
+def progress_view(
+    quiet: bool, stop: StopRequest, steps: Steps | None = None
+) -> Iterator[Callable[[Progress], None] | None]:
+    """Yield a callback for the reports of the search; None when quiet and without `steps`, which it tells of them too.
 
     The view is on standard error, redrawn in place, and is removed at the end, also after an error.
     """
+    with _view(quiet, stop) as view:
+        if steps is None:
+            yield view
+            return
+
+        def both(state: Progress) -> None:
+            steps(state)
+            if view is not None:
+                view(state)
+
+        with every_ten_seconds(steps.write):
+            yield both
+
+
+@contextmanager
+def _view(quiet: bool, stop: StopRequest) -> Iterator[Callable[[Progress], None] | None]:
     if quiet:
         yield None
         return

@@ -28,7 +28,7 @@ LOADING_GRACE = 0.4  # seconds after the limit in which a search may still begin
 EXIT_CODE = {"proved": 0, "limit": 3, "interrupted": 130}
 READ_BY_ARROW = (".csv", ".tsv", ".txt", ".dat", ".data", ".gz", ".zip", ".parquet", ".feather", ".arrow", ".ipc")
 MANY_TO_DRAW = 30  # features from which on the best subsets of all sizes may take their whole time
-THROUGH = ("--json", "--trace", "--out")  # text that may go to a pipe or a device as it comes
+THROUGH = ("--json", "--trace", "--progress-json", "--out")  # text that may go to a pipe or a device as it comes
 
 
 def read_data(path: str, table: Given, aux: Iterable[str] = (), *, two_words: bool = False) -> Dataset:

@@ -127,6 +127,7 @@ def solve(
     scheduler: str | None = None,
     proof: str | None = None,
     json: str | None = None,
+    progress_json: str | None = None,
     full: bool = option(False, "", "Print every coefficient and every tau, where they are more than a screen."),
     quiet: bool = False,
 ) -> int:  # fmt: skip
@@ -145,14 +146,14 @@ def solve(
         forced = {name: restrictions.pop(name) for name in options.FORCING}
         refuse_with_common({
             "gamma LO..HI": every, "nested": nested, **asked, **stored, "save_held_out": save_held_out, "proof": proof,
-            **restrictions,
+            "progress_json": progress_json, **restrictions,
         })  # fmt: skip
         read = partial(session.read_dealt, data, table, rows, quiet)
         return solve_common(data, given, tau, common, forced, read, json=json, quiet=quiet, full=full)
     checkpoint, resume, trace = stored.values()
     store = ("--checkpoint", checkpoint) if checkpoint is not None else ("--resume", resume)
     outputs = dict([("--json", json), store, ("--trace", trace), ("--save-held-out", save_held_out)])
-    outputs["--proof"] = proof
+    outputs |= {"--proof": proof, "--progress-json": progress_json}
     session.check_outputs(outputs, [data])
 
     with session.interruptible() as stop:
@@ -192,7 +193,8 @@ def solve(
             check_place(store[1], store[0])
         lost: list[SparseCVError] = []
         known: list[Snapshot] = []  # by the searches that came to their end
-        with live.progress_view(quiet, stop) as progress:
+        steps = None if progress_json is None else live.Steps(progress_json, "solve")
+        with live.progress_view(quiet, stop, steps) as progress:
             keep = None if proof is None else known.append
             hooks = Hooks(progress, stop, lost.append, Began.moment, store[1], resume, trace, scheduler, keep)
             if nested is None:
@@ -200,6 +202,10 @@ def solve(
             else:
                 record = nested_cross_validate(dataset, plan, nested, given, tau, how, hooks)
 
+    status = "interrupted" if stop.is_set() else record.status
+    if steps is not None:
+        steps.end(status, record)
+        lost += filter(None, [steps.lines.failure])
     if not quiet and (line := about_target(dataset)):
         ending.tell(f"note: {line}")
     known_at_end = known[-1] if known else None
@@ -208,7 +214,7 @@ def solve(
         found, write = _held_out(record, dataset, plan, save_held_out)
         files.append(write)
     return ending.deliver(
-        session.EXIT_CODE["interrupted" if stop.is_set() else record.status],
+        session.EXIT_CODE[status],
         lambda screen: print_answer(screen, record, brief=quiet, held_out=found, full=full),
         json=json, record=record.pieces, files=files, warnings=() if quiet else record.warnings, lost=lost,
     )  # fmt: skip

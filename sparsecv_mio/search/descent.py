@@ -28,10 +28,11 @@ from sparsecv_mio.certificate.records import DescentStep
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.errors import BadInput, CorruptStore
+from sparsecv_mio.files import null_if_infinite
 from sparsecv_mio.problem.training_moments import training_moments
 from sparsecv_mio.search.cells import Archive, below, check_like, parsed, prefixed
 from sparsecv_mio.search.context import Context, SearchState, Snapshot
-from sparsecv_mio.search.observers import Progress, Signals, null_if_infinite, trace_line_of
+from sparsecv_mio.search.observers import Progress, Signals, trace_line_of
 from sparsecv_mio.search.pairs import PairBounds
 from sparsecv_mio.search.run import GridMethod, NewRun, decide_beyond_proof, run_to_end
 

@@ -19,7 +19,16 @@ from sparsecv_mio.formulation.backends import get_backend
 from sparsecv_mio.search.accelerators import Ledger
 from sparsecv_mio.search.context import Context, SearchState, Trees
 from sparsecv_mio.search.deadline import Deadline
-from sparsecv_mio.search.observers import Checkpoint, Reporter, Signals, Trace, reports, resume
+from sparsecv_mio.search.observers import (
+    RESUMED,
+    Checkpoint,
+    Progress,
+    Reporter,
+    Signals,
+    Trace,
+    reports,
+    resume,
+)
 from sparsecv_mio.search.options import Hooks, SearchOptions, method_for
 from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.search.result import build_record, check_intervals
@@ -214,7 +223,11 @@ def drive(method: Search, signals: Signals, hooks: Hooks) -> None:
     reporter = Reporter(hooks.progress, method.progress) if hooks.progress is not None else None
     if reporter is not None:
         signals.listen(progressed=reporter.visit, doing=reporter.say)
-    if hooks.resume is None or not resume(method, hooks.resume):
+    carried_on = hooks.resume is not None and resume(method, hooks.resume)
+    if hooks.resume is not None and hooks.progress is not None:
+        known = method.progress() if carried_on else Progress(0, 0, 0, 0.0, np.inf, method.context.deadline.seconds)
+        hooks.progress(replace(known, stage=RESUMED))
+    if not carried_on:
         if keeper is not None:  # should the limit come while the run begins
             keeper.write(method, begun=False)
         method.begin()

@@ -27,17 +27,17 @@ import time
 import warnings
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from tokenize import TokenError
-from typing import IO, TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from sparsecv_mio.errors import BadInput, CorruptStore, SparseCVError
-from sparsecv_mio.files import check_readable, check_unpacked, check_writable, reason, write_bytes
+from sparsecv_mio.files import JsonLines, check_readable, check_unpacked, check_writable, null_if_infinite, write_bytes
 from sparsecv_mio.search.cells import Archive
 from sparsecv_mio.search.context import Context, Snapshot
 from sparsecv_mio.search.pairs import proved_ends
@@ -120,6 +120,7 @@ class Signals:
 
 
 REPORT_SHARE = 5.0  # reports may take one part in so many of the time
+RESUMED = "resumed"
 COMPILING = "compiling kernels (first use)"
 FIRST_USE = "compiling kernels, once on this machine: up to a minute or two; `sparsecv warmup` does it ahead"
 
@@ -356,11 +357,6 @@ TRACE_EVERY = 0.02  # seconds between two lines
 MOST_TRACE_BYTES = 1 << 30  # of a trace that is read back
 
 
-def null_if_infinite(values: Iterable[float]) -> list[float | None]:
-    """Numbers for JSON: null for infinity."""
-    return [value if math.isfinite(value) else None for value in values]
-
-
 def head_of(context: Context, method: str) -> dict[str, Any]:
     """Return the first line of a trace; a descent has no grid of gammas."""
     grid, descent = context.grid, method.startswith(DESCENT)
@@ -393,34 +389,23 @@ def trace_line_of(state: SearchState, mios: int) -> dict[str, Any]:
 
 
 class Trace:
-    """Writes the trace of one run; every line is flushed, so that a killed run leaves what it wrote.
+    """Writes the trace of one run.
 
     Parameters
     ----------
     path : path
-        A regular file, or a pipe or device that is written to as it is.
-
-    Attributes
-    ----------
-    failure : SparseCVError or None
-        Why the trace ends early (a full disk, say): it costs the trace, never the run.
-
-    Raises
-    ------
-    BadInput
-        The file cannot be opened.
+        As of :class:`~sparsecv_mio.files.JsonLines`.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        check_writable(path, "trace", through=True)
-        try:
-            self.stream: IO[str] = open(path, "w", encoding="utf-8")  # noqa: SIM115
-        except OSError as error:
-            raise BadInput(f"cannot write trace {path}: {reason(error)}") from None
-        self.path = path
-        self.failure: SparseCVError | None = None
+        self.lines = JsonLines(path, "trace")
         self.named = False
         self.due = -math.inf
+
+    @property
+    def failure(self) -> SparseCVError | None:
+        """Why the trace ends early."""
+        return self.lines.failure
 
     def visit(self, run: Watched) -> None:
         """Write a line if it is time to."""
@@ -428,27 +413,19 @@ class Trace:
             self.write(run)
 
     def write(self, run: Watched) -> None:
-        """Write a line; nothing any more once one could not be written."""
+        """Write a line."""
         if self.failure is not None:
             return
-        try:
-            if not self.named:
-                self._line(head_of(run.context, run.name))
-                self.named = True
-            self._line(run.trace_line())
-        except OSError as error:
-            self.failure = BadInput(f"cannot write trace {self.path}: {reason(error)}")
+        if not self.named:
+            self.lines.write(head_of(run.context, run.name))
+            self.named = True
+        self.lines.write(run.trace_line())
         self.due = time.monotonic() + TRACE_EVERY
 
     def close(self, run: Watched) -> None:
         """Write the last line."""
         self.write(run)
-        with suppress(OSError):  # what is left in the buffer has been reported
-            self.stream.close()
-
-    def _line(self, entries: Mapping[str, Any]) -> None:
-        self.stream.write(json.dumps(entries) + "\n")
-        self.stream.flush()
+        self.lines.close()
 
 
 def is_trace(path: str | os.PathLike[str]) -> bool:

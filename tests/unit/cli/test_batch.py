@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -50,7 +51,17 @@ def test_a_batch_from_plan_to_table(
     assert "4 tasks, 0 done" in capfd.readouterr().out and not out.exists()
     assert run(["batch", str(plan), "--out", str(out), "--workers", "1", "--index", "0", "--of", "2"]) == 0
     assert "2 of 2 tasks done" in capfd.readouterr().out
-    assert run(["batch", str(plan), "--out", str(out), "--workers", "1"]) == 1
+    steps = tmp_path / "steps.jsonl"
+    assert run(["batch", str(plan), "--out", str(out), "--workers", "1", "--progress-json", str(steps)]) == 1
+    head, *lines = [json.loads(line) for line in steps.read_text().splitlines()]
+    assert head["command"] == "batch" and [line["status"] for line in lines[-2:]] == ["running", "failed"]
+    assert lines[-1] | {"time": 0, "seconds": 0} == {
+        **lines[-2], "time": 0, "seconds": 0, "seconds_left": 0.0, "phase": "end", "status": "failed",
+    }  # fmt: skip
+    assert (lines[-1]["done"], lines[-1]["failed"], lines[-1]["running"], lines[-1]["total"]) == (2, 2, 0, 4)
+    assert {(line["state"], line["cv_error"] is None) for line in lines if "state" in line} <= {
+        ("done", False), ("failed", True),
+    }  # fmt: skip
     shown = capfd.readouterr().out
     assert "2 of 4 tasks done, 0 met a limit, 2 failed" in shown and "failed: toeplitz" in shown
     assert run(["batch", "status", str(out)]) == 1

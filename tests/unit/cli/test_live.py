@@ -12,6 +12,7 @@ import sys
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -143,6 +144,66 @@ def test_that_kernels_are_compiled_is_told_at_once_and_once(capsys: pytest.Captu
         for stage in ("", COMPILING, COMPILING, "", COMPILING):
             lines(replace(STATE, stage=stage))
     assert capsys.readouterr() == ("", f"sparsecv: {FIRST_USE}\n")
+
+
+def steps_in(place: Path, command: str) -> list[dict[str, Any]]:
+    """The lines of a file of progress, of which the first is checked."""
+    head, *lines = [json.loads(line) for line in place.read_text().splitlines()]
+    assert (head["schema"], head["command"]) == (live.STEPS_SCHEMA, command)
+    seconds = [line["seconds"] for line in lines]
+    assert seconds == sorted(seconds) and seconds[0] > 0.0
+    assert all(line["status"] == "running" for line in lines[:-1]) and lines[-1]["phase"] == "end"
+    assert all(line["time"].endswith("+00:00") for line in lines)
+    return lines
+
+
+def test_progress_for_programs_ends_with_the_answer(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    steps, out, ask = tmp_path / "p.jsonl", tmp_path / "a.json", ["solve", SERVO, "-t", "class", "--gamma", "0.1,1"]
+    assert run([*ask, "-q", "--progress-json", str(steps), "--json", str(out)]) == 0
+    record = json.loads(out.read_text())
+    *before, last = steps_in(steps, "solve")
+    assert before and last["status"] == "proved" and last["total"] == before[0]["total"]
+    for name in ("tau", "gamma", "cv_error", "lower", "upper", "gap"):
+        assert last[name] == record[name] if name in record else last[name] == record["certificate"][name]
+    for line in before:
+        assert line["lower"] <= record["upper"] and (line["upper"] is None or line["upper"] >= record["lower"])
+        assert (line["gap"] is None) == (line["upper"] is None)
+        assert 0 <= line["done"] + line["pruned"] <= line["total"]
+
+
+def test_a_resumed_run_says_what_was_known(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ask = ["solve", SERVO, "-t", "class", "--gamma", "0.1,1", "--method", "grid"]
+    stored, steps = str(tmp_path / "run.ck"), tmp_path / "p.jsonl"
+    assert run([*ask, "-q", "--mio-budget", "3", "--checkpoint", stored]) == 3
+    assert "resumed" not in capsys.readouterr().err
+    assert run([*ask, "--resume", stored, "--progress-json", str(steps)]) == 0
+    [known] = [line for line in steps_in(steps, "solve") if line["phase"] == "resumed"]
+    err = capsys.readouterr().err
+    assert f"sparsecv: resumed; known before: {known['done']} of {known['total']} cells done" in err
+    assert 0 < known["done"] < known["total"] and f"tau {known['tau']}, gamma {known['gamma']:g}" in err
+    assert live.resumed_line(Progress(0, 0, 0, 0.0, np.inf, 0.1)).endswith("stored before it had begun")
+    assert run([*ask, "-q", "--resume", stored]) == 0 and capsys.readouterr().err == ""
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no full device here")
+def test_a_file_of_progress_that_fails_costs_the_file_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["solve", SERVO, "-t", "class", "--gamma", "0.1", "-q", "--progress-json", "/dev/full"]) == 2
+    told = capsys.readouterr()
+    assert "tau = " in told.out
+    assert told.err == "sparsecv: error: cannot write progress-json /dev/full: No space left on device\n"
+
+
+def test_a_step_is_written_while_nothing_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live, "LINE_SECONDS", 0.01)
+    place = tmp_path / "p.jsonl"
+    with live.progress_view(True, StopRequest(), live.Steps(str(place), "solve")) as progress:
+        assert progress is not None
+        progress(STATE)
+        limit = time.monotonic() + 60.0
+        while place.read_text().count('"mios": 7') < 3 and time.monotonic() < limit:
+            time.sleep(0.01)
+    last = json.loads(place.read_text().splitlines()[-1])
+    assert (last["done"], last["gap"], last["tau"]) == (30, 0.25, None)  # no pair has a CV error yet
 
 
 def wait_for(words: str, capsys: pytest.CaptureFixture[str]) -> str:
