@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -36,6 +37,8 @@ def njit(*, cache: bool = False, **options: Any) -> Callable[[Callable[..., Any]
         if hidden and hasattr(made, "overloads"):
             made.add_overload = partial(_known_to_kernels, made)
             made._compile_for_args = partial(_refuse, kernel.__name__)
+        if hasattr(made, "py_func"):
+            made.compile = partial(_compile, made)
         if not cache or not hasattr(made, "py_func"):  # a plain function where numba is told to compile nothing
             return made
         if KernelCache is None or not hasattr(made, "_cache"):
@@ -45,6 +48,17 @@ def njit(*, cache: bool = False, **options: Any) -> Callable[[Callable[..., Any]
         return made
 
     return declare
+
+
+def _compile(made: Any, signature: Any) -> Any:
+    """Compile without collecting garbage: the compiler makes very many objects that it needs to its end."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        return type(made).compile(made, signature)
+    finally:
+        if collecting:
+            gc.enable()
 
 
 def _known_to_kernels(made: Any, compiled: Any) -> None:

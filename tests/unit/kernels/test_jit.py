@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
 
 import pytest
 from numba.core.caching import FunctionCache, NullCache
+from numba.core.errors import TypingError
 from repository import ROOT
 
 from sparsecv_mio.kernels import jit
@@ -40,6 +42,22 @@ def test_what_begins_with_an_underscore_is_called_by_kernels_alone() -> None:
     for _ in range(2):  # compiled, and yet no code to call
         with pytest.raises(TypeError, match="_twice is for kernels"):
             _twice(2.0)
+
+
+def test_garbage_is_collected_again_after_compiling() -> None:
+    """The compiler works without collections; what it refuses leaves them on too, and what was off stays off."""
+    seen: list[bool] = []
+    with watched(lambda: seen.append(gc.isenabled())):
+        assert njit()(plain)(1) == 2 and gc.isenabled()
+        with pytest.raises(TypingError):
+            njit()(plain)("one")
+        assert gc.isenabled()
+        gc.disable()
+        try:
+            assert njit()(plain)(1.0) == 2.0 and not gc.isenabled()
+        finally:
+            gc.enable()
+    assert len(seen) >= 3 and not any(seen)
 
 
 def test_kernels_are_plain_functions_where_numba_is_off() -> None:
