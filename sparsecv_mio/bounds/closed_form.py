@@ -318,7 +318,10 @@ class RidgeBall:
             return None
         residual = np.abs(u - X @ centre.beta)
         half = solve_triangular(centre.factor, X.T, lower=True)
-        each = centre.widening * np.einsum("ij,ij->j", half, half)
+        with np.errstate(over="ignore"):
+            each = centre.widening * np.einsum("ij,ij->j", half, half)
+        if not np.isfinite(each.sum()):  # a column that is constant in training, under a penalty next to nothing
+            return None
         small = len(u) <= 2 * problem.q
         largest = centre.widening * float(np.linalg.eigvalsh(half.T @ half)[-1]) if small else float(each.sum())
         slip = unit * (np.abs(u) + np.abs(X) @ np.abs(centre.beta))

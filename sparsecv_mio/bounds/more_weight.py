@@ -1,6 +1,6 @@
 """Lower bounds of held-out errors from the rows that a fold leaves out, added to its training rows with more weight.
 
-With f the training objective of a fold, h the squared error on its other rows and any t > 0 (docs/theory/bounds.md 5)
+With f the training objective of a fold, h the squared error on its other rows and any t > 0 (docs/theory/bounds.md 10)
 
     h(b*) >= (V_t - u) / t        for every V_t <= min over b of f(b) + t h(b), at most tau nonzero, and u >= f(b*).
 

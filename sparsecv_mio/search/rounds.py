@@ -188,7 +188,7 @@ Pair = tuple[int, int]
 GROWTH = 4  # of the effort of a tau from one try to the next
 MOST_TRIES = 24
 FIRST_TRIES = 2  # of the likely winner, before anything else; the last one only if the first promises that it succeeds
-TRIAL_SHARE, LOOK_SHARE = 0.15, 0.15  # of a time limit, for the first of these tries and for a look at all rows
+TRIAL_SHARE, LOOK_SHARE = 0.15, 0.1  # of a time limit, for the first of these tries and for a look at all rows
 WINNER_SHARE = 0.7  # of the time that is left, which the likely winner may take
 FEW_SUPPORTS = 1 << 17  # a size that has no more is decided first
 SMALL_SHARE, REST_SHARE = 0.2, 0.03  # of a time limit, for the likely best gammas of these sizes, and for the others
@@ -309,7 +309,7 @@ class Outward:
         1. The pair that is likely to win by now is not decided: work on it, at most `FIRST_TRIES` times in all.
         2. It is decided, and no tau was worked on yet: work on the taus up to its own, together.
         3. Some tau was worked on: look at all rows for all pairs in question, once.
-        4. Under a time limit, little was spent on it: raise the least lower bounds of the grid (`_raise_the_least`).
+        4. So it was, and under a time limit little was spent on this: raise the least lower bounds of the grid.
         5. Otherwise: work on one tau, new or open (`_next`).
         """
         winner = self._leader(len(self.tries) - 1)
@@ -385,7 +385,8 @@ class Outward:
         among the small taus is worth more, but the gap that a limit leaves is that of the least bound.
         """
         state, context = self.run, self.run.context
-        if not np.isfinite(context.deadline.at) or self.spent_on_least > LEAST_SHARE * self.spent.sum():
+        due = self.tries.any() and self.spent_on_least <= LEAST_SHARE * self.spent.sum()
+        if not np.isfinite(context.deadline.at) or not due:
             return False
         taus, lower = context.grid.taus.tolist(), state.cells.lower.sum(axis=2)
         closed = np.array([[result.by_size[tau].complete for tau in taus] for result in state.all_rows.best])

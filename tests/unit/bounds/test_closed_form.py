@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -206,6 +207,15 @@ def test_moments_without_digits_say_nothing() -> None:
     assert RidgeBall.of_moments(problem, X.T @ X, X.T @ np.ones(9), 9.0, UNIT) is None
     problem, *_ = drawn_ridge_ball(1, 1)
     assert Centre.of(problem, UNIT) is not None and Centre.of(problem, 1.0) is None
+
+
+def test_a_column_that_is_constant_in_training_under_next_to_no_penalty_says_nothing() -> None:
+    problem, X, u = drawn_ridge_ball(1, 2)
+    Q = problem.Q.copy()
+    Q[0] = Q[:, 0] = 0.0
+    weight = np.append(1e-300, np.ones(problem.q - 1))
+    lost = replace(problem, Q=Q, c=np.append(0.0, problem.c[1:]), weight=weight, lam=1e-14)
+    assert RidgeBall.of_rows(lost, X, u, UNIT) is None
 
 
 @pytest.mark.parametrize("seed", range(12))
