@@ -1,6 +1,7 @@
 """Certificates at small ridge: what two source trees prove of the default question in some seconds.
 
     python scripts/bench/small_ridge.py BEFORE AFTER [--data diabetes64 housing2 ...] [--share 1] [--sizes 8 10 12]
+        [--today]
 
 BEFORE and AFTER are folders that hold the package, as `git worktree add` makes them. A line is a file, asked the
 default question (ten folds, 15 gammas, tau 1 up to a row in eight): the gap and the part of the grid that is proved at
@@ -8,7 +9,8 @@ its limit, or the CPU seconds to the end where it has none. `late` are sizes who
 than 1.1 times as long, with both times. Files of `instances/`; `prostate44`, `housing54`: main effects, squares and
 products of its columns (of the first nine), as they come. Limits count as in `regions.py --quiet`; `--share`
 multiplies them. With `--sizes`: CPU seconds of the best subsets of these sizes on all rows at gamma 0.01 as well, or
-the gap left.
+the gap left. With `--today` AFTER is also asked the default question of today, whose grid ends with all columns where
+these are 31 to 300.
 
 Each tree has processes of its own, kernels compiled before; both are measured in one run, so that ratios mean something
 on a busy machine. All of it: 20 minutes of CPU.
@@ -61,8 +63,8 @@ def read(name: str) -> Dataset:
     return Dataset.from_arrays(np.column_stack(columns), data.y)
 
 
-def question(name: str, limit: float) -> dict[str, Any]:
-    """Ask the default question."""
+def question(name: str, limit: float, today: bool = False) -> dict[str, Any]:
+    """Ask the default question: that of both trees, or that of today."""
     from regions import keep_quiet_time
 
     from sparsecv_mio.data.folds import make_folds
@@ -81,9 +83,10 @@ def question(name: str, limit: float) -> dict[str, Any]:
 
     begun = time.process_time()
     largest = p if p <= 30 else max(10, min((n - -(-n // 10)) // 8, 50))
+    taus = [*range(1, min(p, largest) + 1), *([p] if today and 30 < p <= 300 and p < n - -(-n // 10) else [])]
     record = cross_validate(
         data, make_folds("10", data, seed=0), gammas=np.geomspace(1e-3, 10.0, 15).tolist(),
-        taus=range(1, min(p, largest) + 1), time_limit=limit, threads=2, progress=progress,
+        taus=taus, time_limit=limit, threads=2, progress=progress,
     )  # fmt: skip
     region, spent = record.region, round(time.process_time() - begun, 2)
     words = "-" if region is None else f"{region.up_to_tau or '-'}; {region.from_gamma or float('inf'):.2g}"
@@ -135,13 +138,15 @@ def main() -> None:
     """Print a table, or be the worker of a line."""
     if sys.argv[1] == "--worker":
         kind, name, number = sys.argv[2:]
-        print(json.dumps(question(name, float(number)) if kind == "question" else one_size(name, int(number))))
+        asked_for = one_size(name, int(number)) if kind == "size" else question(name, float(number), kind == "today")
+        print(json.dumps(asked_for))
         return
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("trees", nargs=2, type=Path)
     parser.add_argument("--data", nargs="+", default=list(LIMITS), choices=list(LIMITS))
     parser.add_argument("--share", type=float, default=1.0)
     parser.add_argument("--sizes", nargs="*", type=int, default=[])
+    parser.add_argument("--today", action="store_true")
     given = parser.parse_args()
     whole = np.zeros(2)
     for name in given.data:
@@ -154,6 +159,9 @@ def main() -> None:
         slow = late(before.pop("reached"), after.pop("reached"))
         whole += [before["CPU s"], after["CPU s"]] if np.isinf(limit) else [0.0, 0.0]
         print(f"{name}, {limit:g} s: before {before}, after {after}, late {slow}", flush=True)
+        if given.today:
+            found = asked(given.trees[1], "today", name, str(limit))
+            print(f"{name}, {limit:g} s, the grid of today: {found}", flush=True)
     if whole.any():
         print(f"files without a limit together: before {whole[0]:.1f}, after {whole[1]:.1f} CPU s")
 

@@ -215,3 +215,119 @@ def leverages(found: BoundedFits, X: Array, off: Any, kind: Arithmetic) -> tuple
     (value, room, excess), moved = worth(found, x, z, kind), off * found.norm.sum(1)[:, None]
     most = kind.root_above(np.maximum(value + room + excess**2, 0 * value)) * (1 + 4 * u) + moved * (1 + X.shape[2] * u)
     return -kind.above(room + 2 * most * moved * (1 + 16 * u) - value).T, kind.above(most**2 * (1 + 8 * u)).T
+
+
+MOST_COLUMNS = 8  # of a block: every subset of it is looked at
+
+
+class BlockPart(NamedTuple):
+    """A block-diagonal matrix W of which `M - W` is proved to be positive semidefinite.
+
+    Attributes
+    ----------
+    G, off : (q, q) arrays
+        `M - W`, and by how much its entries may be off.
+    blocks : list of (s,) arrays
+        Columns of each block.
+    W : list of (s, s) arrays
+    inverse : list of (2^s, s, s) float arrays
+        Near the inverses of W on every subset, a mask of bits; 0 elsewhere.
+    least : (q,) array
+        `x'W^{-1}x <= sum of x_i^2 / least_i`, on every subset.
+    """
+
+    G: Array
+    off: Array
+    blocks: list[Array]
+    W: list[Array]
+    inverse: list[Array]
+    least: Array
+
+
+def need_semidefinite(A: Array, off: Array, kind: Arithmetic, what: str) -> None:
+    """Refuse unless every symmetric matrix whose entries are within `off` of A is positive semidefinite.
+
+    With R a Cholesky factor of about `A - t I`, in floats, `A - R R'` is about `t I`: what it is exactly must have
+    diagonal entries that are no smaller than the sum of the others of their row.
+    """
+    u, q = kind.u, len(A)
+    diagonal = np.asarray(A.diagonal(), dtype=np.float64)
+    need(all((diagonal > 0.0).tolist()), what)
+    unit = kind.of(np.ldexp(1.0, -(np.frexp(diagonal)[1] // 2)))
+    A, off = A * unit[:, None] * unit, off * unit[:, None] * unit
+    near = np.asarray(A, dtype=np.float64)
+    try:
+        R = kind.of(np.linalg.cholesky(near - 0.5 * np.linalg.eigvalsh(near)[0] * np.eye(q)))
+    except np.linalg.LinAlgError:
+        raise Refused(what) from None
+    left = A - kind.product(R, R.T)
+    off = off + u * ((q + 8) * kind.product(abs(R), abs(R).T) + 2 * abs(A))
+    beside = abs(left) + off
+    own = left.diagonal() - off.diagonal()
+    others = beside.sum(1) - beside.diagonal()
+    need(all((own * (1 - 4 * u) >= others * (1 + (2 * q + 8) * u)).tolist()), what)
+
+
+def block_part(blocks: list[Array], W: list[Array], m: BoundedMoments, penalty: Penalty, kind: Arithmetic) -> BlockPart:
+    """Prove that what is left of M without blocks is positive semidefinite, and each block definite; or refuse.
+
+    Parameters
+    ----------
+    blocks : list of (s,) arrays
+        Every column is in one.
+    W : list of (s, s) arrays
+        Symmetric.
+    m, penalty : BoundedMoments, Penalty
+    kind : Floats or Fractions
+    """
+    u = kind.u
+    pi, part = np.diag(penalty[0] + 0 * m.c), 0 * m.Q
+    for some, own in zip(blocks, W, strict=True):
+        part[np.ix_(some, some)] = own
+    G = m.Q + pi - part
+    off = m.error + 4 * u * (abs(m.Q) + abs(part)) + (penalty[1] + 4 * u) * pi
+    need_semidefinite(G, off, kind, "what is left without blocks is not semidefinite")
+    least, inverse = 0 * m.c, list[Array]()
+    for some, own in zip(blocks, W, strict=True):
+        size = len(some)
+        need(all((np.asarray(own.diagonal(), dtype=np.float64) > 0.0).tolist()), "a block is not positive")
+        unit = np.ldexp(1.0, -(np.frexp(np.asarray(own.diagonal(), dtype=np.float64))[1] // 2))
+        near = np.asarray(own, dtype=np.float64) * unit[:, None] * unit
+        lowest = 0.5 * float(np.linalg.eigvalsh(near)[0])
+        need(lowest > 0.0, "a block is not positive")
+        least[some] = kind.of(lowest / unit**2)
+        rest = own - np.diag(least[some])
+        need_semidefinite(rest, 4 * u * abs(own), kind, "a block is not positive")
+        inside = (np.arange(1 << size)[:, None] >> np.arange(size)) & 1
+        both = inside[:, :, None] * inside[:, None, :]
+        one = np.linalg.inv(near * both + np.eye(size) * (1 - inside)[:, None, :])
+        inverse.append(one * both * unit[:, None] * unit)
+    return BlockPart(G, off, blocks, W, inverse, least * (1 - 4 * u))
+
+
+def block_values(m: BoundedMoments, part: BlockPart, b: Array, kind: Arithmetic) -> tuple[Array, list[Array]]:
+    """Return of points b (P, q) `yy - b'G b`, not above, and for every block `g_A'(W_AA)^{-1}g_A`, not below: (P, 2^s).
+
+    An approximate z gives `x'W^{-1}x = z'(x + r) + r'W^{-1}r`, `r = x - W z`; what g is off by is at most as long as
+    `least` says.
+    """
+    u, q = kind.u, len(m.c)
+    Gb, size = kind.product(b, part.G.T), abs(b)
+    wrong = (kind.product(size, (part.off + (q + 8) * u * abs(part.G)).T) + m.error + 8 * u) * (1 + (2 * q + 16) * u)
+    room = (2 * kind.inner(size, wrong) + m.error + 8 * u) * (1 + (q + 8) * u)
+    g, values = m.c - Gb, list[Array]()
+    for some, W, inverse in zip(part.blocks, part.W, part.inverse, strict=True):
+        s, masks = len(some), inverse.shape[0]
+        inside = (np.arange(masks)[:, None] >> np.arange(s)) & 1  # (2^s, s)
+        x, weight = g[:, some][:, None] * inside, 1 / part.least[some]
+        z = kind.of(np.einsum("mij,pmj->pmi", inverse, np.asarray(x, dtype=np.float64)))
+        r = (x - kind.product(z, W)) * inside
+        slip = (s + 6) * u * (abs(x) + kind.product(abs(z), abs(W)))
+        value = kind.inner(z, x + r) + kind.inner((abs(r) + slip) ** 2, weight * inside)
+        value = value + kind.inner(abs(z), (s + 8) * u * (abs(x) + abs(r)) + slip)
+        value = np.maximum(value * (1 + (2 * s + 16) * u), 0 * value)
+        if u:
+            moved = kind.inner(wrong[:, some][:, None] ** 2, weight * inside) * (1 + (s + 8) * u)
+            value = (kind.root_above(value) + kind.root_above(moved)) ** 2 * (1 + 8 * u)
+        values.append(kind.above(value))
+    return m.yy - kind.inner(b, Gb) - room, values

@@ -7,7 +7,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .bounded_fits import BoundedFits, BoundedMoments, Design, Penalty, fits, leverages, residuals
+from .bounded_fits import (
+    MOST_COLUMNS,
+    BlockPart,
+    BoundedFits,
+    BoundedMoments,
+    Design,
+    Penalty,
+    block_part,
+    block_values,
+    fits,
+    leverages,
+    residuals,
+)
 from .proof_file import Arithmetic, Array, integers, need, numbers, support
 
 RIDGE = -1  # leaf: its own ridge fit; -2 - k: the k-th dual point
@@ -79,7 +91,9 @@ def check_tree(line: dict[str, Any], m: BoundedMoments, penalty: Penalty, kind: 
     known = {sum(1 << j for j in one) for one in found}
     need(len(known) == sum(map(len, listed.values())) == len(found), "a support is listed twice, or of another size")
     points = [_point(point, units[1]) for point in line.get("points", [])]
-    base, slopes = _at_points(m, penalty, kind.of(np.array(points).reshape(len(points), q)), kind)
+    b = kind.of(np.array(points).reshape(len(points), q))
+    part_of = _block_part(line["part"], m, penalty, kind, units) if "part" in line else None
+    base, slopes = _at_points(m, penalty, b, kind) if part_of is None else (b, b)
     nodes = integers(line["nodes"], -1 - len(points), q, "the nodes of a tree")
     least, most, named = zip(*read_leaves(nodes, q), strict=True)
     inside, every, codes = _columns(least, q), _columns(most, q), np.array(named)
@@ -89,12 +103,15 @@ def check_tree(line: dict[str, Any], m: BoundedMoments, penalty: Penalty, kind: 
         asked &= ~((sizes == size) & np.array([one in known for one in bits])[:, None])
     alike = np.where(codes == RIDGE, high[:, 0], -1)  # leaves that are worked on together
     for a in np.unique(alike[asked.any(1)]).tolist():
-        for part in blocks(np.flatnonzero((alike == a) & asked.any(1)), a * a if a >= 0 else q):
+        memory = a * a if a >= 0 else q if part_of is None else q * max(map(len, part_of.inverse))
+        for part in blocks(np.flatnonzero((alike == a) & asked.any(1)), memory):
             leaves, at = (inside[part], every[part]), -2 - codes[part]
-            own = a >= 0
-            bound = (
-                _own_fits(m, penalty, leaves, sizes, kind) if own else _dual(base[at], slopes[at], leaves, sizes, kind)
-            )
+            if a >= 0:
+                bound = _own_fits(m, penalty, leaves, sizes, kind)
+            elif part_of is None:
+                bound = _dual(base[at], slopes[at], leaves, sizes, kind)
+            else:
+                bound = _block_dual(m, part_of, (b, at), leaves, sizes, kind)
             for i, t in np.argwhere(asked[part] & ~(bound >= above).astype(bool)).tolist():
                 need(False, f"leaf {part[i] + 1} is not bounded by the threshold of size {sizes[t]}, nor listed")
     return ProvedTree(first, above, listed, len(codes))
@@ -144,6 +161,60 @@ def _dual(base: Array, slopes: Array, leaves: tuple[Array, Array], sizes: Array,
     lost = own + np.concatenate([0 * own, np.cumsum(others, axis=1)], axis=1)
     lost = np.take_along_axis(lost, np.clip(sizes - inside.sum(1)[:, None], 0, slopes.shape[1]), 1)
     return base[:, None] - lost - 8 * kind.u * (abs(base)[:, None] + lost)
+
+
+def _block_part(said: Any, m: BoundedMoments, penalty: Penalty, kind: Arithmetic, units: Any) -> BlockPart:
+    """Read W as integers times `2^(exponent - unit_i - unit_j)`, block by block, and prove what is said of it."""
+    q, shift = len(m.c), units[1]
+    exponent = integers([said["exponent"]], -4000, 4000, "a block")[0]
+    found = [integers(some, 0, q, "the columns of a block") for some in said["blocks"]]
+    need(sorted(j for some in found for j in some) == list(range(q)), "a column is in no block, or in two")
+    need(len(said["entries"]) == len(found), "the blocks are malformed")
+    W = list[Array]()
+    for some, entries in zip(found, said["entries"], strict=True):
+        size = len(some)
+        need(1 <= size <= MOST_COLUMNS and len(entries) == size * (size + 1) // 2, "a block is malformed")
+        lower, whole = np.tril_indices(size), np.zeros((size, size))
+        whole[lower] = np.array(integers(entries, -(1 << 53), 1 << 53, "the entries of a block"), dtype=float)
+        whole = np.ldexp(whole, exponent - np.add.outer(shift[some], shift[some]))
+        whole = whole + np.tril(whole, -1).T
+        need(np.isfinite(whole).all() and np.abs(whole).max() < 1e100, "a block is too large")
+        W.append(kind.of(whole) / units[0])
+    return block_part([np.array(some, dtype=np.int64) for some in found], W, m, penalty, kind)
+
+
+def _block_dual(
+    m: BoundedMoments, part: BlockPart, points: tuple[Array, Array], leaves: tuple[Array, Array], sizes: Array,
+    kind: Arithmetic,
+) -> Array:  # fmt: skip
+    """Bound leaves by the dual value with blocks at a point of each: some points, and which of them a leaf has."""
+    which, of = np.unique(points[1], return_inverse=True)
+    base, values = block_values(m, part, points[0][which], kind)
+    out, u = np.empty((len(of), len(sizes)), dtype=base.dtype), kind.u
+    for leaf, (inside, every, at) in enumerate(zip(*leaves, of.tolist(), strict=True)):
+        sums = np.array([0 * u], dtype=base.dtype)
+        for some, value in zip(part.blocks, values, strict=True):
+            sums = _with_block(sums, value[at], inside[some], every[some])
+        low, high = int(inside.sum()), int(every.sum())
+        for t, size in enumerate(sizes.tolist()):
+            lost = sums[size] * (1 + (len(values) + 4) * u) if low <= size <= high else 0 * u  # else nothing is asked
+            out[leaf, t] = base[at] - lost - 8 * u * (abs(base[at]) + lost)
+    return out
+
+
+def _with_block(sums: Array, value: Array, inside: Array, every: Array) -> Array:
+    """Return the largest sums of so many columns with those of one more block; -inf where there are none."""
+    masks, bits = np.arange(len(value)), 1 << np.arange(len(inside))
+    needed, barred = int(bits[inside].sum()), int(bits[~every].sum())
+    fitting = (masks & needed == needed) & (masks & barred == 0)
+    held = ((masks[:, None] & bits) > 0).sum(1)
+    longer = np.full(len(sums) + len(inside), -np.inf, dtype=sums.dtype)
+    for count in range(len(inside) + 1):
+        those = value[fitting & (held == count)]
+        if len(those):
+            at = slice(count, count + len(sums))
+            longer[at] = np.maximum(longer[at], sums + those.max())
+    return longer
 
 
 Support = tuple[int, ...]

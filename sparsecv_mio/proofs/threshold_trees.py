@@ -3,7 +3,8 @@
 Trees of one size whose leaves are closed by points of the perspective relaxation, rounded to few bits.
 
 For many columns the ridge fits of the path tree close too little. Here a node (I, F) is closed by the dual value of a
-point (theory sections 1 and 12), its parent's if that suffices. Columns are scaled so that the penalty is 1.
+point (theory sections 1 and 12), its parent's if that suffices. Columns are scaled so that the penalty is 1. Where
+they come in groups of near copies the proof states a block-diagonal part of M (docs/theory/bounds.md 9) in its place.
 """
 
 from __future__ import annotations
@@ -13,15 +14,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.errors import BadInput
+from sparsecv_mio.kernels import block_relaxation
 from sparsecv_mio.kernels.node_relaxation import relax
-from sparsecv_mio.kernels.nodes import Accuracy, Form, Node
+from sparsecv_mio.kernels.nodes import DROPPED, FREE, INSIDE, Accuracy, Form, Node
 from sparsecv_mio.kernels.path_tree import new_levels
 from sparsecv_mio.kernels.proof_tree import LISTED, prove
 from sparsecv_mio.problem.problem import SparseProblem
+from sparsecv_mio.trees.blocks import BlockPart, centred_part, gathered, tied
 
 BITS = (6, 9, 12, 16, 22, 30, 50)  # of the largest entry of a point, tried in turn
 STEPS = 200
@@ -34,13 +38,74 @@ Support = tuple[int, ...]
 
 @dataclass(eq=False)
 class _Point:
-    """A vector b as integers times a power of two, its slopes squared, and `yy - b'G b`."""
+    """A vector b as integers times a power of two, its slopes (squared where W is the penalty), and `yy - b'G b`."""
 
     exponent: int
     whole: FloatArray
-    squares: FloatArray
+    costs: FloatArray
     base: float
     number: int = -1
+
+
+BLOCK_COLUMNS = 12, 128  # sizes of problems whose proofs may see blocks of columns
+BLOCK = 4  # columns of a block at most: a point costs the checker 2^BLOCK vectors for each
+ENTRY_BITS = 40  # of the largest entry of W
+LEFT = 1e-4  # share of W that is left, so that the checker's factorisation goes through
+
+
+@dataclass(frozen=True, eq=False)
+class StatedBlocks:
+    """A block-diagonal part of M as a proof states it, and as the kernels take it.
+
+    Attributes
+    ----------
+    part : BlockPart
+        In the coordinates of a `PerspectiveProof`.
+    said : dict
+        Blocks, exponent and entries.
+    """
+
+    part: BlockPart
+    said: dict[str, Any]
+
+    @classmethod
+    def of(cls, M: FloatArray, step: FloatArray, square: float) -> StatedBlocks | None:
+        """Choose blocks of M; None where they would say little, or M is nearly singular.
+
+        Parameters
+        ----------
+        M : (q, q) array
+        step : (q,) array
+            Of an integer of a point.
+        square : float
+            Square of the unit of objectives in units of the file.
+        """
+        if not BLOCK_COLUMNS[0] <= len(M) <= BLOCK_COLUMNS[1] or not tied(M):
+            return None
+        member = gathered(M, BLOCK)
+        found = centred_part(M, member)
+        if found is None:
+            return None
+        some = [row[row >= 0] for row in member]
+        stated = [
+            W[: len(at), : len(at)] * (1.0 - LEFT) * np.outer(step[at], step[at])
+            for at, W in zip(some, found, strict=True)
+        ]
+        top = max(float(np.abs(W).max()) for W in stated) * square
+        exponent = int(np.frexp(top)[1]) - ENTRY_BITS
+        whole = [np.rint(np.ldexp(W * square, -exponent)) for W in stated]
+        W = np.zeros_like(M)
+        for at, entries in zip(some, whole, strict=True):
+            W[np.ix_(at, at)] = np.ldexp(entries, exponent) / square / np.outer(step[at], step[at])
+        root = np.sqrt(np.diag(M))
+        try:
+            np.linalg.cholesky((M - W) / root / root[:, None] - 0.1 * LEFT * W / root / root[:, None])
+        except np.linalg.LinAlgError:
+            return None
+        entries = [[int(v) for v in one[np.tril_indices(len(one))]] for one in whole]
+        return cls(
+            BlockPart(M, member, W), {"blocks": [at.tolist() for at in some], "exponent": exponent, "entries": entries}
+        )
 
 
 @dataclass(eq=False)
@@ -57,6 +122,8 @@ class PerspectiveProof:
         Points are integers times `2^e unit_of` in the problem's coordinates.
     most : (int, int)
         Supports that may be listed, and nodes.
+    square : float
+        Square of the unit of objectives in units of the file.
     """
 
     problem: SparseProblem
@@ -64,6 +131,7 @@ class PerspectiveProof:
     bar: float
     unit_of: FloatArray
     most: tuple[int, int]
+    square: float = 1.0
     nodes: list[int] = field(default_factory=list)
     points: list[tuple[int, list[int], list[int]]] = field(default_factory=list)
     listed: list[Support] = field(default_factory=list)
@@ -75,6 +143,17 @@ class PerspectiveProof:
         self.form = Form(np.ascontiguousarray(G), p.c / self.root, p.yy, float(np.trace(G)) + 1e-12)
         self.step = self.unit_of * self.root  # of an integer, in the coordinates of the form
         self.reach = BEYOND * max(p.yy - self.bar, 0.0)
+        M = G + np.eye(p.q)
+        self.stated = StatedBlocks.of(M, self.step, self.square)
+        self.tables = None if self.stated is None else self.stated.part.tables(np.arange(p.q), p.yy, self.size)
+        self.curved = self.form.G if self.tables is None else self.tables.G
+        if self.tables is not None:
+            self.work = block_relaxation.new_block_work(p.q, self.size, self.tables)
+
+    @property
+    def part(self) -> dict[str, Any] | None:
+        """What the proof says of W; None where it is the penalty."""
+        return None if self.stated is None or self.tables is None else self.stated.said
 
     def solve(self) -> bool:
         """Make the tree; False where it would be too large."""
@@ -130,6 +209,13 @@ class PerspectiveProof:
         self, inside: BoolArray, free: BoolArray, left: int, start: FloatArray
     ) -> tuple[FloatArray, FloatArray, _Point | None]:
         q = len(free)
+        if self.tables is not None:
+            b, z, ends = np.empty(q), np.empty(q), (self.bar + self.reach, self.bar)
+            dual, _, _ = block_relaxation.bound_node(
+                self.form, self.tables, _status(inside, free), ends, _no_mixture(self.tables), self.work, b, z
+            )
+            made = self._fitting(b, inside, free, left) if dual >= self.bar else None
+            return b, z, made
         node = Node(np.flatnonzero(inside), int(inside.sum()), np.flatnonzero(free), int(free.sum()), left)
         b, g, best_b, best_g = start.copy(), np.zeros(q), np.zeros(q), np.zeros(q)
         dual, _, _ = relax(self.form, node, Accuracy(self.bar + self.reach, NEAR, STEPS), b, g, best_b, best_g)
@@ -142,8 +228,10 @@ class PerspectiveProof:
         whole = np.rint(np.ldexp(scaled, -exponent))
         rounded = np.ldexp(whole, exponent) * self.step
         used = np.flatnonzero(whole)
-        product = rounded[used] @ self.form.G[used]
-        return _Point(exponent, whole, (self.form.c - product) ** 2, self.form.yy - float(rounded @ product))
+        product = rounded[used] @ self.curved[used]
+        slopes = self.form.c - product
+        costs = slopes**2 if self.tables is None else slopes
+        return _Point(exponent, whole, costs, self.form.yy - float(rounded @ product))
 
     def _fitting(self, b: FloatArray, inside: BoolArray, free: BoolArray, left: int) -> _Point | None:
         """Round a point to as few bits as close the node; None where none do."""
@@ -154,10 +242,13 @@ class PerspectiveProof:
         return None
 
     def _dual(self, point: _Point, inside: BoolArray, free: BoolArray, left: int) -> float:
-        others = point.squares[free]
+        if self.tables is not None:
+            block_relaxation.fitting(_status(inside, free), self.tables, self.work, _no_mixture(self.tables))
+            return point.base - float(block_relaxation.largest_sum(point.costs, self.tables, self.size, self.work))
+        others = point.costs[free]
         if 0 < left < len(others):
             others = np.partition(others, len(others) - left)[len(others) - left :]
-        return point.base - float(point.squares[inside].sum()) - (float(others.sum()) if left else 0.0)
+        return point.base - float(point.costs[inside].sum()) - (float(others.sum()) if left else 0.0)
 
     def _close(self, point: _Point) -> None:
         if point.number < 0:
@@ -169,12 +260,24 @@ class PerspectiveProof:
     def _branch(self, b: FloatArray, g: FloatArray, free: BoolArray, left: int) -> int:
         """Return the free column whose relaxed indicator, `b / g`, is nearest to 3/4 (1/2 measured worse)."""
         columns = np.flatnonzero(free)
+        if self.tables is not None:
+            weight = g[columns] * (1.0 - g[columns]) * b[columns] ** 2  # g is the share of supports with the column
+            return int(columns[np.argmax(weight if weight.max() > 0.0 else np.abs(b[columns]))])
         with np.errstate(divide="ignore", invalid="ignore"):
             z = np.where(g[columns] != 0.0, np.clip(np.abs(b[columns] / g[columns]), 0.0, 1.0), 0.0)
         distance = np.minimum(z, 3.0 * (1.0 - z))
         if distance.max() > 1e-6:
             return int(columns[np.argmax(distance)])
         return int(columns[np.argmax(g[columns] ** 2)])
+
+
+def _status(inside: BoolArray, free: BoolArray) -> NDArray[np.int8]:
+    return np.where(inside, INSIDE, np.where(free, FREE, DROPPED)).astype(np.int8)
+
+
+def _no_mixture(tables: block_relaxation.Blocks) -> block_relaxation.Mixture:
+    most = block_relaxation.MOST_SUPPORTS
+    return block_relaxation.Mixture(np.zeros((most, len(tables.member)), dtype=np.int64), np.zeros(most))
 
 
 MARGIN = 1e-9  # of an objective, by which a leaf clears its threshold at least
@@ -215,6 +318,7 @@ class ProofTree:
     listed: Mapping[int, list[tuple[int, ...]]]
     above: Mapping[int, float]
     points: list[tuple[int, list[int], list[int]]]
+    part: dict[str, Any] | None = None
 
     def line(self, rows: int, gamma: int) -> dict[str, Any]:
         """Return the line of the proof; thresholds in units of the file."""
@@ -223,7 +327,7 @@ class ProofTree:
         return {
             "kind": "tree", "rows": rows, "gamma": gamma, "taus": [first, last],
             "above": [self.above[tau] for tau in range(first, last + 1)], "listed": supports, "nodes": self.nodes,
-            "points": self.points,
+            "points": self.points, **({} if self.part is None else {"part": self.part}),
         }  # fmt: skip
 
     @classmethod
@@ -233,7 +337,9 @@ class ProofTree:
         for support in line["listed"]:
             listed.setdefault(len(support), []).append(tuple(map(int, support)))
         sizes = range(int(line["taus"][0]), int(line["taus"][1]) + 1)
-        return cls(line["nodes"], listed, dict(zip(sizes, line["above"], strict=True)), line["points"])
+        return cls(
+            line["nodes"], listed, dict(zip(sizes, line["above"], strict=True)), line["points"], line.get("part")
+        )
 
 
 class TreeKeeper:
@@ -326,9 +432,9 @@ def _tree_of_size(
     if tau in (0, problem.q):
         return ProofTree([-1], {tau: [tuple(range(tau))]}, one, [])
     limit = (most[0], max(most[1] >> 8, POINTS))
-    tree = PerspectiveProof(problem, tau, bars[tau], units.point, limit)
+    tree = PerspectiveProof(problem, tau, bars[tau], units.point, limit, units.square)
     if tree.solve():
-        return ProofTree(tree.nodes, {tau: tree.listed}, one, tree.points)
+        return ProofTree(tree.nodes, {tau: tree.listed}, one, tree.points, tree.part)
     if problem.q > MOST_PATH_COLUMNS or most[1] <= PATH_NODES:
         raise TooLarge(TOO_LARGE)
     return _path_tree(problem, one, bars, most)

@@ -47,25 +47,25 @@ def tied(M: FloatArray) -> bool:
     return bool(np.median(near.max(axis=1)) >= LEAST_TIED)
 
 
-def gathered(M: FloatArray) -> IntArray:
-    """Gather columns greedily by |correlation|: blocks (k, BLOCK) of columns, -1 beyond the size of each."""
+def gathered(M: FloatArray, most: int = BLOCK) -> IntArray:
+    """Gather columns greedily by |correlation|: blocks (k, most) of columns, -1 beyond the size of each."""
     q, root = len(M), np.sqrt(np.diag(M))
     near = np.abs(M / root / root[:, None])
     rows, columns = np.tril_indices(q, -1)
     blocks, block = {j: [j] for j in range(q)}, np.arange(q)
     for at in np.argsort(-near[rows, columns], kind="stable").tolist():
         a, b = int(block[rows[at]]), int(block[columns[at]])
-        if a != b and len(blocks[a]) + len(blocks[b]) <= BLOCK:
+        if a != b and len(blocks[a]) + len(blocks[b]) <= most:
             blocks[a] += blocks.pop(b)
             block[blocks[a]] = a
-    member = np.full((len(blocks), BLOCK), -1, dtype=np.int64)
+    member = np.full((len(blocks), most), -1, dtype=np.int64)
     for row, some in zip(member, blocks.values(), strict=True):
         row[: len(some)] = sorted(some)
     return member
 
 
 def centred_part(M: FloatArray, member: IntArray) -> FloatArray | None:
-    """Return the blocks of W, (k, BLOCK, BLOCK) with ones beyond the size of each; None where M is nearly singular.
+    """Return the blocks of W, (k, s, s) with ones beyond the size of each; None where M is nearly singular.
 
     O(q^3) a step: `W <- L exp(t (I - L'V_BB L / 20)) L'` with `W = L L'` and V the inverse of `M - W`.
     """
@@ -97,7 +97,7 @@ def centred_part(M: FloatArray, member: IntArray) -> FloatArray | None:
             break
         L = np.linalg.cholesky(W)
         Lt = L.transpose(0, 2, 1)
-        values, vectors = np.linalg.eigh(np.eye(BLOCK) - Lt @ now[1] @ L / SHARPNESS)
+        values, vectors = np.linalg.eigh(np.eye(len(member.T)) - Lt @ now[1] @ L / SHARPNESS)
         grown = (vectors * np.exp(np.clip(step * values, -3.0, 1.0))[:, None, :]) @ vectors.transpose(0, 2, 1)
         trial = L @ grown @ Lt
         trial = 0.5 * (trial + trial.transpose(0, 2, 1))
@@ -118,8 +118,8 @@ class BlockPart:
     Attributes
     ----------
     M : (q, q) array
-    member : (k, BLOCK) int array
-        Columns of each block; -1 beyond its size.
+    member : (k, s) int array
+        Columns of each block, s up to BLOCK; -1 beyond its size.
     W : (q, q) array
     """
 

@@ -20,6 +20,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -466,6 +467,106 @@ class DualPoint:
     costs: list[int]
     unit: int
 
+    def bound(self, size: int, included: set[int], free: set[int]) -> Fraction:
+        """D of a leaf."""
+        forced = self.base - sum(self.costs[j] for j in included)
+        costs = sorted((self.costs[j] for j in free), reverse=True)
+        return Fraction(forced - sum(costs[: size - len(included)]), self.unit)
+
+
+@dataclass(frozen=True)
+class BlockPoint:
+    """The same with blocks of columns: yy - b'(M - W)b, and of every block g_A'W_AA^{-1}g_A by subset."""
+
+    base: int
+    values: list[dict[Support, Fraction]]
+    unit: int
+
+    def bound(self, size: int, included: set[int], free: set[int]) -> Fraction:
+        """D of a leaf: the largest sum over the blocks, count by count."""
+        sums: dict[int, Fraction] = {0: Fraction(0)}
+        for values in self.values:
+            mine = included & {j for subset in values for j in subset}
+            best: dict[int, Fraction] = {}
+            for subset, value in values.items():
+                if mine <= set(subset) <= included | free:
+                    best[len(subset)] = max(value, best.get(len(subset), value))
+            longer: dict[int, Fraction] = {}
+            for (a, one), (b, other) in product(sums.items(), best.items()):
+                longer[a + b] = max(one + other, longer.get(a + b, one + other))
+            sums = longer
+        return (self.base - sums[size]) / self.unit
+
+
+class Part:
+    """W of a tree, `M - W` and W both `times 2^more` their values, proved to be definite."""
+
+    def __init__(self, setting: Setting, problem: Problem, said: Any) -> None:
+        need(type(said) is dict, "part")
+        self.problem, powers, q = problem, setting.table.powers, setting.q
+        exponent = integer(get(said, "exponent"), -4000, 3999, "exponent of a part")
+        self.blocks = [distinct(some, q - 1, "a block") for some in listing(get(said, "blocks"), "blocks")]
+        need(sorted(j for some in self.blocks for j in some) == list(range(q)), "blocks do not hold every column once")
+        entries = listing(get(said, "entries"), "entries", len(self.blocks))
+        at = [powers[j] - setting.units[j] for j in range(q)]
+        shift = {(i, j): exponent + at[i] + at[j] for some in self.blocks for i in some for j in some}
+        self.more = max(0, -min(shift.values()))
+        self.W: list[list[list[int]]] = []
+        for some, given in zip(self.blocks, entries, strict=True):
+            s = len(some)
+            need(1 <= s <= 8, "a block has 1 to 8 columns")
+            lower = iter(integers(given, -POINTS, POINTS - 1, "entries of a block", s * (s + 1) // 2))
+            W = [[0] * s for _ in some]
+            for i in range(s):
+                for j in range(i + 1):
+                    W[i][j] = W[j][i] = problem.times * next(lower) << (self.more + shift[some[i], some[j]])
+            need(definite(W), "a block is not positive definite")
+            self.W.append(W)
+        self.G = [[entry << self.more for entry in row] for row in problem.M]
+        for some, W in zip(self.blocks, self.W, strict=True):
+            for i, a in enumerate(some):
+                for j, b in enumerate(some):
+                    self.G[a][b] -= W[i][j]
+        need(definite(self.G), "M - W is not positive definite")
+
+    def point(self, columns: Support, numerators: list[int], power: int) -> BlockPoint:
+        pairs = list(zip(columns, numerators, strict=True))
+        products = [sum(row[j] * b for j, b in pairs) for row in self.G]
+        g = [(c << (power + self.more)) - one for c, one in zip(self.problem.c, products, strict=True)]
+        base = (self.problem.yy << (2 * power + self.more)) - sum(b * products[j] for j, b in pairs)
+        values = []
+        for some, W in zip(self.blocks, self.W, strict=True):
+            subsets = [[i for i in range(len(some)) if mask >> i & 1] for mask in range(1 << len(some))]
+            values.append({
+                tuple(some[i] for i in at): quadratic([[W[i][j] for j in at] for i in at], [g[some[i]] for i in at])
+                for at in subsets
+            })  # fmt: skip
+        return BlockPoint(base, values, self.problem.times << (2 * power + self.more))
+
+
+def definite(A: list[list[int]]) -> bool:
+    """Whether a symmetric matrix of integers is positive definite: its leading minors, by exact elimination."""
+    A, last = [list(row) for row in A], 1
+    for k in range(len(A)):
+        if A[k][k] <= 0:
+            return False
+        for i in range(k + 1, len(A)):
+            for j in range(k + 1, len(A)):
+                A[i][j] = (A[i][j] * A[k][k] - A[i][k] * A[k][j]) // last
+        last = A[k][k]
+    return True
+
+
+def quadratic(W: list[list[Any]], g: list[Any]) -> Fraction:
+    """g'W^{-1}g, exactly: W positive definite."""
+    rows, total = [[Fraction(entry) for entry in [*row, value]] for row, value in zip(W, g, strict=True)], Fraction(0)
+    for k, row in enumerate(rows):
+        total += row[-1] * row[-1] / row[k]
+        for other in rows[k + 1 :]:
+            share = other[k] / row[k]
+            other[:] = [a - share * b for a, b in zip(other, row, strict=True)]
+    return total
+
 
 def dual_point(problem: Problem, columns: Support, numerators: list[int], power: int) -> DualPoint:
     pairs = list(zip(columns, numerators, strict=True))
@@ -476,7 +577,7 @@ def dual_point(problem: Problem, columns: Support, numerators: list[int], power:
     return DualPoint(base, costs, problem.times << (2 * power))
 
 
-def stored_point(setting: Setting, problem: Problem, value: Any) -> DualPoint:
+def stored_point(setting: Setting, problem: Problem, part: Part | None, value: Any) -> DualPoint | BlockPoint:
     exponent, columns, entries = listing(value, "point", 3)
     exponent = integer(exponent, -EXPONENTS, EXPONENTS - 1, "exponent of a point")
     places = distinct(columns, setting.q - 1, "columns of a point")
@@ -484,7 +585,10 @@ def stored_point(setting: Setting, problem: Problem, value: Any) -> DualPoint:
     table = setting.table
     shifts = [exponent + setting.units[j] - table.powers[j] + table.target_power for j in places]
     power = max(64, -min(shifts, default=0))
-    return dual_point(problem, tuple(places), [b << (power + s) for b, s in zip(entries, shifts, strict=True)], power)
+    numerators = [b << (power + s) for b, s in zip(entries, shifts, strict=True)]
+    if part is not None:
+        return part.point(tuple(places), numerators, power)
+    return dual_point(problem, tuple(places), numerators, power)
 
 
 def leaves(nodes: list[int], q: int) -> Iterator[tuple[set[int], set[int], int]]:
@@ -505,10 +609,11 @@ def leaves(nodes: list[int], q: int) -> Iterator[tuple[set[int], set[int], int]]
 class LeafChecker:
     """Closes the leaves of one tree."""
 
-    def __init__(self, setting: Setting, tree: Tree, points: list[Any]) -> None:
+    def __init__(self, setting: Setting, tree: Tree, points: list[Any], said: dict[str, Any]) -> None:
         self.tree, self.problem = tree, setting.problem(tree.rows, tree.gamma)
         self.thresholds = [setting.in_units(value) for value in tree.above]
-        self.points = [stored_point(setting, self.problem, point) for point in points]
+        part = Part(setting, self.problem, said["part"]) if "part" in said else None
+        self.points = [stored_point(setting, self.problem, part, point) for point in points]
 
     def close(self, included: set[int], free: set[int], node: int) -> None:
         every = tuple(sorted(included | free))
@@ -519,13 +624,11 @@ class LeafChecker:
             return
         if node == -1:
             fit = self.problem.fit(every)
-            point = dual_point(self.problem, every, fit.numerators, fit.power)
+            point: DualPoint | BlockPoint = dual_point(self.problem, every, fit.numerators, fit.power)
         else:
             point = self.points[-2 - node]
-        forced = point.base - sum(point.costs[j] for j in included)
-        costs = sorted((point.costs[j] for j in free), reverse=True)
         for size in sizes:
-            bound = Fraction(forced - sum(costs[: size - len(included)]), point.unit)
+            bound = point.bound(size, included, free)
             threshold = self.thresholds[size - self.tree.first]
             closed = bound >= threshold or (node == -1 and self.dropping(size, free, every) >= threshold)
             need(closed, f"the leaf with {sorted(included)} of {list(every)} is not closed for size {size}")
@@ -553,7 +656,7 @@ def checked_tree(setting: Setting, line: dict[str, Any]) -> Tree:
     need(all(first <= len(support) <= last for support in listed), "a listed support has another size")
     need(len(set(listed)) == len(listed), "a listed support stands twice")
     tree = Tree(rows, gamma, first, last, bounds, frozenset(listed))
-    leaf_checker = LeafChecker(setting, tree, listing(line.get("points", []), "points"))
+    leaf_checker = LeafChecker(setting, tree, listing(line.get("points", []), "points"), line)
     for included, free, node in leaves(integers(get(line, "nodes"), -(10**9), setting.q - 1, "nodes"), setting.q):
         leaf_checker.close(included, free, node)
     return tree

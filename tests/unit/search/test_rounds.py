@@ -139,7 +139,9 @@ def test_trees_on_all_rows_raise_the_least_bounds_of_the_grid(run: Any, monkeypa
     steps, cells = run.outward, run.run.cells
     monkeypatch.setattr(rounds, "LEAST_ENOUGH", np.inf)
     before = cells.lower.sum(axis=2)
-    steps.spent_on_least = 1
+    steps.tries[:] = 0
+    assert not steps._raise_the_least(), "no tau was worked on"
+    steps.tries[0], steps.spent_on_least = 1, 1
     assert not steps._raise_the_least(), "little was spent besides"
     steps.spent_on_least = 0
     least = np.unravel_index(before.argmin(), before.shape)
