@@ -26,7 +26,7 @@ from sparsecv_mio.proofs.threshold_trees import Units, prove_thresholds
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.search.first_supports import first_supports
 from sparsecv_mio.search.pairs import Grid
-from sparsecv_mio.trees.subsets import MANY
+from sparsecv_mio.thresholds import MANY
 from sparsecv_mio.words import Method
 
 GAMMAS, TAUS = (0.01, 1.0), (1, 2, 3)

@@ -1,4 +1,4 @@
-"""Bounds in closed form: the training-loss bound, the ridge ball, and what a bound at one pair says of others.
+"""Bounds in closed form: the training-loss bound, what a bound at one pair says of others, and the ridge ball.
 
 The training-loss bound: a held-out error is at least what all rows cost more than the training rows.
 
@@ -31,7 +31,7 @@ lists, by refits        `keep`, `slack`, ROWS_ROUNDING       the error of a refi
 saddle point            ROWS_ROUNDING                        nothing: refit error and ROWS_ROUNDING are passed
 ======================= ==================================== ==============================================
 
-Lower bounds of the optimum f at some pairs (gamma, tau), and what they say of f at the others.
+Other pairs: lower bounds of the optimum f at some pairs (gamma, tau), and what they say of f at the others.
 
 **Lemma.** `f(gamma, tau) = min { ||y - Xb||^2 + (gamma/2) ||b||^2 : ||b||_0 <= tau }` never rises with tau, and is for
 every tau a concave function of gamma that never falls and is at least 0 at gamma = 0.

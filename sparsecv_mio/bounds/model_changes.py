@@ -1,6 +1,4 @@
-"""How much a model changes where a fold is left out: sums over all rows, and bounds of them.
-
-How much a model changes where a fold is left out of its training: sums over all rows, fold by fold.
+"""How much a model changes where a fold is left out of its training: sums over all rows, and bounds of them.
 
 With b the model of all rows and b^(-N) that of all rows but N, the change that N makes is (theory, stability)
 
@@ -10,10 +8,9 @@ Both models may have supports of their own. All of a support's folds are fitted 
 less those of the fold, and refined by the residuals of the rows themselves; the last correction says how accurate the
 predictions are. Fits that this leaves in doubt are made by the definition, `problem.objective.fit`, one by one.
 
-Bounds of the change that a fold makes to a model, where the best model without the fold is not known.
-
-Theory, stability. With r the residuals of the model of all rows, T the training rows of fold N, u at least the training
-objective of every model that may be optimal without N, and h_N in [lower, upper]:
+Where the best model without the fold is not known, the change is bounded. With r the residuals of the model of all
+rows, T the training rows of fold N, u at least the training objective of every model that may be optimal without N, and
+h_N in [lower, upper]:
 
     training rows    |R_T - u|^+ <= change <= min( R_T + u, d (2 sqrt(R_T) + d) ),     R_T = ||r_T||^2
     rows of N        |h_N - R_N| <= change <= h_N + R_N                (one row: change = |h_N - R_N|)

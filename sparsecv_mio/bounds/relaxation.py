@@ -1,12 +1,9 @@
-"""The perspective relaxation of one problem for every tau, in columns with unit diagonal, certified by its dual.
+"""The perspective relaxation (P) of one problem for every tau, certified by the dual value (D) of its own point.
 
-One fold, or all rows, at one gamma, as the bounds see it: columns over the root of M_jj, a valid diagonal under M.
-
-The normal form of the trees (`trees.normal_form`) divides by the root of such a diagonal instead.
-The kernels of the bounds go from here to their own normal form, of the columns that are left: times `1 / sqrt(w)`. All
-coordinates are in docs/notation.md.
-
-The perspective relaxation (P) of one problem for every tau, certified by the dual value (D) of its own point.
+The problem is one fold, or all rows, at one gamma, in columns over the root of M_jj, so with unit diagonal, and with a
+valid diagonal w under M. The kernels go from here to their own normal form, of the columns that are left: times
+`1 / sqrt(w)`; that of the trees (`trees.normal_form`) divides by this root at once. All coordinates are in
+docs/notation.md.
 
 `screen` is safe screening by it: columns that are in every, or in no, support as good as the incumbent
 (docs/theory/bounds.md 3).

@@ -1,8 +1,7 @@
 """What records are made of: numbers as strict JSON, and the parts that the records of several commands share.
 
-Records to strict JSON and back: msgspec reads and checks, frozen dataclasses are the schema.
-
-JSON has no infinity: a field of type `Bound` writes an unknown bound (+inf) as null and reads null back as +inf.
+msgspec writes, reads and checks; frozen dataclasses are the schema. JSON has no infinity: a field of type `Bound`
+writes an unknown bound (+inf) as null and reads null back as +inf.
 """
 
 from __future__ import annotations

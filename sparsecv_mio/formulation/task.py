@@ -285,7 +285,7 @@ def require_finite(lo: FloatArray, hi: FloatArray, backend: str) -> None:
 
 @dataclass(frozen=True, eq=False)
 class ModelTask:
-    """One solve, in scaled units (see :mod:`sparsecv_mio.formulation.task`).
+    """One solve, in scaled units: phi of the head of this file.
 
     Attributes
     ----------

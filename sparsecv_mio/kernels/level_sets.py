@@ -1,9 +1,7 @@
-"""How far predictions move over a level set: the conic bound and the ridge ball (docs/theory/bounds.md 4, 5).
+"""How far a sum of squares moves over a level set: the conic bound and the ridge ball (docs/theory/bounds.md 4 and 5).
 
-How far a sum of squares can move over `{ b : F(b) <= ubar }` (docs/theory/bounds.md 4 and 5).
-
-F is the perspective relaxation of :mod:`sparsecv_mio.kernels.node_relaxation` in normal form (`M = G + I`, k of f
-columns):
+The conic bound. F is the perspective relaxation of :mod:`sparsecv_mio.kernels.node_relaxation` in normal form
+(`M = G + I`, k of f columns), the level set `{ b : F(b) <= ubar }`:
 
     F(b) = yy - 2 c'b + b'G b + Omega_k(b),        D(b; c, yy, G) = yy - b'G b - (k largest g_j^2),   g = c - G b.
 
@@ -15,10 +13,8 @@ For every t > 0 and every b, with no exactness anywhere,
 for every k-sparse b* with `f(b*) <= ubar`. The best t puts the minimiser on the boundary, `F(b_t) = ubar`. Linear
 forms: :mod:`sparsecv_mio.kernels.fold_rows`.
 
-The ball around the ridge solution, which holds every candidate (theory section 2, docs/theory/bounds.md 5).
-
-With b0 the ridge fit on all columns, `(b - b0)'M (b - b0) = f(b) - f(b0)` for every b, so every candidate lies in the
-ball `d'M d <= ubar - f(b0)`, `d = b - b0`. Valid for every size at once.
+The ridge ball. With b0 the ridge fit on all columns, `(b - b0)'M (b - b0) = f(b) - f(b0)` for every b, so every
+candidate lies in the ball `d'M d <= ubar - f(b0)`, `d = b - b0`, whatever its size (theory section 2).
 """
 
 import numpy as np

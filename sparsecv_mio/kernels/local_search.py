@@ -1,8 +1,8 @@
-"""First supports of one fold: walks over the sizes and exchanges of columns on a swept Gram matrix.
+"""First supports of one fold for all sizes and gammas, by local search on a swept Gram matrix.
 
-Local search over supports of every size: add, drop and exchange columns on a swept Gram matrix.
-
-The tableau of a support S of s columns holds what the sweep operator leaves of `M = Q + diag(penalty)`:
+Walks over the sizes add and drop columns; exchanges follow, and columns are kept out in turn. What is known is held by
+gamma and size (`Found`). The tableau of a support S of s columns holds what the sweep operator leaves of
+`M = Q + diag(penalty)`:
 
     T = V M_S.     (s, q), V = M_S^{-1}; columns of S itself are unit vectors
     g = c - M_.S beta          what each column is still correlated with the residual (0 on S)
@@ -11,10 +11,6 @@ The tableau of a support S of s columns holds what the sweep operator leaves of 
 so that adding j lowers f by `g_j^2 / d_j`, dropping i raises it by `beta_i^2 / V_ii`, and exchanging i for j changes it
 by `beta_i^2 / V_ii - (g_j + T_ij beta_i / V_ii)^2 / (d_j + T_ij^2 / V_ii)`. Every change of S costs O(s q), looking at
 every exchange as much. Columns need no case of their own: those of S stay unit vectors with g = d = 0.
-
-First supports of one fold for all sizes and gammas: walks over the sizes, exchanges, columns kept out in turn.
-
-What is known is held by gamma and size, see `Found`.
 """
 
 from __future__ import annotations

@@ -1,20 +1,16 @@
-"""The perspective relaxation of one node, certified by its own dual, for one size or all (theory 1 and 4).
-
-Columns of a relaxation by their z: at 1, fractional, out; and the stationary point while that stays as it is.
-
-On the columns with z = 1 the relaxation is a ridge problem, on the fractional ones, with signs s and kappa what is left
-of k, its penalty is `(s'b)^2 / kappa`: a linear system. Where the partition is that of the solution, so is the point.
-
-The perspective relaxation of one node, certified by its own dual (theory sections 1 and 4).
+"""The perspective relaxation of one node, certified by its own dual, for one size or all (theory sections 1 and 4).
 
 Normal form: `M = G + I`, G positive semidefinite. For a node (I, F) and `k = tau - |I|`,
 
     min_b  yy - 2 c'b + b'G b + sum_I b_j^2 + Omega_k(b_F)  >=  D(b) = yy - b'G b - sum_I g_j^2 - (k largest g_j^2 in F)
 
 with `g = c - G b`: the right side is a valid lower bound on f(S) for every b, so no step below needs to be exact.
-Steps: semismooth Newton on the partition (z = 1, fractional, z = 0) that the proximal map proposes, exact once the
-partition is right; projected Newton on z, which lowers the value from any start, when that stalls; accelerated proximal
-gradient should both stall.
+Steps: semismooth Newton on the partition (z = 1, fractional, z = 0) that the proximal map proposes; projected Newton on
+z, which lowers the value from any start, when that stalls; accelerated proximal gradient should both stall.
+
+A partition makes Newton's step a linear system: on the columns with z = 1 the relaxation is a ridge problem, on the
+fractional ones, with signs s and kappa what is left of k, its penalty is `(s'b)^2 / kappa`. Where the partition is that
+of the solution, so is the point.
 """
 
 from typing import NamedTuple

@@ -1,29 +1,31 @@
-"""The path tree: best subsets of every size in one branch-and-bound (theory section 4).
+"""The path tree: best subsets of every size in one branch-and-bound that leaves columns out (theory section 4).
 
-Trees that leave columns out one by one: what the path tree and the alive-fold tree share (theory section 4).
+Normal form: minimise `yy - c_S' M_S^{-1} c_S` over `|S| = tau`, for every tau of a range at once, `M >= w I`.
 
-A node is (included I, free F) with A = I + F, the ridge solution beta on A and `V = M_A^{-1}`; only their free rows are
-kept. Leaving j out costs exactly `beta_j^2 / V_jj` and leaves
+A node is (included I, free F) with A = I + F, the ridge solution beta on A and `V = M_A^{-1}`; only the free rows of
+both are kept. Leaving j out costs exactly `beta_j^2 / V_jj` and leaves
 
     beta_a - V_aj beta_j / V_jj,        V_ab - V_aj V_jb / V_jj        on F - j.
 
 A node lists its free columns by falling cost; its t-th child includes the first t of them, leaves the next one out and
-is free in the others. Rounding: updates drift with the condition of M; `keep` and `slack` of the trees cover it.
+is free in the |F| - t - 1 others. Rounding: updates drift with the condition of M; `keep` and `slack` of the trees
+cover it.
 
-Normal form: minimise `yy - c_S' M_S^{-1} c_S` over `|S| = tau`, for every tau of a range at once, `M >= w I`.
+The tree is depth-first over preallocated levels (the alive-fold tree grows on them too). A call of `run` visits a
+number of nodes and returns, so that time limits, progress and interrupts live outside.
 
-A node is (included I, free F) with A = I + F, the ridge solution on A and `V = M_A^{-1}`. Only the free rows of V and
-beta are ever needed: dropping j costs `beta_j^2 / V_jj` and leaves the Schur complement on `F - j`. So a node holds a
-|F| x |F| matrix, and the t-th child (columns sorted by falling cost, the first t included) one of size |F| - t - 1.
-
-The tree is depth-first over preallocated levels; a call runs a number of nodes and returns, so that time limits,
-progress and interrupts live outside.
+`prove` is the same tree with the answers known: its leaves prove that every support of size tau that it does not list
+has an objective of at least T: one chain of splits for every set of columns A that is left, first included the column
+that costs most to drop. A node is a leaf where for each size its ridge fit bounds all its supports: by f(A) and
+the m-th smallest cost, or f(A) and the m smallest `weight beta^2`; the supports that are no such bound's are A
+themselves, and are listed. Nodes come out in preorder, a split as its column, a leaf as -1.
 """
 
 from typing import NamedTuple
 
 import numpy as np
 
+from sparsecv_mio.kernels.dropping_costs import last_split
 from sparsecv_mio.kernels.jit import njit
 from sparsecv_mio.kernels.node_bounds import sizes_left
 from sparsecv_mio.kernels.nodes import (
@@ -415,3 +417,77 @@ def open_bounds(s, bounds):
         tau = np.arange(low, min(high, included + size - 1) + 1)
         tau = tau[tau - included >= t]
         bounds[tau] = np.minimum(bounds[tau], s.levels.value[level] + s.levels.cost[level, tau - included])
+
+
+ENDED, SHORT, LISTED = 0, 1, 2
+
+
+@njit(cache=True, nogil=True)
+def prove(levels, weight, sizes, bars, nodes, listed):
+    """Write the tree of one problem.
+
+    Parameters
+    ----------
+    levels : Levels
+        The root, of `M = X'X + diag(weight)`; overwritten.
+    weight : (q,) array
+    sizes : (2,) int array
+        First and last size.
+    bars : (q + 1,) array
+        By size: what bounds must reach; supports below are listed.
+    nodes : (m,) int array
+        Takes the nodes.
+    listed : (l, q) bool array
+        Takes the supports.
+
+    Returns
+    -------
+    ended : int
+        0; 1 where `nodes` is too short, 2 where `listed` is.
+    used, found : int
+        Nodes and supports written.
+    """
+    node, column, beta, cost, V = levels.node, levels.column, levels.beta, levels.cost, levels.V
+    q = weight.shape[0]
+    child = new_child(q)
+    mine = np.zeros(q, dtype=np.bool_)
+    used, found, level = 0, 0, 0
+    fresh = True
+    while level >= 0:
+        count, included = node[level, COUNT], node[level, INCLUDED]
+        if fresh:
+            value = levels.value[level]
+            whole = included + count
+            if sizes[0] <= whole <= sizes[1] and value < bars[whole]:
+                if found == len(listed):
+                    return LISTED, used, found
+                listed[found] = mine
+                for a in range(count):
+                    listed[found, column[level, a]] = True
+                found += 1
+            ridge = np.empty(count)
+            for a in range(count):
+                ridge[a] = weight[column[level, a]] * beta[level, a] * beta[level, a]
+            last = last_split(value, cost[level, :count], ridge, included, sizes, bars)
+            if used + last + 1 > len(nodes):
+                return SHORT, used, found
+            for t in range(last):
+                nodes[used] = column[level, t]
+                mine[column[level, t]] = True
+                used += 1
+            nodes[used] = -1
+            used += 1
+            node[level, CHILD] = last
+            fresh = False
+        t = node[level, CHILD] - 1
+        if t < 0:
+            level -= 1
+            continue
+        node[level, CHILD] = t
+        mine[column[level, t]] = False
+        pivot = 1.0 / V[node[level, START] + t * count + t]
+        child_costs(node, V, beta, level, t, pivot, child)
+        put_child(levels, level, t, pivot, child, sizes[0], sizes[1])
+        level += 1
+        fresh = True
+    return ENDED, used, found

@@ -22,8 +22,7 @@ from sparsecv_mio.errors import BadInput
 from sparsecv_mio.kernels import block_relaxation
 from sparsecv_mio.kernels.node_relaxation import relax
 from sparsecv_mio.kernels.nodes import DROPPED, FREE, INSIDE, Accuracy, Form, Node
-from sparsecv_mio.kernels.path_tree import new_levels
-from sparsecv_mio.kernels.proof_tree import LISTED, prove
+from sparsecv_mio.kernels.path_tree import LISTED, new_levels, prove
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.trees.blocks import BlockPart, centred_part, gathered, tied
 

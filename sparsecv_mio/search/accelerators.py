@@ -41,8 +41,8 @@ from sparsecv_mio.search.cells import CellTable, places_in
 from sparsecv_mio.search.context import AllRows, Context
 from sparsecv_mio.search.fold_fits import near_tie_margin
 from sparsecv_mio.search.pairs import Grid
-from sparsecv_mio.thresholds import GLRU_COLUMNS
-from sparsecv_mio.trees.subsets import SMALL, BestSubset, BestSubsets
+from sparsecv_mio.thresholds import GLRU_COLUMNS, SMALL
+from sparsecv_mio.trees.subsets import BestSubset, BestSubsets
 from sparsecv_mio.units import KEEP_RTOL
 from sparsecv_mio.words import Intercept, Oracle
 

@@ -38,8 +38,7 @@ from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.search.run import SEARCH_SHARE, Run, first_answers, offer_paths
 from sparsecv_mio.search.shared_intervals import offer_supports
 from sparsecv_mio.search.shared_trees import SharedTrees
-from sparsecv_mio.thresholds import FEW_FOLDS, FOLDS_ONE_BY_ONE, SMALL_FOLD
-from sparsecv_mio.trees.subsets import SMALL
+from sparsecv_mio.thresholds import FEW_FOLDS, FOLDS_ONE_BY_ONE, SMALL, SMALL_FOLD
 
 Expired = Callable[[], bool]
 

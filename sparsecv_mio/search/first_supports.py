@@ -41,7 +41,7 @@ from sparsecv_mio.problem.training_moments import TrainingMoments, row_moments, 
 from sparsecv_mio.search.cells import NO_COLUMN, filled_up, missing_columns, table_of
 from sparsecv_mio.search.fallback import ForwardSelection, WeightedRows
 from sparsecv_mio.search.pairs import Grid
-from sparsecv_mio.trees.subsets import SMALL
+from sparsecv_mio.thresholds import SMALL
 from sparsecv_mio.units import TINY
 
 WORK = 2e7  # multiplications after which the time is checked
@@ -674,8 +674,8 @@ def first_supports(
     Notes
     -----
     O(n q^2 log2 k) for the moments and O(top s q) a walk, for each fold and gamma. With more than 1,200 columns, or
-    Gram matrices of all folds beyond 600 MB, from the rows on working sets of columns: O(n q) a residual
-    (:mod:`sparsecv_mio.search.first_supports`). Supports are kept by size: beyond `sqrt(2^26 / (G k))` columns
+    Gram matrices of all folds beyond 600 MB, from the rows on working sets of columns (`WorkingSets`): O(n q) a
+    residual. Supports are kept by size: beyond `sqrt(2^26 / (G k))` columns
     (668 for 15 gammas and 10 folds) the largest of these sizes answers for every larger tau.
     """
     searches = FoldSearches(data, folds, grid, threads, expired)

@@ -44,9 +44,9 @@ from sparsecv_mio.search.cells import Where
 from sparsecv_mio.search.context import SearchState
 from sparsecv_mio.search.deadline import Deadline
 from sparsecv_mio.search.fold_fits import FoldProblem, Refits
-from sparsecv_mio.thresholds import BALL_COLUMNS, RELAXED_COLUMNS
+from sparsecv_mio.thresholds import BALL_COLUMNS, RELAXED_COLUMNS, SMALL
 from sparsecv_mio.trees.every_size import solve_path
-from sparsecv_mio.trees.subsets import SMALL, BestSubset, BestSubsets
+from sparsecv_mio.trees.subsets import BestSubset, BestSubsets
 from sparsecv_mio.units import TIE_RTOL, Interval
 
 if TYPE_CHECKING:

@@ -48,9 +48,9 @@ from sparsecv_mio.search.pairs import likely_winner, proved_ends
 from sparsecv_mio.search.run import EFFORT_GROWTH, FIRST_EFFORT, GridMethod, Run, best_on_all_rows, fit_all_rows
 from sparsecv_mio.search.shared_intervals import first_intervals
 from sparsecv_mio.search.shared_trees import SharedTrees
-from sparsecv_mio.thresholds import FEW_FOLDS, MANY_FOLDS, RELAXED_COLUMNS
+from sparsecv_mio.thresholds import FEW_FOLDS, MANY_FOLDS, RELAXED_COLUMNS, SMALL
 from sparsecv_mio.trees.every_size import FIRST_LOOK, solve_path
-from sparsecv_mio.trees.subsets import SMALL, UNLIMITED, BestSubset, BestSubsets
+from sparsecv_mio.trees.subsets import UNLIMITED, BestSubset, BestSubsets
 from sparsecv_mio.words import Engine
 
 ROUND_PARTS = 4  # of a round between which pairs are left out
@@ -658,8 +658,7 @@ class Rounds(GridMethod):
     """A round gives every open cell the same effort, counted in nodes; the next one eight times as much.
 
     With a gap above 0, pairs whose certified lower bound already exceeds the best upper bound by the gap are left as
-    they are. With many columns and few folds small taus come first
-    (:mod:`sparsecv_mio.search.rounds`).
+    they are. With many columns and few folds small taus come first (`Outward`).
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """A tau step without MIOs, for many columns: the saddle-point problem of every cell, its supports refitted exactly.
 
 Bertsimas, Pauphilet and Van Parys: the concave dual `D_tau(r)` of the perspective relaxation is ascended by products
-with X alone (:mod:`sparsecv_mio.search.saddle`); the columns it favours are the candidates of the cell, its rounded
+with X alone (`saddle_point`); the columns it favours are the candidates of the cell, its rounded
 average and forward selection among them are polished by swaps. What comes out is an *estimate*: h at supports that may
 not be optimal. Only lower bounds are certified here, `h_N >= D(all rows) - f^(-N)(S)` (theory section 3), so no run of
 this kind is ever proved.

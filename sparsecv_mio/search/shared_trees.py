@@ -28,7 +28,7 @@ from sparsecv_mio.kernels.leave_out import BestByFold, HeldOutRows
 from sparsecv_mio.parallel import on_threads
 from sparsecv_mio.search import leave_fold_out
 from sparsecv_mio.search.context import SearchState
-from sparsecv_mio.thresholds import PATH_TREE_COLUMNS
+from sparsecv_mio.thresholds import FEWEST_FOLDS, PATH_TREE_COLUMNS
 from sparsecv_mio.trees.listing import supports_below
 from sparsecv_mio.words import Engine
 
@@ -280,7 +280,6 @@ def _loo_tree_decide(root: leave_fold_out.RootNode, trees: Sequence[Tree], sizes
 WIDEST_KEEP = 1e-6  # relative rounding of the trees beyond which a threshold on all rows means little in a fold
 LEAST_SHARE = 0.6  # of the folds that must have a leverage thresholds can use
 LARGEST_FOLD = 64  # rows; larger folds have leverages near one half unless n is huge
-FEWEST_FOLDS = 24  # below, trees of single folds take less time than one tree for all of them
 LIST_BUDGET = ((1_000, 2), (20_000, 6))  # most folds, and the trees on all rows that a list for all of them may cost
 FOLD_OVERHEAD = 200  # nodes' worth of work that a tree of its own costs beside its nodes
 

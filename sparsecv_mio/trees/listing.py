@@ -21,8 +21,8 @@ from sparsecv_mio.kernels import node_pool, path_tree, perspective_tree, reduced
 from sparsecv_mio.kernels.nodes import DROPPED, Copies, Margin
 from sparsecv_mio.kernels.path_tree import new_levels
 from sparsecv_mio.kernels.reduced_forms import SHARP_COLUMNS, SHARPNESS
+from sparsecv_mio.thresholds import MANY, SMALL
 from sparsecv_mio.trees.normal_form import NormalForm, Root, solve_root
-from sparsecv_mio.trees.subsets import MANY, SMALL
 
 if TYPE_CHECKING:
     from sparsecv_mio.trees.blocks import BlockNodes, BlockPart

@@ -19,7 +19,7 @@ from sparsecv_mio.kernels.node_relaxation import relax
 from sparsecv_mio.kernels.nodes import Accuracy, Copies, Form, Margin, Node
 from sparsecv_mio.kernels.screening import screen
 from sparsecv_mio.problem.problem import SparseProblem, own_part, shifted
-from sparsecv_mio.trees.subsets import MANY
+from sparsecv_mio.thresholds import MANY
 from sparsecv_mio.units import KEEP_RTOL
 
 Value = TypeVar("Value", float, FloatArray)

@@ -16,9 +16,7 @@ import numpy as np
 
 from sparsecv_mio.arrays import IntArray
 
-SMALL = 36  # columns up to which the path tree of all tau nearly always finishes at once
 UNLIMITED = 1 << 62  # nodes
-MANY = 400  # columns; beyond, a root is solved to the end and all else is done on the columns that it leaves
 
 
 @dataclass(frozen=True, eq=False)

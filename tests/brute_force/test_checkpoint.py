@@ -32,7 +32,7 @@ from sparsecv_mio.search.observers import Signals
 from sparsecv_mio.search.options import Hooks
 from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.search.run import run_to_end
-from sparsecv_mio.trees.subsets import SMALL
+from sparsecv_mio.thresholds import SMALL
 
 METHODS = ("rounds", "joint", "algorithm1", "grid", "bounds")
 SERVO = str(INSTANCES / "servo.csv")

@@ -20,8 +20,9 @@ from sparsecv_mio.problem.constraints import SideConstraints
 from sparsecv_mio.problem.elimination import ForcedColumns, stripped
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.refit import Fit
+from sparsecv_mio.thresholds import MANY
 from sparsecv_mio.trees.allowed_supports import completed
-from sparsecv_mio.trees.subsets import MANY, UNLIMITED, BestSubsets
+from sparsecv_mio.trees.subsets import UNLIMITED, BestSubsets
 from sparsecv_mio.version import __version__
 
 

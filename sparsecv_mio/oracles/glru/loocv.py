@@ -42,7 +42,7 @@ ROWS_AT_ONCE = 64
 
 
 class GlruOracle:
-    """A fit as a :class:`~sparsecv_mio.oracles.answers.LeaveOutOracle`.
+    """A fit that brackets its own predictions of rows that are left out.
 
     Parameters
     ----------
@@ -160,7 +160,7 @@ def _bracket(middle: FloatArray, norm: FloatArray, radius: FloatArray, size: flo
 
 
 class NewtonOracle:
-    """One Newton step from the full fit, as an :class:`~sparsecv_mio.oracles.answers.LeaveOutOracle` that estimates.
+    """One Newton step from the full fit: estimates of the predictions of rows that are left out.
 
     Parameters
     ----------

@@ -204,8 +204,7 @@ def tree_cv(
         Feed the rows of every update in a random order; without it in the order of the folds. The order depends on the
         seed and on the rows of the update alone: strategy and jobs do not change the result.
     strategy : {"copy", "revert"}
-        Copy the model before each branch, or undo the branch's updates (the learner must be
-        :class:`~sparsecv_mio.oracles.treecv.recursion.Revertible`).
+        Copy the model before each branch, or undo the branch's updates (the learner must be `Revertible`).
     jobs : int
         Workers, by joblib with threads unless a joblib context (`parallel_config`) names another backend.
     progress : callable, optional

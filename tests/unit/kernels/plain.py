@@ -191,3 +191,10 @@ def candidates(problem: Small, k: int, ubar: float, rng: np.random.Generator, ea
             b[held] += np.linalg.solve(root.T, step / np.linalg.norm(step)) * np.sqrt(room)
             found.append(b)
     return found
+
+
+def drawn(seed: int, q: int) -> Small:
+    """Forty rows more than it has columns, which are correlated; six of them have an effect, below the noise."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(q + 40, q)) + 0.7 * rng.normal(size=(q + 40, 1))
+    return Small(X, X[:, :6] @ np.linspace(1.0, 0.2, 6) + 2.0 * rng.normal(size=q + 40))
