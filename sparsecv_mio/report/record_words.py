@@ -162,16 +162,18 @@ def average_lines(record: Record) -> list[str]:
     used, model = average.used, average.model
     total = record.data.total_weight or record.data.n
     open_pairs = sum(pair.estimate for pair in used)
-    many = f"{len(used)} near-best pair{'' if len(used) == 1 else 's'}"
     whole = sum(pair.tau > max(record.request.taus) for pair in used)
-    many += f", {whole} of them ridge fits of all features" if whole else ""
+    ridge = f", {whole} of them ridge fits of all features" if whole else ""
+    what, of = f"the average of {len(used)} near-best pairs{ridge},", "the average"
+    if len(used) == 1:
+        what, of = "no other pair is near the best one, whose model is", "that of the pair"
     size = f"{len(model.support)} feature{'' if len(model.support) == 1 else 's'}"
-    lines = [f"averaged model, which predicts: the average of {many}, put on {size}"]
+    lines = [f"averaged model, which predicts: {what} put on {size}"]
     missed = average.missed / record.cv_error if record.cv_error > 0.0 else 0.0
     proof = "the best subset for it, proved" if model.proved else "the best subset for it that was found"
     fewer = average.fewer is None or average.fewer > average.allowed * total
     asked = f"the fewest features{'' if fewer else ' found'} that miss at most 0.5%"
-    lines.append(f"it misses the average by {100.0 * missed:.2g}% of the CV error ({asked}) and is {proof}")
+    lines.append(f"it misses {of} by {100.0 * missed:.2g}% of the CV error ({asked}) and is {proof}")
     if open_pairs:
         lines.append(f"{open_pairs} of these pairs are averaged as estimates: not all of their fits are proved")
     within = average.within_folds

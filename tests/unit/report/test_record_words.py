@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from repository import INSTANCES
 
 from sparsecv_mio.certificate.records import Advice, Record, Region
 from sparsecv_mio.data.dataset import Dataset
@@ -13,6 +14,7 @@ from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.report.layout import pair
 from sparsecv_mio.report.record_tables import print_answer
 from sparsecv_mio.report.record_words import (
+    average_lines,
     choice_lines,
     covered,
     hints,
@@ -176,3 +178,16 @@ def test_a_model_that_predicts_worse_than_the_mean_is_told(record: Record) -> No
     assert min(record.request.taus) > 0 and len(said) == 1 and said[0].endswith(f"--tau 0:{most} tries it")
     with_none = replace(worse, request=replace(worse.request, taus=(0, *worse.request.taus)))
     assert not [text for text in [*hints(record), *hints(with_none)] if "R^2" in text]
+
+
+def test_an_average_says_how_many_pairs_it_is_of() -> None:
+    """Where no other pair is near, it is the model of the pair that is put on fewer features."""
+    prostate = str(INSTANCES / "prostate.csv")
+    many = solve(prostate, target="lpsa", gammas=[0.01, 0.1], taus="4:5", model="average")
+    one = solve(prostate, target="lpsa", gammas=[0.1], taus="8", model="average")
+    assert many.average is not None and one.average is not None and len(one.average.used) == 1
+    count, whole = len(many.average.used), sum(pair.tau == 8 for pair in many.average.used)
+    said, (first, second, *_) = average_lines(many)[0], average_lines(one)
+    assert whole and f"the average of {count} near-best pairs, {whole} of them ridge fits of all features, put" in said
+    assert first.endswith(f"no other pair is near the best one, whose model is put on {one.average.model.tau} features")
+    assert second.startswith("it misses that of the pair by 0.")
