@@ -62,6 +62,8 @@ sphinx_gallery_conf = {
     "within_subsection_order": "FileNameSortKey",
     "write_computation_times": False,
     "min_reported_time": 0,
+    "ignore_repr_types": r"matplotlib",
+    "thumbnail_size": (640, 448),
     "show_memory": False,
     "show_signature": False,
     "download_all_examples": False,
@@ -79,7 +81,8 @@ html_copy_source = False
 html_theme_options = {
     "logo": {"text": "sparsecv-mio"},
     "show_prev_next": True,
-    "header_links_before_dropdown": 7,
+    "header_links_before_dropdown": 6,
+    "navbar_persistent": ["search-button"],
     "navbar_end": ["theme-switcher"],
     "footer_start": ["copyright"],
     "footer_end": [],

@@ -14,7 +14,6 @@ best is the answer.
 # The data: 442 patients, ten measurements, the progress of their disease a year later. A data frame becomes a
 # `Dataset`, which checks that every cell is a finite number; :func:`sparsecv_mio.read_dataset` does the same for a
 # file.
-import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_diabetes
 
@@ -43,6 +42,8 @@ print(f"      {record.intercept:10.4f}  (intercept)")
 # %%
 # The CV error of every pair is in `record.table`, and in a picture. Fewer features predict nearly as well: three of
 # them come within one standard error of the best. The dots are exact here; the bars are standard errors over the folds.
-fig, (left, right) = plt.subplots(1, 2, figsize=(11, 4.5), layout="constrained")
-record.plot_cv_error(left)
-record.plot_grid(right)
+record.plot_cv_error()
+
+# %%
+# Every pair of the grid, with the ridge weight upwards:
+record.plot_grid()

@@ -28,16 +28,18 @@ print(record.summary())
 # %%
 # The CV error of every number of features, at its best ridge weight, with certified intervals and standard errors; and
 # of all pairs. The star is the choice of the one-standard-error rule, the diamond the least CV error.
-fig, (left, right) = plt.subplots(1, 2, figsize=(11, 4.6), layout="constrained")
-record.plot_cv_error(left)
-record.plot_grid(right)
+record.plot_cv_error()
+record.plot_grid()
+
+# %%
+# What is proved of each pair: green ones are worse than the least CV error by at least so much.
+record.plot_bounds()
 
 # %%
 # How many of the ten folds choose each feature, and the coefficients of the best subset of every size on all rows, for
 # columns and target of standard deviation 1.
-fig, (left, right) = plt.subplots(1, 2, figsize=(11, 4.6), layout="constrained")
-record.plot_features(left)
-record.plot_coefficients(right, data=data)
+record.plot_features()
+record.plot_coefficients(data=data)
 
 # %%
 # Each row predicted by the model that was fitted without it: the CV error is the mean of these squared errors. New rows

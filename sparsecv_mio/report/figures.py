@@ -19,7 +19,7 @@ FORMATS = (".png", ".pdf", ".svg")
 DPI = 150
 LOWER, UPPER, BEST, FAINT, INK, PROVED = "#0b6e8a", "#b3541e", "#111111", "#c9ced6", "#3a3f47", "#3b8b3b"
 BELOW = 40.0  # points from the axes down to a legend: tick labels and the name of the axis are between
-LETTER, HANDLE = 0.068, 0.55  # inches of a legend: a letter, and what stands before an entry with the gap after it
+LETTER, HANDLE = 0.062, 0.55  # inches of a legend: a letter, and what stands before an entry with the gap after it
 MOST_LABELS = 16  # on an axis with a place for every value
 MOST_LETTERS = 48  # of the labels below axes, with the gaps between them
 
@@ -120,7 +120,7 @@ def legend_below(ax: Axes, columns: int = 3) -> None:
     if not labels or figure is None:
         return
     share = 1.0 if spec is None else len(spec.colspan) / spec.get_gridspec().ncols
-    inches = share * figure.bbox.width / figure.get_dpi() - 1.0  # of the axes, about
+    inches = share * figure.bbox.width / figure.get_dpi() - 0.7  # of the axes, about
     columns = max(1, min(columns, len(labels), int(inches / (HANDLE + LETTER * max(map(len, labels))))))
     down = ScaledTranslation(0.0, -BELOW / 72.0, figure.dpi_scale_trans)
     ax.legend(
