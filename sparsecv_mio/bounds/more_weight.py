@@ -10,7 +10,7 @@ those rows can be fitted beside the others. So where relaxations are far from th
 is much the better one.
 
 V_t never rises with tau and is concave in gamma (:mod:`sparsecv_mio.bounds.closed_form`): relaxations at some pairs
-bound all of a grid.
+bound the others too.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from sparsecv_mio.trees.listing import sharpened
 from sparsecv_mio.trees.normal_form import normal_form, solve_root
 
 WEIGHTS = 1.5, 3.0, 6.0, 12.0, 24.0
-SPACING = 1.1  # between the sizes that are relaxed
+NEAR, STEPS = 0.005, 2_000  # accuracy of relaxations, of what is left to the level at which they end, and steps
 
 
 class WantedPairs(NamedTuple):
@@ -69,7 +69,7 @@ def held_out_lower_bounds(
 
     Notes
     -----
-    O(q^3) for each weight and gamma, and a relaxation for some of the sizes.
+    O(q^3) for each weight and gamma, and a relaxation for each pair that is wanted.
     """
     Q, c, yy = held_out
     values, errors = known
@@ -95,21 +95,12 @@ def _relaxed(problem: SparseProblem, grid: WantedPairs, levels: FloatArray, expi
         if not form.curved or not form.trusted:
             continue
         b = np.zeros(form.m)
-        for t in _spaced(grid.taus, np.flatnonzero(grid.wanted[g])):
+        for t in np.flatnonzero(grid.wanted[g])[::-1].tolist():
             size, level = part.choice.size(int(grid.taus[t])), float(levels[g, t])
             if expired():
                 return lower
             if 0 < size < form.m and np.isfinite(level):
-                root = solve_root(form, size, form.raised(level), b, expired)
+                root = solve_root(form, size, form.raised(level), b, expired, near=NEAR, steps=STEPS)
                 b = root.b
                 lower[g, t] = max(min(root.dual, level) - (form.raised(level) - level), 0.0)
     return lower
-
-
-def _spaced(taus: IntArray, which: IntArray) -> list[int]:
-    """Return sizes that lie `SPACING` apart, by index, falling from the largest: each bounds those below it."""
-    found: list[int] = []
-    for t in which[::-1].tolist():
-        if not found or int(taus[t]) * SPACING <= int(taus[found[-1]]) or t == which[0]:
-            found.append(t)
-    return found

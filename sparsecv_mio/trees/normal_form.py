@@ -394,6 +394,8 @@ def solve_root(
     start: FloatArray,
     expired: Callable[[], bool],
     box: cluster_relaxation.BoxEnds | None = None,
+    near: float = NEAR,
+    steps: int = STEPS,
 ) -> Root:
     """Solve the relaxation of a size until it passes `bar`, or well enough to branch.
 
@@ -411,6 +413,8 @@ def solve_root(
         True ends it with the best dual value so far.
     box : BoxEnds, optional
         Assumed ends of the coefficients.
+    near, steps : float, int
+        Accuracy, of what is left to the bar, and steps, where columns are not many.
     """
     m = form.m
     if m > MANY or box is not None:
@@ -422,5 +426,5 @@ def solve_root(
         return Root(found.dual, found.b, found.h)
     free = np.arange(m)
     b, g, best_b, best_g = start.copy(), np.zeros(m), np.zeros(m), np.zeros(m)
-    dual, _, _ = relax(form.quadratic, Node(free, 0, free, m, size), Accuracy(bar, NEAR, STEPS), b, g, best_b, best_g)
+    dual, _, _ = relax(form.quadratic, Node(free, 0, free, m, size), Accuracy(bar, near, steps), b, g, best_b, best_g)
     return Root(float(dual), best_b, best_g**2)
