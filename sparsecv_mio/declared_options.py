@@ -213,6 +213,9 @@ OPTIONS = {
                "The solver of each MIO of joint, algorithm1 and grid; see `sparsecv backends`. Any but native without "
                "--method means joint. [native]"),
         Option("formulation", str, None, "F", "Which of the backend's models: benders of gurobi, say."),
+        Option("solver_option", str, (), "NAME=VALUE",
+               "Option of the backend's solver by its own name, MIPFocus=1 of gurobi, say; may be repeated. Tolerances "
+               "and limits are kept: the certificate rests on them.", several=True),
         Option("mio_budget", int, None, "R", "Stop joint, algorithm1 or grid after R MIOs. [none]",
                check=partial(check_whole, least=0)),
         Option("refine", bool, False, "",
@@ -265,7 +268,7 @@ STOPPING = defaults("gap") | LASTING
 LIMITS = LASTING | defaults("threads")
 EFFORT = STOPPING | LIMITS
 SEARCHING = defaults("one_se", "stability", "model", "own_error") | EFFORT | defaults(
-    "method", "backend", "formulation", "mio_budget", "refine"
+    "method", "backend", "formulation", "solver_option", "mio_budget", "refine"
 )  # fmt: skip
 ACCELERATING = defaults("oracles")
 STORING = defaults("checkpoint", "resume", "trace")
@@ -277,7 +280,9 @@ PANELS: dict[str, tuple[str, ...]] = {  # of the help, with the options in each,
     "What is asked": ("criterion", "one_se", "stability", "model", "own_error", "nested", "refine"),
     "Limits and effort": (*EFFORT, "node_limit", "checkpoint", "resume"),
     "Output": ("json", "plot", "proof", "trace", "progress_json", "save_held_out", "log", "full", "quiet"),
-    "For experts": ("method", "backend", "formulation", "mio_budget", "tau_step", "oracles", "scheduler"),
+    "For experts": (
+        "method", "backend", "formulation", "solver_option", "mio_budget", "tau_step", "oracles", "scheduler"
+    ),
 }
 
 

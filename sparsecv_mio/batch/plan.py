@@ -496,4 +496,11 @@ def _listed(value: Any) -> list[Any]:
     found = value if isinstance(value, list) else [value]
     if not found:
         raise BadInput("[vary]: a list is empty: leave the key out or give a value")
-    return found
+    return [_in_a_line(one) if isinstance(one, Mapping) else one for one in found]
+
+
+def _in_a_line(table: Mapping[str, Any]) -> str:
+    """Return options of a solver as one text, which names tasks and stands in tables."""
+    from sparsecv_mio.search.options import solver_options_of
+
+    return ",".join(solver_options_of(table))

@@ -399,6 +399,7 @@ class SearchRequest(Request):
     stability: tuple[Number, ...] | None = None
     model: str | None = None
     own_error: bool | None = None
+    solver_option: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True)

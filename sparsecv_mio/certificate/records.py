@@ -776,6 +776,7 @@ class FitRecord(parts.JsonRecord, LinearModel, DrawnModel):
     versions: Mapping[str, str]
     assumed_box: parts.Bound | None = None
     side: parts.Side | None = None
+    solver_option: tuple[str, ...] | None = None
 
     def __repr__(self) -> str:
         pair, ends = f"tau={self.tau}, gamma={self.gamma:.6g}", f"[{self.lower:.6g}, {self.upper:.6g}]"

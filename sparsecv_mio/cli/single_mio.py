@@ -127,6 +127,7 @@ def fit(
     weights: str | None = None,
     backend: str = option("native", "B", "See `sparsecv backends`."),
     formulation: str | None = option(None, "F", "Model to solve. [the backend's first]"),
+    solver_option: list[str] | None = None,
     units: Given,
     stopping: Given,
     node_limit: int | None = option(None, "N", "Stop after N nodes with valid bounds. [none]"),
@@ -157,7 +158,7 @@ def fit(
         from sparsecv_mio.search.options import limits_of
 
         how = FitOptions.of(
-            backend=backend, formulation=formulation, **units, side=side,
+            backend=backend, formulation=formulation, solver_option=solver_option, **units, side=side,
             start=parse.names(start, "--start"), assume_box=assume_box,
         )  # fmt: skip
         honoured = get_backend(how.backend).capabilities.limits

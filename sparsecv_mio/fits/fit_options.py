@@ -12,12 +12,12 @@ from sparsecv_mio.certificate.parts import CoefficientBox, Request, Side
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.declared_options import check_whole, settle, shown
-from sparsecv_mio.errors import BadInput, one_of
-from sparsecv_mio.formulation.backends import BACKENDS, NATIVE
+from sparsecv_mio.errors import BadInput
+from sparsecv_mio.formulation.backends import NATIVE, backend_name, get_backend
 from sparsecv_mio.formulation.outcome import Limits
 from sparsecv_mio.model_space import NONE, AtMost, Hierarchy, Restrictions, parents_of
 from sparsecv_mio.problem.constraints import SideConstraints, constraints_of, side_constraints
-from sparsecv_mio.search.options import check_formulation, check_limits, with_keywords
+from sparsecv_mio.search.options import check_formulation, check_limits, solver_options_of, with_keywords
 from sparsecv_mio.words import By, Intercept, Scale
 
 
@@ -99,6 +99,8 @@ class FitOptions:
         Who solves it, see `sparsecv backends`.
     formulation : str, optional
         Which of the backend's models; its first by default.
+    solver_option : mapping or sequence of str
+        Options of the backend's solver by its own names.
     scale : {"length", "variance", "none"}
         What the penalty measures.
     intercept : {"fold", "global", "none"}
@@ -126,6 +128,7 @@ class FitOptions:
 
     backend: str = NATIVE
     formulation: str | None = None
+    solver_option: tuple[str, ...] = ()
     scale: Scale = Scale.LENGTH
     intercept: Intercept = Intercept.FOLD
     limits: Limits | None = None
@@ -140,10 +143,13 @@ class FitOptions:
         return cls(**given)
 
     def __post_init__(self) -> None:
-        backend = one_of(self.backend, BACKENDS, "backend")
+        backend = backend_name(self.backend)
         settle(self)
         object.__setattr__(self, "backend", backend)
         object.__setattr__(self, "formulation", check_formulation(backend, self.formulation))
+        object.__setattr__(self, "solver_option", solver_options_of(self.solver_option))
+        if self.solver_option:
+            get_backend(backend).check_options(self.solver_option)
         if self.limits is not None:
             check_limits(self.limits)
         if self.assume_box is not None:

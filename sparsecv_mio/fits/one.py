@@ -106,7 +106,7 @@ def fit_one(
         outcome = backend.solve(
             problem,
             model.tau,
-            limits=replace(limits, seconds=max(left, 0.0)),
+            limits=replace(limits, seconds=max(left, 0.0), options=options.solver_option),
             constraints=model.constraints,
             formulation=options.formulation,
             start=start,
@@ -114,6 +114,7 @@ def fit_one(
     if outcome.incumbent is None:
         raise BadInput(f"no support of at most {tau} features meets the side constraints")
     record = _record(model, outcome, backend, (tau, gamma), limits)
+    record = replace(record, solver_option=options.solver_option or None)
     if box is None:
         return record
     beyond = max(map(abs, record.coefficients.values()), default=0.0)

@@ -61,7 +61,8 @@ class Cancel(Protocol):
 class Limits:
     """When to stop: relative gap `(upper - lower) / upper` on the full objective, seconds, nodes, threads, log file.
 
-    `cancel`, when given, is checked from time to time: an event that another thread may set.
+    `options` are others of the solver, `NAME=VALUE` each (`Backend.check_options`). `cancel`, when given, is checked
+    from time to time: an event that another thread may set.
     """
 
     gap: float = 1e-7
@@ -69,6 +70,7 @@ class Limits:
     nodes: float = math.inf
     threads: int = 1
     log: str | None = None
+    options: tuple[str, ...] = ()
     cancel: Cancel | None = field(default=None, compare=False, repr=False)
 
     @property

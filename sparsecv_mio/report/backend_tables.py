@@ -13,8 +13,9 @@ from rich.console import Console
 from rich.text import Text
 
 from sparsecv_mio.certificate.records import FitRecord
+from sparsecv_mio.errors import BackendUnavailable
 from sparsecv_mio.files import write_text
-from sparsecv_mio.formulation.backends import BACKENDS, get_backend
+from sparsecv_mio.formulation.backends import BACKENDS, get_backend, of_packages
 from sparsecv_mio.report.batch_results import draw_profile
 from sparsecv_mio.report.figures import INK, legend_below, panels, save, titled
 from sparsecv_mio.report.layout import cell, ends_of, interval_digits, pair, print_table, say, shown
@@ -44,8 +45,12 @@ class BackendRow:
 def describe_backends() -> list[BackendRow]:
     """Ask every registered backend."""
     rows = []
-    for name in BACKENDS:
-        backend = get_backend(name)
+    for name in (*BACKENDS, *of_packages()):
+        try:
+            backend = get_backend(name)
+        except BackendUnavailable as error:  # of another package
+            rows.append(BackendRow(name, False, str(error), "", "", "", {}, [], False))
+            continue
         here, can = backend.available(), backend.capabilities
         forms = {form: sorted(kinds) for form, kinds in can.formulations.items()}
         told = here.usable, here.why, here.version, here.licence, here.hint

@@ -51,9 +51,9 @@ VENDOR_GAP = 1e-9
 SHARED_POINTS = 8  # coefficients of earlier cells whose cuts come first
 
 
-def limits_of(deadline: Deadline) -> Limits:
-    """Return what is left of the time of a search, as limits of the next solve."""
-    return Limits(gap=VENDOR_GAP, seconds=deadline.left, cancel=deadline.stop)
+def limits_of(deadline: Deadline, options: tuple[str, ...] = ()) -> Limits:
+    """Return what is left of the time of a search, as limits of the next solve, with options of its solver."""
+    return Limits(gap=VENDOR_GAP, seconds=deadline.left, options=options, cancel=deadline.stop)
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,10 +85,14 @@ class VendorListing:
     deadline : Deadline
     formulation : str, optional
         Which of the backend's models, `benders` for one; its first by default.
+    options : tuple of str
+        Of the solver.
     """
 
-    def __init__(self, backend: str, deadline: Deadline, formulation: str | None = None) -> None:
-        self.backend, self.deadline, self.formulation = backend, deadline, formulation
+    def __init__(
+        self, backend: str, deadline: Deadline, formulation: str | None = None, options: tuple[str, ...] = ()
+    ) -> None:
+        self.backend, self.deadline, self.formulation, self.options = backend, deadline, formulation, options
         self.points: deque[FloatArray] = deque(maxlen=SHARED_POINTS)
 
     def solve(self, problem: SparseProblem, tau: int, starts: Sequence[IntArray]) -> BestSubsets:
@@ -157,8 +161,8 @@ class VendorListing:
             at_most=tuple((size - 1, tuple(support.tolist())) for support in found),
         )
         return get_backend(self.backend).solve(
-            problem, size, start=start, limits=limits_of(self.deadline), constraints=constraints, advice=fixed.advice,
-            formulation=self.formulation,
+            problem, size, start=start, limits=limits_of(self.deadline, self.options), constraints=constraints,
+            advice=fixed.advice, formulation=self.formulation,
         )  # fmt: skip
 
     def fixed(self, problem: SparseProblem, relaxation: Relaxation | None, value: float) -> Fixed:
@@ -260,11 +264,14 @@ class MioSettings:
         Which of the backend's models; its first by default.
     budget : int, optional
         Most MIOs to solve.
+    options : tuple of str
+        Of the backend's solver, `NAME=VALUE` each.
     """
 
     backend: str = NATIVE
     formulation: str | None = None
     budget: int | None = None
+    options: tuple[str, ...] = ()
 
     @property
     def native(self) -> bool:

@@ -98,7 +98,7 @@ def new_method(context: Context, options: SearchOptions, signals: Signals) -> Se
         return Rounds(run, options.engine)
     from sparsecv_mio.search.cell_by_cell import MioSettings
 
-    mio = MioSettings(options.backend, options.formulation, options.mio_budget)
+    mio = MioSettings(options.backend, options.formulation, options.mio_budget, options.solver_option)
     if context.data.restrictions.beyond_forcing:
         from sparsecv_mio.search.all_rows import check_restrictions
         from sparsecv_mio.search.one_by_one import Restricted

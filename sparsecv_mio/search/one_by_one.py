@@ -200,7 +200,8 @@ class WinnerFirst:
     def _solve_all_rows(self, pair: Pair) -> None:
         """Solve all rows at a pair, and bound its folds by what that proves."""
         all_rows, mio, tau = self.run.all_rows, self.method.mio, int(self.run.context.grid.taus[pair[1]])
-        part, limits = all_rows.eliminated(pair[0]), cell_by_cell.limits_of(self.run.context.deadline)
+        part = all_rows.eliminated(pair[0])
+        limits = cell_by_cell.limits_of(self.run.context.deadline, mio.options)
         problem, size = part.problem, part.choice.size(tau)
         outcome = get_backend(mio.backend).solve(
             problem, min(size, problem.q), limits=limits, formulation=mio.formulation
@@ -242,7 +243,8 @@ class OneByOne(cell_by_cell.CellMethod):
     """
 
     def __init__(self, run: Run, method: Method, mio: cell_by_cell.MioSettings) -> None:
-        vendor = None if mio.native else cell_by_cell.VendorListing(mio.backend, run.context.deadline, mio.formulation)
+        asked = mio.backend, run.context.deadline, mio.formulation, mio.options
+        vendor = None if mio.native else cell_by_cell.VendorListing(*asked)
         super().__init__(run, mio, ORDERS[method], cell_by_cell.CellSolver(FoldSolver(run, run.accelerators), vendor))
         self.trees = SharedTrees(run, proposed=run.accelerators.often_proposed)
         self.aid = WinnerFirst(self) if method is Method.JOINT else None
@@ -396,7 +398,7 @@ class RestrictedCells(cell_by_cell.SolvesCells):
             asked = replace(self.constraints, at_most=tuple(excluded))
             outcome = get_backend(self.mio.backend).solve(
                 problem, min(tau, problem.q), start=self._start(problem, tau, cells),
-                limits=cell_by_cell.limits_of(self.context.deadline), constraints=asked,
+                limits=cell_by_cell.limits_of(self.context.deadline, self.mio.options), constraints=asked,
                 formulation=self.mio.formulation,
             )  # fmt: skip
             nodes += outcome.nodes

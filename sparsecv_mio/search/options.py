@@ -19,7 +19,7 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.declared_options import OPTIONS, check_whole, settle, shown
 from sparsecv_mio.errors import BadInput, SparseCVError, did_you_mean, one_of, word_of
-from sparsecv_mio.formulation.backends import BACKENDS, NATIVE, get_backend
+from sparsecv_mio.formulation.backends import BACKENDS, NATIVE, backend_name, get_backend
 from sparsecv_mio.formulation.outcome import Limits
 from sparsecv_mio.model_space import NONE, RESTRICTIONS, Restrictions, number
 from sparsecv_mio.search.context import Snapshot
@@ -80,6 +80,26 @@ def check_formulation(backend: str, formulation: str | None) -> str | None:
     if formulation is None:
         return None
     return one_of(formulation, get_backend(backend).capabilities.formulations, f"formulation of {backend}")
+
+
+def solver_options_of(given: str | Mapping[str, object] | Iterable[str] | None) -> tuple[str, ...]:
+    """Return options of a solver as texts `NAME=VALUE`; of a mapping, a list, or a text with commas between them.
+
+    Examples
+    --------
+    >>> solver_options_of({"MIPFocus": 1, "presolve": False}), solver_options_of("Seed=3, Cuts=0")
+    (('MIPFocus=1', 'presolve=false'), ('Seed=3', 'Cuts=0'))
+    """
+    if isinstance(given, Mapping):
+        given = [f"{name}={str(value).lower() if isinstance(value, bool) else value}" for name, value in given.items()]
+    several = given.split(",") if isinstance(given, str) else list(given or ())
+    pairs = [tuple(part.strip() for part in str(one).split("=", 1)) for one in several]
+    for one, pair in zip(several, pairs, strict=True):
+        if len(pair) < 2 or "" in pair:
+            raise BadInput(f"solver-option: {str(one)[:60]!r} is no option of a solver, give NAME=VALUE")
+        if [name for name, *_ in pairs].count(pair[0]) > 1:
+            raise BadInput(f"solver-option {pair[0]}: is given more than once")
+    return tuple("=".join(pair) for pair in pairs)
 
 
 def limits_of(given: Mapping[str, Any], **others: Any) -> Limits:
@@ -149,6 +169,7 @@ class Rule:
 RULES = (
     Rule("backend", "method", (Method.AUTO, *COUNT_MIOS), "the other methods are the native engine's"),
     Rule("formulation", "backend", VENDORS, "the native one has a single model"),
+    Rule("solver_option", "backend", VENDORS, "the native one asks no solver"),
     Rule("engine", "method", (Method.AUTO, Method.ROUNDS), "an engine is how rounds shares work between folds"),
     Rule("engine", "backend", (NATIVE,), "the engines are native"),
     Rule("mio_budget", "method", COUNT_MIOS, "the others do not count their MIOs"),
@@ -212,6 +233,9 @@ class SearchOptions:
         Who solves the MIOs of `joint`, `algorithm1` and `grid`, see :data:`sparsecv_mio.formulation.backends.BACKENDS`.
     formulation : str, optional
         Which of the backend's models: `benders` of gurobi, for one. The backend's first by default.
+    solver_option : mapping or sequence of str
+        Options of the backend's solver by its own names: `{"MIPFocus": 1}` of gurobi, for one. What the certificate
+        rests on is refused: tolerances, gaps, limits.
     engine : {"auto", "enumerate", "shared", "per-fold"}
         How the folds of `rounds` share work (:mod:`sparsecv_mio.search.shared_trees`); the answer is the same.
     mio_budget : int, optional
@@ -256,6 +280,7 @@ class SearchOptions:
     method: Method = Method.AUTO
     backend: str = NATIVE
     formulation: str | None = None
+    solver_option: tuple[str, ...] = ()
     engine: Engine = Engine.AUTO
     mio_budget: int | None = None
     refine: bool = False
@@ -271,17 +296,20 @@ class SearchOptions:
     def __post_init__(self) -> None:
         settle(self)
         object.__setattr__(self, "engine", word_of(Engine, self.engine, "engine"))
-        object.__setattr__(self, "backend", one_of(self.backend, BACKENDS, "backend"))
+        object.__setattr__(self, "backend", backend_name(self.backend))
         object.__setattr__(self, "oracles", oracles_of(self.oracles))
         object.__setattr__(self, "stability", stability_of(self.stability))
+        object.__setattr__(self, "solver_option", solver_options_of(self.solver_option))
         for rule in RULES:
             self._check(rule)
+        if self.solver_option:
+            get_backend(self.backend).check_options(self.solver_option)
         object.__setattr__(self, "formulation", check_formulation(self.backend, self.formulation))
 
     def _check(self, rule: Rule) -> None:
         holder = self.restrictions if rule.option in RESTRICTIONS else self
         value, other = getattr(holder, rule.option), getattr(self, rule.other)
-        if value in (DEFAULTS[rule.option], ()) or other in rule.words:
+        if value in (DEFAULTS[rule.option], ()) or other in rule.words or (rule.words is VENDORS and other != NATIVE):
             return
         text = value if not isinstance(value, tuple) or holder is not self else ",".join(map(str, value))
         named = "" if value is True or holder is not self else f" {text}"

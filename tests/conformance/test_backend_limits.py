@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
-from conformance_suite import FORMS, endless, noise, problem_of, random_problem, usable
+from conformance_suite import FORMS, brute_force, endless, noise, problem_of, random_problem, usable
 from repository import INSTANCES
 
-from sparsecv_mio.errors import BackendFailed, BackendUnavailable, Contradiction
+from sparsecv_mio.errors import BackendFailed, BackendUnavailable, BadInput, Contradiction
 from sparsecv_mio.formulation.backends import get_backend
 from sparsecv_mio.formulation.backends.contract import Answer
 from sparsecv_mio.formulation.outcome import Limits, Stop
@@ -204,3 +205,43 @@ def test_unknown_solver_states_are_failures(monkeypatch: pytest.MonkeyPatch) -> 
     with pytest.raises(BackendFailed, match="backend scip failed") as caught:
         backend.solve(random_problem(np.random.default_rng(4), q=7), 3)
     assert caught.value.raw_status and caught.value.exit_code == 4
+
+
+TAKEN = {"gurobi": "MIPFocus=1", "highs": "presolve=off", "scip": "separating/maxrounds=3"}
+UNKNOWN = {"gurobi": "MIPFokus=1", "highs": "presolv=off", "scip": "separating/maxround=3"}
+BAD = {"gurobi": "MIPFocus=7", "highs": "presolve=maybe", "scip": "separating/maxrounds=-9"}
+CUT_OFF = {"gurobi": "MIPFocus=1.5", "highs": "random_seed=1.5", "scip": "separating/maxrounds=2.5"}
+ON_WHICH_BOUNDS_REST = {
+    "gurobi": ("MIPGap", "MIPGapAbs", "IntFeasTol", "FeasibilityTol", "OptimalityTol", "BarConvTol", "Cutoff",
+               "BestObjStop", "BestBdStop", "TimeLimit", "NodeLimit", "Threads", "LogFile", "LazyConstraints",
+               "ObjScale", "MIP*"),
+    "highs": ("mip_feasibility_tolerance", "primal_feasibility_tolerance", "dual_feasibility_tolerance",
+              "mip_rel_gap", "mip_abs_gap", "objective_bound", "objective_target", "small_matrix_value",
+              "large_matrix_value", "infinite_bound", "infinite_cost", "solve_relaxation", "threads", "time_limit",
+              "log_file", "user_objective_scale"),
+    "scip": ("numerics/feastol", "numerics/epsilon", "numerics/sumepsilon", "numerics/infinity", "limits/gap",
+             "limits/absgap", "limits/objstop", "limits/time", "misc/catchctrlc", "presolving/donotaggr"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TAKEN)
+def test_options_of_the_solver(name: str, capfd: pytest.CaptureFixture[str]) -> None:
+    """They change no answer; the solver's own word is one line, and what bounds rest on is refused by name."""
+    backend, rng = usable(name), np.random.default_rng(0)
+    for _ in range(3):
+        problem = random_problem(rng, q=6)
+        outcome, truth = backend.solve(problem, 3, limits=Limits(options=(TAKEN[name],))), brute_force(problem, 3)
+        assert outcome.lower <= truth * (1.0 + 1e-9) and truth <= outcome.upper * (1.0 + 1e-9)
+    for option in (UNKNOWN[name], BAD[name], CUT_OFF[name]):
+        with pytest.raises(BadInput, match=f"^solver-option {re.escape(option)}: {name} refuses it: [^\n]*$"):
+            backend.check_options((option,))
+    for option in ON_WHICH_BOUNDS_REST[name]:
+        with pytest.raises(BadInput, match=f"^solver-option {re.escape(option)}: it is kept here"):
+            backend.check_options((f"{option}=1",))
+    assert capfd.readouterr() == ("", "")
+
+
+def test_the_native_engine_takes_no_options_of_a_solver() -> None:
+    get_backend("native").check_options(())
+    with pytest.raises(BadInput, match="backend native takes no options of a solver"):
+        get_backend("native").check_options(("MIPFocus=1",))

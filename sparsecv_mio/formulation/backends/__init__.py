@@ -1,4 +1,4 @@
-"""Registry of backends: one line each, loaded on first use."""
+"""Registry of backends: one line each, loaded on first use; and those that other packages bring by entry points."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from sparsecv_mio.errors import BadInput
+from sparsecv_mio.errors import BackendUnavailable, BadInput, one_of
 
 if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
     from sparsecv_mio.formulation.backends.contract import Backend
 
 NATIVE = "native"  # our own trees; every other backend is a vendor's solver
@@ -21,6 +23,23 @@ BACKENDS = {
 }
 
 
+ENTRY_POINTS = "sparsecv.backends"  # group in which other packages name theirs
+
+
+@cache
+def of_packages() -> dict[str, EntryPoint]:
+    """Return the backends that installed packages bring, by name; a name of ours stays ours."""
+    from importlib.metadata import entry_points  # looks at every installed package
+
+    return {one.name: one for one in entry_points(group=ENTRY_POINTS) if one.name not in BACKENDS}
+
+
+def backend_name(word: str) -> str:
+    """Return the name of a backend, in whatever letters it is written; `BadInput` for none."""
+    known = BACKENDS if str(word).strip().lower() in BACKENDS else (*BACKENDS, *of_packages())
+    return one_of(word, known, "backend")
+
+
 @cache
 def get_backend(name: str) -> Backend:
     """Return a backend by name; the same object every time, safe to use from several threads.
@@ -29,14 +48,31 @@ def get_backend(name: str) -> Backend:
     ------
     BadInput
         For a name that is not registered.
+    BackendUnavailable
+        The package that brings it cannot be loaded, or brings something else.
 
     Examples
     --------
     >>> get_backend("gurobi").name
     'gurobi'
     """
-    if name not in BACKENDS:
-        raise BadInput(f"there is no backend {name!r}; choose from {', '.join(BACKENDS)}")
-    module, _, attribute = BACKENDS[name].partition(":")
-    backend: Backend = getattr(import_module(module), attribute)()
+    if name in BACKENDS:
+        module, _, attribute = BACKENDS[name].partition(":")
+        backend: Backend = getattr(import_module(module), attribute)()
+        return backend
+    if name not in of_packages():
+        raise BadInput(f"there is no backend {name!r}; choose from {', '.join((*BACKENDS, *of_packages()))}")
+    return _of_package(of_packages()[name])
+
+
+def _of_package(entry: EntryPoint) -> Backend:
+    """Return the backend of another package."""
+    from sparsecv_mio.formulation.backends.contract import Backend
+
+    try:
+        backend = entry.load()()
+    except Exception as error:  # of code that is not ours
+        raise BackendUnavailable(f"backend {entry.name}: {entry.value} cannot be loaded: {error}") from error
+    if not isinstance(backend, Backend) or backend.name != entry.name:
+        raise BackendUnavailable(f"backend {entry.name}: {entry.value} is no Backend of that name")
     return backend

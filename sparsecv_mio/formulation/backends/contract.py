@@ -8,13 +8,15 @@ support a solver returns, the bounds with their allowance, and the status.
 from __future__ import annotations
 
 import math
+import re
 import threading
 import time
 from abc import ABC, abstractmethod
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -36,6 +38,13 @@ WORTH = 1e-3  # share of the answer above which an allowance is too large to cal
 MOST_PASSES = 3
 REACH = 2e3  # range of a scaled coefficient above which a vendor's bound is not trusted: wrong ones begin at 1e4
 KEPT_MODELS = 4
+KEPT = re.compile(  # names of options of a solver that are set here, or that a bound may be wrong by
+    r"tol|gap|limit|cutoff|stop|bound|thread|scale|epsilon|infin|log|output|flag|relax|lazy|small_|large_|objective|"
+    r"ctrlc|donot|max_time|[^\w/.]",
+    re.IGNORECASE,
+)
+
+OptionValue = int | float | bool | str
 
 
 @dataclass(frozen=True)
@@ -47,7 +56,7 @@ class Capabilities:
     formulations : dict of name to the kinds of side constraints it takes
         The first is the default; kinds are `force`, `together`, `at_most`, `box`.
     limits : frozenset of str
-        Which of `seconds`, `nodes`, `gap`, `threads`, `log` are honoured.
+        Which of `seconds`, `nodes`, `gap`, `threads`, `log`, `options` are honoured.
     warm_start : bool
         Whether a start is handed to the solver.
     concurrent : bool
@@ -57,7 +66,7 @@ class Capabilities:
     """
 
     formulations: dict[str, frozenset[str]]
-    limits: frozenset[str] = frozenset({"seconds", "nodes", "gap", "threads", "log"})
+    limits: frozenset[str] = frozenset({"seconds", "nodes", "gap", "threads", "log", "options"})
     warm_start: bool = True
     concurrent: bool = True
     licence_free: bool = True
@@ -278,6 +287,47 @@ class Backend(ABC):
                 "`sparsecv backends` shows which ones do"
             )
 
+    def check_options(self, options: Sequence[str]) -> None:
+        """Refuse options of the solver: where there is none, where the certificate rests on them, by its own word.
+
+        Parameters
+        ----------
+        options : sequence of str
+            `NAME=VALUE` each, by the names of the solver.
+
+        Raises
+        ------
+        BadInput
+            The message names the option, and is the solver's where that refuses it.
+        """
+        if options and "options" not in self.capabilities.limits:
+            raise BadInput(f"solver-option: backend {self.name} takes no options of a solver")
+        for name, _, _ in (one.partition("=") for one in options):
+            if KEPT.search(name):
+                why = "it is kept here: the certificate, or an option as --gap and --time-limit, rests on it"
+                raise BadInput(f"solver-option {name}: {why}")
+        if options and self.available().usable:
+            self.set_options(self._blank(), options)
+
+    def set_options(self, solver: Any, options: Sequence[str]) -> None:
+        """Set options of a solver; `BadInput` with its own words where it refuses one."""
+        for name, _, text in (one.partition("=") for one in options):
+            value, refused = _value_of(text), partial(_refused, self.name, f"{name}={text}")
+            try:
+                taken = self._set(solver, name, value)
+            except Exception as error:
+                raise refused(str(error.args[0] if isinstance(error, KeyError) else error)) from None
+            if taken != value:
+                raise refused(f"it would take {taken!r}")
+
+    def _blank(self) -> Any:
+        """Return a solver without a model, on which options are tried."""
+        raise NotImplementedError
+
+    def _set(self, solver: Any, name: str, value: OptionValue) -> OptionValue:
+        """Set an option of a solver, and return what it is then; any exception where the solver refuses it."""
+        raise NotImplementedError
+
     def _trivial(self, task: ModelTask, limits: Limits) -> Answer | None:
         """Answer without a solver where the ridge bound closes the gap (tau 0, nothing to explain, a huge gamma)."""
         lower, upper = task.scaled.objective(task.floor), task.start.objective
@@ -349,6 +399,25 @@ class Backend(ABC):
         while len(kept.models) > KEPT_MODELS:
             kept.models.popitem(last=False)
         return model, lower_model(model)
+
+
+def _value_of(text: str) -> OptionValue:
+    """Return what the value of an option says: a number, true or false, or a word.
+
+    Examples
+    --------
+    >>> _value_of("1"), _value_of("0.5"), _value_of("false"), _value_of("off")
+    (1, 0.5, False, 'off')
+    """
+    for read in (int, float):
+        with suppress(ValueError):
+            return read(text)
+    return {"true": True, "false": False}.get(text.lower(), text)
+
+
+def _refused(backend: str, option: str, words: str) -> BadInput:
+    """Return the error for an option that a solver refused in these words."""
+    return BadInput(f"solver-option {option}: {backend} refuses it: {words.rstrip('.!')}")
 
 
 def allowance_of(doubt: float, yy: float, objective: float) -> float:

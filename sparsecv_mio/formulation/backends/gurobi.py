@@ -50,6 +50,7 @@ class GurobiBackend(contract.Backend):
         try:
             with gp.Model(env=_environment()) as solver:
                 variables = _load(solver, arrays, arrays.vector(model.point(task, task.start_u, task.start_z)))
+                self.set_options(solver, limits.options)
                 _options(solver, task, limits)
                 watch = _Watch(limits)
                 if formulation == "benders":
@@ -62,6 +63,16 @@ class GurobiBackend(contract.Backend):
                 return _answer(solver, variables, z, watch, limits, seconds)
         except gp.GurobiError as error:
             raise _translate(error, task, formulation) from error
+
+    def _blank(self) -> Any:
+        import gurobipy as gp
+
+        return gp.Model(env=_environment())
+
+    def _set(self, solver: Any, name: str, value: contract.OptionValue) -> contract.OptionValue:
+        solver.setParam(name, value)
+        taken: contract.OptionValue = solver.getParamInfo(name)[2]
+        return taken
 
 
 def _answer(solver: Any, variables: Any, z: IntArray, watch: _Watch, limits: Limits, seconds: float) -> contract.Answer:

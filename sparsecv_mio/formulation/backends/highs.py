@@ -50,10 +50,28 @@ class HighsBackend(contract.Backend):
         assert isinstance(model, OuterApproximation)
         poll = contract.Poll(limits)
         run = _Run(task, limits, _load(arrays, limits, poll), _Columns.of(model, arrays), poll)
+        self.set_options(run.solver, limits.options)
         run.start = arrays.vector(model.point(task, task.start_u, task.start_z))
         with _SCHEDULER.using(limits.threads):
             run.clock = time.perf_counter()
             return run.solve()
+
+    def _blank(self) -> Any:
+        import highspy
+
+        solver = highspy.Highs()
+        solver.setOptionValue("output_flag", False)
+        return solver
+
+    def _set(self, solver: Any, name: str, value: contract.OptionValue) -> contract.OptionValue:
+        import highspy
+
+        if solver.getOptionValue(name)[0] != highspy.HighsStatus.kOk:
+            raise ValueError(f"unknown option {name!r}")
+        if solver.setOptionValue(name, value) != highspy.HighsStatus.kOk:
+            raise ValueError(f"{value!r} is no value of {name!r}")
+        taken: contract.OptionValue = solver.getOptionValue(name)[1]
+        return taken
 
 
 class _Scheduler:

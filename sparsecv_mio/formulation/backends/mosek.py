@@ -34,6 +34,15 @@ class MosekBackend(contract.Backend):
         """Say whether mosek is installed and a licence can be checked out."""
         return contract.probe("mosek", _describe)
 
+    def _blank(self) -> Any:
+        import mosek
+
+        return mosek.Env().Task()
+
+    def _set(self, solver: Any, name: str, value: contract.OptionValue) -> contract.OptionValue:
+        solver.putparam(name, str(value))
+        return value
+
     def _run(self, task: ModelTask, formulation: str, limits: Limits) -> contract.Answer:
         import mosek
 
@@ -44,6 +53,7 @@ class MosekBackend(contract.Backend):
         try:
             with mosek.Env() as env, build(env, arrays) as solver:
                 start = arrays.vector(model.point(task, task.start_u, task.start_z))
+                self.set_options(solver, limits.options)
                 return _optimise(solver, task, arrays, z, start, limits)
         except mosek.Error as error:
             if str(error.errno).startswith(("rescode.err_license", "rescode.err_missing_lic")):

@@ -8,7 +8,10 @@ with coefficients magnified ten times the objective's scale is 100, for which 1e
 from __future__ import annotations
 
 import math
+import os
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -39,7 +42,7 @@ class ScipBackend(contract.Backend):
     name: ClassVar[str] = "scip"
     capabilities: ClassVar[contract.Capabilities] = contract.Capabilities(
         formulations={"perspective": contract.EVERY_KIND},
-        limits=frozenset({"seconds", "nodes", "gap", "log"}),
+        limits=frozenset({"seconds", "nodes", "gap", "log", "options"}),
         concurrent=False,  # solves on several threads ended the process with a segmentation fault
     )
 
@@ -55,6 +58,7 @@ class ScipBackend(contract.Backend):
         model, arrays = self._lowered(FactorModel, big)
         start = arrays.vector(model.point(big, big.start_u, big.start_z))
         solver, x = _load(arrays, start)
+        self.set_options(solver, limits.options)
         _options(solver, task, limits)
         poll = contract.Poll(limits)
         if limits.cancel is not None:
@@ -67,6 +71,32 @@ class ScipBackend(contract.Backend):
         seconds = time.perf_counter() - begin
         poll.raise_stored()
         return _answer(solver, x, arrays.columns(model.z), limits, seconds)
+
+    def _blank(self) -> Any:
+        import pyscipopt
+
+        solver = pyscipopt.Model()
+        solver.hideOutput()
+        return solver
+
+    def _set(self, solver: Any, name: str, value: contract.OptionValue) -> contract.OptionValue:
+        with _silent():
+            solver.setParam(name, value)
+        taken: contract.OptionValue = solver.getParam(name)
+        return taken
+
+
+@contextmanager
+def _silent() -> Iterator[None]:
+    """Keep what SCIP writes to standard error about a value that it refuses away from there."""
+    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)
 
 
 def _answer(solver: Any, x: list[Any], z: IntArray, limits: Limits, seconds: float) -> contract.Answer:

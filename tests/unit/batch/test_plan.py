@@ -201,3 +201,16 @@ def test_wrong_plans(tmp_path: Path, text: str, message: str) -> None:
 def test_a_plan_may_be_a_dict() -> None:
     tasks = tasks_of({"data": [{"sklearn": "diabetes", "name": "d"}], "vary": {"tau": ["1:3"]}})
     assert [task.source.name for task in tasks] == ["d"] and tasks[0].settings["tau"] == "1:3"
+
+
+def test_options_of_a_solver_are_tables_and_one_text_of_a_task(tmp_path: Path) -> None:
+    asked = [{"presolve": "off"}, {"random_seed": 3, "parallel": "on"}]
+    vary = {"gamma": 0.1, "backend": "highs", "solver_option": asked}
+    design = {"design": "toeplitz", "n": 20, "p": 3, "support": 1}
+    tasks = tasks_of({"data": [design], "vary": vary}, tmp_path)
+    assert [task.settings["solver_option"] for task in tasks] == ["presolve=off", "random_seed=3,parallel=on"]
+    for wrong, message in (({"presolv": 1}, "highs refuses it: unknown option 'presolv'"), (3, "3 is no word")):
+        with pytest.raises(BadInput, match=f"^.*solver_option.*{message}"):
+            tasks_of({"data": [design], "vary": {**vary, "solver_option": wrong}}, tmp_path)
+    with pytest.raises(BadInput, match="solver_option presolve=off: goes with backend"):
+        tasks_of({"data": [design], "vary": {"solver_option": {"presolve": "off"}}}, tmp_path)

@@ -125,7 +125,7 @@ TEXT = """{
 "restrictions": null, \
 "method": "auto", "method_used": "rounds", "backend": "native", "formulation": null, "engine": "per-fold", \
 "mio_budget": null, "refine": false, "tau_step": "auto", "oracles": ["glru", "treecv"], "stability": null, \
-"model": null, "own_error": null},
+"model": null, "own_error": null, "solver_option": null},
   "warnings": ["column é is constant"],
   "versions": {"numpy": "2.4.6"},
   "refined": null,

@@ -77,6 +77,7 @@ OTHER: dict[str, list[Any]] = {
     "method": ["rounds", "joint", "algorithm1", "grid", "bounds", "descent"],
     "backend": ["highs"],
     "formulation": ["outer"],
+    "solver_option": [{"presolve": "off"}],
     "engine": ["per-fold"],
     "mio_budget": [0, 2],
     "refine": [True],
@@ -93,6 +94,7 @@ EVERY = {field.name for field in fields(SearchOptions)} - {"restrictions"} | set
 # what an option needs before it can be combined with a third one
 NEEDS: dict[str, dict[str, str]] = {
     "formulation": {"backend": "highs"},
+    "solver_option": {"backend": "highs"},
     "mio_budget": {"method": "joint"},
     "tau_step": {"method": "descent"},
     "own_error": {"model": "average"},

@@ -1,0 +1,111 @@
+"""A backend of another package, installed by its entry point: docs/milp_backend, as it stands there."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import cache
+from importlib.metadata import EntryPoint
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conformance_suite import brute_force, random_constraints, random_problem
+from repository import DOCS, INSTANCES
+
+from sparsecv_mio.errors import BackendUnavailable, BadInput
+from sparsecv_mio.formulation import backends
+from sparsecv_mio.formulation.outcome import Limits, Stop
+
+PACKAGE = DOCS / "milp_backend"
+SPARSECV = [sys.executable, "-c", "from sparsecv_mio.cli import main; main()"]
+ASK = [str(INSTANCES / "prostate.csv"), "--target", "lpsa", "--gamma", "0.1", "-q"]
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the package installed in it, as pip does."""
+    there = tmp_path_factory.mktemp("site")
+    copy = tmp_path_factory.mktemp("source")
+    for name in ("pyproject.toml", "sparsecv_milp.py"):
+        (copy / name).write_text((PACKAGE / name).read_text())
+    words = ["install", "--quiet", "--no-deps", "--no-build-isolation", "--no-index", "--target", str(there), str(copy)]
+    subprocess.run([sys.executable, "-m", "pip", *words], check=True)
+    return there
+
+
+@pytest.fixture
+def installed(place: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The package as this process sees it."""
+    monkeypatch.syspath_prepend(str(place))
+    backends.of_packages.cache_clear()
+    backends.get_backend.cache_clear()
+    yield place
+    backends.of_packages.cache_clear()
+    backends.get_backend.cache_clear()
+
+
+def test_it_answers_as_enumeration_does(installed: Path) -> None:
+    backend, rng = backends.get_backend(backends.backend_name("MILP")), np.random.default_rng(0)
+    assert backend is backends.get_backend("milp") and backend.available().usable
+    optimal = 0
+    for _ in range(40):
+        problem = random_problem(rng, q=5)
+        constraints = random_constraints(rng, 5, frozenset({"together", "at_most"}))
+        outcome = backend.solve(problem, 2, constraints=constraints)
+        truth = brute_force(problem, 2, constraints)
+        if not np.isfinite(truth):
+            assert outcome.stop is Stop.INFEASIBLE
+            continue
+        optimal += outcome.stop is Stop.OPTIMAL
+        assert outcome.lower <= truth * (1.0 + 1e-9) and truth <= outcome.upper * (1.0 + 1e-9)
+        assert outcome.stop is not Stop.OPTIMAL or outcome.upper == pytest.approx(truth, rel=1e-3)
+    assert optimal >= 30
+    problem = random_problem(rng, q=8)
+    for limits in (Limits(nodes=1), Limits(seconds=1e-9)):
+        stopped = backend.solve(problem, 4, limits=limits)
+        truth = brute_force(problem, 4)
+        assert stopped.lower <= truth * (1.0 + 1e-9) and truth <= stopped.upper * (1.0 + 1e-9)
+
+
+def test_its_options(installed: Path) -> None:
+    backend = backends.get_backend("milp")
+    backend.check_options(("presolve=false",))
+    for option, message in (("presolve=2", "true or false"), ("nope=1", "milp refuses it: nope"), ("gap=1", "kept")):
+        with pytest.raises(BadInput, match=f"^solver-option .*{message}"):
+            backend.check_options((option,))
+
+
+def test_the_command_line_takes_it(place: Path, tmp_path: Path) -> None:
+    path = os.pathsep.join([str(place), os.environ.get("PYTHONPATH", "")])
+
+    def said(*words: str, code: int = 0) -> str:
+        here = os.environ | {"PYTHONPATH": path}
+        done = subprocess.run([*SPARSECV, *words], env=here, capture_output=True, text=True)
+        assert done.returncode == code, done.stderr
+        return done.stdout + done.stderr
+
+    assert "milp" in said("backends") and "SciPy" in said("backends")
+    out = tmp_path / "answer.json"
+    assert "proved   tau = 3" in said("fit", *ASK, "--tau", "3", "--backend", "milp")
+    said("solve", *ASK, "--tau", "2:3", "--folds", "3", "--backend", "milp", "--solver-option", "presolve=false",
+         "--json", str(out))  # fmt: skip
+    record = json.loads(out.read_text())
+    assert record["work"]["engine"] == "joint on milp" and record["request"]["solver_option"] == ["presolve=false"]
+    said("solve", *ASK, "--tau", "2:3", "--folds", "3", "--json", str(tmp_path / "ours.json"))
+    ours = json.loads((tmp_path / "ours.json").read_text())
+    assert record["support"] == ours["support"] and record["cv_error"] == pytest.approx(ours["cv_error"], rel=1e-9)
+    assert "did you mean" in said("fit", *ASK, "--tau", "3", "--backend", "milpp", code=2)
+
+
+def test_a_package_that_is_broken_is_named(installed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    broken = {name: EntryPoint(name, value, backends.ENTRY_POINTS) for name, value in (
+        ("gone", "no_such_module:Backend"), ("other", "sparsecv_milp:MilpBackend"), ("none", "builtins:dict"),
+    )}  # fmt: skip
+    monkeypatch.setattr(backends, "of_packages", cache(lambda: broken))
+    for name, words in (("gone", "cannot be loaded"), ("other", "no Backend of that name"), ("none", "is no Backend")):
+        with pytest.raises(BackendUnavailable, match=f"^backend {name}: .*{words}"):
+            backends.get_backend(name)
