@@ -1,0 +1,72 @@
+"""Lower ends from held-out rows with more weight, under a limit, on hostile problems: against every support."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from truth import INSIDE, OUTSIDE, Truth
+from zoo import FOLDS, KINDS, WEIGHTS, hostile_problem
+
+from sparsecv_mio.errors import BadInput, OutOfTime
+from sparsecv_mio.search import estimates, rounds
+from sparsecv_mio.search.api import cross_validate
+from sparsecv_mio.trees import listing
+
+
+@pytest.mark.parametrize("block", range(6))
+def test_no_lower_end_exceeds_the_truth(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    for place, name, value in (
+        (estimates, "SMALL", 0), (rounds, "SMALL", 0), (rounds, "FIRST_EFFORT", 1), (rounds, "FEW_SUPPORTS", 0),
+        (listing, "SMALL", (0, 36)[block % 2]),
+    ):  # fmt: skip
+        monkeypatch.setattr(place, name, value)
+    narrow, seen = rounds.narrow_by_more_weight, list[Any]()
+
+    def every_pair(run: Any, values: Any, pairs: Any, until: Any) -> None:
+        before = run.cells.lower.copy()
+        narrow(run, values, np.ones_like(pairs), until)
+        seen.append((run, before, run.open.copy()))
+        run.context.deadline.stop.set()
+
+    monkeypatch.setattr(rounds, "narrow_by_more_weight", every_pair)
+    raised = 0
+    for seed in range(5 * block, 5 * block + 5):
+        rng = np.random.default_rng([7, seed])
+        kinds = {"kind": str(rng.choice(KINDS)), "folds": str(rng.choice(FOLDS)), "weights": str(rng.choice(WEIGHTS))}
+        try:
+            case = hostile_problem(
+                int(rng.integers(2**31)), **kinds, restricted=("none", "forced")[seed % 2], rows=20, columns=6
+            )
+            case = replace(case, gammas=[10.0 ** rng.uniform(-8.0, -4.0), *case.gammas], taus=list(range(7)))
+            case = replace(case, taus=case.taus[: case.data.p + 1])
+            cross_validate(
+                case.data, case.folds, gammas=case.gammas, taus=case.taus, scale=case.scale, intercept=case.intercept,
+                restrictions=case.restrictions, time_limit=600.0, gap=0.0, threads=1, stop=threading.Event(),
+            )  # fmt: skip
+        except (BadInput, OutOfTime):
+            continue
+        raised += sum(above_none(case, *one) for one in seen)
+        seen.clear()
+    assert raised > 0
+
+
+def above_none(case: Any, run: Any, before: Any, left: Any) -> int:
+    """How many open cells have a larger lower end than before; none exceeds the least held-out error of an optimum."""
+    truth, context, cells = Truth(case), run.context, run.cells
+    share = 1e-9 if np.any(context.data.copy_of >= 0) else 1e-12
+    for fold in range(case.folds.k):
+        rows = truth.rows(fold)
+        for g, t in np.argwhere(left[:, :, fold]).tolist():
+            try:
+                optima = rows.optima(float(context.grid.gammas[g]), int(context.grid.taus[t]))
+            except np.linalg.LinAlgError:  # columns that no penalty holds apart
+                continue
+            if len(optima.value):
+                unit = (context.data.y_unit / np.ldexp(1.0, rows.exponent)) ** 2
+                (low, high), slip = optima.interval(INSIDE, -1.0), optima.rounding(OUTSIDE, 1.0)
+                assert float(cells.lower[g, t, fold]) * unit <= low + slip + share * high, (g, t, fold)
+    return int((left & (cells.lower > before)).sum())
