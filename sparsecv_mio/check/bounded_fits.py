@@ -220,7 +220,7 @@ def leverages(found: BoundedFits, X: Array, off: Any, kind: Arithmetic) -> tuple
 MOST_COLUMNS = 8  # of a block: every subset of it is looked at
 
 
-class BlockPart(NamedTuple):
+class ProvedBlocks(NamedTuple):
     """A block-diagonal matrix W of which `M - W` is proved to be positive semidefinite.
 
     Attributes
@@ -268,7 +268,9 @@ def need_semidefinite(A: Array, off: Array, kind: Arithmetic, what: str) -> None
     need(all((own * (1 - 4 * u) >= others * (1 + (2 * q + 8) * u)).tolist()), what)
 
 
-def block_part(blocks: list[Array], W: list[Array], m: BoundedMoments, penalty: Penalty, kind: Arithmetic) -> BlockPart:
+def block_part(
+    blocks: list[Array], W: list[Array], m: BoundedMoments, penalty: Penalty, kind: Arithmetic
+) -> ProvedBlocks:
     """Prove that what is left of M without blocks is positive semidefinite, and each block definite; or refuse.
 
     Parameters
@@ -302,10 +304,10 @@ def block_part(blocks: list[Array], W: list[Array], m: BoundedMoments, penalty: 
         both = inside[:, :, None] * inside[:, None, :]
         one = np.linalg.inv(near * both + np.eye(size) * (1 - inside)[:, None, :])
         inverse.append(one * both * unit[:, None] * unit)
-    return BlockPart(G, off, blocks, W, inverse, least * (1 - 4 * u))
+    return ProvedBlocks(G, off, blocks, W, inverse, least * (1 - 4 * u))
 
 
-def block_values(m: BoundedMoments, part: BlockPart, b: Array, kind: Arithmetic) -> tuple[Array, list[Array]]:
+def block_values(m: BoundedMoments, part: ProvedBlocks, b: Array, kind: Arithmetic) -> tuple[Array, list[Array]]:
     """Return of points b (P, q) `yy - b'G b`, not above, and for every block `g_A'(W_AA)^{-1}g_A`, not below: (P, 2^s).
 
     An approximate z gives `x'W^{-1}x = z'(x + r) + r'W^{-1}r`, `r = x - W z`; what g is off by is at most as long as

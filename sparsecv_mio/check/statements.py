@@ -9,11 +9,11 @@ import numpy as np
 
 from .bounded_fits import (
     MOST_COLUMNS,
-    BlockPart,
     BoundedFits,
     BoundedMoments,
     Design,
     Penalty,
+    ProvedBlocks,
     block_part,
     block_values,
     fits,
@@ -163,7 +163,7 @@ def _dual(base: Array, slopes: Array, leaves: tuple[Array, Array], sizes: Array,
     return base[:, None] - lost - 8 * kind.u * (abs(base)[:, None] + lost)
 
 
-def _block_part(said: Any, m: BoundedMoments, penalty: Penalty, kind: Arithmetic, units: Any) -> BlockPart:
+def _block_part(said: Any, m: BoundedMoments, penalty: Penalty, kind: Arithmetic, units: Any) -> ProvedBlocks:
     """Read W as integers times `2^(exponent - unit_i - unit_j)`, block by block, and prove what is said of it."""
     q, shift = len(m.c), units[1]
     exponent = integers([said["exponent"]], -4000, 4000, "a block")[0]
@@ -184,7 +184,7 @@ def _block_part(said: Any, m: BoundedMoments, penalty: Penalty, kind: Arithmetic
 
 
 def _block_dual(
-    m: BoundedMoments, part: BlockPart, points: tuple[Array, Array], leaves: tuple[Array, Array], sizes: Array,
+    m: BoundedMoments, part: ProvedBlocks, points: tuple[Array, Array], leaves: tuple[Array, Array], sizes: Array,
     kind: Arithmetic,
 ) -> Array:  # fmt: skip
     """Bound leaves by the dual value with blocks at a point of each: some points, and which of them a leaf has."""
