@@ -87,15 +87,15 @@ class VerificationFailed(SparseCVError):
         self.field = field
 
 
-ELSEWHERE = {  # what other packages call some of our options: letters alone, without the s of a plural
+ELSEWHERE = {  # what other packages call some options of commands: letters alone, without the s of a plural
     "gamma": ("alpha", "lambda", "lambd", "l2", "l2reg", "penalty", "ridge"),
-    "n_gammas": ("nalpha", "nlambda"),
+    "n-gammas": ("nalpha", "nlambda"),
     "folds": ("cv", "nfold", "kfold", "nsplit", "foldid"),
     "cv": ("fold", "nfold", "kfold", "nsplit", "foldid"),
     "tau": ("nvmax", "l0", "nnonzerocoef", "supportsize", "maxfeature", "nfeaturestoselect", "sparsity"),
     "scale": ("standardize", "normalize"),
     "nonnegative": ("positive", "lowerlimit"),
-    "one_se": ("lambda1se", "oneserule"),
+    "one-se": ("lambda1se", "oneserule"),
     "weights": ("sampleweight", "weight"),
     "seed": ("randomstate", "randomseed"),
     "threads": ("njob", "nthread", "ncore"),

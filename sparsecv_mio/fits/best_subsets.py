@@ -35,7 +35,7 @@ from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.problem.training_moments import row_moments
 from sparsecv_mio.search.deadline import Deadline, run_within_limit
-from sparsecv_mio.search.fallback import restricted_on_all_rows, supports_on_all_rows
+from sparsecv_mio.search.fallback import supports_on_all_rows
 from sparsecv_mio.search.gamma_fits import Envelope, FitsAtLam, FitsOverGamma, TrainingSets
 from sparsecv_mio.search.gamma_lists import BestOverGamma, EndLists, Lister
 from sparsecv_mio.search.gamma_partition import NARROWEST, ROUNDED, first_grid, middle_of
@@ -92,8 +92,7 @@ class KnownSubsets:
             Moment of `time.monotonic` after which no row is made any more.
         """
         if not self._fallback:
-            find = restricted_on_all_rows if self.data.restrictions.beyond_forcing else supports_on_all_rows
-            self._fallback = find(self.data, self.grid.gammas.tolist(), self.grid.taus.tolist())
+            self._fallback = supports_on_all_rows(self.data, self.grid.gammas.tolist(), self.grid.taus.tolist())
         for (g, tau), cell in self._of_every_pair().items():
             if time.monotonic() > until:
                 break

@@ -240,18 +240,20 @@ def fallback_supports(data: StandardData, folds: FoldPlan, grid: Grid, until: fl
     -------
     FallbackSupports
 
+    Raises
+    ------
+    BadInput
+        For a tau of which no model keeps to the restrictions.
+
     Notes
     -----
     O(n q + K q) for the best single columns; O(n q^2 + K q^3) for all columns, where the grid has them and they are
     few; then O(n m^2) a fold with m = max(64, 2 tau), tau below q.
     """
-    gamma, taus = float(grid.gammas[len(grid.gammas) // 2]), grid.taus.tolist()
-    least = data.forced
-    made = FallbackSupports(
-        gamma, [[least] * folds.k for _ in taus], np.full((len(taus), folds.k), np.inf),
-        np.full((len(taus), folds.k), np.inf), [least] * len(taus), np.full(len(taus), np.inf),
-    )  # fmt: skip
-    fits = _Folds(data, folds, gamma)
+    if data.restrictions.beyond_forcing:
+        return _within_restrictions(data, folds, grid, until)
+    made, taus = _nothing_known(data, folds, grid), grid.taus.tolist()
+    fits = _Folds(data, folds, made.gamma)
     order = [ALL_ROWS, *range(folds.k)]
     made.nominal[:], made.value[:] = fits.least()
     for done, fold in enumerate(order):
@@ -266,6 +268,15 @@ def fallback_supports(data: StandardData, folds: FoldPlan, grid: Grid, until: fl
             break
         _write(made, fold, searched, fits.forward(fold, searched))
     return made
+
+
+def _nothing_known(data: StandardData, folds: FoldPlan, grid: Grid) -> FallbackSupports:
+    """Return the columns that are forced in, of unknown scores, at the middle gamma."""
+    shape, least = (len(grid.taus), folds.k), data.forced
+    return FallbackSupports(
+        float(grid.gammas[len(grid.gammas) // 2]), [[least] * folds.k for _ in grid.taus], np.full(shape, np.inf),
+        np.full(shape, np.inf), [least] * shape[0], np.full(shape[0], np.inf),
+    )  # fmt: skip
 
 
 def _fit_all_columns(made: FallbackSupports, fits: _Folds, below: list[int], until: float) -> bool:
@@ -295,7 +306,7 @@ def _fit_all_columns(made: FallbackSupports, fits: _Folds, below: list[int], unt
 def supports_on_all_rows(
     data: StandardData, gammas: Sequence[float], taus: Sequence[int]
 ) -> list[dict[int, tuple[IntArray, float]]]:
-    """Find supports of all rows by forward selection.
+    """Find supports of all rows by forward selection; within restrictions by what each column explains alone.
 
     Parameters
     ----------
@@ -312,6 +323,8 @@ def supports_on_all_rows(
     -----
     O(n q + G n m^2) with m = max(64, 2 tau).
     """
+    if data.restrictions.beyond_forcing:
+        return _on_all_rows_within_restrictions(data, gammas, taus)
     out = []
     fits: _Folds | None = None
     for gamma in gammas:
@@ -452,77 +465,38 @@ class _Folds:
         return fits
 
 
-def restricted_fallback(data: StandardData, folds: FoldPlan, grid: Grid, until: float) -> FallbackSupports:
-    """Find and score supports within the restrictions at one gamma, the middle one, for every tau and fold.
-
-    Parameters
-    ----------
-    data : StandardData
-    folds : FoldPlan
-    grid : Grid
-    until : float
-        Moment of `time.monotonic` after which no fold is improved any more.
-
-    Returns
-    -------
-    FallbackSupports
-
-    Raises
-    ------
-    BadInput
-        For a tau of which no model keeps to the restrictions.
-    """
-    constraints = constraints_of(data)
-    fits = _Fits(data, float(grid.gammas[len(grid.gammas) // 2]), constraints.interval(data.q))
+def _within_restrictions(data: StandardData, folds: FoldPlan, grid: Grid, until: float) -> FallbackSupports:
+    """Of `fallback_supports`: the least support that is allowed, then columns by what each explains alone."""
+    constraints, made, whole = constraints_of(data), _nothing_known(data, folds, grid), np.arange(data.n)
+    fits = _Fits(data, made.gamma, constraints.interval(data.q))
     families = [Family.some(data.q, tau, constraints) for tau in grid.taus.tolist()]
-    whole = np.arange(data.n)
-    trained = [whole, *(folds.train_rows(fold) for fold in range(folds.k))]
-    scored = [whole[:0], *(folds.scored_rows(fold) for fold in range(folds.k))]
-    found = [[fits.fit(least, train, test) for _, least in families]
-             for train, test in zip(trained, scored, strict=True)]  # fmt: skip
-    for mine, train, test in zip(found, trained, scored, strict=True):
+    rows = {ALL_ROWS: (whole, whole[:0])}
+    rows |= {fold: (folds.train_rows(fold), folds.scored_rows(fold)) for fold in range(folds.k)}
+    found = {fold: [fits.fit(least, *parts) for _, least in families] for fold, parts in rows.items()}
+    for fold, parts in rows.items():
         if time.monotonic() > until:
             break
-        order = fits.order(train)
+        order = fits.order(parts[0])
         for t, (family, _) in enumerate(families):
-            other = fits.fit(family.greedily(order), train, test)
-            mine[t] = min(mine[t], other, key=lambda one: one[1])
-    all_rows, by_fold = found[0], found[1:]
-    return FallbackSupports(
-        gamma=fits.gamma,
-        supports=[[mine[t][0] for mine in by_fold] for t in range(len(families))],
-        nominal=np.array([[mine[t][2] for mine in by_fold] for t in range(len(families))]),
-        value=np.array([[mine[t][1] for mine in by_fold] for t in range(len(families))]),
-        on_all_rows=[support for support, _, _ in all_rows],
-        value_on_all_rows=np.array([value for _, value, _ in all_rows]),
-    )  # fmt: skip
+            other = fits.fit(family.greedily(order), *parts)
+            found[fold][t] = min(found[fold][t], other, key=lambda one: one.value)
+    for fold, mine in found.items():
+        for t, fit in enumerate(mine):
+            _put(made, fold, t, fit)
+    return made
 
 
-def restricted_on_all_rows(
+def _on_all_rows_within_restrictions(
     data: StandardData, gammas: Sequence[float], taus: Sequence[int]
 ) -> list[dict[int, tuple[IntArray, float]]]:
-    """Find supports of all rows within the restrictions.
-
-    Parameters
-    ----------
-    data : StandardData
-    gammas : sequence of G floats
-    taus : sequence of int
-
-    Returns
-    -------
-    list of dicts of int to (int array, float)
-        By gamma and tau, a support and its objective.
-    """
+    """Of `supports_on_all_rows`."""
     constraints, whole = constraints_of(data), np.arange(data.n)
     out = []
     for gamma in gammas:
-        fits, found = _Fits(data, gamma, constraints.interval(data.q)), {}
+        fits = _Fits(data, gamma, constraints.interval(data.q))
         order = fits.order(whole)
-        for tau in taus:
-            support, value, _ = fits.fit(Family(data.q, tau, constraints).greedily(order), whole, whole[:0])
-            found[tau] = support, value
-        out.append(found)
+        found = {tau: fits.fit(Family(data.q, tau, constraints).greedily(order), whole, whole[:0]) for tau in taus}
+        out.append({tau: (fit.support, fit.value) for tau, fit in found.items()})
     return out
 
 
@@ -541,8 +515,8 @@ class _Fits:
         gain = c**2 / (np.einsum("ij,ij->j", rows.V, rows.V) + self.penalty)
         return [j for j in np.argsort(-gain, kind="stable").tolist() if gain[j] > 0.0]
 
-    def fit(self, support: int | None, train: IntArray, test: IntArray) -> tuple[IntArray, float, float]:
-        """Return the columns that are left of a support, its objective and its held-out sum of squares."""
+    def fit(self, support: int | None, train: IntArray, test: IntArray) -> _Fit:
+        """Fit the columns that are left of a support."""
         columns = np.array(list(columns_of(support or 0)), dtype=np.int64)
         while True:
             few = self.data.only(columns)
@@ -556,4 +530,4 @@ class _Fits:
         rest = rows.r - rows.V @ b
         H, u = few.about(test, rows.v_mean, rows.r_mean)
         miss = u - H @ b
-        return columns, float(rest @ rest + self.penalty[columns] @ b**2), float(miss @ miss)
+        return _Fit(columns, float(rest @ rest + self.penalty[columns] @ b**2), float(miss @ miss))

@@ -29,7 +29,7 @@ from sparsecv_mio.errors import OutOfTime
 from sparsecv_mio.search.cells import CellTable
 from sparsecv_mio.search.context import Context, Snapshot, Trees
 from sparsecv_mio.search.deadline import Deadline
-from sparsecv_mio.search.fallback import FallbackSupports, fallback_supports, restricted_fallback
+from sparsecv_mio.search.fallback import FallbackSupports, fallback_supports
 from sparsecv_mio.search.observers import Watched
 from sparsecv_mio.search.options import Hooks, SearchOptions
 from sparsecv_mio.search.pairs import Grid
@@ -93,8 +93,7 @@ class RunningSearch:
                 self._find_fallback(snapshot.context, until)
 
     def _find_fallback(self, context: Context, until: float) -> None:
-        find = restricted_fallback if context.data.restrictions.beyond_forcing else fallback_supports
-        self.fallback = find(context.data, context.folds, context.grid, until)
+        self.fallback = fallback_supports(context.data, context.folds, context.grid, until)
 
     def record(self) -> Record:
         """Return the record of what is known now, from any thread.

@@ -21,8 +21,6 @@ from sparsecv_mio.search.fallback import (
     ForwardSelection,
     WeightedRows,
     fallback_supports,
-    restricted_fallback,
-    restricted_on_all_rows,
     supports_on_all_rows,
 )
 from sparsecv_mio.search.pairs import Grid
@@ -137,7 +135,7 @@ def test_every_support_keeps_to_the_restrictions(seconds: float) -> None:
     data = sc.Dataset.from_arrays(X, X @ [1.0, -1.0, 0.5, 0.2, 0.0] + rng.normal(size=30))
     asked = Restrictions(at_most="1:x0,x2", hierarchy="x1=x3", nonnegative=["x0", "x1", "x2"]).within(data.names)
     ready, folds = standardize(data, "length", "fold", asked), sc.make_folds("3", data)
-    found = restricted_fallback(ready, folds, Grid.of([0.1], [1, 3], 5, asked), time.monotonic() + seconds)
+    found = fallback_supports(ready, folds, Grid.of([0.1], [1, 3], 5, asked), time.monotonic() + seconds)
     for t in range(2):
         for fold in range(3):
             support = found.supports[t][fold].tolist()
@@ -149,7 +147,7 @@ def test_every_support_keeps_to_the_restrictions(seconds: float) -> None:
             assert found.value[t, fold] * unit == pytest.approx(model.objective)
             error = held_out_error(model, data.X, data.y, folds.scored_rows(fold))
             assert found.nominal[t, fold] * unit == pytest.approx(error)
-    on_all = restricted_on_all_rows(ready, [0.1], [3])[0][3]
+    on_all = supports_on_all_rows(ready, [0.1], [3])[0][3]
     assert on_all[1] * ready.y_unit**2 == pytest.approx(fit(data.X, data.y, on_all[0].tolist(), 0.1).objective)
 
 
