@@ -146,7 +146,7 @@ MANY = 40  # values on an axis, from which on marks would run into each other
 FAR = 4.0  # times the least CV error: what lies beyond is cut at the frame, or it would flatten the rest
 WIDER = 0.4  # times what the CV errors take: how far the axis goes beyond them for ends of intervals
 STEPS = (-100.0, -50.0, -20.0, -5.0, 0.0, 5.0, 20.0, 50.0, 100.0)  # % of a lower bound from the least CV error
-LEAST_ROWS = 6  # that there is room for: a bar would be very thick
+LEAST_ROWS = 4  # that there is room for: a bar would be very thick
 LEAST_BAND = 1e-3  # of the axis: a narrower interval cannot be seen
 MOST_FEATURES = 24  # that get a row of their own
 PATH_SECONDS = 10.0  # for the best subsets on all rows of a figure
@@ -634,7 +634,9 @@ def figure_of(record: AnyRecord, data: Dataset | None = None) -> Figure:
     from matplotlib.figure import Figure
 
     if not isinstance(record, Record):
-        figure = Figure(figsize=(8.0, 5.2), layout="constrained")
+        shown_rows = record.data.p if isinstance(record, PathRecord) else len(record.coefficients)
+        height = 1.9 + 0.26 * min(max(shown_rows, LEAST_ROWS), MOST_FEATURES)
+        figure = Figure(figsize=(8.0, height), layout="constrained")
         if isinstance(record, PathRecord) and record.surface is not None:
             plot_surface(record, figure.subplots())
         else:

@@ -149,7 +149,9 @@ def _answer_facts(record: Record) -> tuple[tuple[str, str], ...]:
     if record.least is not None:
         least = marked(shown(known.cv_error, digits), known.estimate)
         ends = f"{least} at tau = {known.tau}, gamma = {shown(known.gamma)}, {ends}"
+    proof = "proved" if record.status == "proved" else f"{record.status}: not proved, gap {shown(known.gap, 3)}"
     facts = [
+        ("status", proof),
         *_compared(record),
         ("features, tau", str(record.tau)),
         ("ridge weight, gamma", shown(record.gamma)),
@@ -285,7 +287,10 @@ def _surface(record: PathRecord | FitRecord) -> tuple[Block, ...]:
 def _coefficients(record: AnyRecord, data: Dataset | None) -> Picture:
     path = isinstance(record, PathRecord) or (data is not None and isinstance(record, Record))
     words = "Coefficients of the best subsets on all rows, by tau" if path else "Coefficients of the model"
-    words += ", for columns and target of standard deviation 1." if data is not None else "."
+    if data is not None:
+        words += ", for columns and target of standard deviation 1."
+    else:
+        words += ", in shares of each row's largest." if path else ", each in its own units: with --data, standardised."
     rows = record.data.p if isinstance(record, PathRecord) or path else len(record.coefficients)
     draw = partial(record_plots.plot_coefficients, record, data=data)
     return Picture("coefficients", words, (WIDTH, _height(rows)), draw)
