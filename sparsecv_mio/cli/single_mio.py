@@ -198,19 +198,26 @@ def export(
     restrictions: Given,
     together: list[str] | None = TOGETHER,
     box: list[str] | None = BOX,
+    piecewise: int | None = option(None, "N", "A linear model in place of the quadratic one, as HiGHS reads it: N "
+                                   "tangents for each square, big-M rows. Of .mps and .lp."),
 ) -> int:  # fmt: skip
-    """Write the perspective model of one MIO on all rows to a file that other solvers read."""
+    """Write the perspective model of one MIO on all rows to a file that other solvers read.
+
+    Gurobi reads .mps and .lp, SCIP .mps and .nl, Mosek .cbf and .ptf, HiGHS .mps and .lp with --piecewise.
+    """
     weight = one_gamma(gamma)
     parse.count(tau, "--tau", least=0)
     session.check_outputs({"--to": to}, [data])
     side = side_options(restrictions, together, box)
     dataset = session.read_data(data, table)
 
-    from sparsecv_mio.fits.one import export_one
+    from sparsecv_mio.fits.one import about_export, export_one
 
-    offset, factor = export_one(dataset, to, tau=tau, gamma=weight, **units, side=side)
+    asked = {**units, "side": side, "piecewise": piecewise}
+    offset, factor, missed = export_one(dataset, to, tau=tau, gamma=weight, **asked)
     meaning = f"{to}: ||y - Xb||^2 + (gamma/2) ||b||^2 in the scaled columns = {offset!r} + {factor!r} * objective"
-    return ending.deliver(0, lambda screen: screen.print(meaning, markup=False, soft_wrap=True))
+    lines = f"{meaning}\n{about_export(to, piecewise, missed)}"
+    return ending.deliver(0, lambda screen: screen.print(lines, markup=False, soft_wrap=True))
 
 
 OUTPUTS = ("compare.csv", "compare.md", "compare.png")

@@ -17,6 +17,7 @@ from sparsecv_mio.certificate.parts import Side, relative_gap, versions
 from sparsecv_mio.certificate.records import FIT_SCHEMA, FitRecord
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.standard import StandardData, standardize
+from sparsecv_mio.declared_options import check_whole
 from sparsecv_mio.errors import BackendUnavailable, BadInput
 from sparsecv_mio.files import replacing
 from sparsecv_mio.fits.fit_options import FitOptions, SideOptions
@@ -24,7 +25,7 @@ from sparsecv_mio.formulation.backends import NATIVE, get_backend
 from sparsecv_mio.formulation.backends.contract import WORTH, Backend, allowance_of
 from sparsecv_mio.formulation.before_solving import feasible_start
 from sparsecv_mio.formulation.outcome import KnownBounds, Limits, Outcome, Start, Stop
-from sparsecv_mio.formulation.task import model_task
+from sparsecv_mio.formulation.task import model_task, require_finite
 from sparsecv_mio.model_space import NONE
 from sparsecv_mio.problem.constraints import FREE, SideConstraints
 from sparsecv_mio.problem.coordinates import objective_slack
@@ -137,8 +138,9 @@ def export_one(
     scale: str = "length",
     intercept: str = "fold",
     side: SideOptions | None = None,
-) -> tuple[float, float]:
-    """Write the perspective model of one MIO on all rows to a file.
+    piecewise: int | None = None,
+) -> tuple[float, float, float]:
+    """Write the perspective model of one MIO on all rows to a file, or a linear one.
 
     Parameters
     ----------
@@ -156,11 +158,13 @@ def export_one(
         Where the intercept lives.
     side : SideOptions, optional
         Side constraints.
+    piecewise : int, optional
+        Write a linear model, which every MIP solver reads: squares by so many tangents each. Of .mps and .lp.
 
     Returns
     -------
-    offset, factor : float
-        The objective of `fit_one` is `offset + factor * objective of the model`.
+    offset, factor, missed : float
+        The objective of `fit_one` is `offset + factor * objective of the model`, and at most `missed` more.
 
     Raises
     ------
@@ -169,8 +173,11 @@ def export_one(
     """
     model = _Model.of(dataset, (tau, gamma), scale, intercept, side)
     labels, constraints = model.data.names, model.constraints
-    offset, factor = export_model(model.problem, model.tau, path, labels=labels, constraints=constraints)
-    return offset * model.unit, factor * model.unit
+    found = export_model(
+        model.problem, model.tau, path, labels=labels, constraints=constraints, piecewise=piecewise
+    )
+    offset, factor, missed = (number * model.unit for number in found)
+    return offset, factor, missed
 
 
 @dataclass(frozen=True, eq=False)
@@ -353,6 +360,23 @@ def _record(model: _Model, outcome: Outcome, backend: Backend, pair: tuple[int, 
 
 BY_PYOMO = {".mps": "mps", ".lp": "lp", ".nl": "nl"}
 BY_MOSEK = (".cbf", ".ptf")
+LINEAR = (".mps", ".lp")
+MOST_TANGENTS = 10_000
+READ_BY = {
+    ".mps": "Gurobi and SCIP read it", ".lp": "Gurobi reads it", ".nl": "SCIP reads it", ".cbf": "Mosek reads it",
+    ".ptf": "Mosek reads it",
+}  # fmt: skip
+
+
+def about_export(path: str, piecewise: int | None, missed: float) -> str:
+    """Say in a line which model a file holds, and which solvers read it."""
+    suffix = Path(path).suffix.lower()
+    if piecewise is not None:
+        model = f"piecewise linear model, {piecewise} tangents for each square and big-M rows"
+        least = f"its least objective, so read, is at most {missed:.2g} below that of `sparsecv fit`"
+        return f"{model}: HiGHS, Gurobi, SCIP and other MIP solvers read it; {least}"
+    kind = "rotated quadratic cones" if suffix in BY_MOSEK else "quadratic rows"
+    return f"perspective model with {kind}: {READ_BY[suffix]}; HiGHS reads only a linear one, --piecewise 64"
 
 
 def export_model(
@@ -362,8 +386,9 @@ def export_model(
     *,
     labels: Sequence[str] | None = None,
     constraints: SideConstraints = FREE,
-) -> tuple[float, float]:
-    """Write the perspective MISOCP to a file.
+    piecewise: int | None = None,
+) -> tuple[float, float, float]:
+    """Write the perspective MISOCP, or a linear model in its place, to a file.
 
     Parameters
     ----------
@@ -377,11 +402,14 @@ def export_model(
         Names of the columns; they appear in the names of the variables where the format has names.
     constraints : SideConstraints, optional
         Side constraints.
+    piecewise : int, optional
+        Tangents of each square of a linear model.
 
     Returns
     -------
-    offset, factor : float
-        `f = offset + factor * (objective of the file)`, `f` in standard coordinates.
+    offset, factor, missed : float
+        `f = offset + factor * (objective of the file)`, `f` in standard coordinates; of a linear model the least f is
+        up to `missed` more.
 
     Raises
     ------
@@ -393,18 +421,28 @@ def export_model(
     suffix = Path(path).suffix.lower()
     if suffix not in BY_PYOMO and suffix not in BY_MOSEK:
         raise BadInput(f"--to: unknown ending {suffix!r}, use {', '.join([*BY_PYOMO, *BY_MOSEK])}")
+    if piecewise is not None and suffix not in LINEAR:
+        raise BadInput(f"piecewise: a linear model is written as {' or '.join(LINEAR)}, not {suffix}")
     start = feasible_start(problem, tau, constraints)
     if start is None:
         raise BadInput(f"no support of at most {tau} features meets the side constraints")
-    task = model_task(problem, tau, constraints, start, KnownBounds())
+    task, missed = model_task(problem, tau, constraints, start, KnownBounds()), 0.0
+    if piecewise is not None:
+        check_whole("piecewise", piecewise, least=2, most=MOST_TANGENTS)
+        require_finite(task.lo, task.hi, "a linear model")
     try:
-        from sparsecv_mio.formulation.models import FactorModel, PerspectiveModel, lower_model
+        from sparsecv_mio.formulation.models import FactorModel, PerspectiveModel, PiecewiseModel, lower_model
     except ImportError as error:
         raise BackendUnavailable(f"export needs pyomo: pip install pyomo ({error})") from error
     with replacing(path, "model") as temporary:
         if suffix in BY_PYOMO:
             logging.getLogger("pyomo").setLevel(logging.ERROR)
-            model = PerspectiveModel(task, labels)
+            model: PerspectiveModel
+            if piecewise is None:
+                model = PerspectiveModel(task, labels)
+            else:
+                model = PiecewiseModel(task, labels, piecewise)
+                missed = model.missed
             model.pyomo.write(
                 str(temporary), format=BY_PYOMO[suffix], io_options={"symbolic_solver_labels": labels is not None}
             )
@@ -412,4 +450,4 @@ def export_model(
             from sparsecv_mio.formulation.backends.mosek import write_conic
 
             write_conic(str(temporary), lower_model(FactorModel(task)))
-    return problem.yy, task.scaled.unit**2
+    return problem.yy, task.scaled.unit**2, missed * task.scaled.unit**2

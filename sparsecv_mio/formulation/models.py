@@ -22,7 +22,7 @@ from pyomo.repn import generate_standard_repn
 from scipy.sparse import csr_array, csr_matrix
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
-from sparsecv_mio.formulation.task import ModelTask
+from sparsecv_mio.formulation.task import MARGIN, ModelTask, level_set_radius
 
 
 def linear(coefficients: Sequence[float] | FloatArray, variables: Sequence[Any]) -> Any:
@@ -242,6 +242,45 @@ class OuterApproximation(FactorModel):
 
     def _square(self, i: int) -> None:
         """Leave the squares to cuts."""
+
+
+class PiecewiseModel(OuterApproximation):
+    """The outer approximation with all of its tangents: a linear model, so many tangents for each square.
+
+    With `r` within the level set of the start, every square lies between the least and the largest tangent point, and
+    the largest tangent is at most `(h / 2)^2` below a square, `h` between two of these points. The least objective is
+    then at most `missed` below that of the squares.
+
+    Parameters
+    ----------
+    task : ModelTask
+        With finite bounds of the coefficients.
+    labels : sequence of str, optional
+        As of :class:`SparseModel`.
+    tangents : int
+        At least 2.
+    """
+
+    def __init__(self, task: ModelTask, labels: Sequence[str] | None = None, tangents: int = 64) -> None:
+        self.tangents, self.missed = tangents, 0.0
+        super().__init__(task, labels)
+
+    def _retarget(self, task: ModelTask) -> None:
+        super()._retarget(task)
+        scaled, rows = task.scaled, self.pyomo.rows
+        middle = scaled.factor @ scaled.ridge
+        level = max(scaled.value(task.start.objective) - scaled.floor, 0.0) + MARGIN
+        radius = level_set_radius(level, scaled.doubt) * (1.0 + 1e-6) + 1e-9
+        for i, (r, s) in enumerate(zip(self.r, self.s, strict=True)):
+            r.setlb(float(middle[i] - radius))
+            r.setub(float(middle[i] + radius))
+            for k, at in enumerate(np.linspace(r.lb, r.ub, self.tangents).tolist()):
+                rows["square", i, k] = linear([1.0, -2.0 * at], [s, r]) >= -(at**2)
+        for j, (t, u, z) in enumerate(zip(self.t, self.u, self.z, strict=True)):
+            for k, at in enumerate(np.linspace(task.lo[j], task.hi[j], self.tangents).tolist()):
+                rows["cone", j, k] = linear([1.0, -2.0 * at, at**2], [t, u, z]) >= 0
+        cones = np.sort(scaled.w * ((task.hi - task.lo) / (self.tangents - 1) / 2.0) ** 2)[task.q - task.tau :]
+        self.missed = len(self.r) * (radius / (self.tangents - 1)) ** 2 + float(cones.sum())
 
 
 Terms = tuple[IntArray, IntArray, FloatArray]

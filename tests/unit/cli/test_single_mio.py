@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import math
+import re
 import threading
 from pathlib import Path
 from typing import Any
@@ -203,6 +204,24 @@ def test_export_is_read_by_other_solvers(tmp_path: Path, capsys: pytest.CaptureF
         solver.readProblem(str(tmp_path / f"model.{suffix}"))
         solver.optimize()
         assert offset + factor * solver.getObjVal() == pytest.approx(value, rel=1e-5)
+    import highspy
+
+    path = str(tmp_path / "linear.mps")
+    args = ["export", DIABETES, "--target", "y", "--tau", "3", "--gamma", "0.1", "--to", path]
+    capsys.readouterr()
+    assert run([*args, "--piecewise", "64"]) == 0
+    words = re.fullmatch(r"piecewise linear model, 64 tangents .*: HiGHS, .* at most (\S+) below that of .*",
+                         capsys.readouterr().out.splitlines()[1])  # fmt: skip
+    assert words is not None
+    highs = highspy.Highs()
+    highs.setOptionValue("output_flag", False)
+    highs.setOptionValue("mip_rel_gap", 0.0)
+    assert highs.readModel(path) != highspy.HighsStatus.kError
+    highs.run()
+    found = offset + factor * highs.getInfo().objective_function_value
+    assert found <= value * (1.0 + 1e-6) and value <= found + float(words[1]) * 1.05 + 1e-6 * value
+    assert run([*args, "--piecewise", "1"]) == 2 and run([*args[:-1], "m.nl", "--piecewise", "9"]) == 2
+    assert "--piecewise: 1 is out of range" in capsys.readouterr().err
     args = ["export", DIABETES, "--target", "y", "--tau", "3", "--gamma", "1"]
     assert run([*args, "--to", str(tmp_path / "m.xyz")]) == 2
     assert "unknown ending" in capsys.readouterr().err
