@@ -264,7 +264,8 @@ class Projection:
         together = () if data.restrictions.beyond_forcing else np.flatnonzero(mean.coefficients).tolist()
         whole = tuple(data.dataset.names[j] for j in together)  # restrictions may not allow it
         tried = dict.fromkeys((*mean.supports, whole))
-        self.seeds = [np.sort([place[name] for name in names]) for names in tried if names]
+        supports = ([place[name] for name in names if name in place] for names in tried)  # constant here: no column
+        self.seeds = [np.sort(support) for support in supports if support]
         self.data = standardize(aim, str(data.scale), str(data.intercept), data.restrictions)
         self.per_row = self.data.y_unit**2 / aim.weight_of(slice(0, aim.n))
         self.sizes = list(range(len(self.data.forced), max(min(most, self.data.q), len(self.data.forced)) + 1))

@@ -246,6 +246,22 @@ def test_own_error_is_that_of_the_rule_within_every_fold(n: int, p: int, spec: s
     assert plain == replace(found, within_folds=None, supports=plain.supports if plain else ())
 
 
+def test_own_error_where_a_column_is_constant_without_a_fold() -> None:
+    """A rare category: ridge fits of all columns have it, the fold that holds all its rows has not."""
+    rows = data()
+    folds = make_folds("5", rows)
+    rare = np.zeros(40)
+    rare[folds.scored_rows(2)] = np.linspace(0.1, 0.7, len(folds.scored_rows(2)))
+    more = Dataset.from_arrays(np.column_stack([rows.X, rare]), rows.y + rare)
+    grid: dict[str, Any] = {"gammas": [0.3, 4.0], "taus": [1, 2, 3]}
+    record = cross_validate(more, folds, **grid, gap=0.0, threads=1, model="average", own_error=True)
+    found = record.average
+    assert found is not None and found.within_folds is not None
+    assert any("x7" in found.supports[pair.folds[2]] for pair in found.used)
+    report = verify(record, more, folds)
+    assert report.ok, report.failures
+
+
 def test_the_reported_pair_is_no_estimate_where_its_model_is_proved() -> None:
     """Its part in the average is proved as its fit on all rows is."""
     record = cross_validate(data(), make_folds("5", data()), **GRID, threads=1, model="average")
