@@ -273,7 +273,9 @@ SEARCHING = defaults("one_se", "stability", "model", "own_error") | EFFORT | def
 ACCELERATING = defaults("oracles")
 STORING = defaults("checkpoint", "resume", "trace")
 
+MOST_USED = "Most used"
 PANELS: dict[str, tuple[str, ...]] = {  # of the help, with the options in each, those of single commands too
+    MOST_USED: ("target", "folds", "gamma", "tau", "one_se", "model", "nested", "time_limit", "json", "quiet"),
     "Data": (*TABLE, "weights"),
     "Folds and grid": ("folds", "seed", "gamma", "tau"),
     "Which models": (*RESTRICTING, *UNITS, "together", "box", "assume_box"),
@@ -284,6 +286,20 @@ PANELS: dict[str, tuple[str, ...]] = {  # of the help, with the options in each,
         "method", "backend", "formulation", "solver_option", "mio_budget", "tau_step", "oracles", "scheduler"
     ),
 }
+PANELS |= {  # each in one
+    panel: tuple(name for name in names if name not in PANELS[MOST_USED])
+    for panel, names in PANELS.items() if panel != MOST_USED
+}  # fmt: skip
+IN_PLANS = (  # options of commands that are settings of a plan; a task has one thread
+    *("folds", "seed", "gamma", "tau", "tau_step"),
+    *(name for name in UNITS | SEARCHING | ACCELERATING | FORCING if name != "threads"),
+)
+
+
+def plan_panels() -> dict[str, tuple[str, ...]]:
+    """Return the settings of a plan that are options of commands, in the panels of the help."""
+    found = {panel: tuple(name for name in names if name in IN_PLANS) for panel, names in PANELS.items()}
+    return {panel: names for panel, names in found.items() if names}
 
 
 def settle(options: DataclassInstance) -> None:

@@ -1,6 +1,7 @@
 """What the site takes from the program as it is built.
 
-The directive `cli-help` has the help text of every command, `option-rules` what options of a search demand of another.
+The directive `cli-help` has the help text of every command, `option-rules` what options of a search demand of another,
+`plan-settings` the settings of a plan.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from docutils.parsers.rst import Directive
 from typer.main import get_command
 
 from sparsecv_mio import cli
-from sparsecv_mio.declared_options import shown
+from sparsecv_mio.declared_options import plan_panels, shown
 from sparsecv_mio.search.options import RULES
 
 WIDTH = "88"
@@ -77,8 +78,23 @@ class OptionRules(Directive):
         return [found]
 
 
+class PlanSettings(Directive):
+    """The settings of a plan that are options of commands, in the panels of their help."""
+
+    def run(self) -> list[nodes.Node]:
+        """Return the list."""
+        found = nodes.bullet_list()
+        for panel, names in plan_panels().items():
+            line = nodes.paragraph("", "", nodes.strong("", panel), nodes.Text(": "))
+            for name in names:
+                line += [nodes.literal("", name), nodes.Text(", " if name != names[-1] else "")]
+            found += nodes.list_item("", line)
+        return [found]
+
+
 def setup(app: Any) -> dict[str, Any]:
     """Register the directive."""
     app.add_directive("cli-help", CliHelp)
     app.add_directive("option-rules", OptionRules)
+    app.add_directive("plan-settings", PlanSettings)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -10,12 +10,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
+from textwrap import wrap
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from sparsecv_mio.cli import ending, parse, session
 from sparsecv_mio.cli.command_options import declared, option
+from sparsecv_mio.declared_options import plan_panels
 from sparsecv_mio.errors import BadInput, need_extra
 
 if TYPE_CHECKING:
@@ -28,6 +30,13 @@ if TYPE_CHECKING:
 SHOWN_TASKS = 20
 SHOWN_FAILURES = 5
 BATCH_CODES = (
+    "\b\nSettings of a plan, as the options of solve; beside them test, split, refit, cpu_limit and estimator:\n"
+    + "".join(
+        f"{line}\n"
+        for panel, names in plan_panels().items()
+        for line in wrap(f"{panel}: {', '.join(names)}", 76, initial_indent="  ", subsequent_indent="    ")
+    )
+    + "\n"
     "A task is named by a digest of its data, settings and version: one that is done is never done again, whatever "
     "the plan is called, and a batch that was killed is carried on by the same command. Exit codes: 0 every task is "
     "done, 1 some failed, 2 bad input, 3 some met a limit, 130 interrupted."

@@ -12,7 +12,7 @@ import typer
 from typer.core import TyperCommand
 
 from sparsecv_mio.cli import parse
-from sparsecv_mio.declared_options import OPTIONS, PANELS, shown
+from sparsecv_mio.declared_options import MOST_USED, OPTIONS, PANELS, shown
 
 Given = dict[str, Any]  # options of a group, by name
 
@@ -140,6 +140,9 @@ def _of_all_faces(name: str, default: Any) -> Parameter:
     return made.parameter(name, kind if default is not None else kind | None)
 
 
+FEW = 3  # options that are worth a panel of those most used
+
+
 class PanelledCommand(TyperCommand):
     """A command whose help has its options in panels, as plain text: its own first, then those of `PANELS`."""
 
@@ -147,12 +150,17 @@ class PanelledCommand(TyperCommand):
         """Write the panels."""
         order = ["Arguments", "Options", *PANELS]
         rows: dict[str, list[tuple[str, str]]] = {panel: [] for panel in order}
+        places: dict[tuple[str, str], int] = {}
         for one in self.get_params(ctx):
             panel = "Arguments" if one.param_type_name == "argument" else getattr(one, "rich_help_panel", None)
             if (row := one.get_help_record(ctx)) is not None:
                 rows[panel or "Options"].append(row)
+                places[row] = PANELS[MOST_USED].index(one.name) if panel == MOST_USED else 0
+        if len(rows[MOST_USED]) < FEW:
+            rows["Output"] += rows.pop(MOST_USED)
+            order.remove(MOST_USED)
         if len(rows["Options"]) == 1:  # of help alone
             order.append(order.pop(1))
         for panel in filter(rows.__getitem__, order):
             with formatter.section(panel):
-                formatter.write_dl(rows[panel])
+                formatter.write_dl(sorted(rows[panel], key=places.__getitem__))

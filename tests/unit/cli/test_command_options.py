@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 from inspect import signature
 from pathlib import Path
 from typing import get_args
 
 import pytest
 
+from sparsecv_mio.batch.plan import SEARCH
 from sparsecv_mio.cli import run
 from sparsecv_mio.cli.command_options import Given, declared
-from sparsecv_mio.declared_options import PANELS, READING
+from sparsecv_mio.declared_options import IN_PLANS, MOST_USED, PANELS, READING
 
 TABLE = "id;age;sex;city;y\n" + "".join(
     f"{k};{30 + k * k % 17},5;{'mf'[k % 2]};{('Rome', 'Oslo', 'Bonn')[k % 3]};{k % 5},25\n" for k in range(15)
@@ -148,8 +150,21 @@ def test_options_stand_in_panels(capsys: pytest.CaptureFixture[str]) -> None:
     said = capsys.readouterr().out
     at = [said.index(f"\n{panel}:\n") for panel in ("Arguments", *PANELS, "Options")]
     assert at == sorted(at)
-    assert at[2] < said.index("--folds") < at[3] and at[-2] < said.index("--method auto") < at[-1]
+    first = [said.index(f"--{name.replace('_', '-')}") for name in PANELS[MOST_USED]]
+    assert len(first) == 10 and first == sorted(first) and at[1] < first[0] and first[-1] < at[2]
+    assert at[3] < said.index("--seed") < at[4] and at[-2] < said.index("--method auto") < at[-1]
     assert sum(len(names) for names in PANELS.values()) == len({name for names in PANELS.values() for name in names})
     assert run(["glru", "loocv", "--help"]) == 0
     said = capsys.readouterr().out
     assert said.index("\nOptions:\n") < said.index("--lam X") < said.index("\nData:\n")  # its own options come first
+
+
+def test_settings_of_a_plan_stand_in_the_same_panels(capsys: pytest.CaptureFixture[str]) -> None:
+    assert set(IN_PLANS) == {*SEARCH, "folds", "seed"} - {"cpu_limit"}
+    assert run(["batch", "--help"]) == 0
+    said = capsys.readouterr().out
+    words = said[said.index("Settings of a plan") :]
+    at = [words.index(f"  {panel}: ") for panel in PANELS if f"  {panel}: " in words]
+    assert len(at) >= 6 and at == sorted(at)
+    assert all(re.search(rf"[ ,]{name}[,\n]", words) for name in IN_PLANS)
+    assert f"{MOST_USED}:\n" not in said and "-q, --quiet" in said[said.index("Output:") :]
