@@ -239,6 +239,9 @@ def _within_folds(
     asked = checks.that(within is None or bool(record.request.own_error), path[:-1], "was not asked for")
     if within is None or not asked or not checks.that(len(within.folds) == plan.k, f"{path}folds", "are not all"):
         return
+    there = max(within.folds) < len(average.supports)
+    if not checks.that(there, f"{path}folds", "name a support that is not there"):
+        return
     most = max(record.request.taus)
     squares, heft = np.zeros(plan.k), np.zeros(plan.k)
     for fold, place in enumerate(within.folds):

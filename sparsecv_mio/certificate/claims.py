@@ -199,6 +199,8 @@ def _headline(checks: Checks, record: records.Record) -> None:
     if not checks.that(own is not None, "gamma", "the reported pair is not in the table") or own is None:
         return
     _of_row(checks, record, own, record.chosen_folds, "")
+    closed = own.folds_decided == own.folds
+    checks.that(record.training_gap is None or not closed, "training_gap", "is given though every fold is decided")
     if record.least is not None:
         check_as_tabled(checks, record, own, ("lower", "upper"))
         check_gap(checks, record)

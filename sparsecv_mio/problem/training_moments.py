@@ -324,12 +324,14 @@ class RidgeFits:
 
 
 def _of_few_rows(data: StandardData, rows: IntArray | slice, gammas: FloatArray) -> RidgeFits:
-    """Fit on fewer rows than columns: O(n^2 (q + n))."""
+    """Fit on fewer rows than columns, by the rows and not by their products: O(n^2 (q + n))."""
     part = CentredRows.of(data, rows)
-    wide = part.V / data.weight
-    values, U = np.linalg.eigh(wide @ part.V.T)
-    dual = (U.T @ part.r) / (np.maximum(values, 0.0) + gammas[:, None] / 2.0) @ U.T
-    return RidgeFits(dual @ wide, part.v_mean, part.r_mean)
+    root = np.sqrt(data.weight)
+    Q, R = np.linalg.qr((part.V / root).T)
+    U, values, Wt = np.linalg.svd(R.T)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        dual = (U.T @ part.r) * np.where(values > 0.0, values / (values**2 + gammas[:, None] / 2.0), 0.0)
+    return RidgeFits(dual @ Wt @ Q.T / root, part.v_mean, part.r_mean)
 
 
 def _of_moments(data: StandardData, moments: TrainingMoments, gammas: FloatArray) -> RidgeFits:

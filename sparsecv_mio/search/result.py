@@ -117,7 +117,8 @@ QUICK_ERROR = 1e-11  # of y'y: rounding of an objective evaluated in double prec
 COEFFICIENT_RTOL = 1e-9  # of the largest coefficient: known less well, they are computed in twice the precision
 UNWEIGHED = "no time was left to weigh the stability of pairs: the model is that of the least CV error"
 COMPILING_SHARE = 0.1  # of the time of a run without a proof, from which on it is said what went into compiling
-MOST_REFITS = 64  # tied candidates refitted before one is called the best
+MOST_REFITS = 512  # tied candidates refitted before one is called the best
+QUICK_WORK = 1e8  # rows times columns squared, up to which a quick fit is one of the rows: moments have half the digits
 
 
 def names_of(data: StandardData, support: IntArray) -> tuple[str, ...]:
@@ -174,7 +175,7 @@ def _fit_quickly(data: StandardData, gamma: float, support: IntArray) -> _AllRow
     rows = CentredRows.of(data.only(support), slice(0, data.n))
     V, r = rows.V, rows.r
     penalty = np.minimum(gamma / 2.0 * data.weight[support], LARGEST_PENALTY)
-    if data.n * len(support) <= MANY_NUMBERS:  # moments have half of the digits
+    if data.n * len(support) ** 2 <= QUICK_WORK:
         A = np.vstack((V, np.diag(np.sqrt(penalty))))
         size = np.linalg.norm(A, axis=0)
         size[size == 0.0] = 1.0
@@ -207,11 +208,12 @@ def all_rows_fit(
         One fit in double precision.
     """
     unit = data.y_unit**2
-    known = list(cell.candidates)[:MOST_REFITS] if cell.complete else []
+    known = [cell.support, *cell.candidates][: MOST_REFITS + 1] if cell.complete else []
     found = np.asarray(cell.support, dtype=np.int64)
     if not (cell.complete or data.restrictions.beyond_forcing):  # a limit may leave fewer columns
         found = filled_up(found, min(cell.tau, data.q), np.arange(data.q))
-    tried = [np.asarray(support, dtype=np.int64) for support in known or [found]]
+    distinct = dict.fromkeys(tuple(sorted(int(j) for j in support)) for support in known or [found])
+    tried = [np.array(support, dtype=np.int64) for support in distinct]
     if quick:
         fits = [_fit_quickly(data, gamma, support) for support in tried[:1]]
     else:

@@ -93,6 +93,9 @@ class Stop:
 
 def test_a_decided_pair_has_none_and_an_open_one_is_told() -> None:
     data = sc.read_dataset(INSTANCES / "prostate.csv", "lpsa")
-    assert sc.solve(data, gammas=0.1).training_gap is None
+    decided = sc.solve(data, gammas=0.1)
+    assert decided.training_gap is None
+    report = sc.verify(replace(decided, training_gap=0.5), data)
+    assert [one.field for one in report.failures] == ["training_gap"]
     wide = sc.solve(data, gammas=0.1, method="bounds", taus="2:4")
     assert wide.training_gap is not None and 0.0 <= wide.training_gap < 0.2

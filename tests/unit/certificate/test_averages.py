@@ -173,6 +173,8 @@ ALTERED: dict[str, tuple[Callable[[], Average | None], str]] = {
     "a fold less": (lambda: within(folds=within_folds().folds[1:]), "average.within_folds.folds"),
     "the features of a fold": (
         lambda: within(folds=(len(average().supports) - 1, *within_folds().folds[1:])), "average.within_folds"),
+    "no support for a fold": (
+        lambda: within(folds=(len(average().supports), *within_folds().folds[1:])), "average.within_folds.folds"),
 }  # fmt: skip
 
 

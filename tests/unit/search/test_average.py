@@ -137,6 +137,18 @@ def test_fits_of_all_columns_are_plain_ridge_fits(n: int, p: int, folds: str, un
         assert predicted == pytest.approx(fit(rows.X, rows.y, range(p), gamma, **units).predict(rows.X), rel=1e-8)
 
 
+def test_fits_of_all_columns_keep_their_digits_where_rows_are_nearly_alike() -> None:
+    """Fewer rows than columns, these next to constant, and no intercept: products of rows have half the digits."""
+    rng = np.random.default_rng(4)
+    X = 1e6 + rng.normal(size=(11, 12))
+    rows = Dataset.from_arrays(X, X[:, 0] - X[:, 5] + rng.normal(size=11))
+    there = standardize(rows, "none", "none")
+    found = fits_of_all_rows(there, np.array([1e-3]))
+    beta, _ = there.coefficients(np.arange(12), found.beta[0], found.v_mean, found.r_mean)
+    exact = fit(rows.X, rows.y, range(12), 1e-3, scale="none", intercept="none").beta
+    assert list(beta.values()) == pytest.approx(exact, rel=1e-6, abs=1e-7 * np.abs(exact).max())
+
+
 def test_fits_of_all_columns_are_left_out_where_no_size_is_near_their_average() -> None:
     """Where all of 60 columns count a little, a ridge fit predicts as well as any pair, unlike any two columns."""
     rng = np.random.default_rng(0)

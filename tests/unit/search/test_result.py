@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import combinations
 from types import SimpleNamespace
 
 import numpy as np
@@ -181,3 +182,17 @@ def test_errors_that_a_limit_leaves_open_keep_their_digits_at_any_offset(interce
             scored += 1
             assert abs(fold.error - true) <= 1e-8 * (true + size * record.cv_error)
     assert scored > 100
+
+
+@pytest.mark.parametrize("seed", [0, 15, 17])
+def test_the_best_of_many_supports_that_moments_cannot_tell_apart_is_reported(seed: int) -> None:
+    """Offsets of 1e5 and no intercept: moments tie nearly all of 126 supports; the best by rows is the model."""
+    rng = np.random.default_rng(seed)
+    E = rng.normal(size=(9, 9))
+    X = 1e5 * rng.normal(size=9) + E
+    data = Dataset.from_arrays(X, E[:, 1] - E[:, 2] + E[:, 4] + rng.normal(size=9))
+    folds = make_folds("holdout:0.3", data)
+    record = cross_validate(data, folds, gammas=[1e-3], taus=[5], intercept="none", threads=1)
+    every = (fit(data.X, data.y, S, 1e-3, intercept="none").objective for S in combinations(range(9), 5))
+    assert record.refit.objective == pytest.approx(min(every), rel=1e-6) and record.refit.proved
+    assert verify(record, data).ok
