@@ -228,6 +228,7 @@ def main() -> int:
     parser.add_argument("do", choices=("run", "report"))
     parser.add_argument("--out", required=True, metavar="FOLDER", help="of the runs: read, and added to")
     parser.add_argument("--results", default="results", metavar="FOLDER", help="where `report` writes [results]")
+    parser.add_argument("--longer", metavar="FOLDER", help="of runs with a longer limit, which `report` sets beside")
     parser.add_argument("--data", nargs="*", default=[], metavar="FOLDER", help="folders of further files")
     parser.add_argument("--sets", nargs="*", default=[name for name in TARGETS if name not in SLOW])
     parser.add_argument("--splits", type=int, default=20, help="end of the seeds of the splits of real sets [20]")
