@@ -181,6 +181,7 @@ SCHEMA = "sparsecv/2"
 FIRST_SCHEMA = "sparsecv/1"  # of records whose pair and model could be of two rules
 PATH_SCHEMA = "sparsecv-path/1"
 FIT_SCHEMA = "sparsecv-fit/1"
+NO_AVERAGE = "no averaged model was made: that of the pair predicts"
 
 
 @dataclass(frozen=True)
@@ -587,6 +588,18 @@ class Record(parts.JsonRecord, LinearModel, DrawnSearch):
         """The row of the table that is of the reported pair, with the interval of its own CV error."""
         return next((row for row in self.table if (row.gamma, row.tau) == (self.gamma, self.tau)), None)
 
+    @property
+    def seen_folds(self) -> int:
+        """In how many open folds of the pair the support is that of the model on all rows, which saw the held-out ones.
+
+        The CV error, an estimate, is likely too low then.
+        """
+        if not self.estimate or not self.support:
+            return 0
+        folds, model = self.chosen_folds, set(self.support)
+        same = np.array([set(names) == model for names in folds.supports])
+        return int(np.sum(same[folds.which] & ~np.asarray(folds.decided)))
+
     def __repr__(self) -> str:
         return f"Record({self.status}: {self._answer()})"
 
@@ -635,12 +648,36 @@ class Record(parts.JsonRecord, LinearModel, DrawnSearch):
         """Return the table of all pairs (gamma, tau) as a pandas frame, a column for every field of `TableRow`."""
         return parts.frame_of(self.table)
 
+    def likely(self, how: str) -> str:
+        """Say that what the fold models give is likely wrong, and why; nothing where `seen_folds` is 0.
+
+        Parameters
+        ----------
+        how : str
+            What is wrong: `too low`, say.
+        """
+        if not (seen := self.seen_folds):
+            return ""
+        some = f"{seen:,} of {self.folds.k:,} folds use{'s' * (seen == 1)}"
+        word = "likely" if 2 * seen >= self.folds.k else "perhaps"
+        return f"{word} {how}: {some} the features found with all rows, those held out among them"
+
+    def _averaged_error(self) -> list[str]:
+        """Return a line on the error of the averaged model, as far as it is known."""
+        if self.average is None:
+            return [NO_AVERAGE] if self.request.model == "average" else []
+        if (within := self.average.within_folds) is None:
+            return []
+        return [f"error of the averaged model made within every fold: {within.error:.6g} (optimistic)"]
+
     def summary(self) -> str:
         """Return the answer in a few lines: the pair, what is certified, the model."""
         weights = "" if self.data.weights is None else f" weighed by {self.data.weights}"
         lines = [
             f"{self.status}: {self._answer()}",
-            f"on held-out rows: {self.accuracy_line()}",
+            f"on held-out rows{'' if self.average is None else ', the pair'}: {self.accuracy_line()}",
+            *([f"~ an estimate, {words}"] if (words := self.likely("too low")) else []),
+            *self._averaged_error(),
             *([] if self.least is None else [f"chosen by {self.rule}; least CV error: {pair_in_words(self.least)}"]),
             f"{self.data.n} rows{weights}, {self.data.p} features, {self.folds.k} folds, "
             f"{len(self.table)} pair{'s'[: len(self.table) != 1]} of the grid",

@@ -262,7 +262,7 @@ def predict(
     elif doubt:
         notes.append(f"errors are not known: {doubt}")
     if interval is not None:
-        notes += coverage_lines(table[there, 1:], interval, rows.y if known else None)
+        notes += coverage_lines(table[there, 1:], interval, rows.y if known else None, folds.record if folds else None)
     if empty := int(np.sum(~there)):
         where = "the model" if folds is None else "the model or of a fold's"
         many = f"{empty:,} row{'s'[: empty > 1]} with an empty cell in a column of {where}"

@@ -12,13 +12,14 @@ from pathlib import Path
 
 from sparsecv_mio.certificate.parts import DataInfo, ReadingInfo, versions
 from sparsecv_mio.certificate.read_back import AnyRecord
-from sparsecv_mio.certificate.records import FitRecord, PathRecord, Record, TableRow
+from sparsecv_mio.certificate.records import NO_AVERAGE, FitRecord, PathRecord, Record, TableRow
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.files import write_text
 from sparsecv_mio.report import record_plots, record_tables, record_words
 from sparsecv_mio.report.document import Block, Commands, Document, Facts, Picture, ReportTable, Section, Sentences
 from sparsecv_mio.report.layout import aligned, ends_of, interval_digits, listed, marked, several, shown
+from sparsecv_mio.words import Model
 
 WIDTH = 4.8  # inches of a picture
 ENDINGS = {".html": "html", ".htm": "html", ".md": "md", ".tex": "latex"}
@@ -99,12 +100,23 @@ def _answer(record: AnyRecord) -> str:
     if isinstance(record, Record):
         root = marked(shown(math.sqrt(record.cv_error)), record.estimate)
         model = f"tau = {record.tau} feature{'' if record.tau == 1 else 's'}, gamma = {shown(record.gamma)}"
-        return f"{model}: predicts held-out rows of {record.data.target} with a root mean squared error of {root}"
+        said = f"{model}: predicts held-out rows of {record.data.target} with a root mean squared error of {root}"
+        seen = ", an estimate that is likely too low" if record.seen_folds else ""
+        return f"{said}{seen}{_whose(record)}"
     if isinstance(record, PathRecord):
         taus = sorted({row.tau for row in record.path})
         within = " within the restrictions" if record.request.restrictions else ""
         return f"the best subsets of {taus[0]} to {taus[-1]} features{within} on all rows"
     return f"the best subset of {record.tau} features on all rows, gamma = {shown(record.gamma)}"
+
+
+def _whose(record: Record) -> str:
+    """Say of which model the error is, where an averaged one was asked for."""
+    if record.average is None:
+        return f"; {NO_AVERAGE}" if record.request.model == Model.AVERAGE else ""
+    size, within = several(len(record.average.model.support), "feature"), record.average.within_folds
+    own = "" if within is None else f", with {shown(math.sqrt(within.error))} by averages made within every fold"
+    return f"; this is the error of the pair, while the averaged model of {size} predicts{own}"
 
 
 def _search(record: Record, data: Dataset | None) -> list[Section]:
@@ -222,7 +234,8 @@ def not_proved(record: Record) -> list[str]:
         which = "the reported pair" if record.least is None else f"tau = {known.tau}, gamma = {shown(known.gamma)}"
         lines.append(f"That {which} has the least CV error: the search ended before.")
     if record.estimate and own is not None:
-        lines.append(f"The CV error of the reported pair. {record_tables.estimate_line(own.folds_decided, own.folds)}.")
+        why = record_tables.estimate_line(own.folds_decided, own.folds, record.likely("too low"))
+        lines.append(f"The CV error of the reported pair. {why}.")
     if own is not None and not math.isfinite(own.upper):
         lines.append("Any upper bound of the CV error of the reported pair.")
     if record_words.open_rows(record) and record.status != "proved":

@@ -213,12 +213,22 @@ def error_lines(record: records.Record | records.CommonRecord | FitRecord, found
     return lines
 
 
-def coverage_lines(ends: FloatArray, level: float, y: FloatArray | None) -> list[str]:
-    """Return lines on prediction intervals: their width, and, where the targets are known, how many they hold."""
+def coverage_lines(
+    ends: FloatArray, level: float, y: FloatArray | None, record: records.Record | None = None
+) -> list[str]:
+    """Return lines on prediction intervals: their width, where targets are known how many they hold, and what is wrong.
+
+    Parameters
+    ----------
+    record : Record, optional
+        Whose they are.
+    """
     low, high = ends.T
     lines = [f"intervals of level {level:g} (CV+): {layout.shown(float((high - low).mean()))} wide on average"]
     if y is not None:
         lines[0] += f", {100.0 * float(((low <= y) & (y <= high)).mean()):.1f}% of these rows lie in theirs"
+    if record is not None and (words := record.likely("too narrow")):
+        lines.append(f"intervals are {words}")
     return lines
 
 
@@ -255,7 +265,7 @@ def _estimate_lines(record: records.Record) -> list[str]:
     """Return lines on how much of the reported pair is proved, and on pairs without any CV error."""
     lines, own = [], record.own_row
     if record.estimate and own is not None:
-        lines.append(estimate_line(own.folds_decided, own.folds))
+        lines.append(estimate_line(own.folds_decided, own.folds, record.likely("too low")))
     scored = [row for row in record.table if math.isfinite(row.cv_error)]
     if record.estimate and not record.descent and len(scored) < len(record.table):
         gammas = {row.gamma for row in scored}
@@ -266,8 +276,14 @@ def _estimate_lines(record: records.Record) -> list[str]:
     return lines
 
 
-def estimate_line(decided: int, folds: int) -> str:
+def estimate_line(decided: int, folds: int, too_low: str = "") -> str:
     """Say why a CV error is an estimate.
+
+    Parameters
+    ----------
+    decided, folds : int
+    too_low : str
+        What the record says where it is likely too low.
 
     Examples
     --------
@@ -280,7 +296,8 @@ def estimate_line(decided: int, folds: int) -> str:
         some, others = "no fold has its best subset proved yet", "each uses"
     else:
         some, others = f"{decided:,} of {folds:,} folds have their best subset proved", "the others use"
-    return f"{layout.ESTIMATE} an estimate: {some}, {others} the best one found so far"
+    mark = f", {too_low};" if too_low else ":"
+    return f"{layout.ESTIMATE} an estimate{mark} {some}, {others} the best one found so far"
 
 
 def _print_coefficients(console: Console, record: records.Record, full: bool) -> None:
@@ -298,9 +315,9 @@ def _print_coefficients(console: Console, record: records.Record, full: bool) ->
         for line in lines:
             layout.say(console, line)
         console.print()
+    for line in record_words.average_lines(record):
+        layout.say(console, line)
     if record.average is not None:
-        for line in record_words.average_lines(record):
-            layout.say(console, line)
         print_model(console, record.average.model.coefficients, record.average.model.intercept, full)
 
 

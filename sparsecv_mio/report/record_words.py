@@ -6,7 +6,7 @@ import math
 from collections.abc import Collection, Sequence
 
 from sparsecv_mio.certificate.parts import Request, Stability, StableChoice
-from sparsecv_mio.certificate.records import PathRecord, Record, Region, TableRow
+from sparsecv_mio.certificate.records import NO_AVERAGE, PathRecord, Record, Region, TableRow
 from sparsecv_mio.model_space import FEW_FEATURES, NONE, text_of_taus
 from sparsecv_mio.report.layout import ends_of, interval_digits, marked, quoted, shown
 from sparsecv_mio.units import MAIN_SHARE, SEARCH_SHARE
@@ -89,7 +89,10 @@ def _best(record: Record, region: Region) -> str:
         which = "the reported pair" if record.least is None else "the pair with the least CV error"
         return f"{which} is the best of them" if inside else f"none of them is better than {which}"
     pair = f"tau = {region.tau}, gamma = {region.gamma:.4g}, CV error {region.cv_error:.6g}"
-    return f"the best of them is {pair}" if inside else f"none of them is better than {pair}"
+    own = {(row.gamma, row.tau): row.status for row in record.table}
+    decided = own.get((region.gamma, region.tau)) == "decided"
+    which = "the best decided pair, " if decided and best.estimate else ""
+    return f"the best of them is {pair}" if inside else f"none of them is better than {which}{pair}"
 
 
 def _not_excluded(record: Record, rows: Sequence[TableRow]) -> str:
@@ -123,16 +126,18 @@ def _chosen_in(record: Record) -> list[str]:
     model, everywhere = set(record.support), [name for name, count in counts.items() if count == k]
     kept = sum(name in model for name in everywhere)
     fitted = f"the {k} models, each fitted without one fold,"
+    many = k - int(sum(record.chosen_folds.decided)) if record.estimate else 0
+    head = f"stability so far, ~ with {many:,} of {k:,} folds open" if many else "stability"
     if not counts:
         return []
     if kept == len(model) and len(counts) == len(model):
-        return [f"stability: {fitted} all have the features of this model"]
+        return [f"{head}: {fitted} all have the features of this model"]
     some = [f"{quoted(name)} in {count}" for name, count in counts.items() if name in model and count < k]
     besides = [f"{quoted(name)} in {count}" for name, count in counts.items() if name not in model]
     parts = [f"{fitted} all have {kept} of the {len(model)} features of this model"]
     parts += [f"of the others {_listed(some)}"] if some else []
     parts += [f"not in this model: {_listed(besides)}"] if besides else []
-    return [f"stability: {'; '.join(parts)}"]
+    return [f"{head}: {'; '.join(parts)}"]
 
 
 def _listed(words: list[str]) -> str:
@@ -150,7 +155,7 @@ def _change(record: Record, stable: Stability) -> str:
 
 
 def average_lines(record: Record) -> list[str]:
-    """Return lines on the averaged model, which predicts in place of that of the pair; none where there is none.
+    """Return lines on the averaged model, which predicts in place of that of the pair; none where none was asked for.
 
     Parameters
     ----------
@@ -158,7 +163,7 @@ def average_lines(record: Record) -> list[str]:
     """
     average = record.average
     if average is None:
-        return []
+        return [NO_AVERAGE] if record.request.model == Model.AVERAGE else []
     used, model = average.used, average.model
     total = record.data.total_weight or record.data.n
     open_pairs = sum(pair.estimate for pair in used)

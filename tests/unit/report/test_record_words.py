@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 from repository import INSTANCES
 
-from sparsecv_mio.certificate.records import Advice, Record, Region
+from sparsecv_mio.certificate.parts import ChosenFolds
+from sparsecv_mio.certificate.records import NO_AVERAGE, Advice, Record, Region
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.report.layout import pair
-from sparsecv_mio.report.record_tables import print_answer
+from sparsecv_mio.report.record_report import not_proved, report_of
+from sparsecv_mio.report.record_tables import coverage_lines, print_answer
 from sparsecv_mio.report.record_words import (
     average_lines,
     choice_lines,
@@ -191,3 +193,51 @@ def test_an_average_says_how_many_pairs_it_is_of() -> None:
     assert whole and f"the average of {count} near-best pairs, {whole} of them ridge fits of all features, put" in said
     assert first.endswith(f"no other pair is near the best one, whose model is put on {one.average.model.tau} features")
     assert second.startswith("it misses that of the pair by 0.")
+
+
+def test_open_folds_that_use_what_all_rows_found_are_counted(record: Record) -> None:
+    k, model = record.folds.k, list(record.support)
+    other = [name for name in record.data.names if name not in model][:1]
+
+    def with_folds(same: int, decided: int = 0) -> Record:
+        supports = [model] * same + [other] * (k - same)
+        open_folds = ChosenFolds.of(supports, record.chosen_folds.error, [i >= k - decided for i in range(k)])
+        return replace(record, estimate=True, chosen_folds=open_folds)
+
+    for part, how in ((with_folds(k), "likely"), (with_folds(1, 1), "perhaps")):
+        uses = f"{part.seen_folds} of {k} folds use"
+        words = f"~ an estimate, {how} too low: {uses}"
+        text = printed(lambda console: print_answer(console, part), 400)  # noqa: B023
+        assert words in text and words in part.summary() and words in not_proved(part)[0]
+        many = k - (how == "perhaps")
+        assert stability_lines(part)[0].startswith(f"stability so far, ~ with {many} of {k} folds open")
+        told = coverage_lines(np.array([[0.0, 1.0]]), 0.9, None, part)
+        assert told[1].startswith(f"intervals are {how} too narrow: {uses}")
+        assert "an estimate that is likely too low" in report_of(part).answer
+    assert with_folds(1).seen_folds == 1 and with_folds(k, k).seen_folds == with_folds(0).seen_folds == 0
+    assert len(coverage_lines(np.array([[0.0, 1.0]]), 0.9, None, with_folds(0))) == 1
+    assert "too low" not in with_folds(0).summary() + record.summary() + report_of(record).answer
+
+
+def test_a_model_that_was_not_averaged_is_told(record: Record) -> None:
+    asked = replace(record, request=replace(record.request, model="average"))
+    assert NO_AVERAGE in printed(lambda console: print_answer(console, asked, brief=True), 200)
+    assert report_of(asked).answer.endswith(f"; {NO_AVERAGE}") and NO_AVERAGE in asked.summary()
+    assert NO_AVERAGE not in record.summary() + report_of(record).answer
+
+
+def test_errors_beside_an_averaged_model_are_those_of_the_pair() -> None:
+    found = solve(data(), folds="5", gammas=0.1, taus="1:2", model="average", own_error=True, threads=1)
+    assert found.average is not None and found.average.within_folds is not None
+    own = found.average.within_folds.error
+    assert "on held-out rows, the pair: RMSE" in found.summary()
+    assert f"error of the averaged model made within every fold: {own:.6g} (optimistic)" in found.summary()
+    answer = report_of(found).answer
+    assert "this is the error of the pair, while the averaged model of" in answer and f"{own**0.5:.6g} by" in answer
+
+
+def test_a_best_pair_outside_of_its_part_is_named_as_decided(record: Record) -> None:
+    part = limited(record, Region(1, None, 1.0, 2, 1.25, 1.0, 1.25, 0.0, 0.0))
+    words = "none of them is better than {}tau = 2, gamma = 1, CV error 1.25"
+    assert region_lines(part)[0].endswith(words.format(""))
+    assert region_lines(replace(part, estimate=True))[0].endswith(words.format("the best decided pair, "))
