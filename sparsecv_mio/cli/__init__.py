@@ -190,6 +190,9 @@ def run(arguments: list[str] | None = None, began: float | None = None) -> int:
         unknown = getattr(error, "option_name", None) if hasattr(error, "possibilities") else None
         if unknown is not None:
             message = f"no option {unknown}{did_you_mean(unknown, _options_of(error))}"
+        if message.startswith("Missing "):
+            missed, where = message.split(maxsplit=2)[2].rstrip(".").strip("'"), error.ctx.command_path  # type: ignore[attr-defined]
+            message = f"{missed} is missing: `{where} --help` says what it takes"
         if "unexpected extra argument" in message and "--data" in _options_of(error):
             message += ": the data of the record are given as --data FILE"
         return _say(message, 2) if message else 2

@@ -184,15 +184,11 @@ def verify(
     enumeration. Says of every field whether it was recomputed, bounded or only read, and first of all what it could
     not prove.
     """
-    from sparsecv_mio.certificate.read_back import read_record
     from sparsecv_mio.certificate.verify import verify as check
     from sparsecv_mio.cli.oracles import counting_bar
     from sparsecv_mio.report.record_tables import print_verification
 
-    try:
-        stored = read_record(record)
-    except CorruptStore as error:
-        raise CorruptStore(f"{error}{'; for a proof use `sparsecv check`' if _gzipped(record) else ''}") from None
+    stored = _record_before(record, data, "verify")
     dataset = session.read_again(data, stored, reading)
     with counting_bar(quiet, "parts of the certificate") as progress:
         report = check(stored, dataset, progress=progress)
@@ -205,12 +201,25 @@ def verify(
     return 0
 
 
-def _gzipped(path: str) -> bool:
-    """Whether a file begins as a proof does."""
+def _begins(path: str, mark: bytes) -> bool:
+    """Whether a file begins with this."""
     if not Path(path).is_file():
         return False
     with open(path, "rb") as stream:
-        return stream.read(len(GZIP)) == GZIP
+        return stream.read(len(mark)) == mark
+
+
+def _record_before(record: str, data: str, command: str) -> StoredRecord:
+    """Read the record of a command; `CorruptStore` names its file, and says so where the two files are swapped."""
+    from sparsecv_mio.certificate.read_back import read_record
+
+    try:
+        return read_record(record)
+    except CorruptStore as error:
+        more = "; for a proof use `sparsecv check`" if _begins(record, GZIP) else ""
+        if _begins(data, b"{"):
+            more = f"; the record comes first: {shlex.join(['sparsecv', command, data, record])}"
+        raise CorruptStore(f"{str(error).replace('record:', f'record {record}:', 1)}{more}") from None
 
 
 PREDICT_CODES = "Exit codes: 0 predicted, 2 bad input (a column that is missing is named)."
@@ -238,13 +247,13 @@ def predict(
     import numpy as np
 
     from sparsecv_mio.certificate.parts import applied_reading
-    from sparsecv_mio.certificate.read_back import in_format, read_record
+    from sparsecv_mio.certificate.read_back import in_format
     from sparsecv_mio.certificate.records import NearRecord, PathRecord, accuracy
     from sparsecv_mio.data.readers import read_rows
     from sparsecv_mio.report.record_tables import coverage_lines, error_lines
 
     session.check_outputs({"--out": out}, [record, data, *([train] if train else [])])
-    stored = read_record(record)
+    stored = _record_before(record, data, "predict")
     if isinstance(stored, PathRecord | NearRecord):
         many = "a model for every size" if isinstance(stored, PathRecord) else "many models"
         raise BadInput(f"record {record} holds {many}: name a record of `solve` or `fit`")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
+TESTED = "test_error"
+USUAL = f"{TESTED}, or cv_error without it"
 KINDS = ("profile", "box", "lines")  # of figures of many runs
 
 
@@ -52,8 +54,8 @@ class RunSelection:
             return f"{value}, % less than {self.reduction}"
         return value if self.relative is None else f"{value} over that of {self.relative}"
 
-    def read(self, path: str, values: Sequence[str]) -> pd.DataFrame:
-        """Return the runs.
+    def read(self, path: str, values: Sequence[str]) -> tuple[pd.DataFrame, list[str]]:
+        """Return the runs, and the columns of numbers: the usual one where none is named.
 
         Parameters
         ----------
@@ -67,13 +69,15 @@ class RunSelection:
         if self.relative is not None and self.reduction is not None:
             raise BadInput("--relative and --reduction exclude each other: give one of them")
         frame = read_table(path)
-        check_columns(frame, values, "--value", numbers=True)
         chosen = where(frame, self.where or ())
+        tested = TESTED in chosen and bool(chosen[TESTED].notna().any())
+        values = list(values) or [TESTED if tested else "cv_error"]
+        check_columns(frame, values, "--value", numbers=True)
         baseline = self.reduction or self.relative
         if baseline is None:
-            return chosen
+            return chosen, values
         full = relative(frame, values, baseline, self.keys, self.reduction is not None)
-        return full.loc[chosen.index]
+        return full.loc[chosen.index], values
 
 
 def _named(text: str) -> tuple[str, str]:
@@ -89,7 +93,8 @@ class Drawing:
 
     kind: str | None = option(None, "WORD", "Of a table: profile (share of problems within a factor of the best), box "
                               "or lines (against a column, with standard errors). [box]", KINDS)
-    value: str | None = option(None, "A", "Of a table: the number that is drawn; of lines A,B,... [cv_error]")
+    value: str | None = option(None, "A", "Of a table: the number that is drawn; of lines A,B,... "
+                               f"[{USUAL}]")
     by: str | None = option(None, "A,B,...", "Of a table: columns that tell apart what is compared. [estimator]")
     against: str | None = option(None, "A", "Of lines: the column of the horizontal axis.")
     panels: str | None = option(None, "A,B,...", "Of a table: a panel for each value of these columns. [one panel]")
@@ -106,12 +111,13 @@ class Drawing:
         from sparsecv_mio.batch.results import by_problem, check_columns, labels, problem_columns, with_numbers
         from sparsecv_mio.report import batch_results
 
-        values = parse.names(self.value or "cv_error", "--value") or []
+        values = parse.names(self.value, "--value") or []
         if self.kind != "lines" and len(values) > 1:
             raise BadInput("--value: several numbers go with --kind lines only")
         if (self.kind == "lines") != (self.against is not None):
             raise BadInput("--kind lines and --against go together: name the column of the horizontal axis")
-        frame = with_numbers(chosen.read(path, values), self.against)
+        frame, values = chosen.read(path, values)
+        frame = with_numbers(frame, self.against)
         by_columns = parse.names(self.by or "estimator", "--by") or []
         check_columns(frame, by_columns, "--by")
         by = labels(frame, by_columns, chosen.names)
@@ -163,7 +169,7 @@ def table(
     *,
     rows: str = option("data", "A,B,...", "Columns that name a row."),
     columns: str = option("estimator", "A,B,...", "Columns whose values stand side by side."),
-    values: str = option("cv_error", "A,B,...", "Columns of numbers in the cells.", also="--value"),
+    values: str | None = option(None, "A,B,...", f"Columns of numbers in the cells. [{USUAL}]", also="--value"),
     aggregate: str = option(AGGREGATES[0], "WORD", "What a cell says of its runs: mean-se (with standard error), "
                             "mean, median, min, max, sum or count.", AGGREGATES),
     chosen: RunSelection,
@@ -181,16 +187,17 @@ def table(
     session.check_outputs({"--out": out}, [runs])
     kind = format_ or _format_of(out)
     by_row, by_column = parse.names(rows, "--rows") or [], parse.names(columns, "--columns") or []
-    wanted = tuple(parse.names(values, "--values") or ())
-    frame = chosen.read(runs, wanted)
+    frame, wanted = chosen.read(runs, parse.names(values, "--values") or ())
     from sparsecv_mio.batch.results import check_columns, labels
     from sparsecv_mio.report import batch_results
 
     check_columns(frame, by_row, "--rows")
     check_columns(frame, by_column, "--columns")
     cells = batch_results.summarise(
-        frame, labels(frame, by_row, chosen.names), labels(frame, by_column, chosen.names), wanted, aggregate
+        frame, labels(frame, by_row, chosen.names), labels(frame, by_column, chosen.names), tuple(wanted), aggregate
     )
+    numbers = ", ".join(map(chosen.words, wanted))
+    cells = replace(cells, notes=(f"numbers: {numbers}, {aggregate.removesuffix('-se')}", *cells.notes))
     if overall:
         cells = batch_results.with_overall(cells, geometric=chosen.relative is not None)
     if kind == CSV:

@@ -72,13 +72,27 @@ def bad_cell(column: str, row: int, value: object, line: int | None = None) -> B
 
 @dataclass
 class Fault:
-    """The first bad cell of a column, and how many there are: of its `row`, from 1 on, and its `line` in the file."""
+    """The first bad cell of a column, and how many there are: of its `row`, from 1 on, and its `line` in the file.
+
+    `levels` are the different texts in them, up to one more than a feature may have.
+    """
 
     column: str
     row: int
     value: object
     line: int | None = None
     count: int = 1
+    levels: set[str] = field(default_factory=set)
+
+    def add(self, value: object) -> None:
+        """Note what a bad cell of the column holds."""
+        if isinstance(value, str) and len(self.levels) <= MOST_LEVELS:
+            self.levels.add(value)
+
+    def name(self, rows: int) -> bool:
+        """Whether the column names its rows, nearly each by a word of its own, as `inspect` tells; of so many rows."""
+        plain = isinstance(self.value, str) and not self.missing and not reading_options.what_else(self.value)
+        return plain and not self.few(rows) and name_like(len(self.levels), self.count)
 
     @property
     def missing(self) -> bool:
@@ -126,7 +140,7 @@ class Fault:
             return 'na="drop"' if self.column == target else 'na="drop" or na="mean"'
         if not isinstance(self.value, str) or reading_options.what_else(self.value):
             return ""
-        return "" if self.few(rows) else 'encode="onehot"'
+        return "" if self.few(rows) or len(self.levels) > MOST_LEVELS else 'encode="onehot"'
 
 
 @dataclass
@@ -164,6 +178,7 @@ class Faults:
             self.found[column, empty].count += 1
         else:
             self.found[column, empty] = Fault(column, row, value, line)
+        self.found[column, empty].add(value)
 
     def raise_if_any(self) -> None:
         """Raise `BadInput` that names every bad column, and the keyword that would cure it."""
@@ -186,7 +201,9 @@ class Faults:
         if self.settled:
             return one.remedy_of_new()
         option = one.option(self.target, self.rows)
-        remedy = self._held_out(one) or one.remedy(self.rows)
+        drop = self._dropped(one)
+        named = f"nearly every row has its own, a name and no feature: leave it out with {drop}" if drop else ""
+        remedy = self._held_out(one) or named or one.remedy(self.rows)
         marks = self.marks.get(one.column)
         if (
             marks is not None
@@ -203,7 +220,8 @@ class Faults:
         cells = f"{one.count:,} cell{'s' if one.count > 1 else ''}"
         if self.settled:
             return f"{cells}; {self._written(one) or one.remedy_of_new(one.count)}"
-        option = self._written(one) or self._held_out(one) or one.option(self.target, self.rows)
+        cures = self._dropped(one), one.option(self.target, self.rows)
+        option = self._written(one) or self._held_out(one) or " or ".join(filter(None, cures))
         if option:
             return f"{cells}; {option}"
         if isinstance(one.value, str) and not one.missing and (kind := reading_options.what_else(one.value)):
@@ -216,6 +234,11 @@ class Faults:
             return ""
         spec = json.dumps(f"groups:{one.column}", ensure_ascii=False)
         return f"several rows each, so give folds={spec}, which holds them out together"
+
+    def _dropped(self, one: Fault) -> str:
+        """Return the keyword that leaves a column of names out."""
+        feature = one.column not in (self.target, self.subjects)
+        return left_out(one.column) if feature and one.name(self.rows) else ""
 
     def _written(self, one: Fault) -> str:
         """Return the keywords with which the text of a column is numbers; both, where there are two readings."""
@@ -298,6 +321,11 @@ def check_finite(X: FloatArray, y: FloatArray, names: Sequence[str], target: str
 
 
 MOST_LEVELS = 50
+
+
+def name_like(levels: int, cells: int) -> bool:
+    """Whether a column of so many words in so many cells names its rows and is no feature."""
+    return levels > MOST_LEVELS or levels >= max(3, cells)
 
 
 @dataclass(frozen=True, eq=False)

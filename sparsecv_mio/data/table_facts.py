@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, FloatArray
-from sparsecv_mio.data.cure import MOST_LEVELS, RawColumn, RawTable, numbers_rows, quoted, stand_in, subjects_of
+from sparsecv_mio.data.cure import RawColumn, RawTable, name_like, numbers_rows, quoted, stand_in, subjects_of
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import fold_columns, make_folds
 from sparsecv_mio.data.readers import read_by, read_raw
@@ -221,7 +221,7 @@ def _kind(one: RawColumn, numbers: FloatArray) -> tuple[str, list[str], bool]:
         cells = f"{len(one.others)} cell{'s' * (len(one.others) > 1)} of text among numbers, {word[:20]!r}"
         return "mixed", [f"{cells} in row {row + 1}: {kind or 'mend the file'}, or drop the column"], True
     levels = one.levels()
-    if len(levels) > MOST_LEVELS or len(levels) >= max(3, int(np.sum(~one.empty))):
+    if name_like(len(levels), int(np.sum(~one.empty))):
         return f"words ({len(levels)})", ["nearly every row has its own: a name, no feature"], True
     shown = ", ".join(word[:20] for word in levels[:6]) + (", ..." if len(levels) > 6 else "")
     return f"words ({len(levels)})", [shown], False

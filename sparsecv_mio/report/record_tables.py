@@ -562,6 +562,9 @@ def print_near(console: Console, record: records.NearRecord, brief: bool = False
     by_tau = {tau: list(models) for tau, models in groupby(record.models, key=lambda model: model.tau)}
     for size in record.sizes:
         _print_size(console, record, size, by_tau.get(size.tau, []), full)
+    if not brief and record.by == "cv" and record.models:
+        said = "these CV errors rank subsets, each the same in every fold, with the held-out rows in view: do not"
+        layout.say(console, f"{said} compare them with the CV error of `solve`, whose folds choose their own", "dim")
     if not brief:
         layout.say(console, f"work: {record.work.nodes:,} nodes, {record.work.seconds:.2f} s", "dim")
 

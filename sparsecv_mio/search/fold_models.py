@@ -201,7 +201,8 @@ def with_fold_models(record: Any) -> Record:
     elif record.data.weights is not None:
         why = "the guarantee is for rows that count alike, and these have weights"
     elif record.average is not None:
-        why = "the averaged model is not fitted without each fold: use the model of the pair (model pair)"
+        how = '--model pair (model="pair" in Python)'
+        why = f"the averaged model is not fitted without each fold: for intervals solve again with {how}"
     if why:
         raise BadInput(f"interval: {why}")
     return cast(Record, record)

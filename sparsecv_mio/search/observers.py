@@ -598,7 +598,8 @@ def resume(run: Watched, path: str | os.PathLike[str]) -> bool:
     key, state = read_checkpoint(path)
     for name, value in key_of(run).items():
         if key.get(name) != value:
-            raise BadInput(f"--resume: checkpoint {path} is of another run, its {name} differs")
+            verb = "differ" if name in ("data", "folds", "restrictions") else "differs"
+            raise BadInput(f"--resume: checkpoint {path} is of another run, its {name} {verb}")
     if not state:
         return False
     try:

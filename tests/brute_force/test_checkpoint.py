@@ -250,7 +250,7 @@ def test_other_runs_and_damaged_files_are_refused(tmp_path: Path) -> None:
     observers.Checkpoint(store).write(run)
     with pytest.raises(BadInput, match="its gamma differs"):
         observers.resume(prepared("joint", gammas=(0.5,))[0], store)
-    with pytest.raises(BadInput, match="its folds differs"):
+    with pytest.raises(BadInput, match="its folds differ"):
         observers.resume(prepared("joint", folds="5")[0], store)
     for other in ("grid", "descent mio"):
         with pytest.raises(BadInput, match="its method differs"):

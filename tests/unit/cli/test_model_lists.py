@@ -63,6 +63,7 @@ def test_near(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     shown = capsys.readouterr().out
     assert "certified to be all that have a CV error up to" in shown
     assert "in every model: lcavol" in shown and "+0%" in shown
+    assert "do not compare them with the CV error of `solve`" in shown
     assert run(["verify", str(path), PROSTATE]) == 0
     record = json.loads(path.read_text())
     assert [size["tau"] for size in record["sizes"]] == [2, 3] and record["within"] == 0.05
@@ -76,7 +77,8 @@ def test_near(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_near_by_objective_and_by_the_chosen_pair(capsys: pytest.CaptureFixture[str]) -> None:
     assert run([*NEAR, "--by", "objective", "--gamma", "1", "--most", "2", "--within", "0.5", "--tau", "3"]) == 0
-    assert "the best ones (--most 2)" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "the best ones (--most 2)" in shown and "do not compare" not in shown
     assert run([*NEAR, "--force-in", "age", "--force-out", "svi", "--most", "all", "-q"]) == 0
     shown = capsys.readouterr().out
     assert "chosen by cross-validation" in shown and "models compared: with age; without svi" in shown

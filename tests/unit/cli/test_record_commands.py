@@ -497,6 +497,14 @@ def test_bad_input_is_one_line_and_leaves_nothing(record_report: Path, tmp_path:
         assert said in told and told.count("\n") == 1 and not out.exists()
 
 
+def test_a_record_after_its_data_is_told_the_order(record_report: Path, capsys: Said) -> None:
+    for command in ("verify", "predict"):
+        assert run([command, str(PROSTATE_FILE), str(record_report)]) == 2
+        told = capsys.readouterr().err
+        assert f"record {PROSTATE_FILE}: not a JSON file" in told
+        assert told.endswith(f"; the record comes first: sparsecv {command} {record_report} {PROSTATE_FILE}\n")
+
+
 def test_a_falsified_record_and_other_data_fail_with_their_field(
     record_report: Path, tmp_path: Path, capsys: Said
 ) -> None:

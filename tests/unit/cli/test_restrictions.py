@@ -110,7 +110,7 @@ def test_carried_on_from_a_checkpoint(tmp_path: Path) -> None:
     forced = {"gammas": [0.1], "taus": [2], "force_in": "x0"}
     sc.cross_validate(data, "5", **forced, checkpoint=tmp_path / "forced.ck")  # type: ignore[arg-type]
     sc.cross_validate(data, "5", **forced, resume=tmp_path / "forced.ck")  # type: ignore[arg-type]
-    with pytest.raises(BadInput, match="its restrictions differs"):
+    with pytest.raises(BadInput, match="its restrictions differ"):
         sc.cross_validate(data, "5", gammas=[0.1], taus=[2], resume=tmp_path / "forced.ck")
 
 

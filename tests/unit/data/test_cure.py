@@ -263,3 +263,16 @@ def read_kind(frame: pd.DataFrame, kind: str, folder: Path, **how: Any) -> Datas
     place = folder / f"t.{kind}"
     frame.to_csv(place, index=False) if kind == "csv" else frame.to_parquet(place)
     return read_dataset(place, "y", **how)
+
+
+def test_a_column_of_names_is_better_left_out(tmp_path: Path) -> None:
+    for rows, more in ((60, ""), (20, '; or read it with encode="onehot"')):
+        lines = [f"P{k:03},{k % 7},{k}\n" for k in range(rows)]
+        (tmp_path / "d.csv").write_text("patient,x,y\n" + "".join(lines))
+        with pytest.raises(BadInput) as found:
+            read_dataset(tmp_path / "d.csv", "y")
+        words = 'nearly every row has its own, a name and no feature: leave it out with drop=["patient"]'
+        assert str(found.value) == f"column 'patient' holds text 'P000' in row 1 (line 2): {words}{more}"
+    (tmp_path / "d.csv").write_text("patient,x,y\n" + "".join(line.replace(",6,", ",u,") for line in lines))
+    with pytest.raises(BadInput, match=r"\(20 cells; drop=\[\"patient\"\] or encode=\"onehot\"\), 'x' holds text"):
+        read_dataset(tmp_path / "d.csv", "y")

@@ -84,7 +84,8 @@ def test_what_has_no_intervals_is_refused_in_one_line() -> None:
 
     with pytest.raises(BadInput, match="has no model for each fold"):
         with_fold_models(sc.best_subsets(data, gammas=0.1))
-    refused(sc.solve(data, gammas=0.1, model="average", folds="4"), "averaged model is not fitted without each fold")
+    averaged = sc.solve(data, gammas=0.1, model="average", folds="4")
+    refused(averaged, "not fitted without each fold: for intervals solve again with --model pair")
     for folds in ("2x5", "forward:4", "holdout:0.3"):
         refused(sc.solve(data, gammas=0.1, folds=folds, taus="1:3"), f"folds '{folds}' do not hold out every row once")
     weighted = weighted_rows(data, np.arange(data.n) % 3 + 1.0, "w")
