@@ -261,7 +261,7 @@ def fallback_supports(data: StandardData, folds: FoldPlan, grid: Grid, until: fl
             break
         _write(made, fold, taus, fits.first(fold))
     searched = [tau for tau in taus if tau < data.q]
-    if len(searched) == len(taus) or data.q > MOST_PROMISING or not _fit_all_columns(made, fits, searched, until):
+    if len(searched) == len(taus) or data.q > MOST_PROMISING or not _fit_all_columns(made, fits, len(searched), until):
         searched = taus
     for fold in order if searched else ():
         if fold not in fits.promising or time.monotonic() > until:
@@ -279,8 +279,8 @@ def _nothing_known(data: StandardData, folds: FoldPlan, grid: Grid) -> FallbackS
     )  # fmt: skip
 
 
-def _fit_all_columns(made: FallbackSupports, fits: _Folds, below: list[int], until: float) -> bool:
-    """Score all columns in every fold, for the taus after those that are below their number, unless time runs out."""
+def _fit_all_columns(made: FallbackSupports, fits: _Folds, first: int, until: float) -> bool:
+    """Score all columns in every fold, for the taus from a place on, unless time runs out or a fit is not finite."""
     data, folds, gammas = fits.data, fits.folds, np.array([made.gamma])
     assert folds is not None
     every, found = np.arange(data.q), dict[int, _Fit]()
@@ -296,11 +296,12 @@ def _fit_all_columns(made: FallbackSupports, fits: _Folds, below: list[int], unt
             return False
         found[fold] = fit(folds.train_rows(fold), ridge, folds.scored_rows(fold))
     found[ALL_ROWS] = fit(np.arange(data.n), fits_of_all_rows(data, gammas), every[:0])
-    sound = all(np.isfinite(one.value) and np.isfinite(one.held_out) for one in found.values())
-    for fold, one in found.items() if sound else ():
-        for t in range(len(below), len(made.supports)):
+    if not all(np.isfinite(one.value) and np.isfinite(one.held_out) for one in found.values()):
+        return False
+    for fold, one in found.items():
+        for t in range(first, len(made.supports)):
             _put(made, fold, t, one)
-    return sound
+    return True
 
 
 def supports_on_all_rows(
@@ -451,8 +452,8 @@ class _Folds:
         chosen = forward_selection(M, c, max(min(most, len(among), len(rows)), len(least)), least)
         yy = float(r @ r)
         fits = [] if len(least) else [_Fit(among[:0], yy, float(u @ u))]
-        sizes = {min(max(tau, len(least), 1), len(chosen)) for tau in taus}
-        for size in sorted(sizes | {max(len(least), 1)} if len(chosen) else ()):
+        sizes = {min(max(tau, len(least), 1), len(chosen)) for tau in (0, *taus)}
+        for size in sorted(sizes - {0}):
             some = chosen[:size]
             try:
                 beta = np.linalg.solve(M[np.ix_(some, some)], c[some])

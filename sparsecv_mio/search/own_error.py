@@ -40,7 +40,7 @@ def with_own_error(record: Record, snapshot: Snapshot, expired: Callable[[], boo
             return record
         here = data.take(folds.train_rows(fold))
         part = standardize(here, str(context.data.scale), str(context.data.intercept), context.data.restrictions)
-        mean = MeanModel(coefficients, intercept, tuple({supports[pair.folds[fold]]: None for pair in pairs}))
+        mean = MeanModel(coefficients, intercept, tuple(supports[pair.folds[fold]] for pair in pairs))
         model, _ = projected(part, mean, average.allowed, most, FIRST_EFFORT, expired)
         rows = data.take(folds.scored_rows(fold))
         columns = [data.names.index(name) for name in model.support]

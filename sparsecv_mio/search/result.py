@@ -208,11 +208,11 @@ def all_rows_fit(
         One fit in double precision.
     """
     unit = data.y_unit**2
-    known = [cell.support, *cell.candidates][: MOST_REFITS + 1] if cell.complete else []
     found = np.asarray(cell.support, dtype=np.int64)
     if not (cell.complete or data.restrictions.beyond_forcing):  # a limit may leave fewer columns
         found = filled_up(found, min(cell.tau, data.q), np.arange(data.q))
-    distinct = dict.fromkeys(tuple(sorted(int(j) for j in support)) for support in known or [found])
+    known = [found, *(cell.candidates[:MOST_REFITS] if cell.complete else ())]
+    distinct = dict.fromkeys(tuple(sorted(int(j) for j in support)) for support in known)
     tried = [np.array(support, dtype=np.int64) for support in distinct]
     if quick:
         fits = [_fit_quickly(data, gamma, support) for support in tried[:1]]
