@@ -41,14 +41,6 @@ class Loss(ABC):
     def curvature(self, t: FloatArray, y: FloatArray) -> FloatArray:
         """`l_y''(t)`; at a kink of the derivative one of the one-sided values."""
 
-    def slopes(self, t: FloatArray, y: FloatArray) -> FloatArray:
-        """Return the derivative for many predictions at once: a loss may have a faster formula for that."""
-        return self.derivative(t, y)
-
-    def curvatures(self, t: FloatArray, y: FloatArray) -> FloatArray:
-        """Return the second derivative for many predictions at once."""
-        return self.curvature(t, y)
-
     def check(self, y: FloatArray) -> None:
         """Check that the loss is defined for every response.
 
@@ -107,8 +99,50 @@ def _positive(value: float, what: str) -> None:
         raise BadInput(f"{what} must be a positive number, not {value!r}")
 
 
+class ClippedSquare(ConjugateLoss):
+    """A loss with `l_y'(t) = clip(smoothness (t - y), low_y, high_y)`: a square about y, linear or flat farther away.
+
+    Its conjugate is that of the square, `u^2 / (2 smoothness) + u y`, on `[low_y, high_y]`. Subclasses give the clip.
+    """
+
+    @abstractmethod
+    def slope_range(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Smallest and largest derivative, infinite where the square goes on."""
+
+    def value(self, t: FloatArray, y: FloatArray) -> FloatArray:
+        slope = self.derivative(t, y)
+        return np.asarray(slope * (t - y - 0.5 * slope / self.smoothness))
+
+    def derivative(self, t: FloatArray, y: FloatArray) -> FloatArray:
+        return np.clip(self.smoothness * (t - y), *self.slope_range(y))
+
+    def curvature(self, t: FloatArray, y: FloatArray) -> FloatArray:
+        low, high = self.slope_range(y)
+        slope = self.smoothness * (t - y)
+        return np.where((slope > low) & (slope < high), self.smoothness, 0.0)
+
+    def conjugate_ends(self, u: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+        (low, high), t = self.slope_range(y), u / self.smoothness + y
+        least, most = np.where(u > low, t, -np.inf), np.where(u < high, t, np.inf)
+        return np.where(u > high, np.inf, least), np.where(u < low, -np.inf, most)
+
+    def dual_range(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+        low, high = self.slope_range(y)
+        return -high, -low
+
+    def ray(self, alpha: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+        move = alpha / self.smoothness
+        return alpha * (move - y), alpha * move
+
+    def residual(self, t: FloatArray, alpha: FloatArray, y: FloatArray) -> FloatArray:
+        (low, high), slope, straight = self.slope_range(y), self.derivative(t, y), self.smoothness * (t - y)
+        off = slope + alpha
+        beyond = np.where(slope == straight, 0.0, np.maximum((straight - slope) * off, 0.0))
+        return np.where((-alpha >= low) & (-alpha <= high), (0.5 * off * off + beyond) / self.smoothness, np.inf)
+
+
 @dataclass(frozen=True)
-class Squared(ConjugateLoss):
+class Squared(ClippedSquare):
     """`l_y(t) = smoothness (t - y)^2 / 2`, `l_y*(u) = u^2 / (2 smoothness) + u y`; y any number.
 
     Parameters
@@ -128,32 +162,12 @@ class Squared(ConjugateLoss):
     def __post_init__(self) -> None:
         _positive(self.smoothness, "the smoothness of the squared loss")
 
-    def value(self, t: FloatArray, y: FloatArray) -> FloatArray:
-        return 0.5 * self.smoothness * np.square(t - y)
-
-    def derivative(self, t: FloatArray, y: FloatArray) -> FloatArray:
-        return self.smoothness * (t - y)
-
-    def curvature(self, t: FloatArray, y: FloatArray) -> FloatArray:
-        return np.full_like(t, self.smoothness)
-
-    def conjugate_ends(self, u: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-        t = u / self.smoothness + y
-        return t, t
-
-    def dual_range(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def slope_range(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:
         return np.full_like(y, -np.inf), np.full_like(y, np.inf)
-
-    def ray(self, alpha: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-        move = alpha / self.smoothness
-        return alpha * (move - y), alpha * move
-
-    def residual(self, t: FloatArray, alpha: FloatArray, y: FloatArray) -> FloatArray:
-        return 0.5 * self.smoothness * np.square(t - y + alpha / self.smoothness)
 
 
 @dataclass(frozen=True)
-class Huber(ConjugateLoss):
+class Huber(ClippedSquare):
     """`l_y(t) = ((t - y)^2 - ((|t - y| - width)_+)^2) / 2`; its conjugate is the squared loss's on `|u| <= width`.
 
     Parameters
@@ -174,36 +188,12 @@ class Huber(ConjugateLoss):
     def __post_init__(self) -> None:
         _positive(self.width, "the width of the Huber loss")
 
-    def value(self, t: FloatArray, y: FloatArray) -> FloatArray:
-        size = np.abs(t - y)
-        return np.where(size <= self.width, 0.5 * size * size, self.width * (size - 0.5 * self.width))
-
-    def derivative(self, t: FloatArray, y: FloatArray) -> FloatArray:
-        return np.clip(t - y, -self.width, self.width)
-
-    def curvature(self, t: FloatArray, y: FloatArray) -> FloatArray:
-        return (np.abs(t - y) < self.width).astype(np.float64)
-
-    def conjugate_ends(self, u: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-        low = np.where(u > -self.width, u + y, -np.inf)
-        high = np.where(u < self.width, u + y, np.inf)
-        return np.where(u > self.width, np.inf, low), np.where(u < -self.width, -np.inf, high)
-
-    def dual_range(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def slope_range(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:
         return np.full_like(y, -self.width), np.full_like(y, self.width)
-
-    def ray(self, alpha: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-        return alpha * (alpha - y), np.square(alpha)
-
-    def residual(self, t: FloatArray, alpha: FloatArray, y: FloatArray) -> FloatArray:
-        error = t - y
-        inner = np.clip(error, -self.width, self.width)
-        beyond = (np.abs(error) - np.abs(inner)) * (self.width + np.sign(error) * alpha)
-        return np.where(np.abs(alpha) <= self.width, 0.5 * np.square(inner + alpha) + beyond, np.inf)
 
 
 @dataclass(frozen=True)
-class SquaredHinge(ConjugateLoss):
+class SquaredHinge(ClippedSquare):
     """`l_y(t) = ((1 - y t)_+)^2`; `l_y*(u) = u^2 / 4 + y u` for `y u <= 0`.
 
     Examples
@@ -216,31 +206,12 @@ class SquaredHinge(ConjugateLoss):
     labels = True
     name = "squared_hinge"
 
-    def value(self, t: FloatArray, y: FloatArray) -> FloatArray:
-        return np.square(np.maximum(1.0 - y * t, 0.0))
-
-    def derivative(self, t: FloatArray, y: FloatArray) -> FloatArray:
-        return -2.0 * y * np.maximum(1.0 - y * t, 0.0)
-
-    def curvature(self, t: FloatArray, y: FloatArray) -> FloatArray:
-        return np.where(y * t < 1.0, 2.0, 0.0)
-
-    def conjugate_ends(self, u: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-        return _label_ends(0.5 * u + y, y, y * u, -np.inf)
-
-    def dual_range(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-        return np.where(y > 0.0, 0.0, -np.inf), np.where(y > 0.0, np.inf, 0.0)
-
-    def ray(self, alpha: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-        return alpha * (0.5 * alpha - y), 0.5 * np.square(alpha)
-
-    def residual(self, t: FloatArray, alpha: FloatArray, y: FloatArray) -> FloatArray:
-        short, a = 1.0 - y * t, y * alpha
-        return np.where(a >= 0.0, np.square(np.maximum(short, 0.0) - 0.5 * a) + a * np.maximum(-short, 0.0), np.inf)
+    def slope_range(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return np.where(y > 0.0, -np.inf, 0.0), np.where(y > 0.0, 0.0, np.inf)
 
 
 @dataclass(frozen=True)
-class SmoothedHinge(ConjugateLoss):
+class SmoothedHinge(ClippedSquare):
     """Hinge with a quadratic piece of length `width`: 0 for `y t >= 1`, `(1 - y t)^2 / (2 width)`, then linear.
 
     The conjugate is `width u^2 / 2 + y u` for `-1 <= y u <= 0`. (Printed in the paper as
@@ -269,31 +240,8 @@ class SmoothedHinge(ConjugateLoss):
         """`1 / width`."""
         return 1.0 / self.width
 
-    def value(self, t: FloatArray, y: FloatArray) -> FloatArray:
-        short = np.maximum(1.0 - y * t, 0.0)
-        return np.where(short <= self.width, short * short / (2.0 * self.width), short - 0.5 * self.width)
-
-    def derivative(self, t: FloatArray, y: FloatArray) -> FloatArray:
-        return -y * np.clip((1.0 - y * t) / self.width, 0.0, 1.0)
-
-    def curvature(self, t: FloatArray, y: FloatArray) -> FloatArray:
-        short = 1.0 - y * t
-        return np.where((short > 0.0) & (short < self.width), 1.0 / self.width, 0.0)
-
-    def conjugate_ends(self, u: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-        return _label_ends(self.width * u + y, y, y * u, -1.0)
-
-    def dual_range(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-        return np.minimum(y, 0.0), np.maximum(y, 0.0)
-
-    def ray(self, alpha: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-        return alpha * (self.width * alpha - y), self.width * np.square(alpha)
-
-    def residual(self, t: FloatArray, alpha: FloatArray, y: FloatArray) -> FloatArray:
-        short, a = 1.0 - y * t, y * alpha
-        bend = np.square(np.clip(short, 0.0, self.width) - self.width * a) / (2.0 * self.width)
-        flat = a * np.maximum(-short, 0.0) + (1.0 - a) * np.maximum(short - self.width, 0.0)
-        return np.where((a >= 0.0) & (a <= 1.0), bend + flat, np.inf)
+    def slope_range(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return np.minimum(-y, 0.0), np.maximum(-y, 0.0)
 
 
 @dataclass(frozen=True)
@@ -315,19 +263,13 @@ class Logistic(ConjugateLoss):
         return np.logaddexp(0.0, -y * t)
 
     def derivative(self, t: FloatArray, y: FloatArray) -> FloatArray:
-        return -y * expit(-y * t)
-
-    def curvature(self, t: FloatArray, y: FloatArray) -> FloatArray:
-        return expit(t) * expit(-t)
-
-    def slopes(self, t: FloatArray, y: FloatArray) -> FloatArray:
         z = y * t
         with np.errstate(over="ignore"):  # exp = inf gives the slope its limit, 0
             np.exp(z, out=z)  # vectorised, where scipy's expit is not
         z += 1.0
         return np.divide(-y, z, out=z)
 
-    def curvatures(self, t: FloatArray, y: FloatArray) -> FloatArray:
+    def curvature(self, t: FloatArray, y: FloatArray) -> FloatArray:
         e = np.exp(-np.abs(t))
         return np.asarray(e / (1.0 + e) ** 2)
 
@@ -360,17 +302,6 @@ class Logistic(ConjugateLoss):
             # Series of the divergence about p: within this radius the terms left out are below a relative 2e-7.
             series = 0.5 * step**2 / (p * (1.0 - p)) * (1.0 + step * (2.0 * p - 1.0) / (3.0 * p * (1.0 - p)) + 2e-7)
         return np.where(inside, np.where(near, series, np.maximum(direct, 0.0)), np.inf)
-
-
-def _label_ends(t: FloatArray, y: FloatArray, yu: FloatArray, end: float) -> tuple[FloatArray, FloatArray]:
-    """Return the ends for a loss that is flat beyond `y t = 1` (y u = 0) and linear, if at all, below (y u = end)."""
-    away = np.where(yu >= 0.0, np.inf, y * t)  # largest y t with this slope
-    near = np.where(yu > 0.0, np.inf, y * t)  # smallest y t
-    near = np.where(yu <= end, -np.inf, near)
-    away = np.where(yu < end, -np.inf, away)
-    low = np.where(y > 0.0, near, -away)
-    high = np.where(y > 0.0, away, -near)
-    return low, high
 
 
 @dataclass(frozen=True)

@@ -49,12 +49,12 @@ class Expansion:
     @cached_property
     def slopes(self) -> FloatArray:
         """(m,) derivatives of the loss in the predictions."""
-        return self.loss.slopes(self.t, self.y)
+        return self.loss.derivative(self.t, self.y)
 
     @cached_property
     def curvatures(self) -> FloatArray:
         """(m,) second derivatives."""
-        return self.loss.curvatures(self.t, self.y)
+        return self.loss.curvature(self.t, self.y)
 
     def total(self) -> FloatArray:
         """(p,) gradient summed over the rows."""

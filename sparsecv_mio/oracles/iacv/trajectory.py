@@ -252,7 +252,7 @@ def full_step(erm: Erm, solver: Solver, t: int, theta: FloatArray) -> FloatArray
     """
     X, y, _ = erm.batch(solver.rows(t + 1, erm.n))
     Theta = theta[None, :]
-    return _descend(erm, solver, t + 1, Theta, np.asarray(erm.loss.slopes(Theta @ X.T, y) @ X))[0]
+    return _descend(erm, solver, t + 1, Theta, np.asarray(erm.loss.derivative(Theta @ X.T, y) @ X))[0]
 
 
 def exact_step(erm: Erm, solver: Solver, t: int, Theta: FloatArray) -> FloatArray:
@@ -285,7 +285,7 @@ def exact_step(erm: Erm, solver: Solver, t: int, Theta: FloatArray) -> FloatArra
     for lo in range(0, erm.k, size):
         hi = min(lo + size, erm.k)
         out = np.flatnonzero((fits >= lo) & (fits < hi))
-        slopes = erm.loss.slopes(Theta[lo:hi] @ X.T, y)
+        slopes = erm.loss.derivative(Theta[lo:hi] @ X.T, y)
         slopes[fits[out] - lo, out] = 0.0
         gradient[lo:hi] = slopes @ X
     return _descend(erm, solver, t + 1, Theta, gradient)
