@@ -244,7 +244,6 @@ def treecv(
     lam: float | None = option(None, "X", "lam of pegasos [1e-6] or ridge, lam * ||b||^2 [1]."),
     step: float | None = option(None, "A", "Step of lsqsgd. [n^-1/2]"),
     randomized: bool = option(False, "", "Feed the rows of every update in a random order."),
-    strategy: str = option("copy", "WORD", "copy models at branches, or revert their updates.", ("copy", "revert")),
     standard: bool = option(False, "", "Run standard cross-validation too, one training per fold."),
     jobs: int = option(1, "N", "Threads."),
     units: Given,
@@ -271,7 +270,7 @@ def treecv(
     with counting_bar(quiet, "folds") as progress:
         tree = tree_cv(
             task.learner, task.X, task.y, plan,
-            shuffle_seed=shuffle_seed, strategy=strategy, jobs=jobs, progress=progress,
+            shuffle_seed=shuffle_seed, jobs=jobs, progress=progress,
         )  # fmt: skip
     plain = None
     if standard:
@@ -279,7 +278,7 @@ def treecv(
             plain = standard_cv(task.learner, task.X, task.y, plan, shuffle_seed=shuffle_seed, progress=progress)
     chosen = {
         "learner": learner, "lam": lam, "step": step, "folds": folds, "k": plan.k, "folds_digest": plan.digest,
-        "seed": seed or 0, "randomized": randomized, "strategy": strategy, "jobs": jobs, **units,
+        "seed": seed or 0, "randomized": randomized, "jobs": jobs, **units,
     }  # fmt: skip
     found = {"loss": task.loss, **_numbers(tree), **({} if plain is None else {"standard": _numbers(plain)})}
     return deliver("treecv", dataset, chosen, found, _treecv_print, quiet=quiet, json=json)

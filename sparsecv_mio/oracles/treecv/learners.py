@@ -63,23 +63,13 @@ class _Scored:
 
 
 class _Replacing(_Scored):
-    """A learner whose updates replace its state, so that copies and reverts share it."""
+    """A learner whose updates replace its state, so that copies share it."""
 
     state: Any
 
     def update(self, X: FloatArray, y: FloatArray) -> None:
         """Learn m more rows."""
         raise NotImplementedError
-
-    def update_saving(self, X: FloatArray, y: FloatArray) -> Any:
-        """Update and return the former state."""
-        before = self.state
-        self.update(X, y)
-        return before
-
-    def revert(self, change: Any) -> None:
-        """Restore the former state."""
-        self.state = change
 
     def copy(self) -> Self:
         """Return an independent learner in the same state."""
@@ -231,12 +221,9 @@ class BernoulliNaiveBayes(_Replacing):
     --------
     >>> import numpy as np
     >>> learner = BernoulliNaiveBayes(1, np.array([-1.0, 1.0]))
-    >>> change = learner.update_saving(np.array([[0.0], [1.0], [1.0]]), np.array([-1.0, 1.0, 1.0]))
+    >>> learner.update(np.array([[0.0], [1.0], [1.0]]), np.array([-1.0, 1.0, 1.0]))
     >>> learner.predict(np.array([[0.0], [1.0]])).tolist()
     [-1.0, 1.0]
-    >>> learner.revert(change)
-    >>> int(learner.state.sum())
-    0
     """
 
     def __init__(self, p: int, classes: FloatArray) -> None:
@@ -321,16 +308,6 @@ class _LinearSgd:
         from sparsecv_mio.kernels.pegasos import learn_rows
 
         learn_rows(self.kind, self.model, np.ascontiguousarray(X), y, self.rate)
-
-    def update_saving(self, X: FloatArray, y: FloatArray) -> FloatArray:
-        """Update and return the former model: every row may change every coefficient."""
-        before = self.model.copy()
-        self.update(X, y)
-        return before
-
-    def revert(self, change: FloatArray) -> None:
-        """Restore the former model."""
-        self.model[:] = change
 
     def score(self, X: FloatArray, y: FloatArray) -> float:
         """Mean loss. O(m p)."""

@@ -18,10 +18,10 @@ import numpy as np
 
 from sparsecv_mio.arrays import FloatArray, IntArray, row_chunks
 from sparsecv_mio.data.fold_plan import FoldPlan
-from sparsecv_mio.errors import BadInput, naming_extras, one_of
+from sparsecv_mio.errors import BadInput, naming_extras
 from sparsecv_mio.oracles.answers import ProgressHook
 
-__all__ = ["CvResult", "Learner", "Recursive", "Revertible", "RowsByFold", "standard_cv", "tree_cv"]
+__all__ = ["CvResult", "Learner", "Recursive", "RowsByFold", "standard_cv", "tree_cv"]
 
 
 @runtime_checkable
@@ -41,19 +41,6 @@ class Learner(Protocol):
 
     def score(self, X: FloatArray, y: FloatArray) -> float:
         """Mean loss over rows (m, p), (m,) that were not learned."""
-        ...
-
-
-@runtime_checkable
-class Revertible(Learner, Protocol):
-    """A learner that can undo its updates, the last one first: the save/revert strategy of the paper's section 4.1."""
-
-    def update_saving(self, X: FloatArray, y: FloatArray) -> Any:
-        """As `update`; return what `revert` needs."""
-        ...
-
-    def revert(self, change: Any) -> None:
-        """Go back to the state before the update that returned `change`, bit for bit."""
         ...
 
 
@@ -174,7 +161,6 @@ class CvResult:
 
 PROGRESS_PARTS = 64  # subtrees that compiled code runs between two calls of the progress hook
 TASKS_PER_JOB = 4  # subtrees per worker, so that unequal ones even out
-STRATEGIES = ("copy", "revert")
 
 
 def tree_cv(
@@ -184,7 +170,6 @@ def tree_cv(
     folds: FoldPlan,
     *,
     shuffle_seed: int | None = None,
-    strategy: str = "copy",
     jobs: int = 1,
     progress: ProgressHook | None = None,
 ) -> CvResult:
@@ -202,9 +187,7 @@ def tree_cv(
         Up to k = n folds.
     shuffle_seed : int, optional
         Feed the rows of every update in a random order; without it in the order of the folds. The order depends on the
-        seed and on the rows of the update alone: strategy and jobs do not change the result.
-    strategy : {"copy", "revert"}
-        Copy the model before each branch, or undo the branch's updates (the learner must be `Revertible`).
+        seed and on the rows of the update alone: jobs do not change the result.
     jobs : int
         Workers, by joblib with threads unless a joblib context (`parallel_config`) names another backend.
     progress : callable, optional
@@ -233,12 +216,9 @@ def tree_cv(
     >>> tree.updates, standard.updates, abs(tree.estimate - standard.estimate) < 1e-12
     (64, 240, True)
     """
-    strategy = one_of(strategy, STRATEGIES, "strategy")
-    if strategy == "revert" and not isinstance(learner, Revertible):
-        raise BadInput(f"{type(learner).__name__} cannot revert an update: use the copy strategy")
     if jobs < 1:
         raise BadInput(f"--jobs must be at least 1, not {jobs}")
-    tree = _Tree(RowsByFold.of(X, y, folds), shuffle_seed, strategy == "revert")
+    tree = _Tree(RowsByFold.of(X, y, folds), shuffle_seed)
     rows = tree.rows
     warm_up(learner, rows, shuffle_seed)
     begin = perf_counter()
@@ -370,13 +350,10 @@ class _Tree:
     ----------
     shuffle_seed : int or None
         As for :func:`tree_cv`.
-    revert : bool
-        Undo what a model learned, rather than copy it before it learns more.
     """
 
     rows: RowsByFold
     shuffle_seed: int | None
-    revert: bool
 
     def feed(self, model: Learner, first: int, last: int) -> int:
         """Let a model learn rows first .. last-1; return how many."""
@@ -388,10 +365,10 @@ class _Tree:
         """Return the children of one node, each with its own model, and the rows fed to them."""
         if last - first == 1:
             return [(model, first, last)], 0
-        low, middle, high = self._cut(first, last)
+        half = first + (last - first + 1) // 2
+        low, middle, high = self.rows.starts[[first, half, last]].tolist()
         left = model.copy()
         fed = self.feed(left, middle, high) + self.feed(model, low, middle)
-        half = first + (last - first + 1) // 2
         return [(left, first, half), (model, half, last)], fed
 
     def scores(
@@ -412,16 +389,6 @@ class _Tree:
         if last - first == 1:
             lo, hi = self.rows.starts[first], self.rows.starts[last]
             yield [model.score(self.rows.X[lo:hi], self.rows.y[lo:hi])], 0
-        elif self.revert:
-            half = first + (last - first + 1) // 2
-            low, middle, high = self._cut(first, last)
-            for learn, hold in (((middle, high), (first, half)), ((low, middle), (half, last))):
-                order = _order(*learn, self.shuffle_seed)
-                chosen = slice(*learn) if order is None else order
-                change = model.update_saving(self.rows.X[chosen], self.rows.y[chosen])
-                yield [], learn[1] - learn[0]
-                yield from self._walk(model, *hold, grain)
-                model.revert(change)
         elif last - first <= grain and isinstance(model, Recursive):
             yield model.subtree(self.rows, first, last, self.shuffle_seed)
         else:
@@ -429,11 +396,6 @@ class _Tree:
             yield [], fed
             while halves:  # taken out, so that a model is let go when its half is done
                 yield from self._walk(*halves.pop(0), grain)
-
-    def _cut(self, first: int, last: int) -> tuple[int, int, int]:
-        """Rows at which a range of folds begins, is cut in two and ends."""
-        starts = self.rows.starts
-        return int(starts[first]), int(starts[first + (last - first + 1) // 2]), int(starts[last])
 
 
 def _run_parallel(tree: _Tree, model: Learner, jobs: int, progress: ProgressHook | None) -> tuple[FloatArray, int]:

@@ -256,7 +256,7 @@ def test_ridge_with_an_intercept_by_hand(file_treecv, capsys):
 
 
 @pytest.mark.parametrize("learner", ["pegasos", "naive-bayes", "bernoulli-nb"])
-@pytest.mark.parametrize("extra", [(), ("--randomized",), ("--strategy", "revert"), ("--jobs", "2")])
+@pytest.mark.parametrize("extra", [(), ("--randomized",), ("--jobs", "2")])
 def test_classifiers(file_treecv, capsys, learner, extra):
     found = numbers(capsys, file_treecv, "--target", "label", "--learner", learner, "--folds", 8, "--standard", *extra)
     assert 0.0 <= found["estimate"] < 0.6
@@ -292,7 +292,6 @@ def test_screen(file_treecv, capsys):
         (("--lam", "-1"), "--lam: -1 is out of range"),
         (("--folds", "1"), "folds"),
         (("--folds", "49"), "rows"),
-        (("--strategy", "forget"), "strategy"),
         (("--jobs", "0"), "--jobs"),
         (("--seed", "-1"), "seed"),
         (("--json", "no/such/folder/f.json"), "--json"),

@@ -18,7 +18,6 @@ from sparsecv_mio.oracles.treecv import (
     PartialFitLearner,
     PegasosLearner,
     Recursive,
-    Revertible,
     RidgeLearner,
     RowsByFold,
     standard_cv,
@@ -44,7 +43,7 @@ def test_every_fold_is_a_slice() -> None:
 
 def test_what_learners_can_do() -> None:
     pegasos, ridge, bayes = PegasosLearner(2), RidgeLearner(1.0), BernoulliNaiveBayes(2, np.array([-1.0, 1.0]))
-    assert all(isinstance(learner, Learner) and isinstance(learner, Revertible) for learner in (pegasos, ridge, bayes))
+    assert all(isinstance(learner, Learner) for learner in (pegasos, ridge, bayes))
     assert isinstance(pegasos, Recursive) and not isinstance(ridge, Recursive)
 
 
@@ -70,14 +69,6 @@ class Diary:
 
     def update(self, X, y):
         self.seen += X[:, 0].astype(int).tolist()
-
-    def update_saving(self, X, y):
-        before = len(self.seen)
-        self.update(X, y)
-        return before
-
-    def revert(self, change):
-        del self.seen[change:]
 
     def copy(self):
         return Diary(self.seen)
@@ -125,16 +116,15 @@ def test_each_model_learned_the_other_rows_in_the_papers_order(seed, k, more, fi
     expected: list[list[int]] = []
     order = folds.order.tolist()
     algorithm_1(order, folds.starts.tolist(), order[folds.starts[-1] :], 0, k - 1, expected)
-    for strategy in ("copy", "revert"):
-        Diary.clear()
-        result = tree_cv(Diary(), *numbered(n), folds, strategy=strategy)
-        assert [seen for seen, _ in Diary.scored] == expected
-        assert [held for _, held in Diary.scored] == [folds.scored_rows(j).tolist() for j in range(k)]
-        held = int(folds.starts[-1])
-        assert result.updates <= fixed + held * np.ceil(np.log2(k))
-        assert result.updates <= n * (1 + np.log2(k))
-        if k & (k - 1) == 0 and held % k == 0 and set(result.sizes) == {held // k}:
-            assert result.updates == fixed + held * np.log2(k)
+    Diary.clear()
+    result = tree_cv(Diary(), *numbered(n), folds)
+    assert [seen for seen, _ in Diary.scored] == expected
+    assert [held for _, held in Diary.scored] == [folds.scored_rows(j).tolist() for j in range(k)]
+    held = int(folds.starts[-1])
+    assert result.updates <= fixed + held * np.ceil(np.log2(k))
+    assert result.updates <= n * (1 + np.log2(k))
+    if k & (k - 1) == 0 and held % k == 0 and set(result.sizes) == {held // k}:
+        assert result.updates == fixed + held * np.log2(k)
 
 
 @given(st.integers(0, 10_000), st.integers(2, 20))
@@ -163,11 +153,8 @@ def test_standard_order_is_hierarchical():
 @pytest.mark.parametrize("k", [8, 13, 64])
 def test_memory_is_logarithmic(k):
     Diary.clear()
-    tree_cv(Diary(), *numbered(k + 2), folds_from_labels(np.arange(k + 2)), strategy="copy")
+    tree_cv(Diary(), *numbered(k + 2), folds_from_labels(np.arange(k + 2)))
     assert Diary.most <= np.ceil(np.log2(k + 2)) + 2
-    Diary.clear()
-    tree_cv(Diary(), *numbered(k), folds_from_labels(np.arange(k)), strategy="revert")
-    assert Diary.most <= 2
 
 
 def problem(seed, n=60, p=5, k=7):
@@ -225,10 +212,6 @@ def test_no_manner_of_walking_changes_the_result(which, shuffle_seed):
     for other in (again, threads, ticked):
         assert other.scores.tolist() == base.scores.tolist()
         assert other.updates == base.updates
-    if hasattr(learner, "revert"):
-        reverted = tree_cv(learner, X, sign, folds, shuffle_seed=shuffle_seed, strategy="revert")
-        assert reverted.scores == pytest.approx(base.scores, rel=1e-12)
-        assert reverted.updates == base.updates
 
 
 def test_processes_give_the_same(tmp_path):
@@ -261,12 +244,6 @@ def test_progress_ends_at_k():
 
 def test_refusals():
     X, y, sign, folds = problem(0)
-    with pytest.raises(BadInput, match="strategy"):
-        tree_cv(RidgeLearner(1.0), X, y, folds, strategy="forget")
-    with pytest.raises(BadInput, match="revert"):
-        from sklearn.linear_model import SGDRegressor
-
-        tree_cv(PartialFitLearner(SGDRegressor()), X, y, folds, strategy="revert")
     with pytest.raises(BadInput, match="--jobs"):
         tree_cv(RidgeLearner(1.0), X, y, folds, jobs=0)
     with pytest.raises(BadInput, match="folds are of 60 rows"):
