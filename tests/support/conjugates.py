@@ -44,6 +44,6 @@ def penalty_conjugate(regularizer: Regularizer, c: FloatArray) -> float:
 
 def dual_value(problem: Problem, alpha: FloatArray) -> float:
     """`D(alpha) = -(1/n) sum_i l_i*(-alpha_i) - R*(X'alpha / n)`."""
-    score = problem.keep_columns(problem.design.adjoint(alpha) / problem.n)
+    score = problem.design.adjoint(alpha) / problem.n
     rows = problem.keep_rows(conjugate(problem.loss, -alpha, problem.y))
     return -float(rows.sum()) / problem.n - penalty_conjugate(problem.regularizer, score)

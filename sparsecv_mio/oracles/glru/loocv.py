@@ -72,9 +72,7 @@ class GlruOracle:
 
 def feature_rows(problem: Problem, rows: IntArray) -> FloatArray:
     """Return (k, m) rows over the penalised columns of the problem, as the intervals take their test rows."""
-    block = problem.design.rows(rows)
-    columns = problem.columns[: problem.regularizer.penalised(problem.columns.size)]
-    return block[:, : columns.size] if problem.column_mask is None else block[:, columns]
+    return problem.design.rows(rows)[:, : problem.regularizer.penalised(problem.design.d)]
 
 
 def leave_one_out_bounds(fit: DualFit, method: str | None = None) -> Bracket:
@@ -101,7 +99,7 @@ def leave_one_out_bounds(fit: DualFit, method: str | None = None) -> Bracket:
     [1.5, 1.5, 1.0]
     """
     regularizer = fit.problem.regularizer
-    plain = not regularizer.intercept and regularizer.ridge > 0.0 and fit.problem.column_mask is None
+    plain = not regularizer.intercept and regularizer.ridge > 0.0
     if method not in (None, IntervalMethod.SHARP) or not plain:
         return _one_by_one(fit, method or IntervalMethod.BEST)
     return _all_l2(fit) if regularizer.l1 == 0.0 else _all_net(fit)
@@ -191,8 +189,10 @@ class NewtonOracle:
         n, d = problem.n, regularizer.penalised(problem.design.d)
         if n < 2:
             raise BadInput("leaving one row out needs at least two rows")
-        kept = problem.columns if regularizer.l1 == 0.0 else np.union1d(np.flatnonzero(fit.w[:d]), _free(problem))
-        self.fit, self.columns = fit, kept.astype(np.int64)
+        kept = np.arange(problem.design.d)
+        if regularizer.l1 > 0.0:  # the intercept, after the penalised columns, is free
+            kept = kept[(fit.w != 0.0) | (kept >= d)]
+        self.fit, self.columns = fit, kept
         w, penalised = fit.w[self.columns], self.columns < d
         h = problem.keep_rows(problem.loss.curvature(fit.t, problem.y))
         X = problem.design.X if kept.size == problem.design.d else problem.design.X[:, self.columns]
@@ -265,10 +265,6 @@ def _inverse(H: FloatArray) -> Callable[[FloatArray], FloatArray]:
         inverse = pinvh(H)
         return lambda b: np.asarray(inverse @ b)
     return lambda b: np.asarray(cho_solve(factor, b, check_finite=False))
-
-
-def _free(problem: Problem) -> IntArray:
-    return np.array([problem.design.d - 1] if problem.regularizer.intercept else [], dtype=np.int64)
 
 
 TIGHTEST = 1e-12
@@ -446,7 +442,7 @@ def _unbounded(size: int) -> Bracket:
 
 def _steps_pay(fit: DualFit, count: int) -> bool:
     problem = fit.problem
-    d = problem.columns.size
+    d = problem.design.d
     return problem.regularizer.ridge > 0.0 and count > d * STEPS_PER_COLUMN and d <= LARGEST_FACTOR
 
 
@@ -461,7 +457,7 @@ def _step_signs(fit: DualFit, rows: IntArray) -> FloatArray:
     """Return signs that the gap at the end of one Newton step proves, NaN for the others."""
     problem, oracle = fit.problem, NewtonOracle(fit)
     regularizer = problem.regularizer
-    if regularizer.l1 == 0.0 and not regularizer.intercept and problem.column_mask is None:
+    if regularizer.l1 == 0.0 and not regularizer.intercept:
         return _signs(fit, rows, oracle.brackets(rows))
     signs = np.full(rows.size, np.nan)
     for start in range(0, rows.size, ROWS_AT_ONCE):

@@ -197,12 +197,11 @@ ANCHORS = 8
 
 @dataclass(frozen=True, eq=False)
 class RowChange(OptimumRegion):
-    """Rows `gone` are removed and rows `X_new` added; `columns` are the problem's positions in its matrix.
+    """Rows `gone` are removed and rows `X_new` added.
 
     The dual variables of the rows `moved[0]` became `moved[1]`, so that all of them add up to zero.
     """
 
-    columns: Any
     gone: IntArray
     X_gone: FloatArray
     X_new: FloatArray
@@ -212,22 +211,22 @@ class RowChange(OptimumRegion):
 
     @cached_property
     def column_sq(self) -> FloatArray:
-        old = self.fit.column_sq[self.columns]
+        old = self.fit.column_sq
         change = np.square(self.X_new).sum(axis=0) - np.square(self.X_gone).sum(axis=0)
         return np.maximum(old + change, 0.0) + 8.0 * risk.EPS * old
 
     @cached_property
     def box(self) -> tuple[FloatArray, FloatArray]:
         problem = self.fit.problem
-        table = self.fit.box[:, self.columns] - risk.box_table(self.X_gone, problem.y[self.gone], problem.loss)
+        table = self.fit.box - risk.box_table(self.X_gone, problem.y[self.gone], problem.loss)
         table = table + risk.box_table(self.X_new, self.y_new, problem.loss)
-        spread = 8.0 * risk.EPS * (np.abs(self.fit.box[0]) + np.abs(self.fit.box[2]))[self.columns]
+        spread = 8.0 * risk.EPS * (np.abs(self.fit.box[0]) + np.abs(self.fit.box[2]))
         return _box_ends(table, spread)
 
     @cached_property
     def common_point(self) -> CommonPoint:
         fit, kept = self.fit, self._kept
-        z = fit.common_point if isinstance(self.columns, slice) else fit.common_point[self.columns[:-1]]
+        z = fit.common_point
         far = np.square(self.X_new[:, :-1] - z).sum(axis=1) * (1.0 + 8.0 * risk.EPS)
         distance = np.sqrt(np.concatenate([fit.distance_sq[kept], far]))
         t, y = np.concatenate([fit.t[kept], self.t_new]), np.concatenate([fit.problem.y[kept], self.y_new])
@@ -240,11 +239,11 @@ class RowChange(OptimumRegion):
         alpha = fit.alpha[chosen].copy()
         _, here, there = np.intersect1d(chosen, moved_rows, assume_unique=True, return_indices=True)
         alpha[here] = moved_alpha[there]
-        return Anchor(problem.design.rows(chosen)[:, self.columns], problem.y[chosen], self.factor * alpha)
+        return Anchor(problem.design.rows(chosen), problem.y[chosen], self.factor * alpha)
 
     @cached_property
     def _kept(self) -> IntArray:
-        return without(self.fit.problem.rows, self.gone, self.fit.problem.design.n)
+        return self.fit.problem.without_rows(self.gone).rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -328,21 +327,19 @@ def change_rows(fit: risk.DualFit, remove: Any = None, add: tuple[Any, Any] | No
     0.5
     """
     problem, loss, regularizer = fit.problem, fit.problem.loss, fit.problem.regularizer
-    columns: Any = slice(None) if problem.column_mask is None else problem.columns
     gone = _known_rows(fit, remove)
     X_new, y_new = _new_rows(fit, add)
     n = problem.n - gone.size + y_new.size
     if n < 1:
         raise BadInput("no row is left after the removal: keep at least one")
-    w = fit.w[columns]
-    X_gone = problem.design.rows(gone)[:, columns] if gone.size else np.zeros((0, w.shape[0]))
+    w, X_gone = fit.w, problem.design.rows(gone)
     t_new = X_new @ w
     alpha_new = -loss.derivative(t_new, y_new)
-    total = fit.score[columns] * problem.n - fit.alpha[gone] @ X_gone + alpha_new @ X_new
+    total = fit.score * problem.n - fit.alpha[gone] @ X_gone + alpha_new @ X_new
     table = fit.table_sum - fit.table[gone].sum(axis=0) + risk.row_table(t_new, alpha_new, y_new, loss).sum(axis=0)
     moved: tuple[IntArray, FloatArray] | None = np.zeros(0, dtype=np.int64), np.zeros(0)
     if regularizer.intercept:
-        total, table, moved = _rebalance(fit, columns, gone, alpha_new, total, table)
+        total, table, moved = _rebalance(fit, gone, alpha_new, total, table)
     score = total / n
     if regularizer.intercept:
         score[-1] = 0.0
@@ -360,7 +357,7 @@ def change_rows(fit: risk.DualFit, remove: Any = None, add: tuple[Any, Any] | No
     finite = feasible and bool(np.isfinite(gap))
     return RowChange(
         fit, n, w, score, gap if finite else np.inf, primal, w_distance**2, max(tilt, 0.0) if finite else 0.0, factor,
-        columns=columns, gone=gone, X_gone=X_gone, X_new=X_new, y_new=y_new, t_new=t_new,
+        gone=gone, X_gone=X_gone, X_new=X_new, y_new=y_new, t_new=t_new,
         moved=(gone[:0], t_new[:0]) if moved is None else moved,
     )  # fmt: skip
 
@@ -399,7 +396,7 @@ def change_columns(fit: risk.DualFit, remove: Any = None, add: Any = None) -> Op
     problem, loss, regularizer = fit.problem, fit.problem.loss, fit.problem.regularizer
     gone = _known_columns(fit, remove)
     X_new = _new_columns(fit, add)
-    columns = without(problem.columns, gone, problem.design.d)
+    columns = np.delete(np.arange(problem.design.d), gone)
     penalised = regularizer.penalised(columns.size)
     kept, tail = columns[:penalised], columns[penalised:]
     if penalised + X_new.shape[1] == 0:
@@ -452,7 +449,7 @@ def primal_distance(regularizer: Regularizer, w: FloatArray, score: FloatArray) 
 
 
 def _rebalance(
-    fit: risk.DualFit, columns: Any, gone: IntArray, alpha_new: FloatArray, total: FloatArray, table: FloatArray
+    fit: risk.DualFit, gone: IntArray, alpha_new: FloatArray, total: FloatArray, table: FloatArray
 ) -> tuple[FloatArray, FloatArray, tuple[IntArray, FloatArray] | None]:
     """Restore `sum alpha = 0` by the balancing rows, which come last; None where their intervals leave no room."""
     problem = fit.problem
@@ -468,11 +465,11 @@ def _rebalance(
         return total, table, None
     straight = np.clip(before + amount * weight / weight.sum(), low, high)
     if np.array_equal(after, straight):
-        part = fit.balancing_direction[columns] * all_weight
-        part = part - lost_weight @ problem.design.rows(lost_rows)[:, columns]
+        part = fit.balancing_direction * all_weight
+        part = part - lost_weight @ problem.design.rows(lost_rows)
         step = part * (amount / weight.sum())
     else:
-        step = (after - before) @ problem.design.rows(rows)[:, columns]
+        step = (after - before) @ problem.design.rows(rows)
     new = risk.row_table(fit.t[rows], after, problem.y[rows], problem.loss)
     return total + step, table - fit.table[rows].sum(axis=0) + new.sum(axis=0), (rows, after)
 
@@ -516,9 +513,7 @@ def _known_rows(fit: risk.DualFit, remove: Any) -> IntArray:
 
 def _known_columns(fit: risk.DualFit, remove: Any) -> IntArray:
     gone = np.asarray([] if remove is None else remove, dtype=np.int64).ravel()
-    columns = fit.problem.columns
-    allowed = columns[: fit.problem.regularizer.penalised(columns.size)]
-    if gone.size and not np.isin(gone, allowed).all():
+    if gone.size and not 0 <= gone.min() <= gone.max() < fit.problem.regularizer.penalised(fit.problem.design.d):
         raise BadInput("a column to remove is not a penalised column of the problem: check its position")
     if np.unique(gone).size != gone.size:
         raise BadInput("a column to remove is given twice")
@@ -526,7 +521,7 @@ def _known_columns(fit: risk.DualFit, remove: Any) -> IntArray:
 
 
 def _new_rows(fit: risk.DualFit, add: tuple[Any, Any] | None) -> tuple[FloatArray, FloatArray]:
-    regularizer, size = fit.problem.regularizer, fit.problem.columns.size
+    regularizer, size = fit.problem.regularizer, fit.problem.design.d
     if add is None:
         return np.zeros((0, size)), np.zeros(0)
     given = add[0].toarray() if hasattr(add[0], "toarray") else add[0]
@@ -550,26 +545,6 @@ def _new_columns(fit: risk.DualFit, add: Any) -> FloatArray:
     if X.ndim != 2 or X.shape[0] != n or not np.isfinite(X).all():
         raise BadInput(f"new columns of shape {X.shape} must be finite and have one value for each of the {n} rows")
     return X
-
-
-def without(index: IntArray, gone: IntArray, size: int) -> IntArray:
-    """Return the positions in `index` that are not in `gone`, in ascending order. O(size), without a sort.
-
-    Parameters
-    ----------
-    index, gone : int arrays
-        Positions below `size`.
-    size : int
-        Number of positions.
-
-    Returns
-    -------
-    int array
-    """
-    mask = np.zeros(size, dtype=bool)
-    mask[index] = True
-    mask[gone] = False
-    return np.flatnonzero(mask)
 
 
 def _steepest(curvature: FloatArray) -> IntArray:

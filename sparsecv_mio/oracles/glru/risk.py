@@ -3,8 +3,8 @@
     P(w)     =  (1/n) sum_i l_{y_i}(x_i' w)       +  sum_j rho_j(w_j)
     D(alpha) = -(1/n) sum_i l*_{y_i}(-alpha_i)    -  sum_j rho_j*(x_j' alpha / n)
 
-Rows and columns outside of the problem stay in the matrix: a row that is out has `alpha_i = 0`, which costs nothing as
-`l*(0) = 0`, a column that is out has `w_j = 0` and its score `x_j' alpha / n` is read as 0. No fold copies X.
+Rows outside of the problem stay in the matrix: a row that is out has `alpha_i = 0`, which costs nothing as `l*(0) = 0`.
+No fold copies X.
 
 The gap is computed as the sum of its Fenchel-Young residuals, all of them >= 0 (theory section 2, general form):
 
@@ -118,6 +118,13 @@ class DesignMatrix:
         """`X' a`, (d,)."""
         return np.asarray(self.X.T @ a)
 
+    def part(self, columns: IntArray) -> DesignMatrix:
+        """Return some of the columns, copied; perhaps none."""
+        part = DesignMatrix.__new__(DesignMatrix)
+        part.sparse = self.sparse
+        part.X = self.X[:, columns] if self.sparse else np.take(self.X, columns, axis=1)
+        return part
+
     def rows(self, index: IntArray | slice) -> FloatArray:
         """(k, d) dense rows."""
         block = self.X[index]
@@ -130,7 +137,7 @@ class DesignMatrix:
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """`min_w P(w)` over some rows and columns of a :class:`DesignMatrix`.
+    """`min_w P(w)` over some rows of a :class:`DesignMatrix`.
 
     Parameters
     ----------
@@ -144,8 +151,6 @@ class Problem:
         Of the coefficients.
     row_mask : (n,) bool array, optional
         Rows in the problem; all by default.
-    column_mask : (d,) bool array, optional
-        Columns in the problem; all by default. An intercept cannot be left out.
 
     Raises
     ------
@@ -165,7 +170,6 @@ class Problem:
     loss: ConjugateLoss
     regularizer: Regularizer
     row_mask: BoolArray | None = None
-    column_mask: BoolArray | None = None
 
     def __post_init__(self) -> None:
         if self.y.shape != (self.design.n,):
@@ -174,8 +178,6 @@ class Problem:
             raise BadInput("y holds a number that is not finite")
         if self.n == 0:
             raise BadInput("no row is left to fit: keep at least one")
-        if self.regularizer.intercept and self.column_mask is not None and not self.column_mask[-1]:
-            raise BadInput("the intercept cannot be removed: fit without one instead")
         if self.regularizer.weights is not None:
             raise BadInput("GLRU has no weights of columns: scale the columns instead")
         self.loss.check(self.y)
@@ -190,18 +192,9 @@ class Problem:
         """Positions of the rows in the problem."""
         return np.arange(self.design.n) if self.row_mask is None else np.flatnonzero(self.row_mask)
 
-    @cached_property
-    def columns(self) -> IntArray:
-        """Positions of the columns in the problem, an intercept's last."""
-        return np.arange(self.design.d) if self.column_mask is None else np.flatnonzero(self.column_mask)
-
     def keep_rows(self, values: FloatArray) -> FloatArray:
         """Return the (n,) values, zero for rows that are not in the problem."""
         return values if self.row_mask is None else np.where(self.row_mask, values, 0.0)
-
-    def keep_columns(self, values: FloatArray) -> FloatArray:
-        """Return the (d,) values, zero for columns that are not in the problem."""
-        return values if self.column_mask is None else np.where(self.column_mask, values, 0.0)
 
     def without_rows(self, rows: Any) -> Problem:
         """Return the problem without some of its rows."""
@@ -265,7 +258,7 @@ def fewer_columns(problem: Problem) -> Problem:
     Parameters
     ----------
     problem : Problem
-        Reduced when dense, L2, all columns in, and wider than `WIDE` times its rows.
+        Reduced when dense, L2, and wider than `WIDE` times its rows.
 
     Returns
     -------
@@ -285,7 +278,7 @@ def fewer_columns(problem: Problem) -> Problem:
     """
     design, regularizer = problem.design, problem.regularizer
     d = regularizer.penalised(design.d)
-    if design.sparse or regularizer.l1 > 0.0 or problem.column_mask is not None or d < WIDE * design.n:
+    if design.sparse or regularizer.l1 > 0.0 or d < WIDE * design.n:
         return problem
     return replace(problem, design=DesignMatrix(_factor(design.X[:, :d]), regularizer.intercept))
 
@@ -400,13 +393,13 @@ class DualFit:
     ----------
     problem : Problem
     w : (d,) array
-        Primal point, zero on the columns that are out.
+        Primal point.
     t : (n,) array
         `X w` for every row of the matrix, in the problem or out of it.
     alpha : (n,) array
         Dual point, feasible unless `gap` is infinite; zero on the rows that are out.
     score : (d,) array
-        `c = X' alpha / n` on the columns that are in; exactly zero for an intercept.
+        `c = X' alpha / n`; exactly zero for an intercept.
     row_residual, column_residual : (n,), (d,) arrays
         Fenchel-Young residuals of rows and columns.
     gap : float
@@ -452,7 +445,7 @@ class DualFit:
     @cached_property
     def center(self) -> FloatArray:
         """(d,) primal point `drho*(c)` that belongs to the dual point."""
-        return self.problem.keep_columns(self.problem.regularizer.minimizer(self.score))
+        return self.problem.regularizer.minimizer(self.score)
 
     @cached_property
     def column_sq(self) -> FloatArray:
@@ -480,7 +473,7 @@ class DualFit:
         rows, weight = self.balancing_rows
         spread = np.zeros(self.problem.design.n)
         spread[rows] = weight / weight.sum()
-        return self.problem.keep_columns(self.problem.design.adjoint(spread))
+        return self.problem.design.adjoint(spread)
 
     @cached_property
     def balancing_rows(self) -> tuple[IntArray, FloatArray]:
@@ -505,17 +498,14 @@ class DualFit:
         weight = problem.keep_rows(problem.loss.curvature(self.t, problem.y))
         if not weight.any():
             weight = problem.keep_rows(np.ones(problem.design.n))
-        return problem.keep_columns(problem.design.adjoint(weight) / weight.sum())[:-1]
+        return (problem.design.adjoint(weight) / weight.sum())[:-1]
 
     @cached_property
     def distance_sq(self) -> FloatArray:
-        """(n,) squared distances of the rows to `common_point`, over the penalised columns of the problem."""
+        """(n,) squared distances of the rows to `common_point`, over the penalised columns."""
         design, z = self.problem.design, self.common_point
         product = design.forward(np.append(z, 0.0))
         norm_sq = design.row_sq - 1.0
-        if self.problem.column_mask is not None:
-            out = np.flatnonzero(~self.problem.column_mask)
-            norm_sq = norm_sq - np.square(design.columns(out)).sum(axis=1)
         zz = float(z @ z)
         return np.maximum(norm_sq - 2.0 * product + zz, 0.0) + 8.0 * EPS * (design.row_sq + zz)
 
@@ -552,14 +542,13 @@ def assess(problem: Problem, w: FloatArray, t: FloatArray | None = None, iterati
     (0.0, 2.0)
     """
     loss, regularizer, y = problem.loss, problem.regularizer, problem.y
-    w = problem.keep_columns(w)
     t = problem.design.forward(w) if t is None else t
     alpha = problem.keep_rows(-loss.derivative(t, y))
     feasible = True
     if regularizer.intercept:
         level = _balanced(problem, t, alpha)
         feasible, alpha = level is not None, alpha if level is None else level
-    score = problem.keep_columns(problem.design.adjoint(alpha) / problem.n)
+    score = problem.design.adjoint(alpha) / problem.n
     if regularizer.intercept:
         score[-1] = 0.0
     if regularizer.ridge == 0.0:
@@ -572,7 +561,7 @@ def assess(problem: Problem, w: FloatArray, t: FloatArray | None = None, iterati
             factor = regularizer.l1 / largest
             alpha, score = factor * alpha, factor * score
     rows = problem.keep_rows(loss.residual(t, alpha, y))
-    columns = problem.keep_columns(regularizer.residual(w, score))
+    columns = regularizer.residual(w, score)
     gap = float(rows.sum()) / problem.n + float(columns.sum()) if feasible else np.inf
     return DualFit(problem, w, t, alpha, score, rows, columns, gap, iterations)
 

@@ -15,20 +15,18 @@ from typing import Any, Literal
 
 import numpy as np
 
-from sparsecv_mio.arrays import FloatArray, IntArray
+from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.oracles.answers import ProgressHook
 from sparsecv_mio.oracles.glru.intervals import ROUNDING, prediction_intervals
 from sparsecv_mio.oracles.glru.loocv import shared_factor
 from sparsecv_mio.oracles.glru.optimum_region import change_columns, primal_distance, region_of
 from sparsecv_mio.oracles.glru.risk import EPS, DesignMatrix, DualFit, Problem
-from sparsecv_mio.oracles.glru.training import HessianFactor, train
+from sparsecv_mio.oracles.glru.training import HessianFactor, Solve, train
 
 Direction = Literal["backward", "forward"]
 Ties = Literal["any", "first"]
 
-COMPACT = 0.5
-"""Share of the columns below which the selected ones are copied: passes over all columns would cost more."""
 
 
 @dataclass(frozen=True)
@@ -259,7 +257,7 @@ class ColumnSearch:
         """
         lower, upper = self.candidate_errors(view, fit, candidates)
         self.seen += candidates.size
-        self.factor = shared_factor(fit) if view.problem.column_mask is not None else None
+        self.factor = None if self.adding else shared_factor(fit)
         best, column, found, trainings = errors, None, dict[int, int](), 0
         wide = view.widen(fit.w, self.whole.design.d)
         for k in np.lexsort((candidates, lower)).tolist():
@@ -303,8 +301,8 @@ class ColumnSearch:
             return low == high or low >= enough
 
         early = stop if self.options.bounds and self.whole.regularizer.ridge > 0.0 else None
-        factor = self.factor if view.problem.column_mask is not None else None
-        fit = train(view.problem, tol=tol, start=view.narrow(wide), precondition=factor, stop=early)
+        solve = None if self.factor is None else _without_column(self.factor, selected != j)
+        fit = train(view.problem, tol=tol, start=view.narrow(wide), precondition=solve, stop=early)
         if early is not None and fit.relative_gap > tol and stop(fit):
             return self.fit_errors(view, fit)
         return (self.errors(view, fit),) * 2
@@ -383,19 +381,28 @@ class ColumnSearch:
             region = change_columns(fit, add=self.whole.design.columns(J))
             rows = np.hstack([rows, self.validation.columns(J)])
         else:
-            columns = fit.problem.columns
-            if fit.problem.regularizer.penalised(columns.size) == 1:
+            if self._features(view).shape[1] == 1:
                 return np.full((rows.shape[0], 1), -np.inf), np.full((rows.shape[0], 1), np.inf)
             local = np.flatnonzero(view.positions == J[0])
             region = change_columns(fit, remove=local)
-            rows = np.delete(rows, np.flatnonzero(columns == local[0]), axis=1)
+            rows = np.delete(rows, local, axis=1)
         bracket = prediction_intervals(region, rows)
         return bracket.lower[:, None], bracket.upper[:, None]
 
     def _features(self, view: ColumnView) -> FloatArray:
         """(m, k) validation rows over the penalised columns of the problem."""
-        columns = view.problem.columns
-        return self.validation.columns(view.positions[columns[: view.problem.regularizer.penalised(columns.size)]])
+        return self.validation.columns(view.positions[: view.problem.regularizer.penalised(view.positions.size)])
+
+
+def _without_column(factor: HessianFactor, kept: BoolArray) -> Solve:
+    """Return the preconditioner of a fit for one of its columns less: restricted, it is positive definite still."""
+
+    def solve(g: FloatArray) -> FloatArray:
+        padded = np.zeros(kept.size)
+        padded[kept] = g
+        return factor(padded)[kept]
+
+    return solve
 
 
 @dataclass(frozen=True, eq=False)
@@ -418,12 +425,7 @@ class ColumnView:
         """Return the problem on the selected penalised columns (ascending), an intercept added where there is one."""
         d, regularizer = whole.design.d, whole.regularizer
         inside = np.append(selected, d - 1) if regularizer.intercept else selected
-        if selected.size > COMPACT * d or selected.size == 0:
-            mask = np.zeros(d, dtype=bool)
-            mask[inside] = True
-            return cls(replace(whole, column_mask=mask), np.arange(d, dtype=np.int64))
-        design = DesignMatrix(whole.design.X[:, selected], regularizer.intercept)
-        return cls(replace(whole, design=design, column_mask=None), inside)
+        return cls(replace(whole, design=whole.design.part(inside)), inside)
 
     def narrow(self, wide: FloatArray) -> FloatArray:
         """Return the entries of a vector over the wider matrix's columns that belong to the problem's."""

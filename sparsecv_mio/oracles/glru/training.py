@@ -99,7 +99,7 @@ def train(
     """
     if not tol > 0.0:
         raise BadInput(f"the tolerance must be a positive number, not {tol!r}")
-    w = np.zeros(problem.design.d) if start is None else problem.keep_columns(np.array(start, dtype=np.float64))
+    w = np.zeros(problem.design.d) if start is None else np.array(start, dtype=np.float64)
     fit, stalled = assess_with_intercept(problem, w), 0
     for step in range(1, max_steps + 1):
         if fit.gap <= tol * fit.primal or (step > 1 and stop is not None and stop(fit)):
@@ -133,7 +133,7 @@ def assess_with_intercept(problem: Problem, w: FloatArray, t: FloatArray | None 
     -------
     DualFit
     """
-    t = problem.design.forward(problem.keep_columns(w)) if t is None else t
+    t = problem.design.forward(w) if t is None else t
     if problem.regularizer.intercept:
         shift = intercept_shift(problem, t)
         w = w.copy()
@@ -190,16 +190,13 @@ def _weights(problem: Problem, t: FloatArray) -> FloatArray:
 
 
 def _hessian(problem: Problem, h: FloatArray) -> FloatArray:
-    """(d, d) Hessian of P over the penalised columns, the intercept profiled out; identity on columns that are out."""
+    """(d, d) Hessian of P over the penalised columns, the intercept profiled out."""
     d = problem.regularizer.penalised(problem.design.d)
     X = problem.design.X[:, :d]
     H = weighted_gram(X, h)
     if problem.regularizer.intercept and h.any():
         mean = X.T @ h
         H -= np.outer(mean, mean) / h.sum()
-    if problem.column_mask is not None:
-        out = ~problem.column_mask[:d]
-        H[out], H[:, out] = 0.0, 0.0
     H[np.diag_indices(d)] += problem.regularizer.ridge
     return H
 
@@ -260,17 +257,13 @@ def _conjugate_gradients(
         x = design.forward(np.append(v, 0.0) if intercept else v)
         if intercept and total > 0.0:
             x = x - float(h @ x) / total
-        return problem.keep_columns(design.adjoint(h * x))[:d] + problem.regularizer.ridge * v
+        return design.adjoint(h * x)[:d] + problem.regularizer.ridge * v
 
     if precondition is None:
         scale = problem.regularizer.ridge + total / problem.n * design.column_sq[:d]
         solve: Solve = lambda r: r / scale  # noqa: E731
-    elif problem.column_mask is None:
-        solve = precondition
     else:
-        # restricted to the columns that are in, the factor of more columns is still positive definite
-        inside = problem.column_mask[:d]
-        solve = lambda r: np.where(inside, precondition(r), 0.0)  # noqa: E731
+        solve = precondition
     p, r = np.zeros(d), g.copy()
     z = solve(r)
     direction, rz = z, float(r @ z)
@@ -354,7 +347,7 @@ def _descent(fit: DualFit, h: FloatArray, a: FloatArray) -> Callable[[FloatArray
     from sparsecv_mio.kernels.glru_descent import DescentModel, SparseColumns, descend_dense, descend_sparse
 
     design, regularizer = fit.problem.design, fit.problem.regularizer
-    columns, X = fit.problem.columns.astype(np.int64), design.by_columns
+    columns, X = np.arange(design.d), design.by_columns
     free = design.d - 1 if regularizer.intercept else -1
     model = DescentModel(h, a, design.weighted_column_sq(h), regularizer.ridge, regularizer.l1, free)
     if design.sparse:

@@ -30,14 +30,14 @@ from .problems import LOSSES, RIDGES, fitted
 def test_a_masked_problem_is_the_smaller_problem(loss: ConjugateLoss, regularizer: Regularizer) -> None:
     whole = fitted(loss, regularizer).problem
     rows, columns = np.delete(np.arange(14), [1, 5]), np.delete(np.arange(6), [2])
-    masked = train(replace(whole.without_rows([1, 5]), column_mask=np.arange(whole.design.d) != 2), tol=1e-12)
+    part = whole.design.part(np.delete(np.arange(whole.design.d), 2))
+    masked = train(replace(whole.without_rows([1, 5]), design=part), tol=1e-12)
     X = whole.design.X[np.ix_(rows, columns)]
     small = train(make_problem(X, whole.y[rows], loss, regularizer), tol=1e-12)
-    tail = [6] if regularizer.intercept else []
-    assert np.allclose(masked.w[[*columns, *tail]], small.w, atol=1e-5) and masked.w[2] == 0.0
+    assert np.allclose(masked.w, small.w, atol=1e-5)
     position, x = 3, np.ones((1, 5))
     one = change_rows(assess(masked.problem, masked.w), [rows[position]])
-    two = change_rows(assess(small.problem, masked.w[[*columns, *tail]]), [position])
+    two = change_rows(assess(small.problem, masked.w), [position])
     assert one.gap == pytest.approx(two.gap, rel=1e-6)
     for method in IntervalMethod:
         a, b = prediction_intervals(one, x, method), prediction_intervals(two, x, method)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -73,12 +72,10 @@ def test_conjugate_gradients_find_the_same_fit(monkeypatch: pytest.MonkeyPatch, 
         calls.append(1)
         return factor(g)
 
-    few_columns = replace(problem, column_mask=~np.isin(np.arange(problem.design.d), [2, 7]))
-    for changed in (problem.without_rows([5]), few_columns):
-        again = train(changed, tol=1e-13, start=exact.w, precondition=counted)
-        other = train(changed, tol=1e-13)
-        assert np.allclose(again.w, other.w, atol=1e-6)
-        assert again.relative_gap <= 1e-13 and len(calls) <= 60
+    changed = problem.without_rows([5])
+    again, other = train(changed, tol=1e-13, start=exact.w, precondition=counted), train(changed, tol=1e-13)
+    assert np.allclose(again.w, other.w, atol=1e-6)
+    assert again.relative_gap <= 1e-13 and len(calls) <= 30
 
 
 def test_a_separable_problem_with_kinks_converges() -> None:
