@@ -53,10 +53,6 @@ class Classifier:
         regularizer = make_regularizer(self.penalty, self.lam, self.l1, intercept == "fold")
         return make_problem(X, y, make_loss(self.loss, self.width), regularizer)
 
-    def words(self, n: int, p: int) -> str:
-        """Return the title of a figure."""
-        return f"{self.loss} loss, {self.penalty}, lam = {self.lam:g}, n = {n}, p = {p}"
-
 
 @glru_app.callback()
 def _group() -> None:
@@ -76,7 +72,6 @@ def loocv(
     approx: bool = option(False, "", "One Newton step in place of every training: an estimate."),
     units: Given,
     json: str | None = None,
-    plot: str | None = None,
     quiet: bool = False,
 ) -> int:  # fmt: skip
     """Count the leave-one-out errors of a linear classifier.
@@ -87,13 +82,9 @@ def loocv(
     unless --scale and --intercept ask for it.
     """
     parse.tolerance(model.tol)
-    session.check_outputs({"--json": json, "--plot": plot}, [data])
+    session.check_outputs({"--json": json}, [data])
     with session.interruptible() as stop:
         from sparsecv_mio.oracles.glru import loocv as count
-        from sparsecv_mio.report.course_plots import plot_loocv
-
-        if plot is not None and model.naive:
-            raise BadInput("--plot draws the bounds, which --naive does without: leave one of them out")
         dataset = session.read_data(data, table, two_words=True)
         X, y, values = _inputs(dataset, units)
         problem = model.problem(X, y, units["intercept"])
@@ -103,11 +94,9 @@ def loocv(
                 problem, tol=model.tol, bounds=not model.naive, approximate=approx, progress=progress, stop=stop
             )  # fmt: skip
     chosen = {**asdict(model), "approx": approx, **units}
-    title = model.words(dataset.n, dataset.p)
     return oracles.deliver(
         "glru loocv", dataset, chosen, {"labels": values, **_loocv_numbers(found, dataset.n)}, _print_loocv,
         quiet=quiet, json=json, code=130 if found.unknown else 0,
-        files=[] if plot is None else [lambda: plot_loocv(found, y, plot, title)],
     )  # fmt: skip
 
 
@@ -127,7 +116,6 @@ def stepwise(
     ties: str = option("any", "WORD", "Equal errors: any (found first) or first (column order).", ("any", "first")),
     units: Given,
     json: str | None = None,
-    plot: str | None = None,
     quiet: bool = False,
 ) -> int:  # fmt: skip
     """Remove or add columns one at a time while the validation errors fall.
@@ -138,7 +126,7 @@ def stepwise(
     and --intercept ask for it (scales and centres are those of all rows of DATA).
     """
     parse.tolerance(model.tol)
-    session.check_outputs({"--json": json, "--plot": plot}, [data, *([validation] if validation else [])])
+    session.check_outputs({"--json": json}, [data, *([validation] if validation else [])])
     parse.count(steps, "--steps")
     parse.count(seed, "--seed", least=0)
     if seed is not None and validation is not None and not quiet:
@@ -146,7 +134,6 @@ def stepwise(
     with session.interruptible() as stop:
         from sparsecv_mio.oracles.glru import StepwiseOptions
         from sparsecv_mio.oracles.glru import stepwise as select
-        from sparsecv_mio.report.course_plots import plot_stepwise
 
         dataset = session.read_data(data, table, two_words=True)
         extra = None if validation is None else _validation(validation, dataset)
@@ -161,12 +148,10 @@ def stepwise(
         **asdict(model), "direction": direction, "validation": validation, "holdout": holdout, "seed": seed or 0,
         "steps": steps, "ties": ties, **units,
     }  # fmt: skip
-    title = model.words(len(y), dataset.p)
     numbers = {"labels": values, **_stepwise_numbers(found, dataset, len(y), len(v))}
     return oracles.deliver(
         "glru stepwise", dataset, chosen, numbers, _print_stepwise,
         quiet=quiet, json=json, code=130 if interrupted else 0,
-        files=[] if plot is None else [lambda: plot_stepwise(found, plot, title)],
     )  # fmt: skip
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -61,9 +61,8 @@ def deliver(
     quiet: bool,
     json: str | None,
     code: int = 0,
-    files: Sequence[Callable[[], None]] = (),
 ) -> int:  # fmt: skip
-    """Print what was found and write its JSON file and figures; return the exit code.
+    """Print what was found and write its JSON file; return the exit code.
 
     Parameters
     ----------
@@ -81,13 +80,11 @@ def deliver(
         File of the numbers.
     code : int
         Exit code where everything is written.
-    files : sequence of callable
-        Each writes a figure.
     """
     numbers = {"command": command, "data": describe(dataset), "options": options, **found}
     return ending.deliver(
         code, lambda screen: show(screen, numbers, quiet),
-        json=json, record=text_of(numbers), warnings=notes(dataset, quiet), files=files,
+        json=json, record=text_of(numbers), warnings=notes(dataset, quiet),
     )  # fmt: skip
 
 
@@ -158,7 +155,6 @@ def iacv(
     units: Given,
     seed: int | None = option(None, "N", "Seed of the batches of sgd. [0]"),
     json: str | None = None,
-    plot: str | None = None,
     quiet: bool = False,
 ) -> int:  # fmt: skip
     """Approximate the leave-one-out loss along the iterations of a solver.
@@ -173,10 +169,9 @@ def iacv(
     parse.count(seed, "--seed", least=0)
     if seed is not None and solver != "sgd" and not quiet:
         tell(f"note: --seed {seed} changes nothing: only --solver sgd draws batches")
-    session.check_outputs({"--json": json, "--plot": plot}, [data])
+    session.check_outputs({"--json": json}, [data])
     with session.interruptible() as stop:
         from sparsecv_mio.oracles.iacv import METHODS, EarlyStop, make_erm, make_solver, run
-        from sparsecv_mio.report.course_plots import plot_report
 
         dataset = session.read_data(data, table, two_words=loss == "logistic")
         erm = make_erm(dataset, loss, penalty, lam, **units)
@@ -196,10 +191,8 @@ def iacv(
         "step": method.schedule(1), "batch": method.batch, "doubling": doubling, "scale_penalty": scale_penalty,
         **units, "seed": seed or 0,
     }  # fmt: skip
-    title = f"{loss} loss, {penalty} penalty, {solver}, n = {erm.n}, p = {erm.p}"
     return deliver(
         "iacv", dataset, chosen, report.summary(), _print, quiet=quiet, json=json, code=130 if interrupted else 0,
-        files=[] if plot is None else [lambda: plot_report(report, plot, title)],
     )  # fmt: skip
 
 

@@ -141,14 +141,6 @@ def test_quiet_prints_the_number(file, capsys):
     assert float(capsys.readouterr().out) > 0
 
 
-@pytest.mark.parametrize("exact", [False, True])
-def test_plot(file, tmp_path, exact):
-    target = tmp_path / "figure.png"
-    words = ["--target", "label", "--lam", 1, "--iterations", 20, "--baselines", "--plot", target, "-q"]
-    assert sparsecv("iacv", file, *words, *(["--exact"] if exact else [])) == 0
-    assert target.read_bytes()[:4] == b"\x89PNG"
-
-
 def test_early_stop(file, capsys):
     words = ("--target", "label", "--lam", 0, "--iterations", 3000, "--early-stop", 3, "--json", "-", "-q")
     assert sparsecv("iacv", file, *words) == 0
@@ -173,8 +165,6 @@ def test_early_stop(file, capsys):
         (("--target", "a", "--loss", "poisson"), "counts"),
         (("--lam", "-1"), "lam"),
         (("--scale", "big"), "--scale"),
-        (("--plot", "figure.txt"), "--plot"),
-        (("--plot", "no/such/folder/f.png"), "--plot"),
         (("--json", "no/such/folder/f.json"), "--json"),
         (("--early-stop", "0"), "--early-stop"),
         (("--doubling", "0"), "--doubling"),
