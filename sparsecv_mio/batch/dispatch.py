@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 import math
 import os
 import signal
@@ -59,9 +58,7 @@ class TaskOrder:
 
     def __init__(self) -> None:
         self._kinds: dict[str, deque[Attempt]] = {}
-        self._new: dict[str, None] = {}  # kinds of which no task was begun
-        self._seconds: dict[str, float] = {}
-        self._longest: list[tuple[float, str]] = []  # a heap of (-seconds, kind), some of them out of date
+        self._seconds: dict[str, float] = {}  # of the kinds of which a task was begun; 0 until one has ended
         self._suspects: deque[Attempt] = deque()
 
     def __bool__(self) -> bool:
@@ -79,36 +76,21 @@ class TaskOrder:
             return
         kind = kind_of(attempt.task.to_dict())
         self._kinds.setdefault(kind, deque()).append(attempt)
-        if kind not in self._seconds:
-            self._new[kind] = None
 
     def learn(self, outcome: TaskOutcome) -> None:
         """Take note of how long a task took."""
-        self._note(kind_of(outcome.task), outcome.seconds)
+        self._seconds[kind_of(outcome.task)] = outcome.seconds
 
     def next(self) -> Attempt:
         """Return the next task, which is no longer left."""
         if self._suspects:
             return self._suspects.popleft()
-        kind = next(iter(self._new), None) or self._slowest()
+        kind = max(self._kinds, key=lambda kind: self._seconds.get(kind, math.inf))
         found = self._kinds[kind].popleft()
         if not self._kinds[kind]:
             del self._kinds[kind]
-        if kind not in self._seconds:
-            self._note(kind, 0.0)
+        self._seconds.setdefault(kind, 0.0)
         return found
-
-    def _note(self, kind: str, seconds: float) -> None:
-        self._new.pop(kind, None)
-        self._seconds[kind] = seconds
-        heapq.heappush(self._longest, (-seconds, kind))
-
-    def _slowest(self) -> str:
-        while True:
-            seconds, kind = self._longest[0]
-            if kind in self._kinds and -seconds == self._seconds[kind]:
-                return kind
-            heapq.heappop(self._longest)
 
 
 ONE_THREAD = {

@@ -26,16 +26,23 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from sparsecv_mio.arrays import FloatArray, IntArray
-from sparsecv_mio.batch.plan import OURS, REFITS, TRAINING, options_of, other_rules
 from sparsecv_mio.certificate.parts import versions
 from sparsecv_mio.certificate.records import PathRow, Record
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import make_folds
+from sparsecv_mio.declared_options import ACCELERATING, FORCING, SEARCHING, UNITS
 from sparsecv_mio.errors import BackendUnavailable, BadInput, one_of
 
 if TYPE_CHECKING:
     from sparsecv_mio.search.options import SearchOptions
+
+OURS = "sparsecv"  # name of our estimator
+_OF_ANY_SEARCH = UNITS | SEARCHING | ACCELERATING | FORCING
+OF_SEARCHES = (*(name for name in _OF_ANY_SEARCH if name != "threads"), "tau_step")  # a task has one thread
+BOTH = "both"  # word of `one_se`: the model of either rule
+TRAINING = "training"
+REFITS = ("all", TRAINING)
 
 
 class RawModel(NamedTuple):
@@ -70,6 +77,27 @@ class Fitted:
     numbers: Mapping[str, Any]
     record: Record | None = None
     others: Mapping[str, RawModel] = field(default_factory=dict)
+
+
+def other_rules(settings: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the rules whose models are asked for beside that of the least CV error."""
+    return ("one_se",) if settings.get("one_se") == BOTH else ()
+
+
+def options_of(settings: Mapping[str, Any]) -> SearchOptions:
+    """Return the options of the search that settings describe.
+
+    Parameters
+    ----------
+    settings : mapping
+        As of :func:`run_search`; those of every estimator may be among them.
+    """
+    from sparsecv_mio.search.options import SearchOptions  # loads numba
+
+    given = {name: settings[name] for name in OF_SEARCHES if settings.get(name) is not None}
+    if given.get("one_se") == BOTH:
+        del given["one_se"]
+    return SearchOptions.of(threads=1, **given)
 
 
 LOOKS = 0.02  # seconds between two looks at the processor's clock

@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import json
 import traceback
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from sparsecv_mio.arrays import FloatArray
-from sparsecv_mio.batch.estimators import Fitted, RawModel, check_plan, run_estimator, versions_of_all
+from sparsecv_mio.batch.estimators import (
+    OURS,
+    Fitted,
+    RawModel,
+    check_plan,
+    options_of,
+    run_estimator,
+    versions_of_all,
+)
 from sparsecv_mio.batch.oracle_tasks import ORACLES, OracleScore, check_rows, score
-from sparsecv_mio.batch.plan import COMMON, OURS, SEEDS, Task, check_share, options_of, with_keys
+from sparsecv_mio.batch.plan import COMMON, SEEDS, Task, check_share, with_keys
 from sparsecv_mio.batch.sources import coefficients_of, covariance_of, signal_of
 from sparsecv_mio.certificate.read_back import MOST_BYTES
 from sparsecv_mio.data.dataset import Dataset
@@ -27,6 +35,7 @@ from sparsecv_mio.files import check_readable, sweep, write_text
 SCHEMA = "sparsecv-task/1"
 PLAN_SCHEMA = "sparsecv-plan/1"
 PLAN = "plan.json"
+T = TypeVar("T")
 STATES = ("done", "limit", "failed")
 
 
@@ -113,17 +122,14 @@ class BatchFolder:
         CorruptStore
             The file is no outcome of this task.
         """
-        place = self.place(address)
-        if not place.exists():
-            return None
-        try:
-            check_readable(place, "task file", CorruptStore, MOST_BYTES)
-            found = json.loads(place.read_text(encoding="utf-8"))
-            if found.pop("schema") != SCHEMA or found["address"] != address or found["state"] not in STATES:
+
+        def outcome(found: dict[str, Any]) -> TaskOutcome:
+            known = TaskOutcome(**found)
+            if known.address != address or known.state not in STATES:
                 raise ValueError("another schema")
-            return TaskOutcome(**found)
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            raise CorruptStore(f"task file {str(place)!r} is damaged ({error}): remove it") from None
+            return known
+
+        return _stored(self.place(address), "task file", SCHEMA, outcome, "remove it")
 
     def sweep(self) -> None:
         """Remove what batches that were killed in the middle of a write left behind."""
@@ -147,17 +153,13 @@ class BatchFolder:
         CorruptStore
             The note is damaged.
         """
-        place = self.path / PLAN
-        if not place.exists():
-            return None
-        try:
-            check_readable(place, "plan of the folder", CorruptStore, MOST_BYTES)
-            found = json.loads(place.read_text(encoding="utf-8"))
-            if found["schema"] != PLAN_SCHEMA or not all(isinstance(name, str) for name in found["tasks"]):
+
+        def addresses(found: dict[str, Any]) -> frozenset[str]:
+            if not all(isinstance(name, str) for name in found["tasks"]):
                 raise ValueError("another schema")
             return frozenset(found["tasks"])
-        except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-            raise CorruptStore(f"file {str(place)!r} is damaged ({error}): run the batch again") from None
+
+        return _stored(self.path / PLAN, "file", PLAN_SCHEMA, addresses, "run the batch again")
 
     def outcomes(self, every: bool = False) -> Iterator[TaskOutcome]:
         """Yield what came of tasks, in the order of their names.
@@ -180,6 +182,20 @@ class BatchFolder:
 
     def _addresses(self) -> list[str]:
         return sorted(place.stem for place in (self.path / "tasks").glob("*.json"))
+
+
+def _stored(place: Path, what: str, schema: str, make: Callable[[dict[str, Any]], T], cure: str) -> T | None:
+    """Return what a file of a schema holds, None where there is no file; `CorruptStore` names the cure."""
+    if not place.exists():
+        return None
+    try:
+        check_readable(place, what, CorruptStore, MOST_BYTES)
+        found = json.loads(place.read_text(encoding="utf-8"))
+        if found.pop("schema") != schema:
+            raise ValueError("another schema")
+        return make(found)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise CorruptStore(f"{what} {str(place)!r} is damaged ({error}): {cure}") from None
 
 
 LONGER = 4.0  # times the time limit of the attempt before, in a retry

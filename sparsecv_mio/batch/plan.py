@@ -12,29 +12,20 @@ from dataclasses import dataclass
 from datetime import date, time
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from sparsecv_mio.batch.estimators import BOTH, ESTIMATORS, OF_SEARCHES, OURS, REFITS, options_of
 from sparsecv_mio.batch.oracle_tasks import ORACLES, SWITCHES, check_oracle, settings_of
 from sparsecv_mio.batch.oracle_tasks import SETTINGS as OF_ORACLES
 from sparsecv_mio.batch.sources import DESIGN_KEYS, DESIGNS, Source, sources_of
 from sparsecv_mio.data.folds import fold_columns
-from sparsecv_mio.declared_options import ACCELERATING, FORCING, OPTIONS, SEARCHING, UNITS
+from sparsecv_mio.declared_options import FORCING, OPTIONS
 from sparsecv_mio.errors import BadInput, did_you_mean, one_of
 from sparsecv_mio.files import check_readable
 from sparsecv_mio.model_space import MOST_DIGITS, gammas, interval
 from sparsecv_mio.version import __version__
 
-if TYPE_CHECKING:
-    from sparsecv_mio.search.options import SearchOptions
-
-OURS = "sparsecv"  # name of our estimator
-_OF_ANY_SEARCH = UNITS | SEARCHING | ACCELERATING | FORCING
-OF_SEARCHES = (*(name for name in _OF_ANY_SEARCH if name != "threads"), "tau_step")  # a task has one thread
 SEARCH = ("gamma", "tau", *OF_SEARCHES, "cpu_limit")
-PEERS = ("lasso", "elastic-net", "ridge", "relaxed-lasso", "omp", "forward", "mcp", "scad", "abess")
-BOTH = "both"  # word of `one_se`: the model of either rule
-TRAINING = "training"
-REFITS = ("all", TRAINING)
 SEEDS = ("seed", "split")
 COMMON = ("folds", "seed", "test", "split", "refit")
 NUMBERS_TOO = {"gamma": (int, float), "tau": (int,), "folds": (int,), "stability": (int, float)}  # beside texts
@@ -43,12 +34,12 @@ KINDS: Mapping[str, type] = {
     **{"cpu_limit": float, "test": float, "split": int, "refit": str, "estimator": str},
     **dict.fromkeys(SWITCHES, bool),
 }  # fmt: skip
-ONE_SE = (True, False, "both")
+ONE_SE = (True, False, BOTH)
 
 
 def check_estimator_name(name: str) -> None:
     """Raise `BadInput` for an estimator that is not known."""
-    known = (OURS, *PEERS, *ORACLES)
+    known = (OURS, *ESTIMATORS, *ORACLES)
     if name not in known:
         raise BadInput(f"estimator {name!r} is unknown{did_you_mean(name, known)}, use {', '.join(known)}")
 
@@ -117,27 +108,6 @@ def check_share(share: Any) -> None:
     """
     if not (isinstance(share, int | float) and 0.0 < share < 1.0):
         raise BadInput(f"test {share!r} is no share: give a number above 0 and below 1")
-
-
-def other_rules(settings: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the rules whose models are asked for beside that of the least CV error."""
-    return ("one_se",) if settings.get("one_se") == BOTH else ()
-
-
-def options_of(settings: Mapping[str, Any]) -> SearchOptions:
-    """Return the options of the search that settings describe.
-
-    Parameters
-    ----------
-    settings : mapping
-        As of :func:`~sparsecv_mio.batch.estimators.run_search`; those of every estimator may be among them.
-    """
-    from sparsecv_mio.search.options import SearchOptions
-
-    given = {name: settings[name] for name in OF_SEARCHES if settings.get(name) is not None}
-    if given.get("one_se") == BOTH:
-        del given["one_se"]
-    return SearchOptions.of(threads=1, **given)
 
 
 def _check_search(given: Mapping[str, Any]) -> None:

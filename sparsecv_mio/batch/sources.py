@@ -6,8 +6,6 @@ import glob
 import hashlib
 import itertools
 import json
-import threading
-from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -207,7 +205,7 @@ def covariance_of(p: int, rho: float) -> FloatArray:
 
 
 BUNDLED = ("diabetes", "linnerud")
-HELD_BYTES = 1 << 28  # of the data sets that a process keeps, beside the last one
+HELD = 4  # data sets that a process keeps
 
 
 @dataclass(frozen=True)
@@ -248,31 +246,10 @@ class Source:
         BadInput
             The file has changed since the plan was read, or cannot be read.
         """
-        return _held.get((self, aux))
+        return _load(self, aux)
 
 
-class _Held:
-    """Data sets that were read last. Safe to use from several threads, which never read the same one twice."""
-
-    def __init__(self) -> None:
-        self._found: OrderedDict[tuple[Source, tuple[str, ...]], Dataset] = OrderedDict()
-        self._bytes = 0
-        self._lock = threading.Lock()
-
-    def get(self, key: tuple[Source, tuple[str, ...]]) -> Dataset:
-        with self._lock:
-            if key not in self._found:
-                self._found[key] = _load(*key)
-                self._bytes += self._found[key].X.nbytes
-            self._found.move_to_end(key)
-            while len(self._found) > 1 and self._bytes > HELD_BYTES:
-                self._bytes -= self._found.popitem(last=False)[1].X.nbytes
-            return self._found[key]
-
-
-_held = _Held()
-
-
+@lru_cache(maxsize=HELD)
 def _load(source: Source, aux: tuple[str, ...]) -> Dataset:
     spec = dict(source.spec)
     if "design" in spec:

@@ -164,12 +164,10 @@ def test_data_sets_are_read_once_and_designs_of_a_size_drawn_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     written(tmp_path)
-    read, load = [], sources._load
-    monkeypatch.setattr(sources, "_load", lambda source, aux: read.append(source) or load(source, aux))
-    monkeypatch.setattr(sources, "_held", sources._Held())
+    sources._load.cache_clear()
     design = {"design": "toeplitz", "n": [20, 30], "p": 4, "support": 2, "draw": [0, 1, 2], "snr": [1.0, 2.0]}
     vary = {"folds": ["3", "5"], "seed": list(range(10)), "test": [0.2, 0.3], "split": list(range(10))}
     dealt, deal = [], one_task.make_folds
     monkeypatch.setattr(one_task, "make_folds", lambda *given: dealt.append(given) or deal(*given))
     check_with_data(tasks_of({"data": [FILE, design], "vary": vary}, tmp_path))
-    assert len(read) == 3 and len(dealt) == 3 * 2 * 2
+    assert sources._load.cache_info().misses == 3 and len(dealt) == 3 * 2 * 2

@@ -8,6 +8,8 @@ import pytest
 from repository import INSTANCES
 
 from sparsecv_mio.cli import run as main
+from sparsecv_mio.report.course_plots import plot_trace
+from sparsecv_mio.search.observers import read_trace
 
 SERVO = str(INSTANCES / "servo.csv")
 ASK = ["solve", SERVO, "--target", "class", "--folds", "blocks:20", "--gamma", "0.1,1", "--tau", "1:5"]
@@ -17,7 +19,7 @@ ASK += ["--threads", "1"]
 def test_drawings_of_a_descent(tmp_path: Path) -> None:
     trace = tmp_path / "run.jsonl"
     assert main([*ASK, "--method", "descent", "--folds", "4", "--tau", "1:3", "--trace", str(trace), "-q"]) in (0, 3)
-    assert main(["plot", str(trace), "--out", str(tmp_path / "a.png")]) == 0
+    plot_trace(*read_trace(trace), str(tmp_path / "a.png"))
     assert (tmp_path / "a.png").stat().st_size > 5000
 
 
