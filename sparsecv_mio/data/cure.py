@@ -17,7 +17,8 @@ import numbers
 import re
 import shlex
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from numbers import Real
@@ -149,7 +150,7 @@ class Faults:
 
     `subjects`: the column that names subjects of several rows each, if there is one. `marks`: by column, what its cells
     show of how numbers are written. `settled`: whether these are new rows of a model, which needs all of its columns
-    and has no options of how cells are treated.
+    and has no options of how cells are treated. `lines`: in which lines of a file some rows end.
     """
 
     target: str
@@ -158,26 +159,17 @@ class Faults:
     marks: Mapping[str, reading_options.Marks] = field(default_factory=dict)
     settled: bool = False
     subjects: str = ""
+    lines: Callable[[Collection[int]], Mapping[int, int]] | None = None
 
-    def add(self, column: str, row: int, value: object, line: int | None = None) -> None:
-        """Note a bad cell.
-
-        Parameters
-        ----------
-        row : int
-            1-based, the header not counted.
-        value : object
-            What the cell holds; None where it is empty.
-        line : int, optional
-            Its line in a text file.
-        """
+    def add(self, column: str, row: int, value: object) -> None:
+        """Note a bad cell: its row, from 1 on, and what it holds, None where it is empty."""
         empty = is_missing(value)
         if isinstance(value, str) and not empty and column in self.marks:
             self.marks[column].text(value)
         if (column, empty) in self.found:
             self.found[column, empty].count += 1
         else:
-            self.found[column, empty] = Fault(column, row, value, line)
+            self.found[column, empty] = Fault(column, row, value)
         self.found[column, empty].add(value)
 
     def raise_if_any(self) -> None:
@@ -185,6 +177,9 @@ class Faults:
         faults = sorted(self.found.values(), key=lambda one: one.row)
         if not faults:
             return
+        if self.lines is not None:
+            at = self.lines({one.row for one in faults})
+            faults = [replace(one, line=at[one.row]) for one in faults]
         if len(faults) == 1:
             raise BadInput(f"column {faults[0].words()}: {self._alone(faults[0])}")
         parts = [f"{one.words()} ({self._cells(one)})" for one in faults[:SHOWN_COLUMNS]]
@@ -339,6 +334,8 @@ class RawColumn:
         NaN where a cell is no number.
     empty : (n,) bool array
         Where nothing is, or a mark that says so.
+    absent : object
+        What the first of these cells holds.
     others : dict of int to str
         Text by row, where a cell is neither.
     marks : Marks
@@ -350,6 +347,7 @@ class RawColumn:
     empty: BoolArray
     others: dict[int, str]
     marks: reading_options.Marks
+    absent: object = None
 
     @classmethod
     def of(cls, name: str, cells: Sequence[Any], how: reading_options.Reading) -> RawColumn:
@@ -381,10 +379,11 @@ class RawColumn:
                 empty[row] = bool(np.isnan(numbers[row]))
             else:
                 others[row] = str(cell)
+        absent = _text_of_nothing(cells[int(np.argmax(empty))]) if empty.any() else None
         if no_numbers:
             none = np.isin(numbers, list(no_numbers))
             numbers[none], empty[none] = np.nan, True
-        return cls(name, numbers, empty, others, marks)
+        return cls(name, numbers, empty, others, marks, absent)
 
     @property
     def kind(self) -> str:
@@ -429,7 +428,7 @@ class RawColumn:
         """Return the column on some rows, in rising order."""
         place = {row: k for k, row in enumerate(rows.tolist())} if self.others else {}
         others = {place[row]: word for row, word in self.others.items() if row in place}
-        return RawColumn(self.name, self.numbers[rows], self.empty[rows], others, self.marks)
+        return RawColumn(self.name, self.numbers[rows], self.empty[rows], others, self.marks, self.absent)
 
     def _gaps(self) -> BoolArray:
         gaps = self.empty.copy()
@@ -437,14 +436,27 @@ class RawColumn:
         return gaps
 
 
+def _text_of_nothing(cell: object) -> object:
+    """Return the mark in a cell that stands for nothing, or the NaN that it spells; None where nothing is there."""
+    if not isinstance(cell, str) or not is_missing(cell):
+        return None
+    with suppress(ValueError):
+        return reading_options.parse_number(cell)
+    return cell
+
+
 @dataclass(frozen=True, eq=False)
 class RawTable:
-    """The columns of a table as they are: features, the target where there is one, others as arrays by name."""
+    """The columns of a table as they are: features, the target where there is one, others as arrays by name.
+
+    `lines` returns in which lines of a file some rows end, counted from 1.
+    """
 
     features: list[RawColumn]
     target: RawColumn | None
     aux: dict[str, NDArray[Any]]
     rows: int
+    lines: Callable[[Collection[int]], Mapping[int, int]] | None = None
 
     @property
     def marks(self) -> dict[str, reading_options.Marks]:
@@ -562,18 +574,17 @@ def read_alike(table: RawTable, learnt: reading_options.Applied) -> Made:
 def _check(table: RawTable, how: reading_options.Reading, wanted: reading_options.Wanted) -> None:
     """Raise `BadInput` that names every column with cells that are not allowed."""
     goal = table.target.name if table.target else ""
-    faults = Faults(goal, rows=table.rows, marks=table.marks, settled=wanted.settled)
+    faults = Faults(goal, rows=table.rows, marks=table.marks, settled=wanted.settled, lines=table.lines)
     columns = [*table.features, *([table.target] if table.target else [])]
     for one in columns:
         if how.na is Missing.ERROR:
             for row in np.flatnonzero(one.empty).tolist():
-                faults.add(one.name, row + 1, None)
-        for row in np.flatnonzero(np.isinf(one.numbers)).tolist():
-            faults.add(one.name, row + 1, float(one.numbers[row]))
+                faults.add(one.name, row + 1, one.absent)
         allowed = how.encode is not Encode.ERROR or (one is table.target and wanted.two_words)
-        if one.others and not (allowed and one.is_words):
-            for row, word in one.others.items():
-                faults.add(one.name, row + 1, word)
+        wrong: dict[int, object] = {} if allowed and one.is_words else {**one.others}
+        wrong |= {row: float(one.numbers[row]) for row in np.flatnonzero(np.isinf(one.numbers)).tolist()}
+        for row in sorted(wrong):
+            faults.add(one.name, row + 1, wrong[row])
     if faults.found:
         faults.subjects = name_of_subjects(table)
     faults.raise_if_any()

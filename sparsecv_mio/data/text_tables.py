@@ -9,9 +9,10 @@ import math
 import re
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Collection, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, TextIO
 
@@ -170,8 +171,6 @@ def endless(path: Path) -> BadInput:
     return BadInput(f"file {str(path)!r} has a line of more than {LONGEST_LINE:,} characters: it is no table")
 
 
-MOST_LOOKED = 1_000_000  # cells of a table in which subjects are looked for
-MOST_CELLS = 20_000_000  # that are looked at, after the first bad one, for more
 MARKS: dict[str, tuple[str, str]] = {  # what else may separate: in words, and as an option
     ";": ("semicolons", "semicolon"),
     "\t": ("tabs", "tab"),
@@ -230,39 +229,10 @@ def _separated_by(mark: str, table: TextTable) -> BadInput:
     return BadInput(f'file {str(table.path)!r} seems to be separated by {word}: give sep="{option}"')
 
 
-def blame(
-    table: TextTable,
-    chosen: reading_options.Selection,
-    cells: bool = True,
-    settled: bool = False,
-    subjects: Callable[[], str] | None = None,
-) -> None:
-    """Raise `BadInput` at the first line that is too short or long, or for all columns with bad cells.
-
-    Parameters
-    ----------
-    chosen : Selection
-        The columns that are read; the others may hold anything.
-    cells : bool
-        Whether cells must be numbers; else the lines alone are looked at.
-    settled : bool
-        Whether these are new rows of a model.
-    subjects : callable, optional
-        Returns the column that names subjects of several rows each; asked where the table is not large.
-
-    Raises
-    ------
-    BadInput
-        The message names line, column and row, and the option that would cure a column.
-    """
-    count, width, looked = 0, len(chosen.header), 0
-    numeric = [(j, reading_options.Marks(table.how.way)) for j in chosen.numeric]
-    faults = cure.Faults(chosen.goal, marks={chosen.header[j]: marks for j, marks in numeric}, settled=settled)
+def _check_lines(table: TextTable, width: int) -> None:
+    """Raise `BadInput` at the first line that has not so many cells."""
     with _rows(table) as rows:
-        if table.how.header:
-            next(rows, None)
         for line, row in rows:
-            count += 1
             if len(row) != width:
                 for mark in ";\t|" if len(row) == 1 else "":  # commas may stand in the header's names
                     if row[0].count(mark) >= width:
@@ -272,24 +242,12 @@ def blame(
                     f"file {str(table.path)!r} has {len(row)} cells in line {line} but {first} {width} columns: "
                     "make every line as long"
                 )
-            for j, marks in numeric if cells else ():
-                try:
-                    value = reading_options.parse_number(row[j], *table.how.way)
-                except ValueError:
-                    faults.add(chosen.header[j], count, row[j], line)
-                    continue
-                marks.number(row[j])
-                if not math.isfinite(value):
-                    faults.add(chosen.header[j], count, value, line)
-            looked += len(chosen.numeric) if faults.found else 0
-            if looked > MOST_CELLS:
-                break
-    faults.rows = count
-    if subjects is not None and faults.found and not settled and count * width <= MOST_LOOKED:
-        faults.subjects = subjects()
-    faults.raise_if_any()
-    if count == 0:
-        raise BadInput(f"file {str(table.path)!r} has a header but no rows: give one line per row")
+
+
+def _lines_of(table: TextTable, rows: Collection[int]) -> dict[int, int]:
+    """Return the line of the file in which each of some rows, from 1 on, ends."""
+    with _rows(table) as found:
+        return {row: line for row, (line, _) in enumerate(found, start=not table.how.header) if row in rows}
 
 
 def blame_cell(text: str, column: str, row: int, line: int) -> None:
@@ -308,14 +266,6 @@ def blame_cell(text: str, column: str, row: int, line: int) -> None:
         raise cure.bad_cell(column, row, text, line) from None
     if not math.isfinite(value):
         raise cure.bad_cell(column, row, value, line)
-
-
-def first_cells(table: TextTable) -> list[str]:
-    """Return the cells of the first row below the header; none where there is no such row."""
-    with _rows(table) as rows:
-        if table.how.header:
-            next(rows, None)
-        return next(rows, (0, list[str]()))[1]
 
 
 @contextmanager
@@ -395,36 +345,24 @@ def read_delimited(
     Raises
     ------
     BadInput
-        The message names line, column and row: where Arrow stumbles, a plain parser finds the cells to blame.
+        The message names line, column and row: where Arrow stumbles, all cells are looked at.
     """
     import pyarrow as pa
 
     stream = _stream(path, wanted, kind, how)
-    table, chosen = stream.table, stream.chosen
     if learnt is not None:
         return assemble(*cure.read_alike(stream.raw(), learnt))
-    if how.cures or (wanted.two_words and _holds_words(table, chosen)):
+    if how.cures:
         return assemble(*cure.cured(stream.raw(), how, wanted))
-
-    def named() -> str:
-        try:
-            return cure.name_of_subjects(stream.raw())
-        except BadInput:
-            return ""
-
+    check_numbers(path, stream.most, len(stream.chosen.numeric))
     try:
         data = stream.numbers()
-    except (pa.ArrowException, BadInput) as error:
-        blame(table, chosen, settled=wanted.settled, subjects=named)
-        raise error if isinstance(error, BadInput) else unread(path, error) from error
+    except (pa.ArrowException, BadInput):  # of all columns it is said what is wrong, and in which line
+        table = replace(stream.raw(), lines=partial(_lines_of, stream.table))
+        return assemble(*cure.cured(table, how, wanted))
     if not wanted.sure:  # new rows may be written in another way
         reading_options.check_marks(stream.marks(data), how.sep)
     return data
-
-
-def unread(path: Path, error: Exception) -> BadInput:
-    """Return the error of a file that Arrow cannot read, for no reason that is known here."""
-    return BadInput(f"file {str(path)!r} cannot be read as a table: {str(error).splitlines()[0]}")
 
 
 def raw_delimited(path: Path, wanted: reading_options.Wanted, kind: str, how: reading_options.Reading) -> cure.RawTable:
@@ -449,14 +387,6 @@ def _stream(path: Path, wanted: reading_options.Wanted, kind: str, how: reading_
     return _Stream(table, wanted.within(header), header_lines, *_most_rows(table))
 
 
-def _holds_words(table: TextTable, chosen: reading_options.Selection) -> bool:
-    """Whether the target of the first row is a word."""
-    cells = first_cells(table)
-    if chosen.target is None or len(cells) <= chosen.target:
-        return False
-    return bool(cure.RawColumn.of(chosen.goal, [cells[chosen.target]], table.how).others)
-
-
 @dataclass(frozen=True)
 class _Stream:
     """A text table that Arrow reads block by block."""
@@ -472,7 +402,6 @@ class _Stream:
         """Return the data set of a table of numbers."""
         import pyarrow as pa
 
-        check_numbers(self.table.path, self.most, len(self.chosen.numeric))
         columns = Columns(self.chosen, self.most)
         types = {self.chosen.header[j]: pa.float64() for j in self.chosen.numeric}
         filled = 0
@@ -517,8 +446,10 @@ class _Stream:
         try:
             blocks = list(self._blocks(dict.fromkeys(names, pa.string())))
         except pa.ArrowException as error:
-            blame(self.table, self.chosen, cells=False)
-            raise unread(self.table.path, error) from error
+            _check_lines(self.table, len(self.chosen.header))
+            raise BadInput(
+                f"file {str(self.table.path)!r} cannot be read as a table: {str(error).splitlines()[0]}"
+            ) from error
         if not blocks:
             raise BadInput(f"file {str(self.table.path)!r} has a header but no rows: give one line per row")
         whole = pa.concat_tables(blocks)
