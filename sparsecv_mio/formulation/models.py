@@ -35,10 +35,7 @@ def linear(coefficients: Sequence[float] | FloatArray, variables: Sequence[Any])
 
 
 class SparseModel(ABC):
-    """A Pyomo model of `min phi(u), |support of u| <= tau` that can be rewritten for another problem of the same shape.
-
-    Variables are created once, for a number of columns and a rank; `retarget` rewrites bounds, rows and objective for
-    another fold, tau or gamma. Another shape needs a new model, since it has other variables.
+    """A Pyomo model of `min phi(u), |support of u| <= tau`.
 
     Parameters
     ----------
@@ -55,31 +52,10 @@ class SparseModel(ABC):
 
     def __init__(self, task: ModelTask, labels: Sequence[str] | None = None) -> None:
         self.labels: tuple[Any, ...] = tuple(range(task.q)) if labels is None else tuple(labels)
-        self.shape = self.shape_of(task)
         self.pyomo = pyo.ConcreteModel()
         self.pyomo.columns = pyo.Set(initialize=self.labels, ordered=True)
-        self.pyomo.z = pyo.Var(self.pyomo.columns, domain=pyo.Binary)
         self.pyomo.rows = pyo.Constraint(pyo.Any)
-        self.z = [self.pyomo.z[name] for name in self.labels]
-        self._variables(task)
-        self.retarget(task)
-
-    @classmethod
-    def shape_of(cls, task: ModelTask) -> tuple[int, ...]:
-        """Return what a task must share with this model for `retarget`: the number of columns."""
-        return (task.q,)
-
-    def retarget(self, task: ModelTask) -> None:
-        """Rewrite the model for another task.
-
-        Raises
-        ------
-        ValueError
-            If the task has another shape.
-        """
-        if self.shape_of(task) != self.shape:
-            raise ValueError(f"a model of shape {self.shape} cannot be retargeted to {self.shape_of(task)}: rebuild it")
-        self.pyomo.rows.clear()
+        self.z = self._variables("z", pyo.Binary)
         for z, low, high in zip(self.z, task.z_lo, task.z_hi, strict=True):
             z.setlb(float(low))
             z.setub(float(high))
@@ -95,31 +71,17 @@ class SparseModel(ABC):
         for i, (j, parents) in enumerate(task.constraints.parent_rows):
             signs = np.concatenate(([1.0], -np.ones(len(parents))))
             rows["parents", i] = linear(signs, [self.z[j], *(self.z[parent] for parent in parents)]) <= 0
-        self._retarget(task)
+        self.pyomo.phi = pyo.Objective(expr=self._objective(task))
 
-    def _coefficients(self) -> list[Any]:
-        self.pyomo.u = pyo.Var(self.pyomo.columns, domain=pyo.Reals)
-        return [self.pyomo.u[name] for name in self.labels]
-
-    def _link(self, task: ModelTask, u: Sequence[Any]) -> None:
-        """Add `lo_j z_j <= u_j <= hi_j z_j` where the bounds are known."""
-        rows = self.pyomo.rows
-        for j, (uj, zj) in enumerate(zip(u, self.z, strict=True)):
-            lo, hi = float(task.lo[j]), float(task.hi[j])
-            uj.setlb(min(lo, 0.0) if np.isfinite(lo) else None)
-            uj.setub(max(hi, 0.0) if np.isfinite(hi) else None)
-            if np.isfinite(lo):
-                rows["low", j] = uj - lo * zj >= 0
-            if np.isfinite(hi):
-                rows["high", j] = uj - hi * zj <= 0
+    def _variables(self, name: str, domain: Any, count: int | None = None) -> list[Any]:
+        """Add a variable for each column, or so many, and return them."""
+        index = self.pyomo.columns if count is None else range(count)
+        self.pyomo.add_component(name, pyo.Var(index, domain=domain))
+        return list(self.pyomo.component(name).values())
 
     @abstractmethod
-    def _variables(self, task: ModelTask) -> None:
-        """Create the variables beside z."""
-
-    @abstractmethod
-    def _retarget(self, task: ModelTask) -> None:
-        """Write the rows and the objective of this model."""
+    def _objective(self, task: ModelTask) -> Any:
+        """Create the variables beside z and the rows of this model, and return its objective."""
 
     @abstractmethod
     def point(self, task: ModelTask, u: FloatArray, z: FloatArray) -> dict[int, float]:
@@ -141,6 +103,11 @@ class SparseModel(ABC):
         """
 
 
+def values_of(*groups: tuple[Sequence[Any], FloatArray]) -> dict[int, float]:
+    """Return the values of groups of variables, by `id(variable)`."""
+    return {id(v): float(x) for variables, values in groups for v, x in zip(variables, values, strict=True)}
+
+
 def quadratic_form(Q: FloatArray, u: Sequence[Any]) -> Any:
     """Return `u'Qu` as a Pyomo expression, one term for each pair of columns."""
     q = len(u)
@@ -152,16 +119,24 @@ def quadratic_form(Q: FloatArray, u: Sequence[Any]) -> Any:
 class PerspectiveModel(SparseModel):
     """Perspective MISOCP with the quadratic form written on the Gram matrix: 3q variables, q cones."""
 
-    def _variables(self, task: ModelTask) -> None:
-        self.u = self._coefficients()
-        self.pyomo.t = pyo.Var(self.pyomo.columns, domain=pyo.NonNegativeReals)
-        self.t = [self.pyomo.t[name] for name in self.labels]
-        self.pyomo.phi = pyo.Objective(expr=0.0)
-
-    def _retarget(self, task: ModelTask) -> None:
-        self._link(task, self.u)
+    def _objective(self, task: ModelTask) -> Any:
+        self.u = self._variables("u", pyo.Reals)
+        self.t = self._variables("t", pyo.NonNegativeReals)
+        self._link(task)
         self._cones(task)
-        self.pyomo.phi.set_value(quadratic_form(task.scaled.G, self.u) + self._separable(task))
+        return self._quadratic(task) + linear(task.scaled.w, self.t) + linear(-2.0 * task.scaled.g, self.u)
+
+    def _link(self, task: ModelTask) -> None:
+        """Add `lo_j z_j <= u_j <= hi_j z_j` where the bounds are known."""
+        rows = self.pyomo.rows
+        for j, (uj, zj) in enumerate(zip(self.u, self.z, strict=True)):
+            lo, hi = float(task.lo[j]), float(task.hi[j])
+            uj.setlb(min(lo, 0.0) if np.isfinite(lo) else None)
+            uj.setub(max(hi, 0.0) if np.isfinite(hi) else None)
+            if np.isfinite(lo):
+                rows["low", j] = uj - lo * zj >= 0
+            if np.isfinite(hi):
+                rows["high", j] = uj - hi * zj <= 0
 
     def _cones(self, task: ModelTask) -> None:
         for j in range(task.q):
@@ -169,13 +144,11 @@ class PerspectiveModel(SparseModel):
             self.t[j].setub(reach if np.isfinite(reach) else None)
             self.pyomo.rows["cone", j] = self.u[j] ** 2 - self.t[j] * self.z[j] <= 0
 
-    def _separable(self, task: ModelTask) -> Any:
-        return linear(task.scaled.w, self.t) + linear(-2.0 * task.scaled.g, self.u)
+    def _quadratic(self, task: ModelTask) -> Any:
+        return quadratic_form(task.scaled.G, self.u)
 
     def point(self, task: ModelTask, u: FloatArray, z: FloatArray) -> dict[int, float]:
-        values = {id(v): float(x) for v, x in zip(self.z, z, strict=True)}
-        values |= {id(v): float(x) for v, x in zip(self.u, u, strict=True)}
-        return values | {id(v): float(x) ** 2 for v, x in zip(self.t, u, strict=True)}
+        return values_of((self.z, z), (self.u, u), (self.t, u**2))
 
 
 class FactorModel(PerspectiveModel):
@@ -184,54 +157,36 @@ class FactorModel(PerspectiveModel):
     Each square is a cone of its own: outer approximation then works on one-dimensional parabolas.
     """
 
-    @classmethod
-    def shape_of(cls, task: ModelTask) -> tuple[int, ...]:
-        """Return the number of columns and the rank, which is the number of squares."""
-        return (task.q, task.scaled.factor.shape[0])
-
-    def _variables(self, task: ModelTask) -> None:
-        super()._variables(task)
-        rank = self.shape[1]
-        self.pyomo.r = pyo.Var(range(rank), domain=pyo.Reals)
-        self.pyomo.s = pyo.Var(range(rank), domain=pyo.NonNegativeReals)
-        self.r = [self.pyomo.r[i] for i in range(rank)]
-        self.s = [self.pyomo.s[i] for i in range(rank)]
-
-    def _retarget(self, task: ModelTask) -> None:
-        self._link(task, self.u)
-        self._cones(task)
-        for i, row in enumerate(task.scaled.factor):
+    def _quadratic(self, task: ModelTask) -> Any:
+        factor = task.scaled.factor
+        self.r = self._variables("r", pyo.Reals, len(factor))
+        self.s = self._variables("s", pyo.NonNegativeReals, len(factor))
+        for i, row in enumerate(factor):
             self.pyomo.rows["residual", i] = linear([*row, -1.0], [*self.u, self.r[i]]) == 0
             self._square(i)
-        self.pyomo.phi.set_value(linear(np.ones(len(self.s)), self.s) + self._separable(task))
+        return linear(np.ones(len(self.s)), self.s)
 
     def _square(self, i: int) -> None:
         self.pyomo.rows["square", i] = self.r[i] ** 2 - self.s[i] <= 0
 
     def point(self, task: ModelTask, u: FloatArray, z: FloatArray) -> dict[int, float]:
         residual = task.scaled.factor @ u
-        values = super().point(task, u, z)
-        values |= {id(v): float(x) for v, x in zip(self.r, residual, strict=True)}
-        return values | {id(v): float(x) ** 2 for v, x in zip(self.s, residual, strict=True)}
+        return super().point(task, u, z) | values_of((self.r, residual), (self.s, residual**2))
 
 
 class CutMaster(SparseModel):
     """Cutting-plane master: q binaries and one number, the cuts of the start and of the task's points to begin with."""
 
-    def _variables(self, task: ModelTask) -> None:
-        self.pyomo.eta = pyo.Var(domain=pyo.Reals)
-        self.pyomo.phi = pyo.Objective(expr=self.pyomo.eta)
-
-    def _retarget(self, task: ModelTask) -> None:
-        self.pyomo.eta.setlb(task.floor)
+    def _objective(self, task: ModelTask) -> Any:
+        self.pyomo.eta = pyo.Var(domain=pyo.Reals, bounds=(task.floor, None))
         for i, u in enumerate((task.start_u, *task.points)):
             a, s = task.scaled.clipped_cut(u, task.floor)
             self.pyomo.rows["cut", i] = linear([*s, 1.0], [*self.z, self.pyomo.eta]) >= a
+        return self.pyomo.eta
 
     def point(self, task: ModelTask, u: FloatArray, z: FloatArray) -> dict[int, float]:
-        values = {id(v): float(x) for v, x in zip(self.z, z, strict=True)}
         full = u @ (task.scaled.G @ u) + task.scaled.w @ u**2 - 2.0 * task.scaled.g @ u
-        return values | {id(self.pyomo.eta): max(float(full), task.floor)}
+        return values_of((self.z, z)) | {id(self.pyomo.eta): max(float(full), task.floor)}
 
 
 class OuterApproximation(FactorModel):
@@ -265,8 +220,8 @@ class PiecewiseModel(OuterApproximation):
         self.tangents, self.missed = tangents, 0.0
         super().__init__(task, labels)
 
-    def _retarget(self, task: ModelTask) -> None:
-        super()._retarget(task)
+    def _objective(self, task: ModelTask) -> Any:
+        objective = super()._objective(task)
         scaled, rows = task.scaled, self.pyomo.rows
         middle = scaled.factor @ scaled.ridge
         level = max(scaled.value(task.start.objective) - scaled.floor, 0.0) + MARGIN
@@ -281,6 +236,7 @@ class PiecewiseModel(OuterApproximation):
                 rows["cone", j, k] = linear([1.0, -2.0 * at, at**2], [t, u, z]) >= 0
         cones = np.sort(scaled.w * ((task.hi - task.lo) / (self.tangents - 1) / 2.0) ** 2)[task.q - task.tau :]
         self.missed = len(self.r) * (radius / (self.tangents - 1)) ** 2 + float(cones.sum())
+        return objective
 
 
 Terms = tuple[IntArray, IntArray, FloatArray]

@@ -20,10 +20,7 @@ FloatArray = NDArray[np.float64]
 
 
 def conic_model(task: ModelTask) -> Any:
-    """Return a kernel block with variable lists `z`, `u`, `t`, a variable `s` and the objective `phi`.
-
-    Kernel cones are immutable, so another task is another block: there is nothing to retarget in place.
-    """
+    """Return a kernel block with variable lists `z`, `u`, `t`, a variable `s` and the objective `phi`."""
     q, scaled = task.q, task.scaled
     model = pmo.block()
     model.z = pmo.variable_list(

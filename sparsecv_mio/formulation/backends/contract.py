@@ -9,13 +9,11 @@ from __future__ import annotations
 
 import math
 import re
-import threading
 import time
 from abc import ABC, abstractmethod
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -37,7 +35,6 @@ PRIMAL = 5e-7  # share of that scale by which its incumbents may violate their r
 WORTH = 1e-3  # share of the answer above which an allowance is too large to call the answer proved
 MOST_PASSES = 3
 REACH = 2e3  # range of a scaled coefficient above which a vendor's bound is not trusted: wrong ones begin at 1e4
-KEPT_MODELS = 4
 KEPT = re.compile(  # names of options of a solver that are set here, or that a bound may be wrong by
     r"tol|gap|limit|cutoff|stop|bound|thread|scale|epsilon|infin|log|output|flag|relax|lazy|small_|large_|objective|"
     r"ctrlc|donot|max_time|[^\w/.]",
@@ -118,11 +115,6 @@ class Answer:
     margin: float = 0.0
 
 
-@dataclass
-class _Kept:
-    models: OrderedDict[tuple[str, tuple[int, ...]], SparseModel] = field(default_factory=OrderedDict)
-
-
 @dataclass(frozen=True, eq=False)
 class _Pass:
     """One call of a solver: the problem it was given, its answer, and the best refit so far."""
@@ -148,9 +140,6 @@ class Backend(ABC):
     name: ClassVar[str]
     capabilities: ClassVar[Capabilities]
     reduces: ClassVar[bool] = True  # whether its tolerances make it worth to eliminate columns that are proven in
-
-    def __init__(self) -> None:
-        self._local = threading.local()  # Pyomo models are not thread-safe
 
     @abstractmethod
     def available(self) -> Availability:
@@ -385,19 +374,10 @@ class Backend(ABC):
         return best
 
     def _lowered(self, kind: type[SparseModel], task: ModelTask) -> tuple[SparseModel, Lowered]:
-        """Return the Pyomo model of a task and its arrays; a kept model of the same shape is rewritten in place."""
+        """Return the Pyomo model of a task and its arrays."""
         from sparsecv_mio.formulation.models import lower_model
 
-        kept: _Kept = self._local.__dict__.setdefault("kept", _Kept())
-        key = (kind.__name__, kind.shape_of(task))
-        model = kept.models.pop(key, None)
-        if model is None:
-            model = kind(task)
-        else:
-            model.retarget(task)
-        kept.models[key] = model
-        while len(kept.models) > KEPT_MODELS:
-            kept.models.popitem(last=False)
+        model = kind(task)
         return model, lower_model(model)
 
 

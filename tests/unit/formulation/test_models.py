@@ -1,11 +1,10 @@
-"""The Pyomo models: their arrays are f, retargeting equals rebuilding, nothing true is cut off; what is refused."""
+"""The Pyomo models: their arrays are f, nothing true is cut off; what is refused."""
 
 from __future__ import annotations
 
 import itertools
 
 import numpy as np
-import pyomo.environ as pyo
 import pytest
 from lowered_points import objective, violation
 
@@ -41,29 +40,6 @@ def test_the_start_is_feasible_at_its_own_value(kind: type[SparseModel], constra
     x = at_start(model, task, arrays)
     assert violation(arrays, x) <= 1e-9
     assert objective(arrays, x) == pytest.approx(task.scaled.value(task.start.objective), abs=1e-9)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_retargeting_in_place_equals_rebuilding(kind: type[SparseModel]) -> None:
-    model = kind(task_of(0))
-    variables = {id(v) for v in model.pyomo.component_data_objects(pyo.Var)}
-    for task in (task_of(0, gamma=5.0), task_of(0, tau=2), task_of(1, tau=4), task_of(2, constraints=SIDE)):
-        model.retarget(task)
-        assert {id(v) for v in model.pyomo.component_data_objects(pyo.Var)} == variables
-        here, fresh = lower_model(model), lower_model(kind(task))
-        assert np.array_equal(here.cost, fresh.cost) and here.constant == fresh.constant
-        assert np.array_equal(here.lower, fresh.lower) and np.array_equal(here.upper, fresh.upper)
-        assert (here.rows != fresh.rows).nnz == 0
-        assert np.array_equal(here.row_lower, fresh.row_lower) and np.array_equal(here.row_upper, fresh.row_upper)
-        assert len(here.cones) == len(fresh.cones)
-        assert np.array_equal(here.terms[2], fresh.terms[2])
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_another_shape_is_refused_with_the_reason(kind: type[SparseModel]) -> None:
-    model = kind(task_of(0))
-    with pytest.raises(ValueError, match="rebuild it"):
-        model.retarget(task_of(0, q=5))
 
 
 @pytest.mark.parametrize("kind", KINDS)
