@@ -86,7 +86,7 @@ def opened(path: Path, how: reading_options.Reading) -> Iterator[IO[bytes]]:
     """
     try:
         with _unpacked(path) as handle:
-            yield io.BufferedReader(_Rewritten(handle, how, path)) if how.rewrites else handle
+            yield io.BufferedReader(_Pieces(_rewritten(handle, how, path))) if how.rewrites else handle
     except (EOFError, zlib.error, gzip.BadGzipFile, zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:
         raise BadInput(f"file {str(path)!r} cannot be unpacked: {error}") from error
 
@@ -96,7 +96,7 @@ def _unpacked(path: Path) -> Iterator[IO[bytes]]:
     suffix = path.suffix.lower()
     if suffix == ".gz":
         with gzip.open(path, "rb") as packed:
-            yield io.BufferedReader(_Counted(packed, path), BUFFER)
+            yield io.BufferedReader(_Pieces(_counted(packed, path)), BUFFER)
     elif suffix == ".zip":
         member = _member(path)
         with zipfile.ZipFile(path) as store, store.open(member) as inner:
@@ -107,68 +107,48 @@ def _unpacked(path: Path) -> Iterator[IO[bytes]]:
             yield handle
 
 
-class _Counted(io.RawIOBase):
-    """What a packed file unpacks to, as long as that is no more than memory holds."""
+class _Pieces(io.RawIOBase):
+    """A file made of pieces that come one after the other."""
 
-    def __init__(self, handle: gzip.GzipFile, path: Path) -> None:
-        self.handle, self.path, self.count = handle, path, 0
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
-        piece = self.handle.read(len(buffer))
-        buffer[: len(piece)] = piece
-        self.count += len(piece)
-        check_unpacked(self.path, self.count)
-        return len(piece)
-
-
-class _Rewritten(io.RawIOBase):
-    """The lines of a file, rewritten one by one."""
-
-    def __init__(self, handle: IO[bytes], how: reading_options.Reading, path: Path) -> None:
-        encoding = "utf-8-sig" if how.encoding.lower().replace("_", "-") in ("utf-8", "utf8") else how.encoding
-        self.text = io.TextIOWrapper(handle, encoding=encoding, newline="")
-        self.how, self.path = how, path
-        self.rest = b""
+    def __init__(self, pieces: Iterator[bytes]) -> None:
+        self.pieces, self.rest = pieces, b""
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
         while not self.rest:
-            line = self._next()
-            if not line:
+            piece = next(self.pieces, None)
+            if piece is None:
                 return 0
-            self.rest = self._rewritten(line).encode("utf-8", "surrogatepass")
+            self.rest = piece
         size = min(len(buffer), len(self.rest))
         buffer[:size], self.rest = self.rest[:size], self.rest[size:]
         return size
 
-    def _next(self) -> str:
-        try:
-            line = self.text.readline(LONGEST_LINE)
-        except UnicodeError as error:
-            encoding = self.how.encoding
-            raise BadInput(f"file {str(self.path)!r} is not text in {encoding}: try another encoding") from error
-        if len(line) == LONGEST_LINE:
-            raise endless(self.path)
-        return line
 
-    def _rewritten(self, line: str) -> str:
-        mark = self.how.comment
-        if mark is not None and line.lstrip().startswith(mark):
-            return line[len(line.rstrip("\r\n")) :]  # an empty line: the numbers of the others stay
-        if self.how.sep == " ":
+def _counted(packed: IO[bytes], path: Path) -> Iterator[bytes]:
+    """Yield what a packed file unpacks to, as long as that is no more than memory holds."""
+    count = 0
+    while piece := packed.read(BUFFER):
+        count += len(piece)
+        check_unpacked(path, count)
+        yield piece
+
+
+def _rewritten(handle: IO[bytes], how: reading_options.Reading, path: Path) -> Iterator[bytes]:
+    """Yield the lines of a file, rewritten one by one."""
+    encoding = "utf-8-sig" if how.encoding.lower().replace("_", "-") in ("utf-8", "utf8") else how.encoding
+    try:
+        for line in _lines(io.TextIOWrapper(handle, encoding=encoding, newline=""), path):
             end = line[len(line.rstrip("\r\n")) :]
-            return BLANKS.sub(lambda found: found[0] if found[0][0] == '"' else "\t", line.strip()) + end
-        return line
-
-
-def endless(path: Path) -> BadInput:
-    """Return the error for a line that never ends: such a file is no table, and must not fill the memory."""
-    return BadInput(f"file {str(path)!r} has a line of more than {LONGEST_LINE:,} characters: it is no table")
+            if how.comment is not None and line.lstrip().startswith(how.comment):
+                line = end  # an empty line: the numbers of the others stay
+            elif how.sep == " ":
+                line = BLANKS.sub(lambda found: found[0] if found[0][0] == '"' else "\t", line.strip()) + end
+            yield line.encode("utf-8", "surrogatepass")
+    except UnicodeError as error:
+        raise BadInput(f"file {str(path)!r} is not text in {how.encoding}: try another encoding") from error
 
 
 MARKS: dict[str, tuple[str, str]] = {  # what else may separate: in words, and as an option
@@ -286,9 +266,10 @@ def _rows(table: TextTable) -> Iterator[Iterator[tuple[int, list[str]]]]:
 
 
 def _lines(handle: TextIO, path: Path) -> Iterator[str]:
+    """Yield lines: a file with one that never ends is no table, and must not fill the memory."""
     while line := handle.readline(LONGEST_LINE):
         if len(line) == LONGEST_LINE:
-            raise endless(path)
+            raise BadInput(f"file {str(path)!r} has a line of more than {LONGEST_LINE:,} characters: it is no table")
         yield line
 
 
