@@ -3,7 +3,6 @@
 from sparsecv_mio.oracles.glru.intervals import (
     IntervalMethod,
     coefficient_intervals,
-    dual_intervals,
     prediction_intervals,
 )
 from sparsecv_mio.oracles.glru.loocv import GlruOracle, LoocvResult, NewtonOracle, leave_one_out_bounds, loocv
@@ -26,7 +25,7 @@ __all__ = [
     "ConjugateLoss", "DesignMatrix", "DualFit", "GlruOracle", "HessianFactor", "Huber", "Logistic",
     "LoocvResult", "IntervalMethod", "NewtonOracle", "Problem", "OptimumRegion", "Regularizer",
     "SmoothedHinge", "Squared", "SquaredHinge", "StepwiseOptions", "StepwiseResult", "assess",
-    "change_columns", "change_rows", "coefficient_intervals", "dual_intervals",
+    "change_columns", "change_rows", "coefficient_intervals",
     "leave_one_out_bounds", "loocv", "make_loss", "make_problem", "make_regularizer",
     "prediction_intervals", "region_of", "stepwise", "train",
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Intervals for coefficients, predictions and dual variables of the optimum in an :class:`OptimumRegion`.
+"""Intervals for coefficients and predictions of the optimum in an :class:`OptimumRegion`.
 
 | method | made from |
 |---|---|
@@ -63,11 +63,12 @@ def coefficient_intervals(region: OptimumRegion, method: str = "best") -> Bracke
     >>> bool(box.lower[0] <= 1.0 <= box.upper[0])
     True
     """
-    low, high = _penalised_box(region, IntervalMethod(method))
-    if region.regularizer.intercept:
-        level = prediction_intervals(region, np.zeros((1, region.d)), method)
-        low, high = np.append(low, level.lower), np.append(high, level.upper)
-    return Bracket(low, high)
+    units, which = np.eye(region.d), IntervalMethod(method)
+    if not region.regularizer.intercept:
+        return prediction_intervals(region, units, method)
+    low, high = _linear(region, which)(units) if np.isfinite(region.gap) else (units[0] - np.inf, units[0] + np.inf)
+    level = prediction_intervals(region, units[:1] - units[:1], method)
+    return Bracket(np.append(low, level.lower), np.append(high, level.upper))
 
 
 def prediction_intervals(region: OptimumRegion, X: FloatArray, method: str = "best") -> Bracket:
@@ -109,36 +110,6 @@ def prediction_intervals(region: OptimumRegion, X: FloatArray, method: str = "be
     if region.regularizer.intercept:
         return _with_intercept(region, X, linear, which)
     return Bracket(*linear(X))
-
-
-def dual_intervals(region: OptimumRegion, X: FloatArray, y: FloatArray, method: str = "best") -> Bracket:
-    """Return intervals (10) of the optimal dual variables of some rows of the problem.
-
-    Parameters
-    ----------
-    region : OptimumRegion
-        A set that contains the optimum.
-    X : (m, d) array
-        Rows of the problem over its penalised columns.
-    y : (m,) array
-        Their responses.
-    method : {"primal", "dual", "sharp", "best"}
-        See the table of the module.
-
-    Returns
-    -------
-    Bracket
-        `-l'` at the ends of the rows' predictions; (m,) ends.
-    """
-    t = prediction_intervals(region, X, method)
-    low, high = region.loss.dual_range(y)
-    with np.errstate(invalid="ignore"):
-        least, most = -region.loss.derivative(t.upper, y), -region.loss.derivative(t.lower, y)
-    least = np.where(np.isfinite(t.upper), least, low)
-    most = np.where(np.isfinite(t.lower), most, high)
-    spread = ROUNDING * (np.abs(least) + np.abs(most))
-    spread = np.where(np.isfinite(spread), spread, 0.0)
-    return Bracket(np.maximum(least - spread, low), np.minimum(most + spread, high))
 
 
 Linear = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
@@ -239,29 +210,6 @@ def _dual_box(region: OptimumRegion, sharp: bool) -> tuple[FloatArray, FloatArra
     low, high = np.maximum(low - spread, domain_low), np.minimum(high + spread, domain_high)
     low, high = region.regularizer.conjugate_ends(low, high)
     return low[: region.d], high[: region.d]
-
-
-def _penalised_box(region: OptimumRegion, method: IntervalMethod) -> tuple[FloatArray, FloatArray]:
-    d, ridge = region.d, region.regularizer.ridge
-    low, high = np.full(d, -np.inf), np.full(d, np.inf)
-    if not np.isfinite(region.gap):
-        return low, high
-    ball = region.primal_radius if method is IntervalMethod.PRIMAL else region.radius
-    if ridge > 0.0 and method is not IntervalMethod.DUAL:
-        center = region.w[:d] if method is IntervalMethod.PRIMAL else region.center[:d]
-        reach = ball * (1.0 + ROUNDING) + ROUNDING * np.abs(center)
-        low, high = center - reach, center + reach
-    if method in (IntervalMethod.DUAL, IntervalMethod.BEST):
-        least, most = _dual_box(region, sharp=method is IntervalMethod.BEST)
-        low, high = np.maximum(low, least), np.minimum(high, most)
-    if ridge == 0.0 and method is IntervalMethod.BEST:
-        l1, c = region.regularizer.l1, region.score[:d]
-        size = region.primal / l1 * (1.0 + ROUNDING)
-        with np.errstate(divide="ignore"):
-            up = region.gap / (np.maximum(l1 - c, 0.0) * (1.0 - ROUNDING))
-            down = region.gap / (np.maximum(l1 + c, 0.0) * (1.0 - ROUNDING))
-        low, high = np.maximum(low, -np.minimum(down, size)), np.minimum(high, np.minimum(up, size))
-    return _ordered(low, high)
 
 
 def _ordered(low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:

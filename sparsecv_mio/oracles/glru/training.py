@@ -12,6 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.optimize import brentq
+from scipy.sparse.linalg import LinearOperator, cg
 
 from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.errors import BadInput
@@ -159,30 +161,16 @@ def intercept_shift(problem: Problem, t: FloatArray) -> float:
         return float(loss.derivative(t + s, y).sum())
 
     at = slope(0.0)
-    low, high, step = 0.0, 0.0, 1e-8 + EPS * float(np.abs(t).max())
-    size = EPS * float(np.abs(loss.derivative(t, y)).sum())
-    if abs(at) <= size:
+    size = EPS * (1.0 + float(np.abs(t).max()))
+    step = 1e-8 + size
+    if abs(at) <= EPS * float(np.abs(loss.derivative(t, y)).sum()):
         return 0.0
     side = -1.0 if at > 0.0 else 1.0
     for _ in range(200):
         if side * slope(side * step) >= 0.0:
             break
         step *= 4.0
-    low, high = sorted((0.0, side * step))
-    s = 0.5 * (low + high)
-    for _ in range(200):
-        value = slope(s)
-        if value > 0.0:
-            high = s
-        else:
-            low = s
-        curvature = float(loss.curvature(t + s, y).sum())
-        newton = s - value / curvature if curvature > 0.0 else np.nan
-        new = newton if low < newton < high else 0.5 * (low + high)
-        if abs(value) <= size or new in (s, low, high):
-            break
-        s = new
-    return s
+    return float(brentq(slope, 0.0, side * step, xtol=size, rtol=4.0 * EPS))
 
 
 def _weights(problem: Problem, t: FloatArray) -> FloatArray:
@@ -249,7 +237,7 @@ def _level_step(problem: Problem, h: FloatArray, p: FloatArray) -> float:
 def _conjugate_gradients(
     problem: Problem, h: FloatArray, g: FloatArray, tol: float, precondition: Solve | None
 ) -> FloatArray:
-    """Solve `H p = g` to a relative residual in the preconditioner's norm."""
+    """Solve `H p = g` to a relative residual."""
     intercept, design = problem.regularizer.intercept, problem.design
     d, total = g.shape[0], float(h.sum())
 
@@ -264,20 +252,8 @@ def _conjugate_gradients(
         solve: Solve = lambda r: r / scale  # noqa: E731
     else:
         solve = precondition
-    p, r = np.zeros(d), g.copy()
-    z = solve(r)
-    direction, rz = z, float(r @ z)
-    goal = tol * tol * rz
-    for _ in range(max(50, 2 * min(d, problem.n))):
-        if rz <= goal:
-            break
-        Hd = hessian(direction)
-        step = rz / float(direction @ Hd)
-        p, r = p + step * direction, r - step * Hd
-        z = solve(r)
-        rz, old = float(r @ z), rz
-        direction = z + (rz / old) * direction
-    return p
+    system, inverse = (LinearOperator((d, d), matvec=step, dtype=np.float64) for step in (hessian, solve))
+    return np.asarray(cg(system, g, rtol=tol, maxiter=max(50, 2 * min(d, problem.n)), M=inverse)[0])
 
 
 def _line_search(fit: DualFit, p: FloatArray, x: FloatArray) -> float:

@@ -24,7 +24,6 @@ from sparsecv_mio.oracles.glru import (
     change_columns,
     change_rows,
     coefficient_intervals,
-    dual_intervals,
     make_problem,
     prediction_intervals,
     train,
@@ -148,10 +147,6 @@ def wrong(case: Case, rng: np.random.Generator) -> list[str]:
         line = prediction_intervals(region, test, method)
         if outside(line.lower, line.upper, full @ new.w, away * norms + level_slack):
             found.append(f"{method} predictions")
-        dual = dual_intervals(region, case.X, case.y, method)
-        rows = away * np.sqrt(np.square(case.X).sum(axis=1)) + level_slack
-        if outside(dual.lower, dual.upper, -case.loss.derivative(new.t, case.y), case.loss.smoothness * rows):
-            found.append(f"{method} dual variables")
     if case.regularizer.ridge > 0.0:
         w = new.w[:d]
         for name, center, radius in (
