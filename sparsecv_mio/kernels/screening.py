@@ -74,44 +74,6 @@ def screen(d, count, columns, k, room, status):
     return fix_columns(d, count, columns, heap[k - 1], heap[k], room, status)
 
 
-@njit(cache=True, nogil=True)
-def leaves_only(d, k, room, masks):
-    """Say of several problems whether a support is the only one left.
-
-    Parameters
-    ----------
-    d : (m, q) array
-        `g_j^2 / w_j` by problem; where one is no number, nothing is said.
-    k : int
-        0 < k < q.
-    room : (m,) array
-    masks : (m, q) bool array
-        A support of k columns for each problem.
-
-    Returns
-    -------
-    (m,) bool array
-
-    Notes
-    -----
-    O(m q k) at most.
-    """
-    q = d.shape[1]
-    heap = np.empty(k + 1)
-    columns = np.arange(q)
-    status = np.empty(q, dtype=np.int8)
-    only = np.zeros(d.shape[0], dtype=np.bool_)
-    for i in range(d.shape[0]):
-        largest(d[i], q, k + 1, heap)
-        for j in range(q):
-            status[j] = FREE
-        only[i] = fix_columns(d[i], q, columns, heap[k - 1], heap[k], room[i], status) == q
-        for j in range(q):
-            if (status[j] == INSIDE) != masks[i, j]:
-                only[i] = False
-    return only
-
-
 class ReuseTask(NamedTuple):
     """What is asked of the points.
 

@@ -16,7 +16,6 @@ trees                      `shifted`; for 37 to 400 columns the mean of it  a sp
 vendors' models            `shifted`, in units with `M_jj = 1`              well scaled, and one number to prove
 bounds of a fold           `reduced_forms.sharpen`: about the largest       the tightest; some factorisations a
                            sum of logarithms                                fold and gamma, warm from all rows
-a fold, from all rows      `without_rows` of the diagonal of all rows       no factorisation
 ========================== ================================================ =======================================
 
 **Rounding.** `smallest` is lowered by its caller, `smallest_eigenvalue` by four roundings of the trace a column (a
@@ -153,31 +152,6 @@ def own_part(M: FloatArray) -> FloatArray | None:
     values = np.linalg.eigvalsh(M * scale[:, None] * scale)
     t = float(values[0]) - EIGENVALUE_ROUNDING * len(M) * float(values[-1])
     return np.asarray(t * own) if t > 0.0 else None
-
-
-def without_rows(diagonal: FloatArray, leverage: FloatArray) -> FloatArray:
-    """Return diagonals that are valid once rows are taken away, one for every fold.
-
-    With H the hat matrix at all columns and `leverage >= lambda_max(H_NN)`, `X_N'X_N <= leverage M`, so that `M -
-    X_N'X_N >= (1 - leverage) M >= (1 - leverage) diag(w)`.
-
-    Parameters
-    ----------
-    diagonal : (q,) array
-        Valid on all rows.
-    leverage : (K,) array
-
-    Returns
-    -------
-    (K, q) array
-        Less `DIAGONAL_MARGIN`. Not positive, so of no use, where the leverage is 1 or more.
-
-    Examples
-    --------
-    >>> without_rows(np.array([2.0]), np.array([0.0, 0.5])).round(6).tolist()
-    [[2.0], [1.0]]
-    """
-    return np.asarray(((1.0 - leverage) * (1.0 - DIAGONAL_MARGIN))[:, None] * diagonal)
 
 
 EIGEN_LIMIT = 1500  # columns from which on the spectrum is bounded, not computed

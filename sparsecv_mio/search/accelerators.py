@@ -449,25 +449,6 @@ class Accelerators:
         """
         self.ledger.add(Oracle.GLRU, seconds, asked=tested, relaxations=relaxations)
 
-    def decide_in_every_fold(self, g: int, decide: Callable[[Points], tuple[int, int]]) -> None:
-        """Decide cells of every fold at once, from the rows alone, where `glru` was named.
-
-        Best-first search rarely needs the cells that this decides: by default it is left out.
-
-        Parameters
-        ----------
-        g : int
-            Index of gamma.
-        decide : callable
-            Takes the relaxations on all rows and returns how many cells were tested, and how many decided.
-        """
-        points = self.points(g) if self.wherever_possible else None
-        if points is None:
-            return
-        with self.ledger.clocked(Oracle.GLRU):
-            tested, decided = decide(points)
-        self.ledger.add(Oracle.GLRU, asked=tested, mios=decided)
-
     # -- iacv -------------------------------------------------------------------------------------------------------
 
     @property

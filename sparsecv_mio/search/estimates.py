@@ -33,10 +33,9 @@ from sparsecv_mio.search.cells import table_of
 from sparsecv_mio.search.first_supports import FoldPaths, FoldSearch, first_supports, largest_searched, pooled
 from sparsecv_mio.search.fold_fits import FoldProblem
 from sparsecv_mio.search.fold_solver import FoldSolver
-from sparsecv_mio.search.leave_fold_out import RootNode, largest_decrease, listed_supports
+from sparsecv_mio.search.leave_fold_out import RootNode, largest_decrease, listed_supports, offer_supports
 from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.search.run import SEARCH_SHARE, Run, first_answers, offer_paths
-from sparsecv_mio.search.shared_intervals import offer_supports
 from sparsecv_mio.search.shared_trees import SharedTrees
 from sparsecv_mio.thresholds import FEW_FOLDS, FOLDS_ONE_BY_ONE, SMALL, SMALL_FOLD
 

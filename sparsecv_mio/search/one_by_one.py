@@ -30,7 +30,6 @@ exact refit of a support (docs/theory.md, "Restrictions").
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -46,10 +45,10 @@ from sparsecv_mio.search.cells import Archive, Where
 from sparsecv_mio.search.estimates import OpenCellEstimates, score_reported_pair
 from sparsecv_mio.search.fold_fits import FoldProblem
 from sparsecv_mio.search.fold_solver import CellIntervals, FoldSolver
+from sparsecv_mio.search.leave_fold_out import first_intervals
 from sparsecv_mio.search.loss_bounds import LossBounds
 from sparsecv_mio.search.pairs import likely_winner
 from sparsecv_mio.search.run import Run, best_on_all_rows, fit_all_rows
-from sparsecv_mio.search.shared_intervals import decide_by_reuse, first_intervals
 from sparsecv_mio.search.shared_trees import SharedTrees
 from sparsecv_mio.trees.allowed_supports import completed
 from sparsecv_mio.trees.restricted_tree import solve_restricted
@@ -141,7 +140,6 @@ class WinnerFirst:
                 left.append(g)
             else:
                 first_intervals(root)
-                self.run.accelerators.decide_in_every_fold(g, partial(decide_by_reuse, root))
         if left:
             self.method.bound_every_cell(left)
 

@@ -70,7 +70,7 @@ MAY_IMPORT: dict[str, set[str]] = {
 SEARCH_LAYERS: tuple[set[str], ...] = (
     {"cells", "pairs", "context", "instability", "deadline", "observers", "options"},
     {
-        "fold_fits", "fold_solver", "first_supports", "fallback", "leave_fold_out", "shared_trees", "shared_intervals",
+        "fold_fits", "fold_solver", "first_supports", "fallback", "leave_fold_out", "shared_trees",
         "gamma_fits", "gamma_lists", "accelerators", "all_rows",
     },
     {"run", "estimates", "loss_bounds", "result", "running", "fold_models"},

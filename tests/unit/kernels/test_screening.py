@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from sparsecv_mio.kernels.nodes import DROPPED, FREE, INSIDE, Incumbents
-from sparsecv_mio.kernels.screening import Reused, ReuseTask, fix_columns, leaves_only, reused_duals, screen
+from sparsecv_mio.kernels.screening import Reused, ReuseTask, fix_columns, reused_duals, screen
 
 from . import plain
 from .plain import KINDS, Small, fold_of, small
@@ -51,17 +51,7 @@ def test_no_support_within_the_bar_is_lost(seed: int) -> None:
         for support in within:
             held = np.isin(np.arange(q), support)
             assert np.all(held[status == INSIDE]) and not held[status == DROPPED].any()
-        masks = np.array([np.isin(np.arange(q), s) for s in combinations(range(q), k)])
-        only = leaves_only(np.tile(g**2, (len(masks), 1)), k, np.full(len(masks), bar - dual), masks)
-        decided = not np.any(status == FREE)
-        assert only.sum() == int(decided)
-        assert not decided or np.array_equal(masks[only][0], np.isin(np.arange(q), within[0]))
 
-
-def test_where_a_number_is_none_nothing_is_said() -> None:
-    d, masks = np.array([[4.0, 1.0, np.nan], [4.0, 1.0, 0.0]]), np.array([[True, False, False]] * 2)
-    assert leaves_only(d, 1, np.array([0.5, 0.5]), masks).tolist() == [False, True]
-    assert not leaves_only(d, 1, np.array([np.nan, np.nan]), masks).any()
 
 
 SEVERAL = [k for k in range(3 * len(KINDS)) if KINDS[k % len(KINDS)] != "one column"]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sparsecv_mio.problem import problem as module
-from sparsecv_mio.problem.problem import SparseProblem, level_set_radius, own_part, shifted, without_rows
+from sparsecv_mio.problem.problem import SparseProblem, level_set_radius, own_part, shifted
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -76,25 +76,6 @@ def test_a_matrix_singular_to_rounding_has_no_part_of_its_own() -> None:
     assert own_part(np.ones((3, 3))) is None
     with np.errstate(all="raise"):
         assert own_part(np.array([[0.0, 1.0], [1.0, 0.0]])) is None
-
-
-@pytest.mark.parametrize("intercept", [False, True])
-@pytest.mark.parametrize("seed", range(6))
-def test_without_the_rows_of_a_fold(seed: int, intercept: bool) -> None:
-    """A diagonal of all rows, made valid for the training rows about their own means."""
-    X, rng = columns(seed, "plain"), np.random.default_rng(seed)
-    n, q = X.shape
-    penalty, folds = rng.uniform(0.1, 1.0, q), [np.array([0]), np.array([3, 4, 5]), np.arange(10)]
-    whole = X - X.mean(axis=0) if intercept else X
-    M = whole.T @ whole + np.diag(penalty)
-    own = own_part(M)
-    assert own is not None
-    H = whole @ np.linalg.solve(M, whole.T) + (1.0 / n if intercept else 0.0)
-    leverage = np.array([np.linalg.eigvalsh(H[np.ix_(N, N)])[-1] for N in folds])
-    for N, w in zip(folds, without_rows(own, leverage), strict=True):
-        part = np.delete(X, N, axis=0)
-        part = part - part.mean(axis=0) if intercept else part
-        assert np.all(w > 0.0) and valid(part.T @ part + np.diag(penalty), w)
 
 
 def made(n: int, q: int, lam: float = 0.3) -> SparseProblem:
