@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sparsecv_mio.kernels.dense import cholesky_in_place, cholesky_solve, dot, gather, invert_lower
+from sparsecv_mio.kernels.dense import cholesky_in_place, cholesky_solve, dot, gather, invert_lower, put
 from sparsecv_mio.kernels.jit import njit
 
 EPS = 2.220446049250313e-16
@@ -120,7 +120,10 @@ class BestByFold(NamedTuple):
         return cls(*unknown, np.zeros(shape), np.full(shape, -1, dtype=np.int32))
 
 
-@njit(cache=True, nogil=True)
+BLOCK = 64  # rows worked on at once, where folds have fewer
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def score_supports(rows, base, listed, limits, first, scores):
     """Leave every fold out of every listed support; keep the best two values per (tau, fold).
 
@@ -131,7 +134,7 @@ def score_supports(rows, base, listed, limits, first, scores):
     Parameters
     ----------
     rows : HeldOutRows
-        Of a chunk, centred as the full-data fit is.
+        Of a chunk, V by columns, centred as the full-data fit is.
     base : float
         1 over the weight of all rows where an intercept is profiled out, else 0.
     listed : ListedSupports
@@ -142,190 +145,77 @@ def score_supports(rows, base, listed, limits, first, scores):
 
     Notes
     -----
-    O(rows s) a support for e, O(rows s^2 / 2) for the leverages of the folds that e alone does not rule out.
+    O(rows s) a support for e, O(rows s^2 / 2) for the leverages of the folds that e alone does not rule out. The rows
+    of consecutive folds are gathered for SIMD.
     """
     supports, sizes, place, value, _, beta, spread, level, half, blur = listed
     V, r, starts, root = rows
     limit, eta = limits
-    best, second, held, error, which = scores
-    top = 1
-    for k in range(starts.shape[0] - 1):
-        top = max(top, starts[k + 1] - starts[k])
-    e = np.empty(top)
-    d = np.empty(top)
-    slip = np.empty(top)
-    H = np.empty((top, top))
-    z = np.empty((top, supports.shape[1]))
+    best, second, held_out, error, which = scores
+    folds, top, widest = len(starts) - 1, supports.shape[1], 1
+    for k in range(folds):
+        widest = max(widest, starts[k + 1] - starts[k])
+    room, least = BLOCK + widest, min(top + 1, widest)
+    X, Z, e, d = np.empty((top, room)), np.empty((top + 1, room)), np.empty(len(r)), np.empty(widest)
+    fold, row, at = np.empty(room, dtype=np.int64), np.empty(room, dtype=np.int64), np.empty(room + 1, dtype=np.int64)
+    trace, H, inverse, x = np.empty(room), np.empty((least, least)), np.empty((least, least)), np.empty(top + 1)
     for a in range(supports.shape[0]):
-        t = place[a]
-        n = sizes[a]
-        g = value[a]
-        for k in range(starts.shape[0] - 1):
-            if limit[t, k] < g:
-                continue
-            lo = starts[k]
-            b = starts[k + 1] - lo
-            total = 0.0
-            for i in range(b):
-                s = r[lo + i]
-                for c in range(n):
-                    s -= V[lo + i, supports[a, c]] * beta[a, c]
-                e[i] = s
-                total += s * s
-            if g - total / (1.0 - eta[k]) > second[t, k]:
-                continue
-            for i in range(b):
-                for c in range(n):
-                    s = 0.0
-                    for j in range(c + 1):
-                        s += half[a, c, j] * V[lo + i, supports[a, j]]
-                    z[i, c] = s
-                d[i] = e[i]
-            trace = 0.0
-            for i in range(b):
-                for j in range(i + 1):
-                    s = base * root[lo + i] * root[lo + j]
-                    for c in range(n):
-                        s += z[i, c] * z[j, c]
-                    if i == j:
-                        trace += s
-                        H[i, i] = 1.0 - s
-                    else:
-                        H[i, j] = -s
-            if not cholesky_in_place(H, b):
-                continue
-            cholesky_solve(H, d, b)
-            f = g
-            out = 0.0
-            for i in range(b):
-                f -= e[i] * d[i]
-                out += d[i] * d[i]
-            if f < best[t, k]:
-                second[t, k] = best[t, k]
-                best[t, k] = f
-                which[t, k] = first + a
-                held[t, k] = out
-                # rounding of e, then of H, through (I - H)^{-1}, whose norm is at most 1 / (1 - eta)
-                wide = 0.0
-                for i in range(b):
-                    s = level[a] * root[lo + i]
-                    size = abs(r[lo + i])
-                    for c in range(n):
-                        x = abs(V[lo + i, supports[a, c]])
-                        s += x * spread[a, c]
-                        size += x * abs(beta[a, c])
-                    slip[i] = s + (4 * n + 16) * EPS * size
-                    wide += slip[i] * slip[i]
-                norm = np.sqrt(out)
-                wide = (np.sqrt(wide) + blur[a] * trace * norm) / (1.0 - eta[k])
-                error[t, k] = (2.0 * norm + wide) * wide + 32.0 * EPS * out
-            elif f < second[t, k]:
-                second[t, k] = f
-
-
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc", "nsz"})
-def _residuals_of_block(X, beta, size, count, e):
-    """`e -= X' beta` over the gathered rows."""
-    for c in range(size):
-        b = beta[c]
-        for i in range(count):
-            e[i] -= X[c, i] * b
-
-
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc", "nsz"})
-def _leverages_of_block(X, half, size, count, z, h):
-    """`h += ||half X||^2` by columns of X."""
-    for c in range(size):
-        for i in range(count):
-            z[i] = 0.0
-        for j in range(c + 1):
-            f = half[c, j]
-            for i in range(count):
-                z[i] += f * X[j, i]
-        for i in range(count):
-            h[i] += z[i] * z[i]
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def score_supports_by_row(rows, base, listed, limits, first, scores):
-    """`score_supports` where every fold is one row: the same numbers, rows gathered 64 at a time for SIMD.
-
-    O(rows s) a support for e, O(rows s^2 / 2) for the leverages of the rows that e alone does not rule out.
-
-    Parameters
-    ----------
-    rows : HeldOutRows
-        A row a fold.
-    base, listed, limits, first, scores
-        As for `score_supports`.
-    """
-    supports, sizes, place, value, _, beta, spread, level, half, blur = listed
-    limit, eta = limits
-    best, second, held, error, which = scores
-    V, r, _, root = rows
-    block = 64
-    top = supports.shape[1]
-    X = np.empty((top, block))
-    alive = np.empty(block, dtype=np.int64)
-    e = np.empty(block)
-    h = np.empty(block)
-    z = np.empty(block)
-    for a in range(supports.shape[0]):
-        t = place[a]
-        n = sizes[a]
-        g = value[a]
-        for lo in range(0, V.shape[0], block):
-            count = np.int64(0)  # a plain 0 is a type of its own: what is called with it would be compiled twice
-            for k in range(lo, min(lo + block, V.shape[0])):
-                if limit[t, k] >= g:
-                    alive[count] = k
-                    count += 1
-            if count == 0:
-                continue
-            for i in range(count):
-                k = alive[i]
-                e[i] = r[k]
-                for c in range(n):
-                    X[c, i] = V[k, supports[a, c]]
-            _residuals_of_block(X, beta[a], n, count, e)
-            hopes = np.int64(0)
-            for i in range(count):
-                k = alive[i]
-                if g - e[i] * e[i] / (1.0 - eta[k]) <= second[t, k]:
-                    if hopes < i:
-                        alive[hopes] = k
-                        e[hopes] = e[i]
+        t, n, g = place[a], sizes[a], value[a]
+        put(r, e)
+        _less_fits(V, supports[a], beta[a], n, e)
+        k = 0
+        while k < folds:
+            hopes, kept = np.int64(0), np.int64(0)  # a plain 0 is a type of its own: what is called is compiled twice
+            while k < folds and kept < BLOCK:
+                total = 0.0
+                for i in range(starts[k], starts[k + 1]):
+                    total += e[i] * e[i]
+                if limit[t, k] >= g and g - total / (1.0 - eta[k]) <= second[t, k]:
+                    fold[hopes], at[hopes], trace[hopes] = k, kept, 0.0
+                    for i in range(starts[k], starts[k + 1]):
+                        row[kept] = i
                         for c in range(n):
-                            X[c, hopes] = X[c, i]
-                    h[hopes] = base * root[k] * root[k]
+                            X[c, kept] = V[i, supports[a, c]]
+                        trace[hopes] += base * root[i] * root[i]
+                        Z[n, kept] = np.sqrt(base) * root[i]
+                        kept += 1
                     hopes += 1
+                k += 1
             if hopes == 0:
                 continue
-            _leverages_of_block(X, half[a], n, hopes, z, h)
-            for i in range(hopes):
-                k = alive[i]
-                gap = 1.0 - h[i]
-                if not gap > 0.0:
+            at[hopes] = kept
+            _half_rows(X, half[a], n, kept, Z)
+            for c in range(n):
+                _add_by_fold(Z[c], Z[c], at, hopes, trace)
+            for f in range(hopes):
+                j, lo, b, mine = fold[f], at[f], at[f + 1] - at[f], row[at[f]]
+                widening = 1.0 / (1.0 - eta[j])  # at least the norm of (I - H)^{-1}
+                if b == 1:
+                    if not trace[f] < 1.0:
+                        continue
+                    widening = 1.0 / (1.0 - trace[f])
+                    d[0] = e[mine] / (1.0 - trace[f])
+                elif _left_out(Z[:, lo : lo + b], e[mine : mine + b], b, n + 1, d, x, H, inverse) == np.inf:
                     continue
-                d = e[i] / gap
-                f = g - e[i] * d
-                if f < best[t, k]:
-                    second[t, k] = best[t, k]
-                    best[t, k] = f
-                    which[t, k] = first + a
-                    held[t, k] = d * d
-                    # rounding of e, then of h, through 1 / (1 - h)
-                    s = level[a] * root[k]
-                    size = abs(r[k])
-                    for c in range(n):
-                        x = abs(X[c, i])
-                        s += x * spread[a, c]
-                        size += x * abs(beta[a, c])
-                    norm = abs(d)
-                    wide = (s + (4 * n + 16) * EPS * size + blur[a] * h[i] * norm) / gap
-                    error[t, k] = (2.0 * norm + wide) * wide + 32.0 * EPS * d * d
-                elif f < second[t, k]:
-                    second[t, k] = f
+                v, out = g, 0.0
+                for i in range(b):
+                    v -= e[mine + i] * d[i]
+                    out += d[i] * d[i]
+                if v < best[t, j]:
+                    second[t, j], best[t, j], which[t, j], held_out[t, j] = best[t, j], v, first + a, out
+                    wide = 0.0
+                    for i in range(lo, lo + b):
+                        slip, size = level[a] * root[row[i]], abs(r[row[i]])
+                        for c in range(n):
+                            slip += abs(X[c, i]) * spread[a, c]
+                            size += abs(X[c, i]) * abs(beta[a, c])
+                        slip += (4 * n + 16) * EPS * size
+                        wide += slip * slip
+                    norm = np.sqrt(out)
+                    wide = (np.sqrt(wide) + blur[a] * trace[f] * norm) * widening
+                    error[t, j] = (2.0 * norm + wide) * wide + 32.0 * EPS * out
+                elif v < second[t, j]:
+                    second[t, j] = v
 
 
 @njit(cache=True, nogil=True)
@@ -361,101 +251,67 @@ def half_inverses(Q, penalty, supports, sizes, half, blur):
         blur[a] = 8.0 * (n + 2) * EPS * norm * inverse
 
 
-BLOCK = 256  # rows worked on at once where every fold is one
-
-
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc", "nsz"})
-def _residuals(V, r, beta, support, size, lo, hi, e):
-    """`e = r - V_S beta` of the rows lo..hi."""
-    for i in range(lo, hi):
-        e[i - lo] = r[i]
+def _less_fits(V, support, beta, size, e):
+    """`e -= V_S beta`."""
     for c in range(size):
         b, j = beta[c], support[c]
-        for i in range(lo, hi):
-            e[i - lo] -= V[i, j] * b
+        for i in range(e.shape[0]):
+            e[i] -= V[i, j] * b
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc", "nsz"})
-def _half_rows(V, half, support, size, lo, hi, Z):
-    """`Z = half V_S'` of the rows lo..hi, a column a row."""
+def _half_rows(X, half, size, count, Z):
+    """`Z = half X`."""
     for c in range(size):
-        for i in range(hi - lo):
+        for i in range(count):
             Z[c, i] = 0.0
         for k in range(c + 1):
-            f, j = half[c, k], support[k]
-            for i in range(lo, hi):
-                Z[c, i - lo] += f * V[i, j]
+            f = half[c, k]
+            for i in range(count):
+                Z[c, i] += f * X[k, i]
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc", "nsz"})
-def _slips(rows, listed, a, lo, hi, slip):
-    """Bounds on the rounding errors of the residuals of the support number a, of the rows lo..hi."""
-    V, r, root = rows.V, rows.r, rows.root
-    n, level = listed.sizes[a], listed.residual_error[a]
-    unit = (4 * n + 16) * EPS
-    for i in range(lo, hi):
-        slip[i - lo] = level * root[i] + unit * abs(r[i])
+def _add_by_fold(u, v, starts, folds, out):
+    """Add to `out` the inner products of two vectors on the rows of every fold."""
+    if starts[folds] == folds:  # of one row each
+        for k in range(folds):
+            out[k] += u[k] * v[k]
+        return
+    for k in range(folds):
+        for i in range(starts[k], starts[k + 1]):
+            out[k] += u[i] * v[i]
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc", "nsz"})
+def _slips(rows, listed, a, X, slip):
+    """Bounds on the rounding errors of the residuals of the support number a."""
+    r, root, n, count = rows.r, rows.root, listed.sizes[a], len(rows.r)
+    level, unit = listed.residual_error[a], (4 * n + 16) * EPS
+    for i in range(count):
+        slip[i] = level * root[i] + unit * abs(r[i])
     for c in range(n):
-        j, f = listed.supports[a, c], listed.beta_error[a, c] + unit * abs(listed.beta[a, c])
-        for i in range(lo, hi):
-            slip[i - lo] += abs(V[i, j]) * f
+        f = listed.beta_error[a, c] + unit * abs(listed.beta[a, c])
+        for i in range(count):
+            slip[i] += abs(X[c, i]) * f
 
 
 @njit(cache=True, nogil=True)
-def common_errors_by_row(rows, base, listed, limit, total, error):
-    """`common_errors` where every fold is one row. O(rows s^2 / 2) a support.
+def _left_out(Z, e, b, n, d, x, H, inverse):
+    """`d = (I - Z'Z)^{-1} e` of a fold with b rows, Z of n rows; returns a bound on the inverse, or inf.
 
-    Parameters
-    ----------
-    rows : HeldOutRows
-        V by columns; a row a fold.
-    base, listed, limit, total, error
-        As for `common_errors`.
-    """
-    V, r, root, top = rows.V, rows.r, rows.root, listed.supports.shape[1]
-    e, h, slip, Z = np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK), np.empty((max(top, 1), BLOCK))
-    for a in range(len(listed.sizes)):
-        n, support, half = listed.sizes[a], listed.supports[a], listed.half_inverse[a]
-        total[a], error[a] = 0.0, 0.0
-        lo = np.int64(0)  # a plain 0 is a type of its own: what is called with it would be compiled twice
-        while lo < len(r) and total[a] - error[a] <= limit:
-            hi = min(lo + BLOCK, len(r))
-            _residuals(V, r, listed.beta[a], support, n, lo, hi, e)
-            _half_rows(V, half, support, n, lo, hi, Z)
-            _slips(rows, listed, a, lo, hi, slip)
-            for i in range(hi - lo):
-                h[i] = base * root[lo + i] * root[lo + i]
-            for c in range(n):
-                for i in range(hi - lo):
-                    h[i] += Z[c, i] * Z[c, i]
-            for i in range(hi - lo):
-                gap = 1.0 - h[i]
-                if not gap > 0.0:
-                    error[a] = np.inf
-                    continue
-                d = e[i] / gap
-                wide = (slip[i] + listed.leverage_error[a] * h[i] * abs(d)) / gap
-                total[a] += d * d
-                error[a] += (2.0 * abs(d) + wide) * wide + 32.0 * EPS * d * d
-            lo = hi
-        error[a] += 2.0 * len(r) * EPS * total[a]
-
-
-@njit(cache=True, nogil=True)
-def _left_out(Z, e, x, b, n, d, H, inverse):
-    """`d = (I - Z'Z)^{-1} e` of a fold with b rows, Z of n rows, x = Z e; returns a bound on the inverse, or inf.
-
-    By the rows of the fold, or `d = e + Z' (I - Z Z')^{-1} x` by those of Z, whichever are fewer. x is overwritten.
+    By the rows of the fold, or `d = e + Z' (I - Z Z')^{-1} Z e` by those of Z, whichever are fewer.
 
     Parameters
     ----------
     Z : (n, b) array
-    e, x : (b,), (n,) arrays
+    e : (b,) array
     b, n : int
     d : (b,) array
         Filled.
-    H, inverse : arrays
-        Work, as wide as the smaller of b and n.
+    x, H, inverse : arrays
+        Work: n numbers, and matrices as wide as the smaller of b and n.
     """
     few = n < b
     size = n if few else b
@@ -480,6 +336,8 @@ def _left_out(Z, e, x, b, n, d, H, inverse):
     if not few:
         cholesky_solve(H, d, b)
         return norm
+    for c in range(n):
+        x[c] = dot(Z[c], e, b)
     cholesky_solve(H, x, n)
     for c in range(n):
         for i in range(b):
@@ -487,7 +345,7 @@ def _left_out(Z, e, x, b, n, d, H, inverse):
     return max(norm, 1.0)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def common_errors(rows, base, listed, limit, total, error):
     """Sum the squared held-out residuals of every listed support over all folds.
 
@@ -510,48 +368,58 @@ def common_errors(rows, base, listed, limit, total, error):
     `sum ||e_N||^2 + 2 ||Z_N e_N||^2` beyond the limit is left before anything is factored: `(I - H)^{-2} >= I + 2 H`.
     """
     V, r, starts, root = rows
-    folds, top, widest = len(starts) - 1, listed.supports.shape[1] + 1, 1
+    folds, top, count, widest = len(starts) - 1, listed.supports.shape[1], len(r), 1
     for k in range(folds):
         widest = max(widest, starts[k + 1] - starts[k])
-    least = min(top, widest)
-    slip, d, H, inverse = np.empty(widest), np.empty(widest), np.empty((least, least)), np.empty((least, least))
-    e, Z, x, off = np.empty((folds, widest)), np.empty((folds, top, widest)), np.empty((folds, top)), np.empty(folds)
+    least = min(top + 1, widest)
+    d, H, inverse = np.empty(widest), np.empty((least, least)), np.empty((least, least))
+    X, Z, e, slip = np.empty((top, count)), np.empty((top + 1, count)), np.empty(count), np.empty(count)
+    x, part, own, off, trace = np.empty(top + 1), np.empty(folds), np.empty(folds), np.empty(folds), np.empty(folds)
     for a in range(len(listed.sizes)):
-        n, support = listed.sizes[a], listed.supports[a]
+        n = listed.sizes[a]
+        for c in range(n):
+            put(V[:, listed.supports[a, c]], X[c])
+        put(r, e)
+        _less_fits(V, listed.supports[a], listed.beta[a], n, e)
+        _half_rows(X, listed.half_inverse[a], n, count, Z)
+        _slips(rows, listed, a, X, slip)
+        for k in range(folds):
+            own[k], off[k], trace[k] = 0.0, 0.0, 0.0
+            for i in range(starts[k], starts[k + 1]):
+                Z[n, i] = np.sqrt(base) * root[i]
+                trace[k] += base * root[i] * root[i]
+        _add_by_fold(e, e, starts, folds, own)
+        _add_by_fold(slip, slip, starts, folds, off)
         low, loose = 0.0, 0.0
         for k in range(folds):
-            lo, hi = starts[k], starts[k + 1]
-            _residuals(V, r, listed.beta[a], support, n, lo, hi, e[k])
-            _half_rows(V, listed.half_inverse[a], support, n, lo, hi, Z[k])
-            _slips(rows, listed, a, lo, hi, slip)
-            for i in range(hi - lo):
-                Z[k, n, i] = np.sqrt(base) * root[lo + i]
-            off[k] = dot(slip, slip, hi - lo)
-            own = dot(e[k], e[k], hi - lo)
-            low += own
-            loose += (2.0 * np.sqrt(own) + np.sqrt(off[k])) * np.sqrt(off[k])
-            for c in range(n + 1):
-                x[k, c] = dot(Z[k, c], e[k], hi - lo)
-                low += 2.0 * x[k, c] * x[k, c]
+            low += own[k]
+            loose += (2.0 * np.sqrt(own[k]) + np.sqrt(off[k])) * np.sqrt(off[k])
+        for c in range(n + 1):
+            part[:] = 0.0
+            _add_by_fold(Z[c], e, starts, folds, part)
+            low += 2.0 * dot(part, part, folds)
         total[a], error[a] = low, 3.0 * loose + (1e-9 + 4.0 * listed.leverage_error[a]) * low
         if low - error[a] > limit:
             continue
         total[a], error[a] = 0.0, 0.0
+        for c in range(n):
+            _add_by_fold(Z[c], Z[c], starts, folds, trace)
         for k in range(folds):
             if total[a] - error[a] > limit:
                 break
-            b = starts[k + 1] - starts[k]
-            own, trace = dot(e[k], e[k], b), 0.0
-            for c in range(n + 1):
-                trace += dot(Z[k, c], Z[k, c], b)
-            norm = _left_out(Z[k], e[k], x[k], b, n + 1, d, H, inverse)
+            lo, b = starts[k], starts[k + 1] - starts[k]
+            if b == 1:
+                norm = 1.0 / (1.0 - trace[k]) if trace[k] < 1.0 else np.inf
+                d[0] = e[lo] * norm
+            else:
+                norm = _left_out(Z[:, lo : lo + b], e[lo : lo + b], b, n + 1, d, x, H, inverse)
             if norm == np.inf:
                 error[a] = np.inf
                 continue
             out = dot(d, d, b)
             length = np.sqrt(out)
-            solved = 16.0 * (b + n + 2) * EPS * (norm * np.sqrt(own) + length)
-            wide = (np.sqrt(off[k]) + listed.leverage_error[a] * trace * length + solved) * norm
+            solved = 16.0 * (b + n + 2) * EPS * (norm * np.sqrt(own[k]) + length)
+            wide = (np.sqrt(off[k]) + listed.leverage_error[a] * trace[k] * length + solved) * norm
             total[a] += out
             error[a] += (2.0 * length + wide) * wide + 32.0 * EPS * out
         error[a] += 2.0 * len(r) * EPS * total[a]

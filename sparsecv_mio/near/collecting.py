@@ -254,7 +254,6 @@ class FoldRows:
         by_row = plan.k == plan.scored
         least = (1.0 - self.base * float(np.min(root)) ** 2) ** 2 if by_row else 1.0
         self.residual_rate = least * self.total / float(times[0]) * (1.0 + SHAVED)
-        self._sum = leave_out.common_errors_by_row if by_row else leave_out.common_errors
 
     def errors(
         self, problem: SparseProblem, supports: Sequence[IntArray], limit: float
@@ -271,7 +270,7 @@ class FoldRows:
         """
         listed = listed_supports(problem, supports, [0] * len(supports))
         value, error = np.empty(len(supports)), np.empty(len(supports))
-        self._sum(self.rows, self.base, listed, limit * self.total, value, error)
+        leave_out.common_errors(self.rows, self.base, listed, limit * self.total, value, error)
         error[~np.isfinite(value)] = np.inf
         return value / self.total, error / self.total
 

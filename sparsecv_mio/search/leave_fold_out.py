@@ -258,7 +258,7 @@ class LeaveOut:
         base, root = self.all_rows.base, self.data.root_of(index)
         V, r = self.data.about(index, base.v_mean, base.r_mean)
         root = np.ones(len(r)) if root is None else np.ascontiguousarray(root)
-        found = HeldOutRows(V, r, np.ascontiguousarray(starts - starts[0]), root)
+        found = HeldOutRows(np.asfortranarray(V), r, np.ascontiguousarray(starts - starts[0]), root)
         if self._keep_rows:
             self._kept[lo] = found
         return found
@@ -349,9 +349,7 @@ class LeaveOut:
         if limit is None:
             limit = np.full((len(self.taus), folds), np.inf)
         limits = leave_out.WinLimits(np.ascontiguousarray(limit, dtype=float), most)
-        by_row = folds == len(rows.r)
-        score = leave_out.score_supports_by_row if by_row else leave_out.score_supports
-        score(rows, self.intercept_leverage, listing, limits, first, scores)
+        leave_out.score_supports(rows, self.intercept_leverage, listing, limits, first, scores)
         return scores
 
     def pool_numbers(self, listing: ListedSupports) -> NDArray[np.int32]:

@@ -13,10 +13,8 @@ from sparsecv_mio.kernels.leave_out import (
     ListedSupports,
     WinLimits,
     common_errors,
-    common_errors_by_row,
     half_inverses,
     score_supports,
-    score_supports_by_row,
 )
 
 from .plain import KINDS, Small, small
@@ -82,12 +80,6 @@ def test_best_two_supports_of_every_fold(seed: int, length: int) -> None:
     best, second, held, error, which = scores = outputs(T, len(folds))
     rows = HeldOutRows(problem.X, problem.y, starts, np.ones(n))
     score_supports(rows, 0.0, given, limits, 100, scores)
-    if length == 1:
-        again = outputs(T, len(folds))
-        score_supports_by_row(rows, 0.0, given, limits, 100, again)
-        for mine, other in zip((best, second, held, error), again, strict=False):
-            assert np.allclose(mine, other, rtol=1e-9)
-        assert np.array_equal(which, again[4])
     for k, N in enumerate(folds):
         rest = problem.without(N)
         for t in range(T):
@@ -102,8 +94,7 @@ def test_best_two_supports_of_every_fold(seed: int, length: int) -> None:
 
 
 @pytest.mark.parametrize("seed", [0, 1, 7])
-@pytest.mark.parametrize("by_row", [False, True])
-def test_an_intercept_and_a_limit(seed: int, by_row: bool) -> None:
+def test_an_intercept_and_a_limit(seed: int) -> None:
     """Centred rows with 1 / n in the leverages are fits that centre each training set by its own means."""
     raw = small(seed)
     n = len(raw.y)
@@ -114,10 +105,7 @@ def test_an_intercept_and_a_limit(seed: int, by_row: bool) -> None:
     eta = np.clip(eta_of(problem, [np.array([i]) for i in range(n)]) + 1.0 / n, 0.0, 1.0 - 1e-12)
     rows = HeldOutRows(problem.X, problem.y, np.arange(n + 1), np.ones(n))
     out = outputs(1, n)
-    if by_row:
-        score_supports_by_row(rows, 1.0 / n, given, WinLimits(limit, eta), 0, out)
-    else:
-        score_supports(rows, 1.0 / n, given, WinLimits(limit, eta), 0, out)
+    score_supports(rows, 1.0 / n, given, WinLimits(limit, eta), 0, out)
     best, _, held, _, which = out
     assert np.isinf(best[0, 3]) and which[0, 3] == -1
     for i in set(range(n)) - {3}:
@@ -148,7 +136,7 @@ def test_weights_and_an_intercept(seed: int, length: int) -> None:
     starts = np.concatenate([[0], np.cumsum([len(N) for N in folds])]).astype(np.int64)
     rows, out = HeldOutRows(problem.X, problem.y, starts, root), outputs(1, len(folds))
     limits = WinLimits(np.full((1, len(folds)), np.inf), np.full(len(folds), 1.0 - 1e-9))
-    (score_supports_by_row if length == 1 else score_supports)(rows, 1.0 / w.sum(), given, limits, 0, out)
+    score_supports(rows, 1.0 / w.sum(), given, limits, 0, out)
     for k, N in enumerate(folds):
         rest, held = about_means(np.setdiff1d(np.arange(n), N), N)
         value, a = min((rest.value(s), a) for a, s in enumerate(every))
@@ -183,15 +171,14 @@ def test_errors_of_every_support(seed: int, length: int, centred: bool) -> None:
     every, given = listed(problem, sizes=(1, 2, 3))
     rows = HeldOutRows(np.asfortranarray(problem.X), problem.y, starts, root)
     total, error = np.empty(len(every)), np.empty(len(every))
-    kernel = common_errors_by_row if length == 1 else common_errors
-    kernel(rows, 1.0 / w.sum() if centred else 0.0, given, np.inf, total, error)
+    common_errors(rows, 1.0 / w.sum() if centred else 0.0, given, np.inf, total, error)
     for a, support in enumerate(every):
         true = truth(raw, w, folds, support, centred)
         assert abs(total[a] - true) <= error[a] + 1e-12 * true
         assert error[a] <= 1e-6 * (1.0 + true)
     again, other = np.empty(len(every)), np.empty(len(every))
     limit = float(np.median(total))
-    kernel(rows, 1.0 / w.sum() if centred else 0.0, given, limit, again, other)
+    common_errors(rows, 1.0 / w.sum() if centred else 0.0, given, limit, again, other)
     assert np.array_equal(again[total <= limit], total[total <= limit])
     assert np.all(again[total > limit] > limit - 1e-6)
 
@@ -201,7 +188,7 @@ def test_a_leverage_of_one_is_said() -> None:
     _, given = listed(problem, sizes=(1,))
     rows = HeldOutRows(np.asfortranarray(problem.X), problem.y, np.arange(4), np.ones(3))
     pairs = HeldOutRows(rows.V, rows.r, np.array([0, 2, 3]), rows.root)
-    for kernel, some in ((common_errors_by_row, rows), (common_errors, pairs)):
+    for some in (rows, pairs):
         total, error = np.empty(1), np.empty(1)
-        kernel(some, 0.0, given, np.inf, total, error)
+        common_errors(some, 0.0, given, np.inf, total, error)
         assert error[0] == np.inf
