@@ -188,7 +188,7 @@ def iacv(
         interrupted = stop.is_set()
     chosen = {
         "loss": loss, "penalty": penalty, "lam": lam, "solver": solver, "iterations": iterations,
-        "step": method.schedule(1), "batch": method.batch, "doubling": doubling, "scale_penalty": scale_penalty,
+        "step": method.alpha, "batch": method.batch, "doubling": doubling, "scale_penalty": scale_penalty,
         **units, "seed": seed or 0,
     }  # fmt: skip
     return deliver(

@@ -9,10 +9,10 @@ h = 0; proximal GD has g = the summed loss and h = lam * pi.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from threading import Event
 from time import perf_counter
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from sparsecv_mio.oracles.answers import ProgressHook
 from sparsecv_mio.oracles.iacv.risk_without_rows import Erm, Expansion, infinitesimal_jackknife, newton_step, own_rows
 
 __all__ = [
-    "EarlyStop", "EpochDoubling", "FixedStep", "IacvReport", "METHODS", "MethodTrace", "Solver", "State",
+    "EarlyStop", "IacvReport", "METHODS", "MethodTrace", "Solver", "State",
     "default_step", "exact_step", "full_step", "gd", "iacv_step", "log_spaced", "make_solver", "proxgd", "run",
     "sgd", "start",
 ]  # fmt: skip
@@ -33,45 +33,6 @@ BLOCK_ELEMENTS = 1 << 14  # exact left-out fits form their predictors in blocks 
 BLOCK_FITS = 16
 
 
-class Schedule(Protocol):
-    """Step length at iteration t = 1, 2, ..."""
-
-    def __call__(self, t: int) -> float:
-        """Return the step length at iteration t."""
-        ...
-
-
-@dataclass(frozen=True)
-class FixedStep:
-    """The same step at every iteration."""
-
-    alpha: float
-
-    def __call__(self, t: int) -> float:
-        """Return alpha."""
-        return self.alpha
-
-
-@dataclass(frozen=True)
-class EpochDoubling:
-    """`first` steps of length alpha, then 2 first of alpha / 2, then 4 first of alpha / 4, ... (paper section 6.2).
-
-    Examples
-    --------
-    >>> schedule = EpochDoubling(1.0, first=2)
-    >>> [schedule(t) for t in range(1, 8)]
-    [1.0, 1.0, 0.5, 0.5, 0.5, 0.5, 0.25]
-    """
-
-    alpha: float
-    first: int = 1000
-
-    def __call__(self, t: int) -> float:
-        """Return alpha, halved at the end of every epoch so far."""
-        epoch = ((t - 1) // self.first + 1).bit_length() - 1
-        return self.alpha / float(1 << epoch)
-
-
 @dataclass(frozen=True)
 class Solver:
     """A first-order method: step lengths, batches, and whether the penalty is handled by a proximal step.
@@ -80,8 +41,8 @@ class Solver:
 
     Parameters
     ----------
-    schedule : Schedule
-        Step lengths.
+    alpha : float
+        Step length.
     proximal : bool
         Proximal step on `lam * pi` instead of its gradient.
     batch : int, optional
@@ -91,18 +52,27 @@ class Solver:
     scale_penalty : bool
         Weigh the penalty of a batch of K rows by K / n. The paper's (7) takes the whole penalty, so that its steps
         minimise `(K/n) sum l + lam pi` on average; with the weight they minimise the objective itself.
+    doubling : int, optional
+        So many steps of length alpha, then twice as many of alpha / 2, and so on (paper section 6.2).
+
+    Examples
+    --------
+    >>> solver = Solver(1.0, doubling=2)
+    >>> [solver.step(t) for t in range(1, 8)]
+    [1.0, 1.0, 0.5, 0.5, 0.5, 0.5, 0.25]
     """
 
-    schedule: Schedule
+    alpha: float
     proximal: bool = False
     batch: int | None = None
     seed: int = 0
     scale_penalty: bool = False
+    doubling: int | None = None
 
-    @property
-    def name(self) -> str:
-        """`gd`, `sgd` or `proxgd`."""
-        return "sgd" if self.batch is not None else "proxgd" if self.proximal else "gd"
+    def step(self, t: int) -> float:
+        """Return the step length at iteration t = 1, 2, ..."""
+        epochs = 1 if self.doubling is None else (t - 1) // self.doubling + 1
+        return self.alpha / float(1 << (epochs.bit_length() - 1))
 
     def rows(self, t: int, n: int) -> IntArray | None:
         """Return the rows of the batch of step t, ascending, or None for all."""
@@ -129,34 +99,19 @@ class Solver:
 
 def gd(alpha: float) -> Solver:
     """Gradient descent (6) with a fixed step."""
-    return Solver(FixedStep(alpha))
+    return Solver(alpha)
 
 
 def proxgd(alpha: float) -> Solver:
     """Proximal gradient descent (8) with a fixed step."""
-    return Solver(FixedStep(alpha), proximal=True)
+    return Solver(alpha, proximal=True)
 
 
-def sgd(schedule: Schedule | float, batch: int, seed: int = 0, *, scale_penalty: bool = False) -> Solver:
-    """Stochastic gradient descent (7) on batches of fixed size.
-
-    Parameters
-    ----------
-    schedule : Schedule or float
-        Step lengths; a number is a fixed step.
-    batch : int
-        Rows per step, drawn without replacement.
-    seed : int
-        Seed of the batches.
-    scale_penalty : bool
-        Weigh the penalty of a step by `batch / n`; the paper adds all of it.
-
-    Returns
-    -------
-    Solver
-    """
-    steps = FixedStep(float(schedule)) if isinstance(schedule, (int, float)) else schedule
-    return Solver(steps, batch=batch, seed=seed, scale_penalty=scale_penalty)
+def sgd(
+    alpha: float, batch: int, seed: int = 0, *, scale_penalty: bool = False, doubling: int | None = None
+) -> Solver:
+    """Stochastic gradient descent (7) on batches of a fixed size; see :class:`Solver`."""
+    return Solver(alpha, batch=batch, seed=seed, scale_penalty=scale_penalty, doubling=doubling)
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,7 +169,7 @@ def iacv_step(erm: Erm, solver: Solver, state: State) -> State:
         After t + 1 steps. O(m p^2 + k p^2) time for a batch of m rows, O(k p + p^2) memory (the paper's Table 1).
     """
     t = state.t + 1
-    alpha, weight, rows = solver.schedule(t), solver.weight(erm), solver.rows(t, erm.n)
+    alpha, weight, rows = solver.step(t), solver.weight(erm), solver.rows(t, erm.n)
     X, y, labels = erm.batch(rows)
     taylor = Expansion(erm.loss, X, y, state.theta)
     gradient = taylor.total()
@@ -293,7 +248,7 @@ def exact_step(erm: Erm, solver: Solver, t: int, Theta: FloatArray) -> FloatArra
 
 def _descend(erm: Erm, solver: Solver, t: int, Theta: FloatArray, gradient: FloatArray) -> FloatArray:
     """(b, p) gradient step on g and proximal step on h; `gradient` is that of the summed loss."""
-    alpha, weight = solver.schedule(t), solver.weight(erm)
+    alpha, weight = solver.step(t), solver.weight(erm)
     if solver.proximal:
         moved = Theta - alpha * gradient
         return erm.penalty.prox(moved, alpha * weight) if weight > 0.0 else moved
@@ -338,7 +293,7 @@ def default_step(erm: Erm, *, proximal: bool = False, batch: int | None = None, 
     curvature = float(np.linalg.eigvalsh(Expansion(erm.loss, erm.X, erm.y, np.zeros(erm.p)).hessian())[-1]) + smooth
     alpha = 1.0 / curvature
     for _ in range(60):
-        if _descends(erm, Solver(FixedStep(alpha), proximal=proximal), iterations):
+        if _descends(erm, Solver(alpha, proximal=proximal), iterations):
             return alpha
         alpha /= 2.0
     raise BadInput("no step length lowers the objective: rescale the columns (--scale variance)")
@@ -418,11 +373,11 @@ def make_solver(
     if seed < 0:
         raise BadInput(f"--seed must be 0 or more, not {seed}")
     size = min(DEFAULT_BATCH, erm.n) if kind == "sgd" and batch is None else batch
-    bare = Solver(FixedStep(1.0), kind == "proxgd", size, seed, scale_penalty)
+    bare = Solver(1.0, kind == "proxgd", size, seed, scale_penalty, doubling)
     bare.check(erm)
-    alpha = step or default_step(erm, proximal=bare.proximal, batch=size, iterations=iterations)
-    schedule = FixedStep(alpha) if doubling is None else EpochDoubling(alpha, doubling)
-    return Solver(schedule, bare.proximal, size, seed, scale_penalty)
+    return replace(
+        bare, alpha=step or default_step(erm, proximal=bare.proximal, batch=size, iterations=iterations)
+    )
 
 
 METHODS = ("iacv", "ns", "ij", "baseline")

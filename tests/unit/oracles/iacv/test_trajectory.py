@@ -14,9 +14,7 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.oracles.iacv import (
     EarlyStop,
-    EpochDoubling,
     Erm,
-    FixedStep,
     Logistic,
     Regularizer,
     Solver,
@@ -99,9 +97,9 @@ def test_steps_equal_the_plain_scheme(loss, penalty, proximal, batch, labelled):
     left_out = [{i} for i in range(n)] if labels is None else [set(np.flatnonzero(labels == j)) for j in range(3)]
     erm = Erm(X, y, LOSS[loss], replace(PENALTY[penalty], weights=weights), 0.3, labels)
     alpha = 0.02 if loss in ("poisson", "cosh") else default_step(erm, proximal=True) * 0.5
-    solver = Solver(EpochDoubling(alpha, first=4), proximal=proximal, batch=batch, seed=3)
+    solver = Solver(alpha, proximal=proximal, batch=batch, seed=3, doubling=4)
     horizon = 15
-    steps = [solver.schedule(t) for t in range(1, horizon + 1)]
+    steps = [solver.step(t) for t in range(1, horizon + 1)]
     batches = [range(n) if batch is None else solver.rows(t, n).tolist() for t in range(1, horizon + 1)]
     theta, approx, exact = plain_run(X, y, loss, penalty, 0.3, weights, left_out, steps, batches, proximal)
 
@@ -122,7 +120,7 @@ def test_wide_data_never_forms_the_hessian_and_agrees():
     rng = np.random.default_rng(0)
     X, y = data("logistic", rng, 6, 40)
     erm = Erm(X, y, Logistic(), Regularizer(2.0), 0.1)
-    solver = Solver(FixedStep(default_step(erm)))
+    solver = Solver(default_step(erm))
     state, plain = start(erm), np.zeros((6, 40))
     for t in range(10):
         taylor = Expansion(erm.loss, X, y, state.theta)
@@ -138,7 +136,7 @@ def test_blocks_of_exact_fits_agree(monkeypatch):
     rng = np.random.default_rng(1)
     X, y = data("logistic", rng, 30, 3)
     erm = Erm(X, y, Logistic(), Regularizer(2.0), 0.1)
-    solver = Solver(FixedStep(default_step(erm)))
+    solver = Solver(default_step(erm))
     whole = exact_step(erm, solver, 0, rng.standard_normal((30, 3)))
     rng = np.random.default_rng(1)
     data("logistic", rng, 30, 3)
@@ -152,7 +150,7 @@ def test_default_steps_descend():
     for loss in ("logistic", "squared", "poisson"):
         X, y = data(loss, rng, 60, 5)
         erm = Erm(X, y, LOSS[loss], Regularizer(2.0), 0.2)
-        solver = Solver(FixedStep(default_step(erm, iterations=50)))
+        solver = Solver(default_step(erm, iterations=50))
         theta, value = np.zeros(5), erm.objective(np.zeros(5))
         for t in range(50):
             theta = full_step(erm, solver, t, theta)
@@ -167,7 +165,7 @@ def test_scaled_penalty_keeps_the_minimiser():
     best = np.linalg.solve(X.T @ X + 30.0 * np.eye(3), X.T @ y)
     grad = {}
     for scaled in (False, True):
-        solver = Solver(FixedStep(1.0), batch=6, scale_penalty=scaled)
+        solver = Solver(1.0, batch=6, scale_penalty=scaled)
         moves = [best - full_step(erm, solver, t, best) for t in range(4000)]
         grad[scaled] = np.linalg.norm(np.mean(moves, axis=0)) / np.linalg.norm(2.0 * X.T @ y)
     assert grad[True] < 0.01 < 0.05 < grad[False]
@@ -230,9 +228,9 @@ def test_defaults_and_options_of_a_method() -> None:
     erm = make_erm(sample(), "squared", "ridge", 0.7, scale="length", intercept="global")
     assert erm.y.mean() == pytest.approx(0.0, abs=1e-12) and erm.X.mean(axis=0) == pytest.approx(0.0, abs=1e-12)
     plain = make_solver(erm, "gd", iterations=10)
-    assert plain.schedule(1) == default_step(erm) and plain.batch is None and not plain.proximal
+    assert plain.alpha == default_step(erm) and plain.batch is None and not plain.proximal
     batches = make_solver(erm, "sgd", iterations=10, doubling=4, step=0.5, seed=2)
-    assert batches.batch == 30 and batches.schedule == EpochDoubling(0.5, 4) and batches.seed == 2
+    assert batches.batch == 30 and (batches.alpha, batches.doubling) == (0.5, 4) and batches.seed == 2
     assert make_solver(make_erm(sample(), "squared", "l1", 1.0), "proxgd", iterations=1).proximal
 
 
