@@ -1,11 +1,8 @@
 """Before a solver runs: a support within the side constraints, and the columns that every better answer contains.
 
 A solver's tolerances are relative to the scale of the objective, `yy`. Where the columns F explain nearly all of the
-response, they may be larger than the whole optimum. Eliminating these columns exactly,
-
-    f(F and S) = min_b yy' - 2 c''b + b'M'b,    yy' = f(F),  c' = c_R - B'A^{-1} c_F,  M' = M_RR - B'A^{-1}B,
-
-with `A = M_FF`, `B = M_FR` and R the other columns, leaves the same problem on R, whose scale is `yy' = f(F)`.
+response, they may be larger than the whole optimum. Eliminating these columns exactly
+leaves the same problem on the other columns, whose scale is f(F) (:mod:`sparsecv_mio.problem.elimination`).
 """
 
 from __future__ import annotations
@@ -14,14 +11,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve, eigvalsh
+from scipy.linalg import eigvalsh
 
 from sparsecv_mio.arrays import BoolArray
 from sparsecv_mio.errors import BackendFailed
 from sparsecv_mio.formulation.outcome import KnownBounds
 from sparsecv_mio.formulation.task import ModelTask, level_set_interval, model_task
 from sparsecv_mio.problem.constraints import SideConstraints
+from sparsecv_mio.problem.elimination import ForcedColumns, eliminated
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.refit import Fit, forward_selection, refit_moments
 from sparsecv_mio.units import TINY
@@ -140,19 +137,21 @@ class Reduction:
     ----------
     task : ModelTask
         The problem on the other columns.
-    eliminated : tuple of int
-        Columns of the whole problem that are in every support at least as good as the start.
-    kept : tuple of int
-        Column of the whole problem for each column of the task.
+    choice : ForcedColumns
+        Columns of the whole problem that are in every support at least as good as the start, and those of the task.
     """
 
     task: ModelTask
-    eliminated: tuple[int, ...]
-    kept: tuple[int, ...]
+    choice: ForcedColumns
+
+    @classmethod
+    def none(cls, task: ModelTask) -> Reduction:
+        """Return a task as it is."""
+        return cls(task, ForcedColumns.of(task.q, np.zeros(0, dtype=np.int64)))
 
     def whole(self, support: tuple[int, ...]) -> tuple[int, ...]:
         """Return the support of the whole problem for a support of the task."""
-        return tuple(sorted((*self.eliminated, *(self.kept[j] for j in support))))
+        return tuple(self.choice.whole(np.array(support, dtype=np.int64)).tolist())
 
 
 def reduce_task(task: ModelTask, advice: KnownBounds) -> Reduction:
@@ -161,28 +160,25 @@ def reduce_task(task: ModelTask, advice: KnownBounds) -> Reduction:
     Columns with a box or with parents are not eliminated, nor any column where that would lose more digits than a
     solver's tolerances.
     """
-    whole = Reduction(task, (), tuple(range(task.q)))
     boxed = {j for j, *_ in (*task.constraints.box, *task.constraints.parents)}
     inside = (task.z_lo > 0) | proven_in(task)
-    out = tuple(j for j in task.start.support if inside[j] and j not in boxed)
-    if not out:
-        return whole
-    problem = _eliminate(task.problem, np.array(out, dtype=np.intp))
+    out = [j for j in sorted(task.start.support) if inside[j] and j not in boxed]
+    choice = ForcedColumns.of(task.q, np.array(out, dtype=np.int64))
+    problem = _eliminate(task.problem, choice) if out else None
     if problem is None:
-        return whole
-    kept = tuple(j for j in range(task.q) if j not in out)
-    start = tuple(kept.index(j) for j in task.start.support if j not in out)
+        return Reduction.none(task)
+    kept = choice.others
     beta = np.array([b for j, b in zip(task.start.support, task.start.beta, strict=True) if j not in out])
+    start = tuple(choice.inside(np.array(task.start.support)).tolist())
     return Reduction(
         model_task(
             problem,
             min(task.tau - len(out), len(kept)),
-            _constraints(task.constraints, out, kept),
+            _constraints(task.constraints, tuple(out), tuple(kept.tolist())),
             Fit(start, beta, task.start.objective, task.start.shortfall),
-            _advice(advice, kept),
+            replace(advice, points=tuple(point[kept] for point in advice.points)),
         ),
-        out,
-        kept,
+        choice,
     )
 
 
@@ -193,31 +189,17 @@ def proven_in(task: ModelTask) -> BoolArray:
     return np.asarray((lo > 0) | (hi < 0))
 
 
-def _eliminate(problem: SparseProblem, out: NDArray[np.intp]) -> SparseProblem | None:
+def _eliminate(problem: SparseProblem, choice: ForcedColumns) -> SparseProblem | None:
     """Return the problem on the other columns; None where it would be too inaccurate. O(q^2 |F|)."""
-    rest = np.setdiff1d(np.arange(problem.q), out)
+    out, rest = choice.forced, choice.others
     unit = 1.0 / np.sqrt(np.maximum(problem.M.diagonal()[out], TINY))
-    A = problem.M[np.ix_(out, out)] * np.outer(unit, unit)
-    spectrum = eigvalsh(A)
+    spectrum = eigvalsh(problem.M[np.ix_(out, out)] * np.outer(unit, unit))
     if not spectrum[0] * WIDEST >= spectrum[-1]:
         return None
-    B = problem.M[np.ix_(out, rest)] * unit[:, None]
-    solved = cho_solve(cho_factor(A, lower=True), np.column_stack([B, problem.c[out] * unit]))
-    Q = problem.Q[np.ix_(rest, rest)] - B.T @ solved[:, :-1]
-    left = Q.diagonal() + problem.penalty[rest]
-    if np.any(left < THINNEST * problem.M.diagonal()[rest]):
+    left = eliminated(replace(problem, forced=out)).problem
+    if np.any(left.M.diagonal() < THINNEST * problem.M.diagonal()[rest]):
         return None
-    return SparseProblem(
-        Q=0.5 * (Q + Q.T),
-        c=problem.c[rest] - B.T @ solved[:, -1],
-        yy=refit_moments(problem, tuple(int(j) for j in out)).objective,
-        weight=problem.weight[rest],
-        lam=problem.lam,
-        n=problem.n,
-        row_weight=problem.row_weight,
-        v_mean=problem.v_mean[rest],
-        r_mean=problem.r_mean,
-    )
+    return replace(left, yy=refit_moments(problem, tuple(out.tolist())).objective)
 
 
 def _constraints(constraints: SideConstraints, out: tuple[int, ...], kept: tuple[int, ...]) -> SideConstraints:
@@ -240,9 +222,3 @@ def _constraints(constraints: SideConstraints, out: tuple[int, ...], kept: tuple
             if not (gone.issuperset(columns) if every else gone.intersection(columns))
         ),
     )
-
-
-def _advice(advice: KnownBounds, kept: tuple[int, ...]) -> KnownBounds:
-    """Return the advice restricted to the other columns."""
-    at = np.array(kept, dtype=np.intp)
-    return replace(advice, points=tuple(point[at] for point in advice.points))

@@ -18,6 +18,8 @@ from functools import cache, partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
+
 from sparsecv_mio.errors import BackendFailed, BackendUnavailable, BadInput, Contradiction
 from sparsecv_mio.formulation.before_solving import Reduction, feasible_start, reduce_task
 from sparsecv_mio.formulation.outcome import KnownBounds, Limits, Outcome, Start, Stop
@@ -224,10 +226,10 @@ class Backend(ABC):
         """
         passes: list[_Pass] = []
         while True:
-            part = Reduction(task, (), tuple(range(task.q)))
+            part = Reduction.none(task)
             if self.reduces and TRUST * task.problem.yy > WORTH * task.start.objective:
                 part = reduce_task(task, advice)
-            if passes and part.eliminated == passes[-1].part.eliminated:
+            if passes and np.array_equal(part.choice.forced, passes[-1].part.choice.forced):
                 return passes
             answer = self._attempt(part.task, form, _left(limits, passes))
             best = self._best(task, part, answer)

@@ -79,10 +79,10 @@ def test_the_reduced_problem_is_the_same_problem() -> None:
     for k in range(30):
         task = task_of(problem_of(rng, 10.0 ** -(k % 5)))
         part = reduce_task(task, KnownBounds())
-        reduced += bool(part.eliminated)
-        assert sorted((*part.eliminated, *part.kept)) == list(range(task.q))
+        reduced += bool(len(part.choice.forced))
+        assert sorted((*part.choice.forced, *part.choice.others)) == list(range(task.q))
         assert part.whole(part.task.start.support) == task.start.support
-        assert part.task.tau == task.tau - len(part.eliminated)
+        assert part.task.tau == task.tau - len(part.choice.forced)
         for size in range(part.task.tau + 1):
             for support in itertools.combinations(range(part.task.q), size):
                 here = refit_moments(part.task.problem, support).objective
@@ -104,7 +104,7 @@ def test_columns_proven_in_are_in_everything_as_good_as_the_start() -> None:
 def test_the_scale_falls_to_that_of_the_answer() -> None:
     task = task_of(problem_of(np.random.default_rng(2), 1e-6))
     part = reduce_task(task, KnownBounds())
-    assert part.eliminated == (0, 1, 2) and part.task.tau == 0
+    assert part.choice.forced.tolist() == [0, 1, 2] and part.task.tau == 0
     assert part.task.problem.yy == pytest.approx(task.start.objective)
     assert task.problem.yy > 1e3 * part.task.problem.yy
 
@@ -118,7 +118,7 @@ def test_side_constraints_carry_over() -> None:
             continue
         task = task_of(problem_of(rng, 0.1), constraints)
         part = reduce_task(task, KnownBounds())
-        assert set(constraints.forced_in) <= set(part.eliminated)
+        assert set(constraints.forced_in) <= set(part.choice.forced.tolist())
         for size in range(part.task.tau + 1):
             for support in itertools.combinations(range(part.task.q), size):
                 inner = part.task.constraints.allows(support, part.task.tau)
@@ -128,7 +128,7 @@ def test_side_constraints_carry_over() -> None:
 def test_boxed_and_collinear_columns_stay() -> None:
     problem = problem_of(np.random.default_rng(4), 1e-6)
     boxed = task_of(problem, SideConstraints(box=((0, -9.0, 9.0),)))
-    assert 0 not in reduce_task(boxed, KnownBounds()).eliminated
+    assert 0 not in reduce_task(boxed, KnownBounds()).choice.forced
     rng = np.random.default_rng(5)
     X = rng.standard_normal((30, 4))
     X[:, 1] = X[:, 0] + 1e-4 * X[:, 1]
@@ -136,12 +136,12 @@ def test_boxed_and_collinear_columns_stay() -> None:
     y = X @ np.array([1.0, 3.0, 1.0, 0.0])
     near = SparseProblem(X.T @ X, X.T @ y, float(y @ y), np.ones(4), 1e-12, 30, np.zeros(4), 0.0)
     held = model_task(near, 3, SideConstraints(forced_in=(0, 1)), refit_moments(near, (0, 1, 2)), KnownBounds())
-    assert reduce_task(held, KnownBounds()).eliminated == ()
+    assert len(reduce_task(held, KnownBounds()).choice.forced) == 0
 
 
 def test_advice_carries_over() -> None:
     task = task_of(problem_of(np.random.default_rng(6), 1e-4))
     point = np.arange(6.0)
     part = reduce_task(task, KnownBounds(points=(point,)))
-    assert part.eliminated and len(part.task.points) == 2
-    assert part.task.points[1] == pytest.approx(part.task.scaled.to_u(point[list(part.kept)]))
+    assert len(part.choice.forced) and len(part.task.points) == 2
+    assert part.task.points[1] == pytest.approx(part.task.scaled.to_u(point[part.choice.others]))
