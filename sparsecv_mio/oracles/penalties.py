@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -30,7 +30,7 @@ class Penalty(ABC):
     proximable: bool = False
 
     @abstractmethod
-    def value(self, theta: FloatArray) -> FloatArray | float:
+    def value(self, theta: FloatArray) -> float:
         """`pi(theta)` of one parameter (p,)."""
 
     def gradient(self, theta: FloatArray) -> FloatArray:
@@ -64,8 +64,6 @@ class Regularizer(Penalty):
         Weight of the absolute values, >= 0 (the paper's kappa).
     intercept : bool
         The last column is an unpenalised intercept.
-    weights : (p,) array, optional
-        Of the columns, in both terms; 0 leaves a column free. IACV takes them, GLRU does not.
 
     Raises
     ------
@@ -82,7 +80,6 @@ class Regularizer(Penalty):
     ridge: float
     l1: float = 0.0
     intercept: bool = False
-    weights: FloatArray | None = field(default=None, repr=False, compare=False)
     proximable = True
 
     def __post_init__(self) -> None:
@@ -109,8 +106,7 @@ class Regularizer(Penalty):
     def value(self, w: FloatArray) -> float:
         """`sum_j rho_j(w_j)` of w (d,)."""
         v = w[: self.penalised(w.shape[0])]
-        u = v if self.weights is None else self.weights[: v.shape[0]] * v
-        return float(0.5 * self.ridge * (u @ v) + self.l1 * np.abs(u).sum())
+        return float(0.5 * self.ridge * (v @ v) + self.l1 * np.abs(v).sum())
 
     def gradient(self, theta: FloatArray) -> FloatArray:
         return self.ridge * (self._each(theta.shape[-1]) * theta)
@@ -119,7 +115,7 @@ class Regularizer(Penalty):
         return self.ridge * (self._each(D.shape[-1]) * D)
 
     def bound(self) -> float:
-        return self.ridge * (1.0 if self.weights is None else float(np.max(self.weights, initial=0.0)))
+        return self.ridge
 
     def prox(self, V: FloatArray, weight: float) -> FloatArray:
         each = self._each(V.shape[-1])
@@ -128,12 +124,8 @@ class Regularizer(Penalty):
         return np.asarray(V / (1.0 + weight * self.ridge * each)) if self.ridge > 0.0 else V
 
     def _each(self, p: int) -> FloatArray | float:
-        """Weights of p columns, zero for an intercept."""
-        if not self.intercept:
-            return 1.0 if self.weights is None else self.weights
-        each = np.ones(p) if self.weights is None else self.weights.copy()
-        each[-1] = 0.0
-        return each
+        """One for each of p columns, zero for an intercept."""
+        return np.append(np.ones(p - 1), 0.0) if self.intercept else 1.0
 
     def conjugate_ends(self, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the ends of the union of `drho_j*` over `low_j <= c_j <= high_j`, the interval (12) of the paper.
@@ -235,14 +227,13 @@ def make_regularizer(name: str, lam: float, l1: float | None = None, intercept: 
     return Regularizer(0.0, lam, intercept) if name == "l1" else Regularizer(lam, 0.0, intercept)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class KSupport(Penalty):
-    """Squared k-support norm `Omega_k(theta) = min { sum_j w_j theta_j^2 / z_j : 0 <= z <= 1, sum z <= k }`.
+    """Squared k-support norm `Omega_k(theta) = min { sum_j theta_j^2 / z_j : 0 <= z <= 1, sum z <= k }`.
 
-    With the squared loss and lam it is the perspective relaxation (P) of theory section 1. With s the prox weight, its
-    prox is `b_j = v_j z_j / (z_j + 2 s w_j)`, `z_j = clip(sqrt(w_j) |v_j| t - 2 s w_j, 0, 1)`, t such that the z add up
-    to k: the root of a piecewise linear equation, found exactly from its 2p sorted break points. O(p log p) per row.
-    `kernels.perspective.proximal_step` is the same map for one row and weights 1; a test holds the two equal.
+    With the squared loss and lam it is the perspective relaxation (P) of theory section 1; columns that are penalised
+    by weights w are divided by sqrt(w) beforehand. With s the prox weight, its prox is `b_j = v_j z_j / (z_j + 2 s)`,
+    `z_j = clip(|v_j| t - 2 s, 0, 1)`, t such that the z add up to k.
 
     Examples
     --------
@@ -252,56 +243,24 @@ class KSupport(Penalty):
     """
 
     k: int
-    weights: FloatArray | None = None
-    name: str = "k-support"
-    proximable: bool = True
+    name = "k-support"
+    proximable = True
 
-    def value(self, theta: FloatArray) -> FloatArray:
-        size = np.abs(theta) if self.weights is None else np.sqrt(self.weights) * np.abs(theta)
-        z = _fill(np.atleast_2d(size), np.zeros(size.shape[-1]), self.k)
-        ratio = np.divide(np.atleast_2d(size) ** 2, z, out=np.zeros_like(z), where=z > 0.0)
-        return np.asarray(ratio.sum(axis=-1).reshape(size.shape[:-1]))
+    def value(self, theta: FloatArray) -> float:
+        from sparsecv_mio.kernels.k_support import support_norm
+
+        return float(support_norm(np.abs(theta), theta.shape[0], self.k, np.empty(max(self.k, 1))))
 
     def prox(self, V: FloatArray, weight: float) -> FloatArray:
-        w = np.ones(V.shape[-1]) if self.weights is None else self.weights
+        from sparsecv_mio.kernels.k_support import prox_scale
+
         rows = np.atleast_2d(V)
-        shift = 2.0 * weight * w
-        z = _fill(np.sqrt(w) * np.abs(rows), shift, self.k)
-        free = z + shift
-        out = np.divide(rows * z, free, out=rows.copy(), where=free > 0.0)  # w_j = 0: the column is not penalised
-        return np.asarray(out.reshape(V.shape))
-
-
-def _fill(a: FloatArray, b: FloatArray, k: int) -> FloatArray:
-    """(m, p) `z = clip(a t - b, 0, 1)` with `sum_j z_j = min(k, number of a_j > 0)`, one t per row of a; a, b >= 0.
-
-    The sum is piecewise linear in t: bisection over the sorted break points finds the piece, whose line is then summed
-    anew (running sums would carry rounding errors from large entries to small ones).
-    """
-    z = (a > 0.0).astype(np.float64)
-    rows = np.flatnonzero(z.sum(axis=1) > k)
-    if rows.size == 0:
-        return z
-    a = a[rows]
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        begin = np.where(a > 0.0, b / a, np.inf)
-        end = np.where(a > 0.0, (1.0 + b) / a, np.inf)
-    pieces = np.sort(np.concatenate([np.zeros((rows.size, 1)), begin, end], axis=1), axis=1)
-    low, high = np.zeros(rows.size, dtype=np.intp), np.full(rows.size, pieces.shape[1] - 1)
-    each = np.arange(rows.size)
-    while np.any(high - low > 1):  # the sum is below k at break point `low` and reaches it by `high`
-        middle = (low + high) // 2
-        t = pieces[each, middle]
-        finite = np.where(np.isfinite(t), t, 0.0)
-        reached = ~np.isfinite(t) | (np.clip(a * finite[:, None] - b, 0.0, 1.0).sum(axis=1) >= k)
-        low, high = np.where(reached, low, middle), np.where(reached, middle, high)
-    left, right = pieces[each, low][:, None], pieces[each, high][:, None]
-    rising = (begin <= left) & (end >= right)
-    missing = k - (end <= left).sum(axis=1) + np.where(rising, b, 0.0).sum(axis=1)
-    slope = np.where(rising, a, 0.0).sum(axis=1)
-    t = np.divide(missing, slope, out=right[:, 0].copy(), where=slope > 0.0)
-    z[rows] = np.clip(a * np.clip(t[:, None], left, right) - b, 0.0, 1.0)
-    return z
+        size, shift = np.abs(rows), 2.0 * weight
+        z = (size > 0.0).astype(np.float64)
+        for row in np.flatnonzero(z.sum(axis=1) > self.k):
+            t = prox_scale(size[row], size.shape[1], self.k, shift)
+            z[row] = np.clip(size[row] * t - shift, 0.0, 1.0)
+        return np.asarray((rows * z / (z + shift) if shift > 0.0 else rows).reshape(V.shape))
 
 
 def accelerated(

@@ -245,18 +245,19 @@ def propose(data: StandardData, folds: FoldPlan, grid: Grid, expired: Callable[[
     if not len(inner) or data.q == 0 or folds.k < 1:
         return made
     X, y = data.rows(slice(0, data.n))
-    penalty = KSupport(int(inner[len(inner) // 2]), None if np.all(data.weight == 1.0) else data.weight)
-    theta: FloatArray | None = None
+    root = np.sqrt(data.weight)
+    penalty, scaled = KSupport(int(inner[len(inner) // 2])), X / root
+    begin: FloatArray | None = None
     fits = 0
     for g in np.argsort(-grid.gammas, kind="stable")[:afford].tolist():
         if expired():
             break
-        erm = Erm(X, y, Squared(2.0), penalty, float(grid.gammas[g]) / 2.0, folds.labels)
+        erm = Erm(scaled, y, Squared(2.0), penalty, float(grid.gammas[g]) / 2.0, folds.labels)
         free = data.intercept is Intercept.FOLD
-        found = fold_fits(erm, intercept=free, steps=STEPS, tolerance=TOLERANCE, begin=theta)
+        found = fold_fits(erm, intercept=free, steps=STEPS, tolerance=TOLERANCE, begin=begin)
         if not np.all(np.isfinite(found.theta)):
             break
-        theta = found.theta
+        begin, theta = found.theta, found.theta / root
         size = np.abs(theta)
         made.ranking[g] = np.argsort(-size, axis=1, kind="stable")
         made.nonzero[g] = (size > 0.0).sum(axis=1)

@@ -178,8 +178,6 @@ class Problem:
             raise BadInput("y holds a number that is not finite")
         if self.n == 0:
             raise BadInput("no row is left to fit: keep at least one")
-        if self.regularizer.weights is not None:
-            raise BadInput("GLRU has no weights of columns: scale the columns instead")
         self.loss.check(self.y)
 
     @cached_property
