@@ -23,7 +23,15 @@ from scipy.linalg import solve_triangular
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.bounds.fold import ROUNDS, TIE, FoldCell, Origin
-from sparsecv_mio.bounds.wide_rows import ACCURACY, MAX_STEPS, WideRelaxation, WideRows, WideSupports, WorkingColumns
+from sparsecv_mio.bounds.wide_rows import (
+    ACCURACY,
+    MAX_STEPS,
+    Wide,
+    WideRelaxation,
+    WideRows,
+    WideSupports,
+    WorkingColumns,
+)
 from sparsecv_mio.errors import Contradiction
 from sparsecv_mio.kernels import fold_bounds
 from sparsecv_mio.kernels.dense import gershgorin
@@ -35,17 +43,16 @@ from sparsecv_mio.kernels.nodes import (
     FREE,
     INSIDE,
     Accuracy,
-    Effort,
     Fold,
     Form,
     Incumbents,
     LevelSet,
     Node,
+    Rounding,
     allowance,
     gap_of,
 )
 from sparsecv_mio.kernels.perspective_newton import new_factor
-from sparsecv_mio.kernels.relaxation_rows import Wide, farthest_rows, slope_from_products
 from sparsecv_mio.kernels.screening import screen
 from sparsecv_mio.problem.elimination import stripped
 from sparsecv_mio.problem.problem import DIAGONAL_MARGIN
@@ -144,7 +151,7 @@ def of_all_columns(relaxation: WideRelaxation, candidates: LevelSet, dual: float
     """
     rows, centre = relaxation.rows, relaxation.b.copy()
     gap = gap_of(candidates._replace(zeta=dual), rows.yy)
-    rounding, effort = rows.allowance_of(candidates.k), Effort(ROUNDS, MAX_STEPS)
+    rounding = rows.allowance_of(candidates.k)
     lo, hi = np.full(len(rows.u), -np.inf), np.full(len(rows.u), np.inf)
     for i, x in enumerate(rows.X_test):
         ridge = float(x @ x) - float(np.sum((rows.Xt.T @ x) ** 2)) / (1.0 + rows.largest)
@@ -152,8 +159,8 @@ def of_all_columns(relaxation: WideRelaxation, candidates: LevelSet, dual: float
         if expired():
             break
         for sign, side in ((1.0, hi), (-1.0, lo)):
-            near = relaxation.columns.arrays
-            bound, t = farthest_rows(rows.training, sign * x, candidates, centre, t, effort, rounding, near)
+            relaxation.b = centre.copy()
+            bound, t = farthest(relaxation, sign * x, candidates, t, rounding)
             side[i] = sign * bound
     low, high = distances(rows.u, lo, hi)
     ends = Ends(low, high, Origin.CONIC, Origin.CONIC if np.isfinite(high) else Origin.TRIVIAL)
@@ -161,15 +168,47 @@ def of_all_columns(relaxation: WideRelaxation, candidates: LevelSet, dual: float
         together = _least_squares(relaxation, candidates, rounding.prior, expired)
         if together > low:
             ends = replace(ends, lower=together, low_origin=Origin.AGGREGATED)
-    relaxation.b[:] = centre
+    relaxation.b = centre
     return ends
+
+
+def farthest(
+    relaxation: WideRelaxation, x: FloatArray, candidates: LevelSet, t: float, rounding: Rounding
+) -> tuple[float, float]:
+    """Upper bound of `x'b*` and its t: the conic spread of :mod:`sparsecv_mio.kernels.fold_rows` on rows.
+
+    Parameters
+    ----------
+    relaxation : WideRelaxation
+        Starts from its point, and moves it.
+    x : (q,) array
+    candidates : LevelSet
+    t : float
+        Start; it moves by the root of `(ubar - zeta) / (F(b_t) - zeta)`.
+    rounding : Rounding
+        `length_j = sqrt(M_jj)`.
+    """
+    rows, gap = relaxation.rows, gap_of(candidates, candidates.ubar)
+    bound, best_t, most = np.inf, t, float(np.linalg.norm(x)) * rounding.norm
+    for _ in range(ROUNDS):
+        dual, primal = relaxation.solve_on(rows.training, relaxation.columns, candidates.k, 0.01 * gap, 0.5 * t * x)
+        b = relaxation.b
+        error = rounding.unit * (most + float(np.abs(x * b).sum()))
+        value = (candidates.ubar - dual + float(allowance(rounding, b))) / t + error
+        if value < bound:
+            bound, best_t = value, t
+        ratio = gap / max(primal + t * float(x @ b) - candidates.zeta, 1e-4 * gap)
+        if abs(ratio - 1.0) < TARGET:
+            break
+        t *= float(np.sqrt(min(ratio, 100.0)))
+    return bound, best_t
 
 
 def _least_squares(
     relaxation: WideRelaxation, candidates: LevelSet, prior: float, expired: Callable[[], bool]
 ) -> float:
     """Lower bound of the held-out sum of squares: the relaxation with the held-out rows weighing t."""
-    rows, b, gap = relaxation.rows, relaxation.b, gap_of(candidates, relaxation.rows.yy)
+    rows, gap = relaxation.rows, gap_of(candidates, relaxation.rows.yy)
     longest = float(np.linalg.eigvalsh(rows.X_test @ rows.X_test.T)[-1]) * (1.0 + 1e-9)
     bound, low, high, t = 0.0, 0.0, np.inf, 1.0
     for _ in range(TOGETHER_ROUNDS):
@@ -178,9 +217,9 @@ def _least_squares(
         root = np.sqrt(t)
         Xt, y = np.hstack([rows.Xt, root * rows.X_test.T]), np.concatenate([rows.y, root * rows.u])
         columns = WorkingColumns(rows.q)
-        columns.take(np.flatnonzero(b), Xt)
         weighted = Wide(Xt, y, rows.largest + t * longest)
         dual, primal = relaxation.solve_on(weighted, columns, candidates.k, 0.01 * gap)
+        b = relaxation.b
         size = float(np.sqrt(rows.square + t * np.einsum("ij,ij->j", rows.X_test, rows.X_test)) @ np.abs(b))
         slip = rows.rounding * (prior * (1.0 + root * np.sqrt(longest)) + float(np.linalg.norm(y)) + size) ** 2
         bound = max(bound, (dual - candidates.ubar - slip) / t)
@@ -254,7 +293,6 @@ class WideTree:
         self.few = np.zeros(most, dtype=np.int64)  # places in `left`
         self.count = 0
         self.among = np.zeros(len(left), dtype=np.bool_)
-        self.g = np.empty(len(left))
         self.rounding = rows.allowance_of(tau)
         self.error = self.error_of(rows, tau)
         self.listed: list[tuple[float, IntArray]] = []
@@ -292,8 +330,8 @@ class WideTree:
 
     def _value(self, b: FloatArray, inside: IntArray, out: BoolArray, k: int) -> tuple[float, IntArray]:
         """Bound of a node at a point, rounding taken off, and columns beside the few that would raise it."""
-        g, few = self.g, self.few[: len(b)]
-        slope_from_products(self.products, self.c, b, len(b), g)
+        few, used = self.few[: len(b)], np.flatnonzero(b)
+        g = self.c - b[used] @ self.products[used]
         quad = float(b @ (self.c[few] - g[few]))
         square = g * g
         fixed = float(square[few[inside]].sum())

@@ -1,8 +1,14 @@
-"""One fold with many more columns than rows: its rows, relaxation and best supports, no q x q matrix."""
+"""One fold with many more columns than rows: its rows, relaxation and best supports, no q x q matrix.
+
+Only a working set of columns is solved for, by the Gram kernel; the dual value is taken over *all* columns, so it is a
+bound whatever the working set (docs/theory/bounds.md 2). Columns whose `|g_j|` is large join it until primal and dual
+meet.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,8 +21,8 @@ from sparsecv_mio.kernels import starts
 from sparsecv_mio.kernels.dense import gershgorin
 from sparsecv_mio.kernels.node_relaxation import relax
 from sparsecv_mio.kernels.nodes import Accuracy, Form, Node, Rounding, size_of_candidates
-from sparsecv_mio.kernels.relaxation_rows import Wide, WorkingSet, relax_rows
 from sparsecv_mio.problem.elimination import ForcedColumns
+from sparsecv_mio.problem.refit import picks
 from sparsecv_mio.problem.training_moments import CONSTANT
 from sparsecv_mio.units import TINY
 from sparsecv_mio.words import Intercept
@@ -27,6 +33,14 @@ NO_COLUMNS = np.zeros(0, dtype=np.int64)
 CAPACITY = 1000  # columns that a relaxation solves for
 SPECTRUM_WORK = 1 << 31  # multiplications that the largest eigenvalue is worth
 KEPT_BYTES = 1 << 26  # of rows of X'X that are kept for other sizes
+
+
+class Wide(NamedTuple):
+    """Training rows, columns as rows (q, n), with targets (n,); `lipschitz` is at least the top eigenvalue of X'X."""
+
+    Xt: FloatArray
+    y: FloatArray
+    lipschitz: float
 
 
 def is_wide(data: StandardData) -> bool:
@@ -156,6 +170,12 @@ class WideRows:
                 self._products[column] = found
         return found
 
+    def row_of_matrix(self, column: int) -> FloatArray:
+        """Return a row of M. O(n q)."""
+        row = self.Xt @ self.Xt[column]
+        row[column] += 1.0
+        return np.asarray(row)
+
     def allowance_of(self, tau: int) -> Rounding:
         """Return what rounding is allowed for where supports of tau columns are compared."""
         prior = size_of_candidates(self.yy, self.square, tau)
@@ -221,7 +241,6 @@ def _gathered(data: StandardData, rows: IntArray) -> tuple[FloatArray, FloatArra
 
 
 CANDIDATES = 150  # columns that swaps may use, beside those of known supports
-SPENT = 1e-12  # of a column's own curvature: what is left of it beside the chosen ones is rounding
 
 
 class WideSupports:
@@ -267,22 +286,11 @@ class WideSupports:
         """Select forward over all columns, then swap among the promising ones."""
         rows = self.rows
         top = min(max([size for size in sizes if size < rows.q], default=0), rows.n)
-        factor = np.zeros((top, rows.q))
-        left, diag = rows.c.copy(), rows.square.copy()
         chosen: list[int] = []
-        for step in range(top):
+        for pick in picks(rows.row_of_matrix, rows.square, rows.c, top):
             if self.expired():
                 break
-            gain = np.where(diag > SPENT * rows.square, left**2 / np.maximum(diag, TINY), 0.0)
-            gain[chosen] = -1.0
-            pick = int(np.argmax(gain))
             chosen.append(pick)
-            row = rows.Xt @ rows.Xt[pick]
-            row[pick] += 1.0
-            row -= factor[:step, pick] @ factor[:step]
-            factor[step] = row / np.sqrt(diag[pick])
-            left -= factor[step] * (left[pick] / np.sqrt(diag[pick]))
-            diag -= factor[step] ** 2
             self._try(np.array(chosen))
         if swap_rounds:
             self._swap(sizes, np.argsort(-np.abs(rows.c))[:CANDIDATES], swap_rounds)
@@ -317,7 +325,8 @@ class WideSupports:
                 self._try(among[masks[size]])
 
 
-MAX_STEPS = 300
+MAX_STEPS = 300  # of a round
+ROUNDS = 60
 ACCURACY = 1e-4  # relative
 SPLIT_TRIES = 4  # columns
 ROOM = 4, 80  # columns of a working set for each of a support's, and beside them: what two rounds may take
@@ -346,8 +355,10 @@ class WideRelaxation:
         """Move to the solution of a size; dual and primal value, rounding not yet taken off."""
         return self.solve_on(self.rows.training, self.columns, tau, accuracy)
 
-    def solve_on(self, rows: Wide, columns: WorkingColumns, tau: int, accuracy: float) -> tuple[float, float]:
-        """Move to the solution of a size for other rows.
+    def solve_on(
+        self, rows: Wide, columns: WorkingColumns, tau: int, accuracy: float, shift: FloatArray | float = 0.0
+    ) -> tuple[float, float]:
+        """Move to the solution of a size for other rows, or for another objective.
 
         Parameters
         ----------
@@ -357,15 +368,44 @@ class WideRelaxation:
         tau : int
         accuracy : float
             Absolute.
+        shift : (q,) array, optional
+            s of a term `-2 s'b` that the objective gains.
 
         Returns
         -------
         dual, primal : float
+
+        Notes
+        -----
+        A round costs a relaxation on the working set and O(n q) for g.
         """
-        columns.make_room(tau)
-        shift = np.zeros(len(self.b))
-        dual, primal = relax_rows(rows, shift, tau, accuracy, MAX_STEPS, columns.arrays, self.b, self.g)
-        return float(dual), float(primal)
+        Xt, y, q, yy = rows.Xt, rows.y, len(rows.Xt), float(rows.y @ rows.y)
+        cap, far, shift = min(q, max(CAPACITY, ROOM[0] * tau + ROOM[1])), 1e6 * max(yy, TINY), np.broadcast_to(shift, q)
+        columns.join(np.flatnonzero(self.b), Xt, cap)
+        if len(columns.chosen) < min(2 * tau + 20, q):
+            columns.join(columns.largest_outside(Xt @ y + shift, 2 * tau + 40), Xt, cap)
+        b, dual, primal = np.where(columns.inside, self.b, 0.0), -np.inf, np.inf
+        for _ in range(ROUNDS):
+            chosen, count, A = columns.chosen, len(columns.chosen), Xt[columns.chosen]
+            form = Form(columns.gram, A @ y + shift[chosen], yy, min(gershgorin(columns.gram), rows.lipschitz))
+            every, (slope, point, best) = np.arange(count), np.empty((3, count))
+            stop = Accuracy(far, 0.3 * accuracy / far, MAX_STEPS)
+            _, value, _ = relax(form, Node(every, 0, every, count, tau), stop, b[chosen], slope, point, best)
+            primal, used = min(primal, float(value)), np.flatnonzero(point)
+            fit = point @ A
+            g = Xt @ (y - fit) + shift
+            b[chosen] = point
+            found = yy - float(fit @ fit) - float(np.partition(g * g, q - tau)[q - tau :].sum())
+            if found > dual:
+                dual, self.b, self.g = found, b.copy(), g
+            if primal - dual <= accuracy or count == q:
+                break
+            fresh = columns.largest_outside(g, min(10 + tau, cap))  # others do not change the dual value
+            if count + len(fresh) > cap:
+                columns.keep(used[: cap - len(fresh)])
+                b[~columns.inside] = 0.0
+            columns.join(fresh, Xt, cap)
+        return dual, primal
 
     def split(self, tau: int, survivors: IntArray) -> float:
         """Bound f by one disjunction: the lesser of the relaxations with and without a column, for the best column.
@@ -393,26 +433,28 @@ class WideRelaxation:
 
 
 class WorkingColumns:
-    """Columns that a relaxation on rows solves for, and their Gram matrix."""
+    """Columns that a relaxation on rows solves for, which of all these are, and their Gram matrix."""
 
     def __init__(self, q: int) -> None:
-        capacity = min(q, CAPACITY)
-        chosen, inside = np.zeros(capacity, dtype=np.int64), np.zeros(q, dtype=np.bool_)
-        self.arrays = WorkingSet(chosen, inside, np.zeros(1, dtype=np.int64), np.empty((capacity, capacity)))
+        self.chosen, self.inside, self.gram = NO_COLUMNS, np.zeros(q, dtype=np.bool_), np.zeros((0, 0))
 
-    def make_room(self, k: int) -> None:
-        """Hold at least what a relaxation of size k may take in two of its rounds."""
-        old = self.arrays
-        held, most = len(old.chosen), min(len(old.inside), ROOM[0] * k + ROOM[1])
-        if most > held:
-            chosen, gram = np.zeros(most, dtype=np.int64), np.empty((most, most))
-            chosen[:held], gram[:held, :held] = old.chosen, old.gram
-            self.arrays = old._replace(chosen=chosen, gram=gram)
+    def join(self, columns: IntArray, Xt: FloatArray, cap: int) -> None:
+        """Let columns join as far as there is room for `cap` of them."""
+        fresh = columns[~self.inside[columns]][: max(cap - len(self.chosen), 0)]
+        A = Xt[fresh]
+        cross = A @ Xt[self.chosen].T
+        self.gram = np.block([[self.gram, cross.T], [cross, A @ A.T]])
+        self.chosen, self.inside[fresh] = np.concatenate([self.chosen, fresh]), True
 
-    def take(self, columns: IntArray, Xt: FloatArray) -> None:
-        """Start with these columns."""
-        chosen, inside, held, gram = self.arrays
-        columns = columns[: len(chosen)]
-        size = len(columns)
-        chosen[:size], inside[columns], held[0] = columns, True, size
-        gram[:size, :size] = Xt[columns] @ Xt[columns].T
+    def keep(self, places: IntArray) -> None:
+        """Let all others go."""
+        self.chosen, self.gram = self.chosen[places], self.gram[np.ix_(places, places)]
+        self.inside[:] = False
+        self.inside[self.chosen] = True
+
+    def largest_outside(self, g: FloatArray, most: int) -> IntArray:
+        """Return the columns outside with the largest |g|, the largest first."""
+        size = np.where(self.inside, -1.0, np.abs(g))
+        most = min(most, len(size) - len(self.chosen))
+        found = np.argpartition(-size, most - 1)[:most] if most else NO_COLUMNS
+        return np.asarray(found[np.argsort(-size[found], kind="stable")], dtype=np.int64)

@@ -2,7 +2,7 @@
 
 m(u) = sum_i h_i (x_i'(u - w))^2 / 2 - sum_i a_i x_i'(u - w) + sum_j [ridge u_j^2 / 2 + l1 |u_j|]
 
-Columns of X come as rows of a C-contiguous (d, n) array, or as a CSC triple. Both keep `v = X (u - w)` up to date.
+`v = X (u - w)` is kept up to date.
 """
 
 from typing import NamedTuple
@@ -35,8 +35,8 @@ class DescentModel(NamedTuple):
     free: int
 
 
-class SparseColumns(NamedTuple):
-    """X by columns: a CSC triple."""
+class ColumnsOfX(NamedTuple):
+    """X by columns: a CSC triple; where `rows` is empty the columns are dense, one after the other in `data`."""
 
     data: np.ndarray
     rows: np.ndarray
@@ -70,15 +70,12 @@ def _step(j, slope, model, u):
 
 
 @njit(cache=True, nogil=True)
-def descend_dense(XT, columns, model, u, v, sweeps, share):
+def descend(X, model, u, v, sweeps, share):
     """Sweep over columns until a full sweep lowers the model by at most `share` of what the first one did.
 
     Parameters
     ----------
-    XT : (d, n) array
-        Columns of X as rows.
-    columns : int array
-        Those that may move.
+    X : ColumnsOfX
     model : DescentModel
     u, v : (d,), (n,) arrays
         Changed in place.
@@ -93,69 +90,32 @@ def descend_dense(XT, columns, model, u, v, sweeps, share):
 
     Notes
     -----
-    O(n len(columns)) a sweep; between full sweeps only the nonzero columns are visited.
-    """
-    h, a, second, ridge, _, free = model
-    n = XT.shape[1]
-    full, first = True, -1.0
-    for _ in range(sweeps):
-        drop = 0.0
-        for k in range(columns.shape[0]):
-            j = columns[k]
-            if (not full and u[j] == 0.0 and j != free) or second[j] + ridge <= 0.0:
-                continue
-            x = XT[j]
-            slope = 0.0
-            for i in range(n):
-                slope += x[i] * (h[i] * v[i] - a[i])
-            step, lowered = _step(j, slope, model, u)
-            if step != 0.0:
-                drop += lowered
-                for i in range(n):
-                    v[i] += step * x[i]
-        if first < 0.0:
-            first = drop
-        if drop <= share * first:
-            if full:
-                break
-            full = True
-        else:
-            full = False
-    return first
-
-
-@njit(cache=True, nogil=True)
-def descend_sparse(X, columns, model, u, v, sweeps, share):
-    """Do as :func:`descend_dense` for a CSC triple.
-
-    Parameters
-    ----------
-    X : SparseColumns
-    columns, model, u, v, sweeps, share
-        As there.
-
-    Notes
-    -----
-    O(nonzeros of the columns) a sweep.
+    O(nonzeros) a sweep; between full sweeps only the nonzero columns are visited.
     """
     data, rows, starts = X
     h, a, second, ridge, _, free = model
-    full, first = True, -1.0
+    n, dense, full, first = v.shape[0], rows.shape[0] == 0, True, -1.0
     for _ in range(sweeps):
         drop = 0.0
-        for k in range(columns.shape[0]):
-            j = columns[k]
+        for j in range(u.shape[0]):
             if (not full and u[j] == 0.0 and j != free) or second[j] + ridge <= 0.0:
                 continue
-            slope = 0.0
-            for e in range(starts[j], starts[j + 1]):
-                i = rows[e]
-                slope += data[e] * (h[i] * v[i] - a[i])
+            slope, start = 0.0, starts[j]
+            if dense:
+                for i in range(n):
+                    slope += data[start + i] * (h[i] * v[i] - a[i])
+            else:
+                for e in range(start, starts[j + 1]):
+                    slope += data[e] * (h[rows[e]] * v[rows[e]] - a[rows[e]])
             step, lowered = _step(j, slope, model, u)
             if step != 0.0:
                 drop += lowered
-                for e in range(starts[j], starts[j + 1]):
-                    v[rows[e]] += step * data[e]
+                if dense:
+                    for i in range(n):
+                        v[i] += step * data[start + i]
+                else:
+                    for e in range(start, starts[j + 1]):
+                        v[rows[e]] += step * data[e]
         if first < 0.0:
             first = drop
         if drop <= share * first:

@@ -4,9 +4,7 @@ import numpy as np
 
 from sparsecv_mio.kernels.dense import invert, put, support_value
 from sparsecv_mio.kernels.jit import njit
-from sparsecv_mio.kernels.local_search import PenalisedMoments, exchange, load, new_tableau
-
-SPENT = 1e-14  # of a column's own curvature: what is left of it beside the chosen ones is rounding
+from sparsecv_mio.kernels.local_search import PenalisedMoments, add, best_to_add, clear, exchange, load, new_tableau
 
 
 @njit(cache=True, nogil=True)
@@ -69,40 +67,10 @@ def backward_elimination(V, beta, value, best, supports):
                 supports[size, active[a]] = True
 
 
-@njit(cache=True, nogil=True)
-def _take_column(M, pick, step, rows, left, diag):
-    """Extend the partial Cholesky factor `rows[:step]` by a column; returns the drop in f. O(q step).
-
-    Parameters
-    ----------
-    M : (q, q) array
-    pick, step : int
-        The column, and how many are in.
-    rows : (step + 1, q) array or larger
-    left, diag : (q,) arrays
-        What is left of c and of the diagonal of M beside the columns that are in; `diag[pick] > 0`.
-    """
-    q = left.shape[0]
-    row = rows[step]
-    d = 1.0 / np.sqrt(diag[pick])
-    u = left[pick] * d
-    put(M[pick], row)
-    for k in range(step):
-        a = rows[k, pick]
-        for j in range(q):
-            row[j] -= a * rows[k, j]
-    for j in range(q):
-        row[j] *= d
-        left[j] -= row[j] * u
-        diag[j] -= row[j] * row[j]
-    return u * u
-
-
-@njit(cache=True, nogil=True)
 def forward_selection(M, c, yy, top, best, supports):
     """Add the column with the largest gain until `top` columns are in; keep each support that beats `best`.
 
-    O(q top^2): one partial Cholesky factor, extended by a row a step.
+    O(q top^2): a tableau swept once a step.
 
     Parameters
     ----------
@@ -112,34 +80,15 @@ def forward_selection(M, c, yy, top, best, supports):
         Incumbents by size, improved in place.
     """
     q = c.shape[0]
-    rows = np.empty((top, q))
-    left = np.empty(q)
-    diag = np.empty(q)
-    used = np.empty(q, dtype=np.bool_)
-    for j in range(q):
-        left[j] = c[j]
-        diag[j] = M[j, j]
-        used[j] = False
-    value = yy
+    moments, t, path = PenalisedMoments(M, np.zeros(q), c, yy), new_tableau(q, top), np.zeros((top, q), dtype=np.bool_)
+    clear(t, moments)
     for step in range(top):
-        gain = -1.0
-        pick = np.int64(-1)  # of a plain one `_take_column` is compiled a second time
-        for j in range(q):
-            if not used[j] and diag[j] > 0.0:
-                g = left[j] * left[j] / diag[j]
-                if g > gain:
-                    gain = g
-                    pick = j
+        pick = best_to_add(t)
         if pick < 0:
-            return
-        used[pick] = True
-        value -= _take_column(M, pick, step, rows, left, diag)
-        for j in range(q):
-            if diag[j] < SPENT * M[j, j]:
-                diag[j] = 0.0
-        if value < best[step + 1]:
-            best[step + 1] = value
-            put(used, supports[step + 1])
+            break
+        add(t, moments, pick)
+        path[step, t.members[: step + 1]] = True
+    try_supports(M, c, yy, path, best, supports)
 
 
 @njit(cache=True, nogil=True)

@@ -17,7 +17,7 @@ let `problem.objective.fit` decide whatever is close. `forward_selection` finds 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -311,33 +311,43 @@ def _shortfall(M: FloatArray, c: FloatArray, beta: FloatArray, lo: FloatArray, h
 NULL = 1e-12  # of a column's own curvature: what is left of it beside the picks is rounding
 
 
-def forward_selection(M: FloatArray, c: FloatArray, most: int, first: Sequence[int] | IntArray = ()) -> IntArray:
-    """Return some columns, then those that lower `yy - c_S' M_S^{-1} c_S` most, one by one. O(q^2 most) at most.
+def picks(
+    row: Callable[[int], FloatArray],
+    diagonal: FloatArray,
+    c: FloatArray,
+    most: int,
+    first: Sequence[int] | IntArray = (),
+) -> Iterator[int]:
+    """Yield some columns, then those that lower `yy - c_S' M_S^{-1} c_S` most, one by one. O(q most) each, and the row.
 
     Parameters
     ----------
-    M : (q, q) array
-    c : (q,) array
+    row : callable
+        Gives a row of M.
+    diagonal, c : (q,) arrays
+        The diagonal of M.
     most : int
         Number of columns, of which there are fewer where the others have nothing of their own.
     first : sequence of int, optional
         Columns that come first.
     """
-    left, own = c.copy(), np.diag(M).copy()
-    least = NULL * own
-    rows = np.zeros((most, len(c)))
-    chosen: list[int] = []
+    left, own, least = c.copy(), diagonal.copy(), NULL * diagonal
+    rows, open_columns = np.zeros((most, len(c))), np.ones(len(c), dtype=bool)
     for step in range(most):
-        gain = np.where(own > least, left**2 / np.maximum(own, TINY), -1.0)
-        gain[chosen] = -1.0
+        gain = np.where((own > least) & open_columns, left**2 / np.maximum(own, TINY), -1.0)
         pick = int(first[step]) if step < len(first) else int(np.argmax(gain))
         if gain[pick] < 0.0 and step >= len(first):
-            break
-        chosen.append(pick)
+            return
+        open_columns[pick] = False
+        yield pick
         if not own[pick] > least[pick]:  # comes first, and has nothing beside those before
             continue
         root = np.sqrt(own[pick])
-        rows[step] = (M[pick] - rows[:step, pick] @ rows[:step]) / root
+        rows[step] = (row(pick) - rows[:step, pick] @ rows[:step]) / root
         left = left - rows[step] * (left[pick] / root)
         own = own - rows[step] ** 2
-    return np.array(chosen, dtype=np.int64)
+
+
+def forward_selection(M: FloatArray, c: FloatArray, most: int, first: Sequence[int] | IntArray = ()) -> IntArray:
+    """Return what `picks` yields of a matrix. O(q^2 most) at most."""
+    return np.array(list(picks(M.__getitem__, np.diag(M), c, most, first)), dtype=np.int64)

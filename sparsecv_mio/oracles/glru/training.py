@@ -320,16 +320,17 @@ def proximal_target(fit: DualFit, h: FloatArray) -> FloatArray:
 
 def _descent(fit: DualFit, h: FloatArray, a: FloatArray) -> Callable[[FloatArray, FloatArray], float]:
     """Return a function that descends from (u, v) in place and returns how much its first sweep lowered the model."""
-    from sparsecv_mio.kernels.glru_descent import DescentModel, SparseColumns, descend_dense, descend_sparse
+    from sparsecv_mio.kernels.glru_descent import ColumnsOfX, DescentModel, descend
 
     design, regularizer = fit.problem.design, fit.problem.regularizer
-    columns, X = np.arange(design.d), design.by_columns
+    X = design.by_columns
     free = design.d - 1 if regularizer.intercept else -1
     model = DescentModel(h, a, design.weighted_column_sq(h), regularizer.ridge, regularizer.l1, free)
     if design.sparse:
-        by_columns = SparseColumns(X.data, X.indices, X.indptr)
-        return lambda u, v: descend_sparse(by_columns, columns, model, u, v, SWEEPS, SHARE)
-    return lambda u, v: descend_dense(X.T, columns, model, u, v, SWEEPS, SHARE)
+        by_columns = ColumnsOfX(X.data, X.indices, X.indptr)
+    else:
+        by_columns = ColumnsOfX(np.ravel(X, order="F"), np.zeros(0, dtype=np.int64), np.arange(design.d) * design.n)
+    return lambda u, v: descend(by_columns, model, u, v, SWEEPS, SHARE)
 
 
 def _on_support(fit: DualFit, h: FloatArray, a: FloatArray, u: FloatArray) -> FloatArray:

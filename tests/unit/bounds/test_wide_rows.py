@@ -7,13 +7,20 @@ from itertools import combinations
 import numpy as np
 import pytest
 
+from sparsecv_mio.bounds import wide as wide_module
+from sparsecv_mio.bounds import wide_rows
 from sparsecv_mio.bounds.relaxation import Diagonal, relax_problem
+from sparsecv_mio.bounds.wide import farthest
 from sparsecv_mio.bounds.wide_rows import WideRelaxation, WideRows, WideSupports, WorkingColumns, is_wide
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import standardize
+from sparsecv_mio.kernels.nodes import LevelSet
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.training_moments import training_moments
+
+from ..kernels import plain
+from ..kernels.plain import Small
 
 
 @pytest.mark.parametrize("intercept", ["fold", "none"])
@@ -121,11 +128,76 @@ def test_a_split_is_below_every_support_and_not_below_the_relaxation() -> None:
         assert dual - 1e-3 * rows.yy <= found <= min(values) + 1e-9
 
 
-def test_room_for_a_size_and_columns_to_start_with() -> None:
-    columns = WorkingColumns(1100)
-    held = np.array([5, 900])
-    columns.take(held, np.ones((1100, 3)))
-    columns.make_room(300)
-    assert len(columns.arrays.chosen) == 4 * 300 + 80 - 180 and columns.arrays.held[0] == 2
-    assert columns.arrays.chosen[:2].tolist() == [5, 900] and np.all(columns.arrays.gram[:2, :2] == 3.0)
-    assert np.flatnonzero(columns.arrays.inside).tolist() == [5, 900]
+def test_columns_join_a_working_set_and_leave_it() -> None:
+    X, columns = np.random.default_rng(0).standard_normal((5, 20)), WorkingColumns(20)
+    Xt, G = np.ascontiguousarray(X.T), X.T @ X
+    columns.join(np.array([5, 0]), Xt, 4)
+    columns.join(np.array([0, 11, 7, 3]), Xt, 4)
+    assert columns.chosen.tolist() == [5, 0, 11, 7] and np.flatnonzero(columns.inside).tolist() == [0, 5, 7, 11]
+    np.testing.assert_allclose(columns.gram, G[np.ix_(columns.chosen, columns.chosen)])
+    columns.keep(np.array([0, 2]))
+    assert columns.chosen.tolist() == [5, 11] and np.flatnonzero(columns.inside).tolist() == [5, 11]
+    np.testing.assert_allclose(columns.gram, G[np.ix_([5, 11], [5, 11])])
+
+
+def test_the_largest_outside() -> None:
+    g, columns = np.array([1.0, -5.0, 4.0, -4.5, 0.5]), WorkingColumns(5)
+    columns.join(np.array([1]), np.eye(5), 5)
+    assert columns.largest_outside(g, 2).tolist() == [3, 2]
+    assert columns.largest_outside(g, 9).tolist() == [3, 2, 0, 4]
+    columns.join(np.arange(5), np.eye(5), 5)
+    assert columns.largest_outside(g, 2).tolist() == []
+
+
+def few_rows(seed: int, n: int = 8, q: int = 120) -> WideRows:
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, q)) * rng.choice([0.3, 1.0])
+    return WideRows(X, X[:, 0] - X[:, 1] + 0.2 * rng.standard_normal(n), np.zeros((0, q)), np.zeros(0))
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("cap", [75, 1000])  # the smaller one has to let columns go
+def test_the_relaxation_is_closed_from_both_sides(seed: int, cap: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wide_rows, "CAPACITY", cap)
+    monkeypatch.setattr(wide_rows, "ROOM", (0, 0))
+    rows, rng = few_rows(seed), np.random.default_rng(seed)
+    problem, q, every = Small(rows.Xt.T, rows.y), rows.q, np.arange(rows.q)
+    shift = 0.1 * rng.standard_normal(q) * (seed % 3 == 0)
+    wide = WideRelaxation(rows)
+    for k in (1, 3, 20, 35):
+        wide.b[:] = 0.0
+        dual, primal = wide.solve_on(rows.training, wide.columns, k, 1e-8 * rows.yy, shift)
+        np.testing.assert_allclose(wide.g, problem.c + shift - problem.G @ wide.b, atol=1e-9)
+        assert dual == pytest.approx(plain.dual(problem, every[:0], every, k, wide.b, problem.c + shift), abs=1e-9)
+        assert dual <= primal + 1e-9 * rows.yy and (k > 3 or primal - dual <= 1e-7 * rows.yy)
+        for _ in range(10):
+            anywhere = rng.standard_normal(q) * (rng.random(q) < 0.3)
+            value = plain.primal(problem, every[:0], every, k, anywhere, problem.c + shift)
+            assert value >= dual - 1e-9 * rows.yy
+        held = wide.columns.chosen
+        assert len(held) <= cap and np.array_equal(np.sort(held), np.flatnonzero(wide.columns.inside))
+        np.testing.assert_allclose(wide.columns.gram, problem.G[np.ix_(held, held)], atol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_the_farthest_prediction_covers_that_of_the_best_support(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Any t and b give `(ubar - D(b; c + t x / 2)) / t`; what comes back is at least the prediction it bounds."""
+    rows, rng = few_rows(seed, q=9), np.random.default_rng(seed)
+    problem, q, k = Small(rows.Xt.T, rows.y), rows.q, 1 + seed % 3
+    value, support = problem.best(k)
+    ubar, beta, wide = value * (1.0 + 1e-9), problem.beta(support), WideRelaxation(rows)
+    zeta, _ = wide.solve(k, 1e-9 * rows.yy)
+    x, b, candidates = rng.standard_normal(q), wide.b.copy(), LevelSet(k, ubar, zeta)
+    rounding = rows.allowance_of(k)._replace(unit=1e-15)
+    found = []
+    for rounds in (1, 12):
+        monkeypatch.setattr(wide_module, "ROUNDS", rounds)
+        wide.b = b.copy()
+        found.append(farthest(wide, x, candidates, 1.0, rounding))
+    (loose, _), (bound, t) = found
+    assert x @ beta <= bound <= loose and t > 0.0
+    for other in np.geomspace(t / 30.0, 30.0 * t, 13):  # no t does much better
+        dual, _ = wide.solve_on(rows.training, wide.columns, k, 1e-9 * rows.yy, 0.5 * other * x)
+        assert bound - x @ b <= 1.1 * ((ubar - dual) / other - x @ b) + 1e-9

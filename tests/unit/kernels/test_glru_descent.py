@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from sparsecv_mio.kernels.glru_descent import DescentModel, SparseColumns, descend_dense, descend_sparse
+from sparsecv_mio.kernels.glru_descent import ColumnsOfX, DescentModel, descend
 
 
 def twin(X: np.ndarray, h: np.ndarray, a: np.ndarray, w: np.ndarray, ridge: float, l1: float, free: int) -> np.ndarray:
@@ -29,6 +29,11 @@ def twin(X: np.ndarray, h: np.ndarray, a: np.ndarray, w: np.ndarray, ridge: floa
     return u
 
 
+def by_columns(X: np.ndarray) -> ColumnsOfX:
+    n, d = X.shape
+    return ColumnsOfX(np.ravel(X, order="F"), np.zeros(0, dtype=np.int64), np.arange(d) * n)
+
+
 def model(X, h, a, w, u, ridge: float, l1: float, free: int) -> float:
     step, paid = X @ (u - w), np.arange(len(u)) != free
     smooth = 0.5 * float(h @ step**2) - float(a @ step)
@@ -48,19 +53,19 @@ def test_coordinate_descent_equals_its_twin(n: int, d: int, empty: bool, ridge: 
         X[:, 3] = 0.0
     h, a, w = rng.random(n), rng.normal(size=n), rng.normal(size=d)
     expected = twin(X, h, a, w, ridge, l1, free)
-    columns, numbers = np.arange(d), DescentModel(h, a, np.square(X).T @ h, ridge, l1, free)
+    numbers = DescentModel(h, a, np.square(X).T @ h, ridge, l1, free)
     dense, v = w.copy(), np.zeros(n)
     before, lowered = model(X, h, a, w, w, ridge, l1, free), np.inf
     while lowered > 1e-26:
-        lowered = descend_dense(np.ascontiguousarray(X.T), columns, numbers, dense, v, 20, 1e-3)
+        lowered = descend(by_columns(X), numbers, dense, v, 20, 1e-3)
         after = model(X, h, a, w, dense, ridge, l1, free)
         assert before - after >= lowered * (1.0 - 1e-9) - 1e-12, "the first sweep alone lowers the model by that much"
         before = after
     assert np.allclose(dense, expected, atol=1e-8) and np.allclose(v, X @ (dense - w))
     assert np.array_equal(dense == 0.0, expected == 0.0)
     csc, other, v = sp.csc_array(X), w.copy(), np.zeros(n)
-    parts = SparseColumns(csc.data, csc.indices, csc.indptr)
-    while descend_sparse(parts, columns, numbers, other, v, 20, 1e-3) > 1e-26:
+    parts = ColumnsOfX(csc.data, csc.indices, csc.indptr)
+    while descend(parts, numbers, other, v, 20, 1e-3) > 1e-26:
         pass
     assert np.allclose(other, expected, atol=1e-8) and np.allclose(v, X @ (other - w))
 
@@ -73,15 +78,14 @@ def test_one_sweep_says_what_it_lowered_the_model_by(ridge: float, l1: float) ->
     X, h, a, w = rng.normal(size=(20, 4)), rng.random(20), rng.normal(size=20), rng.normal(size=4)
     u = w.copy()
     numbers = DescentModel(h, a, np.square(X).T @ h, ridge, l1, -1)
-    lowered = descend_dense(np.ascontiguousarray(X.T), np.arange(4), numbers, u, np.zeros(20), 1, 0.0)
+    lowered = descend(by_columns(X), numbers, u, np.zeros(20), 1, 0.0)
     truth = model(X, h, a, w, w, ridge, l1, -1) - model(X, h, a, w, u, ridge, l1, -1)
     assert lowered == pytest.approx(truth) if l1 == 0.0 else lowered <= truth * (1.0 + 1e-9)
 
 
 def test_no_column_and_no_sweep() -> None:
-    X, ones, u = np.ones((2, 3)), np.ones(3), np.array([2.0, -1.0])
-    none = np.zeros(0, dtype=np.int64)
+    X, ones, u, none = np.ones((3, 2)), np.ones(3), np.array([2.0, -1.0]), np.zeros(0)
     numbers = DescentModel(ones, ones, np.full(2, 3.0), 0.1, 0.1, -1)
-    assert descend_dense(X, none, numbers, u, np.zeros(3), 5, 0.5) == 0.0
-    assert descend_dense(X, np.arange(2), numbers, u, np.zeros(3), 0, 0.5) == -1.0
+    assert descend(by_columns(X[:, :0]), numbers._replace(second=none), none, np.zeros(3), 5, 0.5) == 0.0
+    assert descend(by_columns(X), numbers, u, np.zeros(3), 0, 0.5) == -1.0
     assert u.tolist() == [2.0, -1.0]
