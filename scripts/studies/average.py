@@ -192,7 +192,7 @@ def run_one(name: str, plan: dict[str, Any], limit: float) -> dict[str, Any]:
             continue
         try:
             fitted = run_estimator(peer, rows.train, folds, {})
-            out["errors"][peer] = of_model(task, rows, fitted.coefficients, fitted.intercept)
+            out["errors"][peer] = of_model(task, rows, *fitted.model)
         except Exception as error:
             print(f"{name}: {peer}: {error}", file=sys.stderr, flush=True)
     return out

@@ -15,7 +15,7 @@ from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -115,18 +115,30 @@ class WorkerDied(Exception):
         self.by_task = by_task
 
 
-class Workforce(Protocol):
-    """Runs tasks."""
+def _ended(result: TaskOutcome | None = None, error: Exception | None = None) -> Future[TaskOutcome]:
+    found: Future[TaskOutcome] = Future()
+    if error is not None:
+        found.set_exception(error)
+    elif result is not None:
+        found.set_result(result)
+    return found
+
+
+class Workforce:
+    """Runs tasks: here every one at once, in this process."""
 
     @property
     def width(self) -> int:
         """How many tasks may be handed over at once."""
+        return 1
 
     def submit(self, attempt: Attempt) -> Future[TaskOutcome]:
         """Hand over a task."""
+        return _ended(run_task(attempt.task, attempt.number))
 
     def outcome(self, future: Future[TaskOutcome]) -> TaskOutcome:
         """Return what came of a task that has ended, or raise `WorkerDied`."""
+        return future.result()
 
     def end(self) -> None:
         """Give up what is not done."""
@@ -151,46 +163,24 @@ def engine_of(workers: int, scheduler: str | None, tasks: Iterable[Task]) -> Ite
         The cluster cannot be used.
     """
     with nullcontext() if scheduler is None else connected(scheduler) as client:
-        engine = Cluster(client, tasks) if client is not None else Machine(workers) if workers > 1 else Here()
+        engine = Cluster(client, tasks) if client is not None else Machine(workers) if workers > 1 else Workforce()
         try:
             yield engine
         finally:
             engine.end()
 
 
-def _ended(result: TaskOutcome | None = None, error: Exception | None = None) -> Future[TaskOutcome]:
-    found: Future[TaskOutcome] = Future()
-    if error is not None:
-        found.set_exception(error)
-    elif result is not None:
-        found.set_result(result)
-    return found
-
-
-class Here:
-    """Runs every task at once, in this process."""
-
-    width = 1
-
-    def submit(self, attempt: Attempt) -> Future[TaskOutcome]:
-        """Run a task."""
-        return _ended(run_task(attempt.task, attempt.number))
-
-    def outcome(self, future: Future[TaskOutcome]) -> TaskOutcome:
-        """Return what came of a task."""
-        return future.result()
-
-    def end(self) -> None:
-        """Nothing is left to end."""
-
-
-class Machine:
+class Machine(Workforce):
     """Processes of this machine, one thread each; each keeps its kernels compiled and its data sets read."""
 
     def __init__(self, workers: int) -> None:
         self.workers = workers
-        self.width = AHEAD * workers
         self._pool: Executor | None = None
+
+    @property
+    def width(self) -> int:
+        """Some more tasks than there are processes."""
+        return AHEAD * self.workers
 
     def submit(self, attempt: Attempt) -> Future[TaskOutcome]:
         """Hand over a task, to new processes where those before have died."""
@@ -255,7 +245,7 @@ def _end_with(parent: int) -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-class Cluster:
+class Cluster(Workforce):
     """A dask cluster. Every data set is one result there, on which its tasks depend: it goes to a worker once.
 
     A task whose worker dies is begun again on another one by the scheduler, and so are data sets that only that one

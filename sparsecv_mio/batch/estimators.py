@@ -54,13 +54,12 @@ class RawModel(NamedTuple):
 
 @dataclass(frozen=True)
 class Fitted:
-    """A model that an estimator chose.
+    """What an estimator found.
 
     Attributes
     ----------
-    coefficients : (p,) array
-        In units of the file.
-    intercept : float
+    model : RawModel or None
+        The model that it chose; None of an oracle, which scores one setting.
     seconds : float
         Of the fit alone, on the clock.
     numbers : dict
@@ -71,8 +70,7 @@ class Fitted:
         Models by other rules, by name.
     """
 
-    coefficients: FloatArray
-    intercept: float
+    model: RawModel | None
     seconds: float
     numbers: Mapping[str, Any]
     record: Record | None = None
@@ -150,7 +148,7 @@ def of_record(record: Record, data: Dataset, seconds: float, held_out: FoldPlan 
         "nodes": record.work.nodes,
     }  # fmt: skip
     model = _named(record.predictor, data) if held_out is None else _on_training_rows(record, data, held_out)
-    return Fitted(*model, seconds, numbers, record)
+    return Fitted(model, seconds, numbers, record)
 
 
 @contextmanager
@@ -467,7 +465,7 @@ def run_estimator(name: str, data: Dataset, plan: FoldPlan, settings: Mapping[st
             rows = splits[0][0]
             model = peer.alone(found).fit(pipeline[0].transform(data.X[rows]), data.y[rows])
     seconds, cpu = time.perf_counter() - begin, time.process_time() - spent
-    return Fitted(*_raw_model(pipeline[0], model), seconds, {"cpu_seconds": cpu, **peer.told(found)})
+    return Fitted(_raw_model(pipeline[0], model), seconds, {"cpu_seconds": cpu, **peer.told(found)})
 
 
 @cache

@@ -21,7 +21,7 @@ from sparsecv_mio.batch.estimators import (
     run_estimator,
     versions_of_all,
 )
-from sparsecv_mio.batch.oracle_tasks import ORACLES, OracleScore, check_rows, score
+from sparsecv_mio.batch.oracle_tasks import ORACLES, check_rows, score
 from sparsecv_mio.batch.plan import COMMON, SEEDS, Task, check_share, with_keys
 from sparsecv_mio.batch.sources import coefficients_of, covariance_of, signal_of
 from sparsecv_mio.certificate.read_back import MOST_BYTES
@@ -262,7 +262,6 @@ def run_task(task: Task, attempt: int = 1, data: Dataset | None = None) -> TaskO
         settings = {key: value for key, value in task.settings.items() if key not in (*COMMON, "estimator")}
         for limit in {*LASTING, "cpu_limit"} & settings.keys() if attempt > 1 else ():
             settings[limit] = float(settings[limit]) * LONGER ** (attempt - 1)
-        fitted: Fitted | OracleScore
         if task.estimator in ORACLES:
             fitted = score(rows.train, plan, task.settings)
         else:
@@ -286,24 +285,19 @@ def failure(task: Task, attempt: int, error: Exception) -> TaskOutcome:
     return TaskOutcome(task.address, task.to_dict(), "failed", words, attempt=attempt, traceback=trace)
 
 
-def numbers_of(task: Task, rows: TaskRows, fitted: Fitted | OracleScore) -> dict[str, Any]:
+def numbers_of(task: Task, rows: TaskRows, fitted: Fitted) -> dict[str, Any]:
     """Return the numbers of a task: sizes of its data, what the estimator says, errors on rows it has not seen.
 
     Parameters
     ----------
     rows : TaskRows
         Of the task.
-    fitted : Fitted or OracleScore
+    fitted : Fitted
         Only a model has errors on other rows.
     """
-    sizes = {"n": rows.train.n, "p": rows.train.p, "n_test": 0 if rows.test is None else rows.test.n}
-    errors = _all_errors(task, rows, fitted) if isinstance(fitted, Fitted) else {}
-    return {**sizes, **fitted.numbers, **errors}
-
-
-def _all_errors(task: Task, rows: TaskRows, fitted: Fitted) -> dict[str, Any]:
-    """Return errors and size of the model, and those of models by other rules under their names."""
-    found = _errors(task, rows, RawModel(fitted.coefficients, fitted.intercept))
+    found = {"n": rows.train.n, "p": rows.train.p, "n_test": 0 if rows.test is None else rows.test.n, **fitted.numbers}
+    if fitted.model is not None:
+        found |= _errors(task, rows, fitted.model)
     for name, model in fitted.others.items():
         found |= {f"{name}_{key}": value for key, value in _errors(task, rows, model).items()}
     return found

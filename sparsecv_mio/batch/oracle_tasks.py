@@ -10,12 +10,12 @@ import json
 import math
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sparsecv_mio.batch.estimators import Fitted
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import make_folds
@@ -42,25 +42,6 @@ SWITCHES = ("per_row", "exact")
 OF_LEARNER = {"ridge": ("lam",), "pegasos": ("lam",), "lsqsgd": ("step",)}
 OWN_INTERCEPT = ("naive-bayes", "bernoulli-nb")
 LABELS = {"iacv": "iacv", "ns": "newton", "ij": "jackknife", "baseline": "full"}
-
-
-@dataclass(frozen=True)
-class OracleScore:
-    """What is known of one setting, of which there is no model.
-
-    Attributes
-    ----------
-    seconds : float
-        Of the scoring alone, on the clock.
-    numbers : dict
-        The CV error, counts, errors of approximations.
-    record : None
-        Nothing certifies it as a record of our search does.
-    """
-
-    seconds: float
-    numbers: Mapping[str, Any]
-    record: None = None
 
 
 def meaningful(given: Mapping[str, Any]) -> tuple[str, ...]:
@@ -185,7 +166,7 @@ def _words(kind: str) -> dict[str, tuple[str, ...]]:
     return {"loss": tuple(SMOOTH), "penalty": tuple(PENALTIES), "solver": SOLVERS}
 
 
-def score(data: Dataset, plan: FoldPlan, settings: Mapping[str, Any]) -> OracleScore:
+def score(data: Dataset, plan: FoldPlan, settings: Mapping[str, Any]) -> Fitted:
     """Score one setting by an oracle, or in full.
 
     Parameters
@@ -197,8 +178,8 @@ def score(data: Dataset, plan: FoldPlan, settings: Mapping[str, Any]) -> OracleS
 
     Returns
     -------
-    OracleScore
-        The CV error, counts and times.
+    Fitted
+        Without a model: the CV error, counts and times.
     """
     words = {name: value for name, value in settings.items() if isinstance(value, str)}
     _warm(json.dumps({**words, "folds": "loo", "lam": 1.0, "iterations": 2}))
@@ -213,7 +194,7 @@ def _warm(settings: str) -> None:
     _SCORES[few["estimator"]](data, make_folds("loo", data), settings_of(few))
 
 
-def _treecv(data: Dataset, plan: FoldPlan, settings: Mapping[str, Any]) -> OracleScore:
+def _treecv(data: Dataset, plan: FoldPlan, settings: Mapping[str, Any]) -> Fitted:
     from sparsecv_mio.oracles.treecv import make_task, standard_cv, tree_cv
 
     task = make_task(
@@ -227,10 +208,10 @@ def _treecv(data: Dataset, plan: FoldPlan, settings: Mapping[str, Any]) -> Oracl
         "cpu_seconds": time.process_time() - spent, "cv_error": found.estimate, "cv_error_pooled": found.pooled,
         "rows_learned": found.updates, "k": plan.k,
     }  # fmt: skip
-    return OracleScore(found.seconds, numbers)
+    return Fitted(None, found.seconds, numbers)
 
 
-def _glru(data: Dataset, plan: FoldPlan, settings: Mapping[str, Any]) -> OracleScore:
+def _glru(data: Dataset, plan: FoldPlan, settings: Mapping[str, Any]) -> Fitted:
     from sparsecv_mio.oracles.answers import binary_labels, design_matrix
     from sparsecv_mio.oracles.glru import loocv, make_loss, make_problem, make_regularizer
 
@@ -250,10 +231,10 @@ def _glru(data: Dataset, plan: FoldPlan, settings: Mapping[str, Any]) -> OracleS
         "trainings": found.trainings, "certain": int(found.certain.sum()), "seconds_fit": stages["prepare"],
         "seconds_bounds": stages["bounds"], "seconds_train": stages["train"],
     }  # fmt: skip
-    return OracleScore(stages["total"], numbers)
+    return Fitted(None, stages["total"], numbers)
 
 
-def _iacv(data: Dataset, plan: FoldPlan, settings: Mapping[str, Any]) -> OracleScore:
+def _iacv(data: Dataset, plan: FoldPlan, settings: Mapping[str, Any]) -> Fitted:
     from sparsecv_mio.oracles.iacv import METHODS, make_erm, make_solver, run
     from sparsecv_mio.oracles.iacv.trajectory import DEFAULT_BATCH
 
@@ -275,7 +256,7 @@ def _iacv(data: Dataset, plan: FoldPlan, settings: Mapping[str, Any]) -> OracleS
     methods = (*METHODS, "exact") if settings.get("exact", False) else ("iacv",)
     report = run(erm, solver, iterations, record=[iterations], methods=methods)
     numbers = {"cv_error": float(report.traces["iacv"].cv[-1]), **_errors(report)}
-    return OracleScore(float(report.seconds[-1]), numbers)
+    return Fitted(None, float(report.seconds[-1]), numbers)
 
 
 def _errors(report: IacvReport) -> dict[str, float]:
@@ -296,7 +277,7 @@ def _columns(settings: Mapping[str, Any]) -> dict[str, str]:
     return {name: settings.get(name, "none") for name in ("scale", "intercept")}
 
 
-_SCORES: Mapping[str, Callable[[Dataset, FoldPlan, Mapping[str, Any]], OracleScore]] = {
+_SCORES: Mapping[str, Callable[[Dataset, FoldPlan, Mapping[str, Any]], Fitted]] = {
     "treecv": _treecv, "glru": _glru, "iacv": _iacv,
 }  # fmt: skip
 ORACLES = tuple(_SCORES)

@@ -280,5 +280,4 @@ def _fewer(checks: Checks, average: Average, design: UnitColumns, model: PathRow
     else:
         value = least_objective(design, model.gamma, model.tau - 1)
     slack = design.objective_slack(value) if math.isfinite(value) else 0.0
-    words = f"{average.fewer!r} exceeds {value!r}, which is reached"
-    checks.that(average.fewer <= value + slack, "average.fewer", words)
+    checks.at_most("average.fewer", average.fewer, value, f"{value!r}, which is reached", slack)

@@ -104,6 +104,24 @@ class Checks:
             self.failures.append(Failure(name, message))
         return holds
 
+    def at_most(self, name: str, said: float, most: float, what: str, slack: float = 0.0) -> bool:
+        """Note a failure where a number of the record exceeds what was computed.
+
+        Parameters
+        ----------
+        name : str
+            Path of the field, which is bounded by this.
+        what : str
+            What it exceeds then, with its number.
+        slack : float
+            By how much it may.
+        """
+        return self.that(said <= most + slack, name, f"{said!r} exceeds {what}")
+
+    def at_least(self, name: str, said: float, least: float, what: str, slack: float = 0.0) -> bool:
+        """Note a failure where a number of the record is below what was computed, as `at_most`."""
+        return self.that(least <= said + slack, name, f"{said!r} is below {what}")
+
     def equal(self, name: str, said: object, found: object) -> bool:
         """Note a failure unless the record says what the data give.
 

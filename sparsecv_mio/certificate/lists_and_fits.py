@@ -82,7 +82,7 @@ def check_least(checks: Checks, record: FitRecord, side: Side, dataset: Dataset)
         least = enumeration.least_objective(design, record.gamma, record.tau)
         what = "supports within the side constraints"
     slack = objective_slack(least, dataset, record.data.intercept) if math.isfinite(least) else 0.0
-    checks.that(record.lower <= least + slack, "lower", f"{record.lower!r} exceeds the objective {least!r} of a model")
+    checks.at_most("lower", record.lower, least, f"the objective {least!r} of a model", slack)
     checks.part(f"lower, by enumeration of all {what}")
 
 
@@ -105,8 +105,8 @@ def check_within_box(checks: Checks, record: FitRecord, end: float, dataset: Dat
         model = design.refit(support, record.gamma, None)
         if np.all(np.abs(model.beta) <= end * (1.0 - BOX_RTOL)):
             slack = objective_slack(model.objective, dataset, record.data.intercept)
-            words = f"{record.lower!r} exceeds {model.objective!r}, reached within the box by {design.named(support)}"
-            if not checks.that(record.lower <= model.objective + slack, "lower", words):
+            words = f"{model.objective!r}, reached within the box by {design.named(support)}"
+            if not checks.at_most("lower", record.lower, model.objective, words, slack):
                 break
     checks.part("lower, by enumeration of all supports whose coefficients are within the assumed box")
 
@@ -373,8 +373,8 @@ def _none_missing(
         _fit_anew(truth, supports, size, values, listed)
     least = float(truth.min())
     room = EDGE * least + 2.0 * values.slack(least, size.tau)
-    checks.that(size.lower <= least + room, f"{path}lower", f"{size.lower!r} exceeds the true minimum {least!r}")
-    checks.that(least <= size.best + room, f"{path}best", f"{size.best!r} is below the true minimum {least!r}")
+    checks.at_most(f"{path}lower", size.lower, least, f"the true minimum {least!r}", room)
+    checks.at_least(f"{path}best", size.best, least, f"the true minimum {least!r}", room)
     for support in supports[truth < size.complete_to - (1.0 + record.within) * room].tolist():
         if tuple(support) not in listed:
             checks.that(False, "models", f"{values.design.named(support)} is missing")

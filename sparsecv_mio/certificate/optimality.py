@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice, pairwise
+from typing import NamedTuple
 
 import numpy as np
 
@@ -28,8 +29,7 @@ ALLOWANCE_RTOL = 1e-6
 Supports = list[tuple[int, ...]]
 
 
-@dataclass(frozen=True)
-class TruePair:
+class TruePair(NamedTuple):
     """The truth about one (gamma, tau): h over the tied optima, and over all supports that may pass for tied."""
 
     low: float
@@ -117,11 +117,6 @@ class Optimality:
             self._known[gamma, tau] = TruePair(low, high, loose_low, loose_high, optima)
         return self._known[gamma, tau]
 
-    def h_of(self, gamma: float, tau: int) -> tuple[float, float]:
-        """CV error of a pair, at least and at most where supports are tied."""
-        truth = self.truth(gamma, tau)
-        return truth.low, truth.high
-
     # -- enumeration ------------------------------------------------------------------------------------------------
 
     def enumerate(self, level: EnumerationLevel) -> None:
@@ -164,10 +159,8 @@ class Optimality:
     def _interval(self, row: records.TableRow | records.Refined, place: str, truth: TruePair, decided: bool) -> None:
         """Lower and upper hold h; of a pair whose folds are all decided everything is h, ties apart."""
         slack = H_RTOL * truth.high + TINY
-        words = f"{row.lower!r} exceeds the true {truth.low!r}"
-        self.checks.that(row.lower <= truth.low + slack, f"{place}lower", words)
-        words = f"{row.upper!r} is below the true {truth.high!r}"
-        self.checks.that(truth.high <= row.upper + slack, f"{place}upper", words)
+        self.checks.at_most(f"{place}lower", row.lower, truth.low, f"the true {truth.low!r}", slack)
+        self.checks.at_least(f"{place}upper", row.upper, truth.high, f"the true {truth.high!r}", slack)
         if not decided:
             return
         room = self.design.slack(truth.loose_high, row.gamma, row.tau, ALLOWANCE_RTOL)
@@ -198,8 +191,7 @@ class Optimality:
         ties = truth.loose_high - truth.loose_low
         words = f"the tied supports of the pair with the least lower bound differ by {ties!r}"
         self.checks.that(claim.tie_width <= ties + room, f"{path}tie_width", f"{claim.tie_width!r}: {words}")
-        said = claim.allowance
-        self.checks.that(said <= room, f"{path}allowance", f"{said!r} exceeds what rounding can do to h, {room!r}")
+        self.checks.at_most(f"{path}allowance", claim.allowance, room, f"what rounding can do to h, {room!r}")
 
     def _supports(self) -> None:
         for (gamma, tau), (pair, _) in self.reported.items():
@@ -223,14 +215,14 @@ class Optimality:
         saddle = record.descent and not all(math.isfinite(step.upper) for step in record.descent)
         for i, step in enumerate(record.descent):
             truth = self.truth(step.gamma, step.tau)
-            below = step.upper >= truth.high * (1.0 - H_RTOL) - TINY
-            checks.that(below, f"descent[{i}].upper", f"{step.upper!r} is below the true {truth.high!r}")
+            least = truth.high * (1.0 - H_RTOL) - TINY
+            checks.at_least(f"descent[{i}].upper", step.upper, least, f"the true {truth.high!r}")
             ties = truth.loose_high - truth.loose_low
             room = self.design.slack(truth.high, step.gamma, step.tau, ALLOWANCE_RTOL)
             width = record.request.gap * truth.high + ties + room
             if record.status == "proved" and not saddle:
-                wide = f"{step.upper!r} exceeds the true {truth.high!r} by more than the gap"
-                checks.that(step.upper <= truth.loose_high + width, f"descent[{i}].upper", wide)
+                true = f"the true {truth.high!r} by more than the gap"
+                checks.at_most(f"descent[{i}].upper", step.upper, truth.loose_high, true, width)
         if record.descent:
             checks.part(f"upper of the {len(record.descent)} moves of the descent, by enumeration")
         refined = record.refined
@@ -267,8 +259,7 @@ class Optimality:
         """Check the rounding of a certificate, which is that of the pair of a row."""
         if row is not None and math.isfinite(claim.cv_error):
             room = self.design.slack(max(claim.cv_error, row.lower), row.gamma, row.tau, ALLOWANCE_RTOL)
-            words = f"{claim.allowance!r} exceeds what rounding can do to h, {room!r}"
-            self.checks.that(claim.allowance <= room, f"{path}allowance", words)
+            self.checks.at_most(f"{path}allowance", claim.allowance, room, f"what rounding can do to h, {room!r}")
 
     def _exchanges(self, pair: ReportedPair, supports: Supports) -> None:
         """Compare the supports of the decided folds of a pair with their neighbours."""
@@ -317,7 +308,6 @@ def check_refined(checks: Checks, record: records.Record) -> None:
 MOST_FITS = 2e5  # of supports, some 20 seconds; beyond, fewer places are tried
 UNKNOWN = 1e-9  # of the least objective: near this two supports are tied, and either will do
 
-CVErrorOf = Callable[[float, int], tuple[float, float]]
 Numbered = tuple[int, records.GammaPiece]
 
 
@@ -420,16 +410,17 @@ def _check_piece(checks: Checks, found: records.Continuous, piece: records.Gamma
 
 
 def check_by_enumeration(
-    checks: Checks, record: records.Record, design: enumeration.UnitColumns, plan: FoldPlan, h_of: CVErrorOf
-) -> None:
+    checks: Checks, record: records.Record, design: enumeration.UnitColumns, plan: FoldPlan,
+    truth: Callable[[float, int], TruePair],
+) -> None:  # fmt: skip
     """Check bounds and supports of the pieces at their ends and in their middles, by trying all supports there.
 
     Parameters
     ----------
     design : UnitColumns
         All columns that vary.
-    h_of : callable
-        `h_of(gamma, tau)`: the CV error of a pair, at least and at most where supports are tied.
+    truth : callable
+        `Optimality.truth` of the record.
     """
     found = record.continuous
     if found is None or any(failure.field.startswith("continuous") for failure in checks.failures):
@@ -439,9 +430,8 @@ def check_by_enumeration(
         checks.tell(done, len(tried))
         place, middle = f"continuous.pieces[{i}].", math.sqrt(piece.low) * math.sqrt(piece.high)
         for gamma, upper in ((piece.low, piece.at_low), (middle, math.inf), (piece.high, piece.at_high)):
-            low, high = h_of(gamma, piece.tau)
-            words = f"{piece.lower!r} exceeds the true {low!r} at gamma {gamma!r}"
-            checks.that(piece.lower <= low * (1.0 + H_RTOL), f"{place}lower", words)
+            low, high = truth(gamma, piece.tau)[:2]
+            checks.at_most(f"{place}lower", piece.lower, low * (1.0 + H_RTOL), f"the true {low!r} at gamma {gamma!r}")
             words = f"{upper!r} is below the true {high!r} at gamma {gamma!r}"
             name = "at_high" if gamma == piece.high else "at_low"
             checks.that(low <= upper * (1.0 + H_RTOL), place + name, words)
@@ -458,7 +448,7 @@ def check_by_enumeration(
     elif curve:
         checks.recomputed("continuous.curve_errors")
     for at, (gamma, error) in enumerate(curve):
-        low, high = h_of(gamma, record.tau)
+        low, high = truth(gamma, record.tau)[:2]
         room = design.slack(high, gamma, record.tau, H_RTOL)
         right = low - room <= error <= high + room
         checks.that(right, f"continuous.curve_errors[{at}]", f"is {error!r}, the true one {low!r}")

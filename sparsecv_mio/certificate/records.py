@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,6 +17,7 @@ from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.certificate import parts
 from sparsecv_mio.certificate.drawn import DrawnModel, DrawnSearch, made_by
 from sparsecv_mio.data.cure import KEPT, Made, frame_alike
+from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.errors import BadInput, CorruptStore
 from sparsecv_mio.units import CROSSING_RTOL
 from sparsecv_mio.words import Missing
@@ -25,49 +26,19 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-class HasModel(Protocol):
-    """A record with the coefficients of one model, by the names of the columns."""
-
-    @property
-    def coefficients(self) -> Mapping[str, float]:
-        """In units of the file."""
-        ...
-
-    @property
-    def intercept(self) -> float:
-        """In units of the target."""
-        ...
-
-    @property
-    def data(self) -> parts.DataInfo:
-        """Which columns there were."""
-        ...
-
-    @property
-    def predictor(self) -> Any:
-        """What has the coefficients and the intercept that predict."""
-        ...
-
-
-@runtime_checkable
-class HasRows(Protocol):
-    """Data with the names of their columns."""
-
-    X: FloatArray
-    names: tuple[str, ...]
-    aux: Mapping[str, NDArray[Any]]
-    reading: Any
-
-
 class LinearModel:
-    """A record that predicts."""
+    """A record that predicts: coefficients by the names of the columns, in units of the file."""
+
+    coefficients: parts.Coefficients
+    intercept: parts.Number
+    data: parts.DataInfo
 
     @property
     def predictor(self) -> Any:
         """What has the coefficients and the intercept that predict."""
         return self
 
-    def predict(self: HasModel, X: Any) -> FloatArray:
+    def predict(self, X: Any) -> FloatArray:
         """Predict the target of new rows.
 
         Parameters
@@ -109,7 +80,7 @@ def columns_of(data: parts.DataInfo, X: Any, wanted: list[str]) -> FloatArray:
     BadInput
         As `predict`.
     """
-    rows: HasRows | Made | None = X if isinstance(X, HasRows) else None
+    rows: Dataset | Made | None = X if isinstance(X, Dataset) else None
     learnt = parts.applied_reading(data.reading) if hasattr(X, "iloc") else None
     if learnt is not None and (learnt.how.na is Missing.DROP or not set(wanted).issubset(map(str, X.columns))):
         rows = frame_alike(X, wanted, learnt)  # it holds words or empty cells, as the file did

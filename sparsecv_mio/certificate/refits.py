@@ -273,8 +273,8 @@ def check_objective(
     """
     slack = design.objective_slack(model.objective)
     checks.close(f"{path}objective", row.objective, model.objective, slack)
-    checks.that(row.lower <= model.objective + slack, f"{path}lower", f"{row.lower!r} exceeds the objective")
-    checks.that(model.objective <= row.upper + slack, f"{path}upper", f"{row.upper!r} is below the objective")
+    checks.at_most(f"{path}lower", row.lower, model.objective, "the objective", slack)
+    checks.at_least(f"{path}upper", row.upper, model.objective, "the objective", slack)
     width = max(gap, PROVED_RTOL) * row.upper + 2.0 * slack
     closed = math.isfinite(row.upper) and row.upper - row.lower <= width
     checks.that(closed or not row.proved, f"{path}proved", "upper - lower is wider than a proof leaves it")
@@ -302,8 +302,7 @@ def check_neighbours(checks: Checks, design: UnitColumns, row: Refit | PathRow, 
         return True
     value = design.refit(found, row.gamma, None).objective
     slack = design.objective_slack(value)
-    words = f"{row.lower!r} exceeds {value!r}, reached by {design.named(found)}"
-    checks.that(row.lower <= value + slack, f"{path}lower", words)
+    checks.at_most(f"{path}lower", row.lower, value, f"{value!r}, reached by {design.named(found)}", slack)
     return True
 
 
@@ -319,5 +318,5 @@ def check_optimum(checks: Checks, design: UnitColumns, row: Refit | PathRow, pat
     """
     least = least_objective(design, row.gamma, row.tau)
     slack = design.objective_slack(least)
-    checks.that(row.lower <= least + slack, f"{path}lower", f"{row.lower!r} exceeds the true minimum {least!r}")
-    checks.that(least <= row.upper + slack, f"{path}upper", f"{row.upper!r} is below the true minimum {least!r}")
+    checks.at_most(f"{path}lower", row.lower, least, f"the true minimum {least!r}", slack)
+    checks.at_least(f"{path}upper", row.upper, least, f"the true minimum {least!r}", slack)

@@ -38,25 +38,38 @@ def check_nested(checks: Checks, record: Record, dataset: Dataset, plan: FoldPla
     if nested is None:
         return
     outer = outer_of(checks, nested.outer, dataset, plan, "nested.outer.")
-    numbers = [one.fold for one in nested.folds]
-    right = len(numbers) > 0 and numbers == sorted(set(numbers)) and numbers[-1] < nested.outer.k
+    right = _in_order(nested.folds, nested.outer.k)
     if outer is None or not checks.that(right, "nested.folds", "are not outer folds in their order, each once"):
         return
     for i, one in enumerate(nested.folds):
-        path = f"nested.folds[{i}]."
-        checks.that(one.status in STATUSES, f"{path}status", f"must be one of {', '.join(STATUSES)}")
-        check_outer_model(checks, record, (dataset, outer), one, path)
-    weights = np.array([dataset.weight_of(outer.scored_rows(fold)) for fold in numbers])
-    errors = np.array([one.error for one in nested.folds])
-    error = float(np.average(errors, weights=weights))
+        checks.that(one.status in STATUSES, f"nested.folds[{i}].status", f"must be one of {', '.join(STATUSES)}")
+    errors, weights, error = _outer_errors(checks, record, (dataset, outer), nested.folds, "nested.")
     checks.close("nested.error", nested.error, error, SAME * error)
-    spread = objective.standard_error(errors * weights, weights) if len(numbers) > 1 else None
+    spread = objective.standard_error(errors * weights, weights) if len(errors) > 1 else None
     if checks.that((spread is None) == (nested.standard_error is None), "nested.standard_error", "is null or not"):
         checks.close("nested.standard_error", nested.standard_error or 0.0, spread or 0.0, SAME * error)
     _optimism(checks, record, nested, error)
     checks.bounded("nested.folds[].fold")
     checks.leaves("which of these words is read", "nested.folds[].status")
-    checks.part(f"error of the {len(numbers)} models that were chosen without an outer fold")
+    checks.part(f"error of the {len(errors)} models that were chosen without an outer fold")
+
+
+def _in_order(models: Sequence[NestedFold | OuterModel], k: int) -> bool:
+    """Whether models are of outer folds in their order, each once."""
+    numbers = [one.fold for one in models]
+    return len(numbers) > 0 and numbers == sorted(set(numbers)) and numbers[-1] < k
+
+
+def _outer_errors(
+    checks: Checks, record: Record, rows: tuple[Dataset, FoldPlan], models: Sequence[NestedFold | OuterModel], path: str
+) -> tuple[FloatArray, FloatArray, float]:
+    """Check outer models, and return their errors, the weights of their rows, and the mean error."""
+    dataset, outer = rows
+    for i, one in enumerate(models):
+        check_outer_model(checks, record, rows, one, f"{path}folds[{i}].")
+    weights = np.array([dataset.weight_of(outer.scored_rows(one.fold)) for one in models])
+    errors = np.array([one.error for one in models])
+    return errors, weights, float(np.average(errors, weights=weights))
 
 
 def outer_of(checks: Checks, said: FoldInfo, dataset: Dataset, plan: FoldPlan, path: str) -> FoldPlan | None:
@@ -218,15 +231,11 @@ def check_weights(checks: Checks, record: Record, dataset: Dataset, plan: FoldPl
     if outer is None:
         return
     for i, tried in enumerate(chosen.tried):
-        place, numbers = f"{path}tried[{i}].", [one.fold for one in tried.folds]
-        right = len(numbers) > 0 and numbers == sorted(set(numbers)) and numbers[-1] < outer.k
-        right = right and numbers == [one.fold for one in chosen.tried[0].folds]
+        place, first = f"{path}tried[{i}].", [one.fold for one in chosen.tried[0].folds]
+        right = _in_order(tried.folds, outer.k) and first == [one.fold for one in tried.folds]
         if not checks.that(right, f"{place}folds", "are not the same outer folds for every weight, each once"):
             return
-        for j, one in enumerate(tried.folds):
-            check_outer_model(checks, record, (dataset, outer), one, f"{place}folds[{j}].")
-        weights = np.array([dataset.weight_of(outer.scored_rows(fold)) for fold in numbers])
-        error = float(np.average([one.error for one in tried.folds], weights=weights))
+        *_, error = _outer_errors(checks, record, (dataset, outer), tried.folds, place)
         checks.close(f"{place}error", tried.error, error, SAME * error)
     best = min(chosen.tried, key=lambda one: (one.error, one.weight))
     checks.bounded(f"{path}tried[].folds[].fold", f"{path}tried[].weight")

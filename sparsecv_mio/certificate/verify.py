@@ -163,7 +163,7 @@ def _verify_search(checks: Checks, record: Record, dataset: Dataset, plan: FoldP
         refits.check_optimum(checks, design, record.refit, "refit.")
         checks.part("lower and upper of the fit on all rows, by enumeration of all supports")
         afresh.enumerate(level)
-        optimality.check_by_enumeration(checks, record, design, plan, afresh.h_of)
+        optimality.check_by_enumeration(checks, record, design, plan, afresh.truth)
     check_stability(checks, record, design, plan, level)
     check_average(checks, record, design, plan, level)
     return True

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from itertools import groupby
-from typing import Protocol, TypeVar
+from typing import Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -19,17 +19,6 @@ from rich.table import Table
 from rich.text import Text
 
 ESTIMATE = "~"  # stands before a number that is an estimate
-
-
-class OfTau(Protocol):
-    """A row of a table by tau."""
-
-    @property
-    def tau(self) -> int:
-        """Number of features."""
-
-
-R = TypeVar("R", bound=OfTau)
 
 
 def shown(value: float, digits: int = 6) -> str:
@@ -90,7 +79,7 @@ def marked(number: str, estimate: bool) -> str:
     return f"{ESTIMATE}{number}" if estimate else number
 
 
-def alike(rows: Iterable[R], kind: Callable[[R], Hashable]) -> Iterator[tuple[str, list[R]]]:
+def alike(rows: Iterable[Any], kind: Callable[[Any], Hashable]) -> Iterator[tuple[str, list[Any]]]:
     """Yield neighbouring rows of the same kind together, with the name of their taus."""
     for _, group in groupby(rows, kind):
         same = list(group)

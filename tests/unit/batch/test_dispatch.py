@@ -16,6 +16,7 @@ from sparsecv_mio.batch.dispatch import (
     Attempt,
     TaskOrder,
     WorkerDied,
+    Workforce,
     _outcomes,
     run_batch,
     seconds_left,
@@ -95,14 +96,18 @@ def test_shares_of_an_array_and_the_time_that_is_left() -> None:
     assert seconds_left([TaskOutcome("a", {}, "done", seconds=2.0)], 5, 2) == 4.0
 
 
-class Deadly:
+class Deadly(Workforce):
     """Runs some tasks at once, and dies of one of them, with all that run beside it."""
 
     def __init__(self, deadly: str, width: int) -> None:
-        self.deadly, self.width = deadly, width
+        self.deadly, self.at_once = deadly, width
         self.running: list[tuple[Future[TaskOutcome], Attempt]] = []
         self.begun: list[Attempt] = []
         self.clock = threading.Timer(0.0, self.end)
+
+    @property
+    def width(self) -> int:
+        return self.at_once
 
     def submit(self, attempt: Attempt) -> Future[TaskOutcome]:
         self.clock.cancel()

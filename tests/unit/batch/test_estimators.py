@@ -43,7 +43,7 @@ def test_tuned_on_validation_rows_and_fitted_on_the_others(name: str) -> None:
     assert plan.k == 1 and plan.train_rows(0).tolist() == list(range(30))
     fitted = run_estimator(name, data, plan, SMALL if name == "sparsecv" else {}, "training")
     held = plan.scored_rows(0)
-    error = np.mean((data.y[held] - data.X[held] @ fitted.coefficients - fitted.intercept) ** 2)
+    error = np.mean((data.y[held] - data.X[held] @ fitted.model.coefficients - fitted.model.intercept) ** 2)
     if name != "omp":  # it does not say
         rel = 2e-3 if name in ("lasso", "elastic-net") else 1e-6  # coordinate descent from another start
         assert error == pytest.approx(fitted.numbers["cv_error"], rel=rel)
@@ -71,7 +71,7 @@ def test_both_rules_from_one_search() -> None:
     alone = run_search(data, plan, {**SMALL, "one_se": True})
     assert both.record is not None and alone.record is not None and alone.record.one_se is not None
     assert simplest_pair(both.record) == (alone.record.gamma, alone.record.tau)
-    assert np.allclose(both.others["one_se"].coefficients, alone.coefficients)
+    assert np.allclose(both.others["one_se"].coefficients, alone.model.coefficients)
     gamma, tau = both.record.gamma, both.record.tau
     least = alone.record.certificate
     assert (gamma, tau) == (least.gamma, least.tau) and alone.numbers["tau"] == alone.record.tau
@@ -131,7 +131,7 @@ def test_every_peer_predicts_in_units_of_the_file(name: str) -> None:
         fitted = run_estimator(name, DATA, PLAN, {})
     except BackendUnavailable as error:
         pytest.skip(str(error))
-    predicted = X @ fitted.coefficients + fitted.intercept
+    predicted = X @ fitted.model.coefficients + fitted.model.intercept
     assert np.mean((Y - predicted) ** 2) < 0.1 * np.var(Y) and fitted.seconds > 0.0
 
 
