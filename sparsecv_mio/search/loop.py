@@ -192,7 +192,6 @@ def search(running: RunningSearch, data: StandardData) -> Record:
         method = new_method(context, options, signals)
         running.go_on_by(method)
         drive(method, signals, replace(hooks, progress=progress))
-        method.score_reported_pair()
         running.deadline.check_wanted()
         snapshot, reported = method.snapshot(over=True), method.reported
         if snapshot is None or reported is None or not snapshot.scored:  # a limit within the first steps
@@ -218,12 +217,12 @@ def drive(method: Search, signals: Signals, hooks: Hooks) -> None:
     """
     trace = Trace(hooks.trace) if hooks.trace is not None else None
     keeper = Checkpoint(hooks.checkpoint) if hooks.checkpoint is not None else None
-    if trace is not None:
-        signals.listen(progressed=lambda: trace.visit(method))
     reporter = Reporter(hooks.progress, method.progress) if hooks.progress is not None else None
+    carried_on = hooks.resume is not None and resume(method, hooks.resume)
+    if trace is not None:  # of a run that is carried on nothing is told before it knows what it knew
+        signals.listen(progressed=lambda: trace.visit(method))
     if reporter is not None:
         signals.listen(progressed=reporter.visit, doing=reporter.say)
-    carried_on = hooks.resume is not None and resume(method, hooks.resume)
     if hooks.resume is not None and hooks.progress is not None:
         known = method.progress() if carried_on else Progress(0, 0, 0, 0.0, np.inf, method.context.deadline.seconds)
         hooks.progress(replace(known, stage=RESUMED))
@@ -236,6 +235,7 @@ def drive(method: Search, signals: Signals, hooks: Hooks) -> None:
     run_to_end(method)
     if keeper is not None and (keeper.failure is not None or not method.context.deadline.expired()):
         keeper.write(method)
+    method.score_reported_pair()
     if reporter is not None:
         reporter.report()
     if trace is not None:
