@@ -18,7 +18,7 @@ from sparsecv_mio.declared_options import check_whole
 from sparsecv_mio.errors import BackendFailed, BackendUnavailable
 from sparsecv_mio.formulation.backends import get_backend
 from sparsecv_mio.formulation.backends.contract import Backend
-from sparsecv_mio.formulation.outcome import Limits, Outcome, Start
+from sparsecv_mio.formulation.outcome import Limits, Outcome
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.training_moments import TrainingMoments, row_moments, training_moments
 from sparsecv_mio.search.options import check_formulation, check_limits
@@ -164,7 +164,6 @@ def compare(
     *,
     repeats: int = 3,
     limits: Limits | None = None,
-    warm: bool = False,
     progress: Callable[[int, int], None] | None = None,
 ) -> list[CompareRow]:
     """Solve every cell by every contender.
@@ -179,8 +178,6 @@ def compare(
         Runs of each; the backends take turns within each repeat, so that a busy machine hits all of them.
     limits : Limits, optional
         Of each run.
-    warm : bool
-        Give everybody the best support known of a previous repeat. Off: everybody starts from its own.
     progress : callable, optional
         Called with (runs done, runs in all).
 
@@ -209,10 +206,9 @@ def compare(
     for cell in cells:
         runs = _Runs(cell, contenders)
         for _ in range(repeats):
-            start = runs.best_start() if warm else None
             for contender in contenders:
                 done += 1
-                if runs.solve(contender, limits, start) and progress is not None:
+                if runs.solve(contender, limits) and progress is not None:
                     progress(done, total)
         rows += [runs.row(contender, environment) for contender in contenders]
     return rows
@@ -226,15 +222,13 @@ class _Runs:
         self.outcomes: dict[str, list[Outcome]] = {contender.label: [] for contender in contenders}
         self.trouble: dict[str, str] = {}
 
-    def solve(self, contender: Contender, limits: Limits, start: Start | None) -> bool:
+    def solve(self, contender: Contender, limits: Limits) -> bool:
         """Run a contender once; whether it was tried."""
         if contender.label in self.trouble or limits.cancelled:
             return False
         problem, tau = self.cell.problem, min(self.cell.tau, self.cell.problem.q)
         try:
-            outcome = contender.backend.solve(
-                problem, tau, limits=limits, formulation=contender.formulation, start=start
-            )
+            outcome = contender.backend.solve(problem, tau, limits=limits, formulation=contender.formulation)
         except BackendUnavailable as error:
             self.trouble[contender.label] = f"unavailable: {error}"
         except BackendFailed as error:
@@ -247,11 +241,6 @@ class _Runs:
         """Return the outcome with the least objective."""
         found = [o for runs in self.outcomes.values() for o in runs if o.incumbent is not None]
         return min(found, key=lambda outcome: outcome.upper, default=None)
-
-    def best_start(self) -> Start | None:
-        """Return the best support of the repeats so far."""
-        best = self.best()
-        return None if best is None else Start(best.incumbent or (), "previous repeat")
 
     def row(self, contender: Contender, environment: dict[str, str]) -> CompareRow:
         """Judge a contender's worst answer against the best of all, its time and work by their medians."""

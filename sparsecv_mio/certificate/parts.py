@@ -572,11 +572,6 @@ def _flat(value: Any) -> Iterator[Any]:
 
 
 @cache
-def _versions() -> dict[str, str]:
-    found = {"sparsecv_mio": __version__, "python": platform.python_version()}
-    return found | {name: _version(name) for name in ("numpy", "scipy", "numba")}
-
-
 def _version(package: str) -> str:
     if loaded := getattr(sys.modules.get(package), "__version__", None):
         return str(loaded)  # at once: it takes longer to look up what is installed
@@ -590,7 +585,8 @@ def _version(package: str) -> str:
 
 def versions() -> dict[str, str]:
     """Versions of the package, of Python and of the numerical libraries, for the record; looked up once."""
-    return dict(_versions())
+    found = {"sparsecv_mio": __version__, "python": platform.python_version()}
+    return found | {name: _version(name) for name in ("numpy", "scipy", "numba")}
 
 
 @dataclass(frozen=True, slots=True)

@@ -168,17 +168,23 @@ class OneSe:
 
 
 @dataclass(frozen=True)
-class Least:
-    """The pair with the least CV error of the grid and its certificate, in a record whose rule chose another pair.
-
-    The fields are those of a `Record` without another rule: `lower <= min h over the grid <= upper`.
-    """
+class BoundedPair:
+    """A pair, its CV error, and bounds beside it."""
 
     gamma: parts.Gamma
     tau: parts.Count
     cv_error: parts.Bound
     lower: parts.Number
     upper: parts.Bound
+
+
+@dataclass(frozen=True)
+class Least(BoundedPair):
+    """The pair with the least CV error of the grid and its certificate, in a record whose rule chose another pair.
+
+    The fields are those of a `Record` without another rule: `lower <= min h over the grid <= upper`.
+    """
+
     gap: parts.Bound
     tie_width: parts.Number
     allowance: parts.Number
@@ -198,17 +204,12 @@ class Refit:
 
 
 @dataclass(frozen=True)
-class Refined:
+class Refined(BoundedPair):
     """Gamma improved at the reported tau: `lower <= h(gamma, tau) <= upper`; no part of the certificate.
 
     `estimate` as in `TableRow`.
     """
 
-    gamma: parts.Gamma
-    tau: parts.Count
-    cv_error: parts.Bound
-    lower: parts.Number
-    upper: parts.Bound
     estimate: bool = False
 
 
@@ -229,7 +230,7 @@ class DescentStep:
 
 
 @dataclass(frozen=True)
-class TableRow:
+class TableRow(BoundedPair):
     """The certified interval of one (gamma, tau); `folds_decided` of its `folds` have a completely known optimum.
 
     `estimate`: some are not. `cv_error` is then taken at the supports with the least training objective known in these
@@ -240,11 +241,6 @@ class TableRow:
     has no support yet, and in older records.
     """
 
-    gamma: parts.Gamma
-    tau: parts.Count
-    cv_error: parts.Bound
-    lower: parts.Number
-    upper: parts.Bound
     folds_decided: parts.Count
     folds: parts.Count
     estimate: bool = False

@@ -15,7 +15,7 @@ import typer
 from sparsecv_mio.cli import ending, session
 from sparsecv_mio.cli.command_options import DataFile, Given, declared, option
 from sparsecv_mio.declared_options import FORMAT
-from sparsecv_mio.errors import BadInput, CorruptStore, SparseCVError, one_of
+from sparsecv_mio.errors import BadInput, CorruptStore, SparseCVError
 from sparsecv_mio.files import check_readable, write_text
 
 if TYPE_CHECKING:
@@ -321,16 +321,17 @@ REPORT_CODES = "Exit codes: 0 written, 2 bad input."
 def report(
     record: Annotated[str, typer.Argument(metavar="RECORD", help="JSON record of `solve`, `path` or `fit`.")],
     data: str | None = option(None, "DATA", "Data of the record: adds coefficients by tau."),
-    out: str | None = option(None, "FILE", "The report; - is standard output. [RECORD with .html]", also="-o"),
-    format_: str | None = option(None, "WORD", "html (one page), md or latex (tables). [by the ending of FILE]"),
+    out: str | None = option(None, "FILE", "The report: .html (one page), .md or .tex (tables); - is standard output, "
+                             "as HTML. [RECORD with .html]", also="-o"),
 ) -> int:  # fmt: skip
     """Write a report of a record: answer, what is proved and what not, pictures, tables, how to verify it.
 
     The HTML page needs no other file and no network.
     """
-    kind = _format(out, format_)
-    ending_of = {"html": ".html", "md": ".md", "latex": ".tex"}[kind]
-    place = out or str(Path(record).with_suffix(ending_of))
+    from sparsecv_mio.report.record_report import format_of
+
+    place = out or str(Path(record).with_suffix(".html"))
+    kind = "html" if place == "-" else format_of(place)
     session.check_outputs({"--out": None if place == "-" else place}, [record, *([data] if data else [])])
     from sparsecv_mio.certificate.read_back import read_drawn
     from sparsecv_mio.report.record_report import report_text
@@ -345,12 +346,3 @@ def report(
         return 0
     write_text(place, [text], "report", through=True)
     return 0 if out else ending.deliver(0, lambda screen: screen.print(f"report: {place}", soft_wrap=True))
-
-
-def _format(out: str | None, word: str | None) -> str:
-    """Return the format that is asked for, by its word or by the ending of the file."""
-    from sparsecv_mio.report.record_report import format_of
-
-    if word is not None:
-        return one_of(word, ("html", "md", "latex"), "--format")
-    return "html" if out is None else format_of(out)

@@ -130,7 +130,6 @@ def fit(
     solver_option: list[str] | None = None,
     units: Given,
     stopping: Given,
-    node_limit: int | None = option(None, "N", "Stop after N nodes with valid bounds. [none]"),
     threads: int | None = None,
     start: str | None = option(None, "A,B", "Features to start from."),
     restrictions: Given,
@@ -166,8 +165,7 @@ def fit(
             raise BadInput(f"--log: backend {how.backend} writes no log")
         workers = session.cores() if "threads" in honoured else 1
         limits = limits_of(
-            stopping, nodes=math.inf if node_limit is None else node_limit,
-            threads=workers if threads is None else threads, log=log, cancel=stop,
+            stopping, threads=workers if threads is None else threads, log=log, cancel=stop,
         )  # fmt: skip
         how = replace(how, limits=limits)
         other = "side constraints" if side != SideOptions() else "--assume-box" if assume_box is not None else None
@@ -244,7 +242,6 @@ def compare(
     units: Given,
     stopping: Given,
     threads: int = option(1, "N", "Threads of each solver."),
-    warm: bool = option(False, "", "From the second repeat on, every backend starts from the best support."),
     quiet: bool = False,
 ) -> int:  # fmt: skip
     """Solve the same MIOs by several backends and compare time, work, bounds and answers.
@@ -274,7 +271,7 @@ def compare(
             name = Path(path).stem
             cells += list(cells_of(name, dataset, plan, taus=sizes, gammas=weights, **units))
         session.raise_if_interrupted(stop)
-        rows = in_own_thread(lambda: run(cells, contenders, repeats=repeats, limits=limits, warm=warm))
+        rows = in_own_thread(lambda: run(cells, contenders, repeats=repeats, limits=limits))
 
     from sparsecv_mio.report.backend_tables import markdown, plot_compare, print_compare, write_csv
 

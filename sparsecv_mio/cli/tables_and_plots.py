@@ -98,7 +98,6 @@ class Drawing:
     by: str | None = option(None, "A,B,...", "Of a table: columns that tell apart what is compared. [estimator]")
     against: str | None = option(None, "A", "Of lines: the column of the horizontal axis.")
     panels: str | None = option(None, "A,B,...", "Of a table: a panel for each value of these columns. [one panel]")
-    larger: bool = option(False, "", "Of profile: larger numbers are better.")  # fmt: skip
 
     def figure(self, path: str, chosen: RunSelection) -> Figure:
         """Draw the runs of a table.
@@ -129,7 +128,7 @@ class Drawing:
             return batch_results.boxes(parts, values[0], by, chosen.words(values[0]))
         keys = problem_columns(frame, chosen.keys)
         tables = {title: by_problem(part, values[0], by[part.index], keys) for title, part in parts.items()}
-        return batch_results.profiles(tables, values[0], self.larger)
+        return batch_results.profiles(tables, values[0])
 
     def _parts(self, frame: pd.DataFrame) -> dict[str, pd.DataFrame]:
         from sparsecv_mio.batch.results import check_columns, labels
@@ -149,7 +148,7 @@ TABLE_CODES = "Exit codes: 0 written, 2 bad input."
 
 AGGREGATES = ("mean-se", "mean", "median", "min", "max", "sum", "count")
 BOLD = ("auto", "min", "max", "none")
-MARKDOWN, LATEX, CSV = FORMATS = ("markdown", "latex", "csv")
+MARKDOWN, LATEX, CSV = "markdown", "latex", "csv"
 ENDINGS = {".md": MARKDOWN, ".markdown": MARKDOWN, ".tex": LATEX, ".csv": CSV}
 
 
@@ -159,7 +158,7 @@ def _format_of(out: str | None) -> str:
         return MARKDOWN
     ending = Path(out).suffix.lower()
     if ending not in ENDINGS:
-        raise BadInput(f"--out: {out!r} must end with {', '.join(ENDINGS)}; or name the --format")
+        raise BadInput(f"--out: {out!r} must end with {', '.join(ENDINGS)}")
     return ENDINGS[ending]
 
 
@@ -177,15 +176,13 @@ def table(
     best: str = option(BOLD[0], "min|max|none", "What is set in bold in a row. [the least error, the largest R^2, "
                        "...]", BOLD),
     digits: int = option(4, "N", "Significant digits."),
-    format_: str | None = option(None, "WORD", "markdown, latex or csv (numbers in full). [by the ending: .md, .tex, "
-                                 ".csv; markdown on the screen]", FORMATS),
-    out: str | None = option(None, "FILE", "The table. [shown]", also="-o"),
+    out: str | None = option(None, "FILE", "The table: .md, .tex or .csv (numbers in full). [shown]", also="-o"),
 ) -> int:  # fmt: skip
     """Make a table of a paper: a mean and a standard error for each cell, the best of every row in bold."""
     if not 1 <= digits <= 12:
         raise BadInput(f"--digits {digits} is out of range: give a number from 1 to 12")
     session.check_outputs({"--out": out}, [runs])
-    kind = format_ or _format_of(out)
+    kind = _format_of(out)
     by_row, by_column = parse.names(rows, "--rows") or [], parse.names(columns, "--columns") or []
     frame, wanted = chosen.read(runs, parse.names(values, "--values") or ())
     from sparsecv_mio.batch.results import check_columns, labels

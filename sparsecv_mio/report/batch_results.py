@@ -299,7 +299,7 @@ ENTRY = 2.0  # inches of an entry of the legend below all panels
 WIDE = 30.0  # ratio of the largest to the least value from which an axis is logarithmic
 
 
-def profiles(tables: Mapping[str, pd.DataFrame], value: str, larger: bool = False) -> Figure:
+def profiles(tables: Mapping[str, pd.DataFrame], value: str) -> Figure:
     """Draw performance profiles: for every method, in which share of the problems it is within a factor of the best.
 
     Parameters
@@ -308,29 +308,27 @@ def profiles(tables: Mapping[str, pd.DataFrame], value: str, larger: bool = Fals
         A row for every problem, a column for every method, NaN where it has no value: it is then within no factor.
     value : str
         Its name.
-    larger : bool
-        Whether larger values are better: the factor is then that of the best to the method's.
     """
     names = list(dict.fromkeys(str(column) for table in tables.values() for column in table))
     figure, axes = _figure(len(tables))
     for ax, (title, table) in zip(axes, tables.items(), strict=False):
-        draw_profile(ax, table, value, names, larger)
+        draw_profile(ax, table, value, names)
         titled(ax, f"{title} ({len(table)} problems)".strip())
     _legend(figure)
     return figure
 
 
-def draw_profile(ax: Axes, table: pd.DataFrame, value: str, names: Sequence[str], larger: bool = False) -> None:
+def draw_profile(ax: Axes, table: pd.DataFrame, value: str, names: Sequence[str]) -> None:
     """Draw one performance profile.
 
     Parameters
     ----------
-    table, value, larger
+    table, value
         As of :func:`profiles`.
     names : sequence of str
         Of all methods, in the order of their colours.
     """
-    ratios = performance_ratios(table, larger)
+    ratios = performance_ratios(table)
     known = [float(ratio) for ratio in ratios.to_numpy().ravel() if math.isfinite(ratio)]
     end = 1.05 * max([1.05, *known])
     for name in ratios:
@@ -343,19 +341,16 @@ def draw_profile(ax: Axes, table: pd.DataFrame, value: str, names: Sequence[str]
         ax.set_xscale("log")
 
 
-def performance_ratios(table: pd.DataFrame, larger: bool = False) -> pd.DataFrame:
-    """Return every value over the best of its problem, or the best over it; inf where there is no positive value.
+def performance_ratios(table: pd.DataFrame) -> pd.DataFrame:
+    """Return every value over the least one of its problem; inf where there is no positive value.
 
     Parameters
     ----------
     table : pandas.DataFrame
         A row for every problem, a column for every method.
-    larger : bool
-        Whether larger values are better.
     """
     known = table.where(table > 0.0)
-    ratios = known.rdiv(known.max(axis=1), axis=0) if larger else known.div(known.min(axis=1), axis=0)
-    return ratios.fillna(np.inf)
+    return known.div(known.min(axis=1), axis=0).fillna(np.inf)
 
 
 def boxes(tables: Mapping[str, pd.DataFrame], value: str, by: pd.Series, words: str = "") -> Figure:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -58,6 +58,7 @@ def path_at(record: Record, data: Dataset, seconds: float) -> PathRecord:
 
 
 FAR_OVER_GAMMA = 1.2  # times the least CV error: what lies beyond is cut at the frame
+Spots = dict[tuple[float, int], tuple[int, int]]  # the place of each pair on a map
 COLOURS = 20  # of a qualitative map
 
 
@@ -302,21 +303,13 @@ def plot_grid(record: Record, ax: Axes | None = None) -> Axes:
     """
     ax = axes_of(ax)
     spot = _spots(ax, record)
-    errors = np.full((1 + max(g for _, g in spot.values()), 1 + max(t for t, _ in spot.values())), np.nan)
-    for row in record.table:
-        t, g = spot[row.gamma, row.tau]
-        errors[g, t] = row.cv_error if math.isfinite(row.cv_error) else np.nan
-    _map(ax, errors)
+    _map(ax, _values(spot, {(row.gamma, row.tau): row.cv_error for row in record.table if math.isfinite(row.cv_error)}))
     _hatch(ax, [spot[row.gamma, row.tau] for row in record.table if row.status == "excluded"])
     open_pairs = [spot[row.gamma, row.tau] for row in record.table if row.status == "open"]
     if open_pairs:
         ax.plot(*np.transpose(open_pairs), ".", color="white", markersize=5, markeredgecolor=figures.INK,
                 markeredgewidth=0.6, linestyle="none", label="not excluded", zorder=4)  # fmt: skip
-    for pair, marker, label in _choices(record):
-        if pair[:2] in spot:
-            _mark(ax, *spot[pair[:2]], marker, label)
-    figures.titled(ax, "CV error of every pair")
-    figures.legend_below(ax)
+    _finish(ax, record, spot, "CV error of every pair")
     return ax
 
 
@@ -340,11 +333,9 @@ def plot_bounds(record: Record, ax: Axes | None = None) -> Axes:
 
     ax, known = axes_of(ax), record.certificate
     best, others = known.upper, [row for row in record.table if (row.gamma, row.tau) != (known.gamma, known.tau)]
-    spot = _spots(ax, record)
-    values = np.full((1 + max(g for _, g in spot.values()), 1 + max(t for t, _ in spot.values())), np.nan)
-    for row in others:
-        t, g = spot[row.gamma, row.tau]
-        values[g, t] = 100.0 * (row.lower / best - 1.0) if 0.0 < best < math.inf else -100.0
+    spot, known_best = _spots(ax, record), 0.0 < best < math.inf
+    above = {(row.gamma, row.tau): 100.0 * (row.lower / best - 1.0) if known_best else -100.0 for row in others}
+    values = _values(spot, above)
     colours = mpl.colormaps["BrBG"]([0.1, 0.2, 0.28, 0.36, 0.64, 0.72, 0.8, 0.9])  # a step where the proof begins
     extend = "max" if float(np.nanmax(values, initial=0.0)) > STEPS[-1] else "neither"
     _coloured(ax, values, "lower bound, % above the least CV error", extend, cmap=ListedColormap(colours),
@@ -356,21 +347,35 @@ def plot_bounds(record: Record, ax: Axes | None = None) -> Axes:
     ):
         if many:
             ax.plot([], [], "s", color=colour, linestyle="none", label=label)
-    for pair, marker, label in _choices(record):
-        if pair[:2] in spot:
-            _mark(ax, *spot[pair[:2]], marker, label)
-    figures.titled(ax, f"proved: {worse:,} of {len(others):,} other pairs are worse")
-    figures.legend_below(ax)
+    _finish(ax, record, spot, f"proved: {worse:,} of {len(others):,} other pairs are worse")
     return ax
 
 
-def _spots(ax: Axes, record: Record) -> dict[tuple[float, int], tuple[int, int]]:
+def _spots(ax: Axes, record: Record) -> Spots:
     """Give every tau and gamma a place on axes; return the places of the pairs."""
     taus, gammas = sorted({row.tau for row in record.table}), sorted({row.gamma for row in record.table})
     figures.places(ax, "x", [str(tau) for tau in taus])
     figures.places(ax, "y", [f"{gamma:.3g}" for gamma in gammas])
     ax.set(xlabel="tau (features)", ylabel="gamma (ridge weight)")
     return {(row.gamma, row.tau): (taus.index(row.tau), gammas.index(row.gamma)) for row in record.table}
+
+
+def _values(spot: Spots, known: Mapping[tuple[float, int], float]) -> Any:
+    """Return the values of pairs as a table, NaN where there is none."""
+    values = np.full((1 + max(g for _, g in spot.values()), 1 + max(t for t, _ in spot.values())), np.nan)
+    for pair, value in known.items():
+        t, g = spot[pair]
+        values[g, t] = value
+    return values
+
+
+def _finish(ax: Axes, record: Record, spot: Spots, title: str) -> None:
+    """Mark the choices on a map, with its title and legend."""
+    for pair, marker, label in _choices(record):
+        if pair[:2] in spot:
+            _mark(ax, *spot[pair[:2]], marker, label)
+    figures.titled(ax, title)
+    figures.legend_below(ax)
 
 
 def _map(ax: Axes, errors: Any) -> None:

@@ -91,16 +91,6 @@ def test_trouble_costs_a_row_and_no_second_try(error: Exception, status: str) ->
     assert len(backend.starts) == 1 + len(cells()) and np.isnan(rows[0].seconds)  # the toy, then once a cell
 
 
-@pytest.mark.parametrize("warm", [True, False])
-def test_warm_runs_start_from_the_best_of_the_repeat_before(warm: bool) -> None:
-    contender, backend = fake()
-    compare(cells()[1:], [contender], repeats=2, warm=warm)
-    *_, first, second = backend.starts
-    assert first is None and (second is not None) == warm
-    if second is not None:
-        assert second.origin == "previous repeat" and len(second.support) == 2
-
-
 def test_progress_and_cancel() -> None:
     seen: list[tuple[int, int]] = []
     compare(cells(), [Contender.of("native")], repeats=2, progress=lambda *counts: seen.append(counts))

@@ -16,7 +16,7 @@ WHOLE = {
     "path": ("--threads", "--tau"),
     "near": ("--seed", "--threads", "--tau", "--folds", "--most"),
     "bounds": ("--seed", "--threads", "--tau", "--folds"),
-    "fit": ("--tau", "--threads", "--node-limit", "--at-most"),
+    "fit": ("--tau", "--threads", "--at-most"),
     "export": ("--tau",),
     "compare": ("--tau", "--seed", "--threads", "--repeats", "--folds"),
     "iacv": ("--iterations", "--batch", "--doubling", "--early-stop", "--seed"),

@@ -461,15 +461,12 @@ def test_the_format_is_that_of_the_file(record_report: Path, tmp_path: Path, cap
     assert capsys.readouterr().out == f"report: {page}\n"
     text = page.read_text()
     assert text.startswith("<!DOCTYPE html>") and f"sparsecv verify {record_report} DATA" in text
-    named = ("a.md", [], "# Best"), ("a.tex", [], "% Best"), ("a.txt", ["--format", "MD"], "# Best")
-    for name, extra, start in named:
-        assert (
-            run(["report", str(record_report), "--data", str(PROSTATE_FILE), "-o", str(tmp_path / name), *extra]) == 0
-        )
+    for name, start in (("a.md", "# Best"), ("a.tex", "% Best")):
+        assert run(["report", str(record_report), "--data", str(PROSTATE_FILE), "-o", str(tmp_path / name)]) == 0
         assert (tmp_path / name).read_text().startswith(start)
     assert "MAE of held-out rows" in (tmp_path / "a.md").read_text()
-    assert run(["report", str(record_report), "-o", "-", "--format", "md"]) == 0
-    assert capsys.readouterr().out.startswith("# Best-subset")
+    assert run(["report", str(record_report), "-o", "-"]) == 0
+    assert capsys.readouterr().out.startswith("<!DOCTYPE html>")
 
 
 def test_what_takes_long_is_said_before(record_report: Path, tmp_path: Path, capsys: Said, monkeypatch: Any) -> None:
@@ -486,11 +483,10 @@ def test_bad_input_is_one_line_and_leaves_nothing(record_report: Path, tmp_path:
     servo = str(INSTANCES / "servo.csv")
     for arguments, said in (
         ([str(record_report), "-o", str(tmp_path / "a.doc")], "must end in .html"),
-        ([str(record_report), "--format", "latx", "-o", str(out)], "did you mean 'latex'"),
         ([str(record_report), "--data", servo, "-o", str(out)], "'lpsa' is not in the data"),
         ([servo, "-o", str(out)], "not a JSON file"),
         ([str(record_report), servo, "-o", str(out)], "the data of the record are given as --data FILE"),
-        ([str(record_report), "-o", str(record_report), "--format", "md"], "is the data too"),
+        ([str(record_report), "-o", str(record_report)], "must end in .html"),
     ):
         assert run(["report", *arguments]) == 2
         told = capsys.readouterr().err

@@ -141,7 +141,6 @@ def test_threads_are_taken_or_said_to_be_ignored(backend: str, capsys: pytest.Ca
         (["--box", "age:1"], 2, "is not FEATURE:LO:HI"),
         (["--box", "age:2:1"], 2, "is reversed"),
         (["--at-most", "age"], 2, "is not K:A,B"),
-        (["--node-limit", "0"], 2, "node-limit: 0 is out of range"),
         (["--gap", "1"], 2, "gap: 1 is out of range"),
         (["--time-limit", "0"], 2, "time-limit: 0 is out of range"),
         (["--threads", "0"], 2, "threads: 0 is out of range"),

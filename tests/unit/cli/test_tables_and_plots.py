@@ -71,7 +71,6 @@ def test_numbers_over_those_of_a_peer(runs: str, tmp_path: Path) -> None:
     assert (tmp_path / "t.tex").read_text().startswith(r"\begin{tabular}")
     assert run(["table", runs, "-o", str(tmp_path / "t.md")]) == run(["table", runs, "-o", "/dev/null"]) == 0
     assert (tmp_path / "t.md").read_text().startswith("| ")
-    assert run(["table", runs, "-o", str(tmp_path / "t.doc"), "--format", "markdown"]) == 0
 
 
 @pytest.mark.parametrize(
