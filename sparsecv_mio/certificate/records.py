@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,13 +17,22 @@ from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.certificate import parts
 from sparsecv_mio.certificate.drawn import DrawnModel, DrawnSearch, made_by
 from sparsecv_mio.data.cure import KEPT, Made, frame_alike
-from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.errors import BadInput, CorruptStore
 from sparsecv_mio.units import CROSSING_RTOL
 from sparsecv_mio.words import Missing
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+@runtime_checkable
+class HasRows(Protocol):
+    """Data with the names of their columns."""
+
+    X: FloatArray
+    names: tuple[str, ...]
+    aux: Mapping[str, NDArray[Any]]
+    reading: Any
 
 
 class LinearModel:
@@ -80,7 +89,7 @@ def columns_of(data: parts.DataInfo, X: Any, wanted: list[str]) -> FloatArray:
     BadInput
         As `predict`.
     """
-    rows: Dataset | Made | None = X if isinstance(X, Dataset) else None
+    rows: HasRows | Made | None = X if isinstance(X, HasRows) else None
     learnt = parts.applied_reading(data.reading) if hasattr(X, "iloc") else None
     if learnt is not None and (learnt.how.na is Missing.DROP or not set(wanted).issubset(map(str, X.columns))):
         rows = frame_alike(X, wanted, learnt)  # it holds words or empty cells, as the file did
