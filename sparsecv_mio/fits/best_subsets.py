@@ -42,7 +42,7 @@ from sparsecv_mio.search.gamma_partition import NARROWEST, ROUNDED, first_grid, 
 from sparsecv_mio.search.observers import Progress, reports
 from sparsecv_mio.search.options import GRID, with_keywords
 from sparsecv_mio.search.pairs import Grid
-from sparsecv_mio.search.result import MANY_NUMBERS, all_rows_fit, data_info
+from sparsecv_mio.search.result import MANY_NUMBERS, data_info, fitted_row
 from sparsecv_mio.trees.subsets import UNLIMITED, BestSubset
 from sparsecv_mio.units import GAMMA_RANGE, TIE_RTOL
 
@@ -51,103 +51,6 @@ NOT_TOLD_APART = (
     "rounding leaves subsets that cannot be told apart, or too many of them to try: more time would prove no more; a "
     "larger gamma, or fewer columns that are nearly copies of others, would"
 )
-
-
-class KnownSubsets:
-    """Filled in by the thread that searches, made a record by that thread or by the one that waits for it.
-
-    Parameters
-    ----------
-    data : StandardData
-    grid : Grid
-    options : PathOptions
-    clock : Deadline
-
-    Attributes
-    ----------
-    cells : dict of (int, int) to BestSubset
-        What was found, by index of gamma and by tau.
-    nodes : int
-        Nodes of all trees.
-    """
-
-    def __init__(self, data: StandardData, grid: Grid, options: PathOptions, clock: Deadline) -> None:
-        self.data, self.grid, self.options, self.clock = data, grid, options, clock
-        self.cells: dict[tuple[int, int], BestSubset] = {}
-        self.nodes = 0
-        self._fallback: list[dict[int, tuple[IntArray, float]]] = []  # by forward selection, once it was needed
-        self._rows: dict[tuple[int, int], tuple[BestSubset, PathRow]] = {}  # rows of the record made ahead
-
-    @property
-    def pairs(self) -> int:
-        """Number of pairs (gamma, tau)."""
-        return len(self.grid.gammas) * len(self.grid.taus)
-
-    def prepare(self, until: float) -> None:
-        """See to supports of every (gamma, tau), and to rows of the record while there is time.
-
-        Parameters
-        ----------
-        until : float
-            Moment of `time.monotonic` after which no row is made any more.
-        """
-        if not self._fallback:
-            self._fallback = supports_on_all_rows(self.data, self.grid.gammas.tolist(), self.grid.taus.tolist())
-        for (g, tau), cell in self._of_every_pair().items():
-            if time.monotonic() > until:
-                break
-            self._rows[g, tau] = cell, self._row(float(self.grid.gammas[g]), None, cell, True)
-
-    def record(self, problem: SparseProblem | None = None) -> PathRecord:
-        """Return the record of what is known now; no kernel is called without the moments of `problem`."""
-        if len(self.cells) < self.pairs:
-            self.prepare(self.clock.began)
-        cells, rows = self._of_every_pair(), []
-        quick = problem is None and self.clock.abandoned.is_set()
-        gammas, taus = self.grid.gammas.tolist(), self.grid.taus.tolist()
-        for g, gamma in enumerate(gammas):
-            at_gamma = problem.with_gamma(gamma) if problem is not None else None
-            for tau in taus:
-                cell, made = cells[g, tau], self._rows.get((g, tau))
-                ready = quick and made is not None and made[0] is cell
-                rows.append(made[1] if made is not None and ready else self._row(gamma, at_gamma, cell, quick))
-        done = all(row.proved for row in rows)
-        options, branched = self.options, sum(cell.branched for cell in cells.values())
-        return PathRecord(
-            schema=PATH_SCHEMA,
-            status=self.clock.status(done),
-            path=tuple(rows),
-            work=Work(branched, self.nodes, self.clock.seconds, "path"),
-            data=data_info(self.data),
-            request=options.request(gammas, taus),
-            warnings=self.data.warnings if done or self.clock.expired() else (*self.data.warnings, NOT_TOLD_APART),
-            versions=versions(),
-        )
-
-    def _of_every_pair(self) -> dict[tuple[int, int], BestSubset]:
-        """Return what was found, and a support by forward selection where nothing was."""
-        known = dict(self.cells)
-        for g, found in enumerate(self._fallback):
-            for tau, (support, value) in found.items():
-                if (g, tau) not in known:
-                    at_hand = self._rows.get((g, tau))
-                    known[g, tau] = at_hand[0] if at_hand else BestSubset.unproved(tau, support, value)
-        return known
-
-    def _row(self, gamma: float, problem: SparseProblem | None, cell: BestSubset, quick: bool) -> PathRow:
-        quick = quick and (self.pairs > MOST_REFITTED or self.data.n * cell.tau > MANY_NUMBERS)
-        refit, support, coefficients, intercept = all_rows_fit(self.data, gamma, problem, cell, self.options.gap, quick)
-        return PathRow(
-            gamma=gamma,
-            tau=cell.tau,
-            support=support,
-            coefficients=coefficients,
-            intercept=intercept,
-            objective=refit.objective,
-            lower=refit.lower,
-            upper=refit.upper,
-            proved=refit.proved,
-        )
 
 
 Found = tuple[float, float, tuple[tuple[int, ...], ...]]  # an interval of lam and its supports, none where unknown
@@ -323,17 +226,19 @@ def best_subsets(
     clock = Deadline.of(options, stop, began)
     search = PathSearch(dataset, grid, options, clock, progress)
     record = run_within_limit(search.solve, clock, search.record, search.prepare)
-    if not isinstance(every, GammaInterval) or search.known is None:
+    if not isinstance(every, GammaInterval):
         return record
     if clock.expired():  # an abandoned thread may still be loading what `with_surface` needs
         pieces = tuple(SurfacePiece(tau, every.low, every.high, (), False) for tau in grid.taus.tolist())
         return replace(record, surface=Surface(every.low, every.high, (), pieces), status=clock.status(False))
 
-    return with_surface(record, search.known.data, every, grid.taus.tolist(), clock)
+    return with_surface(record, search.data, every, grid.taus.tolist(), clock)
 
 
 class PathSearch:
     """A search for the best subset of every (gamma, tau), of which a record can be made once the data are read.
+
+    Filled in by the thread that searches, made a record by that thread or by the one that waits for it.
 
     Parameters
     ----------
@@ -343,54 +248,130 @@ class PathSearch:
     clock : Deadline
     progress : callable or None
         Called with a `Progress` after each gamma of a round.
+
+    Attributes
+    ----------
+    cells : dict of (int, int) to BestSubset
+        What was found, by index of gamma and by tau.
+    nodes : int
+        Nodes of all trees.
     """
 
-    def __init__(self, dataset: Dataset, grid: Grid, options: PathOptions, clock: Deadline, progress: Report) -> None:
+    def __init__(
+        self, dataset: Dataset, grid: Grid, options: PathOptions, clock: Deadline, progress: Report = None
+    ) -> None:
         self.dataset, self.grid, self.options = dataset, grid, options
         self.clock, self.progress = clock, progress
-        self.known: KnownSubsets | None = None  # from the moment that the data are in standard coordinates
+        self.cells: dict[tuple[int, int], BestSubset] = {}
+        self.nodes = 0
+        self._data: StandardData | None = None
+        self._fallback: list[dict[int, tuple[IntArray, float]]] = []  # by forward selection, once it was needed
+        self._rows: dict[tuple[int, int], tuple[BestSubset, PathRow]] = {}  # rows of the record made ahead
+
+    @property
+    def data(self) -> StandardData:
+        """The data in standard coordinates; raises `OutOfTime` before that."""
+        if self._data is None:
+            raise OutOfTime("no answer yet: the data were still being prepared; give more time")
+        return self._data
+
+    def standardize(self) -> StandardData:
+        """Bring the data to standard coordinates; from here on a record can be made."""
+        options = self.options
+        self._data = standardize(self.dataset, options.scale, options.intercept, options.restrictions)
+        _ = self.dataset.fingerprint  # of the record: after the limit there is no time for it
+        return self._data
 
     def solve(self) -> PathRecord:
         """Give every open size rounds of growing effort."""
-        options = self.options
-        data = standardize(self.dataset, options.scale, options.intercept, options.restrictions)
-        known = self.known = KnownSubsets(data, self.grid, self.options, self.clock)
-        _ = self.dataset.fingerprint  # of the record: after the limit there is no time for it
+        data = self.standardize()
         from sparsecv_mio.search.all_rows import check_restrictions
         from sparsecv_mio.thresholds import by_rows
 
         problem: SparseProblem | None = None
         check_restrictions(data, self.grid.taus.tolist(), 1)
         if by_rows(data, 1):
-            self._by_rows(known)
+            self._by_rows()
         else:
             problem = row_moments(data, slice(0, data.n)).problem(data, 1.0)
-            self._rounds(known, problem)
+            self._rounds(problem)
         self.clock.check_wanted()
-        return known.record(problem)
+        return self.record(problem)
+
+    @property
+    def pairs(self) -> int:
+        """Number of pairs (gamma, tau)."""
+        return len(self.grid.gammas) * len(self.grid.taus)
 
     def prepare(self, until: float) -> None:
-        """Find supports by forward selection; see :func:`sparsecv_mio.search.deadline.run_within_limit`."""
-        if self.known is not None:
-            self.known.prepare(until)
+        """See to supports of every (gamma, tau), and to rows of the record while there is time.
 
-    def record(self) -> PathRecord:
-        """Return the record of what is known now.
+        Parameters
+        ----------
+        until : float
+            Moment of `time.monotonic` after which no row is made any more.
+        """
+        if self._data is None:
+            return
+        if not self._fallback:
+            self._fallback = supports_on_all_rows(self.data, self.grid.gammas.tolist(), self.grid.taus.tolist())
+        for (g, tau), cell in self._of_every_pair().items():
+            if time.monotonic() > until:
+                break
+            self._rows[g, tau] = cell, self._row(float(self.grid.gammas[g]), None, cell, True)
+
+    def record(self, problem: SparseProblem | None = None) -> PathRecord:
+        """Return the record of what is known now; no kernel is called without the moments of `problem`.
 
         Raises
         ------
         OutOfTime
             If the data are not even in standard coordinates.
         """
-        if self.known is None:
-            raise OutOfTime("no answer yet: the data were still being prepared; give more time")
-        return self.known.record()
+        data = self.data
+        if len(self.cells) < self.pairs:
+            self.prepare(self.clock.began)
+        cells, rows = self._of_every_pair(), []
+        quick = problem is None and self.clock.abandoned.is_set()
+        gammas, taus = self.grid.gammas.tolist(), self.grid.taus.tolist()
+        for g, gamma in enumerate(gammas):
+            at_gamma = problem.with_gamma(gamma) if problem is not None else None
+            for tau in taus:
+                cell, made = cells[g, tau], self._rows.get((g, tau))
+                ready = quick and made is not None and made[0] is cell
+                rows.append(made[1] if made is not None and ready else self._row(gamma, at_gamma, cell, quick))
+        done = all(row.proved for row in rows)
+        options, branched = self.options, sum(cell.branched for cell in cells.values())
+        return PathRecord(
+            schema=PATH_SCHEMA,
+            status=self.clock.status(done),
+            path=tuple(rows),
+            work=Work(branched, self.nodes, self.clock.seconds, "path"),
+            data=data_info(data),
+            request=options.request(gammas, taus),
+            warnings=data.warnings if done or self.clock.expired() else (*data.warnings, NOT_TOLD_APART),
+            versions=versions(),
+        )
 
-    def _by_rows(self, known: KnownSubsets) -> None:
+    def _of_every_pair(self) -> dict[tuple[int, int], BestSubset]:
+        """Return what was found, and a support by forward selection where nothing was."""
+        known = dict(self.cells)
+        for g, found in enumerate(self._fallback):
+            for tau, (support, value) in found.items():
+                if (g, tau) not in known:
+                    at_hand = self._rows.get((g, tau))
+                    known[g, tau] = at_hand[0] if at_hand else BestSubset.unproved(tau, support, value)
+        return known
+
+    def _row(self, gamma: float, problem: SparseProblem | None, cell: BestSubset, quick: bool) -> PathRow:
+        quick = quick and (self.pairs > MOST_REFITTED or self.data.n * cell.tau > MANY_NUMBERS)
+        return fitted_row(self.data, gamma, problem, cell, self.options.gap, quick)
+
+    def _by_rows(self) -> None:
         """One relaxation a size, and the exact answer where it leaves few columns."""
         from sparsecv_mio.search.all_rows import all_rows_of, solve_by_rows
 
-        data, taus = known.data, self.grid.taus.tolist()
+        data, taus = self.data, self.grid.taus.tolist()
         with reports(self.progress, self.clock) as progress:
             for g, gamma in enumerate(self.grid.gammas.tolist()):
                 if self.clock.expired():
@@ -401,26 +382,26 @@ class PathSearch:
                     if self.clock.expired():
                         return
                     found = solve_by_rows(data, whole, tau, gamma, self.clock.expired)
-                    known.cells[g, tau] = found.by_size[tau]
-                    known.nodes += found.nodes
-                    self._report(progress, known, len(known.cells))
+                    self.cells[g, tau] = found.by_size[tau]
+                    self.nodes += found.nodes
+                    self._report(progress, len(self.cells))
 
-    def _rounds(self, known: KnownSubsets, problem: SparseProblem) -> None:
+    def _rounds(self, problem: SparseProblem) -> None:
         from threadpoolctl import threadpool_limits
 
         from sparsecv_mio.search.run import EFFORT_GROWTH, FIRST_EFFORT
 
-        alone = len(self.grid.gammas) == 1 and not known.data.restrictions.beyond_forcing  # no other gamma has to wait
+        alone = len(self.grid.gammas) == 1 and not self.data.restrictions.beyond_forcing  # no other gamma has to wait
         effort = UNLIMITED if alone else FIRST_EFFORT
         left = {g: self.grid.taus.tolist() for g in range(len(self.grid.gammas))}
         with threadpool_limits(limits=1), reports(self.progress, self.clock) as progress:
             while left and not self.clock.expired():
-                self._round(known, problem, left, effort, progress)
+                self._round(problem, left, effort, progress)
                 left = {g: taus for g, taus in left.items() if taus}
                 effort *= EFFORT_GROWTH
 
     def _round(
-        self, known: KnownSubsets, problem: SparseProblem, left: dict[int, list[int]], effort: int, progress: Report
+        self, problem: SparseProblem, left: dict[int, list[int]], effort: int, progress: Report
     ) -> None:
         """Give every open (gamma, tau) some effort; what is closed leaves `left`, taus by index of gamma."""
         from sparsecv_mio.search.all_rows import solve_any
@@ -430,17 +411,17 @@ class PathSearch:
             if self.clock.expired():
                 return
             here = problem.with_gamma(float(self.grid.gammas[g]))
-            mine = [known.cells[g, t].support for t in left[g] if (g, t) in known.cells]
-            result = solve_any(known.data, here, left[g], starts + mine, effort, self.clock.expired)
+            mine = [self.cells[g, t].support for t in left[g] if (g, t) in self.cells]
+            result = solve_any(self.data, here, left[g], starts + mine, effort, self.clock.expired)
             starts = [cell.support for cell in result.by_size.values()]
-            known.nodes += result.nodes
-            known.cells.update({(g, t): cell for t, cell in result.by_size.items()})
-            left[g] = [] if result.finished else [t for t in left[g] if not known.cells[g, t].complete]
-            self._report(progress, known, known.pairs - sum(len(rest) for rest in left.values()))
+            self.nodes += result.nodes
+            self.cells.update({(g, t): cell for t, cell in result.by_size.items()})
+            left[g] = [] if result.finished else [t for t in left[g] if not self.cells[g, t].complete]
+            self._report(progress, self.pairs - sum(len(rest) for rest in left.values()))
 
-    def _report(self, progress: Report, known: KnownSubsets, done: int) -> None:
+    def _report(self, progress: Report, done: int) -> None:
         if progress is not None:
-            progress(Progress(done, known.pairs, known.nodes, 0.0, np.inf, self.clock.seconds))
+            progress(Progress(done, self.pairs, self.nodes, 0.0, np.inf, self.clock.seconds))
 
 
 MOST_WORK = 2e10  # n p^2 up to which all columns are fitted for Cp

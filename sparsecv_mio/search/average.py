@@ -33,7 +33,7 @@ from sparsecv_mio.search.context import Snapshot
 from sparsecv_mio.search.first_supports import FoldSearch, seeds_of
 from sparsecv_mio.search.fold_fits import fit_from_moments
 from sparsecv_mio.search.pairs import Grid
-from sparsecv_mio.search.result import all_rows_fit, names_of
+from sparsecv_mio.search.result import all_rows_fit, fitted_row, names_of
 from sparsecv_mio.thresholds import by_rows
 from sparsecv_mio.trees.subsets import BestSubset
 from sparsecv_mio.units import AVERAGE_GAMMA, MISSED_SHARE
@@ -351,13 +351,7 @@ class Projection:
         if self.intercept is not None:
             return self.intercept, None
         size, unit = self.size(), self.data.y_unit**2
-        refit, support, coefficients, intercept = all_rows_fit(
-            self.data, AVERAGE_GAMMA, self.problem, self.cells[size], LITTLE_GAP
-        )
-        row = PathRow(
-            AVERAGE_GAMMA, size, support, coefficients, intercept,
-            refit.objective, refit.lower, refit.upper, refit.proved,
-        )  # fmt: skip
+        row = fitted_row(self.data, AVERAGE_GAMMA, self.problem, self.cells[size], LITTLE_GAP)
         return row, self.cells[size - 1].lower * unit if size > self.sizes[0] else None
 
 

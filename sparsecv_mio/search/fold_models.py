@@ -25,7 +25,6 @@ from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.refit import refit_moments
 from sparsecv_mio.problem.training_moments import training_moments
 from sparsecv_mio.thresholds import FOLDS_FITTED_AGAIN
-from sparsecv_mio.words import Intercept
 
 AT_ONCE = 1 << 22  # numbers of a block of rows to predict, one for each row of the data
 FEW_NUMBERS = 40_000_000  # that folds train on, up to which they are fitted again for the mean absolute error
@@ -84,7 +83,7 @@ def with_mae(record: Record, data: StandardData | None, plan: FoldPlan) -> Recor
         return replace(record, mae=float(np.mean(np.sqrt(errors))))
     if plan.k > FOLDS_FITTED_AGAIN or plan.k * data.dataset.X.size > FEW_NUMBERS:
         return record
-    rows, predicted = _quick_predictions(record, data, plan)
+    rows, predicted = _predictions(record, data, plan)
     missed = data.dataset.y[rows] - predicted
     mean = float(errors.sum()) / len(rows)
     exact = abs(float(np.mean(missed**2)) - mean) <= AGREE_RTOL * mean  # not where floats lose a residual's digits
@@ -167,28 +166,6 @@ def _predictions(record: Record, everything: StandardData, plan: FoldPlan) -> tu
         predicted[plan.starts[fold] : plan.starts[fold + 1]] = data.y_center + data.y_unit * (
             data.r_rest + problem.r_mean + (fitted if root is None else fitted / root)
         )
-    order = np.argsort(plan.order[: plan.scored], kind="stable")
-    return plan.all_scored, predicted[order]
-
-
-def _quick_predictions(record: Record, everything: StandardData, plan: FoldPlan) -> tuple[IntArray, FloatArray]:
-    """As `_predictions`, of rows without weights, by normal equations: where errors are there to compare with."""
-    data, supports = used_columns(record, everything)
-    V, r = data.rows(slice(0, data.n))
-    predicted = np.empty(plan.scored)
-    for fold in range(plan.k):
-        support, train = list(supports[record.chosen_folds.which[fold]]), plan.train_rows(fold)
-        A, b, mean, r_mean = V[train][:, support], r[train], np.zeros(len(support)), 0.0
-        if data.intercept is Intercept.FOLD:
-            mean, r_mean = A.mean(axis=0), float(b.mean())
-            A, b = A - mean, b - r_mean
-        M = A.T @ A + np.diag(record.gamma / 2.0 * data.weight[support])
-        try:
-            beta = np.linalg.solve(M, A.T @ b)
-        except np.linalg.LinAlgError:
-            beta = np.full(len(support), np.nan)
-        fitted = r_mean + (V[plan.scored_rows(fold)][:, support] - mean) @ beta
-        predicted[plan.starts[fold] : plan.starts[fold + 1]] = data.y_center + data.y_unit * (data.r_rest + fitted)
     order = np.argsort(plan.order[: plan.scored], kind="stable")
     return plan.all_scored, predicted[order]
 

@@ -12,8 +12,8 @@ import numpy as np
 
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.bounds.closed_form import ROWS_ROUNDING, Centre
-from sparsecv_mio.certificate import parts  # fmt: skip
-from sparsecv_mio.certificate.records import SCHEMA, Advice, Least, OneSe, Record, Refit, Region, TableRow, least_upper
+from sparsecv_mio.certificate import parts, records
+from sparsecv_mio.certificate.records import SCHEMA, Advice, Least, OneSe, PathRow, Record, Refit, Region, TableRow
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.errors import Inconsistent
@@ -233,6 +233,15 @@ def all_rows_fit(
     return refit, names_of(data, best.support), coefficients, intercept
 
 
+def fitted_row(
+    data: StandardData, gamma: float, problem: SparseProblem | None, cell: BestSubset, gap: float, quick: bool = False
+) -> PathRow:
+    """Return the refit of :func:`all_rows_fit` as a row of a path."""
+    refit, support, coefficients, intercept = all_rows_fit(data, gamma, problem, cell, gap, quick)
+    proof = refit.objective, refit.lower, refit.upper, refit.proved
+    return PathRow(gamma, cell.tau, support, coefficients, intercept, *proof)
+
+
 def data_info(data: StandardData) -> parts.DataInfo:
     """Describe the data for the record."""
     source = data.dataset
@@ -361,7 +370,7 @@ class _Reported:
     def of_grid(self, table: Sequence[TableRow]) -> dict[str, Any]:
         """Return the numbers of the pair with the least CV error found, and what is certified of the least one."""
         answer = self.certificate(self.bounds, self.pair)
-        upper = least_upper(table[int(np.ravel_multi_index(self.pair, self.decided.shape))], table)
+        upper = records.least_upper(table[int(np.ravel_multi_index(self.pair, self.decided.shape))], table)
         gap = parts.relative_gap(answer["lower"], upper)
         return answer | {"upper": upper, "gap": gap, "estimate": self.estimated(*self.pair)}
 

@@ -17,7 +17,7 @@ from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.standard import StandardData, standardize
 from sparsecv_mio.errors import BadInput, OutOfTime
-from sparsecv_mio.fits.best_subsets import NOT_TOLD_APART, KnownSubsets, PathSearch, best_subsets, with_surface
+from sparsecv_mio.fits.best_subsets import NOT_TOLD_APART, PathSearch, best_subsets, with_surface
 from sparsecv_mio.fits.fit_options import PathOptions
 from sparsecv_mio.model_space import GammaInterval
 from sparsecv_mio.problem.objective import fit
@@ -42,7 +42,8 @@ def made() -> tuple[StandardData, Grid]:
 def test_nothing_found_yet(prepared: bool) -> None:
     """Forward selection stands in, valued exactly and bounded from below by 0."""
     data, grid = made()
-    known = KnownSubsets(data, grid, PathOptions(), Deadline(None, None))
+    known = PathSearch(data.dataset, grid, PathOptions(), Deadline(None, None))
+    known.standardize()
     if prepared:
         known.prepare(time.monotonic() + 60.0)
         known.clock.abandoned.set()  # the rows made ahead are taken as they are
@@ -58,7 +59,8 @@ def test_nothing_found_yet(prepared: bool) -> None:
 
 def test_what_was_found_goes_before_what_stands_in() -> None:
     data, grid = made()
-    known = KnownSubsets(data, grid, PathOptions(), Deadline(None, None))
+    known = PathSearch(data.dataset, grid, PathOptions(), Deadline(None, None))
+    known.standardize()
     known.prepare(time.monotonic() + 60.0)
     problem = row_moments(data, slice(0, data.n)).problem(data, 1.0)
     for g, gamma in enumerate(grid.gammas.tolist()):
@@ -211,7 +213,7 @@ def test_a_stop_before_the_start_leaves_an_answer() -> None:
 
 def test_there_is_no_answer_before_the_data() -> None:
     data = made_best_subsets(0)
-    search = PathSearch(data, Grid.of([1.0], [1], data.p), PathOptions(), Deadline(None, None), None)
+    search = PathSearch(data, Grid.of([1.0], [1], data.p), PathOptions(), Deadline(None, None))
     search.prepare(0.0)
     with pytest.raises(OutOfTime, match="still being prepared"):
         search.record()
@@ -237,8 +239,8 @@ def test_fits_after_a_limit_have_their_size_and_their_digits() -> None:
     for X in (rng.normal(size=(4, 7)), 1e7 + rng.normal(size=(11, 7))):
         data, clock = Dataset.from_arrays(X, rng.normal(size=len(X))), Deadline(0.0, None)
         grid = Grid.of([3e-4, 9e2], [2, 5, 6, 7], data.p)
-        search = PathSearch(data, grid, PathOptions.of(intercept="none", time_limit=0.1), clock, None)
-        search.known = KnownSubsets(standardize(data, "length", "none"), grid, search.options, clock)
+        search = PathSearch(data, grid, PathOptions.of(intercept="none", time_limit=0.1), clock)
+        search.standardize()
         clock.abandoned.set()
         record = search.record()
         assert [len(row.support) for row in record.path] == [2, 5, 6, 7] * 2 and record.status == "limit"

@@ -70,7 +70,7 @@ def held(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
     release = threading.Event()
     for kind in (Rounds, OneByOne, SaddleRun):
         monkeypatch.setattr(kind, "begin", lambda self: release.wait(60.0))
-    monkeypatch.setattr(PathSearch, "_rounds", lambda self, known, problem: release.wait(60.0))
+    monkeypatch.setattr(PathSearch, "_rounds", lambda self, problem: release.wait(60.0))
     return release
 
 
