@@ -82,7 +82,7 @@ class ByRows(GridMethod):
         self.loss = LossByRows(run)
         # cells of too many columns for a matrix, those bounded without branching, those whose trees have ended
         self._beyond, self._bracketed, self._ended = (np.zeros(context.shape, dtype=bool) for _ in range(3))
-        self._vendor = VendorListing(self.mio.backend, context.deadline, self.mio.formulation, self.mio.options)
+        self._vendor = VendorListing(self.mio, context.deadline)
         self._left: dict[Where, IntArray] = {}  # columns that screening left
         self._largest: dict[int, float] = {}  # largest eigenvalue of a fold's products of rows, times gamma
         self._counting = threading.Lock()

@@ -19,10 +19,10 @@ What our own relaxations know of the cell is passed to the solver as data (theor
 from __future__ import annotations
 
 import os
-from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -39,7 +39,7 @@ from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.search import fold_fits
 from sparsecv_mio.search.cells import Archive, Where, filled_up
 from sparsecv_mio.search.deadline import Deadline
-from sparsecv_mio.search.fold_solver import CellIntervals, FoldSolver
+from sparsecv_mio.search.fold_solver import FoldSolver
 from sparsecv_mio.search.run import GridMethod, Run
 from sparsecv_mio.thresholds import VENDOR_RELAXED_COLUMNS
 from sparsecv_mio.trees.normal_form import normal_form
@@ -49,11 +49,48 @@ from sparsecv_mio.units import KEEP_RTOL, TIE_RTOL
 MOST_EXCLUDED = 12  # near ties a solver is asked about before the cell is left undecided
 VENDOR_GAP = 1e-9
 SHARED_POINTS = 8  # coefficients of earlier cells whose cuts come first
+NEAR_TIES_NODES = 1 << 20  # of our own trees, where a vendor's solver leaves near ties
 
 
-def limits_of(deadline: Deadline, options: tuple[str, ...] = ()) -> Limits:
-    """Return what is left of the time of a search, as limits of the next solve, with options of its solver."""
-    return Limits(gap=VENDOR_GAP, seconds=deadline.left, options=options, cancel=deadline.stop)
+@dataclass(frozen=True)
+class MioSettings:
+    """Which backend solves the mixed-integer problems of a method, and how many at most.
+
+    Attributes
+    ----------
+    backend : str
+    formulation : str, optional
+        Which of the backend's models; its first by default.
+    budget : int, optional
+        Most MIOs to solve.
+    options : tuple of str
+        Of the backend's solver, `NAME=VALUE` each.
+    """
+
+    backend: str = NATIVE
+    formulation: str | None = None
+    budget: int | None = None
+    options: tuple[str, ...] = ()
+
+    @property
+    def native(self) -> bool:
+        """Whether it is our own engine."""
+        return self.backend == NATIVE
+
+    def solve(self, problem: SparseProblem, size: int, deadline: Deadline, **how: Any) -> Outcome:
+        """Solve one MIO in what is left of the time of a search.
+
+        Parameters
+        ----------
+        problem : SparseProblem
+        size : int
+        deadline : Deadline
+        **how
+            As `Backend.solve` takes it.
+        """
+        limits = Limits(gap=VENDOR_GAP, seconds=deadline.left, options=self.options, cancel=deadline.stop)
+        backend = get_backend(self.backend)
+        return backend.solve(problem, size, limits=limits, formulation=self.formulation, **how)
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,19 +117,12 @@ class VendorListing:
 
     Parameters
     ----------
-    backend : str
-        See :data:`sparsecv_mio.formulation.backends.BACKENDS`.
+    mio : MioSettings
     deadline : Deadline
-    formulation : str, optional
-        Which of the backend's models, `benders` for one; its first by default.
-    options : tuple of str
-        Of the solver.
     """
 
-    def __init__(
-        self, backend: str, deadline: Deadline, formulation: str | None = None, options: tuple[str, ...] = ()
-    ) -> None:
-        self.backend, self.deadline, self.formulation, self.options = backend, deadline, formulation, options
+    def __init__(self, mio: MioSettings, deadline: Deadline) -> None:
+        self.mio, self.deadline = mio, deadline
         self.points: deque[FloatArray] = deque(maxlen=SHARED_POINTS)
 
     def solve(self, problem: SparseProblem, tau: int, starts: Sequence[IntArray]) -> BestSubsets:
@@ -160,10 +190,9 @@ class VendorListing:
             forced_out=tuple(fixed.outside.tolist()),
             at_most=tuple((size - 1, tuple(support.tolist())) for support in found),
         )
-        return get_backend(self.backend).solve(
-            problem, size, start=start, limits=limits_of(self.deadline, self.options), constraints=constraints,
-            advice=fixed.advice, formulation=self.formulation,
-        )  # fmt: skip
+        return self.mio.solve(
+            problem, size, self.deadline, start=start, constraints=constraints, advice=fixed.advice
+        )
 
     def fixed(self, problem: SparseProblem, relaxation: Relaxation | None, value: float) -> Fixed:
         """Fix columns by safe screening.
@@ -250,35 +279,6 @@ def _as_cell(problem: SparseProblem, tau: int, listed: Listed) -> BestSubset:
     )
 
 
-NEAR_TIES_NODES = 1 << 20  # of our own trees, where a vendor's solver leaves near ties
-
-
-@dataclass(frozen=True)
-class MioSettings:
-    """Which backend solves the mixed-integer problems of a method, and how many at most.
-
-    Attributes
-    ----------
-    backend : str
-    formulation : str, optional
-        Which of the backend's models; its first by default.
-    budget : int, optional
-        Most MIOs to solve.
-    options : tuple of str
-        Of the backend's solver, `NAME=VALUE` each.
-    """
-
-    backend: str = NATIVE
-    formulation: str | None = None
-    budget: int | None = None
-    options: tuple[str, ...] = ()
-
-    @property
-    def native(self) -> bool:
-        """Whether it is our own engine."""
-        return self.backend == NATIVE
-
-
 def check_available(backend: str) -> None:
     """Raise `BackendUnavailable` where a backend cannot be used here, saying why and what would help."""
     if backend == NATIVE:
@@ -289,15 +289,25 @@ def check_available(backend: str) -> None:
         raise BackendUnavailable(f"backend {backend} cannot be used: {usable.why}{hint}")
 
 
-class SolvesCells(ABC):
+class Listing(Protocol):
+    """Lists the near-optimal supports of cells by a vendor's solver."""
+
+    def solve(self, problem: SparseProblem, tau: int, starts: list[IntArray]) -> BestSubsets:
+        """Solve one tau; complete where every near-optimal support was found."""
+
+
+FIRST_NODES = 16  # of every cell under restrictions, before any is chosen
+
+
+class CellSolver:
     """Solves cells one at a time and writes what is found into the table. Safe to use from several threads.
 
     Parameters
     ----------
-    intervals : CellIntervals
-        Of the table that is written.
-    source : callable
-        Yields the training moments of some folds.
+    fold_solver : FoldSolver
+        Solves by our own trees; its table is the one written.
+    vendor : Listing, optional
+        Solves in place of our own trees.
 
     Attributes
     ----------
@@ -305,27 +315,29 @@ class SolvesCells(ABC):
         Folds at gamma 1.
     """
 
-    relaxes: bool  # whether cells that are handed over and stay undecided may be bounded by relaxations
-
-    def __init__(self, intervals: CellIntervals, source: fold_fits.MomentSource) -> None:
-        self.intervals, self.context, self.cells = intervals, intervals.context, intervals.cells
-        self.store = fold_fits.FoldStore(self.context.data, self.context.folds, source)
+    def __init__(self, fold_solver: FoldSolver, vendor: Listing | None = None) -> None:
+        self.fold_solver, self.vendor, self.intervals = fold_solver, vendor, fold_solver.intervals
+        self.context, self.cells = fold_solver.context, fold_solver.cells
+        data, source = self.context.data, fold_solver.accelerators.training_moments
+        self.store = fold_fits.FoldStore(data, self.context.folds, source)
+        self.restricted = bool(data.restrictions.beyond_forcing)
 
     def at(self, g: int, fold: int) -> fold_fits.FoldProblem:
         """Return a fold at the gamma of index `g`. O(n q^2) where the store does not hold it."""
         return self.store.get(fold).with_gamma(float(self.context.grid.gammas[g]))
 
-    @abstractmethod
-    def first_bounds(self, g: int, fold: int) -> None:
-        """Give every tau of a fold and gamma an incumbent, and its interval what holds with little work."""
+    def first_bounds(self, g: int, fold: int) -> int:
+        """Give every tau of a fold and gamma an incumbent, and its interval what holds with little work.
 
-    @abstractmethod
-    def starts(self, where: Where) -> list[IntArray]:
-        """Supports to try first in a cell."""
-
-    @abstractmethod
-    def _outcome(self, here: fold_fits.FoldProblem, where: Where, starts: list[IntArray]) -> BestSubsets:
-        """Solve one cell, its fold at its gamma, to the end."""
+        Without restrictions nothing is branched on; with them, a few nodes, whose number is returned.
+        """
+        here, which = self.at(g, fold), np.arange(len(self.context.grid.taus))
+        effort = FIRST_NODES if self.restricted else 0
+        result = self.fold_solver.branch_and_bound(here, g, which, self.fold_solver.best_on_all_rows(g), effort)
+        if effort and self.vendor is not None:  # who is asked of every cell that is left, whatever our trees can do
+            result = replace(result, finished=False)
+        self.intervals.write_outcome(here, g, which, result, relax=False)
+        return result.nodes if effort else 0
 
     def solve(self, where: Where, starts: list[IntArray]) -> int:
         """Hand one cell to branch-and-bound.
@@ -346,32 +358,8 @@ class SolvesCells(ABC):
         g, t, fold = where
         here = self.at(g, fold)
         result = self._outcome(here, where, starts)
-        self.intervals.write_outcome(here, g, np.array([t]), result, relax=self.relaxes)
+        self.intervals.write_outcome(here, g, np.array([t]), result, relax=not self.restricted)
         return result.nodes
-
-
-class CellSolver(SolvesCells):
-    """Solves cells without restrictions.
-
-    Parameters
-    ----------
-    fold_solver : FoldSolver
-        Solves by our own trees; its table is the one written.
-    vendor : VendorListing, optional
-        Solves in place of our own trees.
-    """
-
-    relaxes = True
-
-    def __init__(self, fold_solver: FoldSolver, vendor: VendorListing | None = None) -> None:
-        super().__init__(fold_solver.intervals, fold_solver.accelerators.training_moments)
-        self.fold_solver, self.vendor = fold_solver, vendor
-
-    def first_bounds(self, g: int, fold: int) -> None:
-        """Give every tau of a fold and gamma an incumbent, and its interval the bounds that hold without branching."""
-        here, which = self.at(g, fold), np.arange(len(self.context.grid.taus))
-        result = self.fold_solver.branch_and_bound(here, g, which, self.fold_solver.best_on_all_rows(g), 0)
-        self.intervals.write_outcome(here, g, which, result, relax=False)
 
     def try_supports(self, g: int, which: IntArray, fold: int, supports: list[IntArray], only: BoolArray) -> None:
         """Refit one support for each of some tau of a fold and offer it to its cell.
@@ -401,7 +389,7 @@ class CellSolver(SolvesCells):
         return self.fold_solver.branch_and_bound(here, where[0], np.array([where[1]]), starts, UNLIMITED)
 
     def _by_vendor(
-        self, vendor: VendorListing, here: fold_fits.FoldProblem, where: Where, starts: list[IntArray]
+        self, vendor: Listing, here: fold_fits.FoldProblem, where: Where, starts: list[IntArray]
     ) -> BestSubsets:
         """Solve a cell by a vendor's solver; near ties that it leaves are listed by our own trees."""
         g, t, fold = where
@@ -410,14 +398,20 @@ class CellSolver(SolvesCells):
         def solved(problem: SparseProblem, taus: list[int], starts: list[IntArray]) -> BestSubsets:
             return vendor.solve(problem, taus[0], starts)
 
-        accelerators = self.fold_solver.accelerators
-        starts = accelerators.proposed(g, tau, fold) + starts
-        result = accelerators.solve(here.problem, g, [tau], starts, solved, by_vendor=True)
+        if self.restricted:
+            result = vendor.solve(here.problem, tau, starts)
+        else:
+            accelerators = self.fold_solver.accelerators
+            starts = accelerators.proposed(g, tau, fold) + starts
+            result = accelerators.solve(here.problem, g, [tau], starts, solved, by_vendor=True)
         cell = result.by_size[tau]
         if cell.complete or not result.finished:
             return result
         own = self.fold_solver.branch_and_bound(here, g, np.array([t]), [cell.support, *starts], NEAR_TIES_NODES)
-        return BestSubsets(own.by_size, result.nodes + own.nodes, own.finished)
+        found = own.by_size[tau]
+        if not found.complete:
+            found = replace(found, lower=min(max(found.lower, cell.lower), found.upper))
+        return BestSubsets({tau: found}, result.nodes + own.nodes, own.finished)
 
     def starts(self, where: Where) -> list[IntArray]:
         """Supports known for the cell, for its neighbours in tau and gamma, and for the next folds at the same pair."""
@@ -461,7 +455,7 @@ class CellMethod(GridMethod):
     run : Run
     mio : MioSettings
     order : Order
-    solver : SolvesCells
+    solver : CellSolver
         Solves a cell and writes what it finds into the table of cells.
 
     Attributes
@@ -472,7 +466,7 @@ class CellMethod(GridMethod):
         Whether the first steps came to their end; a run that was stored before is begun anew.
     """
 
-    def __init__(self, run: Run, mio: MioSettings, order: Order, solver: SolvesCells) -> None:
+    def __init__(self, run: Run, mio: MioSettings, order: Order, solver: CellSolver) -> None:
         super().__init__(run, (self,))
         self.mio, self.order, self.name, self.solver = mio, order, order.name, solver
         self.submitted = np.zeros(run.context.shape, dtype=bool)
@@ -490,7 +484,7 @@ class CellMethod(GridMethod):
             self.run.signals.doing("bounds of every cell: fold", done, self.context.folds.k)
             self.solver.store.keep(fold, moments)
             for g in gammas:
-                self.solver.first_bounds(g, fold)
+                self.run.counts.add(self.solver.first_bounds(g, fold))
                 if expired():
                     return
 
@@ -569,7 +563,6 @@ def bracket(method: CellMethod, gammas: IntArray, taus: IntArray) -> None:
         Indices in the grid.
     """
     run, solver = method.run, method.solver
-    assert isinstance(solver, CellSolver)
     context, cells = run.context, run.cells
     if context.deadline.expired() or not len(gammas) or not len(taus):
         return

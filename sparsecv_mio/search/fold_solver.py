@@ -40,6 +40,7 @@ from sparsecv_mio.parallel import blas_on_one_thread, connected, slots
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.training_moments import TrainingMoments
 from sparsecv_mio.search.accelerators import Accelerators
+from sparsecv_mio.search.all_rows import solve_any
 from sparsecv_mio.search.cells import Where
 from sparsecv_mio.search.context import SearchState
 from sparsecv_mio.search.deadline import Deadline
@@ -375,6 +376,9 @@ class FoldSolver:
             return solve_path(problem, taus, starts=starts, effort=effort, expired=self.context.deadline.expired)
 
         taus = self.context.grid.taus[which].tolist()
+        if self.context.data.restrictions.beyond_forcing:
+            data, expired = self.context.data, self.context.deadline.expired
+            return solve_any(data, here.problem, taus, list(starts), effort, expired)
         proposed = [support for tau in taus for support in self.accelerators.proposed(g, tau, here.fold)]
         return self.accelerators.solve(here.problem, g, taus, [*proposed, *starts], trees, by_vendor=False)
 

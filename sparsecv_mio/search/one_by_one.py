@@ -38,13 +38,14 @@ from sparsecv_mio.arrays import IntArray
 from sparsecv_mio.bounds.closed_form import ROWS_ROUNDING
 from sparsecv_mio.formulation.backends import get_backend
 from sparsecv_mio.formulation.outcome import Start, Stop
-from sparsecv_mio.problem.constraints import constraints_of
+from sparsecv_mio.problem.constraints import SideConstraints, constraints_of
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.search import cell_by_cell
+from sparsecv_mio.search.all_rows import solve_any
 from sparsecv_mio.search.cells import Archive, Where
+from sparsecv_mio.search.deadline import Deadline
 from sparsecv_mio.search.estimates import OpenCellEstimates, score_reported_pair
-from sparsecv_mio.search.fold_fits import FoldProblem
-from sparsecv_mio.search.fold_solver import CellIntervals, FoldSolver
+from sparsecv_mio.search.fold_solver import FoldSolver
 from sparsecv_mio.search.leave_fold_out import first_intervals
 from sparsecv_mio.search.loss_bounds import LossBounds
 from sparsecv_mio.search.pairs import likely_winner
@@ -199,11 +200,8 @@ class WinnerFirst:
         """Solve all rows at a pair, and bound its folds by what that proves."""
         all_rows, mio, tau = self.run.all_rows, self.method.mio, int(self.run.context.grid.taus[pair[1]])
         part = all_rows.eliminated(pair[0])
-        limits = cell_by_cell.limits_of(self.run.context.deadline, mio.options)
         problem, size = part.problem, part.choice.size(tau)
-        outcome = get_backend(mio.backend).solve(
-            problem, min(size, problem.q), limits=limits, formulation=mio.formulation
-        )
+        outcome = mio.solve(problem, min(size, problem.q), self.run.context.deadline)
         self.run.counts.add(outcome.nodes)
         lower = np.zeros(self.solved.shape)
         lower[pair] = max(outcome.lower - ROWS_ROUNDING * problem.size, 0.0)
@@ -241,8 +239,7 @@ class OneByOne(cell_by_cell.CellMethod):
     """
 
     def __init__(self, run: Run, method: Method, mio: cell_by_cell.MioSettings) -> None:
-        asked = mio.backend, run.context.deadline, mio.formulation, mio.options
-        vendor = None if mio.native else cell_by_cell.VendorListing(*asked)
+        vendor = None if mio.native else cell_by_cell.VendorListing(mio, run.context.deadline)
         super().__init__(run, mio, ORDERS[method], cell_by_cell.CellSolver(FoldSolver(run, run.accelerators), vendor))
         self.trees = SharedTrees(run, proposed=run.accelerators.often_proposed)
         self.aid = WinnerFirst(self) if method is Method.JOINT else None
@@ -298,107 +295,43 @@ class OneByOne(cell_by_cell.CellMethod):
         self._fit_all_rows()
 
 
-FIRST_NODES = 16  # of every cell, before any is chosen
 ALL_ROWS_NODES = 2_000  # of every pair on all rows, before any fold
 
 
-class RestrictedCells(cell_by_cell.SolvesCells):
-    """Solves cells under restrictions.
+class RestrictedListing:
+    """Lists the near-optimal supports of cells under restrictions by a vendor's solver.
 
     Parameters
     ----------
-    run : Run
     mio : MioSettings
-        Who solves the cells that the first nodes of our own trees leave.
+    deadline : Deadline
+    constraints : SideConstraints
     """
 
-    relaxes = False
+    def __init__(self, mio: cell_by_cell.MioSettings, deadline: Deadline, constraints: SideConstraints) -> None:
+        self.mio, self.deadline, self.constraints = mio, deadline, constraints
 
-    def __init__(self, run: Run, mio: cell_by_cell.MioSettings) -> None:
-        super().__init__(CellIntervals(run), run.accelerators.training_moments)
-        self.state, self.mio, self.constraints = run, mio, constraints_of(run.context.data)
-        get_backend(mio.backend).check_takes(mio.formulation, self.constraints)
-
-    def tree(
-        self, problem: SparseProblem, taus: list[int], starts: list[IntArray], effort: int, inside: tuple[int, ...] = ()
+    def _tree(
+        self, problem: SparseProblem, tau: int, starts: list[IntArray], effort: int, inside: tuple[int, ...] = ()
     ) -> BestSubsets:
-        """Solve some taus of a problem by our own trees.
+        """Solve one tau by our own trees, with some columns in every support beside those that are forced in."""
+        asked = replace(self.constraints, forced_in=tuple(sorted({*self.constraints.forced_in, *inside})))
+        return solve_restricted(problem, [tau], asked, starts=starts, effort=effort, expired=self.deadline.expired)
 
-        Parameters
-        ----------
-        problem : SparseProblem
-        taus : list of int
-        starts : list of int arrays
-            Supports to try first.
-        effort : int
-            Nodes that a tau may cost.
-        inside : tuple of int
-            Columns of every support, beside those that are forced in.
-        """
-        more = tuple(sorted({*self.constraints.forced_in, *inside}))
-        asked = replace(self.constraints, forced_in=more) if inside else self.constraints
-        return solve_restricted(
-            problem, taus, asked, starts=starts, effort=effort, expired=self.context.deadline.expired
-        )
-
-    def on_all_rows(self, g: int, taus: list[int], starts: list[IntArray], effort: int = ALL_ROWS_NODES) -> BestSubsets:
-        """Find the best supports of all rows at a gamma.
-
-        Parameters
-        ----------
-        g : int
-            Index of the gamma.
-        taus : list of int
-        starts : list of int arrays
-        effort : int
-            Nodes that a tau may cost.
-        """
-        found = self.tree(self.state.all_rows.problem(g), taus, starts, effort)
-        self.state.counts.add(found.nodes)
-        return found
-
-    def first_bounds(self, g: int, fold: int) -> None:
-        """Give every tau of a fold and gamma an incumbent and an interval; most cells are decided here."""
-        here, which = self.at(g, fold), np.arange(len(self.context.grid.taus))
-        starts = [cell.support for cell in self.state.all_rows.best[g].by_size.values()]
-        result = self.tree(here.problem, self.context.grid.taus.tolist(), starts, FIRST_NODES)
-        if not self.mio.native:  # who is asked of every cell that is left, whatever our trees can do
-            result = replace(result, finished=False)
-        self.intervals.write_outcome(here, g, which, result, relax=False)
-        self.state.counts.add(result.nodes)
-
-    def starts(self, where: Where) -> list[IntArray]:
-        """Supports known for the cell, and for its neighbours in tau and gamma."""
-        table, (g, t, fold) = self.state.cells.support, where
-        near = [table[where], *table[g, max(t - 1, 0) : t + 2, fold], *table[max(g - 1, 0) : g + 2, t, fold]]
-        return [self.state.cells.pool.supports[number] for number in dict.fromkeys(int(number) for number in near)]
-
-    def _outcome(self, here: FoldProblem, where: Where, starts: list[IntArray]) -> BestSubsets:
-        """Solve one cell by our own trees, or by the vendor's solver."""
-        tau = int(self.context.grid.taus[where[1]])
-        if self.mio.native:
-            return self.tree(here.problem, [tau], starts, UNLIMITED)
-        return self._by_vendor(here.problem, tau, starts)
-
-    # -- a vendor's solver --------------------------------------------------------------------------------------------
-
-    def _by_vendor(self, problem: SparseProblem, tau: int, starts: list[IntArray]) -> BestSubsets:
+    def solve(self, problem: SparseProblem, tau: int, starts: list[IntArray]) -> BestSubsets:
         """Ask a vendor's solver again and again, each time without the supports that hold those found.
 
         A support that it returns has active columns; all supports that hold these are listed by our own tree, which has
         few columns left to choose.
         """
-        first = self.tree(problem, [tau], starts, 1).by_size[tau]
+        first = self._tree(problem, tau, starts, 1).by_size[tau]
         if first.complete:
             return BestSubsets({tau: first}, 1, True)
         cells, lower, nodes, excluded = [first], -np.inf, 1, list(self.constraints.at_most)
-        while len(cells) <= cell_by_cell.MOST_EXCLUDED and not self.context.deadline.expired():
+        while len(cells) <= cell_by_cell.MOST_EXCLUDED and not self.deadline.expired():
             asked = replace(self.constraints, at_most=tuple(excluded))
-            outcome = get_backend(self.mio.backend).solve(
-                problem, min(tau, problem.q), start=self._start(problem, tau, cells),
-                limits=cell_by_cell.limits_of(self.context.deadline, self.mio.options), constraints=asked,
-                formulation=self.mio.formulation,
-            )  # fmt: skip
+            start = self._start(problem, tau, cells)
+            outcome = self.mio.solve(problem, min(tau, problem.q), self.deadline, start=start, constraints=asked)
             nodes += outcome.nodes
             lower = max(lower, outcome.lower) if len(cells) == 1 else lower
             best = min(cells, key=lambda cell: cell.upper)
@@ -407,7 +340,7 @@ class RestrictedCells(cell_by_cell.SolvesCells):
             if outcome.incumbent is None or outcome.stop in (Stop.TIME, Stop.NODES, Stop.INTERRUPTED):
                 break
             active = self._active(outcome.incumbent, outcome.beta)
-            inner = self.tree(problem, [tau], [], cell_by_cell.NEAR_TIES_NODES, active)
+            inner = self._tree(problem, tau, [], cell_by_cell.NEAR_TIES_NODES, active)
             nodes += inner.nodes
             cells.append(inner.by_size[tau])
             if not active or not inner.by_size[tau].complete:
@@ -416,11 +349,7 @@ class RestrictedCells(cell_by_cell.SolvesCells):
         best = min(cells, key=lambda cell: cell.upper)
         if cells[-1].complete and not self._active(tuple(cells[-1].support.tolist()), None):
             return BestSubsets({tau: cells[-1]}, nodes, True)
-        own = self.tree(problem, [tau], [best.support, *starts], cell_by_cell.NEAR_TIES_NODES)
-        cell = own.by_size[tau]
-        if not cell.complete:
-            cell = replace(cell, lower=min(max(cell.lower, lower), cell.upper))
-        return BestSubsets({tau: cell}, nodes + own.nodes, own.finished)
+        return BestSubsets({tau: BestSubset.unproved(tau, best.support, best.upper, lower)}, nodes, True)
 
     def _start(self, problem: SparseProblem, tau: int, cells: list[BestSubset]) -> Start:
         """Return the best support found, with what it needs."""
@@ -463,8 +392,10 @@ class Restricted(cell_by_cell.CellMethod):
     """
 
     def __init__(self, run: Run, method: Method, mio: cell_by_cell.MioSettings) -> None:
-        self.cells = RestrictedCells(run, mio)
-        super().__init__(run, mio, ORDERS[method], self.cells)
+        constraints = constraints_of(run.context.data)
+        get_backend(mio.backend).check_takes(mio.formulation, constraints)
+        vendor = None if mio.native else RestrictedListing(mio, run.context.deadline, constraints)
+        super().__init__(run, mio, ORDERS[method], cell_by_cell.CellSolver(FoldSolver(run, run.accelerators), vendor))
         self.name = f"restricted {self.order.name}"
 
     def begin(self) -> None:
@@ -483,9 +414,16 @@ class Restricted(cell_by_cell.CellMethod):
             if found and self.context.deadline.expired():
                 break
             self.run.signals.doing("best subsets on all rows: gamma", g + 1, gammas)
-            found[g] = self.cells.on_all_rows(g, self.context.grid.taus.tolist(), starts)
+            found[g] = self._on_all_rows(g, self.context.grid.taus.tolist(), starts, ALL_ROWS_NODES)
             starts = [cell.support for cell in found[g].by_size.values()]
         self.run.all_rows.keep(found)
+
+    def _on_all_rows(self, g: int, taus: list[int], starts: list[IntArray], effort: int) -> BestSubsets:
+        """Find the best supports of all rows at a gamma, by so many nodes a tau."""
+        context, problem = self.context, self.run.all_rows.problem(g)
+        found = solve_any(context.data, problem, taus, starts, effort, context.deadline.expired)
+        self.run.counts.add(found.nodes)
+        return found
 
     def recompute(self) -> None:
         """Find supports on all rows again."""
@@ -502,14 +440,14 @@ class Restricted(cell_by_cell.CellMethod):
         for fold in np.flatnonzero(missing[g].any(axis=0)).tolist():
             if self.context.deadline.abandoned.is_set():
                 break
-            self.cells.first_bounds(g, fold)
+            self.run.counts.add(self.solver.first_bounds(g, fold))
 
     def best_on_all_rows(self, g: int, tau: int) -> BestSubset:
         """Return the best support on all rows at a pair, solved while there is time."""
         cell = self.run.all_rows.best[g].by_size[tau]
         if cell.complete or self.context.deadline.expired():
             return cell
-        again = self.cells.on_all_rows(g, [tau], [cell.support], UNLIMITED).by_size[tau]
+        again = self._on_all_rows(g, [tau], [cell.support], UNLIMITED).by_size[tau]
         return again if again.complete else replace(again, lower=max(again.lower, cell.lower))
 
     def mios(self) -> int:

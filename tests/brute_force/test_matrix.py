@@ -13,7 +13,8 @@ from judge import wrong
 from zoo import FOLDS, KINDS, RESTRICTED, WEIGHTS, hostile_problem
 
 from sparsecv_mio.formulation.backends import get_backend
-from sparsecv_mio.search.one_by_one import FIRST_NODES, RestrictedCells
+from sparsecv_mio.search import all_rows, one_by_one
+from sparsecv_mio.search.cell_by_cell import FIRST_NODES
 from sparsecv_mio.trees.subsets import BestSubsets
 
 SEEDS, BLOCK = 240, 8
@@ -48,17 +49,18 @@ def test_other_solvers(backend: str, count: int) -> None:
 @pytest.fixture
 def only_by_vendor(monkeypatch: pytest.MonkeyPatch) -> None:
     """Our own trees decide nothing at their first nodes, so that every restricted cell goes to the vendor's solver."""
-    whole = RestrictedCells.tree
+    whole = all_rows.solve_restricted
 
-    def tree(self: RestrictedCells, *args: Any, **more: Any) -> BestSubsets:
-        found = whole(self, *args, **more)
-        if args[3] > FIRST_NODES:
+    def tree(*args: Any, effort: int, **more: Any) -> BestSubsets:
+        found = whole(*args, effort=effort, **more)
+        if effort > FIRST_NODES:
             return found
         left = {"complete": False, "candidates": (), "values": (), "lower": 0.0}
         unproved = {tau: replace(best, **left) for tau, best in found.by_size.items()}
         return replace(found, finished=False, by_size=unproved)
 
-    monkeypatch.setattr(RestrictedCells, "tree", tree)
+    for module in (all_rows, one_by_one):
+        monkeypatch.setattr(module, "solve_restricted", tree)
 
 
 @pytest.mark.parametrize("kind", RESTRICTED[2:])

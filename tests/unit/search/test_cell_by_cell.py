@@ -24,7 +24,7 @@ from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.training_moments import full_problem
 from sparsecv_mio.search import cell_by_cell as vendor_cell
 from sparsecv_mio.search.api import cross_validate
-from sparsecv_mio.search.cell_by_cell import CellSolver, VendorListing, bracket, check_available
+from sparsecv_mio.search.cell_by_cell import CellSolver, MioSettings, VendorListing, bracket, check_available
 from sparsecv_mio.search.context import Context
 from sparsecv_mio.search.deadline import Deadline
 from sparsecv_mio.trees.every_size import solve_path
@@ -49,7 +49,7 @@ def test_a_support_that_moments_cannot_fit_has_no_known_value() -> None:
 
 
 def test_it_is_no_point_to_cut_at() -> None:
-    cells = VendorListing("highs", Deadline(None, None))
+    cells = VendorListing(MioSettings("highs"), Deadline(None, None))
     cells.remember(far_from_the_origin(), np.array([0, 1]))
     assert len(cells.points) == 0
 
@@ -64,7 +64,7 @@ def test_every_tied_support_is_listed() -> None:
         once @ [2.0, -1.0] + 0.3 * rng.normal(size=40),
     )
     problem = full_problem(standardize(data), 0.5)
-    listing = VendorListing("highs", Deadline(None, None))
+    listing = VendorListing(MioSettings("highs"), Deadline(None, None))
     cell = listing.solve(problem, 2, [np.array([1, 4])]).by_size[2]
     every = {s: ridge(problem, s)[1] for s in combinations(range(5), 2)}
     tied = {s for s, value in every.items() if value <= min(every.values()) * (1.0 + 1e-9)}
@@ -78,7 +78,8 @@ def test_after_the_limit_the_best_start_is_kept() -> None:
     rng = np.random.default_rng(1)
     X = rng.normal(size=(20, 4))
     problem = full_problem(standardize(Dataset.from_arrays(X, X[:, 0] + X[:, 3] + 0.1 * rng.normal(size=20))), 0.1)
-    found = VendorListing("highs", Deadline(-1.0, None)).solve(problem, 2, [np.array([1, 2]), np.array([0, 3])])
+    listing = VendorListing(MioSettings("highs"), Deadline(-1.0, None))
+    found = listing.solve(problem, 2, [np.array([1, 2]), np.array([0, 3])])
     cell = found.by_size[2]
     assert not cell.complete and not found.finished and cell.lower == 0.0
     best = min(combinations(range(4), 2), key=lambda s: ridge(problem, s)[1])
