@@ -13,7 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from functools import cache, cached_property
 from numbers import Integral, Real
 from typing import Any, NamedTuple
@@ -545,28 +545,46 @@ class Wanted:
         return self.sure or not self.needed
 
     def within(self, header: Sequence[str]) -> Selection:
-        """Resolve the words against a header; see :func:`select_columns`."""
-        self = replace(self, features=_words(self.features, "features"), drop=_words(self.drop, "drop"))
-        header, drop = self._numbered(list(header))
-        if self.settled and self.features is not None:  # names of a record: none of them is a position
-            if self.needed:
-                _position(tuple(header), str(self.target), "target")
-            _check_there(self.features, header)
-        if not self.needed and self.target not in header:
-            gone = {_column(tuple(header), name, "dropped column") for name in drop or ()}
-            rest = [name for j, name in enumerate(header) if j not in gone]
-            return select_features(header, rest if self.features is None else self.features)
-        return select_columns(header, self.target, self.features, drop, self.aux)
+        """Resolve the words against the names of the columns.
 
-    def _numbered(self, header: list[str]) -> tuple[list[str], Sequence[str] | None]:
-        """Return the header and the columns to drop, with the one that numbers the rows, which may be nameless."""
-        if self.index is None:
-            return header, self.drop
-        place = _column(tuple(header), self.index, "index column")
-        header[place] = header[place] or "(index)"
-        if self.features is not None:
-            return header, self.drop
-        return header, list(dict.fromkeys([*(self.drop or ()), header[place]]))
+        Raises
+        ------
+        BadInput
+            If a name is missing, unknown or given twice, or a column has two uses.
+
+        Examples
+        --------
+        >>> Wanted("y", None, ["b"], ("g",)).within(["a", "b", "g", "y"]).names
+        ('a',)
+        """
+        header, features, drop = list(header), _words(self.features, "features"), _words(self.drop, "drop")
+        if self.index is not None:  # it may be nameless
+            place = _column(tuple(header), self.index, "index column")
+            header[place] = header[place] or "(index)"
+            if features is None:
+                drop = list(dict.fromkeys([*(drop or ()), header[place]]))
+        names = tuple(header)
+        if self.settled and features is not None:  # names of a record: none of them is a position
+            if self.needed:
+                _position(names, str(self.target), "target")
+            _check_there(features, names)
+        _check_header(names)
+        known = self.needed or self.target in names
+        goal = _target(names, self.target) if known else None
+        aux = dict.fromkeys(self.aux) if known else ()
+        extra = tuple(_position(names, name, "fold, group or weight column") for name in aux)
+        if goal in extra:
+            raise BadInput(
+                f"column {names[goal or 0]!r} is the target and cannot give the folds too: use another column"
+            )
+        if features is not None and drop is not None:
+            raise BadInput("features and drop were both given: use one of the two")
+        _check_repeats(features, "features")
+        _check_repeats(drop, "drop")
+        kept = _kept(names, goal, extra, features, drop)
+        if not kept:
+            raise BadInput("no feature is left: keep at least one column beside the target")
+        return Selection(names, goal, tuple(sorted(kept)), extra)
 
 
 @dataclass(frozen=True)
@@ -594,77 +612,25 @@ class Selection:
         return self.features if self.target is None else (*self.features, self.target)
 
 
-def select_features(header: Sequence[str], features: Sequence[str]) -> Selection:
-    """Resolve the names of features where there is no target; see :func:`select_columns`.
-
-    Examples
-    --------
-    >>> select_features(["a", "b", "c"], ["c", "a"]).names
-    ('a', 'c')
-    """
-    names = tuple(header)
-    _check_header(names)
-    return Selection(names, None, tuple(sorted(_positions(names, features))), ())
-
-
-def select_columns(
-    header: Sequence[str],
-    target: str | int,
-    features: Sequence[str] | None = None,
-    drop: Sequence[str] | None = None,
-    aux: Sequence[str] = (),
-) -> Selection:
-    """Resolve the user's words against the names of the columns.
-
-    Parameters
-    ----------
-    header : sequence of str
-        Column names of the data.
-    target : str or int
-        A name; where no column has it, a 0-based position.
-    features, drop : sequence of str, optional
-        Names to keep or to leave out, or positions as for the target. Features keep the order of the file.
-    aux : sequence of str
-        Group and fold columns: never features.
-
-    Raises
-    ------
-    BadInput
-        If a name is missing, unknown or given twice, or a column has two uses.
-
-    Examples
-    --------
-    >>> select_columns(["a", "b", "g", "y"], "y", drop=["b"], aux=["g"]).names
-    ('a',)
-    """
-    names = tuple(header)
-    _check_header(names)
-    goal = _target(names, target)
-    extra = tuple(_position(names, name, "fold, group or weight column") for name in dict.fromkeys(aux))
-    if goal in extra:
-        raise BadInput(f"column {names[goal]!r} is the target and cannot give the folds too: use another column")
-    if features is not None and drop is not None:
-        raise BadInput("features and drop were both given: use one of the two")
-    _check_repeats(features, "features")
-    _check_repeats(drop, "drop")
-    if features is not None:
-        kept = _positions(names, features)
-        if goal in kept:
-            raise BadInput(f"column {names[goal]!r} is the target and cannot be a feature: take it off the features")
-        for j in extra:
-            if j in kept:
-                uses = "gives the folds or weights and cannot be a feature"
-                raise BadInput(f"column {names[j]!r} {uses}: take it off the features")
-    else:
+def _kept(
+    names: tuple[str, ...], goal: int | None, extra: tuple[int, ...],
+    features: Sequence[str] | None, drop: Sequence[str] | None,
+) -> set[int]:  # fmt: skip
+    """Return the places of the features, by those to keep or to leave out."""
+    if features is None:
         gone = {_column(names, name, "dropped column") for name in drop or ()}
         if goal in gone:
             raise BadInput(
                 f"column {names[goal]!r} is the target and cannot be dropped: take it off the dropped columns"
             )
-        kept = set(range(len(names))) - gone - {goal, *extra}
-    if not kept:
-        raise BadInput("no feature is left: keep at least one column beside the target")
-    return Selection(names, goal, tuple(sorted(kept)), extra)
+        return set(range(len(names))) - gone - {goal, *extra}
+    kept = _positions(names, features)
+    if goal in kept:
+        raise BadInput(f"column {names[goal]!r} is the target and cannot be a feature: take it off the features")
+    for j in kept.intersection(extra):
+        uses = "gives the folds or weights and cannot be a feature"
+        raise BadInput(f"column {names[j]!r} {uses}: take it off the features")
+    return kept
 
 
 def _check_header(names: tuple[str, ...]) -> None:

@@ -127,7 +127,7 @@ class _Pieces(io.RawIOBase):
         return size
 
 
-def _counted(packed: IO[bytes], path: Path) -> Iterator[bytes]:
+def _counted(packed: gzip.GzipFile, path: Path) -> Iterator[bytes]:
     """Yield what a packed file unpacks to, as long as that is no more than memory holds."""
     count = 0
     while piece := packed.read(BUFFER):
