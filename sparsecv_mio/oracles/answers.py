@@ -24,7 +24,7 @@ from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import column_moments
-from sparsecv_mio.errors import BadInput, Contradiction
+from sparsecv_mio.errors import BadInput, Contradiction, word_of
 from sparsecv_mio.words import Intercept, Scale
 
 ProgressHook = Callable[[int, int], None]
@@ -139,10 +139,7 @@ def design_matrix(dataset: Dataset, scale: str = "none", intercept: str = "none"
     >>> design_matrix(Dataset.from_arrays([[1.0], [3.0]], [0.0, 1.0]), "variance", "global").ravel().tolist()
     [-1.0, 1.0]
     """
-    if scale not in set(Scale):
-        raise BadInput(f"scale {scale!r} is unknown: use one of {', '.join(Scale)}")
-    if intercept not in set(Intercept):
-        raise BadInput(f"intercept {intercept!r} is unknown: use one of {', '.join(Intercept)}")
+    scale, intercept = word_of(Scale, scale, "scale"), word_of(Intercept, intercept, "intercept")
     if scale == Scale.NONE and intercept != Intercept.GLOBAL:
         return dataset.X
     center, divisor = _center_and_divisor(dataset, scale, intercept)

@@ -37,7 +37,7 @@ from typing import Any
 
 import numpy as np
 
-from sparsecv_mio.arrays import FloatArray, IntArray
+from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.oracles.glru import risk
 from sparsecv_mio.oracles.losses import ConjugateLoss
@@ -274,8 +274,7 @@ class ColumnChange(OptimumRegion):
     @cached_property
     def common_point(self) -> CommonPoint:
         fit, rows = self.fit, self.fit.problem.rows
-        weight = fit.problem.keep_rows(fit.problem.loss.curvature(fit.t, fit.problem.y))
-        z_new = weight @ self.X_new / max(float(weight.sum()), np.finfo(float).tiny)
+        z_new = fit.steepness @ self.X_new / float(fit.steepness.sum())
         lost = np.square(self.X_gone - fit.common_point[self.gone]).sum(axis=1)
         found = np.square(self.X_new - z_new).sum(axis=1)
         squares = np.maximum(fit.distance_sq - lost + found, 0.0) + 8.0 * risk.EPS * (fit.distance_sq + found)
@@ -327,7 +326,7 @@ def change_rows(fit: risk.DualFit, remove: Any = None, add: tuple[Any, Any] | No
     0.5
     """
     problem, loss, regularizer = fit.problem, fit.problem.loss, fit.problem.regularizer
-    gone = _known_rows(fit, remove)
+    gone = _known(remove, problem.keep_rows(np.ones(problem.design.n)) > 0.0, "row")
     X_new, y_new = _new_rows(fit, add)
     n = problem.n - gone.size + y_new.size
     if n < 1:
@@ -394,7 +393,7 @@ def change_columns(fit: risk.DualFit, remove: Any = None, add: Any = None) -> Op
     0.5625
     """
     problem, loss, regularizer = fit.problem, fit.problem.loss, fit.problem.regularizer
-    gone = _known_columns(fit, remove)
+    gone = _known(remove, np.ones(regularizer.penalised(problem.design.d), dtype=bool), "penalised column")
     X_new = _new_columns(fit, add)
     columns = np.delete(np.arange(problem.design.d), gone)
     penalised = regularizer.penalised(columns.size)
@@ -409,7 +408,7 @@ def change_columns(fit: risk.DualFit, remove: Any = None, add: Any = None) -> Op
     score = np.concatenate([fit.score[kept], score_new, fit.score[tail]])
     if regularizer.intercept:
         # any primal point is valid; this intercept makes up for the mean change of the predictions
-        lift = _weighted_mean(fit, fit.t - t)
+        lift = float(fit.steepness @ (fit.t - t)) / float(fit.steepness.sum())
         t, w[-1] = t + lift, w[-1] + lift
     factor = _shrink(score, regularizer) if regularizer.ridge == 0.0 else 1.0
     score, alpha = factor * score, factor * fit.alpha
@@ -492,31 +491,13 @@ def _along_ray(table: FloatArray, score: FloatArray, regularizer: Regularizer) -
     return float(residual + rounding), float(tilt), factor
 
 
-def _weighted_mean(fit: risk.DualFit, values: FloatArray) -> float:
-    problem = fit.problem
-    weight = problem.keep_rows(problem.loss.curvature(fit.t, problem.y))
-    total = float(weight.sum())
-    return float(weight @ values) / total if total > 0.0 else 0.0
-
-
-def _known_rows(fit: risk.DualFit, remove: Any) -> IntArray:
+def _known(remove: Any, allowed: BoolArray, what: str) -> IntArray:
+    """Return the positions to remove, each of which is allowed and there once."""
     gone = np.asarray([] if remove is None else remove, dtype=np.int64).ravel()
-    n, mask = fit.problem.design.n, fit.problem.row_mask
-    if gone.size == 0:
-        return gone
-    if gone.min() < 0 or gone.max() >= n or (mask is not None and not mask[gone].all()):
-        raise BadInput(f"a row to remove is not in the problem: use positions 0 .. {n - 1} of rows that are in it")
-    if gone.size > 1 and np.unique(gone).size != gone.size:
-        raise BadInput("a row to remove is given twice")
-    return gone
-
-
-def _known_columns(fit: risk.DualFit, remove: Any) -> IntArray:
-    gone = np.asarray([] if remove is None else remove, dtype=np.int64).ravel()
-    if gone.size and not 0 <= gone.min() <= gone.max() < fit.problem.regularizer.penalised(fit.problem.design.d):
-        raise BadInput("a column to remove is not a penalised column of the problem: check its position")
+    if gone.size and not (0 <= gone.min() <= gone.max() < allowed.size and allowed[gone].all()):
+        raise BadInput(f"a {what} to remove is not in the problem: use positions 0 .. {allowed.size - 1} of it")
     if np.unique(gone).size != gone.size:
-        raise BadInput("a column to remove is given twice")
+        raise BadInput(f"a {what} to remove is given twice")
     return gone
 
 

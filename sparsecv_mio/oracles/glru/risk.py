@@ -466,6 +466,12 @@ class DualFit:
         return box_table(X, problem.y[problem.rows], problem.loss)
 
     @cached_property
+    def steepness(self) -> FloatArray:
+        """(n,) curvature of the rows of the problem, 1 for each where all are flat; zero for rows that are out."""
+        weight = self.problem.keep_rows(self.problem.loss.curvature(self.t, self.problem.y))
+        return weight if weight.any() else self.problem.keep_rows(np.ones_like(weight))
+
+    @cached_property
     def balancing_direction(self) -> FloatArray:
         """(d,) `X_B' u`, B the balancing rows and u their weights scaled to sum 1."""
         rows, weight = self.balancing_rows
@@ -480,11 +486,8 @@ class DualFit:
         They are those of largest curvature, where moving alpha costs least; as many as there are columns (64 at least),
         so that moving them costs no more than reading one row of X.
         """
-        problem = self.problem
-        weight = problem.keep_rows(problem.loss.curvature(self.t, problem.y))
+        problem, weight = self.problem, self.steepness
         count = min(problem.n, max(64, problem.design.d))
-        if not weight.any():
-            weight = problem.keep_rows(np.ones(problem.design.n))
         chosen = np.argpartition(-weight, count - 1)[:count]
         chosen = np.sort(chosen[weight[chosen] > 0.0])
         return chosen, weight[chosen]
@@ -492,11 +495,7 @@ class DualFit:
     @cached_property
     def common_point(self) -> FloatArray:
         """(d - 1,) mean of the rows, weighted by curvature, over the penalised columns; used to bound an intercept."""
-        problem = self.problem
-        weight = problem.keep_rows(problem.loss.curvature(self.t, problem.y))
-        if not weight.any():
-            weight = problem.keep_rows(np.ones(problem.design.n))
-        return (problem.design.adjoint(weight) / weight.sum())[:-1]
+        return (self.problem.design.adjoint(self.steepness) / self.steepness.sum())[:-1]
 
     @cached_property
     def distance_sq(self) -> FloatArray:

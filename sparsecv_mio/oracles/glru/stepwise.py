@@ -16,7 +16,7 @@ from typing import Any, Literal
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
-from sparsecv_mio.errors import BadInput
+from sparsecv_mio.errors import BadInput, one_of
 from sparsecv_mio.oracles.answers import ProgressHook
 from sparsecv_mio.oracles.glru.intervals import ROUNDING, prediction_intervals
 from sparsecv_mio.oracles.glru.loocv import shared_factor
@@ -60,10 +60,8 @@ class StepwiseOptions:
     max_steps: int | None = None
 
     def __post_init__(self) -> None:
-        if self.direction not in ("backward", "forward"):
-            raise BadInput(f"direction {self.direction!r} is unknown: use backward or forward")
-        if self.ties not in ("any", "first"):
-            raise BadInput(f"ties {self.ties!r} is unknown: use any or first")
+        one_of(self.direction, ("backward", "forward"), "direction")
+        one_of(self.ties, ("any", "first"), "ties")
 
 
 @dataclass(frozen=True, eq=False)

@@ -69,9 +69,9 @@ def test_refusals() -> None:
     data = sample()
     with pytest.raises(BadInput, match="exactly two"):
         binary_labels(Dataset.from_arrays(data.X, np.arange(12.0)))
-    with pytest.raises(BadInput, match="scale 'x'"):
+    with pytest.raises(BadInput, match="scale: unknown word 'x'"):
         design_matrix(data, "x")
-    with pytest.raises(BadInput, match="intercept 'x'"):
+    with pytest.raises(BadInput, match="intercept: unknown word 'x'"):
         design_matrix(data, "none", "x")
     with pytest.raises(BadInput, match="columns of the training data"):
         validation_rows(data, Dataset.from_arrays(data.X[:, :2], data.y))
