@@ -500,31 +500,10 @@ def gap_target(task: ModelTask, limits: Limits) -> float:
     return max(0.5 * limits.gap * least / task.scaled.unit**2, 1e-9)
 
 
-def read_tail(path: str | None) -> str:
-    """Return the end of a log file, empty when there is none."""
-    if path is None:
-        return ""
-    try:
-        with open(path, encoding="utf-8", errors="replace") as handle:
-            return handle.read()[-LOG_TAIL:]
-    except OSError:
-        return ""
-
-
-def failed(name: str, raw_status: str, log_tail: str = "") -> BackendFailed:
-    """Return the error for a solver that stopped in a state it should not reach.
-
-    Parameters
-    ----------
-    name : str
-        Of the backend.
-    raw_status : str
-        The solver's own name for how it ended.
-    log_tail : str
-        The end of its log.
-
-    Returns
-    -------
-    BackendFailed
-    """
-    return BackendFailed(f"backend {name} failed: {raw_status}", raw_status, log_tail)
+def failed(name: str, raw_status: str, limits: Limits | None = None) -> BackendFailed:
+    """Return the error for a solver that stopped in a state it should not reach: `raw_status` is its name for that."""
+    tail = ""
+    if limits is not None and limits.log is not None:
+        with suppress(OSError), open(limits.log, encoding="utf-8", errors="replace") as handle:
+            tail = handle.read()[-LOG_TAIL:]
+    return BackendFailed(f"backend {name} failed: {raw_status}", raw_status, tail)

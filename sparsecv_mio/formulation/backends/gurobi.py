@@ -62,7 +62,7 @@ class GurobiBackend(contract.Backend):
                 watch.raise_stored()
                 return _answer(solver, variables, z, watch, limits, seconds)
         except gp.GurobiError as error:
-            raise _translate(error, task, formulation) from error
+            raise _translate(error, task, formulation, limits) from error
 
     def _blank(self) -> Any:
         import gurobipy as gp
@@ -88,7 +88,7 @@ def _answer(solver: Any, variables: Any, z: IntArray, watch: _Watch, limits: Lim
     names = {getattr(GRB, k): k for k in dir(GRB.Status) if k.isupper() and isinstance(getattr(GRB, k, None), int)}
     raw = names.get(solver.Status, str(solver.Status))
     if solver.Status not in stops:
-        raise contract.failed("gurobi", raw, contract.read_tail(limits.log))
+        raise contract.failed("gurobi", raw, limits)
     supports = []
     if solver.SolCount:
         chosen = np.flatnonzero(variables.X[z] > 0.5)
@@ -234,7 +234,7 @@ def _describe(gp: Any) -> contract.Availability:
     return contract.Availability(True, "", version, licence)
 
 
-def _translate(error: Any, task: ModelTask, formulation: str) -> Exception:
+def _translate(error: Any, task: ModelTask, formulation: str, limits: Limits) -> Exception:
     from gurobipy import GRB
 
     if error.errno == GRB.Error.SIZE_LIMIT_EXCEEDED:
@@ -246,4 +246,4 @@ def _translate(error: Any, task: ModelTask, formulation: str) -> Exception:
         with contextlib.suppress(AttributeError):
             del _ENV.env
         return BackendUnavailable(f"backend gurobi has no licence: {error}")
-    return contract.failed("gurobi", f"error {error.errno}: {error}")
+    return contract.failed("gurobi", f"error {error.errno}: {error}", limits)

@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from sparsecv_mio.formulation.outcome import Limits, Stop
 from sparsecv_mio.formulation.task import ModelTask, require_finite
 
 if TYPE_CHECKING:
-    from sparsecv_mio.formulation.models import Lowered, OuterApproximation
+    from sparsecv_mio.formulation.models import Lowered
 
 
 ROOT_ROUNDS = 60
@@ -49,7 +49,8 @@ class HighsBackend(contract.Backend):
         model, arrays = self._lowered(OuterApproximation, task)
         assert isinstance(model, OuterApproximation)
         poll = contract.Poll(limits)
-        run = _Run(task, limits, _load(arrays, limits, poll), _Columns.of(model, arrays), poll)
+        at = _Columns(*(arrays.columns(v) for v in (model.z, model.u, model.t, model.r, model.s)))
+        run = _Run(task, limits, _load(arrays, limits, poll), at, poll)
         self.set_options(run.solver, limits.options)
         run.start = arrays.vector(model.point(task, task.start_u, task.start_z))
         with _SCHEDULER.using(limits.threads):
@@ -107,8 +108,7 @@ class _Scheduler:
 _SCHEDULER = _Scheduler()
 
 
-@dataclass(frozen=True, eq=False)
-class _Columns:
+class _Columns(NamedTuple):
     """Positions of the variables in the lowered model."""
 
     z: IntArray
@@ -116,10 +116,6 @@ class _Columns:
     t: IntArray
     r: IntArray
     s: IntArray
-
-    @classmethod
-    def of(cls, model: OuterApproximation, arrays: Lowered) -> _Columns:
-        return cls(*(arrays.columns(v) for v in (model.z, model.u, model.t, model.r, model.s)))
 
 
 @dataclass
@@ -232,7 +228,9 @@ class _Run:
             self.solver.setOptionValue("mip_abs_gap", wanted)
             if math.isfinite(self.limits.nodes):
                 self.solver.setOptionValue("mip_max_nodes", int(max(self.limits.nodes - self.nodes, 1)))
-            self.solver.setSolution(self._completed())
+            solution = highspy.HighsSolution()
+            solution.col_value = self.start.tolist()
+            self.solver.setSolution(solution)
             x = self._optimise()
             info = self.solver.getInfo()
             self.nodes += max(int(info.mip_node_count), 0)
@@ -250,13 +248,6 @@ class _Run:
             if added == 0 and wanted <= 0.5 * target:
                 return Stop.OPTIMAL  # the point satisfies every parabola up to the tolerance of the cuts
 
-    def _completed(self) -> Any:
-        import highspy
-
-        solution = highspy.HighsSolution()
-        solution.col_value = self.start.tolist()
-        return solution
-
     def _unfinished(self, status: Any) -> Stop:
         import highspy
 
@@ -265,7 +256,7 @@ class _Run:
         known[kinds.kInterrupt] = Stop.INTERRUPTED
         if status in known:
             return known[status]
-        raise contract.failed("highs", self.solver.modelStatusToString(status), contract.read_tail(self.limits.log))
+        raise contract.failed("highs", self.solver.modelStatusToString(status), self.limits)
 
     def _refit(self, x: FloatArray) -> int:
         """Cut at the exact minimiser of the support of an integer point; keep it when it is the best so far."""
@@ -352,7 +343,7 @@ def _load(arrays: Lowered, limits: Limits, poll: contract.Poll) -> Any:
     kinds = highspy.HighsVarType
     lp.integrality_ = [kinds.kInteger if b else kinds.kContinuous for b in arrays.binary]
     if solver.passModel(lp) == highspy.HighsStatus.kError:
-        raise contract.failed("highs", "the model was refused", contract.read_tail(limits.log))
+        raise contract.failed("highs", "the model was refused", limits)
     if limits.cancel is not None:
         _include_cancel(solver, poll)
     return solver

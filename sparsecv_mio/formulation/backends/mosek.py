@@ -58,7 +58,7 @@ class MosekBackend(contract.Backend):
         except mosek.Error as error:
             if str(error.errno).startswith(("rescode.err_license", "rescode.err_missing_lic")):
                 raise BackendUnavailable(f"backend mosek has no licence ({error.errno})") from error
-            raise contract.failed("mosek", f"{error.errno}: {error.msg}", contract.read_tail(limits.log)) from error
+            raise contract.failed("mosek", f"{error.errno}: {error.msg}", limits) from error
 
 
 def build(env: Any, arrays: Lowered) -> Any:
@@ -195,7 +195,7 @@ def read_answer(solver: Any, reason: Any, z: IntArray, seconds: float, limits: L
     }
     state = solver.getsolsta(kind)
     if reason not in stops or state not in (states.integer_optimal, states.prim_feas, states.unknown):
-        raise contract.failed("mosek", f"{reason} / {state}", contract.read_tail(limits.log))
+        raise contract.failed("mosek", f"{reason} / {state}", limits)
     supports = []
     if state in (states.integer_optimal, states.prim_feas):
         values = np.asarray(solver.getxx(kind))[z]

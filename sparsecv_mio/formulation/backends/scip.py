@@ -67,7 +67,7 @@ class ScipBackend(contract.Backend):
         try:
             solver.optimizeNogil()
         except Exception as error:  # pyscipopt raises bare exceptions with SCIP's return code
-            raise contract.failed("scip", str(error), contract.read_tail(limits.log)) from error
+            raise contract.failed("scip", str(error), limits) from error
         seconds = time.perf_counter() - begin
         poll.raise_stored()
         return _answer(solver, x, arrays.columns(model.z), limits, seconds)
@@ -102,7 +102,7 @@ def _silent() -> Iterator[None]:
 def _answer(solver: Any, x: list[Any], z: IntArray, limits: Limits, seconds: float) -> contract.Answer:
     raw = solver.getStatus()
     if raw not in STOPS:
-        raise contract.failed("scip", raw, contract.read_tail(limits.log))
+        raise contract.failed("scip", raw, limits)
     supports = []
     for solution in solver.getSols()[:5]:
         values = [solver.getSolVal(solution, x[k]) for k in z]
