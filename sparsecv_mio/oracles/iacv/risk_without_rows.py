@@ -143,9 +143,14 @@ class Erm:
         return int(self.X.shape[1])
 
     @cached_property
+    def fold(self) -> IntArray:
+        """(n,) fit that leaves each row out, -1 for none."""
+        return np.arange(self.n) if self.labels is None else self.labels
+
+    @cached_property
     def k(self) -> int:
         """Number of fits."""
-        return self.n if self.labels is None else int(self.labels.max()) + 1
+        return int(self.fold.max()) + 1
 
     def objective(self, theta: FloatArray) -> float:
         """`F(Z; theta)` at one theta (p,)."""
@@ -165,26 +170,16 @@ class Erm:
         float
             The paper's (2) in leave-one-out. O(n p).
         """
-        if Theta.ndim == 1 or self.labels is None:
-            values = self._values(slice(None), Theta)
-            return float(values.mean() if self.labels is None else values[self.labels >= 0].mean())
-        rows = np.flatnonzero(self.labels >= 0)
-        return float(self._values(rows, Theta[self.labels[rows]]).mean())
+        rows = np.flatnonzero(self.fold >= 0)
+        return float(self._values(rows, Theta if Theta.ndim == 1 else Theta[self.fold[rows]]).mean())
 
     def _values(self, rows: IntArray | slice, Theta: FloatArray) -> FloatArray:
         X = self.X[rows]
         return self.loss.value(X @ Theta if Theta.ndim == 1 else np.einsum("ij,ij->i", X, Theta), self.y[rows])
 
-    def batch(self, rows: IntArray | None) -> tuple[FloatArray, FloatArray, IntArray | None]:
-        """Return `(X, y, labels)` of a batch; labels are None for all rows when fit i leaves out row i."""
-        if rows is None:
-            return self.X, self.y, self.labels
-        return self.X[rows], self.y[rows], rows if self.labels is None else self.labels[rows]
-
-    @cached_property
-    def _indicator(self) -> csr_array:
-        assert self.labels is not None
-        return fold_indicator(self.labels, self.k)
+    def batch(self, rows: IntArray | None) -> tuple[FloatArray, FloatArray, IntArray]:
+        """Return `(X, y, fold)` of a batch, all rows by default."""
+        return (self.X, self.y, self.fold) if rows is None else (self.X[rows], self.y[rows], self.fold[rows])
 
     def take_out(self, target: FloatArray, per_row: FloatArray, rows: IntArray | None = None) -> None:
         """Subtract from each fit's row of `target` (k, p) what the rows it leaves out would have added.
@@ -198,20 +193,15 @@ class Erm:
         rows : (m,) int array, optional
             The batch; all rows unless given.
         """
-        if self.labels is None:
-            if rows is None:
-                target -= per_row
-            else:
-                target[rows] -= per_row
+        batch = slice(None) if rows is None else rows
+        if self.labels is None:  # each row by a fit of its own
+            target[batch] -= per_row
         else:
-            indicator = self._indicator if rows is None else fold_indicator(self.labels[rows], self.k)
-            target -= indicator @ per_row
+            target -= fold_indicator(self.fold[batch], self.k) @ per_row
 
 
-def own_rows(D: FloatArray, labels: IntArray | None) -> FloatArray:
+def own_rows(D: FloatArray, labels: IntArray) -> FloatArray:
     """Return for each of m rows the row of D (k, p) of the fit that leaves it out; zeros for rows never left out."""
-    if labels is None:
-        return D
     own = D[labels]
     own[labels < 0] = 0.0
     return own
@@ -359,7 +349,7 @@ def _left_out_gradients(erm: Erm, taylor: Expansion, theta: FloatArray, proximal
 def _left_out_times(erm: Erm, taylor: Expansion, D: FloatArray) -> FloatArray:
     """(k, p) row i of D times the left-out Hessian of the summed loss of fit i."""
     out = taylor.apply(D)
-    erm.take_out(out, taylor.row_times(own_rows(D, erm.labels)))
+    erm.take_out(out, taylor.row_times(own_rows(D, erm.fold)))
     return out
 
 
@@ -377,8 +367,8 @@ def _solve_left_out(erm: Erm, taylor: Expansion, theta: FloatArray, right: Float
         H = H + erm.lam * erm.penalty.hessian_times(theta, np.eye(erm.p))
     out = np.empty_like(right)
     size = max(1, erm.n // erm.p)
-    order = np.arange(erm.n) if erm.labels is None else np.argsort(erm.labels, kind="stable")
-    labels = order if erm.labels is None else erm.labels[order]
+    order = np.argsort(erm.fold, kind="stable")
+    labels = erm.fold[order]
     for lo in range(0, erm.k, size):
         hi = min(lo + size, erm.k)
         if erm.labels is None:
@@ -476,7 +466,7 @@ def fold_fits(
     if not isinstance(erm.loss, Squared):
         raise BadInput(f"the fits of all folds at once are those of the squared loss, not of {erm.loss.name}")
     smoothness = erm.loss.smoothness
-    labels = np.arange(erm.n) if erm.labels is None else erm.labels
+    labels = erm.fold
     x_mean, y_mean = (erm.X.mean(axis=0), float(erm.y.mean())) if intercept else (np.zeros(p), 0.0)
     X, y = erm.X - x_mean, erm.y - y_mean
     trained = labels.size - np.bincount(labels[labels >= 0], minlength=k)

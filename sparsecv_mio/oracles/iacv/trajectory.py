@@ -232,10 +232,8 @@ def exact_step(erm: Erm, solver: Solver, t: int, Theta: FloatArray) -> FloatArra
         After t + 1 steps. O(k m p) time for a batch of m rows, O(k p) memory.
     """
     rows = solver.rows(t + 1, erm.n)
-    X, y, labels = erm.batch(rows)
-    m = X.shape[0]
-    size = max(BLOCK_FITS, BLOCK_ELEMENTS // max(m, 1))
-    fits = np.arange(m) if labels is None else labels
+    X, y, fits = erm.batch(rows)
+    size = max(BLOCK_FITS, BLOCK_ELEMENTS // max(X.shape[0], 1))
     gradient = np.empty_like(Theta)
     for lo in range(0, erm.k, size):
         hi = min(lo + size, erm.k)
