@@ -240,7 +240,6 @@ OPTIONS = {
         Option("scheduler", str, None, "ADDRESS",
                "Scheduler of a dask cluster, tcp://HOST:PORT, which does the work."),
         Option("json", str, None, "FILE", "Write the record here; - is standard output."),
-        Option("plot", str, None, "FILE", "Draw a figure of the answer (PNG, PDF or SVG)."),
         Option("proof", str, None, "FILE", "Write a proof of the bounds here, for `sparsecv check`."),
         Option("full", bool, False, "", "Print the table of every gamma, not a summary."),
         Option("quiet", bool, False, "", "Only the answer: no live view, table or warnings.", letter="-q"),
@@ -281,7 +280,7 @@ PANELS: dict[str, tuple[str, ...]] = {  # of the help, with the options in each,
     "Which models": (*RESTRICTING, *UNITS, "together", "box", "assume_box"),
     "What is asked": ("criterion", "one_se", "stability", "model", "own_error", "nested", "refine"),
     "Limits and effort": (*EFFORT, "node_limit", "checkpoint", "resume"),
-    "Output": ("json", "plot", "proof", "trace", "progress_json", "save_held_out", "log", "full", "quiet"),
+    "Output": ("json", "proof", "trace", "progress_json", "save_held_out", "log", "full", "quiet"),
     "For experts": (
         "method", "backend", "formulation", "solver_option", "mio_budget", "tau_step", "oracles", "scheduler"
     ),

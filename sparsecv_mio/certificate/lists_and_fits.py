@@ -16,7 +16,7 @@ from sparsecv_mio.certificate.checked_fields import Checks
 from sparsecv_mio.certificate.optimality import H_RTOL
 from sparsecv_mio.certificate.parts import Side
 from sparsecv_mio.certificate.records import CommonRecord, FitRecord, NearRecord, NearSize
-from sparsecv_mio.certificate.refits import check_allowed, positions
+from sparsecv_mio.certificate.refits import check_allowed, checked_support, positions
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.weights import Scored
@@ -421,9 +421,8 @@ def check_common(checks: Checks, record: CommonRecord, design: enumeration.UnitC
         checks.tell(i, len(record.table))
         values = SupportValues(design, row.gamma, plan)
         if math.isfinite(row.cv_error):
-            support = positions(row.support, design.index)
-            if support is None or len(support) != row.tau:
-                checks.that(False, f"table[{i}].support", f"is not a set of {row.tau} features of the data")
+            support = checked_support(checks, row.support, design.index, row.tau, f"table[{i}].support", exact=True)
+            if support is None:
                 continue
             check_allowed(checks, design, support, row.tau, f"table[{i}].")
             best = (row.gamma, row.tau) == (record.gamma, record.tau)

@@ -167,6 +167,28 @@ def positions(names: Iterable[str], index: Mapping[str, int]) -> tuple[int, ...]
     return None if None in found or len(set(found)) < len(found) else tuple(sorted(f for f in found if f is not None))
 
 
+def checked_support(
+    checks: Checks, names: Iterable[str], index: Mapping[str, int], size: int, path: str, exact: bool = False,
+    what: str = "of the data",
+) -> tuple[int, ...] | None:  # fmt: skip
+    """Return the positions of the features of a model; None, and a failure is noted, where they are none of its size.
+
+    Parameters
+    ----------
+    path : str
+        Of the field.
+    exact : bool
+        No smaller one will do.
+    what : str
+        Which features may be among them.
+    """
+    found = positions(names, index)
+    if found is None or len(found) > size or (exact and len(found) < size):
+        checks.that(False, path, f"is not a set of {'' if exact else 'up to '}{size} features {what}")
+        return None
+    return found
+
+
 def check_allowed(checks: Checks, design: UnitColumns, support: tuple[int, ...], tau: int, path: str) -> bool:
     """Whether a support has every column that is forced in, and keeps to the other restrictions.
 
@@ -228,13 +250,9 @@ def check_fit(
         None where the support is none.
     """
     dataset, index = design.dataset, design.index
-    support = positions(said.support, index)
-    size = min(row.tau, len(index))
     exact = design.allowed is None  # under other restrictions a smaller one may be the best
-    if support is None or len(support) > size or (exact and len(support) < size):
-        checks.that(False, f"{path}support", f"is not a set of {'' if exact else 'up to '}{size} features of the data")
-        return None
-    if not check_allowed(checks, design, support, row.tau, path):
+    support = checked_support(checks, said.support, index, min(row.tau, len(index)), f"{path}support", exact)
+    if support is None or not check_allowed(checks, design, support, row.tau, path):
         return None
     model = design.refit(support, row.gamma, None)
     check_signs(checks, design, support, model, path)

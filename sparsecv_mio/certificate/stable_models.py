@@ -13,7 +13,7 @@ from sparsecv_mio.certificate.claims import row_of, same
 from sparsecv_mio.certificate.enumeration import LOOSE_TIES, UnitColumns, close_fits
 from sparsecv_mio.certificate.parts import STATUSES, FoldInfo, OuterModel, Stability, StableChoice, WeighedModel
 from sparsecv_mio.certificate.records import Nested, NestedFold, Record
-from sparsecv_mio.certificate.refits import positions
+from sparsecv_mio.certificate.refits import checked_support, positions
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import outer_folds
@@ -110,9 +110,9 @@ def check_outer_model(
     train, test = outer.train_rows(one.fold), outer.scored_rows(one.fold)
     X, y = dataset.X[train], dataset.y[train]
     vary = objective.varying_columns(X).tolist()
-    support = positions(one.support, {dataset.names[j]: j for j in vary})
-    if support is None or len(support) > one.tau:
-        checks.that(False, f"{path}support", f"is not a set of up to {one.tau} features that vary on the training rows")
+    index, what = {dataset.names[j]: j for j in vary}, "that vary on the training rows"
+    support = checked_support(checks, one.support, index, one.tau, f"{path}support", what=what)
+    if support is None:
         return
     limits = request.restrictions
     if limits is not None:

@@ -349,9 +349,8 @@ def _verify_fit(checks: Checks, record: FitRecord, dataset: Dataset) -> bool:
     checks.caveat = "optimality not verified (the record does not hold the side constraints)"
     checks.that(0 <= record.tau <= dataset.p, "tau", f"{record.tau} is out of range: there are {dataset.p} features")
     index = {dataset.names[j]: j for j in varying_columns(dataset.X).tolist()}
-    support = refits.positions(record.support, index)
-    if support is None or len(support) > record.tau:
-        checks.that(False, "support", f"is not a set of up to {record.tau} features of the data")
+    support = refits.checked_support(checks, record.support, index, record.tau, "support")
+    if support is None:
         return False
     names = [dataset.names[j] for j in support]
     if checks.that(set(record.coefficients) == set(names), "coefficients", "are not those of the support"):

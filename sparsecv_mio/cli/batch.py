@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sparsecv_mio.cli import ending, parse, session
+from sparsecv_mio.cli import ending, session
 from sparsecv_mio.cli.command_options import declared, option
 from sparsecv_mio.declared_options import plan_panels
 from sparsecv_mio.errors import BadInput, need_extra
@@ -52,13 +52,13 @@ def batch(
         str | None, typer.Argument(metavar="[DIR]", help="With status: the folder of a batch.", show_default=False)
     ] = None,
     out: str | None = option(None, "DIR", "Folder of the results."),
-    workers: int | None = option(None, "N", "Processes, one thread each. [all cores]"),
+    workers: int | None = option(None, "N", "Processes, one thread each. [all cores]", least=1, most=4096),
     scheduler: str | None = None,
     progress_json: str | None = None,
     retry: bool = option(False, "", "Run those again that failed or met a limit, with 4 times the time limit."),
     dry_run: bool = option(False, "", "List the tasks and what is left, and run nothing."),
     index: int | None = option(None, "I", "Run the share I (from 0) of --of jobs of an array."),
-    of: int | None = option(None, "N", "Number of jobs of the array."),
+    of: int | None = option(None, "N", "Number of jobs of the array.", least=1),
     change: list[str] | None = option(None, "NAME=VALUES", "Other values for a setting of the plan or of its designs: "
                                       "split=0:19, time_limit=300, 'n=[100, 500]'; may be repeated.", flag="--set"),
     clean: bool = option(False, "", "Remove results that the plan does not ask for: of an earlier one, say."),
@@ -73,8 +73,6 @@ def batch(
         raise BadInput("--out is missing: name the folder of the results")
     if (index is None) != (of is None):
         raise BadInput("--index and --of go together: --index 0 --of 4, for one")
-    parse.count(workers, "--workers", most=4096)
-    parse.count(of, "--of")
     if workers is not None and scheduler is not None:
         raise BadInput("--workers counts processes of this machine, a cluster has its own: leave out it or --scheduler")
     session.check_outputs({"--progress-json": progress_json}, [plan])

@@ -13,6 +13,7 @@ from typer.core import TyperCommand
 
 from sparsecv_mio.cli import parse
 from sparsecv_mio.declared_options import MOST_USED, OPTIONS, PANELS, shown
+from sparsecv_mio.model_space import MOST_DIGITS
 
 Given = dict[str, Any]  # options of a group, by name
 
@@ -32,6 +33,8 @@ class CommandOption:
     flags: tuple[str, ...] = ()
     read: Callable[[str], str] | None = None
     is_off: bool = False  # whether it says no to what is done without it
+    least: int | None = None  # of whole numbers
+    most: int = 10**MOST_DIGITS
 
     def parameter(self, name: str, kind: Any) -> Parameter:
         """Return it as typer reads it.
@@ -47,17 +50,23 @@ class CommandOption:
         info = typer.Option(
             *((f" /--no-{self.flags[0][2:]}",) if self.is_off else self.flags),
             metavar=self.metavar or "|".join(self.words) or None,
-            callback=parse.word(self.words, self.flags[0]) if self.words else self.read,
+            callback=self._callback(),
             help=self.help,
             rich_help_panel=next((panel for panel, names in PANELS.items() if name in names), None),
             show_default=not self.is_off and not self.help.endswith("]"),
         )
         return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, info])
 
+    def _callback(self) -> Callable[[Any], Any] | None:
+        """Return what checks a value, and perhaps replaces it."""
+        if self.least is not None:
+            return parse.within(self.flags[0], self.least, self.most)
+        return parse.word(self.words, self.flags[0]) if self.words else self.read
+
 
 def option(
     default: Any, metavar: str, help: str, words: Iterable[str] = (), *, flag: str = "", also: str = "",
-    read: Callable[[str], str] | None = None,
+    read: Callable[[str], str] | None = None, least: int | None = None, most: int = 10**MOST_DIGITS,
 ) -> Any:  # fmt: skip
     """Return the option of a single command, as the default of its parameter.
 
@@ -75,8 +84,10 @@ def option(
         Its name, where it is not that of the parameter, and another one.
     read : callable, optional
         Reads it in place of `words`.
+    least, most : int, optional
+        The range of a whole number, both ends included.
     """
-    return CommandOption(default, metavar, help, tuple(words), (flag, also), read, default is True)
+    return CommandOption(default, metavar, help, tuple(words), (flag, also), read, default is True, least, most)
 
 
 def declared(**groups: Mapping[str, Any] | type) -> Callable[[Callable[..., int]], Callable[..., int]]:

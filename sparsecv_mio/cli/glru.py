@@ -112,7 +112,7 @@ def stepwise(
     validation: str | None = option(None, "FILE", "Validation rows, same columns. [--holdout]"),
     holdout: float = option(0.1, "F", "Share of the rows held out for validation."),
     seed: int | None = None,
-    steps: int | None = option(None, "K", "At most K steps. [no limit]"),
+    steps: int | None = option(None, "K", "At most K steps. [no limit]", least=1),
     ties: str = option("any", "WORD", "Equal errors: any (found first) or first (column order).", ("any", "first")),
     units: Given,
     json: str | None = None,
@@ -127,7 +127,6 @@ def stepwise(
     """
     parse.tolerance(model.tol)
     session.check_outputs({"--json": json}, [data, *([validation] if validation else [])])
-    parse.count(steps, "--steps")
     parse.count(seed, "--seed", least=0)
     if seed is not None and validation is not None and not quiet:
         tell(f"note: --seed {seed} changes nothing: --validation names the validation rows")

@@ -171,7 +171,6 @@ def bounds(
     threads: int | None = None,
     full: bool = False,
     json: str | None = None,
-    plot: str | None = None,
     quiet: bool = False,
 ) -> int:  # fmt: skip
     """Bound the CV error of every (tau, gamma) by convex relaxations, without branching.
@@ -182,10 +181,10 @@ def bounds(
     given = None if gamma is None else model_space.gammas(gamma)
     asked = parse.restrictions(**forced)
     workers = parse.threads(threads, session.cores())
-    session.check_outputs({"--json": json, "--plot": plot}, [data])
+    session.check_outputs({"--json": json}, [data])
     with session.interruptible() as stop:
         from sparsecv_mio.data.weights import least_rows
-        from sparsecv_mio.report.before_search import plot_bounds, print_bounds
+        from sparsecv_mio.report.before_search import print_bounds
 
         dataset, plan = session.read_dealt(data, table, rows, quiet)
         restrictions = asked.within(dataset.names)
@@ -215,5 +214,4 @@ def bounds(
     return ending.deliver(
         130 if interrupted else 0, lambda screen: print_bounds(screen, found, brief=quiet, full=full, seconds=seconds),
         json=json, record=oracles.text_of(numbers), warnings=oracles.notes(dataset, quiet),
-        files=[] if plot is None else [lambda: plot_bounds(found, plot)],
     )  # fmt: skip

@@ -137,7 +137,7 @@ def iacv(
     data: DataFile,
     *,
     lam: float = option(..., "X", "Weight lam of the penalty."),
-    iterations: int = option(..., "N", "Steps."),
+    iterations: int = option(..., "N", "Steps.", least=1, most=MOST_STEPS),
     table: Given,
     loss: str = option("logistic", "WORD", "logistic (the target's two values become -1 and +1), squared (y - x'b)^2, "
                        "or poisson.", LOSSES),
@@ -145,15 +145,18 @@ def iacv(
                           read=parse.model_word(PENALTIES, "--penalty"), also="--reg"),
     solver: str = option("gd", "WORD", "gd, sgd or proxgd. A step of sgd takes its batch's losses and the whole "
                          "penalty, as in the paper.", SOLVERS),
-    batch: int | None = option(None, "B", "Rows per step of sgd. [100, or all rows if fewer]"),
+    batch: int | None = option(None, "B", "Rows per step of sgd. [100, or all rows if fewer]", least=1,
+                                 most=MOST_STEPS),
     step: float | None = option(None, "A", "Step length. [one over the Lipschitz constant]"),
-    doubling: int | None = option(None, "N", "N steps, then 2 N of half the length, and so on. [fixed]"),
+    doubling: int | None = option(None, "N", "N steps, then 2 N of half the length, and so on. [fixed]", least=1,
+                                 most=MOST_STEPS),
     scale_penalty: bool = option(False, "", "Weigh the penalty of an sgd step by B / n."),
     exact: bool = option(False, "", "Run the exact left-out fits too and report the errors."),
     baselines: bool = option(False, "", "Newton step, infinitesimal jackknife and the full fit too."),
-    early_stop: int | None = option(None, "N", "Stop when the approximated loss has not fallen in N steps."),
+    early_stop: int | None = option(None, "N", "Stop when the approximated loss has not fallen in N steps.", least=1,
+                                   most=MOST_STEPS),
     units: Given,
-    seed: int | None = option(None, "N", "Seed of the batches of sgd. [0]"),
+    seed: int | None = option(None, "N", "Seed of the batches of sgd. [0]", least=0),
     json: str | None = None,
     quiet: bool = False,
 ) -> int:  # fmt: skip
@@ -163,10 +166,6 @@ def iacv(
     number of rows: sum_i loss_i + lam * penalty. Columns are used as they are in the file and no intercept is added,
     unless --scale and --intercept ask for it. The numbers are estimates, not certificates.
     """
-    counts = {"--iterations": iterations, "--batch": batch, "--doubling": doubling, "--early-stop": early_stop}
-    for name, value in counts.items():
-        parse.count(value, name, most=MOST_STEPS)
-    parse.count(seed, "--seed", least=0)
     if seed is not None and solver != "sgd" and not quiet:
         tell(f"note: --seed {seed} changes nothing: only --solver sgd draws batches")
     session.check_outputs({"--json": json}, [data])
@@ -238,7 +237,7 @@ def treecv(
     step: float | None = option(None, "A", "Step of lsqsgd. [n^-1/2]"),
     randomized: bool = option(False, "", "Feed the rows of every update in a random order."),
     standard: bool = option(False, "", "Run standard cross-validation too, one training per fold."),
-    jobs: int = option(1, "N", "Threads."),
+    jobs: int = option(1, "N", "Threads.", least=1, most=MOST_THREADS),
     units: Given,
     json: str | None = None,
     quiet: bool = False,
@@ -249,7 +248,6 @@ def treecv(
     intercept is added, unless --scale and --intercept ask for it; classifiers map the target's two values to -1 and
     +1. The estimate is the mean of the folds' mean losses: squared error, or the share of wrong classes.
     """
-    parse.count(jobs, "--jobs", most=MOST_THREADS)
     parse.positive(lam, "--lam", zero=True)
     parse.positive(step, "--step")
     session.check_outputs({"--json": json}, [data])

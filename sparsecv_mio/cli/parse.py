@@ -229,6 +229,16 @@ def restrictions(
     return Restrictions(at_most=limits_of(at_most or ()), hierarchy=parents_of(hierarchy or ()), **given)
 
 
+def within(option: str, least: int, most: int) -> Callable[[int | None], int | None]:
+    """Return the callback of an option that takes a whole number of a range."""
+
+    def settle(value: int | None) -> int | None:
+        count(value, option, least, most)
+        return value
+
+    return settle
+
+
 def word(words: Iterable[str], option: str) -> Callable[[str | None], str | None]:
     """Return the callback of an option that takes one of some words."""
 

@@ -13,7 +13,6 @@ from sparsecv_mio.cli.command_options import Given
 from sparsecv_mio.cli.ending import tell
 from sparsecv_mio.errors import BadInput, OutOfTime
 from sparsecv_mio.files import check_writable, special
-from sparsecv_mio.report.figures import check_plot
 from sparsecv_mio.search.deadline import Deadline, run_within_limit
 from sparsecv_mio.search.deadline import interruptible as interruptible
 
@@ -168,8 +167,6 @@ def check_outputs(places: Mapping[str, str | None], inputs: Sequence[str] = ()) 
         if not place:
             raise BadInput(f"{option}: the name of the file is empty")
         check_writable(place, option, through=option in THROUGH)
-        if option == "--plot":
-            check_plot(place)
         real = os.path.realpath(place)
         if real in taken and special(real) != "a device":
             raise BadInput(f"{option}: {place} is {taken[real]} too, name another file")

@@ -121,7 +121,7 @@ FIT_CODES = (
 def fit(
     data: DataFile,
     *,
-    tau: int = option(..., "K", "Largest number of features."),
+    tau: int = option(..., "K", "Largest number of features.", least=0),
     gamma: str = option(..., "G", "Ridge weight."),
     table: Given,
     weights: str | None = None,
@@ -146,7 +146,6 @@ def fit(
     The objective of the answer is an exact refit; the bound is the solver's, less what it is not trusted for.
     """
     ridge = one_gamma(gamma)
-    parse.count(tau, "--tau", least=0)
     session.check_outputs({"--json": json, "--log": log, "--proof": proof}, [data])
     side = side_options(restrictions, together, box)
 
@@ -188,7 +187,7 @@ def fit(
 def export(
     data: DataFile,
     *,
-    tau: int = option(..., "K", "Largest number of features."),
+    tau: int = option(..., "K", "Largest number of features.", least=0),
     gamma: str = option(..., "G", "Ridge weight."),
     to: str = option(..., "FILE", "Ends with .mps, .lp, .nl (quadratic), .cbf or .ptf (conic)."),
     table: Given,
@@ -204,7 +203,6 @@ def export(
     Gurobi reads .mps and .lp, SCIP .mps and .nl, Mosek .cbf and .ptf, HiGHS .mps and .lp with --piecewise.
     """
     weight = one_gamma(gamma)
-    parse.count(tau, "--tau", least=0)
     session.check_outputs({"--to": to}, [data])
     side = side_options(restrictions, together, box)
     dataset = session.read_data(data, table)
@@ -238,7 +236,7 @@ def compare(
     backends: str = option("native,gurobi,scip,highs", "LIST", "Names, or name:formulation."),
     folds: str | None = option(None, "SPEC", "Every fold's training rows. [all rows at once]"),
     seed: int | None = None,
-    repeats: int = option(3, "N", "Runs of each; medians are shown."),
+    repeats: int = option(3, "N", "Runs of each; medians are shown.", least=1, most=10**6),
     units: Given,
     stopping: Given,
     threads: int = option(1, "N", "Threads of each solver."),
@@ -249,7 +247,6 @@ def compare(
     Runs are interleaved; compilation and licence start-up stay outside of the clock; objectives are exact refits.
     """
     weights = model_space.gammas(gamma)
-    parse.count(repeats, "--repeats", most=10**6)
     folder = _folder(out)
     session.check_outputs({f"--out {name}": str(folder / name) for name in OUTPUTS}, data)
     targets = _targets(target, len(data))

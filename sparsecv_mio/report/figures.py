@@ -24,7 +24,7 @@ MOST_LABELS = 16  # on an axis with a place for every value
 MOST_LETTERS = 48  # of the labels below axes, with the gaps between them
 
 
-def check_plot(path: str, option: str = "--plot") -> None:
+def check_plot(path: str, option: str) -> None:
     """Raise :class:`BadInput` for a plot file that could not be written, or not drawn, before any work."""
     need_extra("plot", option)
     if Path(path).suffix.lower() not in FORMATS:
@@ -33,7 +33,7 @@ def check_plot(path: str, option: str = "--plot") -> None:
 
 
 def panels(
-    rows: int, columns: int, size: tuple[float, float], title: str = "", share: bool = False
+    rows: int, columns: int, size: tuple[float, float], title: str = ""
 ) -> tuple[Figure, Any]:
     """Make a figure of `rows` times `columns` panels.
 
@@ -45,8 +45,6 @@ def panels(
         Width and height of the figure in inches.
     title : str
         Stands above all panels.
-    share : bool
-        All panels have the same ranges.
 
     Returns
     -------
@@ -59,7 +57,7 @@ def panels(
     figure = Figure(figsize=size, layout="constrained")
     if title:
         figure.suptitle(title, fontsize=11, color=INK)
-    axes = figure.subplots(rows, columns, squeeze=False, sharex=share, sharey=share)
+    axes = figure.subplots(rows, columns, squeeze=False)
     for ax in axes.flat:
         tidy(ax)
     return figure, axes

@@ -74,7 +74,6 @@ def test_the_rest_says_what_to_install(tmp_path: Path) -> None:
     golden = str(ROOT / "tests" / "golden" / "0.1-adff868" / "solve.json")
     read = f"import sparsecv_mio as sc; record = sc.read_record({golden!r}); "
     asked = {
-        "--plot needs matplotlib": ["bounds", *PROSTATE, "--plot", "a.png"],
         "this needs jinja2": ["report", golden, "-o", "a.html"],
         "--out needs matplotlib": ["plot", golden, "-o", "a.png"],
         "sparsecv batch needs pandas": ["batch", "plan.toml", "--out", "runs"],

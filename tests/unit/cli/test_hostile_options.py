@@ -54,7 +54,7 @@ HOSTILE_WORDS = ("x" * 300, "nul\0nul", "\ud800", "", ",", '"', "[/bold]", "loo:
 QUICK = ("solve", "fit", "iacv", "glru loocv")
 COMMANDS = [command if command in QUICK else pytest.param(command, marks=pytest.mark.slow) for command in NEEDED]
 WORDS = ("--scale", "--intercept", "--loss", "--penalty", "--folds", "--target", "--features", "--drop", "--method")
-PLACES = ("--json", "--plot", "--checkpoint", "--resume", "--trace", "--to", "--log", "--out")
+PLACES = ("--json", "--checkpoint", "--resume", "--trace", "--to", "--log", "--out")
 
 
 @pytest.fixture
@@ -135,7 +135,7 @@ def test_places_and_files(command: str, here: Path, capsys: pytest.CaptureFixtur
     for data in ("x" * 300 + ".csv", "nul\0nul.csv", "nowhere.csv", "", *strange):
         code, _ = told(line(command, "--target", "y", data), capsys)
         assert code == 2, data
-    for option in ("--checkpoint", "--resume", "--to", "--plot"):
+    for option in ("--checkpoint", "--resume", "--to"):
         assert told(line(command, option, "pipe"), capsys)[0] == 2
     assert set(os.listdir()) - before <= {"out", "model.lp", "nowhere", "compare.csv", "compare.md", "compare.png"}
 

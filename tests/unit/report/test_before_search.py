@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import pytest
 from rich.console import Console
 
@@ -14,9 +12,7 @@ from sparsecv_mio.bounds.cv_error import BoundsTable, compute_bounds, printed_bo
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.data.table_facts import ColumnFacts, Inspection
-from sparsecv_mio.errors import BadInput
-from sparsecv_mio.report.before_search import draw_bounds, plot_bounds, print_bounds, print_inspection
-from sparsecv_mio.report.figures import panels
+from sparsecv_mio.report.before_search import print_bounds, print_inspection
 
 from .printing import data
 from .printing import printed as printed_from_printing
@@ -72,18 +68,3 @@ def test_printed_bounds_are_called_estimates(tmp_path: Path) -> None:
     table = printed_bounds(standardize(data()), make_folds("5", data()), (0.1,), (1, 2), threads=1)
     text = printed_from_printing(lambda console: print_bounds(console, table), 200)
     assert "not valid, estimates only" in text and "lower (estimate)" in text and "certified" not in text
-
-
-@pytest.mark.parametrize("make", [compute_bounds, printed_bounds])
-def test_a_panel_shows_the_bounds_of_its_gamma(make: Callable[..., BoundsTable], tmp_path: Path) -> None:
-    ask = standardize(data()), make_folds("5", data()), (0.1, 1.0), (3, 1, 2)
-    table = make(*ask, threads=1)
-    _, axes = panels(1, 1, (4, 3))
-    draw_bounds(axes[0, 0], table, 1)
-    assert axes[0, 0].get_title(loc="left") == "gamma = 1"
-    assert [bar.get_x() + bar.get_width() / 2.0 for bar in axes[0, 0].patches] == pytest.approx([3, 1, 2])
-    assert all(np.isfinite(bar.get_y()) and bar.get_height() >= 0.0 for bar in axes[0, 0].patches)
-    plot_bounds(table, str(tmp_path / "b.svg"))
-    assert (tmp_path / "b.svg").stat().st_size > 5000
-    with pytest.raises(BadInput, match="--plot"):
-        plot_bounds(table, str(tmp_path / "b.jpeg"))

@@ -20,8 +20,8 @@ def test_every_format_is_written(suffix: str, start: bytes, tmp_path: Path) -> N
 
 @pytest.mark.parametrize("name", ["out.txt", "out", "nowhere/out.png"])
 def test_a_place_that_will_not_do(name: str, tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match="--plot"):
-        check_plot(str(tmp_path / name))
+    with pytest.raises(BadInput, match="--out"):
+        check_plot(str(tmp_path / name), "--out")
 
 
 def test_names_stay_apart_when_they_are_shortened() -> None:
@@ -31,7 +31,7 @@ def test_names_stay_apart_when_they_are_shortened() -> None:
 
 
 def test_a_legend_is_below_the_axes() -> None:
-    figure, axes = panels(1, 1, (4, 3), share=True)
+    figure, axes = panels(1, 1, (4, 3))
     legend_below(axes[0, 0])
     assert axes[0, 0].get_legend() is None
     axes[0, 0].plot([1, 2], label="a line")
