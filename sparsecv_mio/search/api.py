@@ -112,7 +112,7 @@ class Question:
         deadline : Deadline, optional
             That of the options by default.
         """
-        deadline = deadline or Deadline.of(self.options, self.hooks.stop, self.hooks.began)
+        deadline = deadline or Deadline(self.options.time_limit, self.hooks.stop, self.hooks.began)
         self.options.check_data(self.dataset, self.folds)
         every, grid = self.grid()
         if self.options.stability == NESTED:
@@ -379,13 +379,13 @@ def _trees(options: SearchOptions, hooks: Hooks) -> AbstractContextManager[Trees
 
 def _over_interval(asked: Question, every: GammaInterval, grid: Grid, deadline: Deadline) -> Record:
     """Search an interval of gamma, and the one gamma that is best as any other."""
-    from sparsecv_mio.search.gamma_partition import GammaSpan, solve_interval
+    from sparsecv_mio.search.gamma_partition import IntervalSearch, solve_interval
 
     def at(gamma: float, deadline: Deadline) -> Record:
         return replace(asked, gammas=[gamma]).answer(deadline)
 
-    span = GammaSpan(asked.dataset, asked.folds, every, grid.taus.tolist(), asked.options, asked.hooks)
-    return solve_interval(span, deadline, at)
+    how = asked.options, asked.hooks, deadline
+    return solve_interval(IntervalSearch(asked.dataset, asked.folds, every, grid.taus.tolist(), *how), at)
 
 
 def _search(running: RunningSearch) -> Record:
@@ -445,7 +445,7 @@ def nested_cross_validate(
     The run on all rows may take two shares of a time limit of `count + 2`; what it leaves goes to the outer folds.
     """
     given, done = Question(dataset, folds, gammas, taus, options, hooks), list[NestedFold]()
-    deadline = Deadline.of(options, hooks.stop, hooks.began)
+    deadline = Deadline(options.time_limit, hooks.stop, hooks.began)
     outer = outer_folds(count, folds, dataset)
     share = None if deadline.limit is None else deadline.limit * MAIN_SHARE / (count + MAIN_SHARE)
     record = given.answer(Deadline(share, hooks.stop, deadline.began))

@@ -17,17 +17,9 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from sparsecv_mio.errors import OutOfTime
-
-
-class Limited(Protocol):
-    """Options with a limit."""
-
-    @property
-    def time_limit(self) -> float | None:
-        """Seconds; none by default."""
 
 
 class Deadline:
@@ -65,11 +57,6 @@ class Deadline:
         self.abandoned = threading.Event()
         self._compiled, self._compiling_since = 0.0, math.inf
 
-    @classmethod
-    def of(cls, options: Limited, stop: threading.Event | None, began: float | None = None) -> Deadline:
-        """Return the deadline that options set."""
-        return cls(options.time_limit, stop, began)
-
     def expired(self) -> bool:
         """Whether the run should end with what it holds."""
         return self.stop.is_set() or time.monotonic() > self.at or self.abandoned.is_set()
@@ -77,11 +64,6 @@ class Deadline:
     def share_spent(self, share: float) -> bool:
         """Whether a share of the time limit is gone."""
         return self.expired() or time.monotonic() > self.began + share * (self.at - self.began)
-
-    def share_from_now(self, share: float) -> Callable[[], bool]:
-        """Return a clock that says whether a share of the time limit is gone since this call."""
-        until = time.monotonic() + share * (self.at - self.began)
-        return lambda: self.expired() or time.monotonic() > until
 
     def sooner(self, share: float) -> Deadline:
         """Return a deadline that comes when a share of the time limit has passed from now on, if not before."""

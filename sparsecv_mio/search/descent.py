@@ -32,7 +32,7 @@ from sparsecv_mio.files import null_if_infinite
 from sparsecv_mio.problem.training_moments import training_moments
 from sparsecv_mio.search.cells import Archive, below, check_like, parsed, prefixed
 from sparsecv_mio.search.context import Context, SearchState, Snapshot
-from sparsecv_mio.search.observers import Progress, Signals, trace_line_of
+from sparsecv_mio.search.observers import Progress, Signals, Watched, trace_line_of
 from sparsecv_mio.search.pairs import PairBounds
 from sparsecv_mio.search.run import GridMethod, NewRun, decide_beyond_proof, run_to_end
 
@@ -241,7 +241,7 @@ class Trial:
     begun: bool = False
 
 
-class Descent:
+class Descent(Watched):
     """A descent as explicit state: `begin`, then `step` (one move) until `finished`.
 
     Parameters
@@ -273,14 +273,10 @@ class Descent:
         wide = (min(LEAST, self.first), max(MOST, self.first))
         self.interval = (float(gammas[0]), float(gammas[-1])) if len(gammas) > 1 else wide
         self.line = gammas.tolist() if len(gammas) > 1 else log_uniform(*self.interval)
+        self.name = f"descent by {'saddle' if saddle else 'mio'}"
         self.here: GridMethod | None = None
         self.trial: Trial | None = None
         self.journal = Journal()
-
-    @property
-    def name(self) -> str:
-        """The word by which checkpoints know the method."""
-        return f"descent by {'saddle' if self.saddle else 'mio'}"
 
     # -- the course --------------------------------------------------------------------------------------------------
 

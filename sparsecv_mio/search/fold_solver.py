@@ -37,16 +37,17 @@ from sparsecv_mio.bounds.closed_form import RidgeBall, training_loss_bound
 from sparsecv_mio.bounds.fold import FoldBounds
 from sparsecv_mio.errors import BackendFailed, SparseCVError
 from sparsecv_mio.parallel import blas_on_one_thread, connected, slots
+from sparsecv_mio.problem.constraints import constraints_of
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.training_moments import TrainingMoments
 from sparsecv_mio.search.accelerators import Accelerators
-from sparsecv_mio.search.all_rows import solve_any
 from sparsecv_mio.search.cells import Where
 from sparsecv_mio.search.context import SearchState
 from sparsecv_mio.search.deadline import Deadline
 from sparsecv_mio.search.fold_fits import FoldProblem, Refits
 from sparsecv_mio.thresholds import BALL_COLUMNS, RELAXED_COLUMNS, SMALL
 from sparsecv_mio.trees.every_size import solve_path
+from sparsecv_mio.trees.restricted_tree import solve_restricted
 from sparsecv_mio.trees.subsets import BestSubset, BestSubsets
 from sparsecv_mio.units import TIE_RTOL, Interval
 
@@ -377,8 +378,8 @@ class FoldSolver:
 
         taus = self.context.grid.taus[which].tolist()
         if self.context.data.restrictions.beyond_forcing:
-            data, expired = self.context.data, self.context.deadline.expired
-            return solve_any(data, here.problem, taus, list(starts), effort, expired)
+            asked, expired = constraints_of(self.context.data), self.context.deadline.expired
+            return solve_restricted(here.problem, taus, asked, starts=starts, effort=effort, expired=expired)
         proposed = [support for tau in taus for support in self.accelerators.proposed(g, tau, here.fold)]
         return self.accelerators.solve(here.problem, g, taus, [*proposed, *starts], trees, by_vendor=False)
 

@@ -45,28 +45,6 @@ if TYPE_CHECKING:
 HOOKS_OF_GRIDS = ("checkpoint", "resume", "trace", "scheduler")
 
 
-@dataclass(frozen=True, eq=False)
-class GammaSpan:
-    """What is searched.
-
-    Attributes
-    ----------
-    dataset : Dataset
-    folds : FoldPlan
-    gammas : GammaInterval
-    taus : sequence of int
-    options : SearchOptions
-    hooks : Hooks
-    """
-
-    dataset: Dataset
-    folds: FoldPlan
-    gammas: GammaInterval
-    taus: Sequence[int]
-    options: SearchOptions
-    hooks: Hooks
-
-
 def check_interval(gammas: GammaInterval, options: SearchOptions, hooks: Hooks) -> None:
     """Refuse options that an interval of gamma does not go with; nothing of the data is needed.
 
@@ -472,32 +450,16 @@ AT_ONCE = 1 << 16  # fits that are compared at once
 OUTWARD = 1e-9  # relative, of bounds in the units of the file
 
 
-@dataclass(frozen=True, eq=False)
-class Found:
-    """What a search over an interval holds.
-
-    Attributes
-    ----------
-    data : StandardData
-    pieces : sequence of Piece
-    best : ErrorAtLam or None
-    per_row : float
-        Factor from a sum over folds to the units of the file.
-    """
-
-    data: StandardData
-    pieces: Sequence[Piece]
-    best: ErrorAtLam | None
-    per_row: float
-
-
-def certified(asked: GammaSpan, found: Found, size: int | None, expired: Callable[[], bool]) -> Continuous:
-    """Bring the pieces to the units of the file.
+def certified(
+    asked: IntervalSearch, pieces: Sequence[Piece], size: int | None, expired: Callable[[], bool]
+) -> Continuous:
+    """Bring pieces to the units of the file.
 
     Parameters
     ----------
-    asked : GammaSpan
-    found : Found
+    asked : IntervalSearch
+    pieces : sequence of Piece
+        That cover every size and gamma.
     size : int or None
         Number of features that the curve is of.
     expired : callable
@@ -505,24 +467,21 @@ def certified(asked: GammaSpan, found: Found, size: int | None, expired: Callabl
     """
     numbers: dict[tuple[int, ...], int] = {}
     with np.errstate(over="ignore", invalid="ignore"):  # a bound that overflows says nothing
-        errors = _errors_at_ends(found.pieces)
-        by_size = _pieces(found, errors[:, :, 1], numbers)
-        curve = _curve(asked, found, errors, size, expired)
-    pieces = [
-        replace(piece, tau=tau) if piece.tau != tau else piece
-        for tau in asked.taus
-        for piece in by_size.get(min(tau, found.data.q), ())
-    ]
-    supports = tuple(tuple(found.data.names[j] for j in support) for support in numbers)
-    ends = asked.gammas.low, asked.gammas.high
-    return Continuous(*ends, asked.options.gap, supports, tuple(pieces), *curve)
+        errors = _errors_at_ends(pieces)
+        by_size = _pieces(pieces, errors[:, :, 1], asked.per_row, numbers)
+        curve = _curve(asked, [one if one.size == size else None for one in pieces], errors, expired)
+    names, q = asked.standard.names, asked.standard.q
+    made = [replace(piece, tau=tau) for tau in asked.taus for piece in by_size.get(min(tau, q), ())]
+    supports = tuple(tuple(names[j] for j in support) for support in numbers)
+    return Continuous(asked.gammas.low, asked.gammas.high, asked.options.gap, supports, tuple(made), *curve)
 
 
-def _pieces(found: Found, upper: FloatArray, numbers: dict[tuple[int, ...], int]) -> dict[int, list[GammaPiece]]:
+def _pieces(
+    pieces: Sequence[Piece], upper: FloatArray, per_row: float, numbers: dict[tuple[int, ...], int]
+) -> dict[int, list[GammaPiece]]:
     """Pieces of each size, ascending, with upper bounds (N, 2) at their ends; their supports are numbered."""
-    pieces = found.pieces
-    lower = np.array([piece.lower for piece in pieces]) * found.per_row * (1.0 - OUTWARD)
-    bounds = zip(lower.tolist(), *(upper * found.per_row * (1.0 + OUTWARD)).T.tolist(), strict=True)
+    lower = np.array([piece.lower for piece in pieces]) * per_row * (1.0 - OUTWARD)
+    bounds = zip(lower.tolist(), *(upper * per_row * (1.0 + OUTWARD)).T.tolist(), strict=True)
     by_size: dict[int, list[GammaPiece]] = {}
     places: dict[int, tuple[int, ...]] = {}
     order = sorted(zip(pieces, bounds, strict=True), key=lambda one: (one[0].size, one[0].low))
@@ -560,15 +519,15 @@ def _errors_at_ends(pieces: Sequence[Piece]) -> FloatArray:
 
 
 def _curve(
-    asked: GammaSpan, found: Found, errors: FloatArray, size: int | None, expired: Callable[[], bool]
+    asked: IntervalSearch, every: Sequence[Piece | None], errors: FloatArray, expired: Callable[[], bool]
 ) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Return gammas and CV errors of a size, where pieces hold its fits and rounding leaves their digits."""
-    which = [i for i, one in enumerate(found.pieces) if one.size == size and one.sides]
-    if not which:
+    """Return gammas and CV errors of some pieces, where these hold fits and rounding leaves their digits."""
+    known_pieces = [(i, one) for i, one in enumerate(every) if one is not None and one.sides]
+    if not known_pieces:
         return (), ()
-    pieces = [found.pieces[i] for i in which]
+    which, pieces = [i for i, _ in known_pieces], [one for _, one in known_pieces]
     low, high = (np.array([getattr(piece, name) for piece in pieces]) for name in ("low", "high"))
-    inner = np.geomspace(asked.gammas.low / 2.0, asked.gammas.high / 2.0, CURVE_POINTS)
+    inner = np.geomspace(*asked.ends, CURVE_POINTS)
     first, last = np.searchsorted(inner, low, side="right"), np.searchsorted(inner, high, side="left")
     between = [(i, lam) for i in np.flatnonzero(first < last).tolist() for lam in inner[first[i] : last[i]].tolist()]
     known = []
@@ -579,7 +538,7 @@ def _curve(
     number = np.arange(len(pieces), dtype=float)
     ends = np.column_stack((np.tile(number, 2), np.append(low, high), *errors[which].transpose(2, 1, 0).reshape(4, -1)))
     points = np.concatenate((ends, np.reshape(known, (-1, 6))))
-    return _ascending(points, found.per_row)
+    return _ascending(points, asked.per_row)
 
 
 def _errors_between(piece: Piece, lam: float) -> list[float]:
@@ -616,13 +575,13 @@ ROUNDED = "rounding is wider than the gap on a part of the interval, which stays
 REPORT_SECONDS = 0.1
 
 
-def solve_interval(asked: GammaSpan, deadline: Deadline, at: Callable[[float, Deadline], Record]) -> Record:
+def solve_interval(running: IntervalSearch, at: Callable[[float, Deadline], Record]) -> Record:
     """Minimise h over every gamma of an interval and every tau asked.
 
     Parameters
     ----------
-    asked : GammaSpan
-    deadline : Deadline
+    running : IntervalSearch
+        Not begun.
     at : callable
         Cross-validates every tau at one gamma, in the time that is left.
 
@@ -636,21 +595,19 @@ def solve_interval(asked: GammaSpan, deadline: Deadline, at: Callable[[float, De
     OutOfTime
         If the limit comes before the data are in standard coordinates.
     """
-    options = asked.options
-    running = IntervalSearch(asked, deadline)
-    run_within_limit(running.run, running.clock, running.check_begun, grace=GRACE)
-    found = running.found()
-    best = found.best
+    deadline, gammas = running.deadline, running.gammas
+    run_within_limit(running.run, running.clock, lambda: None, grace=GRACE)
+    q, pieces, best = running.standard.q, running.pieces(), running.best
     size = None if best is None else best.size
-    continuous = certified(asked, found, size, deadline.sooner(CURVE_SHARE).expired)
-    gamma = float(np.sqrt(asked.gammas.low) * np.sqrt(asked.gammas.high)) if best is None else 2.0 * best.lam
-    gamma = min(max(gamma, asked.gammas.low), asked.gammas.high)
+    continuous = certified(running, pieces, size, deadline.sooner(CURVE_SHARE).expired)
+    gamma = float(np.sqrt(gammas.low) * np.sqrt(gammas.high)) if best is None else 2.0 * best.lam
+    gamma = min(max(gamma, gammas.low), gammas.high)
     record = at(gamma, deadline.then(seconds_for_model(deadline)))
-    if min(record.tau, found.data.q) != size:  # as good, or the model had no time: the curve is of the tau reported
-        continuous = certified(asked, found, min(record.tau, found.data.q), deadline.expired)
+    if min(record.tau, q) != size:  # as good, or the model had no time: the curve is of the tau reported
+        continuous = certified(running, pieces, min(record.tau, q), deadline.expired)
     lower = min(record.lower, *(piece.lower for piece in continuous.pieces))
     gap = relative_gap(lower, record.upper)
-    width = options.gap * record.upper + record.tie_width + record.allowance
+    width = running.options.gap * record.upper + record.tie_width + record.allowance
     proved = np.isfinite(record.upper) and record.upper - lower <= width
     notes = (ROUNDED,) if not proved and not deadline.expired() else ()
     return replace(
@@ -684,7 +641,8 @@ class IntervalSearch:
 
     Attributes
     ----------
-    asked : GammaSpan
+    dataset, folds, gammas, taus, options, hooks
+        What is searched.
     deadline : Deadline
         Of the whole run.
     clock : Deadline
@@ -695,14 +653,19 @@ class IntervalSearch:
         Once there is one.
     """
 
-    asked: GammaSpan
+    dataset: Dataset
+    folds: FoldPlan
+    gammas: GammaInterval
+    taus: Sequence[int]
+    options: SearchOptions
+    hooks: Hooks
     deadline: Deadline
     data: StandardData | None = None
     search: GammaPartition | None = None
 
     def __post_init__(self) -> None:
         """Begin to count the time."""
-        self.clock = self.deadline.sooner(SHARE)
+        self.clock, self.ends = self.deadline.sooner(SHARE), (self.gammas.low / 2.0, self.gammas.high / 2.0)
 
     @property
     def nodes(self) -> int:
@@ -711,8 +674,8 @@ class IntervalSearch:
 
     def run(self) -> None:
         """Close the interval as far as the time allows."""
-        options = self.asked.options
-        self.data = standardize(self.asked.dataset, options.scale, options.intercept, options.restrictions)
+        options = self.options
+        self.data = standardize(self.dataset, options.scale, options.intercept, options.restrictions)
         from threadpoolctl import threadpool_limits
 
         # a bound that overflows says nothing
@@ -722,42 +685,46 @@ class IntervalSearch:
             said = 0.0
             while not self.search.finished and not self.clock.expired() and self.search.visited < MOST_PIECES:
                 self.search.step()
-                if self.asked.hooks.progress is not None and time.monotonic() > said + REPORT_SECONDS:
+                if self.hooks.progress is not None and time.monotonic() > said + REPORT_SECONDS:
                     said = time.monotonic()
-                    self.asked.hooks.progress(self._progress(self.search))
+                    self.hooks.progress(self._progress(self.search))
 
-    def check_begun(self) -> None:
-        """Raise `OutOfTime` where there is nothing to make a record of."""
+    @property
+    def standard(self) -> StandardData:
+        """The data in standard coordinates; raises `OutOfTime` where there is nothing yet to make a record of."""
         if self.data is None:
             raise OutOfTime("no answer yet: the data were still being prepared; give more time")
+        return self.data
 
-    def found(self) -> Found:
+    @property
+    def best(self) -> ErrorAtLam | None:
+        """The least CV error found."""
+        return None if self.search is None else self.search.best
+
+    def pieces(self) -> list[Piece]:
         """Return what is known now; without a partition, that no CV error is below 0."""
-        self.check_begun()
-        assert self.data is not None
         if self.search is not None:
-            return Found(self.data, self.search.pieces(), self.search.best, self._per_row)
-        ends = self.asked.gammas.low / 2.0, self.asked.gammas.high / 2.0
-        sizes = sorted({min(tau, self.data.q) for tau in self.asked.taus})
-        return Found(self.data, [Piece(size, *ends, 0.0) for size in sizes], None, self._per_row)
+            return self.search.pieces()
+        return [Piece(size, *self.ends, 0.0) for size in self._sizes(self.standard)]
+
+    def _sizes(self, data: StandardData) -> list[int]:
+        return sorted({min(tau, data.q) for tau in self.taus})
 
     def _begun(self, data: StandardData) -> GammaPartition:
         from sparsecv_mio.search.gamma_lists import BestOverGamma, EndLists, Lister
 
-        folds, expired = self.asked.folds, self.clock.expired
-        lister = Lister(TrainingSets.of_folds(data, folds), data, folds, expired)
-        sizes = sorted({min(tau, data.q) for tau in self.asked.taus})
-        ends = self.asked.gammas.low / 2.0, self.asked.gammas.high / 2.0
-        return GammaPartition(EndLists(lister, BestOverGamma(lister, sizes)), ends, self.asked.options.gap, expired)
+        expired = self.clock.expired
+        lister = Lister(TrainingSets.of_folds(data, self.folds), data, self.folds, expired)
+        lists = EndLists(lister, BestOverGamma(lister, self._sizes(data)))
+        return GammaPartition(lists, self.ends, self.options.gap, expired)
 
     @property
-    def _per_row(self) -> float:
+    def per_row(self) -> float:
         """Factor from a sum over folds to the units of the file."""
-        assert self.data is not None
-        return float(self.data.y_unit**2 / (Scored.of(self.asked.dataset, self.asked.folds).total or 1))
+        return float(self.standard.y_unit**2 / (Scored.of(self.dataset, self.folds).total or 1))
 
     def _progress(self, search: GammaPartition) -> Progress:
         best = None if search.best is None else (2.0 * search.best.lam, search.best.size)
         done, every = len(search.done), len(search.pieces())
-        bounds = search.lower * self._per_row, search.upper * self._per_row
+        bounds = search.lower * self.per_row, search.upper * self.per_row
         return Progress(done, every, self.nodes, *bounds, self.deadline.seconds, best=best)

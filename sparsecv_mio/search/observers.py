@@ -27,12 +27,13 @@ import time
 import warnings
 import zipfile
 import zlib
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from tokenize import TokenError
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -305,42 +306,46 @@ def staged(report: Callable[[Progress], None] | None, stage: str) -> Callable[[P
     return lambda state: report(replace(state, stage=f"{stage}, {state.stage}" if state.stage else stage))
 
 
-class Watched(Protocol):
+class Watched(ABC):
     """A search that goes on step by step, and can be watched, stored and carried on."""
 
-    @property
-    def name(self) -> str:
-        """The word by which checkpoints and traces know the method."""
+    name: str  # the word by which checkpoints and traces know the method
+    context: Context  # what is searched, in which data, and by when
 
-    @property
-    def context(self) -> Context:
-        """What is searched, in which data, and by when."""
-
+    @abstractmethod
     def begin(self) -> None:
         """Take the first steps: supports on all rows, and what they say of every cell."""
 
     @property
+    @abstractmethod
     def finished(self) -> bool:
         """Whether the certificate is closed, or nothing is left to do, or the time is over."""
 
+    @abstractmethod
     def step(self) -> None:
         """Do a portion of work."""
 
+    @abstractmethod
     def finish(self) -> None:
         """Do what the proof leaves over: cells that are asked for all the same, estimates for those still open."""
 
+    @abstractmethod
     def snapshot(self) -> Snapshot | None:
         """Return what is known now, for any thread; None before anything is."""
 
+    @abstractmethod
     def progress(self) -> Progress:
         """Return how far the search is."""
 
+    @abstractmethod
     def trace_line(self) -> dict[str, Any]:
         """Return a line of a trace."""
 
+    @abstractmethod
     def checkpoint(self) -> Archive:
         """Return all that a checkpoint holds."""
 
+    @abstractmethod
     def resume(self, stored: Archive) -> None:
         """Go to where `stored` was archived; instead of `begin`.
 

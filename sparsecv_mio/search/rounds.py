@@ -703,7 +703,7 @@ class Rounds(GridMethod):
 
     def _fit_all_rows(self) -> None:
         """Solve all rows as far as the first effort goes; each gamma starts from the supports of the one before."""
-        first_pass_over = self.context.deadline.share_from_now(ALL_ROWS_SHARE)
+        first_pass_over = self.context.deadline.sooner(ALL_ROWS_SHARE).expired
         falling = np.argsort(-self.context.grid.gammas, kind="stable").tolist()
         effort = 0 if self.goes_outward else self.rounds.effort
         fit_all_rows(self.run, falling, effort, first_pass_over, in_turn=True)

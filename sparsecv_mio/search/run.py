@@ -10,7 +10,7 @@ for beyond the proof.
 from __future__ import annotations
 
 import json
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -84,7 +84,7 @@ FIRST_EFFORT, EFFORT_GROWTH = 1 << 13, 8  # nodes that a cell may cost in the fi
 FREE = ("round_cells", "round_rest", "by_engine")  # arrays of any length
 
 
-class GridMethod(ABC):
+class GridMethod(Watched):
     """A method over one grid: `begin`, then `step` until `finished`, then `finish`.
 
     What is its own it defines itself; here is how it is seen and stored, and what most methods do alike. Every moment
@@ -97,23 +97,8 @@ class GridMethod(ABC):
         What a checkpoint holds beside the cells and the counts.
     """
 
-    name: str  # by which checkpoints and traces know the method
-
     def __init__(self, run: Run, parts: Sequence[Stored] = ()) -> None:
         self.run, self.context, self.parts = run, run.context, parts
-
-    @abstractmethod
-    def begin(self) -> None:
-        """Take the first steps: supports on all rows, and what they say of every cell."""
-
-    @abstractmethod
-    def step(self) -> None:
-        """Do a portion of work."""
-
-    @property
-    @abstractmethod
-    def finished(self) -> bool:
-        """Whether the certificate is closed, or nothing is left to do, or the time is over."""
 
     @abstractmethod
     def work_on(self, pairs: BoolArray) -> None:
@@ -369,7 +354,7 @@ def answers_of_all_rows(context: Context) -> FoldPaths | None:
     """Search on all rows alone: of a run that was stored, whose folds have their answers."""
     if not context.grid.taus.max():
         return None
-    enough = context.deadline.share_from_now(SEARCH_SHARE)
+    enough = context.deadline.sooner(SEARCH_SHARE).expired
     alone = context.folds.without_folds().with_all_rows()
     *_, last = first_supports(context.data, alone, context.grid, context.threads, enough)
     return last

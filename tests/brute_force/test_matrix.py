@@ -13,7 +13,7 @@ from judge import wrong
 from zoo import FOLDS, KINDS, RESTRICTED, WEIGHTS, hostile_problem
 
 from sparsecv_mio.formulation.backends import get_backend
-from sparsecv_mio.search import all_rows, one_by_one
+from sparsecv_mio.search import all_rows, fold_solver, one_by_one
 from sparsecv_mio.search.cell_by_cell import FIRST_NODES
 from sparsecv_mio.trees.subsets import BestSubsets
 
@@ -59,7 +59,7 @@ def only_by_vendor(monkeypatch: pytest.MonkeyPatch) -> None:
         unproved = {tau: replace(best, **left) for tau, best in found.by_size.items()}
         return replace(found, finished=False, by_size=unproved)
 
-    for module in (all_rows, one_by_one):
+    for module in (all_rows, fold_solver, one_by_one):
         monkeypatch.setattr(module, "solve_restricted", tree)
 
 

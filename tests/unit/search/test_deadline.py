@@ -33,9 +33,9 @@ def test_a_limit_counts_from_where_it_began() -> None:
 
 def test_a_share_from_now() -> None:
     late = Deadline(10.0, None, began=time.monotonic() - 9.0)
-    assert not late.share_from_now(0.05)() and late.share_from_now(-0.05)()
-    assert not Deadline(None, None).share_from_now(0.1)()
-    assert Deadline(10.0, None, began=time.monotonic() - 11.0).share_from_now(0.5)()
+    assert not late.sooner(0.05).expired() and late.sooner(-0.05).expired()
+    assert not Deadline(None, None).sooner(0.1).expired()
+    assert Deadline(10.0, None, began=time.monotonic() - 11.0).sooner(0.5).expired()
 
 
 def test_a_stop_and_an_abandoned_run() -> None:

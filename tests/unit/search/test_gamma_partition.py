@@ -13,7 +13,7 @@ from every_gamma import EveryGamma
 from interval_problem import interval_problem
 
 from sparsecv_mio import Dataset, cross_validate
-from sparsecv_mio.certificate.records import Record
+from sparsecv_mio.certificate.records import Continuous, Record
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data.folds import folds_from_labels
 from sparsecv_mio.errors import BadInput, OutOfTime
@@ -25,9 +25,8 @@ from sparsecv_mio.search.gamma_fits import FitsAtLam
 from sparsecv_mio.search.gamma_lists import BestOverGamma, EndLists
 from sparsecv_mio.search.gamma_partition import (
     CURVE_POINTS,
-    Found,
     GammaPartition,
-    GammaSpan,
+    IntervalSearch,
     Piece,
     certified,
     coarse_first,
@@ -138,7 +137,7 @@ def test_many_held_out_errors_at_once_are_those_of_each() -> None:
 TAUS = [1, 3, 8]  # one beyond the columns
 
 
-def _found(spec: str) -> tuple[GammaSpan, Found]:
+def _found(spec: str) -> IntervalSearch:
     one = interval_problem(7, spec)
     lister = one.lister()
     sizes = sorted({min(tau, one.data.q) for tau in TAUS})
@@ -146,37 +145,38 @@ def _found(spec: str) -> tuple[GammaSpan, Found]:
     search.begin()
     while not search.finished:
         search.step()
-    asked = GammaSpan(one.data.dataset, one.folds, GammaInterval(0.01, 2.0), TAUS, SearchOptions(gap=1e-4), Hooks())
-    return asked, Found(one.data, search.pieces(), search.best, 0.25)
+    asked = one.data.dataset, one.folds, GammaInterval(0.01, 2.0), TAUS, SearchOptions(gap=1e-4), Hooks()
+    return IntervalSearch(*asked, Deadline(None, None), one.data, search)
 
 
-def _best_size(found: Found) -> int | None:
-    return None if found.best is None else found.best.size
+def _certified(found: IntervalSearch, expired: Callable[[], bool]) -> Continuous:
+    return certified(found, found.pieces(), None if found.best is None else found.best.size, expired)
 
 
 @pytest.mark.parametrize("spec", ["loo", "3"])
 def test_every_point_of_the_curve_is_that_of_the_fits(spec: str) -> None:
-    asked, found = _found(spec)
-    made = certified(asked, found, _best_size(found), lambda: False)
+    found = _found(spec)
+    made = _certified(found, lambda: False)
     assert len(made.curve_gammas) > CURVE_POINTS // 2
     expected: dict[float, float] = {}
     inner = np.geomspace(0.005, 1.0, CURVE_POINTS)
-    for piece in found.pieces:
+    for piece in found.pieces():
         if piece.fits is not None and found.best is not None and piece.size == found.best.size:
             between = inner[(inner > piece.low) & (inner < piece.high)].tolist()
-            expected |= {2.0 * lam: held_out(piece.fits.fold, piece.fits.values(lam))[0] * 0.25 for lam in between}
+            values = {lam: held_out(piece.fits.fold, piece.fits.values(lam))[0] for lam in between}
+            expected |= {2.0 * lam: value * found.per_row for lam, value in values.items()}
     curve = dict(zip(made.curve_gammas, made.curve_errors, strict=True))
     assert expected and expected.items() <= curve.items()
 
 
 def test_without_time_the_curve_is_coarse() -> None:
-    asked, found = _found("3")
-    full = certified(asked, found, _best_size(found), lambda: False)
+    found = _found("3")
+    full = _certified(found, lambda: False)
     curve = dict(zip(full.curve_gammas, full.curve_errors, strict=True))
     points = []
     for most in (0, 40):
         asks = count()
-        made = certified(asked, found, _best_size(found), lambda asks=asks, most=most: next(asks) >= most)  # type: ignore[misc]
+        made = _certified(found, lambda asks=asks, most=most: next(asks) >= most)  # type: ignore[misc]
         assert made.pieces == full.pieces and made.supports == full.supports
         assert dict(zip(made.curve_gammas, made.curve_errors, strict=True)).items() <= curve.items()
         points.append(len(made.curve_gammas))
@@ -299,8 +299,8 @@ def test_the_curve_is_of_the_tau_that_is_reported() -> None:
         def at(gamma: float, deadline: Deadline, tau: int = tau) -> Record:
             return Question(data, one.folds, [gamma], [tau], options).answer(deadline)
 
-        asked = GammaSpan(data, one.folds, GammaInterval(0.01, 2.0), [1, 3, 6], options, hooks)
-        record = gamma_partition.solve_interval(asked, Deadline(None, None), at)
+        asked = data, one.folds, GammaInterval(0.01, 2.0), [1, 3, 6], options, hooks
+        record = gamma_partition.solve_interval(IntervalSearch(*asked, Deadline(None, None)), at)
         found = record.continuous
         assert found is not None and record.tau == tau
         some = range(0, len(found.curve_gammas), 40)
