@@ -22,10 +22,9 @@ from sparsecv_mio.bounds.relaxation import UnitDiagonal, held_out_loss, relax_fo
 from sparsecv_mio.errors import Contradiction
 from sparsecv_mio.kernels import fold_bounds, starts
 from sparsecv_mio.kernels import held_out_sums as kernel
-from sparsecv_mio.kernels.nodes import DROPPED, INSIDE, Incumbents, Rounding, size_of_candidates
+from sparsecv_mio.kernels.nodes import DROPPED, FREE, INSIDE, Incumbents, Rounding, size_of_candidates
 from sparsecv_mio.kernels.perspective_newton import new_factor
 from sparsecv_mio.kernels.reduced_forms import SHARP_COLUMNS
-from sparsecv_mio.kernels.screening import Reused, ReuseTask, reused_duals
 from sparsecv_mio.kernels.starts import eliminate
 from sparsecv_mio.problem.elimination import eliminated, stripped
 from sparsecv_mio.problem.problem import SparseProblem
@@ -279,20 +278,32 @@ class FoldBounds:
         form = self.form
         assert form is not None
         status = np.full(self.m, INSIDE if tau > 0 else DROPPED, dtype=np.int8)
-        lo, hi = np.empty(len(self.u)), np.empty(len(self.u))
-        factor = new_factor(self.m, self.m)
         prior = size_of_candidates(form.yy, 1.0 / form.w, self.m)
-        size = self.m if tau > 0 else 0
-        rounding = Rounding(form.rounding, prior, 0.0, form.w)
-        if not kernel.one_support(form.fold(self.X, self.u), status, size, rounding, lo, hi, factor):
-            return np.array([*UNKNOWN[:7], self.problem.q])
-        value = form.yy - float(form.c @ factor.x[:size]) if size else form.yy
-        slip = form.rounding * prior * prior
-        low, high = kernel.distances(self.u, lo, hi)
-        middle, exact = 0.5 * (low + high), Origin.EXACT
+        size, slip = self.m if tau > 0 else 0, form.rounding * prior * prior
         prior += float(np.sqrt(self.problem.total)) * abs(self.problem.r_mean) if not form.yy > 0.0 else 0.0
-        low, high = kernel.blurred(low, high, self.N, rounding._replace(prior=prior))
-        return np.array([value - slip, value + slip, low, high, exact, exact, middle, 0.0])
+        found = self.of_one_support(status, size, Rounding(form.rounding, prior, 0.0, form.w))
+        if found is None:
+            return np.array([*UNKNOWN[:7], self.problem.q])
+        value = form.yy - float(form.c @ np.linalg.solve(form.M, form.c)) if size else form.yy
+        return np.array([value - slip, value + slip, *found])
+
+    def of_one_support(self, status: NDArray[np.int8], size: int, rounding: Rounding) -> list[float] | None:
+        """Return the interval, origins and estimate of the only support left, and no column; None if it is singular.
+
+        Parameters
+        ----------
+        status : (m,) int8 array
+        size : int
+        rounding : Rounding
+            In units of the form.
+        """
+        assert self.form is not None
+        lo, hi = np.empty(len(self.u)), np.empty(len(self.u))
+        fold, factor = self.form.fold(self.X, self.u), new_factor(self.m, self.m)
+        if not kernel.one_support(fold, status, size, rounding, lo, hi, factor):
+            return None
+        low, high = kernel.distances(self.u, lo, hi)
+        return [*kernel.blurred(low, high, self.N, rounding), Origin.EXACT, Origin.EXACT, 0.5 * (low + high), 0.0]
 
 
 def masks_of(supports: Iterable[NDArray[np.integer]], m: int) -> BoolArray:
@@ -350,6 +361,30 @@ class Points:
         return at if at < len(self.sizes) and int(self.sizes[at]) == size else -1
 
 
+@dataclass(frozen=True, eq=False)
+class Reused:
+    """What the points of T sizes say.
+
+    Attributes
+    ----------
+    sizes : (T,) int array
+    dual : (T,) array
+        D less the allowance, at least 0.
+    status : (T, q) int8 array
+        INSIDE, DROPPED or FREE.
+    decided : (T,) bool array
+        Whether the incumbent is the only support left.
+    numbers : (T, FIELDS) array
+        Where decided, and asked for.
+    """
+
+    sizes: IntArray
+    dual: FloatArray
+    status: NDArray[np.int8]
+    decided: BoolArray
+    numbers: FloatArray
+
+
 def points_of(form: UnitDiagonal | None, taus: Sequence[int]) -> Points | None:
     """Solve the relaxation on all rows; None where the form says nothing or no size is left to choose.
 
@@ -374,6 +409,11 @@ def reuse(
     fold: FoldBounds, points: Points | None, taus: Sequence[int] | IntArray, tie: float, exact: bool = False
 ) -> Reused | None:
     """Test the points in a fold whose incumbents are known.
+
+        D(b) = yy - b'G b - (sum of the k largest d_j),   G = M - diag(w),  g = c - G b,  d_j = g_j^2 / w_j
+
+    A column is in no support with `f <= level` if `d_(k) - d_j > level - D`, in every one if
+    `d_j - d_(k+1) > level - D`.
 
     Parameters
     ----------
@@ -403,15 +443,29 @@ def reuse(
     rows = np.flatnonzero(np.isin(points.sizes, taus))
     if not len(rows):
         return None
-    sizes, T = points.sizes[rows], len(rows)
-    found = Reused(
-        sizes, np.empty(T), np.empty((T, form.m), dtype=np.int8), np.empty(T, dtype=np.bool_), np.empty((T, FIELDS))
-    )
-    reused_duals(
-        form.fold(fold.X, fold.u), form.scale, points.beta[rows],
-        ReuseTask(tie, form.rounding, WILDEST, fold.N, exact), Incumbents(fold.best, fold.supports), found,
-    )  # fmt: skip
-    if exact:
-        found.numbers[:, 2] *= 1.0 - OUTWARD
-        found.numbers[:, 3] *= 1.0 + OUTWARD
-    return found
+    sizes, at = points.sizes[rows], np.arange(len(rows))
+    best, held = fold.best[sizes], fold.supports[sizes]
+    b = points.beta[rows] / form.scale
+    Gb = b @ form.M - form.w * b
+    d, quad = (form.c - Gb) ** 2 / form.w, np.einsum("ij,ij->i", b, Gb)
+    falling = -np.sort(-d, axis=1)
+    prior = np.array([size_of_candidates(form.yy, 1.0 / form.w, size) for size in sizes])
+    value = form.yy - quad - np.cumsum(falling, axis=1)[at, sizes - 1]
+    slip = form.rounding * (prior + np.abs(b).sum(axis=1)) ** 2
+    room = best * (1.0 + tie) + 2.0 * slip - value
+    usable = (quad <= WILDEST * form.yy) & (room >= 0.0) & (room < np.inf)
+    room = np.where(usable, room, np.inf)[:, None]
+    dropped = falling[at, sizes - 1, None] - d > room
+    status = np.where(dropped, DROPPED, np.where(d - falling[at, sizes, None] > room, INSIDE, FREE)).astype(np.int8)
+    decided = usable & (status == np.where(held, INSIDE, DROPPED)).all(axis=1)
+    dual, numbers = np.maximum(value - slip, 0.0), np.full((len(rows), FIELDS), np.nan)
+    for t in np.flatnonzero(decided if exact else []).tolist():
+        alone = fold.of_one_support(status[t], int(sizes[t]), Rounding(form.rounding, prior[t], 0.0, form.scale))
+        decided[t] = alone is not None
+        if alone is not None:
+            blur = form.rounding * prior[t] ** 2
+            low = max(min(dual[t], best[t]), best[t] - blur, 0.0)
+            numbers[t] = [low, best[t] * (1.0 + tie) + blur, *alone]
+    numbers[:, 2] *= 1.0 - OUTWARD
+    numbers[:, 3] *= 1.0 + OUTWARD
+    return Reused(sizes, dual, status, decided, numbers)

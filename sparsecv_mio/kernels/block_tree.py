@@ -10,15 +10,11 @@ from typing import NamedTuple
 import numpy as np
 
 from sparsecv_mio.kernels.block_relaxation import MOST_SUPPORTS, Mixture, bound_node, fix_columns
+from sparsecv_mio.kernels.dense import put
 from sparsecv_mio.kernels.jit import njit
 from sparsecv_mio.kernels.node_pool import (
-    BUDGET,
-    FINISHED,
-    FULL,
-    OPEN,
-    SPARE,
     STEPS,
-    NodeWork,
+    TAKEN,
     branch,
     ends_here,
     new_scratch,
@@ -85,38 +81,28 @@ def run(s, mixtures, form, blocks, copies, margin, work, max_nodes):
     Returns
     -------
     int
-        FINISHED, BUDGET (nodes used up) or FULL (the pool must grow).
+        What `take_node` said at last.
     """
     q, tau = form.c.shape[0], work.sums.shape[1] - 1
     scratch = new_scratch(q, tau)
     inside, free, status, x = scratch.inside, scratch.free, scratch.status, scratch.x
     b, z = scratch.b, np.empty(q)
-    trial = NodeWork(
-        inside, free, np.empty(q, dtype=np.int8), b, scratch.g, scratch.best_b, scratch.best_g, x, scratch.factor,
-        scratch.rest,
-    )  # fmt: skip
     count = blocks.member.shape[0]
     mixture = Mixture(np.zeros((MOST_SUPPORTS, count), dtype=np.int64), np.zeros(MOST_SUPPORTS))
     left = max_nodes
-    while s.ctrl[OPEN] > 0:
-        if s.bound[0] >= s.best[1]:
-            s.ctrl[OPEN] = 0
-            break
-        if left <= 0:
-            return BUDGET
-        if s.ctrl[SPARE] < 2:
-            return FULL
-        bound, row = take_node(s, status)
+    while True:
+        code, dual, row = take_node(s, status, left)
+        if code != TAKEN:
+            return code
+        put(mixtures.share[row], mixture.share)
         for a in range(MOST_SUPPORTS):
-            mixture.share[a] = mixtures.share[row, a]
-            for i in range(count):
-                mixture.masks[a, i] = mixtures.masks[row, a, i]
+            put(mixtures.masks[row, a], mixture.masks[a])
         left -= 1
-        dual, sweeps, closed = bound, SWEEPS, False
+        sweeps, closed = SWEEPS, False
         while True:
             ni, nf = list_columns(status, inside, free)
             node = Node(inside, ni, free, nf, tau - ni)
-            closed = ends_here(s, form, node, scratch, trial, copies, margin)
+            closed = ends_here(s, form, node, scratch, copies, margin)
             if closed or sweeps == 0:
                 break
             d, _, steps = bound_node(form, blocks, status, (s.best[1], s.best[1]), mixture, work, b, z)
@@ -137,8 +123,6 @@ def run(s, mixtures, form, blocks, copies, margin, work, max_nodes):
         rows = branch(s, dual, _branch_column(status, z, b), scratch, copies)
         for new in rows:
             if new >= 0:
+                put(mixture.share, mixtures.share[new])
                 for a in range(MOST_SUPPORTS):
-                    mixtures.share[new, a] = mixture.share[a]
-                    for i in range(count):
-                        mixtures.masks[new, a, i] = mixture.masks[a, i]
-    return FINISHED
+                    put(mixture.masks[a], mixtures.masks[new, a])

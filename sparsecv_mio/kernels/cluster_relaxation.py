@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from sparsecv_mio.kernels.dense import put
 from sparsecv_mio.kernels.jit import njit
 from sparsecv_mio.kernels.k_support import largest
 from sparsecv_mio.kernels.nodes import DROPPED, INSIDE
@@ -364,9 +365,8 @@ def descend(form, box, choice, stop, b, best_b, best_z):
     product(G, b, Gb)
     Gold = Gb.copy()
     dual, primal = -np.inf, np.inf
-    for j in range(q):
-        best_b[j] = b[j]
-        best_z[j] = 0.0
+    put(b, best_b)
+    put(z, best_z)
     steps = 0
     while True:
         if steps % LOOK == 0:
@@ -378,20 +378,17 @@ def descend(form, box, choice, stop, b, best_b, best_z):
             d = yy - quad - best_choice(h, choice).total
             if d > dual:
                 dual = d
-                for j in range(q):
-                    best_b[j] = b[j]
-                    best_z[j] = z[j]
+                put(b, best_b)
+                put(z, best_z)
             if steps > 0:
                 value = primal_value(form, quad, b, z)
                 if not value <= DIVERGED * yy:
                     step *= 0.5
                     theta = 1.0
-                    for j in range(q):
-                        b[j] = best_b[j]
-                        old[j] = b[j]
+                    put(best_b, b)
+                    put(best_b, old)
                     product(G, b, Gb)
-                    for j in range(q):
-                        Gold[j] = Gb[j]
+                    put(Gb, Gold)
                 elif value < primal:
                     primal = value
             if dual >= stop.bar or steps >= stop.steps or primal - dual <= stop.near * max(stop.bar - dual, 0.0):
@@ -407,11 +404,10 @@ def descend(form, box, choice, stop, b, best_b, best_z):
         for j in range(q):
             turn += (b[j] + w * (b[j] - old[j]) - new[j]) * (new[j] - b[j])
         theta = 1.0 if turn > 0.0 else following
-        for j in range(q):
-            old[j] = b[j]
-            b[j] = new[j]
-            Gold[j] = Gb[j]
-            Gb[j] = Gnew[j]
+        put(b, old)
+        put(new, b)
+        put(Gb, Gold)
+        put(Gnew, Gb)
     return dual, primal, steps
 
 

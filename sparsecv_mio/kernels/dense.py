@@ -15,6 +15,13 @@ def put(source, target):
 
 
 @njit(cache=True, nogil=True)
+def put_at(source, target, places):
+    """Copy some entries of a vector into another."""
+    for a in range(places.shape[0]):
+        target[places[a]] = source[places[a]]
+
+
+@njit(cache=True, nogil=True)
 def times(a, b):
     """Entrywise product of two vectors."""
     out = np.empty(a.shape[0])

@@ -25,7 +25,7 @@ from sparsecv_mio.kernels.last_levels import (
 from sparsecv_mio.kernels.nodes import DROPPED, FREE, INSIDE, KeptSupports, Node, in_order, keep_support, new_kept
 
 OPEN, NODES, KEPT, OVERFLOW, STEPS, SPARE, REUSED = 0, 1, 2, 3, 4, 5, 6
-FINISHED, BUDGET, FULL = 0, 1, 2
+FINISHED, BUDGET, FULL, TAKEN = 0, 1, 2, 3
 SHORT = 500  # free columns up to which three left to choose are scanned, for less than the nodes below would cost
 
 
@@ -137,7 +137,10 @@ def _pop(s):
 
 
 class NodeWork(NamedTuple):
-    """Work of one call, for q columns: those inside and those free, a point and its slope, the best ones, a value's."""
+    """Work of one call, for q columns: those inside and those free, a point and its slope, the best ones, a value's.
+
+    `status` is that of the columns at the node, `trial` at one of its supports.
+    """
 
     inside: np.ndarray
     free: np.ndarray
@@ -148,6 +151,7 @@ class NodeWork(NamedTuple):
     best_g: np.ndarray
     x: np.ndarray
     factor: np.ndarray
+    trial: np.ndarray
     rest: Rest
 
 
@@ -156,7 +160,7 @@ def new_scratch(q, tau):
     """Work of nodes of tau of q columns."""
     return NodeWork(
         np.empty(q, dtype=np.int64), np.empty(q, dtype=np.int64), np.empty(q, dtype=np.int8), np.zeros(q), np.zeros(q),
-        np.zeros(q), np.zeros(q), np.empty(q), np.empty((tau, tau)), new_rest(q, tau),
+        np.zeros(q), np.zeros(q), np.empty(q), np.empty((tau, tau)), np.empty(q, dtype=np.int8), new_rest(q, tau),
     )  # fmt: skip
 
 
@@ -172,9 +176,9 @@ def improve(s, support, size, value, margin):
 
 
 @njit(cache=True, nogil=True)
-def _close(s, form, tau, count, scratch, copies, margin):
+def _close(s, form, tau, count, scratch, status, copies, margin):
     """Take in the only support left of a node: all its free columns if it has fewer than tau inside, else none."""
-    inside, status = scratch.inside, scratch.status
+    inside = scratch.inside
     size = count
     for j in range(status.shape[0]):
         if status[j] == FREE:
@@ -196,7 +200,7 @@ def _close(s, form, tau, count, scratch, copies, margin):
 
 
 @njit(cache=True, nogil=True)
-def _scan(s, form, tau, node, scratch, trial, copies, margin):
+def _scan(s, form, tau, node, scratch, copies, margin):
     """Take in every support of a node with one or two columns left that lies within the bar."""
     if not eliminate(form, node, scratch.factor, scratch.x, scratch.rest):
         return
@@ -206,11 +210,11 @@ def _scan(s, form, tau, node, scratch, trial, copies, margin):
         if first >= node.count_free:
             return
         for place in range(node.k):
-            trial.inside[node.count_inside + place] = node.free[first if place == 0 else second]
-        put(scratch.status, trial.status)
+            scratch.inside[node.count_inside + place] = node.free[first if place == 0 else second]
+        put(scratch.status, scratch.trial)
         for a in range(tau):
-            trial.status[trial.inside[a]] = INSIDE
-        _close(s, form, tau, tau, trial, copies, margin)
+            scratch.trial[scratch.inside[a]] = INSIDE
+        _close(s, form, tau, tau, scratch, scratch.trial, copies, margin)
         if node.k == 1:
             first += 1
         else:
@@ -218,7 +222,7 @@ def _scan(s, form, tau, node, scratch, trial, copies, margin):
 
 
 @njit(cache=True, nogil=True)
-def _scan_all(s, form, tau, node, scratch, trial, copies, margin):
+def _scan_all(s, form, tau, node, scratch, copies, margin):
     """Do so with up to three columns left: one of them in turn, two of those after it."""
     three, size, count = node.k == 3, node.count_inside, node.count_free
     side = count if three else 0
@@ -236,29 +240,41 @@ def _scan_all(s, form, tau, node, scratch, trial, copies, margin):
                 continue
             node.inside[size] = node.free[f]
             rest = Node(node.inside, size + 1, node.free[f + 1 :], count - f - 1, 2)
-        _scan(s, form, tau, rest, scratch, trial, copies, margin)  # one call: each costs seconds of compiling
+        _scan(s, form, tau, rest, scratch, copies, margin)  # one call: each costs seconds of compiling
 
 
 @njit(cache=True, nogil=True)
-def take_node(s, status):
-    """Take the open node of the least bound, its columns into `status`; returns its bound and its row, now spare.
+def take_node(s, status, left):
+    """Take the open node of the least bound, its columns into `status`, unless the tree ends or stops here.
 
     Parameters
     ----------
     s : NodePool
     status : (q,) int8 array
+    left : int
+        Nodes that may still be taken.
+
+    Returns
+    -------
+    code : int
+        TAKEN; FINISHED, BUDGET (nodes used up) or FULL (the pool must grow).
+    bound, row : float, int
+        Its bound and its row, now spare.
     """
+    if s.ctrl[OPEN] > 0 and s.bound[0] >= s.best[1]:
+        s.ctrl[OPEN] = 0
+    if s.ctrl[OPEN] == 0 or left <= 0 or s.ctrl[SPARE] < 2:
+        return (FINISHED if s.ctrl[OPEN] == 0 else BUDGET if left <= 0 else FULL), 0.0, np.int64(0)
     bound, row = _pop(s)
-    for j in range(status.shape[0]):
-        status[j] = s.status[row, j]
+    put(s.status[row], status)
     s.spare[s.ctrl[SPARE]] = row
     s.ctrl[SPARE] += 1
     s.ctrl[NODES] += 1
-    return bound, row
+    return TAKEN, bound, row
 
 
 @njit(cache=True, nogil=True)
-def ends_here(s, form, node, scratch, trial, copies, margin):
+def ends_here(s, form, node, scratch, copies, margin):
     """Take in the supports of a node that none, one, or up to three columns left make; False if it has more.
 
     Parameters
@@ -266,7 +282,7 @@ def ends_here(s, form, node, scratch, trial, copies, margin):
     s : NodePool
     form : Form
     node : Node
-    scratch, trial : NodeWork
+    scratch : NodeWork
     copies : Copies
     margin : Margin
     """
@@ -275,10 +291,10 @@ def ends_here(s, form, node, scratch, trial, copies, margin):
     if k < 0 or count < k:
         return True
     if k == 0 or count == k:
-        _close(s, form, tau, node.count_inside, scratch, copies, margin)
+        _close(s, form, tau, node.count_inside, scratch, scratch.status, copies, margin)
         return True
     if k <= 2 or (k == 3 and count <= SHORT):
-        _scan_all(s, form, tau, node, scratch, trial, copies, margin)
+        _scan_all(s, form, tau, node, scratch, copies, margin)
         return True
     return False
 
@@ -321,13 +337,11 @@ def branch(s, dual, j, scratch, copies):
     copies : Copies
     """
     status = scratch.status
-    q = status.shape[0]
     rows = (np.int64(-1), np.int64(-1))
     for side in range(2):
         s.ctrl[SPARE] -= 1
         new = s.spare[s.ctrl[SPARE]]
-        for i in range(q):
-            s.status[new, i] = status[i]
+        put(status, s.status[new])
         ok = True
         if side == 0:
             s.status[new, j] = INSIDE
@@ -347,8 +361,7 @@ def branch(s, dual, j, scratch, copies):
             s.spare[s.ctrl[SPARE]] = new
             s.ctrl[SPARE] += 1
             continue
-        for i in range(q):
-            s.point[new, i] = scratch.b[i]
+        put(scratch.b, s.point[new])
         rows = (new, rows[1]) if side == 0 else (rows[0], new)
         _push(s, dual, new)
     return rows

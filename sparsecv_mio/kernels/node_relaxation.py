@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sparsecv_mio.kernels.dense import cholesky_in_place, cholesky_solve, put
+from sparsecv_mio.kernels.dense import cholesky_in_place, cholesky_solve, put, put_at
 from sparsecv_mio.kernels.jit import njit
 from sparsecv_mio.kernels.k_support import largest, prox_scale, support_norm
 from sparsecv_mio.kernels.nodes import Accuracy, Node
@@ -194,8 +194,7 @@ def gradient(G, c, members, b, g):
     b, g : (q,) arrays
     """
     count = members.shape[0]
-    for a in range(count):
-        g[members[a]] = c[members[a]]
+    put_at(c, g, members)
     for a in range(count):
         j = members[a]
         x = b[j]
@@ -319,20 +318,14 @@ def relax(form, node, stop, b, g, best_b, best_g):
     q = c.shape[0]
     count = node.count_inside + node.count_free
     members = np.empty(count, dtype=np.int64)
-    for a in range(node.count_inside):
-        members[a] = node.inside[a]
-    for a in range(node.count_free):
-        members[node.count_inside + a] = node.free[a]
-    buffer = np.empty(max(count, 1))
-    heap = np.empty(max(k, 1))
+    put(node.inside[: node.count_inside], members)
+    put(node.free[: node.count_free], members[node.count_inside :])
+    buffer, heap = np.empty(max(count, 1)), np.empty(max(k, 1))
     factor = new_factor(count, min(count, 4 * (node.count_inside + k) + 60 + min(count // 2, NEWTON_COLUMNS)))
     partition = new_partition(q)
-    low_b = np.zeros(q)  # point of the smallest primal value
-    low_g = np.zeros(q)
-    momentum = np.zeros(q)
-    previous = np.zeros(q)
-    dual = -np.inf
-    primal = np.inf
+    low_b, low_g = np.zeros(q), np.zeros(q)  # point of the smallest primal value
+    momentum, previous = np.zeros(q), np.zeros(q)
+    dual, primal = -np.inf, np.inf
     newton, search, smooth, descent = 0, 1, 2, 3
     mode = newton
     alpha = 1.0
@@ -355,15 +348,13 @@ def relax(form, node, stop, b, g, best_b, best_g):
         # beyond 2 yy (0 has value yy) b carries a part that G does not see: its D may be good, but no start is
         if d > dual and (v <= 2.0 * yy or dual == -np.inf):
             dual = d
-            for a in range(count):
-                best_b[members[a]] = b[members[a]]
-                best_g[members[a]] = g[members[a]]
+            put_at(b, best_b, members)
+            put_at(g, best_g, members)
         lower = v < primal - 1e-3 * max(primal - dual, 0.0) or primal == np.inf
         if v < primal:
             primal = v
-            for a in range(count):
-                low_b[members[a]] = b[members[a]]
-                low_g[members[a]] = g[members[a]]
+            put_at(b, low_b, members)
+            put_at(g, low_g, members)
         gap = primal - dual
         if dual >= bar or steps >= stop.steps or gap <= stop.near * max(bar - dual, 0.0) + 1e-13 * yy:
             break
@@ -384,8 +375,7 @@ def relax(form, node, stop, b, g, best_b, best_g):
                     last_fractional = -1
                     probed = True
                     if not newton_point(form, members, partition, kappa, factor, b):
-                        for a in range(count):
-                            b[members[a]] = low_b[members[a]]
+                        put_at(low_b, b, members)
                 else:
                     last_fractional = fractional
                     last_kappa = kappa
@@ -420,11 +410,9 @@ def relax(form, node, stop, b, g, best_b, best_g):
                 left = burst
                 burst = min(2 * burst, 200)
                 theta = 1.0
-                for a in range(count):
-                    j = members[a]
-                    b[j] = low_b[j]
-                    g[j] = low_g[j]
-                    previous[j] = b[j]
+                put_at(low_b, b, members)
+                put_at(low_g, g, members)
+                put_at(low_b, previous, members)
         if mode == descent:
             if left == 0:
                 mode = newton
@@ -442,7 +430,7 @@ def relax(form, node, stop, b, g, best_b, best_g):
                 for a in range(count):
                     j = members[a]
                     momentum[j] = b[j] + w * (b[j] - previous[j])
-                    previous[j] = b[j]
+                put_at(b, previous, members)
                 if w != 0.0:
                     gradient(G, c, members, momentum, g)
                 proximal_step(momentum, g, step, node, buffer, b)
@@ -451,8 +439,7 @@ def relax(form, node, stop, b, g, best_b, best_g):
         if not newton_point(form, members, partition, kappa, factor, b):
             mode = search
             alpha = 0.0
-            for a in range(count):
-                b[members[a]] = low_b[members[a]]
+            put_at(low_b, b, members)
     return dual, primal, steps
 
 

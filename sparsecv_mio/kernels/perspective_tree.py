@@ -6,18 +6,14 @@ A node of the pool is closed by the dual of its relaxation, its free columns are
 
 import numpy as np
 
+from sparsecv_mio.kernels.dense import put
 from sparsecv_mio.kernels.jit import njit
 from sparsecv_mio.kernels.node_bounds import bound_of_size
 from sparsecv_mio.kernels.node_pool import (
-    BUDGET,
-    FINISHED,
-    FULL,
-    OPEN,
     REUSED,
     SHORT,
-    SPARE,
     STEPS,
-    NodeWork,
+    TAKEN,
     branch,
     ends_here,
     new_scratch,
@@ -68,7 +64,7 @@ def run(s, form, tau, copies, margin, max_nodes):
     Returns
     -------
     int
-        FINISHED, BUDGET (nodes used up) or FULL (the pool must grow).
+        What `take_node` said at last.
 
     Notes
     -----
@@ -78,24 +74,14 @@ def run(s, form, tau, copies, margin, max_nodes):
     scratch = new_scratch(q, tau)
     inside, free, status, x = scratch.inside, scratch.free, scratch.status, scratch.x
     b, best_b, best_g = scratch.b, scratch.best_b, scratch.best_g
-    trial = NodeWork(
-        inside, free, np.empty(q, dtype=np.int8), b, scratch.g, best_b, best_g, x, scratch.factor, scratch.rest
-    )
     left = max_nodes
-    while s.ctrl[OPEN] > 0:
-        if s.bound[0] >= s.best[1]:
-            s.ctrl[OPEN] = 0
-            break
-        if left <= 0:
-            return BUDGET
-        if s.ctrl[SPARE] < 2:
-            return FULL
-        bound, row = take_node(s, status)
-        for j in range(q):
-            b[j] = s.point[row, j]
+    while True:
+        code, dual, row = take_node(s, status, left)
+        if code != TAKEN:
+            return code
+        put(s.point[row], b)
         left -= 1
         closed = False
-        dual = bound
         for sweep in range(3):
             ni, nf = list_columns(status, inside, free)
             k = tau - ni
@@ -128,7 +114,6 @@ def run(s, form, tau, copies, margin, max_nodes):
         if closed:
             continue
         ni, nf = list_columns(status, inside, free)
-        if ends_here(s, form, Node(inside, ni, free, nf, tau - ni), scratch, trial, copies, margin):
+        if ends_here(s, form, Node(inside, ni, free, nf, tau - ni), scratch, copies, margin):
             continue
         branch(s, dual, _branch_column(best_b, best_g, free, nf), scratch, copies)
-    return FINISHED

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sparsecv_mio.kernels.dense import cholesky_in_place, cholesky_solve, invert_lower
+from sparsecv_mio.kernels.dense import cholesky_in_place, cholesky_solve, gershgorin, invert_lower
 from sparsecv_mio.kernels.jit import njit
 from sparsecv_mio.kernels.k_support import prox_scale
 from sparsecv_mio.kernels.nodes import DROPPED, FREE, INSIDE
@@ -363,7 +363,7 @@ def node_bound(form, w, rules, status, bar, steps, point):
     bound = max(bound, dual)
     if bound > bar or size - inside <= rules.room:
         return bound, value
-    step = 0.5 / max(_largest_eigenvalue(G, size), 1e-12)
+    step = 0.5 / gershgorin(G)
     if not np.any(u != 0.0):
         u[:] = b
     best, moved, old, z = u.copy(), u.copy(), u.copy(), np.ones(size)
@@ -454,16 +454,3 @@ def _dual_value(base, score, choice, used, chosen):
             base -= score[a]
     total, last, following = _greedy(np.argsort(-score), score, choice, used, chosen)
     return base - total, last, following
-
-
-@njit(cache=True, nogil=True)
-def _largest_eigenvalue(G, size):
-    """Bound the largest eigenvalue of a positive semidefinite matrix by its trace and largest row sum. O(size^2)."""
-    trace, widest = 0.0, 0.0
-    for a in range(size):
-        trace += G[a, a]
-        s = 0.0
-        for k in range(size):
-            s += abs(G[a, k])
-        widest = max(widest, s)
-    return min(trace, widest)

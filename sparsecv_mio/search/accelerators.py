@@ -27,13 +27,12 @@ from typing import Any
 import numpy as np
 
 from sparsecv_mio.arrays import FloatArray, IntArray
-from sparsecv_mio.bounds.fold import FoldBounds, Points, points_of, reuse
+from sparsecv_mio.bounds.fold import FoldBounds, Points, Reused, points_of, reuse
 from sparsecv_mio.bounds.relaxation import unit_diagonal
 from sparsecv_mio.certificate.parts import OracleWork
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.kernels.nodes import DROPPED
-from sparsecv_mio.kernels.screening import Reused
 from sparsecv_mio.problem.elimination import eliminated, stripped
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.training_moments import TrainingMoments, direct_moments, training_moments

@@ -16,6 +16,7 @@ from sparsecv_mio.kernels.dense import (
     invert,
     invert_lower,
     put,
+    put_at,
     solve_lower,
     solve_upper,
     support_value,
@@ -31,6 +32,9 @@ def test_copies_and_products() -> None:
     a, b = np.array([1.0, -2.0, 3.0]), np.full(4, 7.0)
     put(a, b)
     assert b.tolist() == [1.0, -2.0, 3.0, 7.0], "entries beyond the source are not touched"
+    put_at(np.arange(4.0), b, np.array([3, 0]))
+    assert b.tolist() == [0.0, -2.0, 3.0, 3.0]
+    put(a, b)
     assert times(a, b[:3]).tolist() == [1.0, 4.0, 9.0]
 
 

@@ -28,14 +28,20 @@ def test_open_nodes_come_by_their_bounds_and_know_their_columns() -> None:
     q, none = 5, no_copies(5)
     pool = node_pool.new_pool(np.full(q, FREE, dtype=np.int8), 9.0, 9.0, np.zeros(q, dtype=np.bool_))
     scratch = node_pool.new_scratch(q, 2)
-    assert node_pool.take_node(pool, scratch.status) == (-np.inf, 0)
+    assert node_pool.take_node(pool, scratch.status, 0)[0] == node_pool.BUDGET
+    assert node_pool.take_node(pool, scratch.status, 1) == (node_pool.TAKEN, -np.inf, 0)
     assert scratch.status.tolist() == [FREE] * q and pool.ctrl[node_pool.NODES] == 1
     assert pool.ctrl[node_pool.SPARE] == 64, "its row may be used again"
     for bound, j in ((3.0, 1), (1.0, 4), (2.0, 0)):
         rows = node_pool.branch(pool, bound, j, scratch, none)
         assert [pool.status[row, j] for row in rows] == [INSIDE, DROPPED]
         assert all(np.delete(pool.status[row], j).tolist() == [FREE] * 4 for row in rows)
-    assert [node_pool.take_node(pool, scratch.status)[0] for _ in range(6)] == [1.0, 1.0, 2.0, 2.0, 3.0, 3.0]
+    assert [node_pool.take_node(pool, scratch.status, 9)[1] for _ in range(4)] == [1.0, 1.0, 2.0, 2.0]
+    pool.best[1] = 3.0
+    assert node_pool.take_node(pool, scratch.status, 9)[0] == node_pool.FINISHED and pool.ctrl[node_pool.OPEN] == 0
+    node_pool.branch(pool, 2.0, 1, scratch, none)
+    pool.ctrl[node_pool.SPARE] = 1
+    assert node_pool.take_node(pool, scratch.status, 9)[0] == node_pool.FULL
 
 
 def test_the_columns_of_the_largest_weights_are_tried() -> None:
@@ -59,10 +65,9 @@ def test_the_last_levels_are_met_as_a_whole(seed: int) -> None:
             if tau >= q:
                 continue
             pool = node_pool.new_pool(np.zeros(q, dtype=np.int8), np.inf, np.inf, np.zeros(q, dtype=np.bool_))
-            scratch, trial = node_pool.new_scratch(q, tau), node_pool.new_scratch(q, tau)
-            for work in (scratch, trial):
-                work.status[:inside], work.status[inside:] = INSIDE, FREE
-                work.inside[:inside], work.free[: q - inside] = np.arange(inside), np.arange(inside, q)
+            scratch = node_pool.new_scratch(q, tau)
+            scratch.status[:inside], scratch.status[inside:] = INSIDE, FREE
+            scratch.inside[:inside], scratch.free[: q - inside] = np.arange(inside), np.arange(inside, q)
             values = {
                 (*range(inside), *rest): problem.value((*range(inside), *rest))
                 for rest in combinations(range(inside, q), k)
@@ -71,8 +76,7 @@ def test_the_last_levels_are_met_as_a_whole(seed: int) -> None:
             node_pool.improve(pool, np.array(first), tau, values[first] * (1.0 + 1e-9), margin)
             assert np.flatnonzero(pool.best_mask).tolist() == list(first)
             node = Node(scratch.inside, inside, scratch.free, q - inside, k)
-            trial = trial._replace(inside=scratch.inside, free=scratch.free)
-            assert node_pool.ends_here(pool, problem.form, node, scratch, trial, none, margin)
+            assert node_pool.ends_here(pool, problem.form, node, scratch, none, margin)
             assert pool.best[0] == pytest.approx(min(values.values()), rel=1e-7)
             # one support left: all that is free, or nothing
             last = node_pool.new_pool(np.zeros(q, dtype=np.int8), np.inf, np.inf, np.zeros(q, dtype=np.bool_))
@@ -80,9 +84,9 @@ def test_the_last_levels_are_met_as_a_whole(seed: int) -> None:
             scratch.status[:tau] = [INSIDE] * inside + [FREE] * k
             scratch.inside[:inside] = np.arange(inside)
             rest = Node(scratch.inside, inside, scratch.free, k, k)
-            assert node_pool.ends_here(last, problem.form, rest, scratch, trial, none, margin)
+            assert node_pool.ends_here(last, problem.form, rest, scratch, none, margin)
             assert last.best[0] == pytest.approx(problem.value(range(tau)), rel=1e-7)
             too_few = Node(scratch.inside, inside, scratch.free, k - 1, k)
-            assert node_pool.ends_here(last, problem.form, too_few, scratch, trial, none, margin)
+            assert node_pool.ends_here(last, problem.form, too_few, scratch, none, margin)
             many = Node(scratch.inside, 0, scratch.free, 9, 4)
-            assert not node_pool.ends_here(last, problem.form, many, scratch, trial, none, margin)
+            assert not node_pool.ends_here(last, problem.form, many, scratch, none, margin)
