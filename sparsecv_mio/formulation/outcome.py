@@ -24,9 +24,9 @@ refit of its support leaves a larger gap, or that its bound is not trusted.
 from __future__ import annotations
 
 import math
+import threading
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Protocol
 
 from sparsecv_mio.arrays import FloatArray
 
@@ -50,13 +50,6 @@ class Start:
     origin: str
 
 
-class Cancel(Protocol):
-    """Anything that can be asked whether to stop, such as a `threading.Event`."""
-
-    def is_set(self) -> bool:
-        """Whether to stop."""
-
-
 @dataclass(frozen=True)
 class Limits:
     """When to stop: relative gap `(upper - lower) / upper` on the full objective, seconds, nodes, threads, log file.
@@ -71,7 +64,7 @@ class Limits:
     threads: int = 1
     log: str | None = None
     options: tuple[str, ...] = ()
-    cancel: Cancel | None = field(default=None, compare=False, repr=False)
+    cancel: threading.Event | None = field(default=None, compare=False, repr=False)
 
     @property
     def cancelled(self) -> bool:

@@ -221,25 +221,8 @@ class NewtonOracle:
 
         For L2 without an intercept on all columns. With `alpha = -l'(t)` at a point w of a problem, `c = X' alpha / n`
         and `v = c / ridge`, the residuals of the rows are zero and the optimum lies in the ball with diameter [w, v]
-        (see :mod:`.optimum_region`). O(nd) for each row, in batches.
+        (see :mod:`.optimum_region`). O(nd) time and O(n) memory for each row.
         """
-        parts = [self._batch(rows[start : start + ROWS_AT_ONCE]) for start in range(0, len(rows), ROWS_AT_ONCE)]
-        low = np.concatenate([part.lower for part in parts]) if parts else np.zeros(0)
-        return Bracket(low, np.concatenate([part.upper for part in parts]) if parts else np.zeros(0))
-
-    def _steps(self, rows: IntArray) -> tuple[FloatArray, FloatArray]:
-        fit, problem, n = self.fit, self.fit.problem, self.fit.problem.n
-        X = problem.design.rows(rows)[:, self.columns]
-        Z = self._solve(X.T).T
-        leverage = np.einsum("ij,ij->i", X, Z)
-        slope = problem.loss.derivative(fit.t[rows], problem.y[rows])
-        along = (Z @ self._gradient - slope * leverage) / (n - 1)
-        second = self._second[rows]
-        # at 1 only where H is singular, which the ridge term rules out and L1 does not
-        lift = second * along / np.maximum(1.0 - second * leverage, EPS) - slope / (n - 1)
-        return X, -(self._common / (n - 1) + lift[:, None] * Z)
-
-    def _batch(self, rows: IntArray) -> Bracket:
         fit, problem, ridge = self.fit, self.fit.problem, self.fit.problem.regularizer.ridge
         X, steps = self._steps(rows)
         w = fit.w + steps
@@ -256,6 +239,17 @@ class NewtonOracle:
         known = np.isfinite(middle) & np.isfinite(reach)
         return Bracket(np.where(known, middle - reach, -np.inf), np.where(known, middle + reach, np.inf))
 
+    def _steps(self, rows: IntArray) -> tuple[FloatArray, FloatArray]:
+        fit, problem, n = self.fit, self.fit.problem, self.fit.problem.n
+        X = problem.design.rows(rows)[:, self.columns]
+        Z = self._solve(X.T).T
+        leverage = np.einsum("ij,ij->i", X, Z)
+        slope = problem.loss.derivative(fit.t[rows], problem.y[rows])
+        along = (Z @ self._gradient - slope * leverage) / (n - 1)
+        second = self._second[rows]
+        # at 1 only where H is singular, which the ridge term rules out and L1 does not
+        lift = second * along / np.maximum(1.0 - second * leverage, EPS) - slope / (n - 1)
+        return X, -(self._common / (n - 1) + lift[:, None] * Z)
 
 def _inverse(H: FloatArray) -> Callable[[FloatArray], FloatArray]:
     """Solve with H by Cholesky, with its pseudo-inverse where it is singular."""
@@ -455,17 +449,16 @@ def _signs(fit: DualFit, rows: IntArray, known: Bracket) -> FloatArray:
 
 def _step_signs(fit: DualFit, rows: IntArray) -> FloatArray:
     """Return signs that the gap at the end of one Newton step proves, NaN for the others."""
-    problem, oracle = fit.problem, NewtonOracle(fit)
-    regularizer = problem.regularizer
-    if regularizer.l1 == 0.0 and not regularizer.intercept:
-        return _signs(fit, rows, oracle.brackets(rows))
-    signs = np.full(rows.size, np.nan)
+    problem, oracle, signs = fit.problem, NewtonOracle(fit), np.full(rows.size, np.nan)
+    plain = problem.regularizer.l1 == 0.0 and not problem.regularizer.intercept
     for start in range(0, rows.size, ROWS_AT_ONCE):
         part = rows[start : start + ROWS_AT_ONCE]
+        if plain:
+            signs[start : start + part.size] = _signs(fit, part, oracle.brackets(part))
+            continue
         for k, (row, w) in enumerate(zip(part.tolist(), oracle.points(part), strict=True)):
             end = assess_with_intercept(problem.without_rows([row]), w)
-            sign = _decided(end, feature_rows(problem, part[k : k + 1]))
-            signs[start + k] = sign if sign != 0.0 else np.nan
+            signs[start + k] = _decided(end, feature_rows(problem, part[k : k + 1])) or np.nan
     return signs
 
 
@@ -483,29 +476,19 @@ def _newton_signs(fit: DualFit, rows: IntArray, done: _Progress) -> FloatArray:
     return signs
 
 
-Sign = Callable[[int], tuple[float, bool]]
-"""Row to its leave-one-out sign and whether a bound proves it."""
-
-
-def _trained_sign(fit: DualFit, tol: float, early: bool) -> Sign:
-    """Return a function that trains without a row, from the fit on all rows, with one preconditioner for all rows."""
-    problem = fit.problem
-    shared: list[HessianFactor | None] = []
-
-    def sign(row: int) -> tuple[float, bool]:
-        if not shared:
-            shared.append(shared_factor(fit))
-        x = feature_rows(problem, np.array([row]))
-        without, start, goal = problem.without_rows([row]), fit.w, tol
-        while True:
-            stop = (lambda new: _decided(new, x) != 0.0) if early else None
-            new = train(without, tol=goal, start=start, precondition=shared[0], stop=stop)
-            proved = _decided(new, x) if early else 0.0
-            if proved != 0.0 or not early or goal <= TIGHTEST or new.relative_gap > goal:
-                return (proved, True) if proved != 0.0 else (float(np.sign(new.t[row])), False)
-            start, goal = new.w, max(goal * 1e-2, TIGHTEST)
-
-    return sign
+def _trained_sign(
+    fit: DualFit, row: int, tol: float, early: bool, factor: HessianFactor | None
+) -> tuple[float, bool]:
+    """Train without a row, from the fit on all rows; return the row's sign and whether a bound proves it."""
+    x = feature_rows(fit.problem, np.array([row]))
+    without, start, goal = fit.problem.without_rows([row]), fit.w, tol
+    stop = (lambda new: _decided(new, x) != 0.0) if early else None
+    while True:
+        new = train(without, tol=goal, start=start, precondition=factor, stop=stop)
+        proved = _decided(new, x) if early else 0.0
+        if proved != 0.0 or not early or goal <= TIGHTEST or new.relative_gap > goal:
+            return (proved, True) if proved != 0.0 else (float(np.sign(new.t[row])), False)
+        start, goal = new.w, max(goal * 1e-2, TIGHTEST)
 
 
 def shared_factor(fit: DualFit) -> HessianFactor | None:
@@ -532,11 +515,11 @@ def _decided(fit: DualFit, x: FloatArray) -> float:
 def _trained_signs(
     fit: DualFit, rows: IntArray, tol: float, early: bool, done: _Progress
 ) -> tuple[FloatArray, BoolArray]:
-    solve, signs = _trained_sign(fit, tol, early), np.full(rows.size, np.nan)
-    proved = np.zeros(rows.size, dtype=bool)
+    factor = shared_factor(fit) if rows.size else None  # one preconditioner for all rows
+    signs, proved = np.full(rows.size, np.nan), np.zeros(rows.size, dtype=bool)
     for k, row in enumerate(rows.tolist()):
         if done.stopped:
             break
-        signs[k], proved[k] = solve(row)
+        signs[k], proved[k] = _trained_sign(fit, row, tol, early, factor)
         done.advance(1)
     return signs, proved

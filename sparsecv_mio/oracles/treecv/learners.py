@@ -49,7 +49,10 @@ def _twin(learner: Any) -> Any:
 
 
 class _Scored:
-    """A learner whose score is the mean loss of its predictions, wrong classes unless it says otherwise."""
+    """A learner whose score is the mean loss of its predictions, wrong classes unless it says otherwise.
+
+    Its updates replace its state, so that copies share it.
+    """
 
     loss: RowLoss = staticmethod(wrong_class)
 
@@ -61,22 +64,12 @@ class _Scored:
         """Mean loss of the predictions."""
         return float(np.mean(self.loss(self.predict(X), y)))
 
-
-class _Replacing(_Scored):
-    """A learner whose updates replace its state, so that copies share it."""
-
-    state: Any
-
-    def update(self, X: FloatArray, y: FloatArray) -> None:
-        """Learn m more rows."""
-        raise NotImplementedError
-
     def copy(self) -> Self:
         """Return an independent learner in the same state."""
         return _twin(self)
 
 
-class RidgeLearner(_Replacing):
+class RidgeLearner(_Scored):
     """`min sum_i (y_i - b0 - x_i'b)^2 + lam ||b||^2` by Gram accumulation and one Cholesky solve per score.
 
     Updates add the moments of the new rows (theory section 8: nothing is subtracted, so nothing cancels); the result
@@ -138,7 +131,7 @@ class RidgeLearner(_Replacing):
         return np.asarray(X @ b + b0)
 
 
-class GaussianNaiveBayes(_Replacing):
+class GaussianNaiveBayes(_Scored):
     """Gaussian naive Bayes: per class a share of the rows, and a mean and variance of every column.
 
     Counts, means and centred sums of squares are merged by additions; variances get `smoothing` times the largest
@@ -207,7 +200,7 @@ class GaussianNaiveBayes(_Replacing):
         return np.asarray(self.classes[np.argmax(self.log_joint(X), axis=1)])
 
 
-class BernoulliNaiveBayes(_Replacing):
+class BernoulliNaiveBayes(_Scored):
     """Naive Bayes on the indicators `x > 0` with Laplace smoothing: integer counts, so every order gives the same bits.
 
     Parameters
