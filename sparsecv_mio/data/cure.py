@@ -810,9 +810,7 @@ def read_frame(frame: pd.DataFrame, wanted: reading_options.Wanted, how: reading
     try:
         if cures:
             return cured(_raw_frame(frame, chosen, aux, how), how, wanted)
-        X = np.empty((len(frame), len(chosen.features)))
-        for k, j in enumerate(chosen.features):
-            X[:, k] = series_numbers(frame.iloc[:, j], chosen.header[j])
+        X = frame_numbers(frame.iloc[:, list(chosen.features)])
         y = series_numbers(frame.iloc[:, chosen.header.index(chosen.goal)], chosen.goal)
         return Made(X, y, chosen.names, chosen.goal, aux, None)
     except BadInput:

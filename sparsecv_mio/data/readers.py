@@ -35,35 +35,22 @@ SUFFIXES = (".parquet", *FEATHER)
 BATCH_NUMBERS = 1 << 22
 
 
-def read_columnar(path: Path, wanted: Wanted, how: Reading = STRICT, learnt: Applied | None = None) -> Dataset:
+def read_columnar(path: Path, wanted: Wanted, how: Reading = STRICT) -> Dataset:
     """Read a few columns of one part of the rows at a time.
-
-    Parameters
-    ----------
-    learnt : Applied, optional
-        How other rows were read; these are read alike.
 
     Notes
     -----
     Peak memory is X plus one column, or 32 MB where that is more.
     """
     with _opened(path, wanted) as (file, chosen):
-        if learnt is not None:
-            return assemble(*read_alike(_raw(file, chosen, how), learnt))
         words = chosen.target is not None and not text_tables.is_numeric(file.schema.field(chosen.goal).type)
-        if how.cures or how.decimal != "." or (wanted.two_words and words):
+        if how.decimal != "." or (wanted.two_words and words):
             return assemble(*cured(_raw(file, chosen, how), how, wanted))
         try:
             return _all_numbers(file, chosen)
         except BadInput:
             cured(_raw(file, chosen, how), how, wanted)  # names all bad columns
             raise
-
-
-def raw_columnar(path: Path, wanted: Wanted, how: Reading) -> RawTable:
-    """Read a Parquet or Feather file, whatever its cells hold."""
-    with _opened(path, wanted) as (file, chosen):
-        return _raw(file, chosen, how)
 
 
 @contextmanager
@@ -401,7 +388,15 @@ def read_by(path: str | Path, wanted: Wanted, how: Reading, learnt: Applied | No
         As :func:`read_dataset`.
     """
     with _regular(path) as file:
-        data = _by_kind(file, wanted, how, learnt)
+        if learnt is not None:
+            return assemble(*read_alike(_raw_by_kind(file, wanted, how), learnt))
+        if how.cures:
+            return assemble(*cured(_raw_by_kind(file, wanted, how), how, wanted))
+        kind = _known_kind(file, how)
+        if kind in MATRICES:
+            return MATRICES[kind](file, wanted)
+        text = kind in TEXT
+        data = text_tables.read_delimited(file, wanted, kind, how) if text else read_columnar(file, wanted, how)
         return replace(data, reading=Applied(how, data.names)) if data.reading is None and how.given() else data
 
 
@@ -419,14 +414,19 @@ def read_raw(path: str | Path, wanted: Wanted, how: Reading) -> RawTable:
         As :func:`read_dataset`, but for cells that are no numbers.
     """
     with _regular(path) as file:
-        kind = _known_kind(file, how)
-        if kind in TEXT:
-            return text_tables.raw_delimited(file, wanted, kind, how)
-        if kind in SUFFIXES:
-            return raw_columnar(file, wanted, how)
-        data = MATRICES[kind](file, replace(wanted, target=wanted.target or "y"))
-        columns = dict(zip(data.names, data.X.T, strict=True)) | {data.target: data.y}
-        return raw_table(data.names, data.target, lambda name: columns[name].tolist(), dict(data.aux), how)
+        return _raw_by_kind(file, wanted, how)
+
+
+def _raw_by_kind(file: Path, wanted: Wanted, how: Reading) -> RawTable:
+    kind = _known_kind(file, how)
+    if kind in TEXT:
+        return text_tables.raw_delimited(file, wanted, kind, how)
+    if kind in SUFFIXES:
+        with _opened(file, wanted) as (opened, chosen):
+            return _raw(opened, chosen, how)
+    data = MATRICES[kind](file, replace(wanted, target=wanted.target or "y"))
+    columns = dict(zip(data.names, data.X.T, strict=True)) | {data.target: data.y}
+    return raw_table(data.names, data.target, lambda name: columns[name].tolist(), dict(data.aux), how)
 
 
 @contextmanager
@@ -450,15 +450,6 @@ def _regular(path: str | Path) -> Iterator[Path]:
         raise BadInput(f"file {shown!r} cannot be read: {reason(error)}") from error
     except MemoryError as error:
         raise BadInput(f"file {shown!r} does not fit in memory as numbers: keep fewer columns or rows") from error
-
-
-def _by_kind(file: Path, wanted: Wanted, how: Reading, learnt: Applied | None) -> Dataset:
-    kind = _known_kind(file, how)
-    if kind in TEXT:
-        return text_tables.read_delimited(file, wanted, kind, how, learnt)
-    if kind in SUFFIXES:
-        return read_columnar(file, wanted, how, learnt)
-    return MATRICES[kind](file, wanted)
 
 
 def _known_kind(file: Path, how: Reading) -> str:

@@ -312,16 +312,13 @@ def read_delimited(
     wanted: reading_options.Wanted,
     kind: str,
     how: reading_options.Reading = reading_options.STRICT,
-    learnt: reading_options.Applied | None = None,
 ) -> Dataset:
-    """Read a text table.
+    """Read a text table of numbers.
 
     Parameters
     ----------
     kind : str
         `.csv`, `.tsv` or `.txt`, of which the usual separator follows.
-    learnt : Applied, optional
-        How other rows were read; these are read alike.
 
     Raises
     ------
@@ -331,10 +328,6 @@ def read_delimited(
     import pyarrow as pa
 
     stream = _stream(path, wanted, kind, how)
-    if learnt is not None:
-        return assemble(*cure.read_alike(stream.raw(), learnt))
-    if how.cures:
-        return assemble(*cure.cured(stream.raw(), how, wanted))
     check_numbers(path, stream.most, len(stream.chosen.numeric))
     try:
         data = stream.numbers()
