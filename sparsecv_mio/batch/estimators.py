@@ -27,7 +27,7 @@ from sklearn.preprocessing import StandardScaler
 
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.certificate.parts import versions
-from sparsecv_mio.certificate.records import PathRow, Record
+from sparsecv_mio.certificate.records import PathRow, Record, by_column
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import make_folds
@@ -176,11 +176,7 @@ def processor_limit(seconds: float | None) -> Iterator[threading.Event | None]:
 
 def _named(record: Record | PathRow, data: Dataset) -> RawModel:
     """Return coefficients by name as an array."""
-    place = {column: j for j, column in enumerate(data.names)}
-    coefficients = np.zeros(data.p)
-    for column, value in record.coefficients.items():
-        coefficients[place[column]] = value
-    return RawModel(coefficients, float(record.intercept))
+    return RawModel(by_column(record.coefficients, data.names), float(record.intercept))
 
 
 def _on_training_rows(record: Record, data: Dataset, plan: FoldPlan) -> RawModel:
@@ -395,10 +391,6 @@ class Peer:
     cv_error: Callable[[Any], float] | None = None
     alone: Callable[[Any], Any] | None = None
 
-    def pipeline(self, splits: Splits, training_only: bool = False) -> Any:
-        """Return the estimator behind a scaler."""
-        return make_pipeline(StandardScaler(), self.make(splits, not training_only))
-
     def told(self, found: Any) -> dict[str, Any]:
         """Return what the table tells of a fitted model."""
         known = {} if self.cv_error is None else {"cv_error": self.cv_error(found)}
@@ -449,13 +441,16 @@ def run_estimator(name: str, data: Dataset, plan: FoldPlan, settings: Mapping[st
         `refit` is another word, or `training` with several folds.
     """
     check_plan(name, plan, refit)
-    training_only = refit == TRAINING
     _warm(name)
+    return _fitted(name, data, plan, settings, refit == TRAINING)
+
+
+def _fitted(name: str, data: Dataset, plan: FoldPlan, settings: Mapping[str, Any], training_only: bool) -> Fitted:
     if name == OURS:
         return run_search(data, plan, settings, training_only)
     splits = [(plan.train_rows(j), plan.scored_rows(j)) for j in range(plan.k)]
     peer = ESTIMATORS[name]
-    pipeline = peer.pipeline(splits, training_only)
+    pipeline = make_pipeline(StandardScaler(), peer.make(splits, not training_only))
     begin, spent = time.perf_counter(), time.process_time()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of convergence: peers are judged by their errors
@@ -486,14 +481,7 @@ def _warm(name: str) -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(30, 4))
     data = Dataset.from_arrays(X, X[:, 0] - X[:, 1] + 0.1 * rng.normal(size=30))
-    plan = make_folds("3", data)
-    if name == OURS:
-        run_search(data, plan, {"gamma": [0.1, 1.0], "tau": [1, 2]})
-        return
-    pipeline = ESTIMATORS[name].pipeline([(plan.train_rows(j), plan.scored_rows(j)) for j in range(plan.k)])
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        pipeline.fit(data.X, data.y)
+    _fitted(name, data, make_folds("3", data), {"gamma": [0.1, 1.0], "tau": [1, 2]}, False)
 
 
 def _raw_model(scaler: Any, model: Any) -> RawModel:

@@ -136,9 +136,9 @@ class BatchFolder:
         for folder in (self.path, self.path / "tasks"):
             sweep(folder)
 
-    def has(self, address: str) -> bool:
-        """Whether anything came of a task, be it a failure."""
-        return self.place(address).exists()
+    def of_tasks(self, tasks: Iterable[Task]) -> list[TaskOutcome]:
+        """Return what came of some tasks, those left out of which nothing did yet."""
+        return [found for task in tasks if (found := self.read(task.address)) is not None]
 
     def store_plan(self, addresses: Iterable[str]) -> None:
         """Note the tasks of the present plan: results of others, of an earlier plan or version, are put aside."""

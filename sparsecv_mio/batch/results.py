@@ -43,8 +43,7 @@ def read_table(path: str | Path) -> pd.DataFrame:
     from pyarrow.parquet import read_metadata
 
     place = Path(path)
-    if place.suffix.lower() not in FORMATS:
-        raise BadInput(f"table {str(place)!r} must end with {' or '.join(FORMATS)}")
+    check_format(place, "table")
     if not place.exists():
         raise BadInput(f"table {str(place)!r} does not exist: check its path")
     check_readable(place, "table", most=MOST_BYTES)
@@ -63,6 +62,12 @@ def read_table(path: str | Path) -> pd.DataFrame:
     if not len(frame):
         raise BadInput(f"table {str(place)!r} has no rows")
     return frame
+
+
+def check_format(path: str | Path, what: str = "--out:") -> None:
+    """Raise `BadInput` unless a table may stand in a file of this name."""
+    if Path(path).suffix.lower() not in FORMATS:
+        raise BadInput(f"{what} {str(path)!r} must end with {' or '.join(FORMATS)}")
 
 
 def check_columns(frame: pd.DataFrame, names: Sequence[str], option: str, numbers: bool = False) -> None:
@@ -329,8 +334,7 @@ def write_table(frame: pd.DataFrame, path: str | Path) -> None:
         The suffix is another one, or the file cannot be written.
     """
     place = Path(path)
-    if place.suffix.lower() not in FORMATS:
-        raise BadInput(f"--out: {str(place)!r} must end with {' or '.join(FORMATS)}")
+    check_format(place)
     with replacing(place) as temporary:
         if place.suffix.lower() == ".csv":
             frame.to_csv(temporary, index=False)

@@ -72,6 +72,19 @@ class LinearModel:
         return numbers @ np.array([model.coefficients[name] for name in wanted]) + model.intercept
 
 
+def by_column(coefficients: Mapping[str, float], names: Sequence[str]) -> FloatArray:
+    """Return the coefficients of a model in the order of all columns; `KeyError` for one that is none of them.
+
+    Examples
+    --------
+    >>> by_column({"b": 2.0}, ["a", "b"]).tolist()
+    [0.0, 2.0]
+    """
+    place, found = {name: j for j, name in enumerate(names)}, np.zeros(len(names))
+    found[[place[name] for name in coefficients]] = list(coefficients.values())
+    return found
+
+
 def columns_of(data: parts.DataInfo, X: Any, wanted: list[str]) -> FloatArray:
     """Return some columns of new rows as finite numbers.
 

@@ -149,8 +149,8 @@ class Counted:
         workers : int or None
             As of the class.
         """
-        found = [one.state for one in (place.read(task.address) for task in tasks) if one is not None]
-        return cls(len(tasks), [state for state in found if not retry or state == "done"], workers)
+        found = [one.state for one in place.of_tasks(tasks) if not retry or one.state == "done"]
+        return cls(len(tasks), found, workers)
 
     @property
     def ended(self) -> int:
@@ -206,7 +206,7 @@ def _run(
             run(tasks, place, progress=progress)
         except KeyboardInterrupt:
             interrupted = True
-    found = [one for one in (place.read(task.address) for task in tasks) if one is not None]
+    found = place.of_tasks(tasks)
     code = 130 if interrupted else _code(found)
     if steps is not None:
         steps.end({0: "done", 1: "failed", 3: "limit", 130: "interrupted"}[code])
@@ -312,7 +312,7 @@ def _list_tasks(tasks: Sequence[Task], out: str, workers: int) -> int:
 
     found = []
     if (Path(out) / "tasks").is_dir():
-        found = [one for one in (BatchFolder(out).read(task.address) for task in tasks) if one is not None]
+        found = BatchFolder(out).of_tasks(tasks)
     done = {one.address for one in found}
 
     def show(screen: Console) -> None:
@@ -350,11 +350,10 @@ def collect(
         raise BadInput(f"{folder!r} is no folder of a batch")
     session.check_outputs({"--out": out})
     from sparsecv_mio.batch.one_task import BatchFolder
-    from sparsecv_mio.batch.results import FORMATS, write_table
+    from sparsecv_mio.batch.results import check_format, write_table
     from sparsecv_mio.batch.results import collect as make
 
-    if Path(out).suffix.lower() not in FORMATS:
-        raise BadInput(f"--out: {out!r} must end with {' or '.join(FORMATS)}")
+    check_format(out)
     place = BatchFolder(folder)
     frame = make(place, level, verify, every=every)
     write_table(frame, out)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sparsecv_mio.arrays import FloatArray
+from sparsecv_mio.report.document import tex
 from sparsecv_mio.report.figures import FAINT, INK, counted, panels, titled
 from sparsecv_mio.report.layout import aligned
 
@@ -197,11 +198,11 @@ def latex(cells: TableCells, best: str = "auto", digits: int = 4) -> str:
     body = _texts(cells, best, digits, lambda text: rf"\textbf{{{text}}}", r" $\pm$ ")
     labels, many = list(dict.fromkeys(label for label, _ in _columns(cells))), len(cells.values)
     lines = [rf"\begin{{tabular}}{{l{'r' * cells.centre.shape[1]}}}", r"\toprule"]
-    lines.append(" & ".join(["", *(rf"\multicolumn{{{many}}}{{c}}{{{_escaped(one)}}}" for one in labels)]) + r" \\")
+    lines.append(" & ".join(["", *(rf"\multicolumn{{{many}}}{{c}}{{{tex(one)}}}" for one in labels)]) + r" \\")
     if many > 1:
-        lines.append(" & ".join(["", *(_escaped(value) for _, value in _columns(cells))]) + r" \\")
+        lines.append(" & ".join(["", *(tex(value) for _, value in _columns(cells))]) + r" \\")
     lines.append(r"\midrule")
-    names = [_escaped(str(name)) for name in cells.centre.index]
+    names = [tex(str(name)) for name in cells.centre.index]
     lines += [" & ".join([name, *row]) + r" \\" for name, row in zip(names, body, strict=True)]
     notes = [f"% {note}".replace("±", r"$\pm$") for note in _note(cells).split("\n") if note]
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", *notes, ""])
@@ -283,10 +284,6 @@ def _note(cells: TableCells) -> str:
     few = "*: fewer runs than the others of its row, as some failed or were not asked for."
     notes = [*([few] if fewer else []), *cells.notes]
     return "\n" + "\n\n".join(notes) + "\n" if notes else ""
-
-
-def _escaped(text: str) -> str:
-    return re.sub(r"([&%$#_{}])", r"\\\1", text).replace("~", r"\textasciitilde{}").replace("^", r"\^{}")
 
 
 PANEL = (4.6, 3.4)  # inches

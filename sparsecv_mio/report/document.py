@@ -127,7 +127,7 @@ def text_of(document: Document, kind: str) -> str:
         autoescape=kind == "html", trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined,
         keep_trailing_newline=True, comment_start_string="<#", comment_end_string="#>",
     )  # fmt: skip
-    environment.filters.update(md=_md, tex=_tex, svg=svg_of)
+    environment.filters.update(md=_md, tex=tex, svg=svg_of)
     text = environment.get_template(f"report.{kind}.jinja").render(document=document, version=__version__)
     return text if kind == "html" else re.sub(r"\n{3,}", "\n\n", text).rstrip("\n") + "\n"
 
@@ -136,12 +136,12 @@ def _md(text: str) -> str:
     return MARKDOWN_SPECIAL.sub(r"\\\1", " ".join(text.split()))
 
 
-def _tex(text: str) -> str:
+def tex(text: str) -> str:
     r"""Escape a text.
 
     Examples
     --------
-    >>> _tex("R^2 of a_b: 5%")
+    >>> tex("R^2 of a_b: 5%")
     'R\\textasciicircum{}2 of a\\_b: 5\\%'
     """
     return "".join(LATEX_SPECIAL.get(letter, letter) for letter in text)

@@ -608,18 +608,23 @@ def panel_of(record: AnyRecord, panel: str, data: Dataset | None = None) -> Figu
     draw = {"cv-error": plot_cv_error, "grid": plot_grid, "bounds": plot_bounds, "features": plot_features}.get(panel)
     if draw is not None and not isinstance(record, Record):
         raise BadInput(f"panel {panel}: only records of `solve` have it, this one has the coefficients")
-    rows = LEAST_ROWS
-    if isinstance(record, Record) and panel == "features":
-        rows = len({name for support in record.chosen_folds.supports for name in support})
-    elif panel == "coefficients":
-        rows = record.data.p if isinstance(record, PathRecord) or data is not None else len(record.coefficients)
-    height = 4.6 if panel in ("cv-error", "grid", "bounds") else 1.6 + 0.24 * min(max(rows, LEAST_ROWS), MOST_FEATURES)
+    features, coefficients = _rows_shown(record, data)
+    rows = {"features": features, "coefficients": coefficients}.get(panel)
+    height = 4.6 if rows is None else 1.6 + 0.24 * min(max(rows, LEAST_ROWS), MOST_FEATURES)
     figure = Figure(figsize=(7.5, height), layout="constrained")
     if draw is None or not isinstance(record, Record):
         plot_coefficients(record, figure.subplots(), data)
     else:
         draw(record, figure.subplots())
     return figure
+
+
+def _rows_shown(record: AnyRecord, data: Dataset | None) -> tuple[int, int]:
+    """Return how many features there may be in the panels of features and of coefficients."""
+    of_folds = record.chosen_folds.supports if isinstance(record, Record) else ()
+    path = isinstance(record, PathRecord) or (data is not None and isinstance(record, Record))
+    coefficients = record.data.p if isinstance(record, PathRecord) or path else len(record.coefficients)
+    return len({name for support in of_folds for name in support}), coefficients
 
 
 def figure_of(record: AnyRecord, data: Dataset | None = None) -> Figure:
@@ -638,9 +643,9 @@ def figure_of(record: AnyRecord, data: Dataset | None = None) -> Figure:
     """
     from matplotlib.figure import Figure
 
+    rows = _rows_shown(record, data)
     if not isinstance(record, Record):
-        shown_rows = record.data.p if isinstance(record, PathRecord) else len(record.coefficients)
-        height = 1.9 + 0.26 * min(max(shown_rows, LEAST_ROWS), MOST_FEATURES)
+        height = 1.9 + 0.26 * min(max(rows[1], LEAST_ROWS), MOST_FEATURES)
         figure = Figure(figsize=(8.0, height), layout="constrained")
         if isinstance(record, PathRecord) and record.surface is not None:
             plot_surface(record, figure.subplots())
@@ -649,8 +654,6 @@ def figure_of(record: AnyRecord, data: Dataset | None = None) -> Figure:
         figure.suptitle(_headline(record), fontsize=10, color=figures.INK)
         return figure
     sizes = [len({getattr(row, name) for row in record.table}) for name in ("tau", "gamma")]
-    features = {name for support in record.chosen_folds.supports for name in support}
-    rows = len(features), len(record.coefficients) if data is None else record.data.p
     tall = [1.6 + 0.2 * min(MOST_FEATURES, max(8, one)) for one in rows]
     maps = record.continuous is None and min(sizes) > 1
     figure = Figure(figsize=(13.0, 5.0 + (sum(tall) if maps else max(tall))), layout="constrained")

@@ -6,7 +6,7 @@ import math
 import re
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from functools import cached_property, wraps
@@ -24,7 +24,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from sparsecv_mio.arrays import BoolArray, FloatArray
-from sparsecv_mio.certificate.records import PathRecord, Record
+from sparsecv_mio.certificate.records import PathRecord, Record, by_column
 from sparsecv_mio.data.cure import frame_numbers
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
@@ -322,11 +322,6 @@ def _dense(X: Any) -> FloatArray:
             "dense: keep fewer columns, by SelectKBest() of sklearn.feature_selection for one"
         )
     return np.asarray(X.toarray())  # type: ignore[attr-defined]
-
-
-def by_column(coefficients: Mapping[str, float], names: tuple[str, ...]) -> FloatArray:
-    """Return the coefficients of a model in the order of all columns."""
-    return np.array([coefficients.get(name, 0.0) for name in names])
 
 
 @settings

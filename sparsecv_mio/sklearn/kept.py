@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from sparsecv_mio.arrays import FloatArray
-from sparsecv_mio.certificate.records import Record
+from sparsecv_mio.certificate.records import Record, by_column
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import standardize
@@ -72,14 +72,13 @@ class KeptSearch:
         record : Record
             Of the search.
         """
-        place, own = {name: j for j, name in enumerate(record.data.names)}, record.refit.tau
+        names, own = record.data.names, record.refit.tau
         within = record.request.restrictions or NONE
         data = standardize(self.dataset, record.data.scale, record.data.intercept, within)
-        path, levels = np.zeros((len(place), len(self.cells))), np.zeros(len(self.cells))
+        path, levels = np.zeros((len(names), len(self.cells))), np.zeros(len(self.cells))
         for t, cell in enumerate(self.cells):
             coefficients, levels[t] = record.coefficients, record.intercept
             if cell.tau != own:
                 *_, coefficients, levels[t] = all_rows_fit(data, record.gamma, None, cell, 0.0, quick=True)
-            for name, value in coefficients.items():
-                path[place[name], t] = value
+            path[:, t] = by_column(coefficients, names)
         return path, levels
