@@ -6,10 +6,10 @@ import threading
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import combinations
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from sparsecv_mio.arrays import IntArray
 from sparsecv_mio.certificate.parts import Work, versions
@@ -150,38 +150,28 @@ class NearBest:
         return NearList(tau, first.value, min(lower, first.value), threshold, complete_to, tuple(listed))
 
 
-def replacements(supports: Sequence[IntArray], q: int) -> Counter[tuple[int, int]]:
+def replacements(supports: Sequence[IntArray]) -> Counter[tuple[int, int]]:
     """Count the pairs of supports of one size that differ by one column in the place of another, by these two.
 
     Parameters
     ----------
     supports : sequence of int arrays
-    q : int
-        Number of columns.
+        Ascending.
 
     Notes
     -----
-    O(L s log L) for L supports of s columns. Two sets of s - 1 columns are the same if two random 64-bit sums over them
-    agree.
+    O(L s^2) for L supports of s columns, and the pairs.
 
     Examples
     --------
-    >>> dict(replacements([np.array([0, 1]), np.array([0, 2]), np.array([1, 3])], 4))
+    >>> dict(replacements([np.array([0, 1]), np.array([0, 2]), np.array([1, 3])]))
     {(0, 3): 1, (1, 2): 1}
     """
-    if len(supports) < 2 or not len(supports[0]):
-        return Counter()
-    table = np.array(supports, dtype=np.int64)
-    codes = np.random.default_rng(0).integers(0, 1 << 63, size=(2, q), dtype=np.int64)[:, table]
-    first, second = (code.sum(axis=1)[:, None] - code for code in codes)  # of the support without each of its columns
-    order = np.lexsort((first.ravel(), second.ravel()))
-    same = (np.diff(first.ravel()[order]) == 0) & (np.diff(second.ravel()[order]) == 0)
-    group = np.concatenate(([0], np.cumsum(~same)))
-    columns = table.ravel()[order]
-    rest = csr_array((np.ones(len(group)), (group, columns)), shape=(int(group[-1]) + 1, q))
-    pairs = np.triu((rest.T @ rest).toarray(), 1)
-    found = np.argwhere(pairs > 0.0)
-    return Counter({(int(a), int(b)): int(pairs[a, b]) for a, b in found})
+    alike: dict[tuple[int, ...], list[int]] = {}  # by the columns that are left, the one that was taken out
+    for support in map(tuple, (support.tolist() for support in supports)):
+        for place, column in enumerate(support):
+            alike.setdefault(support[:place] + support[place + 1 :], []).append(column)
+    return Counter(sorted(pair for columns in alike.values() for pair in combinations(sorted(columns), 2)))
 
 
 CHOOSING_SHARE = 0.5  # of the time limit, for the cross-validation that chooses a pair
@@ -406,7 +396,7 @@ class NearSearch:
         if certain:
             count = np.bincount(np.concatenate(certain), minlength=data.q)
             always, never = np.flatnonzero(count == len(certain)), np.flatnonzero(count == 0)
-        pairs = replacements([model.support for model in one.models], data.q).most_common(MOST_REPLACEMENTS)
+        pairs = replacements([model.support for model in one.models]).most_common(MOST_REPLACEMENTS)
         unit, names = self.unit, data.names
         return NearSize(
             tau=one.tau,

@@ -345,7 +345,7 @@ def _averaged(record: Record, snapshot: Snapshot | None, clock: Deadline) -> Rec
     """Return the record with the averaged model; by a thread of its own under a limit, as kernels may be compiled."""
     if snapshot is None or not np.isfinite(record.cv_error):
         return _without_average(record)
-    from sparsecv_mio.search.average import with_average
+    from sparsecv_mio.search.average import with_average, with_own_error
 
     until = time.monotonic() + clock.left / 2.0  # the trees have half of it
 
@@ -355,8 +355,6 @@ def _averaged(record: Record, snapshot: Snapshot | None, clock: Deadline) -> Rec
     found = with_average(record, snapshot, expired)
     if not found.request.own_error:
         return found
-    from sparsecv_mio.search.own_error import with_own_error
-
     return with_own_error(found, snapshot, clock.expired)
 
 

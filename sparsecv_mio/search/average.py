@@ -3,6 +3,9 @@
 Choosing the least of many CV errors costs accuracy; averaging the pairs that the rows hardly tell from the best one
 gives it back. The average has many features. So the best subset of every size is found for its predictions in place of
 the target, and the smallest one that misses them by little is the model.
+
+Its error may be estimated by its own rule within every fold, with the weights of all rows: much cheaper than to search
+without every fold again, and optimistic, as the weights have seen the rows that are left out.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from sparsecv_mio.arrays import FloatArray, IntArray
-from sparsecv_mio.certificate.records import Average, AveragedPair, PathRow, Record
+from sparsecv_mio.certificate.records import Average, AveragedPair, PathRow, Record, WithinFolds
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData, standardize
@@ -23,13 +26,14 @@ from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.problem.training_moments import (
     fits_of_all_rows,
+    fits_without_folds,
     row_moments,
     squared_errors_of_all_columns,
     training_moments,
 )
 from sparsecv_mio.search.all_rows import all_rows_of, solve_any, solve_by_rows
 from sparsecv_mio.search.cells import CellTable
-from sparsecv_mio.search.context import Snapshot
+from sparsecv_mio.search.context import Context, Snapshot
 from sparsecv_mio.search.first_supports import FoldSearch, seeds_of
 from sparsecv_mio.search.fold_fits import fit_from_moments
 from sparsecv_mio.search.pairs import Grid
@@ -457,3 +461,68 @@ def with_average(record: Record, snapshot: Snapshot, expired: Callable[[], bool]
     pairs = tuple(replace(one, weight=weight) for one, weight in zip(said, weights.tolist(), strict=True))
     missed = model.objective / context.data.dataset.weight_of(slice(0, context.data.n))
     return replace(record, average=Average(tuple(known.supports), pairs, allowed, missed, model, fewer))
+
+
+def with_own_error(record: Record, snapshot: Snapshot, expired: Callable[[], bool]) -> Record:
+    """Return a record with the error of its averaged model within folds; as it is where time runs out.
+
+    Parameters
+    ----------
+    record : Record
+        With an averaged model.
+    snapshot : Snapshot
+        What it was made of.
+    expired : callable
+    """
+    average = record.average
+    assert average is not None
+    pairs, supports = average.used, average.supports
+    context = snapshot.context
+    data, folds, most = context.data.dataset, context.folds, int(context.grid.taus[-1])
+    means, found, total, heft = _means(context, pairs, supports), [], 0.0, 0.0
+    for fold, (coefficients, intercept) in enumerate(zip(*means, strict=True)):
+        if expired():
+            return record
+        here = data.take(folds.train_rows(fold))
+        part = standardize(here, str(context.data.scale), str(context.data.intercept), context.data.restrictions)
+        mean = MeanModel(coefficients, intercept, tuple(supports[pair.folds[fold]] for pair in pairs))
+        model, _ = projected(part, mean, average.allowed, most, FIRST_EFFORT, expired)
+        rows = data.take(folds.scored_rows(fold))
+        columns = [data.names.index(name) for name in model.support]
+        missed = rows.y - rows.X[:, columns] @ [model.coefficients[name] for name in model.support] - model.intercept
+        weights = np.ones(rows.n) if rows.row_weights is None else rows.row_weights
+        total, heft = total + float(weights @ missed**2), heft + float(weights.sum())
+        found.append(model.support)
+    known = {names: place for place, names in enumerate(dict.fromkeys((*supports, *found)))}
+    within = WithinFolds(tuple(known[names] for names in found), total / heft)
+    return replace(record, average=replace(average, supports=tuple(known), within_folds=within))
+
+
+def _means(
+    context: Context, pairs: Sequence[AveragedPair], supports: Sequence[tuple[str, ...]]
+) -> tuple[FloatArray, FloatArray]:
+    """(K, p) coefficients and (K,) intercepts of the average without each fold, in units of the file."""
+    data, folds, largest = context.data, context.folds, int(context.grid.taus[-1])
+    coefficients, intercepts = np.zeros((folds.k, data.dataset.p)), np.zeros(folds.k)
+    column = {name: j for j, name in enumerate(data.dataset.names)}
+    few, whole = ([pair for pair in pairs if (pair.tau > largest) is large] for large in (False, True))
+    weights, gammas = (np.array([getattr(pair, name) for pair in few]) for name in ("weight", "gamma"))
+
+    def put(fold: int, fit: tuple[dict[str, float], float], level: float = 0.0) -> None:
+        coefficients[fold, [column[name] for name in fit[0]]] += np.array(list(fit[0].values()))
+        intercepts[fold] += fit[1] - level
+
+    used = sorted({column[name] for pair in few for place in pair.folds for name in supports[place]})
+    narrow = data.only(np.searchsorted(data.columns, used))
+    place = {name: j for j, name in enumerate(narrow.names)}
+    for fold, moments in training_moments(narrow, folds):
+        problem = moments.problem(narrow, 1.0)
+        chosen = [np.array([place[name] for name in supports[pair.folds[fold]]], dtype=np.int64) for pair in few]
+        beta = weights @ coefficients_of(problem, chosen, gammas / 2.0)
+        put(fold, narrow.coefficients(np.arange(narrow.q), beta, problem.v_mean, problem.r_mean))
+    if whole:
+        weights, gammas = (np.array([getattr(pair, name) for pair in whole]) for name in ("weight", "gamma"))
+        for fold, fits in fits_without_folds(data, folds, gammas):
+            _, level = data.coefficients((), np.zeros(0), fits.v_mean, fits.r_mean)
+            put(fold, data.coefficients(np.arange(data.q), weights @ fits.beta, fits.v_mean, fits.r_mean), level)
+    return coefficients, intercepts

@@ -125,26 +125,14 @@ class FitsOverGamma:
         return replace(self, **{name: getattr(self, name)[which] for name in names})
 
     def values(self, lam: float) -> FitsAtLam:
-        """Objectives, slopes and held-out errors at one lam, with bounds on their rounding. O(P m s).
-
-        Notes
-        -----
-        A backward error E of the Gram matrix moves f by b'Eb and b by (G + lam I)^{-1} E b; one e of c by 2 e'b and
-        (G + lam I)^{-1} e, with ||c|| <= sqrt(yy tr G).
-        """
+        """Objectives, slopes and held-out errors at one lam, with bounds on their rounding. O(P m s)."""
         inverse = 1.0 / (self.mu + lam)
         fall = np.einsum("ps,ps->p", self.square, inverse)
         slope = np.einsum("ps,ps->p", self.square, inverse * inverse)
         residual = self.r - np.einsum("pms,ps->pm", self.w, inverse)
-        h = np.einsum("pm,pm->p", residual, residual)
-        top = self.mu.sum(axis=1) + lam
-        length = np.sqrt(slope)
-        push = top * length + np.sqrt(self.yy * top)
-        f_error = self.rounding * (self.yy + fall + push * length)
         least = (self.mu[:, 0] if self.mu.shape[1] else 0.0) + lam
-        moved = self.rounding * (push / least + length) * self.level
-        moved += self.rounding * np.sqrt(np.einsum("pm,pm->p", self.r, self.r))
-        return FitsAtLam(self.yy - fall, f_error, slope, h, moved * (2.0 * np.sqrt(h) + moved))
+        spectrum = self.mu.sum(axis=1) + lam, least
+        return _with_rounding((self.yy, self.r), fall, slope, residual, self.level, spectrum, self.rounding)
 
     def curvature(self, low: float, high: float) -> FloatArray:
         """(P,): at least the second derivative of every held-out error by lam, anywhere in an interval. O(P m s).
@@ -188,13 +176,32 @@ def values_at(sets: TrainingSets, fold: IntArray, support: IntArray, lam: float)
     r, yy = sets.r[fold], sets.yy[fold]
     fall, slope = np.einsum("ps,ps->p", c, beta), np.einsum("ps,ps->p", beta, beta)
     residual = r - np.einsum("pms,ps->pm", V, beta)
-    h = np.einsum("pm,pm->p", residual, residual)
-    rounding = ROUNDING * (s + 2) * sets.rounding
-    top, length = np.trace(M, axis1=1, axis2=2) + lam, np.sqrt(slope)
+    spectrum = np.trace(M, axis1=1, axis2=2) + lam, lam
+    level = np.sqrt(np.einsum("pms,pms->p", V, V))
+    return _with_rounding((yy, r), fall, slope, residual, level, spectrum, ROUNDING * (s + 2) * sets.rounding)
+
+
+def _with_rounding(
+    target: tuple[FloatArray, FloatArray],
+    fall: FloatArray,
+    slope: FloatArray,
+    residual: FloatArray,
+    level: FloatArray,
+    spectrum: tuple[FloatArray, FloatArray | float],
+    rounding: float,
+) -> FitsAtLam:
+    """Bound the rounding of fits whose `G + lam I` has a trace and no eigenvalue below a least one.
+
+    `target`: y'y in training, and the targets held out; `level`: the norm of the rows held out. A backward error E of
+    the Gram matrix moves f by b'Eb and b by (G + lam I)^{-1} E b; one e of c by 2 e'b and (G + lam I)^{-1} e, with
+    ||c|| <= sqrt(yy tr G).
+    """
+    (yy, r), (top, least), length = target, spectrum, np.sqrt(slope)
     push = top * length + np.sqrt(yy * top)
     f_error = rounding * (yy + np.abs(fall) + push * length)
-    moved = rounding * (push / lam + length) * np.sqrt(np.einsum("pms,pms->p", V, V))
+    moved = rounding * (push / least + length) * level
     moved += rounding * np.sqrt(np.einsum("pm,pm->p", r, r))
+    h = np.einsum("pm,pm->p", residual, residual)
     return FitsAtLam(yy - fall, f_error, slope, h, moved * (2.0 * np.sqrt(h) + moved))
 
 

@@ -75,7 +75,7 @@ SEARCH_LAYERS: tuple[set[str], ...] = (
     },
     {"run", "estimates", "loss_bounds", "result", "running", "fold_models"},
     {"rounds", "cell_by_cell", "by_rows", "one_by_one", "descent", "saddle", "gamma_partition"},
-    {"average", "own_error", "loop", "api"},
+    {"average", "loop", "api"},
 )  # fmt: skip
 
 # Outside libraries that only these rooms may import. No room: nothing of the package.
