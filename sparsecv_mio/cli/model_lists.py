@@ -16,7 +16,7 @@ from sparsecv_mio.model_space import RESTRICTIONS
 from sparsecv_mio.words import By
 
 if TYPE_CHECKING:
-    from sparsecv_mio.data.dataset import Dataset
+    pass
 
 
 PATH_CODES = (
@@ -45,9 +45,6 @@ def path(
 
     The same engine on all rows, without cross-validation: supports, coefficients and certified bounds of every tau.
     """
-    every = None if gamma is None else model_space.interval(gamma)
-    zero = gamma is not None and model_space.is_zero(gamma)
-    given = every if every is not None or gamma is None else 0.0 if zero else model_space.gammas(gamma)
     session.check_outputs({"--json": json, "--proof": proof}, [data])
     with session.interruptible() as stop:
         from sparsecv_mio.fits.fit_options import PathOptions
@@ -55,20 +52,7 @@ def path(
         how = PathOptions.of(**session.on_cores(units | effort), restrictions=parse.restrictions(**restrictions))
 
         refuse_early(proof, how.restrictions, weights)
-
-        def ready() -> tuple[Dataset, float | tuple[float, ...] | model_space.GammaInterval, tuple[int, ...]]:
-            from sparsecv_mio.data.weights import least_rows
-
-            dataset = session.read_weighted(data, table, weights)
-            within = how.restrictions.within(dataset.names)
-            shape = within.left(dataset.p), least_rows(dataset)
-            return (
-                dataset,
-                model_space.default_gammas(*shape) if given is None else given,
-                model_space.taus_of(tau, *shape, "--tau", within),
-            )
-
-        dataset, grid, sizes = session.in_time(ready, stop, how)
+        dataset = session.in_time(partial(session.read_weighted, data, table, weights), stop, how)
 
         from sparsecv_mio.cli import live
         from sparsecv_mio.fits.best_subsets import best_subsets
@@ -76,7 +60,7 @@ def path(
 
         with live.progress_view(quiet, stop) as progress:
             record = best_subsets(
-                dataset, gammas=grid, taus=sizes, options=how, progress=progress, stop=stop, began=Began.moment
+                dataset, gammas=gamma, taus=tau, options=how, progress=progress, stop=stop, began=Began.moment
             )
 
     return ending.deliver(
@@ -178,22 +162,16 @@ def bounds(
     Each interval is proved to contain the CV error of the exact best subsets; `estimate` is the CV error of the
     relaxations' own solutions and proves nothing.
     """
-    given = None if gamma is None else model_space.gammas(gamma)
     asked = parse.restrictions(**forced)
     workers = parse.threads(threads, session.cores())
     session.check_outputs({"--json": json}, [data])
     with session.interruptible() as stop:
-        from sparsecv_mio.data.weights import least_rows
         from sparsecv_mio.report.before_search import print_bounds
+        from sparsecv_mio.search.pairs import Grid
 
         dataset, plan = session.read_dealt(data, table, rows, quiet)
         restrictions = asked.within(dataset.names)
-        shape = restrictions.left(dataset.p), least_rows(dataset, plan)
-        grid, sizes = (
-            given or model_space.default_gammas(*shape),
-            model_space.taus_of(tau, *shape, "--tau", restrictions),
-        )
-        restrictions.check_sizes(sizes, dataset.p)
+        grid = Grid.asked(dataset, plan, gamma, tau, restrictions)
 
         from sparsecv_mio.bounds.cv_error import SAFE, BoundsHooks, compute_bounds, printed_bounds
         from sparsecv_mio.data.standard import standardize
@@ -203,7 +181,8 @@ def bounds(
         with oracles.counting_bar(quiet, "folds") as progress:
             make = compute_bounds if bounds == SAFE else printed_bounds
             standard = standardize(dataset, units["scale"], units["intercept"], restrictions)
-            found = make(standard, plan, grid, sizes, threads=workers, hooks=BoundsHooks(progress, stop.is_set))
+            pairs, hooks = (grid.gammas.tolist(), grid.taus.tolist()), BoundsHooks(progress, stop.is_set)
+            found = make(standard, plan, *pairs, threads=workers, hooks=hooks)
         seconds = time.perf_counter() - begin
         interrupted = stop.is_set()
     chosen = {"folds": rows["folds"], "seed": plan.seed, **units, "fold_digest": plan.digest}

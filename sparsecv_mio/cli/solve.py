@@ -171,13 +171,8 @@ def solve(
         refuse_early(proof, how.restrictions, rows["weights"], other)
 
         def ready() -> tuple[Dataset, FoldPlan]:
-            from sparsecv_mio.data.weights import least_rows
-
             dataset, plan = session.read_dealt(data, table, rows, quiet)
             how.check_data(dataset, plan)
-            within = how.restrictions.within(dataset.names)
-            shape = within.left(dataset.p), least_rows(dataset, plan)
-            model_space.taus_of(tau, *shape, "--tau", within)  # the option is named where it is wrong
             return dataset, plan
 
         dataset, plan = session.in_time(ready, stop, how)

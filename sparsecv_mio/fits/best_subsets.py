@@ -161,7 +161,7 @@ Report = Callable[[Progress], None] | None
 def best_subsets(
     dataset: Dataset,
     *,
-    gammas: str | float | Iterable[float] | GammaInterval,
+    gammas: str | float | Iterable[float] | GammaInterval | None,
     taus: str | int | Iterable[int] | None = None,
     options: PathOptions | None = None,
     progress: Callable[[Progress], None] | None = None,
