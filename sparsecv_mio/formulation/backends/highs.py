@@ -296,24 +296,19 @@ class _Run:
         rows_i = np.flatnonzero(r_short > CUT_TOLERANCE)
         rows_j = np.flatnonzero(w * u_short > CUT_TOLERANCE)
         ri, aj = r[rows_i], slope[rows_j]
-        index = np.concatenate(
-            [
-                np.stack([self.at.s[rows_i], self.at.r[rows_i]], axis=1).ravel(),
-                np.stack([self.at.t[rows_j], self.at.u[rows_j], self.at.z[rows_j]], axis=1).ravel(),
-            ]
-        ).astype(np.int32)
-        value = np.concatenate(
-            [
-                np.stack([np.ones_like(ri), -2.0 * ri], axis=1).ravel(),
-                np.stack([np.ones_like(aj), -2.0 * aj, aj**2], axis=1).ravel(),
-            ]
-        )
-        sizes = np.concatenate([np.full(len(ri), 2), np.full(len(aj), 3)])
-        count = len(sizes)
+        ones, at = np.ones_like, self.at
+        squares = self._rows(-(ri**2), (at.s[rows_i], at.r[rows_i]), (ones(ri), -2.0 * ri))
+        places = (at.t[rows_j], at.u[rows_j], at.z[rows_j])
+        return squares + self._rows(np.zeros_like(aj), places, (ones(aj), -2.0 * aj, aj**2))
+
+    def _rows(self, lower: FloatArray, places: tuple[IntArray, ...], values: tuple[FloatArray, ...]) -> int:
+        """Add rows `sum value x_place >= lower`; return their number."""
+        count, width = len(lower), len(places)
         if count:
-            begins = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int32)
-            lower = np.concatenate([-(ri**2), np.zeros(len(aj))])
-            self.solver.addRows(count, lower, np.full(count, math.inf), len(index), begins, index, value)
+            index = np.stack(places, axis=1).ravel().astype(np.int32)
+            begins = np.arange(0, count * width, width, dtype=np.int32)
+            entries = np.stack(values, axis=1).ravel()
+            self.solver.addRows(count, lower, np.full(count, math.inf), len(index), begins, index, entries)
             self.cuts += count
         return count
 
