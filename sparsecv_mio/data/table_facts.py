@@ -167,10 +167,10 @@ def inspect_table(table: RawTable, how: Reading) -> Inspection:
     for one in kept:
         gaps |= one.empty
     features = [one for one in kept if one is not goal]
-    options, lost = _options(columns, facts, kept, gaps, goal, how)
+    options = _options(facts, kept, gaps, how)
     options += [] if subjects is None else [subjects.option]
     without_target = 0 if goal is None else int(goal.empty.sum())
-    n = table.rows - (lost if "--na drop" in options else without_target)
+    n = table.rows - (int(gaps.sum()) if "--na drop" in options else without_target)
     return Inspection(
         table.rows, tuple(facts), "" if goal is None else goal.name, int(gaps.sum()), _repeated(columns, table.rows),
         tuple([*_as_given(how), *options]), n, sum(_width(one, "--na mean" in options, how.encode) for one in features),
@@ -283,22 +283,16 @@ def _repeated(columns: Sequence[RawColumn], rows: int) -> int:
     return rows - len(distinct)
 
 
-def _options(
-    columns: Sequence[RawColumn], facts: Sequence[ColumnFacts], kept: Sequence[RawColumn], gaps: BoolArray,
-    goal: RawColumn | None, how: Reading,
-) -> tuple[list[str], int]:  # fmt: skip
-    """Return options with which the columns could be read, and how many rows would be left out for empty cells."""
-    found = []
-    gone = [fact.name for one, fact in zip(columns, facts, strict=True) if fact.drop]
-    if gone:
-        found.append(f"--drop {quoted(gone)}")
-    lost = int(gaps.sum())
-    if lost:
-        few = lost <= FEW_ROWS_LOST * len(gaps)
+def _options(facts: Sequence[ColumnFacts], kept: Sequence[RawColumn], gaps: BoolArray, how: Reading) -> list[str]:
+    """Return options with which the columns could be read, where some rows have gaps."""
+    gone = [fact.name for fact in facts if fact.drop]
+    found = [f"--drop {quoted(gone)}"] if gone else []
+    if gaps.any():
+        few = gaps.sum() <= FEW_ROWS_LOST * len(gaps)
         found.append(f"--na {how.na if how.na is not Missing.ERROR else 'drop' if few else 'mean'}")
     if any(one.others and one.is_words for one in kept):
         found.append(f"--encode {how.encode if how.encode is not Encode.ERROR else 'onehot'}")
-    return found, lost
+    return found
 
 
 def _as_given(how: Reading) -> list[str]:

@@ -1,4 +1,4 @@
-"""Text tables: Arrow reads them, block by block; a plain parser names the cells that it refused."""
+"""Text tables: Arrow reads them, block by block; of what it refuses a plain parser tells the lines."""
 
 from __future__ import annotations
 
