@@ -16,8 +16,8 @@ from __future__ import annotations
 import math
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from numbers import Integral
@@ -149,9 +149,9 @@ class Question:
 
 
 def over_outer_folds(
-    outer: FoldPlan, deadline: Deadline, until: float, model: Callable[[int, Deadline], Done]
-) -> Iterator[Done]:
-    """Yield the models without each outer fold, while there is time for the next.
+    outer: FoldPlan, deadline: Deadline, until: float, model: Callable[[int, Deadline], Done], done: list[Done]
+) -> None:
+    """Append the models without each outer fold to those that are done, while there is time for the next.
 
     Parameters
     ----------
@@ -162,15 +162,18 @@ def over_outer_folds(
         Moment of `time.monotonic`, of which each outer fold left has its share; inf for none.
     model : callable
         Takes the outer fold and its deadline.
+    done : list
     """
     for fold in range(outer.k):
         left = until - time.monotonic()
         if left < LEAST_SECONDS or deadline.stop.is_set():
             break
-        made = model(fold, deadline.then(None if left == math.inf else left / (outer.k - fold)))
-        if not made or deadline.stop.is_set():  # this model is not what the procedure chooses
+        with suppress(OutOfTime):
+            made = model(fold, deadline.then(None if left == math.inf else left / (outer.k - fold)))
+            if made and not deadline.stop.is_set():  # else this model is not what the procedure chooses
+                done.append(made)
+        if len(done) <= fold:
             break
-        yield made
 
 
 def models_of_weights(
@@ -218,14 +221,10 @@ def search_with_nested_weight(given: Question, deadline: Deadline) -> Record:
     -----
     The outer folds may take five shares of a time limit of seven; what they leave goes to the run on all rows.
     """
-    limit, done = deadline.limit, []
+    limit, done = deadline.limit, list[list[OuterModel]]()
     outer = outer_folds(OUTER, given.folds, given.dataset)
     until = math.inf if limit is None else deadline.began + limit * OUTER / (OUTER + MAIN_SHARE)
-    try:
-        for models in over_outer_folds(outer, deadline, until, partial(models_of_weights, given, outer)):
-            done.append(models)
-    except OutOfTime:
-        pass
+    over_outer_folds(outer, deadline, until, partial(models_of_weights, given, outer), done)
     tried = tried_weights(done, [given.dataset.weight_of(outer.scored_rows(fold)) for fold in range(len(done))])
     weight = min(tried, key=lambda one: (one.error, one.weight)).weight if tried else 0.0
     before, chosen_by = deadline.seconds, replace(given, options=replace(given.options, stability=(weight,)))
@@ -447,11 +446,8 @@ def nested_cross_validate(
     outer = outer_folds(count, folds, dataset)
     share = None if deadline.limit is None else deadline.limit * MAIN_SHARE / (count + MAIN_SHARE)
     record = given.answer(Deadline(share, hooks.stop, deadline.began))
-    try:
-        for found in over_outer_folds(outer, deadline, deadline.at, partial(_nested_fold, given, outer)):
-            done.append(found)
-    except (KeyboardInterrupt, OutOfTime):
-        pass
+    with suppress(KeyboardInterrupt):
+        over_outer_folds(outer, deadline, deadline.at, partial(_nested_fold, given, outer), done)
     if not done:  # its seconds are those of the whole limit
         return replace(record, work=replace(record.work, seconds=deadline.seconds))
     return replace(record, nested=nested_of(record, outer, done, dataset))

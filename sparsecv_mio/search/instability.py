@@ -19,12 +19,11 @@ from sparsecv_mio.certificate.parts import InstabilityRow, Stability, StableChoi
 from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.search.cells import CellTable
 from sparsecv_mio.search.context import Context
-from sparsecv_mio.search.pairs import PairBounds, simplest
+from sparsecv_mio.search.pairs import Pair, PairBounds, simplest
 from sparsecv_mio.trees.subsets import BestSubset, BestSubsets
 from sparsecv_mio.units import OUTWARD, TIE_RTOL
 from sparsecv_mio.words import Intercept
 
-Pair = tuple[int, int]
 QUICK_COST = 5e7  # numbers touched: some tenths of a second
 MOST_TIED = 16  # models of a fold or of all rows that are tied; more are as good as unknown
 VALUE_RTOL, VALUE_SHARE = 1e-8, 1e-10  # added to a training objective that is to be an upper bound; share of y'y

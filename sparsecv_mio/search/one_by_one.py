@@ -48,7 +48,7 @@ from sparsecv_mio.search.estimates import OpenCellEstimates, score_reported_pair
 from sparsecv_mio.search.fold_solver import FoldSolver
 from sparsecv_mio.search.leave_fold_out import first_intervals
 from sparsecv_mio.search.loss_bounds import LossBounds
-from sparsecv_mio.search.pairs import likely_winner
+from sparsecv_mio.search.pairs import Pair, likely_winner
 from sparsecv_mio.search.run import Run, best_on_all_rows, fit_all_rows
 from sparsecv_mio.search.shared_trees import SharedTrees
 from sparsecv_mio.trees.allowed_supports import completed
@@ -99,9 +99,6 @@ ORDERS = {
     Method.BOUNDS: cell_by_cell.Order("bounds", no_cell, goes_beyond_proof=False),
     Method.JOINT: cell_by_cell.Order("joint", aimed_at, brackets=False),
 }
-
-
-Pair = tuple[int, int]
 
 
 class Aim(NamedTuple):
