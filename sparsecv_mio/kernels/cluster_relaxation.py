@@ -5,11 +5,12 @@ clusters being disjoint, and `lo_j <= b_j <= hi_j`, `lo_j <= 0 <= hi_j`. For any
 
     f(S) >= D = yy - b0'G b0 - max { sum_S h_j },      h_j = -min { b^2 - 2 g_j b : lo_j <= b <= hi_j } >= 0,
 
-the maximum over those supports: the best column of every cluster, and the k - clusters largest of all others. h is
+the maximum over those supports: the best column of every cluster, and the k - clusters largest of all others. Further
+disjoint sets of columns may have at most so many columns in a support: of each that many of the largest count. h is
 `g^2` inside of the interval and linear beyond. The point is found by accelerated proximal gradient: in the proximal map
 of step s the weight of a column is `|v| / r - s`, or where its interval holds it back, M its end on that side, `|v| / M
 - s (r^2 + M^2) / (2 M^2)`, clipped to [0, 1]; r is common to all columns, but in a cluster no larger than it takes for
-its weights to sum to 1.
+its weights to sum to 1, and in a set with a most no smaller than it takes for them to sum to that.
 """
 
 from typing import NamedTuple
@@ -18,13 +19,15 @@ import numpy as np
 
 from sparsecv_mio.kernels.dense import put
 from sparsecv_mio.kernels.jit import njit
-from sparsecv_mio.kernels.k_support import largest
+from sparsecv_mio.kernels.k_support import largest_places
 from sparsecv_mio.kernels.nodes import DROPPED, INSIDE
 
 LOOK = 5  # steps between two values
 WEIGHT_ACCURACY = 1e-10  # of the sum of the weights, relative
 DIVERGED = 4.0  # times yy: a step too long for the curvature
 NO_CLUSTER = -1
+NO_MOST = np.zeros(0, dtype=np.int64)
+TINY = 1e-150
 
 
 class BoxEnds(NamedTuple):
@@ -35,21 +38,24 @@ class BoxEnds(NamedTuple):
 
 
 class ClusterChoice(NamedTuple):
-    """Supports of k columns with at least one of every cluster.
+    """Supports of at most k columns with at least one of every cluster, and at most so many of other sets.
 
     Attributes
     ----------
     cluster : (q,) int64 array
-        Number of a column's cluster, or NO_CLUSTER.
+        Number of a column's cluster, `asked` and more for the sets with a most, or NO_CLUSTER.
     asked : int
         Clusters, none of them empty.
     k : int
         `asked <= k <= q`.
+    most : int64 array
+        Of each further set.
     """
 
     cluster: np.ndarray
     asked: int
     k: int
+    most: np.ndarray
 
 
 class BestChoice(NamedTuple):
@@ -60,13 +66,17 @@ class BestChoice(NamedTuple):
     total : float
     first, second : (asked,) arrays
         Column of every cluster that it takes, and the next best value there (-inf for a single column).
+    taken : (q,) bool array
+        Columns that it takes beside those.
     least, beyond : float
-        Smallest value that it takes beside those, and the largest that it does not; inf where none is taken, and -inf.
+        Smallest value that it takes beside those (inf where it may take none, 0 where there is room for more), and the
+        largest that it does not; -inf where there is none.
     """
 
     total: float
     first: np.ndarray
     second: np.ndarray
+    taken: np.ndarray
     least: float
     beyond: float
 
@@ -113,7 +123,9 @@ def scores(g, box, h):
 
 @njit(cache=True, nogil=True)
 def best_choice(h, choice):
-    """Maximise the sum of h over the supports of a choice. O(q + k moves).
+    """Maximise the sum of h over the supports of a choice. O(q + k moves); with sets that have a most O(q log q).
+
+    These sets do not overlap, so that taking columns by falling h is optimal (a truncated partition matroid).
 
     Parameters
     ----------
@@ -126,30 +138,40 @@ def best_choice(h, choice):
     total = 0.0
     for j in range(q):
         i = choice.cluster[j]
-        if i >= 0:
+        if 0 <= i < count:
             if first[i] < 0 or h[j] > h[first[i]]:
                 if first[i] >= 0:
                     second[i] = h[first[i]]
                 first[i] = j
             elif h[j] > second[i]:
                 second[i] = h[j]
-    rest = np.empty(q)
-    held = 0
+    rest, places, held = np.empty(q), np.empty(q, dtype=np.int64), 0
     for j in range(q):
         i = choice.cluster[j]
-        if i < 0 or first[i] != j:
-            rest[held] = h[j]
+        if i < 0 or i >= count or first[i] != j:
+            rest[held], places[held] = h[j], j
             held += 1
     for i in range(count):
         total += h[first[i]]
-    slots = min(k - count, held)
-    heap = np.empty(slots + 1)
-    largest(rest, held, min(slots + 1, held), heap)
-    for a in range(slots):
-        total += heap[a]
-    least = heap[slots - 1] if slots > 0 else np.inf
-    beyond = heap[slots] if held > slots else -np.inf
-    return BestChoice(total, first, second, least, beyond)
+    slots, sets = k - count, choice.most.shape[0]
+    look = held if sets > 0 else min(slots + 1, held)
+    order, left, taken = np.empty(look, dtype=np.int64), choice.most.copy(), np.zeros(q, dtype=np.bool_)
+    largest_places(rest, held, look, order)
+    least, beyond = np.inf if slots == 0 else 0.0, 0.0 if sets > 0 else -np.inf
+    for a in range(look):
+        j = places[order[a]]
+        i = choice.cluster[j] - count
+        if slots > 0 and (i < 0 or left[i] > 0):
+            slots -= 1
+            if i >= 0:
+                left[i] -= 1
+            taken[j] = True
+            total += h[j]
+            if slots == 0:
+                least = h[j]
+        else:
+            beyond = max(beyond, h[j])
+    return BestChoice(total, first, second, taken, least, beyond)
 
 
 @njit(cache=True, nogil=True)
@@ -173,10 +195,14 @@ def weight(a, end, r, step):
 
 
 class ColumnLists(NamedTuple):
-    """Columns by cluster: those of cluster i are `columns[start[i]:start[i + 1]]`, the last of no cluster."""
+    """Columns by set: those of set i are `columns[start[i]:start[i + 1]]`, the last of none; the most of each.
+
+    It is -1 for a cluster.
+    """
 
     columns: np.ndarray
     start: np.ndarray
+    most: np.ndarray
 
 
 @njit(cache=True, nogil=True)
@@ -187,7 +213,9 @@ def by_cluster(choice):
     ----------
     choice : ClusterChoice
     """
-    q, count = choice.cluster.shape[0], choice.asked
+    q, count = choice.cluster.shape[0], choice.asked + choice.most.shape[0]
+    most = np.full(count, -1, dtype=np.int64)
+    put(choice.most, most[choice.asked :])
     start = np.zeros(count + 2, dtype=np.int64)
     for j in range(q):
         i = choice.cluster[j]
@@ -201,7 +229,7 @@ def by_cluster(choice):
         i = i if i >= 0 else count
         columns[place[i]] = j
         place[i] += 1
-    return ColumnLists(columns, start)
+    return ColumnLists(columns, start, most)
 
 
 @njit(cache=True, nogil=True)
@@ -228,12 +256,14 @@ def _sum_of(a, end, columns, r, step):
 
 @njit(cache=True, nogil=True)
 def _sum_all(a, end, lists, caps, r, step):
-    """Do so for all columns, those of a cluster at no more than its cap, where they sum to 1."""
+    """Do so for all columns, those of a set at no more, or no less, than its cap, where they sum to its goal."""
     count = caps.shape[0] - 1
     total, slope = _sum_of(a, end, lists.columns[lists.start[count] : lists.start[count + 1]], r, step)
     for i in range(count):
-        if r >= caps[i]:
+        if lists.most[i] < 0 and r >= caps[i]:
             total += 1.0
+        elif lists.most[i] >= 0 and r <= caps[i]:
+            total += lists.most[i]
         else:
             more, fall = _sum_of(a, end, lists.columns[lists.start[i] : lists.start[i + 1]], r, step)
             total += more
@@ -254,9 +284,12 @@ def _level(a, end, lists, caps, which, goal, step, guess):
         if a[j] > 0.0 and end[j] > 0.0:
             usable += 1
             top = max(top, a[j])
-    if usable <= goal:
+    capped = which < 0 and lists.most.shape[0] > 0 and lists.most[-1] >= 0
+    if usable <= goal or (capped and _sum_all(a, end, lists, caps, TINY, step)[0] <= goal):
         return 0.0
     lo, hi = 0.0, top / step
+    if goal <= 0.0:
+        return hi
     r = guess if lo < guess < hi else 0.5 * hi
     for _ in range(200):
         if which >= 0:
@@ -290,22 +323,22 @@ def proximal_map(v, step, box, choice, lists, caps, b, z):
     choice : ClusterChoice
     lists : ColumnLists
         Of the choice.
-    caps : (asked + 1,) array
+    caps : (sets + 1,) array
         Guesses, overwritten.
     b, z : (q,) arrays
     """
-    q, count = v.shape[0], choice.asked
+    q, count = v.shape[0], lists.most.shape[0]
     a, end = np.empty(q), np.empty(q)
     for j in range(q):
         a[j] = abs(v[j])
         end[j] = box.hi[j] if v[j] > 0.0 else -box.lo[j]
     for i in range(count):
-        caps[i] = _level(a, end, lists, caps, i, 1.0, step, caps[i])
+        caps[i] = _level(a, end, lists, caps, i, float(abs(lists.most[i])), step, caps[i])
     r = caps[count] = _level(a, end, lists, caps, -1, float(choice.k), step, caps[count])
     for j in range(q):
         i = choice.cluster[j]
-        x = r if i < 0 else min(r, caps[i])
-        if i >= 0 and lists.start[i + 1] - lists.start[i] == 1:
+        x = r if i < 0 else min(r, caps[i]) if i < choice.asked else max(r, caps[i])
+        if 0 <= i < choice.asked and lists.start[i + 1] - lists.start[i] == 1:
             z[j] = 1.0
         else:
             z[j] = weight(a[j], end[j], x, step)
@@ -358,7 +391,7 @@ def descend(form, box, choice, stop, b, best_b, best_z):
     G, c, yy = form.G, form.c, form.yy
     q = c.shape[0]
     lists = by_cluster(choice)
-    caps = np.zeros(choice.asked + 1)
+    caps = np.zeros(lists.most.shape[0] + 1)
     theta, step = 1.0, 1.0 / form.lipschitz
     old, new, z = b.copy(), np.empty(q), np.zeros(q)
     Gb, Gnew, v, g, h = np.empty(q), np.empty(q), np.empty(q), np.empty(q), np.empty(q)
@@ -432,8 +465,8 @@ def screen_choice(h, choice, room, status):
     fixed = 0
     for j in range(h.shape[0]):
         i = choice.cluster[j]
-        chosen = i >= 0 and best.first[i] == j
-        if chosen or h[j] >= best.least:
+        chosen = 0 <= i < choice.asked and best.first[i] == j
+        if chosen or best.taken[j]:
             instead = best.beyond
             if chosen:
                 if best.second[i] == -np.inf:
@@ -444,7 +477,7 @@ def screen_choice(h, choice, room, status):
                 status[j] = INSIDE
                 fixed += 1
         else:
-            leaves = best.least if i < 0 else min(best.least, h[best.first[i]])
+            leaves = best.least if i < 0 or i >= choice.asked else min(best.least, h[best.first[i]])
             if leaves - h[j] > room:
                 status[j] = DROPPED
                 fixed += 1

@@ -16,14 +16,21 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sparsecv_mio.kernels.dense import cholesky_in_place, cholesky_solve, gershgorin, invert_lower
+from sparsecv_mio.kernels.cluster_relaxation import (
+    NO_CLUSTER,
+    BoxEnds,
+    ClusterChoice,
+    best_choice,
+    descend,
+    product,
+    scores,
+    screen_choice,
+)
+from sparsecv_mio.kernels.dense import cholesky_in_place, cholesky_solve, gershgorin, invert_lower, put
 from sparsecv_mio.kernels.jit import njit
-from sparsecv_mio.kernels.k_support import prox_scale
-from sparsecv_mio.kernels.nodes import DROPPED, FREE, INSIDE
+from sparsecv_mio.kernels.nodes import DROPPED, FREE, INSIDE, Accuracy, Form
 
-BISECTIONS = 45
-EVERY = 4  # proximal steps between two evaluations of the dual
-WORTH = 1e-3  # share of what a bound lacks to close the node that so many steps must gain to go on
+NEAR = 0.05  # accuracy of a relaxation that will not close its node, of what is left to the bar
 
 
 class Rules(NamedTuple):
@@ -42,15 +49,6 @@ class Rules(NamedTuple):
     """
 
     sign: np.ndarray
-    group: np.ndarray
-    cap: np.ndarray
-    room: int
-
-
-class _Choice(NamedTuple):
-    """The same for the columns at hand, and which of these are free."""
-
-    free: np.ndarray
     group: np.ndarray
     cap: np.ndarray
     room: int
@@ -160,133 +158,6 @@ def signed_fit(M, c, sign, b, size):
 
 
 @njit(cache=True, nogil=True)
-def _allowed_slopes(G, c, sign, u, size, slope, score):
-    """Fill the slopes `c - G u` and the squares of the parts that the signs allow; return `u'G u`. O(size^2)."""
-    total = 0.0
-    for a in range(size):
-        s = 0.0
-        for k in range(size):
-            s += G[a, k] * u[k]
-        total += u[a] * s
-        slope[a] = c[a] - s
-        part = slope[a]
-        if sign[a] * part < 0.0:
-            part = 0.0
-        score[a] = part * part
-    return total
-
-
-@njit(cache=True, nogil=True)
-def _greedy(order, score, choice, used, chosen):
-    """Largest sum of scores over at most `room` free columns, at most `cap` of each group.
-
-    Groups do not overlap, so that taking the columns by falling score is optimal (a truncated partition matroid).
-
-    Parameters
-    ----------
-    order : (size,) int array
-        Columns by falling score.
-    score : (size,) array
-    choice : _Choice
-    used : (groups,) int array
-        Work.
-    chosen : (size,) bool array
-        Filled.
-
-    Returns
-    -------
-    total, last, next : float
-        The sum; the least score chosen where room ran out, else 0; the largest free score that was not chosen.
-    """
-    free, group, cap, room = choice
-    used[:] = 0
-    chosen[:] = False
-    total, last, following, taken = 0.0, 0.0, 0.0, 0
-    for a in order:
-        if not free[a]:
-            continue
-        g = group[a]
-        if taken < room and (g < 0 or used[g] < cap[g]):
-            chosen[a] = True
-            total += score[a]
-            last = score[a]
-            taken += 1
-            if g >= 0:
-                used[g] += 1
-        elif score[a] > following:
-            following = score[a]
-    return total, (last if taken == room else 0.0), following
-
-
-@njit(cache=True, nogil=True)
-def _level_for(level, choice, wanted, step, room):
-    """Return the mu >= 0 with `sum clip(level_a / mu - 2 step, 0, 1) <= room` over free columns of a group.
-
-    Parameters
-    ----------
-    level : (size,) array
-        Not negative.
-    choice : _Choice
-    wanted : int
-        Which group; -2 for all free columns.
-    step : float
-    room : int
-    """
-    size, free, group = level.shape[0], choice.free, choice.group
-    held, count = np.empty(size), 0
-    for a in range(size):
-        if free[a] and (wanted == -2 or group[a] == wanted) and level[a] > 0.0:
-            held[count] = level[a]
-            count += 1
-    return 1.0 / prox_scale(held, count, room, 2.0 * step) if count > room else 0.0
-
-
-@njit(cache=True, nogil=True)
-def _proximal(v, sign, choice, step, b, z):
-    """Proximal map of the perspective penalty under room, caps and signs: `b = v z / (z + 2 step)`.
-
-    Parameters
-    ----------
-    v, sign : (size,) arrays
-    choice : _Choice
-    step : float
-    b, z : (size,) arrays
-        Filled.
-    """
-    free, group, cap, room = choice
-    size = v.shape[0]
-    level = np.empty(size)
-    for a in range(size):
-        level[a] = 0.0 if sign[a] * v[a] < 0.0 else abs(v[a])
-    own = np.zeros(cap.shape[0])
-    for g in range(cap.shape[0]):
-        own[g] = _level_for(level, choice, g, step, cap[g])
-    low, high = 0.0, _level_for(level, choice, -2, step, room)
-    # the caps take some of the room that the common level gave: it falls until the room is filled again
-    for _ in range(BISECTIONS if cap.shape[0] > 0 and high > 0.0 else 0):
-        mid = 0.5 * (low + high)
-        total = 0.0
-        for a in range(size):
-            if free[a]:
-                mu = mid if group[a] < 0 else max(mid, own[group[a]])
-                if level[a] > 0.0:
-                    total += min(max(level[a] / mu - 2.0 * step, 0.0), 1.0) if mu > 0.0 else 1.0
-        if total > room:
-            low = mid
-        else:
-            high = mid
-    for a in range(size):
-        z[a] = 1.0
-        if free[a]:
-            mu = high if group[a] < 0 else max(high, own[group[a]])
-            if mu > 0.0:
-                z[a] = min(max(level[a] / mu - 2.0 * step, 0.0), 1.0)
-        b[a] = 0.0
-        if level[a] > 0.0 and z[a] > 0.0:
-            b[a] = v[a] * z[a] / (z[a] + 2.0 * step)
-
-
-@njit(cache=True, nogil=True)
 def node_bound(form, w, rules, status, bar, steps, point):
     """Bound every support of a node, and fix the columns that no support within the bar can leave out or hold.
 
@@ -325,12 +196,11 @@ def node_bound(form, w, rules, status, bar, steps, point):
             point.u[j] = 0.0
     if size == 0:
         return form.yy, form.yy
-    G = np.empty((size, size))
-    M = np.empty((size, size))
+    G, M = np.empty((size, size)), np.empty((size, size))
     c, b, u = np.empty(size), np.empty(size), np.empty(size)
-    sign, group = np.empty(size, dtype=np.int8), np.empty(size, dtype=np.int64)
-    free = np.empty(size, dtype=np.bool_)
-    inside = 0
+    sign, free = np.empty(size, dtype=np.int8), np.empty(size, dtype=np.bool_)
+    box = BoxEnds(np.full(size, -np.inf), np.full(size, np.inf))
+    group, inside = np.empty(size, dtype=np.int64), np.int64(0)
     for a in range(size):
         i = at[a]
         for k in range(size):
@@ -339,18 +209,19 @@ def node_bound(form, w, rules, status, bar, steps, point):
         M[a, a] += w
         c[a], b[a], u[a] = form.c[i], point.b[i], point.u[i]
         sign[a], group[a], free[a] = rules.sign[i], rules.group[i], status[i] == FREE
+        if sign[a] > 0:
+            box.lo[a] = 0.0
+        elif sign[a] < 0:
+            box.hi[a] = 0.0
         inside += not free[a]
-    choice = _Choice(free, group, rules.cap, rules.room)
-    slope, score = np.empty(size), np.empty(size)
-    used, chosen = np.empty(rules.cap.shape[0], dtype=np.int64), np.empty(size, dtype=np.bool_)
-    bound, value = -np.inf, -np.inf
+    value = -np.inf
+    bound = value
     if signed_fit(M, c, sign, b, size):
         value = form.yy
         for a in range(size):
             value -= c[a] * b[a]
-        bound = value
         _inverse_costs(M, b, free, size, at, point.cost)
-        bound += _least_cost(point.cost, at, choice, size)
+        bound = value + _least_cost(point.cost, at, free, group, rules, size)
         for a in range(size):
             point.b[at[a]] = b[a]
             point.z[at[a]] = 1.0 if b[a] != 0.0 else 0.0
@@ -358,57 +229,41 @@ def node_bound(form, w, rules, status, bar, steps, point):
                 status[at[a]] = INSIDE
     if w == 0.0 or bound > bar:
         return bound, value
-    dual = form.yy - _allowed_slopes(G, c, sign, b, size, slope, score)
-    dual, _, _ = _dual_value(dual, score, choice, used, chosen)
-    bound = max(bound, dual)
+    # an included column is a cluster of its own
+    cluster, held = np.empty(size, dtype=np.int64), 0
+    for a in range(size):
+        cluster[a] = held if not free[a] else inside + group[a] if group[a] >= 0 else NO_CLUSTER
+        held += not free[a]
+    choice = ClusterChoice(cluster, inside, inside + min(rules.room, size - inside), rules.cap)
+    h = np.empty(size)
+    bound = max(bound, _dual_value(G, c, form.yy, b, box, choice, h))
     if bound > bar or size - inside <= rules.room:
         return bound, value
-    step = 0.5 / gershgorin(G)
     if not np.any(u != 0.0):
-        u[:] = b
-    best, moved, old, z = u.copy(), u.copy(), u.copy(), np.ones(size)
-    base = form.yy - _allowed_slopes(G, c, sign, u, size, slope, score)
-    top, _, _ = _dual_value(base, score, choice, used, chosen)
-    seen, momentum, v = top, 1.0, np.empty(size)
-    for k in range(steps):
-        _allowed_slopes(G, c, sign, moved, size, slope, score)
-        for a in range(size):
-            v[a] = moved[a] + 2.0 * step * slope[a]
-            old[a] = u[a]
-        _proximal(v, sign, choice, step, u, z)
-        turn = 0.0
-        for a in range(size):
-            turn += (moved[a] - u[a]) * (u[a] - old[a])
-        if turn > 0.0:
-            momentum = 1.0
-        following = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * momentum * momentum))
-        share = (momentum - 1.0) / following
-        momentum = following
-        for a in range(size):
-            moved[a] = u[a] + share * (u[a] - old[a])
-        if k % EVERY == EVERY - 1:
-            base = form.yy - _allowed_slopes(G, c, sign, u, size, slope, score)
-            now, _, _ = _dual_value(base, score, choice, used, chosen)
-            if now > top:
-                top = now
-                best[:] = u
-            if top > bar or (k >= 3 * EVERY and top - seen < WORTH * (bar - top)):
-                break
-            seen = top
-    base = form.yy - _allowed_slopes(G, c, sign, best, size, slope, score)
-    top, last, following = _dual_value(base, score, choice, used, chosen)
+        put(b, u)
+    best, z = np.empty(size), np.empty(size)
+    descend(Form(G, c, form.yy, gershgorin(G)), box, choice, Accuracy(bar, NEAR, steps), u, best, z)
+    top = _dual_value(G, c, form.yy, best, box, choice, h)
     bound = max(bound, top)
+    fixed = np.zeros(size, dtype=np.int8)
+    screen_choice(h, choice, bar - top, fixed)
     for a in range(size):
         point.u[at[a]] = best[a]
         point.z[at[a]] = z[a]
-        if not free[a]:
-            continue
-        if chosen[a]:
-            if top + score[a] - following > bar:
-                status[at[a]] = INSIDE
-        elif top + last - score[a] > bar and status[at[a]] == FREE:
-            status[at[a]] = DROPPED
+        if free[a] and fixed[a] != FREE and status[at[a]] == FREE:
+            status[at[a]] = fixed[a]
     return bound, value
+
+
+@njit(cache=True, nogil=True)
+def _dual_value(G, c, yy, b, box, choice, h):
+    """Return the dual value of a point, and fill h with what each column may add. O(size^2)."""
+    slope = np.empty(c.shape[0])
+    quad = product(G, b, slope)
+    for a in range(c.shape[0]):
+        slope[a] = c[a] - slope[a]
+    scores(slope, box, h)
+    return yy - quad - best_choice(h, choice).total
 
 
 @njit(cache=True, nogil=True)
@@ -428,9 +283,9 @@ def _inverse_costs(M, b, free, size, at, cost):
 
 
 @njit(cache=True, nogil=True)
-def _least_cost(cost, at, choice, size):
+def _least_cost(cost, at, free, group, rules, size):
     """Return the least cost of dropping as many columns as the room and each cap demand: the largest m-th smallest."""
-    free, group, cap, room = choice
+    cap, room = rules.cap, rules.room
     worst = 0.0
     for g in range(-1, cap.shape[0]):
         here = np.empty(size)
@@ -444,13 +299,3 @@ def _least_cost(cost, at, choice, size):
             here = np.sort(here[:count])
             worst = max(worst, here[drop - 1])
     return worst
-
-
-@njit(cache=True, nogil=True)
-def _dual_value(base, score, choice, used, chosen):
-    """Return `base` less the scores of the included columns and the largest sum over free ones; see `_greedy`."""
-    for a in range(score.shape[0]):
-        if not choice.free[a]:
-            base -= score[a]
-    total, last, following = _greedy(np.argsort(-score), score, choice, used, chosen)
-    return base - total, last, following

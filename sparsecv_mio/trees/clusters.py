@@ -177,7 +177,7 @@ class ClusterTree:
         """Fix columns by the dual point of a node; return the clusters asked for and the number of columns fixed."""
         active = np.flatnonzero(cluster != OUT)
         status = np.full(len(active), FREE, dtype=np.int8)
-        choice = cluster_relaxation.ClusterChoice(cluster[active], asked, self.size)
+        choice = self.relaxation.choice(active, cluster, asked)
         fixed = cluster_relaxation.screen_choice(
             np.ascontiguousarray(relaxed.h[active]), choice, self.bar - relaxed.dual, status
         )
@@ -197,7 +197,7 @@ class ClusterTree:
         active = np.flatnonzero(cluster != OUT)
         value = h[active]
         chosen = cluster_relaxation.best_choice(
-            np.ascontiguousarray(value), cluster_relaxation.ClusterChoice(cluster[active], asked, self.size)
+            np.ascontiguousarray(value), self.relaxation.choice(active, cluster, asked)
         ).first
         rest = np.setdiff1d(np.argsort(-value, kind="stable")[: self.size], chosen, assume_unique=True)
         rest = rest[np.argsort(-value[rest], kind="stable")][: self.size - asked]

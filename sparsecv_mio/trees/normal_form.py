@@ -311,14 +311,15 @@ class ClusterRelaxation:
             return active[:0]
         inside = np.zeros(self.form.m, dtype=bool)
         inside[part] = True
-        choice = self._choice(part, cluster, asked)
+        choice = self.choice(part, cluster, asked)
         level = cluster_relaxation.best_choice(np.ascontiguousarray(value.h[part]), choice).least
         outside = active[~inside[active]]
         outside = outside[value.h[outside] > level]
         return outside[np.argsort(-value.h[outside], kind="stable")[: max(len(part) // 2, 50)]]
 
-    def _choice(self, columns: IntArray, cluster: IntArray, asked: int) -> cluster_relaxation.ClusterChoice:
-        return cluster_relaxation.ClusterChoice(cluster[columns], asked, self.size)
+    def choice(self, columns: IntArray, cluster: IntArray, asked: int) -> cluster_relaxation.ClusterChoice:
+        """Return the supports of a node as the kernels take them."""
+        return cluster_relaxation.ClusterChoice(cluster[columns], asked, self.size, cluster_relaxation.NO_MOST)
 
     def _value(self, active: IntArray, cluster: IntArray, asked: int, b: FloatArray, z: FloatArray) -> NodeAnswer:
         """Evaluate the dual of a point over all columns of a node."""
@@ -326,7 +327,7 @@ class ClusterRelaxation:
         quad = cluster_relaxation.product(self.form.G, b, slope)
         cluster_relaxation.scores(self.form.c - slope, self.box, h)
         total = cluster_relaxation.best_choice(
-            np.ascontiguousarray(h[active]), self._choice(active, cluster, asked)
+            np.ascontiguousarray(h[active]), self.choice(active, cluster, asked)
         ).total
         return NodeAnswer(float(self.form.yy - quad - total), b, z, h)
 
@@ -343,7 +344,7 @@ class ClusterRelaxation:
         G = form.G if whole else np.ascontiguousarray(form.G[np.ix_(part, part)])
         small = Form(G, np.ascontiguousarray(form.c[part]), form.yy, form.steepest)
         box = cluster_relaxation.BoxEnds(self.box.lo[part], self.box.hi[part])
-        choice = self._choice(part, cluster, asked)
+        choice = self.choice(part, cluster, asked)
         b, best_b, best_z = np.ascontiguousarray(start[part]), np.empty(len(part)), np.empty(len(part))
         steps = int(max(20, min(stop.steps, SLICE_WORK / len(part) ** 2)))
         primal, left = np.inf, stop.steps

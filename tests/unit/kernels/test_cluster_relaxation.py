@@ -9,7 +9,7 @@ import pytest
 from scipy.optimize import lsq_linear
 
 from sparsecv_mio.kernels import cluster_relaxation as kernel
-from sparsecv_mio.kernels.cluster_relaxation import NO_CLUSTER, BoxEnds, ClusterChoice
+from sparsecv_mio.kernels.cluster_relaxation import NO_CLUSTER, NO_MOST, BoxEnds, ClusterChoice
 from sparsecv_mio.kernels.nodes import DROPPED, FREE, INSIDE, Accuracy, Form
 
 from .plain import Floats, Small, small
@@ -25,7 +25,7 @@ def choice_of(q: int, rng: np.random.Generator) -> ClusterChoice:
     while asked < 3 and len(order) and rng.random() < 0.6:
         size = min(int(rng.integers(1, 4)), len(order))
         cluster[order[:size]], order, asked = asked, order[size:], asked + 1
-    return ClusterChoice(cluster, asked, int(rng.integers(max(asked, 1), q + 1)))
+    return ClusterChoice(cluster, asked, int(rng.integers(max(asked, 1), q + 1)), NO_MOST)
 
 
 def box_of(q: int, rng: np.random.Generator) -> BoxEnds:
@@ -178,3 +178,40 @@ def test_descent_closes_the_relaxation_from_both_sides(seed: int) -> None:
     assert primal - found <= 1e-4 * problem.yy
     value = kernel.primal_value(form, float(best_b @ problem.G @ best_b), best_b, np.where(best_z > 0, best_z, 1.0))
     assert value >= found - 1e-9 * problem.yy
+
+
+@pytest.mark.parametrize("seed", range(6 * len(KINDS)))
+def test_sets_with_a_most(seed: int) -> None:
+    """Supports of at most k columns, some of them given: the best one, what screening fixes, and the relaxation."""
+    rng, problem = np.random.default_rng([7, seed]), small(seed, KINDS[seed % len(KINDS)])
+    q, order = problem.q, np.random.default_rng([8, seed]).permutation(problem.q)
+    asked, cluster = int(rng.integers(0, min(3, q) + 1)), np.full(q, NO_CLUSTER, dtype=np.int64)
+    cluster[order[:asked]], most = np.arange(asked), rng.integers(0, 3, size=2)
+    for number, some in enumerate(np.array_split(order[asked:], 3)[:2]):
+        cluster[some] = asked + number
+    choice = ClusterChoice(cluster, asked, int(rng.integers(asked, q + 1)), most)
+    every = [
+        S
+        for k in range(choice.k + 1)
+        for S in combinations(range(q), k)
+        if set(order[:asked].tolist()) <= set(S)
+        and all(np.sum(cluster[list(S)] == asked + i) <= most[i] for i in range(2))
+    ]
+    h, status = rng.integers(0, 6, size=q).astype(float), np.full(q, FREE, dtype=np.int8)
+    best = max(h[list(S)].sum() for S in every)
+    found = kernel.best_choice(h, choice)
+    assert found.total == best and not found.taken[order[:asked]].any()
+    assert h[found.taken].sum() == best - h[order[:asked]].sum()
+    room = float(rng.integers(0, 3)) + 0.5
+    kernel.screen_choice(h, choice, room, status)
+    for S in every:
+        if h[list(S)].sum() >= best - room:
+            assert not (status[list(S)] == DROPPED).any() and set(np.flatnonzero(status == INSIDE)) <= set(S)
+    b, best_b, best_z, box = np.zeros(q), np.empty(q), np.empty(q), BoxEnds(np.full(q, -np.inf), np.full(q, np.inf))
+    form = Form(problem.G, problem.c, problem.yy, problem.lipschitz)
+    value, primal, _ = kernel.descend(form, box, choice, Accuracy(np.inf, 0.0, 5000), b, best_b, best_z)
+    least = score(problem.c - problem.G @ best_b, box)
+    largest = max(least[list(S)].sum() for S in every)
+    assert value == pytest.approx(problem.yy - best_b @ problem.G @ best_b - largest, abs=1e-9 * problem.yy)
+    assert value <= min(boxed(problem, S, box) for S in every) + 1e-9 * problem.yy
+    assert primal - value <= 1e-4 * problem.yy
