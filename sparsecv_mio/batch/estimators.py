@@ -77,11 +77,6 @@ class Fitted:
     others: Mapping[str, RawModel] = field(default_factory=dict)
 
 
-def other_rules(settings: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the rules whose models are asked for beside that of the least CV error."""
-    return ("one_se",) if settings.get("one_se") == BOTH else ()
-
-
 def options_of(settings: Mapping[str, Any]) -> SearchOptions:
     """Return the options of the search that settings describe.
 
@@ -126,7 +121,9 @@ def run_search(data: Dataset, plan: FoldPlan, settings: Mapping[str, Any], train
         )
     seconds, cpu = time.perf_counter() - begin, time.process_time() - spent
     found = of_record(record, data, seconds, plan if training_only else None)
-    others = {rule: _simplest(record, data, options, settings.get("cpu_limit")) for rule in other_rules(settings)}
+    others = {}  # models by other rules than the least CV error
+    if settings.get("one_se") == BOTH:
+        others["one_se"] = _simplest(record, data, options, settings.get("cpu_limit"))
     return replace(found, numbers={**found.numbers, "cpu_seconds": cpu}, others=others)
 
 

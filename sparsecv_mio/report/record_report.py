@@ -122,29 +122,27 @@ def _whose(record: Record) -> str:
 def _search(record: Record, data: Dataset | None) -> list[Section]:
     """Return the sections of a cross-validation that come before the data."""
     folds = record.folds
-    dealt = [("folds", f"{folds.k:,} ({folds.spec})"), ("seed", _or_none(folds.seed)), ("digest", folds.digest)]
+    seed = "none" if folds.seed is None else str(folds.seed)
+    dealt = [("folds", f"{folds.k:,} ({folds.spec})"), ("seed", seed), ("digest", folds.digest)]
     return [
-        Section("The answer", (Facts(_answer_facts(record)), *_nested(record), _stability(record))),
+        Section("The answer", (
+            Facts(_answer_facts(record)),
+            *([] if record.nested is None else [_sentences(record_tables.nested_lines(record, record.nested))]),
+            _sentences([*record_tables.rule_lines(record), *record_words.stability_lines(record),
+                        *record_words.average_lines(record)]),
+        )),
         Section("What is proved, and what is not", (
             Sentences(tuple(proved(record)), True), Sentences(tuple(not_proved(record)), False),
         )),
         Section("Pictures", _pictures(record, data)),
         Section("The model", (_model_table(record, data), *_averaged(record))),
-        Section("Every number of features", (_tau_table(record), _all_pairs(record))),
+        Section("Every number of features", (
+            _tau_table(record),
+            _pairs(record, record.table, f"All {several(len(record.table), 'pair')} of the grid.", None, folded=True),
+        )),
         Section("Folds", (Facts(tuple(dealt)),)),
         Section("The search", (Facts(_request_facts(record)), *_hints(record))),
     ]  # fmt: skip
-
-
-def _nested(record: Record) -> tuple[Block, ...]:
-    if record.nested is None:
-        return ()
-    return (_sentences(record_tables.nested_lines(record, record.nested)),)
-
-
-def _stability(record: Record) -> Block:
-    lines = record_words.stability_lines(record) + record_words.average_lines(record)
-    return _sentences([*record_tables.rule_lines(record), *lines])
 
 
 def _sentences(lines: Sequence[str]) -> Sentences:
@@ -357,10 +355,6 @@ def _tau_table(record: Record) -> ReportTable:
     return _pairs(record, rows, f"{title[0].upper()}{title[1:]}; ~ marks an estimate.", chosen)
 
 
-def _all_pairs(record: Record) -> ReportTable:
-    return _pairs(record, record.table, f"All {several(len(record.table), 'pair')} of the grid.", None, folded=True)
-
-
 def _pairs(
     record: Record, rows: Sequence[TableRow], caption: str, chosen: int | None, folded: bool = False
 ) -> ReportTable:
@@ -407,7 +401,7 @@ def _request_facts(record: Record) -> tuple[tuple[str, str], ...]:
         ("gammas", f"{len(ask.gammas)}, {shown(min(ask.gammas))} to {shown(max(ask.gammas))}"),
         ("taus", f"{len(ask.taus)}, {min(ask.taus)} to {max(ask.taus)}"),
         ("gap asked for", shown(ask.gap)),
-        ("time limit", record_words.limit_words(ask)),
+        ("time limit", "none" if ask.time_limit is None else f"{ask.time_limit:g} s"),
         ("method", ask.method_used or ask.method or "not recorded"),
         ("work", record_tables.work_line(work, ask.threads)),
     ]
@@ -465,7 +459,3 @@ def _verify(record: AnyRecord, name: str, file: str) -> tuple[Block, ...]:
         lines = ("import sparsecv_mio as sc", f"sc.verify(sc.read_record({name!r}), data, folds).raise_if_failed()")
         return Sentences((words, "The folds came from Python and are needed again.")), Commands("python", lines)
     return Sentences((words,)), Commands("sh", (f"sparsecv verify {shlex.quote(name)} {shlex.quote(file)}",))
-
-
-def _or_none(value: object) -> str:
-    return "none" if value is None else str(value)

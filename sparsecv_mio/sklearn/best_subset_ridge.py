@@ -258,10 +258,14 @@ class SparseLinearModel(FittedModel, CallbackSupportMixin, RegressorMixin, BaseE
         -------
         (n,) array
         """
+        found: FloatArray = self._rows(X) @ self.coef_ + self.intercept_
+        return found
+
+    def _rows(self, X: Any) -> Any:
+        """Check the columns of new rows, which may be sparse."""
         check_is_fitted(self)
         with cures_named(X):
-            rows: FloatArray = validate_data(self, X, reset=False, dtype=np.float64, accept_sparse="csr")
-        return rows @ self.coef_ + self.intercept_
+            return validate_data(self, X, reset=False, dtype=np.float64, accept_sparse="csr")
 
     def __sklearn_tags__(self) -> Any:
         """Return what scikit-learn asks of an estimator: it takes sparse X."""
@@ -684,9 +688,7 @@ class BestSubsetRidgeCV(SparseLinearModel):
         """
         check_is_fitted(self)
         with_fold_models(self.record_)
-        with cures_named(X):
-            rows = validate_data(self, X, reset=False, dtype=np.float64, accept_sparse="csr")
-        return self._fold_models.interval(_dense(rows), level)
+        return self._fold_models.interval(_dense(self._rows(X)), level)
 
     @cached_property
     def _fold_models(self) -> FoldModels:
