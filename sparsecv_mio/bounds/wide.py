@@ -481,7 +481,6 @@ def _branching_column(b: FloatArray, g: FloatArray, taken: BoolArray) -> int:
 
 BEYOND = 1e200  # times the penalty: products that floats cannot square
 DENSE_COLUMNS = 300  # survivors of screening that are worth a matrix of their own
-SPLIT_GAP, SPLIT_COLUMNS = 0.1, 600  # a wider relative gap is split, when so few columns survive
 
 
 @dataclass(frozen=True, eq=False)
@@ -663,8 +662,6 @@ class WideFold:
         lower = at.lower
         status = self._screen(tau, at)
         left = np.flatnonzero(status != DROPPED)
-        if known.best[tau] - lower > SPLIT_GAP * known.best[tau] and 1 < tau < len(left) <= SPLIT_COLUMNS:
-            lower = max(lower, self.relaxation.split(tau, left) - at.slip)
         estimate = squared_error(rows, self.relaxation.b)
         if len(rows.u) == 0:
             ends = Ends()

@@ -328,7 +328,6 @@ class WideSupports:
 MAX_STEPS = 300  # of a round
 ROUNDS = 60
 ACCURACY = 1e-4  # relative
-SPLIT_TRIES = 4  # columns
 ROOM = 4, 80  # columns of a working set for each of a support's, and beside them: what two rounds may take
 
 
@@ -406,30 +405,6 @@ class WideRelaxation:
                 b[~columns.inside] = 0.0
             columns.join(fresh, Xt, cap)
         return dual, primal
-
-    def split(self, tau: int, survivors: IntArray) -> float:
-        """Bound f by one disjunction: the lesser of the relaxations with and without a column, for the best column.
-
-        Rounding is not yet taken off. O(SPLIT_TRIES) relaxations on the survivors.
-        """
-        rows, b = self.rows, self.b[survivors]
-        A, m = rows.Xt[survivors], len(survivors)
-        gram, work = A @ A.T, np.empty((3, m))
-        form = Form(gram, rows.c[survivors], rows.yy, min(gershgorin(gram), rows.largest))
-        z = np.divide(b, self.g[survivors], out=np.zeros(m), where=self.g[survivors] != 0.0)
-        z[z > 0.999] = 0.0
-        found = -np.inf
-        for pick in np.argsort(-z)[:SPLIT_TRIES]:
-            rest = np.delete(np.arange(m), pick)
-            values = []
-            for inside in (np.zeros(0, dtype=np.int64), np.array([pick])):
-                start = b.copy()
-                start[pick] *= len(inside)
-                node = Node(inside, len(inside), rest, m - 1, tau - len(inside))
-                dual, _, _ = relax(form, node, Accuracy(2.0 * rows.yy, ACCURACY, MAX_STEPS), start, *work)
-                values.append(float(dual))
-            found = max(found, min(values))
-        return found
 
 
 class WorkingColumns:

@@ -280,33 +280,6 @@ def _nested(
             yield fold, total
 
 
-def direct_moments(
-    data: StandardData,
-    folds: FoldPlan,
-    wanted: Sequence[int] | None = None,
-    visited: Callable[[int], None] = unnoticed,
-) -> Iterator[tuple[int, TrainingMoments]]:
-    """Yield what `training_moments` yields, every fold from its training rows anew: O(n q^2) a fold.
-
-    Parameters
-    ----------
-    data : StandardData
-    folds : FoldPlan
-    wanted : sequence of int, optional
-        Folds to visit; all by default.
-    visited : callable, optional
-        Told how many rows are read, each time some are.
-
-    Notes
-    -----
-    The comparator of the tree over the folds; also additions only.
-    """
-    for fold in range(folds.k) if wanted is None else sorted(wanted):
-        rows = folds.train_rows(fold)
-        visited(len(rows))
-        yield fold, row_moments(data, rows)
-
-
 @dataclass(frozen=True, eq=False)
 class RidgeFits:
     """Fits of all columns on some rows, in standard coordinates: `r_mean + (v - v_mean)' beta` predicts a row v.

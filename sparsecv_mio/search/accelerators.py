@@ -35,7 +35,7 @@ from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.kernels.nodes import DROPPED
 from sparsecv_mio.problem.elimination import eliminated, stripped
 from sparsecv_mio.problem.problem import SparseProblem
-from sparsecv_mio.problem.training_moments import TrainingMoments, direct_moments, training_moments
+from sparsecv_mio.problem.training_moments import TrainingMoments, row_moments, training_moments
 from sparsecv_mio.search.cells import CellTable, places_in
 from sparsecv_mio.search.context import AllRows, Context
 from sparsecv_mio.search.fold_fits import near_tie_margin
@@ -359,7 +359,12 @@ class Accelerators:
         data, folds, ledger = self.context.data, self.context.folds, self.ledger
         read: list[int] = []
         tree = Oracle.TREECV in self.on
-        source = (training_moments if tree else direct_moments)(data, folds, wanted, read.append)
+        one_by_one = range(folds.k) if wanted is None else sorted(wanted)
+        source = (
+            training_moments(data, folds, wanted, read.append)
+            if tree
+            else ((fold, row_moments(data, folds.train_rows(fold))) for fold in one_by_one)
+        )
         anew = 0
         while True:
             with ledger.clocked(Oracle.TREECV):

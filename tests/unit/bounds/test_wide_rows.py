@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import combinations
-
 import numpy as np
 import pytest
 
@@ -111,21 +109,6 @@ def test_rows_equal_moments() -> None:
         dual, primal = wide.solve(tau, 1e-9)
         assert dual <= primal and abs(dual - point.dual) <= 1e-7 * problem.yy
         np.testing.assert_allclose(wide.g, wide.rows.Xt @ (y - wide.rows.Xt.T @ wide.b), atol=1e-9)
-
-
-def test_a_split_is_below_every_support_and_not_below_the_relaxation() -> None:
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((6, 9))
-    rows = WideRows(X, X[:, 0] + X[:, 4] + 0.5 * rng.standard_normal(6), np.zeros((0, 9)), np.zeros(0))
-    wide, every = WideRelaxation(rows), np.arange(9)
-    for tau in (2, 3):
-        dual, _ = wide.solve(tau, 1e-9)
-        found = wide.split(tau, every)
-        values = [
-            rows.yy - rows.c[list(s)] @ np.linalg.solve(rows.matrix(np.array(s)), rows.c[list(s)])
-            for s in combinations(range(9), tau)
-        ]
-        assert dual - 1e-3 * rows.yy <= found <= min(values) + 1e-9
 
 
 def test_columns_join_a_working_set_and_leave_it() -> None:

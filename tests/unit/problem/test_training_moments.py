@@ -14,7 +14,6 @@ from sparsecv_mio.problem import training_moments as accumulate
 from sparsecv_mio.problem.training_moments import (
     CentredRows,
     TrainingMoments,
-    direct_moments,
     full_problem,
     row_moments,
     training_moments,
@@ -74,19 +73,14 @@ def test_chunks_change_nothing(elements: int, monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.parametrize("wanted", [None, [3], [0, 4], []])
 def test_every_training_set(wanted: list[int] | None) -> None:
     data, folds = sample()
-    read = {"tree": 0, "direct": 0}
-    for name, way in (("tree", training_moments), ("direct", direct_moments)):
-
-        def count(rows: int, name: str = name) -> None:
-            read[name] += rows
-
-        found = dict(way(data, folds, wanted, count))
-        assert list(found) == (list(range(5)) if wanted is None else wanted)
-        for fold, moments in found.items():
-            same(moments, data, folds.train_rows(fold))
-    assert read["direct"] == sum(len(folds.train_rows(fold)) for fold in (range(5) if wanted is None else wanted))
+    read: list[int] = []
+    found = dict(training_moments(data, folds, wanted, read.append))
+    assert list(found) == (list(range(5)) if wanted is None else wanted)
+    for fold, moments in found.items():
+        same(moments, data, folds.train_rows(fold))
     if wanted is None:
-        assert read["tree"] <= 3 + 20 * np.ceil(np.log2(5)) < read["direct"]
+        anew = sum(len(folds.train_rows(fold)) for fold in range(5))
+        assert sum(read) <= 3 + 20 * np.ceil(np.log2(5)) < anew
 
 
 @pytest.mark.parametrize("intercept", ["fold", "global", "none"])
