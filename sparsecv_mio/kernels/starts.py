@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from sparsecv_mio.kernels.dense import invert, put, support_value
+from sparsecv_mio.kernels.dense import invert, support_value
 from sparsecv_mio.kernels.jit import njit
 from sparsecv_mio.kernels.local_search import PenalisedMoments, add, best_to_add, clear, exchange, load, new_tableau
 
@@ -127,7 +127,6 @@ def improve_by_swaps(M, c, yy, size, best, supports, rounds):
         try_supports(M, c, yy, found, best, supports)
 
 
-@njit(cache=True, nogil=True)
 def try_supports(M, c, yy, masks, best, supports):
     """Evaluate given supports (m, q) bool and keep each that beats `best`. O(m size^3 / 3).
 
@@ -138,18 +137,11 @@ def try_supports(M, c, yy, masks, best, supports):
     best, supports : (q + 1,), (q + 1, q) bool
         Incumbents by size, improved in place.
     """
-    q = c.shape[0]
-    work = np.empty((q, q))
-    x = np.empty(q)
-    index = np.empty(q, dtype=np.int64)
-    for r in range(masks.shape[0]):
-        size = _columns(masks[r], index)
-        if size == 0 or size >= best.shape[0]:
-            continue
-        value = support_value(M, 0.0, c, yy, index, size, work, x)
-        if value < best[size]:
-            best[size] = value
-            put(masks[r], supports[size])
+    sizes, values = masks.sum(axis=1), np.empty(len(masks))
+    support_values(M, c, yy, masks, values)
+    for r in np.flatnonzero((values < best[sizes]) & (sizes > 0)):
+        if values[r] < best[sizes[r]]:
+            best[sizes[r]], supports[sizes[r]] = values[r], masks[r]
 
 
 @njit(cache=True, nogil=True)
@@ -216,7 +208,6 @@ def unit_form(Q, penalty, c, mean, constant):
     return M, out, scale, dead, longest
 
 
-@njit(cache=True, nogil=True)
 def eliminate(M, c, yy, best, supports):
     """Backward elimination from all columns; the values of its path are computed afresh, as updated inverses drift.
 
