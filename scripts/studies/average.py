@@ -200,7 +200,7 @@ def run_one(name: str, plan: dict[str, Any], limit: float) -> dict[str, Any]:
 
 def of_model(task: Task, rows: Any, coefficients: np.ndarray, intercept: float) -> tuple[float, int]:
     """Return the test error of a model, relative to the noise where the truth is known, and its features."""
-    from sparsecv_mio.batch.estimators import Fitted
+    from sparsecv_mio.batch.peers import Fitted
 
     found = numbers_of(task, rows, Fitted(coefficients, intercept, 0.0, {}))
     error = found["relative_test_error"] if "relative_test_error" in found else found["test_error"]

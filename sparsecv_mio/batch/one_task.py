@@ -12,17 +12,10 @@ from typing import Any, TypeVar
 import numpy as np
 
 from sparsecv_mio.arrays import FloatArray
-from sparsecv_mio.batch.estimators import (
-    OURS,
-    Fitted,
-    RawModel,
-    check_plan,
-    options_of,
-    run_estimator,
-    versions_of_all,
-)
+from sparsecv_mio.batch.estimators import check_plan, run_estimator, versions_of_all
 from sparsecv_mio.batch.oracle_tasks import ORACLES, check_rows, score
-from sparsecv_mio.batch.plan import COMMON, SEEDS, Task, check_share, with_keys
+from sparsecv_mio.batch.peers import Fitted, RawModel
+from sparsecv_mio.batch.plan import COMMON, OURS, SEEDS, Task, check_share, options_of, with_keys
 from sparsecv_mio.batch.sources import coefficients_of, covariance_of, signal_of
 from sparsecv_mio.certificate.read_back import MOST_BYTES
 from sparsecv_mio.data.dataset import Dataset

@@ -12,19 +12,28 @@ from dataclasses import dataclass
 from datetime import date, time
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from sparsecv_mio.batch.estimators import BOTH, ESTIMATORS, OF_SEARCHES, OURS, REFITS, options_of
 from sparsecv_mio.batch.oracle_tasks import ORACLES, SWITCHES, check_oracle, settings_of
 from sparsecv_mio.batch.oracle_tasks import SETTINGS as OF_ORACLES
+from sparsecv_mio.batch.peers import ESTIMATORS
 from sparsecv_mio.batch.sources import DESIGN_KEYS, DESIGNS, Source, sources_of
 from sparsecv_mio.data.folds import fold_columns
-from sparsecv_mio.declared_options import FORCING, OPTIONS
+from sparsecv_mio.declared_options import ACCELERATING, FORCING, OPTIONS, SEARCHING, UNITS
 from sparsecv_mio.errors import BadInput, did_you_mean, one_of
 from sparsecv_mio.files import check_readable
 from sparsecv_mio.model_space import MOST_DIGITS, gammas, interval
 from sparsecv_mio.version import __version__
 
+if TYPE_CHECKING:
+    from sparsecv_mio.search.options import SearchOptions
+
+OURS = "sparsecv"  # name of our estimator
+_OF_ANY_SEARCH = UNITS | SEARCHING | ACCELERATING | FORCING
+OF_SEARCHES = (*(name for name in _OF_ANY_SEARCH if name != "threads"), "tau_step")  # a task has one thread
+BOTH = "both"  # word of `one_se`: the model of either rule
+TRAINING = "training"
+REFITS = ("all", TRAINING)
 SEARCH = ("gamma", "tau", *OF_SEARCHES, "cpu_limit")
 SEEDS = ("seed", "split")
 COMMON = ("folds", "seed", "test", "split", "refit")
@@ -108,6 +117,22 @@ def check_share(share: Any) -> None:
     """
     if not (isinstance(share, int | float) and 0.0 < share < 1.0):
         raise BadInput(f"test {share!r} is no share: give a number above 0 and below 1")
+
+
+def options_of(settings: Mapping[str, Any]) -> SearchOptions:
+    """Return the options of the search that settings describe.
+
+    Parameters
+    ----------
+    settings : mapping
+        As of :func:`~sparsecv_mio.batch.estimators.run_search`; those of every estimator may be among them.
+    """
+    from sparsecv_mio.search.options import SearchOptions  # loads numba
+
+    given = {name: settings[name] for name in OF_SEARCHES if settings.get(name) is not None}
+    if given.get("one_se") == BOTH:
+        del given["one_se"]
+    return SearchOptions.of(threads=1, **given)
 
 
 def _check_search(given: Mapping[str, Any]) -> None:

@@ -10,16 +10,9 @@ import pytest
 from sklearn.linear_model import LassoCV, LinearRegression
 
 from sparsecv_mio.batch.dispatch import run_batch
-from sparsecv_mio.batch.estimators import (
-    ESTIMATORS,
-    ForwardSelectionCV,
-    RelaxedLassoCV,
-    processor_limit,
-    run_estimator,
-    run_search,
-    simplest_pair,
-)
+from sparsecv_mio.batch.estimators import processor_limit, run_estimator, run_search, simplest_pair
 from sparsecv_mio.batch.one_task import BatchFolder, rows_of
+from sparsecv_mio.batch.peers import ESTIMATORS, ForwardSelectionCV, RelaxedLassoCV
 from sparsecv_mio.batch.plan import Task, check_estimator_name, tasks_of
 from sparsecv_mio.batch.results import collect
 from sparsecv_mio.data.dataset import Dataset

@@ -16,7 +16,8 @@ import pandas as pd
 import pytest
 
 from sparsecv_mio.batch.dispatch import _interrupts_held
-from sparsecv_mio.batch.estimators import Fitted, run_estimator
+from sparsecv_mio.batch.estimators import run_estimator
+from sparsecv_mio.batch.peers import Fitted
 from sparsecv_mio.cli import run
 from sparsecv_mio.cli.batch import Counted
 from sparsecv_mio.data.dataset import Dataset

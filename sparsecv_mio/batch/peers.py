@@ -1,0 +1,292 @@
+"""Peers of a batch: estimators of other authors that choose their own hyperparameters on the folds of a task.
+
+One is added here alone: what fits it, where scikit-learn has none, and its row in `ESTIMATORS`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from scipy.linalg import lstsq
+from sklearn import linear_model
+from sklearn.base import BaseEstimator
+
+from sparsecv_mio.arrays import FloatArray, IntArray
+from sparsecv_mio.certificate.records import Record
+from sparsecv_mio.errors import BackendUnavailable
+
+
+class RawModel(NamedTuple):
+    """Coefficients (p,) and intercept, in units of the file."""
+
+    coefficients: FloatArray
+    intercept: float
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """What an estimator found.
+
+    Attributes
+    ----------
+    model : RawModel or None
+        The model that it chose; None of an oracle, which scores one setting.
+    seconds : float
+        Of the fit alone, on the clock.
+    numbers : dict
+        What else is known: the CV error, the chosen hyperparameters, bounds.
+    record : Record, optional
+        Of our search.
+    others : dict
+        Models by other rules, by name.
+    """
+
+    model: RawModel | None
+    seconds: float
+    numbers: Mapping[str, Any]
+    record: Record | None = None
+    others: Mapping[str, RawModel] = field(default_factory=dict)
+
+
+Splits = list[tuple[IntArray, IntArray]]
+MIXES = (0.0, 0.25, 0.5, 0.75, 1.0)
+ALPHAS = 100
+MOST_FORWARD = 50
+
+
+class _Chosen(BaseEstimator):
+    """A path of models: every fold fits all of it, the least mean squared error chooses."""
+
+    def __init__(self, splits: Splits, refit: bool = True) -> None:
+        self.splits, self.refit = splits, refit
+
+    def _path(self, X: FloatArray, y: FloatArray) -> FloatArray:
+        """Return the coefficients of all models, (models, p), of centred rows."""
+        raise NotImplementedError
+
+    def fit(self, X: FloatArray, y: FloatArray) -> Self:
+        """Choose by the folds, then fit all rows."""
+        self._begin(X, y)
+        errors, rows = np.zeros(1), 0
+        for train, test in self.splits:
+            mean, level = X[train].mean(axis=0), y[train].mean()
+            path = self._path(X[train] - mean, y[train] - level)
+            left = (y[test] - level)[:, None] - (X[test] - mean) @ path.T
+            errors, rows = errors + np.sum(left**2, axis=0), rows + len(test)
+        best = int(np.argmin(errors))
+        self.cv_error_ = float(errors[best]) / rows
+        if self.refit:
+            mean, level = X.mean(axis=0), y.mean()
+            path = self._path(X - mean, y - level)
+        self.coef_ = path[best]
+        self.intercept_ = float(level - mean @ self.coef_)
+        self._keep(best)
+        return self
+
+    def _begin(self, X: FloatArray, y: FloatArray) -> None:
+        """Set what all folds share."""
+
+    def _keep(self, best: int) -> None:
+        """Note the hyperparameters of the model that was chosen."""
+
+
+def _alphas(X: FloatArray, y: FloatArray) -> FloatArray:
+    largest = float(np.abs((X - X.mean(axis=0)).T @ (y - y.mean())).max()) / len(y)
+    return largest * np.logspace(0.0, -3.0, ALPHAS)
+
+
+def _least_squares(X: FloatArray, y: FloatArray) -> FloatArray:
+    return np.asarray(lstsq(X, y, lapack_driver="gelsy", check_finite=False)[0])  # a third of the time of an SVD
+
+
+class RelaxedLassoCV(_Chosen):
+    """The relaxed lasso: mixes of the lasso and of least squares on its support (Hastie and others, 2020)."""
+
+    def _begin(self, X: FloatArray, y: FloatArray) -> None:
+        self.alphas_ = _alphas(X, y)
+
+    def _path(self, X: FloatArray, y: FloatArray) -> FloatArray:
+        _, lasso, _ = linear_model.lasso_path(X, y, alphas=self.alphas_, max_iter=20_000)
+        models, last, fitted = [], None, np.zeros(X.shape[1])
+        for beta in lasso.T:
+            support = np.flatnonzero(beta)
+            if last is None or not np.array_equal(support, last):
+                fitted = np.zeros(X.shape[1])
+                if 0 < len(support) < len(y):
+                    fitted[support] = _least_squares(X[:, support], y)
+                else:
+                    fitted = beta
+                last = support
+            models += [mix * beta + (1.0 - mix) * fitted for mix in MIXES]
+        return np.array(models)
+
+    def _keep(self, best: int) -> None:
+        self.alpha_, self.mix_ = float(self.alphas_[best // len(MIXES)]), MIXES[best % len(MIXES)]
+
+
+class ForwardSelectionCV(_Chosen):
+    """Forward stepwise selection by least squares, its size by cross-validation."""
+
+    def _begin(self, X: FloatArray, y: FloatArray) -> None:
+        fewest = min(len(train) for train, _ in self.splits)
+        self.most_ = max(1, min(X.shape[1], fewest - 2, MOST_FORWARD))
+
+    def _path(self, X: FloatArray, y: FloatArray) -> FloatArray:
+        n, p = X.shape
+        models, basis, support = [np.zeros(p)], np.zeros((n, 0)), list[int]()
+        rest, residual = X.copy(), y.copy()
+        length = np.maximum(np.linalg.norm(X, axis=0), 1e-300)
+        for _ in range(self.most_):
+            size = np.linalg.norm(rest, axis=0)
+            free = size > 1e-8 * length
+            free[support] = False
+            if not free.any():
+                break
+            gain = np.where(free, np.abs(rest.T @ residual) / np.where(free, size, 1.0), -1.0)
+            j = int(np.argmax(gain))
+            direction = rest[:, j] / size[j]
+            basis, support = np.column_stack([basis, direction]), [*support, j]
+            residual = residual - direction * (direction @ residual)
+            rest -= np.outer(direction, direction @ rest)
+            beta = np.zeros(p)
+            beta[support] = _least_squares(X[:, support], y)
+            models.append(beta)
+        return np.array(models + [models[-1]] * (self.most_ + 1 - len(models)))
+
+    def _keep(self, best: int) -> None:
+        self.tau_ = best
+
+
+class ConcavePenaltyCV(_Chosen):
+    """MCP (gamma 3) or SCAD (gamma 3.7) by skglm along a path of alphas, warm-started.
+
+    Parameters
+    ----------
+    kind : {"mcp", "scad"}
+    """
+
+    def __init__(self, splits: Splits, refit: bool = True, kind: str = "mcp") -> None:
+        super().__init__(splits, refit)
+        self.kind = kind
+
+    def _begin(self, X: FloatArray, y: FloatArray) -> None:
+        self.alphas_ = _alphas(X, y)
+
+    def _path(self, X: FloatArray, y: FloatArray) -> FloatArray:
+        try:
+            from skglm.datafits import Quadratic
+            from skglm.penalties import SCAD, MCPenalty
+            from skglm.solvers import AndersonCD
+        except ImportError:
+            raise BackendUnavailable(f"{self.kind} needs the package skglm: pip install skglm") from None
+
+        penalty = MCPenalty(1.0, 3.0) if self.kind == "mcp" else SCAD(1.0, 3.7)
+        solver = AndersonCD(fit_intercept=False, max_iter=200, tol=1e-5)
+        _, models, _ = solver.path(np.asfortranarray(X), y, Quadratic(), penalty, self.alphas_)
+        return np.asarray(models.T)
+
+    def _keep(self, best: int) -> None:
+        self.alpha_ = float(self.alphas_[best])
+
+
+PEER_PACKAGES = ("scikit-learn", "skglm", "abess")
+BY_LABELS = ("abess",)  # peers that make their folds of a label per row
+MOST_SWEEPS = 20_000  # of coordinate descent
+MOST_STEPS = 50  # of OMP, as of forward selection
+
+
+@dataclass(frozen=True)
+class Peer:
+    """An estimator of other authors.
+
+    Attributes
+    ----------
+    make : callable
+        Takes the folds and whether to fit all rows; returns an estimator of scikit-learn whose `fit` chooses
+        hyperparameters. Those of scikit-learn itself always fit all rows in the end.
+    numbers : tuple of str
+        What the table tells of the fitted model: its attributes, without the underscore.
+    cv_error : callable, optional
+        Returns the CV error of a fitted model that has it under no such name.
+    alone : callable, optional
+        Returns an unfitted model of the hyperparameters that a fitted one chose.
+    """
+
+    make: Callable[[Splits, bool], Any]
+    numbers: tuple[str, ...]
+    cv_error: Callable[[Any], float] | None = None
+    alone: Callable[[Any], Any] | None = None
+
+    def told(self, found: Any) -> dict[str, Any]:
+        """Return what the table tells of a fitted model."""
+        known = {} if self.cv_error is None else {"cv_error": self.cv_error(found)}
+        values = ((name, getattr(found, f"{name}_")) for name in self.numbers)
+        return known | {name: value.item() if hasattr(value, "item") else value for name, value in values}
+
+
+class SteppedOmpCV(linear_model.OrthogonalMatchingPursuitCV):
+    """As many steps as there are columns and rows; scikit-learn's default is a tenth of the columns, or 5."""
+
+    def fit(self, X: FloatArray, y: FloatArray) -> Self:
+        """Choose the number of steps and fit all rows."""
+        self.max_iter = max(1, min(X.shape[1], min(len(train) for train, _ in self.cv) - 1, MOST_STEPS))
+        found: Self = super().fit(X, y)
+        self.tau_ = self.n_nonzero_coefs_
+        return found
+
+
+class AbessCV:
+    """abess with the folds of the task."""
+
+    def __init__(self, splits: Splits) -> None:
+        self.splits = splits
+
+    def fit(self, X: FloatArray, y: FloatArray) -> Self:
+        """Choose the number of features and fit all rows."""
+        try:
+            from abess import LinearRegression
+        except ImportError:
+            raise BackendUnavailable("abess is not installed: pip install abess") from None
+        labels = np.zeros(sum(len(test) for _, test in self.splits), dtype=np.int64)
+        for fold, (_, test) in enumerate(self.splits):
+            labels[test] = fold
+        model = LinearRegression(cv=len(self.splits), thread=1)
+        model.fit(X, y, cv_fold_id=labels)
+        self.coef_, self.intercept_, self.tau_ = model.coef_, model.intercept_, np.count_nonzero(model.coef_)
+        return self
+
+
+def _least_error(found: Any) -> float:
+    """Return the least mean over the folds of their mean squared errors, by which scikit-learn chooses."""
+    return float(found.mse_path_.reshape(-1, len(found.cv)).mean(axis=1).min())
+
+
+MIXTURES = [0.1, 0.5, 0.7, 0.9, 0.95, 0.99, 1.0]
+ESTIMATORS: dict[str, Peer] = {
+    "lasso": Peer(
+        lambda splits, _: linear_model.LassoCV(cv=splits, max_iter=MOST_SWEEPS), ("alpha",), _least_error,
+        lambda found: linear_model.Lasso(found.alpha_, max_iter=MOST_SWEEPS),
+    ),
+    "elastic-net": Peer(
+        lambda splits, _: linear_model.ElasticNetCV(l1_ratio=MIXTURES, cv=splits, max_iter=MOST_SWEEPS),
+        ("alpha", "l1_ratio"), _least_error,
+        lambda found: linear_model.ElasticNet(found.alpha_, l1_ratio=found.l1_ratio_, max_iter=MOST_SWEEPS),
+    ),
+    "ridge": Peer(
+        lambda splits, _: linear_model.RidgeCV(np.logspace(-3, 5, 33), cv=splits, scoring="neg_mean_squared_error"),
+        ("alpha",), lambda found: -float(found.best_score_), lambda found: linear_model.Ridge(found.alpha_),
+    ),
+    "relaxed-lasso": Peer(RelaxedLassoCV, ("cv_error", "alpha", "mix")),
+    "omp": Peer(
+        lambda splits, _: SteppedOmpCV(cv=splits), ("tau",), None,
+        lambda found: linear_model.OrthogonalMatchingPursuit(n_nonzero_coefs=found.tau_),
+    ),
+    "forward": Peer(ForwardSelectionCV, ("cv_error", "tau")),
+    "mcp": Peer(partial(ConcavePenaltyCV, kind="mcp"), ("cv_error", "alpha")),
+    "scad": Peer(partial(ConcavePenaltyCV, kind="scad"), ("cv_error", "alpha")),
+    "abess": Peer(lambda splits, _: AbessCV(splits), ("tau",)),
+}  # fmt: skip
