@@ -26,7 +26,7 @@ from sparsecv_mio.kernels.cluster_relaxation import (
     scores,
     screen_choice,
 )
-from sparsecv_mio.kernels.dense import cholesky_in_place, cholesky_solve, gershgorin, invert_lower, put
+from sparsecv_mio.kernels.dense import cholesky_in_place, cholesky_solve, gershgorin, invert, put
 from sparsecv_mio.kernels.jit import njit
 from sparsecv_mio.kernels.nodes import DROPPED, FREE, INSIDE, Accuracy, Form
 
@@ -220,7 +220,10 @@ def node_bound(form, w, rules, status, bar, steps, point):
         value = form.yy
         for a in range(size):
             value -= c[a] * b[a]
-        _inverse_costs(M, b, free, size, at, point.cost)
+        V, ok = invert(M)
+        for a in range(size):
+            if ok and free[a] and b[a] != 0.0:
+                point.cost[at[a]] = b[a] * b[a] / V[a, a]
         bound = value + _least_cost(point.cost, at, free, group, rules, size)
         for a in range(size):
             point.b[at[a]] = b[a]
@@ -264,22 +267,6 @@ def _dual_value(G, c, yy, b, box, choice, h):
         slope[a] = c[a] - slope[a]
     scores(slope, box, h)
     return yy - quad - best_choice(h, choice).total
-
-
-@njit(cache=True, nogil=True)
-def _inverse_costs(M, b, free, size, at, cost):
-    """Fill `cost[at[a]] = b_a^2 / (M^{-1})_aa` of the free columns. O(size^3)."""
-    L = M.copy()
-    if not cholesky_in_place(L, size):
-        return
-    inverse = np.zeros((size, size))
-    invert_lower(L, inverse, size)
-    for a in range(size):
-        if free[a] and b[a] != 0.0:
-            s = 0.0
-            for k in range(a, size):
-                s += inverse[k, a] * inverse[k, a]
-            cost[at[a]] = b[a] * b[a] / s
 
 
 @njit(cache=True, nogil=True)
