@@ -110,7 +110,19 @@ def proxgd(alpha: float) -> Solver:
 def sgd(
     alpha: float, batch: int, seed: int = 0, *, scale_penalty: bool = False, doubling: int | None = None
 ) -> Solver:
-    """Stochastic gradient descent (7) on batches of a fixed size; see :class:`Solver`."""
+    """Stochastic gradient descent (7) on batches of a fixed size.
+
+    Parameters
+    ----------
+    alpha : float
+        Step length.
+    batch : int
+        Rows of a batch.
+    seed : int
+        Of the batches.
+    scale_penalty, doubling
+        As in :class:`Solver`.
+    """
     return Solver(alpha, batch=batch, seed=seed, scale_penalty=scale_penalty, doubling=doubling)
 
 
