@@ -67,6 +67,27 @@ def backward_elimination(V, beta, value, best, supports):
                 supports[size, active[a]] = True
 
 
+@njit(cache=True, nogil=True)
+def add_one_by_one(t, moments, path):
+    """Add the column with the largest gain again and again; row s of `path` (top, q) becomes s + 1 columns.
+
+    Parameters
+    ----------
+    t : Tableau
+    moments : PenalisedMoments
+    path : (top, q) bool array
+        False; what is left of it is so where no column has anything of its own.
+    """
+    clear(t, moments)
+    for step in range(path.shape[0]):
+        pick = best_to_add(t)
+        if pick < 0:
+            return
+        add(t, moments, pick)
+        for a in range(step + 1):
+            path[step, t.members[a]] = True
+
+
 def forward_selection(M, c, yy, top, best, supports):
     """Add the column with the largest gain until `top` columns are in; keep each support that beats `best`.
 
@@ -80,14 +101,8 @@ def forward_selection(M, c, yy, top, best, supports):
         Incumbents by size, improved in place.
     """
     q = c.shape[0]
-    moments, t, path = PenalisedMoments(M, np.zeros(q), c, yy), new_tableau(q, top), np.zeros((top, q), dtype=np.bool_)
-    clear(t, moments)
-    for step in range(top):
-        pick = best_to_add(t)
-        if pick < 0:
-            break
-        add(t, moments, pick)
-        path[step, t.members[: step + 1]] = True
+    moments, path = PenalisedMoments(M, np.zeros(q), c, yy), np.zeros((top, q), dtype=np.bool_)
+    add_one_by_one(new_tableau(q, top), moments, path)
     try_supports(M, c, yy, path, best, supports)
 
 

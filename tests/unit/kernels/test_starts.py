@@ -7,7 +7,9 @@ from itertools import combinations
 import numpy as np
 import pytest
 
+from sparsecv_mio.kernels.local_search import PenalisedMoments, new_tableau
 from sparsecv_mio.kernels.starts import (
+    add_one_by_one,
     backward_elimination,
     eliminate,
     forward_selection,
@@ -64,6 +66,10 @@ def test_forward_selection(seed: int) -> None:
         held = min(([*held, j] for j in range(problem.q) if j not in held), key=problem.value)
         assert best[size] == pytest.approx(problem.value(held), rel=1e-8)
     assert_true_values(problem, best, supports)
+    path = np.zeros((top, problem.q), dtype=np.bool_)
+    moments = PenalisedMoments(problem.M, np.zeros(problem.q), problem.c, problem.yy)
+    add_one_by_one(new_tableau(problem.q, top), moments, path)
+    assert np.array_equal(path[-1], np.isin(np.arange(problem.q), held))
 
 
 @pytest.mark.parametrize("seed", range(2 * len(KINDS)))
