@@ -4,13 +4,13 @@
         [--today]
 
 BEFORE and AFTER are folders that hold the package, as `git worktree add` makes them. A line is a file, asked the
-default question (ten folds, 15 gammas, tau 1 up to a row in eight): the gap and the part of the grid that is proved at
-its limit, or the CPU seconds to the end where it has none. `late` are sizes whose proof at every gamma took AFTER more
-than 1.1 times as long, with both times. Files of `instances/`; `prostate44`, `housing54`: main effects, squares and
-products of its columns (of the first nine), as they come. Limits count as in `regions.py --quiet`; `--share`
-multiplies them. With `--sizes`: CPU seconds of the best subsets of these sizes on all rows at gamma 0.01 as well, or
-the gap left. With `--today` AFTER is also asked the default question of today, whose grid ends with all columns where
-these are 31 to 300.
+default question (ten folds; 15 gammas, or 9 where columns are no fewer than training rows; tau 1 up to a row in eight):
+the gap and the part of the grid that is proved at its limit, or the CPU seconds to the end where it has none. `late`
+are sizes whose proof at every gamma took AFTER more than 1.1 times as long, with both times. Files of `instances/`;
+`prostate44`, `housing54`: main effects, squares and products of its columns (of the first nine), as they come. Limits
+count as in `regions.py --quiet`; `--share` multiplies them. With `--sizes`: CPU seconds of the best subsets of these
+sizes on all rows at gamma 0.01 as well, or the gap left. With `--today` AFTER is also asked the default question of
+today, whose grid ends with all columns where these are 31 to 300.
 
 Each tree has processes of its own, kernels compiled before; both are measured in one run, so that ratios mean something
 on a busy machine. All of it: 20 minutes of CPU.
@@ -83,10 +83,12 @@ def question(name: str, limit: float, today: bool = False) -> dict[str, Any]:
 
     begun = time.process_time()
     largest = p if p <= 30 else max(10, min((n - -(-n // 10)) // 8, 50))
-    taus = [*range(1, min(p, largest) + 1), *([p] if today and 30 < p <= 300 and p < n - -(-n // 10) else [])]
+    wide = p >= n - -(-n // 10)  # no fewer columns than training rows
+    taus = [*range(1, min(p, largest) + 1), *([p] if today and 30 < p <= 300 and not wide else [])]
+    gammas = np.geomspace(0.05, 10.0, 9) if wide else np.geomspace(1e-3, 10.0, 15)
     record = cross_validate(
-        data, make_folds("10", data, seed=0), gammas=np.geomspace(1e-3, 10.0, 15).tolist(),
-        taus=taus, time_limit=limit, threads=2, progress=progress,
+        data, make_folds("10", data, seed=0), gammas=gammas.tolist(), taus=taus, time_limit=limit, threads=2,
+        progress=progress,
     )  # fmt: skip
     region, spent = record.region, round(time.process_time() - begun, 2)
     words = "-" if region is None else f"{region.up_to_tau or '-'}; {region.from_gamma or float('inf'):.2g}"

@@ -1,106 +1,235 @@
-"""Lower bounds of held-out errors from the rows that a fold leaves out, added to its training rows with more weight.
+"""Lower bounds of held-out errors from the rows that a fold leaves out, added to its training rows with some weight.
 
 With f the training objective of a fold, h the squared error on its other rows and any t > 0 (docs/theory/bounds.md 10)
 
     h(b*) >= (V_t - u) / t        for every V_t <= min over b of f(b) + t h(b), at most tau nonzero, and u >= f(b*).
 
 At t = 1 it is the training-loss bound, up to the intercept: one V serves every fold, and what V falls short counts
-once for each of them. With t = 6 it counts a sixth, while h(b*) is less than its least at the weight t by no more than
-those rows can be fitted beside the others. So where relaxations are far from the optimum, as under small penalties, it
-is much the better one.
+once for each of them. Here that counts 1 / t, and what is lost beside it is how much better these rows are fitted once
+they have the weight t. So where relaxations are far from the optimum, as under small penalties, large weights say most;
+where a fold holds rows that no model fits, small ones do.
 
 V_t never rises with tau and is concave in gamma (:mod:`sparsecv_mio.bounds.closed_form`): relaxations at some pairs
-bound the others too.
+bound the others too. With V_t the optimum, or that of the relaxation, (V_t - u) / t has one peak, as V_t is concave in
+t: the weight is found by climbing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.bounds.closed_form import ROWS_ROUNDING, implied_lower_bounds
-from sparsecv_mio.problem.elimination import eliminated
+from sparsecv_mio.problem.elimination import Eliminated, eliminated
 from sparsecv_mio.problem.problem import SparseProblem
-from sparsecv_mio.trees.listing import sharpened
-from sparsecv_mio.trees.normal_form import normal_form, solve_root
+from sparsecv_mio.trees.listing import PerspectiveTree, sharpened
+from sparsecv_mio.trees.normal_form import NormalForm, Root, normal_form, solve_root
 
-WEIGHTS = 1.5, 3.0, 6.0, 12.0, 24.0
+WEIGHTS = 0.05, 0.1, 0.2, 0.4, 0.75, 1.5, 3.0, 6.0, 12.0, 24.0
+FIRST = WEIGHTS.index(3.0)  # to be tried
 NEAR, STEPS = 0.005, 2_000  # accuracy of relaxations, of what is left to the level at which they end, and steps
+APART, NEXT = 1.3, 1.05  # ratios of sizes at which a weight is looked for, and of those that are relaxed
+MOST_BELOW = 2  # places between the weight of relaxations and that of trees
+ROOM = 64  # supports that a tree may keep: those better than what it is to prove
 
 
-class WantedPairs(NamedTuple):
-    """Gammas (G,), ascending; sizes (T,), rising; the pairs that bounds are wanted of, (G, T)."""
+class Known(NamedTuple):
+    """Of every pair (G, T): u, which covers tied optima, inf where it is not known; the held-out error of a support.
 
-    gammas: FloatArray
-    taus: IntArray
-    wanted: BoolArray
+    The errors only say how well relaxations are to be solved.
+    """
+
+    values: FloatArray
+    errors: FloatArray
 
 
-def held_out_lower_bounds(
-    problem: SparseProblem,
-    held_out: tuple[FloatArray, FloatArray, float],
-    grid: WantedPairs,
-    known: tuple[FloatArray, FloatArray],
-    expired: Callable[[], bool],
-) -> FloatArray:
-    """Bound the held-out errors of a fold from below.
+@dataclass(eq=False)
+class RowsTogether:
+    """The training rows of a fold with those it leaves out beside them, at any weight.
 
-    Parameters
+    Attributes
     ----------
     problem : SparseProblem
         Training rows, at any gamma.
     held_out : (q, q) array, (q,) array, float
         Moments Q, c and yy of the rows left out, about the training means.
-    grid : WantedPairs
-    known : (G, T) arrays
-        u, which covers tied optima, inf where it is not known; and held-out errors of some support, which only say how
-        well relaxations are to be solved.
-    expired : callable
-        True ends it with what is known by then.
-
-    Returns
-    -------
-    (G, T) array
-        0 where nothing is known.
-
-    Notes
-    -----
-    O(q^3) for each weight and gamma, and a relaxation for each pair that is wanted.
     """
-    Q, c, yy = held_out
-    values, errors = known
-    found = np.zeros(values.shape)
-    for t in WEIGHTS:
-        weighted = replace(
-            problem, Q=problem.Q + t * Q, c=problem.c + t * c, yy=problem.yy + t * yy, kept={},
-            own_squares=None if problem.own_squares is None else problem.own_squares + t * np.diag(Q),
-        )  # fmt: skip
-        lower = _relaxed(weighted, grid, values + t * errors, expired)
-        implied = implied_lower_bounds(grid.gammas, lower) - ROWS_ROUNDING * weighted.yy
-        usable = np.isfinite(values) & (implied > 0.0)
-        found = np.maximum(found, np.where(usable, implied - np.where(usable, values, 0.0), 0.0) / t)
-    return np.asarray(found)
+
+    problem: SparseProblem
+    held_out: tuple[FloatArray, FloatArray, float]
+    _weighted: dict[int, SparseProblem] = field(default_factory=dict)
+
+    def at(self, gamma: float, weight: int) -> tuple[Eliminated, NormalForm]:
+        """Return the problem at a gamma and a weight, by its place, forced columns minimised out; its normal form."""
+        if weight not in self._weighted:
+            t, (Q, c, yy), rows = WEIGHTS[weight], self.held_out, self.problem
+            squares = None if rows.own_squares is None else rows.own_squares + t * np.diag(Q)
+            self._weighted[weight] = replace(
+                rows, Q=rows.Q + t * Q, c=rows.c + t * c, yy=rows.yy + t * yy, kept={}, own_squares=squares
+            )
+        part = eliminated(self._weighted[weight].with_gamma(gamma))
+        return part, sharpened(normal_form(part.problem))
+
+    def total(self, weight: int) -> float:
+        """Return the squared length of the target at a weight."""
+        return self.problem.yy + WEIGHTS[weight] * self.held_out[2]
 
 
-def _relaxed(problem: SparseProblem, grid: WantedPairs, levels: FloatArray, expired: Callable[[], bool]) -> FloatArray:
-    """(G, T): lower bounds of the optimum at some of the pairs that are wanted, 0 at the others."""
-    lower = np.zeros(levels.shape)
-    for g in np.flatnonzero(grid.wanted.any(axis=1)).tolist():
-        part = eliminated(problem.with_gamma(float(grid.gammas[g])))
-        form = sharpened(normal_form(part.problem))
-        if not form.curved or not form.trusted:
-            continue
-        b = np.zeros(form.m)
-        for t in np.flatnonzero(grid.wanted[g])[::-1].tolist():
-            size, level = part.choice.size(int(grid.taus[t])), float(levels[g, t])
-            if expired():
-                return lower
-            if 0 < size < form.m and np.isfinite(level):
-                root = solve_root(form, size, form.raised(level), b, expired, near=NEAR, steps=STEPS)
-                b = root.b
-                lower[g, t] = max(min(root.dual, level) - (form.raised(level) - level), 0.0)
-    return lower
+class MoreWeight:
+    """Lower bounds of `f + t h` for one fold, by weight, gamma and size, and what they say of h.
+
+    Parameters
+    ----------
+    gammas : (G,) array
+        Ascending.
+    taus : (T,) int array
+        Rising.
+
+    Attributes
+    ----------
+    lower : (W, G, T) array
+        By weight, 0 where nothing is known.
+    missed : (G, T) int array
+        Trees that missed their target, up to `MOST_BELOW`.
+    best : (G, T) int array
+        Place of the weight that a pair is bounded by, as far as that was looked for.
+    """
+
+    def __init__(self, gammas: FloatArray, taus: IntArray) -> None:
+        self.gammas, self.taus = gammas, taus
+        self.lower = np.zeros((len(WEIGHTS), len(gammas), len(taus)))
+        self.best = np.full(self.lower.shape[1:], FIRST)
+        self.missed = np.zeros(self.best.shape, dtype=np.int64)
+        self._yy = np.zeros(len(WEIGHTS))
+
+    def held_out_errors(self, values: FloatArray) -> FloatArray:
+        """(G, T): lower bounds of h, 0 where nothing is known, from the u of every pair; inf where that is not."""
+        usable = np.isfinite(values)
+        known, found = np.where(usable, values, 0.0), np.zeros(values.shape)
+        for place, t in enumerate(WEIGHTS):
+            if self.lower[place].any():
+                implied = implied_lower_bounds(self.gammas, self.lower[place]) - ROWS_ROUNDING * self._yy[place]
+                found = np.maximum(found, np.where(usable & (implied > 0.0), implied - known, 0.0) / t)
+        return np.asarray(found)
+
+    def relax(self, rows: RowsTogether, wanted: BoolArray, known: Known, expired: Callable[[], bool]) -> None:
+        """Bound some pairs (G, T) by relaxations, at the weights that say most.
+
+        A weight is looked for at some sizes of every other gamma; what is between them takes that of the last.
+        A relaxation of a size bounds smaller ones too: of large sizes, some are relaxed.
+
+        Parameters
+        ----------
+        rows : RowsTogether
+        wanted : (G, T) bool array
+        known : Known
+        expired : callable
+            True ends it with what is known by then.
+
+        Notes
+        -----
+        O(q^3) for each weight and gamma, and a relaxation for each pair.
+        """
+        at_size = np.full(len(self.taus), FIRST)
+        for turn, g in enumerate(np.flatnonzero(wanted.any(axis=1)).tolist()):
+            which = np.flatnonzero(wanted[g] & np.isfinite(known.values[g] + known.errors[g]))
+            if not len(which) or expired():
+                continue
+            row = _Row(self, rows, g, known, expired)
+            probe = last = -1
+            for at in which[::-1].tolist():
+                if turn % 2 == 0 and (probe < 0 or self.taus[at] * APART <= self.taus[probe]):
+                    probe, at_size[at] = at, row.climb(at, int(at_size[at]))
+                if probe >= 0:
+                    at_size[at] = at_size[probe]
+                if last < 0 or self.taus[at] * NEXT <= self.taus[last]:
+                    last = at
+                    row.value(at, int(at_size[at]))
+            self.best[g] = at_size
+
+    def branch(
+        self, rows: RowsTogether, pair: tuple[int, int], target: float, nodes: int, known: Known,
+        expired: Callable[[], bool],
+    ) -> int:  # fmt: skip
+        """Grow a tree that is to prove a lower bound of h at a pair, by index; return its nodes.
+
+        Trees leave less of what a relaxation falls short, so smaller weights serve them: after a tree that misses its
+        target the next one of the pair takes the next smaller one.
+
+        Parameters
+        ----------
+        rows : RowsTogether
+        pair : int, int
+        target : float
+            Of h. What the tree proves in the end may be less.
+        nodes : int
+            At most.
+        known : Known
+        expired : callable
+        """
+        (g, at), u = pair, float(known.values[pair])
+        place = max(int(self.best[pair]) - int(self.missed[pair]), 0)
+        part, form = rows.at(float(self.gammas[g]), place)
+        size = part.choice.size(int(self.taus[at]))
+        if not (form.curved and form.trusted and 0 < size < form.m and np.isfinite(u)):
+            return 0
+        level = u + WEIGHTS[place] * target
+        root = solve_root(form, size, form.raised(level), np.zeros(form.m), expired, near=NEAR, steps=STEPS)
+        tree = PerspectiveTree(form, size, np.inf, np.zeros(form.m, dtype=bool), root, (form.raised(level), ROOM))
+        tree.advance(nodes, expired)
+        self.missed[pair] = min(self.missed[pair] + (not tree.finished), MOST_BELOW)
+        if not tree.overflow:
+            still_open = np.inf if tree.finished else float(tree.pool.bound[0])
+            least = min([still_open, *(value for _, value in tree.candidates())])
+            self._note(rows, (place, g, at), min(least, form.raised(level)) - (form.raised(level) - level))
+        return tree.nodes
+
+    def _note(self, rows: RowsTogether, where: tuple[int, int, int], lower: float) -> None:
+        self._yy[where[0]] = rows.total(where[0])
+        self.lower[where] = max(self.lower[where], lower)
+
+
+class _Row:
+    """Relaxations at one gamma of a fold, each from the solution of the size before at the same weight."""
+
+    def __init__(
+        self, bounds: MoreWeight, rows: RowsTogether, g: int, known: Known, expired: Callable[[], bool]
+    ) -> None:
+        self.bounds, self.rows, self.g, self.known, self.expired = bounds, rows, g, known, expired
+        self._forms: dict[int, tuple[Eliminated, NormalForm]] = {}
+        self._points: dict[int, FloatArray] = {}
+
+    def climb(self, at: int, place: int) -> int:
+        """Return the place of the weight that bounds h best at a size, by index: up or down from where it starts."""
+        most = self.value(at, place)
+        for step in (1, -1):
+            start = place
+            while 0 <= place + step < len(WEIGHTS) and (more := self.value(at, place + step)) > most:
+                place, most = place + step, more
+            if place != start:
+                break
+        return place
+
+    def value(self, at: int, place: int) -> float:
+        """Relax a size, by index, at a weight, unless that is known; return (V - u) / t."""
+        bounds, g = self.bounds, self.g
+        u = float(self.known.values[g, at])
+        if not bounds.lower[place, g, at] > 0.0 and not self.expired():
+            if place not in self._forms:
+                self._forms[place] = self.rows.at(float(bounds.gammas[g]), place)
+            part, form = self._forms[place]
+            size, level = part.choice.size(int(bounds.taus[at])), u + WEIGHTS[place] * float(self.known.errors[g, at])
+            if form.curved and form.trusted and 0 < size < form.m:
+                root = self._root(form, size, level, place)
+                bounds._note(self.rows, (place, g, at), min(root.dual, level) - (form.raised(level) - level))
+        return float(bounds.lower[place, g, at] - u) / WEIGHTS[place]
+
+    def _root(self, form: NormalForm, size: int, level: float, place: int) -> Root:
+        start = self._points.get(place, np.zeros(form.m))
+        root = solve_root(form, size, form.raised(level), start, self.expired, near=NEAR, steps=STEPS)
+        self._points[place] = root.b
+        return root

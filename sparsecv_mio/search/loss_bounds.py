@@ -9,7 +9,7 @@ import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.bounds.closed_form import ROWS_ROUNDING, enough_on_all_rows, training_loss_bound
-from sparsecv_mio.bounds.more_weight import WantedPairs, held_out_lower_bounds
+from sparsecv_mio.bounds.more_weight import Known, MoreWeight, RowsTogether
 from sparsecv_mio.parallel import run_folds
 from sparsecv_mio.problem.refit import RowFit
 from sparsecv_mio.problem.training_moments import TrainingMoments
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from sparsecv_mio.bounds.wide import WideFold
 
 SURELY = 1.0 + 1e-9  # beyond a bar, for the rounding of sums
+NEARLY = 0.95  # of a held-out error, from which on its lower end is not raised any more
 
 
 def raise_lower_ends(run: Run, values: FloatArray, slip: float = 0.0) -> None:
@@ -264,33 +265,78 @@ def narrow_by_ridge_balls(run: Run, values: FloatArray, until: Deadline) -> None
     _in_folds(run, wanted, narrow, until)
 
 
-def narrow_by_more_weight(run: Run, values: FloatArray, pairs: BoolArray, until: Deadline) -> None:
-    """Raise the lower ends of the held-out intervals of some pairs: their rows, with more weight in every fold.
-
-    See :mod:`sparsecv_mio.bounds.more_weight`.
+class WeightBounds:
+    """Lower ends of held-out intervals from the rows of every fold, with some weight (`bounds.more_weight`).
 
     Parameters
     ----------
     run : Run
-    values : (G, T, K) array
-        At least the training objective of every optimum, tied ones included; inf where that is not known.
-    pairs : (G, T) bool array
-    until : Deadline
-        Folds not bounded by then are left as they are.
+    loss : LossBounds
+        Whose training objectives are those of every optimum.
     """
-    context, cells = run.context, run.cells
-    rising = np.argsort(context.grid.gammas, kind="stable")
 
-    def narrow(fold: int, moments: TrainingMoments) -> None:
-        made = FoldProblem.of(context.data, context.folds, fold, moments)
-        wanted = pairs & run.open[:, :, fold]
-        known = values[rising, :, fold], cells.nominal[rising, :, fold]
-        grid = WantedPairs(context.grid.gammas[rising], context.grid.taus, wanted[rising])
-        lower = np.zeros(wanted.shape)
-        lower[rising] = held_out_lower_bounds(made.problem, made.held_out.moments(), grid, known, until.expired)
-        cells.narrow(np.s_[:, :, fold], np.where(wanted, lower, 0.0), np.inf)
+    def __init__(self, run: Run, loss: LossBounds) -> None:
+        self.run, self.loss = run, loss
+        self._rising = np.argsort(run.context.grid.gammas, kind="stable")
+        self._by_fold: dict[int, MoreWeight] = {}
 
-    _in_folds(run, pairs[:, :, None] & run.open, narrow, until)
+    def relax(self, pairs: BoolArray, until: Deadline) -> None:
+        """Bound the open cells of some pairs (G, T) by relaxations; cells not bounded by then are left as they are."""
+
+        def work(here: FoldProblem, rows: RowsTogether, known: Known) -> None:
+            shown = self.run.cells.nominal[:, :, here.fold]
+            wanted = pairs & self.run.open[:, :, here.fold] & (self.run.cells.lower[:, :, here.fold] < NEARLY * shown)
+            self._of(here.fold).relax(rows, wanted[self._rising], known, until.expired)
+
+        self._in_folds(pairs, work, until)
+
+    def branch(self, pairs: list[tuple[int, int]], rise: float, nodes: int, until: Deadline) -> None:
+        """Grow a tree in every fold of some pairs, by index, that is to raise the lower end of the cell.
+
+        Parameters
+        ----------
+        pairs : list of (int, int)
+        rise : float
+            Of held-out errors.
+        nodes : int
+            Of a tree, at most.
+        until : Deadline
+        """
+        place = np.argsort(self._rising)
+        wanted = np.zeros(self.run.context.shape[:2], dtype=bool)
+        wanted[tuple(zip(*pairs, strict=True))] = True
+
+        def work(here: FoldProblem, rows: RowsTogether, known: Known) -> None:
+            cells = self.run.cells
+            for g, t in pairs:
+                lower, shown = float(cells.lower[g, t, here.fold]), float(cells.nominal[g, t, here.fold])
+                if self.run.open[g, t, here.fold] and lower < NEARLY * shown and not until.expired():
+                    target = min(lower + rise, shown)
+                    pair = int(place[g]), t
+                    spent = self._of(here.fold).branch(rows, pair, target, nodes, known, until.expired)
+                    self.run.counts.add(spent)
+
+        self._in_folds(wanted, work, until)
+
+    def _of(self, fold: int) -> MoreWeight:
+        grid = self.run.context.grid
+        return self._by_fold.setdefault(fold, MoreWeight(grid.gammas[self._rising], grid.taus))
+
+    def _in_folds(
+        self, pairs: BoolArray, work: Callable[[FoldProblem, RowsTogether, Known], None], until: Deadline
+    ) -> None:
+        """Work on the folds with open cells among some pairs (G, T), and raise the lower ends of all cells by it."""
+        run, rising = self.run, self._rising
+
+        def narrow(fold: int, moments: TrainingMoments) -> None:
+            here = FoldProblem.of(run.context.data, run.context.folds, fold, moments)
+            known = Known(self.loss.values[rising, :, fold], run.cells.nominal[rising, :, fold])
+            work(here, RowsTogether(here.problem, here.held_out.moments()), known)
+            lower = np.zeros(known.values.shape)
+            lower[rising] = self._of(fold).held_out_errors(known.values)
+            run.cells.narrow(np.s_[:, :, fold], lower, np.inf)
+
+        _in_folds(run, pairs[:, :, None] & run.open, narrow, until)
 
 
 def _in_folds(run: Run, wanted: BoolArray, narrow: Callable[[int, TrainingMoments], None], until: Deadline) -> None:

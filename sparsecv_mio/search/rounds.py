@@ -22,8 +22,8 @@ grow more expensive with tau, and a proof among the taus up to some size is wort
   folds is then left, and while all rows may still exclude a pair, all of them are;
 * what is still open is tried again with more effort, four times as much every time. Work on new taus and work on those
   that were left open take turns, by the nodes they cost, so that no pair starves the others;
-* under a time limit up to a quarter of the nodes goes to trees on all rows at the pairs whose lower bounds are the
-  least of the grid: these are the gap that a limit leaves.
+* under a time limit up to a quarter of the time goes to trees at the pairs whose lower bounds are the least of the
+  grid: these are the gap that a limit leaves.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ from sparsecv_mio.search.deadline import Deadline
 from sparsecv_mio.search.estimates import OpenCellEstimates, score_reported_pair
 from sparsecv_mio.search.fold_solver import FoldSolver
 from sparsecv_mio.search.leave_fold_out import first_intervals
-from sparsecv_mio.search.loss_bounds import LossBounds, enough_to_exclude, narrow_by_more_weight, narrow_by_ridge_balls
+from sparsecv_mio.search.loss_bounds import LossBounds, WeightBounds, enough_to_exclude, narrow_by_ridge_balls
 from sparsecv_mio.search.pairs import likely_winner, proved_ends
 from sparsecv_mio.search.run import EFFORT_GROWTH, FIRST_EFFORT, GridMethod, Run, best_on_all_rows, fit_all_rows
 from sparsecv_mio.search.shared_trees import SharedTrees
-from sparsecv_mio.thresholds import FEW_FOLDS, MANY_FOLDS, RELAXED_COLUMNS, SMALL
+from sparsecv_mio.thresholds import FEW_FOLDS, MANY, MANY_FOLDS, SMALL
 from sparsecv_mio.trees.every_size import FIRST_LOOK, solve_path
 from sparsecv_mio.trees.subsets import UNLIMITED, BestSubset, BestSubsets
 from sparsecv_mio.words import Engine
@@ -196,7 +196,10 @@ BALL_SHARE = 0.05  # of a time limit, for ridge balls: they cost little but wher
 WEIGHT_SHARE = 0.1  # of a time limit, for relaxations of folds with more weight on their rows
 ALL_ROWS_EFFORT = 4  # a tree on all rows may cost so many times what one of a fold may: it speaks for all folds
 ALL_ROWS_TRIES = 3  # of a tau, before its folds, where all rows can still exclude it
-LEAST_SHARE = 0.25  # of the nodes, under a time limit, that the least lower bounds of the grid may take
+LEAST_SHARE = 0.25  # of the time since taus are worked on, under a limit, that the least lower bounds may take
+LEAST_TURN = 0.05  # of a time limit, at once
+ALL_ROWS, WEIGHTED = 0, 1  # trees that raise them
+RISE, WEIGHTED_EFFORT = 0.1, 128  # of the bar, that trees of folds with their rows left out are to bring, and nodes
 LEAST_ENOUGH = 0.9  # of the bar, from which on the least lower bound needs no work of its own
 LEAST_AT_ONCE = 4  # pairs of the least lower bounds that each thread works on
 NEW, OPEN = 0, 1  # taus: tried for the first time, or again
@@ -219,8 +222,12 @@ class Outward:
         Whether all rows were looked at for the taus that were not tried yet.
     spent : (2,) int array
         Nodes spent on new taus, and on those that were tried before.
-    tries_of_least, spent_on_least : (G, T) int array, int
-        How often all rows were worked on at a pair because its lower bound was the least, and nodes spent so.
+    tries_of_least : (2, G, T) int array
+        How often a pair was worked on because its lower bound was the least: on all rows, and with rows left out.
+    gains : (2, G, T) array
+        What that did last, in shares of the bar and second; inf where it was not tried.
+    began, on_least : float
+        When the work on taus began, inf before, and seconds spent so since.
     """
 
     def __init__(self, run: Run) -> None:
@@ -229,8 +236,9 @@ class Outward:
         self.tries_of_winner = 0
         self.looked = False
         self.spent = np.zeros(2, dtype=np.int64)
-        self.tries_of_least = np.zeros(run.context.shape[:2], dtype=np.int64)
-        self.spent_on_least = 0
+        self.tries_of_least = np.zeros((2, *run.context.shape[:2]), dtype=np.int64)
+        self.gains = np.full(self.tries_of_least.shape, np.inf)
+        self.began, self.on_least = np.inf, 0.0
 
     @cached_property
     def searched(self) -> BoolArray:
@@ -241,6 +249,16 @@ class Outward:
     def loss(self) -> LossBounds:
         """Training-loss bounds; three numbers a cell, so made where this order of work is taken."""
         return LossBounds(self.run)
+
+    @cached_property
+    def weight(self) -> WeightBounds:
+        """Bounds from the rows that folds leave out."""
+        return WeightBounds(self.run, self.loss)
+
+    @property
+    def weighs(self) -> bool:
+        """Whether these are made: under a time limit, which leaves a gap, where relaxations cost little."""
+        return bool(np.isfinite(self.run.context.deadline.at)) and self.run.context.data.q <= MANY
 
     @property
     def left(self) -> bool:
@@ -299,9 +317,11 @@ class Outward:
         self._fit_all_rows(missing, 0, LOOK_SHARE)
         self.run.signals.doing("bounds of every fold by the fits on all rows")
         narrow_by_ridge_balls(self.run, self.loss.values, self.run.context.deadline.sooner(BALL_SHARE))
-        if np.isfinite(self.run.context.deadline.at) and self.run.context.data.q <= RELAXED_COLUMNS:
-            until = self.run.context.deadline.sooner(WEIGHT_SHARE)
-            narrow_by_more_weight(self.run, self.loss.values, self._pairs_in_question(), until)
+        if self.weighs:
+            self.run.signals.doing("relaxations of every fold with its rows left out")
+            lower, upper = self.run.cells.lower.sum(axis=2), self.run.cells.upper.sum(axis=2)
+            low = self._pairs_in_question() & (lower < LEAST_ENOUGH * upper.min())
+            self.weight.relax(low, self.run.context.deadline.sooner(WEIGHT_SHARE))
 
     def step(self) -> None:
         """Do the first of these that is due.
@@ -379,36 +399,57 @@ class Outward:
         return range(tau, tau + 1), OPEN
 
     def _raise_the_least(self) -> bool:
-        """Work on all rows at the pairs of the least lower bounds, one of each tau; False where that is not due.
+        """Work on the pairs of the least lower bounds, one of each tau; False where that is not due.
 
-        What such a tree proves at one gamma bounds its neighbours too. It takes a small part of the nodes, as a proof
-        among the small taus is worth more, but the gap that a limit leaves is that of the least bound.
+        It takes a part of the time only, as a proof among the small taus is worth more, but the gap that a limit leaves
+        is that of the least bound. Trees on all rows, of which what they prove at one gamma bounds its neighbours too,
+        and trees on the rows of folds with those left out: whichever raised the least more in a second.
         """
-        state, context = self.run, self.run.context
-        due = self.tries.any() and self.spent_on_least <= LEAST_SHARE * self.spent.sum()
-        if not np.isfinite(context.deadline.at) or not due:
+        state, deadline = self.run, self.run.context.deadline
+        until, since = deadline.sooner(LEAST_TURN), deadline.seconds - self.began
+        if not np.isfinite(deadline.at) or self.on_least + until.left > LEAST_SHARE * since:
             return False
-        taus, lower = context.grid.taus.tolist(), state.cells.lower.sum(axis=2)
-        closed = np.array([[result.by_size[tau].complete for tau in taus] for result in state.all_rows.best])
-        usable = self._pairs_in_question() & ~closed & (self.tries_of_least < MOST_TRIES)
-        lower = np.where(usable, lower, np.inf)
-        if not lower.min() < LEAST_ENOUGH * state.cells.upper.sum(axis=2).min():
+        bar = float(state.cells.upper.sum(axis=2).min())
+        chosen = [self._least(kind, bar) for kind in (ALL_ROWS, WEIGHTED)]
+        kinds = [kind for kind in (ALL_ROWS, WEIGHTED) if chosen[kind]]
+        if not kinds:
             return False
-        weakest = lower.argmin(axis=0)
-        which = np.argsort(lower.min(axis=0), kind="stable")[: LEAST_AT_ONCE * context.threads]
-        which = which[np.isfinite(lower[weakest[which], which])]
-        which = which[self.tries_of_least[weakest[which], which] == self.tries_of_least[weakest[which[0]], which[0]]]
-        pairs = np.zeros(lower.shape, dtype=bool)
-        pairs[weakest[which], which] = True
-        before, tries = state.counts.nodes, int(self.tries_of_least[pairs].max())
-        self._fit_all_rows(pairs, ALL_ROWS_EFFORT * FIRST_EFFORT * GROWTH**tries)
-        self.tries_of_least[pairs] += 1
-        self.spent_on_least += state.counts.nodes - before
+        kind = max(kinds, key=lambda kind: float(self.gains[kind][chosen[kind][0]]))
+        pairs, at = chosen[kind], tuple(zip(*chosen[kind], strict=True))
+        began, before = deadline.seconds, state.cells.lower.sum(axis=2)[at]
+        tries = int(self.tries_of_least[kind][at].max())
+        if kind == ALL_ROWS:
+            wanted = np.zeros(state.context.shape[:2], dtype=bool)
+            wanted[at] = True
+            self._fit_all_rows(wanted, ALL_ROWS_EFFORT * FIRST_EFFORT * GROWTH**tries, LEAST_TURN)
+        else:
+            state.signals.doing(f"trees with rows left out: {_named(state.context.grid.taus[np.unique(at[1])])}, fold")
+            rise = RISE * bar / state.context.folds.k
+            self.weight.branch(pairs, rise, WEIGHTED_EFFORT * GROWTH**tries, until)
+        spent, rises = deadline.seconds - began, (state.cells.lower.sum(axis=2)[at] - before) / bar
+        self.gains[kind][at] = rises / max(spent, 1e-6)
+        self.tries_of_least[kind][at] += 1 if kind == ALL_ROWS else rises < 0.5 * RISE
+        self.on_least += spent
         return True
+
+    def _least(self, kind: int, bar: float) -> list[Pair]:
+        """Return pairs of the least bounds that a kind of trees may raise, one of each tau; none if all are high."""
+        state, tries = self.run, self.tries_of_least[kind]
+        usable = self._pairs_in_question() & (tries < MOST_TRIES)
+        if kind == ALL_ROWS:
+            taus = state.context.grid.taus.tolist()
+            usable &= ~np.array([[result.by_size[tau].complete for tau in taus] for result in state.all_rows.best])
+        elif not self.weighs:
+            return []
+        lower = np.where(usable, state.cells.lower.sum(axis=2), np.inf)
+        weakest = lower.argmin(axis=0)
+        which = np.argsort(lower.min(axis=0), kind="stable")[: LEAST_AT_ONCE * state.context.threads]
+        pairs = [(int(weakest[t]), t) for t in which.tolist() if lower[weakest[t], t] < LEAST_ENOUGH * bar]
+        return [pair for pair in pairs if tries[pair] == tries[pairs[0]]]
 
     def _work_on(self, taus: range, kind: int) -> None:
         """Work on all rows, then on the folds, of the pairs of some taus that are in question."""
-        before = self.run.counts.nodes
+        before, self.began = self.run.counts.nodes, min(self.began, self.run.context.deadline.seconds)
         among = np.isin(np.arange(len(self.tries)), taus)
         effort = FIRST_EFFORT * GROWTH ** int(self.tries[among].max())
         self._fit_all_rows(self._pairs_in_question() & among, ALL_ROWS_EFFORT * effort)

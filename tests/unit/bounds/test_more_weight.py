@@ -1,4 +1,4 @@
-"""Held-out errors bounded by rows with more weight, against every support within the level, by plain linear algebra."""
+"""Held-out errors bounded by rows with some weight, against every support within the level, by plain linear algebra."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from sparsecv_mio.bounds.more_weight import WantedPairs, held_out_lower_bounds
+from sparsecv_mio.bounds.more_weight import WEIGHTS, Known, MoreWeight, RowsTogether
 from sparsecv_mio.problem.problem import SparseProblem
 
 GAMMAS = np.array([1e-4, 3e-3, 0.1, 4.0])
@@ -54,9 +54,18 @@ def test_no_support_within_the_level_has_a_smaller_error(seed: int) -> None:
             values[g, t], errors[g, t] = level, min(h for f, h in mine if f <= level)
     values[rng.random(values.shape) < 0.1] = np.inf
     wanted = rng.random(values.shape) < 0.8
-    held_out = X.T @ X, X.T @ u, float(u @ u)
-    found = held_out_lower_bounds(problem, held_out, WantedPairs(GAMMAS, taus, wanted), (values, errors), lambda: False)
-    assert found.shape == values.shape and np.all(found >= 0.0) and not found[np.isinf(values)].any()
+    rows, known = RowsTogether(problem, (X.T @ X, X.T @ u, float(u @ u))), Known(values, errors)
+    bounds = MoreWeight(GAMMAS, taus)
+    bounds.best[...] = rng.integers(0, len(WEIGHTS), values.shape)  # trees go on from there where nothing is relaxed
+    if seed % 4:
+        bounds.relax(rows, wanted, known, lambda: False)
+    relaxed = bounds.held_out_errors(values)
+    for _ in range(6 if seed % 2 else 0):
+        pair = int(rng.integers(len(GAMMAS))), int(rng.integers(q))
+        target = float(relaxed[pair] + rng.choice([0.1, 0.5, 1.5]) * errors[pair])
+        bounds.branch(rows, pair, target, int(rng.integers(1, 40)), known, lambda: False)
+    found = bounds.held_out_errors(values)
+    assert found.shape == values.shape and np.all(found >= relaxed) and not found[np.isinf(values)].any()
     assert np.all(found <= errors * (1.0 + 1e-9) + 1e-12 * problem.yy)
 
 
@@ -64,8 +73,36 @@ def test_they_say_something_and_end_when_told() -> None:
     problem, X, u = drawn(7)
     b = np.linalg.solve(problem.with_gamma(0.1).M, problem.c)
     value, error = problem.yy - float(problem.c @ b), float(((u - X @ b) ** 2).sum())
-    held_out = X.T @ X, X.T @ u, float(u @ u)
-    grid = WantedPairs(np.array([0.1]), np.array([2]), np.ones((1, 1), dtype=bool))
-    known = np.full((1, 1), value), np.full((1, 1), error)  # of the ridge fit of all columns: no support is better
-    assert held_out_lower_bounds(problem, held_out, grid, known, lambda: False)[0, 0] > 0.3 * error
-    assert held_out_lower_bounds(problem, held_out, grid, known, lambda: True)[0, 0] == 0.0
+    rows = RowsTogether(problem, (X.T @ X, X.T @ u, float(u @ u)))
+    # of the ridge fit of all columns: no support is better
+    known = Known(np.full((1, 1), value), np.full((1, 1), error))
+    for expired, least in ((True, 0.0), (False, 0.3 * error)):
+        bounds, wanted = MoreWeight(np.array([0.1]), np.array([2])), np.ones((1, 1), dtype=bool)
+        bounds.relax(rows, wanted, known, lambda expired=expired: expired)
+        found = bounds.held_out_errors(known.values)[0, 0]
+        assert found > least if least else found == 0.0
+
+
+def test_a_tree_says_more_than_a_relaxation() -> None:
+    """A hard problem: columns that all depend on one another, of which few are taken."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 14)) + 2.0 * rng.standard_normal((60, 1))
+    y = X @ rng.standard_normal(14) + rng.standard_normal(60)
+    V, r = X - X[:45].mean(axis=0), y - y[:45].mean()
+    problem = SparseProblem(
+        V[:45].T @ V[:45], V[:45].T @ r[:45], float(r[:45] @ r[:45]), np.ones(14), 1.0, 45, X[:45].mean(axis=0),
+        float(y[:45].mean()), full_length=45.0, forced=np.array([], dtype=np.int64),
+    )  # fmt: skip
+    M, fits = problem.with_gamma(0.01).M, []
+    for support in map(list, combinations(range(14), 5)):
+        b = np.linalg.solve(M[np.ix_(support, support)], problem.c[support])
+        fits.append((problem.yy - float(problem.c[support] @ b), float(((r[45:] - V[45:][:, support] @ b) ** 2).sum())))
+    value, error = min(fits)
+    rows = RowsTogether(problem, (V[45:].T @ V[45:], V[45:].T @ r[45:], float(r[45:] @ r[45:])))
+    known = Known(np.full((1, 1), value * (1.0 + 1e-9)), np.full((1, 1), error))
+    bounds = MoreWeight(np.array([0.01]), np.array([5]))
+    bounds.relax(rows, np.ones((1, 1), dtype=bool), known, lambda: False)
+    before = float(bounds.held_out_errors(known.values)[0, 0])
+    nodes = bounds.branch(rows, (0, 0), before + 0.05 * error, 4000, known, lambda: False)
+    after = float(bounds.held_out_errors(known.values)[0, 0])
+    assert nodes > 1 and before + 0.04 * error < after <= error

@@ -13,7 +13,7 @@ from runs import new_run, to_end
 from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.search.by_rows import ByRows
 from sparsecv_mio.search.deadline import Deadline
-from sparsecv_mio.search.loss_bounds import LossBounds, LossByRows, narrow_by_more_weight, narrow_by_ridge_balls
+from sparsecv_mio.search.loss_bounds import LossBounds, LossByRows, WeightBounds, narrow_by_ridge_balls
 
 
 def optima(run: Any) -> Any:
@@ -155,8 +155,12 @@ def test_intervals_hold(noise: float) -> None:
     known = np.isfinite(loss.values)
     assert np.array_equal(np.isfinite(cells.upper), known) and np.all(cells.lower >= before)
     before, pairs = cells.lower.copy(), np.arange(6).reshape(2, 3) != 2
-    narrow_by_more_weight(method.run, loss.values, pairs, Deadline(0.0, None, -1.0))
+    weight = WeightBounds(method.run, loss)
+    weight.relax(pairs, Deadline(0.0, None, -1.0))
     assert np.array_equal(cells.lower, before)
-    narrow_by_more_weight(method.run, loss.values, pairs, method.context.deadline)
+    weight.relax(pairs, method.context.deadline)
     assert np.all(cells.lower <= low * (1.0 + 1e-7) + 1e-12) and (cells.lower > before).any()
-    assert np.array_equal(cells.lower[0, 2], before[0, 2]) and np.array_equal(cells.lower[1, 1], before[1, 1])
+    relaxed = cells.lower.copy()
+    weight.branch([(0, 1), (0, 2)], 0.5 * float(high[0, 1].min()), 100, method.context.deadline)
+    assert np.all(cells.lower <= low * (1.0 + 1e-7) + 1e-12) and np.all(cells.lower >= relaxed)
+    assert np.array_equal(cells.lower[1, 1], before[1, 1])

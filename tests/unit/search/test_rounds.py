@@ -135,18 +135,20 @@ def test_new_taus_and_open_ones_take_turns(run: Any) -> None:
     assert GROWTH > 1
 
 
-def test_trees_on_all_rows_raise_the_least_bounds_of_the_grid(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("kind", [rounds.ALL_ROWS, rounds.WEIGHTED])
+def test_trees_raise_the_least_bounds_of_the_grid(run: Any, kind: int, monkeypatch: pytest.MonkeyPatch) -> None:
     steps, cells = run.outward, run.run.cells
     monkeypatch.setattr(rounds, "LEAST_ENOUGH", np.inf)
     cells.lower[:] = 0.0  # rows with more weight say more here than trees of few nodes
     before = cells.lower.sum(axis=2)
-    steps.tries[:] = 0
-    assert not steps._raise_the_least(), "no tau was worked on"
-    steps.tries[0], steps.spent_on_least = 1, 1
-    assert not steps._raise_the_least(), "little was spent besides"
-    steps.spent_on_least = 0
     least = np.unravel_index(before.argmin(), before.shape)
-    assert steps._raise_the_least() and steps.tries_of_least[least] == 1 and steps.tries_of_least.max() == 1
+    steps.gains[1 - kind] = 0.0  # the other trees brought nothing
+    assert not steps._raise_the_least(), "no tau was worked on"
+    steps.began, steps.on_least = -1e9, 1e9
+    assert not steps._raise_the_least(), "little was spent besides"
+    steps.on_least = 0.0
+    assert steps._raise_the_least() and steps.on_least > 0.0 and 0.0 < steps.gains[kind][least] < np.inf
+    assert not steps.tries_of_least[1 - kind].any()
     after = cells.lower.sum(axis=2)
     assert np.all(after >= before) and after[least] > before[least]
     monkeypatch.setattr(rounds, "LEAST_ENOUGH", 0.0)
