@@ -34,7 +34,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecv_mio.arrays import FloatArray, IntArray
+from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 
 
 def level_set_radius(room: float, off: float = 0.0) -> float:
@@ -152,6 +152,14 @@ def own_part(M: FloatArray) -> FloatArray | None:
     values = np.linalg.eigvalsh(M * scale[:, None] * scale)
     t = float(values[0]) - EIGENVALUE_ROUNDING * len(M) * float(values[-1])
     return np.asarray(t * own) if t > 0.0 else None
+
+
+NULL_COLUMN = 1e-26  # squared length, relative to a whole column's, below which a column is constant in training
+
+
+def varying(squares: FloatArray, full_length: float) -> BoolArray:
+    """Return which columns vary on some rows, from their squared lengths there and that of a typical column."""
+    return np.asarray(squares > NULL_COLUMN * max(float(squares.max(initial=0.0)), full_length))
 
 
 EIGEN_LIMIT = 1500  # columns from which on the spectrum is bounded, not computed

@@ -22,7 +22,7 @@ from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.problem.objective import ALIKE
-from sparsecv_mio.problem.problem import SparseProblem
+from sparsecv_mio.problem.problem import SparseProblem, varying
 from sparsecv_mio.words import Intercept, Scale
 
 
@@ -151,12 +151,15 @@ class TrainingMoments:
             full, mean = self.scatter, self.mean
         else:
             full, mean = self.scatter + self.total * np.outer(self.mean, self.mean), np.zeros(q + 1)
-        gram = np.ascontiguousarray(full[:q, :q])
+        length = float(data.dataset.weight_of(slice(0, data.n))) if data.scale is Scale.VARIANCE else 1.0
+        gram, c = full[:q, :q].copy(), full[:q, q].copy()
+        still = ~varying(np.diag(gram), length)  # what rounding leaves of such columns must not be fitted
+        gram[still], gram[:, still], c[still] = 0.0, 0.0, 0.0
         # a target that is constant on these rows leaves the rounding of its mean, and nothing to choose a support by
         flat = full[q, q] <= CONSTANT * data.n
         return SparseProblem(
             Q=gram,
-            c=np.zeros(q) if flat else full[:q, q].copy(),
+            c=np.zeros(q) if flat else c,
             yy=0.0 if flat else float(full[q, q]),
             weight=data.weight,
             lam=gamma / 2.0,
@@ -165,7 +168,7 @@ class TrainingMoments:
             v_mean=mean[:q].copy(),
             r_mean=float(mean[q]),
             copy_of=data.copy_of,
-            full_length=float(data.dataset.weight_of(slice(0, data.n))) if data.scale is Scale.VARIANCE else 1.0,
+            full_length=length,
             forced=data.forced,
         )
 

@@ -18,13 +18,12 @@ from sparsecv_mio.kernels import cluster_relaxation
 from sparsecv_mio.kernels.node_relaxation import relax
 from sparsecv_mio.kernels.nodes import Accuracy, Copies, Form, Margin, Node
 from sparsecv_mio.kernels.screening import screen
-from sparsecv_mio.problem.problem import SparseProblem, own_part, shifted
+from sparsecv_mio.problem.problem import SparseProblem, own_part, shifted, varying
 from sparsecv_mio.thresholds import MANY
 from sparsecv_mio.units import KEEP_RTOL
 
 Value = TypeVar("Value", float, FloatArray)
 
-NULL_COLUMN = 1e-26  # squared length, relative to a whole column's, below which a column is constant in training
 OWN_PART_COLUMNS = (37, MANY)  # sizes for which the curvature takes each column's own part into account
 POWER_STEPS, POWER_GROWTH = 30, 1.01  # of an estimate of the largest eigenvalue, and what a step is worth
 WIDEST_RATIO = 1e12  # condition of M beyond which the penalty is too small to bound anything
@@ -143,9 +142,7 @@ class NormalForm:
 
 def normal_form(problem: SparseProblem) -> NormalForm:
     """Bring a problem to normal form. O(q^2) beside the cached spectrum."""
-    diagonal = problem.squares
-    longest = max(float(diagonal.max(initial=0.0)), problem.full_length)
-    columns = np.flatnonzero(diagonal > NULL_COLUMN * longest).astype(np.int64)
+    columns = np.flatnonzero(varying(problem.squares, problem.full_length)).astype(np.int64)
     smallest, largest = problem.spectrum() if len(columns) == problem.q else (0.0, problem.spectrum()[1])
     Q = problem.Q if len(columns) == problem.q else problem.Q[np.ix_(columns, columns)]
     penalty = problem.penalty[columns]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -18,6 +20,7 @@ from sparsecv_mio.problem.training_moments import (
     row_moments,
     training_moments,
 )
+from sparsecv_mio.search.fold_fits import fit_from_moments
 
 
 @pytest.mark.parametrize("kept", [True, False])
@@ -123,3 +126,21 @@ def test_training_sets_of_folds_that_overlap(spec: str) -> None:
     assert list(some) == [1, 4]
     for fold, moments in some.items():
         assert np.array_equal(moments.scatter, every[fold].scatter) and np.array_equal(moments.mean, every[fold].mean)
+
+
+@pytest.mark.parametrize("intercept", ["fold", "global"])
+def test_what_rounding_leaves_of_a_column_that_stands_still_is_not_fitted(intercept: str) -> None:
+    """A column that varies in one row alone, without that row and without a penalty to speak of."""
+    rng = np.random.default_rng(0)
+    X, weights = rng.normal(size=(11, 2)), rng.uniform(0.5, 2.0, 11)
+    X[:, 1] = np.where(np.arange(11) == 1, 1e71, 0.0)
+    dataset = replace(Dataset.from_arrays(X, rng.normal(1.0, 1e-3, 11)), row_weights=weights)
+    data = standardize(dataset, "none", intercept)
+    for fold, moments in training_moments(data, folds_from_labels(np.arange(11))):
+        problem = moments.problem(data, 5e-5)
+        if fold == 1 and intercept == "fold":
+            assert not problem.Q[1].any() and not problem.Q[:, 1].any() and problem.c[1] == 0.0
+            one, both = fit_from_moments(problem, [np.array([0]), np.array([0, 1])]).value
+            assert one == both
+        else:
+            assert problem.Q[1, 1] > 0.0
