@@ -15,8 +15,6 @@ for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
 import numpy as np  # noqa: E402
 from numpy.typing import NDArray  # noqa: E402
 
-from sparsecv_mio.batch.sources import toeplitz_rows  # noqa: E402
-
 FloatArray = NDArray[np.float64]
 INSTANCES = Path(__file__).resolve().parents[2] / "instances"
 TARGETS = {
@@ -52,6 +50,8 @@ def synthetic(
     y : (n,) array
     """
     rng = np.random.default_rng(seed)
+    from sparsecv_mio.batch.sources import toeplitz_rows  # trees of other commits have it elsewhere
+
     X = toeplitz_rows(rng, n, p, rho)
     support = {
         "spread": np.arange(k) * (p // k),

@@ -87,8 +87,8 @@ def question(name: str, limit: float, today: bool = False) -> dict[str, Any]:
     taus = [*range(1, min(p, largest) + 1), *([p] if today and 30 < p <= 300 and not wide else [])]
     gammas = np.geomspace(0.05, 10.0, 9) if wide else np.geomspace(1e-3, 10.0, 15)
     record = cross_validate(
-        data, make_folds("10", data, seed=0), gammas=gammas.tolist(), taus=taus, time_limit=limit, threads=2,
-        progress=progress,
+        data, make_folds("10", data, seed=0), gammas=gammas.tolist(), taus=taus, threads=2,
+        time_limit=limit if np.isfinite(limit) else None, progress=progress,
     )  # fmt: skip
     region, spent = record.region, round(time.process_time() - begun, 2)
     words = "-" if region is None else f"{region.up_to_tau or '-'}; {region.from_gamma or float('inf'):.2g}"
