@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from sparsecv_mio.errors import BadInput, word_of
 from sparsecv_mio.model_space import DEFAULT_GAMMAS, WIDE_GAMMAS
 from sparsecv_mio.units import MOST_THREADS
-from sparsecv_mio.words import By, Encode, Intercept, Method, Missing, Model, Scale, TauStep
+from sparsecv_mio.words import By, Encode, Intercept, Method, Missing, Model, Scale
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -220,9 +220,6 @@ OPTIONS = {
                check=partial(check_whole, least=0)),
         Option("refine", bool, False, "",
                "Improve gamma around the answer too; stored separately, as `refined`."),
-        Option("tau_step", str, TauStep.AUTO, "",
-               "Of descent: mio certifies every tau at every gamma tried; saddle estimates them by the saddle-point "
-               "problem, no MIO, for many columns (never proved). [auto: saddle beyond 500 columns]", TauStep),
         Option("oracles", str, None, "LIST|none",
                "Accelerators of the search, some of glru,iacv,treecv, each named after the oracle (the command of that "
                "name) whose idea it uses; the answer is the same. glru: dual points of all rows tested in every fold "
@@ -281,16 +278,14 @@ PANELS: dict[str, tuple[str, ...]] = {  # of the help, with the options in each,
     "What is asked": ("criterion", "one_se", "stability", "model", "own_error", "nested", "refine"),
     "Limits and effort": (*EFFORT, "node_limit", "checkpoint", "resume"),
     "Output": ("json", "proof", "trace", "progress_json", "save_held_out", "log", "full", "quiet"),
-    "For experts": (
-        "method", "backend", "formulation", "solver_option", "mio_budget", "tau_step", "oracles", "scheduler"
-    ),
+    "For experts": ("method", "backend", "formulation", "solver_option", "mio_budget", "oracles", "scheduler"),
 }
 PANELS |= {  # each in one
     panel: tuple(name for name in names if name not in PANELS[MOST_USED])
     for panel, names in PANELS.items() if panel != MOST_USED
 }  # fmt: skip
 IN_PLANS = (  # options of commands that are settings of a plan; a task has one thread
-    *("folds", "seed", "gamma", "tau", "tau_step"),
+    *("folds", "seed", "gamma", "tau"),
     *(name for name in UNITS | SEARCHING | ACCELERATING | FORCING if name != "threads"),
 )
 

@@ -27,7 +27,6 @@ BALL_COLUMNS = 1_500  # beyond, the ridge ball's factorisation costs more than i
 # columns of all rows
 GLRU_COLUMNS = 300  # beyond, a fold's diagonal costs more than its first test can save
 VENDOR_RELAXED_COLUMNS = 500  # beyond, a relaxation for a vendor's solver costs more from moments than it is worth
-SADDLE_COLUMNS = 500  # beyond, a descent estimates its rows: folds are seldom solved to optimality in reasonable time
 
 # by rows, without a matrix of columns by columns
 PRODUCT_BYTES = 1 << 29  # of q x q matrices alive at once: log2(k) of the tree over the folds, and a few of the trees

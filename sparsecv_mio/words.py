@@ -42,14 +42,6 @@ class Engine(StrEnum):
     PER_FOLD = "per-fold"
 
 
-class TauStep(StrEnum):
-    """How a descent finds the best tau of a gamma: certified by MIOs, or estimated by the saddle point without any."""
-
-    AUTO = "auto"
-    MIO = "mio"
-    SADDLE = "saddle"
-
-
 class Model(StrEnum):
     """Which model predicts: that of one pair, or the average of the near-best pairs on a best subset."""
 

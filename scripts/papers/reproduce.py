@@ -51,10 +51,9 @@ COUNTED = (
 )
 LOOSE = "--where method=algorithm1 --where gap_asked=,0.05"  # the tolerance of the paper
 METHODS = (
-    "--columns estimator,method,tau_step,source --name 'sparsecv rounds auto ours=certified' "
-    "--name 'sparsecv descent mio ours=descent' --name 'sparsecv descent saddle ours=saddle point' "
+    "--columns estimator,method,source --name 'sparsecv rounds ours=certified' --name 'sparsecv descent ours=descent' "
     "--name 'elastic-net ours=elastic net' --name 'lasso ours=lasso' --name 'mcp ours=MCP' "
-    "--name 'sparsecv descent saddle published=published SP' --name 'elastic-net published=published GLMNet' "
+    "--name 'sparsecv descent published=published SP' --name 'elastic-net published=published GLMNet' "
     "--name 'mcp published=published MCP'"
 )
 BY_LAM = "--rows design_n,design_p,lam --columns way"

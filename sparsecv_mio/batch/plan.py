@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 OURS = "sparsecv"  # name of our estimator
 _OF_ANY_SEARCH = UNITS | SEARCHING | ACCELERATING | FORCING
-OF_SEARCHES = (*(name for name in _OF_ANY_SEARCH if name != "threads"), "tau_step")  # a task has one thread
+OF_SEARCHES = tuple(name for name in _OF_ANY_SEARCH if name != "threads")  # a task has one thread
 BOTH = "both"  # word of `one_se`: the model of either rule
 TRAINING = "training"
 REFITS = ("all", TRAINING)

@@ -28,7 +28,6 @@ where                   v or T is lowered by                 u is raised by
 first intervals         that margin, and `slack` of the form `keep` and `slack` of the form
 lists, in closed form   `keep`, `slack`, ROWS_ROUNDING       `keep`, `slack`, the error of the closed form
 lists, by refits        `keep`, `slack`, ROWS_ROUNDING       the error of a refit, and `TIE_RTOL` of it
-saddle point            ROWS_ROUNDING                        nothing: refit error and ROWS_ROUNDING are passed
 ======================= ==================================== ==============================================
 
 Other pairs: lower bounds of the optimum f at some pairs (gamma, tau), and what they say of f at the others.

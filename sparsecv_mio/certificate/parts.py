@@ -394,7 +394,6 @@ class SearchRequest(Request):
     engine: str | None = None
     mio_budget: Count | None = None
     refine: bool | None = None
-    tau_step: str | None = None
     oracles: tuple[str, ...] | None = None
     stability: tuple[Number, ...] | None = None
     model: str | None = None

@@ -240,7 +240,7 @@ class DescentStep:
     """A move of a coordinate descent: the best pair it met and its CV error, and whether the descent went there.
 
     `move` is `start`, `gamma` (a gamma step, every tau and fold solved anew) or `line` (other gammas at the same tau).
-    `upper` is the certified upper bound, unknown where the tau step only estimates.
+    `upper` is the certified upper bound, unknown in descents of before that only estimated their rows.
     """
 
     move: str

@@ -76,7 +76,7 @@ Examples:
   sparsecv solve big.csv --target y --checkpoint run.ck --json answer.json
   sparsecv solve big.csv --target y --resume run.ck --json answer.json
   sparsecv solve diabetes.csv --target y --method descent --gamma 1e-3:10:5
-  sparsecv solve genes.csv --target y --method descent --tau log
+  sparsecv solve genes.csv --target y --tau log --time-limit 300
   sparsecv solve servo.csv --target class --method algorithm1 --trace run.jsonl
 
 """

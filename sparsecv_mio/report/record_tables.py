@@ -521,7 +521,7 @@ def print_verification(console: Console, report: VerifyReport, brief: bool = Fal
         console.print(Text.assemble(("disagrees  ", "bold red"), f"{failure.field}: {failure.message}"))
 
 
-INNER = ("request.engine", "request.tau_step")  # fields that no option of the command sets
+INNER = ("request.engine",)  # fields that no option of the command sets
 
 
 def _without_inner(fields: str) -> str:

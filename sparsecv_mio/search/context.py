@@ -343,8 +343,6 @@ class Snapshot:
         False where something beside these cells may hold a better pair.
     steps : tuple of DescentStep
         Moves of a descent.
-    notes : tuple of str
-        Warnings for the record.
     reached : mapping of int to float
         By tau, the seconds after which every pair up to it was proved, where that is known.
     changes : dict
@@ -360,7 +358,6 @@ class Snapshot:
     oracles: tuple[OracleWork, ...] = ()
     complete: bool = True
     steps: tuple[DescentStep, ...] = ()
-    notes: tuple[str, ...] = ()
     reached: Mapping[int, float] = field(default_factory=dict)
     changes: dict[tuple[int, int], tuple[bytes, Any]] = field(default_factory=dict)
 

@@ -6,11 +6,10 @@ the folds fixed, h is a smooth function of gamma (theory section 7). One eigen-d
 and its derivatives then cost O(n tau) for all folds together.
 
 The descent stands at the best tau of a row; it moves to the row of a gamma that the gamma step proposes if its CV error
-is less there (the certified upper bound, or the estimate of the saddle point). Where no proposal helps, one line of the
-grid, all its gammas at the present tau, is searched too. The end is a pair that no single move of tau or gamma
-improves. The paper goes wherever the two steps lead and stops when a point comes for the second time. Here a gamma
-whose row has been seen is not entered again (its row is known, and no better), and the CV error falls with every move:
-a cycle cannot close.
+is less there (the certified upper bound). Where no proposal helps, one line of the grid, all its gammas at the present
+tau, is searched too. The end is a pair that no single move of tau or gamma improves. The paper goes wherever the two
+steps lead and stops when a point comes for the second time. Here a gamma whose row has been seen is not entered again
+(its row is known, and no better), and the CV error falls with every move: a cycle cannot close.
 """
 
 from __future__ import annotations
@@ -33,7 +32,6 @@ from sparsecv_mio.problem.training_moments import training_moments
 from sparsecv_mio.search.cells import Archive, below, check_like, parsed, prefixed
 from sparsecv_mio.search.context import Context, SearchState, Snapshot
 from sparsecv_mio.search.observers import Progress, Signals, Watched, trace_line_of
-from sparsecv_mio.search.pairs import PairBounds
 from sparsecv_mio.search.run import GridMethod, NewRun, decide_beyond_proof, run_to_end
 
 LEAST, MOST = 1e-3, 10.0  # the interval of the paper
@@ -192,7 +190,6 @@ def gamma_proposals(state: SearchState, at: tuple[int, int], interval: tuple[flo
 
 SAME_GAMMA = 1e-9  # relative
 MOST_MOVES = 100
-SADDLE_NOTE = "tau steps by the saddle point: supports and CV errors are estimates, only lower bounds are certified"
 
 
 @dataclass
@@ -250,9 +247,7 @@ class Descent(Watched):
         With several gammas the descent starts at the middle one and stays between the least and the largest; with one
         it starts there and stays in [1e-3, 10], widened to hold it.
     new_run : callable
-        Makes the runs that certify a row, or estimate it.
-    saddle : bool
-        Whether they estimate it.
+        Makes the runs that certify a row.
     signals : Signals
 
     Attributes
@@ -265,15 +260,16 @@ class Descent(Watched):
         What was done, and what is left to try.
     """
 
-    def __init__(self, context: Context, new_run: NewRun, saddle: bool, signals: Signals) -> None:
-        self.context, self.new_run, self.saddle, self.signals = context, new_run, saddle, signals
+    name = "descent"
+
+    def __init__(self, context: Context, new_run: NewRun, signals: Signals) -> None:
+        self.context, self.new_run, self.signals = context, new_run, signals
         self.taus = context.grid.taus.tolist()
         gammas = context.grid.gammas
         self.first = float(gammas[len(gammas) // 2])
         wide = (min(LEAST, self.first), max(MOST, self.first))
         self.interval = (float(gammas[0]), float(gammas[-1])) if len(gammas) > 1 else wide
         self.line = gammas.tolist() if len(gammas) > 1 else log_uniform(*self.interval)
-        self.name = f"descent by {'saddle' if saddle else 'mio'}"
         self.here: GridMethod | None = None
         self.trial: Trial | None = None
         self.journal = Journal()
@@ -331,7 +327,7 @@ class Descent(Watched):
         row, journal, now = trial.row, self.journal, trial.row.run.bounds()
         journal.nodes += row.run.counts.nodes
         journal.mios += row.mios()
-        better = self.here is None or self._value(now) < self._value(self.here.run.bounds()) * (1.0 - PROGRESS)
+        better = self.here is None or now.ceiling < self.here.run.bounds().ceiling * (1.0 - PROGRESS)
         goes = better and trial.move != "line"
         gamma, tau = best_pair(row)
         if trial.move != "line":
@@ -348,10 +344,6 @@ class Descent(Watched):
             journal.proposed = [] if expired else [point.gamma for point in self._proposals(row)]
         elif better:
             journal.proposed = [gamma]
-
-    def _value(self, now: PairBounds) -> float:
-        """Return what a move has to lower: the certified upper bound, or the estimate."""
-        return float(now.nominal[now.best]) if self.saddle else now.ceiling
 
     def _proposals(self, row: GridMethod) -> list[GammaPoint]:
         """Gammas that lower h at the supports of the best pair of a row, best first."""
@@ -390,7 +382,7 @@ class Descent(Watched):
         row, journal, unit = self._shown, self.journal, self.context.per_row
         trial = self.trial.row if self.trial is not None and self.trial.begun else None
         rows = [one.run.bounds() for one in (self.here, row) if one is not None]
-        best = min(rows, key=self._value)
+        best = min(rows, key=lambda bounds: bounds.ceiling)
         return trace_line_of(row.run, row.mios()) | {
             "nodes": journal.nodes + (trial.run.counts.nodes if trial is not None else 0),
             "mios": journal.mios + (trial.mios() if trial is not None else 0),
@@ -461,16 +453,15 @@ class Descent(Watched):
         row = self.here if self.here is not None or self.trial is None else self.trial.row
         if row is None:
             return None
-        journal, saddle, snapshot = self.journal, self.saddle, row.snapshot(over)
+        journal, snapshot = self.journal, row.snapshot(over)
         return replace(
             snapshot,
             context=replace(snapshot.context, request=self.context.request),
             mios=journal.mios,
             nodes=journal.nodes,
-            engine=f"descent, {snapshot.engine if saddle else 'certified rows'}",
-            complete=journal.over and journal.certain and not saddle,
+            engine="descent, certified rows",
+            complete=journal.over and journal.certain,
             steps=tuple(journal.steps),
-            notes=(SADDLE_NOTE,) if saddle else (),
         )
 
 

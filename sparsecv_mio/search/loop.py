@@ -34,8 +34,8 @@ from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.search.result import build_record, check_intervals
 from sparsecv_mio.search.run import GridMethod, NewRun, Run, run_to_end
 from sparsecv_mio.search.running import RunningSearch
-from sparsecv_mio.thresholds import SADDLE_COLUMNS, by_rows
-from sparsecv_mio.words import Method, Oracle, TauStep
+from sparsecv_mio.thresholds import by_rows
+from sparsecv_mio.words import Method, Oracle
 
 if TYPE_CHECKING:
     from sparsecv_mio.search.descent import Descent
@@ -81,15 +81,12 @@ def new_method(context: Context, options: SearchOptions, signals: Signals) -> Se
     options : SearchOptions
     signals : Signals
         Where it will say that it has come further.
-
-    Raises
-    ------
-    BadInput
-        For options that do not go with the tau step that `auto` means.
     """
     method = method_for(options)
     if method is Method.DESCENT:
-        return _descent(context, options, signals)
+        from sparsecv_mio.search.descent import Descent
+
+        return Descent(context, RowMaker(context, options.oracles).make, signals)
     run = Run.begun(context, signals, options.oracles)
     wide = by_rows(context.data, context.folds.k)
     if method is Method.ROUNDS and not wide and not context.data.restrictions.beyond_forcing:
@@ -114,17 +111,6 @@ def new_method(context: Context, options: SearchOptions, signals: Signals) -> Se
     return OneByOne(run, method, mio)
 
 
-def _descent(context: Context, options: SearchOptions, signals: Signals) -> Descent:
-    from sparsecv_mio.search.descent import Descent
-
-    step = options.tau_step
-    if step is TauStep.AUTO:
-        step = TauStep.SADDLE if context.data.q > SADDLE_COLUMNS else TauStep.MIO
-        replace(options, tau_step=step)  # checks what goes with it
-    saddle = step is TauStep.SADDLE
-    return Descent(context, RowMaker(context, options.oracles, saddle).make, saddle, signals)
-
-
 class RowMaker:
     """Makes runs over other pairs of the same data and folds.
 
@@ -134,12 +120,10 @@ class RowMaker:
         Of the search that they belong to.
     oracles : collection of Oracle, optional
         Those they may use, see :class:`sparsecv_mio.search.accelerators.Accelerators`.
-    saddle : bool
-        Estimate every cell by the saddle point instead of certifying it.
     """
 
-    def __init__(self, context: Context, oracles: Collection[Oracle] | None = None, saddle: bool = False) -> None:
-        self.context, self.oracles, self.saddle = context, oracles, saddle
+    def __init__(self, context: Context, oracles: Collection[Oracle] | None = None) -> None:
+        self.context, self.oracles = context, oracles
         self.ledger = Ledger()
 
     def make(self, gammas: Sequence[float], taus: Sequence[int], signals: Signals | None = None) -> GridMethod:
@@ -154,16 +138,12 @@ class RowMaker:
         """
         data, folds = self.context.data, self.context.folds
         wide, threads = by_rows(data, folds.k), self.context.threads
-        if wide or self.saddle:
+        if wide:
             from sparsecv_mio.search.by_rows import ByRows, threads_for
 
             threads = threads_for(data, threads)
         grid = Grid.of(gammas, taus, data.dataset.p)
         run = Run.begun(self.context.row(grid, threads), signals or Signals(), self.oracles, self.ledger)
-        if self.saddle:
-            from sparsecv_mio.search.saddle import SaddleRun
-
-            return SaddleRun(run)
         if wide:
             return ByRows(run)
         from sparsecv_mio.search.rounds import Rounds

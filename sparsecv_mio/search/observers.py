@@ -364,11 +364,11 @@ MOST_TRACE_BYTES = 1 << 30  # of a trace that is read back
 
 def head_of(context: Context, method: str) -> dict[str, Any]:
     """Return the first line of a trace; a descent has no grid of gammas."""
-    grid, descent = context.grid, method.startswith(DESCENT)
+    grid, descent = context.grid, method == DESCENT
     gammas = 1 if descent else len(grid.gammas)
     return {
         "schema": TRACE_SCHEMA,
-        "method": DESCENT if descent else method,
+        "method": method,
         "gap": context.gap,
         "gammas": None if descent else grid.gammas.tolist(),
         "taus": grid.taus.tolist(),

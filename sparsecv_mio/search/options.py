@@ -25,7 +25,7 @@ from sparsecv_mio.model_space import NONE, RESTRICTIONS, Restrictions, number
 from sparsecv_mio.search.context import Snapshot
 from sparsecv_mio.search.observers import Progress
 from sparsecv_mio.search.pairs import Grid
-from sparsecv_mio.words import Engine, Intercept, Method, Model, Oracle, Scale, TauStep
+from sparsecv_mio.words import Engine, Intercept, Method, Model, Oracle, Scale
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -173,11 +173,9 @@ RULES = (
     Rule("engine", "method", (Method.AUTO, Method.ROUNDS), "an engine is how rounds shares work between folds"),
     Rule("engine", "backend", (NATIVE,), "the engines are native"),
     Rule("mio_budget", "method", COUNT_MIOS, "the others do not count their MIOs"),
-    Rule("tau_step", "method", (Method.DESCENT,), "no other takes tau steps"),
     Rule("refine", "method", (Method.AUTO, Method.ROUNDS, *COUNT_MIOS),
          "descent moves gamma itself, bounds solves no MIO"),
     Rule("one_se", "method", tuple(word for word in Method if word is not Method.BOUNDS), "bounds decides no pair"),
-    Rule("one_se", "tau_step", (TauStep.AUTO, TauStep.MIO), "the saddle point certifies no CV error"),
     Rule("stability", "method",
          tuple(word for word in Method if word not in (Method.BOUNDS, Method.DESCENT)),
          "bounds decides no pair, descent tries other gammas for every pair"),
@@ -188,7 +186,6 @@ RULES = (
     Rule("one_se", "model", (Model.PAIR,), "the other averages many pairs"),
     Rule("stability", "model", (Model.PAIR,), "the other averages many pairs"),
     Rule("own_error", "model", (Model.AVERAGE,), "the CV error is that of the pair"),
-    Rule("oracles", "tau_step", (TauStep.AUTO, TauStep.MIO), "the saddle point asks no oracle"),
     *(Rule(option, "method", (Method.AUTO, *CELL_BY_CELL), ONE_TREE) for option in RESTRICTIONS[2:]),
     *(Rule(option, "engine", (Engine.AUTO,), ONE_TREE) for option in RESTRICTIONS[2:]),
     *(Rule(option, "refine", (False,), ONE_TREE) for option in RESTRICTIONS[2:]),
@@ -243,9 +240,6 @@ class SearchOptions:
     refine : bool
         Improve gamma around the reported pair too, by the native engine and beside any budget of MIOs; stored under
         `refined`, the answer stays the grid's.
-    tau_step : {"auto", "mio", "saddle"}
-        Of a descent: every row certified, or estimated without MIOs (`auto`: beyond 500 columns); an estimate is never
-        `proved`.
     restrictions : Restrictions
         What every model must and may not contain; each of its fields may be given by keyword as well.
     oracles : tuple of {"glru", "iacv", "treecv"}, optional
@@ -284,7 +278,6 @@ class SearchOptions:
     engine: Engine = Engine.AUTO
     mio_budget: int | None = None
     refine: bool = False
-    tau_step: TauStep = TauStep.AUTO
     oracles: tuple[Oracle, ...] | None = None
     restrictions: Restrictions = NONE
 

@@ -521,7 +521,7 @@ def build_record(
         data=data_info(data),
         folds=fold_info(known.folds),
         request=request,
-        warnings=(*data.warnings, *snapshot.notes, *untimely, *took),
+        warnings=(*data.warnings, *untimely, *took),
         versions=parts.versions(),
         descent=snapshot.steps,
         stability=stability,

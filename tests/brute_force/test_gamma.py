@@ -13,16 +13,12 @@ from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import make_folds
-from sparsecv_mio.data.standard import StandardData, standardize
+from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.model_space import log_taus
 from sparsecv_mio.problem.objective import cv_error
 from sparsecv_mio.search.api import cross_validate
-from sparsecv_mio.search.deadline import Deadline
 from sparsecv_mio.search.descent import LEAST, MOST, PROGRESS, GammaCurve, gamma_proposals
-from sparsecv_mio.search.loop import RowMaker, context_of
-from sparsecv_mio.search.options import SearchOptions
 from sparsecv_mio.search.pairs import Grid
-from sparsecv_mio.search.run import GridMethod
 
 WIDER_TIES = 1.1e-9  # a little outside of the engine's tolerance
 
@@ -128,88 +124,6 @@ def test_ends_of_random_descents() -> None:
 @pytest.mark.slow
 def test_ends_of_random_descents_at_length() -> None:
     assert ends_of_random_descents(range(5000, 5500), rows=30, columns=7) >= 450
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_saddle_point_rows_are_estimates_and_never_proved(seed: int) -> None:
-    data, folds = noisy(seed)
-    ask = {"gammas": [0.01, 0.1, 1.0], "taus": range(0, 7), "gap": 0.0, "threads": 1}
-    record = cross_validate(data, folds, method="descent", tau_step="saddle", **ask)  # type: ignore[arg-type]
-    assert (record.status, record.work.mios, record.work.engine) == ("limit", 0, "descent, saddle point")
-    assert not np.isfinite(record.upper) and any("estimates" in line for line in record.warnings)
-    taken = [step.cv_error for step in record.descent if step.accepted]
-    assert taken == sorted(taken, reverse=True) and taken[-1] == record.cv_error
-    names = {name: j for j, name in enumerate(data.names)}
-    chosen = [sorted(names[name] for name in fold.support) for fold in record.chosen_folds]
-    exact = cv_error(data.X, data.y, folds.labels, chosen, record.gamma, scale="length", intercept="fold")
-    assert record.cv_error == pytest.approx(exact, rel=1e-9)
-    assert verify(record, data, folds).ok
-    truth = cross_validate(data, folds, **(ask | {"gammas": [record.gamma]}))  # type: ignore[arg-type]
-    assert record.lower <= truth.cv_error * (1.0 + 1e-12)
-    lower = {row.tau: row.lower for row in record.table}
-    assert all(lower[row.tau] <= row.upper * (1.0 + 1e-12) for row in truth.table)
-
-
-def saddle(data: StandardData, folds: FoldPlan, grid: Grid, threads: int = 1) -> GridMethod:
-    """Every cell of a grid estimated by the saddle point, not begun."""
-    options = SearchOptions(gap=0.0, threads=threads)
-    rows = RowMaker(context_of(data, folds, grid, options, Deadline(None, None)), saddle=True)
-    return rows.make(grid.gammas.tolist(), grid.taus.tolist())
-
-
-def lower_bounds_of_estimates(seeds: range) -> None:
-    """Whatever the data, scale and intercept: the lower bounds of an estimated row hold."""
-    for seed in seeds:
-        case = random_problem(seed, rows=25, columns=6)
-        standard = standardize(case.data, case.scale, case.intercept)
-        grid = Grid.of(case.gammas, case.taus, case.data.p)
-        state = to_end(saddle(standard, case.folds, grid)).run
-        cells = state.cells
-        how = case.scale, case.intercept
-        low, _ = cv_intervals(case.data.X, case.data.y, case.folds.labels, case.gammas, grid.taus.tolist(), how, 0.9e-9)
-        assert (state.bounds().lower * state.context.per_row <= low * (1.0 + 1e-9)).all(), seed
-        assert not cells.decided.any() and np.isfinite(cells.nominal).all()
-        assert not np.isfinite(cells.upper).any()
-
-
-def test_lower_bounds_of_estimates() -> None:
-    lower_bounds_of_estimates(range(6))
-
-
-@pytest.mark.slow
-def test_lower_bounds_of_estimates_at_length() -> None:
-    lower_bounds_of_estimates(range(5000, 5500))
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_an_estimate_has_not_seen_the_rows_it_is_scored_on(seed: int) -> None:
-    """Targets that change places within a fold change nothing there but the score."""
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(24, 60))
-    y = X[:, 0] - X[:, 1] + 2.0 * rng.normal(size=24)
-    folds = make_folds("4", Dataset.from_arrays(X, y), seed)
-    mixed = y.copy()
-    mixed[folds.scored_rows(2)] = rng.permutation(y[folds.scored_rows(2)])
-    chosen = []
-    for target in (y, mixed):
-        data = standardize(Dataset.from_arrays(X, target))
-        cells = to_end(saddle(data, folds, Grid.of([0.1], range(1, 8), 60))).run.cells
-        chosen.append([cells.pool.supports[number].tolist() for number in cells.support[0, :, 2]])
-    assert chosen[0] == chosen[1]
-
-
-def test_saddle_point_finds_most_optima_of_small_problems() -> None:
-    found = total = 0
-    for seed in range(3):
-        data, folds = noisy(seed, n=30, p=8)
-        standard, grid = standardize(data), Grid.of([0.1, 1.0], range(0, 9), 8)
-        guess = to_end(saddle(standard, folds, grid, threads=2)).run.cells
-        exact = to_end(new_run(standard, folds, grid)).run.cells
-        for pair in np.ndindex(2, 9):
-            for a, b in zip(guess.support[pair], exact.support[pair], strict=True):
-                total += 1
-                found += guess.pool.supports[a].tolist() == exact.pool.supports[b].tolist()
-    assert found >= 0.97 * total
 
 
 @pytest.mark.parametrize("seed", range(6))

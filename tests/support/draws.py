@@ -46,7 +46,6 @@ WORDS: dict[str, tuple[float, tuple[Any, ...]]] = {  # how often an option is gi
     "stability": (0.1, (0.1, 10.0)),
     "refine": (0.05, (True,)),
     "threads": (0.1, (2,)),
-    "tau_step": (0.5, ("saddle",)),
     "time_limit": (0.05, (1e-9, 1e-2)),
 }
 KNOWN = {field.name for field in fields(SearchOptions)}

@@ -86,14 +86,14 @@ def test_estimators(kind: Any) -> None:
 
 def test_groups_are_those_of_the_classes() -> None:
     search = {field.name for field in fields(SearchOptions)}
-    assert {*UNITS, *SEARCHING, "oracles", "restrictions"} == search - {"engine", "tau_step"}
+    assert {*UNITS, *SEARCHING, "oracles", "restrictions"} == search - {"engine"}
     assert tuple(RESTRICTING) == RESTRICTIONS == tuple(field.name for field in fields(Restrictions))
     assert set(READING) == {field.name for field in fields(Reading)}
     assert {*STORING, "scheduler"} <= {field.name for field in fields(Hooks)}
 
 
 def test_plans() -> None:
-    assert {*OF_SEARCHES, "threads"} == {*UNITS, *SEARCHING, *FORCING, "oracles", "tau_step"}
+    assert {*OF_SEARCHES, "threads"} == {*UNITS, *SEARCHING, *FORCING, "oracles"}
     assert {*SEARCH, *COMMON} - {*FORCING} <= set(KINDS)
 
 

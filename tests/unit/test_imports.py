@@ -74,7 +74,7 @@ SEARCH_LAYERS: tuple[set[str], ...] = (
         "gamma_fits", "gamma_lists", "accelerators", "all_rows",
     },
     {"run", "estimates", "loss_bounds", "result", "running", "fold_models"},
-    {"rounds", "cell_by_cell", "by_rows", "one_by_one", "descent", "saddle", "gamma_partition"},
+    {"rounds", "cell_by_cell", "by_rows", "one_by_one", "descent", "gamma_partition"},
     {"average", "loop", "api"},
 )  # fmt: skip
 
@@ -274,7 +274,7 @@ NOT_FOR_SOLVE = (
 ROOMS_OF_SOLVE = {
     "bounds", "certificate", "cli", "data", "formulation", "kernels", "problem", "report", "search", "trees"
 }  # fmt: skip
-METHODS = {"by_rows", "cell_by_cell", "descent", "gamma_partition", "gamma_fits", "gamma_lists", "one_by_one", "saddle"}
+METHODS = {"by_rows", "cell_by_cell", "descent", "gamma_partition", "gamma_fits", "gamma_lists", "one_by_one"}
 
 
 def test_a_plain_solve_loads_what_it_uses(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ RUNS = pd.DataFrame(
         "folds": ["10", "10", "10", "10", "loo"],
         "method": ["grid", "rounds", "grid", "rounds", "rounds"],
         "gammas": [0.1, 0.10, 0.1, 0.1, None],
-        "tau_step": [None, "mio", None, "mio", "mio"],
+        "formulation": [None, "outer", None, "outer", "outer"],
         "mios": pd.array([100, 20, 50, 60, None], dtype="Int64"),
     }
 )
@@ -33,7 +33,7 @@ def test_rows_by_words_and_by_numbers() -> None:
 
 
 def test_labels_leave_out_what_is_missing() -> None:
-    found = labels(RUNS, ["method", "tau_step"], {"rounds mio": "ours"})
+    found = labels(RUNS, ["method", "formulation"], {"rounds outer": "ours"})
     assert list(found) == ["grid", "ours", "grid", "ours", "ours"] and list(found.cat.categories) == ["ours", "grid"]
     numbers = labels(pd.DataFrame({"k": ["10", "2", "loo", "b", None]}), ["k"])
     assert list(numbers.cat.categories) == ["", "2", "10", "b", "loo"]

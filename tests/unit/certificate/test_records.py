@@ -124,7 +124,7 @@ TEXT = """{
   "request": {"gammas": [0.1, 1.0], "taus": [1, 2], "gap": 0.0001, "one_se": true, "time_limit": null, "threads": 2, \
 "restrictions": null, \
 "method": "auto", "method_used": "rounds", "backend": "native", "formulation": null, "engine": "per-fold", \
-"mio_budget": null, "refine": false, "tau_step": "auto", "oracles": ["glru", "treecv"], "stability": null, \
+"mio_budget": null, "refine": false, "oracles": ["glru", "treecv"], "stability": null, \
 "model": null, "own_error": null, "solver_option": null},
   "warnings": ["column é is constant"],
   "versions": {"numpy": "2.4.6"},

@@ -65,10 +65,9 @@ def held(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
     from sparsecv_mio.fits.best_subsets import PathSearch
     from sparsecv_mio.search.one_by_one import OneByOne
     from sparsecv_mio.search.rounds import Rounds
-    from sparsecv_mio.search.saddle import SaddleRun
 
     release = threading.Event()
-    for kind in (Rounds, OneByOne, SaddleRun):
+    for kind in (Rounds, OneByOne):
         monkeypatch.setattr(kind, "begin", lambda self: release.wait(60.0))
     monkeypatch.setattr(PathSearch, "_rounds", lambda self, problem: release.wait(60.0))
     return release

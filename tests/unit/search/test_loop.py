@@ -23,7 +23,6 @@ from sparsecv_mio.search.observers import Checkpoint, Progress, Signals, read_ch
 from sparsecv_mio.search.one_by_one import ORDERS, OneByOne
 from sparsecv_mio.search.options import Hooks, SearchOptions, method_for
 from sparsecv_mio.search.rounds import Rounds
-from sparsecv_mio.search.saddle import SaddleRun
 from sparsecv_mio.words import Method
 
 KINDS = {
@@ -42,12 +41,6 @@ def test_every_word_has_its_kind() -> None:
 @pytest.mark.parametrize("backend", ["highs", "scip"])
 def test_auto_hands_vendors_to_joint(backend: str) -> None:
     assert method_for(SearchOptions.of(backend=backend)) is Method.JOINT
-
-
-def test_a_descent_estimates_many_columns() -> None:
-    data, folds, grid = drawn(p=520, n=12, folds="3")
-    assert new_run(data, folds, grid, method="descent").saddle
-    assert not drawn_run("descent").saddle
 
 
 def test_a_run_is_carried_on_without_its_limit(tmp_path: Path) -> None:
@@ -72,7 +65,6 @@ def test_the_kind_of_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
     one, other = rows.make([0.3], [1, 2]), rows.make([0.3, 0.5], [2])
     assert isinstance(one, Rounds) and one.context.grid.gammas.tolist() == [0.3]
     assert one.run.accelerators.ledger is other.run.accelerators.ledger is rows.ledger
-    assert isinstance(RowMaker(context, saddle=True).make([1.0], [1]), SaddleRun)
     monkeypatch.setattr(thresholds, "PRODUCT_BYTES", 1)
     wide = drawn_run().context.data.only(range(6))
     assert not thresholds.by_rows(wide, 5)  # fewer columns than rows never go by rows

@@ -33,7 +33,7 @@ from sparsecv_mio.search.options import (
     oracles_of,
     with_keywords,
 )
-from sparsecv_mio.words import Engine, Intercept, Method, Oracle, Scale, TauStep
+from sparsecv_mio.words import Engine, Intercept, Method, Oracle, Scale
 
 
 def test_keywords_are_checked_as_options_are() -> None:
@@ -81,7 +81,6 @@ OTHER: dict[str, list[Any]] = {
     "engine": ["per-fold"],
     "mio_budget": [0, 2],
     "refine": [True],
-    "tau_step": ["mio", "saddle"],
     "oracles": ["glru", "none"],
     "force_in": ["x0"],
     "force_out": ["x2"],
@@ -96,7 +95,6 @@ NEEDS: dict[str, dict[str, str]] = {
     "formulation": {"backend": "highs"},
     "solver_option": {"backend": "highs"},
     "mio_budget": {"method": "joint"},
-    "tau_step": {"method": "descent"},
     "own_error": {"model": "average"},
 }
 
@@ -123,7 +121,6 @@ def test_words_become_members_in_whatever_letters() -> None:
     assert (made.scale, made.intercept, made.method) == (Scale.VARIANCE, Intercept.NONE, Method.JOINT)
     assert (made.backend, made.formulation) == ("highs", "outer")
     assert SearchOptions.of(engine="PER-FOLD").engine is Engine.PER_FOLD
-    assert SearchOptions.of(method="descent", tau_step="mio").tau_step is TauStep.MIO
     assert replace(made, formulation=None, backend="native") == SearchOptions(
         Scale.VARIANCE, Intercept.NONE, method=Method.JOINT
     )
@@ -146,7 +143,6 @@ def test_words_become_members_in_whatever_letters() -> None:
         ({"intercept": "folds"}, "^intercept: unknown word 'folds'"),
         ({"method": "magic"}, "^method: unknown word 'magic', use auto, rounds, joint"),
         ({"engine": "alone"}, "^engine: unknown word 'alone'"),
-        ({"tau_step": "both"}, "^tau-step: unknown word 'both'"),
         ({"backend": "cplex"}, "^backend: unknown word 'cplex'"),
         ({"backend": "highs", "formulation": "benders"}, "^formulation of highs: unknown word 'benders', use outer"),
         ({"oracles": "glru,tree"}, "^oracles: unknown word 'tree' .did you mean 'treecv'"),
@@ -219,10 +215,7 @@ def test_every_pair_is_refused_or_runs(pair: tuple[str, str]) -> None:
         ({"mio_budget": 0}, "^mio-budget 0: goes with method joint, algorithm1 or grid, not auto"),
         ({"refine": True, "method": "bounds"}, "^refine: goes with method .*, not bounds"),
         ({"formulation": "outer"}, "^formulation outer: goes with backend .*, not native"),
-        ({"tau_step": "mio"}, "^tau-step mio: goes with method descent, not auto"),
         ({"one_se": True, "method": "bounds"}, "^one-se: goes with method .*, not bounds"),
-        ({"one_se": True, "method": "descent", "tau_step": "saddle"}, "^one-se: goes with tau-step auto or mio"),
-        ({"oracles": "glru,iacv", "method": "descent", "tau_step": "saddle"}, "^oracles glru,iacv: goes with tau-step"),
     ],
 )
 def test_the_message_names_both_options(given: dict[str, Any], named: str) -> None:
@@ -249,19 +242,12 @@ def test_the_command_line_refuses_what_python_refuses(tmp_path: Any, capsys: pyt
         assert said.replace("--", "") == f"sparsecv: error: {error.value}\n".replace("--", "")
 
 
-def test_auto_descents_of_many_columns_are_checked_when_the_data_are_known() -> None:
-    rng = np.random.default_rng(0)
-    wide = Dataset.from_arrays(rng.normal(size=(8, 501)), rng.normal(size=8))
-    with pytest.raises(BadInput, match="^one-se: goes with tau-step auto or mio, not saddle"):
-        cross_validate(wide, make_folds("2", wide), gammas=[1.0], taus=[1], method="descent", one_se=True)
-
-
 # -- one type for all who ask -----------------------------------------------------------------------------------------
 
 
 def test_the_command_line_has_every_option() -> None:
     there = set(inspect.signature(solve).parameters)
-    assert there >= EVERY - {"engine", "tau_step"}
+    assert there >= EVERY - {"engine"}
     assert {"checkpoint", "resume", "trace"} <= there
 
 
