@@ -97,7 +97,8 @@ def peer(name: str, X: FloatArray, y: FloatArray) -> tuple[Fitted, float]:
     """Return what a peer of the batches does, on columns of unit variance and the same folds."""
     data = Dataset.from_arrays(X, y)
     found = run_estimator(name, data, make_folds("10", data), {})
-    return (found.coefficients, found.intercept), found.seconds
+    assert found.model is not None, f"{name} has no model"
+    return (found.model.coefficients, found.model.intercept), found.seconds
 
 
 def compared(name: str, repeat: int, X: FloatArray, y: FloatArray, score: Score, noise: float, limit: float) -> Row:

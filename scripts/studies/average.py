@@ -192,6 +192,7 @@ def run_one(name: str, plan: dict[str, Any], limit: float) -> dict[str, Any]:
             continue
         try:
             fitted = run_estimator(peer, rows.train, folds, {})
+            assert fitted.model is not None, f"{peer} has no model"
             out["errors"][peer] = of_model(task, rows, *fitted.model)
         except Exception as error:
             print(f"{name}: {peer}: {error}", file=sys.stderr, flush=True)
@@ -200,9 +201,9 @@ def run_one(name: str, plan: dict[str, Any], limit: float) -> dict[str, Any]:
 
 def of_model(task: Task, rows: Any, coefficients: np.ndarray, intercept: float) -> tuple[float, int]:
     """Return the test error of a model, relative to the noise where the truth is known, and its features."""
-    from sparsecv_mio.batch.peers import Fitted
+    from sparsecv_mio.batch.peers import Fitted, RawModel
 
-    found = numbers_of(task, rows, Fitted(coefficients, intercept, 0.0, {}))
+    found = numbers_of(task, rows, Fitted(RawModel(coefficients, intercept), 0.0, {}))
     error = found["relative_test_error"] if "relative_test_error" in found else found["test_error"]
     return float(error), int(found["features"])
 
