@@ -46,9 +46,8 @@ def searches() -> None:
         for spec in ("loo", "3"):
             for method in METHODS:
                 cross_validate(data, make_folds(spec, data), gammas=GAMMAS, taus=TAUS, method=method)
-    few = toy(300, 2)
-    for engine, spec in (("enumerate", "10"), ("shared", "loo"), ("per-fold", "2")):
-        cross_validate(few, make_folds(spec, few), gammas=GAMMAS, taus=TAUS[:1], method="rounds", engine=engine)
+    for data, spec in ((toy(300, 2), "100"), (toy(36, 14), "loo")):  # one list for all folds, one tree for all of them
+        cross_validate(data, make_folds(spec, data), gammas=GAMMAS, taus=TAUS[:1], method=Method.ROUNDS)
 
 
 def trees() -> None:

@@ -33,15 +33,6 @@ class Method(StrEnum):
     DESCENT = "descent"
 
 
-class Engine(StrEnum):
-    """How the folds of the method `rounds` share work (:mod:`sparsecv_mio.search.shared_trees`)."""
-
-    AUTO = "auto"
-    ENUMERATE = "enumerate"
-    SHARED = "shared"
-    PER_FOLD = "per-fold"
-
-
 class Model(StrEnum):
     """Which model predicts: that of one pair, or the average of the near-best pairs on a best subset."""
 

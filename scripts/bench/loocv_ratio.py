@@ -3,13 +3,14 @@
 Both sides start from the data in memory and run on one thread: the numerator ends with the record of `cross_validate`,
 the denominator with the cells of one path tree over all tau (best of five). Synthetic cases are Toeplitz 0.5.
 
-    python scripts/bench/loocv_ratio.py [--cases servo,autompg,5000x25,...] [--gamma 1] [--engine auto] [--threads 1]
+    python scripts/bench/loocv_ratio.py [--cases servo,autompg,5000x25,...] [--gamma 1] [--threads 1]
 """
 
 from __future__ import annotations
 
 import argparse
 import time
+from unittest.mock import patch
 
 from _common import TARGETS, environment, np, synthetic
 from _runs import held, warm_up
@@ -18,6 +19,7 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.problem.training_moments import full_problem
+from sparsecv_mio.search import shared_trees
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.trees.every_size import solve_path
 
@@ -52,7 +54,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cases", default=",".join(CASES))
     parser.add_argument("--gamma", default="0.01,0.02,0.05,0.1,0.2,0.5,1")
-    parser.add_argument("--engine", default="auto")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--against", action="store_true", help="also time one tree per fold")
     parser.add_argument("--seed", type=int, default=0)
@@ -70,16 +71,13 @@ def main() -> None:
             spans = []
             for _ in range(3 if data.n < 100_000 else 1):
                 began = time.perf_counter()
-                record = cross_validate(
-                    data, folds, gammas=[gamma], taus=taus, gap=0.0, threads=options.threads, engine=options.engine
-                )
+                record = cross_validate(data, folds, gammas=[gamma], taus=taus, gap=0.0, threads=options.threads)
                 spans.append(time.perf_counter() - began)
             assert record is not None and record.status == "proved", (case, gamma)
             if options.against:
                 began = time.perf_counter()
-                cross_validate(
-                    data, folds, gammas=[gamma], taus=taus, gap=0.0, threads=options.threads, engine="per-fold"
-                )
+                with patch.object(shared_trees, "LARGEST_FOLD", 0):  # no tree serves more than one fold
+                    cross_validate(data, folds, gammas=[gamma], taus=taus, gap=0.0, threads=options.threads)
                 gains.append((time.perf_counter() - began) / min(spans))
             ratios.append(min(spans) / fit)
             seconds.append(min(spans))

@@ -384,7 +384,8 @@ class SearchRequest(Request):
     """What was asked of a search besides, word for word; None in records from before these fields, too.
 
     `method_used` is the method that `auto` stands for, `oracles` None where the choice was left to the search,
-    `stability` the weights of the instability, None where none was asked for.
+    `stability` the weights of the instability, None where none was asked for. Only records from before
+    0.2.0 have `engine` and `tau_step`.
     """
 
     method: str | None = None
@@ -394,6 +395,7 @@ class SearchRequest(Request):
     engine: str | None = None
     mio_budget: Count | None = None
     refine: bool | None = None
+    tau_step: str | None = None
     oracles: tuple[str, ...] | None = None
     stability: tuple[Number, ...] | None = None
     model: str | None = None

@@ -516,17 +516,14 @@ def print_verification(console: Console, report: VerifyReport, brief: bool = Fal
         words = f"{count} more fields are within what bounds them (--full lists both)"
         console.print(Text.assemble(("bounded    ", "green"), words))
     for part in () if brief else report.reread:
-        console.print(Text.assemble(("only read  ", "yellow"), part if full else _without_inner(part)))
+        console.print(Text.assemble(("only read  ", "yellow"), part if full else _named(part)))
     for failure in report.failures:
         console.print(Text.assemble(("disagrees  ", "bold red"), f"{failure.field}: {failure.message}"))
 
 
-INNER = ("request.engine",)  # fields that no option of the command sets
-
-
-def _without_inner(fields: str) -> str:
-    """Return a list of fields without those that a user of the command has not met, the request's without its name."""
-    names = [name for name in fields.split(", ") if name not in INNER]
+def _named(fields: str) -> str:
+    """Return a list of fields, those of the request last and without its name."""
+    names = fields.split(", ")
     asked = [name.removeprefix("request.") for name in names if name.startswith("request.")]
     others = [name for name in names if not name.startswith("request.")]
     return ", ".join([*others, *([f"what was asked ({', '.join(asked)})"] if asked else [])])

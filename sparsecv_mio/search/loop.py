@@ -92,7 +92,7 @@ def new_method(context: Context, options: SearchOptions, signals: Signals) -> Se
     if method is Method.ROUNDS and not wide and not context.data.restrictions.beyond_forcing:
         from sparsecv_mio.search.rounds import Rounds
 
-        return Rounds(run, options.engine)
+        return Rounds(run)
     from sparsecv_mio.search.cell_by_cell import MioSettings
 
     mio = MioSettings(options.backend, options.formulation, options.mio_budget, options.solver_option)

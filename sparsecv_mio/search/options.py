@@ -18,14 +18,14 @@ from sparsecv_mio.certificate.parts import SearchRequest
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.declared_options import OPTIONS, check_whole, settle, shown
-from sparsecv_mio.errors import BadInput, SparseCVError, did_you_mean, one_of, word_of
+from sparsecv_mio.errors import BadInput, SparseCVError, did_you_mean, one_of
 from sparsecv_mio.formulation.backends import BACKENDS, NATIVE, backend_name, get_backend
 from sparsecv_mio.formulation.outcome import Limits
 from sparsecv_mio.model_space import NONE, RESTRICTIONS, Restrictions, number
 from sparsecv_mio.search.context import Snapshot
 from sparsecv_mio.search.observers import Progress
 from sparsecv_mio.search.pairs import Grid
-from sparsecv_mio.words import Engine, Intercept, Method, Model, Oracle, Scale
+from sparsecv_mio.words import Intercept, Method, Model, Oracle, Scale
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -170,8 +170,6 @@ RULES = (
     Rule("backend", "method", (Method.AUTO, *COUNT_MIOS), "the other methods are the native engine's"),
     Rule("formulation", "backend", VENDORS, "the native one has a single model"),
     Rule("solver_option", "backend", VENDORS, "the native one asks no solver"),
-    Rule("engine", "method", (Method.AUTO, Method.ROUNDS), "an engine is how rounds shares work between folds"),
-    Rule("engine", "backend", (NATIVE,), "the engines are native"),
     Rule("mio_budget", "method", COUNT_MIOS, "the others do not count their MIOs"),
     Rule("refine", "method", (Method.AUTO, Method.ROUNDS, *COUNT_MIOS),
          "descent moves gamma itself, bounds solves no MIO"),
@@ -187,7 +185,6 @@ RULES = (
     Rule("stability", "model", (Model.PAIR,), "the other averages many pairs"),
     Rule("own_error", "model", (Model.AVERAGE,), "the CV error is that of the pair"),
     *(Rule(option, "method", (Method.AUTO, *CELL_BY_CELL), ONE_TREE) for option in RESTRICTIONS[2:]),
-    *(Rule(option, "engine", (Engine.AUTO,), ONE_TREE) for option in RESTRICTIONS[2:]),
     *(Rule(option, "refine", (False,), ONE_TREE) for option in RESTRICTIONS[2:]),
     *(Rule(option, "oracles", (None, ()), ONE_TREE) for option in RESTRICTIONS[2:]),
 )  # fmt: skip
@@ -233,8 +230,6 @@ class SearchOptions:
     solver_option : mapping or sequence of str
         Options of the backend's solver by its own names: `{"MIPFocus": 1}` of gurobi, for one. What the certificate
         rests on is refused: tolerances, gaps, limits.
-    engine : {"auto", "enumerate", "shared", "per-fold"}
-        How the folds of `rounds` share work (:mod:`sparsecv_mio.search.shared_trees`); the answer is the same.
     mio_budget : int, optional
         Most MIOs that `joint`, `algorithm1` or `grid` may solve.
     refine : bool
@@ -275,7 +270,6 @@ class SearchOptions:
     backend: str = NATIVE
     formulation: str | None = None
     solver_option: tuple[str, ...] = ()
-    engine: Engine = Engine.AUTO
     mio_budget: int | None = None
     refine: bool = False
     oracles: tuple[Oracle, ...] | None = None
@@ -288,7 +282,6 @@ class SearchOptions:
 
     def __post_init__(self) -> None:
         settle(self)
-        object.__setattr__(self, "engine", word_of(Engine, self.engine, "engine"))
         object.__setattr__(self, "backend", backend_name(self.backend))
         object.__setattr__(self, "oracles", oracles_of(self.oracles))
         object.__setattr__(self, "stability", stability_of(self.stability))

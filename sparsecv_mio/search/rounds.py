@@ -51,7 +51,6 @@ from sparsecv_mio.search.shared_trees import SharedTrees
 from sparsecv_mio.thresholds import FEW_FOLDS, MANY, MANY_FOLDS, SMALL
 from sparsecv_mio.trees.every_size import FIRST_LOOK, solve_path
 from sparsecv_mio.trees.subsets import UNLIMITED, BestSubset, BestSubsets
-from sparsecv_mio.words import Engine
 
 ROUND_PARTS = 4  # of a round between which pairs are left out
 
@@ -602,7 +601,7 @@ class SharedPass:
 
     def __init__(self, run: Run, trees: SharedTrees, rounds: FoldRounds) -> None:
         self.run, self.trees, self.rounds = run, trees, rounds
-        self.done = np.full(len(run.context.grid.gammas), trees.engine is Engine.PER_FOLD)
+        self.done = np.zeros(len(run.context.grid.gammas), dtype=bool)
         self.bounded = self.excludes = False
 
     @property
@@ -631,7 +630,7 @@ class SharedPass:
     def _may_exclude(self) -> bool:
         """Whether leaving out pairs may pay: where trees are expensive, and not all pairs are asked for."""
         context, best = self.run.context, self.run.all_rows.best
-        all_asked_for = context.all_asked_for or self.trees.engine is not Engine.AUTO
+        all_asked_for = context.all_asked_for
         if all_asked_for or context.folds.k > MANY_FOLDS:
             return False
         enough = EXPENSIVE_NODES if context.data.q <= SMALL else EXPENSIVE_NODES_OF_MANY
@@ -704,14 +703,12 @@ class Rounds(GridMethod):
     Parameters
     ----------
     run : Run
-    engine : Engine
-        How folds share work; the answer is the same.
     """
 
     name = "rounds"
 
-    def __init__(self, run: Run, engine: Engine = Engine.AUTO) -> None:
-        self.trees = SharedTrees(run, engine, run.accelerators.often_proposed)
+    def __init__(self, run: Run) -> None:
+        self.trees = SharedTrees(run, run.accelerators.often_proposed)
         self.rounds = FoldRounds(run)
         self.estimates = OpenCellEstimates(run, self.trees)
         self.shared_pass = SharedPass(run, self.trees, self.rounds)
@@ -721,8 +718,8 @@ class Rounds(GridMethod):
     @property
     def goes_outward(self) -> bool:
         """Whether small taus come first: where trees are expensive and folds few, unless all cells are asked for."""
-        context, engine = self.context, self.trees.engine
-        if context.data.q <= SMALL or context.folds.k > FEW_FOLDS or engine not in (Engine.AUTO, Engine.PER_FOLD):
+        context = self.context
+        if context.data.q <= SMALL or context.folds.k > FEW_FOLDS:
             return False
         few_pairs = len(context.grid.gammas) == 1 or context.all_asked_for  # that may be left out
         return not few_pairs or bool(np.isfinite(context.deadline.at))

@@ -11,8 +11,8 @@
   stays open for a tree of its own.
 * `per-fold`: one tree a fold, for what is left and for large folds (:mod:`sparsecv_mio.search.fold_solver`).
 
-`auto` decides by counted nodes, never by clocks: a list for every fold if it costs at most a few trees on all rows,
-else the alive-fold tree where folds are single rows and memory allows, else a list for most folds.
+Which is taken is decided by counted nodes, never by clocks: a list for every fold if it costs at most a few trees on
+all rows, else the alive-fold tree where folds are single rows and memory allows, else a list for most folds.
 """
 
 from __future__ import annotations
@@ -30,7 +30,6 @@ from sparsecv_mio.search import leave_fold_out
 from sparsecv_mio.search.context import SearchState
 from sparsecv_mio.thresholds import FEWEST_FOLDS, PATH_TREE_COLUMNS
 from sparsecv_mio.trees.listing import supports_below
-from sparsecv_mio.words import Engine
 
 MOST_LISTED = 4096  # supports a pass over all rows can afford to score
 EVERY_FOLD: tuple[float, ...] = (1.0,)
@@ -291,15 +290,12 @@ class SharedTrees:
     ----------
     state : SearchState
         With the best supports found on all rows; decided cells are written there.
-    engine : Engine
     proposed : callable, optional
         See :class:`sparsecv_mio.search.leave_fold_out.LeaveOut`.
     """
 
-    def __init__(
-        self, state: SearchState, engine: Engine = Engine.AUTO, proposed: leave_fold_out.Proposed = lambda g, tau: []
-    ) -> None:
-        self.state, self.engine, self.proposed = state, engine, proposed
+    def __init__(self, state: SearchState, proposed: leave_fold_out.Proposed = lambda g, tau: []) -> None:
+        self.state, self.proposed = state, proposed
         self._roots: dict[int, leave_fold_out.RootNode | None] = {}
 
     @cached_property
@@ -317,19 +313,17 @@ class SharedTrees:
         return self._roots[g]
 
     def _new_root(self, g: int) -> leave_fold_out.RootNode | None:
-        leave_out, engine = self.leave_out, self.engine
+        leave_out = self.leave_out
         wanted, folds, q = self._open_taus(g), leave_out.folds, leave_out.data.q
-        usable = engine is not Engine.PER_FOLD and folds.sizes.max() <= LARGEST_FOLD and q <= PATH_TREE_COLUMNS
+        usable = folds.sizes.max() <= LARGEST_FOLD and q <= PATH_TREE_COLUMNS
         usable = usable and folds.left is None  # the identities score every row that is left out
-        if engine is Engine.AUTO:
-            usable = usable and folds.k >= FEWEST_FOLDS * folds.times_scored
-        if not usable or not wanted:
+        if folds.k < FEWEST_FOLDS * folds.times_scored or not usable or not wanted:
             return None
         form = leave_out.all_rows.normal_form(g)
         if form.keep > WIDEST_KEEP or form.m == 0:
             return None
         root = leave_fold_out.RootNode(leave_out, g, wanted)
-        if engine is Engine.AUTO and float(np.mean(root.leverage < leave_fold_out.WIDEST_LEVERAGE)) < LEAST_SHARE:
+        if float(np.mean(root.leverage < leave_fold_out.WIDEST_LEVERAGE)) < LEAST_SHARE:
             return None
         return root
 
@@ -360,17 +354,15 @@ class SharedTrees:
 
     def _decide(self, root: leave_fold_out.RootNode, wanted: Sequence[int], tree: int) -> int:
         """Have the engines decide what they can of some tau, and count it; returns the nodes spent."""
-        engine, folds, one_tree = self.engine, self.leave_out.folds, tree + FOLD_OVERHEAD
-        nodes, decided = 0, {"enumerate": 0, "shared": 0}
-        shared = engine is not Engine.ENUMERATE and is_applicable(self.leave_out, root.form.m)
-        if engine in (Engine.AUTO, Engine.ENUMERATE):
-            budget = one_tree * _listing_trees(folds.k, shared)
-            spent, decided["enumerate"] = enumerate_below_thresholds(root, wanted, budget, EVERY_FOLD)
-            nodes += spent
+        folds, one_tree = self.leave_out.folds, tree + FOLD_OVERHEAD
+        shared = is_applicable(self.leave_out, root.form.m)
+        budget = one_tree * _listing_trees(folds.k, shared)
+        nodes, listed = enumerate_below_thresholds(root, wanted, budget, EVERY_FOLD)
+        decided = {"enumerate": listed, "shared": 0}
         if shared and not self.state.cells.final[root.g][list(wanted)].all():
             spent, decided["shared"] = run_alive_folds(root, wanted, folds.k * one_tree)
             nodes += spent
-        if not any(decided.values()) and engine is not Engine.SHARED:
+        if not any(decided.values()):
             budget = folds.k * one_tree // 16
             spent, decided["enumerate"] = enumerate_below_thresholds(root, wanted, budget, FEWER_FOLDS)
             nodes += spent

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from engines import ENGINES
 from judge import wrong
 from zoo import RandomProblem
 
@@ -16,8 +17,7 @@ from sparsecv_mio.data.fold_plan import repeated_folds
 from sparsecv_mio.data.folds import folds_from_labels
 from sparsecv_mio.data.weights import repeated, weighted
 
-METHODS = ("auto", "joint", "rounds", "grid", "algorithm1", "bounds", "descent", "shared", "enumerate", "per-fold")
-ENGINES = METHODS[7:]
+METHODS = ("auto", "joint", "rounds", "grid", "algorithm1", "bounds", "descent", *ENGINES)
 
 
 def drawn(seed: int) -> tuple[RandomProblem, np.ndarray]:
@@ -39,11 +39,13 @@ def drawn(seed: int) -> tuple[RandomProblem, np.ndarray]:
 
 
 def solved(case: RandomProblem, method: str, one_se: bool) -> Record:
-    how = {"engine": method, "method": "rounds"} if method in ENGINES else {"method": method}
-    return sc.cross_validate(
-        case.data, case.folds, gammas=case.gammas, taus=case.taus, gap=0.0, scale=case.scale, intercept=case.intercept,
-        threads=1, one_se=one_se, **how,  # type: ignore[arg-type]
-    )  # fmt: skip
+    with pytest.MonkeyPatch.context() as patch:
+        for place in ENGINES.get(method, []):
+            patch.setattr(*place)
+        return sc.cross_validate(
+            case.data, case.folds, gammas=case.gammas, taus=case.taus, gap=0.0, scale=case.scale,
+            intercept=case.intercept, threads=1, one_se=one_se, method="rounds" if method in ENGINES else method,
+        )  # fmt: skip
 
 
 def check_whole(seed: int) -> None:

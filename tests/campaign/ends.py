@@ -21,7 +21,7 @@ from typing import Any
 
 import judge
 import numpy as np
-from draws import METHODS, WORDS
+from draws import METHODS
 from judge import LOST
 from truth import Optima, Truth
 from zoo import FOLDS, KINDS, RESTRICTED, WEIGHTS, RandomProblem, hostile_problem
@@ -88,8 +88,6 @@ def _asked(rng: np.random.Generator, what: str, case: RandomProblem) -> dict[str
     if what == "solve":
         method = "auto" if restrictions.beyond_forcing else str(rng.choice(METHODS))
         asked = {"gammas": gammas, "taus": taus, "gap": gap, "method": method, "restrictions": restrictions}
-        if method in ("auto", "rounds") and not restrictions.beyond_forcing:
-            asked["engine"] = str(rng.choice(["auto", *WORDS["engine"][1]]))
         if rng.random() < 0.1 and method not in ("descent", "bounds"):
             asked["refine"] = True
         if rng.random() < 0.1:

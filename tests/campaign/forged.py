@@ -18,7 +18,7 @@ Path = tuple[str | int, ...]
 # Free of claims: what the run cost and was told, and what no data decide (docs/cli.md: "only read").
 SILENT = re.compile(
     r"^(work|warnings|versions|advice|schema|nodes|cuts|seconds|setup_seconds|stop|raw_status|backend|formulation)"
-    r"|^request\.(time_limit|threads|method|method_used|backend|formulation|engine|solver_option|mio_budget|refine|oracles)"
+    r"|^request\.(time_limit|threads|method|method_used|backend|formulation|engine|solver_option|mio_budget|refine|tau_step|oracles)"
     r"|^data\.reading\.|^nested\.folds\[\]\.(cv_error|status)|^refined\.gamma"
 )
 LOWER, UPPER = re.compile(r"(^|\.)lower$"), re.compile(r"(^|\.)upper$")

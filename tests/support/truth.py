@@ -100,6 +100,7 @@ class Enumeration:
         # powers of two make everything of size one without a rounding error
         share = np.ones(len(y)) if weight is None else weight
         centred = X - mean(X)
+        centred = centred - mean(centred)  # what the first mean was off by, beside a small spread
         x_exponent = np.frexp(np.abs(centred).max(axis=0, initial=0.0))[1]
         norm = np.linalg.norm(np.sqrt(share)[:, None] * np.ldexp(centred, -x_exponent), axis=0)
         if scale == "none":

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from sparsecv_mio.errors import BadInput, one_of, word_of
-from sparsecv_mio.words import Engine, Method
+from sparsecv_mio.words import Method
 
 
 def test_a_word_is_found_in_whatever_letters() -> None:
     assert word_of(Method, " Algorithm1 ", "method") is Method.ALGORITHM1
-    assert word_of(Engine, Engine.PER_FOLD, "engine") is Engine.PER_FOLD
+    assert word_of(Method, Method.JOINT, "method") is Method.JOINT
     assert one_of("Fold", ("fold", "loo"), "folds") == "fold"
 
 

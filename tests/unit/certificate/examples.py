@@ -14,7 +14,7 @@ ONE_SE = OneSe(0.5)
 REQUEST = Request((0.1, 1.0), (1, 2), 1e-4, one_se=True, time_limit=None, threads=2)
 SEARCH_REQUEST = SearchRequest(
     (0.1, 1.0), (1, 2), 1e-4, one_se=True, time_limit=None, threads=2, method="auto", method_used="rounds",
-    backend="native", engine="per-fold", refine=False, oracles=("glru", "treecv"),
+    backend="native", refine=False, oracles=("glru", "treecv"),
 )  # fmt: skip
 
 

@@ -123,8 +123,8 @@ TEXT = """{
   "folds": {"spec": "loo", "seed": null, "k": 3, "digest": "sha256:11", "repeats": 1},
   "request": {"gammas": [0.1, 1.0], "taus": [1, 2], "gap": 0.0001, "one_se": true, "time_limit": null, "threads": 2, \
 "restrictions": null, \
-"method": "auto", "method_used": "rounds", "backend": "native", "formulation": null, "engine": "per-fold", \
-"mio_budget": null, "refine": false, "oracles": ["glru", "treecv"], "stability": null, \
+"method": "auto", "method_used": "rounds", "backend": "native", "formulation": null, "engine": null, \
+"mio_budget": null, "refine": false, "tau_step": null, "oracles": ["glru", "treecv"], "stability": null, \
 "model": null, "own_error": null, "solver_option": null},
   "warnings": ["column é is constant"],
   "versions": {"numpy": "2.4.6"},

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from engines import ENGINES
 from plain_ridge import ridge
 
 from sparsecv_mio.bounds.fold import TIE, FoldBounds, points_of, reuse
@@ -121,10 +122,11 @@ def test_old_records_still_read(plain: tuple[Dataset, FoldPlan], tmp_path: Path)
     assert isinstance(old, Record) and old.work.oracles == () and old.table == record.table
 
 
-def test_what_is_saved_is_told() -> None:
+def test_what_is_saved_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(*ENGINES["per-fold"][0])
     data = drawn(n=64)
     folds = make_folds("16", data)
-    ask = {"gammas": [5.0], "taus": [1, 2, 3], "threads": 1, "gap": 0.0, "method": "rounds", "engine": "per-fold"}
+    ask = {"gammas": [5.0], "taus": [1, 2, 3], "threads": 1, "gap": 0.0, "method": "rounds"}
     record = cross_validate(data, folds, oracles="glru,treecv", **ask)  # type: ignore[arg-type]
     glru, tree = record.work.oracles
     off = cross_validate(data, folds, oracles="none", **ask)  # type: ignore[arg-type]

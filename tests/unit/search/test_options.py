@@ -33,7 +33,7 @@ from sparsecv_mio.search.options import (
     oracles_of,
     with_keywords,
 )
-from sparsecv_mio.words import Engine, Intercept, Method, Oracle, Scale
+from sparsecv_mio.words import Intercept, Method, Oracle, Scale
 
 
 def test_keywords_are_checked_as_options_are() -> None:
@@ -42,8 +42,8 @@ def test_keywords_are_checked_as_options_are() -> None:
     assert (made.method, made.gap, made.oracles, base.gap) == (Method.GRID, 0.25, (), 0.5)
     with pytest.raises(TypeError, match=r"search\(\) got .* 'gapp' \(did you mean 'gap'\?\)"):
         with_keywords(base, {"gapp": 0.1}, "search")
-    with pytest.raises(BadInput, match="^engine shared: goes with method"):
-        with_keywords(base, {"engine": "shared"}, "search")
+    with pytest.raises(BadInput, match="^refine: goes with method"):
+        with_keywords(SearchOptions.of(method="bounds"), {"refine": True}, "search")
 
 
 def test_limits_of_one_mio() -> None:
@@ -78,7 +78,6 @@ OTHER: dict[str, list[Any]] = {
     "backend": ["highs"],
     "formulation": ["outer"],
     "solver_option": [{"presolve": "off"}],
-    "engine": ["per-fold"],
     "mio_budget": [0, 2],
     "refine": [True],
     "oracles": ["glru", "none"],
@@ -120,7 +119,6 @@ def test_words_become_members_in_whatever_letters() -> None:
     made = SearchOptions.of(scale="VARIANCE", intercept=" none", method="Joint", backend="HIGHS", formulation="Outer")
     assert (made.scale, made.intercept, made.method) == (Scale.VARIANCE, Intercept.NONE, Method.JOINT)
     assert (made.backend, made.formulation) == ("highs", "outer")
-    assert SearchOptions.of(engine="PER-FOLD").engine is Engine.PER_FOLD
     assert replace(made, formulation=None, backend="native") == SearchOptions(
         Scale.VARIANCE, Intercept.NONE, method=Method.JOINT
     )
@@ -142,7 +140,6 @@ def test_words_become_members_in_whatever_letters() -> None:
         ({"scale": "lenght"}, "^scale: unknown word 'lenght' .did you mean 'length'"),
         ({"intercept": "folds"}, "^intercept: unknown word 'folds'"),
         ({"method": "magic"}, "^method: unknown word 'magic', use auto, rounds, joint"),
-        ({"engine": "alone"}, "^engine: unknown word 'alone'"),
         ({"backend": "cplex"}, "^backend: unknown word 'cplex'"),
         ({"backend": "highs", "formulation": "benders"}, "^formulation of highs: unknown word 'benders', use outer"),
         ({"oracles": "glru,tree"}, "^oracles: unknown word 'tree' .did you mean 'treecv'"),
@@ -209,8 +206,6 @@ def test_every_pair_is_refused_or_runs(pair: tuple[str, str]) -> None:
     ("given", "named"),
     [
         ({"refine": True, "method": "descent"}, "^refine: goes with method .*, not descent"),
-        ({"engine": "shared", "method": "joint"}, "^engine shared: goes with method auto or rounds, not joint"),
-        ({"engine": "shared", "backend": "highs"}, "^engine shared: goes with backend native, not highs"),
         ({"backend": "scip", "method": "rounds"}, "^backend scip: goes with method .*, not rounds"),
         ({"mio_budget": 0}, "^mio-budget 0: goes with method joint, algorithm1 or grid, not auto"),
         ({"refine": True, "method": "bounds"}, "^refine: goes with method .*, not bounds"),
@@ -247,7 +242,7 @@ def test_the_command_line_refuses_what_python_refuses(tmp_path: Any, capsys: pyt
 
 def test_the_command_line_has_every_option() -> None:
     there = set(inspect.signature(solve).parameters)
-    assert there >= EVERY - {"engine"}
+    assert there >= EVERY
     assert {"checkpoint", "resume", "trace"} <= there
 
 
@@ -255,7 +250,6 @@ def test_the_command_line_has_every_option() -> None:
     ("given", "method"),
     [
         ({}, "rounds"),
-        ({"gap": 0.0, "engine": "shared"}, "rounds"),
         ({"backend": "highs"}, "joint"),
         ({"method": "grid"}, "grid"),
     ],

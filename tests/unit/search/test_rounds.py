@@ -66,9 +66,7 @@ def test_under_a_limit_the_model_of_all_columns_is_decided_before_trees(monkeypa
 def test_only_a_limit_and_many_columns_go_outward() -> None:
     data, folds, grid = drawn(p=40, n=60)
     assert new_run(data, folds, grid, seconds=9.0).goes_outward
-    assert new_run(data, folds, grid, seconds=9.0, engine="per-fold").goes_outward
     assert not new_run(data, folds, grid).goes_outward
-    assert not new_run(data, folds, grid, seconds=9.0, engine="enumerate").goes_outward
     assert not new_run(*drawn(p=36, n=60), seconds=9.0).goes_outward
     assert not new_run(*drawn(p=40, n=60, folds="loo"), seconds=9.0).goes_outward
 
@@ -199,7 +197,7 @@ def test_it_is_given_up_where_little_is_excluded(monkeypatch: pytest.MonkeyPatch
     assert given.bounded and not given.excludes and np.array_equal(given.wanted, given.run.open)
 
 
-@pytest.mark.parametrize("words", [{"gap": 0.0}, {"one_se": True}, {"engine": "shared"}])
+@pytest.mark.parametrize("words", [{"gap": 0.0}, {"one_se": True}])
 def test_nothing_is_left_out_where_all_is_asked_for(monkeypatch: pytest.MonkeyPatch, words: dict[str, Any]) -> None:
     assert not begun(monkeypatch, 1.0, **words).shared_pass.bounded
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from drawn_search import drawn
+from engines import ENGINES
 from runs import new_run
 
 from sparsecv_mio.kernels import alive_folds
@@ -19,7 +20,6 @@ from sparsecv_mio.search.shared_trees import (
     is_applicable,
     run_alive_folds,
 )
-from sparsecv_mio.words import Engine
 
 from .enumerated import VARIANTS, Enumerated
 
@@ -107,44 +107,56 @@ def test_which_folds_fit() -> None:
     assert not is_applicable(Enumerated().leave_out, np.iinfo(np.int32).max)
 
 
-@pytest.mark.parametrize("engine", [Engine.AUTO, Engine.ENUMERATE, Engine.SHARED])
+def only(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for place in ENGINES[engine]:
+        monkeypatch.setattr(*place)
+
+
+@pytest.mark.parametrize("engine", ["", "enumerate", "shared"])
 @pytest.mark.parametrize(("spec", "intercept"), VARIANTS)
-def test_every_engine_decides_cells_as_enumeration_does(spec: str, intercept: str, engine: Engine) -> None:
+def test_every_engine_decides_cells_as_enumeration_does(
+    spec: str, intercept: str, engine: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if engine:
+        only(engine, monkeypatch)
     for seed in range(3):
         case = Enumerated(seed, n=48, spec=spec, intercept=intercept)
-        SharedTrees(case.state, engine).decide_gamma(0)
+        SharedTrees(case.state).decide_gamma(0)
         nodes, decided = case.state.counts.nodes, case.state.counts.by_engine
         assert sum(decided.values()) == case.cells.decided.sum() and (nodes > 0) >= bool(decided)
-        assert set(decided) <= {"enumerate", "shared"} and not (engine is Engine.SHARED and "enumerate" in decided)
+        assert set(decided) <= ({engine} if engine else {"enumerate", "shared"})
         case.check_cells()
         if spec == "loo":
             assert case.cells.decided.mean() > 0.9
 
 
 def test_where_one_tree_for_all_folds_is_no_use(monkeypatch: pytest.MonkeyPatch) -> None:
-    case = Enumerated()
-    assert SharedTrees(case.state, Engine.AUTO).root(0) is not None
-    assert SharedTrees(case.state, Engine.PER_FOLD).root(0) is None
-    SharedTrees(case.state, Engine.PER_FOLD).decide_gamma(0)
-    assert case.state.counts == Counts()
-    few = Enumerated(n=12)
-    assert SharedTrees(few.state, Engine.AUTO).root(0) is None  # few folds
-    assert SharedTrees(few.state, Engine.ENUMERATE).root(0) is not None
-    assert SharedTrees(Enumerated(n=140, spec="2").state, Engine.ENUMERATE).root(0) is None  # large ones
+    case, few = Enumerated(), Enumerated(n=12)
+    assert SharedTrees(case.state).root(0) is not None
+    assert SharedTrees(few.state).root(0) is None  # few folds
+    with monkeypatch.context() as patch:
+        only("enumerate", patch)
+        assert SharedTrees(few.state).root(0) is not None
+        assert SharedTrees(Enumerated(n=140, spec="2").state).root(0) is None  # large ones
+        only("per-fold", patch)
+        assert SharedTrees(case.state).root(0) is None
+        SharedTrees(case.state).decide_gamma(0)
+        assert case.state.counts == Counts()
     monkeypatch.setattr(module, "PATH_TREE_COLUMNS", 3)
-    assert SharedTrees(case.state, Engine.AUTO).root(0) is None
+    assert SharedTrees(case.state).root(0) is None
 
 
-def test_high_leverages_are_left_to_the_folds() -> None:
+def test_high_leverages_are_left_to_the_folds(monkeypatch: pytest.MonkeyPatch) -> None:
     case = Enumerated(n=25, p=24, gamma=1e-6)
-    assert SharedTrees(case.state, Engine.AUTO).root(0) is None
-    assert SharedTrees(case.state, Engine.ENUMERATE).root(0) is not None
+    assert SharedTrees(case.state).root(0) is None
+    only("enumerate", monkeypatch)
+    assert SharedTrees(case.state).root(0) is not None
 
 
 def test_nothing_is_left_to_do() -> None:
     case = Enumerated()
     case.cells.final[0] = True
-    assert SharedTrees(case.state, Engine.SHARED).root(0) is None
+    assert SharedTrees(case.state).root(0) is None
 
 
 def test_only_rows_that_are_wanted() -> None:
@@ -154,18 +166,20 @@ def test_only_rows_that_are_wanted() -> None:
     assert np.array_equal(case.cells.decided[0, 1], case.cells.final[0, 1])
 
 
-def test_a_root_is_made_once_and_decides_rows() -> None:
+def test_a_root_is_made_once_and_decides_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    only("enumerate", monkeypatch)
     run = new_run(*drawn(n=40, folds="loo"))
     run._fit_all_rows()
-    trees = SharedTrees(run.run, Engine.ENUMERATE)
+    trees = SharedTrees(run.run)
     assert trees.root(0) is trees.root(0) and trees.leave_out is trees.leave_out
     assert trees.decide_taus(0, [1], 100) > 0
     assert run.run.cells.decided[0, 1].any() and not run.run.cells.decided[0, 2].any()
     assert run.run.counts.by_engine["enumerate"] == int(run.run.cells.decided.sum())
 
 
-def test_no_root_where_every_fold_has_a_tree_of_its_own() -> None:
+def test_no_root_where_every_fold_has_a_tree_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    only("per-fold", monkeypatch)
     run = new_run(*drawn(n=40, folds="loo"))
     run._fit_all_rows()
-    trees = SharedTrees(run.run, Engine.PER_FOLD)
+    trees = SharedTrees(run.run)
     assert trees.root(0) is None and trees.decide_taus(0, [0], 100) == 0
