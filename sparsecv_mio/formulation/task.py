@@ -94,7 +94,7 @@ class ScaledProblem:
         return np.ascontiguousarray((vectors[:, keep] * np.sqrt(values[keep])).T[::-1])
 
     def dual_cut(self, u: FloatArray) -> tuple[float, FloatArray]:
-        """Return `(a, s)` with `phi >= a - s'z` for every support indicator z (theory sections 4 and 6).
+        """Return `(a, s)` with `phi >= a - s'z` for every support indicator z (theory section 1).
 
         `a = -u'Gu`, `s_j = (g - Gu)_j^2 / w_j`, for any u; tight at z when u minimises phi over the support of z.
         """

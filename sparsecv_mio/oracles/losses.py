@@ -54,7 +54,7 @@ class Loss(ABC):
 
 
 class ConjugateLoss(Loss):
-    """A smooth loss with its conjugate: the protocol of GLRU (theory section 8).
+    """A smooth loss with its conjugate: the protocol of GLRU (docs/oracles/glru.md).
 
     Subclasses state `attained` too (False when the minimum 0 is only approached as t grows).
     """

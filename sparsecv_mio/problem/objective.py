@@ -468,7 +468,7 @@ INDISTINCT = 1e-9  # of the least CV error: what differs by less is the same
 
 
 def distances_of_pairs(errors: FloatArray, best: FloatArray, counts: FloatArray) -> FloatArray:
-    """Return how far the errors of the rows tell each pair from the best one, in standard errors (theory section 15).
+    """Return how far errors of rows tell each pair from the best one, in standard errors (docs/theory/average.md).
 
     With `d_i` the squared error of row i less that of the best pair: `z = mean(d) / se(d)`, 0 at least. The rows are
     what varies: `se^2 = n / (n - 1) sum_i c_i^2 (d_i - mean)^2 / (sum c)^2` for rows that count c_i in the mean.

@@ -6,7 +6,7 @@ current range of folds, as TreeCV passes down a model (theory section 8). Each r
 is one training set.
 
 `RidgeFits` are of all columns at many gammas, from such moments or from the rows where they are fewer: the pairs
-(gamma, p), which need no search (theory section 15).
+(gamma, p), which need no search (docs/theory/average.md).
 """
 
 from __future__ import annotations

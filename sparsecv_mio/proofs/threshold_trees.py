@@ -3,7 +3,7 @@
 Trees of one size whose leaves are closed by points of the perspective relaxation, rounded to few bits.
 
 For many columns the ridge fits of the path tree close too little. Here a node (I, F) is closed by the dual value of a
-point (theory sections 1 and 12), its parent's if that suffices. Columns are scaled so that the penalty is 1. Where
+point (theory section 1), its parent's if that suffices. Columns are scaled so that the penalty is 1. Where
 they come in groups of near copies the proof states a block-diagonal part of M (docs/theory/bounds.md 9) in its place.
 """
 

@@ -1,4 +1,4 @@
-"""A model that predicts: the near-best pairs averaged, and their average put on one best subset (theory section 15).
+"""A model that predicts: the near-best pairs averaged, and that put on one best subset (docs/theory/average.md).
 
 Choosing the least of many CV errors costs accuracy; averaging the pairs that the rows hardly tell from the best one
 gives it back. The average has many features. So the best subset of every size is found for its predictions in place of

@@ -7,7 +7,7 @@ little of the held-out error: another support may be as good. So the problem is 
 (`at most tau - 1` columns of each), until the lower bound of what is left is clearly above the best; every support
 found on the way is a candidate (`VendorListing`).
 
-What our own relaxations know of the cell is passed to the solver as data (theory section 6):
+What our own relaxations know of the cell is passed to the solver as data (theory sections 1 and 2):
 
 * the relaxation of the cell: its solution is the first cut, its dual value the first lower bound, its largest columns
   one more start;

@@ -172,7 +172,7 @@ class _Watch(contract.Poll):
 
 
 class _Benders(_Watch):
-    """Lazy cuts `eta >= a - s'z` at every integer point, and at the root's fractional points (theory section 6)."""
+    """Lazy cuts `eta >= a - s'z` at every integer point, and at the root's fractional points (theory section 1)."""
 
     def __init__(self, limits: Limits, task: ModelTask, variables: Any, z: IntArray, eta: int) -> None:
         super().__init__(limits)

@@ -1,4 +1,4 @@
-"""GLRU: certified bounds on the optimum of a regularised risk after rows or columns come or go (theory section 8)."""
+"""GLRU: certified bounds on the optimum of a regularised risk after rows or columns change (docs/oracles/glru.md)."""
 
 from sparsecv_mio.oracles.glru.intervals import (
     IntervalMethod,

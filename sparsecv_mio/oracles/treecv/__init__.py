@@ -1,7 +1,7 @@
 """TreeCV (Joulani, Gyorgy, Szepesvari 2015): k-fold cross-validation of incremental learners in O(log k) passes.
 
 Estimates, never certificates; for learners on which the order of rows has no effect they equal those of standard
-cross-validation (theory section 8).
+cross-validation (docs/oracles/treecv.md).
 """
 
 # ruff: noqa: F403  # a module says itself what is public of it

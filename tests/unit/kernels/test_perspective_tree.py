@@ -83,4 +83,4 @@ def test_the_bound_of_one_size_closes_as_many_nodes_as_before() -> None:
         pool = node_pool.new_pool(np.zeros(30, dtype=np.int8), np.inf, np.inf, np.zeros(30, dtype=np.bool_), 4096)
         assert run(pool, drawn(seed, 30).form, 6, no_copies(30), Margin(1e-9, 0.0), 10**6) == node_pool.FINISHED
         nodes += int(pool.ctrl[node_pool.NODES])
-    assert nodes < 1.3 * 176
+    assert nodes < 1.3 * 176, "the bound in kernels/node_bounds is looser"
