@@ -398,8 +398,8 @@ class DualFit:
         Dual point, feasible unless `gap` is infinite; zero on the rows that are out.
     score : (d,) array
         `c = X' alpha / n`; exactly zero for an intercept.
-    row_residual, column_residual : (n,), (d,) arrays
-        Fenchel-Young residuals of rows and columns.
+    column_residual : (d,) array
+        Fenchel-Young residuals of columns.
     gap : float
         Upper bound on `P(w) - P(w*)`: the duality gap.
     iterations : int
@@ -411,7 +411,6 @@ class DualFit:
     t: FloatArray
     alpha: FloatArray
     score: FloatArray
-    row_residual: FloatArray
     column_residual: FloatArray
     gap: float
     iterations: int = 0
@@ -560,7 +559,7 @@ def assess(problem: Problem, w: FloatArray, t: FloatArray | None = None, iterati
     rows = problem.keep_rows(loss.residual(t, alpha, y))
     columns = regularizer.residual(w, score)
     gap = float(rows.sum()) / problem.n + float(columns.sum()) if feasible else np.inf
-    return DualFit(problem, w, t, alpha, score, rows, columns, gap, iterations)
+    return DualFit(problem, w, t, alpha, score, columns, gap, iterations)
 
 
 def _balanced(problem: Problem, t: FloatArray, alpha: FloatArray) -> FloatArray | None:
