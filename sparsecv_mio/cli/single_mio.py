@@ -216,7 +216,7 @@ def export(
     return ending.deliver(0, lambda screen: screen.print(lines, markup=False, soft_wrap=True))
 
 
-OUTPUTS = ("compare.csv", "compare.md", "compare.png")
+OUTPUTS = ("compare.csv", "compare.md")
 
 COMPARE_CODES = (
     "Exit codes: 0 done (the table says where a backend met a limit), 2 bad input, 4 no backend could "
@@ -230,7 +230,7 @@ def compare(
     *,
     tau: str = option(..., "LIST", "Support sizes: 2,5,8 or LO:HI."),
     gamma: str = option(..., "LIST", "Ridge weights."),
-    out: str = option(..., "DIR", "Where compare.csv, .md and .png go."),
+    out: str = option(..., "DIR", "Where compare.csv and compare.md go."),
     target: str | None = option(None, "T", "Column to predict; one for all files or a list, one each.", also="-t"),
     reading: Given,
     backends: str = option("native,gurobi,scip,highs", "LIST", "Names, or name:formulation."),
@@ -270,23 +270,20 @@ def compare(
         session.raise_if_interrupted(stop)
         rows = in_own_thread(lambda: run(cells, contenders, repeats=repeats, limits=limits))
 
-    from sparsecv_mio.report.backend_tables import markdown, plot_compare, print_compare, write_csv
+    from sparsecv_mio.report.backend_tables import markdown, print_compare, write_csv
 
     command = shlex.join(["sparsecv", *sys.argv[1:]])
-    table, page, figure = (folder / name for name in OUTPUTS)
+    table, page = (folder / name for name in OUTPUTS)
 
     def print_rows(screen: Console) -> None:
         if not quiet:
             print_compare(screen, rows)
-        screen.print(f"{table}, {page}, {figure}", markup=False)
+        screen.print(f"{table}, {page}", markup=False)
 
     ran = any(row.seconds == row.seconds for row in rows)
     return ending.deliver(
         130 if stop.is_set() else 0 if ran else 4, print_rows,
-        files=[
-            lambda: write_csv(rows, table), lambda: write_text(page, [markdown(rows, command)]),
-            lambda: plot_compare(rows, figure),
-        ],
+        files=[lambda: write_csv(rows, table), lambda: write_text(page, [markdown(rows, command)])],
     )  # fmt: skip
 
 

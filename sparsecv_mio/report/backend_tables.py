@@ -1,4 +1,4 @@
-"""Backends, single fits and comparisons of backends: on the screen, as JSON, CSV, Markdown and figures."""
+"""Backends, single fits and comparisons of backends: on the screen, as JSON, CSV and Markdown."""
 
 from __future__ import annotations
 
@@ -16,14 +16,10 @@ from sparsecv_mio.certificate.records import FitRecord
 from sparsecv_mio.errors import BackendUnavailable
 from sparsecv_mio.files import write_text
 from sparsecv_mio.formulation.backends import BACKENDS, get_backend, of_packages
-from sparsecv_mio.report.batch_results import draw_profile
-from sparsecv_mio.report.figures import INK, legend_below, panels, save, titled
 from sparsecv_mio.report.layout import cell, ends_of, interval_digits, pair, print_table, say, shown
 from sparsecv_mio.report.record_tables import MEANING, print_model
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
     from sparsecv_mio.batch.mio_comparison import CompareRow
 
 
@@ -180,41 +176,3 @@ def markdown(rows: Sequence[CompareRow], command: str) -> str:
         ends = shown(row.objective, 10), shown(row.lower, 10), shown(row.gap, 2), shown(row.true_gap, 2)
         lines.append(f"| {' | '.join(map(cell, (*which, row.status, *work, *ends, row.same_support)))} |")
     return "\n".join(lines) + "\n"
-
-
-def plot_compare(rows: Sequence[CompareRow], path: Path) -> None:
-    """Draw seconds by backend, and the performance profile: share of MIOs solved within x times the fastest."""
-    import pandas as pd
-
-    names = list(dict.fromkeys(row.backend for row in rows))
-    figure, ((left, right),) = panels(1, 2, (10, 4))
-    _draw_times(left, rows, names)
-    solved = {(row.backend, _key(row)): max(row.seconds, 1e-5) for row in rows if row.status in SOLVED}
-    keys = list(dict.fromkeys(map(_key, rows)))
-    table = pd.DataFrame({name: [solved.get((name, key), np.nan) for key in keys] for name in names})
-    draw_profile(right, table, "seconds", names)
-    titled(right, f"performance profile ({len(keys)} MIOs)")
-    legend_below(right)
-    save(figure, path)
-
-
-def _key(row: CompareRow) -> tuple[str, int, int, float]:
-    return row.data, row.fold, row.tau, row.gamma
-
-
-def _draw_times(axes: Axes, rows: Sequence[CompareRow], names: Sequence[str]) -> None:
-    for place, name in enumerate(names):
-        mine = [row for row in rows if row.backend == name and np.isfinite(row.seconds)]
-        offset = np.linspace(-0.25, 0.25, max(len(mine), 1))
-        for solved, marker in ((True, "o"), (False, "x")):
-            at = [k for k, row in enumerate(mine) if (row.status in SOLVED) is solved]
-            seconds = [max(mine[k].seconds, 1e-5) for k in at]
-            axes.scatter(place + offset[at], seconds, s=18, marker=marker, color=f"C{place}")
-        if mine:
-            middle = float(np.median([max(row.seconds, 1e-5) for row in mine]))
-            axes.hlines(middle, place - 0.35, place + 0.35, color=INK, linewidth=1)
-    if any(np.isfinite(row.seconds) for row in rows):
-        axes.set_yscale("log")
-    axes.set_xticks(range(len(names)), names)
-    axes.set_ylabel("seconds in the solver")
-    titled(axes, "time per MIO (line: median, x: limit)")
