@@ -251,5 +251,3 @@ def _raw_model(scaler: Any, model: Any) -> RawModel:
     """Return coefficients and intercept in units of the file."""
     coefficients = np.asarray(model.coef_, dtype=float).reshape(-1) / scaler.scale_
     return RawModel(coefficients, float(np.ravel(model.intercept_)[0] - scaler.mean_ @ coefficients))
-
-

@@ -400,9 +400,7 @@ class PathSearch:
                 left = {g: taus for g, taus in left.items() if taus}
                 effort *= EFFORT_GROWTH
 
-    def _round(
-        self, problem: SparseProblem, left: dict[int, list[int]], effort: int, progress: Report
-    ) -> None:
+    def _round(self, problem: SparseProblem, left: dict[int, list[int]], effort: int, progress: Report) -> None:
         """Give every open (gamma, tau) some effort; what is closed leaves `left`, taus by index of gamma."""
         from sparsecv_mio.search.all_rows import solve_any
 

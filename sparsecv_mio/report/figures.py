@@ -32,9 +32,7 @@ def check_plot(path: str, option: str) -> None:
     check_writable(path, option)
 
 
-def panels(
-    rows: int, columns: int, size: tuple[float, float], title: str = ""
-) -> tuple[Figure, Any]:
+def panels(rows: int, columns: int, size: tuple[float, float], title: str = "") -> tuple[Figure, Any]:
     """Make a figure of `rows` times `columns` panels.
 
     Parameters

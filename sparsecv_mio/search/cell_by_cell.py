@@ -190,9 +190,7 @@ class VendorListing:
             forced_out=tuple(fixed.outside.tolist()),
             at_most=tuple((size - 1, tuple(support.tolist())) for support in found),
         )
-        return self.mio.solve(
-            problem, size, self.deadline, start=start, constraints=constraints, advice=fixed.advice
-        )
+        return self.mio.solve(problem, size, self.deadline, start=start, constraints=constraints, advice=fixed.advice)
 
     def fixed(self, problem: SparseProblem, relaxation: Relaxation | None, value: float) -> Fixed:
         """Fix columns by safe screening.

@@ -251,6 +251,7 @@ class NewtonOracle:
         lift = second * along / np.maximum(1.0 - second * leverage, EPS) - slope / (n - 1)
         return X, -(self._common / (n - 1) + lift[:, None] * Z)
 
+
 def _inverse(H: FloatArray) -> Callable[[FloatArray], FloatArray]:
     """Solve with H by Cholesky, with its pseudo-inverse where it is singular."""
     try:
@@ -476,9 +477,7 @@ def _newton_signs(fit: DualFit, rows: IntArray, done: _Progress) -> FloatArray:
     return signs
 
 
-def _trained_sign(
-    fit: DualFit, row: int, tol: float, early: bool, factor: HessianFactor | None
-) -> tuple[float, bool]:
+def _trained_sign(fit: DualFit, row: int, tol: float, early: bool, factor: HessianFactor | None) -> tuple[float, bool]:
     """Train without a row, from the fit on all rows; return the row's sign and whether a bound proves it."""
     x = feature_rows(fit.problem, np.array([row]))
     without, start, goal = fit.problem.without_rows([row]), fit.w, tol

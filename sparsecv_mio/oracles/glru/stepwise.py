@@ -28,7 +28,6 @@ Direction = Literal["backward", "forward"]
 Ties = Literal["any", "first"]
 
 
-
 @dataclass(frozen=True)
 class StepwiseOptions:
     """How stepwise selection runs.

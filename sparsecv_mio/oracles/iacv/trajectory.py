@@ -107,9 +107,7 @@ def proxgd(alpha: float) -> Solver:
     return Solver(alpha, proximal=True)
 
 
-def sgd(
-    alpha: float, batch: int, seed: int = 0, *, scale_penalty: bool = False, doubling: int | None = None
-) -> Solver:
+def sgd(alpha: float, batch: int, seed: int = 0, *, scale_penalty: bool = False, doubling: int | None = None) -> Solver:
     """Stochastic gradient descent (7) on batches of a fixed size.
 
     Parameters
@@ -385,9 +383,7 @@ def make_solver(
     size = min(DEFAULT_BATCH, erm.n) if kind == "sgd" and batch is None else batch
     bare = Solver(1.0, kind == "proxgd", size, seed, scale_penalty, doubling)
     bare.check(erm)
-    return replace(
-        bare, alpha=step or default_step(erm, proximal=bare.proximal, batch=size, iterations=iterations)
-    )
+    return replace(bare, alpha=step or default_step(erm, proximal=bare.proximal, batch=size, iterations=iterations))
 
 
 METHODS = ("iacv", "ns", "ij", "baseline")

@@ -163,9 +163,7 @@ def test_the_relaxation_is_closed_from_both_sides(seed: int, cap: int, monkeypat
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_the_farthest_prediction_covers_that_of_the_best_support(
-    seed: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_farthest_prediction_covers_that_of_the_best_support(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Any t and b give `(ubar - D(b; c + t x / 2)) / t`; what comes back is at least the prediction it bounds."""
     rows, rng = few_rows(seed, q=9), np.random.default_rng(seed)
     problem, q, k = Small(rows.Xt.T, rows.y), rows.q, 1 + seed % 3
