@@ -158,8 +158,12 @@ NULL_COLUMN = 1e-26  # squared length, relative to a whole column's, below which
 
 
 def varying(squares: FloatArray, full_length: float) -> BoolArray:
-    """Return which columns vary on some rows, from their squared lengths there and that of a typical column."""
-    return np.asarray(squares > NULL_COLUMN * max(float(squares.max(initial=0.0)), full_length))
+    """Return which columns vary on some rows, from their squared lengths there and that of a column on all rows.
+
+    Columns have the same length on all rows, about their means: a longer one here, without an intercept, says nothing
+    of the others. Where that length is not known (0) it is that of the longest.
+    """
+    return np.asarray(squares > NULL_COLUMN * (full_length or float(squares.max(initial=0.0))))
 
 
 EIGEN_LIMIT = 1500  # columns from which on the spectrum is bounded, not computed

@@ -157,12 +157,14 @@ def normal_form(problem: SparseProblem) -> NormalForm:
         condition = top + 1.0
     else:
         G.flat[:: m + 1] += penalty
-        scale = 1.0 / np.sqrt(np.diag(G))
+        own = np.diag(G)
+        sound = bool(np.all(own > 0.0))  # else rounding has eaten what elimination left
+        scale = 1.0 / np.sqrt(np.where(own > 0.0, own, 1.0))
         top = float(m)
         condition = np.inf
     G *= scale[:, None]
     G *= scale
-    if not curved and m:
+    if not curved and m and sound:
         values = np.linalg.eigvalsh(G)
         condition = values[-1] / values[0] if values[0] > 0.0 else np.inf
     if problem.own_squares is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -282,3 +283,24 @@ def test_cells_that_bounds_close(backend: str, method: str) -> None:
         asked: dict[str, Any] = {"backend": backend, "method": method, "threads": 1}
         record = cross_validate(problem.data, problem.folds, gammas=[10.0], taus=[1, 2, 3], **asked)
         assert [*wrong(problem, record)] == []
+
+
+@pytest.mark.parametrize("intercept", ["none", "global", "fold"])
+@pytest.mark.parametrize("spread", [1e-14, 1e-13, 1e-12])
+def test_a_column_that_rounding_alone_moves_leaves_the_others_as_they_are(spread: float, intercept: str) -> None:
+    """Without an intercept it is very long: the others were once taken for constant, and `proved` was wrong."""
+    rng = np.random.default_rng(1)
+    X, y = rng.standard_normal((40, 4)), rng.standard_normal(40)
+    y = X[:, 0] + X[:, 1] + 0.1 * y
+    data = Dataset.from_arrays(np.column_stack([X, 5.0 * (1.0 + spread * rng.standard_normal(40))]), y)
+    record = cross_validate(data, make_folds("5", data), gammas=[1e-3], taus=range(6), intercept=intercept)
+    assert record.status == "proved" and {"x0", "x1"} <= set(record.support) and record.cv_error < 0.02
+    verify(record, data).raise_if_failed()
+
+
+def test_what_rounding_leaves_negative_is_not_trusted() -> None:
+    """An elimination of offsets of 1e5 without an intercept leaves rounding alone on the diagonal."""
+    Q = np.array([[1.0, 0.1], [0.1, -7.6e-6]])
+    problem = SparseProblem(Q, np.array([0.3, 0.0]), 1.0, np.ones(2), 1e-25, 10, np.zeros(2), 0.0)
+    form = normal_form(replace(problem, own_squares=np.array([2.0, 1e11])))
+    assert not form.trusted and not form.curved
