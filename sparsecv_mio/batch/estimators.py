@@ -24,7 +24,7 @@ from sklearn.preprocessing import StandardScaler
 
 from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.batch.peers import BY_LABELS, ESTIMATORS, PEER_PACKAGES, Fitted, RawModel
-from sparsecv_mio.batch.plan import BOTH, OURS, REFITS, TRAINING, options_of
+from sparsecv_mio.batch.plan import OURS, REFITS, TRAINING, options_of, other_rules
 from sparsecv_mio.certificate.parts import versions
 from sparsecv_mio.certificate.records import PathRow, Record, by_column
 from sparsecv_mio.data.dataset import Dataset
@@ -63,9 +63,7 @@ def run_search(data: Dataset, plan: FoldPlan, settings: Mapping[str, Any], train
         )
     seconds, cpu = time.perf_counter() - begin, time.process_time() - spent
     found = of_record(record, data, seconds, plan if training_only else None)
-    others = {}  # models by other rules than the least CV error
-    if settings.get("one_se") == BOTH:
-        others["one_se"] = _simplest(record, data, options, settings.get("cpu_limit"))
+    others = {rule: _simplest(record, data, options, settings.get("cpu_limit")) for rule in other_rules(settings)}
     return replace(found, numbers={**found.numbers, "cpu_seconds": cpu}, others=others)
 
 

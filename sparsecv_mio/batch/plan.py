@@ -119,6 +119,11 @@ def check_share(share: Any) -> None:
         raise BadInput(f"test {share!r} is no share: give a number above 0 and below 1")
 
 
+def other_rules(settings: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the rules whose models are asked for beside that of the least CV error."""
+    return ("one_se",) if settings.get("one_se") == BOTH else ()
+
+
 def options_of(settings: Mapping[str, Any]) -> SearchOptions:
     """Return the options of the search that settings describe.
 

@@ -234,7 +234,7 @@ def in_time(work: Callable[[], T], stop: threading.Event, options: Any) -> T:
     OutOfTime
         If the limit was over before.
     """
-    deadline = Deadline(options.time_limit, stop, Began.moment)
+    deadline = Deadline.of(options, stop, Began.moment)
 
     def too_early() -> T:
         raise_if_interrupted(stop)

@@ -94,7 +94,7 @@ def best_common_subset(
     within = options.restrictions.within(dataset.names)
     options = replace(options, restrictions=within)
     grid = Grid.asked(dataset, plan, gammas, taus, within)
-    clock = Deadline(options.time_limit, stop, began)
+    clock = Deadline.of(options, stop, began)
     search = CommonSearch(dataset, plan, grid, options, clock)
     return run_within_limit(search.solve, clock, search.record)
 

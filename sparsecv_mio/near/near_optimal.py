@@ -240,7 +240,7 @@ def near_optimal(
     options = replace(options, restrictions=options.restrictions.within(dataset.names))
     plan = folds_of(folds, dataset) if options.by is By.CV or gamma is None else None
     wanted = tuple(taus) if isinstance(taus, Iterable) and not isinstance(taus, str) else taus
-    clock = Deadline(options.time_limit, stop, began)
+    clock = Deadline.of(options, stop, began)
     search = NearSearch(dataset, plan, options, clock)
     search.check(gamma, wanted)
     return run_within_limit(lambda: search.solve(gamma, wanted), clock, search.record)

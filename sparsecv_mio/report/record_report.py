@@ -401,7 +401,7 @@ def _request_facts(record: Record) -> tuple[tuple[str, str], ...]:
         ("gammas", f"{len(ask.gammas)}, {shown(min(ask.gammas))} to {shown(max(ask.gammas))}"),
         ("taus", f"{len(ask.taus)}, {min(ask.taus)} to {max(ask.taus)}"),
         ("gap asked for", shown(ask.gap)),
-        ("time limit", "none" if ask.time_limit is None else f"{ask.time_limit:g} s"),
+        ("time limit", record_words.limit_words(ask)),
         ("method", ask.method_used or ask.method or "not recorded"),
         ("work", record_tables.work_line(work, ask.threads)),
     ]

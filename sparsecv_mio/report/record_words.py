@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Sequence
 
-from sparsecv_mio.certificate.parts import Stability, StableChoice
+from sparsecv_mio.certificate.parts import Request, Stability, StableChoice
 from sparsecv_mio.certificate.records import NO_AVERAGE, PathRecord, Record, Region, TableRow
 from sparsecv_mio.model_space import FEW_FEATURES, NONE, text_of_taus
 from sparsecv_mio.report.layout import ends_of, interval_digits, marked, quoted, shown
@@ -236,6 +236,11 @@ def _per_cent_up(share: float) -> str:
 LEAST_GAMMAS = 5  # of a range that a hint proposes
 WHOLE_LIMIT = 0.95  # of a time limit, from which on it is the limit that ended a run
 NO_RIDGE = 1e-6  # smaller weights hardly change the fit: no wider range is proposed
+
+
+def limit_words(asked: Request) -> str:
+    """Name the time limit of a request."""
+    return "none" if asked.time_limit is None else f"{asked.time_limit:g} s"
 
 
 def ended_by_itself(record: Record | PathRecord) -> bool:

@@ -112,7 +112,7 @@ class Question:
         deadline : Deadline, optional
             That of the options by default.
         """
-        deadline = deadline or Deadline(self.options.time_limit, self.hooks.stop, self.hooks.began)
+        deadline = deadline or Deadline.of(self.options, self.hooks.stop, self.hooks.began)
         self.options.check_data(self.dataset, self.folds)
         every, grid = self.grid()
         if self.options.stability == NESTED:
@@ -442,7 +442,7 @@ def nested_cross_validate(
     The run on all rows may take two shares of a time limit of `count + 2`; what it leaves goes to the outer folds.
     """
     given, done = Question(dataset, folds, gammas, taus, options, hooks), list[NestedFold]()
-    deadline = Deadline(options.time_limit, hooks.stop, hooks.began)
+    deadline = Deadline.of(options, hooks.stop, hooks.began)
     outer = outer_folds(count, folds, dataset)
     share = None if deadline.limit is None else deadline.limit * MAIN_SHARE / (count + MAIN_SHARE)
     record = given.answer(Deadline(share, hooks.stop, deadline.began))

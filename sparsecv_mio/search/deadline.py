@@ -17,9 +17,17 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from sparsecv_mio.errors import OutOfTime
+
+
+class Limited(Protocol):
+    """Options with a limit."""
+
+    @property
+    def time_limit(self) -> float | None:
+        """Seconds; none by default."""
 
 
 class Deadline:
@@ -56,6 +64,11 @@ class Deadline:
         self.stop = stop or threading.Event()
         self.abandoned = threading.Event()
         self._compiled, self._compiling_since = 0.0, math.inf
+
+    @classmethod
+    def of(cls, options: Limited, stop: threading.Event | None, began: float | None = None) -> Deadline:
+        """Return the deadline that options set."""
+        return cls(options.time_limit, stop, began)
 
     def expired(self) -> bool:
         """Whether the run should end with what it holds."""
