@@ -23,16 +23,7 @@ from numpy.typing import NDArray
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.bounds.closed_form import training_loss_bound
-from sparsecv_mio.bounds.fold import (
-    TIE,
-    UNKNOWN,
-    FoldBounds,
-    Origin,
-    Points,
-    masks_of,
-    points_of,
-    reuse,
-)
+from sparsecv_mio.bounds.fold import TIE, UNKNOWN, FoldBounds, Origin, Points, masks_of, points_of, reuse
 from sparsecv_mio.bounds.relaxation import Diagonal, relax_problem
 from sparsecv_mio.bounds.wide import WideFold
 from sparsecv_mio.bounds.wide_rows import WideRows, is_wide

@@ -19,14 +19,7 @@ from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.data import text_tables
 from sparsecv_mio.data.cure import RawTable, cured, raw_table, read_alike
 from sparsecv_mio.data.dataset import Dataset, assemble, shaped
-from sparsecv_mio.data.reading_options import (
-    OF_CELLS,
-    STRICT,
-    Applied,
-    Reading,
-    Selection,
-    Wanted,
-)
+from sparsecv_mio.data.reading_options import OF_CELLS, STRICT, Applied, Reading, Selection, Wanted
 from sparsecv_mio.errors import BadInput, naming_extras
 from sparsecv_mio.files import check_numbers, check_unpacked, reason, special
 

@@ -12,15 +12,7 @@ import numpy as np
 from sparsecv_mio.kernels.block_relaxation import MOST_SUPPORTS, Mixture, bound_node, fix_columns
 from sparsecv_mio.kernels.dense import put
 from sparsecv_mio.kernels.jit import njit
-from sparsecv_mio.kernels.node_pool import (
-    STEPS,
-    TAKEN,
-    branch,
-    ends_here,
-    new_scratch,
-    take_node,
-    try_largest,
-)
+from sparsecv_mio.kernels.node_pool import STEPS, TAKEN, branch, ends_here, new_scratch, take_node, try_largest
 from sparsecv_mio.kernels.nodes import FREE, Node, list_columns
 
 SWEEPS = 3  # bounds of a node at most: columns that one fixes sharpen the next

@@ -19,16 +19,7 @@ from sparsecv_mio.formulation.backends import get_backend
 from sparsecv_mio.search.accelerators import Ledger
 from sparsecv_mio.search.context import Context, SearchState, Trees
 from sparsecv_mio.search.deadline import Deadline
-from sparsecv_mio.search.observers import (
-    RESUMED,
-    Checkpoint,
-    Progress,
-    Reporter,
-    Signals,
-    Trace,
-    reports,
-    resume,
-)
+from sparsecv_mio.search.observers import RESUMED, Checkpoint, Progress, Reporter, Signals, Trace, reports, resume
 from sparsecv_mio.search.options import Hooks, SearchOptions, method_for
 from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.search.result import build_record, check_intervals

@@ -1,24 +1,12 @@
 """GLRU: certified bounds on the optimum of a regularised risk after rows or columns change (docs/oracles/glru.md)."""
 
-from sparsecv_mio.oracles.glru.intervals import (
-    IntervalMethod,
-    coefficient_intervals,
-    prediction_intervals,
-)
+from sparsecv_mio.oracles.glru.intervals import IntervalMethod, coefficient_intervals, prediction_intervals
 from sparsecv_mio.oracles.glru.loocv import GlruOracle, LoocvResult, NewtonOracle, leave_one_out_bounds, loocv
 from sparsecv_mio.oracles.glru.optimum_region import OptimumRegion, change_columns, change_rows, region_of
 from sparsecv_mio.oracles.glru.risk import DesignMatrix, DualFit, Problem, assess, make_problem
 from sparsecv_mio.oracles.glru.stepwise import StepwiseOptions, StepwiseResult, stepwise
 from sparsecv_mio.oracles.glru.training import HessianFactor, train
-from sparsecv_mio.oracles.losses import (
-    ConjugateLoss,
-    Huber,
-    Logistic,
-    SmoothedHinge,
-    Squared,
-    SquaredHinge,
-    make_loss,
-)
+from sparsecv_mio.oracles.losses import ConjugateLoss, Huber, Logistic, SmoothedHinge, Squared, SquaredHinge, make_loss
 from sparsecv_mio.oracles.penalties import Regularizer, make_regularizer
 
 __all__ = [
