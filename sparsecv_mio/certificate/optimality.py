@@ -212,7 +212,7 @@ class Optimality:
     def _moves(self) -> None:
         """Pairs off the grid: the moves of a descent, the refined gamma."""
         checks, record = self.checks, self.record
-        saddle = record.descent and not all(math.isfinite(step.upper) for step in record.descent)
+        estimated = record.descent and not all(math.isfinite(step.upper) for step in record.descent)
         for i, step in enumerate(record.descent):
             truth = self.truth(step.gamma, step.tau)
             least = truth.high * (1.0 - H_RTOL) - TINY
@@ -220,7 +220,7 @@ class Optimality:
             ties = truth.loose_high - truth.loose_low
             room = self.design.slack(truth.high, step.gamma, step.tau, ALLOWANCE_RTOL)
             width = record.request.gap * truth.high + ties + room
-            if record.status == "proved" and not saddle:
+            if record.status == "proved" and not estimated:
                 true = f"the true {truth.high!r} by more than the gap"
                 checks.at_most(f"descent[{i}].upper", step.upper, truth.loose_high, true, width)
         if record.descent:

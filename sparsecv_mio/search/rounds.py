@@ -382,11 +382,11 @@ class Outward:
         part = np.broadcast_to((least <= places) & (places <= top), now.lower.shape)
         return likely_winner(now.within(part, self.run.context.grid.gammas, self.run.context.grid.taus))
 
-    def _only(self, pair: Pair) -> BoolArray:
-        """(G, T): one pair."""
-        pairs = np.zeros(self.run.context.shape[:2], dtype=bool)
-        pairs[pair] = True
-        return pairs
+    def _only(self, *pairs: Pair) -> BoolArray:
+        """(G, T): some pairs."""
+        chosen = np.zeros(self.run.context.shape[:2], dtype=bool)
+        chosen[tuple(zip(*pairs, strict=True))] = True
+        return chosen
 
     def _next(self) -> tuple[range, int]:
         """Return the tau to work on, and whether it is new: the smallest new one, or the least tried of the others."""
@@ -418,9 +418,7 @@ class Outward:
         began, before = deadline.seconds, state.cells.lower.sum(axis=2)[at]
         tries = int(self.tries_of_least[kind][at].max())
         if kind == ALL_ROWS:
-            wanted = np.zeros(state.context.shape[:2], dtype=bool)
-            wanted[at] = True
-            self._fit_all_rows(wanted, ALL_ROWS_EFFORT * FIRST_EFFORT * GROWTH**tries, LEAST_TURN)
+            self._fit_all_rows(self._only(*pairs), ALL_ROWS_EFFORT * FIRST_EFFORT * GROWTH**tries, LEAST_TURN)
         else:
             state.signals.doing(f"trees with rows left out: {_named(state.context.grid.taus[np.unique(at[1])])}, fold")
             rise = RISE * bar / state.context.folds.k
