@@ -239,7 +239,9 @@ def interruptible(who: str = "sparsecv") -> Iterator[StopRequest]:
     """Yield an event that the first Ctrl-C sets, on which the search returns its best answer; the second one quits.
 
     Commands enter it before they import numerical libraries: some swallow a KeyboardInterrupt during their import.
-    Outside of the main thread, where Ctrl-C never arrives, nothing sets the event.
+    A handler of a host program stays what it was: one written in Python is called too, and says what a second Ctrl-C
+    does; where there is one of another language, or Python may set none here (a thread, a subinterpreter), nothing
+    sets the event.
 
     Parameters
     ----------
@@ -247,20 +249,28 @@ def interruptible(who: str = "sparsecv") -> Iterator[StopRequest]:
         Name before the line on stderr.
     """
     stop = StopRequest()
-    if threading.current_thread() is not threading.main_thread():
-        yield stop
-        return
+    before = signal.getsignal(signal.SIGINT)
+    host = before if callable(before) and before is not signal.default_int_handler else None
 
-    def note(_signal: int, _frame: Any) -> None:
-        if stop.is_set():
-            raise KeyboardInterrupt
+    def note(number: int, frame: Any) -> None:
+        again = stop.is_set()
         stop.set()
-        if not stop.announced:
+        if host is not None:
+            host(number, frame)
+        elif again:
+            raise KeyboardInterrupt
+        elif not stop.announced:
             # os.write: the handler may interrupt a print to the same stream
             os.write(2, f"{who}: stopping (Ctrl-C again quits at once)\n".encode())
 
-    previous = signal.signal(signal.SIGINT, note)
+    taken = before is not None  # None: it was not set by Python, which could not put it back
+    if taken:
+        try:
+            signal.signal(signal.SIGINT, note)
+        except ValueError:  # not in the main thread of the main interpreter
+            taken = False
     try:
         yield stop
     finally:
-        signal.signal(signal.SIGINT, previous)
+        if taken:
+            signal.signal(signal.SIGINT, before)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import signal
+import subprocess
+import sys
 import threading
 import time
 
@@ -188,3 +190,56 @@ def test_another_thread_takes_no_handler() -> None:
     thread.start()
     thread.join()
     assert seen == [signal.getsignal(signal.SIGINT)]
+
+
+def test_the_handler_of_a_host_is_called_and_says_what_a_second_interrupt_does() -> None:
+    calls: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, _frame: calls.append(number))
+    try:
+        host = signal.getsignal(signal.SIGINT)
+        with interruptible() as stop:
+            signal.raise_signal(signal.SIGINT)
+            assert stop.is_set() and calls == [signal.SIGINT]
+            signal.raise_signal(signal.SIGINT)
+        assert calls == [signal.SIGINT] * 2 and signal.getsignal(signal.SIGINT) is host
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+# `alarm` stands for the handler of a host in C: it takes a number, and touches nothing of Python. What Python knows of
+# handlers it reads as its module of signals is loaded, here once more.
+EMBEDDED = """
+import ctypes, os, sys
+libc = ctypes.CDLL(None)
+libc.signal.restype, libc.signal.argtypes = ctypes.c_void_p, [ctypes.c_int, ctypes.c_void_p]
+address = ctypes.cast(libc.alarm, ctypes.c_void_p).value
+libc.signal(2, address)
+for name in ("_signal", "signal"):
+    sys.modules.pop(name, None)
+import signal
+assert signal.getsignal(signal.SIGINT) is None
+import numpy as np
+from sparsecv_mio import BestSubsetRidgeCV
+rng = np.random.default_rng(0)
+X = rng.standard_normal((30, 4))
+model = BestSubsetRidgeCV(gammas=[0.1, 1.0], cv=3).fit(X, X[:, 1] + rng.standard_normal(30))
+print(model.status_, libc.signal(2, address) == address)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the C library has no name there")
+def test_a_handler_that_python_did_not_set_is_left_alone() -> None:
+    done = subprocess.run([sys.executable, "-c", EMBEDDED], capture_output=True, text=True, timeout=300)
+    assert done.stdout.split() == ["proved", "True"], done.stderr
+
+
+def test_an_interpreter_that_may_set_no_handler_searches_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(number: int, handler: object) -> None:
+        raise ValueError("signal only works in main thread of the main interpreter")
+
+    before = signal.getsignal(signal.SIGINT)
+    with monkeypatch.context() as patched:
+        patched.setattr(signal, "signal", refuse)
+        with interruptible() as stop:
+            assert not stop.is_set()
+    assert signal.getsignal(signal.SIGINT) is before
