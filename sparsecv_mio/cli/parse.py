@@ -8,7 +8,6 @@ import math
 import re
 import shlex
 from collections.abc import Callable, Collection, Iterable, Sequence
-from functools import partial
 from inspect import signature
 from typing import Annotated, Any, get_args, get_origin
 
@@ -131,16 +130,20 @@ def with_strict_numbers(command: Callable[..., int]) -> Callable[..., int]:
         if read is not None:
             # typer takes the first name for a default
             given = (str(word) for word in (info.default, *(info.param_decls or ())))
-            info.parser = partial(_number, read, next((word for word in given if word.startswith("--")), one.name))
+            info.parser = _reader_of(read, next((word for word in given if word.startswith("--")), one.name))
     return command
 
 
-def _number(read: Callable[[str, str], Any], option: str, value: Any) -> Any:
-    """Return what a text spells; a default is a number already."""
-    try:
-        return read(value, option) if isinstance(value, str) else value
-    except BadInput as error:
-        raise WrongNumber(str(error)) from None
+def _reader_of(read: Callable[[str, str], Any], option: str) -> Callable[[Any], Any]:
+    """Return what reads the number of an option: a function, as typer asks what reads a value for its name."""
+
+    def number_of(value: Any) -> Any:  # a default is a number already
+        try:
+            return read(value, option) if isinstance(value, str) else value
+        except BadInput as error:
+            raise WrongNumber(str(error)) from None
+
+    return number_of
 
 
 def read_plainly(option: Any) -> Any:
