@@ -396,7 +396,8 @@ class AllFolds:
             return WideFold(WideRows.of(self.data, rows, test, gamma), self.hooks.expired)
         assert moments is not None
         near = self.near[g] if fold is not None else None
-        return FoldBounds(moments.problem(self.data, gamma), *self.data.rows(test), near, self.data.root_of(test))
+        held_out = (moments.own or self.data).rows(test)
+        return FoldBounds(moments.problem(self.data, gamma), *held_out, near, self.data.root_of(test))
 
     def _all_rows(self) -> None:
         """Incumbents, the diagonal and lower bounds on all rows, gamma by gamma."""

@@ -31,6 +31,7 @@ from sparsecv_mio.kernels.starts import unit_form
 from sparsecv_mio.problem.problem import DIAGONAL_MARGIN, SparseProblem, shifted
 
 CONSTANT_COLUMN = 1e-30  # spread over the squared mean, a row, that is the rounding of the mean: constant in training
+SOUND = 4.0  # roundings of M, a column, that an entry of a diagonal found by factorisations has to exceed
 COLD_STEPS, WARM_STEPS = 15, 3
 SHRINK = (0.98, 0.9, 0.7)  # tried on the diagonal of a neighbouring problem
 
@@ -197,9 +198,12 @@ def unit_diagonal(
     else:
         smallest = 0.0 if dead.any() or diagonal is Diagonal.PENALTY else problem.spectrum()[0]
         w = shifted(problem.penalty, smallest) * scale**2 * (1.0 - DIAGONAL_MARGIN)
-    if w is None or (len(w) and not w.min() > 0.0):
+    rounding = rounding_unit(problem) * loss
+    # M may have less than its rounding of its own; the penalty it has whatever the rounding
+    least = 0.0 if diagonal is Diagonal.PENALTY else SOUND * problem.q * rounding
+    if w is None or (len(w) and not w.min() > least):
         return None
-    return UnitDiagonal(dead, scale, M, c, problem.yy, w, rounding_unit(problem) * loss)
+    return UnitDiagonal(dead, scale, M, c, problem.yy, w, rounding)
 
 
 def _sharp(M: FloatArray, near: FloatArray | None) -> FloatArray | None:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
 from sparsecv_mio.arrays import FloatArray, IntArray, row_chunks
-from sparsecv_mio.bounds.relaxation import CONSTANT_COLUMN, centring_loss, held_out_loss
+from sparsecv_mio.bounds.relaxation import centring_loss, held_out_loss
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.kernels import starts
 from sparsecv_mio.kernels.dense import gershgorin
@@ -23,7 +23,7 @@ from sparsecv_mio.kernels.node_relaxation import relax
 from sparsecv_mio.kernels.nodes import Accuracy, Form, Node, Rounding, size_of_candidates
 from sparsecv_mio.problem.elimination import ForcedColumns
 from sparsecv_mio.problem.refit import picks
-from sparsecv_mio.problem.training_moments import CONSTANT
+from sparsecv_mio.problem.training_moments import constant_in, worn_means
 from sparsecv_mio.units import TINY
 from sparsecv_mio.words import Intercept
 
@@ -134,11 +134,15 @@ class WideRows:
         """
         Xt, y, squares, v_mean, r_mean = _gathered(data, rows)
         total = data.dataset.weight_of(rows)
-        dead = squares <= CONSTANT_COLUMN * total * v_mean**2
+        worn = worn_means(np.append(v_mean, r_mean), np.append(squares, y @ y), total)
+        dead, flat = (np.isin(place, constant_in(data, rows, worn)) for place in (np.arange(data.q), data.q))
+        if len(worn) > dead.sum() + flat:
+            data = data.about_own_centres(rows)
+            Xt, y, squares, v_mean, r_mean = _gathered(data, rows)
         root = 1.0 / np.sqrt(gamma / 2.0 * data.weight)
         scale = np.where(dead, 0.0, root)
         yy = float(y @ y)
-        if yy <= CONSTANT * data.n:  # the rounding of a constant target's mean
+        if flat:  # what is left is the rounding of its mean
             y, yy = np.zeros_like(y), 0.0
         longest = float(np.abs(v_mean * root / np.sqrt(1.0 + squares * root**2)).max(initial=0.0))
         loss = centring_loss(total, longest, r_mean, yy) * held_out_loss(data.root_of(held_out), total)

@@ -175,6 +175,7 @@ class UnitColumns:
     Z: FloatArray
     t: FloatArray
     weight: FloatArray
+    x_unit: FloatArray
     y_unit: float
     root: FloatArray
     forced: tuple[int, ...] = ()
@@ -202,7 +203,8 @@ class UnitColumns:
         place = Coordinates.of(dataset.X, dataset.y, chosen.tolist(), about, None if weights is None else root)
         Z, t = place.rows(dataset.X, dataset.y, everyone)
         weight = np.minimum(scales(dataset.X[:, chosen], scale, weights) / place.x_unit, 1e150) ** 2
-        return cls(dataset, scale, intercept, chosen, Z * root[:, None], t * root, weight, place.y_unit, root)
+        Z, t = Z * root[:, None], t * root
+        return cls(dataset, scale, intercept, chosen, Z, t, weight, place.x_unit, place.y_unit, root)
 
     @classmethod
     def within(cls, dataset: Dataset, scale: str, intercept: str, restrictions: Restrictions | None) -> UnitColumns:
@@ -642,8 +644,10 @@ def moments(design: UnitColumns, test: IntArray) -> FoldMoments:
     keep = np.ones(design.dataset.n, dtype=bool)
     keep[test] = False
     block = np.column_stack([design.Z[keep], design.t[keep]])
-    if design.intercept == "fold":
-        root = design.root[keep]
+    if design.intercept == "fold":  # from the file: a centre of all rows may have cost these their digits
+        root, X, y = design.root[keep], design.dataset.X[keep][:, design.columns], design.dataset.y[keep]
+        block = np.column_stack([(X - X.mean(axis=0)) / design.x_unit, (y - y.mean()) / design.y_unit])
+        block *= root[:, None]
         block -= np.outer(root, root @ block / float(root @ root))
     product, rounding = block.T @ block, ROW_ROUNDING * float(np.sqrt(sum(block.shape)))
     factor: FloatArray = np.asarray(np.linalg.qr(block, mode="r"), dtype=np.float64)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain, repeat
+from math import fsum
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +19,7 @@ from sparsecv_mio.model_space import NONE, Restrictions
 from sparsecv_mio.words import Intercept, Scale
 
 CONSTANT_ULPS = 4.0
+SPLITTER = 2.0**27 + 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,6 +97,37 @@ def column_moments(X: FloatArray, weights: FloatArray | None = None) -> ColumnMo
     return ColumnMoments(largest, constant, np.ldexp(mean + drift / total, exponent), norm, raw_norm)
 
 
+def mean_beside(values: FloatArray, center: float, weights: FloatArray | None = None) -> float:
+    """Return how far the mean of some numbers is from a float near it, rounded once.
+
+    Two columns that are all but equal beside one huge value differ by what is below the rounding of their means.
+
+    Parameters
+    ----------
+    values : (n,) array
+    center : float
+    weights : (n,) array, optional
+        1 by default.
+
+    Examples
+    --------
+    >>> round(mean_beside(np.array([1e20, 3.0, 4.0]), 33333333333333333333.0), 9)
+    1367.666666667
+    """
+    if weights is None:
+        return fsum(chain(values.tolist(), repeat(-center, len(values)))) / len(values)
+    parts = chain(*(part.tolist() for factor in (values, -center) for part in _exact_products(weights, factor)))
+    return fsum(parts) / float(weights.sum())
+
+
+def _exact_products(a: FloatArray, b: FloatArray | float) -> tuple[FloatArray, FloatArray]:
+    """Return `a b` rounded, and what rounding took off (Dekker)."""
+    product, (a_high, b_high) = np.asarray(a * b), (SPLITTER * a, SPLITTER * np.asarray(b))
+    a_high, b_high = a_high - (a_high - a), b_high - (b_high - b)
+    a_low, b_low = a - a_high, b - b_high
+    return product, ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
+
+
 def nearest_exponent(values: FloatArray) -> IntArray:
     """Return e such that 2^e is nearest in ratio to each positive value.
 
@@ -131,6 +165,7 @@ def about_means(
 
 
 COPY_RTOL = 1e-13
+COPY_ULPS = 4.0  # of a column's length: rounding of its entries
 
 
 def find_copies(
@@ -196,6 +231,22 @@ def _same(v: FloatArray, w: FloatArray, atol: float) -> bool:
     return float(np.linalg.norm(v - other)) <= atol
 
 
+def _off_copies(data: StandardData, copy_of: IntArray, norm: FloatArray) -> FloatArray:
+    """(q,) bounds on how far columns are off those that they copy; `norm` are their lengths. O(n) a copy."""
+    off, X = np.zeros(data.q), data.dataset.X
+    for j in np.flatnonzero(copy_of >= 0).tolist():
+        i = int(copy_of[j])
+        ratio = float(data.divisor[i] / data.divisor[j])
+        if np.frexp(ratio)[0] == 0.5:  # a power of two: what is equal in the file is equal here
+            v, w = X[:, data.columns[i]], X[:, data.columns[j]] * ratio
+            if np.array_equal(v, w) or np.array_equal(v, -w):
+                continue
+        v, w = data.column(i), data.column(j)
+        apart = min(float(np.linalg.norm(v - w)), float(np.linalg.norm(v + w)))
+        off[j] = apart + COPY_ULPS * float(np.finfo(float).eps * norm[j])
+    return off
+
+
 CACHE_BYTES = 256 << 20
 COLUMN_EXPONENT = 900  # beyond 2^900 a sum of squares over the rows could leave the range of float64
 TARGET_EXPONENTS = (-505, 508)  # the CV error is in squared units of the target and must stay in range too
@@ -234,8 +285,10 @@ class StandardData:
     y_unit : float
         The power of two nearest the rms of `root (y - y_center)`.
     copy_of : (q,) int array
-        The earliest earlier column that equals this one or its negative in these coordinates with the same weight,
-        else -1.
+        The earliest earlier column that equals this one or its negative in these coordinates with the same weight, up
+        to `COPY_RTOL`, else -1.
+    copy_off : (q,) array
+        At most so far, by length, is it off that column; 0 where the file has them equal, up to a power of two.
     warnings : tuple of str
         Lines for the user: constant columns, copies.
     rest, r_rest : (q,) array, float
@@ -245,6 +298,8 @@ class StandardData:
         What every model must and may not contain, by the names of the data.
     root : (n,) array, optional
         Roots of the weights of the rows; None where each counts once.
+    keeps_rows : bool
+        Whether all rows are computed once and kept.
     """
 
     dataset: Dataset
@@ -257,11 +312,13 @@ class StandardData:
     y_center: float
     y_unit: float
     copy_of: IntArray
+    copy_off: FloatArray
     warnings: tuple[str, ...]
     rest: FloatArray
     r_rest: float = 0.0
     restrictions: Restrictions = NONE
     root: FloatArray | None = None
+    keeps_rows: bool = True
 
     @property
     def n(self) -> int:
@@ -287,7 +344,7 @@ class StandardData:
 
     @cached_property
     def _all_rows(self) -> tuple[FloatArray, FloatArray] | None:
-        if self.n * self.q * 8 > CACHE_BYTES:
+        if not self.keeps_rows or self.n * self.q * 8 > CACHE_BYTES:
             return None
         V, r = self._compute(slice(0, self.n))
         V.setflags(write=False)
@@ -348,6 +405,20 @@ class StandardData:
             r *= self.root[index]
         return V, r
 
+    def about_own_centres(self, rows: IntArray) -> StandardData:
+        """Return the same scales about the means of some rows, for those whose digits other centres would take.
+
+        Only for a free intercept, under which any centres will do.
+
+        Parameters
+        ----------
+        rows : (m,) int array
+        """
+        X, y = part_of(self.dataset.X, rows, self.columns), self.dataset.y[rows]
+        weights = None if self.dataset.row_weights is None else self.dataset.row_weights[rows]
+        center, target = column_moments(X, weights).mean, column_moments(y[:, None], weights).mean
+        return replace(self, center=center, y_center=float(target[0]), keeps_rows=False)
+
     def column(self, j: int) -> FloatArray:
         """Return `V[:, j]`, all rows of one column."""
         found = (self.dataset.X[:, self.columns[j]] - self.center[j]) / self.divisor[j] - self.rest[j]
@@ -362,6 +433,7 @@ class StandardData:
             divisor=self.divisor[columns],
             weight=self.weight[columns],
             copy_of=np.full(len(columns), -1, dtype=np.int64),
+            copy_off=np.zeros(len(columns)),
             rest=self.rest[columns],
         )
 
@@ -487,24 +559,22 @@ def standardize(
         y_center=y_center,
         y_unit=y_unit,
         copy_of=np.full(columns.size, -1, dtype=np.int64),
+        copy_off=np.zeros(columns.size),
         warnings=(),
         rest=np.zeros(columns.size),
         restrictions=restrictions,
         root=None if dataset.row_weights is None else np.sqrt(dataset.row_weights),
     )
     if where is Intercept.GLOBAL:
-        left = (dataset.y - y_center) / y_unit
-        if bare.root is None:
-            rest, r_rest = _project(bare, np.full(dataset.n, 1.0 / dataset.n)), float(left.mean())
-        else:
-            rest, r_rest = _project(bare, bare.root / total), float(bare.root @ (bare.root * left)) / total
-        bare = replace(bare, rest=rest, r_rest=r_rest)
+        off = [mean_beside(dataset.X[:, j], c, dataset.row_weights) for j, c in zip(columns, bare.center, strict=True)]
+        r_rest = mean_beside(dataset.y, y_center, dataset.row_weights) / y_unit
+        bare = replace(bare, rest=np.array(off) / divisor, r_rest=r_rest)
     length = (norm if centred else moments.raw_norm[columns]) / divisor
     copy_of = find_copies(lambda g: _project(bare, g), bare.column, length, weight, dataset.n)
     read = () if dataset.reading is None else dataset.reading.notes
     doubts = stand_in_notes(dataset.X, dataset.y, dataset.names, dataset.target)
     notes = read + _constant_warning(dataset, moments.constant) + doubts + _copy_warning(bare.names, copy_of)
-    return replace(bare, copy_of=copy_of, warnings=notes)
+    return replace(bare, copy_of=copy_of, copy_off=_off_copies(bare, copy_of, length), warnings=notes)
 
 
 def _target_unit(dataset: Dataset, centred: bool) -> tuple[float, float]:

@@ -10,6 +10,7 @@ from sparsecv_mio.kernels.nodes import FREE, INSIDE
 from sparsecv_mio.kernels.perspective_newton import NONE
 
 ROW_ROUNDING = 4.0e-16  # relative, of a term of a prediction
+MOST_LOST = 0.25  # of the smallest eigenvalue, to rounding, up to which a fit from moments has any digit
 MEAN_ROUNDING = 1.0e-15  # of the means, in a sum of squares from moments: times the root of the rows
 
 
@@ -26,9 +27,9 @@ class SupportFits(NamedTuple):
     Attributes
     ----------
     beta, spread : (k, s) arrays
-        Coefficients and a bound on the error of each: `|M_S^{-1}| unit (|M_S| |beta| + |c_S|)`.
+        Coefficients and a bound on the error of each, see `refit_supports`.
     value, value_error : (k,) arrays
-        f(S) and a bound on its error; inf where M_S is not positive definite.
+        f(S) and a bound on its error; inf where M_S is not positive definite, or its rounding hides whether it is.
     """
 
     beta: np.ndarray
@@ -73,7 +74,12 @@ def refit_supports(Q, c, yy, penalty, listed, unit, fits):
 
     Notes
     -----
-    O(size^3) a support.
+    O(size^3) a support. Entries of M_S are off by unit times themselves, at most. In units where its diagonal is 1 its
+    smallest eigenvalue is at least `1 / t`, `t = sum_j M_jj (M^{-1})_jj`, and the rounding's largest at most `size
+    unit`. Up to `loss = size unit t = 1/4` the exact M_S is above `(1 - loss) M_S`, so with `load = unit (|M_S| |beta|
+    + |c_S|)` the coefficients are off by `|M_S^{-1}| load / (1 - loss)` and f by `unit (yy + 2 |c_S|' |beta| + |beta|'
+    |M_S| |beta|)`, the rounding of f at beta, and `load' |M_S^{-1}| load / (1 - loss)`, what f may still drop. Beyond,
+    nothing is known.
     """
     supports, sizes = listed
     beta, spread, value, value_error = fits
@@ -118,14 +124,21 @@ def refit_supports(Q, c, yy, penalty, listed, unit, fits):
             error += abs(c[i] * beta[r, a]) + s * abs(beta[r, a])
             spread[r, a] = 0.0
         value[r] = total
-        value_error[r] = unit * error
+        loss = 0.0
         for b in range(n):
             for a in range(n):
                 x[a] = 0.0
             x[b] = 1.0
             cholesky_solve(L, x, n)
+            i = supports[r, b]
+            loss += n * unit * (Q[i, i] + penalty[i]) * x[b]
             for a in range(n):
                 spread[r, a] += abs(x[a]) * load[b]
+        drop = 0.0
+        for a in range(n):
+            spread[r, a] = spread[r, a] / (1.0 - loss) if loss <= MOST_LOST else np.inf
+            drop += load[a] * spread[r, a]
+        value_error[r] = unit * error + drop if loss <= MOST_LOST else np.inf
 
 
 @njit(cache=True, nogil=True)

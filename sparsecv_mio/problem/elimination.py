@@ -172,7 +172,7 @@ def eliminated(problem: SparseProblem) -> Eliminated:
         c=problem.c[others] - share.T @ problem.c[forced],
         yy=max(rest, least),
         beside=problem.size,
-        copy_of=_copies_among(problem.copy_of, others),
+        copy_of=_copies_among(problem.copies, others),
         own_squares=np.diag(problem.Q)[others].copy(),
         stretch=(1.0 + _largest_share(problem, choice, share, centre)) ** 2,
         kept={"spectrum": problem.spectrum()},

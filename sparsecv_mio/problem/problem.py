@@ -34,7 +34,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
+from sparsecv_mio.arrays import FloatArray, IntArray
+from sparsecv_mio.data.standard import StandardData
 
 
 def level_set_radius(room: float, off: float = 0.0) -> float:
@@ -154,18 +155,8 @@ def own_part(M: FloatArray) -> FloatArray | None:
     return np.asarray(t * own) if t > 0.0 else None
 
 
-NULL_COLUMN = 1e-26  # squared length, relative to a whole column's, below which a column is constant in training
-
-
-def varying(squares: FloatArray, full_length: float) -> BoolArray:
-    """Return which columns vary on some rows, from their squared lengths there and that of a column on all rows.
-
-    Columns have the same length on all rows, about their means: a longer one here, without an intercept, says nothing
-    of the others. Where that length is not known (0) it is that of the longest.
-    """
-    return np.asarray(squares > NULL_COLUMN * (full_length or float(squares.max(initial=0.0))))
-
-
+# copies: how far they may differ beside the length of the column on these rows, and squared beside their penalty
+COPY_LENGTH, COPY_PENALTY = 1e-11, 1e-13
 EIGEN_LIMIT = 1500  # columns from which on the spectrum is bounded, not computed
 LARGEST_PENALTY = 1e290
 
@@ -196,10 +187,13 @@ class SparseProblem:
         Means taken off the training rows (zero unless the intercept is `fold`); a new row v is predicted by
         `r_mean + (v - v_mean)' b`.
     copy_of : (q,) int array, optional
-        Earliest earlier column equal to this one up to sign, under the same weight, else -1; swapping copies changes no
-        prediction (theory section 9).
-    full_length : float, optional
-        Squared length of a typical column over all rows: what is nothing beside it is constant on these rows.
+        Earliest earlier column that may be equal to this one up to sign, under the same weight, else -1; `copies` has
+        those that are.
+    copy_off : (q,) array, optional
+        At most so far is a column off the one that it copies, or that one's negative, on all rows; 0 by default.
+    own : StandardData, optional
+        Coordinates about the centres of these very rows, where those of all rows would lose their digits: the moments
+        and the means are in them, and rows that are predicted have to be (`about`).
     row_weight : float, optional
         Weight of the training rows together; n by default. `n` says how sums over them round, this what means are of.
     forced : int array, optional
@@ -207,7 +201,7 @@ class SparseProblem:
     beside : float, optional
         Sum of squares of the response before columns were eliminated: what objectives are rounded beside.
     own_squares : (q,) array, optional
-        Diagonal of Q before columns were eliminated: what says whether a column varies.
+        Diagonal of Q before columns were eliminated: 0 where a column does not vary.
     stretch : float
         Times the rounding of the entries of M before that, what the entries are rounded by now.
     kept : dict
@@ -223,7 +217,8 @@ class SparseProblem:
     v_mean: FloatArray
     r_mean: float
     copy_of: NDArray[np.intp] | None = None
-    full_length: float = 0.0
+    copy_off: FloatArray | None = None
+    own: StandardData | None = None
     row_weight: float | None = None
     forced: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     beside: float | None = None
@@ -280,6 +275,31 @@ class SparseProblem:
         out.flat[:: self.q + 1] += self.penalty
         return out
 
+    @cached_property
+    def copies(self) -> NDArray[np.intp] | None:
+        """(q,) earliest earlier column equal to this one up to sign as far as these rows and this gamma can tell.
+
+        Else -1; None where there is none. Swapping copies changes no prediction (theory section 9). Columns v and w
+        that differ by d change residuals by `||d|| |b|` where one takes the place of the other, `|b|` at most about
+        `||r|| / ||v||`, and by `||d||^2 / (4 lam weight)` of them where both are taken. Both are rounding here.
+        """
+        if self.copy_of is None or self.copy_off is None:
+            return self.copy_of
+        off = self.copy_off
+        alike = (off <= COPY_LENGTH * np.sqrt(self.squares)) & (off**2 <= COPY_PENALTY * self.penalty)
+        return np.where(alike | (off == 0.0), self.copy_of, -1)
+
+    def about(self, data: StandardData, index: slice | IntArray) -> tuple[FloatArray, FloatArray]:
+        """Return `(V, r)` of some rows about the training means, each times the root of its weight.
+
+        Parameters
+        ----------
+        data : StandardData
+            The coordinates of the search.
+        index : slice or (m,) int array
+        """
+        return (self.own or data).about(index, self.v_mean, self.r_mean)
+
     def with_gamma(self, gamma: float) -> SparseProblem:
         """Return the same rows under another gamma; the Gram matrix is shared, not copied."""
         return replace(self, lam=gamma / 2.0)
@@ -306,6 +326,8 @@ class SparseProblem:
             weight=self.weight[keep],
             v_mean=self.v_mean[keep],
             copy_of=copy_of,
+            copy_off=None if self.copy_off is None else self.copy_off[keep],
+            own=None if self.own is None else self.own.only(keep),
             forced=forced[forced >= 0],
             own_squares=None if self.own_squares is None else self.own_squares[keep],
             kept={},

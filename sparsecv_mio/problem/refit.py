@@ -54,12 +54,14 @@ class RowFit:
     objective_error: float
     v_mean: FloatArray
     r_mean: float
-    fine: tuple[LongArray, LongArray, Any]  # beta, v_mean and r_mean in long precision
+    fine: tuple[LongArray, LongArray, Any]  # beta, v_mean and r_mean in long precision, about `centre`
+    centre: tuple[FloatArray, float]  # what is taken off columns and target, in units of the file, before they are
+    ball: tuple[FloatArray, float]  # A (s, s) and t: the coefficients are off by A z with `||z|| <= t`, at most
 
     def held_out(self, data: StandardData, rows: IntArray) -> tuple[float, float]:
         """Weighted sum of squares of the residuals of `rows`, and a bound on its rounding error. O(rows s)."""
         beta, v_mean, r_mean = self.fine
-        V, r = _long_rows(data, rows, self.support)
+        V, r = _long_rows(data, rows, self.support, self.centre)
         level = FINE * (np.abs(r) + np.abs(r_mean) + (np.abs(V) + np.abs(v_mean)) @ np.abs(beta))
         V, r = V - v_mean, r - r_mean
         root = _long_root(data, rows)
@@ -68,8 +70,10 @@ class RowFit:
         e = r - V @ beta
         if not np.all(np.isfinite(self.spread)):
             return float(e @ e), np.inf
-        size = np.abs(V)
-        slip = size @ self.spread + level
+        size, (matrix, length) = np.abs(V), self.ball
+        # what coefficients that nearly cancel are off cancels too
+        reach = np.linalg.norm(V.astype(float) @ matrix, axis=1) + ROUNDING * (size @ np.abs(matrix)).sum(axis=1)
+        slip = np.minimum(size @ self.spread, reach * length + FINE * (size @ np.abs(beta))) + level
         total = float(e @ e)
         return total, float(((2.0 * np.abs(e) + slip) * slip).sum()) + np.finfo(float).eps * total
 
@@ -93,11 +97,16 @@ def refit_rows(data: StandardData, rows: IntArray | slice, support: IntArray, ga
     `f(beta) - f*` is the square of that bracket. Where long double is no longer than double the bounds are wider by the
     ratio of their epsilons, and as valid.
     """
-    V, r = _long_rows(data, rows, support)
+    free = data.intercept is Intercept.FOLD
+    center, y_center = data.center[support], data.y_center
+    if free:  # any will do: those of these rows cost their spreads no digits
+        X = part_of(data.dataset.X, rows, data.columns[support])
+        center, y_center = X.mean(axis=0), float(data.dataset.y[rows].mean())
+    V, r = _long_rows(data, rows, support, (center, y_center))
     r_mean: Any
     v_mean, r_mean = np.zeros(len(support), dtype=LONG), LONG(0.0)
     root = _long_root(data, rows)
-    if data.intercept is Intercept.FOLD:
+    if free:
         v_mean, r_mean = V.mean(axis=0), r.mean()
         if root is not None:
             share = root * root / (root @ root)
@@ -109,33 +118,39 @@ def refit_rows(data: StandardData, rows: IntArray | slice, support: IntArray, ga
     size = np.sqrt((V * V).sum(axis=0) + penalty)
     size[size == 0.0] = 1.0
     V, penalty = V / size, penalty / (size * size)
-    beta, spread, drop = _solve(V, r, penalty)
+    beta, spread, (inverse, length) = _solve(V, r, penalty)
     residual = r - V @ beta
     objective = float(residual @ residual + penalty @ (beta * beta))
     load = float(np.abs(residual) @ (np.abs(r) + np.abs(V) @ np.abs(beta)) + penalty @ (beta * beta))
     fine = beta / size
+    shift, r_shift = (center - data.center[support]) / data.divisor[support], (y_center - data.y_center) / data.y_unit
     return RowFit(
         support=np.asarray(support, dtype=np.int64),
         beta=fine.astype(float),
         spread=(spread / size).astype(float),
         objective=objective,
-        objective_error=FINE * load + drop + 2.0 * np.finfo(float).eps * objective,
-        v_mean=v_mean.astype(float),
-        r_mean=float(r_mean),
+        objective_error=FINE * load + length**2 + 2.0 * np.finfo(float).eps * objective,
+        v_mean=v_mean.astype(float) + shift,
+        r_mean=float(r_mean) + r_shift,
         fine=(fine, v_mean, r_mean),
+        centre=(center, y_center),
+        ball=((inverse / size[:, None]).astype(float), length),
     )
 
 
-def _solve(V: LongArray, r: LongArray, penalty: LongArray) -> tuple[LongArray, LongArray, float]:
-    """Minimiser of `||r - V b||^2 + b' diag(penalty) b`, bounds on its error, and on what f could still drop."""
+def _solve(V: LongArray, r: LongArray, penalty: LongArray) -> tuple[LongArray, LongArray, tuple[FloatArray, float]]:
+    """Minimiser of `||r - V b||^2 + b' diag(penalty) b`, bounds on the error of each entry, and `(A, t)`.
+
+    It is off by A z with `||z|| <= t`, and f could still drop by t^2.
+    """
     s = V.shape[1]
     if s == 0:
-        return np.zeros(0, dtype=LONG), np.zeros(0, dtype=LONG), 0.0
+        return np.zeros(0, dtype=LONG), np.zeros(0, dtype=LONG), (np.zeros((0, 0)), 0.0)
     R = np.linalg.qr(np.vstack([V.astype(float), np.diag(np.sqrt(penalty.astype(float)))]), mode="r")
     values = np.linalg.svd(R, compute_uv=False)
     beta = np.zeros(s, dtype=LONG)
     if not values[-1] > ROUNDING * s * values[0]:
-        return beta, np.full(s, np.inf, dtype=LONG), np.inf
+        return beta, np.full(s, np.inf, dtype=LONG), (np.zeros((s, s)), np.inf)
     inverse = np.linalg.inv(R)
     for _ in range(1 + STEPS):
         g = V.T @ (r - V @ beta) - penalty * beta
@@ -147,16 +162,18 @@ def _solve(V: LongArray, r: LongArray, penalty: LongArray) -> tuple[LongArray, L
     reach = np.linalg.norm(inverse, axis=1)
     # twice: R is a rounded factor, and its inverse rounded again
     length = 2.0 * (float(np.linalg.norm(inverse.T @ g.astype(float))) + FINE * (float(reach @ load) + blur))
-    return beta, (reach * length + FINE * np.abs(beta)).astype(LONG), length * length
+    return beta, (reach * length + FINE * np.abs(beta)).astype(LONG), (inverse, length)
 
 
-def _long_rows(data: StandardData, rows: IntArray | slice, support: IntArray) -> tuple[LongArray, LongArray]:
-    """`(V_S, r)` of some rows in long precision, from the numbers of the file; not scaled by weights."""
+def _long_rows(
+    data: StandardData, rows: IntArray | slice, support: IntArray, centre: tuple[FloatArray, float]
+) -> tuple[LongArray, LongArray]:
+    """`(V_S, r)` of some rows about a centre in long precision, from the numbers of the file; not scaled by weights."""
     columns = data.columns[support]
     X = part_of(data.dataset.X, rows, columns).astype(LONG)
-    center, divisor, rest = (part[support].astype(LONG) for part in (data.center, data.divisor, data.rest))
-    V: LongArray = (X - center) / divisor - rest
-    r: LongArray = (data.dataset.y[rows].astype(LONG) - LONG(data.y_center)) / LONG(data.y_unit) - LONG(data.r_rest)
+    divisor, rest = (part[support].astype(LONG) for part in (data.divisor, data.rest))
+    V: LongArray = (X - centre[0].astype(LONG)) / divisor - rest
+    r: LongArray = (data.dataset.y[rows].astype(LONG) - LONG(centre[1])) / LONG(data.y_unit) - LONG(data.r_rest)
     return V, r
 
 

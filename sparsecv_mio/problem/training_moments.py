@@ -13,7 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,8 +23,8 @@ from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.problem.objective import ALIKE
-from sparsecv_mio.problem.problem import SparseProblem, varying
-from sparsecv_mio.words import Intercept, Scale
+from sparsecv_mio.problem.problem import SparseProblem
+from sparsecv_mio.words import Intercept
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +83,7 @@ class CentredRows:
 
 
 CHUNK_ELEMENTS = 1 << 21  # rows are read in blocks of at most 16 MB
-CONSTANT = 1e-28  # squared spread, beside a mean square near one, that is rounding
+WORN = 8.0  # spreads that a mean may be off zero before the digits that are left are too few
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,15 +97,18 @@ class TrainingMoments:
     total : float
         Their weight together: n where each counts once.
     mean : (q + 1,) array
-        Their mean, weighted.
+        Their mean, weighted; zero where the intercept is not free.
     scatter : (q + 1, q + 1) array
-        `sum w (row - mean)(row - mean)'`.
+        `sum w (row - mean)(row - mean)'`; zero, to the last bit, for what is known to be constant.
+    own : StandardData, optional
+        The coordinates of mean and scatter, where those of the search would lose their digits.
     """
 
     n: int
     total: float
     mean: FloatArray
     scatter: FloatArray
+    own: StandardData | None = None
 
     @classmethod
     def empty(cls, size: int) -> TrainingMoments:
@@ -112,7 +116,7 @@ class TrainingMoments:
         return cls(0, 0, np.zeros(size), np.zeros((size, size)))
 
     @classmethod
-    def of(cls, block: FloatArray, root: FloatArray | None = None) -> TrainingMoments:
+    def of(cls, block: FloatArray, root: FloatArray | None = None, centred: bool = True) -> TrainingMoments:
         """Compute the moments of some rows. O(m q^2).
 
         Parameters
@@ -121,8 +125,13 @@ class TrainingMoments:
             Each row times the root of its weight; overwritten.
         root : (m,) array, optional
             These roots; None where each row counts once.
+        centred : bool
+            Whether the moments are about the mean; else it is taken to be zero, and nothing is lost by taking it off
+            and adding it again.
         """
-        n = block.shape[0]
+        n, q = block.shape
+        if not centred:
+            return cls(n, n if root is None else float(root @ root), np.zeros(q), block.T @ block)
         if root is None:
             mean = block.mean(axis=0)
             block -= mean
@@ -145,30 +154,21 @@ class TrainingMoments:
         return TrainingMoments(self.n + other.n, total, self.mean + step * (other.total / total), scatter)
 
     def problem(self, data: StandardData, gamma: float) -> SparseProblem:
-        """Turn the moments into the inner problem for one gamma (theory section 0: what the intercept changes)."""
+        """Turn the moments into the inner problem for one gamma."""
         q = data.q
-        if data.intercept is Intercept.FOLD:
-            full, mean = self.scatter, self.mean
-        else:
-            full, mean = self.scatter + self.total * np.outer(self.mean, self.mean), np.zeros(q + 1)
-        length = float(data.dataset.weight_of(slice(0, data.n))) if data.scale is Scale.VARIANCE else 1.0
-        gram, c = full[:q, :q].copy(), full[:q, q].copy()
-        still = ~varying(np.diag(gram), length)  # what rounding leaves of such columns must not be fitted
-        gram[still], gram[:, still], c[still] = 0.0, 0.0, 0.0
-        # a target that is constant on these rows leaves the rounding of its mean, and nothing to choose a support by
-        flat = full[q, q] <= CONSTANT * data.n
         return SparseProblem(
-            Q=gram,
-            c=np.zeros(q) if flat else c,
-            yy=0.0 if flat else float(full[q, q]),
+            Q=self.scatter[:q, :q].copy(),
+            c=self.scatter[:q, q].copy(),
+            yy=float(self.scatter[q, q]),
             weight=data.weight,
             lam=gamma / 2.0,
             n=self.n,
             row_weight=self.total,
-            v_mean=mean[:q].copy(),
-            r_mean=float(mean[q]),
+            v_mean=self.mean[:q].copy(),
+            r_mean=float(self.mean[q]),
             copy_of=data.copy_of,
-            full_length=length,
+            copy_off=data.copy_off,
+            own=self.own,
             forced=data.forced,
         )
 
@@ -188,8 +188,61 @@ def row_moments(data: StandardData, rows: slice | NDArray[np.intp]) -> TrainingM
         block = np.empty((v.shape[0], data.q + 1))
         block[:, :-1] = v
         block[:, -1] = r
-        total = total + TrainingMoments.of(block, data.root_of(index))
+        total = total + TrainingMoments.of(block, data.root_of(index), data.intercept is Intercept.FOLD)
     return total
+
+
+def in_own_digits(data: StandardData, moments: TrainingMoments, rows: Callable[[], IntArray]) -> TrainingMoments:
+    """Return the moments of training rows, about centres of their own where those of all rows cost them their digits.
+
+    A row is rounded beside its distance from the centre of all rows, and so are means and what is added up. Where the
+    intercept is free and the mean of a column, or of the target, is more than `WORN` spreads off that centre, the
+    column is looked at in the file: if it is constant on these rows its moments are zero; else all columns are centred
+    and multiplied anew about the mean of these rows, which any centre may be, as the intercept is free. About zero or
+    about fixed means nothing is lost by additions.
+
+    Parameters
+    ----------
+    data : StandardData
+    moments : TrainingMoments
+        Made by additions.
+    rows : callable
+        Returns the training rows.
+
+    Notes
+    -----
+    O(q) where nothing is lost, O(m) for each column that seems constant, else O(m q^2), for m rows.
+    """
+    if data.intercept is not Intercept.FOLD:
+        return moments
+    worn = worn_means(moments.mean, np.diag(moments.scatter), moments.total)
+    if not len(worn):
+        return moments
+    train = rows()
+    still = constant_in(data, train, worn)
+    if len(still) < len(worn):
+        own = data.about_own_centres(train)
+        moments = replace(row_moments(own, train), own=own)
+    scatter = moments.scatter.copy()
+    scatter[still], scatter[:, still] = 0.0, 0.0
+    return replace(moments, scatter=scatter)
+
+
+def worn_means(mean: FloatArray, squares: FloatArray, total: float) -> IntArray:
+    """Return the places of means that are more than `WORN` spreads off zero, squares about them being given."""
+    return np.flatnonzero(~(np.abs(mean) <= WORN * np.sqrt(squares / total))).astype(np.int64)
+
+
+def constant_in(data: StandardData, rows: IntArray, places: IntArray) -> IntArray:
+    """Return those of some columns, or the target at place q, that have one value in some rows of the file."""
+    X, y = data.dataset.X, data.dataset.y
+    values = ((y if j == data.q else X[:, data.columns[j]])[rows] for j in places.tolist())
+    return places[[bool((one == one[0]).all()) for one in values]]
+
+
+def moments_of_training(data: StandardData, rows: IntArray) -> TrainingMoments:
+    """Return the moments of training rows, read one by one, as `in_own_digits` has them."""
+    return in_own_digits(data, row_moments(data, rows), lambda: rows)
 
 
 def full_problem(data: StandardData, gamma: float) -> SparseProblem:
@@ -253,7 +306,7 @@ def _disjoint(
         if before[hi] == before[lo]:
             return
         if hi - lo == 1:
-            yield lo, outside
+            yield lo, in_own_digits(data, outside, partial(folds.train_rows, lo))
             return
         mid = (lo + hi) // 2
         for a, b, c, d in ((lo, mid, mid, hi), (mid, hi, lo, mid)):
@@ -280,7 +333,7 @@ def _nested(
         total = total + row_moments(data, rows)
         train[rows] = True
         if before[fold + 1] > before[fold]:
-            yield fold, total
+            yield fold, in_own_digits(data, total, partial(folds.train_rows, fold))
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,7 +22,7 @@ from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.files import Place
 from sparsecv_mio.problem.problem import SparseProblem
-from sparsecv_mio.problem.training_moments import row_moments, training_moments
+from sparsecv_mio.problem.training_moments import moments_of_training, row_moments, training_moments
 from sparsecv_mio.proofs import threshold_trees
 from sparsecv_mio.proofs.proof_lines import KeptTrees, head_of
 from sparsecv_mio.search.context import Snapshot
@@ -45,7 +45,7 @@ class FoldScores:
     def problem(self, fold: int) -> SparseProblem:
         """Return the problem of a fold's training rows at gamma 1."""
         if self.single:  # as many as rows, of which few are asked for
-            return row_moments(self.data, self.plan.train_rows(fold)).problem(self.data, 1.0)
+            return moments_of_training(self.data, self.plan.train_rows(fold)).problem(self.data, 1.0)
         if not self._problems:
             self._problems = {k: m.problem(self.data, 1.0) for k, m in training_moments(self.data, self.plan)}
         return self._problems[fold]
@@ -54,7 +54,7 @@ class FoldScores:
         """Return the rows that a fold scores, about the centre of those it trains on."""
         if fold not in self._held:
             problem = self.problem(fold)
-            self._held[fold] = self.data.about(self.plan.scored_rows(fold), problem.v_mean, problem.r_mean)
+            self._held[fold] = problem.about(self.data, self.plan.scored_rows(fold))
         return self._held[fold]
 
     def at(self, gamma: float) -> ScoresAt:

@@ -35,7 +35,7 @@ from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.kernels.nodes import DROPPED
 from sparsecv_mio.problem.elimination import eliminated, stripped
 from sparsecv_mio.problem.problem import SparseProblem
-from sparsecv_mio.problem.training_moments import TrainingMoments, row_moments, training_moments
+from sparsecv_mio.problem.training_moments import TrainingMoments, moments_of_training, training_moments
 from sparsecv_mio.search.cells import CellTable, places_in
 from sparsecv_mio.search.context import AllRows, Context
 from sparsecv_mio.search.fold_fits import near_tie_margin
@@ -122,7 +122,7 @@ def _decided(fold: FoldBounds, tau: int) -> BestSubset:
 
 def _columns_left(problem: SparseProblem, tested: Reused, left: list[int]) -> IntArray:
     """Columns that a near-optimal support may hold, where a single tau is left and no column has a copy; else all."""
-    copies = problem.copy_of is not None and bool(np.any(problem.copy_of >= 0))
+    copies = problem.copies is not None and bool(np.any(problem.copies >= 0))
     if copies or len(left) != 1 or left[0] not in tested.sizes:
         return np.arange(problem.q)
     return np.flatnonzero(tested.status[int(np.searchsorted(tested.sizes, left[0]))] != DROPPED)
@@ -363,7 +363,7 @@ class Accelerators:
         source = (
             training_moments(data, folds, wanted, read.append)
             if tree
-            else ((fold, row_moments(data, folds.train_rows(fold))) for fold in one_by_one)
+            else ((fold, moments_of_training(data, folds.train_rows(fold))) for fold in one_by_one)
         )
         anew = 0
         while True:

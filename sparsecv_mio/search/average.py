@@ -94,7 +94,7 @@ def _errors_by_moments(
     for fold, moments in training_moments(narrow, folds, wanted.tolist()):
         problem, rows = moments.problem(narrow, 1.0), folds.scored_rows(fold)
         supports = [tables[i] for i in numbers[:, fold].tolist()]
-        V, r = narrow.about(rows, problem.v_mean, problem.r_mean)
+        V, r = problem.about(narrow, rows)
         squares = (r - coefficients_of(problem, supports, lams) @ V.T) ** 2
         said, found = cells.nominal[(*pairs, fold)], squares.sum(axis=1)
         wrong = ~(np.abs(found - said) <= SAME_ERROR * said)

@@ -24,7 +24,7 @@ from sparsecv_mio.parallel import run_folds
 from sparsecv_mio.problem.elimination import eliminated, stripped
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.refit import refit_rows
-from sparsecv_mio.problem.training_moments import row_moments
+from sparsecv_mio.problem.training_moments import moments_of_training
 from sparsecv_mio.search.all_rows import solve_by_rows
 from sparsecv_mio.search.cell_by_cell import MioSettings, VendorListing, check_available
 from sparsecv_mio.search.cells import Archive, Where, filled_up, places_in, within
@@ -302,7 +302,7 @@ class ByRows(GridMethod):
         context, cells = self.context, self.run.cells
         columns, tau = self._left[where], int(context.grid.taus[t])
         small = context.data.only(columns)
-        moments = row_moments(small, context.folds.train_rows(fold))
+        moments = moments_of_training(small, context.folds.train_rows(fold))
         here = FoldProblem.of(small, context.folds, fold, moments, columns).with_gamma(float(context.grid.gammas[g]))
         starts = places_in(columns, [cells.pool.supports[cells.support[where]]])
         result = self._solve(here.problem, tau, starts)

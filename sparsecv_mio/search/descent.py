@@ -81,7 +81,7 @@ class GammaCurve:
             problem = moments.problem(data, 1.0)
             support = place[np.asarray(supports[fold], dtype=np.int64)]
             rows = slice(int(folds.starts[fold]), int(folds.starts[fold + 1]))
-            V, self.target[rows] = data.about(folds.scored_rows(fold), problem.v_mean, problem.r_mean)
+            V, self.target[rows] = problem.about(data, folds.scored_rows(fold))
             if len(support) == 0:
                 continue
             root = np.sqrt(problem.weight[support])

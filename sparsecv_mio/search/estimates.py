@@ -139,7 +139,7 @@ class SampledFolds:
                 found = search.columns[g][np.isfinite(search.value[g])]
                 search.learn(found, np.full(len(found), -1))
             problem, rows = search.whole, self.folds.scored_rows(fold)
-            return search.paths(taus, *self.data.about(rows, problem.v_mean, problem.r_mean))
+            return search.paths(taus, *problem.about(self.data, rows))
 
         yield from run_folds(self.run.accelerators.training_moments(folds), paths_of, self.run.context.threads)
 

@@ -37,7 +37,7 @@ from sparsecv_mio.kernels.local_search import BETTER
 from sparsecv_mio.parallel import run_folds
 from sparsecv_mio.problem.elimination import eliminated
 from sparsecv_mio.problem.problem import SparseProblem
-from sparsecv_mio.problem.training_moments import TrainingMoments, row_moments, training_moments
+from sparsecv_mio.problem.training_moments import TrainingMoments, moments_of_training, training_moments
 from sparsecv_mio.search.cells import NO_COLUMN, filled_up, missing_columns, table_of
 from sparsecv_mio.search.fallback import ForwardSelection, WeightedRows
 from sparsecv_mio.search.pairs import Grid
@@ -435,7 +435,7 @@ class FoldSearches:
         data = self.data.only(search.of_whole) if len(search.of_whole) < self.data.q else self.data
         last = search.last
         problem, rows = search.whole, self.folds.scored_rows(search.fold)
-        found = search.paths(self.taus, *data.about(rows, problem.v_mean, problem.r_mean))
+        found = search.paths(self.taus, *problem.about(data, rows))
         if last is None or np.any(found.objective < last.objective * (1.0 - BETTER)):
             self.improved = True
         return found
@@ -537,7 +537,7 @@ def search_on(searches: FoldSearches, fold: int, among: IntArray) -> FoldSearch:
     if len(searches.data.forced):
         among = np.union1d(among, searches.data.forced)
     part = searches.data.only(among)
-    problem = row_moments(part, searches.folds.train_rows(fold)).problem(part, 1.0)
+    problem = moments_of_training(part, searches.folds.train_rows(fold)).problem(part, 1.0)
     return FoldSearch(fold, problem, searches.lams, searches.top, among)
 
 

@@ -154,7 +154,7 @@ class HeldOutFold:
                 self.level *= root.max()
         self.by_moments = len(rows) > MOMENTS_FACTOR * data.q + 64
         if self.by_moments:
-            test = row_moments(data, rows)
+            test = row_moments(training.own or data, rows)
             about = np.append(training.v_mean, training.r_mean)
             step = test.mean - about
             second = test.scatter + test.total * np.outer(step, step)
@@ -162,7 +162,7 @@ class HeldOutFold:
             self.c = second[:-1, -1].copy()
             self.yy = float(second[-1, -1])
         else:
-            V, r = data.about(rows, training.v_mean, training.r_mean)
+            V, r = training.about(data, rows)
             self.V, self.r = np.ascontiguousarray(V), np.asarray(r, dtype=float)
 
     def moments(self) -> tuple[FloatArray, FloatArray, float]:

@@ -161,7 +161,7 @@ def _predictions(record: Record, everything: StandardData, plan: FoldPlan) -> tu
     predicted = np.empty(plan.scored)
     for fold, problem, support, beta in _fits(record, data, supports, plan):
         rows = plan.scored_rows(fold)
-        V, root = data.about(rows, problem.v_mean, problem.r_mean)[0][:, list(support)], data.root_of(rows)
+        V, root = problem.about(data, rows)[0][:, list(support)], data.root_of(rows)
         fitted = V @ beta
         predicted[plan.starts[fold] : plan.starts[fold + 1]] = data.y_center + data.y_unit * (
             data.r_rest + problem.r_mean + (fitted if root is None else fitted / root)

@@ -114,7 +114,7 @@ def held_out_intervals(
     if not relax or not known or rows.by_moments or problem.q > RELAXED_COLUMNS:
         return found, floors
     scored = rows.folds.scored_rows(rows.fold)
-    fold = FoldBounds(problem, *rows.data.rows(scored), root=rows.data.root_of(scored))
+    fold = FoldBounds(problem, *(problem.own or rows.data).rows(scored), root=rows.data.root_of(scored))
     for one in (incumbents[at] for at in known):
         fold.improve(one.tau, one.support, one.upper)
     cells = fold.cells([incumbents[at].tau for at in known])

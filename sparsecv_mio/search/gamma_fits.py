@@ -602,7 +602,7 @@ class TrainingSets:
         problems = _problems(data, (moments for _, moments in training_moments(data, folds)))
         for fold, problem in enumerate(problems):
             rows = folds.scored_rows(fold)
-            V[fold, : len(rows)], r[fold, : len(rows)] = data.about(rows, problem.v_mean, problem.r_mean)
+            V[fold, : len(rows)], r[fold, : len(rows)] = problem.about(data, rows)
         return cls._made(problems, V, r, folds.scores_all_left_out)
 
     @classmethod

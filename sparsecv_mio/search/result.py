@@ -22,7 +22,7 @@ from sparsecv_mio.problem.coordinates import objective_slack
 from sparsecv_mio.problem.objective import fit, r_squared, standard_error
 from sparsecv_mio.problem.problem import LARGEST_PENALTY, SparseProblem
 from sparsecv_mio.problem.refit import refit_rows
-from sparsecv_mio.problem.training_moments import CentredRows, row_moments
+from sparsecv_mio.problem.training_moments import CentredRows, moments_of_training
 from sparsecv_mio.search import pairs as one_standard_error
 from sparsecv_mio.search.cells import CellTable, filled_up
 from sparsecv_mio.search.context import AllRows, Snapshot
@@ -401,7 +401,7 @@ class _Reported:
         for fold in left.tolist():
             rows, gamma, floor = self.folds.train_rows(fold), float(self.grid.gammas[g]), float(floors[fold])
             if not floor > 0.0:
-                problem = row_moments(self.data, rows).problem(self.data, gamma)
+                problem = moments_of_training(self.data, rows).problem(self.data, gamma)
                 centre = Centre.of(problem, problem.rounding)
                 floor = 0.0 if centre is None else centre.least
             if not floor > 0.0 or not np.isfinite(cells.nominal[g, t, fold]) or time.monotonic() > until:

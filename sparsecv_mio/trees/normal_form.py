@@ -18,7 +18,7 @@ from sparsecv_mio.kernels import cluster_relaxation
 from sparsecv_mio.kernels.node_relaxation import relax
 from sparsecv_mio.kernels.nodes import Accuracy, Copies, Form, Margin, Node
 from sparsecv_mio.kernels.screening import screen
-from sparsecv_mio.problem.problem import SparseProblem, own_part, shifted, varying
+from sparsecv_mio.problem.problem import SparseProblem, own_part, shifted
 from sparsecv_mio.thresholds import MANY
 from sparsecv_mio.units import KEEP_RTOL
 
@@ -142,7 +142,7 @@ class NormalForm:
 
 def normal_form(problem: SparseProblem) -> NormalForm:
     """Bring a problem to normal form. O(q^2) beside the cached spectrum."""
-    columns = np.flatnonzero(varying(problem.squares, problem.full_length)).astype(np.int64)
+    columns = np.flatnonzero(problem.squares).astype(np.int64)  # the others do not vary
     smallest, largest = problem.spectrum() if len(columns) == problem.q else (0.0, problem.spectrum()[1])
     Q = problem.Q if len(columns) == problem.q else problem.Q[np.ix_(columns, columns)]
     penalty = problem.penalty[columns]
@@ -171,7 +171,7 @@ def normal_form(problem: SparseProblem) -> NormalForm:
         length = float(np.max((problem.own_squares + problem.penalty)[columns] * scale**2, initial=0.0))
         condition = max(condition, problem.stretch * length * (1.0 if curved else condition))
     rounding = 50.0 * np.finfo(float).eps * condition
-    prev, nxt = _copies(problem.copy_of, columns)
+    prev, nxt = _copies(problem.copies, columns)
     return NormalForm(
         columns=columns,
         scale=scale,

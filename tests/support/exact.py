@@ -1,0 +1,118 @@
+"""CV errors in exact fractions: theory section 0 on the numbers of a file as they are read, with no rounding anywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import combinations
+
+Row = list[Fraction]
+ZERO = Fraction(0)
+
+
+@dataclass(frozen=True)
+class ExactFold:
+    """One fold: moments of its training rows about `mean` and `y_mean`, and the rows that it scores."""
+
+    mean: Row
+    y_mean: Fraction
+    gram: list[Row]
+    cross: Row
+    square: Fraction
+    scored: list[int]
+
+
+@dataclass(frozen=True)
+class ExactProblem:
+    """Data, folds and penalty weights in fractions; `forced` and `columns` are positions."""
+
+    X: list[Row]
+    y: Row
+    row_weight: Row
+    column_weight: Row
+    folds: list[ExactFold]
+    columns: list[int]
+    forced: list[int]
+
+    @classmethod
+    def of(
+        cls,
+        X: Sequence[Sequence[float]],
+        y: Sequence[float],
+        weights: Sequence[float] | None,
+        folds: Sequence[tuple[Sequence[int], Sequence[int]]],
+        how: tuple[str, str],
+        columns: Sequence[int],
+        forced: Sequence[int] = (),
+    ) -> ExactProblem:
+        """Bring floats to fractions; `folds` are (training rows, scored rows), `how` is (scale, intercept)."""
+        scale, intercept = how
+        rows, target = [[Fraction(v) for v in row] for row in X], [Fraction(v) for v in y]
+        w = [Fraction(1)] * len(rows) if weights is None else [Fraction(v) for v in weights]
+        everyone = list(range(len(rows)))
+        mean, y_mean = _means(rows, target, w, everyone)
+        length = [sum((w[i] * (rows[i][j] - mean[j]) ** 2 for i in everyone), ZERO) for j in range(len(mean))]
+        column_weight = {"length": length, "variance": [v / sum(w) for v in length], "none": [Fraction(1)] * len(mean)}
+        if intercept == "global":
+            rows = [[v - m for v, m in zip(row, mean, strict=True)] for row in rows]
+            target = [v - y_mean for v in target]
+        made = [_fold(rows, target, w, list(train), list(scored), intercept == "fold") for train, scored in folds]
+        return cls(rows, target, w, column_weight[scale], made, list(columns), list(forced))
+
+    def cv_error(self, gamma: float, tau: int) -> tuple[Fraction, Fraction]:
+        """Least and largest mean squared error over the optima of the folds, which differ where objectives are equal."""
+        low = high = ZERO
+        for fold in self.folds:
+            fits = [self._fit(fold, Fraction(gamma) / 2, list(support)) for support in self._supports(tau)]
+            least = min(value for value, _ in fits)
+            tied = [error for value, error in fits if value == least]
+            low, high = low + min(tied), high + max(tied)
+        total = sum((self.row_weight[i] for fold in self.folds for i in fold.scored), ZERO)
+        return low / total, high / total
+
+    def _supports(self, tau: int) -> list[tuple[int, ...]]:
+        free = [j for j in self.columns if j not in self.forced]
+        size = min(tau, len(self.columns)) - len(self.forced)
+        return [tuple(sorted((*self.forced, *rest))) for rest in combinations(free, max(size, 0))]
+
+    def _fit(self, fold: ExactFold, lam: Fraction, S: list[int]) -> tuple[Fraction, Fraction]:
+        """Training objective of a support and its weighted sum of squares over the scored rows."""
+        A = [[fold.gram[a][b] + (lam * self.column_weight[a] if a == b else 0) for b in S] for a in S]
+        beta = _solved(A, [fold.cross[a] for a in S])
+        value = fold.square - sum((b * fold.cross[a] for b, a in zip(beta, S, strict=True)), ZERO)
+        error = ZERO
+        for i in fold.scored:
+            fitted = sum((b * (self.X[i][a] - fold.mean[a]) for b, a in zip(beta, S, strict=True)), fold.y_mean)
+            error += self.row_weight[i] * (self.y[i] - fitted) ** 2
+        return value, error
+
+
+def _means(X: list[Row], y: Row, w: Row, rows: list[int]) -> tuple[Row, Fraction]:
+    total = sum((w[i] for i in rows), ZERO)
+    mean = [sum((w[i] * X[i][j] for i in rows), ZERO) / total for j in range(len(X[0]))]
+    return mean, sum((w[i] * y[i] for i in rows), ZERO) / total
+
+
+def _fold(X: list[Row], y: Row, w: Row, train: list[int], scored: list[int], centred: bool) -> ExactFold:
+    p = len(X[0])
+    mean, y_mean = _means(X, y, w, train) if centred else ([ZERO] * p, ZERO)
+    Z = [[X[i][j] - mean[j] for j in range(p)] for i in train]
+    t, v = [y[i] - y_mean for i in train], [w[i] for i in train]
+    gram = [[sum((k * row[a] * row[b] for k, row in zip(v, Z, strict=True)), ZERO) for b in range(p)] for a in range(p)]
+    cross = [sum((k * row[a] * u for k, row, u in zip(v, Z, t, strict=True)), ZERO) for a in range(p)]
+    return ExactFold(mean, y_mean, gram, cross, sum((k * u * u for k, u in zip(v, t, strict=True)), ZERO), scored)
+
+
+def _solved(A: list[Row], b: Row) -> Row:
+    """Solve a positive definite system by elimination."""
+    n, rows = len(b), [[*row, value] for row, value in zip(A, b, strict=True)]
+    for i in range(n):
+        for k in range(i + 1, n):
+            share = rows[k][i] / rows[i][i]
+            if share:
+                rows[k] = [x - share * z for x, z in zip(rows[k], rows[i], strict=True)]
+    x = [ZERO] * n
+    for i in reversed(range(n)):
+        x[i] = (rows[i][n] - sum((rows[i][j] * x[j] for j in range(i + 1, n)), ZERO)) / rows[i][i]
+    return x
