@@ -345,11 +345,14 @@ class RidgeFits:
     beta : (G, q) array
         By gamma; NaN where the system is singular to rounding.
     v_mean, r_mean : (q,) array, float
+    own : StandardData, optional
+        As in :class:`sparsecv_mio.problem.problem.SparseProblem`.
     """
 
     beta: FloatArray
     v_mean: FloatArray
     r_mean: float
+    own: StandardData | None = None
 
 
 def _of_few_rows(data: StandardData, rows: IntArray | slice, gammas: FloatArray) -> RidgeFits:
@@ -371,7 +374,7 @@ def _of_moments(data: StandardData, moments: TrainingMoments, gammas: FloatArray
         unit = 1.0 / np.sqrt(np.diag(M))  # a penalty weight may span hundreds of orders of magnitude
         with suppress(np.linalg.LinAlgError):
             beta[i] = unit * np.linalg.solve(M * unit[:, None] * unit, unit * problem.c)
-    return RidgeFits(beta, problem.v_mean, problem.r_mean)
+    return RidgeFits(beta, problem.v_mean, problem.r_mean, problem.own)
 
 
 def _alike(data: StandardData) -> bool:
@@ -425,6 +428,6 @@ def squared_errors_of_all_columns(
         if expired():
             return None
         rows = folds.scored_rows(fold)
-        V, r = data.about(rows, fits.v_mean, fits.r_mean)
+        V, r = (fits.own or data).about(rows, fits.v_mean, fits.r_mean)
         errors[:, rows] += (r - fits.beta @ V.T) ** 2 / (1.0 if weights is None else weights[rows])
     return np.asarray(errors / np.maximum(np.bincount(folds.all_scored, minlength=data.n), 1))

@@ -519,10 +519,11 @@ def _means(
         problem = moments.problem(narrow, 1.0)
         chosen = [np.array([place[name] for name in supports[pair.folds[fold]]], dtype=np.int64) for pair in few]
         beta = weights @ coefficients_of(problem, chosen, gammas / 2.0)
-        put(fold, narrow.coefficients(np.arange(narrow.q), beta, problem.v_mean, problem.r_mean))
+        put(fold, (problem.own or narrow).coefficients(np.arange(narrow.q), beta, problem.v_mean, problem.r_mean))
     if whole:
         weights, gammas = (np.array([getattr(pair, name) for pair in whole]) for name in ("weight", "gamma"))
         for fold, fits in fits_without_folds(data, folds, gammas):
-            _, level = data.coefficients((), np.zeros(0), fits.v_mean, fits.r_mean)
-            put(fold, data.coefficients(np.arange(data.q), weights @ fits.beta, fits.v_mean, fits.r_mean), level)
+            own = fits.own or data
+            _, level = own.coefficients((), np.zeros(0), fits.v_mean, fits.r_mean)
+            put(fold, own.coefficients(np.arange(data.q), weights @ fits.beta, fits.v_mean, fits.r_mean), level)
     return coefficients, intercepts

@@ -162,8 +162,8 @@ def _predictions(record: Record, everything: StandardData, plan: FoldPlan) -> tu
     for fold, problem, support, beta in _fits(record, data, supports, plan):
         rows = plan.scored_rows(fold)
         V, root = problem.about(data, rows)[0][:, list(support)], data.root_of(rows)
-        fitted = V @ beta
-        predicted[plan.starts[fold] : plan.starts[fold + 1]] = data.y_center + data.y_unit * (
+        fitted, y_center = V @ beta, (problem.own or data).y_center
+        predicted[plan.starts[fold] : plan.starts[fold + 1]] = y_center + data.y_unit * (
             data.r_rest + problem.r_mean + (fitted if root is None else fitted / root)
         )
     order = np.argsort(plan.order[: plan.scored], kind="stable")
@@ -236,8 +236,9 @@ class FoldModels:
         coefficients, intercepts, missed = np.zeros((folds.k, data.q)), np.zeros(folds.k), np.zeros(folds.n)
         X = dataset.X[:, data.columns]
         for fold, problem, support, beta in _fits(record, data, supports, folds):
-            found, intercepts[fold] = data.coefficients(sorted(support), beta, problem.v_mean, problem.r_mean)
-            for name, value in found.items():
+            own = problem.own or data
+            in_units, intercepts[fold] = own.coefficients(sorted(support), beta, problem.v_mean, problem.r_mean)
+            for name, value in in_units.items():
                 coefficients[fold, place[name]] = value
             rows = folds.scored_rows(fold)
             missed[rows] = np.abs(dataset.y[rows] - X[rows] @ coefficients[fold] - intercepts[fold])

@@ -19,7 +19,7 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.errors import BadInput
-from sparsecv_mio.problem.training_moments import CONSTANT, training_moments
+from sparsecv_mio.problem.training_moments import training_moments
 from sparsecv_mio.units import TIE_RTOL
 
 LONG = np.longdouble
@@ -100,8 +100,6 @@ class Truth:
         self.A, self.y, self.X, self.u = V[train] - v_mean, r[train] - r_mean, V[test] - v_mean, r[test] - r_mean
         self.weight = (case.gamma / 2.0 * case.data.weight).astype(LONG)
         self.M, self.c = self.A.T @ self.A + np.diag(self.weight), self.A.T @ self.y
-        # a target whose spread on the training rows is below this is taken for the rounding of its mean
-        self.flat = CONSTANT * case.data.n
         # the data themselves are rounded: what the last digit of the target can do
         self.grain = 1e-30 * float(r @ r)
 
@@ -131,7 +129,7 @@ def breach(truth: Truth, cell: FoldCell) -> str:
     share = LONG(1e-13)
     if cell.objective_lower > best * (1.0 + share) + truth.grain:
         return f"objective {best} below {cell.objective_lower}"
-    if cell.objective_upper < best * (1.0 - share) - truth.grain - truth.flat:
+    if cell.objective_upper < best * (1.0 - share) - truth.grain:
         return f"objective {best} above {cell.objective_upper}"
     if cell.lower > low * (1.0 + share) + truth.grain:
         return f"h {low} below {cell.lower}"

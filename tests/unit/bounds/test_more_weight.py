@@ -28,7 +28,7 @@ def drawn(seed: int) -> tuple[SparseProblem, np.ndarray, np.ndarray]:
     forced = np.array([1] if seed % 3 == 0 else [], dtype=np.int64)
     problem = SparseProblem(
         V[:n].T @ V[:n], V[:n].T @ r[:n], float(r[:n] @ r[:n]), rng.uniform(0.5, 2.0, q), 1.0, n, mean, level,
-        full_length=float(n), forced=forced,
+        forced=forced,
     )  # fmt: skip
     return problem, V[n:], r[n:]
 
@@ -91,7 +91,7 @@ def test_a_tree_says_more_than_a_relaxation() -> None:
     V, r = X - X[:45].mean(axis=0), y - y[:45].mean()
     problem = SparseProblem(
         V[:45].T @ V[:45], V[:45].T @ r[:45], float(r[:45] @ r[:45]), np.ones(14), 1.0, 45, X[:45].mean(axis=0),
-        float(y[:45].mean()), full_length=45.0, forced=np.array([], dtype=np.int64),
+        float(y[:45].mean()), forced=np.array([], dtype=np.int64),
     )  # fmt: skip
     M, fits = problem.with_gamma(0.01).M, []
     for support in map(list, combinations(range(14), 5)):
