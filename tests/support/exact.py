@@ -1,4 +1,4 @@
-"""CV errors in exact fractions: theory section 0 on the numbers of a file as they are read, with no rounding anywhere."""
+"""CV errors in exact fractions: theory section 0 on the numbers of a file as they are read, without rounding."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class ExactProblem:
         return cls(rows, target, w, column_weight[scale], made, list(columns), list(forced))
 
     def cv_error(self, gamma: float, tau: int) -> tuple[Fraction, Fraction]:
-        """Least and largest mean squared error over the optima of the folds, which differ where objectives are equal."""
+        """Least and largest mean squared error over the optima of the folds, which differ where objectives tie."""
         low = high = ZERO
         for fold in self.folds:
             fits = [self._fit(fold, Fraction(gamma) / 2, list(support)) for support in self._supports(tau)]

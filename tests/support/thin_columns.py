@@ -77,7 +77,8 @@ def thin_case(seed: int) -> ThinCase:
         y = _column(rng, n, y)
     weights = 10.0 ** rng.uniform(-2, 2, size=n) if rng.random() < 0.25 else None
     data = replace(Dataset.from_arrays(X, y), row_weights=weights)
-    plan = make_folds(str(rng.choice(["loo", "2", "3", "4"] if n < 24 else ["loo"])), data, seed=int(rng.integers(0, 99)))
+    spec = str(rng.choice(["loo", "2", "3", "4"] if n < 24 else ["loo"]))
+    plan = make_folds(spec, data, seed=int(rng.integers(0, 99)))
     force = (data.names[0],) if rng.random() < 0.15 else ()
     words = {
         "scale": str(rng.choice(["none", "length", "variance"])),

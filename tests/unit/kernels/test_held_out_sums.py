@@ -79,6 +79,16 @@ def test_a_singular_support_has_no_fit() -> None:
     assert value[0] == error[0] == np.inf and np.all(np.isinf(spread)) and not beta.any()
 
 
+def test_moments_that_rounding_may_have_made_regular_have_no_fit() -> None:
+    """Entries are known to 4 eps of themselves, and 2 eps of a column is all that it does not share with the other."""
+    close = Small(np.array([[1.0, 1.0], [0.0, 2.0 * np.sqrt(EPS)], [1.0, 1.0]]), np.array([1.0, 1.0, 0.0]))
+    pair = np.array([[0, 1]]), np.array([2])
+    _, spread, _, error = refitted(close, np.zeros(2), *pair)
+    assert error[0] == np.inf and np.all(np.isinf(spread))
+    _, spread, value, error = refitted(close, np.full(2, 1e-3), *pair)
+    assert np.isfinite(value[0]) and error[0] < 1e-11 and np.all(spread < 1e-9)
+
+
 @pytest.mark.parametrize("seed", range(2 * len(KINDS)))
 def test_held_out_errors_by_rows_and_by_moments(seed: int) -> None:
     problem, rng = small(seed), np.random.default_rng(seed)

@@ -1,0 +1,52 @@
+"""Columns that hardly move beside their size against CV errors in exact fractions: no end may be false."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from thin_columns import false_ends, thin_case
+
+from sparsecv_mio.certificate.verify import verify
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.folds import make_folds
+from sparsecv_mio.errors import BadInput
+from sparsecv_mio.search.api import cross_validate
+
+BLOCKS, DRAWS = 4, 60
+
+
+@pytest.mark.parametrize("block", range(BLOCKS))
+def test_no_end_is_false(block: int) -> None:
+    solved = wide = 0
+    for seed in range(block * DRAWS, (block + 1) * DRAWS):
+        try:
+            case = thin_case(seed)
+            record = case.solved()
+        except BadInput:  # every column is constant, or the target
+            continue
+        assert not false_ends(case, record), seed
+        solved += len(record.table)
+        wide += sum(row.upper - row.lower > 1e-6 * row.upper for row in record.table)
+    assert solved > 3 * DRAWS and wide < 0.1 * solved
+
+
+@pytest.mark.parametrize("intercept", ["fold", "none"])
+def test_a_fill_value_does_not_make_a_column_constant(intercept: str) -> None:
+    rng = np.random.default_rng(7)
+    X, y = rng.normal(size=(20, 2)), rng.normal(size=20)
+    X[11, 0] = 1e20
+    data = Dataset.from_arrays(X, y)
+    folds = make_folds("5", data)
+    record = cross_validate(data, folds, gammas=[0.1, 1.0], taus=[2], scale="none", intercept=intercept, gap=0.0)
+    assert record.cv_error > 1e36 and verify(record, data, folds).ok
+
+
+def test_copies_without_an_intercept_are_told_apart_by_what_moves() -> None:
+    rng = np.random.default_rng(3)
+    noise = 1e-13 * rng.normal(size=(20, 2))
+    X = np.column_stack([5.0 * (1.0 + noise[:, 0]), 1000.0 * (1.0 + noise[:, 1]), rng.normal(size=20)])
+    data = Dataset.from_arrays(X, 10.0 * (noise[:, 0] - noise[:, 1]) / 1e-13 + rng.normal(size=20))
+    folds = make_folds("2", data)
+    record = cross_validate(data, folds, gammas=[0.09], taus=[1, 2, 3], intercept="none", gap=0.0)
+    assert verify(record, data, folds).ok
+    assert set(record.support) >= {"x0", "x1"}  # which only together have what the target has
