@@ -231,9 +231,9 @@ def _line(value: Any) -> str:
     return json.dumps(value, allow_nan=False, ensure_ascii=False)
 
 
-Status = Literal["proved", "limit", "interrupted"]
+Status = Literal["proved", "limit", "interrupted", "doubtful"]
 PairStatus = Literal["decided", "excluded", "open"]
-STATUSES: tuple[Status, ...] = ("proved", "limit", "interrupted")
+STATUSES: tuple[Status, ...] = ("proved", "limit", "interrupted", "doubtful")
 
 
 def relative_gap(lower: float, upper: float) -> float:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 LOADING_GRACE = 0.4  # seconds after the limit in which a search may still begin: a small one answers at once
-EXIT_CODE = {"proved": 0, "limit": 3, "interrupted": 130}
+EXIT_CODE = {"proved": 0, "limit": 3, "interrupted": 130, "doubtful": 3}
 READ_BY_ARROW = (".csv", ".tsv", ".txt", ".dat", ".data", ".gz", ".zip", ".parquet", ".feather", ".arrow", ".ipc")
 MANY_TO_DRAW = 30  # features from which on the best subsets of all sizes may take their whole time
 THROUGH = ("--json", "--trace", "--progress-json", "--out")  # text that may go to a pipe or a device as it comes

@@ -31,6 +31,7 @@ MEANING = {
     "proved": ("proved", "green"),
     "limit": ("limit reached: best answer so far, bounds valid", "yellow"),
     "interrupted": ("interrupted: best answer so far, bounds valid", "yellow"),
+    "doubtful": ("in doubt: a refit by other arithmetic disagrees, the ends of those folds are withdrawn", "red"),
 }
 
 

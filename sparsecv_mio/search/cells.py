@@ -255,6 +255,14 @@ class CellTable:
             arrays = {name: _copy(getattr(self, name)) for name in (*STORED, "floor")}
             return CellTable(**arrays, ties=dict(self.ties), pool=self.pool, others=dict(self.others))
 
+    def withdraw(self, fold: int) -> None:
+        """Forget the intervals of a fold, which arithmetic of another kind has refused: the one thing that widens."""
+        with self.lock:
+            self.lower[:, :, fold], self.upper[:, :, fold], self.decided[:, :, fold] = 0.0, np.inf, False
+            for kept in (self.ties, self.others):
+                for where in [where for where in kept if where[2] == fold]:
+                    del kept[where]
+
     # -- writers ----------------------------------------------------------------------------------------------------
 
     def decide(

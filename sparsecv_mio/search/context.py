@@ -347,6 +347,8 @@ class Snapshot:
         By tau, the seconds after which every pair up to it was proved, where that is known.
     changes : dict
         As in `SearchState`, the same one.
+    doubts : tuple of str
+        What a refit by plain arithmetic had against it (:mod:`sparsecv_mio.search.recheck`).
     """
 
     context: Context
@@ -360,6 +362,7 @@ class Snapshot:
     steps: tuple[DescentStep, ...] = ()
     reached: Mapping[int, float] = field(default_factory=dict)
     changes: dict[tuple[int, int], tuple[bytes, Any]] = field(default_factory=dict)
+    doubts: tuple[str, ...] = ()
 
     @property
     def scored(self) -> bool:

@@ -610,9 +610,10 @@ def solve_interval(running: IntervalSearch, at: Callable[[float, Deadline], Reco
     width = running.options.gap * record.upper + record.tie_width + record.allowance
     proved = np.isfinite(record.upper) and record.upper - lower <= width
     notes = (ROUNDED,) if not proved and not deadline.expired() else ()
+    status = record.status if record.status == "doubtful" else deadline.status(bool(proved))
     return replace(
-        record, lower=lower, gap=gap, status=deadline.status(bool(proved)), continuous=continuous, region=None,
-        advice=None, warnings=(*record.warnings, *notes),
+        record, lower=lower, gap=gap, status=status, continuous=continuous, region=None, advice=None,
+        warnings=(*record.warnings, *notes),
         work=replace(record.work, nodes=record.work.nodes + running.nodes, seconds=deadline.seconds),
     )  # fmt: skip
 

@@ -22,6 +22,7 @@ from sparsecv_mio.search.deadline import Deadline
 from sparsecv_mio.search.observers import RESUMED, Checkpoint, Progress, Reporter, Signals, Trace, reports, resume
 from sparsecv_mio.search.options import Hooks, SearchOptions, method_for
 from sparsecv_mio.search.pairs import Grid
+from sparsecv_mio.search.recheck import rechecked
 from sparsecv_mio.search.result import build_record, check_intervals
 from sparsecv_mio.search.run import GridMethod, NewRun, Run, run_to_end
 from sparsecv_mio.search.running import RunningSearch
@@ -167,6 +168,7 @@ def search(running: RunningSearch, data: StandardData) -> Record:
         snapshot, reported = method.snapshot(over=True), method.reported
         if snapshot is None or reported is None or not snapshot.scored:  # a limit within the first steps
             return running.record()
+        snapshot = rechecked(snapshot)
         state, running.reported = reported.run, snapshot
         nodes = state.counts.nodes
         record = build_record(snapshot, reported.best_on_all_rows, state.all_rows)

@@ -115,6 +115,7 @@ MOST_FITTED = 3e8  # rows x columns^2 of folds that are fitted to say how near t
 MANY_NUMBERS = 1 << 14  # rows x columns of a support beyond which moments are tried first
 QUICK_ERROR = 1e-11  # of y'y: rounding of an objective evaluated in double precision
 COEFFICIENT_RTOL = 1e-9  # of the largest coefficient: known less well, they are computed in twice the precision
+DOUBTFUL = "a refit disagrees with the search, whose ends of that fold are withdrawn: please report this"
 UNWEIGHED = "no time was left to weigh the stability of pairs: the model is that of the least CV error"
 COMPILING_SHARE = 0.1  # of the time of a run without a proof, from which on it is said what went into compiling
 MOST_REFITS = 512  # tied candidates refitted before one is called the best
@@ -496,10 +497,12 @@ def build_record(
     region = None if descent else known.region()
     fitted = replace(cell, support=np.flatnonzero(np.isin(data.names, support)))
     stability = stability_of_model(context, known.cells, at, fitted, weighed, snapshot.changes)
+    if snapshot.doubts:
+        proved = False
     took = () if proved else compiling_took(deadline)
     record = Record(
         schema=SCHEMA,
-        status=deadline.status(proved and not untimely),
+        status="doubtful" if snapshot.doubts else deadline.status(proved and not untimely),
         **answer,
         r_squared=r_squared(data.dataset.y, known.folds.all_scored, cv_error, data.dataset.row_weights)
         if np.isfinite(cv_error)
@@ -521,7 +524,7 @@ def build_record(
         data=data_info(data),
         folds=fold_info(known.folds),
         request=request,
-        warnings=(*data.warnings, *untimely, *took),
+        warnings=(*data.warnings, *untimely, *took, *(f"{DOUBTFUL} ({seen})" for seen in snapshot.doubts[:1])),
         versions=parts.versions(),
         descent=snapshot.steps,
         stability=stability,

@@ -33,6 +33,7 @@ from sparsecv_mio.search.fallback import FallbackSupports, fallback_supports
 from sparsecv_mio.search.observers import Watched
 from sparsecv_mio.search.options import Hooks, SearchOptions
 from sparsecv_mio.search.pairs import Grid
+from sparsecv_mio.search.recheck import rechecked
 from sparsecv_mio.search.result import build_record
 from sparsecv_mio.trees.subsets import BestSubset, BestSubsets
 
@@ -109,7 +110,7 @@ class RunningSearch:
         grid = snapshot.context.grid
         if not snapshot.scored and (self.fallback is None or self.fallback.gamma not in grid.gammas):
             self._find_fallback(snapshot.context, self.deadline.began)
-        self.reported = with_fallback(snapshot, self.fallback)
+        self.reported = rechecked(with_fallback(snapshot, self.fallback))
         return build_record(self.reported)
 
     def _snapshot(self, data: StandardData) -> Snapshot:

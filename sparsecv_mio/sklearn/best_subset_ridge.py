@@ -117,10 +117,17 @@ def watched(estimator: Any, X: Any, y: Any) -> Iterator[Watch]:
         context.call_on_fit_task_end(estimator=estimator, X=X, y=y, reconstruction_attributes=fitted)
 
 
+WHY_UNPROVED = {
+    "limit": "reached its limit",
+    "interrupted": "was interrupted",
+    "doubtful": "disagrees with a refit of its answer, and withdrew ends",
+}
+
+
 def warn_unproved(estimator: Any) -> None:
     """Warn of a fit that ended without a proof, and say what is known all the same."""
     if estimator.status_ != "proved":
-        why = "was interrupted" if estimator.status_ == "interrupted" else "reached its limit"
+        why = WHY_UNPROVED[estimator.status_]
         known = f"certified are {estimator.lower_:g} and {estimator.upper_:g} as bounds"
         took = [words for words in estimator.record_.warnings if "compiling" in words]
         words = "; ".join([f"{type(estimator).__name__} {why} before the answer was proved: {known}", *took])
@@ -374,7 +381,7 @@ class BestSubsetRidge(SparseLinearModel):
         The least that was found.
     lower_, upper_ : float
         Certified bounds of the least objective at `tau_`.
-    status_ : {"proved", "limit", "interrupted"}
+    status_ : {"proved", "limit", "interrupted", "doubtful"}
         Of all sizes of the path together.
     taus_ : (T,) int array
         Sizes of the path.
@@ -554,7 +561,7 @@ class BestSubsetRidgeCV(SparseLinearModel):
     lower_, upper_ : float
         Certified bounds of the least cross-validation error of all pairs. Where `one_se` or `stability` chose another
         pair they are of its own error, and those of the least one are `record_.least.lower` and `record_.least.upper`.
-    status_ : {"proved", "limit", "interrupted"}
+    status_ : {"proved", "limit", "interrupted", "doubtful"}
     best_score_ : float
         `-cv_error_`: scikit-learn's score, the larger the better.
     taus_, gammas_ : (T,) int array, (G,) array
