@@ -93,7 +93,9 @@ class Truth:
     """One fold in extended precision."""
 
     def __init__(self, case: Case, fold: int) -> None:
-        V, r = (a.astype(LONG) for a in case.data.rows(slice(0, case.data.n)))
+        data = case.data
+        X, y = data.dataset.X[:, data.columns].astype(LONG), data.dataset.y.astype(LONG)
+        V, r = (X - data.center) / data.divisor - data.rest, (y - data.y_center) / LONG(data.y_unit) - data.r_rest
         train, test = case.folds.train_rows(fold), case.folds.scored_rows(fold)
         centred = case.data.intercept == "fold"
         v_mean, r_mean = (V[train].mean(0), r[train].mean()) if centred else (0.0 * V[0], LONG(0.0))
@@ -148,7 +150,7 @@ def check(seeds: range) -> int:
         picked = range(case.folds.k) if case.folds.k <= 3 else sorted(rng.choice(case.folds.k, 3, replace=False))
         near = None
         for fold, moments in training_moments(case.data, case.folds, [int(j) for j in picked]):
-            V, r = case.data.rows(case.folds.scored_rows(fold))
+            V, r = (moments.own or case.data).rows(case.folds.scored_rows(fold))
             here = FoldBounds(moments.problem(case.data, case.gamma), V, r, near)
             near = here.form.diagonal if here.form is not None and rng.random() < 0.7 else None
             if rng.random() < 0.6:

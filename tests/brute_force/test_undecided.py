@@ -23,7 +23,7 @@ def intervals(case: Case, seed: int) -> list[tuple[float, float, float, float, f
         taus = list(range(1, case.data.q))
         supports = [np.sort(case.rng.choice(case.data.q, tau, replace=False)) for tau in taus]
         if seed % 2:  # good incumbents instead of any
-            search = FoldBounds(problem, *case.data.rows(case.folds.scored_rows(fold)))
+            search = FoldBounds(problem, *(problem.own or case.data).rows(case.folds.scored_rows(fold)))
             search.search(taus, swap_rounds=2)
             if search.form is not None:
                 supports = [np.flatnonzero(search.supports[tau]) for tau in taus]

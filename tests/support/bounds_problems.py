@@ -97,7 +97,7 @@ def moment_folds(case: Case, near: bool = True):
     """(fold, FoldBounds) as `compute_bounds` makes them: the diagonal handed from fold to fold."""
     last = None
     for fold, moments in training_moments(case.data, case.folds, some_folds(case)):
-        V, r = case.data.rows(case.folds.scored_rows(fold))
+        V, r = (moments.own or case.data).rows(case.folds.scored_rows(fold))
         here = FoldBounds(moments.problem(case.data, case.gamma), V, r, last if near else None)
         if here.form is not None:
             last = here.form.diagonal
