@@ -64,4 +64,4 @@ _draw_by(_drawer_of_records)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return [*__all__, "__version__"]

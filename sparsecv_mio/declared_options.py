@@ -6,6 +6,7 @@ What one option demands of another stands in `sparsecv_mio.search.options`. No n
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from enum import StrEnum
@@ -25,6 +26,18 @@ if TYPE_CHECKING:
 def shown(name: str) -> str:
     """Return the name of an option as messages have it: that of the command line without the dashes."""
     return name.replace("_", "-")
+
+
+def plain_scalar(value: Any) -> Any:
+    """Return a scalar of numpy as the bool, number or text of Python that it stands for; anything else as it is.
+
+    Examples
+    --------
+    >>> plain_scalar(3), plain_scalar("loo")
+    (3, 'loo')
+    """
+    numpy = sys.modules.get("numpy")  # where nobody has loaded it, there is no scalar of it
+    return value.item() if numpy is not None and isinstance(value, numpy.generic) else value
 
 
 def check_whole(name: str, value: float | None, least: int, most: int = 10**18) -> None:
@@ -114,10 +127,11 @@ class Option:
         return f"--{shown(self.name)}"
 
     def settled(self, value: Any) -> Any:
-        """Return a value that was checked, a word as a member of its enumeration."""
+        """Return a value that was checked: a word as a member of its enumeration, a numpy scalar as Python's own."""
+        value = plain_scalar(value)
         if self.check is not None:
             self.check(self.name, value)
-        if self.kind is bool and str(value) not in ("True", "False"):  # numpy's, too
+        if self.kind is bool and not isinstance(value, bool):
             raise BadInput(f"{shown(self.name)}: {str(value)[:30]!r} is neither True nor False")
         return value if self.words is None else word_of(self.words, value, shown(self.name))
 

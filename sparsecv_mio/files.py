@@ -23,6 +23,11 @@ from typing import IO, Any
 
 from sparsecv_mio.errors import BadInput, SparseCVError
 
+try:
+    import fcntl
+except ImportError:  # Windows has none
+    fcntl = None  # type: ignore[assignment]
+
 Place = str | os.PathLike[str]
 TEMPORARY = ".sparsecv-"  # begin of the names of folders that files are written in
 LEFT_BEHIND = 3600.0  # seconds after which nobody writes there any more
@@ -294,8 +299,24 @@ def write_text(path: Place, pieces: Iterable[str], what: str = "file", through: 
     write_bytes(path, (piece.encode("utf-8", "backslashreplace") for piece in pieces), what, through)
 
 
+def inert(text: str) -> str:
+    """Return text of a cell that no spreadsheet takes for a formula: an apostrophe stands before what begins like one.
+
+    Examples
+    --------
+    >>> inert("=1+1"), inert("x1"), inert("-1.5")
+    ("'=1+1", 'x1', '-1.5')
+    """
+    if not text.startswith(("=", "+", "-", "@", "\t", "\r")):
+        return text
+    with suppress(ValueError):
+        float(text)
+        return text
+    return f"'{text}"
+
+
 class JsonLines:
-    """A file of JSON lines, each flushed, so that a killed run leaves what it wrote.
+    """A file of JSON lines, each flushed, so that a killed run leaves what it wrote; of one run at a time.
 
     Parameters
     ----------
@@ -312,7 +333,7 @@ class JsonLines:
     Raises
     ------
     BadInput
-        The file cannot be opened.
+        The file cannot be opened, or another run is writing it.
     """
 
     def __init__(self, path: Place, what: str) -> None:
@@ -320,9 +341,24 @@ class JsonLines:
         self.path, self.what = path, what
         self.failure: SparseCVError | None = None
         try:
-            self._stream: IO[str] = open(path, "w", encoding="utf-8")  # noqa: SIM115
+            self._stream: IO[str] = open(path, "a", encoding="utf-8")  # noqa: SIM115
+            if special(path) is None:
+                self._take()
         except OSError as error:
             raise self._refused(error) from None
+
+    def _take(self) -> None:
+        """Keep the file from other runs as long as it is open, and empty it."""
+        if fcntl is not None:
+            try:
+                fcntl.flock(self._stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                self._stream.close()
+                words = f"{self.what}: another run is writing {self.path}: give each run a file of its own"
+                raise BadInput(words) from None
+            except OSError:  # a file system without locks: what is written stays whole lines all the same
+                pass
+        self._stream.truncate(0)
 
     def write(self, entries: Mapping[str, Any]) -> None:
         """Write a line; nothing any more once one could not be written."""

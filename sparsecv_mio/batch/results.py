@@ -14,7 +14,7 @@ from sparsecv_mio.batch.plan import COMMON, Task
 from sparsecv_mio.batch.sources import source_of
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.errors import BadInput, SparseCVError, did_you_mean, one_of
-from sparsecv_mio.files import check_numbers, check_readable, replacing
+from sparsecv_mio.files import check_numbers, check_readable, inert, replacing
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -49,7 +49,7 @@ def read_table(path: str | Path) -> pd.DataFrame:
     check_readable(place, "table", most=MOST_BYTES)
     try:
         if place.suffix.lower() == ".csv":
-            frame = pd.read_csv(place)
+            frame = pd.read_csv(place, float_precision="round_trip")
         else:
             size = read_metadata(place)
             check_numbers(place, size.num_rows, size.num_columns)
@@ -193,6 +193,34 @@ def _number(word: str) -> float | None:
         return None
 
 
+def settings_of(frame: pd.DataFrame) -> list[str]:
+    """Return the columns that say what a run was asked for, which `collect` writes before its state."""
+    columns = list(map(str, frame.columns))
+    return columns[: columns.index("state")] if "state" in columns else []
+
+
+def varying(frame: pd.DataFrame, cells: Sequence[pd.Series], names: Sequence[str]) -> dict[str, int]:
+    """Return the columns in which runs of one cell differ, each with how many values it has in such a cell at most.
+
+    Parameters
+    ----------
+    cells : sequence of pandas.Series
+        What tells the cells apart.
+    names : sequence of str
+        Columns to look at.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> runs = pd.DataFrame({"data": ["a", "a", "b"], "seed": [0, 1, 0], "method": ["grid", "grid", "joint"]})
+    >>> varying(runs, [runs["data"]], ["seed", "method"])
+    {'seed': 2}
+    """
+    keys = [cell.astype(str) for cell in cells]
+    most = {name: int(frame[name].astype(str).groupby(keys, sort=False).nunique().max()) for name in names}
+    return {name: count for name, count in most.items() if count > 1}
+
+
 def relative(
     frame: pd.DataFrame, values: Sequence[str], baseline: str, problem: Sequence[str] = (), reduction: bool = False
 ) -> pd.DataFrame:
@@ -325,6 +353,15 @@ def _mixed(values: list[Any]) -> bool:
     return len(known) > 1
 
 
+def with_inert_words(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a table whose words, names of columns among them, no spreadsheet takes for formulas."""
+    safe = frame.copy()
+    for name in safe:
+        if safe[name].dtype.kind not in "biufM":
+            safe[name] = safe[name].map(lambda cell: inert(cell) if isinstance(cell, str) else cell)
+    return safe.rename(columns=inert)
+
+
 def write_table(frame: pd.DataFrame, path: str | Path) -> None:
     """Write a table as Parquet or CSV, as its suffix says, completely or not at all.
 
@@ -337,7 +374,7 @@ def write_table(frame: pd.DataFrame, path: str | Path) -> None:
     check_format(place)
     with replacing(place) as temporary:
         if place.suffix.lower() == ".csv":
-            frame.to_csv(temporary, index=False)
+            with_inert_words(frame).to_csv(temporary, index=False)
         else:
             frame.to_parquet(temporary, index=False)
 

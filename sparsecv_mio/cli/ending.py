@@ -6,7 +6,9 @@ import io
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterable
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from errno import EBADF
 from typing import TYPE_CHECKING, TextIO
 
@@ -67,6 +69,15 @@ def tell(text: str) -> None:
         print(f"sparsecv: {' '.join(words)}", file=sys.stderr, flush=True)
     except OSError:
         _drop(sys.stderr)
+
+
+@contextmanager
+def warnings_told() -> Iterator[None]:
+    """Print warnings of what is called in here as lines of this program, without a place in its code."""
+    with warnings.catch_warnings(record=True) as caught:
+        yield
+    for warning in caught:
+        tell(f"warning: {warning.message}")
 
 
 def put(stream: TextIO, pieces: Iterable[str]) -> SparseCVError | None:

@@ -95,7 +95,8 @@ class Drawing:
                               "or lines (against a column, with standard errors). [box]", KINDS)
     value: str | None = option(None, "A", "Of a table: the number that is drawn; of lines A,B,... "
                                f"[{USUAL}]")
-    by: str | None = option(None, "A,B,...", "Of a table: columns that tell apart what is compared. [estimator]")
+    by: str | None = option(None, "A,B,...", "Of a table: columns that tell apart what is compared. [estimator; of "
+                            "lines also the settings that differ, but for seeds, splits and folds]")
     against: str | None = option(None, "A", "Of lines: the column of the horizontal axis.")
     panels: str | None = option(None, "A,B,...", "Of a table: a panel for each value of these columns. [one panel]")
 
@@ -117,18 +118,25 @@ class Drawing:
             raise BadInput("--kind lines and --against go together: name the column of the horizontal axis")
         frame, values = chosen.read(path, values)
         frame = with_numbers(frame, self.against)
-        by_columns = parse.names(self.by or "estimator", "--by") or []
-        check_columns(frame, by_columns, "--by")
-        by = labels(frame, by_columns, chosen.names)
-        parts = self._parts(frame)
+        parts, panel_columns = self._parts(frame), parse.names(self.panels, "--panels") or []
         if self.against is not None:
             check_columns(frame, [self.against], "--against", numbers=True)
-            return batch_results.lines(parts, values, by, self.against)
+        by_columns = parse.names(self.by, "--by") or ["estimator"]
+        if self.against is not None and self.by is None:
+            by_columns = batch_results.series_of(frame, [self.against, *panel_columns])
+        check_columns(frame, by_columns, "--by")
+        by = labels(frame, by_columns, chosen.names)
+        apart = [by, *(frame[name] for name in panel_columns)]
+        if self.against is not None:
+            figure = batch_results.lines(parts, values, by, self.against)
+            return batch_results.with_pooled(figure, frame, [*apart, frame[self.against]], "a point")
         if self.kind in (None, "box"):
-            return batch_results.boxes(parts, values[0], by, chosen.words(values[0]))
+            figure = batch_results.boxes(parts, values[0], by, chosen.words(values[0]))
+            return batch_results.with_pooled(figure, frame, apart, "a box")
         keys = problem_columns(frame, chosen.keys)
         tables = {title: by_problem(part, values[0], by[part.index], keys) for title, part in parts.items()}
-        return batch_results.profiles(tables, values[0])
+        figure = batch_results.profiles(tables, values[0])
+        return batch_results.with_pooled(figure, frame, [*apart, *(frame[name] for name in keys)], "a problem")
 
     def _parts(self, frame: pd.DataFrame) -> dict[str, pd.DataFrame]:
         from sparsecv_mio.batch.results import check_columns, labels
@@ -199,6 +207,8 @@ def table(
         cells = batch_results.with_overall(cells, geometric=chosen.relative is not None)
     if kind == CSV:
         text = batch_results.csv(cells)
+        for note in cells.notes[1:]:  # which a table of numbers has no room for
+            ending.tell(f"note: {note}")
     else:
         better = "max" if chosen.reduction and best == BOLD[0] else best
         text = (batch_results.latex if kind == LATEX else batch_results.markdown)(cells, better, digits)
@@ -243,14 +253,16 @@ def plot(
     session.check_outputs({"--out": place}, [record, *([data] if data else [])])
     if Path(record).suffix.lower() in TABLES:
         check_plot(place, "--out")
-        save(asked.figure(record, chosen), place)
+        with ending.warnings_told():
+            save(asked.figure(record, chosen), place)
     elif any((*astuple(asked), *astuple(chosen))):
         raise BadInput(f"{record} is no table of runs: --kind and what goes with it need one that `collect` wrote")
     elif is_trace(record):
         from sparsecv_mio.report.course_plots import plot_trace
 
         check_plot(place, "--out")
-        plot_trace(*read_trace(record), place)
+        with ending.warnings_told():
+            plot_trace(*read_trace(record), place)
     else:
         from sparsecv_mio.certificate.read_back import read_drawn
         from sparsecv_mio.report.record_plots import panel_of
@@ -260,5 +272,6 @@ def plot(
             stored = read_drawn(record)
         except CorruptStore as error:
             raise BadInput(f"{record} is neither a trace nor a record: {error}") from None
-        save(panel_of(stored, str(panel), session.read_to_draw(data, stored) if data else None), place)
+        with ending.warnings_told():
+            save(panel_of(stored, str(panel), session.read_to_draw(data, stored) if data else None), place)
     return 0 if out else ending.deliver(0, lambda screen: screen.print(f"figure: {place}", soft_wrap=True))

@@ -493,7 +493,9 @@ DEALT = ("blocks", "holdout")  # kinds of folds, beside numbers and `loo`, that 
 LIKE_INNER = ("forward", "stratified")  # kinds that outer folds are of, too
 
 
-def outer_folds(count: int, plan: fold_plan.FoldPlan, dataset: Dataset) -> fold_plan.FoldPlan:
+def outer_folds(
+    count: int, plan: fold_plan.FoldPlan, dataset: Dataset, option: str = "nested"
+) -> fold_plan.FoldPlan:
     """Return the outer folds of a nested cross-validation.
 
     Parameters
@@ -504,6 +506,8 @@ def outer_folds(count: int, plan: fold_plan.FoldPlan, dataset: Dataset) -> fold_
         The folds by which a model is chosen.
     dataset : Dataset
         The rows of the plan.
+    option : str
+        That asks for them, in messages; `nested` says how many, any other has its own number.
 
     Raises
     ------
@@ -523,20 +527,23 @@ def outer_folds(count: int, plan: fold_plan.FoldPlan, dataset: Dataset) -> fold_
     if count < 2:
         raise BadInput(f"nested: {count} is out of range, give at least 2 outer folds")
     if count > dataset.n:
-        raise BadInput(f"nested: {count} outer folds of {dataset.n} rows, ask for at most {dataset.n}")
+        most = f"ask for at most {dataset.n}" if option == "nested" else f"it needs at least {count}"
+        raise BadInput(f"{option}: {count} outer folds of {dataset.n} rows, {most}")
     kind, seed = _kind(plan), plan.seed or 0
     if kind in LIKE_INNER:
         return make_folds(f"{kind}:{count}", dataset, seed)
     if is_dealt(plan):
         return make_folds(str(count), dataset, seed)
     if not plan.is_partition:
-        raise BadInput("nested: the folds overlap and were stated row by row: no outer folds can be made of them")
+        raise BadInput(f"{option}: the folds overlap and were stated row by row: no outer folds can be made of them")
     labels = plan.labels
     together = np.where(labels < 0, plan.k, labels)  # rows that no fold holds out stay together too
     groups = int(together.max()) + 1
     if groups <= count:
         most = f"ask for at most {groups - 1}" if groups > 2 else "nested folds need at least three"
-        raise BadInput(f"nested: the folds keep rows together in {groups} groups, {most}")
+        if option != "nested":
+            most = f"and its {count} outer folds need at least {count + 1}: give more folds, or a weight of your own"
+        raise BadInput(f"{option}: the folds keep rows together in {groups} groups, {most}")
     found = folds_from_labels(equal_folds(str(count), groups, seed)[together], str(count))
     return replace(found, seed=seed)
 

@@ -34,8 +34,8 @@ def row_weights(weights: ArrayLike, data: Dataset, name: str = "weights") -> Flo
 
     Parameters
     ----------
-    weights : (n,) array_like
-        Numbers, or text that holds numbers.
+    weights : (n,) array_like or number
+        Numbers, or text that holds numbers; a single number counts for every row.
     data : Dataset
         The n rows.
     name : str
@@ -56,6 +56,7 @@ def row_weights(weights: ArrayLike, data: Dataset, name: str = "weights") -> Flo
         if given.dtype.kind not in "biuf" and given.ndim == 1:
             given = np.array([_number(value) for value in given.tolist()])
         given = given.astype(np.float64)
+        given = np.full(data.n, given) if given.ndim == 0 else given
     except (TypeError, ValueError) as error:
         for row, value in enumerate(np.atleast_1d(np.asarray(weights, dtype=object)).tolist(), 1):
             if _no_number(value):

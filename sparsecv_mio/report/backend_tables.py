@@ -119,12 +119,13 @@ def write_csv(rows: Sequence[CompareRow], path: Path) -> None:
     import pandas as pd
 
     from sparsecv_mio.batch.mio_comparison import CompareRow
+    from sparsecv_mio.batch.results import with_inert_words
 
     places = sorted({key for row in rows for key in row.environment})
     lines = [asdict(row) | {"support": " ".join(row.support)} | row.environment for row in rows]
     plain = [f.name for f in fields(CompareRow) if f.name not in ("support", "environment")]
     table = pd.DataFrame(lines, columns=[*plain, "support", *places])
-    write_text(path, [table.to_csv(index=False, lineterminator="\n")])
+    write_text(path, [with_inert_words(table).to_csv(index=False, lineterminator="\n")])
 
 
 def print_compare(console: Console, rows: Sequence[CompareRow]) -> None:

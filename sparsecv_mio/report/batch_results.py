@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sparsecv_mio.arrays import FloatArray
+from sparsecv_mio.batch.results import settings_of, varying
+from sparsecv_mio.files import inert
 from sparsecv_mio.report.document import tex
-from sparsecv_mio.report.figures import FAINT, INK, counted, panels, titled
+from sparsecv_mio.report.figures import FAINT, HANDLE, INK, LETTER, counted, panels, titled
 from sparsecv_mio.report.layout import aligned
 
 if TYPE_CHECKING:
@@ -29,7 +31,8 @@ SMALLER = re.compile(
 LARGER = re.compile(r"f1|variance_explained|test_r_squared|lower")
 MISSING = "-"
 ON_TEST_ROWS = re.compile(r"(?!relative_)(.*_)?test_(error|r_squared)")
-DIFFER = ("data", "design_draw", "split", "seed", "folds", "test")  # in which runs of a cell may differ
+REPEATS = ("design_draw", "split", "seed", "folds", "test")  # settings of runs that repeat one another
+DIFFER = ("data", *REPEATS)  # in which runs of a cell may differ
 
 
 @dataclass(frozen=True)
@@ -43,7 +46,7 @@ class TableCells:
         are none.
     values : tuple of str
     notes : tuple of str
-        Over what the standard errors are taken.
+        Over what the standard errors are taken, and in which settings the runs of a cell differ beside that.
     """
 
     centre: pd.DataFrame
@@ -80,6 +83,11 @@ def summarise(
     if word == "sum":
         centre = centre.where(count > 0)
     spread, notes = standard_errors(numbers, cell, frame) if aggregate == "mean-se" else (centre * np.nan, ())
+    over = {name for name in DIFFER if spread.notna().to_numpy().any()}  # the note on the errors names these
+    settings = [name for name in settings_of(frame) if name not in over]
+    if pooled := varying(frame, cell, settings):
+        how = "name them in --rows or --columns, or choose with --where"
+        notes = (*notes, f"cells take runs together that differ in {counts_of(pooled)}: {how}")
     order = [(label, value) for label in present(columns) for value in values]
 
     def wide(found: pd.DataFrame) -> pd.DataFrame:
@@ -87,6 +95,18 @@ def summarise(
         return table.swaplevel(axis=1).reindex(index=present(rows))[order]
 
     return TableCells(wide(centre), wide(spread), wide(count).fillna(0).astype(int), values, notes)
+
+
+def counts_of(settings: Mapping[str, int]) -> str:
+    """Return settings in words, each with the number of its values.
+
+    Examples
+    --------
+    >>> counts_of({"seed": 2, "method": 3})
+    'seed (2 values), method (3)'
+    """
+    first, *others = (f"{name} ({count}" for name, count in settings.items())
+    return ", ".join([f"{first} values)", *(f"{other})" for other in others)])
 
 
 def standard_errors(
@@ -220,7 +240,8 @@ def csv(cells: TableCells) -> str:
         if spread:
             found[f"{name} standard error"] = cells.spread[column]
         found[f"{name} runs"] = cells.count[column]
-    return pd.DataFrame(found).rename_axis("row").to_csv(lineterminator="\n")
+    table = pd.DataFrame(found).rename(index=lambda label: inert(str(label)), columns=inert)
+    return table.rename_axis("row").to_csv(lineterminator="\n")
 
 
 def _columns(cells: TableCells) -> list[tuple[str, str]]:
@@ -292,7 +313,8 @@ COLOURS = (
     "#0b6e8a", "#b3541e", "#3b8b3b", "#7b4fa3", "#c9a100", "#111111", "#c2407a", "#5a8fd6", "#8a6d3b", "#6b7280",
 )  # fmt: skip
 MARKS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*")
-ENTRY = 2.0  # inches of an entry of the legend below all panels
+STYLES = ("-", "--", ":", "-.")  # of lines beyond the number of colours
+ENTRY = 2.0  # inches of an entry, at least, of the legend below all panels
 WIDE = 30.0  # ratio of the largest to the least value from which an axis is logarithmic
 
 
@@ -411,10 +433,11 @@ def lines(tables: Mapping[str, pd.DataFrame], values: Sequence[str], by: pd.Seri
                     continue
                 label = f"{name} {value}".strip() if len(values) > 1 else name or value
                 place = names.index(name) * len(values) + list(values).index(value)
+                style = STYLES[place // len(COLOURS) % len(STYLES)]
                 ax.errorbar(
                     found.index.to_numpy(), found["mean"].to_numpy(), found["sem"].fillna(0.0).to_numpy(), label=label,
                     color=COLOURS[place % len(COLOURS)], marker=MARKS[place % len(MARKS)], markersize=4, linewidth=1.4,
-                    capsize=2,
+                    linestyle=style, capsize=2,
                 )  # fmt: skip
                 seen.append(found["mean"].to_numpy())
                 across |= set(map(float, found.index))
@@ -423,6 +446,45 @@ def lines(tables: Mapping[str, pd.DataFrame], values: Sequence[str], by: pd.Seri
         _spread(ax, np.concatenate(seen) if seen else np.zeros(0), "y")
         titled(ax, title)
     _legend(figure)
+    return figure
+
+
+def series_of(frame: pd.DataFrame, axes: Sequence[str]) -> list[str]:
+    """Return the settings by which runs are told apart that do not merely repeat one another.
+
+    Parameters
+    ----------
+    axes : sequence of str
+        Columns of the axis and of the panels.
+
+    Returns
+    -------
+    list of str
+        The estimator, what else differs between runs at one place of the axes, and the data where nothing that they
+        were drawn from tells them apart.
+    """
+    chosen, drawn = ["estimator"], [name for name in ("design_draw",) if name in frame]
+    others = [name for name in settings_of(frame) if name not in (*REPEATS, *axes, "data", "estimator")]
+    for name in (*others, *(["data"] if "data" not in axes else [])):
+        apart = [*axes, *chosen, *(drawn if name == "data" else [])]
+        if name in frame and varying(frame, [frame[column] for column in apart], [name]):
+            chosen.append(name)
+    return chosen
+
+
+def with_pooled(figure: Figure, frame: pd.DataFrame, cells: Sequence[pd.Series], words: str) -> Figure:
+    """Say above a figure in which settings the runs differ that are drawn as one.
+
+    Parameters
+    ----------
+    cells : sequence of pandas.Series
+        What tells apart what is drawn.
+    words : str
+        What the runs are taken together to.
+    """
+    if pooled := varying(frame, cells, settings_of(frame)):
+        text = f"{words} takes runs together that differ in {counts_of(pooled)}"
+        figure.suptitle(text, fontsize=8, color=INK, x=0.01, ha="left", wrap=True)
     return figure
 
 
@@ -444,8 +506,9 @@ def _legend(figure: Figure) -> None:
     for ax in figure.axes:
         for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
             found.setdefault(label, handle)
+    entry = max(ENTRY, HANDLE + 1.15 * LETTER * max(map(len, found), default=0) + 0.25)  # with the gap after it
     figure.legend(
-        list(found.values()), list(found), loc="outside lower left", ncols=max(1, int(figure.get_figwidth() / ENTRY)),
+        list(found.values()), list(found), loc="outside lower left", ncols=max(1, int(figure.get_figwidth() / entry)),
         frameon=False, fontsize=8.5, labelcolor=INK,
     )  # fmt: skip
 

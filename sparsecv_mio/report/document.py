@@ -14,7 +14,7 @@ from html import escape
 from importlib.resources import files
 from typing import TYPE_CHECKING, ClassVar
 
-from sparsecv_mio.report.figures import INK
+from sparsecv_mio.report.figures import INK, missing_letters
 from sparsecv_mio.version import __version__
 
 if TYPE_CHECKING:
@@ -161,7 +161,7 @@ def svg_of(picture: Picture) -> str:
     text, label = io.StringIO(), escape(picture.caption, quote=True)
     figure = Figure(figsize=picture.size, layout="constrained")
     picture.draw(figure.subplots())
-    with rc_context({"svg.hashsalt": picture.name, "svg.fonttype": "path"}):
+    with rc_context({"svg.hashsalt": picture.name, "svg.fonttype": "none"}), missing_letters():
         figure.savefig(text, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
     svg = text.getvalue()
     svg = svg[svg.index("<svg") :]

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+import warnings
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +24,8 @@ LOWER, UPPER, BEST, FAINT, INK, PROVED = "#0b6e8a", "#b3541e", "#111111", "#c9ce
 BELOW = 40.0  # points from the axes down to a legend: tick labels and the name of the axis are between
 LETTER, HANDLE = 0.062, 0.55  # inches of a legend: a letter, and what stands before an entry with the gap after it
 MOST_LABELS = 16  # on an axis with a place for every value
+MISSING_GLYPH = re.compile(r"Glyph (\d+) .* missing from")  # a warning of matplotlib
+MOST_MISSING = 12  # characters that a warning shows
 MOST_LETTERS = 48  # of the labels below axes, with the gaps between them
 
 
@@ -62,9 +67,33 @@ def panels(rows: int, columns: int, size: tuple[float, float], title: str = "") 
 
 
 def save(figure: Figure, path: str | Path) -> None:
-    """Write a figure, PNG, PDF or SVG by the ending of `path`."""
-    with replacing(path, "figure") as temporary:
+    """Write a figure, PNG, PDF or SVG by the ending of `path`; text of an SVG stays text.
+
+    Characters that the font lacks are boxes in PNG and PDF, and one warning says so.
+    """
+    from matplotlib import rc_context
+
+    with replacing(path, "figure") as temporary, rc_context({"svg.fonttype": "none"}), missing_letters() as missing:
         figure.savefig(temporary, dpi=DPI)
+    if missing and Path(path).suffix.lower() != ".svg":
+        letters = "".join(dict.fromkeys(missing))
+        shown = letters[:MOST_MISSING] + ("..." if len(letters) > MOST_MISSING else "")
+        words = f"the font of figures has no {shown}: boxes stand for them in {path}; an .svg keeps them as text"
+        warnings.warn(words, UserWarning, stacklevel=2)
+
+
+@contextmanager
+def missing_letters() -> Iterator[list[str]]:
+    """Yield a list that gets the characters which the font lacks, in place of a warning of matplotlib for each."""
+    missing: list[str] = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield missing
+    for warning in caught:
+        if (glyph := MISSING_GLYPH.match(str(warning.message))) is not None:
+            missing.append(chr(int(glyph[1])))
+        else:
+            warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
 
 
 def tidy(ax: Axes) -> None:

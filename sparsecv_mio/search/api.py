@@ -222,7 +222,7 @@ def search_with_nested_weight(given: Question, deadline: Deadline) -> Record:
     The outer folds may take five shares of a time limit of seven; what they leave goes to the run on all rows.
     """
     limit, done = deadline.limit, list[list[OuterModel]]()
-    outer = outer_folds(OUTER, given.folds, given.dataset)
+    outer = outer_folds(OUTER, given.folds, given.dataset, "stability nested")
     until = math.inf if limit is None else deadline.began + limit * OUTER / (OUTER + MAIN_SHARE)
     over_outer_folds(outer, deadline, until, partial(models_of_weights, given, outer), done)
     tried = tried_weights(done, [given.dataset.weight_of(outer.scored_rows(fold)) for fold in range(len(done))])

@@ -7,6 +7,7 @@ from dataclasses import fields
 from inspect import signature
 from typing import Any
 
+import numpy as np
 import pytest
 from typer.main import get_command
 
@@ -139,3 +140,14 @@ def test_whole_numbers() -> None:
 
 def test_keywords_of_searches_have_one_meaning() -> None:
     assert not {field.name for field in fields(SearchOptions)} & {field.name for field in fields(Hooks)}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("one_se", np.True_), ("refine", np.False_), ("gap", np.float32(0.25)), ("time_limit", np.int64(3)),
+     ("threads", np.uint8(2)), ("method", np.str_("joint"))],
+)  # fmt: skip
+def test_scalars_of_numpy_are_those_of_python(name: str, value: Any) -> None:
+    settled = OPTIONS[name].settled(value)
+    assert settled == value.item() and not isinstance(settled, np.generic)
+    assert getattr(SearchOptions.of(**{name: value}), name) == value.item()

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from repository import ROOT
 
+import sparsecv_mio
 from sparsecv_mio.errors import EXTRAS, INSTALLED_AS, MissingPackage, missing_package, naming_extras, need_extra
 
 GONE = {package for packages in EXTRAS.values() for package in packages}
@@ -116,3 +117,7 @@ def test_only_packages_of_extras_are_explained() -> None:
         raise ModuleNotFoundError("No module named 'nowhere'", name="nowhere")
     with pytest.raises(MissingPackage, match=r"this needs scikit-learn, .*sparsecv-mio\[sklearn\]"), naming_extras():
         raise ModuleNotFoundError("No module named 'sklearn.base'", name="sklearn.base")
+
+
+def test_only_what_is_public_is_listed() -> None:
+    assert sorted(dir(sparsecv_mio)) == sorted([*sparsecv_mio.__all__, "__version__"])

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import stat
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -13,7 +16,7 @@ from small_disk import small_disk
 
 from sparsecv_mio import files
 from sparsecv_mio.errors import BadInput
-from sparsecv_mio.files import check_readable, check_writable, replacing, special, write_bytes, write_text
+from sparsecv_mio.files import JsonLines, check_readable, check_writable, replacing, special, write_bytes, write_text
 
 
 def test_a_file_is_replaced_and_keeps_its_permissions(tmp_path: Path) -> None:
@@ -115,3 +118,19 @@ def test_what_a_killed_write_left_is_swept_once_it_is_old(tmp_path: Path) -> Non
         os.utime(folder, (long_ago, long_ago))
     assert files.sweep(tmp_path) == 1 and not old.exists() and young.exists() and other.exists()
     assert files.sweep(tmp_path / "nowhere") == 0
+
+
+def test_lines_of_two_runs_never_mix(tmp_path: Path) -> None:
+    place = tmp_path / "steps.jsonl"
+    place.write_text("of a run before\n")
+    first = JsonLines(place, "progress-json")
+    first.write({"line": 1})
+    code = "import sys; from sparsecv_mio.files import JsonLines; JsonLines(sys.argv[1], 'progress-json').write({})"
+    second = subprocess.run([sys.executable, "-c", code, str(place)], capture_output=True, text=True, check=False)
+    if sys.platform != "win32":
+        assert f"another run is writing {place}: give each run a file of its own" in second.stderr
+        first.write({"line": 2})
+        assert [json.loads(line) for line in place.read_text().splitlines()] == [{"line": 1}, {"line": 2}]
+    first.close()
+    JsonLines(place, "progress-json").close()
+    assert place.read_text() == ""  # a later run begins anew

@@ -7,6 +7,7 @@ import io
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.figure import Figure
 
 from sparsecv_mio.report.batch_results import (
     TableCells,
@@ -18,8 +19,10 @@ from sparsecv_mio.report.batch_results import (
     markdown,
     performance_ratios,
     profiles,
+    series_of,
     summarise,
     with_overall,
+    with_pooled,
 )
 
 RUNS = pd.DataFrame(
@@ -140,3 +143,42 @@ def test_lines_have_the_means() -> None:
     assert list(found) == ["ours lower", "lasso lower", "ours upper", "lasso upper"]
     assert found["ours lower"].lines[0].get_ydata().tolist() == [2.0, 4.0]
     assert ax.get_xscale() == "log" and len(lines({"": RUNS_RESULTS_PLOTS}, ["lower"], BY, "snr").axes) == 1
+
+
+PLANNED = pd.DataFrame(
+    {
+        "data": [data for data in "ab" for _ in range(8)],
+        "folds": ["5"] * 16,
+        "seed": [0, 0, 0, 0, 1, 1, 1, 1] * 2,
+        "estimator": ["sparsecv"] * 16,
+        "method": ["joint", "grid"] * 8,
+        "gap": [0.0, 0.0, 0.1, 0.1] * 4,
+        "state": ["done"] * 16,
+        "seconds": np.arange(16.0),
+    }
+)
+
+
+@pytest.mark.parametrize("aggregate", ["mean-se", "mean", "median"])
+def test_settings_that_a_cell_takes_together_are_named(aggregate: str) -> None:
+    found = summarise(PLANNED, PLANNED["data"], PLANNED["estimator"], ("seconds",), aggregate)
+    seeds = "" if aggregate == "mean-se" else "seed (2 values), "
+    assert f"differ in {seeds}method (2{'' if seeds else ' values'}), gap (2): name them in --rows" in found.notes[-1]
+    apart = PLANNED["method"].str.cat(PLANNED["gap"].astype(str), sep=" ")
+    assert not any("method" in note for note in summarise(PLANNED, PLANNED["data"], apart, ("seconds",)).notes)
+
+
+def test_lines_have_a_series_for_every_setting_that_differs() -> None:
+    assert series_of(PLANNED, ["gap"]) == ["estimator", "method", "data"]
+    assert series_of(PLANNED, ["gap", "data"]) == ["estimator", "method"]
+    drawn = PLANNED.assign(design_snr=PLANNED["data"].map({"a": 1.0, "b": 5.0}))
+    assert series_of(drawn[["design_snr", *PLANNED]], ["design_snr"]) == ["estimator", "method", "gap"]
+    figure = with_pooled(Figure(), PLANNED, [PLANNED["data"], PLANNED["gap"]], "a point")
+    assert figure.get_suptitle() == "a point takes runs together that differ in seed (2 values), method (2)"
+    assert with_pooled(Figure(), PLANNED, [PLANNED[name] for name in PLANNED], "a point").get_suptitle() == ""
+
+
+def test_names_in_csv_are_no_formulas() -> None:
+    runs = pd.DataFrame({"data": ["=1+1", "@a", "-2"], "by": ["+x"] * 3, "tau": [1, 2, 3]})
+    table = pd.read_csv(io.StringIO(csv(summarise(runs, runs["data"], runs["by"], ("tau",)))))
+    assert table["row"].tolist() == ["'=1+1", "'@a", "-2"] and table.columns[1] == "'+x tau"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 
 import pytest
@@ -44,3 +45,17 @@ def test_places_have_as_many_labels_as_there_is_room_for() -> None:
     _, axes = panels(1, 1, (4, 3))
     places(axes[0, 0], "x", [str(k) for k in range(50)])
     assert axes[0, 0].get_xticks().tolist() == [*range(0, 46, 4), 49] and axes[0, 0].get_xlim() == (-0.5, 49.5)
+
+
+@pytest.mark.parametrize("suffix", [".png", ".pdf", ".svg"])
+def test_names_that_the_font_lacks_are_one_warning_and_stay_text_in_svg(suffix: str, tmp_path: Path) -> None:
+    figure, axes = panels(1, 1, (3.0, 2.0))
+    axes[0, 0].set(xlabel="身長", ylabel="体重")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        save(figure, tmp_path / f"f{suffix}")
+    said = [str(warning.message) for warning in caught]
+    if suffix == ".svg":
+        assert said == [] and "身長" in (tmp_path / "f.svg").read_text(encoding="utf-8")
+    elif said:  # where the font of this machine lacks them
+        assert len(said) == 1 and said[0].startswith("the font of figures has no ") and "身" in said[0]

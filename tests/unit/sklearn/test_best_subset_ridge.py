@@ -579,3 +579,25 @@ def test_intervals_are_those_of_the_record() -> None:
         with pytest.raises(BadInput, match="^interval: [^\n]*$"):
             other.predict_interval(X)
     assert not hasattr(BestSubsetRidgeCV(refit=False), "predict_interval")
+
+
+def test_scalars_of_numpy_and_one_weight_for_all_rows() -> None:
+    X, y = prostate()
+    plain = BestSubsetRidgeCV(gammas=[0.01, 0.1], cv=5, one_se=True, time_limit=60.0).fit(X, y)
+    given = BestSubsetRidgeCV(
+        gammas=np.array([0.01, 0.1]), cv=np.int64(5), one_se=np.True_, time_limit=np.float32(60.0),
+        fit_intercept=np.True_, gap=np.float64(1e-4), n_jobs=np.int64(1), scale=np.str_("length"),
+    ).fit(X, y, sample_weight=1.0)  # fmt: skip
+    assert np.array_equal(given.coef_, plain.coef_) and given.record_.one_se == plain.record_.one_se
+    twice = BestSubsetRidge(3).fit(X, y, sample_weight=2)
+    assert np.array_equal(twice.coef_, BestSubsetRidge(3).fit(X, y, sample_weight=np.full(len(y), 2.0)).coef_)
+    with pytest.raises(BadInput, match="^sample_weight is -1 in row 1"):
+        BestSubsetRidge(3).fit(X, y, sample_weight=-1.0)
+
+
+def test_a_nested_weight_needs_more_groups_than_outer_folds() -> None:
+    X, y = prostate()
+    groups = np.arange(len(y)) % 20
+    said = "^stability nested: the folds keep rows together in 5 groups, and its 5 outer folds need at least 6: give more"
+    with pytest.raises(BadInput, match=said):
+        BestSubsetRidgeCV(gammas=[0.1], taus=[1, 2], cv=GroupKFold(5), stability="nested").fit(X, y, groups=groups)
