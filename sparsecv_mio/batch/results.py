@@ -49,7 +49,7 @@ def read_table(path: str | Path) -> pd.DataFrame:
     check_readable(place, "table", most=MOST_BYTES)
     try:
         if place.suffix.lower() == ".csv":
-            frame = pd.read_csv(place, float_precision="round_trip")
+            frame = pd.read_csv(place)
         else:
             size = read_metadata(place)
             check_numbers(place, size.num_rows, size.num_columns)
