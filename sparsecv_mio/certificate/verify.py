@@ -30,6 +30,7 @@ from sparsecv_mio.certificate.stable_models import check_nested, check_stability
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import WEIGHTED, FoldPlan
 from sparsecv_mio.data.folds import make_folds
+from sparsecv_mio.data.pandas_rounding import read_by_pandas_2
 from sparsecv_mio.data.weights import Scored, weighted, weights_of
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.problem.coordinates import objective_slack
@@ -111,7 +112,8 @@ def _rows(
         dataset, folds = weighted_again(record.data, dataset), None
     elif has_weights(record.data, dataset):
         dataset, folds = _weighted(record.data, info, dataset, folds)
-    if not _data(checks, record.data, dataset):
+    dataset, read = _as_fitted(record.data, dataset)
+    if not _data(checks, record.data, dataset, read):
         return None
     if info is None:
         return dataset, None
@@ -179,7 +181,19 @@ def _weighted(data: DataInfo, info: FoldInfo, dataset: Dataset, folds: FoldPlan 
     return weighted(dataset, weights_of(dataset, column), deal, name=column, by_row=by_row, repeat=repeats)
 
 
-def _data(checks: Checks, data: DataInfo, dataset: Dataset) -> bool:
+def _as_fitted(data: DataInfo, dataset: Dataset) -> tuple[Dataset, str]:
+    """Return the data, as pandas 2 reads them where the record is of these numbers, and what to say of that."""
+    same = all(getattr(data, name) == getattr(dataset, name) for name in ("n", "p", "target", "names"))
+    if not same or data.fingerprint == dataset.fingerprint:
+        return dataset, ""
+    read = read_by_pandas_2(dataset, data.fingerprint)
+    if read is None:
+        return dataset, ""
+    how = "pandas.read_csv(..., float_precision='round_trip') reads all exactly"
+    return read[0], f", of the numbers as pandas 2 reads them ({read[1]}; {how})"
+
+
+def _data(checks: Checks, data: DataInfo, dataset: Dataset, read: str = "") -> bool:
     for name in ("n", "p", "target", "names", "fingerprint", "weights"):
         checks.equal(f"data.{name}", getattr(data, name), getattr(dataset, name))
     if data.total_weight is not None:
@@ -190,7 +204,7 @@ def _data(checks: Checks, data: DataInfo, dataset: Dataset) -> bool:
     for name, allowed in words.items():
         checks.that(getattr(data, name) in allowed, f"data.{name}", f"must be one of {', '.join(allowed)}")
     checks.bounded("schema")
-    return checks.part("data: size, names, fingerprint")
+    return checks.part(f"data: size, names, fingerprint{read}")
 
 
 def _restrictions(checks: Checks, request: Request, dataset: Dataset, sizes: Iterable[int] = ()) -> bool:

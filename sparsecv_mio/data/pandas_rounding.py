@@ -1,0 +1,71 @@
+"""The numbers of a text table as `read_csv` of pandas 2 makes them, which rounds at every digit.
+
+A record of data that were read so does not have the fingerprint of the file. Its numbers can be told from the exact
+ones all the same: the same steps give the same digits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from sparsecv_mio.arrays import FloatArray
+from sparsecv_mio.data.dataset import Dataset
+
+DIGITS = 17  # that it reads, zeros before the first other digit among them
+MOST_CELLS = 1 << 22
+EXACT = 1e15  # whole numbers below are read exactly
+
+
+def as_pandas_2(numbers: FloatArray) -> FloatArray:
+    """Return numbers as pandas 2 reads them, where the file has the shortest text of each.
+
+    Parameters
+    ----------
+    numbers : array
+        Finite.
+
+    Examples
+    --------
+    >>> as_pandas_2(np.array([0.5, 3.0, -0.16251892949777494])).tolist()
+    [0.5, 3.0, -0.1625189294977749]
+    """
+    read = numbers.copy()
+    inexact = (np.abs(numbers) >= EXACT) | (numbers != np.rint(numbers))
+    read[inexact] = [_digit_by_digit(repr(value)) for value in numbers[inexact].tolist()]
+    return read
+
+
+def _digit_by_digit(text: str) -> float:
+    mantissa, _, power = text.removeprefix("-").partition("e")
+    whole, _, decimals = mantissa.partition(".")
+    number, exponent = 0.0, int(power or 0) + max(len(whole) - DIGITS, 0)
+    read = decimals[: max(DIGITS - len(whole), 0)]
+    for digit in whole[:DIGITS] + read:
+        number = number * 10.0 + int(digit)
+    exponent -= len(read)
+    if abs(exponent) > 308:
+        return float(text)
+    number = number * float(f"1e{exponent}") if exponent > 0 else number / float(f"1e{-exponent}")
+    return -number if text.startswith("-") else number
+
+
+def read_by_pandas_2(data: Dataset, fingerprint: str) -> tuple[Dataset, str] | None:
+    """Return the data as pandas 2 reads them, and how far they are from these; None unless the fingerprint is theirs.
+
+    Parameters
+    ----------
+    data : Dataset
+    fingerprint : str
+        Of the data that are looked for.
+    """
+    if data.X.size > MOST_CELLS:
+        return None
+    read = replace(data, X=as_pandas_2(data.X), y=as_pandas_2(data.y))
+    if read.fingerprint != fingerprint:
+        return None
+    exact, found = np.append(data.X.ravel(), data.y), np.append(read.X.ravel(), read.y)
+    differ = exact != found
+    most = float(np.max(np.abs(found[differ] / exact[differ] - 1.0), initial=0.0))
+    return read, f"{int(differ.sum()):,} of {len(exact):,} numbers differ in their last digits, by {most:.1g} at most"
