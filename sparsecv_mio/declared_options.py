@@ -286,7 +286,7 @@ STORING = defaults("checkpoint", "resume", "trace")
 MOST_USED = "Most used"
 PANELS: dict[str, tuple[str, ...]] = {  # of the help, with the options in each, those of single commands too
     MOST_USED: ("target", "folds", "gamma", "tau", "one_se", "model", "nested", "time_limit", "json", "quiet"),
-    "Data": (*TABLE, "weights"),
+    "Data": (*TABLE, "id", "weights"),
     "Folds and grid": ("folds", "seed", "gamma", "tau"),
     "Which models": (*RESTRICTING, *UNITS, "together", "box", "assume_box"),
     "What is asked": ("criterion", "one_se", "stability", "model", "own_error", "nested", "refine"),

@@ -59,7 +59,9 @@ class LinearModel:
         Returns
         -------
         (n,) array
-            In units of the target; NaN for rows with an empty cell, where such rows were left out of the fit.
+            In units of the target, one for each row of `X` in its order, as scikit-learn has it: with the index of a
+            frame, `pd.Series(record.predict(frame), frame.index)`. NaN for rows of a frame with an empty cell, where
+            such rows were left out of the fit.
 
         Raises
         ------
@@ -108,11 +110,10 @@ def columns_of(data: parts.DataInfo, X: Any, wanted: list[str]) -> FloatArray:
         rows = frame_alike(X, wanted, learnt)  # it holds words or empty cells, as the file did
     table, header = (X, getattr(X, "columns", data.names)) if rows is None else (rows.X, rows.names)
     numbers = _chosen(np.asarray(table), [str(name) for name in header], wanted)
-    if rows is None or KEPT not in rows.aux:
+    if not isinstance(rows, Made) or KEPT not in rows.aux:
         return numbers
-    kept, left_out = rows.aux[KEPT], rows.reading.left_out if rows.reading else 0
-    whole = np.full((len(kept) + left_out, len(wanted)), np.nan)
-    whole[kept] = numbers
+    whole = np.full((len(X), len(wanted)), np.nan)
+    whole[rows.aux[KEPT]] = numbers
     return whole
 
 

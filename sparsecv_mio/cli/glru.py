@@ -200,7 +200,7 @@ def _validation(path: str, dataset: Dataset) -> Dataset:
     """Read the rows of --validation as those of the data were read."""
     from sparsecv_mio.data.readers import read_rows
 
-    rows, known, doubt = read_rows(path, dataset.names, dataset.target, dataset.reading)
+    rows, known, doubt, _ = read_rows(path, dataset.names, dataset.target, dataset.reading)
     if not known:
         raise BadInput(f"--validation: {doubt or f'{path} has no target {dataset.target!r} in some row'}")
     return rows

@@ -6,7 +6,6 @@ import os
 import shlex
 import sys
 from collections.abc import Callable, Iterable
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -233,6 +232,7 @@ def predict(
     ],
     *,
     reading: Given,
+    id: str | None = option(None, "COLUMN", "Names the rows; written beside each prediction. [none]"),
     interval: float | None = option(None, "LEVEL", "Also the ends of intervals that hold about this share of new rows, "
                                     "0.9 say: CV+, by the models of the folds; needs --train. [none]"),
     train: str | None = option(None, "FILE", "For --interval: the data of the record."),
@@ -242,7 +242,8 @@ def predict(
     """Predict new rows by the model that a record holds.
 
     The file needs the columns of the model alone, in any order. Where it has the target of every row too, the errors
-    of the predictions are printed beside the cross-validation error.
+    of the predictions are printed beside the cross-validation error. Each line begins with the number of its row,
+    counted from 1 without the header; NA stands where there is no prediction.
     """
     import numpy as np
 
@@ -260,25 +261,26 @@ def predict(
     folds = _fold_models(stored, interval, train)
     learnt = in_format(applied_reading(stored.data.reading), stored.data.names, reading)
     used = dict.fromkeys((*stored.predictor.coefficients, *(folds.names if folds else ())))
-    rows, known, doubt = read_rows(data, tuple(used) or stored.data.names, stored.data.target, learnt)
-    table = stored.predict(rows)[:, None]
+    new = read_rows(data, tuple(used) or stored.data.names, stored.data.target, learnt, id)
+    rows, known = new.data, new.known
+    table = np.full((rows.n + new.left_out, 1 if folds is None else 3), np.nan)
+    there = rows.places
+    table[there, 0] = stored.predict(rows)
     if folds is not None and interval is not None:
-        table = np.column_stack([table, folds.interval(rows, interval)])
-    there = np.isfinite(table[:, 0])
+        table[there, 1:] = folds.interval(rows, interval)
     notes, warnings = [f"{rows.n:,} row{'' if rows.n == 1 else 's'} predicted"], list[str]()
     if known:
         notes += error_lines(stored, accuracy(rows.y, table[there, 0]))
-    elif doubt:
-        notes.append(f"errors are not known: {doubt}")
+    elif new.doubt:
+        notes.append(f"errors are not known: {new.doubt}")
     if interval is not None:
         notes += coverage_lines(table[there, 1:], interval, rows.y if known else None, folds.record if folds else None)
-    if empty := int(np.sum(~there)):
+    if empty := new.left_out:
         where = "the model" if folds is None else "the model or of a fold's"
         many = f"{empty:,} row{'s'[: empty > 1]} with an empty cell in a column of {where}"
         warnings.append(f"{many}: no prediction, as such rows were left out of the fit (--na drop)")
-    head = "prediction\n" if interval is None else "prediction,lower,upper\n"
-    cells = (["" if value != value else repr(value) for value in values] for values in table.tolist())
-    lines = chain([head], (f"{','.join(values)}\n" for values in cells))
+    columns = dict(zip(("prediction", "lower", "upper"), table.T.tolist(), strict=False))
+    lines = session.csv_of_rows(range(len(table)), {} if id is None else {id: new.ids.tolist()}, columns)
     return _give(lines, [] if quiet else notes, [] if quiet else warnings, out)
 
 

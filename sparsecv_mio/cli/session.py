@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 import os
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -118,7 +119,9 @@ def read_weighted(path: str, table: Given, weights: str | None) -> Dataset:
     return dataset if weights is None else weighted_rows(dataset, weights_of(dataset, weights), weights)
 
 
-def read_dealt(path: str, table: Given, rows: Given, quiet: bool) -> tuple[Dataset, FoldPlan]:
+def read_dealt(
+    path: str, table: Given, rows: Given, quiet: bool, id: str | None = None
+) -> tuple[Dataset, FoldPlan]:  # fmt: skip
     """Read the data set that the options describe, give its rows their weights, and deal those that count to folds.
 
     Parameters
@@ -129,6 +132,8 @@ def read_dealt(path: str, table: Given, rows: Given, quiet: bool) -> tuple[Datas
         Options of `DEALING`, by name.
     quiet : bool
         As for :func:`make_plan`.
+    id : str, optional
+        A column that names the rows.
     """
     from sparsecv_mio.data.folds import canonical, fold_columns
     from sparsecv_mio.data.weights import FILE, weight_columns, weighted, weights_of
@@ -138,11 +143,47 @@ def read_dealt(path: str, table: Given, rows: Given, quiet: bool) -> tuple[Datas
     def deal(dataset: Dataset) -> FoldPlan:
         return make_plan(folds, dataset, rows["seed"], quiet)
 
-    dataset = read_data(path, table, (*fold_columns(folds), *weight_columns(weights)))
+    dataset = read_data(path, table, (*fold_columns(folds), *weight_columns(weights), *([] if id is None else [id])))
     if weights is None:
         return dataset, deal(dataset)
     by_row = canonical(folds).startswith(FILE)
     return weighted(dataset, weights_of(dataset, weights), deal, name=weights, by_row=by_row)
+
+
+class _Line:
+    """Where `csv.writer` writes, to return each line."""
+
+    def write(self, text: str) -> str:
+        return text
+
+
+def csv_of_rows(
+    places: Iterable[int], ids: Mapping[str, Iterable[Any]], columns: Mapping[str, Iterable[Any]]
+) -> Iterator[str]:
+    """Yield the lines of a CSV file of rows, which begin with the number of each.
+
+    Parameters
+    ----------
+    places : iterable of int
+        Of the rows in the file of data, from 0 on; their numbers are from 1 on, as those of messages are.
+    ids : mapping of str to iterable
+        The column that names the rows, if there is one; called `id` where a column of the table has its name.
+    columns : mapping of str to iterable
+        Numbers of the rows by column; NaN and None are written as `NA`, which no reader of CSV skips.
+
+    Examples
+    --------
+    >>> print(*csv_of_rows([0, 3], {"who": ["a", "b,c"]}, {"prediction": [1.5, float("nan")]}), end="")
+    row,who,prediction
+     1,a,1.5
+     4,"b,c",NA
+    """
+    line = csv.writer(_Line(), lineterminator="\n").writerow
+    names = ("id" if name in ("row", *columns) else name for name in ids)
+    yield line(["row", *names, *columns])
+    numbers = (place + 1 for place in places)
+    for row in zip(numbers, *ids.values(), *columns.values(), strict=True):
+        yield line(["NA" if cell is None or cell != cell else cell for cell in row])
 
 
 def check_outputs(places: Mapping[str, str | None], inputs: Sequence[str] = ()) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from itertools import chain, repeat
 from typing import TYPE_CHECKING, Any
 
 from sparsecv_mio import declared_options as options
@@ -106,6 +105,8 @@ def solve(
     data: DataFile,
     *,
     table: Given,
+    id: str | None = option(None, "COLUMN", "Names the rows: no feature, written beside each row where rows are. "
+                            "[none]"),
     rows: Given,
     gamma: str | None = None,
     tau: str | None = None,
@@ -148,7 +149,7 @@ def solve(
             "gamma LO..HI": every, "nested": nested, **asked, **stored, "save_held_out": save_held_out, "proof": proof,
             "progress_json": progress_json, **restrictions,
         })  # fmt: skip
-        read = partial(session.read_dealt, data, table, rows, quiet)
+        read = partial(session.read_dealt, data, table, rows, quiet, id)
         return solve_common(data, given, tau, common, forced, read, json=json, quiet=quiet, full=full)
     checkpoint, resume, trace = stored.values()
     store = ("--checkpoint", checkpoint) if checkpoint is not None else ("--resume", resume)
@@ -171,7 +172,7 @@ def solve(
         refuse_early(proof, how.restrictions, rows["weights"], other)
 
         def ready() -> tuple[Dataset, FoldPlan]:
-            dataset, plan = session.read_dealt(data, table, rows, quiet)
+            dataset, plan = session.read_dealt(data, table, rows, quiet, id)
             how.check_data(dataset, plan)
             return dataset, plan
 
@@ -206,7 +207,7 @@ def solve(
     known_at_end = known[-1] if known else None
     found, files = None, proof_files(record, dataset, proof, plan, known_at_end, data=data, json=json, quiet=quiet)
     if save_held_out is not None:
-        found, write = _held_out(record, dataset, plan, save_held_out)
+        found, write = _held_out(record, dataset, plan, save_held_out, id)
         files.append(write)
     return ending.deliver(
         session.EXIT_CODE[status],
@@ -215,7 +216,9 @@ def solve(
     )  # fmt: skip
 
 
-def _held_out(record: Record, dataset: Dataset, plan: FoldPlan, place: str) -> tuple[FitQuality, Callable[[], None]]:
+def _held_out(
+    record: Record, dataset: Dataset, plan: FoldPlan, place: str, id: str | None
+) -> tuple[FitQuality, Callable[[], None]]:  # fmt: skip
     """Return how good the held-out predictions are, and what writes them."""
     from sparsecv_mio.certificate.records import accuracy
     from sparsecv_mio.files import write_text
@@ -223,17 +226,15 @@ def _held_out(record: Record, dataset: Dataset, plan: FoldPlan, place: str) -> t
 
     scored, predicted = predictions_by_fold(record, dataset, plan)
     means, times = mean_predictions(scored, predicted, dataset.n)
-    said, missing = (plan.labels, -1) if plan.is_partition else (times, 0)
-    weights, ends = dataset.row_weights, repeat("")
+    held, weights = times > 0, dataset.row_weights
+    said, kind = (plan.labels, "fold") if plan.is_partition else (times, "times scored")
+    columns = {
+        "target": dataset.y.tolist(),
+        kind: [number if scored else None for number, scored in zip(said.tolist(), held, strict=True)],
+        "prediction" if record.average is None else "pair_prediction": means.tolist(),
+    }
     if weights is not None:
-        ends = (f",{weight!r}" for weight in weights.tolist())  # type: ignore[assignment]
-    rows = zip(dataset.y.tolist(), said.tolist(), means.tolist(), ends, strict=False)
-    lines = (
-        f"{y!r},{number},{value!r}{end}\n" if number != missing else f"{y!r},,{end}\n" for y, number, value, end in rows
-    )
-    named = f"target,{'fold' if plan.is_partition else 'times scored'}"
-    whose = "prediction" if record.average is None else "pair_prediction"
-    head = f"{named},{whose}{'' if weights is None else ',weight'}\n"
-    held = times > 0
+        columns["weight"] = weights.tolist()
+    lines = session.csv_of_rows(dataset.places.tolist(), {} if id is None else {id: dataset.aux[id].tolist()}, columns)
     found = accuracy(dataset.y[held], means[held], None if weights is None else weights[held])
-    return found, lambda: write_text(place, chain([head], lines), "predictions")
+    return found, lambda: write_text(place, lines, "predictions")

@@ -534,13 +534,13 @@ def cured(table: RawTable, how: reading_options.Reading, wanted: reading_options
     return _assembled(table, reading_options.Applied(how, columns, means, levels, int(np.sum(~kept)), notes))
 
 
-KEPT = "(row)"  # column beside new rows: their places in the file, of which others have an empty cell
+KEPT = "(row)"  # column beside rows of which others were left out: their places in what was read
 
 
 def read_alike(table: RawTable, learnt: reading_options.Applied) -> Made:
     """Make features of new rows by what was learnt from others.
 
-    Where rows with empty cells were left out, such new ones are too, and `KEPT` says which are there.
+    Where rows with empty cells were left out, such new ones are too.
 
     Parameters
     ----------
@@ -553,10 +553,9 @@ def read_alike(table: RawTable, learnt: reading_options.Applied) -> Made:
         For a word that was not there, an empty cell for which no mean was learnt, or numbers that could be others.
     """
     faults = Faults(table.target.name if table.target else "", marks=table.marks, settled=True)
-    if learnt.how.na is Missing.DROP and any(one.empty.any() for one in table.features):
+    kept = np.ones(table.rows, dtype=bool)
+    if learnt.how.na is Missing.DROP:
         kept, table = _complete_rows(table, learnt.how, targets=False)
-        table = replace(table, aux={**table.aux, KEPT: np.flatnonzero(kept)})
-        learnt = replace(learnt, left_out=int(np.sum(~kept)))
     for one in table.features:
         words = one.name in learnt.levels
         if one.name not in learnt.means and not (words and reading_options.ABSENT in learnt.levels[one.name]):
@@ -568,7 +567,8 @@ def read_alike(table: RawTable, learnt: reading_options.Applied) -> Made:
     reading_options.check_marks(table.marks)
     if table.target is not None and (table.target.empty.any() or (table.target.others and not learnt.levels)):
         table = replace(table, target=None)
-    return _assembled(table, replace(learnt, columns=tuple(one.name for one in table.features)))
+    columns = tuple(one.name for one in table.features)
+    return _assembled(table, replace(learnt, columns=columns, left_out=int(np.sum(~kept))))
 
 
 def _check(table: RawTable, how: reading_options.Reading, wanted: reading_options.Wanted) -> None:
@@ -615,7 +615,7 @@ def _check_column(one: RawColumn, how: reading_options.Reading, goal: bool) -> N
 
 
 def _complete_rows(table: RawTable, how: reading_options.Reading, targets: bool = True) -> tuple[BoolArray, RawTable]:
-    """Return which rows are kept, and the table of these; `targets` says whether each needs its own."""
+    """Return which rows are kept, and the table of these, `KEPT` in it; `targets`: whether each needs its own."""
     kept = np.ones(table.rows, dtype=bool)
     if targets and table.target is not None and how.na is not Missing.ERROR:
         kept &= ~table.target.empty
@@ -625,7 +625,7 @@ def _complete_rows(table: RawTable, how: reading_options.Reading, targets: bool 
     if kept.all():
         return kept, table
     rows = np.flatnonzero(kept)
-    aux = {name: column[rows] for name, column in table.aux.items()}
+    aux = {name: column[rows] for name, column in table.aux.items()} | {KEPT: rows}
     target = None if table.target is None else table.target.at(rows)
     return kept, RawTable([one.at(rows) for one in table.features], target, aux, len(rows))
 

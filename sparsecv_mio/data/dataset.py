@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sparsecv_mio.arrays import FloatArray, IntArray, row_chunks
-from sparsecv_mio.data.cure import check_finite, frame_numbers, read_frame
+from sparsecv_mio.data.cure import KEPT, check_finite, frame_numbers, read_frame
 from sparsecv_mio.data.reading_options import OF_CELLS, Applied, Reading, Wanted
 from sparsecv_mio.errors import BadInput
 
@@ -83,6 +83,18 @@ class Dataset:
     def p(self) -> int:
         """Number of features."""
         return int(self.X.shape[1])
+
+    @property
+    def places(self) -> IntArray:
+        """(n,) places of the rows in what was read, counted from 0: rows with empty cells or of weight 0 are missing.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> Dataset.from_frame(pd.DataFrame({"a": [1.0, None, 3.0], "y": [0.0, 1.0, 2.0]}), "y", na="drop").places
+        array([0, 2])
+        """
+        return np.asarray(self.aux[KEPT] if KEPT in self.aux else np.arange(self.n))
 
     def weight_of(self, rows: slice | IntArray) -> float:
         """Return the weight of some rows together; their number where each counts once."""

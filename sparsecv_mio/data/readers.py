@@ -324,14 +324,25 @@ def read_dataset(
 
 
 class NewRows(NamedTuple):
-    """Rows to predict; whether their target is `known`, and what is wrong with it if the file has one that is not."""
+    """Rows to predict; whether their target is `known`, and what is wrong with it if the file has one that is not.
+
+    `ids` are the cells of the column that names the rows, those too that have no prediction; empty without one.
+    """
 
     data: Dataset
     known: bool
     doubt: str
+    ids: NDArray[Any] = np.empty(0)
+
+    @property
+    def left_out(self) -> int:
+        """Rows of the file that are not among the data, as a cell is empty."""
+        return self.data.reading.left_out if self.data.reading is not None else 0
 
 
-def read_rows(path: str | Path, features: Sequence[str], target: str, learnt: Applied | None = None) -> NewRows:
+def read_rows(
+    path: str | Path, features: Sequence[str], target: str, learnt: Applied | None = None, id: str | None = None
+) -> NewRows:  # fmt: skip
     """Read some columns of new rows, of which the target may not be known yet.
 
     Parameters
@@ -342,6 +353,8 @@ def read_rows(path: str | Path, features: Sequence[str], target: str, learnt: Ap
         Names of features.
     learnt : Applied, optional
         How the rows were read that a model was fitted on; the new ones are read alike.
+    id : str, optional
+        A column that names the rows.
 
     Returns
     -------
@@ -358,11 +371,13 @@ def read_rows(path: str | Path, features: Sequence[str], target: str, learnt: Ap
         columns, how = learnt.columns_of(features), learnt.how
     wanted = Wanted(target, columns, None, (), needed=False, index=how.index_col)
     try:
-        data = read_by(path, wanted, how, learnt)
+        data, doubt = read_by(path, wanted, how, learnt), ""
     except BadInput as error:
-        untold = read_by(path, replace(wanted, target=""), how, learnt)  # raises if it is not the target
-        return NewRows(untold, False, str(error))
-    return NewRows(data, data.target == target, "")
+        data, doubt = read_by(path, replace(wanted, target=""), how, learnt), str(error)  # raises if not the target's
+    if id is None:
+        return NewRows(data, not doubt and data.target == target, doubt)
+    ids = read_raw(path, replace(wanted, target="", features=columns[:1], aux=(id,)), how).aux[id]
+    return NewRows(data, not doubt and data.target == target, doubt, ids)
 
 
 def read_by(path: str | Path, wanted: Wanted, how: Reading, learnt: Applied | None = None) -> Dataset:

@@ -571,17 +571,16 @@ class Wanted:
         _check_header(names)
         known = self.needed or self.target in names
         goal = _target(names, self.target) if known else None
-        aux = dict.fromkeys(self.aux) if known else ()
-        extra = tuple(_position(names, name, "fold, group or weight column") for name in aux)
+        extra = tuple(_position(names, name, "id, fold, group or weight column") for name in dict.fromkeys(self.aux))
         if goal in extra:
             raise BadInput(
-                f"column {names[goal or 0]!r} is the target and cannot give the folds too: use another column"
+                f"column {names[goal or 0]!r} is the target and cannot give folds, weights or ids too: use another"
             )
         if features is not None and drop is not None:
             raise BadInput("features and drop were both given: use one of the two")
         _check_repeats(features, "features")
         _check_repeats(drop, "drop")
-        kept = _kept(names, goal, extra, features, drop)
+        kept = _kept(names, goal, extra if self.needed else (), features, drop)
         if not kept:
             raise BadInput("no feature is left: keep at least one column beside the target")
         return Selection(names, goal, tuple(sorted(kept)), extra)
@@ -628,7 +627,7 @@ def _kept(
     if goal in kept:
         raise BadInput(f"column {names[goal]!r} is the target and cannot be a feature: take it off the features")
     for j in kept.intersection(extra):
-        uses = "gives the folds or weights and cannot be a feature"
+        uses = "gives folds, weights or ids and cannot be a feature"
         raise BadInput(f"column {names[j]!r} {uses}: take it off the features")
     return kept
 

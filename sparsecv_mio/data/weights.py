@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sparsecv_mio.arrays import FloatArray, IntArray
-from sparsecv_mio.data.cure import has_decimals
+from sparsecv_mio.data.cure import KEPT, has_decimals
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import WEIGHTED, FoldPlan, read_lines, repeated_folds
 from sparsecv_mio.data.reading_options import BOTH, POINT, Marks, Way, either, parse_number, reads
@@ -310,7 +310,7 @@ def repeated(data: Dataset, counts: IntArray) -> Dataset:
     """
     if np.all(counts == 1):
         return data
-    aux = {name: np.repeat(column, counts) for name, column in data.aux.items()}
+    aux = {name: np.repeat(column, counts) for name, column in {**data.aux, KEPT: data.places}.items()}
     return replace(
         data, X=np.repeat(data.X, counts, axis=0), y=np.repeat(data.y, counts), aux=aux, weights=None, row_weights=None
     )

@@ -107,11 +107,11 @@ def test_thousands_from_the_message_to_new_rows(tmp_path: Path, capfd: pytest.Ca
     new = tmp_path / "new.csv"
     new.write_text('age,income\n30,"1,078"\n30,576\n')
     assert run(["predict", str(answer), str(new), "-q"]) == 0
-    first, second = map(float, capfd.readouterr().out.split()[1:])
+    first, second = (float(line.split(",")[1]) for line in capfd.readouterr().out.split()[1:])
     assert first - second == pytest.approx(251.0, abs=25.0)
     new.write_text("age;income\n30;1.078\n30;576\n")
     assert run(["predict", str(answer), str(new), "-q", "--sep", ";", "--decimal", ",", "--thousands", "."]) == 0
-    assert list(map(float, capfd.readouterr().out.split()[1:])) == [first, second]
+    assert capfd.readouterr().out.split() == ["row,prediction", f"1,{first!r}", f"2,{second!r}"]
     assert run(["inspect", str(data), "-t", "y", "--thousands", "comma"]) == 0
     command = next(line for line in capfd.readouterr().out.splitlines() if line.startswith("sparsecv solve"))
     assert "--thousands ," in command

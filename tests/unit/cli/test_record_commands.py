@@ -233,12 +233,9 @@ def record(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_predictions_go_to_the_screen_and_errors_beside_them(record: Path, capsys: Said) -> None:
     assert run(["predict", str(record), str(PROSTATE_FILE)]) == 0
     said = capsys.readouterr()
-    head, *lines = said.out.splitlines()
-    stored = sc.read_record(record)
-    assert (
-        head == "prediction"
-        and [float(line) for line in lines] == stored.predict(pd.read_csv(PROSTATE_FILE)).tolist()
-    )
+    rows, stored = pd.read_csv(io.StringIO(said.out)), sc.read_record(record)
+    assert list(rows.columns) == ["row", "prediction"] and rows.row.tolist() == list(range(1, 98))
+    assert rows.prediction.tolist() == stored.predict(pd.read_csv(PROSTATE_FILE)).tolist()
     for words in ("97 rows predicted", "errors: RMSE 0.7", "in cross-validation: RMSE 0.7"):
         assert words in said.err
     assert run(["predict", str(record), str(PROSTATE_FILE), "--quiet"]) == 0
@@ -297,7 +294,7 @@ def test_a_target_that_is_not_known_is_not_needed(
     printed = capsys.readouterr()
     stored = sc.read_record(record)
     new = pd.DataFrame({"lcavol": [1.0, 0.0], "lweight": [2.0, 3.0], "svi": [0.0, 1.0]})
-    assert [float(line) for line in printed.out.split()[1:]] == stored.predict(new).tolist()
+    assert pd.read_csv(io.StringIO(printed.out)).prediction.tolist() == stored.predict(new).tolist()
     assert "2 rows predicted" in printed.err and "errors are not known" in printed.err and said in printed.err
     file.write_text(f"lcavol,lweight,svi,lpsa\n1,,0,3\n0,3,1,{cell}\n")
     assert run(["predict", str(record), str(file)]) == 2 and "column 'lweight' is empty" in capsys.readouterr().err
@@ -388,7 +385,54 @@ def test_a_model_without_features_predicts_its_intercept(tmp_path: Path, capsys:
     stored = sc.solve(PROSTATE_FILE, "lpsa", gammas=0.1, taus=0)
     stored.write_record(tmp_path / "r.json")
     assert run(["predict", str(tmp_path / "r.json"), str(PROSTATE_FILE), "-q"]) == 0
-    assert {float(line) for line in capsys.readouterr().out.split()[1:]} == {stored.intercept}
+    assert set(pd.read_csv(io.StringIO(capsys.readouterr().out)).prediction) == {stored.intercept}
+
+
+def test_no_row_is_lost_on_the_way_to_other_programs(tmp_path: Path, capsys: Said) -> None:
+    """Rows keep their numbers and names where some have no prediction, and where rows of weight 0 are left out."""
+    cells = [f"00{k},{k},{k * k % 7},{k + k * k % 7 + (k % 3) / 10},{k % 4}" for k in range(1, 25)]
+    cells[2], cells[9] = '"5,3",,1,4.0,1', "=9,7,,4.0,1"
+    data, answer, held = (tmp_path / name for name in ("data.csv", "answer.json", "held.csv"))
+    data.write_text("\n".join(["who,a,b,y,w", *cells]))
+    solve = ["solve", str(data), "-t", "y", "--na", "drop", "--gamma", "0.1", "--id", "who", "--weights", "w"]
+    assert run([*solve, "--json", str(answer), "--save-held-out", str(held)]) == 0
+    assert sc.read_record(answer).data.names == ("a", "b")
+    capsys.readouterr()
+    said, frame = {"dtype": {"who": str}}, pd.read_csv(data, dtype={"who": str})
+    rows, known = pd.read_csv(held, **said), [row for row in range(24) if row not in (2, 9) and frame.w[row] > 0]
+    assert list(rows.columns) == ["row", "who", "target", "fold", "prediction", "weight"]
+    assert rows.row.tolist() == [row + 1 for row in known] and rows.who.tolist() == frame.who[known].tolist()
+    assert rows.target.tolist() == frame.y[known].tolist()
+    assert run(["predict", str(answer), str(data), "--id", "who"]) == 0
+    rows, stored = pd.read_csv(io.StringIO(capsys.readouterr().out), **said), sc.read_record(answer)
+    assert rows.row.tolist() == list(range(1, 25)) and rows.who.tolist() == frame.who.tolist()
+    assert np.flatnonzero(rows.prediction.isna()).tolist() == [2, 9]
+    shuffled = frame.sample(frac=1.0, random_state=0)
+    assert stored.predict(shuffled) == pytest.approx(rows.prediction[shuffled.index], rel=1e-12, nan_ok=True)
+    plain = frame.drop(index=[2, 9]).drop(columns=["who", "y", "w"])
+    assert stored.predict(plain) == pytest.approx(rows.prediction.dropna(), rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--id", "nobody"], "id, fold, group or weight column 'nobody' is not in the data"),
+        (["--id", "lpsa"], "column 'lpsa' is the target and cannot give folds, weights or ids too"),
+        (["--id", "age", "--features", "age,svi"], "column 'age' gives folds, weights or ids and cannot be a feature"),
+    ],
+)
+def test_a_column_that_cannot_name_rows(options: list[str], said: str, capsys: Said) -> None:
+    assert run(["solve", str(PROSTATE_FILE), "-t", "lpsa", *options]) == 2
+    error = capsys.readouterr().err
+    assert said in error and error.count("\n") == 1
+
+
+def test_any_column_may_stand_beside_predictions(record: Path, capsys: Said) -> None:
+    for name, column in (("svi", "svi"), ("lpsa", "lpsa")):
+        assert run(["predict", str(record), str(PROSTATE_FILE), "--id", name, "-q"]) == 0
+        rows = pd.read_csv(io.StringIO(capsys.readouterr().out))
+        assert list(rows.columns) == ["row", column, "prediction"]
+        assert rows[column].tolist() == pd.read_csv(PROSTATE_FILE)[name].tolist()
 
 
 def test_records_that_cannot_predict_and_outputs_that_cannot_be_written(
@@ -419,7 +463,7 @@ def test_held_out_predictions_of_repeated_folds_are_means(tmp_path: Path, capsys
     for folds, times in (("2x4", {2}), ("forward:3", {1})):
         assert run([*command, "--folds", folds]) == 0
         rows = pd.read_csv(out)
-        assert list(rows.columns) == ["target", "times scored", "prediction"] and len(rows) == 97
+        assert list(rows.columns) == ["row", "target", "times scored", "prediction"] and len(rows) == 97
         assert set(rows["times scored"].dropna()) == times
         assert rows.prediction.isna().sum() == (0 if folds == "2x4" else 97 - 3 * 24)
         said, held = capsys.readouterr().out, rows.dropna()

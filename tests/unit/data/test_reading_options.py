@@ -185,7 +185,7 @@ def test_right_numbers(tmp_path: Path, name: str) -> None:
         assert np.array_equal(Dataset.from_frame(frame, "y", thousands=",").y, TARGET)
     if "na" in given:
         return
-    rows, known, _ = read_rows(path, data.names, "y", data.reading)
+    rows, known, *_ = read_rows(path, data.names, "y", data.reading)
     assert known and np.array_equal(rows.X, data.X)
 
 
@@ -454,9 +454,9 @@ BAD_WORDS = [
     ({"drop": ["a", "a"]}, "column 'a' is named twice in drop"),
     ({"features": ["a", "y"]}, "is the target and cannot be a feature"),
     ({"drop": ["y"]}, "is the target and cannot be dropped"),
-    ({"aux": ["y"]}, "is the target and cannot give the folds"),
+    ({"aux": ["y"]}, "is the target and cannot give folds"),
     ({"aux": ["g"]}, "fold, group or weight column 'g' is not in the data"),
-    ({"aux": ["a"], "features": ["a"]}, "gives the folds or weights and cannot be a feature"),
+    ({"aux": ["a"], "features": ["a"]}, "gives folds, weights or ids and cannot be a feature"),
     ({"drop": ["a", "b"]}, "no feature is left"),
     ({"features": []}, "no feature is left"),
 ]
