@@ -139,8 +139,8 @@ def _distances(
     theirs = [record.chosen_folds.supports[which] for which in record.chosen_folds.which]
     right = [set(one) for one in same] == [set(one) for one in theirs]
     checks.that(right, f"average.pairs[{here}].folds", "are not those of chosen_folds")
-    heft, rows = design.dataset.row_weights, plan.all_scored
-    counts = np.bincount(rows, np.ones(len(rows)) if heft is None else heft[rows], design.dataset.n).astype(np.float64)
+    times, heft = np.bincount(plan.all_scored, minlength=design.dataset.n), design.dataset.row_weights
+    counts = times.astype(np.float64) if heft is None else times * heft
     best = _squares(design, plan, average.pairs[here], known)
     total = float(counts.sum())
     least = float(best @ counts) / total
@@ -148,7 +148,7 @@ def _distances(
         checks.tell(done, len(places))
         pair = average.pairs[i]
         errors = _squares(design, plan, pair, known)
-        found = float(distances_of_pairs(errors[None, :], best, counts)[0])
+        found = float(distances_of_pairs(errors[None, :], best, times, heft)[0])
         mean, row = float(errors @ counts) / total, row_of(pair, record.table)  # type: ignore[arg-type]
         slack = design.slack(mean, pair.gamma, pair.tau, ERROR_RTOL) + design.slack(least, pair.gamma, pair.tau, 0.0)
         spread = abs(mean - least) / found if 0.0 < found < math.inf else math.inf

@@ -467,11 +467,15 @@ LEAST_WEIGHT = 0.02  # of the largest: pairs that weigh less are no part of an a
 INDISTINCT = 1e-9  # of the least CV error: what differs by less is the same
 
 
-def distances_of_pairs(errors: FloatArray, best: FloatArray, counts: FloatArray) -> FloatArray:
+def distances_of_pairs(
+    errors: FloatArray, best: FloatArray, times: FloatArray | IntArray, weights: FloatArray | None = None
+) -> FloatArray:
     """Return how far errors of rows tell each pair from the best one, in standard errors (docs/theory/average.md).
 
     With `d_i` the squared error of row i less that of the best pair: `z = mean(d) / se(d)`, 0 at least. The rows are
-    what varies: `se^2 = n / (n - 1) sum_i c_i^2 (d_i - mean)^2 / (sum c)^2` for rows that count c_i in the mean.
+    what varies: `se^2 = n / (n - 1) sum_i m_i c_i^2 (d_i - mean)^2 / (sum m c)^2` for `m_i` rows that count c_i each.
+    Whole weights are numbers of rows: `m = w`, `c = times`, n their sum; of others each row is one: `m = 1`,
+    `c = w times`, which the unit of the weights does not change.
 
     Parameters
     ----------
@@ -479,18 +483,31 @@ def distances_of_pairs(errors: FloatArray, best: FloatArray, counts: FloatArray)
         Squared held-out errors by pair and row.
     best : (n,) array
         Those of the pair with the least CV error.
-    counts : (n,) array
-        How much each row counts in the CV error; 0 for rows that no fold scores.
+    times : (n,) array
+        How many folds score each row.
+    weights : (n,) array, optional
+        How much each row counts, all once by default.
 
     Examples
     --------
     >>> distances_of_pairs(np.array([[1.0, 2.0, 3.0], [0.0, 1.0, 1.0]]), np.array([0.0, 1.0, 1.0]), np.ones(3))
     array([4., 0.])
+
+    A row of weight 2 is two rows.
+
+    >>> once, weights = np.ones(3), np.array([1.0, 1.0, 2.0])
+    >>> distances_of_pairs(np.array([[1.0, 2.0, 3.0]]), np.array([0.0, 1.0, 1.0]), once, weights)
+    array([5.19615242])
+    >>> distances_of_pairs(np.array([[1.0, 2.0, 3.0, 3.0]]), np.array([0.0, 1.0, 1.0, 1.0]), np.ones(4))
+    array([5.19615242])
     """
-    unit, shares, n = _size(best), counts / counts.sum(), int(np.count_nonzero(counts))
+    each, heft = np.ones(len(times)), np.ones(len(times)) if weights is None else weights
+    rows = heft if np.all(heft == np.floor(heft)) else each
+    counts = heft * times
+    unit, shares, n = _size(best), counts / counts.sum(), float(rows[times > 0].sum())
     change = (errors - best) / unit
     mean = change @ shares
-    spread = np.sqrt((change - mean[:, None]) ** 2 @ shares**2 * (n / max(n - 1, 1)))
+    spread = np.sqrt((change - mean[:, None]) ** 2 @ (shares**2 / rows) * (n / max(n - 1.0, 1.0)))
     told = mean > INDISTINCT * float(best @ shares) / unit
     distances = np.zeros(len(mean))
     with np.errstate(divide="ignore"):

@@ -156,8 +156,7 @@ def distances_in(snapshot: Snapshot, best: tuple[int, int], expired: Callable[[]
     data, folds, gammas = context.data, context.folds, context.grid.gammas
     known = np.flatnonzero(np.isfinite(cells.nominal).all(axis=2).ravel())
     found = np.full(cells.nominal[..., 0].size, np.inf)
-    heft, scored = data.dataset.row_weights, folds.all_scored
-    counts = np.bincount(scored, np.ones(len(scored)) if heft is None else heft[scored], data.n).astype(np.float64)
+    counted = np.bincount(folds.all_scored, minlength=data.n), data.dataset.row_weights
 
     def errors(which: IntArray) -> FloatArray:
         pairs = np.unravel_index(which, cells.nominal.shape[:2])
@@ -166,13 +165,13 @@ def distances_in(snapshot: Snapshot, best: tuple[int, int], expired: Callable[[]
     least = errors(np.array([np.ravel_multi_index(best, cells.nominal.shape[:2])]))[0]
     step = max(1, BLOCK_NUMBERS // data.n)
     for part in (known[i : i + step] for i in range(0, len(known), step)):
-        found[part] = distances_of_pairs(errors(part), least, counts)
+        found[part] = distances_of_pairs(errors(part), least, *counted)
     if not with_all_columns(data, context.grid):
         return found
     whole, more = squared_errors_of_all_columns(data, folds, gammas, expired), np.full(len(gammas), np.inf)
     if whole is not None:
         sound = np.isfinite(whole).all(axis=1)
-        more[sound] = distances_of_pairs(whole[sound], least, counts)
+        more[sound] = distances_of_pairs(whole[sound], least, *counted)
     return np.append(found, more)
 
 

@@ -14,7 +14,7 @@ import pytest
 from sparsecv_mio.certificate.parts import NOT_AVERAGED
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.data.folds import make_folds
+from sparsecv_mio.data.folds import folds_from_labels, make_folds
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.data.weights import weighted
 from sparsecv_mio.errors import BadInput
@@ -336,3 +336,34 @@ def test_after_a_stop_estimates_enter_and_without_time_the_pair_predicts(monkeyp
     record = cross_validate(large, make_folds("5", large), **GRID, threads=1, stop=stop, model="average")
     assert record.average is None and record.warnings[-1] == NOT_AVERAGED and verify(record, large).ok
     assert record.predict(large) == pytest.approx(replace(record, average=None).predict(large))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_whole_weights_are_repeated_rows_of_one_fold(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    n, p, folds = 24, 4, 4
+    X, labels, weights = rng.normal(size=(n, p)), np.arange(n) % folds, rng.integers(0, 4, size=n).astype(float)
+    y, many = X @ rng.normal(size=p) + rng.normal(size=n), np.repeat(np.arange(n), weights.astype(int))
+    scale = ("length", "variance", "none")[seed % 3]
+    ask: dict[str, Any] = {"gammas": [0.01, 1.0], "taus": [1, 2, 3], "model": "average", "scale": scale}
+    rows = Dataset.from_arrays(X, y)
+    data, plan = weighted(rows, weights, lambda _: folds_from_labels(labels), name="w", by_row=True)
+    one = cross_validate(data, plan, **ask)
+    assert verify(one, Dataset.from_arrays(X, y, aux={"w": weights}), plan).ok
+    other = cross_validate(Dataset.from_arrays(X[many], y[many]), folds_from_labels(labels[many]), **ask)
+    assert one.average is not None and other.average is not None
+    said = [[pair.distance for pair in record.average.pairs] for record in (one, other)]
+    assert said[0] == pytest.approx(said[1], rel=1e-6, abs=1e-6)
+    assert one.predictor.support == other.predictor.support
+    assert one.predictor.coefficients == pytest.approx(other.predictor.coefficients, rel=1e-6)
+
+
+def test_the_unit_of_weights_that_are_not_whole_changes_nothing() -> None:
+    rng = np.random.default_rng(1)
+    errors, weights = rng.random((5, 30)), rng.random(30) + 0.1  # weights of no number of rows
+    errors[1:] += 0.1
+    plain = distances_of_pairs(errors, errors[0], np.ones(30), weights)
+    assert distances_of_pairs(errors, errors[0], np.ones(30), weights / weights.sum()) == pytest.approx(plain)
+    assert distances_of_pairs(errors, errors[0], np.ones(30), np.full(30, 2.0)) == pytest.approx(
+        distances_of_pairs(np.repeat(errors, 2, axis=1), np.repeat(errors[0], 2), np.ones(60))
+    )
