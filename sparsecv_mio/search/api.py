@@ -327,6 +327,7 @@ def _over_grid(asked: Question, grid: Grid, deadline: Deadline) -> Record:
     with _trees(asked.options, hooks) as trees:
         running = RunningSearch(asked.dataset, asked.folds, grid, asked.options, hooks, searching, trees)
         record = run_within_limit(partial(_search, running), searching, running.record, running.prepare_fallback)
+        running.store_end()
     data, reported = running.data, running.reported if average else None
     if hooks.found is not None and running.reported is not None:
         hooks.found(running.reported)

@@ -19,7 +19,17 @@ from sparsecv_mio.formulation.backends import get_backend
 from sparsecv_mio.search.accelerators import Ledger
 from sparsecv_mio.search.context import Context, SearchState, Trees
 from sparsecv_mio.search.deadline import Deadline
-from sparsecv_mio.search.observers import RESUMED, Checkpoint, Progress, Reporter, Signals, Trace, reports, resume
+from sparsecv_mio.search.observers import (
+    RESUMED,
+    Checkpoint,
+    Progress,
+    Reporter,
+    Signals,
+    Stored,
+    Trace,
+    reports,
+    resume,
+)
 from sparsecv_mio.search.options import Hooks, SearchOptions, method_for
 from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.search.recheck import rechecked
@@ -163,7 +173,8 @@ def search(running: RunningSearch, data: StandardData) -> Record:
         signals = Signals()
         method = new_method(context, options, signals)
         running.go_on_by(method)
-        drive(method, signals, replace(hooks, progress=progress))
+        running.keeper = Checkpoint(hooks.checkpoint) if hooks.checkpoint is not None else None
+        drive(method, signals, replace(hooks, progress=progress), running.keeper, running.stored)
         running.deadline.check_wanted()
         snapshot, reported = method.snapshot(over=True), method.reported
         if snapshot is None or reported is None or not snapshot.scored:  # a limit within the first steps
@@ -177,7 +188,9 @@ def search(running: RunningSearch, data: StandardData) -> Record:
         return _refine(record, reported) if options.refine else record
 
 
-def drive(method: Search, signals: Signals, hooks: Hooks) -> None:
+def drive(
+    method: Search, signals: Signals, hooks: Hooks, keeper: Checkpoint | None = None, stored: Stored | None = None
+) -> None:
     """Run a method from the start, or from a checkpoint, to the end, observers attached.
 
     Parameters
@@ -187,11 +200,16 @@ def drive(method: Search, signals: Signals, hooks: Hooks) -> None:
         Those of the method.
     hooks : Hooks
         Progress, trace and checkpoint; `lost` is called with what could not be written.
+    keeper : Checkpoint, optional
+        Writes the checkpoint; made here by default.
+    stored : mapping and Archive, optional
+        What the checkpoint to carry on holds, where that is read already.
     """
     trace = Trace(hooks.trace) if hooks.trace is not None else None
-    keeper = Checkpoint(hooks.checkpoint) if hooks.checkpoint is not None else None
+    if keeper is None and hooks.checkpoint is not None:
+        keeper = Checkpoint(hooks.checkpoint)
     reporter = Reporter(hooks.progress, method.progress) if hooks.progress is not None else None
-    carried_on = hooks.resume is not None and resume(method, hooks.resume)
+    carried_on = hooks.resume is not None and resume(method, hooks.resume, stored)
     if trace is not None:  # of a run that is carried on nothing is told before it knows what it knew
         signals.listen(progressed=lambda: trace.visit(method))
     if reporter is not None:

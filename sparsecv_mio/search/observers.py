@@ -39,7 +39,7 @@ import numpy as np
 
 from sparsecv_mio.errors import BadInput, CorruptStore, SparseCVError
 from sparsecv_mio.files import JsonLines, check_readable, check_unpacked, check_writable, null_if_infinite, write_bytes
-from sparsecv_mio.search.cells import Archive
+from sparsecv_mio.search.cells import Archive, CellTable, below
 from sparsecv_mio.search.context import Context, Snapshot
 from sparsecv_mio.search.pairs import proved_ends
 
@@ -311,6 +311,7 @@ class Watched(ABC):
 
     name: str  # the word by which checkpoints and traces know the method
     context: Context  # what is searched, in which data, and by when
+    carried_on = False  # whether it knows all that a checkpoint held
 
     @abstractmethod
     def begin(self) -> None:
@@ -479,9 +480,9 @@ UNREADABLE = (
 MOST_CHECKPOINT_BYTES = 1 << 36  # of the file
 
 
-def key_of(run: Watched) -> dict[str, Any]:
+def key_of(context: Context, method: str) -> dict[str, Any]:
     """Return what tells searches apart: data, folds, grid and method; only a search of the same ones is resumed."""
-    context, asked = run.context, run.context.data.restrictions
+    asked = context.data.restrictions
     return {
         "data": context.data.dataset.fingerprint,
         "folds": context.folds.digest,
@@ -489,7 +490,7 @@ def key_of(run: Watched) -> dict[str, Any]:
         "intercept": str(context.data.intercept),
         "gamma": context.grid.gammas.tolist(),
         "tau": context.grid.taus.tolist(),
-        "method": run.name,
+        "method": method,
         "restrictions": json.loads(json.dumps(asdict(asked))) if asked else None,  # lists, as they are read back
     }
 
@@ -546,7 +547,7 @@ class Checkpoint:
         """
         begin = time.monotonic()
         state: Archive = dict(run.checkpoint()) if begun else {}
-        state["key"] = np.array(json.dumps({"schema": CHECKPOINT_SCHEMA} | key_of(run)))
+        state["key"] = np.array(json.dumps({"schema": CHECKPOINT_SCHEMA} | key_of(run.context, run.name)))
         buffer = io.BytesIO()
         np.savez(buffer, allow_pickle=False, **state)
         payload = buffer.getvalue()
@@ -560,7 +561,28 @@ class Checkpoint:
         self.due = now + max(self.every, CHECKPOINT_SHARE * (now - begin))
 
 
-def read_checkpoint(path: str | os.PathLike[str]) -> tuple[Mapping[str, Any], Archive]:
+Stored = tuple[Mapping[str, Any], Archive]
+
+
+def stored_cells(context: Context, stored: Stored) -> CellTable | None:
+    """Return the cells of a checkpoint of the same question; None where it holds none, or is of another.
+
+    Parameters
+    ----------
+    context : Context
+    stored : mapping and Archive
+        As `read_checkpoint` returns them.
+    """
+    key, state = stored
+    cells, table = below("cells", state), CellTable.empty(*context.shape, values=bool(context.stability))
+    if not cells or key != key_of(context, key.get("method", "")):
+        return None
+    table.check(cells, context.data.q)
+    table.fill(cells)
+    return table
+
+
+def read_checkpoint(path: str | os.PathLike[str]) -> Stored:
     """Return the key and the arrays of a checkpoint.
 
     Raises
@@ -590,8 +612,15 @@ def read_checkpoint(path: str | os.PathLike[str]) -> tuple[Mapping[str, Any], Ar
     return key, state
 
 
-def resume(run: Watched, path: str | os.PathLike[str]) -> bool:
+def resume(run: Watched, path: str | os.PathLike[str], stored: Stored | None = None) -> bool:
     """Put a run where a checkpoint of the same search left off; False where that had not begun and knew nothing.
+
+    Parameters
+    ----------
+    run : Watched
+    path : path
+    stored : mapping and Archive, optional
+        What it holds, where that is read already.
 
     Raises
     ------
@@ -600,8 +629,8 @@ def resume(run: Watched, path: str | os.PathLike[str]) -> bool:
     CorruptStore
         See `read_checkpoint`.
     """
-    key, state = read_checkpoint(path)
-    for name, value in key_of(run).items():
+    key, state = stored or read_checkpoint(path)
+    for name, value in key_of(run.context, run.name).items():
         if key.get(name) != value:
             verb = "differ" if name in ("data", "folds", "restrictions") else "differs"
             raise BadInput(f"--resume: checkpoint {path} is of another run, its {name} {verb}")
@@ -611,4 +640,5 @@ def resume(run: Watched, path: str | os.PathLike[str]) -> bool:
         run.resume(state)
     except CorruptStore as error:
         raise CorruptStore(f"checkpoint {path}: {error}") from None
+    run.carried_on = True
     return True

@@ -8,6 +8,7 @@ The limit comes                 The record is made of
 ==============================  =====================================================================================
 before standard coordinates     nothing: `OutOfTime`
 before there is a method        the fallback supports alone, intervals [0, inf)
+before a checkpoint is restored the intervals that the checkpoint holds
 before a pair is scored         the intervals of the method, with the fallback supports where it has none
 later                           what the method holds
 ==============================  =====================================================================================
@@ -30,7 +31,7 @@ from sparsecv_mio.search.cells import CellTable
 from sparsecv_mio.search.context import Context, Snapshot, Trees
 from sparsecv_mio.search.deadline import Deadline
 from sparsecv_mio.search.fallback import FallbackSupports, fallback_supports
-from sparsecv_mio.search.observers import Watched
+from sparsecv_mio.search.observers import Checkpoint, Stored, Watched, read_checkpoint, stored_cells
 from sparsecv_mio.search.options import Hooks, SearchOptions
 from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.search.recheck import rechecked
@@ -55,6 +56,10 @@ class RunningSearch:
         that waits.
     reported : Snapshot, optional
         What the record that is returned was made of.
+    stored : mapping and Archive, optional
+        What the checkpoint holds that is carried on; its cells are the least that a record says.
+    keeper : Checkpoint, optional
+        Writes checkpoints.
     """
 
     dataset: Dataset
@@ -68,13 +73,30 @@ class RunningSearch:
     method: Watched | None = field(default=None, init=False)
     fallback: FallbackSupports | None = field(default=None, init=False)
     reported: Snapshot | None = field(default=None, init=False)
+    stored: Stored | None = field(default=None, init=False)
+    keeper: Checkpoint | None = field(default=None, init=False)
+    _known_before: CellTable | None = field(default=None, init=False)
 
     def standardize(self) -> StandardData:
         """Bring the data to standard coordinates; from here on a record can be made."""
         options = self.options
         self.data = standardize(self.dataset, options.scale, options.intercept, options.restrictions)
         _ = self.dataset.fingerprint  # of the record: after the limit there is no time for it
+        if self.hooks.resume is not None:
+            self.stored = read_checkpoint(self.hooks.resume)
+            self._known_before = stored_cells(self._context(self.data), self.stored)
         return self.data
+
+    def _context(self, data: StandardData) -> Context:
+        asked = self.options.request(self.grid)
+        return Context(data, self.folds, self.grid, asked, self.deadline, self.options.workers)
+
+    def store_end(self) -> None:
+        """Write a last checkpoint after a limit, once the answer is made: what is proved is stored."""
+        if self.keeper is None or self.method is None or not self.deadline.expired():
+            return
+        if self.method.carried_on or self.hooks.resume is None:
+            self.keeper.write(self.method)
 
     def go_on_by(self, method: Watched) -> None:
         """Keep the method, from which the thread that waits can make a record meanwhile."""
@@ -115,11 +137,14 @@ class RunningSearch:
 
     def _snapshot(self, data: StandardData) -> Snapshot:
         """Return what the method knows now; nothing where there is none yet."""
-        snapshot = self.method.snapshot() if self.method is not None else None
+        method = self.method
+        snapshot = method.snapshot() if method is not None else None
+        if self._known_before is not None and not (method is not None and method.carried_on):
+            cells = self._known_before.copy()
+            return Snapshot(self._context(data), cells) if snapshot is None else replace(snapshot, cells=cells)
         if snapshot is not None:
             return snapshot
-        asked = self.options.request(self.grid)
-        context = Context(data, self.folds, self.grid, asked, self.deadline, self.options.workers)
+        context = self._context(data)
         return Snapshot(context, CellTable.empty(*context.shape))
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from drawn_search import drawn, drawn_run
@@ -10,6 +12,8 @@ from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.errors import OutOfTime
 from sparsecv_mio.search.deadline import Deadline
 from sparsecv_mio.search.fallback import fallback_supports
+from sparsecv_mio.search.loop import drive
+from sparsecv_mio.search.observers import Checkpoint, Signals, read_checkpoint
 from sparsecv_mio.search.options import Hooks, SearchOptions
 from sparsecv_mio.search.running import RunningSearch, with_fallback
 
@@ -53,3 +57,32 @@ def test_what_is_scored_is_not_overwritten() -> None:
     g = int(np.flatnonzero(grid.gammas == fallback.gamma)[0])
     assert np.isfinite(both.cells.nominal[g]).all() and both.best[:2] == snapshot.best
     assert with_fallback(both, None) is both
+
+
+def test_a_resumed_run_says_at_least_what_its_checkpoint_holds(tmp_path: Path) -> None:
+    """Whenever its limit comes: before there is a method, and while the method still computes what was not stored."""
+    run, place = drawn_run(), tmp_path / "run.ck"
+    drive(run, Signals(), Hooks(checkpoint=place))
+    known = run.run.bounds()
+    made = running()
+    made.hooks = Hooks(resume=place)
+    made.standardize()
+    unit = run.context.per_row
+    for method in (None, drawn_run()):
+        if method is not None:
+            made.go_on_by(method)
+        made.prepare_fallback(made.deadline.at)
+        record = made.record()
+        assert record.status == "proved" and record.support
+        assert [row.lower for row in record.table] == pytest.approx((known.lower * unit).ravel().tolist(), rel=1e-15)
+        assert (record.lower, record.upper) == pytest.approx((known.floor * unit, known.ceiling * unit), rel=1e-15)
+
+
+def test_a_last_checkpoint_holds_what_the_answer_says(tmp_path: Path) -> None:
+    run, made = drawn_run(), running()
+    made.standardize()
+    made.keeper, made.deadline = Checkpoint(tmp_path / "run.ck"), Deadline(0.0, None)
+    run._fit_all_rows()
+    made.go_on_by(run)
+    made.store_end()
+    assert np.array_equal(read_checkpoint(tmp_path / "run.ck")[1]["cells.lower"], run.run.cells.lower)
