@@ -6,7 +6,8 @@ other decided cells is. A fold where the two disagree by more than rounding is k
 [0, inf), the status says so, and a warning names the pair, the fold and what was seen.
 
 It costs `SHARE` of the seconds that the search took, or what is left of a limit, whichever is less: folds and cells are
-drawn by a fixed seed, and there are as many as time allows, `FEWEST` at least.
+drawn by a fixed seed, and there are as many as time allows, `FEWEST` at least; supports of more than `MOST_NUMBERS`
+numbers are left out.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import cached_property
 
 import numpy as np
 
@@ -28,6 +30,7 @@ from sparsecv_mio.search.pairs import pair_bounds
 from sparsecv_mio.units import TINY
 
 SHARE, FEWEST = 0.03, 5  # of the seconds of a search, that it may take, beyond so many cells
+MOST_NUMBERS = 250_000  # rows times columns of a support, beyond which refits in twice the precision take much memory
 EXCHANGES = 2e7  # elementary operations, about, that comparing the supports of a pair with their neighbours may take
 
 
@@ -76,38 +79,43 @@ class _Recheck:
 
     def __init__(self, snapshot: Snapshot) -> None:
         self.context, self.cells = snapshot.context, snapshot.cells
-        data = self.context.data
-        self.design = UnitColumns.within(data.dataset, str(data.scale), str(data.intercept), data.restrictions)
-        self.place = np.searchsorted(self.design.columns, data.columns)
+        self.data = self.context.data
+        self._how = self.data.dataset, str(self.data.scale), str(self.data.intercept)
         self._exchanges: dict[int, Exchanges] = {}
+
+    @cached_property
+    def design(self) -> UnitColumns:
+        """All columns that may be in a support; some copies of them, so made only where they are few numbers."""
+        return UnitColumns.within(*self._how, self.data.restrictions)
 
     def objection(self, where: Where) -> str:
         """Say what a refit has against a decided cell; empty where it has nothing."""
         g, t, fold = where
-        context, cells, design = self.context, self.cells, self.design
+        context, cells = self.context, self.cells
         gamma, tau, folds = float(context.grid.gammas[g]), int(context.grid.taus[t]), context.folds
-        support = tuple(self.place[cells.pool.supports[cells.support[where]]].tolist())
-        train, scored, dataset = folds.train_rows(fold), folds.scored_rows(fold), context.data.dataset
-        model = design.refit(support, gamma, train)
+        columns = self.data.columns[cells.pool.supports[cells.support[where]]]
+        if self.data.n * (len(columns) + 1) > MOST_NUMBERS:
+            return ""
+        train, scored, dataset = folds.train_rows(fold), folds.scored_rows(fold), self.data.dataset
+        of_support = UnitColumns.of(*self._how, columns)
+        model = of_support.refit(tuple(range(len(columns))), gamma, train)
         error = held_out_error(model, dataset.X, dataset.y, scored, dataset.row_weights)
-        unit = context.data.y_unit**2
+        unit = self.data.y_unit**2
         low, high = float(cells.lower[where]) * unit, float(cells.upper[where]) * unit
-        room = len(scored) * design.slack(error / len(scored), gamma, tau, H_RTOL) + TINY
+        room = len(scored) * of_support.slack(error / len(scored), gamma, tau, H_RTOL) + TINY
         named = f"gamma {gamma:.6g}, tau {tau}, fold {fold + 1}"
         if not low - room <= error <= high + room:
             return f"{named}: the search has a held-out error in [{low:.9g}, {high:.9g}], a refit {error:.9g}"
-        other = self._better(g, train, folds.left_out(fold), support)
-        if other is not None:
-            return f"{named}: the features {design.named(other)} fit better than those said to be the best"
-        return ""
+        other = self._better(g, train, folds.left_out(fold), columns)
+        return f"{named}: the features {other} fit better than those said to be the best" if other else ""
 
-    def _better(self, g: int, train: IntArray, left_out: IntArray, support: tuple[int, ...]) -> tuple[int, ...] | None:
-        """Return a support one column away that fits the training rows better; None where none does, or costs much."""
-        design = self.design
-        n, q = design.Z.shape
-        if design.allowed is not None or n * q * (len(support) + 1) > EXCHANGES:
-            return None
-        gamma = float(self.context.grid.gammas[g])
-        exchanges = self._exchanges.setdefault(g, Exchanges(design, gamma))
+    def _better(self, g: int, train: IntArray, left_out: IntArray, columns: IntArray) -> str:
+        """Name a support one column away that fits the training rows better; empty where none does, or costs much."""
+        if self.data.restrictions.beyond_forcing or self.data.n * self.data.q * (len(columns) + 1) > EXCHANGES:
+            return ""
+        support = tuple(np.searchsorted(self.design.columns, columns).tolist())
+        exchanges = self._exchanges.get(g)
+        if exchanges is None:
+            exchanges = self._exchanges[g] = Exchanges(self.design, float(self.context.grid.gammas[g]))
         other = exchanges.best(left_out, support)
-        return other if other is not None and exchanges.beats(train, other, support) else None
+        return self.design.named(other) if other is not None and exchanges.beats(train, other, support) else ""
