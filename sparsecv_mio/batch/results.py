@@ -287,10 +287,11 @@ def by_problem(frame: pd.DataFrame, value: str, by: pd.Series, problem: Sequence
     return found[[name for name in by.cat.categories if name in found]]
 
 
-LEVELS = ("tasks", "pairs", "folds")
+LEVELS = ("tasks", "pairs", "folds", "sources")
 # what was asked for, beside the gamma, tau and gap of the answer; the number of folds, beside the words for them
 ASKED = {"gamma": "gammas", "tau": "taus", "gap": "gap_asked"}
 COUNTED = {"folds": "folds_of_pair"}
+OF_SOURCE = {"nodes": "nodes_of_source"}  # beside those of the whole search
 ROUNDING = 1e-9  # of numbers computed again, on another machine perhaps
 
 
@@ -305,7 +306,7 @@ def collect(
 
     Parameters
     ----------
-    level : {"tasks", "pairs", "folds"}
+    level : {"tasks", "pairs", "folds", "sources"}
         What a row is.
     check : bool
         Whether every record is verified against its data; `verified` is None where there is nothing to verify.
@@ -398,6 +399,8 @@ def _rows(outcome: TaskOutcome, level: str, check: bool) -> Iterable[dict[str, A
     found: list[dict[str, Any]]
     if level == "pairs":
         found = [{COUNTED.get(name, name): value for name, value in asdict(row).items()} for row in record.table]
+    elif level == "sources":
+        found = [{OF_SOURCE.get(name, name): value for name, value in asdict(of).items()} for of in record.work.sources]
     else:
         pair = {"gamma": record.gamma, "tau": record.tau}
         found = [{**pair, "fold": one.fold, "support": ",".join(one.support), "error": one.error,

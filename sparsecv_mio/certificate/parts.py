@@ -271,14 +271,51 @@ class OracleWork:
 
 
 @dataclass(frozen=True)
+class SourceWork:
+    """What one source of bounds cost and brought: trees of single folds, trees on all rows, ridge balls and so on.
+
+    `slices` times that it was asked; its work in `problems` (ridge problems set up: the rows of a fold, or all, at one
+    gamma) and `nodes` of trees, which a run without a limit repeats on one thread; `seconds` by the wall clock and by
+    that of the processor. `decided` cells, and cells `ruled_out`: open ones of a pair whose lower bound came to exclude
+    it. `gap_closed`: by how much the relative gap of the grid fell meanwhile, which is 1 at first; a gap that is not
+    the same pair's before and after, as of a descent, adds up to more.
+    """
+
+    source: str
+    slices: Count = 0
+    problems: Count = 0
+    nodes: Count = 0
+    seconds: Seconds = 0.0
+    cpu_seconds: Seconds = 0.0
+    decided: Count = 0
+    ruled_out: Count = 0
+    gap_closed: float = 0.0
+
+
+@dataclass(frozen=True)
+class GapStep:
+    """The relative gap of the grid after so many `seconds`, and the source that worked since the step before."""
+
+    source: str
+    seconds: Seconds
+    gap: float
+
+
+@dataclass(frozen=True)
 class Work:
-    """The cost: `mios` cells (gamma, tau, fold) decided by branching, `nodes` of all trees, wall-clock `seconds`."""
+    """The cost: `mios` cells (gamma, tau, fold) decided by branching, `nodes` of all trees, wall-clock `seconds`.
+
+    `sources`: what each source of bounds cost and brought; `course`: how the gap fell. Both are empty in records of
+    before, and where no grid was searched.
+    """
 
     mios: Count
     nodes: Count
     seconds: Seconds
     engine: str
     oracles: tuple[OracleWork, ...] = ()
+    sources: tuple[SourceWork, ...] = ()
+    course: tuple[GapStep, ...] = ()
 
 
 @dataclass(frozen=True)

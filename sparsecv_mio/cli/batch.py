@@ -338,8 +338,8 @@ COLLECT_CODES = "Exit codes: 0 written, 1 a record did not verify (its row says 
 def collect(
     folder: Annotated[str, typer.Argument(metavar="DIR", help="Folder of a batch.")],
     out: str = option(..., "FILE", "Table, .parquet or .csv.", also="-o"),
-    level: str = option("tasks", "tasks|pairs|folds", "What a row is: a task, a pair (gamma, tau) of its grid, or a "
-                        "fold of its reported pair."),
+    level: str = option("tasks", "tasks|pairs|folds|sources", "What a row is: a task, a pair (gamma, tau) of its grid, "
+                        "a fold of its reported pair, or a source of bounds of its search."),
     verify: bool = option(True, "", "Do not check the records against their data."),
     every: bool = option(False, "", "Results of earlier plans in the folder too, not of the present one alone.",
                          flag="--all"),

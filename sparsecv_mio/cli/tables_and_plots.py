@@ -221,7 +221,7 @@ def table(
 
 PLOT_CODES = "Exit codes: 0 drawn, 2 bad input."
 TABLES = (".parquet", ".csv")
-PANELS = ("all", "cv-error", "grid", "bounds", "features", "coefficients")  # of a record
+PANELS = ("all", "cv-error", "grid", "bounds", "features", "sources", "coefficients")  # of a record
 
 
 @declared(asked=Drawing, chosen=RunSelection)
@@ -236,7 +236,8 @@ def plot(
     *,
     data: str | None = option(None, "DATA", "Data of the record: coefficients by tau, in comparable units."),
     panel: str = option(PANELS[0], "WORD", "Of a record of `solve`: cv-error, grid (every pair), bounds (what is "
-                        "proved of each), features (how often each is chosen), coefficients or all.", PANELS),
+                        "proved of each), features (how often each is chosen), sources (how the gap fell, by the "
+                        "source of bounds), coefficients or all.", PANELS),
     out: str | None = option(None, "FILE", "The figure (.png, .svg, .pdf). [RECORD with .png]", also="-o"),
     asked: Drawing,
     chosen: RunSelection,

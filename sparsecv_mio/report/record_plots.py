@@ -20,6 +20,7 @@ from sparsecv_mio.errors import BadInput
 from sparsecv_mio.report import figures
 from sparsecv_mio.report.layout import shown
 from sparsecv_mio.report.record_tables import best_by_tau
+from sparsecv_mio.report.source_tables import plot_sources
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -591,7 +592,7 @@ def panel_of(record: AnyRecord, panel: str, data: Dataset | None = None) -> Figu
 
     Parameters
     ----------
-    panel : {"all", "cv-error", "grid", "bounds", "features", "coefficients"}
+    panel : {"all", "cv-error", "grid", "bounds", "features", "sources", "coefficients"}
         All but the last are of records of `solve` only.
     data : Dataset, optional
         As in `plot_coefficients`.
@@ -605,9 +606,14 @@ def panel_of(record: AnyRecord, panel: str, data: Dataset | None = None) -> Figu
 
     if panel == "all":
         return figure_of(record, data)
-    draw = {"cv-error": plot_cv_error, "grid": plot_grid, "bounds": plot_bounds, "features": plot_features}.get(panel)
+    draw = {
+        "cv-error": plot_cv_error, "grid": plot_grid, "bounds": plot_bounds, "features": plot_features,
+        "sources": plot_sources,
+    }.get(panel)  # fmt: skip
     if draw is not None and not isinstance(record, Record):
         raise BadInput(f"panel {panel}: only records of `solve` have it, this one has the coefficients")
+    if panel == "sources" and isinstance(record, Record) and not record.work.course:
+        raise BadInput("panel sources: this record does not hold how the gap fell")
     features, coefficients = _rows_shown(record, data)
     rows = {"features": features, "coefficients": coefficients}.get(panel)
     height = 4.6 if rows is None else 1.6 + 0.24 * min(max(rows, LEAST_ROWS), MOST_FEATURES)

@@ -16,7 +16,7 @@ from sparsecv_mio.certificate.records import NO_AVERAGE, FitRecord, PathRecord, 
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.files import write_text
-from sparsecv_mio.report import record_plots, record_tables, record_words
+from sparsecv_mio.report import record_plots, record_tables, record_words, source_tables
 from sparsecv_mio.report.document import Block, Commands, Document, Facts, Picture, ReportTable, Section, Sentences
 from sparsecv_mio.report.layout import aligned, ends_of, interval_digits, listed, marked, several, shown
 from sparsecv_mio.words import Model
@@ -141,7 +141,7 @@ def _search(record: Record, data: Dataset | None) -> list[Section]:
             _pairs(record, record.table, f"All {several(len(record.table), 'pair')} of the grid.", None, folded=True),
         )),
         Section("Folds", (Facts(tuple(dealt)),)),
-        Section("The search", (Facts(_request_facts(record)), *_hints(record))),
+        Section("The search", (Facts(_request_facts(record)), *_sources(record), *_hints(record))),
     ]  # fmt: skip
 
 
@@ -411,6 +411,16 @@ def _request_facts(record: Record) -> tuple[tuple[str, str], ...]:
             text = ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
             facts += [(field.name.replace("_", " "), text)] if value else []
     return tuple(facts)
+
+
+def _sources(record: Record) -> tuple[Block, ...]:
+    """Return what each source of bounds cost and brought, where the record knows."""
+    rows = tuple(source_tables.source_rows(record))
+    blocks: list[Block] = [ReportTable(source_tables.CAPTION, source_tables.HEADS, rows, 1)] if rows else []
+    if record.work.course:
+        words = "The relative gap of the grid over time, in the colour of the source of bounds that worked."
+        blocks.append(Picture("sources", words, (WIDTH, 3.6), partial(source_tables.plot_sources, record)))
+    return tuple(blocks)
 
 
 def _hints(record: Record) -> tuple[Block, ...]:

@@ -15,6 +15,7 @@ from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.certificate import records
 from sparsecv_mio.certificate.parts import Work
 from sparsecv_mio.report import layout, record_words
+from sparsecv_mio.report.source_tables import print_sources
 
 if TYPE_CHECKING:
     from sparsecv_mio.certificate.checked_fields import VerifyReport
@@ -55,7 +56,8 @@ def print_answer(
     held_out : FitQuality, optional
         Of the predictions of held-out rows that go to a file, where they were made.
     full : bool
-        Every coefficient and every tau, where they are more than a screen holds.
+        Every coefficient and every tau, where they are more than a screen holds; and what each source of bounds cost
+        and brought.
     """
     word, colour = meaning(record)
     if _unbounded(record):
@@ -79,6 +81,8 @@ def print_answer(
     _print_taus(console, record, full)
     for line in _legend(record):
         layout.say(console, line, "dim")
+    if full:
+        print_sources(console, record)
     for hint in record_words.hints(record):
         console.print(Text.assemble(("hint: ", "bold"), hint))
 

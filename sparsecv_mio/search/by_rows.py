@@ -25,6 +25,7 @@ from sparsecv_mio.problem.elimination import eliminated, stripped
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.problem.training_moments import moments_of_training
+from sparsecv_mio.search.accounts import Source, mios_of
 from sparsecv_mio.search.all_rows import solve_by_rows
 from sparsecv_mio.search.cell_by_cell import MioSettings, VendorListing, check_available
 from sparsecv_mio.search.cells import Archive, Where, filled_up, places_in, within
@@ -103,8 +104,9 @@ class ByRows(GridMethod):
         g = self.order[0]
         self.run.signals.doing("scoring supports in every fold")
         missing = np.flatnonzero(~np.isfinite(self.run.cells.nominal[g]).all(axis=0)).tolist()
-        for _ in self._over(missing, lambda fold: self._first(fold, g)):
-            self.run.signals.progressed()
+        with self.run.accounts.of(Source.FIRST_SUPPORTS):
+            for _ in self._over(missing, lambda fold: self._first(fold, g)):
+                self.run.signals.progressed()
 
     def _fit_all_rows(self, paths: FoldPaths | None) -> None:
         """Keep supports of all rows: those of `paths`, else those of forward selection at the middle gamma."""
@@ -161,9 +163,11 @@ class ByRows(GridMethod):
         g = next(g for g in self.order if cells[g].any())
         which = np.flatnonzero(cells[g].any(axis=0)).tolist()
         self._say(bool(fresh.any()), g)
-        for _ in self._over(which, lambda fold: self._visit(fold, g, np.flatnonzero(cells[g, :, fold]).tolist())):
-            self._say(bool(fresh.any()), g)
-            self.run.signals.progressed()
+        branching = Source.FOLD_TREES if self.mio.native else mios_of(self.mio.backend)
+        with self.run.accounts.of(Source.FOLDS_RELAXED if fresh.any() else branching):
+            for _ in self._over(which, lambda fold: self._visit(fold, g, np.flatnonzero(cells[g, :, fold]).tolist())):
+                self._say(bool(fresh.any()), g)
+                self.run.signals.progressed()
         if not fresh.any():
             self.effort *= EFFORT_GROWTH
         self.run.signals.safe_point()
@@ -196,6 +200,7 @@ class ByRows(GridMethod):
         test = rows[:0] if fold is None else folds.scored_rows(fold)
         known = self._largest.get(key)
         largest = None if known is None else known / gamma * (1.0 + 1e-12)
+        self.run.counts.add(0, problems=1)
         made = WideFold(WideRows.of(data, rows, test, gamma, largest), self.context.deadline.expired)
         self._largest.setdefault(key, made.rows.largest * gamma)
         return made

@@ -37,6 +37,7 @@ from sparsecv_mio.parallel import on_threads
 from sparsecv_mio.problem.constraints import SideConstraints
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.search import fold_fits
+from sparsecv_mio.search.accounts import Source, mios_of
 from sparsecv_mio.search.cells import Archive, Where, filled_up
 from sparsecv_mio.search.deadline import Deadline
 from sparsecv_mio.search.fold_solver import FoldSolver
@@ -470,6 +471,11 @@ class CellMethod(GridMethod):
         self.submitted = np.zeros(run.context.shape, dtype=bool)
         self.begun = False
 
+    @property
+    def source(self) -> str:
+        """The source of bounds that a cell is handed to."""
+        return Source.FOLD_TREES if self.mio.native else mios_of(self.mio.backend)
+
     def end_first_steps(self) -> None:
         """Take note that the first steps came to their end, unless the time did."""
         self.begun = not self.context.deadline.expired()
@@ -477,12 +483,16 @@ class CellMethod(GridMethod):
 
     def bound_every_cell(self, gammas: Sequence[int]) -> None:
         """Give every cell of some gammas a heuristic support of its fold and the bounds at the root of its tree."""
+        with self.run.accounts.of(Source.FOLD_ROOTS):
+            self._bound_in_folds(gammas)
+
+    def _bound_in_folds(self, gammas: Sequence[int]) -> None:
         expired = self.context.deadline.expired
         for done, (fold, moments) in enumerate(self.run.accelerators.training_moments(), start=1):
             self.run.signals.doing("bounds of every cell: fold", done, self.context.folds.k)
             self.solver.store.keep(fold, moments)
             for g in gammas:
-                self.run.counts.add(self.solver.first_bounds(g, fold))
+                self.run.counts.add(self.solver.first_bounds(g, fold), problems=1)
                 if expired():
                     return
 
@@ -523,10 +533,11 @@ class CellMethod(GridMethod):
             self.run.signals.doing(f"{'trees' if self.mio.native else 'MIOs'}: tau {tau}")
         # what a cell starts from must not depend on which of its neighbours is done first
         work = [(where, self.solver.starts(where)) for where in cells]
-        spent = on_threads(lambda given: self.solver.solve(*given), work, len(work))
-        for where, nodes in zip(cells, spent, strict=True):
-            self.submitted[where] = True
-            self.run.counts.add(nodes)
+        with self.run.accounts.of(self.source):
+            spent = on_threads(lambda given: self.solver.solve(*given), work, len(work))
+            for where, nodes in zip(cells, spent, strict=True):
+                self.submitted[where] = True
+                self.run.counts.add(nodes, problems=1)
         self.run.signals.progressed()
         self.run.signals.safe_point()
 
@@ -560,10 +571,17 @@ def bracket(method: CellMethod, gammas: IntArray, taus: IntArray) -> None:
     gammas, taus : int arrays
         Indices in the grid.
     """
-    run, solver = method.run, method.solver
-    context, cells = run.context, run.cells
+    run, context = method.run, method.context
     if context.deadline.expired() or not len(gammas) or not len(taus):
         return
+    with run.accounts.of(Source.FOLDS_RELAXED):
+        _bracket(method, gammas, taus)
+
+
+def _bracket(method: CellMethod, gammas: IntArray, taus: IntArray) -> None:
+    run, solver = method.run, method.solver
+    context, cells = run.context, run.cells
+    run.counts.add(0, problems=len(gammas) * context.folds.k)
     run.signals.doing("relaxations of every fold")
     supports = [cell.support for result in run.all_rows.best for cell in result.by_size.values()]
     part = np.ix_(gammas, taus, np.arange(context.folds.k))

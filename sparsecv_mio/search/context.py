@@ -12,7 +12,7 @@ import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.bounds.closed_form import implied_lower_bounds
-from sparsecv_mio.certificate.parts import OracleWork, SearchRequest
+from sparsecv_mio.certificate.parts import GapStep, OracleWork, SearchRequest, SourceWork
 from sparsecv_mio.certificate.records import DescentStep
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData
@@ -251,6 +251,8 @@ class Counts:
     ----------
     nodes : int
         Nodes of all branch-and-bound trees.
+    problems : int
+        Ridge problems set up: the rows of a fold, or all, at one gamma.
     by_engine : dict of str to int
         Cells decided for all folds at once, by the engine that did it.
     reached : dict of int to float
@@ -260,12 +262,16 @@ class Counts:
     nodes: int = 0
     by_engine: dict[str, int] = field(default_factory=dict)
     reached: dict[int, float] = field(default_factory=dict)
+    problems: int = field(default=0, compare=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
 
-    def add(self, nodes: int, decided: Mapping[str, int] | None = None) -> None:
-        """Add nodes, and cells decided by engine."""
-        self.nodes += nodes
-        for name, count in (decided or {}).items():
-            self.by_engine[name] = self.by_engine.get(name, 0) + count
+    def add(self, nodes: int, decided: Mapping[str, int] | None = None, problems: int = 0) -> None:
+        """Add nodes, cells decided by engine, and problems. Safe to call from several threads."""
+        with self._lock:
+            self.nodes += nodes
+            self.problems += problems
+            for name, count in (decided or {}).items():
+                self.by_engine[name] = self.by_engine.get(name, 0) + count
 
 
 @dataclass(frozen=True, eq=False)
@@ -339,6 +345,8 @@ class Snapshot:
     engine : str
         Who solved the cells, in words.
     oracles : tuple of OracleWork
+    sources, course
+        As of :class:`~sparsecv_mio.certificate.parts.Work`.
     complete : bool
         False where something beside these cells may hold a better pair.
     steps : tuple of DescentStep
@@ -358,6 +366,8 @@ class Snapshot:
     nodes: int = 0
     engine: str = "forward selection"
     oracles: tuple[OracleWork, ...] = ()
+    sources: tuple[SourceWork, ...] = ()
+    course: tuple[GapStep, ...] = ()
     complete: bool = True
     steps: tuple[DescentStep, ...] = ()
     reached: Mapping[int, float] = field(default_factory=dict)

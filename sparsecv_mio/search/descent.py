@@ -22,13 +22,14 @@ from typing import Any
 import numpy as np
 
 from sparsecv_mio.arrays import IntArray
-from sparsecv_mio.certificate.parts import plain, read
+from sparsecv_mio.certificate.parts import SourceWork, plain, read
 from sparsecv_mio.certificate.records import DescentStep
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.errors import BadInput, CorruptStore
 from sparsecv_mio.files import null_if_infinite
 from sparsecv_mio.problem.training_moments import training_moments
+from sparsecv_mio.search.accounts import added
 from sparsecv_mio.search.cells import Archive, below, check_like, parsed, prefixed
 from sparsecv_mio.search.context import Context, SearchState, Snapshot
 from sparsecv_mio.search.observers import Progress, Signals, Watched, trace_line_of
@@ -211,6 +212,8 @@ class Journal:
         Every move that was turned down is certified to be no better.
     nodes, mios : int
         Of the runs that ended.
+    sources : list of SourceWork
+        What the sources of bounds of these runs cost and brought.
     here : list of float, optional
         In a checkpoint: the gammas of the row where the descent stands.
     trial : str, list of float, list of int, bool, optional
@@ -225,6 +228,7 @@ class Journal:
     certain: bool = True
     nodes: int = 0
     mios: int = 0
+    sources: list[SourceWork] = field(default_factory=list)
     here: list[float] | None = None
     trial: tuple[str, list[float], list[int], bool] | None = None
 
@@ -327,6 +331,7 @@ class Descent(Watched):
         row, journal, now = trial.row, self.journal, trial.row.run.bounds()
         journal.nodes += row.run.counts.nodes
         journal.mios += row.mios()
+        journal.sources = added(journal.sources, row.run.accounts.table())
         better = self.here is None or now.ceiling < self.here.run.bounds().ceiling * (1.0 - PROGRESS)
         goes = better and trial.move != "line"
         gamma, tau = best_pair(row)
@@ -459,6 +464,8 @@ class Descent(Watched):
             context=replace(snapshot.context, request=self.context.request),
             mios=journal.mios,
             nodes=journal.nodes,
+            sources=tuple(journal.sources),
+            course=(),
             engine="descent, certified rows",
             complete=journal.over and journal.certain,
             steps=tuple(journal.steps),

@@ -29,6 +29,7 @@ import numpy as np
 from sparsecv_mio.arrays import IntArray
 from sparsecv_mio.parallel import run_folds
 from sparsecv_mio.problem.training_moments import TrainingMoments
+from sparsecv_mio.search.accounts import Source
 from sparsecv_mio.search.cells import table_of
 from sparsecv_mio.search.first_supports import FoldPaths, FoldSearch, first_supports, largest_searched, pooled
 from sparsecv_mio.search.fold_fits import FoldProblem
@@ -223,6 +224,12 @@ class OpenCellEstimates:
         grid = Grid(context.grid.gammas[gammas], context.grid.taus[taus])
         if not grid.taus.max():
             return
+        with self.run.accounts.of(Source.FIRST_SUPPORTS):
+            self._search(gammas, taus, grid, expired)
+
+    def _search(self, gammas: IntArray, taus: IntArray, grid: Grid, expired: Expired) -> None:
+        """Have the folds search over a part of the grid, with the indices of its gammas and taus."""
+        context = self.run.context
         self.run.signals.doing("searching supports in the folds")
         if context.folds.k <= FEW_FOLDS:
             self._offer_all(gammas, taus, self._every_fold(grid, expired), expired)
@@ -230,7 +237,7 @@ class OpenCellEstimates:
         gammas = self._in_closed_form(gammas, SampledFolds(self.run, grid, expired))
         if len(gammas):
             sampled = SampledFolds(self.run, Grid(context.grid.gammas[gammas], grid.taus), expired)
-            folds = np.flatnonzero(undecided[gammas].any(axis=(0, 1)))
+            folds = np.flatnonzero((~self.run.cells.decided[gammas]).any(axis=(0, 1)))
             self._offer_all(gammas, taus, sampled.paths(folds.tolist()), expired)
 
     def _every_fold(self, grid: Grid, expired: Expired) -> Iterator[FoldPaths]:
@@ -273,6 +280,7 @@ class OpenCellEstimates:
         found: dict[int, FoldPaths] = {}
         for paths in source:
             found[paths.fold] = paths
+            self.run.counts.add(0, problems=len(gammas))
             if expired():
                 break
         for fold in sorted(found):
@@ -285,8 +293,9 @@ def score_reported_pair(run: Run, trees: SharedTrees) -> None:
     Nothing is done before anything is known of all rows.
     """
     if run.all_rows.best:
-        _score_one_pair(run, trees)
-        _score_again(run)
+        with run.accounts.of(Source.FOLD_ROOTS):
+            _score_one_pair(run, trees)
+            _score_again(run)
 
 
 def _score_one_pair(run: Run, trees: SharedTrees) -> None:

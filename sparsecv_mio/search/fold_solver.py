@@ -301,7 +301,7 @@ class FoldSolver:
     """
 
     def __init__(self, state: SearchState, accelerators: Accelerators) -> None:
-        self.context, self.cells, self.all_rows = state.context, state.cells, state.all_rows
+        self.context, self.cells, self.all_rows, self.counts = state.context, state.cells, state.all_rows, state.counts
         self.accelerators, self.intervals = accelerators, CellIntervals(state)
 
     def run(self, fold: int, moments: TrainingMoments, wanted: BoolArray, effort: int) -> int:
@@ -399,6 +399,7 @@ class FoldSolver:
         fold_problem = fold_problem.keeping(self.accelerators.kept(fold))
         for g in np.argsort(-self.context.grid.gammas, kind="stable").tolist():
             if wanted[g].any():
+                self.counts.add(0, problems=1)
                 yield g, np.flatnonzero(wanted[g]), self.at_gamma(fold_problem, g)
 
     def _shown(self, g: int, which: IntArray, fold: int) -> list[IntArray]:

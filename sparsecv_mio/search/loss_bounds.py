@@ -13,6 +13,7 @@ from sparsecv_mio.bounds.more_weight import Known, MoreWeight, RowsTogether
 from sparsecv_mio.parallel import run_folds
 from sparsecv_mio.problem.refit import RowFit
 from sparsecv_mio.problem.training_moments import TrainingMoments
+from sparsecv_mio.search.accounts import Source
 from sparsecv_mio.search.cells import Archive, Where, within
 from sparsecv_mio.search.deadline import Deadline
 from sparsecv_mio.search.fold_fits import FoldProblem
@@ -120,6 +121,7 @@ class LossBounds:
             if self.run.context.deadline.expired() or not len(which):
                 continue
             numbers, at = np.unique(shown[g, which, here.fold], return_inverse=True)
+            self.run.counts.add(0, problems=1)
             fits = here.with_gamma(gamma).refit([self.run.cells.pool.supports[i] for i in numbers.tolist()])
             at = at.reshape(-1)
             part = (g, which, here.fold)
@@ -212,6 +214,10 @@ class LossByRows:
         effort : int
             Nodes of each tree.
         """
+        with self.run.accounts.of(Source.ALL_ROWS):
+            self._grow(whole, g, which, effort)
+
+    def _grow(self, whole: WideFold, g: int, which: list[int], effort: int) -> None:
         state = self.run
         with state.cells.lock:
             numbers = set(state.cells.support[g].ravel().tolist()) - {0}
@@ -222,7 +228,7 @@ class LossByRows:
             if whole.expired() or not enough < whole.upper(tau):
                 continue
             seen, nodes = whole.branch(tau, enough, effort)
-            state.counts.add(nodes)
+            state.counts.add(nodes, problems=1)
             support = whole.incumbent(tau)
             if support is not None:
                 cell = BestSubset.unproved(tau, support, whole.upper(tau), seen.lower)
@@ -258,11 +264,13 @@ def narrow_by_ridge_balls(run: Run, values: FloatArray, until: Deadline) -> None
                 Incumbent(taus[t], support, float(values[g, t, fold]))
                 for t, support in zip(which.tolist(), shown, strict=True)
             ]
+            run.counts.add(0, problems=1)
             found, floors = held_out_intervals(made.with_gamma(gamma), known, relax=False)
             cells.narrow((g, which, fold), [one.lower for one in found], [one.upper for one in found])
             cells.raise_floor((g, which, fold), floors)
 
-    _in_folds(run, wanted, narrow, until)
+    with run.accounts.of(Source.RIDGE_BALLS):
+        _in_folds(run, wanted, narrow, until)
 
 
 class WeightBounds:
@@ -286,9 +294,11 @@ class WeightBounds:
         def work(here: FoldProblem, rows: RowsTogether, known: Known) -> None:
             shown = self.run.cells.nominal[:, :, here.fold]
             wanted = pairs & self.run.open[:, :, here.fold] & (self.run.cells.lower[:, :, here.fold] < NEARLY * shown)
+            self.run.counts.add(0, problems=int(wanted.any(axis=1).sum()))
             self._of(here.fold).relax(rows, wanted[self._rising], known, until.expired)
 
-        self._in_folds(pairs, work, until)
+        with self.run.accounts.of(Source.LEFT_OUT_RELAXED):
+            self._in_folds(pairs, work, until)
 
     def branch(self, pairs: list[tuple[int, int]], rise: float, nodes: int, until: Deadline) -> None:
         """Grow a tree in every fold of some pairs, by index, that is to raise the lower end of the cell.
@@ -314,9 +324,10 @@ class WeightBounds:
                     target = min(lower + rise, shown)
                     pair = int(place[g]), t
                     spent = self._of(here.fold).branch(rows, pair, target, nodes, known, until.expired)
-                    self.run.counts.add(spent)
+                    self.run.counts.add(spent, problems=1)
 
-        self._in_folds(wanted, work, until)
+        with self.run.accounts.of(Source.LEFT_OUT_TREES):
+            self._in_folds(wanted, work, until)
 
     def _of(self, fold: int) -> MoreWeight:
         grid = self.run.context.grid

@@ -41,16 +41,16 @@ from sparsecv_mio.formulation.outcome import Start, Stop
 from sparsecv_mio.problem.constraints import SideConstraints, constraints_of
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.search import cell_by_cell
+from sparsecv_mio.search.accounts import Source, mios_of
 from sparsecv_mio.search.all_rows import solve_any
 from sparsecv_mio.search.cells import Archive, Where
 from sparsecv_mio.search.deadline import Deadline
 from sparsecv_mio.search.estimates import OpenCellEstimates, score_reported_pair
 from sparsecv_mio.search.fold_solver import FoldSolver
-from sparsecv_mio.search.leave_fold_out import first_intervals
 from sparsecv_mio.search.loss_bounds import LossBounds
 from sparsecv_mio.search.pairs import Pair, likely_winner
 from sparsecv_mio.search.run import Run, best_on_all_rows, fit_all_rows
-from sparsecv_mio.search.shared_trees import SharedTrees
+from sparsecv_mio.search.shared_trees import SharedTrees, bounded_in_closed_form
 from sparsecv_mio.trees.allowed_supports import completed
 from sparsecv_mio.trees.restricted_tree import solve_restricted
 from sparsecv_mio.trees.subsets import UNLIMITED, BestSubset, BestSubsets
@@ -131,13 +131,7 @@ class WinnerFirst:
 
     def bound_every_cell(self) -> None:
         """Bound every cell by the fits on all rows: in closed form where there is one, else fold by fold."""
-        left = []
-        for g in range(len(self.bracketed)):
-            root = None if self.run.context.deadline.expired() else self.method.trees.root(g)
-            if root is None:
-                left.append(g)
-            else:
-                first_intervals(root)
+        left = bounded_in_closed_form(self.run, self.method.trees)
         if left:
             self.method.bound_every_cell(left)
 
@@ -198,11 +192,12 @@ class WinnerFirst:
         all_rows, mio, tau = self.run.all_rows, self.method.mio, int(self.run.context.grid.taus[pair[1]])
         part = all_rows.eliminated(pair[0])
         problem, size = part.problem, part.choice.size(tau)
-        outcome = mio.solve(problem, min(size, problem.q), self.run.context.deadline)
-        self.run.counts.add(outcome.nodes)
-        lower = np.zeros(self.solved.shape)
-        lower[pair] = max(outcome.lower - ROWS_ROUNDING * problem.size, 0.0)
-        self.loss.apply(lower)
+        with self.run.accounts.of(Source.ALL_ROWS if mio.native else mios_of(mio.backend)):
+            outcome = mio.solve(problem, min(size, problem.q), self.run.context.deadline)
+            self.run.counts.add(outcome.nodes, problems=1)
+            lower = np.zeros(self.solved.shape)
+            lower[pair] = max(outcome.lower - ROWS_ROUNDING * problem.size, 0.0)
+            self.loss.apply(lower)
         self.solved[pair] = True
 
     def archive(self) -> Archive:
@@ -407,19 +402,20 @@ class Restricted(cell_by_cell.CellMethod):
         found: dict[int, BestSubsets] = {}
         starts: list[IntArray] = []
         gammas = len(self.context.grid.gammas)
-        for g in range(gammas):
-            if found and self.context.deadline.expired():
-                break
-            self.run.signals.doing("best subsets on all rows: gamma", g + 1, gammas)
-            found[g] = self._on_all_rows(g, self.context.grid.taus.tolist(), starts, ALL_ROWS_NODES)
-            starts = [cell.support for cell in found[g].by_size.values()]
-        self.run.all_rows.keep(found)
+        with self.run.accounts.of(Source.ALL_ROWS):
+            for g in range(gammas):
+                if found and self.context.deadline.expired():
+                    break
+                self.run.signals.doing("best subsets on all rows: gamma", g + 1, gammas)
+                found[g] = self._on_all_rows(g, self.context.grid.taus.tolist(), starts, ALL_ROWS_NODES)
+                starts = [cell.support for cell in found[g].by_size.values()]
+            self.run.all_rows.keep(found)
 
     def _on_all_rows(self, g: int, taus: list[int], starts: list[IntArray], effort: int) -> BestSubsets:
         """Find the best supports of all rows at a gamma, by so many nodes a tau."""
         context, problem = self.context, self.run.all_rows.problem(g)
         found = solve_any(context.data, problem, taus, starts, effort, context.deadline.expired)
-        self.run.counts.add(found.nodes)
+        self.run.counts.add(found.nodes, problems=1)
         return found
 
     def recompute(self) -> None:

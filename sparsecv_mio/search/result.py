@@ -520,6 +520,8 @@ def build_record(
             seconds=deadline.seconds,
             engine=snapshot.engine,
             oracles=snapshot.oracles,
+            sources=snapshot.sources,
+            course=snapshot.course,
         ),
         data=data_info(data),
         folds=fold_info(known.folds),

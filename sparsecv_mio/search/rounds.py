@@ -28,7 +28,7 @@ grow more expensive with tau, and a proof among the taus up to some size is wort
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from math import comb
@@ -39,15 +39,15 @@ from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.errors import CorruptStore
 from sparsecv_mio.parallel import run_folds
 from sparsecv_mio.problem.training_moments import TrainingMoments
+from sparsecv_mio.search.accounts import Source
 from sparsecv_mio.search.cells import Archive, CellTable, within
 from sparsecv_mio.search.deadline import Deadline
 from sparsecv_mio.search.estimates import OpenCellEstimates, score_reported_pair
 from sparsecv_mio.search.fold_solver import FoldSolver
-from sparsecv_mio.search.leave_fold_out import first_intervals
 from sparsecv_mio.search.loss_bounds import LossBounds, WeightBounds, enough_to_exclude, narrow_by_ridge_balls
 from sparsecv_mio.search.pairs import likely_winner, proved_ends
 from sparsecv_mio.search.run import EFFORT_GROWTH, FIRST_EFFORT, GridMethod, Run, best_on_all_rows, fit_all_rows
-from sparsecv_mio.search.shared_trees import SharedTrees
+from sparsecv_mio.search.shared_trees import SharedTrees, bounded_in_closed_form
 from sparsecv_mio.thresholds import FEW_FOLDS, MANY, MANY_FOLDS, SMALL
 from sparsecv_mio.trees.every_size import FIRST_LOOK, solve_path
 from sparsecv_mio.trees.subsets import UNLIMITED, BestSubset, BestSubsets
@@ -98,6 +98,15 @@ class FoldRounds:
         grow : bool
             Whether the next round makes more effort.
         """
+        with self.run.accounts.of(Source.FOLD_TREES):
+            self._visit_folds(in_parts)
+        self.cells = np.zeros((0, 0, 0), dtype=bool)
+        if grow:
+            self.effort *= EFFORT_GROWTH
+        self.run.signals.safe_point()
+
+    def _visit_folds(self, in_parts: bool) -> None:
+        """Grow trees in the folds that are left, as far as time allows."""
         run, context = self.run, self.run.context
         expired = context.deadline.expired
         solver = FoldSolver(run, run.accelerators)
@@ -123,10 +132,6 @@ class FoldRounds:
             del self.folds_left[: len(which)]
             if self.folds_left:
                 run.signals.safe_point()
-        self.cells = np.zeros((0, 0, 0), dtype=bool)
-        if grow:
-            self.effort *= EFFORT_GROWTH
-        run.signals.safe_point()
 
     def _folds_at_once(self, in_parts: bool) -> int:
         """Return how many folds are visited before the state may be stored, or pairs are left out."""
@@ -301,11 +306,13 @@ class Outward:
         easy = [comb(free, max(min(tau - forced, free), 0)) <= FEW_SUPPORTS for tau in context.grid.taus.tolist()]
         count = easy.index(False) if False in easy else len(easy)
         few = (np.arange(len(easy)) < count) | ~self.searched
-        if few.any():
+        if not few.any():
+            return
+        with self.run.accounts.of(Source.SMALL_SIZES):
             for t in np.flatnonzero(few).tolist():
                 self._work_on_folds(self._only(self._leader(t, t)), FIRST_EFFORT, SMALL_SHARE)
             self._work_on_folds(np.broadcast_to(few, context.shape[:2]), FIRST_EFFORT, REST_SHARE)
-            self._note_what_is_proved()
+        self._note_what_is_proved()
 
     def begin(self) -> None:
         """Bound all rows at the largest tau of every gamma, which bounds every smaller one; then every cell."""
@@ -334,7 +341,8 @@ class Outward:
         winner = self._leader(len(self.tries) - 1)
         known = bool(self.run.cells.final[winner].all())
         if self.tries_of_winner < FIRST_TRIES and not known:
-            self._try_winner(winner)
+            with self.run.accounts.of(Source.FOLD_TREES):
+                self._try_winner(winner)
         elif known and not self.tries.any() and self.searched[winner[1]]:
             self._work_on(range(winner[1] + 1), NEW)
         elif self.tries.any() and not self.looked:
@@ -451,9 +459,10 @@ class Outward:
         effort = FIRST_EFFORT * GROWTH ** int(self.tries[among].max())
         self._fit_all_rows(self._pairs_in_question() & among, ALL_ROWS_EFFORT * effort)
         spared = self._left_to_all_rows()
-        for tau in taus:
-            self._work_on_folds(self._only(self._leader(tau)) & ~spared, effort)
-            self._work_on_folds(self._pairs_in_question() & (np.arange(len(self.tries)) == tau) & ~spared, effort)
+        with self.run.accounts.of(Source.FOLD_TREES):
+            for tau in taus:
+                self._work_on_folds(self._only(self._leader(tau)) & ~spared, effort)
+                self._work_on_folds(self._pairs_in_question() & (np.arange(len(self.tries)) == tau) & ~spared, effort)
         self.tries[among] = np.minimum(self.tries[among] + 1, MOST_TRIES)
         self.spent[kind] += self.run.counts.nodes - before
 
@@ -488,16 +497,25 @@ class Outward:
             state.all_rows.improve(g, found)
             return found.nodes
 
+        with self.run.accounts.of(Source.ALL_ROWS if effort else Source.ALL_ROWS_RELAXED):
+            self._in_parts(fit, missing, pairs, effort, until)
+            self.loss.apply()
+
+    def _in_parts(
+        self, fit: Callable[[int, list[int]], int], missing: list[tuple[int, list[int]]], pairs: BoolArray, effort: int,
+        until: Deadline,
+    ) -> None:  # fmt: skip
+        """Fit all rows at some gammas and taus, by index, and say so."""
+        taus, context = self.run.context.grid.taus, self.run.context
         parts = [(g, which) for g, which in missing if which]
         words = f"{'trees' if effort else 'relaxations'} on all rows: {_named(taus[pairs.any(axis=0)])},"
         if parts:
             self.run.signals.doing(words, 0, len(parts))
         for done, nodes in enumerate(run_folds(parts, fit, context.threads), start=1):
             self.run.signals.doing(words, done, len(parts))
-            state.counts.add(nodes)
+            self.run.counts.add(nodes, problems=1)
             if until.expired():
                 break
-        self.loss.apply()
 
     def _enough_on_all_rows(self) -> FloatArray:
         """(G, T): lower bounds on all rows from which on the training-loss bound excludes a pair; inf where unknown."""
@@ -621,7 +639,8 @@ class SharedPass:
             left = self.run.worth_work().any(axis=2)
             self.bounded, self.excludes = True, self.run.context.data.q > SMALL or float(left.mean()) <= MOST_LEFT
         else:
-            self._next_gamma()
+            with self.run.accounts.of(Source.SHARED_TREES):
+                self._next_gamma()
         self.run.signals.progressed()
         self.run.signals.safe_point()
 
@@ -637,23 +656,17 @@ class SharedPass:
     def _bound_cells(self) -> None:
         """Bound every cell by the fits on all rows: in closed form where there is one, else refitted in every fold."""
         self.run.signals.doing("bounds of every fold by the fits on all rows")
-        refitted = []
-        for g in range(len(self.done)):
-            if self.run.context.deadline.expired():
-                return
-            root = self.trees.root(g)
-            if root is not None:
-                first_intervals(root)
-            else:
-                refitted.append(g)
-        if refitted:
-            LossBounds(self.run).apply(gammas=np.array(refitted))
+        refitted = bounded_in_closed_form(self.run, self.trees)
+        if refitted and not self.run.context.deadline.expired():
+            with self.run.accounts.of(Source.ALL_ROWS):
+                LossBounds(self.run).apply(gammas=np.array(refitted))
 
     def _decide_likely_winner(self) -> None:
         state = self.run
         g, t = likely_winner(state.bounds())
         self.run.signals.doing(f"trees: tau {self.run.context.grid.taus[t]}, the likely best")
-        self.trees.decide_taus(g, [t], state.all_rows.best[g].nodes)
+        with state.accounts.of(Source.SHARED_TREES):
+            self.trees.decide_taus(g, [t], state.all_rows.best[g].nodes)
         left = np.zeros(self.run.context.shape, dtype=bool)
         left[g, t] = state.open[g, t]
         if left.any():

@@ -19,6 +19,7 @@ import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.search.accelerators import Accelerators, Ledger
+from sparsecv_mio.search.accounts import Accounts, Source
 from sparsecv_mio.search.cells import Archive, Index, below, check_like, counts_of, filled_up, prefixed, within
 from sparsecv_mio.search.context import Context, SearchState, Snapshot
 from sparsecv_mio.search.first_supports import FoldPaths, first_supports
@@ -41,10 +42,13 @@ class Run(SearchState):
         What may save it work.
     signals : Signals
         Where it says that it has come further.
+    accounts : Accounts
+        What each source of bounds cost and brought.
     """
 
     accelerators: Accelerators
     signals: Signals
+    accounts: Accounts
 
     @classmethod
     def begun(
@@ -63,7 +67,7 @@ class Run(SearchState):
         accelerators = Accelerators(context, state.all_rows, oracles, ledger)
         return cls(
             context=context, cells=state.cells, all_rows=state.all_rows, counts=state.counts, changes=state.changes,
-            accelerators=accelerators, signals=signals,
+            accelerators=accelerators, signals=signals, accounts=Accounts(state),
         )  # fmt: skip
 
 
@@ -81,7 +85,7 @@ class Stored(Protocol):
 
 
 FIRST_EFFORT, EFFORT_GROWTH = 1 << 13, 8  # nodes that a cell may cost in the first round, and from one to the next
-FREE = ("round_cells", "round_rest", "by_engine")  # arrays of any length
+FREE = ("round_cells", "round_rest", "by_engine", "accounts")  # arrays of any length
 
 
 class GridMethod(Watched):
@@ -157,7 +161,8 @@ class GridMethod(Watched):
         best, oracles = tuple(run.all_rows.best), run.accelerators.work(cells)
         return Snapshot(
             self.context, cells, best, self.mios(), run.counts.nodes, self.engine(), oracles,
-            reached=dict(run.counts.reached), changes=run.changes,
+            sources=run.accounts.table(), course=run.accounts.course(), reached=dict(run.counts.reached),
+            changes=run.changes,
         )  # fmt: skip
 
     def progress(self) -> Progress:
@@ -177,6 +182,7 @@ class GridMethod(Watched):
     def _position(self) -> Archive:
         counts = self.run.counts
         position = {"nodes": np.array(counts.nodes), "by_engine": np.array(json.dumps(counts.by_engine))}
+        position |= self.run.accounts.archive()
         for part in self.parts:
             position |= part.archive()
         return position
@@ -189,13 +195,14 @@ class GridMethod(Watched):
         CorruptStore
             Before anything is changed, where `stored` is not of the same grid and method.
         """
-        here, found = self._position(), below("run", stored)
+        here, found = self._position(), {"accounts": np.array("[]")} | below("run", stored)
         check_like(found, here, FREE)
         if "begun" in here and not found["begun"]:
             self.begin()
             return
         within(found, "nodes", 0, np.iinfo(np.int64).max)
         decided = counts_of(found["by_engine"])
+        self.run.accounts.check(found)
         for part in self.parts:
             part.check(found)
         run, cells = self.run, below("cells", stored)
@@ -203,6 +210,7 @@ class GridMethod(Watched):
         self.recompute()
         run.cells.fill(cells)
         run.counts.nodes, run.counts.by_engine = int(found["nodes"]), decided
+        run.accounts.restore(found)
         for part in self.parts:
             part.restore(found)
 
@@ -239,18 +247,19 @@ def fit_all_rows(
     found: dict[int, BestSubsets] = {}
     sizes = len(context.grid.taus)
     what = "best subsets on all rows:" if effort else "relaxations on all rows:"
-    for g in order:
-        if found and context.deadline.expired():
-            break
-        run.signals.doing(what, len(found) * sizes, len(order) * sizes)
-        found[g] = solve_path(
-            state.all_rows.problem(g), context.grid.taus.tolist(), starts=[*starts, *state.all_rows.starts[g]],
-            effort=effort, expired=expired,
-        )  # fmt: skip
-        if in_turn:
-            starts = [cell.support for cell in found[g].by_size.values()]
-        state.counts.add(found[g].nodes)
-    state.all_rows.keep(found)
+    with run.accounts.of(Source.ALL_ROWS if effort else Source.ALL_ROWS_RELAXED):
+        for g in order:
+            if found and context.deadline.expired():
+                break
+            run.signals.doing(what, len(found) * sizes, len(order) * sizes)
+            found[g] = solve_path(
+                state.all_rows.problem(g), context.grid.taus.tolist(), starts=[*starts, *state.all_rows.starts[g]],
+                effort=effort, expired=expired,
+            )  # fmt: skip
+            if in_turn:
+                starts = [cell.support for cell in found[g].by_size.values()]
+            state.counts.add(found[g].nodes, problems=1)
+        state.all_rows.keep(found)
 
 
 def best_on_all_rows(run: Run, g: int, tau: int, effort: int) -> BestSubset:
@@ -267,8 +276,9 @@ def best_on_all_rows(run: Run, g: int, tau: int, effort: int) -> BestSubset:
     cell, expired = run.all_rows.best[g].by_size[tau], run.context.deadline.expired
     if cell.complete or expired():
         return cell
-    again = solve_path(run.all_rows.problem(g), [tau], starts=[cell.support], effort=effort, expired=expired)
-    run.counts.add(again.nodes)
+    with run.accounts.of(Source.ALL_ROWS):
+        again = solve_path(run.all_rows.problem(g), [tau], starts=[cell.support], effort=effort, expired=expired)
+        run.counts.add(again.nodes, problems=1)
     return again.by_size[tau]
 
 
@@ -292,10 +302,15 @@ def first_answers(run: Run, once_answered: Callable[[], None] | None = None) -> 
     FoldPaths or None
         Supports of all rows, which `run.all_rows` holds and starts from; None where the limit came first.
     """
-    context, deadline = run.context, run.context.deadline
-    if not context.grid.taus.max():
+    if not run.context.grid.taus.max():
         return None
-    k = context.folds.k
+    with run.accounts.of(Source.FIRST_SUPPORTS):
+        return _searched_everywhere(run, once_answered)
+
+
+def _searched_everywhere(run: Run, once_answered: Callable[[], None] | None) -> FoldPaths | None:
+    """Search in every fold and on all rows, as `first_answers` says."""
+    context, deadline, k = run.context, run.context.deadline, run.context.folds.k
 
     def enough() -> bool:
         return deadline.share_spent(SEARCH_SHARE)
@@ -310,6 +325,7 @@ def first_answers(run: Run, once_answered: Callable[[], None] | None = None) -> 
             offer(run, found)
             found = {}
         found[paths.fold] = paths
+        run.counts.add(0, problems=len(context.grid.gammas))
         whole = paths if paths.fold == k else whole
         if whole is not None and len(found) == k + 1:
             offer(run, found)

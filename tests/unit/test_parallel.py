@@ -101,7 +101,8 @@ def wide(n: int = 60, p: int = 45) -> Dataset:
 def content(record: Record) -> dict[str, Any]:
     """Everything that a record says, but for times."""
     found = json.loads(record.to_json())
-    found["work"] = {name: value for name, value in found["work"].items() if name not in ("seconds", "oracles")}
+    timed = ("seconds", "oracles", "sources", "course")
+    found["work"] = {name: value for name, value in found["work"].items() if name not in timed}
     return {name: value for name, value in found.items() if "seconds" not in name}
 
 

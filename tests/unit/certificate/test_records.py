@@ -117,7 +117,7 @@ TEXT = """{
     {"fold": 1, "support": ["quote\\"d"], "error": 2.0, "decided": true},
     {"fold": 2, "support": ["a b"], "error": 3.0, "decided": true}
   ],
-  "work": {"mios": 4, "nodes": 17, "seconds": 0.25, "engine": "per-fold", "oracles": []},
+  "work": {"mios": 4, "nodes": 17, "seconds": 0.25, "engine": "per-fold", "oracles": [], "sources": [], "course": []},
   "data": {"n": 3, "p": 2, "target": "y", "fingerprint": "sha256:00", "scale": "length", "intercept": "fold", \
 "names": ["a b", "quote\\"d"], "weights": null, "total_weight": null, "reading": null},
   "folds": {"spec": "loo", "seed": null, "k": 3, "digest": "sha256:11", "repeats": 1},

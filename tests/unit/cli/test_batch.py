@@ -75,6 +75,10 @@ def test_a_batch_from_plan_to_table(
     assert frame["tau"].dtype == frame["n"].dtype == "Int64" and frame["tau"].isna().sum() == 2
     assert run(["collect", str(out), "-o", str(tmp_path / "pairs.csv"), "--level", "pairs", "--no-verify", "-q"]) == 0
     assert len(pd.read_csv(tmp_path / "pairs.csv")) == 6
+    assert run(["collect", str(out), "-o", str(tmp_path / "of.csv"), "--level", "sources", "--no-verify", "-q"]) == 0
+    sources = pd.read_csv(tmp_path / "of.csv")
+    assert {"source", "problems", "nodes_of_source", "seconds", "decided", "ruled_out", "gap_closed"} <= set(sources)
+    assert (sources.groupby("address")["nodes_of_source"].sum() == sources.groupby("address")["nodes"].first()).all()
 
 
 def test_a_batch_in_a_log_says_how_far_it_is(

@@ -61,7 +61,7 @@ class Balanced(HTMLParser):
 def pages(record: Record, path: PathRecord) -> list[tuple[str, int]]:
     """A page for records of every kind, and the number of its pictures."""
     fit: FitRecord = fit_one(data(), tau=2, gamma=0.1)
-    asked = (record, 5, data()), (path, 1, data()), (fit, 1, None)
+    asked = (record, 6, data()), (path, 1, data()), (fit, 1, None)
     return [(text_of(report_of(one, "a.json", rows), "html"), count) for one, count, rows in asked]
 
 

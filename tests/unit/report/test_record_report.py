@@ -68,7 +68,8 @@ def test_how_the_file_was_read_is_said(record: Record) -> None:
 
 
 def test_the_tables_are_those_of_the_record(record: Record) -> None:
-    model, by_tau, every = tables(report_of(record))
+    model, by_tau, every, sources = tables(report_of(record))
+    assert [row[0] for row in sources.rows] == [work.source for work in record.work.sources]
     assert [row[0] for row in model.rows] == [*record.coefficients, "(intercept)"]
     assert [float(row[1]) for row in model.rows[:-1]] == pytest.approx(list(record.coefficients.values()), rel=1e-5)
     assert len(by_tau.rows) == len(record.request.taus) and len(every.rows) == len(record.table)

@@ -1,0 +1,72 @@
+"""What each source of bounds cost and brought: the table that a full answer ends with, and the gap over time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+
+from sparsecv_mio.certificate.parts import GapStep
+from sparsecv_mio.certificate.records import Record
+from sparsecv_mio.report import figures, layout
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+HEADS = ("source of bounds", "problems", "nodes", "seconds", "decided", "ruled out", "gap closed")
+CAPTION = (
+    "What each source of bounds cost and brought: ridge problems set up, nodes of trees, seconds; fits decided, fits "
+    "ruled out by the bound of their pair, and how far the relative gap of the grid, 100% at first, fell meanwhile."
+)
+COLOURS = 10  # of the lines; further sources have them again
+
+
+def source_rows(record: Record) -> list[tuple[str, ...]]:
+    """Return a row for each source of bounds, under `HEADS`; none of records that do not know."""
+    return [
+        (work.source, f"{work.problems:,}", f"{work.nodes:,}", f"{work.seconds:.2f}", f"{work.decided:,}",
+         f"{work.ruled_out:,}", f"{100.0 * work.gap_closed:.1f}%")
+        for work in record.work.sources
+    ]  # fmt: skip
+
+
+def print_sources(console: Console, record: Record) -> None:
+    """Print the table; nothing where the record does not know.
+
+    Parameters
+    ----------
+    console : rich.console.Console
+    record : Record
+    """
+    rows = source_rows(record)
+    if rows:
+        layout.say(console, "what each source of bounds cost and brought", "bold")
+        layout.print_table(console, HEADS, rows, text=HEADS[:1])
+
+
+def plot_sources(record: Record, ax: Axes) -> Axes:
+    """Draw the relative gap of the grid over time, in the colour of the source that worked.
+
+    Parameters
+    ----------
+    record : Record
+        With a course of the gap.
+    ax : matplotlib Axes
+    """
+    import matplotlib
+
+    figures.tidy(ax)
+    colours = matplotlib.colormaps["tab10"]
+    sources = list(dict.fromkeys(step.source for step in record.work.course))
+    before, named = GapStep("", 0.0, 1.0), set()
+    for step in record.work.course:
+        label = "_" if step.source in named else step.source
+        colour = colours(sources.index(step.source) % COLOURS)
+        ends = (before.seconds, step.seconds), (before.gap, step.gap)
+        ax.plot(*ends, color=colour, linewidth=2.2, solid_capstyle="butt", label=label)
+        named.add(step.source)
+        before = step
+    ax.set(xlabel="seconds", ylabel="relative gap", ylim=(-0.02, 1.04), xlim=(0.0, None))
+    figures.titled(ax, "The gap of the grid, by the source of bounds that worked")
+    figures.legend_below(ax)
+    return ax

@@ -1,0 +1,257 @@
+"""What every source of bounds cost, and what it brought.
+
+A source of bounds is anything that narrows cells (gamma, tau, fold). Who starts a slice of work says of which source it
+is (`Accounts.of`), and no more than that: its cost and its gain are the differences between the run before and after.
+What no source asked for is booked to `Source.OTHER`, so that the seconds of a run add up to those it took.
+
+Work is counted in two numbers that repeat themselves on one thread without a limit: nodes of trees, and *problems*, the
+ridge problems that were set up (the rows of a fold, or all rows, at one gamma). What a problem or a node costs depends
+on the source:
+
+======================================  ===============================================================================
+source                                  cost, of n rows, q columns, T taus, the largest size s, K folds
+======================================  ===============================================================================
+first supports                          O(q s^2) a walk over the sizes, some walks a problem; bounds nothing
+small sizes                             as trees of single folds
+relaxations on all rows                 O(q^3) a problem, O(q s) a step of a Newton iteration
+trees on all rows                       O(q^2) a node, and the refits of the loss bound: O(T (s^3 + rows s)) a fold
+closed form                             O(n q^2) once, O(n q) a gamma and support
+one tree for all folds                  O(q^2) a node, O(n s) to score a support in every fold
+trees of single folds                   O(q^3) a problem, O(q^2) a node
+roots of single folds                   O(q^3) a problem
+ridge balls                             O(q^3) a problem
+relaxations of folds                    O(q^3) a problem, O(q) a step of a Newton iteration and tau
+relaxations, trees with rows left out   O(q^3) a problem, O(q^2) a node
+MIOs of a backend                       whatever it takes
+======================================  ===============================================================================
+
+The relative gap is that of the grid, `(ceiling - floor) / ceiling`: `floor` the least lower bound of a pair, `ceiling`
+the least upper one; 1 while nothing is known. A cell is *ruled out* once the lower bound of its pair is at least the
+ceiling, less the gap asked for; it may be decided later all the same.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, fields, replace
+from enum import StrEnum
+
+import numpy as np
+
+from sparsecv_mio.arrays import BoolArray
+from sparsecv_mio.certificate.parts import GapStep, SourceWork, read
+from sparsecv_mio.search.cells import Archive, parsed
+from sparsecv_mio.search.context import SearchState
+
+
+class Source(StrEnum):
+    """Who may narrow cells; a MIO is named by its backend (`mios_of`)."""
+
+    FIRST_SUPPORTS = "first supports"
+    SMALL_SIZES = "small sizes"
+    ALL_ROWS_RELAXED = "relaxations on all rows"
+    ALL_ROWS = "trees on all rows"
+    CLOSED_FORM = "closed form"
+    SHARED_TREES = "one tree for all folds"
+    FOLD_TREES = "trees of single folds"
+    FOLD_ROOTS = "roots of single folds"
+    RIDGE_BALLS = "ridge balls"
+    FOLDS_RELAXED = "relaxations of folds"
+    LEFT_OUT_RELAXED = "relaxations with rows left out"
+    LEFT_OUT_TREES = "trees with rows left out"
+    OTHER = "other work"
+
+
+def mios_of(backend: str) -> str:
+    """Return the source that the MIOs of a backend are."""
+    return f"MIOs of {backend}"
+
+
+MOST_STEPS = 200  # of the course of the gap that are kept
+LEAST_FALL = 0.005  # of the gap, from which on a step of its course is one of its own
+
+
+@dataclass
+class Account:
+    """What a source cost and brought so far; as :class:`~sparsecv_mio.certificate.parts.SourceWork`."""
+
+    slices: int = 0
+    problems: int = 0
+    nodes: int = 0
+    seconds: float = 0.0
+    cpu_seconds: float = 0.0
+    decided: int = 0
+    ruled_out: int = 0
+    gap_closed: float = 0.0
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing was done and nothing came of it."""
+        return not (self.problems or self.nodes or self.decided or self.ruled_out or self.gap_closed)
+
+
+@dataclass(frozen=True, eq=False)
+class _Standing:
+    """Where a run stands at a moment: clocks, counts, and what is known of the pairs (G, T)."""
+
+    moment: float
+    cpu: float
+    nodes: int
+    problems: int
+    decided: int
+    gap: float
+    out: BoolArray
+    cells_out: int
+
+
+class Accounts:
+    """The account of every source that a run asked. One thread books, any thread reads.
+
+    Parameters
+    ----------
+    state : SearchState
+    """
+
+    def __init__(self, state: SearchState) -> None:
+        self.state = state
+        self._accounts: dict[str, Account] = {}
+        self._course: list[GapStep] = []
+        self._open: list[str] = []
+        self._lock = threading.RLock()
+        self._since = self._standing(np.zeros(state.context.shape[:2], dtype=bool))
+
+    @contextmanager
+    def of(self, source: str) -> Iterator[None]:
+        """Book what is done meanwhile to a source; a source within another one is booked by itself.
+
+        Parameters
+        ----------
+        source : Source or str
+        """
+        self._settle()
+        self._open.append(source)
+        self._account(source).slices += 1
+        try:
+            yield
+        finally:
+            self._settle()
+            self._open.pop()
+
+    def table(self) -> tuple[SourceWork, ...]:
+        """Return what each source cost and brought until now, in the order in which they were first asked.
+
+        The moments of one that had nothing to do are other work.
+        """
+        with self._lock:
+            self._settle()
+            busy = {name: account for name, account in self._accounts.items() if name != Source.OTHER}
+            idle = [busy.pop(name) for name, account in list(busy.items()) if account.idle]
+            other = replace(self._account(Source.OTHER))
+            other.seconds += sum(account.seconds for account in idle)
+            other.cpu_seconds += sum(account.cpu_seconds for account in idle)
+            busy[Source.OTHER] = other
+            return tuple(SourceWork(name, **asdict(account)) for name, account in busy.items())
+
+    def course(self) -> tuple[GapStep, ...]:
+        """Return how the gap fell: for each step who worked until when, and the gap then."""
+        with self._lock:
+            return tuple(self._course)
+
+    def _account(self, source: str) -> Account:
+        with self._lock:
+            return self._accounts.setdefault(str(source), Account())
+
+    def _settle(self) -> None:
+        """Book what was done since the last time to the source that is being asked."""
+        with self._lock:
+            source = self._open[-1] if self._open else Source.OTHER
+            before, now = self._since, self._standing(self._since.out)
+            account = self._account(source)
+            account.seconds += now.moment - before.moment
+            account.cpu_seconds += now.cpu - before.cpu
+            account.nodes += now.nodes - before.nodes
+            account.problems += now.problems - before.problems
+            account.decided += now.decided - before.decided
+            account.ruled_out += now.cells_out
+            account.gap_closed += before.gap - now.gap
+            self._since = now
+            self._note(str(source), now.gap)
+
+    def _standing(self, out_before: BoolArray) -> _Standing:
+        """Return where the run stands; pairs that are out by now, and the open cells of those that are newly so.
+
+        O(G T K).
+        """
+        state, cells = self.state, self.state.cells
+        lower, upper = cells.lower.sum(axis=2), cells.upper.sum(axis=2)
+        decided = cells.decided.sum(axis=2)
+        best = np.unravel_index(int(upper.argmin()), upper.shape)
+        ceiling, gap, out = float(upper[best]), 1.0, out_before
+        if np.isfinite(ceiling):
+            gap = max(1.0 - float(lower.min()) / ceiling, 0.0) if ceiling > 0.0 else 0.0
+            beaten = lower >= ceiling * (1.0 - state.context.gap)
+            beaten[best] = False
+            out = out_before | beaten
+        newly = (out & ~out_before) * (state.context.folds.k - decided)
+        counts = state.counts
+        return _Standing(
+            time.monotonic(), time.process_time(), counts.nodes, counts.problems, int(decided.sum()), gap, out,
+            int(newly.sum()),
+        )  # fmt: skip
+
+    def _note(self, source: str, gap: float) -> None:
+        """Lengthen the last step of the course, or begin another one; of too many that with the least fall goes."""
+        seconds, course = self.state.context.deadline.seconds, self._course
+        if course:
+            before = course[-2] if len(course) > 1 else GapStep(source, 0.0, 1.0)
+            fall = before.gap - course[-1].gap
+            if fall < LEAST_FALL if course[-1].source == source else course[-1].source == Source.OTHER and fall == 0.0:
+                course.pop()
+        course.append(GapStep(source, seconds, gap))
+        if len(course) > MOST_STEPS:
+            falls = [earlier.gap - later.gap for earlier, later in zip(course, course[1:-1], strict=False)]
+            del course[1 + int(np.argmin(falls))]
+
+    # -- a checkpoint ------------------------------------------------------------------------------------------------
+
+    def archive(self) -> Archive:
+        """Return what was booked."""
+        return {"accounts": np.array(json.dumps([asdict(work) for work in self.table()]))}
+
+    def check(self, stored: Archive) -> None:
+        """Raise `CorruptStore` unless `stored` holds accounts."""
+        _accounts_in(stored)
+
+    def restore(self, stored: Archive) -> None:
+        """Add what was booked before the run was stored; what its cells were narrowed by then is no gain of now."""
+        with self._lock:
+            self._since = self._standing(self._since.out)
+            for before in _accounts_in(stored):
+                account = self._account(before.source)
+                for field in fields(Account):
+                    setattr(account, field.name, getattr(account, field.name) + getattr(before, field.name))
+
+
+def _accounts_in(stored: Archive) -> list[SourceWork]:
+    """Return the accounts of a checkpoint."""
+    return read(parsed(stored["accounts"]), list[SourceWork], "accounts")
+
+
+def added(table: Sequence[SourceWork], other: Sequence[SourceWork]) -> list[SourceWork]:
+    """Return two tables of sources as one: what each source cost and brought in both.
+
+    Examples
+    --------
+    >>> [(work.source, work.nodes) for work in added([SourceWork("a", nodes=1)], [SourceWork("a", nodes=2)])]
+    [('a', 3)]
+    """
+    by_source = {work.source: work for work in table}
+    for work in other:
+        before = by_source.get(work.source, SourceWork(work.source))
+        sums = {field.name: getattr(before, field.name) + getattr(work, field.name) for field in fields(Account)}
+        by_source[work.source] = SourceWork(work.source, **sums)
+    return list(by_source.values())

@@ -1,0 +1,130 @@
+"""What each source of bounds cost and brought: the table adds up, repeats itself, and is kept."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from drawn_search import drawn, drawn_run
+from runs import new_run, record_of, to_end
+
+from sparsecv_mio.certificate.parts import SourceWork
+from sparsecv_mio.certificate.verify import verify
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.folds import make_folds
+from sparsecv_mio.errors import CorruptStore
+from sparsecv_mio.search.accounts import MOST_STEPS, Source, added
+from sparsecv_mio.search.api import cross_validate
+
+COUNTS = ("slices", "problems", "nodes", "decided", "ruled_out", "gap_closed")
+METHODS = ("rounds", "joint", "algorithm1", "grid", "bounds", "descent")
+
+
+def correlated(n: int, p: int, seed: int) -> Dataset:
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, p)) + rng.normal(size=(n, 1))
+    return Dataset.from_arrays(X, X[:, :4] @ np.ones(4) + 2.0 * rng.normal(size=n))
+
+
+@pytest.mark.parametrize(
+    ("p", "folds", "words"),
+    [(8, "5", {}), (8, "loo", {}), (8, "30", {"gap": 0.0}), (40, "4", {"taus": range(4)}), (40, "4", {"gap": 0.0})],
+)
+def test_a_run_repeats_itself_source_by_source(p: int, folds: str, words: dict[str, Any]) -> None:
+    data = correlated(60, p, 1)
+    asked: dict[str, Any] = {"gammas": [0.1, 1.0], "taus": range(1, 4), "threads": 1} | words
+    first, second = (cross_validate(data, make_folds(folds, data), **asked) for _ in range(2))
+    counts = [[[work.source, *(getattr(work, name) for name in COUNTS)] for work in one.work.sources]
+              for one in (first, second)]  # fmt: skip
+    assert counts[0] == counts[1] and [step.gap for step in first.work.course] == pytest.approx(
+        [step.gap for step in second.work.course]
+    )
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_table_adds_up(method: str) -> None:
+    run = to_end(drawn_run(method))
+    record = record_of(run)
+    sources = record.work.sources
+    assert len({work.source for work in sources}) == len(sources)
+    assert sum(work.nodes for work in sources) == record.work.nodes
+    assert all(getattr(work, name) >= 0 for work in sources for name in COUNTS)
+    assert sum(work.seconds for work in sources) <= record.work.seconds
+    if method != "descent":  # of which the table of the record has one row of several
+        assert sum(work.decided for work in sources) == sum(row.folds_decided for row in record.table)
+        gap = 1.0 - record.lower / record.upper if np.isfinite(record.upper) else 1.0
+        assert sum(work.gap_closed for work in sources) == pytest.approx(1.0 - gap, abs=1e-9)
+        assert record.work.course[-1].gap == pytest.approx(gap, abs=1e-9)
+    assert verify(record, run.context.data.dataset).ok
+
+
+def test_cells_that_a_bound_excludes_are_ruled_out_by_who_raised_it() -> None:
+    data = correlated(80, 40, 2)
+    folds = make_folds("4", data)
+    record = cross_validate(data, folds, gammas=[0.1, 1.0, 10.0], taus=range(5), threads=1)
+    excluded = sum(row.folds - row.folds_decided for row in record.table)
+    assert record.status == "proved"
+    assert sum(work.ruled_out for work in record.work.sources) >= excluded > 0
+
+
+def test_a_source_within_another_has_an_account_of_its_own() -> None:
+    run = to_end(drawn_run("bounds")).run
+    with run.accounts.of("outer"):
+        run.counts.add(3, problems=1)
+        with run.accounts.of("inner"):
+            run.counts.add(5)
+        run.counts.add(2)
+    table = {work.source: work for work in run.accounts.table()}
+    assert (table["outer"].nodes, table["inner"].nodes) == (5, 5)
+    assert (table["outer"].problems, table["inner"].problems) == (1, 0)
+
+
+def test_a_source_that_had_nothing_to_do_is_other_work() -> None:
+    run = drawn_run("bounds").run
+    with run.accounts.of(Source.RIDGE_BALLS):
+        pass
+    assert [work.source for work in run.accounts.table()] == [Source.OTHER]
+
+
+def test_a_course_stays_short() -> None:
+    run = to_end(drawn_run("grid")).run
+    for at in range(3 * MOST_STEPS):
+        with run.accounts.of(f"source {at}"):
+            run.counts.add(1)
+    course = run.accounts.course()
+    assert len(course) <= MOST_STEPS and all(a.gap >= b.gap for a, b in zip(course, course[1:], strict=False))
+
+
+def test_what_was_booked_before_a_run_was_stored_is_kept(tmp_path: Path) -> None:
+    data = correlated(60, 40, 3)
+    folds, path = make_folds("4", data), tmp_path / "run.ck"
+    asked: dict[str, Any] = {"gammas": [0.1, 1.0], "taus": range(4), "threads": 1, "gap": 0.0}
+    whole = cross_validate(data, folds, checkpoint=path, **asked)
+    again = cross_validate(data, folds, resume=path, **asked)
+    before, after = ({work.source: work for work in record.work.sources} for record in (whole, again))
+    for source, work in before.items():
+        if source != Source.OTHER:
+            assert after[source].decided == work.decided and after[source].nodes >= work.nodes
+    run = drawn_run().run
+    for wrong in ("{}", '[{"source": "a", "nodes": -1}]', '[{"nodes": 1}]', "[3]"):
+        with pytest.raises(CorruptStore):
+            run.accounts.check({"accounts": np.array(wrong)})
+
+
+def test_tables_of_several_runs_are_added() -> None:
+    rows = [SourceWork("a", 1, 2, 3, 0.5, 0.25, 4, 5, 0.5), SourceWork("b", nodes=7)]
+    total = added(added([], rows), rows[:1])
+    assert total[0] == SourceWork("a", 2, 4, 6, 1.0, 0.5, 8, 10, 1.0) and total[1] == rows[1]
+    assert all(isinstance(field.default, int | float) for field in dataclasses.fields(SourceWork)[1:])
+
+
+def test_who_reads_a_run_from_another_thread_gets_its_slice_so_far() -> None:
+    run = new_run(*drawn(), seconds=60.0).run
+    with run.accounts.of(Source.FOLD_TREES):
+        run.counts.add(11)
+        assert {work.source: work.nodes for work in run.accounts.table()}[Source.FOLD_TREES] == 11
+        run.counts.add(1)
+    assert {work.source: work.nodes for work in run.accounts.table()}[Source.FOLD_TREES] == 12
