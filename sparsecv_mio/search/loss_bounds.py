@@ -18,8 +18,10 @@ from sparsecv_mio.search.cells import Archive, Where, within
 from sparsecv_mio.search.deadline import Deadline
 from sparsecv_mio.search.fold_fits import FoldProblem
 from sparsecv_mio.search.fold_solver import Incumbent, held_out_intervals
+from sparsecv_mio.search.leave_fold_out import first_intervals
 from sparsecv_mio.search.pairs import likely_winner
 from sparsecv_mio.search.run import Run
+from sparsecv_mio.search.shared_trees import SharedTrees
 from sparsecv_mio.trees.subsets import BestSubset, BestSubsets
 from sparsecv_mio.units import TIE_RTOL
 
@@ -271,6 +273,32 @@ def narrow_by_ridge_balls(run: Run, values: FloatArray, until: Deadline) -> None
 
     with run.accounts.of(Source.RIDGE_BALLS):
         _in_folds(run, wanted, narrow, until)
+
+
+def bounded_in_closed_form(run: Run, trees: SharedTrees) -> list[int]:
+    """Bound every cell by the fits on all rows with the rows of its fold left out; the gammas where that is no use.
+
+    Parameters
+    ----------
+    run : Run
+    trees : SharedTrees
+        Of the run; they start from the same fits.
+
+    Returns
+    -------
+    list of int
+        Indices of gammas, those beyond a limit among them.
+    """
+    others = []
+    with run.accounts.of(Source.CLOSED_FORM):
+        for g in range(len(run.context.grid.gammas)):
+            root = None if run.context.deadline.expired() else trees.root(g)
+            if root is None:
+                others.append(g)
+            else:
+                run.counts.add(0, problems=1)
+                first_intervals(root)
+    return others
 
 
 class WeightBounds:

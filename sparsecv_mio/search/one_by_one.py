@@ -47,10 +47,10 @@ from sparsecv_mio.search.cells import Archive, Where
 from sparsecv_mio.search.deadline import Deadline
 from sparsecv_mio.search.estimates import OpenCellEstimates, score_reported_pair
 from sparsecv_mio.search.fold_solver import FoldSolver
-from sparsecv_mio.search.loss_bounds import LossBounds
+from sparsecv_mio.search.loss_bounds import LossBounds, bounded_in_closed_form
 from sparsecv_mio.search.pairs import Pair, likely_winner
 from sparsecv_mio.search.run import Run, best_on_all_rows, fit_all_rows
-from sparsecv_mio.search.shared_trees import SharedTrees, bounded_in_closed_form
+from sparsecv_mio.search.shared_trees import SharedTrees
 from sparsecv_mio.trees.allowed_supports import completed
 from sparsecv_mio.trees.restricted_tree import solve_restricted
 from sparsecv_mio.trees.subsets import UNLIMITED, BestSubset, BestSubsets

@@ -44,10 +44,16 @@ from sparsecv_mio.search.cells import Archive, CellTable, within
 from sparsecv_mio.search.deadline import Deadline
 from sparsecv_mio.search.estimates import OpenCellEstimates, score_reported_pair
 from sparsecv_mio.search.fold_solver import FoldSolver
-from sparsecv_mio.search.loss_bounds import LossBounds, WeightBounds, enough_to_exclude, narrow_by_ridge_balls
+from sparsecv_mio.search.loss_bounds import (
+    LossBounds,
+    WeightBounds,
+    bounded_in_closed_form,
+    enough_to_exclude,
+    narrow_by_ridge_balls,
+)
 from sparsecv_mio.search.pairs import likely_winner, proved_ends
 from sparsecv_mio.search.run import EFFORT_GROWTH, FIRST_EFFORT, GridMethod, Run, best_on_all_rows, fit_all_rows
-from sparsecv_mio.search.shared_trees import SharedTrees, bounded_in_closed_form
+from sparsecv_mio.search.shared_trees import SharedTrees
 from sparsecv_mio.thresholds import FEW_FOLDS, MANY, MANY_FOLDS, SMALL
 from sparsecv_mio.trees.every_size import FIRST_LOOK, solve_path
 from sparsecv_mio.trees.subsets import UNLIMITED, BestSubset, BestSubsets

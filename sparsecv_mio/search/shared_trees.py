@@ -27,9 +27,7 @@ from sparsecv_mio.kernels import alive_folds
 from sparsecv_mio.kernels.leave_out import BestByFold, HeldOutRows
 from sparsecv_mio.parallel import on_threads
 from sparsecv_mio.search import leave_fold_out
-from sparsecv_mio.search.accounts import Source
 from sparsecv_mio.search.context import SearchState
-from sparsecv_mio.search.run import Run
 from sparsecv_mio.thresholds import FEWEST_FOLDS, PATH_TREE_COLUMNS
 from sparsecv_mio.trees.listing import supports_below
 
@@ -370,32 +368,6 @@ class SharedTrees:
             nodes += spent
         self.state.counts.add(nodes, problems=1, decided={name: count for name, count in decided.items() if count})
         return nodes
-
-
-def bounded_in_closed_form(run: Run, trees: SharedTrees) -> list[int]:
-    """Bound every cell by the fits on all rows with the rows of its fold left out; the gammas where that is no use.
-
-    Parameters
-    ----------
-    run : Run
-    trees : SharedTrees
-        Of the run; they start from the same fits.
-
-    Returns
-    -------
-    list of int
-        Indices of gammas, those beyond a limit among them.
-    """
-    others = []
-    with run.accounts.of(Source.CLOSED_FORM):
-        for g in range(len(run.context.grid.gammas)):
-            root = None if run.context.deadline.expired() else trees.root(g)
-            if root is None:
-                others.append(g)
-            else:
-                run.counts.add(0, problems=1)
-                leave_fold_out.first_intervals(root)
-    return others
 
 
 def _listing_trees(folds: int, shared: bool) -> int:
