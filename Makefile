@@ -5,12 +5,13 @@ JOBS ?= 2
 BIN = $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 BEFORE ?= main
 
-.PHONY: help setup peers demo test wheel lint docs bench bench-guard fuzz audit sbom locked lock clean
+.PHONY: help setup peers demo test oldest newest wheel lint docs bench bench-guard fuzz audit sbom locked lock clean
 .DELETE_ON_ERROR:
 
 help:
 	@echo "make demo    solve the diabetes data by certified leave-one-out cross-validation"
 	@echo "make test    the test suite ($(JOBS) processes; make test JOBS=1 for one)"
+	@echo "make oldest  the quick suite with the oldest packages that pyproject.toml allows; make newest with the newest"
 	@echo "make wheel   wheels with compiled kernels, for every Python at hand, into dist/"
 	@echo "make lint    ruff and mypy"
 	@echo "make docs    the docs site, with its examples run, into build/docs (open build/docs/index.html)"
@@ -47,6 +48,18 @@ demo: setup
 # worksteal: each begins with files of its own, so that both do not compile the same kernels.
 test: setup
 	NUMBA_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
+
+# The quick suite, of units and backends, with the ends of what pyproject.toml allows, in environments of their own: each
+# lower bound of a package is one that ran. Packages that those need in turn are the newest in both.
+build/oldest/.installed build/newest/.installed: build/%/.installed: build/lock/bin/uv pyproject.toml
+	$(PYTHON) -m venv --clear build/$*
+	build/lock/bin/uv pip install --quiet --python build/$*/bin/python --only-binary :all: --no-binary sparsecv-mio \
+	  --resolution $(if $(filter oldest,$*),lowest-direct,highest) --group test --editable ".[all,peers]"
+	@touch $@
+
+oldest newest: %: build/%/.installed
+	NUMBA_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 NUMBA_CACHE_DIR=build/$*/kernels \
+	  build/$*/bin/python -m pytest -n $(JOBS) --dist worksteal tests/unit tests/conformance
 
 # A wheel for each interpreter at hand, with all kernels compiled for a plain processor: nothing is compiled at first use.
 # Each is built from a copy of what is committed or added, in an environment of its own.

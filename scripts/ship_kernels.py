@@ -30,8 +30,10 @@ MANIFEST = """
 import json, numba
 from numba.core.registry import cpu_target
 from sparsecv_mio.kernels.kernel_cache import PYTHON
+from sparsecv_mio.warmup import declared_kernels
 triple, processor, features = cpu_target.target_context.codegen().magic_tuple()
-made = {"numba": numba.__version__, "python": PYTHON, "triple": triple, "processor": processor, "features": features}
+made = {"numba": numba.__version__, "python": PYTHON, "triple": triple, "processor": processor, "features": features,
+        "kernels": sorted(declared_kernels())}
 print(json.dumps(made))
 """
 
@@ -54,6 +56,10 @@ def main() -> int:
         COMPILED.mkdir(mode=0o755)
         for file in sorted(Path(place).glob("*/*.nbc")):
             shutil.copyfile(file, COMPILED / file.name)
+    missing = set(json.loads(made)["kernels"]) - {file.name.rsplit("-", 3)[0] for file in COMPILED.glob("*.nbc")}
+    if missing:
+        shutil.rmtree(COMPILED)
+        raise SystemExit(f"`sparsecv warmup` compiles no {', '.join(sorted(missing))}: a step of warmup.py has to")
     (COMPILED / "manifest.json").write_text(made, encoding="utf-8")
     sizes = [file.stat().st_size for file in COMPILED.glob("*.nbc")]
     print(f"{len(sizes)} kernels, {sum(sizes) / 1e6:.1f} MB, for {json.loads(made)['processor']}, in {COMPILED}")

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
 
+from sparsecv_mio import kernels
 from sparsecv_mio.bounds.cv_error import KnownBefore, compute_bounds
 from sparsecv_mio.bounds.relaxation import relax_problem
 from sparsecv_mio.bounds.wide import WideFold
@@ -26,7 +30,7 @@ from sparsecv_mio.proofs.threshold_trees import Units, prove_thresholds
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.search.first_supports import first_supports
 from sparsecv_mio.search.pairs import Grid
-from sparsecv_mio.thresholds import MANY
+from sparsecv_mio.thresholds import MANY, SMALL
 from sparsecv_mio.words import Method
 
 GAMMAS, TAUS = (0.01, 1.0), (1, 2, 3)
@@ -46,8 +50,19 @@ def searches() -> None:
         for spec in ("loo", "3"):
             for method in METHODS:
                 cross_validate(data, make_folds(spec, data), gammas=GAMMAS, taus=TAUS, method=method)
-    for data, spec in ((toy(300, 2), "100"), (toy(36, 14), "loo")):  # one list for all folds, one tree for all of them
+    one_list, one_tree, long_folds = (toy(300, 2), "100"), (toy(36, 14), "loo"), (toy(300, 2), "2")
+    for data, spec in (one_list, one_tree, long_folds):
         cross_validate(data, make_folds(spec, data), gammas=GAMMAS, taus=TAUS[:1], method=Method.ROUNDS)
+
+
+def searches_by_blocks() -> None:
+    """Run `solve` on correlated columns, more than a path tree is for: nodes see blocks of them."""
+    noise = toy(60, SMALL + 4)
+    X = noise.X.copy()
+    for j in range(1, noise.p):
+        X[:, j] = 0.5 * X[:, j - 1] + np.sqrt(0.75) * noise.X[:, j]
+    data = Dataset.from_arrays(X, X[:, ::9].sum(axis=1) + 4.0 * np.random.default_rng(1).standard_normal(noise.n))
+    cross_validate(data, make_folds("2", data), gammas=(0.1,), taus=(5,))
 
 
 def trees() -> None:
@@ -114,6 +129,7 @@ STEPS: dict[str, Callable[[], None]] = {
     "trees under restrictions": restricted_trees,
     "first answers": first_answers,
     "searches": searches,
+    "searches by blocks of columns": searches_by_blocks,
     "models near the best": near,
     "bounds": bounds,
     "oracles": oracles,
@@ -132,3 +148,18 @@ def warm_up(progress: Callable[[str, int, int], None] | None = None) -> None:
         if progress is not None:
             progress(name, number, len(STEPS))
         step()
+
+
+def declared_kernels() -> dict[str, Any]:
+    """Return every kernel that is kept once it is compiled, by `MODULE.KERNEL`.
+
+    Those that numba puts in the place where they are called have no file of their own.
+    """
+    declared: dict[str, Any] = {}
+    for name in (module.name for module in iter_modules(kernels.__path__)):
+        for kernel in vars(import_module(f"{kernels.__name__}.{name}")).values():
+            options = getattr(kernel, "targetoptions", {})
+            own = hasattr(kernel, "py_func") and kernel.py_func.__module__ == f"{kernels.__name__}.{name}"
+            if own and hasattr(kernel, "_cache") and options.get("inline") != "always":
+                declared[f"{name}.{kernel.py_func.__qualname__}"] = kernel
+    return declared

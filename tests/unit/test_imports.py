@@ -59,7 +59,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "near": SEARCH | {"kernels", "fits"},
     "warmup": FITS | {"proofs", "kernels"},
     "report": REPORT,
-    "batch": SEARCH | {"fits"},
+    "batch": SEARCH | {"fits", "warmup"},
     "sklearn": REPORT,
     "check": set(),
     "proofs": SEARCH | {"kernels"},

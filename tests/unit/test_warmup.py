@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -15,7 +17,7 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.kernels.jit import watched
 from sparsecv_mio.search.api import cross_validate
-from sparsecv_mio.warmup import STEPS
+from sparsecv_mio.warmup import STEPS, declared_kernels
 
 VERSIONS = """
 import sys
@@ -31,6 +33,41 @@ for name in (f"sparsecv_mio.kernels.{module.name}" for module in iter_modules(ke
             if function.targetoptions.get("inline") == "always":  # compiled where it is called
                 continue
             print(len(function.signatures), f"{name}.{function.py_func.__name__}", *function.signatures)
+"""
+USED = """
+import sys
+from types import ModuleType
+from sparsecv_mio.kernels.kernel_cache import KernelCache
+from sparsecv_mio.warmup import declared_kernels
+
+loaded, load = set(), KernelCache.load_overload
+
+def noted(self, sig, target_context):
+    loaded.add(f"{self.module}.{self.kernel}")
+    return load(self, sig, target_context)
+
+KernelCache.load_overload = noted
+exec(sys.argv[1])
+declared = declared_kernels()
+names = {id(kernel): name for name, kernel in declared.items()}
+
+def called(kernel):
+    words = [kernel.py_func.__globals__.get(word) for word in kernel.py_func.__code__.co_names]
+    modules = [word for word in words if isinstance(word, ModuleType)]
+    words += [getattr(module, word, None) for module in modules for word in kernel.py_func.__code__.co_names]
+    return [word for word in words if hasattr(word, "py_func")]
+
+reached, todo = set(), [declared[name] for name in loaded & declared.keys()]
+while todo:
+    kernel = todo.pop()
+    if id(kernel) not in reached:
+        reached.add(id(kernel))
+        todo += called(kernel)
+print(len(declared), sorted(name for number, name in names.items() if number not in reached))
+"""
+BATCH = """
+from sparsecv_mio.batch.estimators import _warm
+_warm("sparsecv")
 """
 TWICE = {"put"}  # one line, for numbers and for masks
 
@@ -48,6 +85,20 @@ def test_nothing_is_left_to_compile(capsys: pytest.CaptureFixture[str]) -> None:
                 for method in ("rounds", "joint", "algorithm1", "bounds"):
                     cross_validate(data, make_folds(spec, data), gammas=(0.1, 2.0), taus=(1, 3), method=method)
     assert not compiled
+
+
+@pytest.mark.parametrize("work", ["from sparsecv_mio.warmup import warm_up; warm_up()", BATCH])
+def test_every_declared_kernel_is_among_those_compiled_ahead(work: str) -> None:
+    done = subprocess.run([sys.executable, "-c", USED, work], check=True, capture_output=True, text=True)
+    count, missing = done.stdout.split(maxsplit=1)
+    assert int(count) > 150 and missing.strip() == "[]", missing
+
+
+def test_a_wheel_is_held_against_the_declared_kernels() -> None:
+    place = Path(__file__).resolve().parents[2] / "scripts" / "ship_kernels.py"
+    shipping = runpy.run_path(str(place))
+    made = subprocess.run([sys.executable, "-c", shipping["MANIFEST"]], check=True, capture_output=True, text=True)
+    assert set(json.loads(made.stdout)["kernels"]) == set(declared_kernels())
 
 
 @pytest.mark.slow
