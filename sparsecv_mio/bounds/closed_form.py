@@ -60,7 +60,7 @@ here, `RidgeBall`     the ridge fit of a fold, with   `f(b0)` by `unit load^2`, 
                       a bound on its error            normal equations, `reach` by the condition, rows by `unit`
 `ball_of_left_out`    never computed: bounds of it    the caller raises leverage and residual, and the result
                       from the fit on all rows
-kernels `ridge_ball`  the ridge fit of what screening `ubar` by the allowance of a comparison of f at two points
+kernels `level_sets`  the ridge fit of what screening `ubar` by the allowance of a comparison of f at two points
                       leaves, within the fold bounds  (docs/theory/bounds.md 7), eigenvalues by 1e-9
 `formulation.task`    the scaled ridge fit; bounds    the level by a margin, the radius by the residual of the
                       coefficients, not predictions   normal equations and 1e-6, every end by 1e-9

@@ -768,7 +768,7 @@ class TriedWeight:
 
 @dataclass(frozen=True)
 class WeighedModel:
-    """The model of all rows at the pair that a weight chooses; `proved` as in `WeighedChoice`."""
+    """The model of all rows at the pair that a weight chooses; `proved` as in `StableChoice`."""
 
     weight: Number
     gamma: Gamma

@@ -133,7 +133,7 @@ class TrainingObjective:
         return part_of(self.problem, branch, 1.0)
 
     def values(self, supports: Sequence[IntArray], limit: float = np.inf) -> tuple[FloatArray, FloatArray]:
-        """Value supports; see `Criterion`."""
+        """Value supports; see `SupportValue`."""
         found = fit_from_moments(self.problem, supports)
         value, error = found.value.copy(), found.value_error.copy()
         for a in np.flatnonzero(~(error <= NEGLIGIBLE * value)).tolist():
@@ -198,7 +198,7 @@ class CommonError:
         return part_of(scatter, branch, self.folds.total * (1.0 + SHAVED), share * most * (1.0 + SHAVED))
 
     def values(self, supports: Sequence[IntArray], limit: float = np.inf) -> tuple[FloatArray, FloatArray]:
-        """Value supports; see `Criterion`."""
+        """Value supports; see `SupportValue`."""
         value, error = np.empty(len(supports)), np.empty(len(supports))
         longest = max(map(len, supports), default=1)
         step = max(PIECE // max(longest, 1) ** 2, 1)
@@ -266,7 +266,7 @@ class FoldRows:
             All rows at one gamma.
         supports : sequence of int arrays
         limit : float
-            See `Criterion`.
+            See `SupportValue`.
         """
         listed = listed_supports(problem, supports, [0] * len(supports))
         value, error = np.empty(len(supports)), np.empty(len(supports))

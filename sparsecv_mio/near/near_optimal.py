@@ -43,7 +43,7 @@ class Valued:
 
 @dataclass(frozen=True, eq=False)
 class NearList:
-    """What is certain of one size, in standard units; the fields of `certificate.near_records.NearSize`."""
+    """What is certain of one size, in standard units; the fields of `certificate.records.NearSize`."""
 
     tau: int
     best: float

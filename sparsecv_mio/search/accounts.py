@@ -39,10 +39,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields, replace
 from enum import StrEnum
+from typing import NamedTuple
 
 import numpy as np
 
-from sparsecv_mio.arrays import BoolArray
+from sparsecv_mio.arrays import BoolArray, IntArray
 from sparsecv_mio.certificate.parts import GapStep, SourceWork, read
 from sparsecv_mio.search.cells import Archive, parsed
 from sparsecv_mio.search.context import SearchState
@@ -72,6 +73,7 @@ def mios_of(backend: str) -> str:
 
 
 MOST_STEPS = 200  # of the course of the gap that are kept
+SLICES_A_LOOK = 32  # of one source in turn, after which the cells are looked at
 LEAST_FALL = 0.005  # of the gap, from which on a step of its course is one of its own
 
 
@@ -94,22 +96,29 @@ class Account:
         return not (self.problems or self.nodes or self.decided or self.ruled_out or self.gap_closed)
 
 
-@dataclass(frozen=True, eq=False)
-class _Standing:
-    """Where a run stands at a moment: clocks, counts, and what is known of the pairs (G, T)."""
+class _Clocks(NamedTuple):
+    """Seconds, by the wall and by the processor, nodes and problems at a moment."""
 
-    moment: float
-    cpu: float
+    seconds: float
+    cpu_seconds: float
     nodes: int
     problems: int
-    decided: int
+
+
+@dataclass(frozen=True, eq=False)
+class _Standing:
+    """What is known of the cells at a moment: how many are decided, the gap, and the pairs (G, T) that are out."""
+
+    decided: IntArray
     gap: float
     out: BoolArray
-    cells_out: int
 
 
 class Accounts:
     """The account of every source that a run asked. One thread books, any thread reads.
+
+    Clocks and counts are read at every slice; the cells, O(G T K), where another source is asked than before, and after
+    so many slices of the same one. What narrows cells outside of any source is the gain of the one asked last.
 
     Parameters
     ----------
@@ -121,8 +130,10 @@ class Accounts:
         self._accounts: dict[str, Account] = {}
         self._course: list[GapStep] = []
         self._open: list[str] = []
+        self._last: str = Source.OTHER  # whose gain the cells have not been looked at for
+        self._slices = 0  # since they were
         self._lock = threading.RLock()
-        self._since = self._standing(np.zeros(state.context.shape[:2], dtype=bool))
+        self._clocks, self._known = self._clocks_now(), self._standing(np.zeros(state.context.shape[:2], dtype=bool))
 
     @contextmanager
     def of(self, source: str) -> Iterator[None]:
@@ -132,14 +143,19 @@ class Accounts:
         ----------
         source : Source or str
         """
-        self._settle()
-        self._open.append(source)
-        self._account(source).slices += 1
+        with self._lock:
+            self._book_cost()
+            self._turn_to(source)
+            self._open.append(source)
+            self._account(source).slices += 1
         try:
             yield
         finally:
-            self._settle()
-            self._open.pop()
+            with self._lock:
+                self._book_cost()
+                self._open.pop()
+                if self._open:
+                    self._turn_to(self._open[-1])
 
     def table(self) -> tuple[SourceWork, ...]:
         """Return what each source cost and brought until now, in the order in which they were first asked.
@@ -147,7 +163,8 @@ class Accounts:
         The moments of one that had nothing to do are other work.
         """
         with self._lock:
-            self._settle()
+            self._book_cost()
+            self._book_gain()
             busy = {name: account for name, account in self._accounts.items() if name != Source.OTHER}
             idle = [busy.pop(name) for name, account in list(busy.items()) if account.idle]
             other = replace(self._account(Source.OTHER))
@@ -165,30 +182,41 @@ class Accounts:
         with self._lock:
             return self._accounts.setdefault(str(source), Account())
 
-    def _settle(self) -> None:
-        """Book what was done since the last time to the source that is being asked."""
-        with self._lock:
-            source = self._open[-1] if self._open else Source.OTHER
-            before, now = self._since, self._standing(self._since.out)
-            account = self._account(source)
-            account.seconds += now.moment - before.moment
-            account.cpu_seconds += now.cpu - before.cpu
-            account.nodes += now.nodes - before.nodes
-            account.problems += now.problems - before.problems
-            account.decided += now.decided - before.decided
-            account.ruled_out += now.cells_out
-            account.gap_closed += before.gap - now.gap
-            self._since = now
-            self._note(str(source), now.gap)
+    def _turn_to(self, source: str) -> None:
+        """Look at the cells, unless the same source goes on that was looked at a few slices ago."""
+        self._slices += 1
+        if source != self._last or self._slices >= SLICES_A_LOOK:
+            self._book_gain()
+        self._last = source
+
+    def _clocks_now(self) -> _Clocks:
+        counts = self.state.counts
+        return _Clocks(time.monotonic(), time.process_time(), counts.nodes, counts.problems)
+
+    def _book_cost(self) -> None:
+        """Book the time and work since the last time to the source that is being asked."""
+        before, now = self._clocks, self._clocks_now()
+        account = self._account(self._open[-1] if self._open else Source.OTHER)
+        account.seconds += now.seconds - before.seconds
+        account.cpu_seconds += now.cpu_seconds - before.cpu_seconds
+        account.nodes += now.nodes - before.nodes
+        account.problems += now.problems - before.problems
+        self._clocks = now
+
+    def _book_gain(self) -> None:
+        """Book what is known of the cells beyond what was known last to the source that was asked last. O(G T K)."""
+        before, now = self._known, self._standing(self._known.out)
+        account = self._account(self._last)
+        account.decided += int((now.decided - before.decided).sum())
+        account.ruled_out += int(((now.out & ~before.out) * (self.state.context.folds.k - now.decided)).sum())
+        account.gap_closed += before.gap - now.gap
+        self._known, self._slices = now, 0
+        self._note(str(self._last), now.gap)
 
     def _standing(self, out_before: BoolArray) -> _Standing:
-        """Return where the run stands; pairs that are out by now, and the open cells of those that are newly so.
-
-        O(G T K).
-        """
+        """Return what is known of the cells, where some pairs are out already."""
         state, cells = self.state, self.state.cells
         lower, upper = cells.lower.sum(axis=2), cells.upper.sum(axis=2)
-        decided = cells.decided.sum(axis=2)
         best = np.unravel_index(int(upper.argmin()), upper.shape)
         ceiling, gap, out = float(upper[best]), 1.0, out_before
         if np.isfinite(ceiling):
@@ -196,12 +224,7 @@ class Accounts:
             beaten = lower >= ceiling * (1.0 - state.context.gap)
             beaten[best] = False
             out = out_before | beaten
-        newly = (out & ~out_before) * (state.context.folds.k - decided)
-        counts = state.counts
-        return _Standing(
-            time.monotonic(), time.process_time(), counts.nodes, counts.problems, int(decided.sum()), gap, out,
-            int(newly.sum()),
-        )  # fmt: skip
+        return _Standing(cells.decided.sum(axis=2), gap, out)
 
     def _note(self, source: str, gap: float) -> None:
         """Lengthen the last step of the course, or begin another one; of too many that with the least fall goes."""
@@ -209,7 +232,7 @@ class Accounts:
         if course:
             before = course[-2] if len(course) > 1 else GapStep(source, 0.0, 1.0)
             fall = before.gap - course[-1].gap
-            if fall < LEAST_FALL if course[-1].source == source else course[-1].source == Source.OTHER and fall == 0.0:
+            if course[-1].source == source and fall < LEAST_FALL:
                 course.pop()
         course.append(GapStep(source, seconds, gap))
         if len(course) > MOST_STEPS:
@@ -229,7 +252,7 @@ class Accounts:
     def restore(self, stored: Archive) -> None:
         """Add what was booked before the run was stored; what its cells were narrowed by then is no gain of now."""
         with self._lock:
-            self._since = self._standing(self._since.out)
+            self._clocks, self._known = self._clocks_now(), self._standing(self._known.out)
             for before in _accounts_in(stored):
                 account = self._account(before.source)
                 for field in fields(Account):

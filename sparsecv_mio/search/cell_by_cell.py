@@ -1,6 +1,6 @@
 """Cells handed to branch-and-bound one by one: by our own trees, or by a vendor's solver, which lists near ties.
 
-`CellMethod` says which cells are next and remembers them; `SolvesCells` solves one and writes what it finds.
+`CellMethod` says which cells are next and remembers them; `CellSolver` solves one and writes what it finds.
 
 A vendor's solver returns one support and a lower bound that is trusted to 2e-6 of the objective's scale. That says
 little of the held-out error: another support may be as good. So the problem is solved again without the supports found

@@ -98,7 +98,7 @@ class ForwardSelection:
     rows : WeightedRows
     folds : sequence of m int
     squares : (m, q) array
-        See `TrainingRows.squares`.
+        Of the columns over the training rows of each fold; see `WeightedRows.squares`.
     lam : float
         Half of gamma.
     top : int

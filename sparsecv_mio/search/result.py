@@ -458,7 +458,6 @@ def build_record(
     Parameters
     ----------
     snapshot : Snapshot
-    options : SearchOptions
     best : callable, optional
         Returns the best subset on all rows at an index of gamma and a size; what `snapshot` holds by default.
     all_rows : AllRows, optional

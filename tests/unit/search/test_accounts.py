@@ -94,6 +94,7 @@ def test_a_course_stays_short() -> None:
     for at in range(3 * MOST_STEPS):
         with run.accounts.of(f"source {at}"):
             run.counts.add(1)
+    assert run.accounts.table()
     course = run.accounts.course()
     assert len(course) <= MOST_STEPS and all(a.gap >= b.gap for a, b in zip(course, course[1:], strict=False))
 
