@@ -7,6 +7,7 @@ are never replaced; text may be written to a pipe or a device where the caller a
 
 from __future__ import annotations
 
+import csv
 import json
 import math
 import os
@@ -297,6 +298,42 @@ def write_text(path: Place, pieces: Iterable[str], what: str = "file", through: 
         Write to a pipe or a device as it is; else these are refused.
     """
     write_bytes(path, (piece.encode("utf-8", "backslashreplace") for piece in pieces), what, through)
+
+
+def argument(path: str) -> str:
+    """Return a path as commands take it: one that begins with a dash is no option.
+
+    Examples
+    --------
+    >>> argument("-a.csv"), argument("b.csv")
+    ('./-a.csv', 'b.csv')
+    """
+    return f"./{path}" if path.startswith("-") else path
+
+
+class _Returned:
+    """What `csv.writer` writes to, so that it returns its lines."""
+
+    def write(self, text: str) -> str:
+        return text
+
+
+def csv_lines(rows: Iterable[Iterable[object]], mark: str = ",") -> Iterator[str]:
+    r"""Yield the lines of a table, numbers in full.
+
+    Parameters
+    ----------
+    rows : iterable of iterable
+        The header is the first.
+    mark : str
+        Between cells.
+
+    Examples
+    --------
+    >>> list(csv_lines([["a", "b,c"], [1, 0.1]]))
+    ['a,"b,c"\n', '1,0.1\n']
+    """
+    return map(csv.writer(_Returned(), delimiter=mark, lineterminator="\n").writerow, rows)
 
 
 def inert(text: str) -> str:

@@ -133,7 +133,8 @@ class LazyCommands(TyperGroup):
 def _options(command: Any) -> set[str]:
     """Return the options of a command, of a group those of all of its commands."""
     inner = getattr(command, "commands", {}).values()
-    return {word for one in (command, *inner) for option in getattr(one, "params", ()) for word in option.opts}
+    options = [option for one in (command, *inner) for option in getattr(one, "params", ())]
+    return {word for option in options for word in (*option.opts, *option.secondary_opts)}
 
 
 app = typer.Typer(

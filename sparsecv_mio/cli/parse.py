@@ -40,6 +40,8 @@ def with_dashes(message: str, options: Collection[str]) -> str:
     '--one-se: goes with --method auto or joint, not bounds'
     >>> with_dashes('give sep="space" and drop=["a", "b c"]', ["--sep", "--drop"])
     "give --sep space and --drop 'a,b c'"
+    >>> with_dashes("give header=False", ["--no-header"])
+    'give --no-header'
     """
     known = set(options)
 
@@ -48,11 +50,11 @@ def with_dashes(message: str, options: Collection[str]) -> str:
         return f"--{word}" if f"--{word}" in known else found[1]
 
     def given(found: re.Match[str]) -> str:
-        word = f"--{found[1].replace('_', '-')}"
+        word = f"--{'no-' if found[2] == 'False' else ''}{found[1].replace('_', '-')}"
         if word not in known:
             return found[0]
         if found[2] == "False":
-            return word.replace("--", "--no-")
+            return word
         value = ast.literal_eval(found[2])
         if isinstance(value, list):
             value = ",".join(f'"{name}"' if "," in name else name for name in value)

@@ -6,6 +6,7 @@ import os
 import shlex
 import sys
 from collections.abc import Callable, Iterable
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,7 +16,7 @@ from sparsecv_mio.cli import ending, session
 from sparsecv_mio.cli.command_options import DataFile, Given, declared, option
 from sparsecv_mio.declared_options import FORMAT
 from sparsecv_mio.errors import BadInput, CorruptStore, SparseCVError
-from sparsecv_mio.files import check_readable, write_text
+from sparsecv_mio.files import argument, check_readable, csv_lines, write_text
 
 if TYPE_CHECKING:
     from sparsecv_mio.certificate.read_back import StoredRecord
@@ -75,19 +76,35 @@ def proof_files(
     from sparsecv_mio.proofs.proof_writing import write_proof
 
     def write() -> None:
-        modes: list[str] = []
+        modes, table = list[str](), data
         try:
             write_proof(record, dataset, path, plan, found, lambda place: modes.append(_mode_of(place, dataset)))
         except KeyboardInterrupt:
             rest = f"the same command goes on from {part_of(path)}" if part_of(path).exists() else "nothing is kept"
             raise Interrupted(f"--proof: interrupted, {path} is not written, the answer stands; {rest}") from None
+        if not _is_read_alike(data, dataset):
+            table = f"{path}{session.NUMBERS}"
+            numbers = ([*row.tolist(), y] for row, y in zip(dataset.X, dataset.y.tolist(), strict=True))
+            rows = csv_lines(chain([[*dataset.names, dataset.target]], numbers), "\t")
+            write_text(table, rows, "table of numbers")
         if quiet:
             return
-        failure = ending.show(lambda screen: screen.print(_written(path, data, modes[0]), soft_wrap=True), json)
+        failure = ending.show(lambda screen: screen.print(_written(path, table, modes[0]), soft_wrap=True), json)
         if failure is not None:
             raise failure
 
     return [write]
+
+
+def _is_read_alike(data: str, dataset: Dataset) -> bool:
+    """Whether `sparsecv check`, which knows no options of reading, finds the numbers of a data set in its file."""
+    from sparsecv_mio.check.proof_file import Unreadable, digest_of, table
+
+    names = list(dataset.names)
+    try:
+        return digest_of(*table(data, names, dataset.target), names, dataset.target) == dataset.fingerprint
+    except Unreadable:
+        return False
 
 
 def _mode_of(place: str, dataset: Dataset) -> str:
@@ -112,11 +129,14 @@ def _mode_of(place: str, dataset: Dataset) -> str:
 
 
 def _written(path: str, data: str, mode: str) -> str:
-    """Return the line that says where a proof is, how large, and how it is checked: by the mode that accepts it."""
+    """Return the line that says where a proof is, how large, and how it is checked: by the mode that accepts it.
+
+    Where `sparsecv check` does not read the file as it was read, its numbers are a table of their own.
+    """
     from rich.filesize import decimal
 
     size = decimal(os.path.getsize(path), precision=0)
-    words = ["sparsecv", "check", path, data, *(["--mode", mode] if mode == "exact" else [])]
+    words = ["sparsecv", "check", argument(path), argument(data), *(["--mode", mode] if mode == "exact" else [])]
     return f"proof: {path} ({size}); check it: {shlex.join(words)}"
 
 
@@ -217,7 +237,7 @@ def _record_before(record: str, data: str, command: str) -> StoredRecord:
     except CorruptStore as error:
         more = "; for a proof use `sparsecv check`" if _begins(record, GZIP) else ""
         if _begins(data, b"{"):
-            more = f"; the record comes first: {shlex.join(['sparsecv', command, data, record])}"
+            more = f"; the record comes first: {shlex.join(['sparsecv', command, argument(data), argument(record)])}"
         raise CorruptStore(f"{str(error).replace('record:', f'record {record}:', 1)}{more}") from None
 
 

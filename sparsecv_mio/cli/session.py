@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import csv
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -13,7 +13,7 @@ from sparsecv_mio.cli import Began, parse
 from sparsecv_mio.cli.command_options import Given
 from sparsecv_mio.cli.ending import tell
 from sparsecv_mio.errors import BadInput, OutOfTime
-from sparsecv_mio.files import check_writable, special
+from sparsecv_mio.files import check_writable, csv_lines, inert, special
 from sparsecv_mio.search.deadline import Deadline, run_within_limit
 from sparsecv_mio.search.deadline import interruptible as interruptible
 
@@ -27,6 +27,7 @@ T = TypeVar("T")
 LOADING_GRACE = 0.4  # seconds after the limit in which a search may still begin: a small one answers at once
 EXIT_CODE = {"proved": 0, "limit": 3, "interrupted": 130, "doubtful": 3}
 READ_BY_ARROW = (".csv", ".tsv", ".txt", ".dat", ".data", ".gz", ".zip", ".parquet", ".feather", ".arrow", ".ipc")
+NUMBERS = ".tsv"  # added to the name of a proof: the table of numbers that it is of
 MANY_TO_DRAW = 30  # features from which on the best subsets of all sizes may take their whole time
 THROUGH = ("--json", "--trace", "--progress-json", "--out")  # text that may go to a pipe or a device as it comes
 
@@ -150,24 +151,18 @@ def read_dealt(
     return weighted(dataset, weights_of(dataset, weights), deal, name=weights, by_row=by_row)
 
 
-class _Line:
-    """Where `csv.writer` writes, to return each line."""
-
-    def write(self, text: str) -> str:
-        return text
-
-
 def csv_of_rows(
     places: Iterable[int], ids: Mapping[str, Iterable[Any]], columns: Mapping[str, Iterable[Any]]
 ) -> Iterator[str]:
-    """Yield the lines of a CSV file of rows, which begin with the number of each.
+    """Return the lines of a CSV file of rows, which begin with the number of each.
 
     Parameters
     ----------
     places : iterable of int
         Of the rows in the file of data, from 0 on; their numbers are from 1 on, as those of messages are.
     ids : mapping of str to iterable
-        The column that names the rows, if there is one; called `id` where a column of the table has its name.
+        The column that names the rows, if there is one; called `id` where a column of the table has its name. No
+        spreadsheet takes its cells for formulas.
     columns : mapping of str to iterable
         Numbers of the rows by column; NaN and None are written as `NA`, which no reader of CSV skips.
 
@@ -178,12 +173,16 @@ def csv_of_rows(
      1,a,1.5
      4,"b,c",NA
     """
-    line = csv.writer(_Line(), lineterminator="\n").writerow
-    names = ("id" if name in ("row", *columns) else name for name in ids)
-    yield line(["row", *names, *columns])
-    numbers = (place + 1 for place in places)
-    for row in zip(numbers, *ids.values(), *columns.values(), strict=True):
-        yield line(["NA" if cell is None or cell != cell else cell for cell in row])
+    names = ("id" if name in ("row", *columns) else inert(name) for name in ids)
+    told = (map(_id, cells) for cells in ids.values())
+    numbers = ((None if cell != cell else cell for cell in cells) for cells in columns.values())
+    rows = zip((place + 1 for place in places), *told, *numbers, strict=True)
+    cells = (["NA" if cell is None else cell for cell in row] for row in rows)
+    return csv_lines(chain([["row", *names, *columns]], cells))
+
+
+def _id(cell: object) -> object:
+    return inert(cell) if isinstance(cell, str) else cell
 
 
 def check_outputs(places: Mapping[str, str | None], inputs: Sequence[str] = ()) -> None:
@@ -209,6 +208,8 @@ def check_outputs(places: Mapping[str, str | None], inputs: Sequence[str] = ()) 
             raise BadInput(f"{option}: the name of the file is empty")
         check_writable(place, option, through=option in THROUGH)
         real = os.path.realpath(place)
+        if option == "--proof" and os.path.realpath(f"{place}{NUMBERS}") in taken:
+            raise BadInput(f"--proof: {place}{NUMBERS}, where its table of numbers would go, is a file of this run too")
         if real in taken and special(real) != "a device":
             raise BadInput(f"{option}: {place} is {taken[real]} too, name another file")
         taken[real] = f"the file of {option}"

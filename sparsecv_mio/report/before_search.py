@@ -12,6 +12,7 @@ from rich.text import Text
 
 from sparsecv_mio import model_space
 from sparsecv_mio.data.table_facts import FOLDS, MOST_CORRELATED, ColumnFacts, Inspection
+from sparsecv_mio.files import argument
 from sparsecv_mio.report.layout import ESTIMATE, aligned, ends_of, marked, pair, print_table, say, shown
 
 if TYPE_CHECKING:
@@ -87,8 +88,7 @@ def _plan(found: Inspection, path: str) -> list[str]:
     words = [word for option in found.options for word in shlex.split(option)]
     words += ["--folds", "loo"] if found.n < FOLDS and "--folds" not in words else []
     target = [f"--target={found.target}"] if found.target.startswith("-") else ["--target", found.target]
-    path = f"./{path}" if path.startswith("-") else path
-    command = shlex.join(["sparsecv", "solve", path, *target, *words])
+    command = shlex.join(["sparsecv", "solve", argument(path), *target, *words])
     size = f"{found.n:,} rows, {found.p:,} features; {folds} folds, {len(gammas)} gammas from "
     size += f"{gammas[0]:g} to {gammas[-1]:g}, tau {sizes[0]} to {sizes[-1]}: {cells:,} best-subset problems"
     if found.p <= SURE:

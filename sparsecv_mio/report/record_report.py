@@ -15,7 +15,7 @@ from sparsecv_mio.certificate.read_back import AnyRecord
 from sparsecv_mio.certificate.records import NO_AVERAGE, FitRecord, PathRecord, Record, TableRow
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.errors import BadInput
-from sparsecv_mio.files import write_text
+from sparsecv_mio.files import argument, write_text
 from sparsecv_mio.report import record_plots, record_tables, record_words, source_tables
 from sparsecv_mio.report.document import Block, Commands, Document, Facts, Picture, ReportTable, Section, Sentences
 from sparsecv_mio.report.layout import aligned, ends_of, interval_digits, listed, marked, several, shown
@@ -468,4 +468,4 @@ def _verify(record: AnyRecord, name: str, file: str) -> tuple[Block, ...]:
     if isinstance(record, Record) and record.folds.spec.startswith(FROM_PYTHON):
         lines = ("import sparsecv_mio as sc", f"sc.verify(sc.read_record({name!r}), data, folds).raise_if_failed()")
         return Sentences((words, "The folds came from Python and are needed again.")), Commands("python", lines)
-    return Sentences((words,)), Commands("sh", (f"sparsecv verify {shlex.quote(name)} {shlex.quote(file)}",))
+    return Sentences((words,)), Commands("sh", (shlex.join(["sparsecv", "verify", argument(name), argument(file)]),))

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 
 from sparsecv_mio.certificate.parts import Request, Stability, StableChoice
 from sparsecv_mio.certificate.records import NO_AVERAGE, PathRecord, Record, Region, TableRow
-from sparsecv_mio.model_space import FEW_FEATURES, NONE, text_of_taus
+from sparsecv_mio.model_space import FEW_FEATURES, NONE, RANGE_SIGN, text_of_taus
 from sparsecv_mio.report.layout import ends_of, interval_digits, marked, quoted, shown
 from sparsecv_mio.units import MAIN_SHARE, SEARCH_SHARE
 from sparsecv_mio.words import Model
@@ -235,6 +235,7 @@ def _per_cent_up(share: float) -> str:
 
 LEAST_GAMMAS = 5  # of a range that a hint proposes
 WHOLE_LIMIT = 0.95  # of a time limit, from which on it is the limit that ended a run
+AT_AN_END = 1e-3  # of an interval of gamma on the logarithmic scale: an optimum as near to its end is at the end
 NO_RIDGE = 1e-6  # smaller weights hardly change the fit: no wider range is proposed
 
 
@@ -305,16 +306,20 @@ def _edge(record: Record, name: str) -> str:
 
 
 def _gamma_hint(record: Record) -> str:
-    gammas = record.request.gammas
-    least, most, count = min(gammas), max(gammas), max(len(gammas), LEAST_GAMMAS)
+    every = record.continuous
+    gammas = record.request.gammas if every is None else (every.low, every.high)
+    least, most = min(gammas), max(gammas)
     if least == most:
         return ""
-    best = record.certificate.gamma
-    if best >= most:
-        return f"{_edge(record, 'gamma')} is the largest given: try --gamma {most / 100:.4g}:{most * 10:.4g}:{count}"
-    if best <= least and least > NO_RIDGE:
-        return f"{_edge(record, 'gamma')} is the smallest given: try --gamma {least / 10:.4g}:{least * 100:.4g}:{count}"
-    return ""
+    best, near = record.certificate.gamma, 1.0 if every is None else (most / least) ** AT_AN_END
+    if best * near >= most:
+        words, low, high = "largest", most / 100, most * 10
+    elif best <= least * near and least > NO_RIDGE:
+        words, low, high = "smallest", least / 10, least * 100
+    else:
+        return ""
+    rest = f":{high:.4g}:{max(len(gammas), LEAST_GAMMAS)}" if every is None else f"{RANGE_SIGN}{high:.4g}"
+    return f"{_edge(record, 'gamma')} is the {words} given: try --gamma {low:.4g}{rest}"
 
 
 def _tau_hint(record: Record) -> str:

@@ -1,0 +1,146 @@
+"""Every command that the output of another one advises is run as it stands there, and every option tried."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from sparsecv_mio.cli import run
+
+Said = pytest.CaptureFixture[str]
+COMMAND = re.compile(r"sparsecv (?:solve|path|fit|near|check|verify|predict|export|plot|inspect) [^`\n]*", re.M)
+
+
+@pytest.fixture(autouse=True)
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same small table in files of many kinds."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(5)
+    frame = pd.DataFrame({"first one": rng.normal(size=24).round(4), "b": rng.integers(0, 9, 24) / 4})
+    frame["y"] = (2.0 * frame["first one"] - frame.b + rng.normal(size=24) / 4).round(4)
+    frame.to_csv("plain.csv", index=False)
+    frame.to_csv("-dash.csv", index=False)
+    frame.to_csv("nohead.csv", index=False, header=False)
+    frame.to_csv("semicolon.csv", index=False, sep=";", decimal=",")
+    frame.to_parquet("columns.parquet")
+    frame.assign(place=["Oslo", "Rome", "Bern"] * 8).to_csv("words.csv", index=False)
+    gaps = frame.copy()
+    gaps.loc[[2, 7, 11, 12], "b"] = np.nan
+    gaps.to_csv("gaps.csv", index=False)
+    frame.assign(b=frame.b.where(frame.b > 0.3, -999)).to_csv("sentinel.csv", index=False)
+    frame.rename(columns={"b": "a;b;c\td"}).to_csv("marks.csv", index=False)
+
+
+READ = {
+    "plain": ("plain.csv", "-t", "y"),
+    "words": ("words.csv", "-t", "y", "--encode", "onehot"),
+    "semicolons": ("semicolon.csv", "-t", "y", "--sep", "semicolon", "--decimal", ","),
+    "no header": ("nohead.csv", "-t", "x2", "--no-header"),
+    "rows left out": ("gaps.csv", "-t", "y", "--na", "drop"),
+    "a number for nothing": ("sentinel.csv", "-t", "y", "--na-values", "-999", "--na", "mean"),
+    "parquet": ("columns.parquet", "-t", "y"),
+    "a name with marks": ("marks.csv", "-t", "y"),
+    "a dash": ("./-dash.csv", "-t", "y"),
+}
+
+
+def advised(capsys: Said) -> list[str]:
+    """Return the commands in what was printed."""
+    said = capsys.readouterr()
+    return COMMAND.findall(said.out) + COMMAND.findall(said.err)
+
+
+def run_again(commands: list[str], capsys: Said) -> str:
+    """Run commands as they stand; return what the last one printed."""
+    for command in commands:
+        assert run(shlex.split(command)[1:]) == 0, (command, capsys.readouterr().err)
+    return capsys.readouterr().out
+
+
+@pytest.mark.parametrize("reading", READ.values(), ids=READ)
+@pytest.mark.parametrize("command", ["solve", "path", "fit"])
+def test_a_proof_is_checked_as_its_line_says(command: str, reading: tuple[str, ...], capsys: Said) -> None:
+    assert run([command, *reading, "--gamma", "0.1", "--tau", "1", "--proof", "-p"]) == 0
+    commands = advised(capsys)
+    assert len(commands) == 1 and "checked (fast)" in run_again(commands, capsys)
+    assert Path("-p.tsv").exists() == (reading[0] not in ("plain.csv", "./-dash.csv", "marks.csv"))
+
+
+@pytest.mark.parametrize("reading", READ.values(), ids=READ)
+def test_a_file_is_solved_as_inspect_proposes(reading: tuple[str, ...], capsys: Said) -> None:
+    words = [word for word in reading if word not in ("--encode", "onehot")]
+    assert run(["inspect", *words]) == 0
+    commands = advised(capsys)
+    assert len(commands) == 1
+    run_again([f"{commands[0]} --gamma 0.1"], capsys)
+
+
+@pytest.mark.parametrize("command", ["solve", "path", "fit"])
+@pytest.mark.parametrize("reading", READ.values(), ids=READ)
+def test_a_record_is_verified_as_its_report_says(command: str, reading: tuple[str, ...], capsys: Said) -> None:
+    assert run([command, *reading, "--gamma", "0.1", "--tau", "1", "--json", "./-r.json", "-q"]) == 0
+    capsys.readouterr()
+    assert run(["report", "./-r.json", "--data", reading[0], "-o", "r.md"]) == 0
+    commands = COMMAND.findall(Path("r.md").read_text())
+    assert len(commands) == 1
+    data = [word if word != "DATA" else reading[0] for word in shlex.split(commands[0])]
+    assert "verified" in run_again([shlex.join(data)], capsys)
+
+
+@pytest.mark.parametrize("command", ["verify", "predict"])
+def test_swapped_files_are_put_in_order(command: str, capsys: Said) -> None:
+    assert run(["solve", "./-dash.csv", "-t", "y", "--gamma", "0.1", "--json", "./-r.json", "-q"]) == 0
+    capsys.readouterr()
+    assert run([command, "./-dash.csv", "./-r.json"]) == 2
+    commands = advised(capsys)
+    assert len(commands) == 1 and run_again(commands, capsys)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["semicolon.csv", "-t", "y"],
+        ["nohead.csv", "-t", "x2"],
+        ["gaps.csv", "-t", "y"],
+        ["words.csv", "-t", "y"],
+    ],
+)
+@pytest.mark.parametrize("command", ["solve", "path", "fit", "inspect", "near", "export"])
+def test_options_that_a_refusal_names_are_options(command: str, words: list[str], capsys: Said) -> None:
+    """Given what each refusal asks for, at most three, the command runs."""
+    if command != "inspect":
+        words = [*words, "--gamma", "0.1", "--tau", "1"]
+    words = [*words, "--to", "model.mps"] if command == "export" else words
+    for _ in range(4):
+        code = run([command, *words])
+        error = capsys.readouterr().err
+        if code == 0:
+            return
+        named = re.search(r"(?:give |with |; )(--(?:no-)?[a-z-]+(?: (?!say|to\b|in\b|or\b)(?:,|[^\s,;)]+))?)", error)
+        assert code == 2 and named, error
+        words += shlex.split(named[1])
+    pytest.fail(f"refused at last: {error}")
+
+
+@pytest.mark.parametrize(
+    "grid",
+    [
+        ["--gamma", "10,20", "--tau", "1:2"],
+        ["--gamma", "1e-4,1e-3", "--tau", "1:2"],
+        ["--gamma", "1e-4..1e-3", "--tau", "1:2"],
+        ["--gamma", "5..50", "--tau", "1:2"],
+        ["--gamma", "0.1", "--tau", "0:1"],
+    ],
+)
+def test_an_edge_of_the_grid_says_which_grid_is_wider(grid: list[str], capsys: Said) -> None:
+    assert run(["solve", "plain.csv", "-t", "y", *grid]) == 0
+    said = capsys.readouterr()
+    hint = re.search(r"try (--gamma|--tau) (\S+)", said.out + said.err)
+    assert hint is not None, said.out
+    wider = [*grid, hint[1], hint[2].rstrip(".,;)")]
+    assert run(["solve", "plain.csv", "-t", "y", *wider, "-q"]) == 0
