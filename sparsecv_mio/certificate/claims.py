@@ -211,6 +211,10 @@ def _headline(checks: Checks, record: records.Record) -> None:
         _of_row(checks, record.least, row, record.least_folds, "least.")
         own = row
     _certificate(checks, record, own, "" if record.least is None else "least.")
+    if record.loosest is not None:
+        right = record.loosest == records.loosest_of(record.table)
+        checks.that(right, "loosest", "is not the first pair of the table with the least lower bound")
+        checks.bounded("loosest.gamma", "loosest.tau")
 
 
 def _of_row(

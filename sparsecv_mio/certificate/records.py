@@ -293,6 +293,14 @@ class Region:
 
 
 @dataclass(frozen=True)
+class Loosest:
+    """The pair with the least lower bound of the grid, which holds the gap open; the first where several have it."""
+
+    gamma: parts.Gamma
+    tau: parts.Count
+
+
+@dataclass(frozen=True)
 class Advice:
     """Options that would complete a proof that a limit cut short, each by itself; null where none is known.
 
@@ -483,7 +491,8 @@ class Record(parts.JsonRecord, LinearModel, DrawnSearch):
     `stability`: how much it changes where a fold is left out; null in older records and where it would take long.
     `average`: where it was asked for, the model that predicts in place of that of the pair. `training_gap`: where some
     fold of the reported pair is not decided, the model of every fold has a training objective of at most `1 +
-    training_gap` times the least one; null where that is not known of all, and in older records.
+    training_gap` times the least one; null where that is not known of all, and in older records. `loosest`: the
+    pair that holds the gap of the grid open; null where it is proved, in a descent, and in older records.
 
     Examples
     --------
@@ -538,6 +547,7 @@ class Record(parts.JsonRecord, LinearModel, DrawnSearch):
     least_folds: parts.ChosenFolds | None = None
     average: Average | None = None
     training_gap: parts.Number | None = None
+    loosest: Loosest | None = None
 
     @property
     def predictor(self) -> Record | PathRow:
@@ -684,6 +694,12 @@ def pair_in_words(known: Record | Least) -> str:
     """Return a pair with its CV error, an estimate marked by `~`, and the interval that is stated beside it."""
     ends, mark = f"[{known.lower:.6g}, {known.upper:.6g}]", "~" if known.estimate else ""
     return f"tau={known.tau}, gamma={known.gamma:.6g}, CV error {mark}{known.cv_error:.6g} in {ends}"
+
+
+def loosest_of(table: Sequence[TableRow]) -> Loosest | None:
+    """Return the pair with the least lower bound; None for an empty table."""
+    row = min(table, key=lambda row: row.lower, default=None)
+    return None if row is None else Loosest(row.gamma, row.tau)
 
 
 def least_upper(found: TableRow, table: Sequence[TableRow]) -> float:

@@ -164,7 +164,10 @@ def _certified_lines(record: records.Record, digits: int) -> list[str]:
     if _unbounded(record):
         return [*lines, f"certified: nothing yet, no bound of the least CV error {what} is proved"]
     ends = layout.ends_of(known.lower, known.upper, digits)
-    lines.append(f"certified: the least CV error {what} is in {ends}, gap {layout.shown(known.gap, 3)}")
+    loosest = record.loosest
+    others = loosest is not None and (loosest.tau, loosest.gamma) != (known.tau, known.gamma)
+    by = f", held open by {layout.pair(loosest.tau, loosest.gamma)}" if loosest is not None and others else ""
+    lines.append(f"certified: the least CV error {what} is in {ends}, gap {layout.shown(known.gap, 3)}{by}")
     return [own, *lines] if own and record.least is not None else [*lines, own] if own else lines
 
 

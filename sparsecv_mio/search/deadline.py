@@ -30,6 +30,32 @@ class Limited(Protocol):
         """Seconds; none by default."""
 
 
+class TimeKept:
+    """The last part of a limit, kept for what is to be done after the search if that is wanted when it begins.
+
+    Parameters
+    ----------
+    at : float
+        Moment of `time.monotonic` when it begins.
+    wanted : callable
+        Asked once, then.
+    """
+
+    def __init__(self, at: float, wanted: Callable[[], bool]) -> None:
+        self.at, self.wanted = at, wanted
+        self.answer: bool | None = None
+        self.lock = threading.Lock()
+
+    def begun(self) -> bool:
+        """Whether it has begun, and is wanted."""
+        if time.monotonic() <= self.at:
+            return False
+        with self.lock:
+            if self.answer is None:
+                self.answer = self.wanted()
+        return self.answer
+
+
 class Deadline:
     """Time limit and stop request in one question.
 
@@ -64,6 +90,7 @@ class Deadline:
         self.stop = stop or threading.Event()
         self.abandoned = threading.Event()
         self._compiled, self._compiling_since = 0.0, math.inf
+        self._kept: TimeKept | None = None
 
     @classmethod
     def of(cls, options: Limited, stop: threading.Event | None, began: float | None = None) -> Deadline:
@@ -72,7 +99,20 @@ class Deadline:
 
     def expired(self) -> bool:
         """Whether the run should end with what it holds."""
+        return self.over() or (self._kept is not None and self._kept.begun())
+
+    def over(self) -> bool:
+        """Whether the limit has come, the stop, or nobody waits any more."""
         return self.stop.is_set() or time.monotonic() > self.at or self.abandoned.is_set()
+
+    def keep_time(self, share: float, wanted: Callable[[], bool]) -> None:
+        """Let the run end a share of its limit early, if something else is wanted then: `wanted` is asked once."""
+        if math.isfinite(self.at):
+            self._kept = TimeKept(self.at - share * (self.at - self.began), wanted)
+
+    def take_all(self) -> None:
+        """Let what follows have the time that was kept."""
+        self._kept = None
 
     def share_spent(self, share: float) -> bool:
         """Whether a share of the time limit is gone."""
@@ -83,7 +123,7 @@ class Deadline:
         part = Deadline(None, self.stop, self.began)
         if math.isfinite(self.at):
             part.at = min(self.at, time.monotonic() + share * (self.at - self.began))
-        part.limited, part.abandoned = self.limited, self.abandoned
+        part.limited, part.abandoned, part._kept = self.limited, self.abandoned, self._kept
         return part
 
     def first(self, share: float) -> Deadline:
@@ -209,7 +249,7 @@ def _wait(returned: threading.Event, deadline: Deadline, prepare: Callable[[floa
     over: float | None = None
     while not returned.wait(CLOCK_INTERVAL):
         now = time.monotonic()
-        if over is None and deadline.expired():
+        if over is None and deadline.over():
             over = max(min(now, deadline.at), called)
         if prepare is not None and (now >= ready_at or over is not None):
             prepare(deadline.at if over is None else now + 0.5 * grace)

@@ -612,7 +612,7 @@ def solve_interval(running: IntervalSearch, at: Callable[[float, Deadline], Reco
     notes = (ROUNDED,) if not proved and not deadline.expired() else ()
     status = record.status if record.status == "doubtful" else deadline.status(bool(proved))
     return replace(
-        record, lower=lower, gap=gap, status=status, continuous=continuous, region=None, advice=None,
+        record, lower=lower, gap=gap, status=status, continuous=continuous, region=None, advice=None, loosest=None,
         warnings=(*record.warnings, *notes),
         work=replace(record.work, nodes=record.work.nodes + running.nodes, seconds=deadline.seconds),
     )  # fmt: skip

@@ -34,7 +34,7 @@ from sparsecv_mio.search.options import Hooks, SearchOptions, method_for
 from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.search.recheck import rechecked
 from sparsecv_mio.search.result import build_record, check_intervals
-from sparsecv_mio.search.run import GridMethod, NewRun, Run, run_to_end
+from sparsecv_mio.search.run import GridMethod, NewRun, Run, run_to_end, run_with_model
 from sparsecv_mio.search.running import RunningSearch
 from sparsecv_mio.thresholds import by_rows
 from sparsecv_mio.words import Method, Oracle
@@ -223,7 +223,10 @@ def drive(
         method.begin()
     if keeper is not None:
         _store(method, signals, keeper)
-    run_to_end(method)
+    if isinstance(method, GridMethod):
+        run_with_model(method)
+    else:
+        run_to_end(method)
     if keeper is not None and (keeper.failure is not None or not method.context.deadline.expired()):
         keeper.write(method)
     method.score_reported_pair()

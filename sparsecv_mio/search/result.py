@@ -13,7 +13,18 @@ import numpy as np
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.bounds.closed_form import ROWS_ROUNDING, Centre
 from sparsecv_mio.certificate import parts, records
-from sparsecv_mio.certificate.records import SCHEMA, Advice, Least, OneSe, PathRow, Record, Refit, Region, TableRow
+from sparsecv_mio.certificate.records import (
+    SCHEMA,
+    Advice,
+    Least,
+    OneSe,
+    PathRow,
+    Record,
+    Refit,
+    Region,
+    TableRow,
+    loosest_of,
+)
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.errors import Inconsistent
@@ -535,6 +546,7 @@ def build_record(
         else advice(request, deadline.limit, region, of_grid["gamma"], of_grid["tau"], snapshot.reached),
         training_gap=known.training_gap(*at, float(snapshot.best[at[0]].by_size[int(grid.taus[at[1]])].lower)),
         least=None if at == (g, t) else Least(**of_grid),
+        loosest=None if proved or descent else loosest_of(table),
         least_folds=None if at == (g, t) else known.chosen_folds(g, t),
     )
     check_intervals(record)

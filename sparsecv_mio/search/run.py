@@ -141,6 +141,13 @@ class GridMethod(Watched):
         """Return the best subset on all rows at a pair, solved on where it is not proved and there is time."""
         return self.run.all_rows.best[g].by_size[tau]
 
+    def model_is_open(self) -> bool:
+        """Whether a pair is scored and its best subset on all rows is not known yet, which more work could tell."""
+        return False
+
+    def prove_model(self) -> None:
+        """Find that subset, as far as time allows."""
+
     # -- what others see of it ---------------------------------------------------------------------------------------
 
     @property
@@ -218,11 +225,30 @@ class GridMethod(Watched):
 NewRun = Callable[[Sequence[float], Sequence[int], Signals], GridMethod]  # a run over other gammas and taus, not begun
 
 
+MODEL_SHARE = 0.15  # of a time limit, at its end, for the model that is reported where that is not proved by then
+
+
 def run_to_end(method: Watched) -> None:
     """Step until it is finished, and let it finish: the loop of every search, and of those within one."""
     while not method.finished:
         method.step()
     method.finish()
+
+
+def run_with_model(method: GridMethod) -> None:
+    """Do the same, and keep a part of a time limit for the best subset on all rows at the pair to report.
+
+    The pair may be proved and the model that one takes home not: it is solved on for up to `MODEL_SHARE` of the limit,
+    and the search goes on in what that leaves.
+    """
+    deadline = method.context.deadline
+    deadline.keep_time(MODEL_SHARE, method.model_is_open)
+    while not method.finished:
+        method.step()
+    deadline.take_all()
+    if not deadline.over() and method.model_is_open():
+        method.prove_model()
+    run_to_end(method)
 
 
 def fit_all_rows(

@@ -146,7 +146,8 @@ TEXT = """{
     {"fold": 2, "support": [], "error": 2.0, "decided": true}
   ],
   "average": null,
-  "training_gap": null
+  "training_gap": null,
+  "loosest": null
 }
 """
 

@@ -243,3 +243,22 @@ def test_an_interpreter_that_may_set_no_handler_searches_all_the_same(monkeypatc
         with interruptible() as stop:
             assert not stop.is_set()
     assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_time_that_is_kept_ends_a_run_early_where_it_is_wanted() -> None:
+    asked = list[str]()
+
+    def wanted() -> bool:
+        asked.append("once")
+        return True
+
+    clock = Deadline(1000.0, None)
+    clock.keep_time(1.0, wanted)  # the whole limit: it has begun
+    assert clock.expired() and clock.sooner(0.5).expired() and not clock.over() and asked == ["once"]
+    clock.take_all()
+    assert not clock.expired()
+    clock.keep_time(1.0, lambda: False)
+    assert not clock.expired()
+    endless = Deadline(None, None)
+    endless.keep_time(1.0, wanted)
+    assert not endless.expired() and asked == ["once"]

@@ -13,6 +13,7 @@ from runs import new_run, run_to_end, to_end
 from sparsecv_mio.errors import CorruptStore
 from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.search import rounds
+from sparsecv_mio.search import run as run_module
 from sparsecv_mio.search.pairs import Grid, likely_winner
 from sparsecv_mio.search.rounds import GROWTH, NEW, OPEN
 from sparsecv_mio.search.run import EFFORT_GROWTH, FIRST_EFFORT
@@ -249,3 +250,17 @@ def test_work_on_decides_the_pairs_asked_for() -> None:
     pairs[1, 2] = True
     run.work_on(pairs)
     assert run.run.cells.decided[1, 2].all() and not run.open[1, 2].any()
+
+
+def test_a_limit_leaves_time_for_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of it is kept here: the search ends at once, the best subset on all rows is found, and the search goes on."""
+    run = drawn_run(seconds=1000.0)
+    monkeypatch.setattr(run_module, "MODEL_SHARE", 1.0)
+    order = list[str]()
+    monkeypatch.setattr(run, "model_is_open", lambda: "model" not in order)
+    monkeypatch.setattr(run, "prove_model", lambda: order.append("model"))
+    step = run.step
+    monkeypatch.setattr(run, "step", lambda: (order.append("step"), step()))
+    run.begin()
+    run_module.run_with_model(run)
+    assert order[0] == "model" and run.run.proved()
