@@ -89,7 +89,7 @@ def warmup() -> int:
     """Compile all numerical code now and keep it in the cache, so that no later command has to.
 
     A command compiles what it needs at its first use and later ones load it; this does all of it at once, in a minute
-    or two. The cache is beside the package, or where NUMBA_CACHE_DIR says.
+    or two. The cache is the user's (in a clone it is beside the package), or where NUMBA_CACHE_DIR says.
     """
     begun = time.monotonic()
 

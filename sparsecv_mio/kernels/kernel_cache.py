@@ -1,8 +1,9 @@
 """A cache of compiled kernels that can be shipped, shared by processes that start together, and is quick to read.
 
-A kernel is looked for in the user's folder, as compiled for this very processor; then among those that came with the
-package, where numba, Python and the processor fit; else it is compiled, and kept. The parts of numba that this stands
-on are not public: where one is missing, numba's own cache takes its place, where one fails the compiler does.
+A kernel is looked for in the user's folder (of a clone: beside its sources), as compiled for this very processor; then
+among those that came with the package, where numba, Python and the processor fit; else it is compiled, and kept. The
+parts of numba that this stands on are not public: where one is missing, numba's own cache takes its place, where one
+fails the compiler does.
 
 A file is named after all that its content depends on, begins with the digest of the rest, and takes its place in one
 step. So processes that start together never read what another one has not finished, nor what it made of other sources,
@@ -47,6 +48,7 @@ VARIABLE = "NUMBA_CACHE_DIR"
 PYTHON = f"py{sys.version_info[0]}{sys.version_info[1]}{getattr(sys, 'abiflags', '')}"
 CALLED = re.compile(r"sparsecv_mio\.kernels(?:\.| import )(\w+)")
 HOUR = 3600.0
+MONTH = 30 * 24 * HOUR  # after which the user's folder may lose what was compiled of other sources
 OPEN_TO_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
@@ -96,16 +98,35 @@ def is_trusted(folder: Path) -> bool:
     return stat.S_ISDIR(found.st_mode) and owned and not found.st_mode & OPEN_TO_OTHERS & ~allowed
 
 
-def _candidates() -> Iterator[Path]:
-    """Yield the folders of the user, the preferred one first, as numba has them: its variable, the package, a cache."""
-    name = f"{HERE.parent.name}_{HERE.name}_{sha1(str(HERE).encode()).hexdigest()[:16]}"
-    if os.environ.get(VARIABLE):
-        yield Path(os.environ[VARIABLE]) / name
-    yield HERE / "__pycache__"
+def is_clone() -> bool:
+    """Whether the package is used in a clone of its sources, also by an editable installation."""
+    return (HERE.parents[1] / "pyproject.toml").exists()
+
+
+def users_folder() -> Path | None:
+    """Return the folder of this user's caches that installed copies of the package share; None where numba has none."""
     with suppress(Exception):
         from numba.misc.appdirs import AppDirs
 
-        yield Path(AppDirs(appname="numba", appauthor=False).user_cache_dir) / name
+        return Path(AppDirs(appname="sparsecv-mio", appauthor=False).user_cache_dir) / "kernels"
+    return None
+
+
+def _candidates() -> Iterator[Path]:
+    """Yield the folders in which kernels may be kept, the preferred one first.
+
+    That of numba's variable; beside the sources in a clone, where nothing uninstalls them; else the user's, as what is
+    compiled into an installed package stays when that is uninstalled. The package itself is the last resort.
+    """
+    if os.environ.get(VARIABLE):
+        name = f"{HERE.parent.name}_{HERE.name}_{sha1(str(HERE).encode()).hexdigest()[:16]}"
+        yield Path(os.environ[VARIABLE]) / name
+    beside, users = HERE / "__pycache__", users_folder()
+    if is_clone():
+        yield beside
+    if users is not None:
+        yield users
+    yield beside
 
 
 def _can_keep(folder: Path) -> bool:
@@ -174,12 +195,16 @@ def write(folder: Path, name: str, content: bytes) -> None:
 def _drop_outdated(folder: Path, name: str) -> None:
     """Delete what a kernel was of other sources, what releases before 0.2 kept of it, and what was never finished."""
     kernel, _, _, _ = name.rsplit("-", 3)
+    kept = MONTH if folder == users_folder() else 0.0  # another version of the package may use it
     same, numbered = name.rpartition("-")[0], re.compile(rf"-\d+\.{PYTHON}\.")
     for old in folder.glob(f"{kernel}-*"):
         ours = old.name.startswith(f"{kernel}-{PYTHON}-")
         stale = not old.name.startswith(f"{same}-") if ours else numbered.match(old.name[len(kernel) :])
-        if stale or (old.suffix == ".part" and time.time() - old.stat().st_mtime > HOUR):
-            old.unlink(missing_ok=True)
+        unfinished = old.suffix == ".part"
+        with suppress(FileNotFoundError):  # another process deletes it too
+            age = time.time() - old.stat().st_mtime
+            if (stale and age >= kept) or (unfinished and age > HOUR):
+                old.unlink()
 
 
 class KernelCache(_Cache):

@@ -34,6 +34,7 @@ from sparsecv_mio.kernels.kernel_cache import (
     read,
     shipped_for,
     source_of,
+    users_folder,
     where_kernels_are,
     write,
 )
@@ -282,6 +283,56 @@ def test_the_folder_of_the_variable_comes_first(tmp_path: Path, monkeypatch: pyt
     first.chmod(0o777)
     own_folder.cache_clear()
     assert own_folder() == kernel_cache.HERE / "__pycache__"
+    own_folder.cache_clear()
+
+
+def installed(place: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the folder of kernels of an installed package, with a home of its own."""
+    kernels = place / "site-packages" / "sparsecv_mio" / "kernels"
+    kernels.mkdir(parents=True)
+    monkeypatch.setattr(kernel_cache, "HERE", kernels)
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(place / "caches"))
+    monkeypatch.setenv("HOME", str(place))
+    return kernels
+
+
+@LINUX
+def test_what_an_installed_package_compiles_is_kept_in_the_users_cache(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kernels = installed(tmp_path, monkeypatch)
+    own_folder.cache_clear()
+    users = own_folder()
+    assert users is not None and users == users_folder() and users.is_relative_to(tmp_path)
+    assert users.stat().st_mode & 0o777 == 0o700
+    keep(NAME, b"kernel")
+    assert not list(kernels.iterdir()) and read(users, NAME) == b"kernel"
+    (tmp_path / "site-packages" / "pyproject.toml").touch()  # a clone
+    own_folder.cache_clear()
+    assert own_folder() == kernels / "__pycache__"
+    (tmp_path / "site-packages" / "pyproject.toml").unlink()
+    users.chmod(0o777)  # no place for what is run
+    own_folder.cache_clear()
+    assert own_folder() == kernels / "__pycache__"
+    own_folder.cache_clear()
+
+
+@LINUX
+def test_versions_that_share_a_folder_leave_each_other_what_is_in_use(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    installed(tmp_path, monkeypatch)
+    own_folder.cache_clear()
+    users = own_folder()
+    assert users is not None
+    module, python, _, rest = NAME.rsplit("-", 3)
+    others = [f"{module}-{python}-{digest * 16}-{rest}" for digest in ("a", "b")]
+    for name in others:
+        keep(name, b"of another version")
+    os.utime(users / others[1], (0.0, 0.0))
+    keep(NAME, b"kernel")
+    assert sorted(file.name for file in users.iterdir()) == sorted([NAME, others[0]])
     own_folder.cache_clear()
 
 
