@@ -235,8 +235,8 @@ def propose(data: StandardData, folds: FoldPlan, grid: Grid, expired: Callable[[
     Proposals
     """
     from sparsecv_mio.oracles.iacv.risk_without_rows import Erm, fold_fits
-    from sparsecv_mio.oracles.losses import Squared
     from sparsecv_mio.oracles.penalties import KSupport
+    from sparsecv_mio.problem.losses import Squared
 
     inner = grid.taus[(grid.taus > 0) & (grid.taus < data.q)]
     made = Proposals({}, {}, {}, 0)

@@ -7,8 +7,8 @@ Estimates, never certificates: they may order a search, they may not prune it (d
 from sparsecv_mio.oracles.iacv import risk_without_rows, trajectory
 from sparsecv_mio.oracles.iacv.risk_without_rows import *
 from sparsecv_mio.oracles.iacv.trajectory import *
-from sparsecv_mio.oracles.losses import Logistic, Loss, Poisson, Squared
 from sparsecv_mio.oracles.penalties import KSupport, Penalty, Regularizer
+from sparsecv_mio.problem.losses import Logistic, Loss, Poisson, Squared
 
 __all__ = [
     "KSupport", "Logistic", "Loss", "Penalty", "Poisson", "Regularizer", "Squared",

@@ -21,8 +21,8 @@ from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.errors import BadInput, one_of
 from sparsecv_mio.oracles.answers import binary_labels, design_matrix
-from sparsecv_mio.oracles.losses import SMOOTH, Loss, Squared
 from sparsecv_mio.oracles.penalties import Penalty, Regularizer, accelerated
+from sparsecv_mio.problem.losses import SMOOTH, Loss, Squared
 from sparsecv_mio.units import TINY
 from sparsecv_mio.words import Intercept
 
@@ -98,7 +98,7 @@ class Erm:
     y : (n,) array
         Responses.
     loss : Loss
-        See :mod:`sparsecv_mio.oracles.losses`.
+        See :mod:`sparsecv_mio.problem.losses`.
     penalty : Penalty
         See :mod:`sparsecv_mio.oracles.penalties`.
     lam : float

@@ -227,8 +227,8 @@ def test_the_words_of_the_oracles_are_the_libraries() -> None:
     from sparsecv_mio.cli import glru, oracles
     from sparsecv_mio.oracles.iacv.risk_without_rows import PENALTIES
     from sparsecv_mio.oracles.iacv.trajectory import SOLVERS
-    from sparsecv_mio.oracles.losses import CERTIFIED, SMOOTH
     from sparsecv_mio.oracles.treecv.learners import LEARNERS
+    from sparsecv_mio.problem.losses import CERTIFIED, SMOOTH
 
     assert set(glru.LOSSES) == set(CERTIFIED) and set(oracles.LEARNERS) == set(LEARNERS)
     assert set(oracles.LOSSES) == set(SMOOTH) and set(oracles.SOLVERS) == set(SOLVERS)

@@ -1,4 +1,4 @@
-"""The losses of the oracles: value, derivatives, and for convex duality their conjugates and smoothness.
+"""Losses of one row: value, derivatives, and for convex duality their conjugates and smoothness.
 
 All but the Poisson loss have minimum 0 over t, so their conjugate is 0 at 0: a row with dual variable 0 costs nothing,
 which is what lets a mask stand for "this row is not in the problem" everywhere in GLRU. Arrays are elementwise and of
