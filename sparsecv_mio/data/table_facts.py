@@ -8,6 +8,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from sparsecv_mio.data.folds import fold_columns, make_folds
 from sparsecv_mio.data.readers import read_by, read_raw
 from sparsecv_mio.data.reading_options import ABSENT, WORDS, Reading, Wanted, doubts, feature_names, ways_to_read
 from sparsecv_mio.data.standard import standardize
+from sparsecv_mio.data.time_order import time_order
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.units import TINY
 from sparsecv_mio.words import Encode, Intercept, Missing, Scale
@@ -136,7 +138,9 @@ def _tried(found: Inspection, path: str | Path, how: Reading, drop: Sequence[str
     given = {name: shlex.split(words)[0] for name, words in options.items() if words}
     gone = [*drop, *(next(csv.reader([given["--drop"]])) if "--drop" in given else ())]
     folds = given.get("--folds", str(FOLDS))
-    how = replace(how, na=Missing(given.get("--na", how.na)), encode=Encode(given.get("--encode", how.encode)))
+    nothing = tuple(given["--na-values"].split(",")) if "--na-values" in given else how.na_values
+    na, encode = Missing(given.get("--na", how.na)), Encode(given.get("--encode", how.encode))
+    how = replace(how, na=na, encode=encode, na_values=nothing)
     if drop:  # the user's own first
         others = [option for option in found.options if not option.startswith("--drop ")]
         found = replace(found, options=(f"--drop {quoted(dict.fromkeys(gone))}", *others))
@@ -158,17 +162,27 @@ def inspect_table(table: RawTable, how: Reading) -> Inspection:
     unsaid = doubts(table.marks, how.sep)
     facts = [_facts(one, one is goal, alike.get(one.name, ()), unsaid.get(one.name, "")) for one in columns]
     facts = [_without_target(one, fact, goal) for one, fact in zip(columns, facts, strict=True)]
+    facts = _without_copies(facts, alike, "" if goal is None else goal.name)
+    order = None if goal is None or unsaid else time_order(table.features, goal)
+    nothing = _stand_ins(columns)
+    if nothing:
+        columns = [_emptied(one, nothing) for one in columns]
+        goal = None if goal is None else columns[-1]
+        how = replace(how, na_values=(*how.na_values, *(f"{value:g}" for value in nothing)))
     kept = [one for one, fact in zip(columns, facts, strict=True) if not fact.drop]
     subjects = None if goal is None else subjects_of([one for one in kept if one is not goal])
     if subjects is not None:
         kept = [one for one in kept if one.name != subjects.column]
         facts = [replace(fact, notes=(subjects.note,)) if fact.name == subjects.column else fact for fact in facts]
+    elif order is not None:
+        said = {order.column: (order.note,)}
+        facts = [replace(fact, notes=(*fact.notes, *said.get(fact.name, ()))) for fact in facts]
     gaps = np.zeros(table.rows, dtype=bool)
     for one in kept:
         gaps |= one.empty
     features = [one for one in kept if one is not goal]
     options = _options(facts, kept, gaps, how)
-    options += [] if subjects is None else [subjects.option]
+    options += [dealt.option for dealt in (subjects or order,) if dealt is not None]
     without_target = 0 if goal is None else int(goal.empty.sum())
     n = table.rows - (int(gaps.sum()) if "--na drop" in options else without_target)
     return Inspection(
@@ -178,7 +192,7 @@ def inspect_table(table: RawTable, how: Reading) -> Inspection:
     )  # fmt: skip
 
 
-def _facts(one: RawColumn, goal: bool, alike: Sequence[str], unsaid: str) -> ColumnFacts:
+def _facts(one: RawColumn, goal: bool, alike: Sequence[Likeness], unsaid: str) -> ColumnFacts:
     numbers = one.numbers[np.isfinite(one.numbers)]
     if unsaid:
         return ColumnFacts(one.name, "mixed", int(one.empty.sum()), None, None, None, None, (unsaid,), False)
@@ -189,11 +203,13 @@ def _facts(one: RawColumn, goal: bool, alike: Sequence[str], unsaid: str) -> Col
         more, drop = _doubts(one, numbers)
         notes += more
     sized = bool(numbers.size) and not one.others
+    notes = [*(note.removesuffix(", or drop the column") if goal else note for note in notes)]
+    notes += [like.words for like in alike]
     return ColumnFacts(
         one.name, kind, int(one.empty.sum()),
         float(numbers.min()) if sized else None, float(numbers.mean()) if sized else None,
         float(numbers.max()) if sized else None, _spread(numbers) if sized else None,
-        (*(note.removesuffix(", or drop the column") if goal else note for note in notes), *alike), drop and not goal,
+        tuple(notes), drop and not goal,
     )  # fmt: skip
 
 
@@ -251,7 +267,54 @@ def _without_target(one: RawColumn, fact: ColumnFacts, goal: RawColumn | None) -
     return replace(fact, notes=(*fact.notes, "empty in every row that has a target"), drop=True)
 
 
-def _alike(columns: Sequence[RawColumn]) -> dict[str, list[str]]:
+class Likeness(NamedTuple):
+    """An earlier column that a column is like, by how much, and in how many rows they were compared."""
+
+    name: str
+    correlation: float
+    rows: int
+
+    @property
+    def is_copy(self) -> bool:
+        """Whether the two columns are the same but for their units."""
+        return self.correlation >= COPIES
+
+    @property
+    def words(self) -> str:
+        """The same in words."""
+        return f"{'a copy of' if self.is_copy else f'correlation {self.correlation:.3f} with'} {self.name!r}"
+
+
+def _without_copies(
+    facts: Sequence[ColumnFacts], alike: Mapping[str, Sequence[Likeness]], goal: str
+) -> list[ColumnFacts]:  # fmt: skip
+    """Return the facts of columns, of which copies of those that stay are to be left out."""
+    stay, judged = set[str](), list[ColumnFacts]()
+    for fact in facts:
+        copies = any(like.is_copy and like.rows >= FOLDS and like.name in stay for like in alike.get(fact.name, ()))
+        judged.append(replace(fact, drop=fact.drop or (copies and fact.name != goal)))
+        if not judged[-1].drop:
+            stay.add(fact.name)
+    return judged
+
+
+def _stand_ins(columns: Sequence[RawColumn]) -> list[float]:
+    """Return numbers that stand for nothing wherever they are: -999 say."""
+    finite = [one.numbers[np.isfinite(one.numbers)] for one in columns]
+    ends = [stand_in(numbers) for numbers in finite]
+    return [
+        value for value in dict.fromkeys(end for end in ends if end is not None)
+        if all(end == value or value not in numbers for end, numbers in zip(ends, finite, strict=True))
+    ]  # fmt: skip
+
+
+def _emptied(one: RawColumn, nothing: Sequence[float]) -> RawColumn:
+    """Return a column whose cells with these numbers are empty."""
+    none = np.isin(one.numbers, nothing)
+    return replace(one, numbers=np.where(none, np.nan, one.numbers), empty=one.empty | none)
+
+
+def _alike(columns: Sequence[RawColumn]) -> dict[str, list[Likeness]]:
     """Return, by column, which earlier ones it repeats or nearly does; rows with empty cells aside."""
     plain = [one for one in columns if not one.others and not one.empty.all() and np.isfinite(one.numbers).any()]
     if not 1 < len(plain) <= MOST_CORRELATED:
@@ -264,11 +327,10 @@ def _alike(columns: Sequence[RawColumn]) -> dict[str, list[str]]:
     X /= np.maximum(np.abs(X).max(axis=1, keepdims=True), TINY)
     length = np.linalg.norm(X, axis=1)
     X /= np.where(length > 0.0, length, 1.0)[:, None]
-    found: dict[str, list[str]] = {}
+    found: dict[str, list[Likeness]] = {}
     for j, row in enumerate(np.abs(np.tril(X @ X.T, -1))):
         for i in np.flatnonzero(row >= ALIKE)[:3].tolist():
-            words = "a copy of" if row[i] >= COPIES else f"correlation {row[i]:.3f} with"
-            found.setdefault(plain[j].name, []).append(f"{words} {plain[i].name!r}")
+            found.setdefault(plain[j].name, []).append(Likeness(plain[i].name, float(row[i]), int(full.sum())))
     return found
 
 

@@ -1,0 +1,124 @@
+"""Whether the rows of a table stand in the order of time: what `inspect` proposes folds by."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+
+import numpy as np
+
+from sparsecv_mio.arrays import FloatArray
+from sparsecv_mio.data.cure import RawColumn
+
+LEAST_ROWS = 20
+FOLDS = 5  # of `forward:K` that is proposed: the last five sixths of the rows are scored
+ALIKE = 0.5  # correlation of the target with that of the row before, from which neighbouring rows are alike
+FORMS = ("%Y-%m-%d", "%d.%m.%Y", "%d.%m.%y", "%m/%d/%Y", "%d/%m/%Y", "%Y/%m/%d", "%d-%m-%Y")
+CLOCK = re.compile(r"[T ]\d{1,2}:\d\d(:\d\d([.,]\d+)?)?(Z|[+-]\d\d:?\d\d)?$")
+YEAR = re.compile(r"(?i)(.*[_. -])?(year|yr|jahr)([_. -].*)?")
+WITHIN = re.compile(r"(?i)(.*[_. -])?(quarter|qtr|quartal|month|monat|week|woche|day|tag|date)([_. -].*)?")
+TIME = re.compile(r"(?i)(.*[_. -])?(year|yr|jahr|date|datum|day|time|timestamp|zeit|period|t)([_. -].*)?")
+
+
+@dataclass(frozen=True)
+class TimeOrder:
+    """Rows in the order of time.
+
+    Attributes
+    ----------
+    column : str
+        That shows it.
+    why : str
+        By what.
+    """
+
+    column: str
+    why: str
+
+    @property
+    def option(self) -> str:
+        """How `solve` trains on earlier rows alone."""
+        return f"--folds forward:{FOLDS}"
+
+    @property
+    def note(self) -> str:
+        """What to say of the column."""
+        return f"{self.why}: {self.option} predicts rows by earlier ones alone, shuffled folds by later ones too"
+
+
+def time_order(features: Sequence[RawColumn], target: RawColumn) -> TimeOrder | None:
+    """Return what shows that rows stand in the order of time; None where nothing does.
+
+    That is a date, or a year with its quarters, months or days, which grows from row to row; or any column that grows,
+    where the target is like that of the row before but the rows are not sorted by it.
+
+    Parameters
+    ----------
+    features : sequence of RawColumn
+        All columns but the target, those too that are no features.
+    target : RawColumn
+    """
+    if len(target.numbers) < LEAST_ROWS:
+        return None
+    sorted_by_target, likeness = _grows(target.numbers, 0.0) or _grows(-target.numbers, 0.0), _likeness(target.numbers)
+    for one in features:
+        days = _days(one)
+        if days is not None and _grows(days, 0.5):
+            return TimeOrder(one.name, "a date that grows from row to row")
+    plain = [one for one in features if not one.others and not one.empty.any()]
+    for one in plain:
+        if not TIME.fullmatch(one.name):
+            continue
+        parts = [other for other in plain if other is not one and WITHIN.fullmatch(other.name)]
+        for other in parts if YEAR.fullmatch(one.name) else []:
+            if _grows(_together(one.numbers, other.numbers), 1.0):
+                return TimeOrder(one.name, f"grows from row to row, with {other.name!r}")
+        if _grows(one.numbers, 1.0) and not sorted_by_target:
+            return TimeOrder(one.name, "a time by its name that grows from row to row")
+    if sorted_by_target or likeness < ALIKE:
+        return None
+    for one in plain:
+        if _grows(one.numbers, 1.0):
+            alike = f"the target is like that of the row before (correlation {likeness:.2f})"
+            return TimeOrder(one.name, f"grows from row to row, and {alike}, as in the order of time")
+    return None
+
+
+def _grows(numbers: FloatArray, share: float) -> bool:
+    """Whether numbers never fall from row to row, and rise in at least this share of the steps."""
+    steps = np.diff(numbers)
+    return bool(np.all(steps >= 0.0) and np.mean(steps > 0.0) >= share) if len(steps) else False
+
+
+def _together(years: FloatArray, parts: FloatArray) -> FloatArray:
+    """Return numbers that rise with the year, and within a year with its part."""
+    return years * (np.ptp(parts) + 1.0) + (parts - parts.min())
+
+
+def _likeness(target: FloatArray) -> float:
+    """Return the correlation of the target with that of the row before."""
+    known = np.isfinite(target)
+    off = np.where(known, target - np.mean(target[known]), 0.0) if known.any() else np.zeros(1)
+    square = float(off @ off)
+    return float(off[1:] @ off[:-1]) / square if 0.0 < square < np.inf else 0.0
+
+
+def _days(one: RawColumn) -> FloatArray | None:
+    """Return the dates of a column as numbers; None for one of anything else, or with an empty cell."""
+    if len(one.others) < len(one.numbers):
+        return None
+    texts = [one.others[row] for row in range(len(one.numbers))]
+    for form in FORMS:
+        with suppress(ValueError):
+            return np.array([_moment(text, form) for text in texts])
+    return None
+
+
+def _moment(text: str, form: str) -> float:
+    clock = CLOCK.search(text)
+    day = datetime.strptime(text[: clock.start()] if clock else text, form).toordinal()
+    hours = re.findall(r"\d+", clock[0])[:3] if clock else []
+    return day + sum(float(part) / unit for part, unit in zip(hours, (24.0, 1440.0, 86400.0), strict=False))
