@@ -24,6 +24,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from sparsecv_mio.arrays import BoolArray, FloatArray
+from sparsecv_mio.certificate.parts import schema_of
 from sparsecv_mio.certificate.records import PathRecord, Record, by_column
 from sparsecv_mio.data.cure import frame_numbers
 from sparsecv_mio.data.dataset import Dataset
@@ -267,6 +268,25 @@ class SparseLinearModel(FittedModel, CallbackSupportMixin, RegressorMixin, BaseE
         """
         found: FloatArray = self._rows(X) @ self.coef_ + self.intercept_
         return found
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what a file holds: parameters, arrays, numbers, and the record as its JSON text, no class of ours."""
+        state = dict(super().__getstate__())
+        if "record_" in state:
+            state["record_"] = self.record_.to_json()
+        if state.get("_kept") is not None:
+            state["_kept"] = state["_kept"].plain()
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take what `__getstate__` returned, or what version 0.2.0 did: there record and search are objects."""
+        state = dict(state)
+        text, kept = state.get("record_"), state.get("_kept")
+        if isinstance(text, str):
+            state["record_"] = (PathRecord if schema_of(text) == PathRecord.schema_name else Record).from_json(text)
+        if isinstance(kept, dict):
+            state["_kept"] = KeptSearch.of_plain(kept)
+        super().__setstate__(state)
 
     def _rows(self, X: Any) -> Any:
         """Check the columns of new rows, which may be sparse."""

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.certificate.records import Record, by_column
 from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.data.fold_plan import FoldPlan
+from sparsecv_mio.data.fold_plan import FoldPlan, RowLists
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.model_space import NONE
 from sparsecv_mio.search.context import Snapshot
@@ -59,6 +61,38 @@ class KeptSearch:
         cells = tuple(replace(best.by_size[tau], candidates=(), values=()) for tau in context.grid.taus.tolist())
         factor = context.data.y_unit**2 / np.asarray(context.scored.by_fold, dtype=np.float64)
         return cls(context.data.dataset, folds, sums, factor, cells)
+
+    def plain(self) -> dict[str, Any]:
+        """Return the same as arrays, numbers and texts by name: what a file of a fitted estimator holds."""
+        data, plan = self.dataset, self.folds
+        return {
+            "X": data.X, "y": data.y, "names": list(data.names), "target": data.target,
+            "weights": data.weights, "row_weights": data.row_weights,
+            "folds": {
+                "spec": plan.spec, "seed": plan.seed, "n": plan.n, "k": plan.k, "order": plan.order,
+                "starts": plan.starts, "left": None if plan.left is None else list(plan.left), "repeats": plan.repeats,
+            },
+            "sums": self.sums, "factor": self.factor,
+            "cells": [
+                {
+                    "tau": cell.tau, "support": cell.support, "lower": cell.lower, "upper": cell.upper,
+                    "margin": cell.margin, "complete": cell.complete, "branched": cell.branched,
+                }
+                for cell in self.cells
+            ],
+        }  # fmt: skip
+
+    @classmethod
+    def of_plain(cls, state: Mapping[str, Any]) -> KeptSearch:
+        """Return what `plain` was made of."""
+        dataset = Dataset(
+            state["X"], state["y"], tuple(state["names"]), state["target"],
+            weights=state["weights"], row_weights=state["row_weights"],
+        )  # fmt: skip
+        left = state["folds"]["left"]
+        plan = FoldPlan(**{**state["folds"], "left": None if left is None else RowLists(*left)})
+        cells = tuple(BestSubset(**cell, candidates=(), values=()) for cell in state["cells"])
+        return cls(dataset, plan, state["sums"], state["factor"], cells)
 
     def mse_path(self) -> FloatArray:
         """(G, T, K) mean squared errors of the folds, NaN where no support is known."""
