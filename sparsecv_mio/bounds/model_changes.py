@@ -30,6 +30,7 @@ from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.problem.objective import PLAIN_RTOL, fit
 from sparsecv_mio.problem.problem import LARGEST_PENALTY
+from sparsecv_mio.problem.training_moments import WORN, constant_in, worn_means
 from sparsecv_mio.units import OUTWARD
 from sparsecv_mio.words import Intercept
 
@@ -97,11 +98,40 @@ def residuals_without(data: StandardData, support: IntArray, gamma: float, left_
         V, penalty = np.column_stack([constant, V]), np.concatenate([[0.0], penalty])
     found = Residuals(*_refined(V, r, penalty, left_out))
     level = np.abs(found.values).max(initial=0.0, axis=0)
-    for fold in np.flatnonzero(~(found.doubt.max(initial=0.0, axis=0) <= DOUBTFUL * level)).tolist():
+    sure = (found.doubt.max(initial=0.0, axis=0) <= DOUBTFUL * level) & ~worn_without(part, left_out)
+    for fold in np.flatnonzero(~sure).tolist():
         residual = _by_definition(part, gamma, left_out[fold])
         found.values[:, fold] = residual
         found.doubt[:, fold] = PLAIN_RTOL * np.abs(residual).max() + ROUNDING * np.abs(r).max()
     return found
+
+
+def worn_without(data: StandardData, left_out: Sequence[IntArray]) -> BoolArray:
+    """(k,) whether, without some rows, the centre of all rows costs a column or the target its digits.
+
+    As `problem.training_moments.in_own_digits` has it. O(k n q), and O(n) for each column that seems constant.
+
+    Parameters
+    ----------
+    data : StandardData
+    left_out : sequence of k int arrays
+    """
+    worn = np.zeros(len(left_out), dtype=bool)
+    if data.intercept is not Intercept.FOLD:
+        return worn
+    V, r = data.rows(slice(0, data.n))
+    block, root = np.column_stack([V, r]), np.ones(data.n) if data.root is None else data.root
+    kept = np.ones((len(left_out), data.n))
+    for fold, rows in enumerate(left_out):
+        kept[fold, rows] = 0.0
+    total = (kept @ root**2)[:, None]
+    with np.errstate(all="ignore"):
+        mean = kept @ (block * root[:, None]) / total
+        spread = np.maximum(kept @ block**2 - total * mean**2, 0.0)
+    for fold in np.flatnonzero((~(np.abs(mean) <= WORN * np.sqrt(spread / total))).any(axis=1)).tolist():
+        places = worn_means(mean[fold], spread[fold], float(total[fold, 0]))
+        worn[fold] = len(places) > len(constant_in(data, np.flatnonzero(kept[fold]), places))
+    return worn
 
 
 def _by_definition(data: StandardData, gamma: float, left_out: IntArray) -> FloatArray:

@@ -297,6 +297,7 @@ class WideTree:
         self.error = self.error_of(rows, tau)
         self.listed: list[tuple[float, IntArray]] = []
         self.nodes = 0
+        self.stuck = np.inf  # bound of nodes that cannot be branched on, or whose columns rounding makes dependent
         self.start = start[left]
         used = np.flatnonzero(self.start)
         by_size = np.argsort(-np.abs(self.c), kind="stable")[: 2 * tau + AT_FIRST]
@@ -388,14 +389,19 @@ class WideTree:
 
     # -- the last level ----------------------------------------------------------------------------------------------
 
-    def _scan(self, inside: tuple[int, ...], outside: frozenset[int]) -> None:
+    def _scan(self, node: _Open) -> None:
         """Evaluate every support of a node that has one column left to choose. O(q tau^2)."""
+        inside, outside = node.inside, node.outside
         held = np.array(inside, dtype=np.int64)
         e, d, base = self.c.copy(), self.rows.square[self.left].copy(), self.rows.yy
         columns = self.few[held]
         if len(held):
             M = self.products[np.ix_(held, columns)] + np.eye(len(held))
-            half = np.linalg.cholesky(M)
+            try:
+                half = np.linalg.cholesky(M)
+            except np.linalg.LinAlgError:
+                self.stuck = min(self.stuck, node.lower)
+                return
             V = solve_triangular(half, self.products[held], lower=True, check_finite=False)
             v = solve_triangular(half, self.c[columns], lower=True, check_finite=False)
             e -= v @ V
@@ -428,7 +434,6 @@ class WideTree:
             True ends it with what it holds.
         """
         waiting = OpenNodes[_Open]()
-        stuck = np.inf  # bound of nodes that cannot be branched on
         start = self.start[self.few[: self.count]]
         self._child(waiting, _Open(0.0, (), frozenset(), np.arange(self.count), start))
         while waiting and self.nodes < most and len(self.listed) <= MOST_LISTED and not expired():
@@ -442,13 +447,13 @@ class WideTree:
             if node.lower >= bar:
                 continue
             if pick < 0:
-                stuck = min(stuck, node.lower)
+                self.stuck = min(self.stuck, node.lower)
                 continue
             self._child(waiting, replace(node, inside=(*node.inside, pick)))
             self._child(waiting, replace(node, outside=node.outside | {pick}))
-        lower = min([stuck, enough, self.known.best[self.tau] - self.error, *(node.lower for node in waiting)])
+        lower = min([self.stuck, enough, self.known.best[self.tau] - self.error, *(node.lower for node in waiting)])
         level, values = self.level + self.error, np.array([value for value, _ in self.listed])
-        ended = not waiting and stuck == np.inf and enough >= self.level and len(self.listed) <= MOST_LISTED
+        ended = not waiting and self.stuck == np.inf and enough >= self.level and len(self.listed) <= MOST_LISTED
         ended &= bool(np.isfinite(values).all())  # inf: singular to rounding
         supports = [np.sort(support) for value, support in self.listed if value <= level] if ended else None
         return ProvedSize(max(lower, 0.0), supports, self.nodes)
@@ -464,7 +469,7 @@ class WideTree:
             support = self.left[~out]
             self.listed.append((self.known.take([support])[0], support))
         elif k == 1:
-            self._scan(node.inside, node.outside)
+            self._scan(node)
         else:
             kept = ~np.isin(node.used, list(node.outside))
             waiting.push(node.lower, replace(node, used=node.used[kept], point=node.point[kept]))

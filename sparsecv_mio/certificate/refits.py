@@ -296,7 +296,7 @@ def check_objective(
     width = max(gap, PROVED_RTOL) * row.upper + 2.0 * slack
     closed = math.isfinite(row.upper) and row.upper - row.lower <= width
     checks.that(closed or not row.proved, f"{path}proved", "upper - lower is wider than a proof leaves it")
-    wide = row.upper - row.lower > max(gap, PROVED_RTOL) * row.upper * (1.0 - 1e-9)
+    wide = row.upper == math.inf or row.upper - row.lower > max(gap, PROVED_RTOL) * row.upper * (1.0 - 1e-9)
     checks.that(row.proved or wide, f"{path}proved", "is false though upper - lower is within the requested gap")
 
 

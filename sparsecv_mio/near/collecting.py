@@ -523,7 +523,7 @@ class Collection:
     def _offer(self, supports: list[IntArray]) -> None:
         limit = max((self.wanted.threshold(tau) for tau in self.wanted.taus), default=np.inf)
         values, errors = self.criterion.values(supports, limit)
-        for a in np.flatnonzero(values - errors <= limit).tolist():
+        for a in np.flatnonzero(values <= limit + errors).tolist():  # where both are inf nothing is known
             self.wanted.take(supports[a], float(values[a]), float(errors[a]))
 
     def _try_all(self, now: Open, taus: Sequence[int]) -> bool:

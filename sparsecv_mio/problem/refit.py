@@ -60,14 +60,8 @@ class RowFit:
 
     def held_out(self, data: StandardData, rows: IntArray) -> tuple[float, float]:
         """Weighted sum of squares of the residuals of `rows`, and a bound on its rounding error. O(rows s)."""
-        beta, v_mean, r_mean = self.fine
-        V, r = _long_rows(data, rows, self.support, self.centre)
-        level = FINE * (np.abs(r) + np.abs(r_mean) + (np.abs(V) + np.abs(v_mean)) @ np.abs(beta))
-        V, r = V - v_mean, r - r_mean
-        root = _long_root(data, rows)
-        if root is not None:
-            V, r, level = V * root[:, None], r * root, level * root
-        e = r - V @ beta
+        beta = self.fine[0]
+        V, e, level = self._residuals(data, rows)
         if not np.all(np.isfinite(self.spread)):
             return float(e @ e), np.inf
         size, (matrix, length) = np.abs(V), self.ball
@@ -76,6 +70,21 @@ class RowFit:
         slip = np.minimum(size @ self.spread, reach * length + FINE * (size @ np.abs(beta))) + level
         total = float(e @ e)
         return total, float(((2.0 * np.abs(e) + slip) * slip).sum()) + np.finfo(float).eps * total
+
+    def residuals(self, data: StandardData, rows: IntArray) -> FloatArray:
+        """(m,) residuals of some rows in standard units, times the roots of their weights."""
+        return np.asarray(self._residuals(data, rows)[1], dtype=float)
+
+    def _residuals(self, data: StandardData, rows: IntArray) -> tuple[LongArray, LongArray, LongArray]:
+        """Rows of the support about the training means, residuals, and bounds on these that no coefficient causes."""
+        beta, v_mean, r_mean = self.fine
+        V, r = _long_rows(data, rows, self.support, self.centre)
+        level = FINE * (np.abs(r) + np.abs(r_mean) + (np.abs(V) + np.abs(v_mean)) @ np.abs(beta))
+        V, r = V - v_mean, r - r_mean
+        root = _long_root(data, rows)
+        if root is not None:
+            V, r, level = V * root[:, None], r * root, level * root
+        return V, r - V @ beta, level
 
 
 def refit_rows(data: StandardData, rows: IntArray | slice, support: IntArray, gamma: float) -> RowFit:

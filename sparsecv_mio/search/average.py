@@ -100,16 +100,8 @@ def _errors_by_moments(
         wrong = ~(np.abs(found - said) <= SAME_ERROR * said)
         for p in np.flatnonzero(wrong).tolist():
             fit = refit_rows(narrow, folds.train_rows(fold), supports[p], 2.0 * float(lams[p]))
-            V, r = narrow.about(rows, _spread(fit.v_mean, fit.support, narrow.q), fit.r_mean)
-            squares[p] = (r - V[:, fit.support] @ fit.beta) ** 2
+            squares[p] = fit.residuals(narrow, rows) ** 2
         yield fold, squares
-
-
-def _spread(values: FloatArray, support: IntArray, q: int) -> FloatArray:
-    """(q,) values on a support, 0 elsewhere."""
-    whole = np.zeros(q)
-    whole[support] = values
-    return whole
 
 
 def coefficients_of(problem: SparseProblem, supports: Sequence[IntArray], lams: FloatArray) -> FloatArray:

@@ -14,7 +14,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
-from sparsecv_mio.bounds.model_changes import CHUNK, OpenFolds, Residuals, residual_distances, residuals_without
+from sparsecv_mio.bounds.model_changes import (
+    CHUNK,
+    OpenFolds,
+    Residuals,
+    residual_distances,
+    residuals_without,
+    worn_without,
+)
 from sparsecv_mio.certificate.parts import InstabilityRow, Stability, StableChoice, WeighedModel
 from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.search.cells import CellTable
@@ -217,7 +224,8 @@ class Instabilities:
         with np.errstate(over="ignore", divide="ignore"):
             scores = (V.T @ residual) ** 2 / lam[:, None]
         distance = residual_distances(residual, target, scores, tau, value)
-        return np.asarray(np.hypot(distance, np.abs(mean) * np.sqrt(along)) + full.doubt.max() * np.sqrt(data.n))
+        distance = np.hypot(distance, np.abs(mean) * np.sqrt(along)) + full.doubt.max() * np.sqrt(data.n)
+        return np.where(worn_without(data, [self.left_out[fold] for fold in which]), np.inf, distance)
 
     def _whatever(self, g: int, t: int, cell: BestSubset) -> float:
         """Bound the largest change where the best model of all rows is not known either."""

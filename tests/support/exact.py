@@ -64,14 +64,23 @@ class ExactProblem:
         """Least and largest mean squared error over the optima of the folds, which differ where objectives tie."""
         low = high = ZERO
         for fold in self.folds:
-            fits = [self._fit(fold, Fraction(gamma) / 2, list(support)) for support in self._supports(tau)]
+            fits = [self._fit(fold, Fraction(gamma) / 2, list(support)) for support in self.supports(tau)]
             least = min(value for value, _ in fits)
             tied = [error for value, error in fits if value == least]
             low, high = low + min(tied), high + max(tied)
-        total = sum((self.row_weight[i] for fold in self.folds for i in fold.scored), ZERO)
-        return low / total, high / total
+        return low / self._total, high / self._total
 
-    def _supports(self, tau: int) -> list[tuple[int, ...]]:
+    def of_support(self, gamma: float, support: Sequence[int]) -> tuple[Fraction, Fraction]:
+        """Training objectives of one support, added up over the folds, and its CV error where all folds share it."""
+        fits = [self._fit(fold, Fraction(gamma) / 2, list(support)) for fold in self.folds]
+        return sum((value for value, _ in fits), ZERO), sum((error for _, error in fits), ZERO) / (self._total or 1)
+
+    @property
+    def _total(self) -> Fraction:
+        return sum((self.row_weight[i] for fold in self.folds for i in fold.scored), ZERO)
+
+    def supports(self, tau: int) -> list[tuple[int, ...]]:
+        """Return the supports of a size that hold the forced columns."""
         free = [j for j in self.columns if j not in self.forced]
         size = min(tau, len(self.columns)) - len(self.forced)
         return [tuple(sorted((*self.forced, *rest))) for rest in combinations(free, max(size, 0))]

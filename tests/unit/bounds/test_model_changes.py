@@ -49,6 +49,18 @@ def test_residuals_are_those_of_the_definition_within_their_bounds(block: int) -
             assert found.doubt[:, fold].max() <= 1e-7 * np.abs(standard.rows(slice(0, data.n))[1]).max()
 
 
+def test_a_fold_without_the_one_huge_cell_keeps_its_digits() -> None:
+    """About the mean of all rows the others are equal, and the fold would seem to have no use for the column."""
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(12, 1))
+    data = Dataset.from_arrays(np.where(np.arange(12)[:, None] == 7, 1e24, X), 2.0 * X[:, 0] + rng.normal(size=12))
+    standard = standardize(data, "none")
+    found = residuals_without(standard, np.array([0]), 1e-3, [np.array([7])])
+    model = fit(data.X, data.y, [0], 1e-3, scale="none", rows=np.delete(np.arange(12), 7))
+    true = model.residuals(data.X, data.y, np.arange(12)) * model.coordinates.y_unit / standard.y_unit
+    assert np.abs(true[7]) > 1e23 and found.values[:, 0] == pytest.approx(true, rel=1e-9)
+
+
 def test_equations_that_cannot_be_solved_are_in_doubt() -> None:
     X = np.repeat(np.arange(6.0)[:, None], 2, axis=1)
     standard = standardize(Dataset.from_arrays(X, np.arange(6.0) ** 2))
