@@ -28,35 +28,40 @@ grow more expensive with tau, and a proof among the taus up to some size is wort
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import cached_property, partial
 from math import comb
 
 import numpy as np
 
-from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
+from sparsecv_mio.arrays import BoolArray
 from sparsecv_mio.errors import CorruptStore
 from sparsecv_mio.parallel import run_folds
 from sparsecv_mio.problem.training_moments import TrainingMoments
 from sparsecv_mio.search.accounts import Source
-from sparsecv_mio.search.cells import Archive, CellTable, within
-from sparsecv_mio.search.deadline import Deadline
+from sparsecv_mio.search.cells import Archive, within
 from sparsecv_mio.search.estimates import OpenCellEstimates, score_reported_pair
 from sparsecv_mio.search.fold_solver import FoldSolver
 from sparsecv_mio.search.loss_bounds import (
     LossBounds,
-    WeightBounds,
     bounded_in_closed_form,
-    enough_to_exclude,
     narrow_by_ridge_balls,
 )
-from sparsecv_mio.search.pairs import likely_winner, proved_ends
+from sparsecv_mio.search.pairs import Pair, likely_winner, proved_ends
 from sparsecv_mio.search.run import EFFORT_GROWTH, FIRST_EFFORT, GridMethod, Run, best_on_all_rows, fit_all_rows
 from sparsecv_mio.search.shared_trees import SharedTrees
-from sparsecv_mio.thresholds import FEW_FOLDS, MANY, MANY_FOLDS, SMALL
-from sparsecv_mio.trees.every_size import FIRST_LOOK, solve_path
-from sparsecv_mio.trees.subsets import UNLIMITED, BestSubset, BestSubsets
+from sparsecv_mio.search.sources.all_rows_trees import AllRowsTrees
+from sparsecv_mio.search.sources.fold_trees import FoldTrees, promising_folds
+from sparsecv_mio.search.sources.in_question import InQuestion
+from sparsecv_mio.search.sources.least_bounds import (
+    ALL_ROWS_EFFORT,
+    EFFORT_FACTOR,
+    MOST_TRIES,
+    LeastBounds,
+    mask_of,
+)
+from sparsecv_mio.thresholds import FEW_FOLDS, MANY_FOLDS, SMALL
+from sparsecv_mio.trees.every_size import FIRST_LOOK
+from sparsecv_mio.trees.subsets import UNLIMITED, BestSubset
 
 ROUND_PARTS = 4  # of a round between which pairs are left out
 
@@ -182,21 +187,10 @@ class FoldRounds:
         self.folds_left = stored["round_rest"].tolist()
 
 
-def promising_folds(cells: CellTable, wanted: BoolArray) -> list[int]:
-    """Return the folds with cells that are wanted (G, T, K), those first whose lower ends may rise most."""
-    rise = np.where(wanted & np.isfinite(cells.nominal), np.maximum(cells.nominal - cells.lower, 0.0), 0.0)
-    order = np.argsort(-rise.sum(axis=(0, 1)), kind="stable")
-    return [int(fold) for fold in order if wanted[:, :, fold].any()]
-
-
 def _visit(solver: FoldSolver, wanted: BoolArray, effort: int, fold: int, moments: TrainingMoments) -> int:
     return solver.run(fold, moments, wanted[:, :, fold], effort)
 
 
-Pair = tuple[int, int]
-
-GROWTH = 4  # of the effort of a tau from one try to the next
-MOST_TRIES = 24
 FIRST_TRIES = 2  # of the likely winner, before anything else; the last one only if the first promises that it succeeds
 TRIAL_SHARE, LOOK_SHARE = 0.15, 0.1  # of a time limit, for the first of these tries and for a look at all rows
 WINNER_SHARE = 0.7  # of the time that is left, which the likely winner may take
@@ -204,14 +198,7 @@ FEW_SUPPORTS = 1 << 17  # a size that has no more is decided first
 SMALL_SHARE, REST_SHARE = 0.2, 0.03  # of a time limit, for the likely best gammas of these sizes, and for the others
 BALL_SHARE = 0.05  # of a time limit, for ridge balls: they cost little but where columns are many
 WEIGHT_SHARE = 0.1  # of a time limit, for relaxations of folds with more weight on their rows
-ALL_ROWS_EFFORT = 4  # a tree on all rows may cost so many times what one of a fold may: it speaks for all folds
 ALL_ROWS_TRIES = 3  # of a tau, before its folds, where all rows can still exclude it
-LEAST_SHARE = 0.25  # of the time since taus are worked on, under a limit, that the least lower bounds may take
-LEAST_TURN = 0.05  # of a time limit, at once
-ALL_ROWS, WEIGHTED = 0, 1  # trees that raise them
-RISE, WEIGHTED_EFFORT = 0.1, 128  # of the bar, that trees of folds with their rows left out are to bring, and nodes
-LEAST_ENOUGH = 0.9  # of the bar, from which on the least lower bound needs no work of its own
-LEAST_AT_ONCE = 4  # pairs of the least lower bounds that each thread works on
 NEW, OPEN = 0, 1  # taus: tried for the first time, or again
 
 
@@ -232,12 +219,10 @@ class Outward:
         Whether all rows were looked at for the taus that were not tried yet.
     spent : (2,) int array
         Nodes spent on new taus, and on those that were tried before.
-    tries_of_least : (2, G, T) int array
-        How often a pair was worked on because its lower bound was the least: on all rows, and with rows left out.
-    gains : (2, G, T) array
-        What that did last, in shares of the bar and second; inf where it was not tried.
-    began, on_least : float
-        When the work on taus began, inf before, and seconds spent so since.
+    in_question : InQuestion
+        Pairs that are neither decided nor excluded.
+    all_rows, folds, least : AllRowsTrees, FoldTrees, LeastBounds
+        What they are worked on by.
     """
 
     def __init__(self, run: Run) -> None:
@@ -246,61 +231,19 @@ class Outward:
         self.tries_of_winner = 0
         self.looked = False
         self.spent = np.zeros(2, dtype=np.int64)
-        self.tries_of_least = np.zeros((2, *run.context.shape[:2]), dtype=np.int64)
-        self.gains = np.full(self.tries_of_least.shape, np.inf)
-        self.began, self.on_least = np.inf, 0.0
+        self.in_question = InQuestion(run)
+        self.all_rows, self.folds = AllRowsTrees(run, self.in_question), FoldTrees(run, self.in_question)
+        self.least = LeastBounds(self.all_rows)
 
     @cached_property
     def searched(self) -> BoolArray:
         """(T,): sizes below all columns, of which there is one support."""
         return np.asarray(self.run.context.grid.taus < self.run.context.data.q)
 
-    @cached_property
-    def loss(self) -> LossBounds:
-        """Training-loss bounds; three numbers a cell, so made where this order of work is taken."""
-        return LossBounds(self.run)
-
-    @cached_property
-    def weight(self) -> WeightBounds:
-        """Bounds from the rows that folds leave out."""
-        return WeightBounds(self.run, self.loss)
-
-    @property
-    def weighs(self) -> bool:
-        """Whether these are made: under a time limit, which leaves a gap, where relaxations cost little."""
-        return bool(np.isfinite(self.run.context.deadline.at)) and self.run.context.data.q <= MANY
-
     @property
     def left(self) -> bool:
         """Whether some pair is neither decided nor excluded, and more work could change that."""
-        return bool(self.in_question().any())
-
-    def in_question(self) -> BoolArray:
-        """(G, T, K): open cells of the pairs that are in question.
-
-        A pair is not where its lower bound excludes it, up to the gap: against the best pair of the grid once that is
-        decided; before, against the best pair with no larger tau, for a proof among small taus needs no more. (Until
-        then `SearchState.worth_work`, which compares with the best pair of the grid at once, may leave out more.)
-        """
-        state = self.run
-        beaten = state.cells.lower.sum(axis=2) >= self._bars()
-        return np.asarray(state.open & ~beaten[:, :, None])
-
-    def _bars(self) -> FloatArray:
-        """(G, T): lower sums from which on a pair is not in question; inf for the best pair itself."""
-        state = self.run
-        upper = state.cells.upper.sum(axis=2)
-        bar = np.minimum.accumulate(upper.min(axis=0))
-        best = np.unravel_index(int(upper.argmin()), upper.shape)
-        if state.cells.final[best].all():
-            bar = np.full(len(bar), upper[best])
-        bars = np.tile(bar * (1.0 - self.run.context.gap), (len(upper), 1))
-        bars[best] = np.inf
-        return bars
-
-    def _pairs_in_question(self) -> BoolArray:
-        """(G, T): pairs in question."""
-        return np.asarray(self.in_question().any(axis=2))
+        return bool(self.in_question.pairs().any())
 
     def decide_small_sizes(self) -> None:
         """Decide the taus with few supports: the likely best gamma of each first, then all pairs in question.
@@ -316,8 +259,8 @@ class Outward:
             return
         with self.run.accounts.of(Source.SMALL_SIZES):
             for t in np.flatnonzero(few).tolist():
-                self._work_on_folds(self._only(self._leader(t, t)), FIRST_EFFORT, SMALL_SHARE)
-            self._work_on_folds(np.broadcast_to(few, context.shape[:2]), FIRST_EFFORT, REST_SHARE)
+                self.folds.grow(mask_of(self.run.context.shape, self._leader(t, t)), FIRST_EFFORT, SMALL_SHARE)
+            self.folds.grow(np.broadcast_to(few, context.shape[:2]), FIRST_EFFORT, REST_SHARE)
         self._note_what_is_proved()
 
     def begin(self) -> None:
@@ -326,14 +269,10 @@ class Outward:
         missing = np.zeros(self.run.context.shape[:2], dtype=bool)
         last = max(int(self.searched.sum()), 1) - 1  # with all columns nothing is missing
         missing[:, last] = [not result.by_size[taus[last]].lower > 0.0 for result in state.all_rows.best]
-        self._fit_all_rows(missing, 0, LOOK_SHARE)
+        self.all_rows.solve(missing, 0, LOOK_SHARE)
         self.run.signals.doing("bounds of every fold by the fits on all rows")
-        narrow_by_ridge_balls(self.run, self.loss.values, self.run.context.deadline.sooner(BALL_SHARE))
-        if self.weighs:
-            self.run.signals.doing("relaxations of every fold with its rows left out")
-            lower, upper = self.run.cells.lower.sum(axis=2), self.run.cells.upper.sum(axis=2)
-            low = self._pairs_in_question() & (lower < LEAST_ENOUGH * upper.min())
-            self.weight.relax(low, self.run.context.deadline.sooner(WEIGHT_SHARE))
+        narrow_by_ridge_balls(self.run, self.all_rows.loss.values, self.run.context.deadline.sooner(BALL_SHARE))
+        self.least.relax(WEIGHT_SHARE)
 
     def step(self) -> None:
         """Do the first of these that is due.
@@ -352,9 +291,9 @@ class Outward:
         elif known and not self.tries.any() and self.searched[winner[1]]:
             self._work_on(range(winner[1] + 1), NEW)
         elif self.tries.any() and not self.looked:
-            self._fit_all_rows(self._pairs_in_question(), FIRST_LOOK, LOOK_SHARE)
+            self.all_rows.solve(self.in_question.pairs(), FIRST_LOOK, LOOK_SHARE)
             self.looked = True
-        elif not self._raise_the_least():
+        elif not self.least.raise_them():
             self._work_on(*self._next())
         self._note_what_is_proved()
         self.run.signals.progressed()
@@ -367,19 +306,19 @@ class Outward:
         promises that there is time for them; else all folds get an effort, and four times as much if it decides some.
         """
         context, final = self.run.context, self.run.cells.final
-        pair, first = self._only(winner), self.tries_of_winner == 0
+        pair, first = mask_of(self.run.context.shape, winner), self.tries_of_winner == 0
         if not np.isfinite(context.deadline.at):
-            self._work_on_folds(pair, FIRST_EFFORT * GROWTH**self.tries_of_winner)
+            self.folds.grow(pair, FIRST_EFFORT * EFFORT_FACTOR**self.tries_of_winner)
             promising = bool(final[winner].any())
         elif first:
             before, began = int(final[winner].sum()), context.deadline.seconds
-            self._work_on_folds(pair, UNLIMITED, TRIAL_SHARE, most=context.threads)
+            self.folds.grow(pair, UNLIMITED, TRIAL_SHARE, most=context.threads)
             decided, spent = int(final[winner].sum()) - before, context.deadline.seconds - began
             left = context.folds.k - before - decided
             promising = decided > 0 and spent / decided * left <= WINNER_SHARE * context.deadline.left
         else:
             left_share = context.deadline.left / (context.deadline.at - context.deadline.began)
-            self._work_on_folds(pair, UNLIMITED, WINNER_SHARE * left_share)
+            self.folds.grow(pair, UNLIMITED, WINNER_SHARE * left_share)
             promising = False
         self.tries_of_winner = 1 if first and promising else FIRST_TRIES
 
@@ -396,181 +335,29 @@ class Outward:
         part = np.broadcast_to((least <= places) & (places <= top), now.lower.shape)
         return likely_winner(now.within(part, self.run.context.grid.gammas, self.run.context.grid.taus))
 
-    def _only(self, *pairs: Pair) -> BoolArray:
-        """(G, T): some pairs."""
-        chosen = np.zeros(self.run.context.shape[:2], dtype=bool)
-        chosen[tuple(zip(*pairs, strict=True))] = True
-        return chosen
-
     def _next(self) -> tuple[range, int]:
         """Return the tau to work on, and whether it is new: the smallest new one, or the least tried of the others."""
-        open_taus = self._pairs_in_question().any(axis=0)
+        open_taus = self.in_question.pairs().any(axis=0)
         new, tried = np.flatnonzero(open_taus & (self.tries == 0)), np.flatnonzero(open_taus & (self.tries > 0))
         if len(new) and (not len(tried) or self.spent[NEW] <= self.spent[OPEN]):
             return range(int(new[0]), int(new[0]) + 1), NEW
         tau = int(tried[np.argmin(self.tries[tried])])
         return range(tau, tau + 1), OPEN
 
-    def _raise_the_least(self) -> bool:
-        """Work on the pairs of the least lower bounds, one of each tau; False where that is not due.
-
-        It takes a part of the time only, as a proof among the small taus is worth more, but the gap that a limit leaves
-        is that of the least bound. Trees on all rows, of which what they prove at one gamma bounds its neighbours too,
-        and trees on the rows of folds with those left out: whichever raised the least more in a second.
-        """
-        state, deadline = self.run, self.run.context.deadline
-        until, since = deadline.sooner(LEAST_TURN), deadline.seconds - self.began
-        if not np.isfinite(deadline.at) or self.on_least + until.left > LEAST_SHARE * since:
-            return False
-        bar = float(state.cells.upper.sum(axis=2).min())
-        chosen = [self._least(kind, bar) for kind in (ALL_ROWS, WEIGHTED)]
-        kinds = [kind for kind in (ALL_ROWS, WEIGHTED) if chosen[kind]]
-        if not kinds:
-            return False
-        kind = max(kinds, key=lambda kind: float(self.gains[kind][chosen[kind][0]]))
-        pairs, at = chosen[kind], tuple(zip(*chosen[kind], strict=True))
-        began, before = deadline.seconds, state.cells.lower.sum(axis=2)[at]
-        tries = int(self.tries_of_least[kind][at].max())
-        if kind == ALL_ROWS:
-            self._fit_all_rows(self._only(*pairs), ALL_ROWS_EFFORT * FIRST_EFFORT * GROWTH**tries, LEAST_TURN)
-        else:
-            state.signals.doing(f"trees with rows left out: {_named(state.context.grid.taus[np.unique(at[1])])}, fold")
-            rise = RISE * bar / state.context.folds.k
-            self.weight.branch(pairs, rise, WEIGHTED_EFFORT * GROWTH**tries, until)
-        spent, rises = deadline.seconds - began, (state.cells.lower.sum(axis=2)[at] - before) / bar
-        self.gains[kind][at] = rises / max(spent, 1e-6)
-        self.tries_of_least[kind][at] += 1 if kind == ALL_ROWS else rises < 0.5 * RISE
-        self.on_least += spent
-        return True
-
-    def _least(self, kind: int, bar: float) -> list[Pair]:
-        """Return pairs of the least bounds that a kind of trees may raise, one of each tau; none if all are high."""
-        state, tries = self.run, self.tries_of_least[kind]
-        usable = self._pairs_in_question() & (tries < MOST_TRIES)
-        if kind == ALL_ROWS:
-            taus = state.context.grid.taus.tolist()
-            usable &= ~np.array([[result.by_size[tau].complete for tau in taus] for result in state.all_rows.best])
-        elif not self.weighs:
-            return []
-        lower = np.where(usable, state.cells.lower.sum(axis=2), np.inf)
-        weakest = lower.argmin(axis=0)
-        which = np.argsort(lower.min(axis=0), kind="stable")[: LEAST_AT_ONCE * state.context.threads]
-        pairs = [(int(weakest[t]), t) for t in which.tolist() if lower[weakest[t], t] < LEAST_ENOUGH * bar]
-        return [pair for pair in pairs if tries[pair] == tries[pairs[0]]]
-
     def _work_on(self, taus: range, kind: int) -> None:
         """Work on all rows, then on the folds, of the pairs of some taus that are in question."""
-        before, self.began = self.run.counts.nodes, min(self.began, self.run.context.deadline.seconds)
+        before, least = self.run.counts.nodes, self.least
+        least.began = min(least.began, self.run.context.deadline.seconds)
         among = np.isin(np.arange(len(self.tries)), taus)
-        effort = FIRST_EFFORT * GROWTH ** int(self.tries[among].max())
-        self._fit_all_rows(self._pairs_in_question() & among, ALL_ROWS_EFFORT * effort)
-        spared = self._left_to_all_rows()
+        effort = FIRST_EFFORT * EFFORT_FACTOR ** int(self.tries[among].max())
+        self.all_rows.solve(self.in_question.pairs() & among, ALL_ROWS_EFFORT * effort)
+        spared = self.all_rows.may_exclude() & (self.tries < ALL_ROWS_TRIES)
         with self.run.accounts.of(Source.FOLD_TREES):
             for tau in taus:
-                self._work_on_folds(self._only(self._leader(tau)) & ~spared, effort)
-                self._work_on_folds(self._pairs_in_question() & (np.arange(len(self.tries)) == tau) & ~spared, effort)
+                self.folds.grow(mask_of(self.run.context.shape, self._leader(tau)) & ~spared, effort)
+                self.folds.grow(self.in_question.pairs() & (np.arange(len(self.tries)) == tau) & ~spared, effort)
         self.tries[among] = np.minimum(self.tries[among] + 1, MOST_TRIES)
         self.spent[kind] += self.run.counts.nodes - before
-
-    def _left_to_all_rows(self) -> BoolArray:
-        """(G, T): pairs whose folds are spared: with the best pair decided, a tree on all rows can still exclude them.
-
-        It has no more to prove than that, which is easier than what a tree of every fold has to prove.
-        """
-        state, taus = self.run, self.run.context.grid.taus.tolist()
-        best = np.unravel_index(int(state.cells.upper.sum(axis=2).argmin()), state.cells.upper.shape[:2])
-        known = state.cells.final[best].all() and np.isfinite(state.cells.upper[best]).all()
-        upper = np.array([[result.by_size[tau].upper for tau in taus] for result in state.all_rows.best])
-        return np.asarray(known & (self._enough_on_all_rows() <= upper) & (self.tries < ALL_ROWS_TRIES))
-
-    def _fit_all_rows(self, pairs: BoolArray, effort: int, share: float = 1.0) -> None:
-        """Solve all rows at some pairs (G, T) as far as an effort goes, and bound the folds by what that proves.
-
-        A pair is left once it is excluded; no more than a share of the time limit is spent in all.
-        """
-        state, context = self.run, self.run.context
-        until = context.deadline.sooner(share)
-        taus, enough = context.grid.taus, self._enough_on_all_rows()
-        missing = [
-            (g, which) for g, result in enumerate(state.all_rows.best)
-            if len(which := [t for t in np.flatnonzero(pairs[g]).tolist() if not result.by_size[int(taus[t])].complete])
-        ]  # fmt: skip
-        if len(missing) < context.threads and effort > FIRST_LOOK:
-            missing = [(g, which[i :: context.threads]) for g, which in missing for i in range(context.threads)]
-
-        def fit(g: int, which: list[int]) -> int:
-            found = self._best_subsets(g, which, effort, until, enough)
-            state.all_rows.improve(g, found)
-            return found.nodes
-
-        with self.run.accounts.of(Source.ALL_ROWS if effort else Source.ALL_ROWS_RELAXED):
-            self._in_parts(fit, missing, pairs, effort, until)
-            self.loss.apply()
-
-    def _in_parts(
-        self, fit: Callable[[int, list[int]], int], missing: list[tuple[int, list[int]]], pairs: BoolArray, effort: int,
-        until: Deadline,
-    ) -> None:  # fmt: skip
-        """Fit all rows at some gammas and taus, by index, and say so."""
-        taus, context = self.run.context.grid.taus, self.run.context
-        parts = [(g, which) for g, which in missing if which]
-        words = f"{'trees' if effort else 'relaxations'} on all rows: {_named(taus[pairs.any(axis=0)])},"
-        if parts:
-            self.run.signals.doing(words, 0, len(parts))
-        for done, nodes in enumerate(run_folds(parts, fit, context.threads), start=1):
-            self.run.signals.doing(words, done, len(parts))
-            self.run.counts.add(nodes, problems=1)
-            if until.expired():
-                break
-
-    def _enough_on_all_rows(self) -> FloatArray:
-        """(G, T): lower bounds on all rows from which on the training-loss bound excludes a pair; inf where unknown."""
-        return enough_to_exclude(self.run, self.loss.values, self._bars())
-
-    def _best_subsets(self, g: int, which: list[int], effort: int, until: Deadline, enough: FloatArray) -> BestSubsets:
-        """Solve all rows at a gamma and some taus, by index, from the supports of neighbours and folds."""
-        state, context = self.run, self.run.context
-        near = [result for result in state.all_rows.best[max(g - 1, 0) : g + 2]]
-        taus = context.grid.taus[which].tolist()
-        starts = [result.by_size[tau].support for result in near for tau in taus]
-        numbers = np.unique(state.cells.support[g, which])
-        starts += [state.cells.pool.supports[number] for number in numbers.tolist()]
-        return solve_path(
-            state.all_rows.problem(g), taus, starts=starts, effort=effort, expired=until.expired,
-            enough=dict(zip(taus, enough[g, which].tolist(), strict=True)),
-        )  # fmt: skip
-
-    def _work_on_folds(self, pairs: BoolArray, effort: int, share: float = 1.0, most: int | None = None) -> None:
-        """Grow trees in the folds of some pairs (G, T), in `most` of them: those first that may raise the sums most.
-
-        A fold works on the pairs that are still in question when it starts; no more than a share of the time limit is
-        spent in all.
-        """
-        run, context = self.run, replace(self.run.context, deadline=self.run.context.deadline.sooner(share))
-        solver = FoldSolver(replace(run, context=context), run.accelerators)
-
-        def work(fold: int, moments: TrainingMoments) -> int:
-            return solver.run(fold, moments, self.in_question()[:, :, fold] & pairs, effort)
-
-        groups = self._in_turn(self.in_question() & pairs[:, :, None], most)
-        done, every = 0, sum(map(len, groups))
-        words = f"trees: {_named(context.grid.taus[pairs.any(axis=0)])}, fold"
-        for which in groups:
-            run.signals.doing(words, min(done + 1, every), every)
-            for nodes in run_folds(run.accelerators.training_moments(which), work, min(context.threads, len(which))):
-                run.counts.add(nodes)
-                done += 1
-                run.signals.doing(words, min(done + 1, every), every)
-                run.signals.progressed()
-                if context.deadline.expired():
-                    return
-            run.signals.safe_point()
-
-    def _in_turn(self, wanted: BoolArray, most: int | None) -> list[Sequence[int]]:
-        """Split the folds with cells that are wanted into groups, those with most to gain first."""
-        order = promising_folds(self.run.cells, wanted)[:most]
-        size = max(2 * self.run.context.threads, len(order) // 16)
-        return [order[i : i + size] for i in range(0, len(order), size)]
 
     def archive(self) -> Archive:
         """Return where it stands."""
@@ -588,12 +375,6 @@ class Outward:
         """Go to where `stored` was archived; what is known of all rows is computed anew."""
         self.tries[...], self.spent[...] = stored["outward_tries"], stored["outward_spent"]
         self.tries_of_winner, self.looked = int(stored["outward_first"]), False
-
-
-def _named(taus: IntArray) -> str:
-    """Name some taus, as `tau 3` or `tau 1 to 5`."""
-    ends = sorted({int(tau) for tau in taus[[0, -1]]}) if len(taus) else []
-    return f"tau {' to '.join(map(str, ends))}"
 
 
 # of the trees on all rows together, beyond which leaving out pairs is tried: up to `SMALL` columns, and beyond

@@ -15,7 +15,7 @@ from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.search import rounds
 from sparsecv_mio.search import run as run_module
 from sparsecv_mio.search.pairs import Grid, likely_winner
-from sparsecv_mio.search.rounds import GROWTH, NEW, OPEN
+from sparsecv_mio.search.rounds import NEW, OPEN
 from sparsecv_mio.search.run import EFFORT_GROWTH, FIRST_EFFORT
 
 
@@ -96,7 +96,7 @@ def test_small_sizes_are_decided_before_better_supports_are_searched_for(monkeyp
 
 def test_the_first_steps_bound_every_pair(run: Any) -> None:
     cells = run.run.cells
-    assert np.all(cells.lower.sum(axis=2)[-1] > 0.0) and np.isfinite(run.outward.loss.values).all()
+    assert np.all(cells.lower.sum(axis=2)[-1] > 0.0) and np.isfinite(run.outward.all_rows.loss.values).all()
 
 
 def test_the_winner_then_the_taus_up_to_it_then_outward(run: Any) -> None:
@@ -110,7 +110,7 @@ def test_the_winner_then_the_taus_up_to_it_then_outward(run: Any) -> None:
         elif len(grown):
             seen.append("first" if not tries.any() else "new" if tries[grown[0]] == 0 else "again")
             if seen[-1] == "new":  # no smaller tau was left out
-                assert not steps._pairs_in_question()[:, : grown[0]][:, steps.tries[: grown[0]] == 0].any()
+                assert not steps.in_question.pairs()[:, : grown[0]][:, steps.tries[: grown[0]] == 0].any()
         else:
             seen.append("look")
     assert seen[0] == "winner" and "winner" not in seen[2:] and seen.count("look") == 1
@@ -122,7 +122,7 @@ def test_the_winner_then_the_taus_up_to_it_then_outward(run: Any) -> None:
 def test_new_taus_and_open_ones_take_turns(run: Any) -> None:
     steps = run.outward
     steps.tries[:3] = (1, 2, 1)
-    steps.in_question = lambda: np.ones(run.context.shape, dtype=bool)
+    steps.in_question.cells = lambda: np.ones(run.context.shape, dtype=bool)
     steps.spent[:] = (5, 5)
     assert steps._next() == (range(3, 4), NEW)
     steps.spent[:] = (6, 5)
@@ -131,27 +131,6 @@ def test_new_taus_and_open_ones_take_turns(run: Any) -> None:
     assert steps._next() == (range(2, 3), OPEN)
     steps.tries[:] = 1
     assert steps._next()[1] == OPEN
-    assert GROWTH > 1
-
-
-@pytest.mark.parametrize("kind", [rounds.ALL_ROWS, rounds.WEIGHTED])
-def test_trees_raise_the_least_bounds_of_the_grid(run: Any, kind: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    steps, cells = run.outward, run.run.cells
-    monkeypatch.setattr(rounds, "LEAST_ENOUGH", np.inf)
-    cells.lower[:] = 0.0  # rows with more weight say more here than trees of few nodes
-    before = cells.lower.sum(axis=2)
-    least = np.unravel_index(before.argmin(), before.shape)
-    steps.gains[1 - kind] = 0.0  # the other trees brought nothing
-    assert not steps._raise_the_least(), "no tau was worked on"
-    steps.began, steps.on_least = -1e9, 1e9
-    assert not steps._raise_the_least(), "little was spent besides"
-    steps.on_least = 0.0
-    assert steps._raise_the_least() and steps.on_least > 0.0 and 0.0 < steps.gains[kind][least] < np.inf
-    assert not steps.tries_of_least[1 - kind].any()
-    after = cells.lower.sum(axis=2)
-    assert np.all(after >= before) and after[least] > before[least]
-    monkeypatch.setattr(rounds, "LEAST_ENOUGH", 0.0)
-    assert not steps._raise_the_least(), "they are large enough"
 
 
 def test_excluded_pairs_are_left_open(run: Any) -> None:

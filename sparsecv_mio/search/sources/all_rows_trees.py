@@ -1,0 +1,121 @@
+"""Trees and relaxations on all rows, and the training-loss bound of every fold by what they prove.
+
+A slice solves all rows at some pairs, one call a gamma. Cost: O(q^3) a gamma, O(q^2) a node, and the refits of what the
+folds have come to show, O(T (s^3 + rows s)) a fold. One slice raises the lower ends of all folds of a pair, and what it
+proves of one pair bounds its neighbours: larger gammas and smaller taus.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+
+from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
+from sparsecv_mio.parallel import run_folds
+from sparsecv_mio.search.accounts import Source
+from sparsecv_mio.search.deadline import Deadline
+from sparsecv_mio.search.loss_bounds import LossBounds, enough_to_exclude
+from sparsecv_mio.search.run import Run
+from sparsecv_mio.search.sources.in_question import InQuestion
+from sparsecv_mio.trees.every_size import FIRST_LOOK, solve_path
+from sparsecv_mio.trees.subsets import BestSubsets
+
+
+def taus_named(taus: IntArray) -> str:
+    """Name some taus, as `tau 3` or `tau 1 to 5`."""
+    ends = sorted({int(tau) for tau in taus[[0, -1]]}) if len(taus) else []
+    return f"tau {' to '.join(map(str, ends))}"
+
+
+class AllRowsTrees:
+    """Solves all rows no further than it takes to exclude a pair.
+
+    Parameters
+    ----------
+    run : Run
+    in_question : InQuestion
+    """
+
+    def __init__(self, run: Run, in_question: InQuestion) -> None:
+        self.run, self.in_question = run, in_question
+
+    @cached_property
+    def loss(self) -> LossBounds:
+        """Training-loss bounds; three numbers a cell, so made where all rows are solved."""
+        return LossBounds(self.run)
+
+    def unsolved(self) -> BoolArray:
+        """(G, T): pairs whose best subset of all rows is not known."""
+        taus = self.run.context.grid.taus.tolist()
+        return ~np.array([[result.by_size[tau].complete for tau in taus] for result in self.run.all_rows.best])
+
+    def enough(self) -> FloatArray:
+        """(G, T): lower bounds on all rows from which on the training-loss bound excludes a pair; inf where unknown."""
+        return enough_to_exclude(self.run, self.loss.values, self.in_question.bars())
+
+    def may_exclude(self) -> BoolArray:
+        """(G, T): pairs that a tree on all rows can still exclude, against a best pair that is decided.
+
+        It has no more to prove than that, which is easier than what a tree of every fold has to prove.
+        """
+        cells, taus = self.run.cells, self.run.context.grid.taus.tolist()
+        best = np.unravel_index(int(cells.upper.sum(axis=2).argmin()), cells.upper.shape[:2])
+        known = cells.final[best].all() and np.isfinite(cells.upper[best]).all()
+        upper = np.array([[result.by_size[tau].upper for tau in taus] for result in self.run.all_rows.best])
+        return np.asarray(known & (self.enough() <= upper))
+
+    def solve(self, pairs: BoolArray, effort: int, share: float = 1.0) -> None:
+        """Solve all rows at some pairs (G, T) as far as an effort goes, and bound the folds by what that proves.
+
+        A pair is left once it is excluded.
+
+        Parameters
+        ----------
+        pairs : (G, T) bool array
+        effort : int
+            Nodes of a tau; 0 for relaxations.
+        share : float
+            Of the time limit that is spent at most.
+        """
+        wanted = pairs & self.unsolved()
+        by_gamma = [(g, np.flatnonzero(wanted[g]).tolist()) for g in np.flatnonzero(wanted.any(axis=1)).tolist()]
+        threads = self.run.context.threads
+        if len(by_gamma) < threads and effort > FIRST_LOOK:
+            by_gamma = [(g, which[i::threads]) for g, which in by_gamma for i in range(threads)]
+        by_gamma = [(g, which) for g, which in by_gamma if which]
+        with self.run.accounts.of(Source.ALL_ROWS if effort else Source.ALL_ROWS_RELAXED):
+            self._solve(by_gamma, pairs, effort, self.run.context.deadline.sooner(share))
+            self.loss.apply()
+
+    def _solve(self, by_gamma: list[tuple[int, list[int]]], pairs: BoolArray, effort: int, until: Deadline) -> None:
+        """Solve all rows at gammas and taus, by index, until a moment."""
+        run, enough = self.run, self.enough()
+        taus = run.context.grid.taus[pairs.any(axis=0)]
+        words = f"{'trees' if effort else 'relaxations'} on all rows: {taus_named(taus)},"
+
+        def solve_gamma(g: int, which: list[int]) -> int:
+            best = self._best_subsets(g, which, effort, until, enough)
+            run.all_rows.improve(g, best)
+            return best.nodes
+
+        if by_gamma:
+            run.signals.doing(words, 0, len(by_gamma))
+        for done, nodes in enumerate(run_folds(by_gamma, solve_gamma, run.context.threads), start=1):
+            run.signals.doing(words, done, len(by_gamma))
+            run.counts.add(nodes, problems=1)
+            if until.expired():
+                break
+
+    def _best_subsets(self, g: int, which: list[int], effort: int, until: Deadline, enough: FloatArray) -> BestSubsets:
+        """Solve all rows at a gamma and some taus, by index, from the supports of neighbours and folds."""
+        run = self.run
+        near = [result for result in run.all_rows.best[max(g - 1, 0) : g + 2]]
+        taus = run.context.grid.taus[which].tolist()
+        starts = [result.by_size[tau].support for result in near for tau in taus]
+        numbers = np.unique(run.cells.support[g, which])
+        starts += [run.cells.pool.supports[number] for number in numbers.tolist()]
+        return solve_path(
+            run.all_rows.problem(g), taus, starts=starts, effort=effort, expired=until.expired,
+            enough=dict(zip(taus, enough[g, which].tolist(), strict=True)),
+        )  # fmt: skip

@@ -1,0 +1,45 @@
+"""Which pairs are in question: neither decided nor excluded."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sparsecv_mio.arrays import BoolArray, FloatArray
+from sparsecv_mio.search.run import Run
+
+
+class InQuestion:
+    """What a proof of the best pair still needs.
+
+    A pair is not in question where its lower bound excludes it, up to the gap: against the best pair of the grid once
+    that is decided; before, against the best pair with no larger tau, for a proof among small taus needs no more.
+    (Until then `SearchState.worth_work`, which compares with the best pair of the grid at once, may leave out more.)
+
+    Parameters
+    ----------
+    run : Run
+    """
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+
+    def cells(self) -> BoolArray:
+        """(G, T, K): open cells of the pairs in question."""
+        beaten = self.run.cells.lower.sum(axis=2) >= self.bars()
+        return np.asarray(self.run.open & ~beaten[:, :, None])
+
+    def pairs(self) -> BoolArray:
+        """(G, T): pairs in question."""
+        return np.asarray(self.cells().any(axis=2))
+
+    def bars(self) -> FloatArray:
+        """(G, T): lower sums from which on a pair is not in question; inf for the best pair itself."""
+        run = self.run
+        upper = run.cells.upper.sum(axis=2)
+        bar = np.minimum.accumulate(upper.min(axis=0))
+        best = np.unravel_index(int(upper.argmin()), upper.shape)
+        if run.cells.final[best].all():
+            bar = np.full(len(bar), upper[best])
+        bars = np.tile(bar * (1.0 - run.context.gap), (len(upper), 1))
+        bars[best] = np.inf
+        return bars
