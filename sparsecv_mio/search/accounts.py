@@ -2,7 +2,7 @@
 
 A source of bounds is anything that narrows cells (gamma, tau, fold). Who starts a slice of work says of which source it
 is (`Accounts.of`), and no more than that: its cost and its gain are the differences between the run before and after.
-What no source asked for is booked to `Source.OTHER`, so that the seconds of a run add up to those it took.
+What no source asked for is booked to `BoundSource.OTHER`, so that the seconds of a run add up to those it took.
 
 Work is counted in two numbers that repeat themselves on one thread without a limit: nodes of trees, and *problems*, the
 ridge problems that were set up (the rows of a fold, or all rows, at one gamma). What a problem or a node costs depends
@@ -49,7 +49,7 @@ from sparsecv_mio.search.cells import Archive, parsed
 from sparsecv_mio.search.context import SearchState
 
 
-class Source(StrEnum):
+class BoundSource(StrEnum):
     """Who may narrow cells; a MIO is named by its backend (`mios_of`)."""
 
     FIRST_SUPPORTS = "first supports"
@@ -130,7 +130,7 @@ class Accounts:
         self._accounts: dict[str, Account] = {}
         self._course: list[GapStep] = []
         self._open: list[str] = []
-        self._last: str = Source.OTHER  # whose gain the cells have not been looked at for
+        self._last: str = BoundSource.OTHER  # whose gain the cells have not been looked at for
         self._slices = 0  # since they were
         self._lock = threading.RLock()
         self._clocks, self._known = self._clocks_now(), self._standing(np.zeros(state.context.shape[:2], dtype=bool))
@@ -141,7 +141,7 @@ class Accounts:
 
         Parameters
         ----------
-        source : Source or str
+        source : BoundSource or str
         """
         with self._lock:
             self._book_cost()
@@ -165,12 +165,12 @@ class Accounts:
         with self._lock:
             self._book_cost()
             self._book_gain()
-            busy = {name: account for name, account in self._accounts.items() if name != Source.OTHER}
+            busy = {name: account for name, account in self._accounts.items() if name != BoundSource.OTHER}
             idle = [busy.pop(name) for name, account in list(busy.items()) if account.idle]
-            other = replace(self._account(Source.OTHER))
+            other = replace(self._account(BoundSource.OTHER))
             other.seconds += sum(account.seconds for account in idle)
             other.cpu_seconds += sum(account.cpu_seconds for account in idle)
-            busy[Source.OTHER] = other
+            busy[BoundSource.OTHER] = other
             return tuple(SourceWork(name, **asdict(account)) for name, account in busy.items())
 
     def course(self) -> tuple[GapStep, ...]:
@@ -196,7 +196,7 @@ class Accounts:
     def _book_cost(self) -> None:
         """Book the time and work since the last time to the source that is being asked."""
         before, now = self._clocks, self._clocks_now()
-        account = self._account(self._open[-1] if self._open else Source.OTHER)
+        account = self._account(self._open[-1] if self._open else BoundSource.OTHER)
         account.seconds += now.seconds - before.seconds
         account.cpu_seconds += now.cpu_seconds - before.cpu_seconds
         account.nodes += now.nodes - before.nodes

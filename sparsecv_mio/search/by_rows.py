@@ -25,7 +25,7 @@ from sparsecv_mio.problem.elimination import eliminated, stripped
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.problem.training_moments import moments_of_training
-from sparsecv_mio.search.accounts import Source, mios_of
+from sparsecv_mio.search.accounts import BoundSource, mios_of
 from sparsecv_mio.search.all_rows import solve_by_rows
 from sparsecv_mio.search.cell_by_cell import MioSettings, VendorListing, check_available
 from sparsecv_mio.search.cells import Archive, Where, filled_up, places_in, within
@@ -104,7 +104,7 @@ class ByRows(GridMethod):
         g = self.order[0]
         self.run.signals.doing("scoring supports in every fold")
         missing = np.flatnonzero(~np.isfinite(self.run.cells.nominal[g]).all(axis=0)).tolist()
-        with self.run.accounts.of(Source.FIRST_SUPPORTS):
+        with self.run.accounts.of(BoundSource.FIRST_SUPPORTS):
             for _ in self._over(missing, lambda fold: self._first(fold, g)):
                 self.run.signals.progressed()
 
@@ -163,8 +163,8 @@ class ByRows(GridMethod):
         g = next(g for g in self.order if cells[g].any())
         which = np.flatnonzero(cells[g].any(axis=0)).tolist()
         self._say(bool(fresh.any()), g)
-        branching = Source.FOLD_TREES if self.mio.native else mios_of(self.mio.backend)
-        with self.run.accounts.of(Source.FOLDS_RELAXED if fresh.any() else branching):
+        branching = BoundSource.FOLD_TREES if self.mio.native else mios_of(self.mio.backend)
+        with self.run.accounts.of(BoundSource.FOLDS_RELAXED if fresh.any() else branching):
             for _ in self._over(which, lambda fold: self._visit(fold, g, np.flatnonzero(cells[g, :, fold]).tolist())):
                 self._say(bool(fresh.any()), g)
                 self.run.signals.progressed()

@@ -37,7 +37,7 @@ from sparsecv_mio.parallel import on_threads
 from sparsecv_mio.problem.constraints import SideConstraints
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.search import fold_fits
-from sparsecv_mio.search.accounts import Source, mios_of
+from sparsecv_mio.search.accounts import BoundSource, mios_of
 from sparsecv_mio.search.cells import Archive, Where, filled_up
 from sparsecv_mio.search.deadline import Deadline
 from sparsecv_mio.search.fold_solver import FoldSolver
@@ -474,7 +474,7 @@ class CellMethod(GridMethod):
     @property
     def source(self) -> str:
         """The source of bounds that a cell is handed to."""
-        return Source.FOLD_TREES if self.mio.native else mios_of(self.mio.backend)
+        return BoundSource.FOLD_TREES if self.mio.native else mios_of(self.mio.backend)
 
     def end_first_steps(self) -> None:
         """Take note that the first steps came to their end, unless the time did."""
@@ -483,7 +483,7 @@ class CellMethod(GridMethod):
 
     def bound_every_cell(self, gammas: Sequence[int]) -> None:
         """Give every cell of some gammas a heuristic support of its fold and the bounds at the root of its tree."""
-        with self.run.accounts.of(Source.FOLD_ROOTS):
+        with self.run.accounts.of(BoundSource.FOLD_ROOTS):
             self._bound_in_folds(gammas)
 
     def _bound_in_folds(self, gammas: Sequence[int]) -> None:
@@ -574,7 +574,7 @@ def bracket(method: CellMethod, gammas: IntArray, taus: IntArray) -> None:
     run, context = method.run, method.context
     if context.deadline.expired() or not len(gammas) or not len(taus):
         return
-    with run.accounts.of(Source.FOLDS_RELAXED):
+    with run.accounts.of(BoundSource.FOLDS_RELAXED):
         _bracket(method, gammas, taus)
 
 

@@ -29,7 +29,7 @@ import numpy as np
 from sparsecv_mio.arrays import IntArray
 from sparsecv_mio.parallel import run_folds
 from sparsecv_mio.problem.training_moments import TrainingMoments
-from sparsecv_mio.search.accounts import Source
+from sparsecv_mio.search.accounts import BoundSource
 from sparsecv_mio.search.cells import table_of
 from sparsecv_mio.search.first_supports import FoldPaths, FoldSearch, first_supports, largest_searched, pooled
 from sparsecv_mio.search.fold_fits import FoldProblem
@@ -224,7 +224,7 @@ class OpenCellEstimates:
         grid = Grid(context.grid.gammas[gammas], context.grid.taus[taus])
         if not grid.taus.max():
             return
-        with self.run.accounts.of(Source.FIRST_SUPPORTS):
+        with self.run.accounts.of(BoundSource.FIRST_SUPPORTS):
             self._search(gammas, taus, grid, expired)
 
     def _search(self, gammas: IntArray, taus: IntArray, grid: Grid, expired: Expired) -> None:
@@ -293,7 +293,7 @@ def score_reported_pair(run: Run, trees: SharedTrees) -> None:
     Nothing is done before anything is known of all rows.
     """
     if run.all_rows.best:
-        with run.accounts.of(Source.FOLD_ROOTS):
+        with run.accounts.of(BoundSource.FOLD_ROOTS):
             _score_one_pair(run, trees)
             _score_again(run)
 

@@ -13,7 +13,7 @@ from sparsecv_mio.bounds.more_weight import Known, MoreWeight, RowsTogether
 from sparsecv_mio.parallel import run_folds
 from sparsecv_mio.problem.refit import RowFit
 from sparsecv_mio.problem.training_moments import TrainingMoments
-from sparsecv_mio.search.accounts import Source
+from sparsecv_mio.search.accounts import BoundSource
 from sparsecv_mio.search.cells import Archive, Where, within
 from sparsecv_mio.search.deadline import Deadline
 from sparsecv_mio.search.fold_fits import FoldProblem
@@ -216,7 +216,7 @@ class LossByRows:
         effort : int
             Nodes of each tree.
         """
-        with self.run.accounts.of(Source.ALL_ROWS):
+        with self.run.accounts.of(BoundSource.ALL_ROWS):
             self._grow(whole, g, which, effort)
 
     def _grow(self, whole: WideFold, g: int, which: list[int], effort: int) -> None:
@@ -271,7 +271,7 @@ def narrow_by_ridge_balls(run: Run, values: FloatArray, until: Deadline) -> None
             cells.narrow((g, which, fold), [one.lower for one in found], [one.upper for one in found])
             cells.raise_floor((g, which, fold), floors)
 
-    with run.accounts.of(Source.RIDGE_BALLS):
+    with run.accounts.of(BoundSource.RIDGE_BALLS):
         _in_folds(run, wanted, narrow, until)
 
 
@@ -290,7 +290,7 @@ def bounded_in_closed_form(run: Run, trees: SharedTrees) -> list[int]:
         Indices of gammas, those beyond a limit among them.
     """
     others = []
-    with run.accounts.of(Source.CLOSED_FORM):
+    with run.accounts.of(BoundSource.CLOSED_FORM):
         for g in range(len(run.context.grid.gammas)):
             root = None if run.context.deadline.expired() else trees.root(g)
             if root is None:
@@ -325,7 +325,7 @@ class WeightBounds:
             self.run.counts.add(0, problems=int(wanted.any(axis=1).sum()))
             self._of(here.fold).relax(rows, wanted[self._rising], known, until.expired)
 
-        with self.run.accounts.of(Source.LEFT_OUT_RELAXED):
+        with self.run.accounts.of(BoundSource.LEFT_OUT_RELAXED):
             self._in_folds(pairs, work, until)
 
     def branch(self, pairs: list[tuple[int, int]], rise: float, nodes: int, until: Deadline) -> None:
@@ -354,7 +354,7 @@ class WeightBounds:
                     spent = self._of(here.fold).branch(rows, pair, target, nodes, known, until.expired)
                     self.run.counts.add(spent, problems=1)
 
-        with self.run.accounts.of(Source.LEFT_OUT_TREES):
+        with self.run.accounts.of(BoundSource.LEFT_OUT_TREES):
             self._in_folds(wanted, work, until)
 
     def _of(self, fold: int) -> MoreWeight:

@@ -41,7 +41,7 @@ from sparsecv_mio.formulation.outcome import Start, Stop
 from sparsecv_mio.problem.constraints import SideConstraints, constraints_of
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.search import cell_by_cell
-from sparsecv_mio.search.accounts import Source, mios_of
+from sparsecv_mio.search.accounts import BoundSource, mios_of
 from sparsecv_mio.search.all_rows import solve_any
 from sparsecv_mio.search.cells import Archive, Where
 from sparsecv_mio.search.deadline import Deadline
@@ -192,7 +192,7 @@ class WinnerFirst:
         all_rows, mio, tau = self.run.all_rows, self.method.mio, int(self.run.context.grid.taus[pair[1]])
         part = all_rows.eliminated(pair[0])
         problem, size = part.problem, part.choice.size(tau)
-        with self.run.accounts.of(Source.ALL_ROWS if mio.native else mios_of(mio.backend)):
+        with self.run.accounts.of(BoundSource.ALL_ROWS if mio.native else mios_of(mio.backend)):
             outcome = mio.solve(problem, min(size, problem.q), self.run.context.deadline)
             self.run.counts.add(outcome.nodes, problems=1)
             lower = np.zeros(self.solved.shape)
@@ -402,7 +402,7 @@ class Restricted(cell_by_cell.CellMethod):
         found: dict[int, BestSubsets] = {}
         starts: list[IntArray] = []
         gammas = len(self.context.grid.gammas)
-        with self.run.accounts.of(Source.ALL_ROWS):
+        with self.run.accounts.of(BoundSource.ALL_ROWS):
             for g in range(gammas):
                 if found and self.context.deadline.expired():
                     break

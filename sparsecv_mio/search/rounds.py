@@ -37,7 +37,7 @@ from sparsecv_mio.arrays import BoolArray
 from sparsecv_mio.errors import CorruptStore
 from sparsecv_mio.parallel import run_folds
 from sparsecv_mio.problem.training_moments import TrainingMoments
-from sparsecv_mio.search.accounts import Source
+from sparsecv_mio.search.accounts import BoundSource
 from sparsecv_mio.search.cells import Archive, within
 from sparsecv_mio.search.estimates import OpenCellEstimates, score_reported_pair
 from sparsecv_mio.search.fold_solver import FoldSolver
@@ -51,13 +51,12 @@ from sparsecv_mio.search.run import EFFORT_GROWTH, FIRST_EFFORT, GridMethod, Run
 from sparsecv_mio.search.shared_trees import SharedTrees
 from sparsecv_mio.search.sources.all_rows_trees import AllRowsTrees
 from sparsecv_mio.search.sources.fold_trees import FoldTrees, promising_folds
-from sparsecv_mio.search.sources.in_question import InQuestion
+from sparsecv_mio.search.sources.in_question import InQuestion, mask_of
 from sparsecv_mio.search.sources.least_bounds import (
     ALL_ROWS_EFFORT,
     EFFORT_FACTOR,
     MOST_TRIES,
     LeastBounds,
-    mask_of,
 )
 from sparsecv_mio.thresholds import FEW_FOLDS, MANY_FOLDS, SMALL
 from sparsecv_mio.trees.every_size import FIRST_LOOK
@@ -109,7 +108,7 @@ class FoldRounds:
         grow : bool
             Whether the next round makes more effort.
         """
-        with self.run.accounts.of(Source.FOLD_TREES):
+        with self.run.accounts.of(BoundSource.FOLD_TREES):
             self._visit_folds(in_parts)
         self.cells = np.zeros((0, 0, 0), dtype=bool)
         if grow:
@@ -257,7 +256,7 @@ class Outward:
         few = (np.arange(len(easy)) < count) | ~self.searched
         if not few.any():
             return
-        with self.run.accounts.of(Source.SMALL_SIZES):
+        with self.run.accounts.of(BoundSource.SMALL_SIZES):
             for t in np.flatnonzero(few).tolist():
                 self.folds.grow(mask_of(self.run.context.shape, self._leader(t, t)), FIRST_EFFORT, SMALL_SHARE)
             self.folds.grow(np.broadcast_to(few, context.shape[:2]), FIRST_EFFORT, REST_SHARE)
@@ -286,7 +285,7 @@ class Outward:
         winner = self._leader(len(self.tries) - 1)
         known = bool(self.run.cells.final[winner].all())
         if self.tries_of_winner < FIRST_TRIES and not known:
-            with self.run.accounts.of(Source.FOLD_TREES):
+            with self.run.accounts.of(BoundSource.FOLD_TREES):
                 self._try_winner(winner)
         elif known and not self.tries.any() and self.searched[winner[1]]:
             self._work_on(range(winner[1] + 1), NEW)
@@ -352,7 +351,7 @@ class Outward:
         effort = FIRST_EFFORT * EFFORT_FACTOR ** int(self.tries[among].max())
         self.all_rows.solve(self.in_question.pairs() & among, ALL_ROWS_EFFORT * effort)
         spared = self.all_rows.may_exclude() & (self.tries < ALL_ROWS_TRIES)
-        with self.run.accounts.of(Source.FOLD_TREES):
+        with self.run.accounts.of(BoundSource.FOLD_TREES):
             for tau in taus:
                 self.folds.grow(mask_of(self.run.context.shape, self._leader(tau)) & ~spared, effort)
                 self.folds.grow(self.in_question.pairs() & (np.arange(len(self.tries)) == tau) & ~spared, effort)
@@ -426,7 +425,7 @@ class SharedPass:
             left = self.run.worth_work().any(axis=2)
             self.bounded, self.excludes = True, self.run.context.data.q > SMALL or float(left.mean()) <= MOST_LEFT
         else:
-            with self.run.accounts.of(Source.SHARED_TREES):
+            with self.run.accounts.of(BoundSource.SHARED_TREES):
                 self._next_gamma()
         self.run.signals.progressed()
         self.run.signals.safe_point()
@@ -445,14 +444,14 @@ class SharedPass:
         self.run.signals.doing("bounds of every fold by the fits on all rows")
         refitted = bounded_in_closed_form(self.run, self.trees)
         if refitted and not self.run.context.deadline.expired():
-            with self.run.accounts.of(Source.ALL_ROWS):
+            with self.run.accounts.of(BoundSource.ALL_ROWS):
                 LossBounds(self.run).apply(gammas=np.array(refitted))
 
     def _decide_likely_winner(self) -> None:
         state = self.run
         g, t = likely_winner(state.bounds())
         self.run.signals.doing(f"trees: tau {self.run.context.grid.taus[t]}, the likely best")
-        with state.accounts.of(Source.SHARED_TREES):
+        with state.accounts.of(BoundSource.SHARED_TREES):
             self.trees.decide_taus(g, [t], state.all_rows.best[g].nodes)
         left = np.zeros(self.run.context.shape, dtype=bool)
         left[g, t] = state.open[g, t]

@@ -19,7 +19,7 @@ import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.search.accelerators import Accelerators, Ledger
-from sparsecv_mio.search.accounts import Accounts, Source
+from sparsecv_mio.search.accounts import Accounts, BoundSource
 from sparsecv_mio.search.cells import Archive, Index, below, check_like, counts_of, filled_up, prefixed, within
 from sparsecv_mio.search.context import Context, SearchState, Snapshot
 from sparsecv_mio.search.first_supports import FoldPaths, first_supports
@@ -273,7 +273,7 @@ def fit_all_rows(
     found: dict[int, BestSubsets] = {}
     sizes = len(context.grid.taus)
     what = "best subsets on all rows:" if effort else "relaxations on all rows:"
-    with run.accounts.of(Source.ALL_ROWS if effort else Source.ALL_ROWS_RELAXED):
+    with run.accounts.of(BoundSource.ALL_ROWS if effort else BoundSource.ALL_ROWS_RELAXED):
         for g in order:
             if found and context.deadline.expired():
                 break
@@ -302,7 +302,7 @@ def best_on_all_rows(run: Run, g: int, tau: int, effort: int) -> BestSubset:
     cell, expired = run.all_rows.best[g].by_size[tau], run.context.deadline.expired
     if cell.complete or expired():
         return cell
-    with run.accounts.of(Source.ALL_ROWS):
+    with run.accounts.of(BoundSource.ALL_ROWS):
         again = solve_path(run.all_rows.problem(g), [tau], starts=[cell.support], effort=effort, expired=expired)
         run.counts.add(again.nodes, problems=1)
     return again.by_size[tau]
@@ -330,7 +330,7 @@ def first_answers(run: Run, once_answered: Callable[[], None] | None = None) -> 
     """
     if not run.context.grid.taus.max():
         return None
-    with run.accounts.of(Source.FIRST_SUPPORTS):
+    with run.accounts.of(BoundSource.FIRST_SUPPORTS):
         return _searched_everywhere(run, once_answered)
 
 

@@ -11,21 +11,15 @@ from functools import cached_property
 
 import numpy as np
 
-from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
+from sparsecv_mio.arrays import BoolArray, FloatArray
 from sparsecv_mio.parallel import run_folds
-from sparsecv_mio.search.accounts import Source
+from sparsecv_mio.search.accounts import BoundSource
 from sparsecv_mio.search.deadline import Deadline
 from sparsecv_mio.search.loss_bounds import LossBounds, enough_to_exclude
 from sparsecv_mio.search.run import Run
-from sparsecv_mio.search.sources.in_question import InQuestion
+from sparsecv_mio.search.sources.in_question import InQuestion, taus_named
 from sparsecv_mio.trees.every_size import FIRST_LOOK, solve_path
 from sparsecv_mio.trees.subsets import BestSubsets
-
-
-def taus_named(taus: IntArray) -> str:
-    """Name some taus, as `tau 3` or `tau 1 to 5`."""
-    ends = sorted({int(tau) for tau in taus[[0, -1]]}) if len(taus) else []
-    return f"tau {' to '.join(map(str, ends))}"
 
 
 class AllRowsTrees:
@@ -84,7 +78,7 @@ class AllRowsTrees:
         if len(by_gamma) < threads and effort > FIRST_LOOK:
             by_gamma = [(g, which[i::threads]) for g, which in by_gamma for i in range(threads)]
         by_gamma = [(g, which) for g, which in by_gamma if which]
-        with self.run.accounts.of(Source.ALL_ROWS if effort else Source.ALL_ROWS_RELAXED):
+        with self.run.accounts.of(BoundSource.ALL_ROWS if effort else BoundSource.ALL_ROWS_RELAXED):
             self._solve(by_gamma, pairs, effort, self.run.context.deadline.sooner(share))
             self.loss.apply()
 

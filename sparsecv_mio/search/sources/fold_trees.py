@@ -17,8 +17,7 @@ from sparsecv_mio.problem.training_moments import TrainingMoments
 from sparsecv_mio.search.cells import CellTable
 from sparsecv_mio.search.fold_solver import FoldSolver
 from sparsecv_mio.search.run import Run
-from sparsecv_mio.search.sources.all_rows_trees import taus_named
-from sparsecv_mio.search.sources.in_question import InQuestion
+from sparsecv_mio.search.sources.in_question import InQuestion, taus_named
 
 
 def promising_folds(cells: CellTable, wanted: BoolArray) -> list[int]:

@@ -4,8 +4,22 @@ from __future__ import annotations
 
 import numpy as np
 
-from sparsecv_mio.arrays import BoolArray, FloatArray
+from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
+from sparsecv_mio.search.pairs import Pair
 from sparsecv_mio.search.run import Run
+
+
+def taus_named(taus: IntArray) -> str:
+    """Name some taus, as `tau 3` or `tau 1 to 5`."""
+    ends = sorted({int(tau) for tau in taus[[0, -1]]}) if len(taus) else []
+    return f"tau {' to '.join(map(str, ends))}"
+
+
+def mask_of(shape: tuple[int, ...], *pairs: Pair) -> BoolArray:
+    """(G, T): some pairs of a grid of a shape that begins with its gammas and taus."""
+    chosen = np.zeros(shape[:2], dtype=bool)
+    chosen[tuple(zip(*pairs, strict=True))] = True
+    return chosen
 
 
 class InQuestion:

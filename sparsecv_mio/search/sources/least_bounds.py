@@ -17,7 +17,8 @@ from sparsecv_mio.search.deadline import Deadline
 from sparsecv_mio.search.loss_bounds import WeightBounds
 from sparsecv_mio.search.pairs import Pair
 from sparsecv_mio.search.run import FIRST_EFFORT
-from sparsecv_mio.search.sources.all_rows_trees import AllRowsTrees, taus_named
+from sparsecv_mio.search.sources.all_rows_trees import AllRowsTrees
+from sparsecv_mio.search.sources.in_question import mask_of, taus_named
 from sparsecv_mio.thresholds import MANY
 
 EFFORT_FACTOR = 4  # from one try of a pair to the next
@@ -28,13 +29,6 @@ LEAST_TURN = 0.05  # of a time limit, at once
 RISE, LEFT_OUT_NODES = 0.1, 128  # of the bar, that trees of folds with their rows left out are to bring, and nodes
 LEAST_ENOUGH = 0.9  # of the bar, from which on the least lower bound needs no work of its own
 LEAST_AT_ONCE = 4  # pairs of the least lower bounds that each thread works on
-
-
-def mask_of(shape: tuple[int, ...], *pairs: Pair) -> BoolArray:
-    """(G, T): some pairs of a grid of a shape that begins with its gammas and taus."""
-    chosen = np.zeros(shape[:2], dtype=bool)
-    chosen[tuple(zip(*pairs, strict=True))] = True
-    return chosen
 
 
 class RankedTrees(ABC):

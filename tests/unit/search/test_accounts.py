@@ -16,7 +16,7 @@ from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.errors import CorruptStore
-from sparsecv_mio.search.accounts import MOST_STEPS, Source, added
+from sparsecv_mio.search.accounts import MOST_STEPS, BoundSource, added
 from sparsecv_mio.search.api import cross_validate
 
 COUNTS = ("slices", "problems", "nodes", "decided", "ruled_out", "gap_closed")
@@ -84,9 +84,9 @@ def test_a_source_within_another_has_an_account_of_its_own() -> None:
 
 def test_a_source_that_had_nothing_to_do_is_other_work() -> None:
     run = drawn_run("bounds").run
-    with run.accounts.of(Source.RIDGE_BALLS):
+    with run.accounts.of(BoundSource.RIDGE_BALLS):
         pass
-    assert [work.source for work in run.accounts.table()] == [Source.OTHER]
+    assert [work.source for work in run.accounts.table()] == [BoundSource.OTHER]
 
 
 def test_a_course_stays_short() -> None:
@@ -107,7 +107,7 @@ def test_what_was_booked_before_a_run_was_stored_is_kept(tmp_path: Path) -> None
     again = cross_validate(data, folds, resume=path, **asked)
     before, after = ({work.source: work for work in record.work.sources} for record in (whole, again))
     for source, work in before.items():
-        if source != Source.OTHER:
+        if source != BoundSource.OTHER:
             assert after[source].decided == work.decided and after[source].nodes >= work.nodes
     run = drawn_run().run
     for wrong in ("{}", '[{"source": "a", "nodes": -1}]', '[{"nodes": 1}]', "[3]"):
@@ -124,8 +124,8 @@ def test_tables_of_several_runs_are_added() -> None:
 
 def test_who_reads_a_run_from_another_thread_gets_its_slice_so_far() -> None:
     run = new_run(*drawn(), seconds=60.0).run
-    with run.accounts.of(Source.FOLD_TREES):
+    with run.accounts.of(BoundSource.FOLD_TREES):
         run.counts.add(11)
-        assert {work.source: work.nodes for work in run.accounts.table()}[Source.FOLD_TREES] == 11
+        assert {work.source: work.nodes for work in run.accounts.table()}[BoundSource.FOLD_TREES] == 11
         run.counts.add(1)
-    assert {work.source: work.nodes for work in run.accounts.table()}[Source.FOLD_TREES] == 12
+    assert {work.source: work.nodes for work in run.accounts.table()}[BoundSource.FOLD_TREES] == 12

@@ -14,9 +14,9 @@ from sparsecv_mio.search import rounds
 from sparsecv_mio.search.deadline import Deadline
 from sparsecv_mio.search.pairs import Grid, Pair
 from sparsecv_mio.search.sources import least_bounds
-from sparsecv_mio.search.sources.all_rows_trees import taus_named
 from sparsecv_mio.search.sources.fold_trees import promising_folds
-from sparsecv_mio.search.sources.least_bounds import LeastBounds, RankedTrees, mask_of
+from sparsecv_mio.search.sources.in_question import mask_of, taus_named
+from sparsecv_mio.search.sources.least_bounds import LeastBounds, RankedTrees
 
 
 @pytest.fixture
