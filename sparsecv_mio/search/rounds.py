@@ -59,7 +59,7 @@ from sparsecv_mio.search.sources.least_bounds import (
     LeastBounds,
 )
 from sparsecv_mio.thresholds import FEW_FOLDS, MANY_FOLDS, SMALL
-from sparsecv_mio.trees.every_size import FIRST_LOOK
+from sparsecv_mio.trees.every_size import FIRST_LOOK, solve_path
 from sparsecv_mio.trees.subsets import UNLIMITED, BestSubset
 
 ROUND_PARTS = 4  # of a round between which pairs are left out
@@ -603,9 +603,10 @@ class Rounds(GridMethod):
         tau, run = int(self.context.grid.taus[t]), self.run
         run.signals.doing(f"best subset on all rows: tau {tau}")
         start, expired = run.all_rows.best[g].by_size[tau].support, self.context.deadline.expired
-        result = solve_path(run.all_rows.problem(g), [tau], starts=[start], effort=UNLIMITED, expired=expired)
-        run.counts.add(result.nodes)
-        run.all_rows.improve(g, result)
+        with run.accounts.of(BoundSource.ALL_ROWS):
+            result = solve_path(run.all_rows.problem(g), [tau], starts=[start], effort=UNLIMITED, expired=expired)
+            run.counts.add(result.nodes, problems=1)
+            run.all_rows.improve(g, result)
 
     # -- what is known now -------------------------------------------------------------------------------------------
 
