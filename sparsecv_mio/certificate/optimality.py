@@ -220,6 +220,9 @@ class Optimality:
             ties = truth.loose_high - truth.loose_low
             room = self.design.slack(truth.high, step.gamma, step.tau, ALLOWANCE_RTOL)
             width = record.request.gap * truth.high + ties + room
+            if not estimated:
+                least = truth.loose_low - width
+                checks.at_least(f"descent[{i}].cv_error", step.cv_error, least, f"the true {truth.low!r}")
             if record.status == "proved" and not estimated:
                 true = f"the true {truth.high!r} by more than the gap"
                 checks.at_most(f"descent[{i}].upper", step.upper, truth.loose_high, true, width)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -43,6 +44,27 @@ def read_record(path: str | os.PathLike[str]) -> StoredRecord:
     others = (PathRecord, FitRecord, NearRecord, CommonRecord)
     kind = next((kind for kind in others if kind.schema_name == schema), Record)
     return kind.from_json(text)
+
+
+def unknown_fields(path: str | os.PathLike[str], record: StoredRecord) -> list[str]:
+    """Return the fields of a stored record that no record of this version has, in the order of the file.
+
+    They are read past, so that records with later additions can be read; nothing says that they are right.
+    """
+    with open(path, encoding="utf-8") as stream:
+        return list(dict.fromkeys(_unknown(json.load(stream), json.loads(record.to_json()), "")))
+
+
+def _unknown(stored: Any, known: Any, path: str) -> Iterator[str]:
+    if isinstance(stored, dict) and isinstance(known, dict):
+        for name, value in stored.items():
+            if name in known:
+                yield from _unknown(value, known[name], f"{path}.{name}".lstrip("."))
+            else:
+                yield f"{path}.{name}".lstrip(".")
+    elif isinstance(stored, list) and isinstance(known, list):
+        for part, other in zip(stored, known, strict=False):
+            yield from _unknown(part, other, f"{path}[]")
 
 
 def read_drawn(path: str | os.PathLike[str]) -> AnyRecord:

@@ -242,6 +242,8 @@ def check_weights(checks: Checks, record: Record, dataset: Dataset, plan: FoldPl
     checks.leaves("that it chooses its models is read", f"{path}tried[].weight")
     distinct = len({one.weight for one in chosen.tried}) == len(chosen.tried)
     checks.that(distinct, f"{path}tried", "names a weight twice")
+    for j, one in enumerate(chosen.tried):
+        checks.that(one.weight >= 0.0, f"{path}tried[{j}].weight", f"{one.weight!r} is below 0")
     words = f"is {chosen.weight!r}, the least error of the weights tried is that of {best.weight!r}"
     checks.that(chosen.weight == best.weight, f"{path}weight", words)
     checks.part(f"error of the models that {len(chosen.tried)} weights chose without an outer fold")

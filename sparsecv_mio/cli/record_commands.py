@@ -203,6 +203,7 @@ def verify(
     enumeration. Says of every field whether it was recomputed, bounded or only read, and first of all what it could
     not prove.
     """
+    from sparsecv_mio.certificate.read_back import unknown_fields
     from sparsecv_mio.certificate.verify import verify as check
     from sparsecv_mio.cli.oracles import counting_bar
     from sparsecv_mio.report.record_tables import print_verification
@@ -214,6 +215,8 @@ def verify(
     failure = None
     if not quiet or not report.ok or report.caveat:
         failure = ending.show(lambda screen: print_verification(screen, report, brief=quiet, full=full))
+    if unknown := unknown_fields(record, stored):
+        ending.tell(f"not looked at: {', '.join(unknown)}; no record of this version has such fields")
     report.raise_if_failed()
     if failure is not None:
         raise failure

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -599,3 +600,20 @@ def test_the_verdict_of_verify_is_its_first_line(record: Path, tmp_path: Path, c
     forged.write_text(record.read_text().replace('"cv_error": 0.', '"cv_error": 0.1', 1))
     assert run(["verify", str(forged), PROSTATE, "-q"]) == 1
     assert capsys.readouterr().out.startswith("the record does not hold\ndisagrees")
+
+
+def test_verify_names_fields_that_no_record_has(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    record = sc.solve(PROSTATE_FILE, "lpsa", gammas=[0.1], taus="1:3")
+    stored = json.loads(record.to_json())
+    stored["nonsense"], stored["table"][1]["odd"] = 3, None
+    place = tmp_path / "record.json"
+    place.write_text(json.dumps(stored))
+    assert run(["verify", str(place), str(PROSTATE_FILE)]) == 0
+    assert "not looked at: table[].odd, nonsense; no record of this version has such fields" in capfd.readouterr().err
+
+
+def test_verify_refuses_an_error_of_a_move_that_is_below_the_true_one() -> None:
+    record = sc.solve(PROSTATE_FILE, "lpsa", gammas="0.01:1:3", method="descent")
+    data = sc.read_dataset(PROSTATE_FILE, "lpsa")
+    moves = (replace(record.descent[0], cv_error=0.0), *record.descent[1:])
+    assert sc.verify(record, data).ok and not sc.verify(replace(record, descent=moves), data).ok
