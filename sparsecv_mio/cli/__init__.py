@@ -194,8 +194,8 @@ def run(arguments: list[str] | None = None, began: float | None = None) -> int:
         if message.startswith("Missing "):
             missed, where = message.split(maxsplit=2)[2].rstrip(".").strip("'"), error.ctx.command_path  # type: ignore[attr-defined]
             message = f"{missed} is missing: `{where} --help` says what it takes"
-        if "unexpected extra argument" in message and "--data" in _options_of(error):
-            message += ": the data of the record are given as --data FILE"
+        if "unexpected extra argument" in message:
+            message = _too_many(message, error)
         return _say(message, 2) if message else 2
     except ModuleNotFoundError as error:
         missing = missing_package(error)
@@ -215,6 +215,16 @@ def _options_of(error: Exception) -> list[str]:
     """Return the options of the command that an error of use came from."""
     context = getattr(error, "ctx", None)
     return [] if context is None else [name for one in context.command.params for name in one.opts]
+
+
+def _too_many(message: str, error: Exception) -> str:
+    """Say what a command takes that was given more."""
+    if "--data" in _options_of(error):
+        return f"{message}: the data of the record are given as --data FILE"
+    context = error.ctx  # type: ignore[attr-defined]
+    taken = [one.metavar or one.name.upper() for one in context.command.params if one.param_type_name == "argument"]
+    more = message.rpartition("(")[2].rstrip(").")
+    return f"{context.command_path} takes {' '.join(taken) or 'options alone'} and nothing more: leave out {more}"
 
 
 def _say(message: str, code: int) -> int:

@@ -50,11 +50,12 @@ def with_dashes(message: str, options: Collection[str]) -> str:
         return f"--{word}" if f"--{word}" in known else found[1]
 
     def given(found: re.Match[str]) -> str:
-        word = f"--{'no-' if found[2] == 'False' else ''}{found[1].replace('_', '-')}"
-        if word not in known:
+        name = found[1].replace("_", "-")
+        word, off = f"--{name}", f"--no-{name}"
+        if not known & {word, off}:
             return found[0]
         if found[2] == "False":
-            return word
+            return off
         value = ast.literal_eval(found[2])
         if isinstance(value, list):
             value = ",".join(f'"{name}"' if "," in name else name for name in value)

@@ -262,7 +262,11 @@ def compare(
         contenders = [Contender.of(label.strip()) for label in backends.split(",")]
         cells = []
         for path, column in zip(data, targets, strict=True):
-            dataset = session.read_data(path, {"target": column, **reading}, fold_columns(folds) if folds else ())
+            try:
+                dataset = session.read_data(path, {"target": column, **reading}, fold_columns(folds) if folds else ())
+            except BadInput as error:
+                each = "; --target takes one for each file: A,B,..." if len(set(targets)) < len(data) else ""
+                raise BadInput(f"{path}: {error}{each}" if len(data) > 1 else str(error)) from None
             plan = session.make_plan(folds, dataset, seed, quiet) if folds else None
             sizes = model_space.taus(tau, dataset.p)
             name = Path(path).stem

@@ -54,7 +54,7 @@ class RunSelection:
             return f"{value}, % less than {self.reduction}"
         return value if self.relative is None else f"{value} over that of {self.relative}"
 
-    def read(self, path: str, values: Sequence[str]) -> tuple[pd.DataFrame, list[str]]:
+    def read(self, path: str, values: Sequence[str], option: str = "--value") -> tuple[pd.DataFrame, list[str]]:
         """Return the runs, and the columns of numbers: the usual one where none is named.
 
         Parameters
@@ -63,6 +63,8 @@ class RunSelection:
             Table that `collect` wrote.
         values : sequence of str
             Columns of numbers that are wanted.
+        option : str
+            That names them, for messages.
         """
         from sparsecv_mio.batch.results import check_columns, read_table, relative, where
 
@@ -72,7 +74,7 @@ class RunSelection:
         chosen = where(frame, self.where or ())
         tested = TESTED in chosen and bool(chosen[TESTED].notna().any())
         values = list(values) or [TESTED if tested else "cv_error"]
-        check_columns(frame, values, "--value", numbers=True)
+        check_columns(frame, values, option, numbers=True)
         baseline = self.reduction or self.relative
         if baseline is None:
             return chosen, values
@@ -192,7 +194,7 @@ def table(
     session.check_outputs({"--out": out}, [runs])
     kind = _format_of(out)
     by_row, by_column = parse.names(rows, "--rows") or [], parse.names(columns, "--columns") or []
-    frame, wanted = chosen.read(runs, parse.names(values, "--values") or ())
+    frame, wanted = chosen.read(runs, parse.names(values, "--values") or (), "--values")
     from sparsecv_mio.batch.results import check_columns, labels
     from sparsecv_mio.report import batch_results
 

@@ -610,12 +610,18 @@ def _project(data: StandardData, probe: FloatArray) -> FloatArray:
 
 
 def _constant_warning(dataset: Dataset, constant: BoolArray) -> tuple[str, ...]:
-    names = [repr(dataset.names[j]) for j in np.flatnonzero(constant).tolist()]
-    if not names:
-        return ()
-    if len(names) == 1:
-        return (f"column {names[0]} is constant: its coefficient is zero",)
-    return (f"columns {', '.join(names)} are constant: their coefficients are zero",)
+    """Say which columns have a zero: those that are constant, and those that change by the last digits alone."""
+    places = np.flatnonzero(constant)
+    moves = np.ptp(dataset.X[:, places], axis=0) > 0.0 if places.size else np.zeros(0, dtype=bool)
+    said: list[str] = []
+    for still, one, several in ((True, "is", "are"), (False, "changes", "change")):
+        names = [repr(dataset.names[j]) for j in places[moves != still].tolist()]
+        what = "constant" if still else "by no more than rounding"
+        if len(names) == 1:
+            said.append(f"column {names[0]} {one} {what}: its coefficient is zero")
+        elif names:
+            said.append(f"columns {', '.join(names)} {several} {what}: their coefficients are zero")
+    return tuple(said)
 
 
 def _copy_warning(names: tuple[str, ...], copy_of: IntArray) -> tuple[str, ...]:

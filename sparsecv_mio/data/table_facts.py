@@ -197,6 +197,11 @@ def _facts(one: RawColumn, goal: bool, alike: Sequence[Likeness], unsaid: str) -
     if unsaid:
         return ColumnFacts(one.name, "mixed", int(one.empty.sum()), None, None, None, None, (unsaid,), False)
     kind, notes, drop = _kind(one, numbers)
+    marks, (mark, thousands) = one.marks, one.marks.way
+    if marks.grouped and not (marks.proof or marks.plain or one.others or thousands):
+        other = f"--decimal {',' if mark == '.' else '.'} --thousands {mark}"
+        large = marks.grouped.replace(mark, "")
+        notes.append(f"three digits behind every {mark!r}: {marks.grouped} is {large} by {other}")
     if (value := stand_in(numbers)) is not None:
         notes.append(f"{value:g} lies far from all others: --na-values {value:g} and --na if it stands for nothing")
     if not goal and not drop:

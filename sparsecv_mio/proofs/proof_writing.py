@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from sparsecv_mio.certificate.records import FitRecord, PathRecord, PathRow, Record
+from sparsecv_mio.data.cure import quoted
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import make_folds
@@ -57,7 +58,7 @@ def refuse_options(restrictions: Restrictions | None, weights: str | None, other
 
 
 def refuse_unproved(record: Record | PathRecord | FitRecord, dataset: Dataset) -> None:
-    """Refuse the record of a run that proofs do not cover."""
+    """Refuse the record of a run, and data, that proofs do not cover."""
     if isinstance(record, FitRecord):
         side, box = record.side, record.assumed_box
         other = "side constraints" if side and side.words() else "--assume-box" if box is not None else None
@@ -68,6 +69,12 @@ def refuse_unproved(record: Record | PathRecord | FitRecord, dataset: Dataset) -
         refuse_options(record.request.restrictions, dataset.weights, other)
         if isinstance(record, Record) and record.status != "proved":
             raise BadInput("--proof: a limit came before the pair was proved: give the run more time")
+    used = standardize(dataset, record.data.scale, record.data.intercept).columns
+    others = np.setdiff1d(np.arange(dataset.p), used)
+    moving = others[dataset.X[:, others].max(axis=0) > dataset.X[:, others].min(axis=0)]
+    if moving.size:
+        name = dataset.names[moving[0]]
+        raise BadInput(f"--proof: column {name!r} changes by no more than rounding: give --drop {quoted([name])}")
 
 
 ABOVE = 1e-8  # above a best objective, relatively: supports below are listed

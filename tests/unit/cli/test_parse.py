@@ -13,7 +13,7 @@ from sparsecv_mio.errors import BadInput
 
 OPTIONS = ["--tau", "--gamma", "--method", "--one-se", "--folds", "--stability"]
 
-TABLE_FLAGS = [DECLARED[name].flag.replace("--header", "--no-header") for name in TABLE]  # as the commands take them
+TABLE_FLAGS = [DECLARED[name].flag for name in TABLE]
 
 
 @pytest.mark.parametrize(

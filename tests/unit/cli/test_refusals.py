@@ -1,0 +1,57 @@
+"""What commands say that were given too much, too little, or another thing than was meant."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sparsecv_mio.cli import run
+
+Said = pytest.CaptureFixture[str]
+
+
+@pytest.fixture(autouse=True)
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows = np.random.default_rng(0).normal(size=(12, 3)).round(3)
+    for name, goal in (("one", "y"), ("two", "z")):
+        Path(f"{name}.csv").write_text(f"a,b,{goal}\n" + "".join(f"{a},{b},{c}\n" for a, b, c in rows))
+    Path("runs.csv").write_text("data,estimator,state,cv_error\na,lasso,done,1.5\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("compare one.csv two.csv --tau 1 --gamma 1 --out o -t y",
+         "two.csv: target 'y' is not in the data: its columns are a, b, z; --target takes one for each file: A,B"),
+        ("near one.csv two.csv", "sparsecv near takes DATA and nothing more: leave out two.csv"),
+        ("verify one.csv two.csv a b", "sparsecv verify takes RECORD DATA and nothing more: leave out a b"),
+        ("table runs.csv --values nosuch", "--values: no column 'nosuch'"),
+    ],
+)  # fmt: skip
+def test_one_line_says_what_is_wrong(words: str, said: str, capsys: Said) -> None:
+    assert run(words.split()) == 2
+    error = capsys.readouterr().err
+    assert said in error and error.count("\n") == 1
+
+
+def test_a_column_that_rounding_moves_is_not_called_constant(capsys: Said) -> None:
+    up = float(np.nextafter(1.0, 2.0))
+    rows = [f"{k % 5},{up if k % 3 else 1.0!r},4,{k % 7}\n" for k in range(20)]
+    Path("ulp.csv").write_text("a,b,c,y\n" + "".join(rows))
+    ask = ["solve", "ulp.csv", "-t", "y", "--gamma", "0.1", "--tau", "1", "--proof", "p"]
+    assert run(ask) == 2
+    told = capsys.readouterr().err
+    assert "column 'c' is constant: its coefficient is zero" in told
+    assert "column 'b' changes by no more than rounding: its coefficient is zero" in told
+    assert "--proof: column 'b' changes by no more than rounding: give --drop b" in told and not Path("p").exists()
+    assert run([*ask, "--drop", "b", "-q"]) == 0 and run(["check", "p", "ulp.csv"]) == 0
+
+
+def test_inspect_names_both_readings_of_three_digits(capsys: Said) -> None:
+    Path("three.csv").write_text("a,b,y\n" + "".join(f"{k + 12}.{k * 37 % 900 + 100},{k}.5,{k}\n" for k in range(12)))
+    assert run(["inspect", "three.csv"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "three digits behind every '.': 12.100 is 12100 by --decimal , --thousands ." in said
