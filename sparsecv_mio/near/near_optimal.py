@@ -29,6 +29,7 @@ from sparsecv_mio.search.result import data_info, fold_info, names_of
 from sparsecv_mio.words import By
 
 UNKNOWN = "some models could not be valued: their columns are collinear, and the penalty is next to nothing beside them"
+LOOSE = 1e-7  # of a value and of the target's mean square: a support that rounding hides more of has no value
 SPARE = 64  # supports kept beyond twice the number that is wanted, between two cuts
 
 
@@ -101,7 +102,7 @@ class NearBest:
         size = self._sizes.get(len(support))
         if size is None:
             return
-        if not np.isfinite(value + error):
+        if not error <= LOOSE * (value + 1.0):  # inf or NaN too
             size.unknown = True
             return
         size.best = min(size.best, value + error)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from exact import ExactProblem
 from thin_columns import false_ends, thin_case
 
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.errors import BadInput
+from sparsecv_mio.near.near_optimal import UNKNOWN, near_optimal
 from sparsecv_mio.search.api import cross_validate
 
 BLOCKS, DRAWS = 4, 60
@@ -50,3 +52,22 @@ def test_copies_without_an_intercept_are_told_apart_by_what_moves() -> None:
     record = cross_validate(data, folds, gammas=[0.09], taus=[1, 2, 3], intercept="none", gap=0.0)
     assert verify(record, data, folds).ok
     assert set(record.support) >= {"x0", "x1"}  # which only together have what the target has
+
+
+def test_a_support_whose_value_rounding_hides_is_on_no_list() -> None:
+    """Beside a few huge cells nothing is left of the rest, and a coefficient takes what the other gives."""
+    rng = np.random.default_rng(11)
+    X = rng.normal(size=(28, 3))
+    X[:14, 0], X[[3, 17], 1], X[23, 2] = 1.03351841e11, -1e21, -1e25
+    y = np.where(np.arange(28) < 14, 6.28893938e10, rng.normal(size=28))
+    y[[3, 17]] = -1.24099379e20
+    data = Dataset.from_arrays(X, y)
+    record = near_optimal(data, "loo", gamma=2e-4, taus=[2, 3], by="cv", within=1.0, scale="none")
+    exact = ExactProblem.of(
+        X.tolist(), y.tolist(), None, [([i for i in range(28) if i != j], [j]) for j in range(28)], ("none", "fold"),
+        [0, 1, 2],
+    )  # fmt: skip
+    for model in record.models:
+        true = float(exact.of_support(2e-4, [data.names.index(name) for name in model.support])[1])
+        assert model.value == pytest.approx(true, rel=1e-6)
+    assert record.status == "limit" and UNKNOWN in record.warnings
