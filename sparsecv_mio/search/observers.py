@@ -549,7 +549,7 @@ class Checkpoint:
         state: Archive = dict(run.checkpoint()) if begun else {}
         state["key"] = np.array(json.dumps({"schema": CHECKPOINT_SCHEMA} | key_of(run.context, run.name)))
         buffer = io.BytesIO()
-        np.savez(buffer, allow_pickle=False, **state)
+        np.savez(buffer, **state)
         payload = buffer.getvalue()
         digest = hashlib.sha256(payload).hexdigest().encode()
         try:

@@ -9,10 +9,12 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import numba
 import pytest
 from repository import syntax
 
 import sparsecv_mio
+from sparsecv_mio.kernels.kernel_cache import QUICK
 
 PACKAGE = "sparsecv_mio"
 ROOT = Path(__file__).resolve().parents[2] / PACKAGE
@@ -277,6 +279,7 @@ ROOMS_OF_SOLVE = {
 METHODS = {"by_rows", "cell_by_cell", "descent", "gamma_partition", "gamma_fits", "gamma_lists", "one_by_one"}
 
 
+@pytest.mark.skipif(not numba.__version__.startswith(QUICK), reason="kernels of this numba need its tables")
 def test_a_plain_solve_loads_what_it_uses(tmp_path: Path) -> None:
     """No library beside those of arrays and the screen, no room beside its own, no method that is not asked for."""
     table = tmp_path / "table.csv"
