@@ -549,7 +549,8 @@ class Checkpoint:
         state: Archive = dict(run.checkpoint()) if begun else {}
         state["key"] = np.array(json.dumps({"schema": CHECKPOINT_SCHEMA} | key_of(run.context, run.name)))
         buffer = io.BytesIO()
-        np.savez(buffer, **state)
+        arrays: dict[str, Any] = dict(state)  # numpy before 2.2 would store `allow_pickle` among them
+        np.savez(buffer, **arrays)
         payload = buffer.getvalue()
         digest = hashlib.sha256(payload).hexdigest().encode()
         try:
