@@ -25,12 +25,14 @@ from sparsecv_mio.kernels.kernel_cache import where_kernels_are as where_kernels
 from sparsecv_mio.near.near_optimal import near_optimal
 from sparsecv_mio.oracles.glru import Logistic, Regularizer, make_problem, train
 from sparsecv_mio.oracles.treecv import LeastSquaresSgd, tree_cv
+from sparsecv_mio.problem.logistic import LogisticProblem
 from sparsecv_mio.problem.training_moments import full_problem
 from sparsecv_mio.proofs.threshold_trees import Units, prove_thresholds
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.search.first_supports import first_supports
 from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.thresholds import MANY, SMALL
+from sparsecv_mio.trees.logistic_subsets import LogisticSubsets
 from sparsecv_mio.words import Method
 
 GAMMAS, TAUS = (0.01, 1.0), (1, 2, 3)
@@ -76,6 +78,9 @@ def trees() -> None:
     data = toy(30, MANY + 20)
     alike = Dataset.from_arrays(np.cumsum(data.X, axis=1), data.y)
     fit_one(alike, tau=3, gamma=0.1, limits=Limits(nodes=20))
+    data = toy(30, 5)
+    logistic = LogisticProblem(data.X, np.where(data.y > data.y.mean(), 1.0, -1.0), np.ones(30), np.full(5, 0.05))
+    LogisticSubsets(logistic).solve([2])
 
 
 def restricted_trees() -> None:

@@ -1,0 +1,309 @@
+"""Best-subset logistic regression with ridge: the objective in plain numpy, and quadratics below it on level sets.
+
+    F(a, b) = sum_i v_i log(1 + exp(-y_i (a + x_i'b))) + sum_j ridge_j b_j^2,      y_i = -1 or 1,
+
+F_S is its least value over b supported on S, with `a` free (or 0). With `gamma = 1 / C` of scikit-learn, ridge is
+`gamma / 2` times the penalty weight. On `{F <= level}` F lies above a quadratic q (docs/theory/logistic.md, section 3)
+whose moments are those of a `SparseProblem`: what trees say of the least q_S holds for every F_S up to the level.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.special import expit
+
+from sparsecv_mio.arrays import FloatArray, IntArray
+from sparsecv_mio.errors import BadInput
+from sparsecv_mio.problem.problem import SparseProblem
+
+EPS = float(np.finfo(float).eps)
+ROUNDS, GROWTH, SETTLED = 120, 1.15, 0.99  # radii tried, what one that is too small is stretched by, and when to stop
+LARGEST_DOUBT = 1e-2  # share of the curvature that rounding may be worth
+INSIDE = 1.0 + 1e-6  # half widths of the level set of q, at most 1 over this of the radii
+SMALL_RANGE = 1e-3  # where the ratio of `worst_ratio` is replaced by the first terms of its series
+
+
+@dataclass(frozen=True, eq=False)
+class LogisticProblem:
+    """Data of F.
+
+    Parameters
+    ----------
+    X : (n, p) array
+        Best centred and of similar lengths.
+    y : (n,) array
+        Labels -1 and 1, both of which are there with a weight above 0.
+    v : (n,) array
+        Row weights >= 0.
+    ridge : (p,) array
+        > 0, `gamma / 2` times the penalty weight.
+    intercept : bool
+        Whether there is an `a`, which is not penalised.
+
+    Examples
+    --------
+    >>> X, y = np.array([[-1.0], [0.0], [1.0]]), np.array([-1.0, 1.0, 1.0])
+    >>> problem = LogisticProblem(X, y, np.ones(3), np.array([0.5]))
+    >>> round(problem.objective(np.zeros(2)), 6)
+    2.079442
+    """
+
+    X: FloatArray
+    y: FloatArray
+    v: FloatArray
+    ridge: FloatArray
+    intercept: bool = True
+
+    def __post_init__(self) -> None:
+        if not np.all(np.abs(self.y) == 1.0):
+            raise BadInput("logistic loss needs labels -1 and +1: map the two values of the target to them")
+        if self.intercept and len(set(self.y[self.v > 0.0].tolist())) < 2:
+            raise BadInput(
+                "logistic loss: the rows with a weight are all of one class, so the intercept has no best value"
+            )
+        if not (np.all(self.ridge > 0.0) and np.all(np.isfinite(self.ridge))):
+            raise BadInput("logistic loss: gamma must be a positive number, for every column")
+
+    @property
+    def p(self) -> int:
+        """Number of columns."""
+        return int(self.X.shape[1])
+
+    @property
+    def first(self) -> int:
+        """Place of the first coefficient, 1 after an intercept."""
+        return int(self.intercept)
+
+    @property
+    def rows(self) -> FloatArray:
+        """(n, first + p) rows z_i."""
+        return np.hstack([np.ones((len(self.y), self.first)), self.X])
+
+    @property
+    def penalty(self) -> FloatArray:
+        """(first + p,) diagonal of the penalty, 0 for the intercept."""
+        return np.concatenate([np.zeros(self.first), self.ridge])
+
+    def objective(self, theta: FloatArray) -> float:
+        """Return F of `(a, b)`, or of b without an intercept, as rounded."""
+        margins = self.y * (self.rows @ theta)
+        return float(self.v @ np.logaddexp(0.0, -margins) + self.penalty @ theta**2)
+
+    def only(self, columns: IntArray) -> LogisticProblem:
+        """Return the problem on some of its columns."""
+        return replace(self, X=np.ascontiguousarray(self.X[:, columns]), ridge=self.ridge[columns])
+
+    def with_gamma(self, gamma: float, weight: FloatArray) -> LogisticProblem:
+        """Return the same rows under another gamma and the columns' penalty weights."""
+        return replace(self, ridge=gamma / 2.0 * weight)
+
+    def start(self) -> FloatArray:
+        """(first + p,) point without columns: the log odds of the classes, or 0."""
+        theta = np.zeros(self.first + self.p)
+        if self.intercept:
+            theta[0] = np.log(self.v[self.y > 0].sum()) - np.log(self.v[self.y < 0].sum())
+        return theta
+
+
+def worst_ratio(t: FloatArray) -> FloatArray:
+    """Lower bound of `2 (exp(-t) + t - 1) / t^2`, t >= 0: what the curvature keeps of itself over a range t.
+
+    Examples
+    --------
+    >>> worst_ratio(np.array([0.0, 1.0])).round(6).tolist()
+    [1.0, 0.735759]
+    """
+    safe = np.maximum(t, SMALL_RANGE)
+    return np.where(t < SMALL_RANGE, 1.0 - t / 3.0, 2.0 * (np.expm1(-safe) + safe) / safe**2 * (1.0 - 1e-11))
+
+
+def least_curvature(m: FloatArray, r: FloatArray) -> FloatArray:
+    """Lower bound of `2 (l(t) - l(m) - l'(m)(t - m)) / (t - m)^2` over `|t - m| <= r`, `l(m) = log(1 + exp(-m))`.
+
+    The ratio rises and then falls in t, so it is least at an end (docs/theory/logistic.md, section 1). Where the range
+    is so short that differences lose their digits, `worst_ratio` of the curvature at m is the better bound.
+
+    Parameters
+    ----------
+    m, r : (n,) arrays
+        Margins, and radii > 0.
+    """
+    at, slope = np.logaddexp(0.0, -m), -expit(-m)
+    curvature = expit(m) * expit(-m)
+    ratios = []
+    for D in (r, -r):
+        there = np.logaddexp(0.0, -(m + D))
+        noise = 16.0 * EPS * (there + at + np.abs(slope * D) + EPS * (np.abs(m) + r))
+        ratios.append(2.0 * (there - at - slope * D - noise - 2.0 * EPS * (np.abs(m) + r) * np.abs(slope)) / D**2)
+    ends = np.minimum(np.minimum(*ratios), curvature)
+    return np.asarray(np.maximum(ends, curvature * worst_ratio(r)) * (1.0 - 1e-11))
+
+
+@dataclass(frozen=True, eq=False)
+class Minorant:
+    """A quadratic below F wherever F is at most a level.
+
+    Attributes
+    ----------
+    moments : SparseProblem
+        `moments.f(S) - shift <= F_S` for every S with `F_S <= level`.
+    shift : float
+    level : float
+    middle, half : (n,) arrays
+        Where F is at most the level, `y_i z_i'(theta - theta_0)` is within `half` of `middle`.
+    """
+
+    moments: SparseProblem
+    shift: float
+    level: float
+    middle: FloatArray
+    half: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class _Point:
+    """F about one point, every number with its rounding."""
+
+    Z: FloatArray
+    margins: FloatArray
+    value: float
+    value_off: float
+    gradient: FloatArray
+    gradient_off: FloatArray
+    margin_off: FloatArray
+
+
+def _at(problem: LogisticProblem, theta: FloatArray) -> _Point:
+    Z, v, y = problem.rows, problem.v, problem.y
+    n, k = Z.shape
+    margins = y * (Z @ theta)
+    off = (k + 3) * EPS * (np.abs(Z) @ np.abs(theta))
+    loss, share, ridge = np.logaddexp(0.0, -margins), expit(-margins), problem.penalty * theta
+    value = float(v @ loss + ridge @ theta)
+    noise = 1.01 * float(v @ (2.0 * off * share + 8.0 * EPS * loss)) + (n + k + 12) * EPS * value
+    gradient = 2.0 * ridge - Z.T @ (v * y * share)
+    rounded = np.abs(Z).T @ (v * share * (2.0 * off + (n + 12) * EPS)) + 8.0 * EPS * np.abs(ridge)
+    return _Point(Z, margins, value, noise, gradient, rounded, off)
+
+
+@dataclass(frozen=True, eq=False)
+class _Quadratic:
+    """`low + g'd + d'H d / 2` below F within the radii, H lowered by its rounding, and its level set."""
+
+    H: FloatArray
+    low: float
+    middle: FloatArray
+    half: FloatArray
+    reach: FloatArray  # of each coordinate of d, in the level set
+    doubt: float
+
+    @property
+    def need(self) -> FloatArray:
+        """Radii that hold its level set."""
+        return np.abs(self.middle) + self.half
+
+
+def _quadratic(problem: LogisticProblem, at: _Point, level: float, radii: FloatArray) -> _Quadratic | None:
+    n, k = at.Z.shape
+    weights = problem.v * least_curvature(at.margins, radii) * (1.0 - 2.0 * at.margin_off)
+    H = (at.Z * weights[:, None]).T @ at.Z
+    H.flat[:: k + 1] += 2.0 * problem.penalty
+    unit = np.sqrt(np.diag(H))
+    if not np.all((unit > 0.0) & np.isfinite(unit)):
+        return None
+    try:
+        root = np.linalg.inv(np.linalg.cholesky(H / unit[:, None] / unit))
+    except np.linalg.LinAlgError:
+        return None
+    inverse = root.T @ root
+    doubt = k * (2.0 * float(at.margin_off.max()) + (n + 4 * k + 40) * EPS) * float(np.trace(inverse))
+    if not doubt <= LARGEST_DOUBT:
+        return None
+    inverse /= (1.0 - doubt) * unit[:, None] * unit
+    step = -inverse @ at.gradient
+    fall = max(float(-at.gradient @ step), 0.0)
+    room = level - at.value + at.value_off + 0.5 * fall * (1.0 + 4.0 * doubt)
+    wide, lost = np.sqrt(np.diag(inverse)) * (1.0 + 4.0 * doubt), 1e-13 * at.value + at.value_off
+    for _ in range(3):  # the rounding of the gradient is worth `lost` within the level set that is `lost` larger
+        reach = np.abs(step) + wide * (np.sqrt(2.0 * max(room + lost, 0.0)) + 4.0 * doubt * np.sqrt(fall))
+        if float(at.gradient_off @ reach) <= lost:
+            break
+        lost = 2.0 * float(at.gradient_off @ reach)
+    else:
+        return None
+    size = np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", at.Z, inverse, at.Z, optimize=True), 0.0)) * (1.0 + 4.0 * doubt)
+    half = size * (np.sqrt(2.0 * max(room + lost, 0.0)) + 4.0 * doubt * np.sqrt(fall))
+    half += 1e-12 * (np.abs(at.Z) @ reach)
+    low = at.value - at.value_off - lost
+    return _Quadratic((1.0 - doubt) * H, low, problem.y * (at.Z @ step), half, reach, doubt)
+
+
+def minorant(problem: LogisticProblem, theta: FloatArray, level: float) -> Minorant | None:
+    """Return a quadratic that is below F on `{F <= level}`, made around a point with F at most the level.
+
+    Parameters
+    ----------
+    problem : LogisticProblem
+    theta : (first + p,) array
+    level : float
+
+    Returns
+    -------
+    Minorant or None
+        None where F is above the level at the point, or no ball verifies itself: columns all but dependent beside the
+        ridge, or a level far above the least F.
+
+    Notes
+    -----
+    Some ten rounds of O(n p^2).
+    """
+    at = _at(problem, theta)
+    if at.value + at.value_off > level:
+        return None
+    first = _quadratic(problem, at, level, np.full(len(problem.y), SMALL_RANGE))
+    if first is None:
+        return None
+    radii, best = first.need * INSIDE + 1e-9, None
+    for _ in range(ROUNDS):
+        quadratic = _quadratic(problem, at, level, radii)
+        if quadratic is None or not np.all(np.isfinite(quadratic.need)) or radii.max() > 1e8:
+            break
+        need = quadratic.need * INSIDE
+        if np.all(need < radii):
+            settled = best is not None and need.mean() > SETTLED * radii.mean()
+            best, radii = quadratic, need * INSIDE
+            if settled:
+                break
+        elif best is not None:
+            break
+        else:
+            radii = np.maximum(radii, need) * GROWTH
+    return None if best is None else _with_moments(problem, at, theta, level, best)
+
+
+def _with_moments(
+    problem: LogisticProblem, at: _Point, theta: FloatArray, level: float, quadratic: _Quadratic
+) -> Minorant:
+    """Expand q about 0, eliminate the intercept, and lower the constant by what rounding is worth in the level set."""
+    H, g, k, first = quadratic.H, at.gradient, len(theta), problem.first
+    linear, size = g - H @ theta, np.abs(g) + np.abs(H) @ np.abs(theta)
+    constant = quadratic.low - float(g @ theta) + 0.5 * float(theta @ H @ theta)
+    off = float((np.abs(theta) + quadratic.reach) @ size) + abs(quadratic.low) + float(size @ np.abs(theta))
+    M, c, yy = 0.5 * H[first:, first:], -0.5 * linear[first:], constant
+    if first:
+        beside = H[0, 1:] / H[0, 0]
+        M = M - 0.5 * np.outer(H[0, 1:], beside)
+        c, yy = c + 0.5 * beside * linear[0], yy - 0.5 * linear[0] ** 2 / H[0, 0]
+        moved = float(np.abs(beside) @ (np.abs(theta) + quadratic.reach)[1:])
+        off += size[0] * moved + 0.5 * size[0] ** 2 / H[0, 0]
+    yy -= 4.0 * (k + 12) * EPS * off
+    least = yy - float(c @ np.linalg.solve(M, c)) if len(c) else yy
+    shift = max(-least, 0.0) * (1.0 + 1e-9)
+    ridge = (1.0 - quadratic.doubt) * problem.ridge
+    Q = M - np.diag(ridge)
+    moments = SparseProblem(
+        0.5 * (Q + Q.T), c, yy + shift, ridge, 1.0, len(problem.y), np.zeros(len(c)), 0.0
+    )  # fmt: skip
+    return Minorant(moments, shift, level, quadratic.middle, quadratic.half)
