@@ -34,8 +34,9 @@ from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.certificate.checked_fields import COST_LIMIT, ENUMERATE_PAIR
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
+from sparsecv_mio.data.standard import exact_product
 from sparsecv_mio.model_space import NONE, Restrictions
-from sparsecv_mio.problem.coordinates import Coordinates, exact_product, exact_sum, objective_slack
+from sparsecv_mio.problem.coordinates import Coordinates, exact_sum, objective_slack
 from sparsecv_mio.problem.objective import RidgeFit, fit, held_out_error, scales, varying_columns
 from sparsecv_mio.units import TIE_RTOL, TINY
 

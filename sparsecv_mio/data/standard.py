@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, repeat
 from math import fsum
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -116,13 +117,14 @@ def mean_beside(values: FloatArray, center: float, weights: FloatArray | None = 
     """
     if weights is None:
         return fsum(chain(values.tolist(), repeat(-center, len(values)))) / len(values)
-    parts = chain(*(part.tolist() for factor in (values, -center) for part in _exact_products(weights, factor)))
+    parts = chain(*(part.tolist() for factor in (values, -center) for part in exact_product(weights, factor)))
     return fsum(parts) / float(weights.sum())
 
 
-def _exact_products(a: FloatArray, b: FloatArray | float) -> tuple[FloatArray, FloatArray]:
-    """Return `a b` rounded, and what rounding took off (Dekker)."""
-    product, (a_high, b_high) = np.asarray(a * b), (SPLITTER * a, SPLITTER * np.asarray(b))
+def exact_product(a: Any, b: Any) -> tuple[Any, Any]:
+    """Return the rounded product and what rounding took off: `a * b` exactly (Dekker)."""
+    product = a * b
+    a_high, b_high = SPLITTER * a, SPLITTER * b
     a_high, b_high = a_high - (a_high - a), b_high - (b_high - b)
     a_low, b_low = a - a_high, b - b_high
     return product, ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low

@@ -17,8 +17,7 @@ from numpy.typing import ArrayLike
 
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.data.dataset import Dataset
-
-SPLITTER = 134217729.0  # 2^27 + 1
+from sparsecv_mio.data.standard import exact_product
 
 
 def exact_sum(a: Any, b: Any) -> tuple[Any, Any]:
@@ -32,15 +31,6 @@ def exact_sum(a: Any, b: Any) -> tuple[Any, Any]:
     total = a + b
     part = total - a
     return total, (a - (total - part)) + (b - part)
-
-
-def exact_product(a: Any, b: Any) -> tuple[Any, Any]:
-    """Return the rounded product and what rounding took off: `a * b` exactly (Dekker)."""
-    product = a * b
-    a_high, b_high = SPLITTER * a, SPLITTER * b
-    a_high, b_high = a_high - (a_high - a), b_high - (b_high - b)
-    a_low, b_low = a - a_high, b - b_high
-    return product, ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
 
 
 @dataclass(frozen=True, eq=False)
