@@ -69,17 +69,20 @@ def test_it_goes_with_folds_units_restrictions_and_methods(how: dict[str, Any]) 
 
 
 def test_rows_of_weight_two_are_rows_in_one_fold_twice() -> None:
-    """Weighted rows are verified; weights that are all the same change nothing."""
+    """Weighted rows are verified. All alike they change nothing, but that whole ones are so many rows."""
     heft = 1.0 + (np.arange(40) % 3)
     rows, folds = weighted(data(), heft, lambda rows: make_folds("5", rows), name="w")
     record = cross_validate(rows, folds, **GRID, model="average", threads=1)
     assert record.average is not None and verify(record, rows, folds).ok
-    same, plan = weighted(data(), np.full(40, 2.0), lambda rows: make_folds("5", rows), name="w")
-    twice = cross_validate(same, plan, **{**GRID, "gammas": [0.02]}, model="average", threads=1).average
     once = cross_validate(data(), make_folds("5", data()), **{**GRID, "gammas": [0.02]}, model="average").average
-    assert twice is not None and once is not None
-    distances = [pair.distance for pair in once.pairs]
-    assert [pair.distance for pair in twice.pairs] == pytest.approx(distances, rel=0.05, abs=1e-9)
+    assert once is not None
+    for weight, times in ((2.5, 1.0), (2.0, np.sqrt(2.0))):
+        same, plan = weighted(data(), np.full(40, weight), lambda rows: make_folds("5", rows), name="w")
+        alike = cross_validate(same, plan, **{**GRID, "gammas": [0.02]}, model="average", threads=1).average
+        assert alike is not None
+        expected = {(pair.gamma, pair.tau): times * pair.distance for pair in once.pairs}
+        for pair in alike.pairs:  # farther pairs may weigh too little to be of the average
+            assert pair.distance == pytest.approx(expected[pair.gamma, pair.tau], rel=0.05, abs=1e-9)
 
 
 def test_many_columns_by_rows_and_more_columns_than_rows() -> None:
