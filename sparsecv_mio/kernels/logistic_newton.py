@@ -68,8 +68,9 @@ def _value(X, y, v, ridge, columns, theta, first):
 
 
 @njit(cache=True, nogil=True)
-def _derivatives(X, y, v, ridge, columns, theta, first, g, H):
-    """Gradient and the lower triangle of the Hessian."""
+def _derivatives(X, y, v, ridge, columns, theta, first, filled):
+    """Gradient and the lower triangle of the Hessian, into the two arrays of `filled`."""
+    g, H = filled
     k = columns.shape[0] + first
     z = np.ones(k)
     g[:k] = 0.0
@@ -120,7 +121,7 @@ def newton(X, y, v, ridge, columns, theta, first):
     f = _value(X, y, v, ridge, columns, theta, first)
     g, d, H = np.empty(k), np.empty(k), np.empty((k, k))
     for _ in range(STEPS if k else 0):
-        _derivatives(X, y, v, ridge, columns, theta, first, g, H)
+        _derivatives(X, y, v, ridge, columns, theta, first, (g, H))
         for a in range(k):
             d[a] = -g[a]
         if not cholesky_in_place(H, k):
@@ -189,7 +190,7 @@ def proved(X, y, v, ridge, columns, theta, first):
     off = 1.01 * off + (n + k + 12) * EPS * value
     if k == 0:
         return value + off, max(value - off, 0.0), 0.0
-    _derivatives(X, y, v, ridge, columns, theta, first, g, H)
+    _derivatives(X, y, v, ridge, columns, theta, first, (g, H))
     diagonal = np.empty(k)
     for a in range(k):
         diagonal[a] = H[a, a]

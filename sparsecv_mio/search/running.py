@@ -26,7 +26,7 @@ from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData, standardize
-from sparsecv_mio.errors import OutOfTime
+from sparsecv_mio.errors import CorruptStore, OutOfTime
 from sparsecv_mio.search.cells import CellTable
 from sparsecv_mio.search.context import Context, Snapshot, Trees
 from sparsecv_mio.search.deadline import Deadline
@@ -84,7 +84,10 @@ class RunningSearch:
         _ = self.dataset.fingerprint  # of the record: after the limit there is no time for it
         if self.hooks.resume is not None:
             self.stored = read_checkpoint(self.hooks.resume)
-            self._known_before = stored_cells(self._context(self.data), self.stored)
+            try:
+                self._known_before = stored_cells(self._context(self.data), self.stored)
+            except CorruptStore as error:
+                raise CorruptStore(f"checkpoint {self.hooks.resume}: {error}") from None
         return self.data
 
     def _context(self, data: StandardData) -> Context:
