@@ -264,19 +264,19 @@ def fit_and_prove(X, y, v, ridge, columns, theta, first, origin):
 
 
 @njit(cache=True, nogil=True)
-def refit(X, y, v, ridge, masks, point, first, origin, lower, upper):
+def refit(X, y, v, ridge, supports, first, origin, ends):
     """Fit supports one by one, each from a point on all columns; writes proved bounds of each least value.
 
     Parameters
     ----------
     X, y, v, ridge, first, origin
         As in `fit_and_prove`.
-    masks : (L, p) bool array
-    point : (first + p,) array
-        Where each fit begins, without the columns that it does not have.
-    lower, upper : (L,) arrays
-        Written.
+    supports : (L, p) bool array, (first + p,) array
+        Which they are, and where each fit begins, without the columns that it does not have.
+    ends : (L,), (L,) arrays
+        Lower and upper bounds, written.
     """
+    (masks, point), (lower, upper) = supports, ends
     for row in range(masks.shape[0]):
         columns = np.flatnonzero(masks[row])
         theta = np.empty(columns.shape[0] + first)

@@ -91,7 +91,7 @@ class LogisticSubsets:
         problem, point = self.problem, self.problem.start() if start is None else start
         lower, upper = np.empty(len(masks)), np.empty(len(masks))
         logistic_newton.refit(
-            problem.X, problem.y, problem.v, problem.ridge, masks, point, problem.first, self.origin, lower, upper
+            problem.X, problem.y, problem.v, problem.ridge, (masks, point), problem.first, self.origin, (lower, upper)
         )  # fmt: skip
         self.refits += len(masks)
         return Refits(lower, upper)

@@ -69,7 +69,7 @@ def test_many_supports_are_fitted_as_one_by_one() -> None:
     problem = drawn(307)
     masks = np.array([mask_of((j,), problem.p) for j in range(problem.p)])
     lower, upper, origin = np.empty(len(masks)), np.empty(len(masks)), problem.start()[0]
-    refit(*parts(problem), masks, problem.start(), problem.first, origin, lower, upper)
+    refit(*parts(problem), (masks, problem.start()), problem.first, origin, (lower, upper))
     for j in range(problem.p):
         theta = problem.only(np.array([j])).start()
         alone = fit_and_prove(*parts(problem), np.array([j]), theta, problem.first, origin)
