@@ -155,8 +155,7 @@ def own_part(M: FloatArray) -> FloatArray | None:
     return np.asarray(t * own) if t > 0.0 else None
 
 
-# copies: how far they may differ beside the length of the column on these rows, and squared beside their penalty
-COPY_LENGTH, COPY_PENALTY = 1e-11, 1e-13
+COPIES_OFF = 1e-11  # how far copies may differ, beside the root of their penalty
 EIGEN_LIMIT = 1500  # columns from which on the spectrum is bounded, not computed
 LARGEST_PENALTY = 1e290
 
@@ -280,14 +279,13 @@ class SparseProblem:
         """(q,) earliest earlier column equal to this one up to sign as far as these rows and this gamma can tell.
 
         Else -1; None where there is none. Swapping copies changes no prediction (theory section 9). Columns v and w
-        that differ by d change residuals by `||d|| |b|` where one takes the place of the other, `|b|` at most about
-        `||r|| / ||v||`, and by `||d||^2 / (4 lam weight)` of them where both are taken. Both are rounding here.
+        that differ by d change residuals by `||d|| |b|` where one takes the place of the other. With r the residual of
+        no column `lam weight b^2 <= ||r||^2`, so that is at most `||d|| ||r|| / sqrt(lam weight)`, however nearly v is
+        a combination of others. Where both are taken f falls by at most its square.
         """
         if self.copy_of is None or self.copy_off is None:
             return self.copy_of
-        off = self.copy_off
-        alike = (off <= COPY_LENGTH * np.sqrt(self.squares)) & (off**2 <= COPY_PENALTY * self.penalty)
-        return np.where(alike | (off == 0.0), self.copy_of, -1)
+        return np.where(self.copy_off <= COPIES_OFF * np.sqrt(self.penalty), self.copy_of, -1)
 
     def about(self, data: StandardData, index: slice | IntArray) -> tuple[FloatArray, FloatArray]:
         """Return `(V, r)` of some rows about the training means, each times the root of its weight.
