@@ -79,7 +79,7 @@ def trees() -> None:
     alike = Dataset.from_arrays(np.cumsum(data.X, axis=1), data.y)
     fit_one(alike, tau=3, gamma=0.1, limits=Limits(nodes=20))
     data = toy(30, 5)
-    logistic = LogisticProblem(data.X, np.where(data.y > data.y.mean(), 1.0, -1.0), np.ones(30), np.full(5, 0.05))
+    logistic = LogisticProblem(data.X, np.where(data.y > data.y.mean(), 1.0, -1.0), np.ones(30), np.ones(5), 0.1)
     LogisticSubsets(logistic).solve([2])
 
 

@@ -8,18 +8,61 @@ The lower end is proved by the ball that verifies itself (docs/theory/logistic.m
 point, `delta^2 = g'H^{-1}g`, `s^2` the largest `z_i'H^{-1}z_i` and `kappa = 2 (exp(-t) + t - 1) / t^2` at `t = rho s`,
 the optimum is within rho where `rho >= 2 delta / kappa`, and the least F at most `delta^2 / (2 kappa)` below.
 Every sum carries a bound on its rounding.
+
+Columns that are equal up to sign share what they have: m of them with ridge r are one with ridge r / m.
 """
+
+from typing import NamedTuple
 
 import numpy as np
 
-from sparsecv_mio.kernels.dense import cholesky_in_place, solve_lower
+from sparsecv_mio.kernels.dense import cholesky_in_place, dot, invert_lower, solve_lower, solve_upper
 from sparsecv_mio.kernels.jit import njit
 
 EPS = 2.220446049250313e-16
 STEPS = 200  # of Newton
-ENOUGH = 1e-28  # of the value: squared decrement at which a last step is taken
+NEARLY, ENOUGH = 1e-14, 1e-28  # of the value: squared decrement at which a last step is taken
+TIGHT = 1e-13  # of the value, beside its rounding: bounds that are further apart get more steps
 LARGEST_DOUBT = 0.1  # share of the Hessian that rounding may be worth where anything is proved by it
 TRIES = 60  # radii tried
+BLOCK = 64  # rows whose losses are added up before they are added to the others
+BY_BLAS = 24  # coefficients from which on the Hessian is a product of matrices
+
+
+class Rows(NamedTuple):
+    """Training rows as the kernels take them.
+
+    Attributes
+    ----------
+    W : (first + p, n) array
+        Each row times its label, as a column; the labels first where there is an intercept.
+    v : (n,) array
+        Weights > 0.
+    penalty : (first + p,) array
+        Ridge, 0 for the intercept.
+    copy_of : (first + p,) int array
+        The first place whose numbers are the same up to sign, under the same ridge: its own where there is none before.
+    first : int
+        1 with an intercept, which comes first, else 0.
+    origin : float
+        The intercept of the fit without columns.
+    """
+
+    W: np.ndarray
+    v: np.ndarray
+    penalty: np.ndarray
+    copy_of: np.ndarray
+    first: int
+    origin: float
+
+
+class State(NamedTuple):
+    """What a fit of k coefficients works on: margins, shares `1 / (1 + exp(m))` and the rest to 1, and weights."""
+
+    margins: np.ndarray
+    shares: np.ndarray
+    others: np.ndarray
+    work: np.ndarray
 
 
 @njit(cache=True, nogil=True)
@@ -36,92 +79,130 @@ def worst_ratio(t):
 
 
 @njit(cache=True, nogil=True)
-def _margin(X, y, columns, theta, first, i):
-    m = theta[0] if first else 0.0
-    for a in range(columns.shape[0]):
-        m += X[i, columns[a]] * theta[first + a]
-    return y[i] * m
+def _state(n):
+    return State(np.empty(n), np.empty(n), np.empty(n), np.empty(n))
 
 
 @njit(cache=True, nogil=True)
-def _loss(m):
-    return np.log1p(np.exp(-m)) if m > 0.0 else -m + np.log1p(np.exp(m))
+def merged(rows, mask):
+    """Return the places of W that a support has, copies as one, and their ridge.
+
+    Parameters
+    ----------
+    rows : Rows
+    mask : (p,) bool array
+    """
+    k, width = rows.first, rows.penalty.shape[0]
+    places, count = np.zeros(width, dtype=np.int64), np.ones(width)
+    for j in range(mask.shape[0]):
+        if mask[j]:
+            place, at = rows.copy_of[rows.first + j], -1
+            if place != rows.first + j:
+                for a in range(rows.first, k):
+                    if places[a] == place:
+                        at = a
+            if at < 0:
+                places[k] = place
+                k += 1
+            else:
+                count[at] += 1.0
+    penalty = np.empty(k)
+    for a in range(k):
+        penalty[a] = rows.penalty[places[a]] / count[a]
+    return places[:k], penalty
 
 
 @njit(cache=True, nogil=True)
-def _share(m):
-    """1 / (1 + exp(m)), without overflow."""
-    if m > 0.0:
-        e = np.exp(-m)
-        return e / (1.0 + e)
-    return 1.0 / (1.0 + np.exp(m))
+def _gathered(W, places):
+    Z = np.empty((places.shape[0], W.shape[1]))
+    for a in range(places.shape[0]):
+        for i in range(W.shape[1]):
+            Z[a, i] = W[places[a], i]
+    return Z
 
 
 @njit(cache=True, nogil=True)
-def _value(X, y, v, ridge, columns, theta, first):
+def _evaluate(Z, v, penalty, theta, state):
+    """Value at theta as rounded; margins and shares into the state."""
+    k, n = Z.shape
+    margins, shares, others = state.margins, state.shares, state.others
+    for i in range(n):
+        margins[i] = 0.0
+    for a in range(k):
+        t = theta[a]
+        for i in range(n):
+            margins[i] += t * Z[a, i]
     f = 0.0
-    for i in range(X.shape[0]):
-        f += v[i] * _loss(_margin(X, y, columns, theta, first, i))
-    for a in range(columns.shape[0]):
-        f += ridge[columns[a]] * theta[first + a] ** 2
+    for begin in range(0, n, BLOCK):
+        s = 0.0
+        for i in range(begin, min(begin + BLOCK, n)):
+            m = margins[i]
+            e = np.exp(-abs(m))
+            small, large = e / (1.0 + e), 1.0 / (1.0 + e)
+            if m > 0.0:
+                shares[i], others[i] = small, large
+                s += v[i] * np.log1p(e)
+            else:
+                shares[i], others[i] = large, small
+                s += v[i] * (np.log1p(e) - m)
+        f += s
+    for a in range(k):
+        f += penalty[a] * theta[a] ** 2
     return f
 
 
 @njit(cache=True, nogil=True)
-def _derivatives(X, y, v, ridge, columns, theta, first, filled):
-    """Gradient and the lower triangle of the Hessian, into the two arrays of `filled`."""
+def _value_rounding(n, k):
+    return (BLOCK + n // BLOCK + k + 13) * EPS
+
+
+@njit(cache=True, nogil=True)
+def _derivatives(Z, v, penalty, theta, state, filled):
+    """Gradient and the lower triangle of the Hessian where the state is, into the two arrays of `filled`."""
     g, H = filled
-    k = columns.shape[0] + first
-    z = np.ones(k)
-    g[:k] = 0.0
-    H[:k, :k] = 0.0
-    for i in range(X.shape[0]):
-        m = _margin(X, y, columns, theta, first, i)
-        s = _share(m)
-        h, u = v[i] * s * _share(-m), v[i] * y[i] * s
-        for a in range(first, k):
-            z[a] = X[i, columns[a - first]]
+    k, n = Z.shape
+    work = state.work
+    for i in range(n):
+        work[i] = v[i] * state.shares[i]
+    for a in range(k):
+        g[a] = 2.0 * penalty[a] * theta[a] - dot(Z[a], work, n)
+    for i in range(n):
+        work[i] *= state.others[i]
+    if k >= BY_BLAS:
+        H[:, :] = np.dot(Z * work, Z.T)
+    else:
+        row = np.empty(n)
         for a in range(k):
-            g[a] -= u * z[a]
-            hz = h * z[a]
+            for i in range(n):
+                row[i] = work[i] * Z[a, i]
             for b in range(a + 1):
-                H[a, b] += hz * z[b]
-    for a in range(first, k):
-        j = columns[a - first]
-        g[a] += 2.0 * ridge[j] * theta[a]
-        H[a, a] += 2.0 * ridge[j]
+                H[a, b] = dot(row, Z[b], n)
+    for a in range(k):
+        H[a, a] += 2.0 * penalty[a]
 
 
 @njit(cache=True, nogil=True)
-def _solve_upper(L, b, k):
-    """Overwrite b by the solution of `L'x = b`."""
-    for i in range(k - 1, -1, -1):
-        s = b[i]
-        for j in range(i + 1, k):
-            s -= L[j, i] * b[j]
-        b[i] = s / L[i, i]
-
-
-@njit(cache=True, nogil=True)
-def newton(X, y, v, ridge, columns, theta, first):
-    """Overwrite theta by the fit on some columns, from where it is; returns its value, as rounded.
+def newton(Z, v, penalty, theta, near, bar):
+    """Overwrite theta by the fit of some columns, from where it is; returns its value, as rounded.
 
     Parameters
     ----------
-    X : (n, p) array
-    y, v : (n,) arrays
-        Labels -1 and 1, and weights >= 0.
-    ridge : (p,) array
-    columns : (k,) int array
-    theta : (first + k,) array
-    first : int
-        1 with an intercept, which comes first, else 0.
+    Z : (k, n) array
+        Rows times their labels, as columns.
+    v : (n,) array
+    penalty : (k,) array
+    theta : (k,) array
+    near : float
+        Of the value: the squared decrement at which a last step is taken.
+    bar : float
+        Ends early at a point that may prove that the least value is above it.
     """
-    k = columns.shape[0] + first
-    f = _value(X, y, v, ridge, columns, theta, first)
-    g, d, H = np.empty(k), np.empty(k), np.empty((k, k))
+    k, n = Z.shape
+    state = _state(n)
+    f = _evaluate(Z, v, penalty, theta, state)
+    g, d, H, ahead = np.empty(k), np.empty(k), np.empty((k, k)), np.empty(k)
     for _ in range(STEPS if k else 0):
-        _derivatives(X, y, v, ridge, columns, theta, first, (g, H))
+        _derivatives(Z, v, penalty, theta, state, (g, H))
         for a in range(k):
             d[a] = -g[a]
         if not cholesky_in_place(H, k):
@@ -130,12 +211,14 @@ def newton(X, y, v, ridge, columns, theta, first):
         decrement = 0.0
         for a in range(k):
             decrement += d[a] * d[a]
-        _solve_upper(H, d, k)
-        step, moved, ahead = 1.0, False, np.empty(k)
+        if f - decrement > bar:
+            break
+        solve_upper(H, d, k)
+        step, moved = 1.0, False
         while step > 1e-12:
             for a in range(k):
                 ahead[a] = theta[a] + step * d[a]
-            value = _value(X, y, v, ridge, columns, ahead, first)
+            value = _evaluate(Z, v, penalty, ahead, state)
             if value <= f - 1e-4 * step * decrement or (decrement < 1e-10 * f and value <= f * (1.0 + 1e-13)):
                 moved = True
                 break
@@ -145,18 +228,80 @@ def newton(X, y, v, ridge, columns, theta, first):
         for a in range(k):
             theta[a] = ahead[a]
         f = value
-        if decrement <= ENOUGH * f:
+        if decrement <= near * f:
             break
     return f
 
 
 @njit(cache=True, nogil=True)
-def proved(X, y, v, ridge, columns, theta, first):
+def _factor(Z, v, penalty, theta, state, noise):
+    """Factor the Hessian at a point: `(value, its rounding, share that rounding may be worth, g, inverse factor)`.
+
+    `noise` is filled with the rounding of the gradient; the share is inf where nothing is proved.
+    """
+    k, n = Z.shape
+    g, H, inverse = np.empty(k), np.empty((k, k)), np.zeros((k, k))
+    value = _evaluate(Z, v, penalty, theta, state)
+    size, widest, off = np.zeros(n), 0.0, 0.0
+    for a in range(k):
+        t = abs(theta[a])
+        for i in range(n):
+            size[i] += t * abs(Z[a, i])
+    for i in range(n):
+        e, s, m = (k + 5) * EPS * size[i], state.shares[i], state.margins[i]
+        widest = max(widest, e)
+        loss = np.log1p(np.exp(-abs(m))) + max(-m, 0.0)
+        off += v[i] * (2.0 * e * s + 8.0 * EPS * loss)
+        size[i] = v[i] * s * (2.0 * e + (n + 16) * EPS)
+    if not widest <= 0.5:
+        return np.inf, 0.0, np.inf, g, inverse
+    off = 1.01 * off + _value_rounding(n, k) * value
+    for a in range(k):
+        s = 0.0
+        for i in range(n):
+            s += abs(Z[a, i]) * size[i]
+        noise[a] = s + 10.0 * EPS * penalty[a] * abs(theta[a])
+    _derivatives(Z, v, penalty, theta, state, (g, H))
+    diagonal, trace = np.empty(k), 0.0
+    for a in range(k):
+        diagonal[a] = H[a, a]
+    if not cholesky_in_place(H, k):
+        return value, off, np.inf, g, inverse
+    invert_lower(H, inverse, k)
+    for a in range(k):
+        square = 0.0
+        for b in range(a, k):
+            square += inverse[b, a] ** 2
+        trace += diagonal[a] * square
+    doubt = k * (2.0 * widest + (n + 2 * k + 28) * EPS) * trace
+    return value, off, doubt if doubt <= LARGEST_DOUBT else np.inf, g, inverse
+
+
+@njit(cache=True, nogil=True)
+def _lengths(inverse, Z, out):
+    """Squared lengths `z'H^{-1}z` of the columns of Z."""
+    k, n = Z.shape
+    t = np.empty(n)
+    for i in range(n):
+        out[i] = 0.0
+    for b in range(k):
+        for i in range(n):
+            t[i] = 0.0
+        for a in range(b + 1):
+            w = inverse[b, a]
+            for i in range(n):
+                t[i] += w * Z[a, i]
+        for i in range(n):
+            out[i] += t[i] * t[i]
+
+
+@njit(cache=True, nogil=True)
+def proved(Z, v, penalty, theta):
     """Bound F at theta and the least F on some columns: `(F from above, least F from below, radius)`.
 
     Parameters
     ----------
-    X, y, v, ridge, columns, theta, first
+    Z, v, penalty, theta
         As in `newton`; theta is any point, and good where it is nearly the optimum.
 
     Returns
@@ -166,63 +311,29 @@ def proved(X, y, v, ridge, columns, theta, first):
     radius : float
         The optimum is within it in the norm of the Hessian; inf where nothing is proved.
     """
-    n, k = X.shape[0], columns.shape[0] + first
-    g, H, noise, z = np.empty(k), np.empty((k, k)), np.zeros(k), np.ones(k)
-    value = off = widest = 0.0
-    for i in range(n):
-        size = abs(theta[0]) if first else 0.0
-        for a in range(first, k):
-            z[a] = X[i, columns[a - first]]
-            size += abs(z[a] * theta[a])
-        m = _margin(X, y, columns, theta, first, i)
-        e, s, loss = (k + 3) * EPS * size, _share(m), _loss(m)
-        if e > 0.5:
-            return np.inf, 0.0, np.inf
-        widest = max(widest, e)
-        value += v[i] * loss
-        off += v[i] * (2.0 * e * s + 8.0 * EPS * loss)
-        for a in range(k):
-            noise[a] += v[i] * abs(z[a]) * s * (2.0 * e + (n + 12) * EPS)
-    for a in range(first, k):
-        r = ridge[columns[a - first]]
-        value += r * theta[a] ** 2
-        noise[a] += 8.0 * EPS * r * abs(theta[a])
-    off = 1.01 * off + (n + k + 12) * EPS * value
+    k, n = Z.shape
+    state, noise = _state(n), np.empty(k)
+    value, off, doubt, g, inverse = _factor(Z, v, penalty, theta, state, noise)
     if k == 0:
         return value + off, max(value - off, 0.0), 0.0
-    _derivatives(X, y, v, ridge, columns, theta, first, (g, H))
-    diagonal = np.empty(k)
-    for a in range(k):
-        diagonal[a] = H[a, a]
-    if not cholesky_in_place(H, k):
+    if not doubt < np.inf:
         return value + off, 0.0, np.inf
-    delta, trace, unit = 0.0, 0.0, np.empty(k)
+    square, delta = 0.0, 0.0
+    for b in range(k):
+        s = 0.0
+        for a in range(b + 1):
+            s += inverse[b, a] * g[a]
+        square += s * s
     for a in range(k):
-        unit[:] = 0.0
-        unit[a] = 1.0
-        solve_lower(H, unit, k)
-        square = 0.0
-        for b in range(k):
-            square += unit[b] * unit[b]
-        trace += diagonal[a] * square
-        delta += noise[a] * np.sqrt(square)
-    doubt = k * (2.0 * widest + (n + 2 * k + 24) * EPS) * trace  # of the Hessian, as a share of itself
-    if not doubt <= LARGEST_DOUBT:
-        return value + off, 0.0, np.inf
-    solve_lower(H, g, k)
-    square = 0.0
-    for a in range(k):
-        square += g[a] * g[a]
+        s = 0.0
+        for b in range(a, k):
+            s += inverse[b, a] ** 2
+        delta += noise[a] * np.sqrt(s)
     delta = (np.sqrt(square) * (1.0 + doubt) + delta) * (1.0 + doubt)
+    _lengths(inverse, Z, state.work)
     longest = 0.0
     for i in range(n):
-        for a in range(k):
-            z[a] = 1.0 if a < first else X[i, columns[a - first]]
-        solve_lower(H, z, k)
-        square = 0.0
-        for a in range(k):
-            square += z[a] * z[a]
-        longest = max(longest, square)
+        longest = max(longest, state.work[i])
     longest = np.sqrt(longest) * (1.0 + doubt)
     rho = 2.0 * delta
     for _ in range(TRIES):
@@ -237,25 +348,29 @@ def proved(X, y, v, ridge, columns, theta, first):
 
 
 @njit(cache=True, nogil=True)
-def fit_and_prove(X, y, v, ridge, columns, theta, first, origin):
-    """`newton` from theta, and again from the origin where that proves nothing, then `proved`.
+def fit_and_prove(Z, v, penalty, theta, start, bar):
+    """`newton` and `proved`, with more steps or from another start where these prove little.
 
     Parameters
     ----------
-    X, y, v, ridge, columns, theta, first
-        As in `newton`.
-    origin : float
-        The intercept of the fit without columns.
+    Z, v, penalty, theta
+        As in `newton`; overwritten by the fit.
+    start : (k,) array
+        Where to begin again.
+    bar : float
+        A least value that is proved to be above it need not be known any better.
     """
-    newton(X, y, v, ridge, columns, theta, first)
-    upper, lower, radius = proved(X, y, v, ridge, columns, theta, first)
+    newton(Z, v, penalty, theta, NEARLY, bar)
+    upper, lower, radius = proved(Z, v, penalty, theta)
+    if upper - lower <= (TIGHT + 3.0 * _value_rounding(Z.shape[1], Z.shape[0])) * upper or lower > bar:
+        return upper, lower, radius
+    newton(Z, v, penalty, theta, ENOUGH, np.inf)
+    upper, lower, radius = proved(Z, v, penalty, theta)
     if radius < np.inf:
         return upper, lower, radius
-    again = np.zeros(theta.shape[0])
-    if first:
-        again[0] = origin
-    newton(X, y, v, ridge, columns, again, first)
-    high, low, reach = proved(X, y, v, ridge, columns, again, first)
+    again = start.copy()
+    newton(Z, v, penalty, again, ENOUGH, np.inf)
+    high, low, reach = proved(Z, v, penalty, again)
     if high < upper or reach < radius:
         for a in range(theta.shape[0]):
             theta[a] = again[a]
@@ -264,24 +379,92 @@ def fit_and_prove(X, y, v, ridge, columns, theta, first, origin):
 
 
 @njit(cache=True, nogil=True)
-def refit(X, y, v, ridge, supports, first, origin, ends):
-    """Fit supports one by one, each from a point on all columns; writes proved bounds of each least value.
+def refit(rows, masks, points, bar, ends):
+    """Fit supports one by one; writes proved bounds of each least value.
 
     Parameters
     ----------
-    X, y, v, ridge, first, origin
+    rows : Rows
+    masks : (L, p) bool array
+    points : (L, first + p) array
+        Where each fit begins, copies as one, and where it ends, written.
+    bar : float
         As in `fit_and_prove`.
-    supports : (L, p) bool array, (first + p,) array
-        Which they are, and where each fit begins, without the columns that it does not have.
-    ends : (L,), (L,) arrays
-        Lower and upper bounds, written.
+    ends : (L,), (L,), (L,) arrays
+        Lower and upper bounds and radii, written.
     """
-    (masks, point), (lower, upper) = supports, ends
+    lower, upper, radius = ends
     for row in range(masks.shape[0]):
-        columns = np.flatnonzero(masks[row])
-        theta = np.empty(columns.shape[0] + first)
+        places, penalty = merged(rows, masks[row])
+        Z = _gathered(rows.W, places)
+        theta, start = np.empty(places.shape[0]), np.zeros(places.shape[0])
+        for a in range(places.shape[0]):
+            theta[a] = points[row, places[a]]
+        if rows.first:
+            start[0] = rows.origin
+        upper[row], lower[row], radius[row] = fit_and_prove(Z, rows.v, penalty, theta, start, bar)
+        for j in range(points.shape[1]):
+            points[row, j] = 0.0
+        for a in range(places.shape[0]):
+            points[row, places[a]] = theta[a]
+
+
+@njit(cache=True, nogil=True)
+def decisions(rows, masks, points, radii, outside, ends):
+    """Bound `a + x'b` of rows outside at the exact fits of some supports.
+
+    Parameters
+    ----------
+    rows : Rows
+    masks : (L, p) bool array
+    points, radii : (L, first + p), (L,) arrays
+        Of `refit`.
+    outside : (first + p, m), (first + p,) arrays
+        Columns of the rows outside, a row of ones first where there is an intercept, and 1 or -1 for copies: whether a
+        column is the one that it copies or that one's negative.
+    ends : (L, m), (L, m) arrays
+        Written.
+    """
+    low, high = ends
+    columns, sign = outside
+    n, m, first = rows.W.shape[1], columns.shape[1], rows.first
+    state, length, size = _state(n), np.empty(m), np.empty(m)
+    for row in range(masks.shape[0]):
+        places, penalty = merged(rows, masks[row])
+        k = places.shape[0]
+        Z, theta, out, count = _gathered(rows.W, places), np.empty(k), np.zeros((k, m)), np.zeros(k)
+        for a in range(k):
+            theta[a] = points[row, places[a]]
+        for i in range(m):
+            size[i] = abs(theta[0]) if first else 0.0
         if first:
-            theta[0] = point[0]
-        for a in range(columns.shape[0]):
-            theta[first + a] = point[first + columns[a]]
-        upper[row], lower[row], _ = fit_and_prove(X, y, v, ridge, columns, theta, first, origin)
+            out[0], count[0] = columns[0], 1.0
+        for j in range(masks.shape[1]):
+            if masks[row, j]:
+                for a in range(first, k):
+                    if places[a] == rows.copy_of[first + j]:
+                        count[a] += 1.0
+                        for i in range(m):
+                            out[a, i] += sign[first + j] * columns[first + j, i]
+                            size[i] += abs(theta[a] * columns[first + j, i])
+        most = 1.0
+        for a in range(k):
+            most = max(most, count[a])
+            for i in range(m):
+                out[a, i] /= count[a]
+        _, _, doubt, _, inverse = _factor(Z, rows.v, penalty, theta, state, np.empty(k))
+        _lengths(inverse, out, length)
+        for i in range(m):
+            low[row, i] = 0.0
+        for a in range(k):
+            for i in range(m):
+                low[row, i] += theta[a] * out[a, i]
+        for i in range(m):
+            half = (k + most + 8.0) * EPS * size[i]
+            if k > 0:
+                half += radii[row] * np.sqrt(length[i]) * (1.0 + 2.0 * doubt) * (1.0 + 1e-12)
+            middle = low[row, i]
+            if not half < np.inf:
+                low[row, i], high[row, i] = -np.inf, np.inf
+            else:
+                low[row, i], high[row, i] = middle - half, middle + half

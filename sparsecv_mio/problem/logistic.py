@@ -9,13 +9,17 @@ whose moments are those of a `SparseProblem`: what trees say of the least q_S ho
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import expit
 
 from sparsecv_mio.arrays import FloatArray, IntArray
+from sparsecv_mio.data.standard import exact_product
 from sparsecv_mio.errors import BadInput
+from sparsecv_mio.problem.coordinates import power_of_two
 from sparsecv_mio.problem.problem import SparseProblem
 
 EPS = float(np.finfo(float).eps)
@@ -32,20 +36,22 @@ class LogisticProblem:
     Parameters
     ----------
     X : (n, p) array
-        Best centred and of similar lengths.
+        Columns of any offset and scale: `centred` is what fits work on.
     y : (n,) array
         Labels -1 and 1, both of which are there with a weight above 0.
     v : (n,) array
         Row weights >= 0.
-    ridge : (p,) array
-        > 0, `gamma / 2` times the penalty weight.
+    weight : (p,) array
+        Penalty weights > 0.
+    gamma : float
+        > 0.
     intercept : bool
         Whether there is an `a`, which is not penalised.
 
     Examples
     --------
     >>> X, y = np.array([[-1.0], [0.0], [1.0]]), np.array([-1.0, 1.0, 1.0])
-    >>> problem = LogisticProblem(X, y, np.ones(3), np.array([0.5]))
+    >>> problem = LogisticProblem(X, y, np.ones(3), np.ones(1), 1.0)
     >>> round(problem.objective(np.zeros(2)), 6)
     2.079442
     """
@@ -53,7 +59,8 @@ class LogisticProblem:
     X: FloatArray
     y: FloatArray
     v: FloatArray
-    ridge: FloatArray
+    weight: FloatArray
+    gamma: float
     intercept: bool = True
 
     def __post_init__(self) -> None:
@@ -63,8 +70,13 @@ class LogisticProblem:
             raise BadInput(
                 "logistic loss: the rows with a weight are all of one class, so the intercept has no best value"
             )
-        if not (np.all(self.ridge > 0.0) and np.all(np.isfinite(self.ridge))):
+        if not (np.all(self.ridge > 0.0) and np.all(np.isfinite(self.ridge)) and 0.0 < self.gamma < np.inf):
             raise BadInput("logistic loss: gamma must be a positive number, for every column")
+
+    @property
+    def ridge(self) -> FloatArray:
+        """(p,) ridge of each column."""
+        return np.asarray(0.5 * self.gamma * self.weight)
 
     @property
     def p(self) -> int:
@@ -93,11 +105,11 @@ class LogisticProblem:
 
     def only(self, columns: IntArray) -> LogisticProblem:
         """Return the problem on some of its columns."""
-        return replace(self, X=np.ascontiguousarray(self.X[:, columns]), ridge=self.ridge[columns])
+        return replace(self, X=np.ascontiguousarray(self.X[:, columns]), weight=self.weight[columns])
 
-    def with_gamma(self, gamma: float, weight: FloatArray) -> LogisticProblem:
-        """Return the same rows under another gamma and the columns' penalty weights."""
-        return replace(self, ridge=gamma / 2.0 * weight)
+    def with_gamma(self, gamma: float) -> LogisticProblem:
+        """Return the same rows under another gamma."""
+        return replace(self, gamma=gamma)
 
     def start(self) -> FloatArray:
         """(first + p,) point without columns: the log odds of the classes, or 0."""
@@ -105,6 +117,61 @@ class LogisticProblem:
         if self.intercept:
             theta[0] = np.log(self.v[self.y > 0].sum()) - np.log(self.v[self.y < 0].sum())
         return theta
+
+    def centred(self) -> tuple[LogisticProblem, Centring]:
+        """Return the same problem in columns about their means and over powers of two, without rows of weight 0.
+
+        The numbers have a relative error of an ulp, which every bound on margins has room for; all else is exact.
+        """
+        kept = self.v > 0.0
+        X, v = self.X[kept], self.v[kept]
+        centring = Centring.of(X, v, self.intercept)
+        problem = replace(
+            self, X=centring.rows(X), y=self.y[kept], v=v, weight=self.weight / centring.unit**2
+        )  # fmt: skip
+        return problem, centring
+
+
+CENTRE_BITS = 20  # of the spread: centres are that coarse, so that a column and its complement stay each other's copy
+
+
+@dataclass(frozen=True, eq=False)
+class Centring:
+    """Columns as `z = (x - centre) / unit`, units powers of two.
+
+    Examples
+    --------
+    >>> centring = Centring.of(np.array([[1e6], [1e6 + 3.0]]), np.ones(2), True)
+    >>> centring.rows(np.array([[1e6], [1e6 + 3.0]])).ravel().tolist()
+    [-0.75, 0.75]
+    """
+
+    centre: FloatArray
+    unit: FloatArray
+
+    @classmethod
+    def of(cls, X: FloatArray, v: FloatArray, intercept: bool) -> Centring:
+        """Choose them for some rows; without an intercept the centre is 0."""
+        begin = X[0] if intercept else np.zeros(X.shape[1])
+        moved = X - begin
+        unit = power_of_two(np.abs(moved).max(axis=0, initial=0.0))
+        centre = begin
+        if intercept:
+            step = unit * 2.0**-CENTRE_BITS
+            centre = np.where(np.any(moved, axis=0), np.round((begin + v @ moved / v.sum()) / step) * step, begin)
+        return cls(centre, power_of_two(np.abs(X - centre).max(axis=0, initial=0.0)))
+
+    def rows(self, X: FloatArray) -> FloatArray:
+        """Return rows in these coordinates."""
+        return np.ascontiguousarray((X - self.centre) / self.unit)
+
+    def back(self, theta: FloatArray, intercept: bool) -> tuple[FloatArray, float]:
+        """Return `(b, a)` of the columns as they were, a correctly rounded for b as rounded."""
+        b = theta[int(intercept) :] / self.unit
+        if not intercept:
+            return b, 0.0
+        high, low = exact_product(b, self.centre)
+        return b, math.fsum([float(theta[0]), *(-high).tolist(), *(-low).tolist()])
 
 
 def worst_ratio(t: FloatArray) -> FloatArray:
@@ -151,15 +218,31 @@ class Minorant:
         `moments.f(S) - shift <= F_S` for every S with `F_S <= level`.
     shift : float
     level : float
-    middle, half : (n,) arrays
-        Where F is at most the level, `y_i z_i'(theta - theta_0)` is within `half` of `middle`.
+    centre, reach : (first + p,) arrays
+        Every theta with F at most the level is within `reach` of `centre`.
+    inverse, spread : (first + p, first + p) array, float
+        For such a theta `|z'(theta - centre)|` is at most `spread sqrt(z' inverse z)`, for every row z.
     """
 
     moments: SparseProblem
     shift: float
     level: float
-    middle: FloatArray
-    half: FloatArray
+    centre: FloatArray
+    reach: FloatArray
+    inverse: FloatArray
+    spread: float
+
+    def predictions(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Bound `z'theta` of some rows z for every theta with F at most the level.
+
+        Parameters
+        ----------
+        rows : (m, first + p) array
+        """
+        length = np.sqrt(np.maximum(np.einsum("ij,ij->i", rows @ self.inverse, rows), 0.0))
+        half = length * self.spread * (1.0 + 1e-12) + 1e-12 * (np.abs(rows) @ (self.reach + np.abs(self.centre)))
+        middle = rows @ self.centre
+        return middle - half, middle + half
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,12 +262,12 @@ def _at(problem: LogisticProblem, theta: FloatArray) -> _Point:
     Z, v, y = problem.rows, problem.v, problem.y
     n, k = Z.shape
     margins = y * (Z @ theta)
-    off = (k + 3) * EPS * (np.abs(Z) @ np.abs(theta))
+    off = (k + 5) * EPS * (np.abs(Z) @ np.abs(theta))
     loss, share, ridge = np.logaddexp(0.0, -margins), expit(-margins), problem.penalty * theta
     value = float(v @ loss + ridge @ theta)
     noise = 1.01 * float(v @ (2.0 * off * share + 8.0 * EPS * loss)) + (n + k + 12) * EPS * value
     gradient = 2.0 * ridge - Z.T @ (v * y * share)
-    rounded = np.abs(Z).T @ (v * share * (2.0 * off + (n + 12) * EPS)) + 8.0 * EPS * np.abs(ridge)
+    rounded = np.abs(Z).T @ (v * share * (2.0 * off + (n + 16) * EPS)) + 10.0 * EPS * np.abs(ridge)
     return _Point(Z, margins, value, noise, gradient, rounded, off)
 
 
@@ -194,15 +277,12 @@ class _Quadratic:
 
     H: FloatArray
     low: float
-    middle: FloatArray
-    half: FloatArray
+    need: FloatArray  # radii that hold its level set
+    step: FloatArray
     reach: FloatArray  # of each coordinate of d, in the level set
+    inverse: FloatArray
+    spread: float
     doubt: float
-
-    @property
-    def need(self) -> FloatArray:
-        """Radii that hold its level set."""
-        return np.abs(self.middle) + self.half
 
 
 def _quadratic(problem: LogisticProblem, at: _Point, level: float, radii: FloatArray) -> _Quadratic | None:
@@ -218,7 +298,7 @@ def _quadratic(problem: LogisticProblem, at: _Point, level: float, radii: FloatA
     except np.linalg.LinAlgError:
         return None
     inverse = root.T @ root
-    doubt = k * (2.0 * float(at.margin_off.max()) + (n + 4 * k + 40) * EPS) * float(np.trace(inverse))
+    doubt = k * (2.0 * float(at.margin_off.max()) + (n + 4 * k + 44) * EPS) * float(np.trace(inverse))
     if not doubt <= LARGEST_DOUBT:
         return None
     inverse /= (1.0 - doubt) * unit[:, None] * unit
@@ -233,14 +313,16 @@ def _quadratic(problem: LogisticProblem, at: _Point, level: float, radii: FloatA
         lost = 2.0 * float(at.gradient_off @ reach)
     else:
         return None
-    size = np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", at.Z, inverse, at.Z, optimize=True), 0.0)) * (1.0 + 4.0 * doubt)
-    half = size * (np.sqrt(2.0 * max(room + lost, 0.0)) + 4.0 * doubt * np.sqrt(fall))
-    half += 1e-12 * (np.abs(at.Z) @ reach)
+    spread = (np.sqrt(2.0 * max(room + lost, 0.0)) + 4.0 * doubt * np.sqrt(fall)) * (1.0 + 4.0 * doubt)
+    half = np.sqrt(np.maximum(np.einsum("ij,ij->i", at.Z @ inverse, at.Z), 0.0)) * spread
+    need = np.abs(at.Z @ step) + half + 1e-12 * (np.abs(at.Z) @ reach)
     low = at.value - at.value_off - lost
-    return _Quadratic((1.0 - doubt) * H, low, problem.y * (at.Z @ step), half, reach, doubt)
+    return _Quadratic((1.0 - doubt) * H, low, need, step, reach, inverse, spread, doubt)
 
 
-def minorant(problem: LogisticProblem, theta: FloatArray, level: float) -> Minorant | None:
+def minorant(
+    problem: LogisticProblem, theta: FloatArray, level: float, expired: Callable[[], bool] = lambda: False
+) -> Minorant | None:
     """Return a quadratic that is below F on `{F <= level}`, made around a point with F at most the level.
 
     Parameters
@@ -248,6 +330,8 @@ def minorant(problem: LogisticProblem, theta: FloatArray, level: float) -> Minor
     problem : LogisticProblem
     theta : (first + p,) array
     level : float
+    expired : callable
+        Looked at between rounds; True ends with the best so far.
 
     Returns
     -------
@@ -267,6 +351,8 @@ def minorant(problem: LogisticProblem, theta: FloatArray, level: float) -> Minor
         return None
     radii, best = first.need * INSIDE + 1e-9, None
     for _ in range(ROUNDS):
+        if expired():
+            break
         quadratic = _quadratic(problem, at, level, radii)
         if quadratic is None or not np.all(np.isfinite(quadratic.need)) or radii.max() > 1e8:
             break
@@ -306,4 +392,6 @@ def _with_moments(
     moments = SparseProblem(
         0.5 * (Q + Q.T), c, yy + shift, ridge, 1.0, len(problem.y), np.zeros(len(c)), 0.0
     )  # fmt: skip
-    return Minorant(moments, shift, level, quadratic.middle, quadratic.half)
+    return Minorant(
+        moments, shift, level, theta + quadratic.step, quadratic.reach, quadratic.inverse, quadratic.spread
+    )  # fmt: skip

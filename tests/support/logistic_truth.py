@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import combinations
+from typing import NamedTuple
 
 import numpy as np
 
@@ -11,17 +12,32 @@ from sparsecv_mio.problem.logistic import LogisticProblem
 from sparsecv_mio.trees.logistic_subsets import LogisticSubsets
 
 
+def long_rows(problem: LogisticProblem, X: FloatArray | None = None) -> np.ndarray:
+    """Rows in long double; with an intercept about the first row, which changes the intercept alone."""
+    Z = (problem.X if X is None else X).astype(np.longdouble) - (problem.X[0] if problem.intercept else 0.0)
+    return np.hstack([np.ones((len(Z), problem.first), dtype=np.longdouble), Z])
+
+
 def long_objective(problem: LogisticProblem, theta: np.ndarray) -> np.longdouble:
-    margins = problem.y * (problem.rows.astype(np.longdouble) @ theta)
+    margins = problem.y * (long_rows(problem) @ theta)
     loss = np.where(margins > 0, np.log1p(np.exp(-np.abs(margins))), -margins + np.log1p(np.exp(-np.abs(margins))))
     return problem.v @ loss + problem.penalty @ theta**2  # type: ignore[no-any-return]
 
 
-def least(problem: LogisticProblem) -> tuple[np.longdouble, float]:
-    """Least F on all columns and how much lower it may be: damped Newton, the gradient in long double."""
-    Z, y, v = problem.rows.astype(np.longdouble), problem.y, problem.v
+class Truth(NamedTuple):
+    """Least F on some columns and how much lower it may be; its point about the first row, and the Hessian there."""
+
+    value: np.longdouble
+    off: float
+    theta: np.ndarray
+    H: np.ndarray
+
+
+def least(problem: LogisticProblem) -> Truth:
+    """Minimise F on all columns: damped Newton, the gradient in long double."""
+    Z, y, v = long_rows(problem), problem.y, problem.v
     theta = problem.start().astype(np.longdouble)
-    value, decrement = long_objective(problem, theta), 0.0
+    value, decrement, H = long_objective(problem, theta), 0.0, np.zeros((0, 0))
     for _ in range(400 if len(theta) else 0):
         margins = y * (Z @ theta)
         share = 1 / (1 + np.exp(margins))
@@ -37,7 +53,21 @@ def least(problem: LogisticProblem) -> tuple[np.longdouble, float]:
             break
         theta = theta + size * step
         value = long_objective(problem, theta)
-    return value, abs(decrement)
+    return Truth(value, abs(decrement), theta, H)
+
+
+def long_losses(problem: LogisticProblem, truth: Truth, X: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Least and greatest loss of rows at the exact fit, as far as the truth knows it."""
+    Z = long_rows(problem, X)
+    margins, k = y * (Z @ truth.theta), len(truth.theta)
+    unit = np.sqrt(np.diag(truth.H))
+    scaled = (Z / unit).astype(float) if k else np.zeros((len(X), 0))
+    length = (
+        np.sqrt(np.maximum((scaled @ np.linalg.inv(truth.H / np.outer(unit, unit)) * scaled).sum(1), 0.0)) if k else 0.0
+    )
+    off = 4.0 * np.sqrt(truth.off) * length + 1e-16 * (np.abs(Z) @ np.abs(truth.theta))
+    low, high = margins + off, margins - off
+    return tuple(np.where(m > 0, 0, -m) + np.log1p(np.exp(-np.abs(m))) for m in (low, high))  # type: ignore[return-value]
 
 
 def drawn(seed: int, most: int = 7) -> LogisticProblem:
@@ -64,17 +94,17 @@ def drawn(seed: int, most: int = 7) -> LogisticProblem:
         X -= X.mean(0)
     v = rng.choice([0.1, 1.0, 7.0], size=n) if kind == 7 else np.ones(n)
     intercept = bool(rng.random() < 0.85)
-    return LogisticProblem(X, y, v, np.full(p, 10.0 ** rng.uniform(-6, 3) / 2), intercept)
+    return LogisticProblem(X, y, v, np.ones(p), 10.0 ** rng.uniform(-6, 3), intercept)
 
 
-def enumerated(problem: LogisticProblem) -> dict[tuple[int, ...], tuple[np.longdouble, float]]:
-    """Least F of every support, each with its accuracy."""
+def enumerated(problem: LogisticProblem) -> dict[tuple[int, ...], Truth]:
+    """Least F of every support."""
     sets = (S for size in range(problem.p + 1) for S in combinations(range(problem.p), size))
     return {S: least(problem.only(np.array(S, dtype=np.int64))) for S in sets}
 
 
-def best_of_size(truth: dict[tuple[int, ...], tuple[np.longdouble, float]], size: int) -> np.longdouble:
-    return min(value for S, (value, _) in truth.items() if len(S) <= size)
+def best_of_size(truth: dict[tuple[int, ...], Truth], size: int) -> tuple[int, ...]:
+    return min((S for S in truth if len(S) <= size), key=lambda S: truth[S].value)
 
 
 def mask_of(S: tuple[int, ...], p: int) -> np.ndarray:
@@ -89,22 +119,62 @@ def quadratic_value(moments: object, S: tuple[int, ...]) -> float:
     return float(moments.yy - c @ solved)  # type: ignore[attr-defined]
 
 
+def outside(problem: LogisticProblem, seed: int) -> tuple[FloatArray, FloatArray]:
+    """Rows that were not trained on, some of them far away; copies differ there, and what was constant varies."""
+    rng = np.random.default_rng(10**6 + seed)
+    spread = np.maximum(np.ptp(problem.X, axis=0), 1e-3)
+    X = problem.X[rng.integers(len(problem.X), size=6)] + rng.choice([0.0, 0.3, 5.0], size=(6, 1)) * spread * (
+        rng.standard_normal((6, problem.p))
+    )
+    return X, rng.choice([-1.0, 1.0], size=6)
+
+
 def judged(seed: int, most: int = 7) -> tuple[int, int]:
     """Check every claim about one problem; returns how many sizes were asked and how many were proved."""
     problem = drawn(seed, most)
     truth, subsets = enumerated(problem), LogisticSubsets(problem)
-    supports = list(truth)
-    refits = subsets.refit(np.array([mask_of(S, problem.p) for S in supports]))
-    for S, lower, upper in zip(supports, refits.lower, refits.upper, strict=True):
-        value, off = truth[S]
-        assert lower <= value, (seed, S)
-        assert upper >= value - off, (seed, S)
-    sizes = list(range(problem.p + 1))
-    result = subsets.solve(sizes, effort=200)
-    for size in sizes:
-        best, value = result.by_size[size], best_of_size(truth, size)
-        off = max(off for _, off in truth.values())
-        assert best.lower <= value, (seed, size)
-        assert best.upper >= value - off, (seed, size)
-        assert len(best.support) == min(size, problem.p)
-    return len(sizes), sum(result.by_size[size].complete for size in sizes)
+    supports = [np.array(S, dtype=np.int64) for S in truth]
+    X, y = outside(problem, seed)
+    refits, (lower, upper) = subsets.refit(supports), subsets.held_out(supports, X, y)
+    ends = {S: [loss.sum() for loss in long_losses(problem.only(i), truth[S], X[:, i], y)]
+            for S, i in zip(truth, supports, strict=True)}  # fmt: skip
+    for row, S in enumerate(truth):
+        assert refits.lower[row] <= truth[S].value <= refits.upper[row] + truth[S].off, (seed, S, "objective")
+        assert lower[row] <= ends[S][1] and ends[S][0] <= upper[row], (seed, S, "held out")
+    for gamma in (problem.gamma, 7.0 * problem.gamma):
+        if gamma != problem.gamma:
+            problem, subsets = problem.with_gamma(gamma), subsets.with_gamma(gamma)
+            truth = enumerated(problem)
+        result = subsets.solve(range(problem.p + 1), effort=200)
+        for size, best in result.by_size.items():
+            best_set = best_of_size(truth, size)
+            value, off = truth[best_set].value, max(truth[S].off for S in truth)
+            assert best.lower <= value <= best.upper + off, (seed, size)
+            assert len(best.support) <= size, (seed, size)
+            ties = [S for S in truth if len(S) == size and truth[S].value <= value * (1.0 + 1e-16)]
+            own = {frozenset(support.tolist()) for support in best.candidates}
+            assert not best.complete or all(_without_flat(problem, S) in own for S in ties), (seed, size)
+            index = np.array(best_set, dtype=np.int64)
+            least_loss, most_loss = (
+                loss.sum() for loss in long_losses(problem.only(index), truth[best_set], X[:, index], y)
+            )
+            low, high = subsets.open_fold_interval(size, best.upper, X, y)
+            assert low <= most_loss and least_loss <= high, (seed, size, "open fold")
+            if size:
+                _check_list(subsets, problem, truth, size)
+    return len(result.by_size), sum(best.complete for best in result.by_size.values())
+
+
+def _without_flat(problem: LogisticProblem, S: tuple[int, ...]) -> frozenset[int]:
+    return frozenset(j for j in S if np.ptp(problem.X[problem.v > 0][:, j]) > 0 or not problem.intercept)
+
+
+def _check_list(subsets: LogisticSubsets, problem: LogisticProblem, truth: dict, size: int) -> None:  # type: ignore[type-arg]
+    values = sorted(float(truth[S].value) for S in truth if len(S) == size)
+    objective = values[len(values) // 2] * (1.0 + 1e-6)
+    below = subsets.supports_below(size, objective)
+    own = {frozenset(support.tolist()) for support in below.supports}
+    if below.complete:
+        for S in truth:
+            if len(S) == size and truth[S].value <= objective:
+                assert _without_flat(problem, S) in own or len(_without_flat(problem, S)) < size, (size, S, "list")

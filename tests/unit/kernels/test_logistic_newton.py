@@ -7,7 +7,16 @@ import pytest
 from logistic_truth import drawn, least, mask_of
 
 from sparsecv_mio.arrays import FloatArray
-from sparsecv_mio.kernels.logistic_newton import fit_and_prove, newton, proved, refit, worst_ratio
+from sparsecv_mio.kernels.logistic_newton import (
+    Rows,
+    decisions,
+    fit_and_prove,
+    merged,
+    newton,
+    proved,
+    refit,
+    worst_ratio,
+)
 from sparsecv_mio.problem import logistic
 from sparsecv_mio.problem.logistic import LogisticProblem
 
@@ -33,17 +42,24 @@ def plain_newton(problem: LogisticProblem, theta: FloatArray) -> tuple[FloatArra
     return theta, value
 
 
-def parts(problem: LogisticProblem) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    return np.ascontiguousarray(problem.X), problem.y, problem.v, problem.ridge
+def rows_of(problem: LogisticProblem, copy_of: list[int] | None = None) -> Rows:
+    W = np.ascontiguousarray((problem.rows * problem.y[:, None]).T)
+    first = problem.first
+    places = np.arange(len(W)) if copy_of is None else np.array([*range(first), *(j + first for j in copy_of)])
+    return Rows(W, problem.v, problem.penalty, places, first, float(problem.start()[0]) if first else 0.0)
+
+
+def centred(seed: int) -> LogisticProblem:
+    return drawn(seed).centred()[0]
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_fits_are_those_of_numpy(seed: int) -> None:
-    problem = drawn(seed)
-    if seed % 8 in (5, 6):  # so badly scaled that numpy's own solve is no judge; long double is, below
+    problem = centred(seed)
+    if seed % 8 == 5:  # so badly scaled that numpy's own solve is no judge; long double is, below
         return
-    columns, theta = np.arange(problem.p), problem.start()
-    value = newton(*parts(problem), columns, theta, problem.first)
+    rows, theta = rows_of(problem), problem.start()
+    value = newton(rows.W, rows.v, rows.penalty, theta, 1e-28, np.inf)
     twin, best = plain_newton(problem, problem.start())
     assert value == pytest.approx(best, rel=1e-9, abs=1e-12)
     assert problem.rows @ theta == pytest.approx(problem.rows @ twin, rel=1e-4, abs=1e-4)
@@ -51,29 +67,63 @@ def test_fits_are_those_of_numpy(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_the_least_value_lies_between_its_bounds_from_any_point(seed: int) -> None:
-    problem = drawn(seed)
-    columns, rng = np.arange(problem.p), np.random.default_rng(seed)
-    value, off = least(problem)
-    theta = problem.start()
-    upper, lower, radius = fit_and_prove(*parts(problem), columns, theta, problem.first, problem.start()[0])
-    assert lower <= value and value - off <= upper
-    if seed % 8 in (0, 2, 3, 4, 7):
+    problem = centred(seed)
+    rows, rng, start = rows_of(problem), np.random.default_rng(seed), problem.start()
+    truth = least(problem)
+    data, theta = (rows.W, rows.v, rows.penalty), start.copy()
+    upper, lower, radius = fit_and_prove(*data, theta, start, np.inf)
+    assert lower <= truth.value and truth.value - truth.off <= upper
+    if seed % 8 != 1:
         assert radius < np.inf and upper - lower <= 1e-10 * (upper + 1.0)
     for far in (1e-8, 1e-4, 1e-2, 1.0):
         point = theta + far * rng.standard_normal(len(theta)) * np.maximum(np.abs(theta), 1e-3)
-        upper, lower, _ = proved(*parts(problem), columns, point, problem.first)
-        assert lower <= value and value - off <= upper
+        upper, lower, _ = proved(*data, point)
+        assert lower <= truth.value and truth.value - truth.off <= upper
+    bar = 0.9 * upper
+    upper, lower, _ = fit_and_prove(*data, start.copy(), start, bar)
+    assert lower <= truth.value and truth.value - truth.off <= upper and (lower > bar or bar > 0.999 * truth.value)
+
+
+def refitted(rows: Rows, masks: np.ndarray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    count = len(masks)
+    lower, upper, radii, points = np.empty(count), np.empty(count), np.empty(count), np.zeros((count, len(rows.W)))
+    refit(rows, masks, points, np.inf, (lower, upper, radii))
+    return lower, upper, radii, points
 
 
 def test_many_supports_are_fitted_as_one_by_one() -> None:
-    problem = drawn(307)
+    problem = centred(307)
+    rows = rows_of(problem)
     masks = np.array([mask_of((j,), problem.p) for j in range(problem.p)])
-    lower, upper, origin = np.empty(len(masks)), np.empty(len(masks)), problem.start()[0]
-    refit(*parts(problem), (masks, problem.start()), problem.first, origin, (lower, upper))
+    lower, upper, _, _ = refitted(rows, masks)
     for j in range(problem.p):
-        theta = problem.only(np.array([j])).start()
-        alone = fit_and_prove(*parts(problem), np.array([j]), theta, problem.first, origin)
+        places, penalty = merged(rows, masks[j])
+        assert places.tolist() == [0, 1 + j] and penalty.tolist() == [0.0, problem.ridge[j]]
+        start = np.array([rows.origin, 0.0])
+        alone = fit_and_prove(np.ascontiguousarray(rows.W[places]), rows.v, penalty, np.zeros(2), start, np.inf)
         assert (upper[j], lower[j]) == alone[:2]
+
+
+def test_copies_are_fitted_as_one_column_and_predict_as_two() -> None:
+    plain = centred(304)
+    twice = LogisticProblem(
+        np.hstack([plain.X, -plain.X[:, :1]]), plain.y, plain.v, np.append(plain.weight, plain.weight[0]), plain.gamma
+    )
+    rows = rows_of(twice, [*range(plain.p), 0])
+    mask = np.ones((1, twice.p), dtype=bool)
+    places, penalty = merged(rows, mask[0])
+    assert len(places) == plain.p + 1 and penalty[1] == plain.ridge[0] / 2.0
+    lower, upper, radii, points = refitted(rows, mask)
+    truth = least(twice)
+    assert lower[0] <= truth.value <= upper[0] + truth.off
+    outside, signs = np.random.default_rng(0).standard_normal((twice.p + 1, 5)), np.ones(twice.p + 1)
+    outside[0], signs[-1] = 1.0, -1.0
+    low, high = np.empty((1, 5)), np.empty((1, 5))
+    decisions(rows, mask, points, radii, (outside, signs), (low, high))
+    theta = np.asarray(truth.theta, dtype=float)
+    theta[0] -= float(twice.X[0] @ theta[1:])  # the truth is about the first row
+    exact = theta @ outside
+    assert np.all(low[0] <= exact + 1e-9) and np.all(exact - 1e-9 <= high[0]) and np.all(high - low < 1e-9)
 
 
 def test_what_curvature_keeps_is_that_of_numpy_and_below_the_exact_ratio() -> None:

@@ -1,0 +1,223 @@
+"""Fits of logistic regression on centred columns, of which copies are one.
+
+A copy is a column that is another one, or its negative, to the last bit in these rows, under the same ridge. In a fit m
+copies share their coefficient, so they are one column with ridge r / m. Points have the whole coefficient at the first
+of them (`copy_of`); a column that is constant in these rows is zero, and so is its coefficient.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
+from sparsecv_mio.kernels import logistic_newton
+from sparsecv_mio.problem.logistic import Centring, LogisticProblem
+from sparsecv_mio.trees.every_size import never
+
+AT_ONCE = 1 << 21  # numbers that fits look at between two looks at the clock, some milliseconds' worth
+TOWARDS = (0.25, 0.5, 0.75, 0.9, 1.0)  # of the way to the fit of all columns, where one must get below a level
+
+
+@dataclass(frozen=True, eq=False)
+class FittedSupports:
+    """Fits of L supports: bounds of F_S, radii of balls, and points."""
+
+    lower: FloatArray
+    upper: FloatArray
+    radius: FloatArray
+    points: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class LogisticFits:
+    """Training rows in centred columns, and fits on them.
+
+    Attributes
+    ----------
+    problem : LogisticProblem
+        Centred.
+    centring : Centring
+    forced : tuple of int
+        Columns in every support.
+    copy_of : (p,) int array
+        First column that each is a copy of, itself where there is none before.
+    sign : (p,) array
+        1, or -1 where it is that one's negative.
+    varies : (p,) bool array
+    """
+
+    problem: LogisticProblem
+    centring: Centring
+    forced: tuple[int, ...]
+    copy_of: IntArray
+    sign: FloatArray
+    varies: BoolArray
+
+    @classmethod
+    def of(cls, problem: LogisticProblem, forced: IntArray | None) -> LogisticFits:
+        """Centre a problem and find its copies."""
+        inner, centring = problem.centred()
+        copy_of, sign = _copies(inner.X, inner.weight)
+        columns = () if forced is None else tuple(sorted(set(forced.tolist())))
+        return cls(inner, centring, columns, copy_of, sign, np.any(inner.X, axis=0))
+
+    def with_gamma(self, gamma: float) -> LogisticFits:
+        """Return the same rows under another gamma."""
+        other = replace(self, problem=self.problem.with_gamma(gamma))
+        other.__dict__["rows"] = self.rows._replace(penalty=other.problem.penalty)
+        return other
+
+    @cached_property
+    def rows(self) -> logistic_newton.Rows:
+        """The rows as the kernels take them."""
+        problem, first = self.problem, self.problem.first
+        W = np.ascontiguousarray((problem.rows * problem.y[:, None]).T)
+        places = np.concatenate([np.arange(first), self.copy_of + first]).astype(np.int64)
+        origin = float(problem.start()[0]) if first else 0.0
+        return logistic_newton.Rows(W, problem.v, problem.penalty, places, first, origin)
+
+    @cached_property
+    def copies(self) -> IntArray:
+        """(p,) how many columns are copies of each first one, itself too; 0 for the others and constant ones."""
+        return np.bincount(self.copy_of[self.varies], minlength=self.problem.p)
+
+    @cached_property
+    def has_copies(self) -> bool:
+        """Whether there are any."""
+        return bool(np.any(self.copies > 1))
+
+    @cached_property
+    def whole(self) -> LogisticProblem:
+        """The problem on which every support is a special one: first columns have the ridge of all copies together."""
+        return replace(self.problem, weight=self.problem.weight / np.maximum(self.copies, 1))
+
+    # -- fits -------------------------------------------------------------------------------------------------------
+
+    def start(self) -> FloatArray:
+        """(first + p,) point of no column."""
+        point = np.zeros(self.problem.first + self.problem.p)
+        if self.problem.first:
+            point[0] = self.rows.origin
+        return point
+
+    def refit(
+        self, masks: BoolArray, start: FloatArray | None = None, bar: float = np.inf,
+        expired: Callable[[], bool] = never,
+    ) -> FittedSupports:  # fmt: skip
+        """Fit supports, each from a point.
+
+        Parameters
+        ----------
+        masks : (L, p) bool array
+        start : (first + p,) array, optional
+            Where every fit begins.
+        bar : float
+            A support that is proved to be above it need not be fitted any better.
+        expired : callable
+            True leaves the others' bounds at 0 and inf.
+        """
+        count = len(masks)
+        points = np.repeat((self.start() if start is None else start)[None, :], count, axis=0)
+        lower, upper, radius = np.zeros(count), np.full(count, np.inf), np.full(count, np.inf)
+        width = 40 * len(self.problem.y) * (1 + int(masks.sum(axis=1).max(initial=0)))
+        step = max(AT_ONCE // width, 1)
+        for begin in range(0, count, step):
+            if expired():
+                break
+            here = slice(begin, begin + step)
+            logistic_newton.refit(
+                self.rows, masks[here], points[here], bar, (lower[here], upper[here], radius[here])
+            )  # fmt: skip
+        return FittedSupports(lower, upper, radius, points)
+
+    def fit(self, support: Iterable[int], start: FloatArray | None = None) -> tuple[FloatArray, float, float]:
+        """Return `(point, lower, upper)` of a support: its fit, copies as one, and bounds of F_S."""
+        fitted = self.refit(self.mask(support)[None, :], start)
+        return fitted.points[0], float(fitted.lower[0]), float(fitted.upper[0])
+
+    def mask(self, support: Iterable[int]) -> BoolArray:
+        """(p,) mask of a support."""
+        mask = np.zeros(self.problem.p, dtype=np.bool_)
+        mask[list(support)] = True
+        return mask
+
+    def points_below(
+        self, level: float, shares: Sequence[float], supports: Iterable[frozenset[int]], size: int
+    ) -> Iterator[FloatArray]:
+        """Yield points with F at most a level: some of the way from the best of some supports to all columns' fit."""
+        near, best = self.start(), np.inf
+        for support in supports:
+            if len(support) <= size:
+                point, _, upper = self.fit(support)
+                if upper < best:
+                    near, best = point, upper
+        everything, below, _ = self.fit(range(self.problem.p))
+        if below > level:
+            return
+        for share in shares:
+            yield self.mixed(near, everything, share, level)
+
+    def mixed(self, near: FloatArray, far: FloatArray, share: float, level: float) -> FloatArray:
+        """Return a point some of the way from one to another; further where that is above the level."""
+        for part in (share, *(s for s in TOWARDS if s > share)):
+            point = (1.0 - part) * near + part * far
+            if self.whole.objective(point) <= level * (1.0 - 1e-12):
+                break
+        return point
+
+    # -- in the units of X ------------------------------------------------------------------------------------------
+
+    def in_units_of_x(self, mask: BoolArray, point: FloatArray) -> tuple[FloatArray, float]:
+        """Return coefficients and intercept of a support's point."""
+        first, columns = self.problem.first, np.flatnonzero(mask & self.varies)
+        count = np.bincount(self.copy_of[columns], minlength=self.problem.p)
+        inner = np.zeros(first + self.problem.p)
+        inner[:first] = point[:first]
+        of = self.copy_of[columns]
+        inner[first + columns] = self.sign[columns] * point[first + of] / count[of]
+        return self.centring.back(inner, self.problem.intercept)
+
+    def decisions(self, masks: BoolArray, fitted: FittedSupports, X: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Bound `a + x'b` of rows at the exact fits."""
+        first = self.problem.first
+        inner = self.centring.rows(X)
+        outside = np.ascontiguousarray(np.hstack([np.ones((len(X), first)), inner]).T)
+        sign = np.concatenate([np.ones(first), self.sign])
+        low, high = np.empty((len(masks), len(X))), np.empty((len(masks), len(X)))
+        varying = masks & self.varies
+        logistic_newton.decisions(self.rows, varying, fitted.points, fitted.radius, (outside, sign), (low, high))
+        return low, high
+
+    def rows_outside(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return rows at first columns, the middle of what copies have there, and how far copies are off the middle."""
+        first, p = self.problem.first, self.problem.p
+        signed = self.centring.rows(X) * self.sign
+        low, high = np.full((len(X), p), np.inf), np.full((len(X), p), -np.inf)
+        for j in np.flatnonzero(self.varies).tolist():
+            of = self.copy_of[j]
+            low[:, of], high[:, of] = np.minimum(low[:, of], signed[:, j]), np.maximum(high[:, of], signed[:, j])
+        there = np.isfinite(low)
+        low, high = np.where(there, low, 0.0), np.where(there, high, 0.0)
+        rows = np.hstack([np.ones((len(X), first)), 0.5 * (low + high)])
+        spread = np.hstack([np.zeros((len(X), first)), 0.5 * (high - low)])
+        return rows, spread
+
+
+def _copies(Z: FloatArray, weight: FloatArray) -> tuple[IntArray, FloatArray]:
+    """Return the first column that each one equals up to sign, under the same penalty weight, and that sign."""
+    n, p = Z.shape
+    copy_of, sign = np.arange(p), np.ones(p)
+    seen: dict[tuple[bytes, float], tuple[int, float]] = {}
+    for j in range(p):
+        column = Z[:, j] + 0.0  # no minus zero
+        places = np.flatnonzero(column)
+        if not len(places):
+            continue
+        turned = float(np.sign(column[places[0]]))
+        first, other = seen.setdefault(((column * turned + 0.0).tobytes(), float(weight[j])), (j, turned))
+        copy_of[j], sign[j] = first, turned * other
+    return copy_of, sign

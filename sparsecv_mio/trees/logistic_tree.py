@@ -1,0 +1,345 @@
+"""The outer tree of one size of a best subset of logistic regression.
+
+A quadratic below F on the level set of the best support so far goes to the trees of the squared loss: their list of
+supports whose quadratic is within the level holds every support that is at least as good, so refits decide. Where the
+list is long, a column goes out or in. Without it the level set is smaller, so the quadratic is made anew and its
+curvature is larger; with it, it serves as it is (docs/theory/logistic.md, section 4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import combinations, product
+
+import numpy as np
+
+from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
+from sparsecv_mio.problem.elimination import eliminated
+from sparsecv_mio.problem.logistic import Minorant, minorant
+from sparsecv_mio.problem.problem import SparseProblem
+from sparsecv_mio.trees.every_size import solve_path
+from sparsecv_mio.trees.listing import SupportsBelow
+from sparsecv_mio.trees.logistic_fits import LogisticFits
+from sparsecv_mio.trees.logistic_starts import exchanged
+from sparsecv_mio.trees.normal_form import normal_form
+from sparsecv_mio.trees.subsets import BestSubset, OpenNodes
+
+LEVEL_ROOM = 1e-9  # of the best F, which the level is above it
+CLOSED = 1e-10  # of the best F: bounds that are this near are as good as equal
+MIXTURES = (0.1, 0.3, 0.6)  # of the way from the best support's fit to that of all columns
+TREE_EFFORT = 60_000  # of the trees on one quadratic
+MOST_LISTED = 3_000  # supports refitted at a node, beyond which it is split
+MOST_CHOICES = 512  # of copies, for one support
+REMADE = 1e-3  # of the level: where it has fallen by more, quadratics are made anew
+
+
+@dataclass(frozen=True, eq=False)
+class _Node:
+    """Columns in and out; the quadratic of the open ones, once there is one."""
+
+    inside: frozenset[int]
+    outside: frozenset[int]
+    quadratic: _Quadratic | None = None
+
+
+class SizeSearch:
+    """The outer tree of one size.
+
+    Parameters
+    ----------
+    fits : LogisticFits
+    size : int
+    expired : callable
+    level : float, optional
+        List every support with F at most this; else what can be optimal.
+    most : int, optional
+        Of those.
+
+    Attributes
+    ----------
+    support : frozenset of int
+        The best so far, with the value `upper`.
+    kept : dict of frozenset to (float, float)
+        Bounds of F of supports that may be at most the level.
+    """
+
+    def __init__(
+        self, fits: LogisticFits, size: int, expired: Callable[[], bool], level: float | None = None, most: int = 0
+    ) -> None:
+        self.fits, self.expired, self.asked, self.most = fits, expired, level, most
+        forced = np.array(fits.forced, dtype=np.int64)
+        flat = [j for j in fits.forced if not fits.varies[j]]
+        self.size = min(size - len(flat), int(fits.varies.sum()))
+        self.flat = frozenset(flat)
+        varying = forced[fits.varies[forced]] if len(forced) else forced
+        self.least = np.bincount(fits.copy_of[varying], minlength=fits.problem.p)  # copies of each column forced in
+        self.support, self.point, self.upper = frozenset(fits.forced), fits.start(), np.inf
+        self.kept: dict[frozenset[int], tuple[float, float]] = {}
+        self.nodes, self.closed, self.all_tried = 0, np.inf, True
+
+    @property
+    def level(self) -> float:
+        """What supports of interest have at most."""
+        return self.upper * (1.0 + LEVEL_ROOM) if self.asked is None else self.asked * (1.0 + CLOSED)
+
+    def begin(self, starts: Iterable[frozenset[int]]) -> None:
+        """Choose a first support from some starts, each extended and improved by exchanges."""
+        for start in starts:
+            varying = {j for j in start if self.fits.varies[j]} | {j for j in self.fits.forced if j not in self.flat}
+            if len(varying) <= self.size and not (self.expired() and self.upper < np.inf):
+                self._offer(*exchanged(self.fits, frozenset(varying), self.size, self.expired))
+
+    def _offer(self, support: frozenset[int], point: FloatArray, upper: float) -> None:
+        if upper < self.upper:
+            self.support, self.point, self.upper = support | self.flat, point, upper
+
+    def run(self, tau: int, effort: int, enough: float) -> BestSubset:
+        """Work until every node is closed, the effort is spent or the bound will do.
+
+        Parameters
+        ----------
+        tau, effort, enough
+            What was asked for, most nodes, and the bound.
+        """
+        waiting: OpenNodes[_Node] = OpenNodes()
+        waiting.push(0.0, _Node(frozenset(np.flatnonzero(self.least).tolist()), frozenset()))
+        while len(waiting) and self.nodes < effort and not self.expired() and not 0 < self.most < len(self.kept):
+            if self.asked is None and min(waiting.least, self.closed) >= enough:
+                break
+            bound, node = waiting.least, waiting.pop()
+            self.nodes += 1
+            for below, child in self._step(node, bound):
+                waiting.push(below, child)
+        lower, finished = min(waiting.least, self.closed, self.upper), not len(waiting)
+        kept = {s: ends for s, ends in self.kept.items() if ends[0] <= self._kept_up_to}
+        supports = tuple(np.array(sorted(s), dtype=np.int64) for s in sorted(kept, key=lambda s: kept[s][1]))
+        complete = finished and self.all_tried and bool(kept or self.asked is not None)
+        best = np.array(sorted(self.support), dtype=np.int64)
+        values = tuple(kept[frozenset(s.tolist())][1] for s in supports)
+        return BestSubset(
+            tau, best, lower, self.upper, supports, values, self.upper - lower, complete, True
+        )  # fmt: skip
+
+    @property
+    def _kept_up_to(self) -> float:
+        return self.upper if self.asked is None else self.asked
+
+    def _close(self, bound: float) -> list[tuple[float, _Node]]:
+        self.closed = min(self.closed, bound)
+        return []
+
+    def _step(self, node: _Node, bound: float) -> list[tuple[float, _Node]]:
+        """Close a node, or return its children with a bound of each."""
+        fits = self.fits
+        columns = np.array([j for j in np.flatnonzero(fits.copies).tolist() if j not in node.outside], dtype=np.int64)
+        room = int(fits.copies[columns].sum())
+        if room <= self.size or len(node.inside) >= self.size:
+            chosen = columns if room <= self.size else np.array(sorted(node.inside), dtype=np.int64)
+            mask = np.zeros((1, fits.problem.p), dtype=np.bool_)
+            mask[0, chosen] = True
+            return self._close(self._refitted(mask, np.inf))
+        quadratic = node.quadratic
+        if quadratic is None or quadratic.level > self.level * (1.0 + REMADE):
+            everything = np.isin(fits.copy_of, columns) & fits.varies
+            fitted = fits.refit(everything[None, :], self.point)
+            bound = max(bound, float(fitted.lower[0]))
+            if bound > self.level:
+                return self._close(bound)
+            near = self._near(node)
+            for share in MIXTURES:
+                made = self._made(columns, near, fitted.points[0], share)
+                if made is None:
+                    continue
+                closed, bound = self._by_list(made, node, bound)
+                if closed:
+                    return self._close(bound)
+                if self.expired():
+                    break
+                quadratic = made
+        else:
+            closed, bound = self._by_list(quadratic, node, bound)
+            if closed:
+                return self._close(bound)
+        return self._children(node, bound, columns, quadratic)
+
+    def _near(self, node: _Node) -> FloatArray:
+        """Return the fit of the best support as far as it fits a node."""
+        fits = self.fits
+        inside = {j for j in self.support - self.flat if fits.copy_of[j] not in node.outside} | node.inside
+        return fits.fit(inside, self.point)[0]
+
+    def _made(self, columns: IntArray, near: FloatArray, far: FloatArray, share: float) -> _Quadratic | None:
+        fits, level = self.fits, self.level
+        point = fits.mixed(near, far, share, level)
+        places = np.concatenate([np.arange(fits.problem.first), columns + fits.problem.first]).astype(np.int64)
+        below = minorant(fits.whole.only(columns), point[places], level, self.expired)
+        return None if below is None else _Quadratic(columns, below, far, fits.problem.p)
+
+    def _by_list(self, quadratic: _Quadratic, node: _Node, bound: float) -> tuple[bool, float]:
+        """Close a node by its list: whether that is done, and the bound of it."""
+        level = min(self.level, quadratic.level)
+        sizes = self._sizes(node, quadratic.columns)
+        masks = quadratic.listed(node.inside, sizes, level, self.expired)
+        if masks is not None:
+            return True, max(bound, self._refitted(masks, level))
+        if self.expired():
+            return False, bound
+        below, chosen = quadratic.best(node.inside, sizes, level, self.expired)
+        self._refitted(self.fits.mask(chosen.tolist())[None, :], level)
+        return below >= level, max(bound, below)
+
+    def _sizes(self, node: _Node, columns: IntArray) -> range:
+        """Sizes of supports of first columns that copies can fill up to the size."""
+        most = min(self.size, len(columns))
+        room = np.sort(self.fits.copies[columns])[::-1].cumsum()
+        return range(min(max(int(np.searchsorted(room, self.size)) + 1, len(node.inside)), most), most + 1)
+
+    def _refitted(self, firsts: BoolArray, level: float) -> float:
+        """Refit supports of first columns, copies in every number; returns a bound of them and what is above the level.
+
+        What is interrupted counts as not bounded at all.
+        """
+        masks = firsts
+        if self.fits.has_copies:
+            filled = [mask for first in firsts for mask in self._filled(first)]
+            masks = np.array(filled, dtype=np.bool_).reshape(-1, self.fits.problem.p)
+        if not len(masks):
+            return level
+        fitted = self.fits.refit(masks, self.point, self.level, self.expired)
+        if not np.all(fitted.upper < np.inf):
+            self.all_tried = False
+        best = int(np.argmin(fitted.upper))
+        self._offer(frozenset(np.flatnonzero(masks[best]).tolist()), fitted.points[best], float(fitted.upper[best]))
+        for row in np.flatnonzero(fitted.lower <= self._kept_up_to).tolist():
+            for support in self._with_other_copies(masks[row]):
+                self.kept[support | self.flat] = float(fitted.lower[row]), float(fitted.upper[row])
+        return min(level, float(fitted.lower.min()))
+
+    def _filled(self, first: BoolArray) -> Iterator[BoolArray]:
+        """Yield the supports of the size that have some first columns, of copies the first ones."""
+        fits = self.fits
+        columns = np.flatnonzero(first)
+        most, least = fits.copies[columns], np.maximum(self.least[columns], 1)
+        if int(most.sum()) <= self.size:
+            numbers: Iterable[tuple[int, ...]] = [tuple(most.tolist())]
+        else:
+            numbers = _numbers(least.tolist(), most.tolist(), self.size)
+        for tried, number in enumerate(numbers):
+            mask = np.zeros(fits.problem.p, dtype=np.bool_)
+            for j, count in zip(columns.tolist(), number, strict=True):
+                mask[self._copies_of(j)[:count]] = True
+            if tried == MOST_CHOICES:
+                self.all_tried = False
+                return
+            yield mask
+
+    def _copies_of(self, first: int) -> IntArray:
+        """Return copies of a column, those that are forced in before the others."""
+        columns = np.flatnonzero(self.fits.copy_of == first)
+        forced = np.isin(columns, self.fits.forced)
+        return np.concatenate([columns[forced], columns[~forced]])
+
+    def _with_other_copies(self, mask: BoolArray) -> Iterator[frozenset[int]]:
+        """Yield the support, and those that have other copies of its columns."""
+        fits, columns = self.fits, np.flatnonzero(mask)
+        if not fits.has_copies:
+            yield frozenset(columns.tolist())
+            return
+        choices = []
+        for j, count in zip(*np.unique(fits.copy_of[columns], return_counts=True), strict=True):
+            copies = self._copies_of(int(j)).tolist()
+            forced = copies[: self.least[j]]
+            choices.append([(*forced, *more) for more in combinations(copies[len(forced) :], count - len(forced))])
+        for tried, choice in enumerate(product(*choices)):
+            if tried == MOST_CHOICES:
+                self.all_tried = False
+                return
+            yield frozenset(j for copies in choice for j in copies)
+
+    def _children(
+        self, node: _Node, bound: float, columns: IntArray, quadratic: _Quadratic | None
+    ) -> list[tuple[float, _Node]]:
+        """Split a node by a column, the one whose coefficient says most."""
+        free = [j for j in columns.tolist() if j not in node.inside]
+        j = free[0] if quadratic is None else quadratic.split(node.inside, free)
+        return [
+            (bound, _Node(node.inside | {j}, node.outside, quadratic)),
+            (bound, _Node(node.inside, node.outside | {j})),
+        ]
+
+
+def _numbers(least: list[int], most: list[int], total: int) -> Iterator[tuple[int, ...]]:
+    """Yield the numbers between two ends that add up to a total.
+
+    Examples
+    --------
+    >>> list(_numbers([1, 1], [3, 1], 3)), list(_numbers([], [], 0))
+    ([(2, 1)], [()])
+    """
+    if not least:
+        if total == 0:
+            yield ()
+        return
+    lowest = max(least[0], total - sum(most[1:]))
+    for number in range(lowest, min(most[0], total - sum(least[1:])) + 1):
+        for others in _numbers(least[1:], most[1:], total - number):
+            yield (number, *others)
+
+
+class _Quadratic:
+    """A quadratic on some first columns, and the fit of all of them."""
+
+    def __init__(self, columns: IntArray, below: Minorant, everything: FloatArray, p: int) -> None:
+        self.columns, self.below, self.level, self.p = columns, below, below.level, p
+        self.everything, self._chosen = everything, columns[:0]
+
+    def _moments(self, inside: frozenset[int]) -> SparseProblem:
+        forced = np.searchsorted(self.columns, np.array(sorted(inside), dtype=np.int64)).astype(np.int64)
+        return replace(self.below.moments, forced=forced)
+
+    def best(
+        self, inside: frozenset[int], sizes: range, level: float, expired: Callable[[], bool]
+    ) -> tuple[float, IntArray]:
+        """Bound every F_S of some sizes up to the level, and return the quadratic's own best support."""
+        moments, shift, size = self._moments(inside), self.below.shift, sizes[-1]
+        solved = solve_path(moments, [size], enough={size: level + shift}, effort=TREE_EFFORT, expired=expired)
+        best = solved.by_size[size]
+        self._chosen = self.columns[best.support]
+        return min(best.lower - shift, level), self._chosen
+
+    def split(self, inside: frozenset[int], free: list[int]) -> int:
+        """Return the column to split by: of its best support, that with the largest coefficient when all are open."""
+        among = [j for j in self._chosen.tolist() if j not in inside] or free
+        first = len(self.everything) - self.p
+        return max(among, key=lambda j: abs(self.everything[first + j]))
+
+    def listed(
+        self, inside: frozenset[int], sizes: range, level: float, expired: Callable[[], bool]
+    ) -> BoolArray | None:
+        """Return every support of some sizes whose quadratic is within the level, as (L, p) masks.
+
+        None where they are too many.
+        """
+        moments = self._moments(inside)
+        inner = eliminated(moments) if inside else None
+        others = np.arange(moments.q) if inner is None else inner.choice.others
+        form = normal_form(moments if inner is None else inner.problem)
+        if not form.trusted or form.m < len(others):
+            return None
+        bars = np.full(form.m + 1, -np.inf)
+        bars[sizes[0] - len(inside) : sizes[-1] - len(inside) + 1] = level + self.below.shift
+        source, masks, count = SupportsBelow(form, bars, expired), [], 0
+        while not source.finished:
+            batch = source.advance()
+            masks.append(
+                batch.masks[(batch.sizes >= sizes[0] - len(inside)) & (batch.sizes <= sizes[-1] - len(inside))]
+            )
+            count += len(masks[-1])
+            if count > MOST_LISTED or source.effort > TREE_EFFORT or expired():
+                return None
+        free = np.unique(np.concatenate(masks), axis=0) if masks else np.zeros((0, form.m), dtype=bool)
+        whole = np.zeros((len(free), self.p), dtype=np.bool_)
+        whole[:, self.columns[others[form.columns]]] = free
+        whole[:, list(inside)] = True
+        return whole
