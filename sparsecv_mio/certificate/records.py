@@ -17,6 +17,7 @@ from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.certificate import parts
 from sparsecv_mio.certificate.drawn import DrawnModel, DrawnSearch, made_by
 from sparsecv_mio.data.cure import KEPT, Made, frame_alike
+from sparsecv_mio.digits import ends_of, shown
 from sparsecv_mio.errors import BadInput, CorruptStore
 from sparsecv_mio.units import CROSSING_RTOL
 from sparsecv_mio.words import Missing
@@ -604,7 +605,7 @@ class Record(parts.JsonRecord, LinearModel, DrawnSearch):
         return f"Record({self.status}: {self._answer()})"
 
     def _answer(self) -> str:
-        nested = "" if self.nested is None else f", nested CV error {self.nested.error:.6g}"
+        nested = "" if self.nested is None else f", nested CV error {shown(self.nested.error)}"
         averaged = self.average
         model = "" if averaged is None else f"; an averaged model of {len(averaged.model.support)} features predicts"
         return f"{pair_in_words(self)}{nested}{model}"
@@ -640,8 +641,8 @@ class Record(parts.JsonRecord, LinearModel, DrawnSearch):
     def accuracy_line(self) -> str:
         """Return RMSE, MAE and R^2 of held-out rows for the screen, as far as they are known; `~` marks estimates."""
         mark = "~" if self.estimate else ""
-        root = f"{mark}{self.rmse:.6g}" if math.isfinite(self.cv_error) else "?"
-        middle = "" if self.mae is None else f"MAE {mark}{self.mae:.6g}, "
+        root = f"{mark}{shown(self.rmse)}" if math.isfinite(self.cv_error) else "?"
+        middle = "" if self.mae is None else f"MAE {mark}{shown(self.mae)}, "
         return f"RMSE {root}, {middle}R^2 " + ("?" if self.r_squared is None else f"{mark}{self.r_squared:.4f}")
 
     def to_frame(self) -> pd.DataFrame:
@@ -668,7 +669,7 @@ class Record(parts.JsonRecord, LinearModel, DrawnSearch):
             return [NO_AVERAGE] if self.request.model == "average" else []
         if (within := self.average.within_folds) is None:
             return []
-        return [f"error of the averaged model made within every fold: {within.error:.6g} (optimistic)"]
+        return [f"error of the averaged model made within every fold: {shown(within.error)} (optimistic)"]
 
     def summary(self) -> str:
         """Return the answer in a few lines: the pair, what is certified, the model."""
@@ -683,17 +684,17 @@ class Record(parts.JsonRecord, LinearModel, DrawnSearch):
             f"{len(self.table)} pair{'s'[: len(self.table) != 1]} of the grid",
             *([f"models compared: {limits.words(self.data.p)}"] if (limits := self.request.restrictions) else []),
             f"averaged model of {len(self.average.used)} near-best pairs, which predicts:" if self.average is not None
-            else f"model on all rows at tau={self.refit.tau}, gamma={self.refit.gamma:.6g}:",
+            else f"model on all rows at tau={self.refit.tau}, gamma={shown(self.refit.gamma)}:",
         ]  # fmt: skip
         model = {**self.predictor.coefficients, "(intercept)": self.predictor.intercept}
         width = max(map(len, model))
-        return "\n".join([*lines, *(f"  {name:<{width}}  {value:.6g}" for name, value in model.items())])
+        return "\n".join([*lines, *(f"  {name:<{width}}  {shown(value)}" for name, value in model.items())])
 
 
 def pair_in_words(known: Record | Least) -> str:
     """Return a pair with its CV error, an estimate marked by `~`, and the interval that is stated beside it."""
-    ends, mark = f"[{known.lower:.6g}, {known.upper:.6g}]", "~" if known.estimate else ""
-    return f"tau={known.tau}, gamma={known.gamma:.6g}, CV error {mark}{known.cv_error:.6g} in {ends}"
+    ends, mark = ends_of(known.lower, known.upper), "~" if known.estimate else ""
+    return f"tau={known.tau}, gamma={shown(known.gamma)}, CV error {mark}{shown(known.cv_error)} in {ends}"
 
 
 def loosest_of(table: Sequence[TableRow]) -> Loosest | None:
@@ -822,9 +823,9 @@ class FitRecord(parts.JsonRecord, LinearModel, DrawnModel):
     solver_option: tuple[str, ...] | None = None
 
     def __repr__(self) -> str:
-        pair, ends = f"tau={self.tau}, gamma={self.gamma:.6g}", f"[{self.lower:.6g}, {self.upper:.6g}]"
+        pair, ends = f"tau={self.tau}, gamma={shown(self.gamma)}", ends_of(self.lower, self.upper)
         given = "" if self.assumed_box is None else f" if coefficients are within {self.assumed_box:g}"
-        return f"FitRecord({self.status}: {pair}, objective {self.objective:.6g} in {ends}{given})"
+        return f"FitRecord({self.status}: {pair}, objective {shown(self.objective)} in {ends}{given})"
 
 
 NEAR_SCHEMA = "sparsecv-near/1"
@@ -973,10 +974,10 @@ class CommonRecord(parts.JsonRecord, LinearModel):
     versions: Mapping[str, str]
 
     def __repr__(self) -> str:
-        ends = f"[{self.lower:.6g}, {self.upper:.6g}]"
+        ends = ends_of(self.lower, self.upper)
         return (
-            f"CommonRecord({self.status}: tau={self.tau}, gamma={self.gamma:.6g}, "
-            f"CV error {self.cv_error:.6g} in {ends})"
+            f"CommonRecord({self.status}: tau={self.tau}, gamma={shown(self.gamma)}, "
+            f"CV error {shown(self.cv_error)} in {ends})"
         )
 
     @property

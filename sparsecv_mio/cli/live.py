@@ -24,8 +24,9 @@ from rich.text import Text
 from sparsecv_mio.certificate.parts import relative_gap
 from sparsecv_mio.cli import Began
 from sparsecv_mio.cli.ending import tell
+from sparsecv_mio.digits import shown
 from sparsecv_mio.files import JsonLines, null_if_infinite
-from sparsecv_mio.report.layout import alike, marked, shown
+from sparsecv_mio.report.layout import alike, marked
 from sparsecv_mio.search.observers import COMPILING, FIRST_USE, RESUMED
 
 if TYPE_CHECKING:

@@ -13,6 +13,7 @@ from sparsecv_mio.cli import ending, parse, session
 from sparsecv_mio.cli.command_options import DataFile, Given, declared, option
 from sparsecv_mio.cli.ending import tell
 from sparsecv_mio.declared_options import RAW_UNITS, TABLE
+from sparsecv_mio.digits import shown
 from sparsecv_mio.units import MOST_THREADS
 
 if TYPE_CHECKING:
@@ -201,19 +202,20 @@ def _print(screen: Console, found: dict[str, Any], quiet: bool) -> None:
         screen.print(f"{found['cv']:.10g}")
         return
     why = "best, stopped early" if found["stopped_early"] else "last"
-    screen.print(f"leave-one-out loss  {found['cv']:.8g}  (approximated; iteration {found['iteration']}, {why})")
+    screen.print(f"leave-one-out loss  {shown(found['cv'], 8)}  (approximated; iteration {found['iteration']}, {why})")
     raw = as_given(found["options"])
     if raw:
         screen.print(f"model               {raw}")
     if found["best_iteration"] != found["iteration"]:
-        screen.print(f"smallest on the way {found['best_cv']:.8g}  (iteration {found['best_iteration']})")
+        screen.print(f"smallest on the way {shown(found['best_cv'], 8)}  (iteration {found['best_iteration']})")
     if found["cv_exact"] is not None:
-        screen.print(f"exact               {found['cv_exact']:.8g}  (relative error {found['rel_err_cv']:.2e})")
+        screen.print(f"exact               {shown(found['cv_exact'], 8)}  (relative error {found['rel_err_cv']:.2e})")
         screen.print(f"mean distance of the left-out fits from the exact ones: {found['err_approx']:.3e}")
     for name, word in (("ns", "Newton step"), ("ij", "jackknife"), ("baseline", "full fit")):
         if name in found:
             distance = found[name]["err_approx"]
-            screen.print(f"{word:<20}{found[name]['cv']:.8g}" + (f"  (distance {distance:.3e})" if distance else ""))
+            beside = f"  (distance {distance:.3e})" if distance else ""
+            screen.print(f"{word:<20}{shown(found[name]['cv'], 8)}{beside}")
     exact = "" if found["seconds_exact"] is None else f", exact {found['seconds_exact']:.3g} s"
     screen.print(f"time                {found['seconds']:.3g} s{exact}")
 
@@ -290,6 +292,6 @@ def _treecv_print(screen: Console, found: dict[str, Any], quiet: bool) -> None:
     for name, numbers in (("TreeCV", found), ("standard", found.get("standard"))):
         if numbers is not None:
             screen.print(
-                f"{name:<9} {found['loss']}  {numbers['estimate']:.8g}  (k = {k}; {numbers['updates']} rows learned, "
-                f"{numbers['updates'] / n:.4g} n; {numbers['seconds']:.3g} s)"
+                f"{name:<9} {found['loss']}  {shown(numbers['estimate'], 8)}  (k = {k}; "
+                f"{numbers['updates']} rows learned, {numbers['updates'] / n:.4g} n; {numbers['seconds']:.3g} s)"
             )

@@ -123,7 +123,8 @@ class _Cut:
         alive = np.flatnonzero(Envelope.of(ends, fits.fold, left, right).may_win(left, right))
         fits, left, right = fits.at(alive), left.at(alive), right.at(alive)
         sides = [(side.f - side.f.min(), side) for side in (left, right)]
-        if len(fits) == 1 or all(np.all(over <= TIE_RTOL * side.f.min()) for over, side in sides):
+        tied = all(np.all(over + 2.0 * side.f_error.max() <= TIE_RTOL * side.f.min()) for over, side in sides)
+        if len(fits) == 1 or tied:
             return [(low, high, tuple(tuple(row) for row in fits.support.tolist()))]
         # twice what `may_win` spares: where every one of them is within it, halving would go on without end
         alike = all(np.all(over <= 8.0 * side.f_error.max()) for over, side in sides)
@@ -461,14 +462,14 @@ def criteria(rows: Sequence[PathRow], data: Dataset, intercept: bool) -> list[Cr
     """
     weights = np.ones(data.n) if data.row_weights is None else data.row_weights
     free, place = int(intercept), {name: j for j, name in enumerate(data.names)}
-    centred = data.y - float(np.average(data.y, weights=weights)) * free
-    total, variance = float(weights @ centred**2), _residual_variance(data, weights, intercept)
+    X, y = (_about_mean(values, weights) if intercept else values for values in (data.X, data.y))
+    total, variance = float(weights @ y**2), _residual_variance(X, y, weights, intercept)
     found = []
     for row in rows:
         beta = np.zeros(data.p)
         for name, value in row.coefficients.items():
             beta[place[name]] = value
-        rss = float(weights @ (data.y - data.X @ beta - row.intercept) ** 2)
+        rss = float(weights @ (y - X @ beta) ** 2)  # about the means: an intercept of 1e12 has four decimals left
         share, used = rss / total, len(row.support) + free
         left = data.n - used
         adjusted = 1.0 - share * (data.n - free) / left if left > 0 else math.nan
@@ -477,15 +478,18 @@ def criteria(rows: Sequence[PathRow], data: Dataset, intercept: bool) -> list[Cr
     return found
 
 
-def _residual_variance(data: Dataset, weights: FloatArray, intercept: bool) -> float:
-    """Return the residual variance of the least-squares fit on all columns; 0 where there is none, or it takes long."""
-    n, p = data.X.shape
+def _about_mean(values: FloatArray, weights: FloatArray) -> FloatArray:
+    """Return values less their mean, with all digits of their differences."""
+    near = values - np.sort(values, axis=0)[len(values) // 2]
+    return np.asarray(near - np.average(near, axis=0, weights=weights))
+
+
+def _residual_variance(X: FloatArray, y: FloatArray, weights: FloatArray, intercept: bool) -> float:
+    """Return the residual variance of least squares on all columns; 0 where there is none, or it takes long."""
+    n, p = X.shape
     if n <= p + intercept or n * p**2 > MOST_WORK:
         return 0.0
     root = np.sqrt(weights)
-    X, y = data.X, data.y
-    if intercept:
-        X, y = X - np.average(X, axis=0, weights=weights), y - np.average(y, weights=weights)
     X, y = X * root[:, None], y * root
     length = np.linalg.norm(X, axis=0)
     beta, _, rank, _ = np.linalg.lstsq(X[:, length > 0.0] / length[length > 0.0], y, rcond=None)

@@ -13,10 +13,11 @@ from rich.console import Console
 from rich.text import Text
 
 from sparsecv_mio.certificate.records import FitRecord
+from sparsecv_mio.digits import ends_of, interval_digits, shown
 from sparsecv_mio.errors import BackendUnavailable
 from sparsecv_mio.files import write_text
 from sparsecv_mio.formulation.backends import BACKENDS, get_backend, of_packages
-from sparsecv_mio.report.layout import cell, ends_of, interval_digits, pair, print_table, say, shown
+from sparsecv_mio.report.layout import cell, pair, print_table, say
 from sparsecv_mio.report.record_tables import MEANING, print_model
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -12,10 +12,10 @@ import numpy as np
 
 from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.batch.results import settings_of, varying
+from sparsecv_mio.digits import aligned
 from sparsecv_mio.files import inert
 from sparsecv_mio.report.document import tex
 from sparsecv_mio.report.figures import FAINT, HANDLE, INK, LETTER, counted, panels, titled
-from sparsecv_mio.report.layout import aligned
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -88,6 +88,7 @@ def summarise(
     if pooled := varying(frame, cell, settings):
         how = "name them in --rows or --columns, or choose with --where"
         notes = (*notes, f"cells take runs together that differ in {counts_of(pooled)}: {how}")
+    notes = (*notes, *unreported(frame, values))
     order = [(label, value) for label in present(columns) for value in values]
 
     def wide(found: pd.DataFrame) -> pd.DataFrame:
@@ -95,6 +96,29 @@ def summarise(
         return table.swaplevel(axis=1).reindex(index=present(rows))[order]
 
     return TableCells(wide(centre), wide(spread), wide(count).fillna(0).astype(int), values, notes)
+
+
+def unreported(frame: pd.DataFrame, values: Sequence[str]) -> Iterator[str]:
+    """Say why an estimator has no number of a value that others have: it reports none, or all its runs failed.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        The runs, with their `estimator` and, as `collect` writes it, their `state`.
+    values : sequence of str
+        Columns of numbers.
+    """
+    if "estimator" not in frame:
+        return
+    ended = frame["state"] != "failed" if "state" in frame else frame["estimator"].notna()
+    estimators = dict.fromkeys(frame["estimator"].astype(str))
+    fitted = {name: frame[ended & (frame["estimator"].astype(str) == name)] for name in estimators}
+    if failed := [name for name in estimators if fitted[name].empty]:
+        yield f"{MISSING}: every run of {', '.join(failed)} failed"
+    for value in values:
+        silent = [name for name, runs in fitted.items() if len(runs) and runs[value].isna().all()]
+        if 0 < len(silent) < len(estimators) - len(failed):
+            yield f"{MISSING}: {', '.join(silent)} report{'s' if len(silent) == 1 else ''} no {value}"
 
 
 def counts_of(settings: Mapping[str, int]) -> str:

@@ -12,8 +12,9 @@ from rich.text import Text
 
 from sparsecv_mio import model_space
 from sparsecv_mio.data.table_facts import FOLDS, MOST_CORRELATED, ColumnFacts, Inspection
+from sparsecv_mio.digits import aligned, ends_of, shown
 from sparsecv_mio.files import argument
-from sparsecv_mio.report.layout import ESTIMATE, aligned, ends_of, marked, pair, print_table, say, shown
+from sparsecv_mio.report.layout import ESTIMATE, marked, pair, print_table, say
 
 if TYPE_CHECKING:
     from sparsecv_mio.bounds.cv_error import BoundsTable, PrintedTable
@@ -54,7 +55,7 @@ def print_inspection(console: Console, found: Inspection, path: str | Path, full
 
 
 def _row(one: ColumnFacts, target: bool) -> tuple[str, ...]:
-    sizes = ["" if value is None else f"{value:.5g}" for value in (one.least, one.mean, one.largest, one.spread)]
+    sizes = ["" if value is None else shown(value, 5) for value in (one.least, one.mean, one.largest, one.spread)]
     notes = (["the target"] if target else []) + list(one.notes)
     return one.name, one.kind, f"{one.missing:,}" if one.missing else "", *sizes, "; ".join(notes)
 

@@ -1,13 +1,12 @@
-"""Numbers and tables as they are shown: no number is ever cut, whatever the width of the screen.
+"""Words and tables as they are shown.
 
-Tables that never cut a number, whatever the width of the screen.
+Tables never cut a number, whatever the width of the screen.
 
 Headers wrap first, then text is folded; where that is not enough, a row is written as several lines.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Any
@@ -18,44 +17,9 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from sparsecv_mio.digits import shown
+
 ESTIMATE = "~"  # stands before a number that is an estimate
-
-
-def shown(value: float, digits: int = 6) -> str:
-    """Format a number for the screen; an unknown bound is a question mark.
-
-    Examples
-    --------
-    >>> shown(0.05), shown(123456.789), shown(float("inf"))
-    ('0.05', '123457', '?')
-    """
-    return f"{value:.{digits}g}" if math.isfinite(value) else "?"
-
-
-def ends_of(lower: float, upper: float, digits: int = 6) -> str:
-    """Format an interval."""
-    return f"[{shown(lower, digits)}, {shown(upper, digits)}]"
-
-
-def aligned(value: float, digits: int) -> str:
-    """Format as `shown`, with trailing zeros and without an exponent below 1e12: for a column of similar numbers.
-
-    Examples
-    --------
-    >>> aligned(2999.8, 6)
-    '2999.80'
-    >>> aligned(1762506.9, 6), aligned(0.0, 6)
-    ('1762507', '0')
-    """
-    if value == 0.0 or 10.0**digits <= abs(value) < 1e12:
-        return f"{value:.0f}"
-    return f"{value:#.{digits}g}".rstrip(".") if math.isfinite(value) else "?"
-
-
-def interval_digits(rows: Iterable[tuple[float, float]]) -> int:
-    """Return how many digits tell the ends of intervals apart, from 6 to 12; narrower ones look like a point."""
-    ratios = [(high - low) / high for low, high in rows if 0.0 < low < high < math.inf]
-    return min(12, max([6, *(2 - math.floor(math.log10(ratio)) for ratio in ratios if ratio > 1e-6)]))
 
 
 def pair(tau: int, gamma: float) -> str:

@@ -11,8 +11,9 @@ from rich.console import Console
 from rich.text import Text
 
 from sparsecv_mio.certificate.records import PathRecord, PathRow, Surface
+from sparsecv_mio.digits import aligned, interval_digits, shown
 from sparsecv_mio.fits.best_subsets import NO_RIDGE, Criteria, criteria
-from sparsecv_mio.report.layout import aligned, interval_digits, print_table, say, shown
+from sparsecv_mio.report.layout import print_table, say
 from sparsecv_mio.report.record_tables import meaning, print_restrictions, subsets_of, work_line
 from sparsecv_mio.words import Intercept
 
@@ -77,7 +78,7 @@ def _print_models(console: Console, rows: Sequence[PathRow], fits: Sequence[Crit
 
 def _of_model(row: PathRow, digits: int) -> tuple[object, ...]:
     model = "".join(f"  {value:+.5g} {name}" for name, value in row.coefficients.items())
-    return aligned(row.objective, digits), aligned(row.lower, digits), row.proved, f"{row.intercept:.5g}{model}"
+    return aligned(row.objective, digits), aligned(row.lower, digits), row.proved, f"{shown(row.intercept, 5)}{model}"
 
 
 def _over_gammas(row: PathRow, path: Sequence[PathRow]) -> tuple[object, ...]:

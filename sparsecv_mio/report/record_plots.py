@@ -16,9 +16,9 @@ from sparsecv_mio.certificate.parts import ChosenFolds
 from sparsecv_mio.certificate.read_back import AnyRecord, weighted_again
 from sparsecv_mio.certificate.records import Continuous, FitRecord, PathRecord, PathRow, Record, Surface, TableRow
 from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.digits import shown
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.report import figures
-from sparsecv_mio.report.layout import shown
 from sparsecv_mio.report.record_tables import best_by_tau
 from sparsecv_mio.report.source_tables import plot_sources
 
@@ -568,7 +568,7 @@ def _draw_model(record: Record | FitRecord, ax: Axes | None, data: Dataset | Non
     values = np.array([record.coefficients[name] * unit[name] for name in names])
     ax.barh(np.arange(len(names)), values, color=np.where(values < 0.0, figures.LOWER, figures.UPPER), height=0.7)
     for place, value in enumerate(values.tolist()):
-        ax.annotate(f"{value:.3g}", (value, place), xytext=(3 if value >= 0.0 else -3, 0), textcoords="offset points",
+        ax.annotate(shown(value, 3), (value, place), xytext=(3 if value >= 0.0 else -3, 0), textcoords="offset points",
                     ha="left" if value >= 0.0 else "right", va="center", fontsize=8, color=figures.INK)  # fmt: skip
     ax.axvline(0.0, color=figures.INK, linewidth=0.8)
     low, high = float(values.min(initial=0.0)), float(values.max(initial=0.0))

@@ -14,11 +14,12 @@ from sparsecv_mio.certificate.parts import DataInfo, ReadingInfo, versions
 from sparsecv_mio.certificate.read_back import AnyRecord
 from sparsecv_mio.certificate.records import NO_AVERAGE, FitRecord, PathRecord, Record, TableRow
 from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.digits import aligned, ends_of, interval_digits, shown
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.files import argument, write_text
 from sparsecv_mio.report import record_plots, record_tables, record_words, source_tables
 from sparsecv_mio.report.document import Block, Commands, Document, Facts, Picture, ReportTable, Section, Sentences
-from sparsecv_mio.report.layout import aligned, ends_of, interval_digits, listed, marked, several, shown
+from sparsecv_mio.report.layout import listed, marked, several
 from sparsecv_mio.words import Model
 
 WIDTH = 4.8  # inches of a picture

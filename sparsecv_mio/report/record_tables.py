@@ -14,6 +14,7 @@ from rich.text import Text
 from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.certificate import records
 from sparsecv_mio.certificate.parts import Work
+from sparsecv_mio.digits import aligned, ends_of, interval_digits, shown
 from sparsecv_mio.report import layout, record_words
 from sparsecv_mio.report.source_tables import print_sources
 
@@ -130,8 +131,8 @@ def compared(record: records.Record | records.PathRecord | records.CommonRecord 
 def _error_lines(record: records.Record) -> list[str]:
     """Return lines on the error of the reported pair, its bounds, a refined gamma and the moves of a descent."""
     known = record.certificate
-    digits = layout.interval_digits([(record.lower, record.upper), (known.lower, known.upper)])
-    error = layout.marked(layout.shown(record.cv_error, digits), record.estimate)
+    digits = interval_digits([(record.lower, record.upper), (known.lower, known.upper)])
+    error = layout.marked(shown(record.cv_error, digits), record.estimate)
     lines = [f"CV error {error} (mean squared error); on held-out rows {record.accuracy_line()}"]
     lines += _certified_lines(record, digits)
     lines += record_words.region_lines(record)
@@ -139,15 +140,15 @@ def _error_lines(record: records.Record) -> list[str]:
     lines += _estimate_lines(record)
     better = record.refined
     if better is not None:
-        found = layout.marked(layout.shown(better.cv_error, digits), better.estimate)
+        found = layout.marked(shown(better.cv_error, digits), better.estimate)
         lines.append(
-            f"refined at the same tau: gamma = {layout.shown(better.gamma)}, CV error {found} in "
-            f"{layout.ends_of(better.lower, better.upper, digits)}"
+            f"refined at the same tau: gamma = {shown(better.gamma)}, CV error {found} in "
+            f"{ends_of(better.lower, better.upper, digits)}"
         )
     if record.descent:
         taken = [step for step in record.descent if step.accepted]
         path = " -> ".join(
-            f"({layout.shown(step.gamma, 4)}, {step.tau}) {layout.shown(step.cv_error)}" for step in taken
+            f"({shown(step.gamma, 4)}, {step.tau}) {shown(step.cv_error)}" for step in taken
         )
         refused = len(record.descent) - len(taken)
         lines.append(f"descent over (gamma, tau): {path}; moves turned down: {refused}")
@@ -159,22 +160,22 @@ def _certified_lines(record: records.Record, digits: int) -> list[str]:
     what, known = _searched(record), record.certificate
     own, lines = own_line(record, digits), []
     if record.least is not None:
-        error = layout.marked(layout.shown(known.cv_error, digits), known.estimate)
+        error = layout.marked(shown(known.cv_error, digits), known.estimate)
         lines.append(f"least CV error: {error}, of {layout.pair(known.tau, known.gamma)}")
     if _unbounded(record):
         return [*lines, f"certified: nothing yet, no bound of the least CV error {what} is proved"]
-    ends = layout.ends_of(known.lower, known.upper, digits)
+    ends = ends_of(known.lower, known.upper, digits)
     loosest = record.loosest
     others = loosest is not None and (loosest.tau, loosest.gamma) != (known.tau, known.gamma)
     by = f", held open by {layout.pair(loosest.tau, loosest.gamma)}" if loosest is not None and others else ""
-    lines.append(f"certified: the least CV error {what} is in {ends}, gap {layout.shown(known.gap, 3)}{by}")
+    lines.append(f"certified: the least CV error {what} is in {ends}, gap {shown(known.gap, 3)}{by}")
     return [own, *lines] if own and record.least is not None else [*lines, own] if own else lines
 
 
 def _searched(record: records.Record) -> str:
     """Say of what the least CV error is certified."""
     if (found := record.continuous) is not None:
-        return f"over every gamma from {layout.shown(found.low)} to {layout.shown(found.high)}"
+        return f"over every gamma from {shown(found.low)} to {shown(found.high)}"
     return "of every tau at this gamma" if record.descent else "of the grid"
 
 
@@ -195,28 +196,28 @@ def own_line(record: records.Record, digits: int) -> str:
     if not math.isfinite(row.upper) and not row.lower > 0.0:
         return "certified: nothing yet of the CV error of this pair"
     if not math.isfinite(row.upper):
-        return f"certified: the CV error of this pair is at least {layout.shown(row.lower, digits)}"
-    return f"certified: the CV error of this pair is in {layout.ends_of(row.lower, row.upper, digits)}"
+        return f"certified: the CV error of this pair is at least {shown(row.lower, digits)}"
+    return f"certified: the CV error of this pair is in {ends_of(row.lower, row.upper, digits)}"
 
 
 def error_line(found: FitQuality) -> str:
     """Return what is known of the errors of predictions."""
     explained = "unknown" if math.isnan(found.r_squared) else f"{found.r_squared:.4f}"
-    return f"RMSE {layout.shown(found.rmse)}, MAE {layout.shown(found.mae)}, R^2 {explained}"
+    return f"RMSE {shown(found.rmse)}, MAE {shown(found.mae)}, R^2 {explained}"
 
 
 def error_lines(record: records.Record | records.CommonRecord | FitRecord, found: FitQuality) -> list[str]:
     """Return lines on the errors of predictions, beside those of the cross-validation that chose the model."""
     lines = [f"errors: {error_line(found)}"]
     if isinstance(record, records.Record):
-        root = layout.marked(layout.shown(math.sqrt(record.cv_error)), record.estimate)
+        root = layout.marked(shown(math.sqrt(record.cv_error)), record.estimate)
         of = "" if record.average is None else " of the best pair, not of the averaged model that predicts"
         lines.append(
-            f"in cross-validation: RMSE {root}, the square root of the CV error {layout.shown(record.cv_error)}{of}"
+            f"in cross-validation: RMSE {root}, the square root of the CV error {shown(record.cv_error)}{of}"
         )
     elif isinstance(record, records.CommonRecord):
         lines.append(
-            f"in cross-validation: RMSE {layout.shown(record.rmse)}, the square root of {layout.shown(record.cv_error)}"
+            f"in cross-validation: RMSE {shown(record.rmse)}, the square root of {shown(record.cv_error)}"
         )
     return lines
 
@@ -232,7 +233,7 @@ def coverage_lines(
         Whose they are.
     """
     low, high = ends.T
-    lines = [f"intervals of level {level:g} (CV+): {layout.shown(float((high - low).mean()))} wide on average"]
+    lines = [f"intervals of level {level:g} (CV+): {shown(float((high - low).mean()))} wide on average"]
     if y is not None:
         lines[0] += f", {100.0 * float(((low <= y) & (y <= high)).mean()):.1f}% of these rows lie in theirs"
     if record is not None and (words := record.likely("too narrow")):
@@ -243,15 +244,15 @@ def coverage_lines(
 def nested_lines(record: records.Record, nested: records.Nested) -> list[str]:
     """Return lines on the error of the whole procedure, beside the CV error that was minimised."""
     done, k = len(nested.folds), nested.outer.k
-    spread = "" if nested.standard_error is None else f", standard error {layout.shown(nested.standard_error, 3)}"
+    spread = "" if nested.standard_error is None else f", standard error {shown(nested.standard_error, 3)}"
     of = f"{k} outer folds" if done == k else f"the {done} of {k} outer folds that were done"
     averaged = sum(one.average is not None for one in nested.folds)
     rest = "" if averaged == done else f" ({averaged} of {done} outer folds; pairs predict in the others)"
     what = f" and its averaged model{rest}" if averaged else ""
-    lines = [f"honest error of the whole procedure{what}: {layout.shown(nested.error)}{spread}, by nested CV over {of}"]
+    lines = [f"honest error of the whole procedure{what}: {shown(nested.error)}{spread}, by nested CV over {of}"]
     if nested.optimism is not None:
         much = f"{abs(nested.optimism):.1f}% {'less' if nested.optimism < 0.0 else 'more'}"
-        lines.append(f"that is {much} than the CV error of this pair, {layout.shown(record.cv_error)}")
+        lines.append(f"that is {much} than the CV error of this pair, {shown(record.cv_error)}")
     return lines
 
 
@@ -278,7 +279,7 @@ def _estimate_lines(record: records.Record) -> list[str]:
     if record.estimate and not record.descent and len(scored) < len(record.table):
         gammas = {row.gamma for row in scored}
         where = (
-            f", all at gamma = {layout.shown(record.gamma)}" if len(gammas) == 1 < len(record.request.gammas) else ""
+            f", all at gamma = {shown(record.gamma)}" if len(gammas) == 1 < len(record.request.gammas) else ""
         )
         lines.append(f"chosen among {len(scored)} of {len(record.table)} pairs{where}; the others have no estimate")
     return lines
@@ -311,11 +312,11 @@ def estimate_line(decided: int, folds: int, too_low: str = "") -> str:
 def _print_coefficients(console: Console, record: records.Record, full: bool) -> None:
     """Print the model fitted on all rows, below the pair it belongs to."""
     refit = record.refit
-    proof = "proved" if refit.proved else f"not proved, objective in {layout.ends_of(refit.lower, refit.upper)}"
+    proof = "proved" if refit.proved else f"not proved, objective in {ends_of(refit.lower, refit.upper)}"
     console.print()
     for line in rule_lines(record):
         layout.say(console, line)
-    where = f"tau = {refit.tau}, gamma = {layout.shown(refit.gamma)}"
+    where = f"tau = {refit.tau}, gamma = {shown(refit.gamma)}"
     found = "the best subset" if refit.proved else "the best subset found"
     layout.say(console, f"coefficients: {found} on all rows at {where} ({proof})")
     print_model(console, record.coefficients, record.intercept, full)
@@ -337,7 +338,7 @@ def rule_lines(record: records.Record) -> list[str]:
     one, least = record.one_se, record.certificate
     if one is None:
         return record_words.choice_lines(record)
-    bar = layout.marked(f"{layout.shown(least.cv_error)} + {layout.shown(one.standard_error)}", least.estimate)
+    bar = layout.marked(f"{shown(least.cv_error)} + {shown(one.standard_error)}", least.estimate)
     within = f"a CV error of at most {bar}, the least one and its standard error"
     if not one.estimate:
         return [f"one-standard-error rule: the smallest tau, then the largest gamma, with {within}"]
@@ -448,10 +449,10 @@ def _print_taus(console: Console, record: records.Record, full: bool) -> None:
     rows = [(str(row.tau), row) for row in every]
     if not full and len(rows) > SCREEN_ROWS:
         rows = _folded(every, (record.gamma, record.tau))
-    digits = layout.interval_digits((row.lower, row.upper) for _, row in rows)
+    digits = interval_digits((row.lower, row.upper) for _, row in rows)
     lines = [
-        (taus, row.gamma, layout.marked(layout.aligned(row.cv_error, digits), row.estimate),
-         layout.aligned(row.lower, digits), layout.aligned(row.upper, digits), f"{row.folds_decided}/{row.folds}")
+        (taus, row.gamma, layout.marked(aligned(row.cv_error, digits), row.estimate),
+         aligned(row.lower, digits), aligned(row.upper, digits), f"{row.folds_decided}/{row.folds}")
         for taus, row in rows
     ]  # fmt: skip
     styles = ["bold" if (row.gamma, row.tau) == (record.gamma, record.tau) else "" for _, row in rows]
@@ -560,7 +561,7 @@ def print_near(console: Console, record: records.NearRecord, brief: bool = False
     if not record.models:
         word = word.replace("best answer so far, bounds valid", "no model yet")
     console.print(
-        Text.assemble((word, f"bold {colour}"), f"   gamma = {layout.shown(record.gamma)} (ridge weight){chosen}")
+        Text.assemble((word, f"bold {colour}"), f"   gamma = {shown(record.gamma)} (ridge weight){chosen}")
     )
     print_restrictions(console, record)
     layout.say(console, f"models within {100.0 * record.within:g}% of the least {what}")
@@ -584,18 +585,18 @@ def _print_size(
     if not models:
         layout.say(console, "no model was valued before the limit: give a longer --time-limit")
         return
-    digits = layout.interval_digits([(model.value, models[-1].value) for model in models[:1]])
+    digits = interval_digits([(model.value, models[-1].value) for model in models[:1]])
     shared = set(models[0].support).intersection(*(model.support for model in models))
     rows = []
     for model in models if full else models[:FEW_MODELS]:
         excess = f"+{100.0 * (model.value / size.best - 1.0):.3g}%" if size.best > 0.0 else "+0%"
         own = [name for name in model.support if name not in shared]
-        rows.append((layout.aligned(model.value, digits), excess, layout.listed(own) or "-"))
+        rows.append((aligned(model.value, digits), excess, layout.listed(own) or "-"))
     name = "features" if not shared else f"features besides the {len(shared)} that all these models have"
     layout.print_table(console, (VALUE[record.by], "above the best", name), rows, text=(name,))
     if len(models) > FEW_MODELS and not full:
         layout.say(console, f"--full or --json: {len(models) - FEW_MODELS:,} more", "dim")
-    below = "" if size.complete else f" with a {VALUE[record.by]} below {layout.shown(size.complete_to)}"
+    below = "" if size.complete else f" with a {VALUE[record.by]} below {shown(size.complete_to)}"
     if size.always or size.never or size.complete:
         layout.say(console, f"in every model{below}: {_names(size.always)}")
         layout.say(console, f"in none{below}: {_names(size.never)}")
@@ -609,13 +610,13 @@ def _how_complete(record: records.NearRecord, size: records.NearSize) -> str:
     """Say up to which value no model is missing, and why there is an end to it."""
     value = VALUE[record.by]
     if size.complete:
-        return f"certified to be all that have a {value} up to {layout.shown(size.threshold)}"
+        return f"certified to be all that have a {value} up to {shown(size.threshold)}"
     if record.most is not None and size.models >= record.most:
         best = f"the best ones (--most {record.most:,})"
-        return f"{best}, certified to be all below a {value} of {layout.shown(size.complete_to)}"
+        return f"{best}, certified to be all below a {value} of {shown(size.complete_to)}"
     if size.models and size.complete_to > size.best:
-        return f"cut by the limit, certified to be all below a {value} of {layout.shown(size.complete_to)}"
-    return f"cut by the limit: missing ones may have a {value} down to {layout.shown(size.lower)}"
+        return f"cut by the limit, certified to be all below a {value} of {shown(size.complete_to)}"
+    return f"cut by the limit: missing ones may have a {value} down to {shown(size.lower)}"
 
 
 def _names(names: tuple[str, ...]) -> str:
@@ -638,16 +639,16 @@ def print_common(console: Console, record: records.CommonRecord, brief: bool = F
     word, colour = MEANING[record.status]
     console.print(Text.assemble((word, f"bold {colour}"), f"   {layout.pair(record.tau, record.gamma)}"))
     print_restrictions(console, record)
-    digits = layout.interval_digits([(record.lower, record.upper)])
+    digits = interval_digits([(record.lower, record.upper)])
     layout.say(
         console,
-        f"CV error {layout.shown(record.cv_error, digits)} of one subset for all folds, "
-        f"RMSE {layout.shown(record.rmse)}",
+        f"CV error {shown(record.cv_error, digits)} of one subset for all folds, "
+        f"RMSE {shown(record.rmse)}",
     )
-    ends = layout.ends_of(record.lower, record.upper, digits)
+    ends = ends_of(record.lower, record.upper, digits)
     layout.say(
         console,
-        f"certified: the least CV error of any subset of these sizes is in {ends}, gap {layout.shown(record.gap, 3)}",
+        f"certified: the least CV error of any subset of these sizes is in {ends}, gap {shown(record.gap, 3)}",
     )
     print_model(console, record.coefficients, record.intercept, full)
     if brief:
@@ -655,7 +656,7 @@ def print_common(console: Console, record: records.CommonRecord, brief: bool = F
     layout.say(console, "best gamma of every tau", "bold")
     order = sorted(record.table, key=lambda row: (row.tau, row.cv_error))
     best = [next(rows) for _, rows in groupby(order, key=lambda row: row.tau)]
-    rows = [(row.tau, layout.shown(row.gamma, 4), layout.aligned(row.cv_error, digits), row.support) for row in best]
+    rows = [(row.tau, shown(row.gamma, 4), aligned(row.cv_error, digits), row.support) for row in best]
     styles = ["bold" if row.tau == record.tau else "" for row in best]
     layout.print_table(console, ("tau", "gamma", "CV error", "features"), rows, text=("features",), styles=styles)
     said = "a row is the best subset found of its size; the certified interval above is of all sizes and gammas"

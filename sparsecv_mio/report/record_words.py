@@ -7,8 +7,9 @@ from collections.abc import Collection, Sequence
 
 from sparsecv_mio.certificate.parts import Request, Stability, StableChoice
 from sparsecv_mio.certificate.records import NO_AVERAGE, PathRecord, Record, Region, TableRow
+from sparsecv_mio.digits import ends_of, interval_digits, shown
 from sparsecv_mio.model_space import FEW_FEATURES, NONE, RANGE_SIGN, text_of_taus
-from sparsecv_mio.report.layout import ends_of, interval_digits, marked, quoted, shown
+from sparsecv_mio.report.layout import marked, quoted
 from sparsecv_mio.units import MAIN_SHARE, SEARCH_SHARE
 from sparsecv_mio.words import Model
 
@@ -88,7 +89,7 @@ def _best(record: Record, region: Region) -> str:
     if (region.gamma, region.tau) == (best.gamma, best.tau):
         which = "the reported pair" if record.least is None else "the pair with the least CV error"
         return f"{which} is the best of them" if inside else f"none of them is better than {which}"
-    pair = f"tau = {region.tau}, gamma = {region.gamma:.4g}, CV error {region.cv_error:.6g}"
+    pair = f"tau = {region.tau}, gamma = {region.gamma:.4g}, CV error {shown(region.cv_error)}"
     own = {(row.gamma, row.tau): row.status for row in record.table}
     decided = own.get((region.gamma, region.tau)) == "decided"
     which = "the best decided pair, " if decided and best.estimate else ""

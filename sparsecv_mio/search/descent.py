@@ -26,6 +26,7 @@ from sparsecv_mio.certificate.parts import SourceWork, plain, read
 from sparsecv_mio.certificate.records import DescentStep
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData
+from sparsecv_mio.digits import shown
 from sparsecv_mio.errors import BadInput, CorruptStore
 from sparsecv_mio.files import null_if_infinite
 from sparsecv_mio.problem.training_moments import training_moments
@@ -378,7 +379,7 @@ class Descent(Watched):
             gamma, tau = best_pair(self.here)
             now = self.here.run.bounds()
             best = float(now.nominal[now.best]) * self.context.per_row
-            stage += f"; best so far {best:.6g} at gamma {gamma:.4g}, tau {tau}"
+            stage += f"; best so far {shown(best)} at gamma {gamma:.4g}, tau {tau}"
         nodes, mios = journal.nodes + state.nodes, journal.mios + state.mios
         return replace(state, nodes=nodes, mios=mios, stage=stage, proved=None)
 

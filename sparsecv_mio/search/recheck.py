@@ -23,6 +23,7 @@ from sparsecv_mio.arrays import IntArray
 from sparsecv_mio.certificate.enumeration import UnitColumns
 from sparsecv_mio.certificate.optimality import H_RTOL
 from sparsecv_mio.certificate.refits import Exchanges
+from sparsecv_mio.digits import ends_of, shown
 from sparsecv_mio.problem.objective import held_out_error
 from sparsecv_mio.search.cells import Where
 from sparsecv_mio.search.context import Snapshot
@@ -105,7 +106,7 @@ class _Recheck:
         room = len(scored) * of_support.slack(error / len(scored), gamma, tau, H_RTOL) + TINY
         named = f"gamma {gamma:.6g}, tau {tau}, fold {fold + 1}"
         if not low - room <= error <= high + room:
-            return f"{named}: the search has a held-out error in [{low:.9g}, {high:.9g}], a refit {error:.9g}"
+            return f"{named}: the search has a held-out error in {ends_of(low, high, 9)}, a refit {shown(error, 9)}"
         other = self._better(g, train, folds.left_out(fold), columns)
         return f"{named}: the features {other} fit better than those said to be the best" if other else ""
 

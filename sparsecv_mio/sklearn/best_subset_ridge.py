@@ -31,6 +31,7 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import SPECS, AnyFolds, Splitter, canonical, fold_columns, folds_of
 from sparsecv_mio.data.weights import least_rows, weighted, weighted_rows
+from sparsecv_mio.digits import ends_of, shown
 from sparsecv_mio.errors import BadInput, did_you_mean
 from sparsecv_mio.fits.best_subsets import best_subsets
 from sparsecv_mio.model_space import (
@@ -129,7 +130,7 @@ def warn_unproved(estimator: Any) -> None:
     """Warn of a fit that ended without a proof, and say what is known all the same."""
     if estimator.status_ != "proved":
         why = WHY_UNPROVED[estimator.status_]
-        known = f"certified are {estimator.lower_:g} and {estimator.upper_:g} as bounds"
+        known = f"certified are {shown(estimator.lower_)} and {shown(estimator.upper_)} as bounds"
         took = [words for words in estimator.record_.warnings if "compiling" in words]
         words = "; ".join([f"{type(estimator).__name__} {why} before the answer was proved: {known}", *took])
         warnings.warn(words, ConvergenceWarning, stacklevel=CALLER)
@@ -156,7 +157,7 @@ def _lines(name: str) -> Callable[[Progress], None]:
     def report(now: Progress) -> None:
         nonlocal due
         if time.monotonic() >= due:
-            bounds = f"[{now.lower:g}, {now.upper:g}]"
+            bounds = ends_of(now.lower, now.upper)
             print(f"{name}: {now.seconds:.0f} s, {now.done}/{now.total} decided, {now.nodes} nodes, bounds {bounds}")
             due = time.monotonic() + LINE_SECONDS
 

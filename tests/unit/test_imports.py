@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[2] / PACKAGE
 BY_NAME = re.compile(rf"{PACKAGE}(\.\w+)+(:\w+)?")
 
 GROUND = {
-    "arrays", "errors", "units", "files", "words", "version", "parallel", "model_space", "thresholds",
+    "arrays", "errors", "units", "digits", "files", "words", "version", "parallel", "model_space", "thresholds",
     "declared_options",
 }  # fmt: skip
 DATA = GROUND | {"data"}
@@ -40,6 +40,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "parallel": {"errors", "version"},
     "errors": set(),
     "units": {"errors"},
+    "digits": set(),
     "version": set(),
     "thresholds": set(),
     "words": {"errors"},

@@ -16,6 +16,7 @@ from sparsecv_mio.certificate.records import PathRecord
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.standard import StandardData, standardize
+from sparsecv_mio.data.weights import weighted_rows
 from sparsecv_mio.errors import BadInput, OutOfTime
 from sparsecv_mio.fits.best_subsets import NOT_TOLD_APART, PathSearch, best_subsets, with_surface
 from sparsecv_mio.fits.fit_options import PathOptions
@@ -93,6 +94,16 @@ def test_pieces_are_those_of_enumeration(seed: int) -> None:
                 assert best <= named
                 worst = max(f[tuple(data.names.index(name) for name in support)] for support in named)
                 assert worst <= least * (1.0 + 2.0 * TIE_RTOL)
+
+
+@pytest.mark.parametrize("seed", [1, 14, 30])
+def test_subsets_are_tied_only_where_their_rounding_is_below_the_tie(seed: int) -> None:
+    """A perfect fit with weights far apart: from the moments the objectives agree, in fact they differ by 3e-9."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(16, 3))
+    data = weighted_rows(Dataset.from_arrays(X, 5.0 * X[:, 0]), 10.0 ** rng.uniform(-5, 6, 16), "w")
+    record = best_subsets(data, gammas="0.0003..0.5", taus=[1, 2], scale="none", intercept="global")
+    assert record.status == "proved" and verify(record, data).ok
 
 
 def failures(record: PathRecord, **altered: object) -> set[str]:

@@ -54,6 +54,19 @@ def test_without_a_ridge_weight_it_is_least_squares_on_the_best_of_all_subsets(s
     assert sc.verify(record, data).ok
 
 
+@pytest.mark.parametrize("weighed", [False, True])
+def test_an_offset_of_the_target_takes_no_digits(weighed: bool) -> None:
+    rng = np.random.default_rng(3)
+    X = np.round(rng.normal(size=(30, 4)), 2)
+    y = np.round(64.0 * (X[:, 0] - X[:, 2] + rng.normal(size=30))) / 64.0  # which 2^40 leaves as they are
+    tables = []
+    for offset in (0.0, 2.0**40):
+        data = sc.Dataset.from_arrays(X, y + offset)
+        data = weighted_rows(data, np.arange(1.0, 31.0), "w") if weighed else data
+        tables.append(criteria(sc.best_subsets(data, gammas=0, taus=range(5)).path, data, True))
+    assert np.array(tables[1]) == pytest.approx(np.array(tables[0]), rel=1e-9, abs=1e-9)
+
+
 def test_the_table_of_the_textbook() -> None:
     """James, Witten, Hastie and Tibshirani, section 6.5.1, to the digits that are printed there."""
     frame = pd.read_csv(INSTANCES / "hitters.csv")

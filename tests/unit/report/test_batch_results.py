@@ -68,6 +68,23 @@ def test_a_cell_of_fewer_runs_says_so() -> None:
     assert "3.000*" in text and "fewer runs" in text
 
 
+def test_a_missing_number_is_accounted_for() -> None:
+    runs = pd.DataFrame(
+        {
+            "data": ["a"] * 4,
+            "estimator": ["lasso", "omp", "abess", "mcp"],
+            "state": ["done", "done", "limit", "failed"],
+            "cv_error": [2.0, np.nan, np.nan, np.nan],
+            "tau": [1.0, 2.0, 3.0, np.nan],
+        }
+    )
+    found = summarise(runs, runs["data"], runs["estimator"], ("cv_error", "tau"))
+    assert found.notes == ("-: every run of mcp failed", "-: omp, abess report no cv_error")
+    assert "-: omp, abess report no cv_error" in markdown(found)
+    none = summarise(runs[1:3], runs["data"][1:3], runs["estimator"][1:3], ("cv_error",))
+    assert none.notes == ()  # nobody has that number
+
+
 def test_latex_and_csv() -> None:
     text = latex(cells("test_error", "tau"))
     assert text.count(r"\\") == 4 and r"\multicolumn{2}{c}{x}" in text and r"b\_1" in text and r"\textbf{1.250}" in text

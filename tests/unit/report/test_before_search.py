@@ -12,6 +12,7 @@ from sparsecv_mio.bounds.cv_error import BoundsTable, compute_bounds, printed_bo
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.data.table_facts import ColumnFacts, Inspection
+from sparsecv_mio.digits import ends_of
 from sparsecv_mio.report.before_search import print_bounds, print_inspection
 
 from .printing import data
@@ -53,7 +54,7 @@ def table() -> BoundsTable:
 def test_the_least_interval_comes_first(table: BoundsTable) -> None:
     least = table.minimum()
     text = printed_from_printing(lambda console: print_bounds(console, table, seconds=1.5), 200)
-    assert text.startswith(f"certified: the least CV error of the grid is in [{least.lower:.6g}, {least.upper:.6g}]")
+    assert text.startswith(f"certified: the least CV error of the grid is in {ends_of(least.lower, least.upper)}")
     assert "0 MIOs in 1.50 s" in text and "--full or --json" in text and "gamma = 0.1 (" not in text.split("\n", 2)[2]
     brief = printed_from_printing(lambda console: print_bounds(console, table, brief=True), 200)
     assert len(brief.splitlines()) == 2

@@ -11,6 +11,7 @@ import pytest
 from sparsecv_mio.certificate.parts import ReadingInfo
 from sparsecv_mio.certificate.records import Nested, PathRecord, Record
 from sparsecv_mio.data.folds import make_folds
+from sparsecv_mio.digits import ends_of, shown
 from sparsecv_mio.fits.one import fit_one
 from sparsecv_mio.report.document import Commands, Document, Facts, ReportTable, Sentences
 from sparsecv_mio.report.record_report import not_proved, proved, report_of
@@ -32,7 +33,7 @@ def test_the_numbers_are_those_of_the_record(record: Record) -> None:
     document = report_of(record, data=data())
     said = facts(document)
     error = data().y - held_out_predictions(record, data(), "5")
-    assert said["CV error (mean squared error)"] == f"{record.cv_error:.6g}"
+    assert said["CV error (mean squared error)"] == shown(record.cv_error)
     assert float(said["RMSE, its square root"]) == pytest.approx(math.sqrt(np.mean(error**2)), rel=1e-5)
     assert float(said["MAE of held-out rows"]) == pytest.approx(np.mean(np.abs(error)), rel=1e-5)
     assert float(said["R^2 of held-out rows"]) == pytest.approx(1.0 - np.mean(error**2) / np.var(data().y), abs=1e-4)
@@ -73,7 +74,7 @@ def test_the_tables_are_those_of_the_record(record: Record) -> None:
     assert [row[0] for row in model.rows] == [*record.coefficients, "(intercept)"]
     assert [float(row[1]) for row in model.rows[:-1]] == pytest.approx(list(record.coefficients.values()), rel=1e-5)
     assert len(by_tau.rows) == len(record.request.taus) and len(every.rows) == len(record.table)
-    assert by_tau.chosen is not None and by_tau.rows[by_tau.chosen][:2] == (str(record.tau), f"{record.gamma:.6g}")
+    assert by_tau.chosen is not None and by_tau.rows[by_tau.chosen][:2] == (str(record.tau), shown(record.gamma))
     place = {name: k for k, name in enumerate(every.head)}
     variance = np.var(data().y)
     for line, row in zip(every.rows, record.table, strict=True):
@@ -104,8 +105,8 @@ def test_a_report_is_about_the_pair_that_the_rule_chose(simplest: Record) -> Non
     assert least is not None
     known = facts(report_of(simplest))
     assert (known["features, tau"], known["chosen by"]) == (str(simplest.tau), "the one-standard-error rule")
-    where = f"{least.cv_error:.6g} at tau = {least.tau}, gamma = {least.gamma:.6g}"
-    ends = f"[{least.lower:.6g}, {least.upper:.6g}]"
+    where = f"{shown(least.cv_error)} at tau = {least.tau}, gamma = {shown(least.gamma)}"
+    ends = ends_of(least.lower, least.upper)
     assert known["least CV error of the grid"] == f"{where}, certified in {ends}"
     said = proved(simplest)
     assert any(line.startswith(f"So tau = {least.tau}, gamma = ") for line in said)
@@ -128,4 +129,4 @@ def test_paths_and_fits(path: PathRecord) -> None:
     (table,) = tables(report_of(path, data=data()))
     assert [(row[0], row[5]) for row in table.rows] == [(str(row.tau), ", ".join(row.support)) for row in path.path]
     fit = fit_one(data(), tau=2, gamma=0.1)
-    assert facts(report_of(fit))["objective"] == f"{fit.objective:.6g}"
+    assert facts(report_of(fit))["objective"] == shown(fit.objective)

@@ -13,6 +13,7 @@ from sparsecv_mio.certificate.records import Nested, Record, TableRow
 from sparsecv_mio.cli import run
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import standardize
+from sparsecv_mio.digits import ends_of, shown
 from sparsecv_mio.report.before_search import print_bounds
 from sparsecv_mio.report.layout import pair
 from sparsecv_mio.report.record_tables import print_answer
@@ -33,12 +34,12 @@ def test_all_is_about_the_pair_that_the_rule_chose(simplest: Record) -> None:
     assert least is not None and simplest.one_se is not None
     lines = printed(lambda console: print_answer(console, simplest), 200).splitlines()
     assert lines[0] == f"proved   {pair(simplest.tau, simplest.gamma)}, by the one-standard-error rule"
-    assert lines[1].startswith(f"CV error {simplest.cv_error:.6g} ")
-    assert lines[2] == f"least CV error: {least.cv_error:.6g}, of {pair(least.tau, least.gamma)}"
-    ends = f"[{least.lower:.6g}, {least.upper:.6g}]"
+    assert lines[1].startswith(f"CV error {shown(simplest.cv_error)} ")
+    assert lines[2] == f"least CV error: {shown(least.cv_error)}, of {pair(least.tau, least.gamma)}"
+    ends = ends_of(least.lower, least.upper)
     assert lines[3].startswith(f"certified: the least CV error of the grid is in {ends}, gap ")
     at = next(k for k, line in enumerate(lines) if line.startswith("one-standard-error rule"))
-    where = f"at tau = {simplest.tau}, gamma = {simplest.gamma:.6g} (proved)"
+    where = f"at tau = {simplest.tau}, gamma = {shown(simplest.gamma)} (proved)"
     assert lines[at + 1].startswith("coefficients: ") and lines[at + 1].endswith(where)
     assert f"best gamma of every tau, the chosen one of tau = {simplest.tau}" in lines
     assert len(simplest.support) == simplest.tau == simplest.refit.tau
@@ -97,7 +98,7 @@ def test_what_is_not_proved_is_said(record: Record) -> None:
     text = printed(lambda console: print_answer(console, bare), 200)
     assert text.startswith("limit reached: best answer so far, nothing proved yet") and "[0, ?]" not in text
     assert "~ an estimate: no fold has its best subset proved yet, each uses the best one found so far" in text
-    assert f"chosen among 3 of 9 pairs, all at gamma = {record.gamma:.6g}; the others have no estimate" in text
+    assert f"chosen among 3 of 9 pairs, all at gamma = {shown(record.gamma)}; the others have no estimate" in text
     assert hints(bare) == ["a longer --time-limit or fewer pairs (--gamma, --tau) let it try and prove more"]
     assert "the CV error of this pair" not in text
     better = replace(rows[0], lower=0.5, upper=0.75)

@@ -12,6 +12,7 @@ from sparsecv_mio.certificate.parts import ChosenFolds
 from sparsecv_mio.certificate.records import NO_AVERAGE, Advice, Record, Region
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
+from sparsecv_mio.digits import shown
 from sparsecv_mio.report.layout import pair
 from sparsecv_mio.report.record_report import not_proved, report_of
 from sparsecv_mio.report.record_tables import coverage_lines, print_answer
@@ -92,7 +93,7 @@ def test_the_first_line_is_on_the_pair_that_is_shown() -> None:
     head = printed(lambda console: print_answer(console, record), 200).splitlines()[:3]
     assert head[0] == f"proved   {pair(record.tau, record.gamma)}, the stable pair"
     least = record.least
-    assert head[2] == f"least CV error: {least.cv_error:.6g}, of {pair(least.tau, least.gamma)}"
+    assert head[2] == f"least CV error: {shown(least.cv_error)}, of {pair(least.tau, least.gamma)}"
     unproved = replace(record.stability, chosen=replace(record.stability.chosen, proved=False))
     text = printed(lambda console: print_answer(console, replace(record, stability=unproved)), 200)
     assert text.startswith("least CV error proved, stable pair not   tau = ")
@@ -231,9 +232,9 @@ def test_errors_beside_an_averaged_model_are_those_of_the_pair() -> None:
     assert found.average is not None and found.average.within_folds is not None
     own = found.average.within_folds.error
     assert "on held-out rows, the pair: RMSE" in found.summary()
-    assert f"error of the averaged model made within every fold: {own:.6g} (optimistic)" in found.summary()
+    assert f"error of the averaged model made within every fold: {shown(own)} (optimistic)" in found.summary()
     answer = report_of(found).answer
-    assert "this is the error of the pair, while the averaged model of" in answer and f"{own**0.5:.6g} by" in answer
+    assert "this is the error of the pair, while the averaged model of" in answer and f"{shown(own**0.5)} by" in answer
 
 
 def test_a_best_pair_outside_of_its_part_is_named_as_decided(record: Record) -> None:

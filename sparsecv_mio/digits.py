@@ -1,0 +1,73 @@
+"""How numbers are written: one rule for the screen, reports, tables and what records say of themselves.
+
+A number has as many significant digits as are asked for, and never loses digits of its whole part below 1e12: errors,
+bounds, objectives and coefficients of one answer can be compared by eye, whatever the unit of the target is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+WHOLE_BELOW = 1e12  # larger numbers have an exponent
+
+
+def shown(value: float, digits: int = 6) -> str:
+    """Format a number; an unknown bound is a question mark.
+
+    Parameters
+    ----------
+    value : float
+    digits : int
+        Significant digits; of a longer whole part below 1e12 all are written.
+
+    Examples
+    --------
+    >>> shown(0.05), shown(123456.789), shown(26227614.9), shown(24753.4, 3), shown(2.5e12), shown(float("inf"))
+    ('0.05', '123457', '26227615', '24753', '2.5e+12', '?')
+    """
+    if _has_longer_whole_part(value, digits):
+        return f"{value:.0f}"
+    return f"{value:.{digits}g}" if math.isfinite(value) else "?"
+
+
+def ends_of(lower: float, upper: float, digits: int = 6) -> str:
+    """Format an interval.
+
+    Examples
+    --------
+    >>> ends_of(0.25, 1234567.8), ends_of(0.0, float("inf"))
+    ('[0.25, 1234568]', '[0, ?]')
+    """
+    return f"[{shown(lower, digits)}, {shown(upper, digits)}]"
+
+
+def aligned(value: float, digits: int) -> str:
+    """Format as `shown`, with trailing zeros: for a column of similar numbers.
+
+    Examples
+    --------
+    >>> aligned(2999.8, 6)
+    '2999.80'
+    >>> aligned(1762506.9, 6), aligned(0.0, 6)
+    ('1762507', '0')
+    """
+    if value == 0.0 or not math.isfinite(value) or _has_longer_whole_part(value, digits):
+        return shown(value, digits)
+    return f"{value:#.{digits}g}".rstrip(".")
+
+
+def _has_longer_whole_part(value: float, digits: int) -> bool:
+    return 10.0**digits - 0.5 <= abs(value) < WHOLE_BELOW
+
+
+def interval_digits(rows: Iterable[tuple[float, float]]) -> int:
+    """Return how many digits tell the ends of intervals apart, from 6 to 12; narrower ones look like a point.
+
+    Examples
+    --------
+    >>> interval_digits([(1.0, 2.0)]), interval_digits([(1.0, 1.00004)])
+    (6, 7)
+    """
+    ratios = [(high - low) / high for low, high in rows if 0.0 < low < high < math.inf]
+    return min(12, max([6, *(2 - math.floor(math.log10(ratio)) for ratio in ratios if ratio > 1e-6)]))
