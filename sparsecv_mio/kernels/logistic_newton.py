@@ -22,7 +22,11 @@ from sparsecv_mio.kernels.jit import njit
 EPS = 2.220446049250313e-16
 STEPS = 200  # of Newton
 NEARLY, ENOUGH = 1e-14, 1e-28  # of the value: squared decrement at which a last step is taken
+CLOSE = 0.3, 1e-3, 0.0  # squared decrements at which a proof is tried that a support is above the bar; then a full fit
 TIGHT = 1e-13  # of the value, beside its rounding: bounds that are further apart get more steps
+FARTHEST = 700.0  # margin whose loss is 0 as numbers go
+LOG2_E, LN2_HIGH, LN2_LOW = 1.4426950408889634, 6.93147180369123816490e-01, 1.90821492927058770002e-10
+ROUNDER = 6755399441055744.0  # 1.5 * 2^52: what is added to it loses its fraction
 LARGEST_DOUBT = 0.1  # share of the Hessian that rounding may be worth where anything is proved by it
 TRIES = 60  # radii tried
 BLOCK = 64  # rows whose losses are added up before they are added to the others
@@ -57,15 +61,17 @@ class Rows(NamedTuple):
 
 
 class State(NamedTuple):
-    """What a fit of k coefficients works on: margins, shares `1 / (1 + exp(m))` and the rest to 1, and weights."""
+    """What a fit works on, by row: margins, shares `1 / (1 + exp(m))`, the rest to 1, losses, and two for numbers."""
 
     margins: np.ndarray
     shares: np.ndarray
     others: np.ndarray
+    losses: np.ndarray
     work: np.ndarray
+    bits: np.ndarray
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def worst_ratio(t):
     """Lower bound of `2 (exp(-t) + t - 1) / t^2`, t >= 0: what curvature keeps of itself, on average, over a range t.
 
@@ -78,12 +84,78 @@ def worst_ratio(t):
     return 2.0 * (np.expm1(-t) + t) / (t * t) * (1.0 - 1e-11)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def _state(n):
-    return State(np.empty(n), np.empty(n), np.empty(n), np.empty(n))
+    return State(np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n, dtype=np.int64))
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")  # no branch for divisions by zero, of which there is none
+def log_losses(margins, shares, others, losses, rest, bits):
+    """Fill `1 / (1 + exp(m))`, `1 / (1 + exp(-m))` and `log(1 + exp(-m))`, each within 8 roundings of the exact number.
+
+    `exp(-|m|) = 2^-k exp(-r)`, `|r| <= log(2) / 2`, by Taylor's polynomial, and `log(1 + e) = 2 artanh(e / (2 + e))` by
+    its series: loops without calls, which compilers turn into several rows at a time.
+
+    Parameters
+    ----------
+    margins, shares, others, losses : (n,) arrays
+    rest : (n,) array
+        Overwritten.
+    bits : (n,) int array
+        Overwritten.
+    """
+    n = margins.shape[0]
+    powers = bits.view(np.float64)
+    for i in range(n):
+        m = min(abs(margins[i]), FARTHEST)
+        k = (m * LOG2_E + ROUNDER) - ROUNDER
+        rest[i] = (k * LN2_HIGH - m) + k * LN2_LOW
+        bits[i] = (1023 - np.int64(np.int32(k))) << 52
+    for i in range(n):
+        r = rest[i]
+        p = 1.0 / 6227020800.0
+        p = p * r + 1.0 / 479001600.0
+        p = p * r + 1.0 / 39916800.0
+        p = p * r + 1.0 / 3628800.0
+        p = p * r + 1.0 / 362880.0
+        p = p * r + 1.0 / 40320.0
+        p = p * r + 1.0 / 5040.0
+        p = p * r + 1.0 / 720.0
+        p = p * r + 1.0 / 120.0
+        p = p * r + 1.0 / 24.0
+        p = p * r + 1.0 / 6.0
+        p = p * r + 0.5
+        p = (p * r * r + r) + 1.0
+        e = p * powers[i]
+        large = 1.0 / (1.0 + e)
+        small = e * large
+        s = e / (2.0 + e)
+        t = s * s
+        q = 1.0 / 33.0
+        q = q * t + 1.0 / 31.0
+        q = q * t + 1.0 / 29.0
+        q = q * t + 1.0 / 27.0
+        q = q * t + 1.0 / 25.0
+        q = q * t + 1.0 / 23.0
+        q = q * t + 1.0 / 21.0
+        q = q * t + 1.0 / 19.0
+        q = q * t + 1.0 / 17.0
+        q = q * t + 1.0 / 15.0
+        q = q * t + 1.0 / 13.0
+        q = q * t + 1.0 / 11.0
+        q = q * t + 1.0 / 9.0
+        q = q * t + 1.0 / 7.0
+        q = q * t + 1.0 / 5.0
+        q = q * t + 1.0 / 3.0
+        q = 2.0 * (s + s * t * q)
+        m = margins[i]
+        right = m > 0.0
+        shares[i] = small if right else large
+        others[i] = large if right else small
+        losses[i] = q if right else q - m
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def merged(rows, mask):
     """Return the places of W that a support has, copies as one, and their ridge.
 
@@ -112,7 +184,7 @@ def merged(rows, mask):
     return places[:k], penalty
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def _gathered(W, places):
     Z = np.empty((places.shape[0], W.shape[1]))
     for a in range(places.shape[0]):
@@ -121,42 +193,36 @@ def _gathered(W, places):
     return Z
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def _evaluate(Z, v, penalty, theta, state):
     """Value at theta as rounded; margins and shares into the state."""
     k, n = Z.shape
-    margins, shares, others = state.margins, state.shares, state.others
+    margins = state.margins
     for i in range(n):
         margins[i] = 0.0
     for a in range(k):
         t = theta[a]
         for i in range(n):
             margins[i] += t * Z[a, i]
+    losses = state.losses
+    log_losses(margins, state.shares, state.others, losses, state.work, state.bits)
     f = 0.0
     for begin in range(0, n, BLOCK):
         s = 0.0
         for i in range(begin, min(begin + BLOCK, n)):
-            m = margins[i]
-            e = np.exp(-abs(m))
-            small, large = e / (1.0 + e), 1.0 / (1.0 + e)
-            if m > 0.0:
-                shares[i], others[i] = small, large
-                s += v[i] * np.log1p(e)
-            else:
-                shares[i], others[i] = large, small
-                s += v[i] * (np.log1p(e) - m)
+            s += v[i] * losses[i]
         f += s
     for a in range(k):
         f += penalty[a] * theta[a] ** 2
     return f
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def _value_rounding(n, k):
     return (BLOCK + n // BLOCK + k + 13) * EPS
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def _derivatives(Z, v, penalty, theta, state, filled):
     """Gradient and the lower triangle of the Hessian where the state is, into the two arrays of `filled`."""
     g, H = filled
@@ -181,8 +247,8 @@ def _derivatives(Z, v, penalty, theta, state, filled):
         H[a, a] += 2.0 * penalty[a]
 
 
-@njit(cache=True, nogil=True)
-def newton(Z, v, penalty, theta, near, bar):
+@njit(cache=True, nogil=True, error_model="numpy")
+def newton(Z, v, penalty, theta, near, bar, close):
     """Overwrite theta by the fit of some columns, from where it is; returns its value, as rounded.
 
     Parameters
@@ -194,8 +260,8 @@ def newton(Z, v, penalty, theta, near, bar):
     theta : (k,) array
     near : float
         Of the value: the squared decrement at which a last step is taken.
-    bar : float
-        Ends early at a point that may prove that the least value is above it.
+    bar, close : float, float
+        Ends early at a point with a squared decrement up to `close` that may prove that the least value is above `bar`.
     """
     k, n = Z.shape
     state = _state(n)
@@ -211,7 +277,7 @@ def newton(Z, v, penalty, theta, near, bar):
         decrement = 0.0
         for a in range(k):
             decrement += d[a] * d[a]
-        if f - decrement > bar:
+        if decrement <= close and f - decrement > bar:
             break
         solve_upper(H, d, k)
         step, moved = 1.0, False
@@ -233,7 +299,7 @@ def newton(Z, v, penalty, theta, near, bar):
     return f
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def _factor(Z, v, penalty, theta, state, noise):
     """Factor the Hessian at a point: `(value, its rounding, share that rounding may be worth, g, inverse factor)`.
 
@@ -248,10 +314,9 @@ def _factor(Z, v, penalty, theta, state, noise):
         for i in range(n):
             size[i] += t * abs(Z[a, i])
     for i in range(n):
-        e, s, m = (k + 5) * EPS * size[i], state.shares[i], state.margins[i]
+        e, s = (k + 5) * EPS * size[i], state.shares[i]
         widest = max(widest, e)
-        loss = np.log1p(np.exp(-abs(m))) + max(-m, 0.0)
-        off += v[i] * (2.0 * e * s + 8.0 * EPS * loss)
+        off += v[i] * (2.0 * e * s + 10.0 * EPS * state.losses[i])
         size[i] = v[i] * s * (2.0 * e + (n + 16) * EPS)
     if not widest <= 0.5:
         return np.inf, 0.0, np.inf, g, inverse
@@ -277,7 +342,7 @@ def _factor(Z, v, penalty, theta, state, noise):
     return value, off, doubt if doubt <= LARGEST_DOUBT else np.inf, g, inverse
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def _lengths(inverse, Z, out):
     """Squared lengths `z'H^{-1}z` of the columns of Z."""
     k, n = Z.shape
@@ -295,7 +360,7 @@ def _lengths(inverse, Z, out):
             out[i] += t[i] * t[i]
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def proved(Z, v, penalty, theta):
     """Bound F at theta and the least F on some columns: `(F from above, least F from below, radius)`.
 
@@ -347,7 +412,7 @@ def proved(Z, v, penalty, theta):
     return value + off, 0.0, np.inf
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def fit_and_prove(Z, v, penalty, theta, start, bar):
     """`newton` and `proved`, with more steps or from another start where these prove little.
 
@@ -360,16 +425,15 @@ def fit_and_prove(Z, v, penalty, theta, start, bar):
     bar : float
         A least value that is proved to be above it need not be known any better.
     """
-    newton(Z, v, penalty, theta, NEARLY, bar)
-    upper, lower, radius = proved(Z, v, penalty, theta)
-    if upper - lower <= (TIGHT + 3.0 * _value_rounding(Z.shape[1], Z.shape[0])) * upper or lower > bar:
-        return upper, lower, radius
-    newton(Z, v, penalty, theta, ENOUGH, np.inf)
-    upper, lower, radius = proved(Z, v, penalty, theta)
+    for close in CLOSE:
+        newton(Z, v, penalty, theta, NEARLY if close > 0.0 else ENOUGH, bar, close)
+        upper, lower, radius = proved(Z, v, penalty, theta)
+        if lower > bar or upper - lower <= (TIGHT + 3.0 * _value_rounding(Z.shape[1], Z.shape[0])) * upper:
+            return upper, lower, radius
     if radius < np.inf:
         return upper, lower, radius
     again = start.copy()
-    newton(Z, v, penalty, again, ENOUGH, np.inf)
+    newton(Z, v, penalty, again, ENOUGH, np.inf, 0.0)
     high, low, reach = proved(Z, v, penalty, again)
     if high < upper or reach < radius:
         for a in range(theta.shape[0]):
@@ -378,7 +442,7 @@ def fit_and_prove(Z, v, penalty, theta, start, bar):
     return upper, lower, radius
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def refit(rows, masks, points, bar, ends):
     """Fit supports one by one; writes proved bounds of each least value.
 
@@ -409,7 +473,7 @@ def refit(rows, masks, points, bar, ends):
             points[row, places[a]] = theta[a]
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def decisions(rows, masks, points, radii, outside, ends):
     """Bound `a + x'b` of rows outside at the exact fits of some supports.
 

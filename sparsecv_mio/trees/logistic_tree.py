@@ -11,24 +11,25 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import combinations, product
+from typing import NamedTuple
 
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.problem.elimination import eliminated
 from sparsecv_mio.problem.logistic import Minorant, minorant
-from sparsecv_mio.problem.problem import SparseProblem
-from sparsecv_mio.trees.every_size import solve_path
-from sparsecv_mio.trees.listing import SupportsBelow
+from sparsecv_mio.thresholds import SMALL
+from sparsecv_mio.trees.listing import PathListing, PerspectiveTree, sharpened
 from sparsecv_mio.trees.logistic_fits import LogisticFits
 from sparsecv_mio.trees.logistic_starts import exchanged
-from sparsecv_mio.trees.normal_form import normal_form
+from sparsecv_mio.trees.normal_form import NormalForm, normal_form, solve_root
 from sparsecv_mio.trees.subsets import BestSubset, OpenNodes
 
 LEVEL_ROOM = 1e-9  # of the best F, which the level is above it
 CLOSED = 1e-10  # of the best F: bounds that are this near are as good as equal
-MIXTURES = (0.1, 0.3, 0.6)  # of the way from the best support's fit to that of all columns
-TREE_EFFORT = 60_000  # of the trees on one quadratic
+MIXTURES = (0.1, 0.3, 0.5, 0.7)  # of the way from the best support's fit to that of all columns
+PATH_NODES, PATH_EFFORT = 2_048, 60_000  # of a list by the path tree, between two looks at the clock and in all
+NODES_AT_ONCE, PERSPECTIVE_EFFORT = 16, 4_000  # the same of one by perspectives
 MOST_LISTED = 3_000  # supports refitted at a node, beyond which it is split
 MOST_CHOICES = 512  # of copies, for one support
 REMADE = 1e-3  # of the level: where it has fallen by more, quadratics are made anew
@@ -146,22 +147,44 @@ class SizeSearch:
             bound = max(bound, float(fitted.lower[0]))
             if bound > self.level:
                 return self._close(bound)
-            near = self._near(node)
-            for share in MIXTURES:
-                made = self._made(columns, near, fitted.points[0], share)
-                if made is None:
-                    continue
-                closed, bound = self._by_list(made, node, bound)
-                if closed:
-                    return self._close(bound)
-                if self.expired():
-                    break
-                quadratic = made
+            quadratic, bound = self._best_quadratic(node, bound, columns, fitted.points[0])
         else:
-            closed, bound = self._by_list(quadratic, node, bound)
-            if closed:
-                return self._close(bound)
+            bound = max(bound, self._bounded(quadratic, node))
+        if bound >= self.level:
+            return self._close(bound)
+        if quadratic is not None and not self.expired():
+            level = min(self.level, quadratic.level)
+            masks = quadratic.listed(
+                node.inside, self._sizes(node, columns), level, MOST_LISTED, self.expired
+            )  # fmt: skip
+            if masks is not None:
+                return self._close(max(bound, self._refitted(masks, level)))
         return self._children(node, bound, columns, quadratic)
+
+    def _best_quadratic(
+        self, node: _Node, bound: float, columns: IntArray, far: FloatArray
+    ) -> tuple[_Quadratic | None, float]:
+        """Make quadratics around some points; return the one that bounds the node best, and the bound."""
+        near, best, highest = self._near(node), None, -np.inf
+        for share in MIXTURES:
+            made = None if self.expired() else self._made(columns, near, far, share)
+            if made is None:
+                continue
+            below = self._bounded(made, node)
+            if below > highest or best is None:
+                best, highest = made, below
+            elif below < highest:
+                break
+            if below >= self.level:
+                break
+        return best, max(bound, highest)
+
+    def _bounded(self, quadratic: _Quadratic, node: _Node) -> float:
+        sizes = self._sizes(node, quadratic.columns)
+        below, chosen = quadratic.bounded(node.inside, sizes, min(self.level, quadratic.level), self.expired)
+        if len(chosen):
+            self._refitted(self.fits.mask(chosen.tolist())[None, :], np.inf)
+        return below
 
     def _near(self, node: _Node) -> FloatArray:
         """Return the fit of the best support as far as it fits a node."""
@@ -175,19 +198,6 @@ class SizeSearch:
         places = np.concatenate([np.arange(fits.problem.first), columns + fits.problem.first]).astype(np.int64)
         below = minorant(fits.whole.only(columns), point[places], level, self.expired)
         return None if below is None else _Quadratic(columns, below, far, fits.problem.p)
-
-    def _by_list(self, quadratic: _Quadratic, node: _Node, bound: float) -> tuple[bool, float]:
-        """Close a node by its list: whether that is done, and the bound of it."""
-        level = min(self.level, quadratic.level)
-        sizes = self._sizes(node, quadratic.columns)
-        masks = quadratic.listed(node.inside, sizes, level, self.expired)
-        if masks is not None:
-            return True, max(bound, self._refitted(masks, level))
-        if self.expired():
-            return False, bound
-        below, chosen = quadratic.best(node.inside, sizes, level, self.expired)
-        self._refitted(self.fits.mask(chosen.tolist())[None, :], level)
-        return below >= level, max(bound, below)
 
     def _sizes(self, node: _Node, columns: IntArray) -> range:
         """Sizes of supports of first columns that copies can fill up to the size."""
@@ -294,19 +304,13 @@ class _Quadratic:
         self.columns, self.below, self.level, self.p = columns, below, below.level, p
         self.everything, self._chosen = everything, columns[:0]
 
-    def _moments(self, inside: frozenset[int]) -> SparseProblem:
+    def on(self, inside: frozenset[int]) -> _Part:
+        """Return it with some columns forced in."""
         forced = np.searchsorted(self.columns, np.array(sorted(inside), dtype=np.int64)).astype(np.int64)
-        return replace(self.below.moments, forced=forced)
-
-    def best(
-        self, inside: frozenset[int], sizes: range, level: float, expired: Callable[[], bool]
-    ) -> tuple[float, IntArray]:
-        """Bound every F_S of some sizes up to the level, and return the quadratic's own best support."""
-        moments, shift, size = self._moments(inside), self.below.shift, sizes[-1]
-        solved = solve_path(moments, [size], enough={size: level + shift}, effort=TREE_EFFORT, expired=expired)
-        best = solved.by_size[size]
-        self._chosen = self.columns[best.support]
-        return min(best.lower - shift, level), self._chosen
+        moments = replace(self.below.moments, forced=forced)
+        inner = eliminated(moments) if inside else None
+        others = np.arange(moments.q) if inner is None else inner.choice.others
+        return _Part(normal_form(moments if inner is None else inner.problem), others)
 
     def split(self, inside: frozenset[int], free: list[int]) -> int:
         """Return the column to split by: of its best support, that with the largest coefficient when all are open."""
@@ -314,32 +318,79 @@ class _Quadratic:
         first = len(self.everything) - self.p
         return max(among, key=lambda j: abs(self.everything[first + j]))
 
-    def listed(
+    def bounded(
         self, inside: frozenset[int], sizes: range, level: float, expired: Callable[[], bool]
+    ) -> tuple[float, IntArray]:
+        """Bound every F_S of some sizes up to the level by a relaxation, and return a support that it points at."""
+        part, size = self.on(inside), sizes[-1] - len(inside)
+        form, shift = part.form, self.below.shift
+        if not (form.curved and form.trusted and 0 < size < form.m):
+            return -np.inf, self.columns[:0]
+        root = solve_root(form, size, form.raised(level + shift), np.zeros(form.m), expired)
+        best = np.argsort(-np.abs(root.b), kind="stable")[:size]
+        self._chosen = np.concatenate([self.columns[part.others[form.columns[best]]], sorted(inside)]).astype(np.int64)
+        below = (root.dual - form.slack) / (1.0 + form.keep) - shift
+        return min(below, level), self._chosen
+
+    def listed(
+        self, inside: frozenset[int], sizes: range, level: float, most: int, expired: Callable[[], bool]
     ) -> BoolArray | None:
         """Return every support of some sizes whose quadratic is within the level, as (L, p) masks.
 
-        None where they are too many.
+        None where they are more than `most`, or hard to list.
         """
-        moments = self._moments(inside)
-        inner = eliminated(moments) if inside else None
-        others = np.arange(moments.q) if inner is None else inner.choice.others
-        form = normal_form(moments if inner is None else inner.problem)
-        if not form.trusted or form.m < len(others):
+        part = self.on(inside)
+        form = part.form
+        if not form.trusted or form.m < len(part.others):
             return None
-        bars = np.full(form.m + 1, -np.inf)
-        bars[sizes[0] - len(inside) : sizes[-1] - len(inside) + 1] = level + self.below.shift
-        source, masks, count = SupportsBelow(form, bars, expired), [], 0
-        while not source.finished:
-            batch = source.advance()
-            masks.append(
-                batch.masks[(batch.sizes >= sizes[0] - len(inside)) & (batch.sizes <= sizes[-1] - len(inside))]
-            )
-            count += len(masks[-1])
-            if count > MOST_LISTED or source.effort > TREE_EFFORT or expired():
-                return None
-        free = np.unique(np.concatenate(masks), axis=0) if masks else np.zeros((0, form.m), dtype=bool)
+        wanted = range(sizes[0] - len(inside), sizes[-1] - len(inside) + 1)
+        free = _supports_within(form, wanted, level + self.below.shift, most, expired)
+        if free is None:
+            return None
         whole = np.zeros((len(free), self.p), dtype=np.bool_)
-        whole[:, self.columns[others[form.columns]]] = free
+        whole[:, self.columns[part.others[form.columns]]] = free
         whole[:, list(inside)] = True
         return whole
+
+
+class _Part(NamedTuple):
+    """A quadratic without the columns that are forced in, and which these others are."""
+
+    form: NormalForm
+    others: IntArray
+
+
+def _supports_within(
+    form: NormalForm, sizes: range, bar: float, most: int, expired: Callable[[], bool]
+) -> BoolArray | None:
+    """List supports of some sizes with f at most a bar; None where they are many or hard to list."""
+    alone = np.full(form.m, -1, dtype=np.int64)
+    bars = np.full(form.m + 1, -np.inf)
+    bars[sizes[0] : sizes[-1] + 1] = bar
+    masks: list[BoolArray] = [np.zeros((0, form.m), dtype=np.bool_)]
+    ends = [size for size in sizes if size in (0, form.m)]
+    by_path = form.m <= SMALL or not form.curved
+    if by_path or ends:
+        form = replace(form, copy_prev=alone, copy_next=alone)
+        if not by_path:
+            bars[1 : form.m] = -np.inf
+        listing, count = PathListing(form, form.solved(), form.raised(bars)), 0
+        while not listing.finished:
+            batch = listing.advance(PATH_NODES)
+            masks.append(batch.masks)
+            count += len(batch.masks)
+            if count > most or listing.nodes > PATH_EFFORT or expired():
+                return None
+    if not by_path:
+        form = replace(sharpened(form), copy_prev=alone, copy_next=alone)
+        for size in (size for size in sizes if size not in ends):
+            within = float(form.raised(bar))
+            root = solve_root(form, size, within, np.zeros(form.m), expired)
+            held = within, most
+            tree = PerspectiveTree(form, size, within, np.zeros(form.m, dtype=np.bool_), root, held)
+            while not tree.finished:
+                tree.advance(NODES_AT_ONCE, expired)
+                if tree.overflow or tree.nodes > PERSPECTIVE_EFFORT or expired():
+                    return None
+            masks += [mask[None, :] for mask, _ in tree.candidates()]
+    return np.unique(np.concatenate(masks), axis=0)

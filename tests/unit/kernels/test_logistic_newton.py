@@ -11,6 +11,7 @@ from sparsecv_mio.kernels.logistic_newton import (
     Rows,
     decisions,
     fit_and_prove,
+    log_losses,
     merged,
     newton,
     proved,
@@ -59,7 +60,7 @@ def test_fits_are_those_of_numpy(seed: int) -> None:
     if seed % 8 == 5:  # so badly scaled that numpy's own solve is no judge; long double is, below
         return
     rows, theta = rows_of(problem), problem.start()
-    value = newton(rows.W, rows.v, rows.penalty, theta, 1e-28, np.inf)
+    value = newton(rows.W, rows.v, rows.penalty, theta, 1e-28, np.inf, 0.0)
     twin, best = plain_newton(problem, problem.start())
     assert value == pytest.approx(best, rel=1e-9, abs=1e-12)
     assert problem.rows @ theta == pytest.approx(problem.rows @ twin, rel=1e-4, abs=1e-4)
@@ -131,3 +132,16 @@ def test_what_curvature_keeps_is_that_of_numpy_and_below_the_exact_ratio() -> No
         exact = float(2 * (np.expm1(-np.longdouble(t)) + np.longdouble(t)) / np.longdouble(t) ** 2) if t > 1e-3 else 1.0
         assert worst_ratio(t) == pytest.approx(float(logistic.worst_ratio(np.array([t]))[0]), rel=1e-15)
         assert worst_ratio(t) <= exact
+
+
+def test_shares_and_losses_are_within_a_few_roundings() -> None:
+    rng = np.random.default_rng(5)
+    parts = [rng.uniform(-60, 60, 20_000), 10.0 ** rng.uniform(-300, 2.8, 2_000), np.array([0.0, -0.0, 690.0, -1e4])]
+    m = np.concatenate([*parts, -parts[1]])
+    shares, others, losses, rest = (np.empty(len(m)) for _ in range(4))
+    log_losses(m, shares, others, losses, rest, np.empty(len(m), dtype=np.int64))
+    long = m.astype(np.longdouble)
+    exact = 1 / (1 + np.exp(long)), 1 / (1 + np.exp(-long)), np.maximum(-long, 0) + np.log1p(np.exp(-np.abs(long)))
+    for own, true in zip((shares, others, losses), exact, strict=True):
+        off = np.abs(own - true) / np.maximum(true, 1e-280)
+        assert off.max() < 6 * np.finfo(float).eps
