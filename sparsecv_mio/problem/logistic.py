@@ -23,7 +23,7 @@ from sparsecv_mio.problem.coordinates import power_of_two
 from sparsecv_mio.problem.problem import SparseProblem
 
 EPS = float(np.finfo(float).eps)
-ROUNDS, GROWTH, SETTLED = 120, 1.15, 0.99  # radii tried, what one that is too small is stretched by, and when to stop
+ROUNDS, GROWTH, SETTLED = 120, 1.3, 0.95  # radii tried, what one that is too small is stretched by, and when to stop
 LARGEST_DOUBT = 1e-2  # share of the curvature that rounding may be worth
 INSIDE = 1.0 + 1e-6  # half widths of the level set of q, at most 1 over this of the radii
 SMALL_RANGE = 1e-3  # where the ratio of `worst_ratio` is replaced by the first terms of its series

@@ -29,8 +29,8 @@ LEVEL_ROOM = 1e-9  # of the best F, which the level is above it
 CLOSED = 1e-10  # of the best F: bounds that are this near are as good as equal
 MIXTURES = (0.1, 0.3, 0.5, 0.7)  # of the way from the best support's fit to that of all columns
 PATH_NODES, PATH_EFFORT = 2_048, 60_000  # of a list by the path tree, between two looks at the clock and in all
-NODES_AT_ONCE, PERSPECTIVE_EFFORT = 16, 4_000  # the same of one by perspectives
-MOST_LISTED = 3_000  # supports refitted at a node, beyond which it is split
+NODES_AT_ONCE, PERSPECTIVE_EFFORT = 16, 200  # the same of one by perspectives
+MOST_LISTED = 500  # supports refitted at a node, beyond which it is split
 MOST_CHOICES = 512  # of copies, for one support
 REMADE = 1e-3  # of the level: where it has fallen by more, quadratics are made anew
 
@@ -42,6 +42,7 @@ class _Node:
     inside: frozenset[int]
     outside: frozenset[int]
     quadratic: _Quadratic | None = None
+    share: int = 0  # of MIXTURES, that was best above
 
 
 class SizeSearch:
@@ -165,17 +166,22 @@ class SizeSearch:
         self, node: _Node, bound: float, columns: IntArray, far: FloatArray
     ) -> tuple[_Quadratic | None, float]:
         """Make quadratics around some points; return the one that bounds the node best, and the bound."""
-        near, best, highest = self._near(node), None, -np.inf
-        for share in MIXTURES:
-            made = None if self.expired() else self._made(columns, near, far, share)
-            if made is None:
-                continue
-            below = self._bounded(made, node)
-            if below > highest or best is None:
+        near, best, highest, at = self._near(node), None, -np.inf, node.share
+        steps = [1, -1] if at < len(MIXTURES) - 1 else [-1]
+        tried = {at}
+        for step in (0, *steps):
+            here = node.share + step
+            while 0 <= here < len(MIXTURES) and (step == 0 or here not in tried) and not self.expired():
+                tried.add(here)
+                made = self._made(columns, near, far, here)
+                below = -np.inf if made is None else self._bounded(made, node)
+                if made is None or not (below > highest or best is None):
+                    break
                 best, highest = made, below
-            elif below < highest:
-                break
-            if below >= self.level:
+                if below >= self.level or step == 0:
+                    break
+                here += step
+            if highest >= self.level or (step == 1 and best is not None and best.share > node.share):
                 break
         return best, max(bound, highest)
 
@@ -192,12 +198,12 @@ class SizeSearch:
         inside = {j for j in self.support - self.flat if fits.copy_of[j] not in node.outside} | node.inside
         return fits.fit(inside, self.point)[0]
 
-    def _made(self, columns: IntArray, near: FloatArray, far: FloatArray, share: float) -> _Quadratic | None:
+    def _made(self, columns: IntArray, near: FloatArray, far: FloatArray, share: int) -> _Quadratic | None:
         fits, level = self.fits, self.level
-        point = fits.mixed(near, far, share, level)
+        point = fits.mixed(near, far, MIXTURES[share], level)
         places = np.concatenate([np.arange(fits.problem.first), columns + fits.problem.first]).astype(np.int64)
         below = minorant(fits.whole.only(columns), point[places], level, self.expired)
-        return None if below is None else _Quadratic(columns, below, far, fits.problem.p)
+        return None if below is None else _Quadratic(columns, below, far, share, fits.problem.p)
 
     def _sizes(self, node: _Node, columns: IntArray) -> range:
         """Sizes of supports of first columns that copies can fill up to the size."""
@@ -273,9 +279,10 @@ class SizeSearch:
         """Split a node by a column, the one whose coefficient says most."""
         free = [j for j in columns.tolist() if j not in node.inside]
         j = free[0] if quadratic is None else quadratic.split(node.inside, free)
+        share = node.share if quadratic is None else quadratic.share
         return [
-            (bound, _Node(node.inside | {j}, node.outside, quadratic)),
-            (bound, _Node(node.inside, node.outside | {j})),
+            (bound, _Node(node.inside | {j}, node.outside, quadratic, share)),
+            (bound, _Node(node.inside, node.outside | {j}, None, share)),
         ]
 
 
@@ -300,9 +307,9 @@ def _numbers(least: list[int], most: list[int], total: int) -> Iterator[tuple[in
 class _Quadratic:
     """A quadratic on some first columns, and the fit of all of them."""
 
-    def __init__(self, columns: IntArray, below: Minorant, everything: FloatArray, p: int) -> None:
+    def __init__(self, columns: IntArray, below: Minorant, everything: FloatArray, share: int, p: int) -> None:
         self.columns, self.below, self.level, self.p = columns, below, below.level, p
-        self.everything, self._chosen = everything, columns[:0]
+        self.everything, self.share, self._chosen = everything, share, columns[:0]
 
     def on(self, inside: frozenset[int]) -> _Part:
         """Return it with some columns forced in."""
@@ -313,10 +320,11 @@ class _Quadratic:
         return _Part(normal_form(moments if inner is None else inner.problem), others)
 
     def split(self, inside: frozenset[int], free: list[int]) -> int:
-        """Return the column to split by: of its best support, that with the largest coefficient when all are open."""
+        """Return the column to split by: of its best support, that which all columns together would miss most."""
         among = [j for j in self._chosen.tolist() if j not in inside] or free
-        first = len(self.everything) - self.p
-        return max(among, key=lambda j: abs(self.everything[first + j]))
+        first, own = len(self.everything) - self.p, np.zeros(self.p)
+        own[self.columns] = self.everything[first + self.columns] ** 2 / np.diag(self.below.inverse)[first:]
+        return max(among, key=lambda j: float(own[j]))
 
     def bounded(
         self, inside: frozenset[int], sizes: range, level: float, expired: Callable[[], bool]
