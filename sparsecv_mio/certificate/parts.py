@@ -345,7 +345,7 @@ class ReadingInfo:
 
 def reading_info(applied: Applied | None) -> ReadingInfo | None:
     """Describe how a file was read, for the record; None for a plain table of numbers."""
-    if applied is None:
+    if applied is None or not applied.is_told:
         return None
     asked: dict[str, Any] = {one.name: getattr(applied.how, one.name) for one in fields(Reading)}
     return ReadingInfo(

@@ -529,7 +529,8 @@ def cured(table: RawTable, how: reading_options.Reading, wanted: reading_options
     levels = {one.name: one.levels() for one in table.features if one.others}
     if table.target is not None and table.target.others:
         levels[table.target.name] = table.target.levels()
-    notes = (*_row_notes(kept, how), *_cell_notes(table, means, levels))
+    unsaid = () if wanted.sure else reading_options.both_readings(table.marks)
+    notes = (*_row_notes(kept, how), *_cell_notes(table, means, levels), *unsaid)
     columns = tuple(one.name for one in table.features)
     return _assembled(table, reading_options.Applied(how, columns, means, levels, int(np.sum(~kept)), notes))
 

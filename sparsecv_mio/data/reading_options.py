@@ -294,6 +294,24 @@ def check_marks(columns: Mapping[str, Marks], sep: str | None = None) -> None:
         raise BadInput(f"column{'s' * (len(found) > 1)} {shown}: {next(iter(found.values()))}")
 
 
+def both_readings(columns: Mapping[str, Marks]) -> tuple[str, ...]:
+    """Say which other numbers a file may hold where every cell with a point has three digits behind it.
+
+    Nothing shows then that points set off no thousands; they are taken for decimal marks, with this sentence.
+    """
+    if any(one.proof for one in columns.values()):
+        return ()
+    open_ones = {name: one for name, one in columns.items() if one.grouped and not one.plain and one.way == POINT}
+    if not open_ones:
+        return ()
+    text = next(iter(open_ones.values())).grouped
+    shown = ", ".join(map(repr, list(open_ones)[:SHOWN])) + (", ..." if len(open_ones) > SHOWN else "")
+    return (
+        f"column{'s' * (len(open_ones) > 1)} {shown}: three digits behind every point, so {text} is read as a decimal "
+        f"number; if it is {text.replace('.', '')}, --decimal , --thousands . says so (decimal, thousands in Python)",
+    )
+
+
 SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "space": " ", "pipe": "|"}
 MARKS = ",;\t |:"
 OPPOSITES = (("false", "true"), ("no", "yes"), ("f", "t"), ("n", "y"))
@@ -490,6 +508,11 @@ class Applied:
     levels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     left_out: int = 0
     notes: tuple[str, ...] = ()
+
+    @property
+    def is_told(self) -> bool:
+        """Whether new rows have to be read in a way of their own: not where a plain table has notes alone."""
+        return bool(self.how.given() or self.means or self.levels or self.left_out)
 
     def columns_of(self, features: Collection[str]) -> list[str]:
         """Return the columns of a file that some features are made of."""

@@ -335,7 +335,10 @@ def read_delimited(
         table = replace(stream.raw(), lines=partial(_lines_of, stream.table))
         return assemble(*cure.cured(table, how, wanted))
     if not wanted.sure:  # new rows may be written in another way
-        reading_options.check_marks(stream.marks(data), how.sep)
+        marks = stream.marks(data)
+        reading_options.check_marks(marks, how.sep)
+        if notes := reading_options.both_readings(marks):
+            return replace(data, reading=reading_options.Applied(how, data.names, notes=notes))
     return data
 
 

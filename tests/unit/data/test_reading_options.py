@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from sparsecv_mio.certificate.parts import reading_info
 from sparsecv_mio.cli.parse import with_dashes
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.readers import read_dataset, read_rows
@@ -208,6 +209,23 @@ def test_what_is_proposed_reads_the_right_numbers(tmp_path: Path, name: str) -> 
 def test_refused_in_one_line(tmp_path: Path, name: str) -> None:
     text, options, said = REFUSED[name]
     assert said in message_of(stored(tmp_path, text), **keywords(options))
+
+
+@pytest.mark.parametrize("beside", ["", ",k"])  # a column of words takes the way by cells
+def test_three_digits_behind_every_point_are_read_with_both_readings_named(tmp_path: Path, beside: str) -> None:
+    rows = "".join(f"{a},{y}{beside}\n" for a, y in (("796.232", "3"), ("12.340", "5"), ("101.500", "9")))
+    path, how = stored(tmp_path, f"a,y{',word' * bool(beside)}\n{rows}"), {"encode": "ordinal"} if beside else {}
+    data = read_dataset(path, "y", **how)  # type: ignore[arg-type]
+    assert data.X[:, 0].tolist() == [796.232, 12.34, 101.5] and data.reading is not None
+    said = [note for note in data.reading.notes if "796232" in note]
+    assert len(said) == 1 and "column 'a'" in said[0] and "--decimal , --thousands ." in said[0]
+    assert read_dataset(path, "y", decimal=",", thousands=".", **how).X[:, 0].tolist() == [796232, 12340, 101500]  # type: ignore[arg-type]
+    settled = read_dataset(path, "y", thousands="none", **how)  # type: ignore[arg-type]
+    assert settled.X[0, 0] == 796.232 and settled.reading is not None
+    assert not any("796" in note for note in settled.reading.notes)
+    assert (reading_info(data.reading) is None) == (not beside)  # the record of a plain table has no reading
+    shows = stored(tmp_path, "a,b,y\n796.232,0.5,3\n12.340,1.5,5\n101.500,2.5,9\n")
+    assert read_dataset(shows, "y").reading is None
 
 
 def test_both_readings_are_named_and_each_is_to_be_had(tmp_path: Path) -> None:
