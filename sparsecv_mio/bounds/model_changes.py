@@ -37,6 +37,7 @@ from sparsecv_mio.words import Intercept
 REFINEMENTS = 3
 CAUTION = 64.0  # largest last correction of a prediction, times this: what every one may still be wrong by
 ROUNDING = 256.0 * float(np.finfo(float).eps)
+CONTRACTION = 0.01  # of the error of a fit, that a refinement may leave
 DOUBTFUL = 1e-8  # of the largest residual: more doubt than that, and the definition decides
 CHUNK = 1 << 20  # residuals that are best asked for at once
 
@@ -159,6 +160,7 @@ def _refined(
         inverse = np.linalg.inv(np.stack([gram - V[rows].T @ V[rows] for rows in left_out]))
     except np.linalg.LinAlgError:
         return residual, np.full_like(kept, np.inf)
+    lost = _worn_inverses(inverse, gram, len(r))
     with np.errstate(all="ignore"):
         for _ in range(1 + REFINEMENTS):
             slope = V.T @ (residual * kept) - penalty[:, None] * B
@@ -167,8 +169,20 @@ def _refined(
             residual, slip = r[:, None] - V @ B, V @ change
         level = np.abs(r)[:, None] + np.abs(V) @ np.abs(B)
         doubt = np.broadcast_to((CAUTION * np.abs(slip) + ROUNDING * level).max(axis=0), kept.shape)
-    wrong = ~np.isfinite(doubt) | ~np.isfinite(residual)
+    wrong = ~np.isfinite(doubt) | ~np.isfinite(residual) | lost
     return np.where(wrong, 0.0, residual), np.where(wrong, np.inf, doubt)
+
+
+def _worn_inverses(inverse: FloatArray, gram: FloatArray, n: int) -> BoolArray:
+    """(k,) whether rounding of the moments of all rows may be much of what is left of them in a fold.
+
+    It is at most `n eps` of the diagonal, entry by entry, so in the metric of the fold at most `n q eps` times
+    `sum_j inverse_jj gram_jj`. Where that is small each refinement leaves a small part of the error of the last one.
+    """
+    diagonal = np.einsum("kjj->kj", inverse)
+    with np.errstate(all="ignore"):
+        share = n * len(gram) * float(np.finfo(float).eps) * (diagonal @ np.diag(gram))
+    return np.asarray(~((diagonal > 0.0).all(axis=1) & (share <= CONTRACTION)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,7 +2,8 @@
 
 This is theory section 0 written out, for readers and for tests: every other number of the package is compared with
 this module, and `sparsecv verify` computes with nothing else. It is slow and it is meant to be. Where floats would lose
-the digits of a residual (near-perfect fits, near-dependent columns) it computes with twice their precision.
+the digits of a residual (near-perfect fits, near-dependent columns, rows far from those of training) it computes in
+fractions, of many rows in twice their precision.
 
     f(S) = min over b0, b   sum_{i in T} (y_i - b0 - x_i' b)^2  +  (gamma / 2) sum_{j in S} (s_j b_j)^2,    b = 0 off S
 
@@ -24,13 +25,16 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.problem.coordinates import Coordinates, DoubleDouble, power_of_two
+from sparsecv_mio.problem.exact_fit import ExactFit, fit_exactly
 
-PLAIN_RTOL = 1e-9  # of the training residuals: more rounding than that and a fit is refined
+PLAIN_RTOL = 1e-9  # of the residuals of training, and of all other rows: more rounding than that and a fit is refined
+EXACT_WORK = 50_000  # rows times squared columns up to which it is made in fractions, some 10 ms
 REFINEMENTS = 12
 LARGEST_ROOT = 1e150  # of a penalty beside columns of about 1: more leaves no digit of a coefficient, and overflows
 
@@ -100,15 +104,16 @@ class RidgeFit:
         f(S).
     coordinates : Coordinates
         Where the fit was computed, on the training rows.
-    solution : DoubleDouble or (|S|,) array
-        `beta` in these coordinates, in twice the precision where floats would lose the residuals' digits.
+    solution : ExactFit, DoubleDouble or (|S|,) array
+        `beta` in these coordinates, in twice the precision where floats would lose the residuals' digits; or the fit
+        in fractions.
     """
 
     support: tuple[int, ...]
     beta: FloatArray
     objective: float
     coordinates: Coordinates
-    solution: DoubleDouble | FloatArray
+    solution: ExactFit | DoubleDouble | FloatArray
 
     @property
     def x_center(self) -> FloatArray:
@@ -139,6 +144,8 @@ class RidgeFit:
         index : (m,) int array
             The rows.
         """
+        if isinstance(self.solution, ExactFit):
+            return self.solution.residuals(X, y, index) / self.coordinates.y_unit
         if isinstance(self.solution, DoubleDouble):
             wide, target = self.coordinates.doubled_rows(X, y, index)
             return (target - (wide * self.solution).sum(1)).high
@@ -159,8 +166,8 @@ def fit(
 ) -> RidgeFit:
     """Ridge fit of one support, by orthogonal factorisation of the augmented matrix `[X_S; sqrt(gamma/2) diag(s)]`.
 
-    Where the residuals are so small, or the columns so nearly dependent, that floats would leave fewer than nine digits
-    of a residual, the fit is refined in twice the precision.
+    Where the residuals are so small, the columns so nearly dependent or other rows so far away that floats would leave
+    fewer than nine digits of a residual, the fit is made in fractions, of many rows in twice the precision.
 
     Parameters
     ----------
@@ -201,8 +208,16 @@ def fit(
     solution[~busy] = 0.0
     residual = response - augmented @ solution
     objective = float(residual @ residual)
-    precise: DoubleDouble | FloatArray = solution / size
-    if not _digits_are_left(t, residual[: len(t)], solution, singular):
+    precise: ExactFit | DoubleDouble | FloatArray = solution / size
+    others = np.setdiff1d(everyone, train)
+    away = place.rows(X, y, others)
+    if not _digits_are_left(t, residual[: len(t)], solution, singular, (away[0] / size, away[1])):
+        lam = [Fraction(gamma) / 2 * Fraction(float(s)) ** 2 for s in scales(X[:, columns], scale, weights)]
+        small = len(train) * len(columns) ** 2 <= EXACT_WORK
+        exact = fit_exactly(X, y, columns, lam, train, about, weights) if small else None
+        if exact is not None:
+            beta = np.array([float(b) for b in exact.beta])
+            return RidgeFit(tuple(columns), beta, float(exact.objective), place, exact)
         place = place.doubled(X, y, about, heft)
         wide, target = place.doubled_rows(X, y, train)
         if heft is not None:
@@ -230,14 +245,29 @@ def _fit_of_few_rows(
     return RidgeFit(tuple(columns), beta / place.x_unit * unit, objective * unit * unit, place, beta)
 
 
-def _digits_are_left(t: FloatArray, residual: FloatArray, solution: FloatArray, singular: FloatArray) -> bool:
-    """Whether the rounding of a least-squares solution stays under `PLAIN_RTOL` of its training residuals."""
+def _digits_are_left(
+    t: FloatArray,
+    residual: FloatArray,
+    solution: FloatArray,
+    singular: FloatArray,
+    away: tuple[FloatArray, FloatArray],
+) -> bool:
+    """Whether the rounding of a least-squares solution stays under `PLAIN_RTOL` of the residuals.
+
+    Those of training and, apart from them, those of all other rows: `away` are their columns and targets.
+    """
     condition = 1.0
     if singular.size:
         condition = float(singular[0] / singular[-1]) if singular[-1] > 0.0 else np.inf
     error, level = float(np.linalg.norm(residual)), float(np.linalg.norm(t))
-    load = level + float(np.linalg.norm(solution)) * float(singular[0] if singular.size else 0.0)
-    return bool(32.0 * np.finfo(float).eps * condition * (load + condition * error) <= PLAIN_RTOL * error)
+    largest = float(singular[0]) if singular.size else 0.0
+    load = level + float(np.linalg.norm(solution)) * largest
+    rounding = 32.0 * np.finfo(float).eps * condition * (load + condition * error)
+    if not rounding <= PLAIN_RTOL * error:
+        return False
+    rows, targets = away
+    missed, reach = float(np.linalg.norm(targets - rows @ solution)), float(np.linalg.norm(rows))
+    return reach * rounding <= PLAIN_RTOL * missed * largest or not largest
 
 
 def _refined(A: DoubleDouble, b: DoubleDouble) -> tuple[DoubleDouble, float] | None:
