@@ -18,6 +18,8 @@ from sparsecv_mio.arrays import FloatArray, IntArray
 
 Whole = list[int]
 
+EXACT_WORK = 20_000  # rows times squared columns up to which a fit is made so, some 5 ms
+
 
 @dataclass(frozen=True, eq=False)
 class ExactFit:

@@ -31,10 +31,9 @@ import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.problem.coordinates import Coordinates, DoubleDouble, power_of_two
-from sparsecv_mio.problem.exact_fit import ExactFit, fit_exactly
+from sparsecv_mio.problem.exact_fit import EXACT_WORK, ExactFit, fit_exactly
 
 PLAIN_RTOL = 1e-9  # of the residuals of training, and of all other rows: more rounding than that and a fit is refined
-EXACT_WORK = 50_000  # rows times squared columns up to which it is made in fractions, some 10 ms
 REFINEMENTS = 12
 LARGEST_ROOT = 1e150  # of a penalty beside columns of about 1: more leaves no digit of a coefficient, and overflows
 
@@ -208,7 +207,7 @@ def fit(
     solution[~busy] = 0.0
     residual = response - augmented @ solution
     objective = float(residual @ residual)
-    precise: ExactFit | DoubleDouble | FloatArray = solution / size
+    precise: DoubleDouble | FloatArray = solution / size
     others = np.setdiff1d(everyone, train)
     away = place.rows(X, y, others)
     if not _digits_are_left(t, residual[: len(t)], solution, singular, (away[0] / size, away[1])):
@@ -267,7 +266,7 @@ def _digits_are_left(
         return False
     rows, targets = away
     missed, reach = float(np.linalg.norm(targets - rows @ solution)), float(np.linalg.norm(rows))
-    return reach * rounding <= PLAIN_RTOL * missed * largest or not largest
+    return bool(reach * rounding <= PLAIN_RTOL * missed * largest or not largest)
 
 
 def _refined(A: DoubleDouble, b: DoubleDouble) -> tuple[DoubleDouble, float] | None:

@@ -3,9 +3,11 @@
 The same fit is made in three ways, by what is at hand and by what happens to its rounding error:
 
 * `problem.objective.fit`, the definition: from the rows, in the units of the file, in floats or, where these leave
-  fewer than nine digits of a residual, in twice their precision. `verify` and the tests compute with nothing else.
+  fewer than nine digits of a residual, in fractions, of many rows in twice the precision. `verify` and the tests
+  compute with nothing else.
 * `refit_rows`, here: from the rows, in standard coordinates, refined in long precision: what is reported, and where the
-  moments lose too many digits. It returns bounds on its rounding errors, computed afterwards from the residual left.
+  moments lose too many digits. It returns bounds on its rounding errors, computed afterwards from the residual left;
+  where these are wider than what tells supports apart, a small fit is made in fractions (`problem.exact_fit`).
 * `refit_moments`, here: from the moments, inside boxes where there are any: the upper bounds of every backend. Its
   objective is evaluated afresh and rounded up, an upper bound whatever the solve did; it returns how far above the
   optimum that may be.
@@ -18,7 +20,9 @@ let `problem.objective.fit` decide whatever is close. `forward_selection` finds 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -27,8 +31,9 @@ from scipy.linalg import cho_factor, cho_solve, cholesky, eigvalsh, solve_triang
 
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.data.standard import StandardData, part_of
+from sparsecv_mio.problem.exact_fit import EXACT_WORK, ExactFit, fit_exactly
 from sparsecv_mio.problem.problem import SparseProblem
-from sparsecv_mio.units import TINY
+from sparsecv_mio.units import TIE_RTOL, TINY
 from sparsecv_mio.words import Intercept
 
 LongArray = NDArray[np.longdouble]
@@ -38,6 +43,7 @@ FINE = 16.0 * float(np.finfo(LONG).eps)  # rounding of a long sum, with room
 SLACK = FINE if np.finfo(LONG).eps == np.finfo(float).eps else 0.0
 ROUNDING = 64.0 * np.finfo(float).eps
 STEPS = 3  # each multiplies the error by ROUNDING * cond(A)
+TOLD = TIE_RTOL / 2.0  # rounding of a number, relatively, from which on a fit in fractions is made, where it is small
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +53,9 @@ class RowFit:
     `spread` bounds the rounding error of each coefficient, `objective_error` that of the objective.
     """
 
+    data: StandardData
+    rows: IntArray | slice  # of training
+    gamma: float
     support: IntArray
     beta: FloatArray
     spread: FloatArray
@@ -60,20 +69,69 @@ class RowFit:
 
     def held_out(self, data: StandardData, rows: IntArray) -> tuple[float, float]:
         """Weighted sum of squares of the residuals of `rows`, and a bound on its rounding error. O(rows s)."""
-        beta = self.fine[0]
-        V, e, level = self._residuals(data, rows)
-        if not np.all(np.isfinite(self.spread)):
-            return float(e @ e), np.inf
-        size, (matrix, length) = np.abs(V), self.ball
-        # what coefficients that nearly cancel are off cancels too
-        reach = np.linalg.norm(V.astype(float) @ matrix, axis=1) + ROUNDING * (size @ np.abs(matrix)).sum(axis=1)
-        slip = np.minimum(size @ self.spread, reach * length + FINE * (size @ np.abs(beta))) + level
+        e, slip = self._with_slip(data, rows)
         total = float(e @ e)
-        return total, float(((2.0 * np.abs(e) + slip) * slip).sum()) + np.finfo(float).eps * total
+        doubt = float(((2.0 * np.abs(e) + slip) * slip).sum()) + np.finfo(float).eps * total
+        if not doubt <= TOLD * total and self.exact is not None:
+            exact = self._exact_residuals(data, rows)
+            total = float(exact @ exact)
+            doubt = float(8 + len(exact)) * np.finfo(float).eps * total
+        return total, doubt
 
     def residuals(self, data: StandardData, rows: IntArray) -> FloatArray:
         """(m,) residuals of some rows in standard units, times the roots of their weights."""
-        return np.asarray(self._residuals(data, rows)[1], dtype=float)
+        e, slip = self._with_slip(data, rows)
+        if not np.linalg.norm(slip) <= TOLD * np.linalg.norm(e) and self.exact is not None:
+            return self._exact_residuals(data, rows)
+        return np.asarray(e, dtype=float)
+
+    @cached_property
+    def exact(self) -> ExactFit | None:
+        """The fit in fractions; None where it takes long."""
+        data, rows = self.data, np.arange(self.data.n)[self.rows]
+        if len(rows) * len(self.support) ** 2 > EXACT_WORK:
+            return None
+        unit = [Fraction(float(size)) for size in data.divisor[self.support]]
+        weight = [Fraction(float(each)) for each in data.weight[self.support]]
+        lam = Fraction(self.gamma) / 2
+        penalty = [lam * each * size**2 for each, size in zip(weight, unit, strict=True)]
+        about = {Intercept.FOLD: rows, Intercept.GLOBAL: np.arange(data.n)}.get(data.intercept)
+        source = data.dataset
+        return fit_exactly(
+            source.X, source.y, data.columns[self.support].tolist(), penalty, rows, about, source.row_weights
+        )
+
+    def _exact_residuals(self, data: StandardData, rows: IntArray) -> FloatArray:
+        assert self.exact is not None
+        e = self.exact.residuals(data.dataset.X, data.dataset.y, rows) / data.y_unit
+        root = data.root_of(rows)
+        return e if root is None else e * root
+
+    def _in_fractions(self) -> RowFit:
+        """Return it with the numbers of the fit in fractions; as it is where there is none."""
+        if self.exact is None:
+            return self
+        data, size = self.data, self.data.divisor[self.support]
+        beta = np.array([float(b) for b in self.exact.beta]) * size / data.y_unit
+        objective = float(self.exact.objective / Fraction(data.y_unit) ** 2)
+        rounding = 8.0 * np.finfo(float).eps
+        found = replace(
+            self, beta=beta, spread=rounding * np.abs(beta), objective=objective, objective_error=rounding * objective
+        )
+        vars(found)["exact"] = self.exact  # the cached property
+        return found
+
+    def _with_slip(self, data: StandardData, rows: IntArray) -> tuple[LongArray, LongArray]:
+        """Residuals of some rows, and bounds on their rounding errors."""
+        V, e, level = self._residuals(data, rows)
+        (matrix, length), beta = self.ball, self.fine[0]
+        if not np.isfinite(length):
+            return e, np.full(len(e), np.inf, dtype=LONG)
+        size = np.abs(V)
+        # what coefficients that nearly cancel are off cancels too
+        reach = np.linalg.norm(V.astype(float) @ matrix, axis=1) + ROUNDING * (size @ np.abs(matrix)).sum(axis=1)
+        spread = length * np.linalg.norm(matrix, axis=1) + FINE * np.abs(beta)
+        return e, np.minimum(size @ spread, reach * length + FINE * (size @ np.abs(beta))) + level
 
     def _residuals(self, data: StandardData, rows: IntArray) -> tuple[LongArray, LongArray, LongArray]:
         """Rows of the support about the training means, residuals, and bounds on these that no coefficient causes."""
@@ -133,7 +191,10 @@ def refit_rows(data: StandardData, rows: IntArray | slice, support: IntArray, ga
     load = float(np.abs(residual) @ (np.abs(r) + np.abs(V) @ np.abs(beta)) + penalty @ (beta * beta))
     fine = beta / size
     shift, r_shift = (center - data.center[support]) / data.divisor[support], (y_center - data.y_center) / data.y_unit
-    return RowFit(
+    found = RowFit(
+        data=data,
+        rows=rows,
+        gamma=gamma,
         support=np.asarray(support, dtype=np.int64),
         beta=fine.astype(float),
         spread=(spread / size).astype(float),
@@ -145,6 +206,7 @@ def refit_rows(data: StandardData, rows: IntArray | slice, support: IntArray, ga
         centre=(center, y_center),
         ball=((inverse / size[:, None]).astype(float), length),
     )
+    return found if found.objective_error <= TOLD * objective else found._in_fractions()
 
 
 def _solve(V: LongArray, r: LongArray, penalty: LongArray) -> tuple[LongArray, LongArray, tuple[FloatArray, float]]:
