@@ -490,12 +490,12 @@ def close_fits(
 def _candidates(design: UnitColumns, objective: FloatArray, sure: BoolArray | None = None) -> IntArray:
     """Supports that may be optimal: close to the best objective that is known, or of one that is not (-inf).
 
-    An objective that is not `sure` may be wrong by a share of the squares of the targets.
+    An objective that is not `sure` may be wrong by a share of the squares of the targets, either way.
     """
     known, share = np.isfinite(objective), CANDIDATE_SHARE * float(design.t @ design.t)
     room = share if sure is None else np.where(sure, 0.0, share)
     most = np.where(known, objective * (1.0 + CANDIDATE_RTOL) + room, np.inf)
-    return np.flatnonzero((objective <= float(most.min(initial=np.inf))) | ~known)
+    return np.flatnonzero((objective - room <= float(most.min(initial=np.inf))) | ~known)
 
 
 def all_objectives(

@@ -21,6 +21,7 @@ from sparsecv_mio.certificate.records import Average, AveragedPair, PathRow, Rec
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData, standardize
+from sparsecv_mio.problem.exact_fit import EXACT_WORK
 from sparsecv_mio.problem.objective import distances_of_pairs, weights_of_pairs
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.refit import refit_rows
@@ -191,7 +192,8 @@ def fits_of_pairs(snapshot: Snapshot, wanted: IntArray) -> dict[int, PairFit]:
         g, t = divmod(i, len(taus))
         cell, gamma = snapshot.best[g].by_size[int(taus[t])], float(gammas[g])
         alone = replace(cell, candidates=())
-        refit, support, coefficients, level = all_rows_fit(data, gamma, None, alone, context.gap, quick=True)
+        many = data.n * int(taus[t]) ** 2 > EXACT_WORK  # then in double precision: they are averaged anyway
+        refit, support, coefficients, level = all_rows_fit(data, gamma, None, alone, context.gap, quick=many)
         found[i] = PairFit(support, coefficients, level, cell.complete or refit.proved)
     whole = wanted[wanted >= len(gammas) * len(taus)]
     if len(whole):
@@ -212,8 +214,9 @@ class MeanModel:
 
     def predictions(self, dataset: Dataset) -> FloatArray:
         """(n,) of the rows of a data set; columns without a coefficient are not read."""
-        used = np.flatnonzero(self.coefficients)
-        return np.asarray(dataset.X[:, used] @ self.coefficients[used] + self.intercept)
+        used = np.flatnonzero(self.coefficients)  # large offsets of columns cancel: the sum is made in long precision
+        moved = dataset.X[:, used].astype(np.longdouble) @ self.coefficients[used].astype(np.longdouble)
+        return np.asarray(moved + np.longdouble(self.intercept), dtype=np.float64)
 
 
 def mean_model(dataset: Dataset, fits: Mapping[int, PairFit], weights: FloatArray) -> MeanModel:

@@ -1,4 +1,4 @@
-"""What a search is about to report, computed again by the arithmetic of `verify`, which shares nothing with the search.
+"""What a search is about to report, computed again by the arithmetic of `verify`, which has no rounding in common.
 
 No run says `proved`, or prints an upper end, that its own verifier refuses. At the end the folds of the reported pair
 are refitted from the numbers of the file, and its supports compared with those one column away; then a sample of the
