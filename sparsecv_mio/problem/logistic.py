@@ -12,8 +12,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
+from scipy.linalg.blas import dsyrk
+from scipy.linalg.lapack import dpotrf, dpotri
 from scipy.special import expit
 
 from sparsecv_mio.arrays import FloatArray, IntArray
@@ -88,7 +91,7 @@ class LogisticProblem:
         """Place of the first coefficient, 1 after an intercept."""
         return int(self.intercept)
 
-    @property
+    @cached_property
     def rows(self) -> FloatArray:
         """(n, first + p) rows z_i."""
         return np.hstack([np.ones((len(self.y), self.first)), self.X])
@@ -285,20 +288,32 @@ class _Quadratic:
     doubt: float
 
 
+def symmetric(upper: FloatArray) -> FloatArray:
+    """Return the matrix of which LAPACK has left the upper triangle.
+
+    Examples
+    --------
+    >>> symmetric(np.array([[1.0, 2.0], [0.0, 3.0]])).tolist()
+    [[1.0, 2.0], [2.0, 3.0]]
+    """
+    lower = np.tri(len(upper), k=-1, dtype=bool)
+    return np.where(lower, upper.T, upper)
+
+
 def _quadratic(problem: LogisticProblem, at: _Point, level: float, radii: FloatArray) -> _Quadratic | None:
     n, k = at.Z.shape
     weights = problem.v * least_curvature(at.margins, radii) * (1.0 - 2.0 * at.margin_off)
-    H = (at.Z * weights[:, None]).T @ at.Z
+    root = at.Z * np.sqrt(np.maximum(weights, 0.0))[:, None]
+    H = symmetric(dsyrk(1.0, root.T))
     H.flat[:: k + 1] += 2.0 * problem.penalty
     unit = np.sqrt(np.diag(H))
     if not np.all((unit > 0.0) & np.isfinite(unit)):
         return None
-    try:
-        root = np.linalg.inv(np.linalg.cholesky(H / unit[:, None] / unit))
-    except np.linalg.LinAlgError:
+    factor, failed = dpotrf(H / unit[:, None] / unit)
+    if failed:
         return None
-    inverse = root.T @ root
-    doubt = k * (2.0 * float(at.margin_off.max()) + (n + 4 * k + 44) * EPS) * float(np.trace(inverse))
+    inverse = symmetric(dpotri(factor)[0])
+    doubt = k * (2.0 * float(at.margin_off.max()) + (n + 4 * k + 48) * EPS) * float(np.trace(inverse))
     if not doubt <= LARGEST_DOUBT:
         return None
     inverse /= (1.0 - doubt) * unit[:, None] * unit

@@ -12,12 +12,16 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+from scipy.linalg.blas import dsyrk
+from scipy.linalg.lapack import dposv
+from scipy.special import expit
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.kernels import logistic_newton
 from sparsecv_mio.problem.logistic import Centring, LogisticProblem
 from sparsecv_mio.trees.every_size import never
 
+WIDE, WIDE_STEPS, WIDE_ENOUGH = 200, 60, 1e-4  # columns from which on all of them are fitted by LAPACK, and how well
 AT_ONCE = 1 << 21  # numbers that fits look at between two looks at the clock, some milliseconds' worth
 TOWARDS = (0.25, 0.5, 0.75, 0.9, 1.0)  # of the way to the fit of all columns, where one must get below a level
 
@@ -139,6 +143,37 @@ class LogisticFits:
         fitted = self.refit(self.mask(support)[None, :], start)
         return fitted.points[0], float(fitted.lower[0]), float(fitted.upper[0])
 
+    def fit_of_all(
+        self, mask: BoolArray, start: FloatArray, expired: Callable[[], bool] = never
+    ) -> tuple[FloatArray, float]:
+        """Return `(point, lower)` of all columns that are open; not proved, so 0, where they are many.
+
+        Parameters
+        ----------
+        mask : (p,) bool array
+        start : (first + p,) array
+        expired : callable
+            Looked at between steps where columns are many; True ends with a point that is not the fit.
+        """
+        if np.count_nonzero(mask) <= WIDE:
+            fitted = self.refit(mask[None, :], start)
+            return fitted.points[0], float(fitted.lower[0])
+        places, penalty = logistic_newton.merged(self.rows, mask)
+        W, v, theta = self.rows.W[places], self.problem.v, start[places]
+        for _ in range(WIDE_STEPS):
+            share = expit(-(theta @ W))
+            gradient = 2.0 * penalty * theta - W @ (v * share)
+            H = dsyrk(1.0, W * np.sqrt(v * share * (1.0 - share)))
+            H.flat[:: len(H) + 1] += 2.0 * penalty
+            _, step, failed = dposv(H, -gradient)
+            decrement = -float(step @ gradient)
+            if failed or not decrement > WIDE_ENOUGH or expired():
+                break
+            theta = theta + step / (1.0 + np.sqrt(decrement))
+        point = np.zeros(len(start))
+        point[places] = theta
+        return point, 0.0
+
     def mask(self, support: Iterable[int]) -> BoolArray:
         """(p,) mask of a support."""
         mask = np.zeros(self.problem.p, dtype=np.bool_)
@@ -146,7 +181,12 @@ class LogisticFits:
         return mask
 
     def points_below(
-        self, level: float, shares: Sequence[float], supports: Iterable[frozenset[int]], size: int
+        self,
+        level: float,
+        shares: Sequence[float],
+        supports: Iterable[frozenset[int]],
+        size: int,
+        expired: Callable[[], bool],
     ) -> Iterator[FloatArray]:
         """Yield points with F at most a level: some of the way from the best of some supports to all columns' fit."""
         near, best = self.start(), np.inf
@@ -155,8 +195,8 @@ class LogisticFits:
                 point, _, upper = self.fit(support)
                 if upper < best:
                     near, best = point, upper
-        everything, below, _ = self.fit(range(self.problem.p))
-        if below > level:
+        everything, below = self.fit_of_all(self.varies, self.start(), expired)
+        if below > level or expired():
             return
         for share in shares:
             yield self.mixed(near, everything, share, level)

@@ -254,7 +254,7 @@ class LogisticSubsets:
             return 0.0, np.inf
         fits, low, high = self.fits, np.full(len(X), -np.inf), np.full(len(X), np.inf)
         rows, spread = fits.rows_outside(X)
-        for point in fits.points_below(upper, MIXTURES, self._starts, size):
+        for point in fits.points_below(upper, MIXTURES, self._starts, size, expired):
             if expired():
                 break
             below = minorant(fits.whole, point, upper * (1.0 + LEVEL_ROOM), expired)

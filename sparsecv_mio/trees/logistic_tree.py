@@ -11,13 +11,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import combinations, product
+from math import comb
 from typing import NamedTuple
 
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.problem.elimination import eliminated
-from sparsecv_mio.problem.logistic import Minorant, minorant
+from sparsecv_mio.problem.logistic import LogisticProblem, Minorant, minorant
 from sparsecv_mio.thresholds import SMALL
 from sparsecv_mio.trees.listing import PathListing, PerspectiveTree, sharpened
 from sparsecv_mio.trees.logistic_fits import LogisticFits
@@ -31,6 +32,8 @@ MIXTURES = (0.1, 0.3, 0.5, 0.7)  # of the way from the best support's fit to tha
 PATH_NODES, PATH_EFFORT = 2_048, 60_000  # of a list by the path tree, between two looks at the clock and in all
 NODES_AT_ONCE, PERSPECTIVE_EFFORT = 16, 200  # the same of one by perspectives
 MOST_LISTED = 500  # supports refitted at a node, beyond which it is split
+ALL_TRIED = 200  # supports of a node, up to which they are refitted as they are
+PROMISING = 0.6  # of the way from all columns' fit to the level, that a relaxation may be below it for a list of many
 MOST_CHOICES = 512  # of copies, for one support
 REMADE = 1e-3  # of the level: where it has fallen by more, quadratics are made anew
 
@@ -86,11 +89,27 @@ class SizeSearch:
         return self.upper * (1.0 + LEVEL_ROOM) if self.asked is None else self.asked * (1.0 + CLOSED)
 
     def begin(self, starts: Iterable[frozenset[int]]) -> None:
-        """Choose a first support from some starts, each extended and improved by exchanges."""
-        for start in starts:
-            varying = {j for j in start if self.fits.varies[j]} | {j for j in self.fits.forced if j not in self.flat}
-            if len(varying) <= self.size and not (self.expired() and self.upper < np.inf):
-                self._offer(*exchanged(self.fits, frozenset(varying), self.size, self.expired))
+        """Choose a first support: the best start of the size, and a smaller one extended, improved by exchanges.
+
+        Where supports are few the starts do: all others are tried in any case.
+        """
+        forced = frozenset(self.fits.forced) - self.flat
+        varying = {frozenset(j for j in start if self.fits.varies[j]) | forced for start in starts}
+        whole = [start for start in varying if len(start) == self.size]
+        if whole:
+            masks = np.array([self.fits.mask(start) for start in whole])
+            fitted = self.fits.refit(masks, expired=self.expired)
+            best = int(np.argmin(fitted.upper))
+            self._offer(whole[best], fitted.points[best], float(fitted.upper[best]))
+            if self._few(len(self.fits.copies.nonzero()[0]), 0):
+                return
+        smaller = max((start for start in varying if len(start) < self.size), key=len, default=forced)
+        for start in [self.support - self.flat, smaller] if self.upper < np.inf else [smaller]:
+            if not (self.expired() and self.upper < np.inf):
+                self._offer(*exchanged(self.fits, start, self.size, self.expired))
+
+    def _few(self, columns: int, inside: int) -> bool:
+        return comb(columns - inside, min(self.size - inside, columns - inside)) <= ALL_TRIED
 
     def _offer(self, support: frozenset[int], point: FloatArray, upper: float) -> None:
         if upper < self.upper:
@@ -141,19 +160,21 @@ class SizeSearch:
             mask = np.zeros((1, fits.problem.p), dtype=np.bool_)
             mask[0, chosen] = True
             return self._close(self._refitted(mask, np.inf))
+        if self._few(len(columns), len(node.inside)) and not fits.has_copies:
+            return self._close(max(bound, self._refitted(self._all(node, columns), np.inf)))
         quadratic = node.quadratic
         if quadratic is None or quadratic.level > self.level * (1.0 + REMADE):
             everything = np.isin(fits.copy_of, columns) & fits.varies
-            fitted = fits.refit(everything[None, :], self.point)
-            bound = max(bound, float(fitted.lower[0]))
+            far, below = fits.fit_of_all(everything, self.point, self.expired)
+            bound = max(bound, below)
             if bound > self.level:
                 return self._close(bound)
-            quadratic, bound = self._best_quadratic(node, bound, columns, fitted.points[0])
+            quadratic, bound = self._best_quadratic(node, bound, columns, far)
         else:
             bound = max(bound, self._bounded(quadratic, node))
         if bound >= self.level:
             return self._close(bound)
-        if quadratic is not None and not self.expired():
+        if quadratic is not None and self._promising(quadratic, bound) and not self.expired():
             level = min(self.level, quadratic.level)
             masks = quadratic.listed(
                 node.inside, self._sizes(node, columns), level, MOST_LISTED, self.expired
@@ -162,18 +183,33 @@ class SizeSearch:
                 return self._close(max(bound, self._refitted(masks, level)))
         return self._children(node, bound, columns, quadratic)
 
+    def _all(self, node: _Node, columns: IntArray) -> BoolArray:
+        """Return all supports of a node."""
+        free = [j for j in columns.tolist() if j not in node.inside]
+        chosen = list(combinations(free, self.size - len(node.inside)))
+        masks = np.zeros((len(chosen), self.fits.problem.p), dtype=np.bool_)
+        np.put_along_axis(masks, np.array(chosen, dtype=np.int64).reshape(len(chosen), -1), True, axis=1)
+        masks[:, list(node.inside)] = True
+        return masks
+
+    def _promising(self, quadratic: _Quadratic, bound: float) -> bool:
+        """Tell whether a list may be short; the path tree finds out in no time."""
+        gap = self.level - self.fits.whole.objective(quadratic.everything)
+        return len(quadratic.columns) <= SMALL or self.level - bound <= PROMISING * gap
+
     def _best_quadratic(
         self, node: _Node, bound: float, columns: IntArray, far: FloatArray
     ) -> tuple[_Quadratic | None, float]:
         """Make quadratics around some points; return the one that bounds the node best, and the bound."""
         near, best, highest, at = self._near(node), None, -np.inf, node.share
+        problem = self.fits.whole.only(columns)
         steps = [1, -1] if at < len(MIXTURES) - 1 else [-1]
         tried = {at}
         for step in (0, *steps):
             here = node.share + step
             while 0 <= here < len(MIXTURES) and (step == 0 or here not in tried) and not self.expired():
                 tried.add(here)
-                made = self._made(columns, near, far, here)
+                made = self._made(problem, columns, near, far, here)
                 below = -np.inf if made is None else self._bounded(made, node)
                 if made is None or not (below > highest or best is None):
                     break
@@ -198,11 +234,13 @@ class SizeSearch:
         inside = {j for j in self.support - self.flat if fits.copy_of[j] not in node.outside} | node.inside
         return fits.fit(inside, self.point)[0]
 
-    def _made(self, columns: IntArray, near: FloatArray, far: FloatArray, share: int) -> _Quadratic | None:
+    def _made(
+        self, problem: LogisticProblem, columns: IntArray, near: FloatArray, far: FloatArray, share: int
+    ) -> _Quadratic | None:
         fits, level = self.fits, self.level
         point = fits.mixed(near, far, MIXTURES[share], level)
         places = np.concatenate([np.arange(fits.problem.first), columns + fits.problem.first]).astype(np.int64)
-        below = minorant(fits.whole.only(columns), point[places], level, self.expired)
+        below = minorant(problem, point[places], level, self.expired)
         return None if below is None else _Quadratic(columns, below, far, share, fits.problem.p)
 
     def _sizes(self, node: _Node, columns: IntArray) -> range:
@@ -397,7 +435,7 @@ def _supports_within(
             held = within, most
             tree = PerspectiveTree(form, size, within, np.zeros(form.m, dtype=np.bool_), root, held)
             while not tree.finished:
-                tree.advance(NODES_AT_ONCE, expired)
+                tree.advance(max(NODES_AT_ONCE * SMALL // form.m, 1), expired)
                 if tree.overflow or tree.nodes > PERSPECTIVE_EFFORT or expired():
                     return None
             masks += [mask[None, :] for mask, _ in tree.candidates()]
