@@ -219,7 +219,7 @@ def _evaluate(Z, v, penalty, theta, state):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _value_rounding(n, k):
-    return (BLOCK + n // BLOCK + k + 13) * EPS
+    return (BLOCK + n // BLOCK + k + 24) * EPS
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -325,7 +325,7 @@ def _factor(Z, v, penalty, theta, state, noise):
         s = 0.0
         for i in range(n):
             s += abs(Z[a, i]) * size[i]
-        noise[a] = s + 10.0 * EPS * penalty[a] * abs(theta[a])
+        noise[a] = s + 32.0 * EPS * penalty[a] * abs(theta[a])
     _derivatives(Z, v, penalty, theta, state, (g, H))
     diagonal, trace = np.empty(k), 0.0
     for a in range(k):
@@ -338,7 +338,7 @@ def _factor(Z, v, penalty, theta, state, noise):
         for b in range(a, k):
             square += inverse[b, a] ** 2
         trace += diagonal[a] * square
-    doubt = k * (2.0 * widest + (n + 2 * k + 28) * EPS) * trace
+    doubt = k * (2.0 * widest + (n + 2 * k + 40) * EPS) * trace
     return value, off, doubt if doubt <= LARGEST_DOUBT else np.inf, g, inverse
 
 

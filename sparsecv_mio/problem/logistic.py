@@ -268,9 +268,9 @@ def _at(problem: LogisticProblem, theta: FloatArray) -> _Point:
     off = (k + 5) * EPS * (np.abs(Z) @ np.abs(theta))
     loss, share, ridge = np.logaddexp(0.0, -margins), expit(-margins), problem.penalty * theta
     value = float(v @ loss + ridge @ theta)
-    noise = 1.01 * float(v @ (2.0 * off * share + 8.0 * EPS * loss)) + (n + k + 12) * EPS * value
+    noise = 1.01 * float(v @ (2.0 * off * share + 8.0 * EPS * loss)) + (n + k + 24) * EPS * value
     gradient = 2.0 * ridge - Z.T @ (v * y * share)
-    rounded = np.abs(Z).T @ (v * share * (2.0 * off + (n + 16) * EPS)) + 10.0 * EPS * np.abs(ridge)
+    rounded = np.abs(Z).T @ (v * share * (2.0 * off + (n + 16) * EPS)) + 32.0 * EPS * np.abs(ridge)
     return _Point(Z, margins, value, noise, gradient, rounded, off)
 
 
@@ -313,7 +313,7 @@ def _quadratic(problem: LogisticProblem, at: _Point, level: float, radii: FloatA
     if failed:
         return None
     inverse = symmetric(dpotri(factor)[0])
-    doubt = k * (2.0 * float(at.margin_off.max()) + (n + 4 * k + 48) * EPS) * float(np.trace(inverse))
+    doubt = k * (2.0 * float(at.margin_off.max()) + (n + 4 * k + 64) * EPS) * float(np.trace(inverse))
     if not doubt <= LARGEST_DOUBT:
         return None
     inverse /= (1.0 - doubt) * unit[:, None] * unit

@@ -191,9 +191,7 @@ class BlockNodes:
         bar, status = float(pool.best[1]), pool.status[pool.row[0]]
         if int((status == INSIDE).sum()) >= tau:
             return np.inf
-        dual, _, _ = bound_node(
-            form, self.blocks, status, (bar, -np.inf), mixture, self.work, np.empty(q), np.empty(q)
-        )
+        dual, _, _ = bound_node(form, self.blocks, status, (bar, -np.inf), mixture, self.work, np.empty(q), np.empty(q))
         gap = bar - float(pool.bound[0])
         return (bar - float(dual)) / gap if gap > 0.0 else np.inf
 

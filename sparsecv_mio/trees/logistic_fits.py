@@ -1,8 +1,9 @@
 """Fits of logistic regression on centred columns, of which copies are one.
 
-A copy is a column that is another one, or its negative, to the last bit in these rows, under the same ridge. In a fit m
-copies share their coefficient, so they are one column with ridge r / m. Points have the whole coefficient at the first
-of them (`copy_of`); a column that is constant in these rows is zero, and so is its coefficient.
+A copy is a column that is another one, or its negative, to the last bit in these rows, under a ridge that differs by
+rounding at most. In a fit m copies share their coefficient, so they are one column with ridge r / m. Points have the
+whole coefficient at the first of them (`copy_of`); a column that is constant in these rows is zero, and so is its
+coefficient.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from sparsecv_mio.problem.logistic import Centring, LogisticProblem
 from sparsecv_mio.trees.every_size import never
 
 WIDE, WIDE_STEPS, WIDE_ENOUGH = 200, 60, 1e-4  # columns from which on all of them are fitted by LAPACK, and how well
+MOST_NEAR = 20  # supports of a size that are fitted to find a good one
+ALIKE = 8.0 * float(np.finfo(float).eps)  # of a penalty weight: copies may differ by so much, fits have room for it
 AT_ONCE = 1 << 21  # numbers that fits look at between two looks at the clock, some milliseconds' worth
 TOWARDS = (0.25, 0.5, 0.75, 0.9, 1.0)  # of the way to the fit of all columns, where one must get below a level
 
@@ -189,12 +192,10 @@ class LogisticFits:
         expired: Callable[[], bool],
     ) -> Iterator[FloatArray]:
         """Yield points with F at most a level: some of the way from the best of some supports to all columns' fit."""
-        near, best = self.start(), np.inf
-        for support in supports:
-            if len(support) <= size:
-                point, _, upper = self.fit(support)
-                if upper < best:
-                    near, best = point, upper
+        near, of_size = self.start(), [self.mask(support) for support in supports if len(support) == size]
+        if of_size:
+            fitted = self.refit(np.array(of_size[-MOST_NEAR:]), expired=expired)
+            near = fitted.points[int(np.argmin(fitted.upper))]
         everything, below = self.fit_of_all(self.varies, self.start(), expired)
         if below > level or expired():
             return
@@ -249,15 +250,17 @@ class LogisticFits:
 
 def _copies(Z: FloatArray, weight: FloatArray) -> tuple[IntArray, FloatArray]:
     """Return the first column that each one equals up to sign, under the same penalty weight, and that sign."""
-    n, p = Z.shape
+    p = Z.shape[1]
     copy_of, sign = np.arange(p), np.ones(p)
-    seen: dict[tuple[bytes, float], tuple[int, float]] = {}
+    seen: dict[bytes, list[int]] = {}
     for j in range(p):
         column = Z[:, j] + 0.0  # no minus zero
         places = np.flatnonzero(column)
         if not len(places):
             continue
-        turned = float(np.sign(column[places[0]]))
-        first, other = seen.setdefault(((column * turned + 0.0).tobytes(), float(weight[j])), (j, turned))
-        copy_of[j], sign[j] = first, turned * other
-    return copy_of, sign
+        sign[j] = np.sign(column[places[0]])
+        alike = seen.setdefault((column * sign[j] + 0.0).tobytes(), [])
+        copy_of[j] = next((i for i in alike if abs(weight[i] - weight[j]) <= ALIKE * weight[i]), j)
+        if copy_of[j] == j:
+            alike.append(j)
+    return copy_of, sign * sign[copy_of]

@@ -143,7 +143,7 @@ class LogisticSubsets:
         size : int
         objective : float
         most : int
-            Where there are more, some of them are returned.
+            Once there are more the work ends.
         expired : callable
             True ends it with those listed so far.
         """

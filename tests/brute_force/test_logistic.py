@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from time import process_time
+
 import numpy as np
 import pytest
 from logistic_truth import best_of_size, drawn, enumerated, judged, quadratic_value
@@ -65,3 +68,98 @@ def test_what_a_limit_leaves_is_a_support_with_valid_bounds() -> None:
     for best in (short, stopped):
         assert len(best.support) <= 4 and best.lower <= whole.upper and best.upper >= whole.lower
     assert not stopped.complete
+
+
+def far_problem(n: int = 60, p: int = 12, gamma: float = 1e-2) -> LogisticProblem:
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(n, p))
+    y = np.where(X[:, 0] - X[:, 1] + rng.logistic(size=n) > 0, 1.0, -1.0)
+    return LogisticProblem(X, y, np.ones(n), np.ones(p), gamma)
+
+
+def test_offsets_and_scales_change_nothing_but_the_units() -> None:
+    plain = far_problem()
+    scale, offset = 2.0 ** np.arange(-12, 12, 2), 1e6 * np.arange(12)
+    moved = LogisticProblem(plain.X * scale + offset, plain.y, plain.v, plain.weight * scale**2, plain.gamma)
+    sizes, support = [1, 3, 5], [np.array([0, 1, 7])]
+    one, other = LogisticSubsets(plain), LogisticSubsets(moved)
+    for a, b in zip(one.solve(sizes).by_size.values(), other.solve(sizes).by_size.values(), strict=True):
+        assert a.complete and b.complete and a.support.tolist() == b.support.tolist()
+        assert a.upper == pytest.approx(b.upper, rel=1e-7)
+    here, there = one.refit(support), other.refit(support)
+    assert here.coefficients == pytest.approx(there.coefficients * scale, rel=1e-5)
+    low, high = other.decisions(support, moved.X)
+    reported = there.intercept[0] + moved.X @ there.coefficients[0]
+    assert np.all(low[0] - 1e-5 <= reported) and np.all(reported <= high[0] + 1e-5)
+    assert np.all(high - low < 1e-9)
+
+
+def test_rows_without_weight_are_not_there() -> None:
+    problem = far_problem()
+    v = np.where(np.arange(60) < 50, 1.0, 0.0)
+    less = LogisticProblem(problem.X[:50], problem.y[:50], np.ones(50), problem.weight, problem.gamma)
+    with_them = LogisticSubsets(replace(problem, v=v)).solve([2]).by_size[2]
+    without = LogisticSubsets(less).solve([2]).by_size[2]
+    assert (with_them.upper, with_them.support.tolist()) == (without.upper, without.support.tolist())
+
+
+def test_copies_and_complements_fill_a_support_and_are_all_named() -> None:
+    problem = far_problem(p=6, gamma=1e-6)
+    X = np.hstack([problem.X, -problem.X[:, :1], problem.X[:, 1:2]])
+    X[:, 2] = problem.X[:, 2] > 0
+    X[:, 3] = 1.0 - X[:, 2]
+    twice = LogisticProblem(X, problem.y, problem.v, np.ones(8) * (1.0 + np.arange(8) * 1e-16), problem.gamma)
+    subsets = LogisticSubsets(twice)
+    assert subsets.fits.copies.tolist() == [2, 2, 2, 0, 1, 1, 0, 0]
+    truth = enumerated(twice)
+    for size, best in subsets.solve(range(1, 9)).by_size.items():
+        exact = truth[best_of_size(truth, size)]
+        assert best.complete and best.lower <= exact.value * (1.0 + 1e-12) and exact.value <= best.upper + exact.off
+        assert best.upper - best.lower <= 1e-9 * best.upper
+        if size == 2:
+            own = {tuple(support.tolist()) for support in best.candidates}
+            assert {(0, 1), (0, 7), (1, 6), (6, 7)} <= own
+
+
+def test_lists_are_all_supports_up_to_an_objective() -> None:
+    problem = far_problem(p=7)
+    truth = enumerated(problem)
+    values = sorted((float(exact.value), S) for S, exact in truth.items() if len(S) == 3)
+    listed = LogisticSubsets(problem).supports_below(3, values[9][0] * (1.0 + 1e-9))
+    assert listed.complete
+    assert {tuple(support.tolist()) for support in listed.supports} == {S for _, S in values[:10]}
+    assert np.all(listed.lower <= listed.upper)
+    many = LogisticSubsets(far_problem()).supports_below(5, 1e3, most=5)
+    assert not many.complete and len(many.supports) > 5
+
+
+def test_an_open_size_holds_the_loss_of_its_best_support() -> None:
+    problem = far_problem(gamma=1.0)
+    subsets = LogisticSubsets(problem)
+    best = subsets.solve([3]).by_size[3]
+    X, y = problem.X[:10] * 1.3, problem.y[:10]
+    (lower,), (upper,) = subsets.held_out([best.support], X, y)
+    low, high = subsets.open_fold_interval(3, best.upper, X, y)
+    assert 0.0 < low <= lower <= upper <= high < 100.0 and upper - lower < 1e-9
+    assert subsets.open_fold_interval(3, np.inf, X, y) == (0.0, np.inf)
+    assert subsets.open_fold_interval(3, best.upper, X, y, expired=lambda: True) == (0.0, np.inf)
+
+
+@pytest.mark.parametrize(("n", "p"), [(400, 60), (60, 300)])
+def test_no_step_takes_long_between_two_looks_at_the_clock(n: int, p: int) -> None:
+    rng = np.random.default_rng(7)
+    X = rng.normal(size=(n, p))
+    y = np.where(X[:, :5].sum(axis=1) + rng.logistic(size=n) > 0, 1.0, -1.0)
+    subsets = LogisticSubsets(LogisticProblem(X, y, np.ones(n), np.ones(p), 0.3))
+    subsets.solve([5], effort=2)  # kernels are compiled
+    for looks in (0, 1, 5, 25, 120):
+        times: list[float] = []
+
+        def expired(times: list[float] = times, looks: int = looks) -> bool:
+            times.append(process_time())
+            return len(times) > looks
+
+        best = LogisticSubsets(subsets.fits.problem).solve([5], expired=expired).by_size[5]
+        times.append(process_time())
+        assert best.lower <= best.upper < np.inf and max(np.diff(times)) < 0.5
+        assert len(times) < looks + 40  # once it has expired, what remains is little
