@@ -716,7 +716,7 @@ class Subjects:
     Attributes
     ----------
     column, visit : str
-        That name the subject and number its rows.
+        That name the subject and number its rows; without a `visit` the name of the column says so.
     count : int
         Subjects.
     """
@@ -733,7 +733,8 @@ class Subjects:
     @property
     def note(self) -> str:
         """What to say of the column."""
-        return f"several rows each, told apart by {self.visit!r}: {self.option} holds them out together"
+        why = f"told apart by {self.visit!r}" if self.visit else "subjects by its name"
+        return f"several rows each, {why}: {self.option} holds them out together"
 
 
 def quoted(names: Iterable[str]) -> str:
@@ -767,7 +768,10 @@ def numbers_rows(one: RawColumn) -> str:
 
 
 def subjects_of(features: Sequence[RawColumn]) -> Subjects | None:
-    """Return which column names subjects that have several rows each, numbered by another column; None without one."""
+    """Return which column names subjects that have several rows each; None without one.
+
+    Another column numbers these rows, or it holds words and its name says what they are.
+    """
     visits = [one for one in features if _may_number(one)]
     for one in features:
         if one.empty.any() or not _may_name(one):
@@ -782,6 +786,8 @@ def subjects_of(features: Sequence[RawColumn]) -> Subjects | None:
             told = SUBJECT.fullmatch(one.name) or VISIT.fullmatch(other.name)
             if other is not one and (told or k >= SURE_LEVELS) and _tells_apart(other.numbers, codes, int(rows.max())):
                 return Subjects(one.name, other.name, k)
+        if SUBJECT.fullmatch(one.name) and one.others and k >= SURE_LEVELS:
+            return Subjects(one.name, "", k)
     return None
 
 

@@ -14,7 +14,7 @@ from sparsecv_mio import model_space
 from sparsecv_mio.data.table_facts import FOLDS, MOST_CORRELATED, ColumnFacts, Inspection
 from sparsecv_mio.digits import aligned, ends_of, shown
 from sparsecv_mio.files import argument
-from sparsecv_mio.report.layout import ESTIMATE, marked, pair, print_table, say
+from sparsecv_mio.report.layout import ESTIMATE, marked, pair, print_table, say, several
 
 if TYPE_CHECKING:
     from sparsecv_mio.bounds.cv_error import BoundsTable, PrintedTable
@@ -90,7 +90,7 @@ def _plan(found: Inspection, path: str) -> list[str]:
     words += ["--folds", "loo"] if found.n < FOLDS and "--folds" not in words else []
     target = [f"--target={found.target}"] if found.target.startswith("-") else ["--target", found.target]
     command = shlex.join(["sparsecv", "solve", argument(path), *target, *words])
-    size = f"{found.n:,} rows, {found.p:,} features; {folds} folds, {len(gammas)} gammas from "
+    size = f"{several(found.n, 'row')}, {several(found.p, 'feature')}; {folds} folds, {len(gammas)} gammas from "
     size += f"{gammas[0]:g} to {gammas[-1]:g}, tau {sizes[0]} to {sizes[-1]}: {cells:,} best-subset problems"
     if found.p <= SURE:
         hope = "expect a proof in seconds"
