@@ -30,8 +30,9 @@ from sparsecv_mio.certificate.parts import NOT_AVERAGED, OuterModel, TriedWeight
 from sparsecv_mio.certificate.records import Nested, NestedFold, OuterAverage, PathRow, Record
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
-from sparsecv_mio.data.folds import AnyFolds, fold_columns, folds_of, inner_folds, outer_folds
+from sparsecv_mio.data.folds import AnyFolds, Splitter, canonical, fold_columns, folds_of, inner_folds, outer_folds
 from sparsecv_mio.data.readers import read_dataset, target_of
+from sparsecv_mio.data.weights import FILE, weight_columns, weighted, weights_of
 from sparsecv_mio.declared_options import TABLE
 from sparsecv_mio.errors import BadInput, OutOfTime, SparseCVError
 from sparsecv_mio.model_space import GammaInterval, interval
@@ -514,6 +515,9 @@ def solve(
         Outer folds: the whole procedure is repeated without each of them and scored there, an honest estimate of its
         error (`record.nested`).
     **keywords
+        `weights`: the column that says how much each row counts, which is no feature, or `file:FILE`; of a `Dataset`
+        one in its `aux`. Rows of weight 0 are left out.
+
         How a file or frame is read, as in :func:`~sparsecv_mio.data.readers.read_dataset`: `drop`, `features`, `na`,
         `encode`, `decimal`, `thousands`, and of files `sep`, `comment`, `encoding`, `header`, `index_col`. Further
         options of :func:`~sparsecv_mio.search.api.cross_validate`.
@@ -538,14 +542,35 @@ def solve(
     """
     given: dict[str, Any] = dict(keywords)
     reading = {name: given.pop(name) for name in OF_TABLES if name in given}
-    options, hooks = merged(None, None, given, "solve", ("folds", "seed", "nested", *OF_TABLES))
-    dataset = _dataset(data, target, fold_columns(folds) if isinstance(folds, str) else (), reading)
-    plan = folds_of(folds, dataset, seed)
+    weights = given.pop("weights", None)
+    options, hooks = merged(None, None, given, "solve", ("folds", "seed", "nested", "weights", *OF_TABLES))
+    dataset, plan = _dealt(data, target, reading, (folds, seed), weights)
     if nested is not None:
         if isinstance(gammas, GammaInterval) or (isinstance(gammas, str) and interval(gammas)):
             raise BadInput(f"nested: goes with a grid of gammas, not with the interval {gammas}")
         return nested_cross_validate(dataset, plan, nested, gammas, taus, options, hooks)
     return cross_validate(dataset, plan, gammas=gammas, taus=taus, options=options, hooks=hooks)
+
+
+def _dealt(
+    data: str | Path | pd.DataFrame | Dataset, target: str | int | None, reading: Mapping[str, Any],
+    dealing: tuple[AnyFolds, int], weights: str | None,
+) -> tuple[Dataset, FoldPlan]:  # fmt: skip
+    """Read the data of a search, give their rows weights, and deal those that count to folds."""
+    folds, seed = dealing
+    if not (weights is None or isinstance(weights, str)):
+        raise BadInput("weights: name a column of the data; for an array give it to BestSubsetRidgeCV().fit")
+    aux = (*(fold_columns(folds) if isinstance(folds, str) else ()), *weight_columns(weights))
+    dataset = _dataset(data, target, aux, reading)
+    if weights is None:
+        return dataset, folds_of(folds, dataset, seed)
+    for column in weight_columns(weights):
+        if column not in dataset.aux:
+            raise BadInput(f"weights: {column!r} is no column that these data keep: read them with aux=({column!r},)")
+    by_row = not isinstance(folds, str | Integral | Splitter)
+    by_row |= isinstance(folds, str) and canonical(folds).startswith(FILE)
+    given = weights_of(dataset, weights)
+    return weighted(dataset, given, lambda rows: folds_of(folds, rows, seed), name=weights, by_row=by_row)
 
 
 def _dataset(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -417,3 +418,27 @@ def test_the_call_that_is_named_works(tmp_path: Path) -> None:
     assert f"sc.solve(pd.read_json({path!r}), target=...)" in str(caught.value)
     ours, theirs = sc.solve(pd.read_json(path), target="lpsa", **QUICK), sc.solve(PROSTATE, "lpsa", **QUICK)
     assert ours.cv_error == pytest.approx(theirs.cv_error, rel=1e-8)  # JSON keeps ten digits
+
+
+@pytest.mark.parametrize("folds", ["4", 4, KFold(4), "labels"])
+def test_weights_of_solve_are_those_of_the_command_line(tmp_path: Path, folds: Any) -> None:
+    rng = np.random.default_rng(8)
+    frame = pd.DataFrame(rng.normal(size=(30, 3)), columns=["a", "b", "y"]).round(3)
+    frame["w"] = rng.choice([0.0, 1.0, 2.5], 30)
+    data = sc.Dataset.from_frame(frame, "y", aux=("w",))
+    folds = np.arange(30) % 4 if isinstance(folds, str) and folds == "labels" else folds
+    how: dict[str, Any] = {"folds": folds, "gammas": [0.1, 1.0], "taus": [1, 2], "weights": "w"}
+    record = sc.solve(frame, "y", **how)
+    assert record.data.names == ("a", "b") and record.data.weights == "w" and record.data.n == int((frame.w > 0).sum())
+    assert sc.solve(data, **how).cv_error == record.cv_error
+    if isinstance(folds, str):
+        assert sc.verify(record, data).ok
+        file, stored = tmp_path / "rows.csv", tmp_path / "record.json"
+        frame.to_csv(file, index=False)
+        line = ["solve", str(file), "-t", "y", "--folds", "4", "--gamma", "0.1,1", "--tau", "1:2", "--weights", "w"]
+        assert run([*line, "--json", str(stored)]) == 0
+        assert json.loads(stored.read_text())["cv_error"] == record.cv_error
+    with pytest.raises(BadInput, match="weights: 'w' is no column that these data keep"):
+        sc.solve(sc.Dataset.from_frame(frame.drop(columns="w"), "y"), **how)
+    with pytest.raises(BadInput, match="weights: name a column"):
+        sc.solve(data, **how | {"weights": frame.w})
