@@ -13,6 +13,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg.blas import dsyrk
@@ -28,6 +29,7 @@ from sparsecv_mio.problem.problem import SparseProblem
 EPS = float(np.finfo(float).eps)
 ROUNDS, GROWTH, SETTLED = 120, 1.3, 0.95  # radii tried, what one that is too small is stretched by, and when to stop
 LARGEST_DOUBT = 1e-2  # share of the curvature that rounding may be worth
+LEAST_RANGE = 1e-9  # that margins are given beside all else
 INSIDE = 1.0 + 1e-6  # half widths of the level set of q, at most 1 over this of the radii
 SMALL_RANGE = 1e-3  # where the ratio of `worst_ratio` is replaced by the first terms of its series
 
@@ -189,31 +191,52 @@ def worst_ratio(t: FloatArray) -> FloatArray:
     return np.where(t < SMALL_RANGE, 1.0 - t / 3.0, 2.0 * (np.expm1(-safe) + safe) / safe**2 * (1.0 - 1e-11))
 
 
-def least_curvature(m: FloatArray, r: FloatArray) -> FloatArray:
-    """Lower bound of `2 (l(t) - l(m) - l'(m)(t - m)) / (t - m)^2` over `|t - m| <= r`, `l(m) = log(1 + exp(-m))`.
+def least_curvature(m: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
+    """Lower bound of `2 (l(t) - l(m) - l'(m)(t - m)) / (t - m)^2` over `low <= t <= high`, `l(m) = log(1 + exp(-m))`.
 
-    The ratio rises and then falls in t, so it is least at an end (docs/theory/logistic.md, section 1). Where the range
-    is so short that differences lose their digits, `worst_ratio` of the curvature at m is the better bound.
+    The ratio rises and then falls in t, so it is least at an end (docs/theory/logistic.md, section 1). Where an end
+    is so near that differences lose their digits, `worst_ratio` of the curvature at m is the better bound.
 
     Parameters
     ----------
-    m, r : (n,) arrays
-        Margins, and radii > 0.
+    m, low, high : (n,) arrays
+        Margins, and ends; m may lie outside.
     """
     at, slope = np.logaddexp(0.0, -m), -expit(-m)
     curvature = expit(m) * expit(-m)
-    ratios = []
-    for D in (r, -r):
-        there = np.logaddexp(0.0, -(m + D))
-        noise = 16.0 * EPS * (there + at + np.abs(slope * D) + EPS * (np.abs(m) + r))
-        ratios.append(2.0 * (there - at - slope * D - noise - 2.0 * EPS * (np.abs(m) + r) * np.abs(slope)) / D**2)
-    ends = np.minimum(np.minimum(*ratios), curvature)
-    return np.asarray(np.maximum(ends, curvature * worst_ratio(r)) * (1.0 - 1e-11))
+    ends = np.full(m.shape, np.inf)
+    for t in (low, high):
+        D = t - m
+        there = np.logaddexp(0.0, -t)
+        noise = 16.0 * EPS * (there + at + np.abs(slope * D) + EPS * (np.abs(m) + np.abs(t)))
+        noise += 2.0 * EPS * (np.abs(m) + np.abs(t)) * np.abs(slope)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            ratio = 2.0 * (there - at - slope * D - noise) / D**2
+        ratio = np.maximum(np.where(np.isfinite(ratio), ratio, 0.0), curvature * worst_ratio(np.abs(D)))
+        ends = np.minimum(ends, ratio)
+    inside = (low <= m) & (m <= high)
+    return np.asarray(np.where(inside, np.minimum(ends, curvature), ends) * (1.0 - 1e-11))
+
+
+class Ranges(NamedTuple):
+    """Ends of the margins of every fit of interest, by row."""
+
+    low: FloatArray
+    high: FloatArray
+
+    def within(self, other: Ranges) -> Ranges:
+        """Return what both leave."""
+        return Ranges(np.maximum(self.low, other.low), np.minimum(self.high, other.high))
+
+    @property
+    def width(self) -> float:
+        """Mean of the widths."""
+        return float(np.mean(self.high - self.low))
 
 
 @dataclass(frozen=True, eq=False)
 class Minorant:
-    """A quadratic below F wherever F is at most a level.
+    """A quadratic below F at every fit of interest, which has F at most a level.
 
     Attributes
     ----------
@@ -221,6 +244,12 @@ class Minorant:
         `moments.f(S) - shift <= F_S` for every S with `F_S <= level`.
     shift : float
     level : float
+    point : (first + p,) array
+        About which it was made.
+    H, linear : (first + p, first + p), (first + p,) arrays
+        Its Hessian, and its slope at 0.
+    ranges : Ranges
+        That hold the margins of all fits of interest.
     centre, reach : (first + p,) arrays
         Every theta with F at most the level is within `reach` of `centre`.
     inverse, spread : (first + p, first + p) array, float
@@ -230,6 +259,10 @@ class Minorant:
     moments: SparseProblem
     shift: float
     level: float
+    point: FloatArray
+    H: FloatArray
+    linear: FloatArray
+    ranges: Ranges
     centre: FloatArray
     reach: FloatArray
     inverse: FloatArray
@@ -280,7 +313,7 @@ class _Quadratic:
 
     H: FloatArray
     low: float
-    need: FloatArray  # radii that hold its level set
+    ranges: Ranges  # that hold its level set
     step: FloatArray
     reach: FloatArray  # of each coordinate of d, in the level set
     inverse: FloatArray
@@ -300,9 +333,10 @@ def symmetric(upper: FloatArray) -> FloatArray:
     return np.where(lower, upper.T, upper)
 
 
-def _quadratic(problem: LogisticProblem, at: _Point, level: float, radii: FloatArray) -> _Quadratic | None:
+def _quadratic(problem: LogisticProblem, at: _Point, level: float, ranges: Ranges) -> _Quadratic | None:
     n, k = at.Z.shape
-    weights = problem.v * least_curvature(at.margins, radii) * (1.0 - 2.0 * at.margin_off)
+    curvature = least_curvature(at.margins, ranges.low - at.margin_off, ranges.high + at.margin_off)
+    weights = problem.v * curvature * (1.0 - 2.0 * at.margin_off)
     root = at.Z * np.sqrt(np.maximum(weights, 0.0))[:, None]
     H = symmetric(dsyrk(1.0, root.T))
     H.flat[:: k + 1] += 2.0 * problem.penalty
@@ -330,9 +364,10 @@ def _quadratic(problem: LogisticProblem, at: _Point, level: float, radii: FloatA
         return None
     spread = (np.sqrt(2.0 * max(room + lost, 0.0)) + 4.0 * doubt * np.sqrt(fall)) * (1.0 + 4.0 * doubt)
     half = np.sqrt(np.maximum(np.einsum("ij,ij->i", at.Z @ inverse, at.Z), 0.0)) * spread
-    need = np.abs(at.Z @ step) + half + 1e-12 * (np.abs(at.Z) @ reach)
+    half = half * INSIDE + 1e-12 * (np.abs(at.Z) @ reach) + LEAST_RANGE
+    middle = at.margins + problem.y * (at.Z @ step)
     low = at.value - at.value_off - lost
-    return _Quadratic((1.0 - doubt) * H, low, need, step, reach, inverse, spread, doubt)
+    return _Quadratic((1.0 - doubt) * H, low, Ranges(middle - half, middle + half), step, reach, inverse, spread, doubt)
 
 
 def minorant(
@@ -361,27 +396,55 @@ def minorant(
     at = _at(problem, theta)
     if at.value + at.value_off > level:
         return None
-    first = _quadratic(problem, at, level, np.full(len(problem.y), SMALL_RANGE))
+    m = at.margins
+    first = _quadratic(problem, at, level, Ranges(m - SMALL_RANGE, m + SMALL_RANGE))
     if first is None:
         return None
-    radii, best = first.need * INSIDE + 1e-9, None
+    ranges, best = _about(m, first.ranges), None
     for _ in range(ROUNDS):
         if expired():
             break
-        quadratic = _quadratic(problem, at, level, radii)
-        if quadratic is None or not np.all(np.isfinite(quadratic.need)) or radii.max() > 1e8:
+        quadratic = _quadratic(problem, at, level, ranges)
+        if quadratic is None or not np.isfinite(quadratic.ranges.width) or ranges.width > 1e8:
             break
-        need = quadratic.need * INSIDE
-        if np.all(need < radii):
-            settled = best is not None and need.mean() > SETTLED * radii.mean()
-            best, radii = quadratic, need * INSIDE
+        need = _about(m, quadratic.ranges)
+        if np.all(need.low > ranges.low) and np.all(need.high < ranges.high):
+            settled = best is not None and need.width > SETTLED * ranges.width
+            best, ranges = quadratic, need
             if settled:
                 break
         elif best is not None:
             break
         else:
-            radii = np.maximum(radii, need) * GROWTH
+            low, high = np.minimum(need.low, ranges.low), np.maximum(need.high, ranges.high)
+            ranges = Ranges(m - GROWTH * (m - low), m + GROWTH * (high - m))
     return None if best is None else _with_moments(problem, at, theta, level, best)
+
+
+def _about(m: FloatArray, ranges: Ranges) -> Ranges:
+    """Return ranges a little wider, that hold m."""
+    return Ranges(
+        m - np.maximum(m - ranges.low, 0.0) * INSIDE - LEAST_RANGE,
+        m + np.maximum(ranges.high - m, 0.0) * INSIDE + LEAST_RANGE,
+    )
+
+
+def minorant_within(problem: LogisticProblem, theta: FloatArray, level: float, ranges: Ranges) -> Minorant | None:
+    """Return a quadratic that is below F at all points whose margins lie within ranges.
+
+    Parameters
+    ----------
+    problem : LogisticProblem
+    theta : (first + p,) array
+        Any point.
+    level : float
+        Fits with F above it are of no interest.
+    ranges : Ranges
+        Those of all fits of interest.
+    """
+    at = _at(problem, theta)
+    quadratic = _quadratic(problem, at, level, ranges)
+    return None if quadratic is None else _with_moments(problem, at, theta, level, quadratic)
 
 
 def _with_moments(
@@ -408,5 +471,15 @@ def _with_moments(
         0.5 * (Q + Q.T), c, yy + shift, ridge, 1.0, len(problem.y), np.zeros(len(c)), 0.0
     )  # fmt: skip
     return Minorant(
-        moments, shift, level, theta + quadratic.step, quadratic.reach, quadratic.inverse, quadratic.spread
-    )  # fmt: skip
+        moments=moments,
+        shift=shift,
+        level=level,
+        point=theta,
+        H=H,
+        linear=linear,
+        ranges=quadratic.ranges,
+        centre=theta + quadratic.step,
+        reach=quadratic.reach,
+        inverse=quadratic.inverse,
+        spread=quadratic.spread,
+    )

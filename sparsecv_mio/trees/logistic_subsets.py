@@ -238,7 +238,7 @@ class LogisticSubsets:
     ) -> tuple[float, float]:
         """Bound the log loss of rows at the best fit of a size, whatever its support.
 
-        Every fit with F at most `upper` is in an ellipsoid, whatever its support (docs/theory/logistic.md, section 7).
+        Every fit with F at most `upper` is in an ellipsoid, whatever its support (docs/theory/logistic.md, section 8).
 
         Parameters
         ----------

@@ -3,7 +3,7 @@
 A quadratic below F on the level set of the best support so far goes to the trees of the squared loss: their list of
 supports whose quadratic is within the level holds every support that is at least as good, so refits decide. Where the
 list is long, a column goes out or in. Without it the level set is smaller, so the quadratic is made anew and its
-curvature is larger; with it, it serves as it is (docs/theory/logistic.md, section 4).
+curvature is larger; with it, it serves as it is (docs/theory/logistic.md, section 5).
 """
 
 from __future__ import annotations
@@ -18,22 +18,23 @@ import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.problem.elimination import eliminated
-from sparsecv_mio.problem.logistic import LogisticProblem, Minorant, minorant
+from sparsecv_mio.problem.logistic import LogisticProblem, Minorant, Ranges, minorant, minorant_within
 from sparsecv_mio.thresholds import SMALL
 from sparsecv_mio.trees.listing import PathListing, PerspectiveTree, sharpened
 from sparsecv_mio.trees.logistic_fits import LogisticFits
+from sparsecv_mio.trees.logistic_ranges import sparser
 from sparsecv_mio.trees.logistic_starts import exchanged
 from sparsecv_mio.trees.normal_form import NormalForm, normal_form, solve_root
 from sparsecv_mio.trees.subsets import BestSubset, OpenNodes
 
 LEVEL_ROOM = 1e-9  # of the best F, which the level is above it
 CLOSED = 1e-10  # of the best F: bounds that are this near are as good as equal
-MIXTURES = (0.1, 0.3, 0.5, 0.7)  # of the way from the best support's fit to that of all columns
+MIXTURES = (0.15, 0.4, 0.7)  # of the way from the best support's fit to that of all columns
 PATH_NODES, PATH_EFFORT = 2_048, 60_000  # of a list by the path tree, between two looks at the clock and in all
 NODES_AT_ONCE, PERSPECTIVE_EFFORT = 16, 200  # the same of one by perspectives
 MOST_LISTED = 500  # supports refitted at a node, beyond which it is split
 ALL_TRIED = 200  # supports of a node, up to which they are refitted as they are
-PROMISING = 0.6  # of the way from all columns' fit to the level, that a relaxation may be below it for a list of many
+PROMISING = 0.4  # of the way from all columns' fit to the level, that a relaxation may be below it for a list of many
 MOST_CHOICES = 512  # of copies, for one support
 REMADE = 1e-3  # of the level: where it has fallen by more, quadratics are made anew
 
@@ -46,6 +47,7 @@ class _Node:
     outside: frozenset[int]
     quadratic: _Quadratic | None = None
     share: int = 0  # of MIXTURES, that was best above
+    ranges: Ranges | None = None  # of the margins of all fits of interest
 
 
 class SizeSearch:
@@ -201,25 +203,45 @@ class SizeSearch:
         self, node: _Node, bound: float, columns: IntArray, far: FloatArray
     ) -> tuple[_Quadratic | None, float]:
         """Make quadratics around some points; return the one that bounds the node best, and the bound."""
-        near, best, highest, at = self._near(node), None, -np.inf, node.share
-        problem = self.fits.whole.only(columns)
-        steps = [1, -1] if at < len(MIXTURES) - 1 else [-1]
-        tried = {at}
-        for step in (0, *steps):
+        near, best, highest, ranges = self._near(node), None, -np.inf, node.ranges
+        problem, tried = self.fits.whole.only(columns), {node.share}
+        for step in (0, 1, -1):
             here = node.share + step
             while 0 <= here < len(MIXTURES) and (step == 0 or here not in tried) and not self.expired():
                 tried.add(here)
-                made = self._made(problem, columns, near, far, here)
+                point = self.fits.mixed(near, far, MIXTURES[here], self.level)[self._places(columns)]
+                made = self._made(problem, columns, point, ranges, (far, here))
                 below = -np.inf if made is None else self._bounded(made, node)
                 if made is None or not (below > highest or best is None):
                     break
-                best, highest = made, below
+                best, highest, ranges = made, below, made.ranges
                 if below >= self.level or step == 0:
                     break
                 here += step
             if highest >= self.level or (step == 1 and best is not None and best.share > node.share):
                 break
         return best, max(bound, highest)
+
+    def _places(self, columns: IntArray) -> IntArray:
+        first = self.fits.problem.first
+        return np.concatenate([np.arange(first), columns + first]).astype(np.int64)
+
+    def _made(
+        self, problem: LogisticProblem, columns: IntArray, point: FloatArray, ranges: Ranges | None,
+        beside: tuple[FloatArray, int],
+    ) -> _Quadratic | None:  # fmt: skip
+        """Make a quadratic about a point, within ranges where they are known."""
+        level = self.level
+        if ranges is None:
+            below = minorant(problem, point, level, self.expired)
+        else:
+            below = minorant_within(problem, point, level, ranges)
+        if below is None:
+            return None
+        below, ranges = sparser(
+            problem, below, below.ranges if ranges is None else ranges, self.size, self.expired
+        )  # fmt: skip
+        return _Quadratic(columns, below, ranges, beside, self.fits.problem.p)
 
     def _bounded(self, quadratic: _Quadratic, node: _Node) -> float:
         sizes = self._sizes(node, quadratic.columns)
@@ -233,15 +255,6 @@ class SizeSearch:
         fits = self.fits
         inside = {j for j in self.support - self.flat if fits.copy_of[j] not in node.outside} | node.inside
         return fits.fit(inside, self.point)[0]
-
-    def _made(
-        self, problem: LogisticProblem, columns: IntArray, near: FloatArray, far: FloatArray, share: int
-    ) -> _Quadratic | None:
-        fits, level = self.fits, self.level
-        point = fits.mixed(near, far, MIXTURES[share], level)
-        places = np.concatenate([np.arange(fits.problem.first), columns + fits.problem.first]).astype(np.int64)
-        below = minorant(problem, point[places], level, self.expired)
-        return None if below is None else _Quadratic(columns, below, far, share, fits.problem.p)
 
     def _sizes(self, node: _Node, columns: IntArray) -> range:
         """Sizes of supports of first columns that copies can fill up to the size."""
@@ -317,10 +330,10 @@ class SizeSearch:
         """Split a node by a column, the one whose coefficient says most."""
         free = [j for j in columns.tolist() if j not in node.inside]
         j = free[0] if quadratic is None else quadratic.split(node.inside, free)
-        share = node.share if quadratic is None else quadratic.share
+        share, ranges = (node.share, node.ranges) if quadratic is None else (quadratic.share, quadratic.ranges)
         return [
-            (bound, _Node(node.inside | {j}, node.outside, quadratic, share)),
-            (bound, _Node(node.inside, node.outside | {j}, None, share)),
+            (bound, _Node(node.inside | {j}, node.outside, quadratic, share, ranges)),
+            (bound, _Node(node.inside, node.outside | {j}, None, share, ranges)),
         ]
 
 
@@ -345,9 +358,11 @@ def _numbers(least: list[int], most: list[int], total: int) -> Iterator[tuple[in
 class _Quadratic:
     """A quadratic on some first columns, and the fit of all of them."""
 
-    def __init__(self, columns: IntArray, below: Minorant, everything: FloatArray, share: int, p: int) -> None:
+    def __init__(
+        self, columns: IntArray, below: Minorant, ranges: Ranges, beside: tuple[FloatArray, int], p: int
+    ) -> None:
         self.columns, self.below, self.level, self.p = columns, below, below.level, p
-        self.everything, self.share, self._chosen = everything, share, columns[:0]
+        (self.everything, self.share), self.ranges, self._chosen = beside, ranges, columns[:0]
 
     def on(self, inside: frozenset[int]) -> _Part:
         """Return it with some columns forced in."""

@@ -7,9 +7,10 @@ from time import process_time
 
 import numpy as np
 import pytest
-from logistic_truth import best_of_size, drawn, enumerated, judged, quadratic_value
+from logistic_truth import best_of_size, drawn, enumerated, judged, long_rows, quadratic_value
 
 from sparsecv_mio.problem.logistic import LogisticProblem, minorant
+from sparsecv_mio.trees.logistic_ranges import sparser
 from sparsecv_mio.trees.logistic_subsets import LogisticSubsets
 
 FEW = 4  # columns of the problems here; the campaign has up to 7
@@ -37,6 +38,28 @@ def test_quadratics_are_below_the_objective_on_their_level_set(seed: int) -> Non
                 if exact.value <= level:
                     bound = quadratic_value(below.moments, other) - below.shift
                     assert bound <= float(exact.value) + 1e-11 * below.moments.yy, (seed, S, other)
+
+
+@pytest.mark.parametrize("seed", range(16))
+def test_ranges_of_sparse_fits_hold_them_and_their_quadratics_are_below(seed: int) -> None:
+    problem = LogisticSubsets(drawn(3000 + seed, FEW)).fits.whole
+    truth = enumerated(problem)
+    for size in range(1, problem.p):
+        fits = LogisticSubsets(problem).fits
+        best = best_of_size(truth, size)
+        level = float(truth[best].value) * 1.05 + truth[best].off
+        for share in (0.0, 0.4):
+            point = (1.0 - share) * fits.fit(best)[0] + share * fits.fit(range(problem.p))[0]
+            ball = minorant(fits.problem, point, level)
+            if ball is None:
+                continue
+            below, ranges = sparser(fits.problem, ball, ball.ranges, size, lambda: False)
+            for S, exact in truth.items():
+                if len(S) == size and exact.value <= level:
+                    margins = problem.y * (long_rows(problem.only(np.array(S))) @ exact.theta)
+                    assert np.all(ranges.low <= margins + 1e-9) and np.all(margins - 1e-9 <= ranges.high), (seed, S)
+                    bound = quadratic_value(below.moments, S) - below.shift
+                    assert bound <= float(exact.value) + 1e-11 * below.moments.yy, (seed, S)
 
 
 def test_columns_that_are_forced_in_are_in_every_support() -> None:
@@ -92,6 +115,15 @@ def test_offsets_and_scales_change_nothing_but_the_units() -> None:
     reported = there.intercept[0] + moved.X @ there.coefficients[0]
     assert np.all(low[0] - 1e-5 <= reported) and np.all(reported <= high[0] + 1e-5)
     assert np.all(high - low < 1e-9)
+
+
+def test_ranges_of_sparse_fits_are_shorter_than_those_of_all() -> None:
+    subsets = LogisticSubsets(far_problem(n=200))
+    fits, best = subsets.fits, subsets.solve([3]).by_size[3]
+    ball = minorant(fits.whole, fits.fit(best.support)[0], best.upper * (1.0 + 1e-9))
+    assert ball is not None
+    _, ranges = sparser(fits.whole, ball, ball.ranges, 3, lambda: False)
+    assert ranges.width < 0.8 * ball.ranges.width
 
 
 def test_rows_without_weight_are_not_there() -> None:

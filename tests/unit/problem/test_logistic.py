@@ -30,7 +30,7 @@ def test_the_objective_is_that_of_the_formula() -> None:
 def test_the_curvature_is_below_every_ratio_of_the_range() -> None:
     rng = np.random.default_rng(2)
     m, r = rng.uniform(-40, 40, 600), 10.0 ** rng.uniform(-9, 2, 600)
-    c = least_curvature(m, r)
+    c = least_curvature(m, m - r, m + r)
     assert np.all(c >= 0.0)
     long = m.astype(np.longdouble)
     curvature = 1 / ((1 + np.exp(long)) * (1 + np.exp(-long)))
@@ -44,6 +44,20 @@ def test_the_curvature_is_below_every_ratio_of_the_range() -> None:
         noise = 1e-17 * (loss[0] + loss[1] + np.abs(D)) / D**2
         assert not np.any(c > ratio + noise)
     assert np.median(c / np.asarray(curvature, dtype=float)) > 0.3
+
+
+def test_the_curvature_of_a_range_beside_the_margin_is_below_every_ratio_of_it() -> None:
+    rng = np.random.default_rng(4)
+    m, far = rng.uniform(-20, 20, 600), 10.0 ** rng.uniform(-5, 1, 600) * rng.choice([-1.0, 1.0], 600)
+    ends = np.sort([m + far, m + far * rng.uniform(1.0, 4.0, 600)], axis=0)
+    c = least_curvature(m, *ends)
+    long = m.astype(np.longdouble)
+    for share in (0.0, 0.4, 1.0):
+        t = long + ((1.0 - share) * ends[0] + share * ends[1] - long)
+        D = t - long
+        loss = [np.maximum(-at, 0) + np.log1p(np.exp(-np.abs(at))) for at in (long, t)]
+        noise = 1e-17 * (loss[0] + loss[1] + np.abs(D)) / D**2
+        assert not np.any(c > 2 * (loss[1] - loss[0] + D / (1 + np.exp(long))) / D**2 + noise)
 
 
 def test_a_level_below_the_point_has_no_quadratic() -> None:

@@ -1,0 +1,122 @@
+"""Where the margins of sparse fits of logistic regression lie: quadratics made for few columns, not for all.
+
+A quadratic q below F at every fit with at most k columns and F at most U needs curvature that holds over their margins
+alone, not over all of the level set. With M its matrix, w a diagonal under it, and any point b, `g = c - (M - W) b`,
+
+    q(b') >= dual + ||b' - b||^2_{M - W},    dual = yy - b'(M - W) b - (sum of the k largest g_j^2 / w_j),
+
+for every b' with at most k columns (the relaxation of trees, its slack kept). So these fits lie in an ellipsoid about b
+of which `U - dual` is the squared radius: far less than `U - min q` (docs/theory/logistic.md, section 4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.linalg.lapack import dpotrf, dpotri
+
+from sparsecv_mio.arrays import FloatArray
+from sparsecv_mio.problem.logistic import LogisticProblem, Minorant, Ranges, minorant_within, symmetric
+from sparsecv_mio.trees.normal_form import NormalForm, normal_form, solve_root
+
+SHARE = 0.6  # of the diagonal of trees that is taken out: with all of it M - W is singular
+ROUNDS, WORTH = 3, 0.93  # quadratics made anew, while ranges shrink to this
+ROUNDING, LARGEST_DOUBT = 1e-11, 1e-3  # of what is added up, and share of the ellipsoid that rounding may be worth
+
+
+@dataclass(frozen=True, eq=False)
+class SparseEllipsoid:
+    """`|z'(theta - centre)| <= sqrt(square z' inverse z)` for every sparse fit of interest and every row z."""
+
+    centre: FloatArray
+    inverse: FloatArray
+    square: float
+
+    def predictions(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Bound `z'theta` of some rows."""
+        length = np.sqrt(np.maximum(np.einsum("ij,ij->i", rows @ self.inverse, rows), 0.0) * self.square)
+        half = length * (1.0 + 1e-9) + 1e-11 * (np.abs(rows) @ np.abs(self.centre))
+        middle = rows @ self.centre
+        return middle - half, middle + half
+
+
+def sparse_ellipsoid(
+    below: Minorant, first: int, size: int, level: float, expired: Callable[[], bool]
+) -> SparseEllipsoid | None:
+    """Return an ellipsoid with every fit of at most so many columns and F at most a level; None if rounding hides it.
+
+    Parameters
+    ----------
+    below : Minorant
+    first : int
+        1 with an intercept.
+    size : int
+    level : float
+    expired : callable
+    """
+    moments, form = below.moments, normal_form(below.moments)
+    if not (form.curved and form.trusted and 0 < size < form.m and form.m == moments.q):
+        return None
+    part = _partly(form)
+    root = solve_root(part, size, part.raised(level + below.shift), np.zeros(form.m), expired)
+    b, w = root.b * part.scale, 1.0 / part.scale**2
+    product = moments.M @ b - w * b
+    slope = moments.c - product
+    most = float(np.sort(slope**2 / w)[::-1][:size].sum())
+    square = level + below.shift - (moments.yy - float(b @ product) - most)
+    square += ROUNDING * (moments.yy + most + float(np.abs(b) @ (np.abs(moments.M) @ np.abs(b))))
+    K = 0.5 * below.H
+    K.flat[first * (len(K) + 1) :: len(K) + 1] -= w
+    unit = np.sqrt(np.maximum(np.diag(K), 0.0))
+    factor, failed = dpotrf(K / np.where(unit > 0.0, unit, 1.0)[:, None] / np.where(unit > 0.0, unit, 1.0))
+    if failed or not np.all(unit > 0.0):
+        return None
+    inverse = symmetric(dpotri(factor)[0])
+    doubt = 40.0 * len(K) ** 2 * float(np.finfo(float).eps) * float(np.trace(inverse))
+    if not doubt <= LARGEST_DOUBT:
+        return None
+    inverse *= (1.0 + 4.0 * doubt) / unit[:, None] / unit
+    intercept = [-(below.linear[0] + float(below.H[0, 1:] @ b)) / below.H[0, 0]] if first else []
+    return SparseEllipsoid(np.concatenate([intercept, b]), inverse, max(square, 0.0))
+
+
+def _partly(form: NormalForm) -> NormalForm:
+    """Return a normal form with a share of the diagonal taken out."""
+    G = form.matrix() / SHARE
+    G.flat[:: form.m + 1] -= 1.0
+    scale, largest = 1.0 / np.sqrt(SHARE), (form.largest + 1.0) / SHARE - 1.0
+    return replace(form, G=np.ascontiguousarray(G), c=form.c * scale, scale=form.scale * scale, largest=largest)
+
+
+def sparser(
+    problem: LogisticProblem,
+    below: Minorant,
+    ranges: Ranges,
+    size: int,
+    expired: Callable[[], bool],
+) -> tuple[Minorant, Ranges]:
+    """Make a quadratic anew while the ranges of sparse fits by it are shorter; return the last one and the ranges.
+
+    Parameters
+    ----------
+    problem : LogisticProblem
+    below : Minorant
+    ranges : Ranges
+        Of all fits of interest: with at most `size` columns, and F at most the level of the quadratic.
+    size : int
+    expired : callable
+    """
+    ranges = ranges.within(below.ranges)
+    for _ in range(ROUNDS):
+        ellipsoid = None if expired() else sparse_ellipsoid(below, problem.first, size, below.level, expired)
+        if ellipsoid is None:
+            break
+        before, (low, high) = ranges.width, ellipsoid.predictions(problem.rows)
+        ranges = ranges.within(Ranges(*np.sort(problem.y * np.array([low, high]), axis=0)))
+        made = minorant_within(problem, below.point, below.level, ranges) if ranges.width < WORTH * before else None
+        if made is None:
+            break
+        below, ranges = made, ranges.within(made.ranges)
+    return below, ranges
