@@ -290,7 +290,7 @@ PANELS: dict[str, tuple[str, ...]] = {  # of the help, with the options in each,
     "Folds and grid": ("folds", "seed", "gamma", "tau"),
     "Which models": (*RESTRICTING, *UNITS, "together", "box", "assume_box"),
     "What is asked": ("criterion", "one_se", "stability", "model", "own_error", "nested", "refine"),
-    "Limits and effort": (*EFFORT, "node_limit", "checkpoint", "resume"),
+    "Limits and effort": (*EFFORT, "checkpoint", "resume"),
     "Output": ("json", "proof", "trace", "progress_json", "save_held_out", "log", "full", "quiet"),
     "For experts": ("method", "backend", "formulation", "solver_option", "mio_budget", "oracles", "scheduler"),
 }

@@ -439,3 +439,45 @@ def picks(
 def forward_selection(M: FloatArray, c: FloatArray, most: int, first: Sequence[int] | IntArray = ()) -> IntArray:
     """Return what `picks` yields of a matrix. O(q^2 most) at most."""
     return np.array(list(picks(M.__getitem__, np.diag(M), c, most, first)), dtype=np.int64)
+
+
+def rows_left_out(
+    M: FloatArray, c: FloatArray, sets: IntArray, rows: tuple[FloatArray, FloatArray], share: FloatArray | float
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return what leaving out any one of K rows makes of the fits of L supports of one size, in closed form.
+
+    With e and h, residual and leverage of a row in the fit of a support on all rows, leaving the row out lowers its
+    objective by `e^2 / (1 - h)`, and the row's error is then `(e / (1 - h))^2` (theory, section 5).
+
+    Parameters
+    ----------
+    M, c : (q, q), (q,) arrays
+        Moments of all rows, the ridge penalty on the diagonal.
+    sets : (L, s) int array
+    rows : (K, q), (K,) arrays
+        Rows and their responses, in the coordinates of the moments.
+    share : float or (K,) array
+        What an intercept adds to the leverages.
+
+    Returns
+    -------
+    fall, residual, leverage : (L,), (L, K), (L, K) arrays
+        `fall` is what the support takes off the squared response. As computed: nothing is rounded outwards.
+
+    Notes
+    -----
+    O(L s^2 (s + K)).
+
+    Examples
+    --------
+    >>> X, y = np.array([[1.0], [2.0]]), np.array([1.0, 4.0])
+    >>> fall, e, h = rows_left_out(X.T @ X, X.T @ y, np.array([[0]]), (X, y), 0.0)
+    >>> fall.round(6).tolist(), (e / (1.0 - h)).round(6).tolist()  # without the second row the coefficient is 1
+    ([16.2], [[-1.0, 2.0]])
+    """
+    X, r = rows
+    columns, slope = X.T[sets], c[sets]
+    inverse = np.linalg.inv(M[sets[:, :, None], sets[:, None, :]])
+    beta = (inverse @ slope[:, :, None])[:, :, 0]
+    leverage = ((inverse @ columns) * columns).sum(axis=1) + share
+    return (slope * beta).sum(axis=1), r - (beta[:, None, :] @ columns)[:, 0, :], leverage

@@ -22,10 +22,12 @@ from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.files import Place
 from sparsecv_mio.problem.problem import SparseProblem
+from sparsecv_mio.problem.refit import rows_left_out
 from sparsecv_mio.problem.training_moments import moments_of_training, row_moments, training_moments
 from sparsecv_mio.proofs import threshold_trees
 from sparsecv_mio.proofs.proof_lines import KeptTrees, head_of
 from sparsecv_mio.search.context import Snapshot
+from sparsecv_mio.search.leave_fold_out import objective_threshold
 from sparsecv_mio.words import Intercept
 
 Support = tuple[int, ...]
@@ -87,13 +89,9 @@ class ScoresAt:
         """Return f of L supports (L, a) on all rows, and residuals and leverages (L, K) of the row of every fold."""
         base, (V, r) = self.whole, self._rows
         order = self.folds.plan.order[: self.folds.plan.scored]
-        X, c = V[order].T[sets], base.c[sets]
-        inverse = np.linalg.inv(base.M[sets[:, :, None], sets[:, None, :]])
-        beta = (inverse @ c[:, :, None])[:, :, 0]
         share = 1.0 / base.n if self.folds.data.intercept is Intercept.FOLD else 0.0
-        h = ((inverse @ X) * X).sum(axis=1) + share
-        rest = r[order] - (beta[:, None, :] @ X)[:, 0, :]
-        return base.yy - (c * beta).sum(axis=1), rest, np.minimum(h, 1.0 - 1e-12)
+        fall, residual, leverage = rows_left_out(base.M, base.c, sets, (V[order], r[order]), share)
+        return base.yy - fall, residual, np.minimum(leverage, 1.0 - 1e-12)
 
     @cached_property
     def all_columns(self) -> tuple[float, FloatArray, FloatArray]:
@@ -145,7 +143,6 @@ class ScoresAt:
 ABOVE = 1e-8  # above a best objective, relatively: supports below are listed
 TIED = 1e-9  # objectives of supports that a checker in floats may not tell apart
 OUTWARD = 1e-7  # of a CV error, by which a proof claims less than was computed
-WIDEST_LEVERAGE = 0.45
 COVERED = (1.0, 0.97, 0.9, 0.7)  # shares of folds whose thresholds a list may serve, tried in turn
 FURTHER = (1.0, 0.5, 0.25, 0.0)  # parts of the way from the best objective to the threshold of a pair, tried in turn
 FEW_COLUMNS = 150  # up to which a ridge fit of all columns costs nothing
@@ -324,13 +321,8 @@ class SearchProof:
         """Return by fold the threshold on all rows beyond which no support wins the fold; inf where there is none."""
         base, e, h = at.all_columns
         h = h + 1e-9
-        usable = h < WIDEST_LEVERAGE
-        h = np.where(usable, h, 0.0)
         excess = value * (1.0 + ABOVE) + 4.0 * lost - base
-        a, b, c = (1.0 - 2.0 * h) / (1.0 - h), np.abs(e) * np.sqrt(h) / (1.0 - h), e**2 / (1.0 - h) + excess
-        u = (b + np.sqrt(np.maximum(b * b + a * c, 0.0))) / a
-        u = np.maximum(u, np.abs(e) * np.sqrt(h) / (1.0 - 2.0 * h))
-        return np.where(usable, base + u * u * (1.0 + 1e-6) + 4.0 * lost, np.inf)
+        return base + objective_threshold(excess, np.abs(e), h) * (1.0 + 1e-6) + 4.0 * lost
 
     def _prove(
         self, problem: SparseProblem, above: Mapping[int, float], lost: float, kept: threshold_trees.TreeKeeper,

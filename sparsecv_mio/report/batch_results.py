@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-BEST = ("auto", "min", "max", "none")
 SMALLER = re.compile(
     r"(.*_)?error|seconds|relative_risk|relative_test_error|mae|gap|mios|nodes|upper"
 )  # values of which less is better

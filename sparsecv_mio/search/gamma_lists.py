@@ -13,6 +13,7 @@ from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.kernels import alive_folds
 from sparsecv_mio.kernels.nodes import Margin
 from sparsecv_mio.problem.problem import SparseProblem
+from sparsecv_mio.problem.refit import rows_left_out
 from sparsecv_mio.problem.training_moments import full_problem
 from sparsecv_mio.search import gamma_fits
 from sparsecv_mio.search.cells import filled_up
@@ -304,14 +305,8 @@ class _Rows:
         out = np.empty((len(supports), len(group)))
         step = max(1, CHUNK // max(1, len(group) * supports.shape[1]))
         for lo in range(0, len(supports), step):
-            S = supports[lo : lo + step]
-            inverse = np.linalg.inv(M[S[:, :, None], S[:, None, :]]) if S.shape[1] else np.zeros((len(S), 0, 0))
-            beta = np.einsum("lst,lt->ls", inverse, c[S])
-            rows = X[:, S]
-            e = self.r[group][:, None] - np.einsum("nls,ls->nl", rows, beta)
-            h = np.einsum("nls,lst,nlt->nl", rows, inverse, rows, optimize=True) + self.share[group][:, None]
-            value = self.form.yy - np.einsum("ls,ls->l", beta, c[S])
-            out[lo : lo + step] = (value - e * e / (1.0 - h)).T
+            fall, e, h = rows_left_out(M, c, supports[lo : lo + step], (X, self.r[group]), self.share[group])
+            out[lo : lo + step] = (self.form.yy - fall)[:, None] - e * e / (1.0 - h)
         return out
 
 

@@ -136,11 +136,6 @@ class RestrictedTree:
         return self.form.raised(self.upper) if self.form.trusted else np.inf
 
     @property
-    def feasible(self) -> bool:
-        """Whether some support is allowed, as far as is known."""
-        return np.isfinite(self.upper) or len(self.open) > 0
-
-    @property
     def ended(self) -> bool:
         """Whether no more work can change what is known."""
         closed = not (self.open and self.open.least <= self.bar)
