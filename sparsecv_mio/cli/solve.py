@@ -158,7 +158,7 @@ def solve(
     session.check_outputs(outputs, [data])
 
     with session.interruptible() as stop:
-        from sparsecv_mio.search.options import SearchOptions
+        from sparsecv_mio.search.options import SearchOptions, leaving
 
         how = SearchOptions.of(**asked, restrictions=parse.restrictions(**restrictions))
 
@@ -167,6 +167,8 @@ def solve(
             from sparsecv_mio.search.options import Hooks
 
             check_interval(every, how, Hooks(**stored, scheduler=scheduler))
+        if not quiet and (words := leaving(how)) is not None:
+            ending.tell(f"warning: --{words}")
         other = "every gamma of an interval (--gamma LO..HI)" if every is not None else None
         other = "--method descent" if how.method is Method.DESCENT else other
         refuse_early(proof, how.restrictions, rows["weights"], other)

@@ -42,7 +42,7 @@ from sparsecv_mio.search.deadline import Deadline, run_within_limit
 from sparsecv_mio.search.fold_models import held_out_predictions as held_out_predictions
 from sparsecv_mio.search.fold_models import with_mae
 from sparsecv_mio.search.observers import staged
-from sparsecv_mio.search.options import NESTED, Hooks, SearchOptions, merged
+from sparsecv_mio.search.options import NESTED, Hooks, SearchOptions, leaving, merged
 from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.search.result import fold_info
 from sparsecv_mio.search.running import RunningSearch
@@ -317,6 +317,8 @@ def cross_validate(
     ('proved', 2, ('x1', 'x3'))
     """
     options, hooks = merged(options, hooks, keywords, "cross_validate")
+    if hooks.began is None and (words := leaving(options)) is not None:  # a command says it itself
+        warnings.warn(words, DeprecationWarning, stacklevel=2)
     return Question(dataset, folds_of(folds, dataset), gammas, taus, options, hooks).answer()
 
 

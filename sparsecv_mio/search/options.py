@@ -336,6 +336,19 @@ class SearchOptions:
             raise BadInput(f"oracles iacv: needs folds that score each row at most once, not {folds.spec!r}")
 
 
+def leaving(options: SearchOptions) -> str | None:
+    """Return what to say of an option that goes in the next minor release; None where none is used.
+
+    Examples
+    --------
+    >>> leaving(SearchOptions(oracles=("iacv",)))
+    'oracles iacv goes in 0.3: what it proposes does not shorten a search; leave it out'
+    """
+    if options.oracles is not None and Oracle.IACV in options.oracles:
+        return "oracles iacv goes in 0.3: what it proposes does not shorten a search; leave it out"
+    return None
+
+
 RECORDED = {field.name for field in fields(SearchRequest)} & {field.name for field in fields(SearchOptions)}
 DEFAULTS = {field.name: field.default for field in (*fields(SearchOptions), *fields(Restrictions))}
 

@@ -163,3 +163,17 @@ def test_forced_features_are_in_every_fold(solve: Solve, capsys: pytest.CaptureF
     for wrong, message in ((("--force-in", "agee"), "did you mean 'age'?"), (("--force-in", "svi"), "is in both")):
         assert run(["solve", PROSTATE, *options[:6], "--force-out", "svi", *wrong]) == 2
         assert message in capsys.readouterr().err
+
+
+def test_an_option_on_its_way_out_says_so_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from sparsecv_mio.data.readers import read_dataset
+    from sparsecv_mio.search.api import cross_validate
+
+    words = ["solve", PROSTATE, "--target", "lpsa", "--folds", "5", *SMALL]
+    assert run([*words, "--oracles", "iacv"]) == 0
+    assert [line for line in capsys.readouterr().err.splitlines() if "warning" in line] == [
+        "sparsecv: warning: --oracles iacv goes in 0.3: what it proposes does not shorten a search; leave it out"
+    ]
+    assert run([*words, "--oracles", "glru"]) == 0 and "warning" not in capsys.readouterr().err
+    with pytest.warns(DeprecationWarning, match="oracles iacv goes in 0.3"):
+        cross_validate(read_dataset(PROSTATE, "lpsa"), "5", gammas=1.0, taus=2, oracles="iacv")
