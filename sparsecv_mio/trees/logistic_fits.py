@@ -241,8 +241,8 @@ class LogisticFits:
         for j in np.flatnonzero(self.varies).tolist():
             of = self.copy_of[j]
             low[:, of], high[:, of] = np.minimum(low[:, of], signed[:, j]), np.maximum(high[:, of], signed[:, j])
-        there = np.isfinite(low)
-        low, high = np.where(there, low, 0.0), np.where(there, high, 0.0)
+        firsts = np.flatnonzero(self.copies)
+        low, high = low[:, firsts], high[:, firsts]
         rows = np.hstack([np.ones((len(X), first)), 0.5 * (low + high)])
         spread = np.hstack([np.zeros((len(X), first)), 0.5 * (high - low)])
         return rows, spread

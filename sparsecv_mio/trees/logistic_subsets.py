@@ -6,15 +6,16 @@ columns, of which copies are one (`trees/logistic_fits`); sizes are proved by `t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
-from sparsecv_mio.problem.logistic import LogisticProblem, minorant
+from sparsecv_mio.problem.logistic import LogisticProblem, Minorant, minorant, minorant_within
 from sparsecv_mio.trees.every_size import never
 from sparsecv_mio.trees.logistic_fits import LogisticFits
+from sparsecv_mio.trees.logistic_ranges import SparseEllipsoid, sparse_ellipsoid, sparser
 from sparsecv_mio.trees.logistic_tree import LEVEL_ROOM, MIXTURES, SizeSearch
 from sparsecv_mio.trees.subsets import UNLIMITED, BestSubsets
 
@@ -238,12 +239,13 @@ class LogisticSubsets:
     ) -> tuple[float, float]:
         """Bound the log loss of rows at the best fit of a size, whatever its support.
 
-        Every fit with F at most `upper` is in an ellipsoid, whatever its support (docs/theory/logistic.md, section 8).
+        Every fit with F at most `upper` is in an ellipsoid, and every one of at most so many columns in a smaller one,
+        whatever its support (docs/theory/logistic.md, section 8).
 
         Parameters
         ----------
         size : int
-            Any: the ellipsoid does not know it; some support of this size or smaller has F at most `upper`.
+            Some support of this size or smaller has F at most `upper`.
         upper : float
         X, y, weights
             As in `held_out`.
@@ -254,16 +256,35 @@ class LogisticSubsets:
             return 0.0, np.inf
         fits, low, high = self.fits, np.full(len(X), -np.inf), np.full(len(X), np.inf)
         rows, spread = fits.rows_outside(X)
-        for point in fits.points_below(upper, MIXTURES, self._starts, size, expired):
-            if expired():
-                break
-            below = minorant(fits.whole, point, upper * (1.0 + LEVEL_ROOM), expired)
-            if below is not None:
-                least, most = below.predictions(rows)
-                off = spread @ (np.abs(below.centre) + below.reach)
-                low, high = np.maximum(low, least - off), np.minimum(high, most + off)
+        for below, ellipsoid in self._around(size, upper * (1.0 + LEVEL_ROOM), expired):
+            least, most = below.predictions(rows)
+            if ellipsoid is not None:
+                sparse = ellipsoid.predictions(rows)
+                least, most = np.maximum(least, sparse[0]), np.minimum(most, sparse[1])
+            off = spread @ (np.abs(below.centre) + below.reach)
+            low, high = np.maximum(low, least - off), np.minimum(high, most + off)
         lower, most_lost = log_loss(low[None, :], high[None, :], y, weights)
         return float(lower[0]), float(most_lost[0])
+
+    def _around(
+        self, size: int, level: float, expired: Callable[[], bool]
+    ) -> Iterator[tuple[Minorant, SparseEllipsoid | None]]:
+        """Yield quadratics about some points, and ellipsoids of fits with at most so many columns."""
+        fits, ranges = self.fits, None
+        firsts = np.flatnonzero(fits.copies)
+        places = np.concatenate([np.arange(fits.problem.first), firsts + fits.problem.first]).astype(np.int64)
+        problem = fits.whole.only(firsts)
+        for point in fits.points_below(level, MIXTURES, self._starts, size, expired):
+            if expired():
+                return
+            below = (
+                minorant(problem, point[places], level, expired)
+                if ranges is None
+                else minorant_within(problem, point[places], level, ranges)
+            )
+            if below is not None:
+                below, ranges = sparser(problem, below, below.ranges if ranges is None else ranges, size, expired)
+                yield below, sparse_ellipsoid(below, problem.first, size, level, expired)
 
 
 def log_loss(
