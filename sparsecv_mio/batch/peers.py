@@ -17,7 +17,7 @@ from sklearn.base import BaseEstimator
 
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.certificate.records import Record
-from sparsecv_mio.errors import BackendUnavailable
+from sparsecv_mio.errors import BackendUnavailable, BadInput
 
 
 class RawModel(NamedTuple):
@@ -233,6 +233,8 @@ class SteppedOmpCV(linear_model.OrthogonalMatchingPursuitCV):
 
     def fit(self, X: FloatArray, y: FloatArray) -> Self:
         """Choose the number of steps and fit all rows."""
+        if X.shape[1] < 2:
+            raise BadInput("omp: scikit-learn's takes two features or more")
         self.max_iter = max(1, min(X.shape[1], min(len(train) for train, _ in self.cv) - 1, MOST_STEPS))
         found: Self = super().fit(X, y)
         self.tau_ = self.n_nonzero_coefs_

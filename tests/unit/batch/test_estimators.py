@@ -131,3 +131,14 @@ def test_every_peer_predicts_in_units_of_the_file(name: str) -> None:
 def test_unknown_estimators() -> None:
     with pytest.raises(BadInput, match="estimator 'ridg' is unknown .did you mean 'ridge'"):
         check_estimator_name("ridg")
+
+
+def test_one_feature_is_too_few_for_omp_alone() -> None:
+    rng = np.random.default_rng(0)
+    data = Dataset.from_arrays(rng.normal(size=(20, 1)), rng.normal(size=20))
+    for name in ESTIMATORS:
+        if name == "omp":
+            with pytest.raises(BadInput, match="two features or more"):
+                run_estimator(name, data, make_folds("4", data), {}, "all")
+        elif name not in ("mcp", "scad", "abess"):
+            assert run_estimator(name, data, make_folds("4", data), {}, "all").model is not None
