@@ -208,8 +208,9 @@ def fit(
     residual = response - augmented @ solution
     objective = float(residual @ residual)
     precise: DoubleDouble | FloatArray = solution / size
-    others = np.setdiff1d(everyone, train)
-    away = place.rows(X, y, others)
+    out = np.ones(len(everyone), dtype=bool)
+    out[train] = False
+    away = place.rows(X, y, np.flatnonzero(out))
     if not _digits_are_left(t, residual[: len(t)], solution, singular, (away[0] / size, away[1])):
         lam = [Fraction(gamma) / 2 * Fraction(float(s)) ** 2 for s in scales(X[:, columns], scale, weights)]
         small = len(train) * len(columns) ** 2 <= EXACT_WORK

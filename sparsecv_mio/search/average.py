@@ -47,6 +47,7 @@ from sparsecv_mio.words import Intercept
 BLOCK_NUMBERS = 1 << 24  # errors of rows that are held at once
 MOST_STORED = 50_000  # folds of pairs that are no part of the average, whose supports the record keeps
 SAME_ERROR = 1e-7  # relative: a sum of squares by moments that is further from that of the search is computed by rows
+ROUNDED = 1e-11  # of y'y: an objective by moments that is less may be rounding
 SIZES_AT_ONCE = 8
 FIRST_EFFORT = 256  # nodes of a size, to find the model
 LEAST_EFFORT, EFFORT_SHARE = 2048, 0.05  # to prove it: nodes of a size, or a share of those of the search
@@ -268,6 +269,7 @@ class Projection:
         self.per_row = self.data.y_unit**2 / aim.weight_of(slice(0, aim.n))
         self.sizes = list(range(len(self.data.forced), max(min(most, self.data.q), len(self.data.forced)) + 1))
         self.problem: SparseProblem | None = None
+        self._refitted = dict[tuple[int, ...], float]()
 
     @property
     def near_enough(self) -> bool:
@@ -280,7 +282,16 @@ class Projection:
         return near[0] if near else self.sizes[-1]
 
     def _missed(self, size: int) -> float:
-        return self.cells[size].upper * self.per_row if size in self.cells else np.inf
+        if size not in self.cells:
+            return np.inf
+        cell = self.cells[size]
+        if self.problem is None or cell.upper > ROUNDED * self.problem.yy:
+            return cell.upper * self.per_row
+        key = tuple(cell.support.tolist())  # of moments nothing is left: the rows say what it misses
+        if key not in self._refitted:
+            made = refit_rows(self.data, slice(0, self.data.n), cell.support, AVERAGE_GAMMA)
+            self._refitted[key] = made.objective + made.objective_error
+        return self._refitted[key] * self.per_row
 
     def find(self, expired: Callable[[], bool]) -> None:
         """Find a support of every size."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from exact import ExactProblem
@@ -75,3 +77,13 @@ def test_a_support_whose_value_rounding_hides_is_on_no_list(fractions: bool, mon
         true = float(exact.of_support(2e-4, [data.names.index(name) for name in model.support])[1])
         assert model.value == pytest.approx(true, rel=1e-6)
     assert (record.status, UNKNOWN in record.warnings) == (("proved", False) if fractions else ("limit", True))
+
+
+@pytest.mark.parametrize("seed", [400_076, 400_089, 400_249, 400_331, 400_534])
+def test_verify_refuses_no_right_end(seed: int) -> None:
+    """Its own refits had lost their digits here, or a changed model or an average had."""
+    case = thin_case(seed)
+    for more in ({}, {"model": "average"}, {"stability": 10.0}):
+        record = replace(case, words=case.words | more).solved()
+        assert not false_ends(case, record)
+        assert verify(record, case.data, case.folds).ok

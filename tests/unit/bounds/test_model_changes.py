@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from itertools import combinations
 
 import numpy as np
@@ -12,6 +13,7 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.data.weights import weighted_rows
+from sparsecv_mio.problem.exact_fit import fit_exactly
 from sparsecv_mio.problem.objective import fit
 
 
@@ -111,3 +113,23 @@ def test_every_model_at_least_as_good_is_within_the_bounds(seed: int) -> None:
 def test_nothing_is_known_of_a_fold_that_does_not_score_all_it_leaves_out() -> None:
     one, no = np.ones(1), np.zeros(1, dtype=bool)
     assert OpenFolds(one, one, one, one, one, no, no, one).changes()[1][0] == np.inf
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_without_the_row_of_a_huge_cell_the_moments_of_all_rows_say_nothing(seed: int) -> None:
+    """No intercept: what is left of the products of such columns is rounding, and refinements by it do not move."""
+    rng = np.random.default_rng(seed)
+    n, gamma = 13, 10.0 ** rng.uniform(-5, 0)
+    X, y = np.column_stack([rng.normal(size=(n, 2)), np.full(n, -1e9)]), rng.normal(size=n)
+    X[:, 2] += 1e-4 * rng.normal(size=n)
+    X[4, :2] = 1e11
+    data = standardize(Dataset.from_arrays(X, y), "none", "none")
+    left_out = [np.array([4, 9]), np.array([0, 1]), np.arange(5)]
+    found = residuals_without(data, np.arange(3), gamma, left_out)
+    for fold, rows in enumerate(left_out):
+        train = np.setdiff1d(np.arange(n), rows)
+        exact = fit_exactly(X, y, [0, 1, 2], [Fraction(gamma) / 2] * 3, train, None)
+        assert exact is not None
+        off = np.abs(found.values[:, fold] * data.y_unit - exact.residuals(X, y, np.arange(n)))
+        assert np.all(off <= found.doubt[:, fold] * data.y_unit)
+        assert found.doubt[:, fold].max() <= 1e-8 * np.abs(found.values[:, fold]).max()
