@@ -17,9 +17,10 @@ from typing import NamedTuple
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
+from sparsecv_mio.kernels.nodes import DROPPED
 from sparsecv_mio.problem.elimination import eliminated
 from sparsecv_mio.problem.logistic import LogisticProblem, Minorant, Ranges, minorant, minorant_within
-from sparsecv_mio.thresholds import SMALL
+from sparsecv_mio.thresholds import PATH_TREE_COLUMNS, SMALL
 from sparsecv_mio.trees.listing import PathListing, PerspectiveTree, sharpened
 from sparsecv_mio.trees.logistic_fits import LogisticFits
 from sparsecv_mio.trees.logistic_ranges import sparser
@@ -447,6 +448,8 @@ def _supports_within(
         for size in (size for size in sizes if size not in ends):
             within = float(form.raised(bar))
             root = solve_root(form, size, within, np.zeros(form.m), expired)
+            if np.count_nonzero(root.status(size, within) != DROPPED) > PATH_TREE_COLUMNS:
+                return None
             held = within, most
             tree = PerspectiveTree(form, size, within, np.zeros(form.m, dtype=np.bool_), root, held)
             while not tree.finished:
