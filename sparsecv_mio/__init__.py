@@ -18,10 +18,14 @@ if TYPE_CHECKING:
     from sparsecv_mio.near.near_optimal import near_optimal as near_optimal
     from sparsecv_mio.search.api import cross_validate as cross_validate
     from sparsecv_mio.search.api import solve as solve
+    from sparsecv_mio.sklearn import BestSubsetLogistic as BestSubsetLogistic
+    from sparsecv_mio.sklearn import BestSubsetLogisticCV as BestSubsetLogisticCV
     from sparsecv_mio.sklearn import BestSubsetRidge as BestSubsetRidge
     from sparsecv_mio.sklearn import BestSubsetRidgeCV as BestSubsetRidgeCV
 
 _HOME = {
+    "BestSubsetLogistic": "sklearn",
+    "BestSubsetLogisticCV": "sklearn",
     "BestSubsetRidge": "sklearn",
     "BestSubsetRidgeCV": "sklearn",
     "Dataset": "data.dataset",

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from sparsecv_mio.errors import BadInput, word_of
 from sparsecv_mio.model_space import DEFAULT_GAMMAS, WIDE_GAMMAS
 from sparsecv_mio.units import MOST_THREADS
-from sparsecv_mio.words import By, Encode, Intercept, Method, Missing, Model, Scale
+from sparsecv_mio.words import By, Encode, Intercept, Loss, Method, Missing, Model, Scale
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -191,6 +191,11 @@ OPTIONS = {
         Option("nonnegative", str, (), _FEATURES, "Features whose coefficient is not below 0; all: every one."),
         Option("nonpositive", str, (), _FEATURES, "Features whose coefficient is not above 0; all: every one."),
         # units and effort
+        Option("loss", str, Loss.SQUARED, "",
+               "What is fitted: squared for a target of numbers, logistic for one of two classes (0 and 1, no and yes, "
+               "any two words), whose CV error is the mean log loss of held-out rows.", Loss),
+        Option("positive", str, None, "WORD",
+               "With --loss logistic: the class whose probability is predicted. [the larger number, the later word]"),
         Option("scale", str, Scale.LENGTH, "WORD",
                "What the penalty measures: length (centred unit l2 norm), variance (unit variance) or none.", Scale),
         Option("intercept", str, Intercept.FOLD, "WORD",
@@ -277,7 +282,8 @@ LASTING = defaults("time_limit")
 STOPPING = defaults("gap") | LASTING
 LIMITS = LASTING | defaults("threads")
 EFFORT = STOPPING | LIMITS
-SEARCHING = defaults("one_se", "stability", "model", "own_error") | EFFORT | defaults(
+LOSSES = defaults("loss", "positive")
+SEARCHING = LOSSES | defaults("one_se", "stability", "model", "own_error") | EFFORT | defaults(
     "method", "backend", "formulation", "solver_option", "mio_budget", "refine"
 )  # fmt: skip
 ACCELERATING = defaults("oracles")
@@ -285,11 +291,11 @@ STORING = defaults("checkpoint", "resume", "trace")
 
 MOST_USED = "Most used"
 PANELS: dict[str, tuple[str, ...]] = {  # of the help, with the options in each, those of single commands too
-    MOST_USED: ("target", "folds", "gamma", "tau", "one_se", "model", "nested", "time_limit", "json", "quiet"),
+    MOST_USED: ("target", "loss", "folds", "gamma", "tau", "one_se", "model", "nested", "time_limit", "json", "quiet"),
     "Data": (*TABLE, "id", "weights"),
     "Folds and grid": ("folds", "seed", "gamma", "tau"),
     "Which models": (*RESTRICTING, *UNITS, "together", "box", "assume_box"),
-    "What is asked": ("criterion", "one_se", "stability", "model", "own_error", "nested", "refine"),
+    "What is asked": ("positive", "criterion", "one_se", "stability", "model", "own_error", "nested", "refine"),
     "Limits and effort": (*EFFORT, "checkpoint", "resume"),
     "Output": ("json", "proof", "trace", "progress_json", "save_held_out", "log", "full", "quiet"),
     "For experts": ("method", "backend", "formulation", "solver_option", "mio_budget", "oracles", "scheduler"),

@@ -21,6 +21,13 @@ class Intercept(StrEnum):
     NONE = "none"
 
 
+class Loss(StrEnum):
+    """What a fit minimises over its rows, beside the penalty: squares of residuals, or the log loss of two classes."""
+
+    SQUARED = "squared"
+    LOGISTIC = "logistic"
+
+
 class Method(StrEnum):
     """How the grid is searched (docs/cli.md, "Methods"); `auto` is `rounds`, or `joint` by a vendor's solver."""
 

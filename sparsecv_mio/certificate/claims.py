@@ -14,9 +14,10 @@ from sparsecv_mio.certificate.parts import ChosenFolds, Request, SearchRequest, 
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.weights import Scored
+from sparsecv_mio.problem.logistic_objective import null_loss
 from sparsecv_mio.problem.objective import r_squared, standard_error
 from sparsecv_mio.units import CROSSING_RTOL
-from sparsecv_mio.words import Method
+from sparsecv_mio.words import Loss, Method
 
 MAE_RTOL = 1e-5  # of bounds by squared errors: these agree with the residuals to a millionth
 SAME = 1e-12  # relative: numbers of the record that were once one number
@@ -132,7 +133,12 @@ def check_claims(checks: Checks, record: records.Record, dataset: Dataset, plan:
     said = record.r_squared
     if checks.that((said is None) == math.isinf(record.cv_error), "r_squared", _null(said)) and said is not None:
         checks.recomputed("r_squared")
-        found = r_squared(dataset.y, plan.all_scored, record.cv_error, dataset.row_weights)
+        known = dataset.y, plan.all_scored
+        if record.request.loss == Loss.LOGISTIC:
+            null = null_loss(*known, dataset.row_weights)
+            found = 1.0 - record.cv_error / null if null > 0.0 else 0.0
+        else:
+            found = r_squared(*known, record.cv_error, dataset.row_weights)
         checks.that(same(said, found, 1.0), "r_squared", f"is {said!r}, cv_error gives {found!r}")
     if record.mae is not None:
         _mae(checks, record.mae, record.chosen_folds.error, plan)

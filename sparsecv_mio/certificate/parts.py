@@ -438,6 +438,8 @@ class SearchRequest(Request):
     model: str | None = None
     own_error: bool | None = None
     solver_option: tuple[str, ...] | None = None
+    loss: str | None = None
+    positive: str | None = None
 
 
 @dataclass(frozen=True)

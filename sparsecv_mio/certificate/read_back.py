@@ -14,6 +14,7 @@ from sparsecv_mio.certificate.records import CommonRecord, FitRecord, NearRecord
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.readers import read_by
 from sparsecv_mio.data.reading_options import STRICT, Applied, Reading, Wanted
+from sparsecv_mio.data.two_classes import of_classes
 from sparsecv_mio.data.weights import FILE, weighted_rows, weights_of
 from sparsecv_mio.errors import BadInput, CorruptStore
 from sparsecv_mio.files import check_readable
@@ -141,6 +142,12 @@ def read_again(
         return data
     read = data.reading  # another format of the same cells is no other reading
     return replace(data, reading=None if stored is None or read is None else replace(read, how=stored.how))
+
+
+def in_classes(record: StoredRecord, dataset: Dataset) -> Dataset:
+    """Return the data of a record of two classes with its target as 0 and 1; those of others as they are."""
+    classes = getattr(record, "classes", None)
+    return dataset if classes is None else of_classes(dataset, (classes.negative, classes.positive))
 
 
 def has_weights(info: DataInfo, dataset: Dataset) -> bool:

@@ -60,9 +60,10 @@ class LinearModel:
         Returns
         -------
         (n,) array
-            In units of the target, one for each row of `X` in its order, as scikit-learn has it: with the index of a
-            frame, `pd.Series(record.predict(frame), frame.index)`. NaN for rows of a frame with an empty cell, where
-            such rows were left out of the fit.
+            In units of the target, with logistic loss the probability of the positive class; one for each row of `X`
+            in its order, as scikit-learn has it: with the index of a frame,
+            `pd.Series(record.predict(frame), frame.index)`. NaN for rows of a frame with an empty cell, where such rows
+            were left out of the fit.
 
         Raises
         ------
@@ -72,7 +73,19 @@ class LinearModel:
         model = self.predictor
         wanted = list(model.coefficients)
         numbers = columns_of(self.data, X, wanted)
-        return numbers @ np.array([model.coefficients[name] for name in wanted]) + model.intercept
+        found = numbers @ np.array([model.coefficients[name] for name in wanted]) + model.intercept
+        return probabilities(found) if getattr(self, "classes", None) is not None else found
+
+
+def probabilities(predictors: FloatArray) -> FloatArray:
+    """Return `1 / (1 + exp(-m))` of linear predictors.
+
+    Examples
+    --------
+    >>> probabilities(np.array([0.0, -800.0])).tolist()
+    [0.5, 0.0]
+    """
+    return np.asarray(np.exp(-np.logaddexp(0.0, -predictors)))
 
 
 def by_column(coefficients: Mapping[str, float], names: Sequence[str]) -> FloatArray:
@@ -172,11 +185,80 @@ def accuracy(y: ArrayLike, predicted: ArrayLike, weights: FloatArray | None = No
     return FitQuality(float(np.sqrt(mse)), float(np.average(np.abs(error), weights=weights)), explained)
 
 
+@dataclass(frozen=True)
+class ClassQuality:
+    """How good predicted probabilities are: log loss per row, share of right classes, AUC, Brier score."""
+
+    log_loss: float
+    accuracy: float
+    auc: float
+    brier: float
+
+
+def class_quality(y: ArrayLike, probability: ArrayLike, weights: FloatArray | None = None) -> ClassQuality:
+    """Compare predicted probabilities with what came true.
+
+    Parameters
+    ----------
+    y : (n,) array_like
+        Classes 0 and 1.
+    probability : (n,) array_like
+        Of class 1.
+    weights : (n,) array_like, optional
+        Of the rows; 1 by default.
+
+    Returns
+    -------
+    ClassQuality
+        `auc` is NaN where all rows are of one class; `log_loss` infinite where a row's class had the probability 0.
+
+    Examples
+    --------
+    >>> found = class_quality([0, 0, 1, 1], [0.1, 0.6, 0.4, 0.9])
+    >>> found.accuracy, found.auc, round(found.brier, 3), round(found.log_loss, 4)
+    (0.5, 0.75, 0.185, 0.5108)
+    """
+    truth, chance = np.asarray(y, dtype=np.float64), np.asarray(probability, dtype=np.float64)
+    w = np.ones(len(truth)) if weights is None else np.asarray(weights, dtype=np.float64)
+    right = np.where(truth > 0.0, chance, 1.0 - chance)
+    with np.errstate(divide="ignore"):
+        loss = float(np.average(-np.log(right), weights=w))
+    accuracy = float(np.average((chance > 0.5) == (truth > 0.0), weights=w))
+    return ClassQuality(loss, accuracy, _auc(truth, chance, w), float(np.average((chance - truth) ** 2, weights=w)))
+
+
+def _auc(truth: FloatArray, chance: FloatArray, w: FloatArray) -> float:
+    """Area under the ROC curve: how often a positive row has the larger probability, ties counting half."""
+    _, place = np.unique(chance, return_inverse=True)
+    ones = np.bincount(place, w * (truth > 0.0))
+    zeros = np.bincount(place, w * (truth <= 0.0))
+    pairs = float(ones.sum() * zeros.sum())
+    return float(ones @ (np.cumsum(zeros) - 0.5 * zeros)) / pairs if pairs > 0.0 else float("nan")
+
+
 SCHEMA = "sparsecv/2"
 FIRST_SCHEMA = "sparsecv/1"  # of records whose pair and model could be of two rules
 PATH_SCHEMA = "sparsecv-path/1"
 FIT_SCHEMA = "sparsecv-fit/1"
 NO_AVERAGE = "no averaged model was made: that of the pair predicts"
+
+
+@dataclass(frozen=True)
+class Classes:
+    """The classes of a target of logistic loss, and how good held-out predictions are.
+
+    `null_error`: the log loss per row of the class frequencies alone. Of the predictions of held-out rows: `accuracy`,
+    the share of rows whose class is the likelier one; `auc`, the area under the ROC curve; `brier`, the mean squared
+    error of the probabilities. The log loss alone is certified; these three are of the models in `chosen_folds`, null
+    where they would take long.
+    """
+
+    negative: str
+    positive: str
+    null_error: parts.Number
+    accuracy: parts.Number | None = None
+    auc: parts.Number | None = None
+    brier: parts.Number | None = None
 
 
 @dataclass(frozen=True)
@@ -494,6 +576,8 @@ class Record(parts.JsonRecord, LinearModel, DrawnSearch):
     fold of the reported pair is not decided, the model of every fold has a training objective of at most `1 +
     training_gap` times the least one; null where that is not known of all, and in older records. `loosest`: the
     pair that holds the gap of the grid open; null where it is proved, in a descent, and in older records.
+    `classes`: with logistic loss (`request.loss`), where `cv_error` is the mean log loss of held-out rows, objectives
+    are sums of log losses, and `r_squared` is the share of the log loss of the class frequencies that is explained.
 
     Examples
     --------
@@ -549,6 +633,7 @@ class Record(parts.JsonRecord, LinearModel, DrawnSearch):
     average: Average | None = None
     training_gap: parts.Number | None = None
     loosest: Loosest | None = None
+    classes: Classes | None = None
 
     @property
     def predictor(self) -> Record | PathRow:
@@ -641,6 +726,8 @@ class Record(parts.JsonRecord, LinearModel, DrawnSearch):
     def accuracy_line(self) -> str:
         """Return RMSE, MAE and R^2 of held-out rows for the screen, as far as they are known; `~` marks estimates."""
         mark = "~" if self.estimate else ""
+        if self.classes is not None:
+            return class_words(self.classes, mark)
         root = f"{mark}{shown(self.rmse)}" if math.isfinite(self.cv_error) else "?"
         middle = "" if self.mae is None else f"MAE {mark}{shown(self.mae)}, "
         return f"RMSE {root}, {middle}R^2 " + ("?" if self.r_squared is None else f"{mark}{self.r_squared:.4f}")
@@ -689,6 +776,22 @@ class Record(parts.JsonRecord, LinearModel, DrawnSearch):
         model = {**self.predictor.coefficients, "(intercept)": self.predictor.intercept}
         width = max(map(len, model))
         return "\n".join([*lines, *(f"  {name:<{width}}  {shown(value)}" for name, value in model.items())])
+
+
+def class_words(classes: Classes, mark: str = "") -> str:
+    """Return accuracy, AUC and Brier score of held-out rows for the screen, as far as they are known.
+
+    Parameters
+    ----------
+    mark : str
+        What stands before an estimate.
+    """
+    known = [
+        f"accuracy {mark}{100.0 * classes.accuracy:.1f}%" if classes.accuracy is not None else "",
+        f"AUC {mark}{classes.auc:.4f}" if classes.auc is not None else "",
+        f"Brier score {mark}{classes.brier:.4f}" if classes.brier is not None else "",
+    ]
+    return ", ".join([*filter(None, known), f"log loss of the class frequencies {classes.null_error:.6g}"])
 
 
 def pair_in_words(known: Record | Least) -> str:
@@ -745,7 +848,7 @@ class PathRecord(parts.JsonRecord, DrawnModel):
     """Best subsets on all rows for every (gamma, tau), schema `sparsecv-path/1`.
 
     `surface`: where an interval of gamma was asked for, the best subset of every tau as a function of gamma; the rows
-    of the path are then those of its ends.
+    of the path are then those of its ends. `classes`: with logistic loss, of which the objectives are then.
     """
 
     schema_name: ClassVar[str] = PATH_SCHEMA
@@ -759,6 +862,7 @@ class PathRecord(parts.JsonRecord, DrawnModel):
     warnings: tuple[str, ...]
     versions: Mapping[str, str]
     surface: Surface | None = None
+    classes: Classes | None = None
 
     def __repr__(self) -> str:
         taus, gammas = self.request.taus, self.request.gammas
@@ -774,7 +878,7 @@ class PathRecord(parts.JsonRecord, DrawnModel):
         """
         frame = parts.frame_of(self.path)
         if data is not None:
-            fits = made_by("criteria")(self.path, data, self.data.intercept != "none")
+            fits = made_by("criteria")(self.path, data, self.data.intercept != "none", self.classes)
             frame[list(fits[0]._fields)] = fits
         return frame
 

@@ -24,9 +24,10 @@ from sparsecv_mio.certificate.checked_fields import Checks, EnumerationLevel, Ve
 from sparsecv_mio.certificate.claims import check_asked, check_claims, check_gap, check_grid, row_of
 from sparsecv_mio.certificate.enumeration import UnitColumns, held_out_errors
 from sparsecv_mio.certificate.parts import DataInfo, FoldInfo, JsonRecord, Request, reading_info
-from sparsecv_mio.certificate.read_back import StoredRecord, has_weights, weighted_again
+from sparsecv_mio.certificate.read_back import StoredRecord, has_weights, in_classes, weighted_again
 from sparsecv_mio.certificate.records import CommonRecord, FitRecord, NearRecord, PathRecord, Record
 from sparsecv_mio.certificate.stable_models import check_nested, check_stability, check_weights
+from sparsecv_mio.certificate.two_classes import check_classes, check_path_of_classes
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import WEIGHTED, FoldPlan
 from sparsecv_mio.data.folds import make_folds
@@ -35,6 +36,7 @@ from sparsecv_mio.data.weights import Scored, weighted, weights_of
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.problem.coordinates import objective_slack
 from sparsecv_mio.problem.objective import RidgeFit, objective_of, varying_columns
+from sparsecv_mio.words import Loss
 
 SAME = 1e-9  # of an error: closer to the end of an interval it is not moved there
 MAE_RTOL = 2e-6  # of the mean absolute error, whose squares agree with those of the folds to a millionth
@@ -85,6 +87,7 @@ def verify(
         how = "Dataset.from_frame makes one of a frame, read_dataset of a file"
         raise BadInput(f"the data are {type(dataset).__name__}, and verify takes a Dataset: {how}")
     checks = Checks(progress=progress)
+    dataset = in_classes(record, dataset)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # an altered number may be as large as it likes
         rows = _rows(checks, record, dataset, folds)
         complete = rows is not None and _claims(checks, record, *rows)
@@ -117,7 +120,8 @@ def _rows(
         return None
     if info is None:
         return dataset, None
-    plan = make_folds(info.spec, dataset, info.seed or 0) if folds is None else folds
+    as_said = replace(dataset, classes=None)  # a plain number of folds is dealt as one
+    plan = make_folds(info.spec, as_said, info.seed or 0) if folds is None else folds
     for pair in optimality.reported_pairs(record) if isinstance(record, Record) else ():
         checks.that(len(pair.folds) == plan.k, pair.name, f"{len(pair.folds)} entries for {plan.k} folds")
     return (dataset, plan) if _folds(checks, info, plan) else None
@@ -132,13 +136,16 @@ def _design(
 
 
 def _verify_search(checks: Checks, record: Record, dataset: Dataset, plan: FoldPlan) -> bool:
-    check_claims(checks, record, dataset, plan)
+    if record.request.loss != Loss.LOGISTIC:
+        check_claims(checks, record, dataset, plan)
     optimality.check_partition(checks, record)
     optimality.check_refined(checks, record)
     pairs = [pair for pair in (record.refit, record.refined, *record.table, *record.descent) if pair is not None]
     if not _restrictions(checks, record.request, dataset, [pair.tau for pair in pairs]):
         return False
     design = _design(record, dataset, plan)
+    if record.request.loss == Loss.LOGISTIC:
+        return check_classes(checks, record, dataset, plan, lambda pair: _fold_supports(checks, pair, design))
     supports = [(pair, _fold_supports(checks, pair, design)) for pair in optimality.reported_pairs(record)]
     known = [(pair, of_folds) for pair, of_folds in supports if of_folds is not None]
     if len(known) < len(supports):
@@ -302,6 +309,8 @@ def _verify_path(checks: Checks, record: PathRecord, dataset: Dataset) -> bool:
     request = record.request
     if not _restrictions(checks, request, dataset, [row.tau for row in record.path]):
         return False
+    if record.classes is not None:
+        return check_path_of_classes(checks, record, dataset)
     design = _design(record, dataset, None)
     reason = design.too_many(list(request.taus), len(request.gammas), 1)
     checks.caveat = f"optimality not verified ({reason})" if reason else ""

@@ -10,10 +10,10 @@ from sparsecv_mio import model_space
 from sparsecv_mio.cli import Began, ending, oracles, parse, session
 from sparsecv_mio.cli.command_options import DataFile, Given, declared, option
 from sparsecv_mio.cli.record_commands import proof_files, refuse_early
-from sparsecv_mio.declared_options import DEALING, EFFORT, FORCING, LIMITS, RESTRICTING, TABLE, UNITS
+from sparsecv_mio.declared_options import DEALING, EFFORT, FORCING, LIMITS, LOSSES, RESTRICTING, TABLE, UNITS
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.model_space import RESTRICTIONS
-from sparsecv_mio.words import By
+from sparsecv_mio.words import By, Loss
 
 if TYPE_CHECKING:
     pass
@@ -25,11 +25,12 @@ PATH_CODES = (
 )
 
 
-@declared(table=TABLE, restrictions=RESTRICTING, units=UNITS, effort=EFFORT)
+@declared(table=TABLE, losses=LOSSES, restrictions=RESTRICTING, units=UNITS, effort=EFFORT)
 def path(
     data: DataFile,
     *,
     table: Given,
+    losses: Given,
     weights: str | None = None,
     gamma: str | None = None,
     tau: str | None = None,
@@ -49,10 +50,13 @@ def path(
     with session.interruptible() as stop:
         from sparsecv_mio.fits.fit_options import PathOptions
 
-        how = PathOptions.of(**session.on_cores(units | effort), restrictions=parse.restrictions(**restrictions))
+        asked = session.on_cores(units | effort | losses)
+        how = PathOptions.of(**asked, restrictions=parse.restrictions(**restrictions))
 
-        refuse_early(proof, how.restrictions, weights)
-        dataset = session.in_time(partial(session.read_weighted, data, table, weights), stop, how)
+        of_classes = how.loss is Loss.LOGISTIC
+        refuse_early(proof, how.restrictions, weights, "--loss logistic" if of_classes else None)
+        read = partial(session.read_weighted, data, table, weights, two_words=of_classes)
+        dataset = how.in_classes(session.in_time(read, stop, how))
 
         from sparsecv_mio.cli import live
         from sparsecv_mio.fits.best_subsets import best_subsets

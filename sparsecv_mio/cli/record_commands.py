@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterable
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -260,9 +260,13 @@ def predict(
                                     "0.9 say: CV+, by the models of the folds; needs --train. [none]"),
     train: str | None = option(None, "FILE", "For --interval: the data of the record."),
     out: str | None = option(None, "FILE", "Write the predictions here, as CSV. [standard output]", also="-o"),
+    threshold: float | None = option(None, "P", "Of a record of --loss logistic: the probability from which on the "
+                                     "positive class is predicted. [0.5]"),
     quiet: bool = False,
 ) -> int:  # fmt: skip
     """Predict new rows by the model that a record holds.
+
+    A record of --loss logistic gives the probability of the positive class, and the class.
 
     The file needs the columns of the model alone, in any order. Where it has the target of every row too, the errors
     of the predictions are printed beside the cross-validation error. Each line begins with the number of its row,
@@ -271,8 +275,8 @@ def predict(
     import numpy as np
 
     from sparsecv_mio.certificate.parts import applied_reading
-    from sparsecv_mio.certificate.read_back import in_format
-    from sparsecv_mio.certificate.records import NearRecord, PathRecord, accuracy
+    from sparsecv_mio.certificate.read_back import in_classes, in_format
+    from sparsecv_mio.certificate.records import NearRecord, PathRecord, accuracy, class_quality
     from sparsecv_mio.data.readers import read_rows
     from sparsecv_mio.report.record_tables import coverage_lines, error_lines
 
@@ -292,8 +296,14 @@ def predict(
     if folds is not None and interval is not None:
         table[there, 1:] = folds.interval(rows, interval)
     notes, warnings = [f"{rows.n:,} row{'' if rows.n == 1 else 's'} predicted"], list[str]()
+    classes = getattr(stored, "classes", None)
+    if threshold is not None and (classes is None or not 0.0 <= threshold <= 1.0):
+        why = "goes with a record of --loss logistic" if classes is None else f"{threshold:g} is no probability"
+        raise BadInput(f"--threshold: {why}")
     if known:
-        notes += error_lines(stored, accuracy(rows.y, table[there, 0]))
+        judge = accuracy if classes is None else class_quality
+        quality = judge(in_classes(stored, rows).y, table[there, 0])
+        notes += error_lines(stored, quality)
     elif new.doubt:
         notes.append(f"errors are not known: {new.doubt}")
     if interval is not None:
@@ -302,7 +312,12 @@ def predict(
         where = "the model" if folds is None else "the model or of a fold's"
         many = f"{empty:,} row{'s'[: empty > 1]} with an empty cell in a column of {where}"
         warnings.append(f"{many}: no prediction, as such rows were left out of the fit (--na drop)")
-    columns = dict(zip(("prediction", "lower", "upper"), table.T.tolist(), strict=False))
+    columns: dict[str, list[Any]] = dict(zip(("prediction", "lower", "upper"), table.T.tolist(), strict=False))
+    if classes is not None:
+        at_least = 0.5 if threshold is None else threshold
+        chance = columns.pop("prediction")
+        named = [None if one != one else classes.positive if one >= at_least else classes.negative for one in chance]
+        columns = {"probability": chance, "class": named}
     lines = session.csv_of_rows(range(len(table)), {} if id is None else {id: new.ids.tolist()}, columns)
     return _give(lines, [] if quiet else notes, [] if quiet else warnings, out)
 

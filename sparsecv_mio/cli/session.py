@@ -104,24 +104,25 @@ def read_to_draw(path: str, stored: StoredRecord) -> Dataset:
     return data
 
 
-def read_weighted(path: str, table: Given, weights: str | None) -> Dataset:
+def read_weighted(path: str, table: Given, weights: str | None, *, two_words: bool = False) -> Dataset:
     """Read the data set that the options describe, and give its rows their weights; those that count are returned.
 
     Parameters
     ----------
-    path, table
+    path, table, two_words
         As for :func:`read_data`.
     weights : str or None
         `--weights`, as given.
     """
     from sparsecv_mio.data.weights import weight_columns, weighted_rows, weights_of
 
-    dataset = read_data(path, table, weight_columns(weights))
+    dataset = read_data(path, table, weight_columns(weights), two_words=two_words)
     return dataset if weights is None else weighted_rows(dataset, weights_of(dataset, weights), weights)
 
 
 def read_dealt(
-    path: str, table: Given, rows: Given, quiet: bool, id: str | None = None
+    path: str, table: Given, rows: Given, quiet: bool, id: str | None = None,
+    in_classes: Callable[[Dataset], Dataset] | None = None,
 ) -> tuple[Dataset, FoldPlan]:  # fmt: skip
     """Read the data set that the options describe, give its rows their weights, and deal those that count to folds.
 
@@ -135,6 +136,8 @@ def read_dealt(
         As for :func:`make_plan`.
     id : str, optional
         A column that names the rows.
+    in_classes : callable, optional
+        Makes the target one of two classes, as which it may hold two words.
     """
     from sparsecv_mio.data.folds import canonical, fold_columns
     from sparsecv_mio.data.weights import FILE, weight_columns, weighted, weights_of
@@ -144,7 +147,10 @@ def read_dealt(
     def deal(dataset: Dataset) -> FoldPlan:
         return make_plan(folds, dataset, rows["seed"], quiet)
 
-    dataset = read_data(path, table, (*fold_columns(folds), *weight_columns(weights), *([] if id is None else [id])))
+    aux = (*fold_columns(folds), *weight_columns(weights), *([] if id is None else [id]))
+    dataset = read_data(path, table, aux, two_words=in_classes is not None)
+    if in_classes is not None:
+        dataset = in_classes(dataset)
     if weights is None:
         return dataset, deal(dataset)
     by_row = canonical(folds).startswith(FILE)

@@ -12,10 +12,10 @@ from sparsecv_mio.cli import Began, ending, parse, session
 from sparsecv_mio.cli.command_options import DataFile, Given, declared, option
 from sparsecv_mio.cli.record_commands import proof_files, refuse_early
 from sparsecv_mio.errors import BadInput, SparseCVError
-from sparsecv_mio.words import Criterion, Method
+from sparsecv_mio.words import Criterion, Loss, Method
 
 if TYPE_CHECKING:
-    from sparsecv_mio.certificate.records import FitQuality, Record
+    from sparsecv_mio.certificate.records import ClassQuality, FitQuality, Record
     from sparsecv_mio.data.dataset import Dataset
     from sparsecv_mio.data.fold_plan import FoldPlan
     from sparsecv_mio.search.context import Snapshot
@@ -171,10 +171,14 @@ def solve(
             ending.tell(f"warning: --{words}")
         other = "every gamma of an interval (--gamma LO..HI)" if every is not None else None
         other = "--method descent" if how.method is Method.DESCENT else other
+        other = "--loss logistic" if how.loss is Loss.LOGISTIC else other
+        if nested is not None and how.loss is Loss.LOGISTIC:
+            raise BadInput("--nested: goes with --loss squared, not logistic")
         refuse_early(proof, how.restrictions, rows["weights"], other)
 
         def ready() -> tuple[Dataset, FoldPlan]:
-            dataset, plan = session.read_dealt(data, table, rows, quiet, id)
+            in_classes = how.in_classes if how.loss is Loss.LOGISTIC else None
+            dataset, plan = session.read_dealt(data, table, rows, quiet, id, in_classes)
             how.check_data(dataset, plan)
             return dataset, plan
 
@@ -204,7 +208,7 @@ def solve(
     if steps is not None:
         steps.end(status, record)
         lost += filter(None, [steps.lines.failure])
-    if not quiet and (line := about_target(dataset)):
+    if not quiet and how.loss is Loss.SQUARED and (line := about_target(dataset)):
         ending.tell(f"note: {line}")
     known_at_end = known[-1] if known else None
     found, files = None, proof_files(record, dataset, proof, plan, known_at_end, data=data, json=json, quiet=quiet)
@@ -220,9 +224,9 @@ def solve(
 
 def _held_out(
     record: Record, dataset: Dataset, plan: FoldPlan, place: str, id: str | None
-) -> tuple[FitQuality, Callable[[], None]]:  # fmt: skip
+) -> tuple[FitQuality | ClassQuality, Callable[[], None]]:  # fmt: skip
     """Return how good the held-out predictions are, and what writes them."""
-    from sparsecv_mio.certificate.records import accuracy
+    from sparsecv_mio.certificate.records import accuracy, class_quality
     from sparsecv_mio.files import write_text
     from sparsecv_mio.search.fold_models import mean_predictions, predictions_by_fold
 
@@ -233,10 +237,12 @@ def _held_out(
     columns = {
         "target": dataset.y.tolist(),
         kind: [number if scored else None for number, scored in zip(said.tolist(), held, strict=True)],
-        "prediction" if record.average is None else "pair_prediction": means.tolist(),
-    }
+        ("prediction" if record.average is None else "pair_prediction")
+        if record.classes is None else "probability": means.tolist(),
+    }  # fmt: skip
     if weights is not None:
         columns["weight"] = weights.tolist()
     lines = session.csv_of_rows(dataset.places.tolist(), {} if id is None else {id: dataset.aux[id].tolist()}, columns)
-    found = accuracy(dataset.y[held], means[held], None if weights is None else weights[held])
+    quality = accuracy if record.classes is None else class_quality
+    found = quality(dataset.y[held], means[held], None if weights is None else weights[held])
     return found, lambda: write_text(place, lines, "predictions")

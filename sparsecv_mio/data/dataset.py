@@ -46,6 +46,8 @@ class Dataset:
         The weights themselves, positive: of every row in the fits and in the errors. None: each row counts once.
     reading : Applied, optional
         How a file was read that is no plain table of numbers.
+    classes : tuple of two str, optional
+        Of a target of two classes, which then is 0 and 1, their names (:mod:`sparsecv_mio.data.two_classes`).
 
     Examples
     --------
@@ -64,6 +66,7 @@ class Dataset:
     weights: str | None = None
     row_weights: FloatArray | None = None
     reading: Applied | None = None
+    classes: tuple[str, str] | None = None
 
     def __repr__(self) -> str:
         return f"Dataset(n={self.n}, p={self.p}, target={self.target!r})"
@@ -181,6 +184,7 @@ class Dataset:
         features: Sequence[str] | None = None,
         drop: Sequence[str] | None = None,
         aux: Sequence[str] = (),
+        two_words: bool = False,
         **reading: Any,
     ) -> Dataset:
         """Copy the columns of a pandas frame into a data set.
@@ -194,6 +198,8 @@ class Dataset:
             Columns to keep, or to leave out; at most one of the two.
         aux : sequence of str
             Group and fold columns.
+        two_words : bool
+            Whether the target may hold two words, for a classification: they become 0 and 1.
         **reading
             What is done with cells that are no numbers: `na`, `encode`, and for text `decimal` and `thousands`, see
             :class:`~sparsecv_mio.data.reading_options.Reading`.
@@ -215,7 +221,7 @@ class Dataset:
         of_files = [name for name in how.given() if name not in OF_CELLS]
         if of_files:
             raise BadInput(f"{of_files[0]}: goes with files, not with frames: leave it out")
-        return assemble(*read_frame(frame, Wanted(target, features, drop, tuple(aux)), how))
+        return assemble(*read_frame(frame, Wanted(target, features, drop, tuple(aux), two_words=two_words), how))
 
 
 def assemble(

@@ -201,6 +201,7 @@ def holdout(text: str, n: int, seed: int, repeat: int = 0) -> IntArray:
 
 KINDS = ("loo", "stratified", "forward", "blocks", "holdout", "groups", "column", "file")
 MOST_REPEATS = 10_000  # more is never meant
+PLAIN_COUNT = re.compile(r"(\d+x)?(\d+)")  # K, or RxK
 REPEATED = re.compile(r"([0-9]+)x(.*)")  # `5x10`, `20xholdout:0.2`
 
 
@@ -246,10 +247,11 @@ def make_folds(spec: str, dataset: Dataset, seed: int = 0) -> fold_plan.FoldPlan
     Parameters
     ----------
     spec : str
-        `K`: shuffled, sizes differ by at most one. `loo`: every row a fold. `stratified:K`: like `K`, but each fold
-        gets one of every K rows that are next to each other in the order of the target. `blocks:B`: floor(n / B) blocks
-        of B rows after a shuffle, the rows left over dealt out one to a block. `holdout:F`: one scored fold of the
-        share F of the rows, rounded. `RxSPEC`, SPEC one of these but `loo`: R repeats, each dealt anew (`5x10`).
+        `K`: shuffled, sizes differ by at most one; of data of two classes `stratified:K`. `loo`: every row a fold.
+        `stratified:K`: like `K`, but each fold gets one of every K rows that are next to each other in the order of the
+        target. `blocks:B`: floor(n / B) blocks of B rows after a shuffle, the rows left over dealt out one to a block.
+        `holdout:F`: one scored fold of the share F of the rows, rounded. `RxSPEC`, SPEC one of these but `loo`: R
+        repeats, each dealt anew (`5x10`).
         `forward:K`: K folds of floor(n / (K + 1)) rows at the end of the data, each trained on all rows before it.
         `groups:COLUMN`: leave one group out. `column:COLUMN`, `file:F`: a fold id per row, -1 for rows that are never
         held out, beside which a single fold will do; a file may have a column per repeat.
@@ -279,6 +281,8 @@ def make_folds(spec: str, dataset: Dataset, seed: int = 0) -> fold_plan.FoldPlan
     [([0, 1, 2], [3, 4]), ([0, 1, 2, 3, 4], [5, 6])]
     """
     text, n = canonical(spec), dataset.n
+    if dataset.classes is not None and PLAIN_COUNT.fullmatch(text):
+        text = PLAIN_COUNT.sub(r"\1stratified:\2", text)  # folds of classes are dealt by class
     kind, colon, value = text.partition(":")
     if not isinstance(seed, Integral):
         raise BadInput(f"seed: {str(seed)[:30]!r} is no whole number")

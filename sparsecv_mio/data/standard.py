@@ -17,7 +17,7 @@ from sparsecv_mio.data.cure import stand_in_notes
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.errors import BadInput, word_of
 from sparsecv_mio.model_space import NONE, Restrictions
-from sparsecv_mio.words import Intercept, Scale
+from sparsecv_mio.words import Intercept, Loss, Scale
 
 CONSTANT_ULPS = 4.0
 SPLITTER = 2.0**27 + 1.0
@@ -302,6 +302,8 @@ class StandardData:
         Roots of the weights of the rows; None where each counts once.
     keeps_rows : bool
         Whether all rows are computed once and kept.
+    loss : Loss
+        Of the targets: of two classes these stay 0 and 1, `y_center` 0 and `y_unit` 1.
     """
 
     dataset: Dataset
@@ -321,6 +323,7 @@ class StandardData:
     restrictions: Restrictions = NONE
     root: FloatArray | None = None
     keeps_rows: bool = True
+    loss: Loss = Loss.SQUARED
 
     @property
     def n(self) -> int:
@@ -421,6 +424,20 @@ class StandardData:
         center, target = column_moments(X, weights).mean, column_moments(y[:, None], weights).mean
         return replace(self, center=center, y_center=float(target[0]), keeps_rows=False)
 
+    @property
+    def has_intercept(self) -> bool:
+        """Whether there is one that every training set fits for itself."""
+        return self.intercept is Intercept.FOLD
+
+    def labels(self, index: slice | IntArray) -> FloatArray:
+        """Return the classes of some rows as -1 and 1."""
+        return np.where(self.dataset.y[index] > 0.0, 1.0, -1.0)
+
+    def of_columns(self, index: slice | IntArray, columns: IntArray) -> FloatArray:
+        """Return `V` of some rows and columns, not scaled by the weights of the rows. O(m s)."""
+        part = part_of(self.dataset.X, index, self.columns[columns])
+        return (part - self.center[columns]) / self.divisor[columns] - self.rest[columns]
+
     def column(self, j: int) -> FloatArray:
         """Return `V[:, j]`, all rows of one column."""
         found = (self.dataset.X[:, self.columns[j]] - self.center[j]) / self.divisor[j] - self.rest[j]
@@ -500,8 +517,9 @@ def part_of(X: FloatArray, index: slice | IntArray | NDArray[np.intp], columns: 
 
 
 def standardize(
-    dataset: Dataset, scale: str = "length", intercept: str = "fold", restrictions: Restrictions = NONE
-) -> StandardData:
+    dataset: Dataset, scale: str = "length", intercept: str = "fold", restrictions: Restrictions = NONE,
+    loss: Loss = Loss.SQUARED,
+) -> StandardData:  # fmt: skip
     """Compute the scales once, on all rows, about the mean (theory section 0).
 
     Parameters
@@ -511,6 +529,8 @@ def standardize(
     intercept : {"fold", "global", "none"}
     restrictions : Restrictions, optional
         By the names of the data. Columns that are forced out are left out; the others are as they are without it.
+    loss : Loss
+        With `logistic` the target is of two classes, 0 and 1 (:mod:`sparsecv_mio.data.two_classes`).
 
     Returns
     -------
@@ -534,7 +554,7 @@ def standardize(
     """
     how, where = word_of(Scale, scale, "scale"), word_of(Intercept, intercept, "intercept")
     centred = where is not Intercept.NONE
-    y_center, y_unit = _target_unit(dataset, centred)
+    y_center, y_unit = _target_unit(dataset, centred) if loss is Loss.SQUARED else (0.0, 1.0)
     moments = column_moments(dataset.X, dataset.row_weights)
     total = dataset.weight_of(slice(0, dataset.n))
     columns = np.flatnonzero(~moments.constant & ~np.isin(dataset.names, restrictions.force_out)).astype(np.int64)
@@ -566,6 +586,7 @@ def standardize(
         rest=np.zeros(columns.size),
         restrictions=restrictions,
         root=None if dataset.row_weights is None else np.sqrt(dataset.row_weights),
+        loss=loss,
     )
     if where is Intercept.GLOBAL:
         off = [mean_beside(dataset.X[:, j], c, dataset.row_weights) for j, c in zip(columns, bare.center, strict=True)]

@@ -399,7 +399,7 @@ def about_target(data: Dataset) -> str:
         shown = [f"{word!r} ({k})" for k, word in enumerate(words)] or [f"{value:g}" for value in values]
         return (
             f"target {name!r} has two values, {' and '.join(shown)}: fitted is a linear probability model, by "
-            "squared error, whose predictions may leave them; for probabilities, logistic regression on what it chose"
+            "squared error, whose predictions may leave them; --loss logistic fits probabilities"
         )
     if len(values) < 3 or values[0] < 0.0:
         return ""

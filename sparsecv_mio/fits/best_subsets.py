@@ -25,14 +25,15 @@ import numpy as np
 
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.certificate.parts import Work, versions
-from sparsecv_mio.certificate.records import PATH_SCHEMA, PathRecord, PathRow, Surface, SurfacePiece
+from sparsecv_mio.certificate.records import PATH_SCHEMA, Classes, PathRecord, PathRow, Surface, SurfacePiece
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.standard import StandardData, standardize
+from sparsecv_mio.data.two_classes import of_classes
 from sparsecv_mio.errors import BadInput, OutOfTime
 from sparsecv_mio.fits.fit_options import PathOptions
 from sparsecv_mio.model_space import GammaInterval, interval, is_zero
 from sparsecv_mio.problem.problem import SparseProblem
-from sparsecv_mio.problem.refit import refit_rows
+from sparsecv_mio.problem.refit import refit_squares
 from sparsecv_mio.problem.training_moments import row_moments
 from sparsecv_mio.search.deadline import Deadline, run_within_limit
 from sparsecv_mio.search.fallback import supports_on_all_rows
@@ -42,9 +43,10 @@ from sparsecv_mio.search.gamma_partition import NARROWEST, ROUNDED, first_grid, 
 from sparsecv_mio.search.observers import Progress, reports
 from sparsecv_mio.search.options import GRID, with_keywords
 from sparsecv_mio.search.pairs import Grid
-from sparsecv_mio.search.result import MANY_NUMBERS, data_info, fitted_row
-from sparsecv_mio.trees.subsets import UNLIMITED, BestSubset
+from sparsecv_mio.search.result import MANY_NUMBERS, classes_of, data_info, fitted_row
+from sparsecv_mio.trees.subsets import UNLIMITED, BestSubset, BestSubsets
 from sparsecv_mio.units import GAMMA_RANGE, TIE_RTOL
+from sparsecv_mio.words import Loss
 
 MOST_REFITTED = 300  # pairs that are fitted to all their digits after a limit too, in a fraction of a second
 NOT_TOLD_APART = (
@@ -139,7 +141,7 @@ class _Cut:
 
     def _by_rows(self, fits: FitsOverGamma, lam: float) -> FitsAtLam:
         """Values of fits from the rows, whose rounding is far less than that of the moments."""
-        made = [refit_rows(self.data, slice(0, self.data.n), support, 2.0 * lam) for support in fits.support]
+        made = [refit_squares(self.data, slice(0, self.data.n), support, 2.0 * lam) for support in fits.support]
         slope = [float(self.data.weight[one.support] @ one.beta**2) for one in made]
         f, error = (np.array([getattr(one, name) for one in made]) for name in ("objective", "objective_error"))
         return FitsAtLam(f, error, np.array(slope), np.zeros(len(made)), np.zeros(len(made)))
@@ -157,6 +159,7 @@ def _joined(pieces: list[Found]) -> list[Found]:
 
 
 Report = Callable[[Progress], None] | None
+Solve = Callable[[int, list[int], list[IntArray], int], BestSubsets]  # index of gamma, sizes, starts, effort
 
 
 def best_subsets(
@@ -215,9 +218,12 @@ def best_subsets(
     """
     options = with_keywords(options or PathOptions(), keywords, "best_subsets", GRID)
     restrictions = options.restrictions.within(dataset.names)
-    options = replace(options, restrictions=restrictions)
+    options, dataset = replace(options, restrictions=restrictions), options.in_classes(dataset)
     every = (interval(gammas, "gammas") or gammas) if isinstance(gammas, str) else gammas
-    if isinstance(every, str | float | int) and is_zero(every):
+    zero = isinstance(every, str | float | int) and is_zero(every)
+    if options.loss is Loss.LOGISTIC and (isinstance(every, GammaInterval) or zero):
+        raise BadInput(f"gamma {every}: logistic loss takes positive ridge weights: a number, a list or LO:HI:COUNT")
+    if zero:
         refuse_dependent(standardize(dataset, options.scale, options.intercept, restrictions))
         every = NO_RIDGE
     if isinstance(every, GammaInterval) and restrictions:
@@ -279,7 +285,7 @@ class PathSearch:
     def standardize(self) -> StandardData:
         """Bring the data to standard coordinates; from here on a record can be made."""
         options = self.options
-        self._data = standardize(self.dataset, options.scale, options.intercept, options.restrictions)
+        self._data = standardize(self.dataset, options.scale, options.intercept, options.restrictions, options.loss)
         _ = self.dataset.fingerprint  # of the record: after the limit there is no time for it
         return self._data
 
@@ -290,12 +296,16 @@ class PathSearch:
         from sparsecv_mio.thresholds import by_rows
 
         problem: SparseProblem | None = None
+        if data.loss is Loss.LOGISTIC:
+            self._rounds_of_classes(data)
+            self.clock.check_wanted()
+            return self.record()
         check_restrictions(data, self.grid.taus.tolist(), 1)
         if by_rows(data, 1):
             self._by_rows()
         else:
             problem = row_moments(data, slice(0, data.n)).problem(data, 1.0)
-            self._rounds(problem)
+            self._rounds_of_squares(problem)
         self.clock.check_wanted()
         return self.record(problem)
 
@@ -352,6 +362,7 @@ class PathSearch:
             request=options.request(gammas, taus),
             warnings=data.warnings if done or self.clock.expired() else (*data.warnings, NOT_TOLD_APART),
             versions=versions(),
+            classes=classes_of(self.dataset, np.arange(data.n)),
         )
 
     def _of_every_pair(self) -> dict[tuple[int, int], BestSubset]:
@@ -387,31 +398,51 @@ class PathSearch:
                     self.nodes += found.nodes
                     self._report(progress, len(self.cells))
 
-    def _rounds(self, problem: SparseProblem) -> None:
+    def _rounds_of_squares(self, problem: SparseProblem) -> None:
+        from sparsecv_mio.search.all_rows import solve_any
+        from sparsecv_mio.search.run import FIRST_EFFORT
+
+        def solve(g: int, taus: list[int], starts: list[IntArray], effort: int) -> BestSubsets:
+            here = problem.with_gamma(float(self.grid.gammas[g]))
+            return solve_any(self.data, here, taus, starts, effort, self.clock.expired)
+
+        self._rounds(solve, FIRST_EFFORT)
+
+    def _rounds_of_classes(self, data: StandardData) -> None:
+        from sparsecv_mio.search.logistic_folds import subsets_of
+        from sparsecv_mio.search.logistic_search import FIRST_EFFORT
+
+        whole = subsets_of(data, np.arange(data.n))
+        at_gamma = [whole.with_gamma(float(gamma)) for gamma in self.grid.gammas]
+
+        def solve(g: int, taus: list[int], starts: list[IntArray], effort: int) -> BestSubsets:
+            return at_gamma[g].solve(taus, starts=starts, effort=effort, expired=self.clock.expired)
+
+        self._rounds(solve, FIRST_EFFORT)
+
+    def _rounds(self, solve: Solve, effort: int) -> None:
+        """Give every open size rounds of growing effort."""
         from threadpoolctl import threadpool_limits
 
-        from sparsecv_mio.search.run import EFFORT_GROWTH, FIRST_EFFORT
+        from sparsecv_mio.search.run import EFFORT_GROWTH
 
         alone = len(self.grid.gammas) == 1 and not self.data.restrictions.beyond_forcing  # no other gamma has to wait
-        effort = UNLIMITED if alone else FIRST_EFFORT
+        effort = UNLIMITED if alone else effort
         left = {g: self.grid.taus.tolist() for g in range(len(self.grid.gammas))}
         with threadpool_limits(limits=1), reports(self.progress, self.clock) as progress:
             while left and not self.clock.expired():
-                self._round(problem, left, effort, progress)
+                self._round(solve, left, effort, progress)
                 left = {g: taus for g, taus in left.items() if taus}
                 effort *= EFFORT_GROWTH
 
-    def _round(self, problem: SparseProblem, left: dict[int, list[int]], effort: int, progress: Report) -> None:
+    def _round(self, solve: Solve, left: dict[int, list[int]], effort: int, progress: Report) -> None:
         """Give every open (gamma, tau) some effort; what is closed leaves `left`, taus by index of gamma."""
-        from sparsecv_mio.search.all_rows import solve_any
-
         starts: list[IntArray] = []
         for g in sorted(left, key=lambda g: -self.grid.gammas[g]):
             if self.clock.expired():
                 return
-            here = problem.with_gamma(float(self.grid.gammas[g]))
             mine = [self.cells[g, t].support for t in left[g] if (g, t) in self.cells]
-            result = solve_any(self.data, here, left[g], starts + mine, effort, self.clock.expired)
+            result = solve(g, left[g], starts + mine, effort)
             starts = [cell.support for cell in result.by_size.values()]
             self.nodes += result.nodes
             self.cells.update({(g, t): cell for t, cell in result.by_size.items()})
@@ -442,7 +473,49 @@ class Criteria(NamedTuple):
     bic: float
 
 
-def criteria(rows: Sequence[PathRow], data: Dataset, intercept: bool) -> list[Criteria]:
+class ClassCriteria(NamedTuple):
+    """How well a subset fits two classes, d features and the intercept being its degrees of freedom.
+
+    With `deviance = 2 sum of log losses` and D0 that of the class frequencies alone: `mcfadden = 1 - deviance / D0`,
+    `aic = deviance + 2 d`, `bic = deviance + d log n`.
+    """
+
+    deviance: float
+    mcfadden: float
+    aic: float
+    bic: float
+
+
+def class_criteria(rows: Sequence[PathRow], data: Dataset, intercept: bool, classes: Classes) -> list[ClassCriteria]:
+    """Compute the criteria of some models of two classes; O(n p) each.
+
+    Parameters
+    ----------
+    rows : sequence of PathRow
+    data : Dataset
+        The data of their record.
+    intercept : bool
+        Whether the models have one.
+    classes : Classes
+        Of the record.
+    """
+    data = of_classes(data, (classes.negative, classes.positive))
+    weights = np.ones(data.n) if data.row_weights is None else data.row_weights
+    place, signs = {name: j for j, name in enumerate(data.names)}, np.where(data.y > 0.0, 1.0, -1.0)
+    null, found = 2.0 * classes.null_error * float(weights.sum()), []
+    for row in rows:
+        columns = [place[name] for name in row.coefficients]
+        predictors = data.X[:, columns] @ np.array(list(row.coefficients.values())) + row.intercept
+        deviance = 2.0 * float(weights @ np.logaddexp(0.0, -signs * predictors))
+        used = len(row.support) + int(intercept)
+        share = 1.0 - deviance / null if null > 0.0 else math.nan
+        found.append(ClassCriteria(deviance, share, deviance + 2.0 * used, deviance + used * math.log(data.n)))
+    return found
+
+
+def criteria(
+    rows: Sequence[PathRow], data: Dataset, intercept: bool, classes: Classes | None = None
+) -> list[Criteria] | list[ClassCriteria]:
     """Compute the criteria of some models; O(n p) each, and O(n p^2) once.
 
     Parameters
@@ -452,6 +525,8 @@ def criteria(rows: Sequence[PathRow], data: Dataset, intercept: bool) -> list[Cr
         The data of their record.
     intercept : bool
         Whether the models have one.
+    classes : Classes, optional
+        Of the record, where it is of logistic loss.
 
     Examples
     --------
@@ -460,6 +535,8 @@ def criteria(rows: Sequence[PathRow], data: Dataset, intercept: bool) -> list[Cr
     >>> [round(one.r_squared, 3) for one in criteria(sc.best_subsets(data, gammas=0).path, data, True)][:3]
     [0.539, 0.586, 0.626]
     """
+    if classes is not None:
+        return class_criteria(rows, data, intercept, classes)
     weights = np.ones(data.n) if data.row_weights is None else data.row_weights
     free, place = int(intercept), {name: j for j, name in enumerate(data.names)}
     X, y = (_about_mean(values, weights) if intercept else values for values in (data.X, data.y))

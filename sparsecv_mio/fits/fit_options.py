@@ -10,7 +10,9 @@ from typing import Any, Self
 
 from sparsecv_mio.certificate.parts import CoefficientBox, Request, Side
 from sparsecv_mio.certificate.records import Record
+from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.standard import StandardData
+from sparsecv_mio.data.two_classes import as_two_classes
 from sparsecv_mio.declared_options import check_whole, settle, shown
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.formulation.backends import NATIVE, backend_name, get_backend
@@ -18,7 +20,7 @@ from sparsecv_mio.formulation.outcome import Limits
 from sparsecv_mio.model_space import NONE, AtMost, Hierarchy, Restrictions, parents_of
 from sparsecv_mio.problem.constraints import SideConstraints, constraints_of, side_constraints
 from sparsecv_mio.search.options import check_formulation, check_limits, solver_options_of, with_keywords
-from sparsecv_mio.words import By, Intercept, Scale
+from sparsecv_mio.words import By, Intercept, Loss, Scale
 
 
 @dataclass(frozen=True)
@@ -164,6 +166,35 @@ class FitOptions:
             raise BadInput("assume_box does not go together with side constraints: leave out one or the other")
 
 
+def check_loss(loss: Loss, positive: str | None, intercept: Intercept, restrictions: Restrictions) -> None:
+    """Raise `BadInput` for what does not go with a loss.
+
+    Parameters
+    ----------
+    loss : Loss
+    positive : str or None
+        The positive class, as given.
+    intercept : Intercept
+    restrictions : Restrictions
+    """
+    if loss is Loss.SQUARED:
+        if positive is not None:
+            raise BadInput("positive: goes with loss logistic, not squared (squared loss has no classes)")
+        return
+    for kind in restrictions.beyond_forcing:
+        why = "its trees know no limits but forced features"
+        raise BadInput(f"{shown(kind)}: goes with loss squared, not logistic ({why})")
+    if intercept is Intercept.GLOBAL:
+        why = "centring the target is for squares"
+        raise BadInput(f"loss logistic: goes with intercept fold or none, not global ({why})")
+
+
+def check_squared(loss: Loss, what: str) -> None:
+    """Raise `BadInput` for another loss than the squared one, in what knows that alone."""
+    if loss is not Loss.SQUARED:
+        raise BadInput(f"loss {loss}: goes with solve and path, not with {what}")
+
+
 @dataclass(frozen=True)
 class PathOptions:
     """How the best subsets of every size are found; checked when made, and never changed.
@@ -182,6 +213,10 @@ class PathOptions:
         Stored in the record; the trees of a path take one thread.
     restrictions : Restrictions
         What every subset must and may not contain.
+    loss : {"squared", "logistic"}
+        What is fitted; `logistic` for a target of two classes, without restrictions but forced features.
+    positive : str, optional
+        With `loss="logistic"`, the class that is 1.
 
     Raises
     ------
@@ -200,6 +235,8 @@ class PathOptions:
     time_limit: float | None = None
     threads: int | None = None
     restrictions: Restrictions = NONE
+    loss: Loss = Loss.SQUARED
+    positive: str | None = None
 
     @classmethod
     def of(cls, **words: Any) -> Self:
@@ -212,11 +249,16 @@ class PathOptions:
         request, about = record.request, record.data
         return cls.of(
             scale=about.scale, intercept=about.intercept, time_limit=seconds, threads=request.threads,
-            restrictions=request.restrictions or NONE,
+            restrictions=request.restrictions or NONE, loss=request.loss or Loss.SQUARED, positive=request.positive,
         )  # fmt: skip
 
     def __post_init__(self) -> None:
         settle(self)
+        check_loss(self.loss, self.positive, self.intercept, self.restrictions)
+
+    def in_classes(self, dataset: Dataset) -> Dataset:
+        """Return the data as they are fitted: with logistic loss their target is 0 and 1."""
+        return as_two_classes(dataset, self.positive) if self.loss is Loss.LOGISTIC else dataset
 
     def request(self, gammas: Iterable[float], taus: Iterable[int]) -> Request:
         """Return what a record says was asked for.
@@ -249,6 +291,7 @@ class CommonOptions(PathOptions):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        check_squared(self.loss, "criterion common")
         check_forcing(self.restrictions, "criterion common")
 
 
@@ -291,6 +334,7 @@ class NearOptions(PathOptions):
             raise BadInput(f"within: {self.within:g} is out of range, give 1% or another share of at least 0")
         check_whole("most", self.most, 1)
         super().__post_init__()
+        check_squared(self.loss, "near")
         check_forcing(self.restrictions, "near-optimal lists")
 
 

@@ -5,8 +5,8 @@ The same fit is made in three ways, by what is at hand and by what happens to it
 * `problem.objective.fit`, the definition: from the rows, in the units of the file, in floats or, where these leave
   fewer than nine digits of a residual, in fractions, of many rows in twice the precision. `verify` and the tests
   compute with nothing else.
-* `refit_rows`, here: from the rows, in standard coordinates, refined in long precision: what is reported, and where the
-  moments lose too many digits. It returns bounds on its rounding errors, computed afterwards from the residual left;
+* `refit_squares`, here: from the rows, in standard coordinates, refined in long precision: what is reported, and where
+  the moments lose too many digits. It returns bounds on its rounding errors, computed afterwards from the residual left;
   where these are wider than what tells supports apart, a small fit is made in fractions (`problem.exact_fit`).
 * `refit_moments`, here: from the moments, inside boxes where there are any: the upper bounds of every backend. Its
   objective is evaluated afresh and rounded up, an upper bound whatever the solve did; it returns how far above the
@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +34,10 @@ from sparsecv_mio.data.standard import StandardData, part_of
 from sparsecv_mio.problem.exact_fit import EXACT_WORK, ExactFit, fit_exactly
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.units import TIE_RTOL, TINY
-from sparsecv_mio.words import Intercept
+from sparsecv_mio.words import Intercept, Loss
+
+if TYPE_CHECKING:
+    from sparsecv_mio.problem.logistic_refit import LogisticFit
 
 LongArray = NDArray[np.longdouble]
 LONG = np.longdouble
@@ -145,7 +148,22 @@ class RowFit:
         return V, r - V @ beta, level
 
 
-def refit_rows(data: StandardData, rows: IntArray | slice, support: IntArray, gamma: float) -> RowFit:
+def refit_rows(data: StandardData, rows: IntArray | slice, support: IntArray, gamma: float) -> RowFit | LogisticFit:
+    """Fit a support on training rows by the loss of the data, with a bound on its error.
+
+    Parameters
+    ----------
+    data, rows, support, gamma
+        As for `refit_squares` and `refit_logistic`.
+    """
+    if data.loss is Loss.SQUARED:
+        return refit_squares(data, rows, support, gamma)
+    from sparsecv_mio.problem.logistic_refit import refit_logistic  # loads what squares need not
+
+    return refit_logistic(data, rows, support, gamma)
+
+
+def refit_squares(data: StandardData, rows: IntArray | slice, support: IntArray, gamma: float) -> RowFit:
     """Fit `support` on training rows by QR of `[V_S; sqrt(lam weight)]`, refined in long precision.
 
     Parameters

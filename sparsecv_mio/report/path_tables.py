@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import takewhile, zip_longest
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,7 @@ from rich.text import Text
 
 from sparsecv_mio.certificate.records import PathRecord, PathRow, Surface
 from sparsecv_mio.digits import aligned, interval_digits, shown
-from sparsecv_mio.fits.best_subsets import NO_RIDGE, Criteria, criteria
+from sparsecv_mio.fits.best_subsets import NO_RIDGE, ClassCriteria, Criteria, criteria
 from sparsecv_mio.report.layout import print_table, say
 from sparsecv_mio.report.record_tables import meaning, print_restrictions, subsets_of, work_line
 from sparsecv_mio.words import Intercept
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 NARROW = 1e-5  # relative width of a piece around a crossing, below which its ends look alike
 FITS = ("R^2", "adjusted", "Cp", "BIC")  # heads of columns: the fields of `Criteria`
+CLASS_FITS = ("deviance", "McFadden R^2", "AIC", "BIC")  # and of `ClassCriteria`
+PREFERENCES = (("adjusted", -1.0, "adjusted R^2"), ("cp", 1.0, "Cp"), ("aic", 1.0, "AIC"), ("bic", 1.0, "BIC"))
 
 
 def print_path(
@@ -44,6 +46,8 @@ def print_path(
     """
     word, colour = meaning(record)
     console.print(Text(word, f"bold {colour}"))
+    if record.classes is not None:
+        say(console, f"logistic loss: the log odds of {record.classes.positive!r}")
     print_restrictions(console, record)
     gammas = sorted({row.gamma for row in record.path})
     if record.surface is not None and not full:
@@ -54,7 +58,9 @@ def print_path(
     short = len(gammas) > 1 and not full
     for gamma in gammas[:1] if short else gammas:
         rows = [row for row in record.path if row.gamma == gamma]
-        fits = [] if data is None else criteria(rows, data, record.data.intercept != Intercept.NONE)
+        fits = [] if data is None else criteria(
+            rows, data, record.data.intercept != Intercept.NONE, record.classes
+        )  # fmt: skip
         named, least = "0" if gamma == NO_RIDGE else shown(gamma), f", the least of {len(gammas)}" if short else ""
         say(console, f"\nbest subsets on all rows, gamma = {named} (ridge weight{least})")
         _print_models(console, rows, fits, record.path if short else ())
@@ -64,16 +70,27 @@ def print_path(
         say(console, f"work: {work_line(record.work, record.request.threads)}", "dim")
 
 
-def _print_models(console: Console, rows: Sequence[PathRow], fits: Sequence[Criteria], path: Sequence[PathRow]) -> None:
+def _print_models(
+    console: Console, rows: Sequence[PathRow], fits: Sequence[Criteria] | Sequence[ClassCriteria],
+    path: Sequence[PathRow],
+) -> None:  # fmt: skip
     """Print a row for each size: its model, or of a `path` of several gammas its subset at the least one."""
     digits, lines = interval_digits((row.lower, row.upper) for row in rows), list[tuple[object, ...]]()
-    for row, fit in zip_longest(rows, fits):
-        good = [] if fit is None else [f"{share:.4f}" for share in fit[:2]] + [shown(value, 5) for value in fit[2:]]
+    known: list[Criteria | ClassCriteria] = [*fits]
+    for row, fit in zip_longest(rows, known):
+        good = [] if fit is None else _shares(fit._asdict())
         lines.append((row.tau, *good, *(_over_gammas(row, path) if path else _of_model(row, digits))))
     heads = ("up to gamma", "proved", "features") if path else ("objective", "lower", "proved", "model")
-    print_table(console, ("tau", *(FITS if fits else ()), *heads), lines, text=heads[-1:])
+    shares = () if not fits else CLASS_FITS if isinstance(fits[0], ClassCriteria) else FITS
+    print_table(console, ("tau", *shares, *heads), lines, text=heads[-1:])
     if len(rows) > 1 and (chosen := best_sizes([row.tau for row in rows], fits)):
         say(console, f"{chosen} (each feature counts as one degree of freedom: for a small gamma)", "dim")
+
+
+def _shares(fit: Mapping[str, float]) -> list[str]:
+    """Return criteria as text: shares with four decimals."""
+    shares = ("r_squared", "adjusted", "mcfadden")
+    return [f"{value:.4f}" if name in shares else shown(value, 5) for name, value in fit.items()]
 
 
 def _of_model(row: PathRow, digits: int) -> tuple[object, ...]:
@@ -88,7 +105,7 @@ def _over_gammas(row: PathRow, path: Sequence[PathRow]) -> tuple[object, ...]:
     return shown(alike[-1].gamma, 4), f"{sum(one.proved for one in mine)}/{len(mine)}", row.support
 
 
-def best_sizes(taus: Sequence[int], fits: Sequence[Criteria]) -> str:
+def best_sizes(taus: Sequence[int], fits: Sequence[Criteria] | Sequence[ClassCriteria]) -> str:
     """Return which size each criterion prefers; empty where none is known.
 
     Parameters
@@ -103,8 +120,8 @@ def best_sizes(taus: Sequence[int], fits: Sequence[Criteria]) -> str:
     'best tau by adjusted R^2: 2, by BIC: 1'
     """
     found = []
-    for field, sign, name in (("adjusted", -1.0, "adjusted R^2"), ("cp", 1.0, "Cp"), ("bic", 1.0, "BIC")):
-        known = [(sign * getattr(fit, field), tau) for fit, tau in zip(fits, taus, strict=False)]
+    for field, sign, name in PREFERENCES:
+        known = [(sign * getattr(fit, field), tau) for fit, tau in zip(fits, taus, strict=False) if hasattr(fit, field)]
         if known and not any(math.isnan(value) for value, _ in known):
             found.append(f"by {name}: {min(known)[1]}")
     return f"best tau {', '.join(found)}" if found else ""

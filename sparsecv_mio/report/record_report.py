@@ -12,7 +12,7 @@ from pathlib import Path
 
 from sparsecv_mio.certificate.parts import DataInfo, ReadingInfo, versions
 from sparsecv_mio.certificate.read_back import AnyRecord
-from sparsecv_mio.certificate.records import NO_AVERAGE, FitRecord, PathRecord, Record, TableRow
+from sparsecv_mio.certificate.records import NO_AVERAGE, Classes, FitRecord, PathRecord, Record, TableRow
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.digits import aligned, ends_of, interval_digits, shown
 from sparsecv_mio.errors import BadInput
@@ -101,6 +101,10 @@ def _answer(record: AnyRecord) -> str:
     if isinstance(record, Record):
         root = marked(shown(math.sqrt(record.cv_error)), record.estimate)
         model = f"tau = {record.tau} feature{'' if record.tau == 1 else 's'}, gamma = {shown(record.gamma)}"
+        if record.classes is not None:
+            error = marked(shown(record.cv_error), record.estimate)
+            said = f"{model}: log loss of held-out rows {error}; {record.accuracy_line()}"
+            return f"{said}; predicted is the probability that {record.data.target} is {record.classes.positive}"
         said = f"{model}: predicts held-out rows of {record.data.target} with a root mean squared error of {root}"
         seen = ", an estimate that is likely too low" if record.seen_folds else ""
         return f"{said}{seen}{_whose(record)}"
@@ -167,17 +171,37 @@ def _answer_facts(record: Record) -> tuple[tuple[str, str], ...]:
         ("features, tau", str(record.tau)),
         ("ridge weight, gamma", shown(record.gamma)),
         *([] if record.least is None else [("chosen by", record.rule)]),
-        ("CV error (mean squared error)", error),
+        (f"CV error ({record_tables.ERROR_WORDS[record_tables.loss_of(record)]})", error),
         ("least CV error of the grid", ends),
-        ("RMSE, its square root", marked(shown(math.sqrt(record.cv_error)), record.estimate)),
     ]
+    if record.classes is None:
+        facts.append(("RMSE, its square root", marked(shown(math.sqrt(record.cv_error)), record.estimate)))
+    else:
+        facts += _class_facts(record, record.classes)
     if record.mae is not None:
         facts.append(("MAE of held-out rows", marked(shown(record.mae), record.estimate)))
-    if record.r_squared is not None:
+    if record.r_squared is not None and record.classes is not None:
+        share = marked(f"{record.r_squared:.4f}", record.estimate)
+        facts.append(("share of the log loss explained (McFadden R^2)", share))
+    elif record.r_squared is not None:
         facts.append(("R^2 of held-out rows", marked(f"{record.r_squared:.4f}", record.estimate)))
     if record.refined is not None:
         facts.append(("gamma refined at this tau", shown(record.refined.gamma)))
     return tuple(facts)
+
+
+def _class_facts(record: Record, classes: Classes) -> list[tuple[str, str]]:
+    """Return the classes and how good held-out predictions are: reported, as the log loss alone is certified."""
+    known = [
+        ("classes", f"{classes.negative}, {classes.positive}; predicted is the probability of {classes.positive}"),
+        ("log loss of the class frequencies", shown(classes.null_error)),
+    ]
+    if classes.accuracy is not None:
+        known.append(("accuracy of held-out rows", marked(f"{100.0 * classes.accuracy:.1f}%", record.estimate)))
+    for words, value in (("AUC of held-out rows", classes.auc), ("Brier score of held-out rows", classes.brier)):
+        if value is not None:
+            known.append((words, marked(f"{value:.4f}", record.estimate)))
+    return known
 
 
 def _compared(record: Record | PathRecord) -> list[tuple[str, str]]:
@@ -362,7 +386,9 @@ def _pairs(
     digits = interval_digits((row.lower, row.upper) for row in rows)
     explained = record.r_squared is not None and record.r_squared < 1.0 and math.isfinite(record.cv_error)
     spread = record.cv_error / (1.0 - record.r_squared) if explained and record.r_squared is not None else 0.0
-    head = ["tau", "gamma", "CV error", "standard error", "RMSE", *(["R^2"] if spread else []), "lower", "upper",
+    root_too = record.classes is None
+    head = ["tau", "gamma", "CV error", "standard error", *(["RMSE"] if root_too else []),
+            *(["R^2"] if spread else []), "lower", "upper",
             "folds decided", "status"]  # fmt: skip
     lines = []
     for row in rows:
@@ -371,8 +397,9 @@ def _pairs(
         width = "" if row.standard_error is None else shown(row.standard_error, 3)
         share = [marked(f"{1.0 - row.cv_error / spread:.4f}", row.estimate) if known else "?"] if spread else []
         ends = aligned(row.lower, digits), aligned(row.upper, digits)
-        lines.append((str(row.tau), shown(row.gamma), marked(error, row.estimate), width, marked(root, row.estimate),
-                      *share, *ends, f"{row.folds_decided}/{row.folds}", row.status or ""))  # fmt: skip
+        lines.append((str(row.tau), shown(row.gamma), marked(error, row.estimate), width,
+                      *([marked(root, row.estimate)] if root_too else []), *share, *ends,
+                      f"{row.folds_decided}/{row.folds}", row.status or ""))  # fmt: skip
     return ReportTable(caption, tuple(head), tuple(lines), chosen=chosen, folded=folded)
 
 
@@ -457,7 +484,9 @@ def _fits(record: PathRecord | FitRecord, data: Dataset | None) -> list[Section]
     rows = tuple((str(row.tau), shown(row.gamma), aligned(row.objective, 6), aligned(row.lower, 6),
                   "yes" if row.proved else "no", listed(row.support)) for row in record.path)  # fmt: skip
     head = ("tau", "gamma", "objective", "lower", "proved", "features")
-    table = ReportTable("Objective: squared errors of training and penalty.", head, rows)
+    squared = record.classes is None
+    what = "squared errors" if squared else "log losses"
+    table = ReportTable(f"Objective: {what} of training and penalty.", head, rows)
     return [Section("What is proved, and what is not", tuple(said)), picture, Section("Every size", (table,))]
 
 

@@ -17,10 +17,11 @@ from sparsecv_mio.certificate.parts import Work
 from sparsecv_mio.digits import aligned, ends_of, interval_digits, shown
 from sparsecv_mio.report import layout, record_words
 from sparsecv_mio.report.source_tables import print_sources
+from sparsecv_mio.words import Loss
 
 if TYPE_CHECKING:
     from sparsecv_mio.certificate.checked_fields import VerifyReport
-    from sparsecv_mio.certificate.records import FitQuality, FitRecord
+    from sparsecv_mio.certificate.records import ClassQuality, FitQuality, FitRecord
 
 
 RULES = {  # by their names: the pair that they choose, and how it was chosen
@@ -37,11 +38,19 @@ MEANING = {
 }
 
 
+ERROR_WORDS = {Loss.SQUARED: "mean squared error", Loss.LOGISTIC: "mean log loss"}  # of the CV error
+
+
+def loss_of(record: records.Record) -> Loss:
+    """Return the loss of a record; records from before there were several are of squares."""
+    return Loss(record.request.loss or Loss.SQUARED)
+
+
 def print_answer(
     console: Console,
     record: records.Record,
     brief: bool = False,
-    held_out: FitQuality | None = None,
+    held_out: FitQuality | ClassQuality | None = None,
     full: bool = False,
 ) -> None:
     """Print a cross-validation record.
@@ -133,7 +142,10 @@ def _error_lines(record: records.Record) -> list[str]:
     known = record.certificate
     digits = interval_digits([(record.lower, record.upper), (known.lower, known.upper)])
     error = layout.marked(shown(record.cv_error, digits), record.estimate)
-    lines = [f"CV error {error} (mean squared error); on held-out rows {record.accuracy_line()}"]
+    what = ERROR_WORDS[loss_of(record)]
+    lines = [f"CV error {error} ({what}); on held-out rows {record.accuracy_line()}"]
+    if record.classes is not None:
+        lines.append(f"certified is the log loss; predicted is the probability of {record.classes.positive!r}")
     lines += _certified_lines(record, digits)
     lines += record_words.region_lines(record)
     lines += interval_lines(record)
@@ -200,16 +212,25 @@ def own_line(record: records.Record, digits: int) -> str:
     return f"certified: the CV error of this pair is in {ends_of(row.lower, row.upper, digits)}"
 
 
-def error_line(found: FitQuality) -> str:
+def error_line(found: FitQuality | ClassQuality) -> str:
     """Return what is known of the errors of predictions."""
+    if isinstance(found, records.ClassQuality):
+        auc = "unknown" if math.isnan(found.auc) else f"{found.auc:.4f}"
+        right = f"accuracy {100.0 * found.accuracy:.1f}%, AUC {auc}, Brier score {found.brier:.4f}"
+        return f"log loss {shown(found.log_loss)}, {right}"
     explained = "unknown" if math.isnan(found.r_squared) else f"{found.r_squared:.4f}"
     return f"RMSE {shown(found.rmse)}, MAE {shown(found.mae)}, R^2 {explained}"
 
 
-def error_lines(record: records.Record | records.CommonRecord | FitRecord, found: FitQuality) -> list[str]:
+def error_lines(
+    record: records.Record | records.CommonRecord | FitRecord, found: FitQuality | ClassQuality
+) -> list[str]:
     """Return lines on the errors of predictions, beside those of the cross-validation that chose the model."""
     lines = [f"errors: {error_line(found)}"]
-    if isinstance(record, records.Record):
+    if isinstance(record, records.Record) and record.classes is not None:
+        error = layout.marked(shown(record.cv_error), record.estimate)
+        lines.append(f"in cross-validation: log loss {error}, {record.accuracy_line()}")
+    elif isinstance(record, records.Record):
         root = layout.marked(shown(math.sqrt(record.cv_error)), record.estimate)
         of = "" if record.average is None else " of the best pair, not of the averaged model that predicts"
         lines.append(

@@ -327,6 +327,8 @@ def _tau_hint(record: Record) -> str:
     taus = record.request.taus
     least, most = min(taus), max(taus)
     if least > 0 and record.r_squared is not None and record.r_squared < 0.0:
+        if record.classes is not None:
+            return f"the class frequencies alone may predict better: --tau 0:{most} tries it"
         return f"R^2 is below 0, the mean of the target alone may predict better: --tau 0:{most} tries it"
     if least == most:
         return ""

@@ -47,7 +47,7 @@ from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.search.result import fold_info
 from sparsecv_mio.search.running import RunningSearch
 from sparsecv_mio.units import MAIN_SHARE, SEARCH_SHARE
-from sparsecv_mio.words import Model
+from sparsecv_mio.words import Loss, Model
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -319,6 +319,7 @@ def cross_validate(
     options, hooks = merged(options, hooks, keywords, "cross_validate")
     if hooks.began is None and (words := leaving(options)) is not None:  # a command says it itself
         warnings.warn(words, DeprecationWarning, stacklevel=2)
+    dataset = options.in_classes(dataset)
     return Question(dataset, folds_of(folds, dataset), gammas, taus, options, hooks).answer()
 
 
@@ -546,8 +547,10 @@ def solve(
     reading = {name: given.pop(name) for name in OF_TABLES if name in given}
     weights = given.pop("weights", None)
     options, hooks = merged(None, None, given, "solve", ("folds", "seed", "nested", "weights", *OF_TABLES))
-    dataset, plan = _dealt(data, target, reading, (folds, seed), weights)
+    dataset, plan = _dealt(data, target, reading, (folds, seed), weights, options)
     if nested is not None:
+        if options.loss is Loss.LOGISTIC:
+            raise BadInput("nested: goes with loss squared, not logistic")
         if isinstance(gammas, GammaInterval) or (isinstance(gammas, str) and interval(gammas)):
             raise BadInput(f"nested: goes with a grid of gammas, not with the interval {gammas}")
         return nested_cross_validate(dataset, plan, nested, gammas, taus, options, hooks)
@@ -556,14 +559,14 @@ def solve(
 
 def _dealt(
     data: str | Path | pd.DataFrame | Dataset, target: str | int | None, reading: Mapping[str, Any],
-    dealing: tuple[AnyFolds, int], weights: str | None,
+    dealing: tuple[AnyFolds, int], weights: str | None, options: SearchOptions,
 ) -> tuple[Dataset, FoldPlan]:  # fmt: skip
     """Read the data of a search, give their rows weights, and deal those that count to folds."""
     folds, seed = dealing
     if not (weights is None or isinstance(weights, str)):
         raise BadInput("weights: name a column of the data; for an array give it to BestSubsetRidgeCV().fit")
     aux = (*(fold_columns(folds) if isinstance(folds, str) else ()), *weight_columns(weights))
-    dataset = _dataset(data, target, aux, reading)
+    dataset = options.in_classes(_dataset(data, target, aux, reading, options.loss is Loss.LOGISTIC))
     if weights is None:
         return dataset, folds_of(folds, dataset, seed)
     for column in weight_columns(weights):
@@ -577,7 +580,7 @@ def _dealt(
 
 def _dataset(
     data: str | Path | pd.DataFrame | Dataset, target: str | int | None, aux: tuple[str, ...],
-    reading: Mapping[str, Any],
+    reading: Mapping[str, Any], two_words: bool = False,
 ) -> Dataset:  # fmt: skip
     if isinstance(data, Dataset):
         for name in reading:
@@ -591,9 +594,9 @@ def _dataset(
             "BestSubsetRidgeCV().fit(X, y)"
         )
     if isinstance(data, str | Path):
-        return read_dataset(data, target_of(data, target), aux=aux, **reading)
+        return read_dataset(data, target_of(data, target), aux=aux, two_words=two_words, **reading)
     if not hasattr(data, "iloc"):
         raise BadInput(f"data are {type(data).__name__}: give a file, a pandas frame or Dataset.from_arrays(X, y)")
     if target is None:
         raise BadInput("target is missing: name the column to predict")
-    return Dataset.from_frame(data, target, aux=aux, **reading)
+    return Dataset.from_frame(data, target, aux=aux, two_words=two_words, **reading)

@@ -24,7 +24,7 @@ from sparsecv_mio.data.standard import StandardData, standardize
 from sparsecv_mio.problem.exact_fit import EXACT_WORK
 from sparsecv_mio.problem.objective import distances_of_pairs, weights_of_pairs
 from sparsecv_mio.problem.problem import SparseProblem
-from sparsecv_mio.problem.refit import refit_rows
+from sparsecv_mio.problem.refit import refit_squares
 from sparsecv_mio.problem.training_moments import (
     fits_of_all_rows,
     fits_without_folds,
@@ -101,7 +101,7 @@ def _errors_by_moments(
         said, found = cells.nominal[(*pairs, fold)], squares.sum(axis=1)
         wrong = ~(np.abs(found - said) <= SAME_ERROR * said)
         for p in np.flatnonzero(wrong).tolist():
-            fit = refit_rows(narrow, folds.train_rows(fold), supports[p], 2.0 * float(lams[p]))
+            fit = refit_squares(narrow, folds.train_rows(fold), supports[p], 2.0 * float(lams[p]))
             squares[p] = fit.residuals(narrow, rows) ** 2
         yield fold, squares
 

@@ -23,7 +23,7 @@ from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.parallel import run_folds
 from sparsecv_mio.problem.elimination import eliminated, stripped
 from sparsecv_mio.problem.problem import SparseProblem
-from sparsecv_mio.problem.refit import refit_rows
+from sparsecv_mio.problem.refit import refit_squares
 from sparsecv_mio.problem.training_moments import moments_of_training
 from sparsecv_mio.search.accounts import BoundSource, mios_of
 from sparsecv_mio.search.all_rows import solve_by_rows
@@ -224,7 +224,7 @@ class ByRows(GridMethod):
             return
         g, _, fold = where
         data, folds, cells = self.context.data, self.context.folds, self.run.cells
-        fit = refit_rows(data, folds.train_rows(fold), support, float(self.context.grid.gammas[g]))
+        fit = refit_squares(data, folds.train_rows(fold), support, float(self.context.grid.gammas[g]))
         held, _ = fit.held_out(data, folds.scored_rows(fold))
         cells.offer(where, cells.pool.number(support), held, fit.objective)
         self.loss.note(where, fit)

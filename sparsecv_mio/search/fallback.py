@@ -24,11 +24,11 @@ from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData, about_means
 from sparsecv_mio.problem.constraints import constraints_of
 from sparsecv_mio.problem.problem import LARGEST_PENALTY
-from sparsecv_mio.problem.refit import NULL, forward_selection
+from sparsecv_mio.problem.refit import NULL, forward_selection, refit_rows
 from sparsecv_mio.problem.training_moments import CentredRows, RidgeFits, fits_of_all_rows, fits_without_folds
 from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.trees.allowed_supports import Family, columns_of
-from sparsecv_mio.words import Intercept
+from sparsecv_mio.words import Intercept, Loss
 
 NEAR = 16  # columns with the largest gains that a step notes
 
@@ -250,6 +250,8 @@ def fallback_supports(data: StandardData, folds: FoldPlan, grid: Grid, until: fl
     O(n q + K q) for the best single columns; O(n q^2 + K q^3) for all columns, where the grid has them and they are
     few; then O(n m^2) a fold with m = max(64, 2 tau), tau below q.
     """
+    if data.loss is Loss.LOGISTIC:
+        return _of_two_classes(data, folds, grid)
     if data.restrictions.beyond_forcing:
         return _within_restrictions(data, folds, grid, until)
     made, taus = _nothing_known(data, folds, grid), grid.taus.tolist()
@@ -324,6 +326,8 @@ def supports_on_all_rows(
     -----
     O(n q + G n m^2) with m = max(64, 2 tau).
     """
+    if data.loss is Loss.LOGISTIC:
+        return _of_two_classes_on_all_rows(data, gammas, taus)
     if data.restrictions.beyond_forcing:
         return _on_all_rows_within_restrictions(data, gammas, taus)
     out = []
@@ -532,3 +536,60 @@ class _Fits:
         H, u = few.about(test, rows.v_mean, rows.r_mean)
         miss = u - H @ b
         return _Fit(columns, float(rest @ rest + self.penalty[columns] @ b**2), float(miss @ miss))
+
+
+def _marginal_order(data: StandardData, rows: IntArray | slice) -> IntArray:
+    """Return the columns in the order of what each tells of the classes alone; O(m q), no kernel.
+
+    Parameters
+    ----------
+    data : StandardData
+    rows : int array or slice
+        Training rows.
+    """
+    V, y = data.of_columns(rows, np.arange(data.q)), data.labels(rows)
+    weights = data.dataset.row_weights
+    w = np.ones(len(y)) if weights is None else weights[rows]
+    centred = V - np.average(V, axis=0, weights=w)
+    slope = (w * (y - np.average(y, weights=w))) @ centred
+    score = slope**2 / np.maximum((w @ centred**2), np.finfo(float).tiny)
+    order = np.argsort(-score, kind="stable")
+    forced = np.isin(order, data.forced)
+    return np.concatenate([order[forced], order[~forced]]).astype(np.int64)
+
+
+def _of_two_classes(data: StandardData, folds: FoldPlan, grid: Grid) -> FallbackSupports:
+    """Return scored supports of the middle gamma, of the columns that tell most by themselves; no kernel is called.
+
+    Parameters
+    ----------
+    data : StandardData
+    folds : FoldPlan
+    grid : Grid
+    """
+    gamma, taus = float(grid.gammas[len(grid.gammas) // 2]), grid.taus.tolist()
+    nominal, value = np.full((len(taus), folds.k), np.inf), np.full((len(taus), folds.k), np.inf)
+    supports: list[list[IntArray]] = [[] for _ in taus]
+    for fold in range(folds.k):
+        rows = folds.train_rows(fold)
+        order = _marginal_order(data, rows)
+        for t, tau in enumerate(taus):
+            supports[t].append(np.sort(order[:tau]))
+            fit = refit_rows(data, rows, supports[t][-1], gamma)
+            nominal[t, fold], value[t, fold] = fit.held_out(data, folds.scored_rows(fold))[0], fit.objective
+    order = _marginal_order(data, slice(0, data.n))
+    whole = [np.sort(order[:tau]) for tau in taus]
+    on_all_rows = [refit_rows(data, slice(0, data.n), support, gamma).objective for support in whole]
+    return FallbackSupports(gamma, supports, nominal, value, whole, np.array(on_all_rows))
+
+
+def _of_two_classes_on_all_rows(
+    data: StandardData, gammas: Sequence[float], taus: Sequence[int]
+) -> list[dict[int, tuple[IntArray, float]]]:
+    """Do the same for `supports_on_all_rows`."""
+    whole = slice(0, data.n)
+    order, found = _marginal_order(data, whole), []
+    for gamma in gammas:
+        made = {tau: refit_rows(data, whole, np.sort(order[:tau]), gamma) for tau in taus}
+        found.append({tau: (fit.support, fit.objective + fit.objective_error) for tau, fit in made.items()})
+    return found

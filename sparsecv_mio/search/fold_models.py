@@ -15,7 +15,8 @@ from typing import Any, cast
 import numpy as np
 
 from sparsecv_mio.arrays import FloatArray, IntArray
-from sparsecv_mio.certificate.records import Record, columns_of
+from sparsecv_mio.certificate.read_back import in_classes
+from sparsecv_mio.certificate.records import Classes, Record, class_quality, columns_of, probabilities
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import AnyFolds, folds_of
@@ -25,6 +26,7 @@ from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.refit import refit_moments
 from sparsecv_mio.problem.training_moments import training_moments
 from sparsecv_mio.thresholds import FOLDS_FITTED_AGAIN
+from sparsecv_mio.words import Loss
 
 AT_ONCE = 1 << 22  # numbers of a block of rows to predict, one for each row of the data
 FEW_NUMBERS = 40_000_000  # that folds train on, up to which they are fitted again for the mean absolute error
@@ -76,6 +78,8 @@ def with_mae(record: Record, data: StandardData | None, plan: FoldPlan) -> Recor
     plan : FoldPlan
         The folds of the record.
     """
+    if data is not None and record.classes is not None and np.isfinite(record.cv_error):
+        return _with_class_quality(record, record.classes, data, plan)
     if data is None or record.data.weights is not None or not np.isfinite(record.cv_error):
         return record
     errors = record.chosen_folds.error
@@ -88,6 +92,17 @@ def with_mae(record: Record, data: StandardData | None, plan: FoldPlan) -> Recor
     mean = float(errors.sum()) / len(rows)
     exact = abs(float(np.mean(missed**2)) - mean) <= AGREE_RTOL * mean  # not where floats lose a residual's digits
     return replace(record, mae=float(np.mean(np.abs(missed)))) if exact else record
+
+
+def _with_class_quality(record: Record, classes: Classes, data: StandardData, plan: FoldPlan) -> Record:
+    """Return the record with accuracy, AUC and Brier score of held-out rows, where that is soon found."""
+    if plan.k > FOLDS_FITTED_AGAIN or plan.k * data.n > FEW_NUMBERS // 10:
+        return record
+    rows, predicted = _predictions(record, data, plan)
+    weights = data.dataset.row_weights
+    found = class_quality(data.dataset.y[rows], predicted, None if weights is None else weights[rows])
+    auc = None if math.isnan(found.auc) else found.auc
+    return replace(record, classes=replace(classes, accuracy=found.accuracy, auc=auc, brier=found.brier))
 
 
 def mean_predictions(rows: IntArray, predicted: FloatArray, n: int) -> tuple[FloatArray, IntArray]:
@@ -125,9 +140,11 @@ def predictions_by_fold(record: Record, dataset: Dataset, folds: AnyFolds) -> tu
         Ascending, each as often as a fold scores it.
     predicted : (m,) array
     """
+    dataset = in_classes(record, dataset)
     plan = folds_of(folds, dataset, record.folds.seed or 0)
     check_of_record(record, dataset, plan)
-    return _predictions(record, standardize(dataset, record.data.scale, record.data.intercept), plan)
+    loss = Loss.SQUARED if record.classes is None else Loss.LOGISTIC
+    return _predictions(record, standardize(dataset, record.data.scale, record.data.intercept, loss=loss), plan)
 
 
 def check_of_record(record: Record, dataset: Dataset, plan: FoldPlan) -> None:
@@ -159,7 +176,11 @@ def _predictions(record: Record, everything: StandardData, plan: FoldPlan) -> tu
     """Of :func:`predictions_by_fold`."""
     data, supports = used_columns(record, everything)
     predicted = np.empty(plan.scored)
-    for fold, problem, support, beta in _fits(record, data, supports, plan):
+    if data.loss is Loss.LOGISTIC:
+        _predict_classes(record, data, supports, plan, predicted)
+    for fold, problem, support, beta in (
+        _fits(record, data, supports, plan) if data.loss is Loss.SQUARED else ()
+    ):
         rows = plan.scored_rows(fold)
         V, root = problem.about(data, rows)[0][:, list(support)], data.root_of(rows)
         fitted, y_center = V @ beta, (problem.own or data).y_center
@@ -170,11 +191,26 @@ def _predictions(record: Record, everything: StandardData, plan: FoldPlan) -> tu
     return plan.all_scored, predicted[order]
 
 
+def _predict_classes(
+    record: Record, data: StandardData, supports: list[tuple[int, ...]], plan: FoldPlan, predicted: FloatArray
+) -> None:
+    """Write the probabilities of the rows that each fold scores, by its model."""
+    from sparsecv_mio.problem.logistic_refit import refit_logistic
+
+    for fold in range(plan.k):
+        columns = np.array(supports[record.chosen_folds.which[fold]], dtype=np.int64)
+        fit = refit_logistic(data, plan.train_rows(fold), columns, record.gamma)
+        of_fold = slice(plan.starts[fold], plan.starts[fold + 1])
+        predicted[of_fold] = probabilities(fit.predictors(data, plan.scored_rows(fold)))
+
+
 def with_fold_models(record: Any) -> Record:
     """Return a record; `BadInput` for one without models of folds, or whose predictions are not of their kind."""
     why = ""
     if not isinstance(record, Record):
         why = "this record has no model for each fold: give one of `solve` (criterion folds)"
+    elif record.classes is not None:
+        why = "classes have no prediction intervals: `predict` gives probabilities"
     elif record.data.weights is not None:
         why = "the guarantee is for rows that count alike, and these have weights"
     elif record.average is not None:

@@ -36,7 +36,7 @@ from sparsecv_mio.search.observers import Progress
 from sparsecv_mio.search.options import OF_GRIDS, Hooks, SearchOptions
 from sparsecv_mio.trees.subsets import OpenNodes
 from sparsecv_mio.units import TIE_RTOL
-from sparsecv_mio.words import Method, Model
+from sparsecv_mio.words import Loss, Method, Model
 
 if TYPE_CHECKING:
     from sparsecv_mio.search.gamma_lists import EndLists
@@ -63,6 +63,7 @@ def check_interval(gammas: GammaInterval, options: SearchOptions, hooks: Hooks) 
     given = [name for name in OF_GRIDS if getattr(options, name)]
     given += [name for name in RESTRICTIONS if getattr(options.restrictions, name)]
     given += ["model"] if options.model is Model.AVERAGE else []
+    given += ["loss"] if options.loss is not Loss.SQUARED else []
     given += ["method"] if options.method not in (Method.AUTO, Method.ROUNDS) else []
     given += ["backend"] if options.backend != NATIVE else []
     given += [name for name in HOOKS_OF_GRIDS if getattr(hooks, name) is not None]

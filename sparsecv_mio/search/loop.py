@@ -37,7 +37,7 @@ from sparsecv_mio.search.result import build_record, check_intervals
 from sparsecv_mio.search.run import GridMethod, NewRun, Run, run_to_end, run_with_model
 from sparsecv_mio.search.running import RunningSearch
 from sparsecv_mio.thresholds import by_rows
-from sparsecv_mio.words import Method, Oracle
+from sparsecv_mio.words import Loss, Method, Oracle
 
 if TYPE_CHECKING:
     from sparsecv_mio.search.descent import Descent
@@ -67,7 +67,7 @@ def context_of(
     """
     at_once = options.workers if trees is None else max(options.workers, trees.at_once)
     threads = at_once if get_backend(options.backend).capabilities.concurrent else 1
-    if by_rows(data, folds.k):
+    if options.loss is Loss.SQUARED and by_rows(data, folds.k):
         from sparsecv_mio.search.by_rows import threads_for
 
         threads = threads_for(data, threads)
@@ -89,6 +89,10 @@ def new_method(context: Context, options: SearchOptions, signals: Signals) -> Se
         from sparsecv_mio.search.descent import Descent
 
         return Descent(context, RowMaker(context, options.oracles).make, signals)
+    if options.loss is Loss.LOGISTIC:
+        from sparsecv_mio.search.logistic_search import LogisticSearch
+
+        return LogisticSearch(Run.begun(context, signals, ()))
     run = Run.begun(context, signals, options.oracles)
     wide = by_rows(context.data, context.folds.k)
     if method is Method.ROUNDS and not wide and not context.data.restrictions.beyond_forcing:

@@ -30,7 +30,6 @@ exact refit of a support (docs/theory.md, "Restrictions").
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 
@@ -48,7 +47,7 @@ from sparsecv_mio.search.deadline import Deadline
 from sparsecv_mio.search.estimates import OpenCellEstimates, score_reported_pair
 from sparsecv_mio.search.fold_solver import FoldSolver
 from sparsecv_mio.search.loss_bounds import LossBounds, bounded_in_closed_form
-from sparsecv_mio.search.pairs import Pair, likely_winner
+from sparsecv_mio.search.pairs import Aim, Pair, aim_at
 from sparsecv_mio.search.run import Run, best_on_all_rows, fit_all_rows
 from sparsecv_mio.search.shared_trees import SharedTrees
 from sparsecv_mio.trees.allowed_supports import completed
@@ -101,13 +100,6 @@ ORDERS = {
 }
 
 
-class Aim(NamedTuple):
-    """The pair to work on next, and the sum of lower bounds at which it is left; inf: when every fold is decided."""
-
-    pair: Pair
-    goal: float
-
-
 class WinnerFirst:
     """What is done before the next cells, and which these are: the answer of Algorithm 1 with a fraction of its MIOs.
 
@@ -136,22 +128,8 @@ class WinnerFirst:
             self.method.bound_every_cell(left)
 
     def aim(self) -> Aim | None:
-        """Return the likely winner to be decided, then the others to be raised to the goal; None once all is proved."""
-        now, gap, still_open = self.run.bounds(), self.run.context.gap, self.method.open
-        if now.proved(gap):
-            return None
-        winner = likely_winner(now)
-        goal = now.upper[winner] * (1.0 - gap)
-        others = (now.lower < goal) & still_open.any(axis=2)
-        others[winner] = False
-        nearly_closed = now.upper[winner] * (1.0 - 0.5 * gap) <= now.lower[winner] < np.inf
-        if still_open[winner].any() and not (nearly_closed and others.any()):
-            return Aim(winner, np.inf)
-        if not others.any():
-            return None
-        # the pair furthest below the goal holds the lower bound of the whole grid
-        g, t = np.unravel_index(int(np.argmin(np.where(others, now.lower, np.inf))), others.shape)
-        return Aim((int(g), int(t)), float(goal))
+        """Return the pair that is next, as `aim_at` says."""
+        return aim_at(self.run.bounds(), self.run.context.gap, self.method.open)
 
     def next_cells(self) -> list[Where]:
         """Return open folds of the pair aimed at that promise to raise its lower bound most."""

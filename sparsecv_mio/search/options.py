@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from sparsecv_mio.certificate.parts import SearchRequest
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
+from sparsecv_mio.data.two_classes import as_two_classes, check_training_classes
 from sparsecv_mio.declared_options import OPTIONS, check_whole, settle, shown
 from sparsecv_mio.errors import BadInput, SparseCVError, did_you_mean, one_of
 from sparsecv_mio.formulation.backends import BACKENDS, NATIVE, backend_name, get_backend
@@ -25,7 +26,7 @@ from sparsecv_mio.model_space import NONE, RESTRICTIONS, Restrictions, number
 from sparsecv_mio.search.context import Snapshot
 from sparsecv_mio.search.observers import Progress
 from sparsecv_mio.search.pairs import Grid
-from sparsecv_mio.words import Intercept, Method, Model, Oracle, Scale
+from sparsecv_mio.words import Intercept, Loss, Method, Model, Oracle, Scale
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -131,6 +132,16 @@ def worded(value: Any) -> str:
         return "on" if value else "off"
     return (",".join(value) or "none") if isinstance(value, tuple) else str(value)
 
+SQUARED_ALONE = {  # options that go with squared loss alone, and why
+    "method": "the other has a search of its own",
+    "backend": "solvers are asked for squares",
+    "model": "averages are of squared errors",
+    "stability": "the instability is of squared errors",
+    "refine": "gamma is refined by squares",
+    "oracles": "they are of squares",
+    **dict.fromkeys(RESTRICTIONS[2:], "trees of the other know no limits but forced features"),
+}
+
 
 @dataclass(frozen=True)
 class Rule:
@@ -184,6 +195,9 @@ RULES = (
     Rule("one_se", "model", (Model.PAIR,), "the other averages many pairs"),
     Rule("stability", "model", (Model.PAIR,), "the other averages many pairs"),
     Rule("own_error", "model", (Model.AVERAGE,), "the CV error is that of the pair"),
+    Rule("loss", "intercept", (Intercept.FOLD, Intercept.NONE), "centring the target is for squares"),
+    Rule("positive", "loss", (Loss.LOGISTIC,), "squared loss has no classes"),
+    *(Rule(option, "loss", (Loss.SQUARED,), why) for option, why in SQUARED_ALONE.items()),
     *(Rule(option, "method", (Method.AUTO, *CELL_BY_CELL), ONE_TREE) for option in RESTRICTIONS[2:]),
     *(Rule(option, "refine", (False,), ONE_TREE) for option in RESTRICTIONS[2:]),
     *(Rule(option, "oracles", (None, ()), ONE_TREE) for option in RESTRICTIONS[2:]),
@@ -199,6 +213,10 @@ class SearchOptions:
     scale : {"length", "variance", "none"}
         What the penalty measures.
     intercept : {"fold", "global", "none"}
+    loss : {"squared", "logistic"}
+        What is fitted. `logistic` is for a target of two classes; the CV error is the mean log loss of held-out rows.
+    positive : str, optional
+        With `loss="logistic"`, the class that is 1 (:func:`sparsecv_mio.data.two_classes.as_two_classes`).
     gap : float
         Relative gap at which the certificate counts as closed; 0 decides every cell.
     one_se : bool
@@ -259,6 +277,8 @@ class SearchOptions:
 
     scale: Scale = Scale.LENGTH
     intercept: Intercept = Intercept.FOLD
+    loss: Loss = Loss.SQUARED
+    positive: str | None = None
     gap: float = 1e-4
     one_se: bool = False
     stability: tuple[float, ...] | str | None = None
@@ -311,6 +331,10 @@ class SearchOptions:
         """Weights of the instability that are given; none where nested cross-validation is to choose one."""
         return self.stability if isinstance(self.stability, tuple) else ()
 
+    def in_classes(self, dataset: Dataset) -> Dataset:
+        """Return the data as they are searched: with logistic loss their target is 0 and 1."""
+        return as_two_classes(dataset, self.positive) if self.loss is Loss.LOGISTIC else dataset
+
     def within(self, dataset: Dataset) -> SearchOptions:
         """Return the same options, the restrictions by the names of the data."""
         return replace(self, restrictions=self.restrictions.within(dataset.names))
@@ -324,9 +348,11 @@ class SearchOptions:
         )
 
     def check_data(self, dataset: Dataset, folds: FoldPlan) -> None:
-        """Raise `BadInput` for folds of other data, or too few of them."""
+        """Raise `BadInput` for folds of other data, too few of them, or one whose training rows are of one class."""
         if folds.n != dataset.n:
             raise BadInput(f"the fold plan is for {folds.n} rows, the data have {dataset.n}")
+        if self.loss is Loss.LOGISTIC:
+            check_training_classes(dataset, folds, self.intercept)
         if self.one_se and not folds.has_standard_error:
             raise BadInput("one-se: a single fold has no standard error, use at least two that score different rows")
         iacv = self.oracles is not None and Oracle.IACV in self.oracles

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -211,6 +212,42 @@ def likely_winner(now: PairBounds) -> tuple[int, int]:
     return int(g), int(t)
 
 
+Pair = tuple[int, int]
+
+
+class Aim(NamedTuple):
+    """The pair to work on next, and the sum of lower bounds at which it is left; inf: when every fold is decided."""
+
+    pair: Pair
+    goal: float
+
+
+def aim_at(now: PairBounds, gap: float, still_open: BoolArray) -> Aim | None:
+    """Return the likely winner to be decided, then the others to be raised to the goal; None once all is proved.
+
+    Parameters
+    ----------
+    now : PairBounds
+    gap : float
+    still_open : (G, T, K) bool array
+        Cells that may be worked on.
+    """
+    if now.proved(gap):
+        return None
+    winner = likely_winner(now)
+    goal = now.upper[winner] * (1.0 - gap)
+    others = (now.lower < goal) & still_open.any(axis=2)
+    others[winner] = False
+    nearly_closed = now.upper[winner] * (1.0 - 0.5 * gap) <= now.lower[winner] < np.inf
+    if still_open[winner].any() and not (nearly_closed and others.any()):
+        return Aim(winner, np.inf)
+    if not others.any():
+        return None
+    # the pair furthest below the goal holds the lower bound of the whole grid
+    g, t = np.unravel_index(int(np.argmin(np.where(others, now.lower, np.inf))), others.shape)
+    return Aim((int(g), int(t)), float(goal))
+
+
 def simplest(among: BoolArray, gammas: FloatArray, taus: IntArray) -> tuple[int, int]:
     """Of some pairs (G, T) the one with the smallest tau, then the largest gamma.
 
@@ -393,9 +430,6 @@ def _perhaps_proved(now: PairBounds, gap: float) -> list[int]:
         bar = np.where(known, upper, 0.0)
         fine |= known & (bar - lower <= (gap + 2.0 * CROSSING_RTOL) * bar + room)
     return (np.flatnonzero(fine)[::-1] + 1).tolist()
-
-
-Pair = tuple[int, int]
 
 
 @dataclass(frozen=True, eq=False)

@@ -24,11 +24,13 @@ from sparsecv_mio.certificate.enumeration import UnitColumns
 from sparsecv_mio.certificate.optimality import H_RTOL
 from sparsecv_mio.certificate.refits import Exchanges
 from sparsecv_mio.digits import ends_of, shown
+from sparsecv_mio.problem import logistic_objective
 from sparsecv_mio.problem.objective import held_out_error
 from sparsecv_mio.search.cells import Where
 from sparsecv_mio.search.context import Snapshot
 from sparsecv_mio.search.pairs import pair_bounds
 from sparsecv_mio.units import TINY
+from sparsecv_mio.words import Loss
 
 SHARE, FEWEST = 0.03, 5  # of the seconds of a search, that it may take, beyond so many cells
 MOST_NUMBERS = 250_000  # rows times columns of a support, beyond which refits in twice the precision take much memory
@@ -97,6 +99,8 @@ class _Recheck:
         columns = self.data.columns[cells.pool.supports[cells.support[where]]]
         if self.data.n * (len(columns) + 1) > MOST_NUMBERS:
             return ""
+        if self.data.loss is Loss.LOGISTIC:
+            return self._objection_of_classes(where, columns)
         train, scored, dataset = folds.train_rows(fold), folds.scored_rows(fold), self.data.dataset
         of_support = UnitColumns.of(*self._how, columns)
         model = of_support.refit(tuple(range(len(columns))), gamma, train)
@@ -109,6 +113,25 @@ class _Recheck:
             return f"{named}: the search has a held-out error in {ends_of(low, high, 9)}, a refit {shown(error, 9)}"
         other = self._better(g, train, folds.left_out(fold), columns)
         return f"{named}: the features {other} fit better than those said to be the best" if other else ""
+
+    def _objection_of_classes(self, where: Where, columns: IntArray) -> str:
+        """Say what a refit by the definition of logistic loss has against a decided cell."""
+        g, t, fold = where
+        folds, dataset, cells = self.context.folds, self.data.dataset, self.cells
+        rows, gamma = folds.scored_rows(fold), float(self.context.grid.gammas[g])
+        X, weights = dataset.X[rows], None if dataset.row_weights is None else dataset.row_weights[rows]
+        model = logistic_objective.fit(
+            dataset.X, dataset.y, columns.tolist(), gamma, scale=str(self.data.scale),
+            intercept=str(self.data.intercept), rows=folds.train_rows(fold), weights=dataset.row_weights,
+        )  # fmt: skip
+        error = float(model.losses(X, dataset.y[rows], weights).sum())
+        doubt = model.doubt(X) if weights is None else model.doubt(X) * weights
+        room = H_RTOL * error + float(doubt.sum()) + TINY
+        low, high = float(cells.lower[where]), float(cells.upper[where])
+        if low - room <= error <= high + room:
+            return ""
+        named = f"gamma {gamma:.6g}, tau {int(self.context.grid.taus[t])}, fold {fold + 1}"
+        return f"{named}: the search has a held-out loss in [{low:.9g}, {high:.9g}], a refit {error:.9g}"
 
     def _better(self, g: int, train: IntArray, left_out: IntArray, columns: IntArray) -> str:
         """Name a support one column away that fits the training rows better; empty where none does, or costs much."""

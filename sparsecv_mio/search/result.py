@@ -16,6 +16,7 @@ from sparsecv_mio.certificate import parts, records
 from sparsecv_mio.certificate.records import (
     SCHEMA,
     Advice,
+    Classes,
     Least,
     OneSe,
     PathRow,
@@ -25,11 +26,13 @@ from sparsecv_mio.certificate.records import (
     TableRow,
     loosest_of,
 )
+from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.errors import Inconsistent
 from sparsecv_mio.model_space import text_of_gammas, text_of_taus
 from sparsecv_mio.problem.coordinates import objective_slack
+from sparsecv_mio.problem.logistic_objective import null_loss
 from sparsecv_mio.problem.objective import fit, r_squared, standard_error
 from sparsecv_mio.problem.problem import LARGEST_PENALTY, SparseProblem
 from sparsecv_mio.problem.refit import refit_rows
@@ -42,7 +45,7 @@ from sparsecv_mio.search.instability import ChoiceByWeight, choose_by_weight, st
 from sparsecv_mio.search.pairs import PairBounds, pair_bounds, proved_part, statuses
 from sparsecv_mio.trees.subsets import BestSubset
 from sparsecv_mio.units import PROVED_RTOL
-from sparsecv_mio.words import Method
+from sparsecv_mio.words import Loss, Method
 
 FEWEST = 3  # taus proved one after the other that tell how the costs grow
 LONGEST = 1e6  # seconds of a limit that is worth advising
@@ -179,11 +182,14 @@ def _fit_support(data: StandardData, gamma: float, problem: SparseProblem | None
     v_mean = np.zeros(data.q)
     v_mean[support] = made.v_mean
     blurred = made.spread.max(initial=0.0) > COEFFICIENT_RTOL * np.abs(made.beta).max(initial=0.0)
+    blurred &= data.loss is Loss.SQUARED
     return _AllRowsFit(support, made.beta, made.objective, made.objective_error, v_mean, made.r_mean, bool(blurred))
 
 
 def _fit_quickly(data: StandardData, gamma: float, support: IntArray) -> _AllRowsFit:
     """Fit in double precision: f of its coefficients is an upper bound of the optimum however exact they are."""
+    if data.loss is Loss.LOGISTIC:
+        return _fit_support(data, gamma, None, support)
     rows = CentredRows.of(data.only(support), slice(0, data.n))
     V, r = rows.V, rows.r
     penalty = np.minimum(gamma / 2.0 * data.weight[support], LARGEST_PENALTY)
@@ -237,7 +243,9 @@ def all_rows_fit(
     lower = min(one.objective - one.error for one in fits) if all_known and not quick else cell.lower
     lower = min(max(lower, 0.0), best.objective)
     # that all candidates are known is no proof where one of them cannot be valued
-    most = objective_slack(best.objective * unit, data.dataset, str(data.intercept)) / unit
+    most = best.error
+    if data.loss is Loss.SQUARED:
+        most = objective_slack(best.objective * unit, data.dataset, str(data.intercept)) / unit
     allowance = 2.0 * min(best.error, most) if all_known else 0.0
     proved = np.isfinite(upper) and upper - lower <= max(gap, PROVED_RTOL) * upper + allowance
     lower, upper = float(lower * unit), float(upper * unit)
@@ -412,7 +420,7 @@ class _Reported:
             return None
         for fold in left.tolist():
             rows, gamma, floor = self.folds.train_rows(fold), float(self.grid.gammas[g]), float(floors[fold])
-            if not floor > 0.0:
+            if not floor > 0.0 and self.data.loss is Loss.SQUARED:
                 problem = moments_of_training(self.data, rows).problem(self.data, gamma)
                 centre = Centre.of(problem, problem.rounding)
                 floor = 0.0 if centre is None else centre.least
@@ -506,7 +514,9 @@ def build_record(
     descent = request.method_used == Method.DESCENT
     region = None if descent else known.region()
     fitted = replace(cell, support=np.flatnonzero(np.isin(data.names, support)))
-    stability = stability_of_model(context, known.cells, at, fitted, weighed, snapshot.changes)
+    stability = None
+    if data.loss is Loss.SQUARED:
+        stability = stability_of_model(context, known.cells, at, fitted, weighed, snapshot.changes)
     if snapshot.doubts:
         proved = False
     took = () if proved else compiling_took(deadline)
@@ -514,9 +524,7 @@ def build_record(
         schema=SCHEMA,
         status="doubtful" if snapshot.doubts else deadline.status(proved and not untimely),
         **answer,
-        r_squared=r_squared(data.dataset.y, known.folds.all_scored, cv_error, data.dataset.row_weights)
-        if np.isfinite(cv_error)
-        else None,
+        r_squared=explained(data.loss, data.dataset, known.folds, cv_error) if np.isfinite(cv_error) else None,
         support=support,
         coefficients=coefficients,
         intercept=intercept,
@@ -548,9 +556,34 @@ def build_record(
         least=None if at == (g, t) else Least(**of_grid),
         loosest=None if proved or descent else loosest_of(table),
         least_folds=None if at == (g, t) else known.chosen_folds(g, t),
+        classes=classes_of(data.dataset, known.folds.all_scored),
     )
     check_intervals(record)
     return record
+
+
+def explained(loss: str, dataset: Dataset, folds: FoldPlan, cv_error: float) -> float:
+    """Return the share that a CV error explains: of the variance of the targets, or of the log loss of the classes.
+
+    Parameters
+    ----------
+    loss : str
+    dataset : Dataset
+    folds : FoldPlan
+    cv_error : float
+    """
+    known = dataset.y, folds.all_scored
+    if loss == Loss.SQUARED:
+        return r_squared(*known, cv_error, dataset.row_weights)
+    null = null_loss(*known, dataset.row_weights)
+    return 1.0 - cv_error / null if null > 0.0 else 0.0
+
+
+def classes_of(dataset: Dataset, rows: IntArray) -> Classes | None:
+    """Return the classes of a target that has some, with the log loss of their frequencies in some rows."""
+    if dataset.classes is None:
+        return None
+    return Classes(*dataset.classes, null_loss(dataset.y, rows, dataset.row_weights))
 
 
 def compiling_took(deadline: Deadline) -> tuple[str, ...]:

@@ -80,7 +80,7 @@ class RunningSearch:
     def standardize(self) -> StandardData:
         """Bring the data to standard coordinates; from here on a record can be made."""
         options = self.options
-        self.data = standardize(self.dataset, options.scale, options.intercept, options.restrictions)
+        self.data = standardize(self.dataset, options.scale, options.intercept, options.restrictions, options.loss)
         _ = self.dataset.fingerprint  # of the record: after the limit there is no time for it
         if self.hooks.resume is not None:
             self.stored = read_checkpoint(self.hooks.resume)

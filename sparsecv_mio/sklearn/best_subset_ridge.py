@@ -1,259 +1,45 @@
-"""The estimators of scikit-learn: `BestSubsetRidge` of given sizes, and `BestSubsetRidgeCV` by cross-validation."""
+"""`BestSubsetRidge` of given sizes, and `BestSubsetRidgeCV`, whose size and ridge weight cross-validation chooses."""
 
 from __future__ import annotations
 
-import math
-import re
-import time
-import warnings
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field, fields
-from functools import cached_property, wraps
-from numbers import Integral
-from threading import Event
-from typing import Any, NamedTuple, TypeVar, dataclass_transform
+from collections.abc import Iterable
+from dataclasses import field
+from functools import cached_property
+from typing import Any
 
 import numpy as np
-from joblib import effective_n_jobs
-from numpy.typing import NDArray
-from scipy.sparse import issparse
-from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.base import RegressorMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from sparsecv_mio.arrays import BoolArray, FloatArray
-from sparsecv_mio.certificate.parts import schema_of
-from sparsecv_mio.certificate.records import PathRecord, Record, by_column
-from sparsecv_mio.data.cure import frame_numbers
-from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.data.fold_plan import FoldPlan
-from sparsecv_mio.data.folds import SPECS, AnyFolds, Splitter, canonical, fold_columns, folds_of
-from sparsecv_mio.data.weights import least_rows, weighted, weighted_rows
-from sparsecv_mio.digits import ends_of, shown
-from sparsecv_mio.errors import BadInput, did_you_mean
+from sparsecv_mio.arrays import FloatArray
+from sparsecv_mio.certificate.records import PathRecord, by_column
+from sparsecv_mio.data.weights import least_rows, weighted_rows
+from sparsecv_mio.errors import BadInput
 from sparsecv_mio.fits.best_subsets import best_subsets
-from sparsecv_mio.model_space import (
-    RESTRICTIONS,
-    Column,
-    Hierarchy,
-    Limits,
-    Restrictions,
-    default_gammas,
-    gammas_of,
-    taus_of,
-)
-from sparsecv_mio.report.record_words import edge_hints
-from sparsecv_mio.search.api import cross_validate
-from sparsecv_mio.search.context import Snapshot
-from sparsecv_mio.search.deadline import interruptible
+from sparsecv_mio.model_space import Column, Hierarchy, Limits, taus_of
 from sparsecv_mio.search.fold_models import FoldModels, with_fold_models
-from sparsecv_mio.search.observers import Progress
-from sparsecv_mio.sklearn.kept import MOST_KEPT, KeptSearch
-from sparsecv_mio.words import Intercept
-
-Method = TypeVar("Method", bound=Callable[..., Any])
-
-try:
-    from sklearn.utils.validation import validate_data as validate_data
-except ImportError:  # before 1.6
-
-    def validate_data(_estimator: Any, /, *args: Any, **checks: Any) -> Any:
-        """Check data, and remember or compare the columns."""
-        return _estimator._validate_data(*args, **checks)
-
-
-try:
-    from sklearn.callback import CallbackSupportMixin as CallbackSupportMixin
-    from sklearn.callback import with_callbacks as with_callbacks
-
-    CALLER = 4  # of `fit`, from where it warns
-except ImportError:  # before 1.9
-    CALLER = 3
-
-    class CallbackSupportMixin:  # type: ignore[no-redef]
-        """Nothing: this scikit-learn has no callbacks."""
-
-    def with_callbacks(method: Method) -> Method:
-        """Return the method."""
-        return method
-
-
-LINE_SECONDS = 1.0  # between two lines of `verbose`
-MOST_DENSE = 1 << 27  # cells of a sparse X, which is made dense: 1 GiB
-MOST_SPLITS = 1000  # folds of which `cv_results_` has a column each
-
-
-class Watch(NamedTuple):
-    """What a search is given: the event that ends it, and whom it reports to, if anybody."""
-
-    stop: Event
-    progress: Callable[[Progress], None] | None
-
-
-@contextmanager
-def watched(estimator: Any, X: Any, y: Any) -> Iterator[Watch]:
-    """Yield what a search of an estimator is given, and tell the callbacks of its begin and its end.
-
-    The first Ctrl-C, or a callback that asks for it, ends the search with its best answer so far.
-
-    Parameters
-    ----------
-    estimator : BestSubsetRidge or BestSubsetRidgeCV
-        Its `verbose` asks for lines on the screen.
-    X, y : arrays
-        What callbacks are told.
-    """
-    context = None
-    if hasattr(estimator, "_init_callback_context"):
-        context = estimator._init_callback_context(max_subtasks=None)
-        context.call_on_fit_task_begin(estimator=estimator, X=X, y=y)
-    with interruptible(type(estimator).__name__) as stop:
-        reports = [_lines(type(estimator).__name__)] if estimator.verbose else []
-        if getattr(estimator, "_skl_callbacks", None):
-            reports.append(_to_callbacks(estimator, context, stop))
-        yield Watch(stop, _to_all(reports) if reports else None)
-    if context is not None:
-        fitted = {name: value for name, value in vars(estimator).items() if name.endswith("_")}
-        context.call_on_fit_task_end(estimator=estimator, X=X, y=y, reconstruction_attributes=fitted)
-
-
-WHY_UNPROVED = {
-    "limit": "reached its limit",
-    "interrupted": "was interrupted",
-    "doubtful": "disagrees with a refit of its answer, and withdrew ends",
-}
-
-
-def warn_unproved(estimator: Any) -> None:
-    """Warn of a fit that ended without a proof, and say what is known all the same."""
-    if estimator.status_ != "proved":
-        why = WHY_UNPROVED[estimator.status_]
-        known = f"certified are {shown(estimator.lower_)} and {shown(estimator.upper_)} as bounds"
-        took = [words for words in estimator.record_.warnings if "compiling" in words]
-        words = "; ".join([f"{type(estimator).__name__} {why} before the answer was proved: {known}", *took])
-        warnings.warn(words, ConvergenceWarning, stacklevel=CALLER)
-
-
-def warn_of_edges(record: Record) -> None:
-    """Warn of a pair on the edge of the grid, as the command does."""
-    for hint in edge_hints(record):
-        words = re.sub(r"--(gamma|tau) (\S+)", r"\1s='\2'", hint)
-        warnings.warn(f"BestSubsetRidgeCV: {words}", UserWarning, stacklevel=CALLER)
-
-
-def _to_all(reports: list[Callable[[Progress], None]]) -> Callable[[Progress], None]:
-    def report(now: Progress) -> None:
-        for each in reports:
-            each(now)
-
-    return report
-
-
-def _lines(name: str) -> Callable[[Progress], None]:
-    due = -math.inf
-
-    def report(now: Progress) -> None:
-        nonlocal due
-        if time.monotonic() >= due:
-            bounds = ends_of(now.lower, now.upper)
-            print(f"{name}: {now.seconds:.0f} s, {now.done}/{now.total} decided, {now.nodes} nodes, bounds {bounds}")
-            due = time.monotonic() + LINE_SECONDS
-
-    return report
-
-
-def _to_callbacks(estimator: Any, context: Any, stop: Event) -> Callable[[Progress], None]:
-    """Return a report that is a task to callbacks; one of them may ask for the end."""
-
-    def report(now: Progress) -> None:
-        task = context.subcontext(task_name="report")
-        task.call_on_fit_task_begin(estimator=estimator)
-        if task.call_on_fit_task_end(estimator=estimator):
-            stop.set()
-
-    return report
-
-
-CURES = (
-    ("Input y contains NaN", ": leave out the rows without a target"),
-    (r"contains NaN|fill the cell, or .*",
-     "; SimpleImputer() of sklearn.impute, before it in a pipeline, fills empty cells"),
-    (r"could not convert string to float.*|encode it as numbers .*",
-     "; make_column_transformer((OneHotEncoder(), [columns of words]), remainder='passthrough') of sklearn.compose, "
-     "before it in a pipeline, makes numbers of words"),
-)  # fmt: skip
-
-
-@contextmanager
-def cures_named(X: Any) -> Iterator[None]:
-    """Have an error about cells of X that are no numbers say in one line what of scikit-learn would make them some."""
-    try:
-        yield
-    except ValueError as error:
-        text = str(error).splitlines()[0].rstrip(".")
-        cure = next((cure for words, cure in CURES if re.search(f"({words})$", text)), None)
-        if cure is None:
-            raise
-        raise BadInput(text + _first_of(X, text) + cure) from None
-
-
-def _first_of(X: Any, text: str) -> str:
-    """Say where the first cell of an array is that a message of scikit-learn is about."""
-    kind = float if text == "Input X contains NaN" else str if text.startswith("could not convert") else None
-    cells = np.asarray(X, dtype=object) if kind is not None else np.empty(0)
-    for row, line in enumerate(cells.tolist() if cells.ndim == 2 else ()):
-        for column, value in enumerate(line):
-            if (kind is str and isinstance(value, str)) or (kind is float and value != value):
-                return f", first in row {row + 1}, column {column + 1} of X"
-    return ""
-
-
-class FittedModel:
-    """What a fit makes: coefficients in the units of X, and which features have one."""
-
-    coef_: FloatArray
-    support_: BoolArray
-
-
-Estimator = TypeVar("Estimator")
-
-
-@dataclass_transform(kw_only_default=True, eq_default=False, field_specifiers=(field,))
-def settings(kind: type[Estimator]) -> type[Estimator]:
-    """Make the fields of a class the settings that scikit-learn wants in `__init__`, by which it compares and clones.
-
-    An unknown one is refused with the one that was meant.
-    """
-    made: Any = dataclass(kw_only=True, eq=False, repr=False)(kind)
-    whole, known = made.__init__, sorted(one.name for one in fields(made))
-
-    @wraps(whole)
-    def begin(self: Any, *args: Any, **given: Any) -> None:
-        for name in given:
-            if name not in known:
-                meant = did_you_mean(name, known)
-                raise TypeError(f"{kind.__name__}() got an unexpected keyword argument {name!r}{meant}")
-        whole(self, *args, **given)
-
-    made.__init__ = begin
-    return made
+from sparsecv_mio.sklearn.sparse_model import (
+    ChosenByCV,
+    SparseModel,
+    dense,
+    has_model,
+    settings,
+    warn_of_edges,
+    warn_unproved,
+    watched,
+    with_callbacks,
+)
 
 
 @settings
-class SparseLinearModel(FittedModel, CallbackSupportMixin, RegressorMixin, BaseEstimator):
+class SparseLinearModel(RegressorMixin, SparseModel):
     """A linear model with few features, once `fit` has set `coef_` and `intercept_`."""
 
-    scale: str = "length"
-    fit_intercept: bool = True
-    force_in: Column | Iterable[Column] | None = None
-    force_out: Column | Iterable[Column] | None = None
     at_most: Limits | None = None
     hierarchy: Hierarchy | None = None
     nonnegative: Column | Iterable[Column] | None = None
     nonpositive: Column | Iterable[Column] | None = None
-    verbose: int = 0
 
     def predict(self, X: Any) -> FloatArray:
         """Predict the target.
@@ -270,90 +56,17 @@ class SparseLinearModel(FittedModel, CallbackSupportMixin, RegressorMixin, BaseE
         found: FloatArray = self._rows(X) @ self.coef_ + self.intercept_
         return found
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Return what a file holds: parameters, arrays, numbers, and the record as its JSON text, no class of ours."""
-        state = dict(super().__getstate__())
-        if "record_" in state:
-            state["record_"] = self.record_.to_json()
-        if state.get("_kept") is not None:
-            state["_kept"] = state["_kept"].plain()
-        return state
+    def _set_model(self, coefficients: FloatArray, intercept: float) -> None:
+        """Set what predicts."""
+        self.coef_, self.intercept_ = coefficients, intercept
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Take what `__getstate__` returned, or what version 0.2.0 did: there record and search are objects."""
-        state = dict(state)
-        text, kept = state.get("record_"), state.get("_kept")
-        if isinstance(text, str):
-            state["record_"] = (PathRecord if schema_of(text) == PathRecord.schema_name else Record).from_json(text)
-        if isinstance(kept, dict):
-            state["_kept"] = KeptSearch.of_plain(kept)
-        super().__setstate__(state)
-
-    def _rows(self, X: Any) -> Any:
-        """Check the columns of new rows, which may be sparse."""
-        check_is_fitted(self)
-        with cures_named(X):
-            return validate_data(self, X, reset=False, dtype=np.float64, accept_sparse="csr")
-
-    def __sklearn_tags__(self) -> Any:
-        """Return what scikit-learn asks of an estimator: it takes sparse X."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
-
-    def _check_parameters(self) -> None:
-        """Refuse what numpy and scikit-learn would fail on without a word of the parameter."""
-        for name, value in self.get_params(deep=False).items():
-            if isinstance(value, np.ndarray) and value.ndim == 0:
-                raise BadInput(f"{name}: {value!r} is an array, give {value.item()!r}")
-            if name in ("one_se", "fit_intercept", "refit") and not isinstance(value, bool | np.bool_):
-                raise BadInput(f"{name}: {value!r} is neither True nor False")
-            if name == "verbose" and not isinstance(value, Integral):
-                raise BadInput(f"verbose: {value!r} is no whole number")
-            if name == "n_jobs" and value is not None and not (isinstance(value, Integral) and value != 0):
-                raise BadInput(f"n_jobs: {value!r} is no number of threads: give None, or -1 for all cores")
-
-    @property
-    def _intercept(self) -> Intercept:
-        return Intercept.FOLD if self.fit_intercept else Intercept.NONE
-
-    @property
-    def _restrictions(self) -> Restrictions:
-        given = {name: getattr(self, name) for name in RESTRICTIONS if getattr(self, name) is not None}
-        return Restrictions(**given)
-
-    def _dataset(self, X: Any, y: Any, groups: Any = None) -> Dataset:
-        """Check X and y, and copy them; the columns are called as in X, or x0, x1, ..."""
-        self._check_parameters()
-        target = getattr(y, "name", None)
+    def _check_target(self, y: Any) -> None:
+        """Refuse text."""
         word = next((one for one in np.ravel(np.asarray(y)).tolist() if isinstance(one, str)), None)
         if word is not None:
-            raise BadInput(f"y holds text {word[:30]!r}: give numbers; LabelEncoder() makes 0, 1 of two classes")
-        with cures_named(X):
-            if hasattr(X, "iloc") and getattr(X, "ndim", 0) == 2:
-                frame_numbers(X)  # names the column and the row of a cell that is no number
-            rows, response = validate_data(
-                self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=2, accept_sparse="csr"
+            raise BadInput(
+                f"y holds text {word[:30]!r}: give numbers; of two classes BestSubsetLogisticCV fits probabilities"
             )
-        names = [str(name) for name in getattr(self, "feature_names_in_", ())] or None
-        rows = _dense(rows)
-        given = target if isinstance(target, str) else "y"
-        while given in (names or ()):
-            given += "_"
-        return Dataset.from_arrays(rows, response, names, given, {} if groups is None else {"groups": groups})
-
-
-def _dense(X: Any) -> FloatArray:
-    """Return X, where it is sparse as an array of all cells."""
-    if not issparse(X):
-        return np.asarray(X)
-    n, p = X.shape  # type: ignore[attr-defined]
-    if n * p > MOST_DENSE:
-        raise BadInput(
-            f"X is sparse, {n:,} x {p:,}: every fit computes with all cells, and more than {MOST_DENSE:,} are not made "
-            "dense: keep fewer columns, by SelectKBest() of sklearn.feature_selection for one"
-        )
-    return np.asarray(X.toarray())  # type: ignore[attr-defined]
 
 
 @settings
@@ -478,43 +191,8 @@ class BestSubsetRidge(SparseLinearModel):
         self.status_, self.record_ = record.status, record
 
 
-KINDS_OF_CV = (
-    "a number K, a text such as 'loo', '5x10', 'stratified:5', 'forward:5', 'blocks:3' or 'holdout:0.2', a splitter of "
-    "scikit-learn or its splits, or a label per row"
-)
-
-
-def _has_model(estimator: BestSubsetRidgeCV) -> bool:
-    if not estimator.refit:
-        raise AttributeError("BestSubsetRidgeCV(refit=False) has no model to predict by: fit it with refit=True")
-    return True
-
-
-def _folds(cv: AnyFolds, rows: Dataset) -> FoldPlan:
-    """Return the folds that `cv` stands for; messages say `cv`, and what it may be."""
-    if isinstance(cv, str) and fold_columns(cv):
-        kind = canonical(cv).partition(":")[0]
-        how = "a splitter, GroupKFold() for one, and groups= to fit" if kind == "groups" else "the column itself"
-        raise BadInput(f"cv: {cv!r} names a column, and only a file has such a one: give {how}")
-    try:
-        return folds_of(cv, rows, groups=rows.aux.get("groups"))
-    except BadInput as error:
-        text = str(error).replace(SPECS, KINDS_OF_CV)
-        raise BadInput(text if text.startswith("groups") else f"cv: {text}") from None
-
-
-def _names_rows(cv: AnyFolds) -> bool:
-    """Whether folds are given by rows of the data, so that none may be left out before they are made."""
-    if isinstance(cv, str | Integral):
-        return False
-    from sklearn.model_selection import PredefinedSplit  # loads much, for splitters alone
-
-    listed = isinstance(cv, PredefinedSplit) or isinstance(getattr(cv, "cv", None), list)  # the second: of `check_cv`
-    return listed or not isinstance(cv, Splitter)
-
-
 @settings
-class BestSubsetRidgeCV(SparseLinearModel):
+class BestSubsetRidgeCV(ChosenByCV, SparseLinearModel):
     """Best-subset ridge regression, its size tau and ridge weight gamma chosen by certified cross-validation.
 
     Every fold of every pair (tau, gamma) is fitted by the best of all subsets of tau features,
@@ -588,7 +266,7 @@ class BestSubsetRidgeCV(SparseLinearModel):
     taus_, gammas_ : (T,) int array, (G,) array
         The grid, ascending.
     cv_results_ : dict of arrays
-        All pairs, as :func:`~sparsecv_mio.sklearn.best_subset_ridge.cv_results` says.
+        All pairs, as :func:`~sparsecv_mio.sklearn.sparse_model.cv_results` says.
     mse_path_ : (G, T, K) array
         Mean squared error of every fold at every pair. Where the best subset of a fold is not known, as its pair was
         ruled out by bounds, the error is that of the best one found, an estimate, or NaN; `cv_results_["decided"]`
@@ -618,17 +296,8 @@ class BestSubsetRidgeCV(SparseLinearModel):
     True
     """
 
-    taus: str | int | Iterable[int] | None = None
-    gammas: str | float | Iterable[float] | None = None
-    n_gammas: int | None = None
-    cv: AnyFolds = 10
-    one_se: bool = False
     stability: float | str | None = None
     model: str = "pair"
-    gap: float = 1e-4
-    time_limit: float | None = None
-    n_jobs: int | None = None
-    refit: bool = True
 
     @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> BestSubsetRidgeCV:
@@ -650,32 +319,13 @@ class BestSubsetRidgeCV(SparseLinearModel):
         BestSubsetRidgeCV
             This object.
         """
-        data = self._dataset(X, y, groups)
-
-        def deal(rows: Dataset) -> FoldPlan:
-            return _folds(self.cv, rows)
-
-        if sample_weight is None:
-            plan = deal(data)
-        else:
-            data, plan = weighted(data, sample_weight, deal, name="sample_weight", by_row=_names_rows(self.cv))
-        shape = self._restrictions.within(data.names).left(data.p), least_rows(data, plan)
-        gammas = default_gammas(*shape, self.n_gammas) if self.gammas is None else gammas_of(self.gammas, *shape)
-        known: list[Snapshot] = []
-        with watched(self, data.X, data.y) as watch:
-            record = cross_validate(
-                data, plan, found=known.append, gammas=gammas, taus=self.taus, gap=self.gap, one_se=self.one_se,
-                stability=self.stability, model=self.model,
-                restrictions=self._restrictions, time_limit=self.time_limit, threads=effective_n_jobs(self.n_jobs),
-                scale=self.scale, intercept=self._intercept, **watch._asdict(),
-            )  # fmt: skip
-            self._keep(record)
-            self._kept = KeptSearch.of(record, known[-1], plan) if known else None
+        data, plan = self._dealt(self._dataset(X, y, groups), sample_weight)
+        self._search_over(data, plan, stability=self.stability, model=self.model)
         warn_unproved(self)
-        warn_of_edges(record)
+        warn_of_edges(self)
         return self
 
-    @available_if(_has_model)
+    @available_if(has_model)
     def predict(self, X: Any) -> FloatArray:
         """Predict the target; there is no such method with `refit=False`.
 
@@ -690,7 +340,7 @@ class BestSubsetRidgeCV(SparseLinearModel):
         """
         return super().predict(X)
 
-    @available_if(_has_model)
+    @available_if(has_model)
     def predict_interval(self, X: Any, level: float = 0.9) -> FloatArray:
         """Return prediction intervals: CV+, by the models of the folds, which are fitted again when first asked for.
 
@@ -716,112 +366,14 @@ class BestSubsetRidgeCV(SparseLinearModel):
         """
         check_is_fitted(self)
         with_fold_models(self.record_)
-        return self._fold_models.interval(_dense(self._rows(X)), level)
+        return self._fold_models.interval(dense(self._rows(X)), level)
 
     @cached_property
     def _fold_models(self) -> FoldModels:
         kept = self._search
         return FoldModels.of(self.record_, kept.dataset, kept.folds)
 
-    def _keep(self, record: Record) -> None:
-        """Set the fitted attributes."""
-        for name in ("coef_", "intercept_", "support_", "cv_results_", "mse_path_", "_path", "_fold_models"):
-            self.__dict__.pop(name, None)  # of a fit before
-        if self.refit:
-            model = record.predictor
-            self.coef_, self.intercept_ = by_column(model.coefficients, record.data.names), model.intercept
-            self.support_ = np.isin(record.data.names, model.support)
-        self.tau_, self.gamma_, self.cv_error_ = record.tau, record.gamma, record.cv_error
-        self.lower_, self.upper_, self.status_ = record.lower, record.upper, record.status
-        self.taus_, self.gammas_ = np.array(record.request.taus), np.array(record.request.gammas)
-        self.best_score_ = -record.cv_error
-        self.record_ = record
-
-    @property
-    def _search(self) -> KeptSearch:
-        """What is kept of the search."""
-        check_is_fitted(self)
-        if self._kept is None:
-            raise AttributeError(f"of data or searches of more than {MOST_KEPT:,} numbers only the record is kept")
-        return self._kept
-
     @cached_property
     def mse_path_(self) -> FloatArray:
         """(G, T, K) mean squared errors of the folds."""
         return self._search.mse_path()
-
-    @cached_property
-    def cv_results_(self) -> dict[str, Any]:
-        """All pairs, a dict of arrays."""
-        check_is_fitted(self)
-        kept = self._kept
-        return cv_results(self.record_, *(() if kept is None else (self.mse_path_, 1.0 / kept.factor)))
-
-    @cached_property
-    def _path(self) -> tuple[FloatArray, FloatArray]:
-        return self._search.coefficient_path(self.record_)
-
-    @property
-    def coef_path_(self) -> FloatArray:
-        """(p, T) coefficients of all sizes at the gamma that was chosen."""
-        return self._path[0]
-
-    @property
-    def intercept_path_(self) -> FloatArray:
-        """(T,) intercepts of all sizes at the gamma that was chosen."""
-        return self._path[1]
-
-
-def cv_results(record: Record, mse_path: FloatArray | None = None, weights: FloatArray | None = None) -> dict[str, Any]:
-    """Return a dict of arrays, an entry for every pair (gamma, tau) of the grid, as GridSearchCV has it.
-
-    Scores are negative mean squared errors, NaN where a limit left a pair without any; those of pairs that are not
-    decided are estimates, their `lower` and `upper` hold. The mean is over rows: folds count by how many they score.
-
-    Parameters
-    ----------
-    record : Record
-    mse_path : (G, T, K) array, optional
-        Errors of the folds.
-    weights : (K,) array, optional
-        How much each fold counts.
-
-    Returns
-    -------
-    dict
-        `params`, `param_tau`, `param_gamma`; `mean_test_score`, `std_test_score`, `rank_test_score` and, of up to 1,000
-        folds, `split0_test_score` and so on, where errors of folds are given; `cv_error` with its certified bounds
-        `lower` and `upper` and its `standard_error` over the folds; `folds_decided`, `decided` (bool) and `status`.
-    """
-    splits: dict[str, Any] = {}
-    spread: dict[str, Any] = {}
-    if mse_path is not None:
-        scores = -mse_path.reshape(len(record.table), -1)
-        named = range(scores.shape[1] if scores.shape[1] <= MOST_SPLITS else 0)
-        splits = {f"split{k}_test_score": scores[:, k] for k in named}
-        middle = np.average(scores, axis=1, weights=weights)[:, None]
-        spread["std_test_score"] = np.sqrt(np.average((scores - middle) ** 2, axis=1, weights=weights))
-    rows = record.table
-
-    def column(field: str) -> NDArray[Any]:
-        return np.array([getattr(row, field) for row in rows])
-
-    tau, gamma, error = column("tau"), column("gamma"), column("cv_error")
-    score = np.where(np.isfinite(error), -error, np.nan)
-    known = np.where(np.isfinite(error), error, np.inf)
-    return {
-        "params": [{"tau": row.tau, "gamma": row.gamma} for row in rows],
-        "param_tau": tau,
-        "param_gamma": gamma,
-        **splits,
-        "mean_test_score": score,
-        **spread,
-        "rank_test_score": (1 + np.searchsorted(np.sort(known), known)).astype(np.int32),
-        "cv_error": error,
-        "lower": column("lower"),
-        "upper": column("upper"),
-        "standard_error": column("standard_error").astype(np.float64),
-        "folds_decided": column("folds_decided"),
-        "decided": column("folds_decided") == column("folds"),
-        "status": column("status"),
-    }

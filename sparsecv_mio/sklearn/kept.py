@@ -17,6 +17,7 @@ from sparsecv_mio.model_space import NONE
 from sparsecv_mio.search.context import Snapshot
 from sparsecv_mio.search.result import all_rows_fit
 from sparsecv_mio.trees.subsets import BestSubset
+from sparsecv_mio.words import Loss
 
 MOST_KEPT = 1 << 24  # numbers, of X and of the table of cells each: 128 MB
 
@@ -68,6 +69,7 @@ class KeptSearch:
         return {
             "X": data.X, "y": data.y, "names": list(data.names), "target": data.target,
             "weights": data.weights, "row_weights": data.row_weights,
+            "classes": None if data.classes is None else list(data.classes),
             "folds": {
                 "spec": plan.spec, "seed": plan.seed, "n": plan.n, "k": plan.k, "order": plan.order,
                 "starts": plan.starts, "left": None if plan.left is None else list(plan.left), "repeats": plan.repeats,
@@ -85,9 +87,10 @@ class KeptSearch:
     @classmethod
     def of_plain(cls, state: Mapping[str, Any]) -> KeptSearch:
         """Return what `plain` was made of."""
+        classes = state.get("classes")
         dataset = Dataset(
-            state["X"], state["y"], tuple(state["names"]), state["target"],
-            weights=state["weights"], row_weights=state["row_weights"],
+            state["X"], state["y"], tuple(state["names"]), state["target"], weights=state["weights"],
+            row_weights=state["row_weights"], classes=None if classes is None else (classes[0], classes[1]),
         )  # fmt: skip
         left = state["folds"]["left"]
         plan = FoldPlan(**{**state["folds"], "left": None if left is None else RowLists(*left)})
@@ -108,7 +111,8 @@ class KeptSearch:
         """
         names, own = record.data.names, record.refit.tau
         within = record.request.restrictions or NONE
-        data = standardize(self.dataset, record.data.scale, record.data.intercept, within)
+        loss = Loss(record.request.loss or Loss.SQUARED)
+        data = standardize(self.dataset, record.data.scale, record.data.intercept, within, loss)
         path, levels = np.zeros((len(names), len(self.cells))), np.zeros(len(self.cells))
         for t, cell in enumerate(self.cells):
             coefficients, levels[t] = record.coefficients, record.intercept

@@ -50,7 +50,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "kernels": set(),
     "data": GROUND,
     "problem": DATA,
-    "certificate": GROUND | {"data"} | {f"problem.{x}" for x in ("objective", "coordinates")},
+    "certificate": GROUND | {"data"} | {f"problem.{x}" for x in ("objective", "logistic_objective", "coordinates")},
     **{f"certificate.{part}": GROUND | {"data.cure", "data.reading_options"} for part in RECORDS},
     "formulation": PROBLEM,
     "formulation.backends.native": PROBLEM | {"trees"},
@@ -74,10 +74,10 @@ SEARCH_LAYERS: tuple[set[str], ...] = (
     {"accounts", "cells", "pairs", "context", "instability", "deadline", "observers", "options"},
     {
         "fold_fits", "fold_solver", "first_supports", "fallback", "leave_fold_out", "shared_trees",
-        "gamma_fits", "gamma_lists", "accelerators", "all_rows",
+        "gamma_fits", "gamma_lists", "accelerators", "all_rows", "logistic_folds",
     },
     {"run", "estimates", "loss_bounds", "sources", "result", "recheck", "running", "fold_models"},
-    {"rounds", "cell_by_cell", "by_rows", "one_by_one", "descent", "gamma_partition"},
+    {"rounds", "cell_by_cell", "by_rows", "one_by_one", "descent", "gamma_partition", "logistic_search"},
     {"average", "loop", "api"},
 )  # fmt: skip
 
@@ -300,7 +300,7 @@ def test_a_plain_solve_loads_what_it_uses(tmp_path: Path) -> None:
 
 
 def test_public_names_are_few_and_resolve() -> None:
-    assert len(sparsecv_mio.__all__) <= 12
+    assert len(sparsecv_mio.__all__) <= 14
     assert all(getattr(sparsecv_mio, name) is not None for name in sparsecv_mio.__all__)
     with pytest.raises(AttributeError, match="nonsense"):
         sparsecv_mio.nonsense  # noqa: B018

@@ -19,7 +19,7 @@ MOST = 8  # parameters of a function; `self` is not counted
 EXPLAINED_FROM = 3  # an exported function of so many parameters explains each
 
 # a command's parameters are its options, and scikit-learn wants every setting of an estimator in `__init__`
-MANY_PARAMETERS = ("cli", "sklearn.best_subset_ridge")
+MANY_PARAMETERS = ("cli", "sklearn.best_subset_ridge", "sklearn.best_subset_logistic")
 
 
 @dataclass(frozen=True)

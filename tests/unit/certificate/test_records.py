@@ -125,7 +125,7 @@ TEXT = """{
 "restrictions": null, \
 "method": "auto", "method_used": "rounds", "backend": "native", "formulation": null, "engine": null, \
 "mio_budget": null, "refine": false, "tau_step": null, "oracles": ["glru", "treecv"], "stability": null, \
-"model": null, "own_error": null, "solver_option": null},
+"model": null, "own_error": null, "solver_option": null, "loss": null, "positive": null},
   "warnings": ["column é is constant"],
   "versions": {"numpy": "2.4.6"},
   "refined": null,
@@ -147,7 +147,8 @@ TEXT = """{
   ],
   "average": null,
   "training_gap": null,
-  "loosest": null
+  "loosest": null,
+  "classes": null
 }
 """
 

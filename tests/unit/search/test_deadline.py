@@ -15,6 +15,7 @@ from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import standardize
+from sparsecv_mio.data.two_classes import as_two_classes
 from sparsecv_mio.errors import OutOfTime
 from sparsecv_mio.fits.best_subsets import best_subsets
 from sparsecv_mio.search.api import cross_validate
@@ -65,13 +66,14 @@ def made(n: int, p: int, seed: int = 0, offset: float = 0.0) -> Dataset:
 def held(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
     """Searches that hang in their first step, as in a long call of somebody's library, until the event is set."""
     from sparsecv_mio.fits.best_subsets import PathSearch
+    from sparsecv_mio.search.logistic_search import LogisticSearch
     from sparsecv_mio.search.one_by_one import OneByOne
     from sparsecv_mio.search.rounds import Rounds
 
     release = threading.Event()
-    for kind in (Rounds, OneByOne):
+    for kind in (Rounds, OneByOne, LogisticSearch):
         monkeypatch.setattr(kind, "begin", lambda self: release.wait(60.0))
-    monkeypatch.setattr(PathSearch, "_rounds", lambda self, problem: release.wait(60.0))
+    monkeypatch.setattr(PathSearch, "_rounds", lambda self, *given: release.wait(60.0))
     return release
 
 
@@ -142,6 +144,21 @@ def test_a_search_that_hangs_still_answers(method: str, intercept: str, held: th
     assert record.status == "limit" and record.estimate and record.lower == 0.0 and record.upper == np.inf
     assert np.isfinite(record.cv_error) and record.tau >= 2 and {"x0", "x2"} <= set(record.support)
     verify(record, data)
+
+
+def test_a_logistic_search_that_hangs_still_answers(held: threading.Event) -> None:
+    plain = made(24, 5)
+    data = as_two_classes(Dataset.from_arrays(plain.X, (plain.y > np.median(plain.y)).astype(float)))
+    try:
+        record = cross_validate(
+            data, make_folds("4", data), gammas=[0.1, 1.0], taus=[0, 1, 2, 5], loss="logistic", time_limit=0.2
+        )
+        path = best_subsets(data, gammas=[0.1], taus=[1, 2, 5], loss="logistic", time_limit=0.2)
+    finally:
+        held.set()
+    assert record.status == "limit" and record.estimate and record.lower == 0.0 and record.upper == np.inf
+    assert np.isfinite(record.cv_error) and "x2" in record.support and verify(record, data).ok
+    assert path.status == "limit" and path.path[0].support == ("x2",) and verify(path, data).ok
 
 
 def test_a_path_that_hangs_still_answers(held: threading.Event) -> None:

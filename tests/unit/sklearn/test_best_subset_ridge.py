@@ -46,26 +46,26 @@ from sparsecv_mio.cli import run
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.problem.objective import standard_error
-from sparsecv_mio.sklearn import BestSubsetRidge, BestSubsetRidgeCV, best_subset_ridge, kept
-from sparsecv_mio.sklearn.best_subset_ridge import cv_results, warn_unproved
+from sparsecv_mio.sklearn import BestSubsetRidge, BestSubsetRidgeCV, kept, sparse_model
+from sparsecv_mio.sklearn.sparse_model import cv_results, warn_unproved
 
 
 def test_callbacks_are_those_of_scikit_learn_where_it_has_them() -> None:
     newer = tuple(int(part) for part in sklearn.__version__.split(".")[:2]) >= (1, 9)
-    assert hasattr(best_subset_ridge.CallbackSupportMixin, "set_callbacks") == newer
+    assert hasattr(sparse_model.CallbackSupportMixin, "set_callbacks") == newer
 
 
 def test_data_are_checked_and_columns_remembered() -> None:
     estimator: Any = BaseEstimator()
-    best_subset_ridge.validate_data(estimator, [[1.0, 2.0], [3.0, 4.0]])
+    sparse_model.validate_data(estimator, [[1.0, 2.0], [3.0, 4.0]])
     assert estimator.n_features_in_ == 2
     with pytest.raises(ValueError, match="NaN"):
-        best_subset_ridge.validate_data(estimator, [[float("nan"), 1.0]], reset=False)
+        sparse_model.validate_data(estimator, [[float("nan"), 1.0]], reset=False)
 
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.normal(size=(60, 20)), RNG.normal(size=60)
-has_callbacks = hasattr(best_subset_ridge.CallbackSupportMixin, "set_callbacks")
+has_callbacks = hasattr(sparse_model.CallbackSupportMixin, "set_callbacks")
 newer = pytest.mark.skipif(not has_callbacks, reason="scikit-learn before 1.9")
 
 
@@ -164,7 +164,7 @@ def test_a_sparse_X_is_made_dense(model: Any, monkeypatch: pytest.MonkeyPatch) -
     for kind in (csr_array, csc_matrix):
         sparse = clone(model).fit(kind(X), Y)
         assert (sparse.coef_ == dense.coef_).all() and sparse.predict(kind(X)) == pytest.approx(dense.predict(X))
-    monkeypatch.setattr(best_subset_ridge, "MOST_DENSE", 1199)
+    monkeypatch.setattr(sparse_model, "MOST_DENSE", 1199)
     with pytest.raises(BadInput, match="^X is sparse, 60 x 20: .* more than 1,199 are not made dense: [^\n]*$"):
         clone(model).fit(csr_array(X), Y)
 
@@ -198,7 +198,7 @@ def test_cells_that_are_no_numbers_are_named_with_what_cures_them(frame: bool) -
     ways = make_column_transformer((OneHotEncoder(), ["a"]), remainder="passthrough")  # the cure that is named
     assert make_pipeline(ways, BestSubsetRidge(2)).fit(frame_of_words, Y_LINEAR)[-1].coef_.shape == (4,)
     for target in (["no", "yes"] * 10, pd.Series(["no", "yes"] * 10)):
-        with pytest.raises(BadInput, match="^y holds text 'no': give numbers; LabelEncoder"):
+        with pytest.raises(BadInput, match="^y holds text 'no': give numbers; of two classes BestSubsetLogisticCV"):
             BestSubsetRidge(1).fit(X_LINEAR, target)
     with pytest.raises(BadInput, match="^Input y contains NaN: leave out the rows without a target$"):
         BestSubsetRidge(1).fit(X_LINEAR, np.where(Y_LINEAR > 3, Y_LINEAR, np.nan))

@@ -1,0 +1,404 @@
+"""Records of logistic loss against refits by its definition, and the optimality of their supports by branching.
+
+`problem.logistic_objective` alone computes here. A support can be the best of its size only if no other one has a lower
+objective; all others are left out by one rule: columns never raise the least objective, so no subset of some columns is
+better than all of them together. From the full set columns go out or in, one by one, until every part that is left is
+above the best support found; few features and few fits (`MOST_FITS`) allow it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from sparsecv_mio.arrays import FloatArray, IntArray
+from sparsecv_mio.certificate import optimality
+from sparsecv_mio.certificate.checked_fields import Checks
+from sparsecv_mio.certificate.claims import check_asked, check_claims, check_grid, row_of
+from sparsecv_mio.certificate.records import (
+    Classes,
+    PathRecord,
+    PathRow,
+    Record,
+    Refit,
+    class_quality,
+    probabilities,
+)
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.fold_plan import FoldPlan
+from sparsecv_mio.data.weights import Scored
+from sparsecv_mio.problem import logistic_objective
+from sparsecv_mio.problem.logistic_objective import LogisticModel
+from sparsecv_mio.problem.objective import varying_columns
+from sparsecv_mio.units import TINY
+
+H_RTOL = 1e-7  # of a held-out loss
+F_RTOL = 1e-10  # of an objective: closer ones are tied
+CLOSED_RTOL = 1e-8  # of an objective: what rounding leaves between its bounds, where classes are all but separated
+OFFSET_ROUNDING = 1e-14  # of a linear predictor, beside the offsets of its columns
+COEFFICIENT_RTOL = 1e-6  # of the largest coefficient, in columns of equal size
+MOST_FITS = 20_000  # of one part of a verification, each of some 0.5 ms
+SAME_QUALITY = 1e-6  # of accuracy, AUC and Brier score
+
+Support = tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Truth:
+    """Ends of the held-out loss over all supports that are optimal in a fold, ties included."""
+
+    low: float
+    high: float
+
+
+class ClassDesign:
+    """The data of a record of two classes, and fits on them.
+
+    Parameters
+    ----------
+    record : Record or PathRecord
+    dataset : Dataset
+        Of two classes, 0 and 1.
+    """
+
+    def __init__(self, record: Record | PathRecord, dataset: Dataset) -> None:
+        self.dataset, self.scale, self.intercept = dataset, record.data.scale, record.data.intercept
+        restrictions = record.request.restrictions
+        out = () if restrictions is None else restrictions.force_out
+        forced = () if restrictions is None else restrictions.force_in
+        self.columns = [j for j in varying_columns(dataset.X).tolist() if dataset.names[j] not in out]
+        self.forced = frozenset(j for j in self.columns if dataset.names[j] in forced)
+        self.fits = 0
+
+    def fit(self, support: Support, gamma: float, rows: IntArray | None = None) -> LogisticModel:
+        """Fit a support, of columns of the data, on some rows."""
+        self.fits += 1
+        data = self.dataset
+        return logistic_objective.fit(
+            data.X, data.y, support, gamma, scale=self.scale, intercept=self.intercept, rows=rows,
+            weights=data.row_weights,
+        )  # fmt: skip
+
+    def held_out(self, model: LogisticModel, rows: IntArray) -> tuple[float, float]:
+        """Return the loss of some rows, and what rounding may be worth in it."""
+        data, X = self.dataset, self.dataset.X[rows]
+        weights = None if data.row_weights is None else data.row_weights[rows]
+        doubt = model.doubt(X) if weights is None else weights * model.doubt(X)
+        loss = float(model.losses(X, data.y[rows], weights).sum())
+        return loss, H_RTOL * loss + float(doubt.sum()) + TINY
+
+    def rounding(self, model: LogisticModel) -> float:
+        """Return what rounding may be worth in an objective: more where columns are far from 0 beside their spread."""
+        total = self.dataset.weight_of(slice(0, self.dataset.n))
+        offset = float(np.abs(model.center) @ np.abs(model.beta))
+        return F_RTOL * model.objective + OFFSET_ROUNDING * total * offset + TINY
+
+    def best(self, size: int, gamma: float, rows: IntArray | None, start: Support, most: int) -> list[Support] | None:
+        """Return all supports of at most so many columns with the least objective; None where that takes long."""
+        enough, every = self.fits + most, tuple(self.columns)
+        start = tuple(sorted(start))
+        known = [(self.fit(start, gamma, rows).objective, start)]
+        waiting: list[tuple[frozenset[int], frozenset[int]]] = [(self.forced, frozenset())]
+        while waiting:
+            if self.fits > enough:
+                return None
+            inside, outside = waiting.pop()
+            rest = tuple(j for j in every if j not in outside)
+            least = min(value for value, _ in known)
+            whole = self.fit(tuple(sorted(inside)) if len(inside) >= size else rest, gamma, rows)
+            if whole.objective > least * (1.0 + F_RTOL) + TINY:
+                continue
+            if len(inside) >= size or len(rest) <= size:
+                known.append((whole.objective, whole.support))
+                continue
+            free = [i for i, j in enumerate(rest) if j not in inside]
+            j = rest[max(free, key=lambda i: abs(float(whole.beta[i] * whole.unit[i])))]
+            waiting += [(inside | {j}, outside), (inside, outside | {j})]
+        least = min(value for value, _ in known)
+        return sorted({tuple(sorted(support)) for value, support in known if value <= least * (1.0 + F_RTOL) + TINY})
+
+
+def check_classes(
+    checks: Checks, record: Record, dataset: Dataset, plan: FoldPlan,
+    supports_of: Callable[[optimality.ReportedPair], list[Support] | None],
+) -> bool:  # fmt: skip
+    """Check a record of logistic loss.
+
+    Parameters
+    ----------
+    checks : Checks
+    record : Record
+    dataset : Dataset
+        Of two classes.
+    plan : FoldPlan
+    supports_of : callable
+        Returns the supports of a reported pair by fold, as places among the columns that may be in one; None where they
+        are no such.
+
+    Returns
+    -------
+    bool
+        Whether nothing kept the checks from being complete.
+    """
+    check_claims(checks, record, dataset, plan)
+    design = ClassDesign(record, dataset)
+    if not _check_names(checks, record.classes, dataset, plan.all_scored):
+        return False
+    named = record.request.positive
+    right = named is None or record.classes is None or _same_class(named, record.classes.positive)
+    checks.that(right, "request.positive", "is not the positive class")
+    checks.bounded("request.loss")
+    checks.part("the positive class")
+    known: list[tuple[optimality.ReportedPair, list[Support]]] = []
+    for pair in optimality.reported_pairs(record):
+        placed = supports_of(pair)
+        if placed is None:
+            return False
+        supports = [tuple(design.columns[place] for place in support) for support in placed]
+        known.append((pair, supports))
+        _errors(checks, record, design, plan, pair, supports)
+    for name in ("gamma", "tau"):
+        said, found = getattr(record.refit, name), getattr(record, name)
+        checks.that(said == found, f"refit.{name}", f"is {said!r}, the answer's is {found!r}")
+    _check_model(checks, Claim(record, record.refit, "", "refit."), design, record.request.gap)
+    checks.part("coefficients, intercept and objective of the fit on all rows")
+    _optimality(checks, record, design, plan, known)
+    checks.leaves("it is read", "training_gap")
+    return True
+
+
+def _check_names(checks: Checks, classes: Classes | None, dataset: Dataset, rows: IntArray) -> bool:
+    """Check the names of both classes, and the log loss of their frequencies in some rows."""
+    if not checks.that(classes is not None, "classes", "is null though the loss is logistic") or classes is None:
+        return False
+    for name, found in zip(("negative", "positive"), dataset.classes or (None, None), strict=True):
+        checks.equal(f"classes.{name}", getattr(classes, name), found)
+    null = logistic_objective.null_loss(dataset.y, rows, dataset.row_weights)
+    checks.close("classes.null_error", classes.null_error, null, 1e-12)
+    return checks.part("the classes, and the log loss of their frequencies")
+
+
+def _same_class(word: str, name: str) -> bool:
+    try:
+        return word == name or float(word) == float(name)
+    except ValueError:
+        return False
+
+
+def _errors(
+    checks: Checks, record: Record, design: ClassDesign, plan: FoldPlan, pair: optimality.ReportedPair,
+    supports: list[Support],
+) -> None:  # fmt: skip
+    """Check the held-out losses of the folds of a pair, their sum, and the quality of the predictions."""
+    total, losses, chance, rows = Scored.of(design.dataset, plan).total, [], [], []
+    for fold, support in enumerate(supports):
+        checks.tell(fold, plan.k)
+        model, scored = design.fit(support, pair.known.gamma, plan.train_rows(fold)), plan.scored_rows(fold)
+        loss, room = design.held_out(model, scored)
+        losses.append(loss)
+        checks.close(f"{pair.name}[{fold}].error", float(pair.folds.error[fold]), loss, room)
+        rows.append(scored)
+        chance.append(probabilities(model.predictors(design.dataset.X[scored])))
+    checks.recomputed(f"{pair.name}[].fold", f"{pair.name}[].error")
+    checks.part(f"held-out log loss of every fold{pair.words}")
+    mean, own = sum(losses) / total, row_of(pair.known, record.table)
+    if own is not None and own.folds_decided < own.folds:  # an estimate is moved into the interval of its pair
+        mean = min(max(mean, own.lower), own.upper)
+    checks.close(f"{pair.path}cv_error", pair.known.cv_error, mean, 2.0 * H_RTOL * mean + TINY)
+    checks.part(f"{pair.path}cv_error")
+    if pair.path or record.classes is None or record.classes.accuracy is None:
+        return
+    scored, data = np.concatenate(rows), design.dataset
+    weights = None if data.row_weights is None else data.row_weights[scored]
+    chances = np.concatenate(chance)
+    found = class_quality(data.y[scored], chances, weights)
+    for name in ("accuracy", "auc", "brier"):
+        said = getattr(record.classes, name)
+        if said is not None:
+            room = SAME_QUALITY + (_near_pairs(data.y[scored], chances) if name == "auc" else 0.0)
+            checks.close(f"classes.{name}", said, getattr(found, name), room)
+    checks.part("accuracy, AUC and Brier score of the held-out predictions")
+
+
+def _near_pairs(y: FloatArray, chance: FloatArray) -> float:
+    """Share of the pairs of a row of each class whose probabilities rounding may order either way."""
+    ones, zeros = np.sort(chance[y > 0.0]), np.sort(chance[y <= 0.0])
+    near = np.searchsorted(zeros, ones + SAME_QUALITY, "right") - np.searchsorted(zeros, ones - SAME_QUALITY, "left")
+    return float(near.sum()) / max(len(ones) * len(zeros), 1)
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A model of a record, and what is said of its objective; `path` stands before the names of its fields."""
+
+    model: Record | PathRow
+    proof: Refit | PathRow
+    path: str
+    proof_path: str
+
+
+def _check_model(checks: Checks, claim: Claim, design: ClassDesign, gap: float) -> Support | None:
+    """Check a model on all rows against a refit of its support, which is returned."""
+    known, refit, names = claim.model, claim.proof, design.dataset.names
+    place = {names[j]: j for j in design.columns}
+    right = set(known.support) <= set(place) and len(set(known.support)) == len(known.support)
+    right = right and len(known.support) <= refit.tau and set(known.coefficients) == set(known.support)
+    words = f"is not a set of up to {refit.tau} features of the data with a coefficient each"
+    right = right and design.forced <= {place[name] for name in known.support}
+    if not checks.that(right, f"{claim.path}support", words):
+        return None
+    support = tuple(place[name] for name in known.support)
+    model = design.fit(support, refit.gamma)
+    said = np.array([known.coefficients[name] for name in known.support])
+    largest = float(np.abs(model.beta * model.unit).max(initial=0.0))
+    for name, mine, theirs, unit in zip(known.support, said, model.beta, model.unit, strict=True):
+        room = COEFFICIENT_RTOL * largest / float(unit)
+        checks.close(f"{claim.path}coefficients.{name}", float(mine), float(theirs), room)
+    level = 1.0 + abs(model.intercept) + float(np.abs(model.center) @ np.abs(model.beta)) + largest
+    checks.close(f"{claim.path}intercept", known.intercept, model.intercept, COEFFICIENT_RTOL * level)
+    rounding, path = design.rounding(model), claim.proof_path
+    checks.close(f"{path}objective", refit.objective, model.objective, rounding)
+    checks.that(refit.lower <= model.objective + rounding, f"{path}lower", f"{refit.lower!r} exceeds the objective")
+    checks.that(refit.upper >= model.objective - rounding, f"{path}upper", f"{refit.upper!r} is below the objective")
+    closed = refit.upper - refit.lower <= max(gap, CLOSED_RTOL) * refit.upper + 2.0 * rounding
+    checks.that(closed or not refit.proved, f"{path}proved", "upper - lower exceeds the requested gap")
+    checks.recomputed(f"{claim.path}coefficients")
+    return tuple(sorted(support))
+
+
+def _check_least(
+    checks: Checks, proof: Refit | PathRow, path: str, design: ClassDesign, start: Support, gap: float, most: int
+) -> bool:
+    """Check the bounds of a best subset of all rows by branching; returns whether it could be done."""
+    best = design.best(proof.tau, proof.gamma, None, start, most) if most > 0 else None
+    if best is None:
+        return False
+    optimum = design.fit(best[0], proof.gamma)
+    least, rounding = optimum.objective, design.rounding(optimum)
+    checks.at_most(f"{path}lower", proof.lower, least, f"the least objective, {least!r}", rounding)
+    if proof.proved:
+        top = least + max(gap, CLOSED_RTOL) * proof.upper + 2.0 * rounding
+        checks.at_most(f"{path}objective", proof.objective, top, f"the least one, {least!r}, by the gap")
+    return True
+
+
+def check_path_of_classes(checks: Checks, record: PathRecord, dataset: Dataset) -> bool:
+    """Check the best subsets of all rows of a record of logistic loss.
+
+    Parameters
+    ----------
+    checks : Checks
+    record : PathRecord
+    dataset : Dataset
+        Of two classes.
+
+    Returns
+    -------
+    bool
+        Whether nothing kept the checks from being complete.
+    """
+    request, design = record.request, ClassDesign(record, dataset)
+    check_asked(checks, request, record.data.p)
+    check_grid(checks, request, record.path, "path")
+    every = all(row.proved for row in record.path)
+    checks.that(every == (record.status == "proved"), "status", f"is {record.status}, the rows say otherwise")
+    checks.part("the requested grid, status")
+    _check_names(checks, record.classes, dataset, np.arange(dataset.n))
+    supports = []
+    for i, row in enumerate(record.path):
+        checks.tell(i, len(record.path))
+        supports.append(_check_model(checks, Claim(row, row, f"path[{i}].", f"path[{i}]."), design, request.gap))
+    checks.part(f"coefficients, intercept and objective of {len(record.path)} fits on all rows")
+    begun = design.fits
+    for i, (row, support) in enumerate(zip(record.path, supports, strict=True)):
+        left = MOST_FITS - (design.fits - begun)
+        if support is not None and not _check_least(checks, row, f"path[{i}].", design, support, request.gap, left):
+            checks.caveat = f"optimality not verified (it takes more than {MOST_FITS:,} fits)"
+            return True
+    checks.part("lower and upper of every fit, by branching over its supports")
+    return True
+
+
+def _optimality(
+    checks: Checks, record: Record, design: ClassDesign, plan: FoldPlan,
+    known: list[tuple[optimality.ReportedPair, list[Support]]],
+) -> None:  # fmt: skip
+    """Prove supports afresh, of the reported pairs and of every other one as far as that is little work."""
+    place = {name: j for j, name in enumerate(design.dataset.names)}
+    others = (place[name] for name in record.support if name in place)
+    start = tuple(sorted({*design.forced, *others}, key=lambda j: (j not in design.forced, j)))
+    for pair, supports in known:
+        if not _check_pair(checks, record, design, plan, pair, supports):
+            checks.caveat = f"optimality not verified (it takes more than {MOST_FITS:,} fits)"
+            return
+    if not _check_grid(checks, record, design, plan, start):
+        checks.caveat = f"optimality over the grid not verified (it takes more than {MOST_FITS:,} fits)"
+    start = tuple(sorted(start))
+    if not _check_least(checks, record.refit, "refit.", design, start, record.request.gap, MOST_FITS):
+        checks.caveat = checks.caveat or "optimality of the fit on all rows not verified"
+        return
+    checks.part("lower and upper of the fit on all rows, by branching")
+
+
+def _truth(design: ClassDesign, plan: FoldPlan, fold: int, best: list[Support], gamma: float) -> Truth:
+    scored = [
+        design.held_out(design.fit(support, gamma, plan.train_rows(fold)), plan.scored_rows(fold)) for support in best
+    ]
+    return Truth(min(loss - off for loss, off in scored), max(loss + off for loss, off in scored))
+
+
+def _check_pair(
+    checks: Checks, record: Record, design: ClassDesign, plan: FoldPlan, pair: optimality.ReportedPair,
+    supports: list[Support],
+) -> bool:  # fmt: skip
+    """Check the decided folds of a pair and its interval; returns whether it could be done."""
+    begun, low, high = design.fits, 0.0, 0.0
+    row, total = row_of(pair.known, record.table), Scored.of(design.dataset, plan).total
+    for fold, support in enumerate(supports):
+        checks.tell(fold, plan.k)
+        left = MOST_FITS - (design.fits - begun)
+        best = design.best(pair.known.tau, pair.known.gamma, plan.train_rows(fold), support, left) if left > 0 else None
+        if best is None:
+            return False
+        if pair.folds.decided[fold]:
+            train = plan.train_rows(fold)
+            objectives = [design.fit(one, pair.known.gamma, train).objective for one in (support, best[0])]
+            named = ", ".join(design.dataset.names[j] for j in best[0])
+            words = f"is not the best one: {named} fits the training rows better"
+            tied = objectives[0] <= objectives[1] * (1.0 + 2.0 * F_RTOL) + TINY
+            checks.that(tied, f"{pair.name}[{fold}].support", words)
+        truth = _truth(design, plan, fold, best, pair.known.gamma)
+        low, high = low + truth.low, high + truth.high
+    if row is not None:
+        _within(checks, f"table[{record.table.index(row)}].", row.lower, row.upper, low / total, high / total)
+    checks.part(f"supports of the folds{pair.words}, by branching")
+    return True
+
+
+def _within(checks: Checks, place: str, lower: float, upper: float, low: float, high: float) -> None:
+    """Check an interval against the ends of the truth."""
+    checks.that(lower <= high * (1.0 + H_RTOL) + TINY, f"{place}lower", f"{lower!r} exceeds the true {high!r}")
+    checks.that(upper >= low * (1.0 - H_RTOL) - TINY, f"{place}upper", f"{upper!r} is below the true {low!r}")
+
+
+def _check_grid(checks: Checks, record: Record, design: ClassDesign, plan: FoldPlan, start: Support) -> bool:
+    """Check the interval of every pair of the table by its optimal supports; returns whether it could be done."""
+    begun, total = design.fits, Scored.of(design.dataset, plan).total
+    least = [np.inf, np.inf]
+    for i, row in enumerate(record.table):
+        checks.tell(i, len(record.table))
+        low = high = 0.0
+        for fold in range(plan.k):
+            left, train = MOST_FITS - (design.fits - begun), plan.train_rows(fold)
+            best = design.best(row.tau, row.gamma, train, start[: row.tau], left) if left > 0 else None
+            if best is None:
+                return False
+            truth = _truth(design, plan, fold, best, row.gamma)
+            low, high = low + truth.low, high + truth.high
+        _within(checks, f"table[{i}].", row.lower, row.upper, low / total, high / total)
+        least = [min(least[0], low / total), min(least[1], high / total)]
+    _within(checks, "", record.certificate.lower, record.certificate.upper, *least)
+    checks.part("lower and upper of every pair, by branching over its supports")
+    return True

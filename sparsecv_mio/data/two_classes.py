@@ -1,0 +1,151 @@
+"""A target of two classes, as 0 and 1: which value or word is the positive one, and what is no such target."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from sparsecv_mio.arrays import FloatArray
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.fold_plan import FoldPlan
+from sparsecv_mio.errors import BadInput, did_you_mean
+from sparsecv_mio.words import Intercept
+
+SHOWN = 5  # values of a target that is of more than two classes
+
+
+def class_names(dataset: Dataset) -> tuple[str, ...]:
+    """Return the names of the values of a target, ascending: words where the file holds words."""
+    words = () if dataset.reading is None else dataset.reading.levels.get(dataset.target, ())
+    values = np.unique(dataset.y).tolist()
+    if words and all(value in range(len(words)) for value in values):
+        return tuple(words[int(value)] for value in values)
+    return tuple(f"{value:.12g}" for value in values)
+
+
+def as_two_classes(dataset: Dataset, positive: str | float | None = None) -> Dataset:
+    """Return the data with a target of 0 and 1, and the names of both classes.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        Its target takes two values, or is made of two words (`read_dataset(..., two_words=True)`).
+    positive : str or number, optional
+        The class that is 1: by default the larger value; of words the later one in the alphabet, and yes of no and yes.
+
+    Raises
+    ------
+    BadInput
+        The target has one value, or more than two, or none of its two is called so.
+
+    Examples
+    --------
+    >>> data = Dataset.from_arrays([[0.0], [1.0], [2.0]], [1.0, 2.0, 2.0])
+    >>> as_two_classes(data).y.tolist(), as_two_classes(data).classes
+    ([0.0, 1.0, 1.0], ('1', '2'))
+    >>> as_two_classes(data, 1).y.tolist()
+    [1.0, 0.0, 0.0]
+    """
+    if dataset.classes is not None:
+        names, ones = dataset.classes, dataset.y > 0.0
+    else:
+        found = class_names(dataset)
+        if len(found) != 2:
+            raise BadInput(_not_two(dataset, found))
+        names, ones = (found[0], found[1]), dataset.y == dataset.y.max()
+    if positive is not None:
+        wanted = positive if isinstance(positive, str) else f"{float(positive):.12g}"
+        if wanted not in names and _number(wanted) in names:
+            wanted = _number(wanted)
+        if wanted not in names:
+            meant = did_you_mean(wanted, names)
+            known = " and ".join(names)
+            raise BadInput(f"positive {wanted!r}: the classes of {dataset.target!r} are {known}{meant}")
+        if wanted == names[0]:
+            names, ones = (names[1], names[0]), ~ones
+    return replace(dataset, y=np.asarray(ones, dtype=np.float64), classes=names)
+
+
+def of_classes(dataset: Dataset, classes: tuple[str, str]) -> Dataset:
+    """Return the data with a target of 0 and 1 by the names of two classes that are known, one of which may be absent.
+
+    Parameters
+    ----------
+    dataset : Dataset
+    classes : tuple of two str
+        The negative and the positive one.
+
+    Raises
+    ------
+    BadInput
+        The target has a value that is neither.
+
+    Examples
+    --------
+    >>> of_classes(Dataset.from_arrays([[0.0], [1.0]], [2.0, 2.0]), ("1", "2")).y.tolist()
+    [1.0, 1.0]
+    """
+    if dataset.classes == classes:
+        return dataset
+    values, place = np.unique(dataset.y, return_inverse=True)
+    names = dataset.classes if dataset.classes is not None and len(values) == 2 else class_names(dataset)
+    if len(names) != len(values):  # words of which some are absent
+        words = () if dataset.reading is None else dataset.reading.levels.get(dataset.target, ())
+        names = tuple(words[int(value)] for value in values)
+    for name in names:
+        if name not in classes:
+            known = " and ".join(classes)
+            raise BadInput(f"target {dataset.target!r} holds {name!r}, and the classes of the model are {known}")
+    ones = np.array([name == classes[1] for name in names])
+    return replace(dataset, y=ones[place].astype(np.float64), classes=classes)
+
+
+def _number(word: str) -> str:
+    """Return a number as names of classes have it; the word where it is none."""
+    try:
+        return f"{float(word):.12g}"
+    except ValueError:
+        return word
+
+
+def _not_two(dataset: Dataset, found: tuple[str, ...]) -> str:
+    target = repr(dataset.target)
+    if len(found) == 1:
+        return f"target {target} holds one class alone ({found[0]}): logistic loss needs rows of two"
+    some = ", ".join(found[:SHOWN]) + (", ..." if len(found) > SHOWN else "")
+    return f"target {target} holds {len(found)} different values ({some}): logistic loss is for two classes"
+
+
+def check_training_classes(dataset: Dataset, folds: FoldPlan, intercept: Intercept) -> None:
+    """Raise `BadInput` where the training rows of a fold are all of one class: its intercept has no best value.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        Of two classes.
+    folds : FoldPlan
+    intercept : Intercept
+    """
+    if intercept is Intercept.GLOBAL:
+        raise BadInput("intercept global: goes with loss squared; give fold (one in every training set) or none")
+    if intercept is Intercept.NONE or dataset.classes is None:
+        return
+    for fold in range(folds.k):
+        part = dataset.y[folds.train_rows(fold)]
+        if not 0.0 < part.mean() < 1.0:
+            which = dataset.classes[int(part.max(initial=0.0) > 0.0)]
+            cure = "fewer folds, or stratified ones, leave both in each" if folds.k > 1 else "deal others"
+            what = f"all rows are of class {which}, and no intercept fits them best"
+            raise BadInput(f"folds: without fold {fold + 1} of {folds.k} {what}: {cure}")
+
+
+def log_loss(labels: FloatArray, predictors: FloatArray) -> FloatArray:
+    """Return the log losses `log(1 + exp(-y m))` of linear predictors m, for classes 0 and 1.
+
+    Examples
+    --------
+    >>> log_loss(np.array([1.0, 0.0]), np.array([0.0, 0.0])).round(6).tolist()
+    [0.693147, 0.693147]
+    """
+    return np.asarray(np.logaddexp(0.0, np.where(labels > 0.0, -predictors, predictors)))

@@ -1,0 +1,196 @@
+"""The definition with logistic loss, in plain numpy and in units of the file; what `problem.objective` is for squares.
+
+    F(S) = min over a, b   sum_{i in T} w_i log(1 + exp(-y_i (a + x_i'b)))  +  (gamma / 2) sum_{j in S} (s_j b_j)^2,
+
+with T the training rows, y_i = -1 or 1 (0 and 1 in the data), b = 0 off S, a free (`fold`) or 0 (`none`), and s_j the
+scale of column j as in `problem.objective`. The held-out error of a fold is the sum of `w_i log(1 + exp(-y_i m_i))`
+over its rows, m_i the predictor of the fit without it, and h is their sum per row.
+
+Every other number of logistic loss is compared with this module, and `sparsecv verify` computes with nothing else. Each
+Newton step is a least-squares problem, solved by an orthogonal factorisation of the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from sparsecv_mio.arrays import FloatArray, IntArray
+from sparsecv_mio.problem.objective import scales
+
+STEPS, HALVINGS = 60, 50
+SETTLED = 1e-30  # of the objective: a squared decrement below it is rounding
+LARGEST = 1e150  # of a root of a penalty
+
+
+@dataclass(frozen=True, eq=False)
+class LogisticModel:
+    """The minimiser behind F(S): the predictor of a row x is `intercept + x_S'beta`.
+
+    Attributes
+    ----------
+    support : tuple of int
+        Columns of X.
+    beta : (s,) array
+    intercept : float
+    objective : float
+        F(S), as rounded.
+    center, unit : (s,) arrays
+        Where the fit was computed: columns less their centres over their units.
+    theta : array
+        The fit there, the intercept first where there is one.
+    decrement : float
+        Of Newton's method at the end: the least objective is about half its square lower.
+    inverse : (k, k) array
+        The inverse of the Hessian there.
+    """
+
+    support: tuple[int, ...]
+    beta: FloatArray
+    intercept: float
+    objective: float
+    center: FloatArray
+    unit: FloatArray
+    theta: FloatArray
+    decrement: float
+    inverse: FloatArray
+
+    def predictors(self, X: FloatArray) -> FloatArray:
+        """(m,) linear predictors of rows (m, p)."""
+        return np.asarray(self._rows(X) @ self.theta)
+
+    def losses(self, X: FloatArray, y: FloatArray, weights: FloatArray | None = None) -> FloatArray:
+        """(m,) log losses of rows with classes 0 and 1, weighted."""
+        loss = np.logaddexp(0.0, np.where(y > 0.0, -1.0, 1.0) * self.predictors(X))
+        return np.asarray(loss if weights is None else weights * loss)
+
+    def doubt(self, X: FloatArray) -> FloatArray:
+        """(m,) by how much the predictors of rows may be off, about: the last decrement carried to them."""
+        Z = self._rows(X)
+        level = np.abs(Z) @ np.abs(self.theta)
+        return np.asarray(
+            4.0 * self.decrement * np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", Z, self.inverse, Z), 0.0))
+            + 64.0 * np.finfo(float).eps * (1.0 + level)
+        )
+
+    def _rows(self, X: FloatArray) -> FloatArray:
+        part = (X[:, list(self.support)] - self.center) / self.unit
+        return np.column_stack([np.ones((len(part), len(self.theta) - part.shape[1])), part])
+
+
+def fit(
+    X: FloatArray,
+    y: FloatArray,
+    support: Sequence[int],
+    gamma: float,
+    *,
+    scale: str = "length",
+    intercept: str = "fold",
+    rows: IntArray | None = None,
+    weights: FloatArray | None = None,
+) -> LogisticModel:
+    """Fit one support.
+
+    Parameters
+    ----------
+    X : (n, p) array
+    y : (n,) array
+        Classes 0 and 1.
+    support : sequence of int
+    gamma : float
+        Ridge weight, > 0.
+    scale : {"length", "variance", "none"}
+    intercept : {"fold", "none"}
+    rows : int array, optional
+        Training rows; all by default. Scales use all rows in any case.
+    weights : (n,) array, optional
+        Of all rows; 1 by default.
+
+    Examples
+    --------
+    >>> X, y = np.array([[-1.0], [0.0], [0.0], [1.0]]), np.array([0.0, 0.0, 1.0, 1.0])
+    >>> model = fit(X, y, [0], 1.0, scale="none")
+    >>> round(float(model.beta[0]), 6), round(model.intercept, 6), round(model.objective, 6)
+    (0.693147, 0.0, 2.437609)
+    """
+    columns = np.array(list(support), dtype=np.int64)
+    train = np.arange(len(y)) if rows is None else np.asarray(rows)
+    root = np.minimum(np.sqrt(gamma / 2.0) * scales(X[:, columns], scale, weights), LARGEST)
+    part, first = X[np.ix_(train, columns)], int(intercept != "none")
+    w = np.ones(len(train)) if weights is None else weights[train]
+    center = np.average(part, axis=0, weights=w) if first else np.zeros(len(columns))
+    unit = np.abs(part - center).max(axis=0, initial=0.0)
+    unit[unit == 0.0] = 1.0
+    Z = np.column_stack([np.ones((len(train), first)), (part - center) / unit])
+    ridge = np.concatenate([np.zeros(first), root / unit])
+    signs = np.where(y[train] > 0.0, 1.0, -1.0)
+    theta, objective, decrement, inverse = _minimise(Z, signs, w, ridge)
+    beta = theta[first:] / unit
+    level = float(theta[0]) if first else 0.0
+    return LogisticModel(
+        tuple(columns.tolist()), beta, level - float(center @ beta), objective, center, unit, theta, decrement, inverse
+    )
+
+
+def _objective(Z: FloatArray, y: FloatArray, w: FloatArray, ridge: FloatArray, theta: FloatArray) -> float:
+    shrunk = ridge * theta
+    return float(w @ np.logaddexp(0.0, -y * (Z @ theta)) + shrunk @ shrunk)
+
+
+def _minimise(
+    Z: FloatArray, y: FloatArray, w: FloatArray, ridge: FloatArray
+) -> tuple[FloatArray, float, float, FloatArray]:
+    """Newton's method with halved steps; returns the point, its objective, the last decrement, the inverse Hessian."""
+    k = Z.shape[1]
+    theta = np.zeros(k)
+    if k and ridge[0] == 0.0:
+        theta[0] = np.log(w[y > 0].sum() / w[y < 0].sum())
+    value, decrement, inverse = _objective(Z, y, w, ridge, theta), 0.0, np.zeros((k, k))
+    for _ in range(STEPS if k else 0):
+        margins = y * (Z @ theta)
+        share = np.exp(-np.logaddexp(0.0, margins))  # 1 / (1 + exp(m))
+        rest = np.exp(-np.logaddexp(0.0, -margins))
+        A = np.vstack([np.sqrt(w * share * rest)[:, None] * Z, np.sqrt(2.0) * np.diag(ridge)])
+        e = np.concatenate([-y * np.sqrt(w * share / np.maximum(rest, 1e-300)), np.sqrt(2.0) * ridge * theta])
+        R = np.linalg.qr(A, mode="r")
+        try:
+            back = np.linalg.inv(R)
+        except np.linalg.LinAlgError:
+            back = np.linalg.pinv(R)
+        inverse = back @ back.T
+        step = -np.linalg.lstsq(A, e, rcond=None)[0]
+        along = A @ step
+        decrement, length = float(np.linalg.norm(along)), 1.0
+        for _ in range(HALVINGS):
+            there = _objective(Z, y, w, ridge, theta + length * step)
+            if there < value or (there <= value * (1.0 + 1e-14) and length == 1.0 and decrement**2 < 1e-8 * value):
+                break
+            length /= 2.0
+        else:
+            break
+        theta, value = theta + length * step, there
+        if decrement * decrement <= SETTLED * value:
+            break
+    return theta, value, decrement, inverse
+
+
+def null_loss(y: FloatArray, scored_rows: IntArray, weights: FloatArray | None = None) -> float:
+    """Return the log loss per row of the class frequencies of the scored rows.
+
+    Parameters
+    ----------
+    y : (n,) array
+        Classes 0 and 1.
+    scored_rows : (m,) int array
+        Rows that some fold scores, each as often as one does.
+    weights : (n,) array, optional
+
+    Examples
+    --------
+    >>> round(null_loss(np.array([0.0, 1.0]), np.array([0, 1])), 6)
+    0.693147
+    """
+    share = float(np.average(y[scored_rows], weights=None if weights is None else weights[scored_rows]))
+    return -sum(part * float(np.log(part)) for part in (share, 1.0 - share) if part > 0.0)

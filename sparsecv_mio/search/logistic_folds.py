@@ -1,0 +1,133 @@
+"""The rows of every fold, and all rows, as problems of best-subset logistic regression at one gamma.
+
+What a search needs of a fold whose loss is not squared: the best subsets of its training rows and fits of given
+supports, with certified objectives and held-out losses (:mod:`sparsecv_mio.trees.logistic_subsets`). Columns are those
+of the standard numbering, in the units of the file: the trees centre and scale them for themselves.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from sparsecv_mio.arrays import FloatArray, IntArray
+from sparsecv_mio.data.standard import StandardData
+from sparsecv_mio.problem.logistic import LogisticProblem
+from sparsecv_mio.search.context import Context
+from sparsecv_mio.trees.logistic_subsets import LogisticSubsets
+from sparsecv_mio.trees.subsets import BestSubset, BestSubsets
+
+ALL_ROWS = -1  # in place of a fold
+WEIGHT_RANGE = 1e-300, 1e300  # of a penalty in units of the file
+
+
+@dataclass(frozen=True, eq=False)
+class Scored:
+    """Fits of some supports: training objectives and held-out losses, (L,) bounds of each."""
+
+    value_lower: FloatArray
+    value_upper: FloatArray
+    held_lower: FloatArray
+    held_upper: FloatArray
+
+    @property
+    def held_out(self) -> FloatArray:
+        """(L,) middles of the held-out losses; inf where the upper end is."""
+        return 0.5 * (self.held_lower + self.held_upper)
+
+
+def rows_in_units(data: StandardData, rows: IntArray) -> tuple[FloatArray, FloatArray, FloatArray | None]:
+    """Return columns in the units of the file, labels -1 and 1, and weights of some rows.
+
+    Parameters
+    ----------
+    data : StandardData
+    rows : int array
+    """
+    weights = data.dataset.row_weights
+    X = np.ascontiguousarray(data.dataset.X[np.ix_(rows, data.columns)])
+    return X, data.labels(rows), None if weights is None else np.asarray(weights[rows])
+
+
+def subsets_of(data: StandardData, rows: IntArray) -> LogisticSubsets:
+    """Return the best-subset problem of some rows at gamma 1.
+
+    Parameters
+    ----------
+    data : StandardData
+    rows : int array
+        Training rows.
+    """
+    weight = np.clip(data.weight * data.divisor * data.divisor, *WEIGHT_RANGE)
+    X, y, v = rows_in_units(data, rows)
+    problem = LogisticProblem(X, y, np.ones(len(y)) if v is None else v, weight, 1.0, data.has_intercept)
+    return LogisticSubsets(problem, data.forced)
+
+
+class LogisticFolds:
+    """Problems and fits by fold and gamma. Safe to use from several threads, each at a fold of its own.
+
+    Parameters
+    ----------
+    context : Context
+    """
+
+    def __init__(self, context: Context) -> None:
+        self.context, self.data, self.plan = context, context.data, context.folds
+        self._problems: dict[int, LogisticSubsets] = {}
+        self._at_gamma: dict[tuple[int, int], LogisticSubsets] = {}
+        self._lock = threading.Lock()
+
+    def at(self, fold: int, g: int) -> LogisticSubsets:
+        """Return the best-subset problem of a fold at the gamma of index `g`."""
+        with self._lock:
+            known = self._at_gamma.get((fold, g))
+        if known is None:
+            known = self._of_fold(fold).with_gamma(float(self.context.grid.gammas[g]))
+            with self._lock:
+                self._at_gamma[fold, g] = known
+        return known
+
+    def _of_fold(self, fold: int) -> LogisticSubsets:
+        with self._lock:
+            known = self._problems.get(fold)
+        if known is None:
+            rows = np.arange(self.data.n) if fold == ALL_ROWS else self.plan.train_rows(fold)
+            known = subsets_of(self.data, rows)
+            with self._lock:
+                self._problems[fold] = known
+        return known
+
+    def score(self, fold: int, g: int, supports: Sequence[IntArray]) -> Scored:
+        """Fit supports on the training rows of a fold, and score its held-out rows.
+
+        Parameters
+        ----------
+        fold, g : int
+        supports : sequence of int arrays
+        """
+        problem = self.at(fold, g)
+        fits = problem.refit(list(supports))
+        held = problem.held_out(list(supports), *rows_in_units(self.data, self.plan.scored_rows(fold)))
+        return Scored(fits.lower, fits.upper, *held)
+
+    def interval(self, fold: int, g: int, cell: BestSubset) -> tuple[float, float]:
+        """Bound the held-out loss of a cell of which only an incumbent is known."""
+        rows, expired = rows_in_units(self.data, self.plan.scored_rows(fold)), self.context.deadline.expired
+        lower, upper = self.at(fold, g).open_fold_interval(cell.tau, cell.upper, *rows, expired=expired)
+        return (lower if lower > 0.0 else 0.0), (upper if upper < np.inf else np.inf)  # what overflowed says nothing
+
+    def first_supports(self, fold: int, g: int, starts: Sequence[IntArray]) -> BestSubsets:
+        """Return a support of every tau of the grid, of which nothing is proved.
+
+        Parameters
+        ----------
+        fold, g : int
+        starts : sequence of int arrays
+            To begin with, of another gamma.
+        """
+        taus, expired = self.context.grid.taus.tolist(), self.context.deadline.expired
+        return self.at(fold, g).solve(taus, starts=starts, effort=0, expired=expired)

@@ -1,0 +1,347 @@
+"""Certified cross-validation of best-subset logistic regression over a grid.
+
+The order is that of the joint search (:mod:`sparsecv_mio.search.one_by_one`): the likely winner is decided, the others
+are raised above it. What raises them is the training-loss bound above all (docs/theory/logistic.md, section 6): with
+`F*` the least objective of all rows and `u` that of any support in the training rows of a fold, the held-out loss of
+the fold's optimum is at least `F* - u`. So
+
+1. all rows and every fold get supports, at every gamma and tau: incumbents, and estimates of every CV error;
+2. best subsets of all rows are proved where a pair could win by what is known: what is proved at one pair bounds others
+   (fewer features, other gammas) too;
+3. folds of the pairs that are left are solved by trees of their own.
+
+Trees are grown in rounds: `FIRST_EFFORT` nodes a tree at first, `EFFORT_GROWTH` times as many once nothing is left that
+so many could decide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from sparsecv_mio.arrays import BoolArray, IntArray
+from sparsecv_mio.parallel import on_threads
+from sparsecv_mio.search.accounts import BoundSource
+from sparsecv_mio.search.cells import Archive, Where, within
+from sparsecv_mio.search.logistic_folds import ALL_ROWS, LogisticFolds
+from sparsecv_mio.search.loss_bounds import enough_to_exclude, raise_lower_ends
+from sparsecv_mio.search.pairs import Pair, aim_at
+from sparsecv_mio.search.run import GridMethod, Run
+from sparsecv_mio.trees.subsets import UNLIMITED, BestSubset, BestSubsets
+
+FIRST_EFFORT, EFFORT_GROWTH = 4, 4  # nodes of a tree in the first round, and times as many in the next
+TIE_RTOL = 1e-9  # of an objective: supports whose objectives agree to that are tied
+WORST_ERROR = 1e-5  # of a held-out loss, beyond which a cell whose support is known is not decided
+NEAR_GAMMAS = (0, -1, 1)  # steps along the grid whose supports on all rows are tried in a fold
+SUM_SLIP = 1e-13  # of the objective on all rows, for the rounding of sums over folds
+
+
+class LogisticSearch(GridMethod):
+    """Best-first search over the pairs of the grid.
+
+    Parameters
+    ----------
+    run : Run
+
+    Attributes
+    ----------
+    values : (G, T, K) array
+        At least the least training objective of every cell; inf where none is known.
+    tried : (G, T, K) bool array
+        Cells whose tree had this round's nodes.
+    solved : (G, T) bool array
+        Pairs whose tree on all rows had them.
+    effort : int
+        Nodes of a tree in this round.
+    """
+
+    name = "logistic"
+
+    def __init__(self, run: Run) -> None:
+        super().__init__(run, (self,))
+        self.folds = LogisticFolds(run.context)
+        self.values = np.full(run.context.shape, np.inf)
+        self.tried = np.zeros(run.context.shape, dtype=bool)
+        self.solved = np.zeros(run.context.shape[:2], dtype=bool)
+        self.effort, self.begun, self.trees = FIRST_EFFORT, False, 0
+
+    # -- first answers ------------------------------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """Find supports of all rows, and of every fold among them, at every gamma and tau."""
+        self._fit_all_rows()
+        with self.run.accounts.of(BoundSource.FIRST_SUPPORTS):
+            for fold in range(self.context.folds.k):
+                self.run.signals.doing("first supports: fold", fold + 1, self.context.folds.k)
+                if self._offer_first(fold):
+                    break
+        if self.run.all_rows.best:
+            raise_lower_ends(self.run, self.values, self._slip())
+        self.begun = not self.context.deadline.expired()
+        self.run.signals.progressed()
+
+    def _fit_all_rows(self) -> None:
+        """Find supports of all rows, the largest gamma first."""
+        grid, found, starts = self.context.grid, dict[int, BestSubsets](), list[IntArray]()
+        with self.run.accounts.of(BoundSource.FIRST_SUPPORTS):
+            for g in reversed(range(len(grid.gammas))):
+                if found and self.context.deadline.expired():
+                    break
+                self.run.signals.doing("first supports of all rows: gamma", len(found) + 1, len(grid.gammas))
+                found[g] = self.folds.first_supports(ALL_ROWS, g, starts)
+                starts = [cell.support for cell in found[g].by_size.values()]
+                self.run.counts.add(0, problems=1)
+            self.run.all_rows.keep(found)
+
+    def _offer_first(self, fold: int) -> bool:
+        """Offer the supports of all rows, of this gamma and the next ones, to a fold; whether the limit came."""
+        best, taus = self.run.all_rows.best, self.context.grid.taus.tolist()
+        for g in range(len(best)):
+            if self.context.deadline.expired():
+                return True
+            near = [g + step for step in NEAR_GAMMAS if 0 <= g + step < len(best)]
+            offered = [
+                {tuple(best[at].by_size[tau].support.tolist()) for at in near} for tau in taus
+            ]
+            self._offer(g, fold, [[np.array(one, dtype=np.int64) for one in sorted(some)] for some in offered])
+            self.run.counts.add(0, problems=1)
+        return False
+
+    def _offer(self, g: int, fold: int, supports: Sequence[Sequence[IntArray]], first: int = 0) -> None:
+        """Show cells the supports that fit their training rows best.
+
+        Parameters
+        ----------
+        g, fold : int
+        supports : sequence of sequences of int arrays
+            By tau, from the index `first` on.
+        """
+        scored = self.folds.score(fold, g, [support for some in supports for support in some])
+        end = 0
+        for t, some in enumerate(supports, start=first):
+            begin, end = end, end + len(some)
+            at = begin + int(np.argmin(scored.value_upper[begin:end]))
+            where, value = (g, t, fold), float(scored.value_upper[at])
+            self.values[where] = min(self.values[where], value)
+            number = self.run.cells.pool.number(some[at - begin])
+            self.run.cells.offer(where, number, float(scored.held_out[at]), value)
+
+    # -- the loop -----------------------------------------------------------------------------------------------------
+
+    @property
+    def _waiting(self) -> BoolArray:
+        """(G, T, K): open cells that have not had this round's nodes."""
+        return self.open & ~self.tried
+
+    @property
+    def finished(self) -> bool:
+        """Whether the certificate is closed, nothing is open, or the time is over."""
+        return self.exhausted or self.run.proved() or not self.open.any()
+
+    def step(self) -> None:
+        """Do what is next: all rows at a pair, or its folds; more nodes a tree where nothing is next."""
+        aim = aim_at(self.run.bounds(), self.context.gap, self._waiting)
+        if aim is None:
+            self._next_round()
+            return
+        if np.isfinite(aim.goal) and int(self._waiting[aim.pair].sum()) > 1 and not self.solved[aim.pair]:
+            self._solve_all_rows(self._largest_unsolved(aim.pair[0], aim.goal), self.effort, aim.goal)
+        else:
+            self._solve_folds(aim.pair, aim.goal)
+        self.run.signals.progressed()
+        self.run.signals.safe_point()
+
+    def _largest_unsolved(self, g: int, goal: float) -> Pair:
+        """Return the pair of a gamma with the most features that is not solved: its bound is one of all with fewer."""
+        below = (self.run.bounds().lower[g] < goal) & ~self.solved[g]
+        return g, int(np.flatnonzero(below)[-1])
+
+    def _next_round(self) -> None:
+        self.effort = min(self.effort * EFFORT_GROWTH, UNLIMITED)
+        self.tried[...] = self.run.cells.final
+        self.solved[...] = self._proved_on_all_rows()
+
+    def _proved_on_all_rows(self) -> BoolArray:
+        taus = self.context.grid.taus.tolist()
+        return np.array([[result.by_size[tau].complete for tau in taus] for result in self.run.all_rows.best])
+
+    def _slip(self) -> float:
+        """Return what sums of losses over a fold and its training rows may be off by rounding."""
+        return SUM_SLIP * self.context.data.dataset.weight_of(slice(0, self.context.data.n))
+
+    def _solve_all_rows(self, pair: Pair, effort: int, goal: float = np.inf) -> None:
+        """Work on the best subset of all rows at a pair, and bound every cell by what that proves.
+
+        Parameters
+        ----------
+        pair : Pair
+        effort : int
+            Nodes of the tree.
+        goal : float
+            A sum of lower bounds that will do.
+        """
+        g, t = pair
+        bars = np.full(self.solved.shape, goal)
+        enough = float(enough_to_exclude(self.run, self.values, bars, self._slip())[pair])
+        tau, all_rows = int(self.context.grid.taus[t]), self.run.all_rows
+        self.run.signals.doing(f"trees on all rows: tau {tau}")
+        with self.run.accounts.of(BoundSource.ALL_ROWS):
+            cell = all_rows.best[g].by_size[tau]
+            again = self.folds.at(ALL_ROWS, g).solve(
+                [tau], starts=[cell.support], effort=effort, enough={tau: enough},
+                expired=self.context.deadline.expired,
+            )  # fmt: skip
+            self.run.counts.add(again.nodes, problems=1)
+            all_rows.improve(g, again)
+            self._try_in_folds(pair, again.by_size[tau].support)
+            raise_lower_ends(self.run, self.values, self._slip())
+        self.solved[pair] = True
+
+    def _try_in_folds(self, pair: Pair, support: IntArray) -> None:
+        g, t = pair
+        for fold in np.flatnonzero(self.open[pair]).tolist():
+            self._offer(g, fold, [[support]], t)
+
+    def _solve_folds(self, pair: Pair, goal: float) -> None:
+        """Grow the trees of some folds of a pair, as many at once as there are threads."""
+        g, t = pair
+        cells, folds = self.run.cells, np.flatnonzero(self._waiting[pair])
+        top = cells.upper[g, t, folds]
+        if np.isfinite(goal):
+            top = np.minimum(cells.nominal[g, t, folds], top)
+        order = np.argsort(cells.lower[g, t, folds] - top, kind="stable")[: self.context.threads]
+        self._grow([(g, t, int(folds[i])) for i in order])
+
+    def _grow(self, cells: list[Where]) -> None:
+        if not cells:
+            return
+        self.run.signals.doing(f"trees: tau {self.context.grid.taus[cells[0][1]]}")
+        work = [(where, self._starts(where)) for where in cells]
+        with self.run.accounts.of(BoundSource.FOLD_TREES):
+            for where, nodes in zip(cells, on_threads(lambda given: self._solve(*given), work, len(work)), strict=True):
+                self.tried[where] = True
+                self.trees += 1
+                self.run.counts.add(nodes, problems=1)
+
+    def _starts(self, where: Where) -> list[IntArray]:
+        """Supports known of the cell, of its neighbours in gamma and tau, and of all rows."""
+        g, t, _ = where
+        table, pool = self.run.cells.support, self.run.cells.pool
+        numbers = [int(table[where])]
+        for step in ((0, 1, 0), (0, -1, 0), (1, 0, 0), (-1, 0, 0)):
+            near = tuple(place + by for place, by in zip(where, step, strict=True))
+            if all(0 <= place < size for place, size in zip(near, table.shape, strict=True)):
+                numbers.append(int(table[near]))
+        known = [pool.supports[number] for number in dict.fromkeys(numbers)]
+        return [*known, self.run.all_rows.best[g].by_size[int(self.context.grid.taus[t])].support]
+
+    def _solve(self, where: Where, starts: list[IntArray]) -> int:
+        """Grow the tree of a cell, and write what it proves; returns its nodes."""
+        g, t, fold = where
+        tau = int(self.context.grid.taus[t])
+        result = self.folds.at(fold, g).solve(
+            [tau], starts=starts, effort=self.effort, expired=self.context.deadline.expired
+        )
+        cell = result.by_size[tau]
+        self.values[where] = min(self.values[where], cell.upper)
+        self.run.cells.raise_floor(where, cell.lower)
+        if cell.complete:
+            self._decide(where, cell)
+        else:
+            self._offer(g, fold, [[cell.support]], t)
+            self.run.cells.narrow(where, *self.folds.interval(fold, g, cell))
+        return result.nodes
+
+    def _decide(self, where: Where, cell: BestSubset) -> None:
+        """Decide a cell by the supports among which every optimal one is."""
+        g, _, fold = where
+        supports = list(cell.candidates)
+        scored = self.folds.score(fold, g, supports)
+        tied = np.flatnonzero(scored.value_lower <= float(scored.value_upper.min()) * (1.0 + TIE_RTOL))
+        low, high, held = scored.held_lower[tied], scored.held_upper[tied], scored.held_out[tied]
+        numbers = [self.run.cells.pool.number(supports[i]) for i in tied.tolist()]
+        value = float(scored.value_upper[tied[0]])
+        if not np.all(high - low <= WORST_ERROR * held):
+            self.run.cells.narrow(where, float(low.min()), float(high.max()))
+            self.run.cells.offer(where, numbers[0], float(held[0]), value)
+            self.run.cells.mark(where, branched=True)
+            return
+        self.run.cells.decide(
+            where, support=numbers, nominal=float(held[0]), lower=float(low.min()), upper=float(high.max()),
+            tie=float(held.max() - held.min()), value=value, branched=True,
+        )  # fmt: skip
+
+    # -- the end ------------------------------------------------------------------------------------------------------
+
+    def work_on(self, pairs: BoolArray) -> None:
+        """Grow trees of open cells of the first of some pairs."""
+        pair: Pair = tuple(int(i) for i in np.argwhere(pairs)[0])  # type: ignore[assignment]
+        if not self._waiting[pair].any():
+            self._next_round()
+        folds = np.flatnonzero(self._waiting[pair])[: self.context.threads]
+        self._grow([(*pair, int(fold)) for fold in folds])
+        self.run.signals.progressed()
+        self.run.signals.safe_point()
+
+    def best_on_all_rows(self, g: int, tau: int) -> BestSubset:
+        """Return the best subset of all rows at a pair, solved on where it is not proved and there is time."""
+        if not self.run.all_rows.best[g].by_size[tau].complete and not self.context.deadline.expired():
+            self._solve_all_rows((g, int(np.searchsorted(self.context.grid.taus, tau))), UNLIMITED)
+        return self.run.all_rows.best[g].by_size[tau]
+
+    def model_is_open(self) -> bool:
+        """Whether the pair to report is scored, and its best subset of all rows is not proved."""
+        return self._open_model() is not None
+
+    def prove_model(self) -> None:
+        """Solve all rows at that pair, as far as time allows."""
+        pair = self._open_model()
+        if pair is not None:
+            self._solve_all_rows(pair, UNLIMITED)
+
+    def _open_model(self) -> Pair | None:
+        grid, best = self.context.grid, self.run.all_rows.best
+        if not best or not np.isfinite(self.run.cells.nominal).all(axis=2).any():
+            return None
+        g, t = self.run.bounds().reported_pair(self.context.gap, grid.gammas, grid.taus)
+        return None if best[g].by_size[int(grid.taus[t])].complete else (g, t)
+
+    def mios(self) -> int:
+        """Return the number of trees that were grown."""
+        return self.trees
+
+    def engine(self) -> str:
+        """Return who solved the cells."""
+        return "trees of quadratics below the log loss"
+
+    # -- a checkpoint -------------------------------------------------------------------------------------------------
+
+    def recompute(self) -> None:
+        """Find supports on all rows again."""
+        self._fit_all_rows()
+
+    def archive(self) -> Archive:
+        """Return where it stands."""
+        taus, best = self.context.grid.taus.tolist(), self.run.all_rows.best
+        known = [[result.by_size[tau].lower for tau in taus] for result in best]
+        lower = np.array(known) if best else np.zeros(self.solved.shape)
+        return {
+            "values": self.values, "tried": self.tried, "solved": self.solved, "all_rows_lower": lower,
+            "effort": np.array(self.effort), "trees": np.array(self.trees), "begun": np.array(self.begun),
+        }  # fmt: skip
+
+    def check(self, stored: Archive) -> None:
+        """Raise `CorruptStore` for numbers that cannot be such; any masks of the grid's shape may be."""
+        within(stored, "values", 0.0, np.inf)
+        within(stored, "all_rows_lower", 0.0, np.finfo(float).max)
+        within(stored, "effort", 1, UNLIMITED)
+        within(stored, "trees", 0, np.iinfo(np.int64).max)
+
+    def restore(self, stored: Archive) -> None:
+        """Go to where `stored` was archived."""
+        self.values[...], self.tried[...], self.solved[...] = stored["values"], stored["tried"], stored["solved"]
+        self.effort, self.trees, self.begun = int(stored["effort"]), int(stored["trees"]), True
+        self.run.all_rows.raise_lower_bounds(np.asarray(stored["all_rows_lower"], dtype=np.float64))
+
+

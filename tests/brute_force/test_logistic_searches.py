@@ -1,0 +1,67 @@
+"""Intervals of every pair of logistic searches against fits of all supports, by the definition."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from two_class_cases import TwoClassCase, two_class_case
+
+from sparsecv_mio.certificate.verify import verify
+from sparsecv_mio.data.weights import Scored
+from sparsecv_mio.errors import BadInput
+from sparsecv_mio.problem import logistic_objective
+from sparsecv_mio.problem.objective import varying_columns
+
+TIED = 1e-10  # of an objective
+ROUNDING = 1e-7  # of a held-out loss
+
+
+def truth(case: TwoClassCase, gamma: float, tau: int) -> tuple[float, float]:
+    """Ends of the CV error over all supports that are optimal in a fold."""
+    data, plan, columns = case.data, case.folds, varying_columns(case.data.X).tolist()
+    how = {"scale": case.how["scale"], "intercept": case.how["intercept"], "weights": data.row_weights}
+    low = high = 0.0
+    for fold in range(plan.k):
+        rows, out = plan.train_rows(fold), plan.scored_rows(fold)
+        supports = [s for size in range(min(tau, len(columns)) + 1) for s in combinations(columns, size)]
+        models = [logistic_objective.fit(data.X, data.y, s, gamma, rows=rows, **how) for s in supports]
+        least = min(model.objective for model in models)
+        weights = None if data.row_weights is None else data.row_weights[out]
+        losses = [
+            (float(model.losses(data.X[out], data.y[out], weights).sum()), float(model.doubt(data.X[out]).sum()) * 4.0)
+            for model in models
+            if model.objective <= least * (1.0 + TIED) + 1e-300
+        ]
+        low += min(loss - off for loss, off in losses)
+        high += max(loss + off for loss, off in losses)
+    total = Scored.of(data, plan).total
+    return low / total, high / total
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_every_interval_holds_the_truth(seed: int) -> None:
+    try:
+        case = two_class_case(seed)
+        record = case.solved(time_limit=20.0)
+    except BadInput as error:
+        assert "one class" in str(error) or "all rows are of class" in str(error)
+        return
+    for row in record.table:
+        if len(case.data.names) > 5 and row.tau > 3:
+            continue
+        low, high = truth(case, row.gamma, row.tau)
+        assert row.lower <= high * (1.0 + ROUNDING) and row.upper >= low * (1.0 - ROUNDING), (seed, row, low, high)
+        if row.folds_decided == row.folds:
+            assert low * (1.0 - ROUNDING) <= row.cv_error <= high * (1.0 + ROUNDING), (seed, row, low, high)
+    found = verify(record, case.data)
+    assert found.ok, found.failures[:2]
+
+
+def test_a_run_repeats_itself() -> None:
+    case = two_class_case(0)
+    first, again = case.solved(), case.solved()
+    assert np.array_equal(first.chosen_folds.error, again.chosen_folds.error)
+    counts = [[(one.source, one.problems, one.nodes) for one in record.work.sources] for record in (first, again)]
+    assert counts[0] == counts[1]

@@ -1,0 +1,91 @@
+"""Records of logistic loss: those of a search hold, altered ones are refused or say that the field is only read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sparsecv_mio.certificate.records import PathRecord, Record, class_quality
+from sparsecv_mio.certificate.verify import verify
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.two_classes import as_two_classes
+from sparsecv_mio.errors import SparseCVError
+from sparsecv_mio.fits.best_subsets import best_subsets
+from sparsecv_mio.search.api import cross_validate
+
+
+def drawn() -> Dataset:
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(60, 4))
+    return as_two_classes(Dataset.from_arrays(X, (X[:, 0] - X[:, 2] + rng.logistic(size=60) > 0).astype(float)))
+
+
+DATA = drawn()
+RECORD = cross_validate(DATA, "4", gammas=[0.1, 1.0], taus=[1, 2, 3], loss="logistic", one_se=True)
+PATH = best_subsets(DATA, gammas=[0.1, 1.0], taus=[1, 2], loss="logistic")
+# what no verification can know, and what moves nothing that is claimed
+READ = ("work.", "versions", "request.threads", "request.time_limit", "request.one_se", "training_gap")
+
+
+def numbers(part: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    items = part.items() if isinstance(part, dict) else enumerate(part) if isinstance(part, list) else ()
+    for name, value in items:
+        if isinstance(value, (dict, list)):
+            yield from numbers(value, (*path, name))
+        elif isinstance(value, (int, float)) and not isinstance(value, bool):
+            yield (*path, name)
+
+
+@pytest.mark.parametrize("record", [RECORD, PATH], ids=["search", "path"])
+def test_what_a_search_says_holds(record: Record | PathRecord) -> None:
+    found = verify(record, DATA)
+    assert found.ok and not found.caveat
+    assert type(record).from_json(record.to_json()) == record
+
+
+@pytest.mark.parametrize("record", [RECORD, PATH], ids=["search", "path"])
+def test_every_altered_number_is_refused_or_read(record: Record | PathRecord) -> None:
+    whole, kept = json.loads(record.to_json()), []
+    for path in numbers(whole):
+        name = ".".join(map(str, path))
+        if name.startswith(READ):
+            continue
+        for factor in (1.001, 0.5, -1.0):
+            altered = json.loads(record.to_json())
+            part = altered
+            for step in path[:-1]:
+                part = part[step]
+            value = part[path[-1]]
+            part[path[-1]] = type(value)(value * factor + (factor > 1.0 and isinstance(value, int)))
+            if part[path[-1]] == value:
+                continue
+            try:
+                found = verify(type(record).from_json(json.dumps(altered)), DATA)
+            except SparseCVError:
+                continue
+            if found.ok and not any(name.split(".")[-1] in words for words in found.reread):
+                kept.append((name, factor))
+    # bounds that were loosened still hold, and rounding is not claimed to be exact; of pairs that are not decided the
+    # errors are estimates within their intervals, and a smaller part of what is proved is proved too
+    loosened = ("lower", "upper", "gap", "tie_width", "allowance", "standard_error", "up_to_tau")
+    rows = enumerate(record.table) if isinstance(record, Record) else ()
+    undecided = {f"table.{i}.{name}" for i, row in rows if row.estimate for name in ("cv_error", "folds_decided")}
+    assert [name for name, _ in kept if name.split(".")[-1] not in loosened and name not in undecided] == []
+
+
+def test_class_quality_of_weighted_rows() -> None:
+    y, chance = np.array([0.0, 1.0, 1.0]), np.array([0.2, 0.6, 0.4])
+    twice = class_quality(np.append(y, 1.0), np.append(chance, 0.4))
+    once = class_quality(y, chance, np.array([1.0, 1.0, 2.0]))
+    assert twice == once
+    assert np.isnan(class_quality([1.0, 1.0], [0.3, 0.4]).auc) and class_quality([1.0], [0.0]).log_loss == np.inf
+
+
+def test_other_words_are_refused() -> None:
+    altered = RECORD.to_json().replace('"positive": "1"', '"positive": "0"')
+    altered = altered.replace('"negative": "0"', '"negative": "1"')
+    assert not verify(Record.from_json(altered), DATA).ok

@@ -1,0 +1,83 @@
+"""Targets of two classes: which value is the positive one, folds of both classes, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.folds import make_folds
+from sparsecv_mio.data.readers import read_dataset
+from sparsecv_mio.data.two_classes import as_two_classes, check_training_classes, class_names, log_loss, of_classes
+from sparsecv_mio.errors import BadInput
+from sparsecv_mio.words import Intercept
+
+
+def of(y: list[float]) -> Dataset:
+    return Dataset.from_arrays(np.arange(float(len(y)))[:, None], y, target="ill")
+
+
+def test_numbers_of_any_kind() -> None:
+    for low, high in ((0.0, 1.0), (-1.0, 1.0), (1.0, 2.0), (0.25, 1e6)):
+        made = as_two_classes(of([low, high, high, low]))
+        assert made.y.tolist() == [0.0, 1.0, 1.0, 0.0]
+        assert as_two_classes(of([low, high]), low).y.tolist() == [1.0, 0.0]
+        assert as_two_classes(made, made.classes[0]).y.tolist() == [1.0, 0.0, 0.0, 1.0] if made.classes else False
+
+
+def test_words_keep_their_names(tmp_path: Path) -> None:
+    file = tmp_path / "w.csv"
+    file.write_text("a,outcome\n1,no\n2,yes\n3,no\n4,yes\n")
+    data = read_dataset(file, "outcome", two_words=True)
+    assert class_names(data) == ("no", "yes")
+    assert as_two_classes(data).classes == ("no", "yes") and as_two_classes(data).y.tolist() == [0.0, 1.0, 0.0, 1.0]
+    turned = as_two_classes(data, "no")
+    assert turned.classes == ("yes", "no") and turned.y.tolist() == [1.0, 0.0, 1.0, 0.0]
+    assert of_classes(data, ("yes", "no")).fingerprint == turned.fingerprint != as_two_classes(data).fingerprint
+    with pytest.raises(BadInput, match="positive 'yse': the classes of 'outcome' are no and yes .did you mean 'yes'"):
+        as_two_classes(data, "yse")
+
+
+@pytest.mark.parametrize(
+    ("y", "words"),
+    [
+        ([1.0, 1.0], "target 'ill' holds one class alone .1."),
+        ([0.0, 1.0, 2.0], r"target 'ill' holds 3 different values .0, 1, 2.: logistic loss is for two classes"),
+        (list(range(9)), r"holds 9 different values .0, 1, 2, 3, 4, \.\.\.."),
+    ],
+)
+def test_no_two_classes(y: list[float], words: str) -> None:
+    with pytest.raises(BadInput, match=words):
+        as_two_classes(of(y))
+
+
+def test_rows_of_classes_that_are_known() -> None:
+    assert of_classes(of([2.0, 2.0]), ("1", "2")).y.tolist() == [1.0, 1.0]
+    assert of_classes(of([1.0, 2.0]), ("2", "1")).y.tolist() == [1.0, 0.0]
+    with pytest.raises(BadInput, match="target 'ill' holds '3', and the classes of the model are 1 and 2"):
+        of_classes(of([3.0, 2.0]), ("1", "2"))
+
+
+def test_folds_of_classes_are_dealt_by_class() -> None:
+    data = as_two_classes(of([0.0] * 12 + [1.0] * 4))
+    for spec, said in (("4", "stratified:4"), ("2x4", "2xstratified:4"), ("loo", "loo"), ("stratified:4",) * 2):
+        plan = make_folds(spec, data)
+        assert plan.spec == said
+        if spec != "loo":
+            assert [int(data.y[plan.scored_rows(fold)].sum()) for fold in range(plan.k)] == [1] * plan.k
+
+
+def test_a_training_fold_of_one_class_is_named() -> None:
+    data = as_two_classes(of([0.0, 0.0, 0.0, 1.0]))
+    with pytest.raises(BadInput, match="without fold 4 of 4 all rows are of class 0, and no intercept fits them best"):
+        check_training_classes(data, make_folds("loo", data), Intercept.FOLD)
+    check_training_classes(data, make_folds("loo", data), Intercept.NONE)
+    with pytest.raises(BadInput, match="intercept global"):
+        check_training_classes(data, make_folds("loo", data), Intercept.GLOBAL)
+
+
+def test_losses_of_far_predictors() -> None:
+    found = log_loss(np.array([1.0, 1.0, 0.0]), np.array([1e4, -1e4, 2.0]))
+    assert found[:2].tolist() == [0.0, 1e4] and found[2] == pytest.approx(np.log1p(np.exp(2.0)))

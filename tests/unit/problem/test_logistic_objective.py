@@ -1,0 +1,85 @@
+"""The definition with logistic loss against scikit-learn, and the certified refit against the definition."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.standard import standardize
+from sparsecv_mio.data.two_classes import as_two_classes
+from sparsecv_mio.data.weights import weighted_rows
+from sparsecv_mio.problem import logistic_objective
+from sparsecv_mio.problem.logistic_refit import LogisticFit, refit_logistic
+from sparsecv_mio.problem.refit import refit_rows
+from sparsecv_mio.words import Loss
+
+
+def draw(seed: int) -> Dataset:
+    rng = np.random.default_rng(seed)
+    n, p = int(rng.integers(12, 60)), int(rng.integers(1, 6))
+    X = rng.normal(size=(n, p)) * 10.0 ** rng.uniform(-3, 3, size=p) + rng.choice([0.0, 1e3])
+    y = (rng.random(n) < 0.5).astype(float)
+    y[:2] = 0.0, 1.0
+    data = as_two_classes(Dataset.from_arrays(X, y))
+    return weighted_rows(data, rng.choice([0.5, 1.0, 3.0], size=n), "w") if seed % 2 else data
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_it_is_the_fit_of_scikit_learn(seed: int) -> None:
+    data, gamma = draw(seed), 10.0 ** (seed - 4.0)
+    X = (data.X - data.X.mean(axis=0)) / data.X.std(axis=0)
+    model = logistic_objective.fit(X, data.y, range(data.p), gamma, scale="none", weights=data.row_weights)
+    peer = LogisticRegression(C=1.0 / gamma, tol=1e-12, max_iter=10_000).fit(X, data.y, data.row_weights)
+    assert model.beta == pytest.approx(peer.coef_[0], rel=1e-4, abs=1e-6)
+    assert model.intercept == pytest.approx(peer.intercept_[0], rel=1e-4, abs=1e-5)
+
+
+@pytest.mark.parametrize("scale", ["length", "variance", "none"])
+@pytest.mark.parametrize("intercept", ["fold", "none"])
+@pytest.mark.parametrize("seed", range(12))
+def test_the_certified_refit_holds_the_definition(seed: int, intercept: str, scale: str) -> None:
+    rng, data = np.random.default_rng(seed), draw(seed)
+    gamma = 10.0 ** rng.uniform(-5, 2)
+    rows, out = np.arange(data.n)[:-4], np.arange(data.n)[-4:]
+    std = standardize(data, scale, intercept, loss=Loss.LOGISTIC)
+    support = rng.permutation(std.q)[: int(rng.integers(0, std.q + 1))]
+    fit = refit_rows(std, rows, np.sort(support), gamma)
+    assert isinstance(fit, LogisticFit)
+    exact = logistic_objective.fit(
+        data.X, data.y, std.columns[fit.support].tolist(), gamma, scale=scale, intercept=intercept, rows=rows,
+        weights=data.row_weights,
+    )  # fmt: skip
+    rounding = 1e-12 * exact.objective
+    assert abs(fit.objective - exact.objective) <= fit.objective_error + rounding
+    held, off = fit.held_out(std, out)
+    weights = None if data.row_weights is None else data.row_weights[out]
+    truth = float(exact.losses(data.X[out], data.y[out], weights).sum())
+    assert abs(held - truth) <= off + float(exact.doubt(data.X[out]).sum()) * 3.0 + rounding
+    coefficients, level = std.coefficients(fit.support, fit.beta, np.zeros(std.q), fit.r_mean)
+    spread = {name: float(data.X[:, data.names.index(name)].std()) for name in coefficients}
+    size = max((abs(value) * spread[name] for name, value in coefficients.items()), default=0.0)
+    for name, value in coefficients.items():
+        place = data.names.index(name)
+        theirs = exact.beta[exact.support.index(place)]
+        assert abs(value - theirs) * spread[name] <= 1e-6 * size
+    assert level == pytest.approx(exact.intercept, rel=1e-6, abs=1e-6 * (1.0 + abs(exact.intercept)))
+
+
+def test_a_ball_that_is_not_known_is_infinite() -> None:
+    """Two columns that a penalty of nothing does not tell apart."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=30)
+    data = as_two_classes(Dataset.from_arrays(np.column_stack([x, x * (1.0 + 1e-15)]) + 1e6, (x > 0).astype(float)))
+    std = standardize(data, "none", "none", loss=Loss.LOGISTIC)
+    fit = refit_logistic(std, slice(0, 30), np.arange(std.q), 1e-20)
+    assert fit.held_out(std, np.arange(5))[1] == np.inf and np.all(np.isinf(fit.spread))
+
+
+def test_the_loss_of_frequencies_counts_weights() -> None:
+    y, rows = np.array([0.0, 1.0, 1.0]), np.array([0, 1, 2, 2])
+    assert logistic_objective.null_loss(y, rows) == pytest.approx(-0.25 * np.log(0.25) - 0.75 * np.log(0.75))
+    assert logistic_objective.null_loss(y, np.array([1, 2])) == 0.0
+    half = logistic_objective.null_loss(y, np.array([0, 1]), np.array([2.0, 2.0, 9.0]))
+    assert half == pytest.approx(np.log(2.0))
