@@ -6,8 +6,8 @@ The same fit is made in three ways, by what is at hand and by what happens to it
   fewer than nine digits of a residual, in fractions, of many rows in twice the precision. `verify` and the tests
   compute with nothing else.
 * `refit_squares`, here: from the rows, in standard coordinates, refined in long precision: what is reported, and where
-  the moments lose too many digits. It returns bounds on its rounding errors, computed afterwards from the residual left;
-  where these are wider than what tells supports apart, a small fit is made in fractions (`problem.exact_fit`).
+  the moments lose too many digits. It returns bounds on its rounding errors, computed afterwards from the residual
+  left; where these are wider than what tells supports apart, a small fit is made in fractions (`problem.exact_fit`).
 * `refit_moments`, here: from the moments, inside boxes where there are any: the upper bounds of every backend. Its
   objective is evaluated afresh and rounded up, an upper bound whatever the solve did; it returns how far above the
   optimum that may be.

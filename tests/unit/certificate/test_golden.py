@@ -6,6 +6,7 @@ import gzip
 import hashlib
 import io
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -67,9 +68,10 @@ def test_proofs_are_checked(path: Path) -> None:
 
 @pytest.mark.parametrize("path", CHECKPOINTS, ids=named)
 def test_checkpoints_are_continued(path: Path, tmp_path: Path) -> None:
-    place = tmp_path / "record.json"
+    place, store = tmp_path / "record.json", tmp_path / "run.ck"
+    shutil.copy(path, store)  # a run that is carried on is stored there
     words = ["solve", DATA, "--target", "lpsa", *GRID, "--gap", "0", "--method", "algorithm1"]
-    assert run([*words, "--resume", str(path), "--json", str(place), "--threads", "1"]) == 0
+    assert run([*words, "--resume", str(store), "--json", str(place), "--threads", "1"]) == 0
     record, before = read_record(place), read_record(path.with_name("solve.json"))
     assert isinstance(record, Record) and isinstance(before, Record)
     assert (record.status, record.tau, record.gamma) == ("proved", before.tau, before.gamma)

@@ -44,7 +44,7 @@ def test_labels_of_any_kind_and_the_search() -> None:
     model = BestSubsetLogisticCV(gammas=[0.01, 0.1], cv=4).fit(X, words)
     assert model.classes_.tolist() == ["never", "yes"] and set(model.predict(X)) <= {"never", "yes"}
     assert model.status_ == "proved" and model.lower_ <= model.cv_error_ <= model.upper_
-    assert model.C_ == 1.0 / model.gamma_ and model.record_.classes.positive == "yes"
+    assert 1.0 / model.gamma_ == model.C_ and model.record_.classes.positive == "yes"
     assert model.record_.folds.spec == "stratified:4" and model.record_.classes.positive == "yes"
     assert model.scores_.shape == (2, 5) and model.scores_.max() == pytest.approx(-model.cv_error_, rel=1e-3)
     assert model.loss_path_.shape == (2, 5, 4) and model.coef_path_.shape == (5, 5)
@@ -75,8 +75,8 @@ def test_what_is_refused() -> None:
         BestSubsetLogistic(2).fit(X, np.ones(80))
     with pytest.raises(BadInput, match="scoring: 'accuracy' is not certified, give 'neg_log_loss'"):
         BestSubsetLogisticCV(scoring="accuracy").fit(X, y)
-    with pytest.raises(AttributeError, match="refit=True"):
-        BestSubsetLogisticCV(refit=False, gammas=0.1, taus=1, cv=3).fit(X, y).predict_proba(X)
+    chosen = BestSubsetLogisticCV(refit=False, gammas=0.1, taus=1, cv=3).fit(X, y)
+    assert chosen.tau_ == 1 and not any(hasattr(chosen, name) for name in ("coef_", "predict", "predict_proba"))
     groups = np.arange(80) // 40
     with pytest.raises(BadInput, match="all rows are of class"):
         BestSubsetLogisticCV(cv=GroupKFold(2)).fit(X, groups, groups=groups)
