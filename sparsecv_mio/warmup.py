@@ -80,7 +80,9 @@ def trees() -> None:
     fit_one(alike, tau=3, gamma=0.1, limits=Limits(nodes=20))
     data = toy(30, 5)
     logistic = LogisticProblem(data.X, np.where(data.y > data.y.mean(), 1.0, -1.0), np.ones(30), np.ones(5), 0.1)
-    LogisticSubsets(logistic).solve([2])
+    subsets = LogisticSubsets(logistic)
+    subsets.solve([2])
+    subsets.held_out([np.array([0, 1])], data.X[:3], np.array([1.0, -1.0, 1.0]))
 
 
 def restricted_trees() -> None:

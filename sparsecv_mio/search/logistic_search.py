@@ -30,7 +30,7 @@ from sparsecv_mio.search.pairs import Pair, aim_at
 from sparsecv_mio.search.run import GridMethod, Run
 from sparsecv_mio.trees.subsets import UNLIMITED, BestSubset, BestSubsets
 
-FIRST_EFFORT, EFFORT_GROWTH = 4, 4  # nodes of a tree in the first round, and times as many in the next
+FIRST_EFFORT, EFFORT_GROWTH = 64, 4  # nodes of a tree in the first round, and times as many in the next
 TIE_RTOL = 1e-9  # of an objective: supports whose objectives agree to that are tied
 WORST_ERROR = 1e-5  # of a held-out loss, beyond which a cell whose support is known is not decided
 NEAR_GAMMAS = (0, -1, 1)  # steps along the grid whose supports on all rows are tried in a fold

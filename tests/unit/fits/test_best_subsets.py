@@ -22,7 +22,7 @@ from sparsecv_mio.fits.best_subsets import NOT_TOLD_APART, PathSearch, best_subs
 from sparsecv_mio.fits.fit_options import PathOptions
 from sparsecv_mio.model_space import GammaInterval
 from sparsecv_mio.problem.objective import fit
-from sparsecv_mio.problem.refit import RowFit, refit_rows
+from sparsecv_mio.problem.refit import RowFit, refit_squares
 from sparsecv_mio.problem.training_moments import row_moments
 from sparsecv_mio.search.deadline import Deadline
 from sparsecv_mio.search.gamma_partition import ROUNDED
@@ -163,10 +163,10 @@ def test_a_limit_leaves_what_is_not_cut_yet_open() -> None:
 
 def test_rounding_that_is_wider_than_the_fits_differ_ends_the_cutting(monkeypatch: pytest.MonkeyPatch) -> None:
     def blurred(*words: Any) -> RowFit:
-        made = refit_rows(*words)
+        made = refit_squares(*words)
         return replace(made, objective_error=1e-3 * made.objective)
 
-    monkeypatch.setattr("sparsecv_mio.fits.best_subsets.refit_rows", blurred)
+    monkeypatch.setattr("sparsecv_mio.fits.best_subsets.refit_squares", blurred)
     data = nearly_perfect()
     record = best_subsets(data, gammas="1.1755e-4..5.6244e-3", taus=[1, 2, 3], scale="variance", intercept="none")
     assert record.surface is not None and (record.status, record.warnings) == ("limit", (ROUNDED,))
