@@ -289,7 +289,7 @@ class Projection:
             return cell.upper * self.per_row
         key = tuple(cell.support.tolist())  # of moments nothing is left: the rows say what it misses
         if key not in self._refitted:
-            made = refit_rows(self.data, slice(0, self.data.n), cell.support, AVERAGE_GAMMA)
+            made = refit_squares(self.data, slice(0, self.data.n), cell.support, AVERAGE_GAMMA)
             self._refitted[key] = made.objective + made.objective_error
         return self._refitted[key] * self.per_row
 
