@@ -158,8 +158,9 @@ class SizeSearch:
         fits = self.fits
         columns = np.array([j for j in np.flatnonzero(fits.copies).tolist() if j not in node.outside], dtype=np.int64)
         room = int(fits.copies[columns].sum())
-        if room <= self.size or len(node.inside) >= self.size:
-            chosen = columns if room <= self.size else np.array(sorted(node.inside), dtype=np.int64)
+        all_in = len(columns) == len(node.inside)  # copies may leave a choice of how many of each
+        if room <= self.size or len(node.inside) >= self.size or all_in:
+            chosen = columns if room <= self.size or all_in else np.array(sorted(node.inside), dtype=np.int64)
             mask = np.zeros((1, fits.problem.p), dtype=np.bool_)
             mask[0, chosen] = True
             return self._close(self._refitted(mask, np.inf))

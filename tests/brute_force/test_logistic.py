@@ -7,7 +7,7 @@ from time import process_time
 
 import numpy as np
 import pytest
-from logistic_truth import best_of_size, drawn, enumerated, judged, long_rows, quadratic_value
+from logistic_truth import best_of_size, drawn, enumerated, harder, judged, long_rows, quadratic_value
 
 from sparsecv_mio.problem.logistic import LogisticProblem, minorant
 from sparsecv_mio.trees.logistic_ranges import sparser
@@ -19,6 +19,11 @@ FEW = 4  # columns of the problems here; the campaign has up to 7
 @pytest.mark.parametrize("seed", range(24))
 def test_bounds_hold_the_truth(seed: int) -> None:
     judged(seed, FEW)
+
+
+@pytest.mark.parametrize("seed", [*range(12), 382])  # the last: all columns are in, how many copies of each is open
+def test_bounds_hold_with_weights_far_apart_copies_and_tiny_units(seed: int) -> None:
+    judged(seed, 5, harder)
 
 
 @pytest.mark.parametrize("seed", range(16))

@@ -5,11 +5,19 @@ from __future__ import annotations
 import os
 
 import pytest
-from logistic_truth import judged
+from logistic_truth import harder, judged
 
 FIRST = 1_000_000 * int(os.environ.get("FUZZ_SEED", "0"))
 
 
-@pytest.mark.parametrize("seed", range(FIRST, FIRST + int(os.environ.get("FUZZ_EXAMPLES", "12"))))
+SEEDS = range(FIRST, FIRST + int(os.environ.get("FUZZ_EXAMPLES", "12")))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
 def test_bounds_hold_the_truth(seed: int) -> None:
     judged(seed)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_bounds_hold_with_weights_far_apart_copies_and_tiny_units(seed: int) -> None:
+    judged(seed, 5, harder)

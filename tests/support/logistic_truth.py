@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from itertools import combinations
 from typing import NamedTuple
 
@@ -97,6 +99,27 @@ def drawn(seed: int, most: int = 7) -> LogisticProblem:
     return LogisticProblem(X, y, v, np.ones(p), 10.0 ** rng.uniform(-6, 3), intercept)
 
 
+def harder(seed: int, most: int = 5) -> LogisticProblem:
+    """Weights and penalties far apart, rows without weight, tiny units, copies and complements, one row alone."""
+    problem, rng = drawn(seed, most), np.random.default_rng(seed + 99)
+    kind, n, X = seed % 6, len(problem.y), problem.X
+    if kind == 0:
+        return replace(problem, v=10.0 ** rng.uniform(-8, 8, n))
+    if kind == 1:
+        with_weight = (rng.random(n) < 0.8) | (np.arange(n) < 2)  # the first two rows are of two classes
+        return replace(problem, v=np.where(with_weight, 10.0 ** rng.uniform(-3, 3, n), 0.0))
+    if kind == 2:
+        return replace(problem, weight=10.0 ** rng.uniform(-6, 6, problem.p))
+    if kind == 3:
+        return replace(problem, X=X * 1e-120, weight=problem.weight * 1e-240)
+    if kind == 4:
+        X = np.hstack([X[:, :3], -X[:, :2], 1.0 - X[:, :1]])
+        return replace(problem, X=X, weight=np.ones(X.shape[1]))
+    X = X.copy()
+    X[:, 0] = np.arange(n) == n - 1
+    return replace(problem, X=X)
+
+
 def enumerated(problem: LogisticProblem) -> dict[tuple[int, ...], Truth]:
     """Least F of every support."""
     sets = (S for size in range(problem.p + 1) for S in combinations(range(problem.p), size))
@@ -129,9 +152,9 @@ def outside(problem: LogisticProblem, seed: int) -> tuple[FloatArray, FloatArray
     return X, rng.choice([-1.0, 1.0], size=6)
 
 
-def judged(seed: int, most: int = 7) -> tuple[int, int]:
+def judged(seed: int, most: int = 7, draw: Callable[[int, int], LogisticProblem] = drawn) -> tuple[int, int]:
     """Check every claim about one problem; returns how many sizes were asked and how many were proved."""
-    problem = drawn(seed, most)
+    problem = draw(seed, most)
     truth, subsets = enumerated(problem), LogisticSubsets(problem)
     supports = [np.array(S, dtype=np.int64) for S in truth]
     X, y = outside(problem, seed)
