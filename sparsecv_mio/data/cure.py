@@ -813,7 +813,8 @@ def read_frame(frame: pd.DataFrame, wanted: reading_options.Wanted, how: reading
     """Copy a frame's columns one by one; see :meth:`sparsecv_mio.data.dataset.Dataset.from_frame`."""
     chosen = wanted.within([str(name) for name in frame.columns])
     aux = {chosen.header[j]: _series_ids(frame.iloc[:, j]) for j in chosen.aux}
-    cures = how.cures or how.decimal != "."
+    words = wanted.two_words and not _is_numeric(frame.iloc[:, chosen.header.index(chosen.goal)])
+    cures = how.cures or how.decimal != "." or words
     try:
         if cures:
             return cured(_raw_frame(frame, chosen, aux, how), how, wanted)
@@ -824,6 +825,11 @@ def read_frame(frame: pd.DataFrame, wanted: reading_options.Wanted, how: reading
         if not cures:
             cured(_raw_frame(frame, chosen, aux, how), how, wanted)  # names all bad columns
         raise
+
+
+def _is_numeric(column: pd.Series) -> bool:
+    """Whether a column of a frame holds numbers, or true and false."""
+    return column.to_numpy().dtype.kind in "biuf"
 
 
 def frame_alike(frame: pd.DataFrame, features: Sequence[str], learnt: reading_options.Applied) -> Made:

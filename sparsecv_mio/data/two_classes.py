@@ -64,7 +64,11 @@ def as_two_classes(dataset: Dataset, positive: str | float | None = None) -> Dat
             raise BadInput(f"positive {wanted!r}: the classes of {dataset.target!r} are {known}{meant}")
         if wanted == names[0]:
             names, ones = (names[1], names[0]), ~ones
-    return replace(dataset, y=np.asarray(ones, dtype=np.float64), classes=names)
+    reading = dataset.reading
+    if reading is not None:  # which word is the smaller one says nothing of classes
+        notes = tuple(note for note in reading.notes if not note.startswith(f"target {dataset.target!r}: "))
+        reading = replace(reading, notes=notes)
+    return replace(dataset, y=np.asarray(ones, dtype=np.float64), classes=names, reading=reading)
 
 
 def of_classes(dataset: Dataset, classes: tuple[str, str]) -> Dataset:
