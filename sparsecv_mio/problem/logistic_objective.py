@@ -22,6 +22,7 @@ from sparsecv_mio.problem.objective import scales
 
 STEPS, HALVINGS = 60, 50
 SETTLED = 1e-30  # of the objective: a squared decrement below it is rounding
+CONSTANT = 4.0 * np.finfo(float).eps  # of the largest value: what is left of a column is the rounding of its writer
 LARGEST = 1e150  # of a root of a penalty
 
 
@@ -121,9 +122,14 @@ def fit(
     part, first = X[np.ix_(train, columns)], int(intercept != "none")
     w = np.ones(len(train)) if weights is None else weights[train]
     center = np.average(part, axis=0, weights=w) if first else np.zeros(len(columns))
-    unit = np.abs(part - center).max(axis=0, initial=0.0)
+    if first:  # a mean is rounded, and beside a spread far smaller than itself that shows
+        center = center + np.average(part - center, axis=0, weights=w)
+    about = part - center
+    if first:  # beside an intercept a column that is constant in these rows has no part
+        about[:, np.ptp(part, axis=0) <= CONSTANT * np.abs(part).max(axis=0, initial=0.0)] = 0.0
+    unit = np.abs(about).max(axis=0, initial=0.0)
     unit[unit == 0.0] = 1.0
-    Z = np.column_stack([np.ones((len(train), first)), (part - center) / unit])
+    Z = np.column_stack([np.ones((len(train), first)), about / unit])
     ridge = np.concatenate([np.zeros(first), root / unit])
     signs = np.where(y[train] > 0.0, 1.0, -1.0)
     theta, objective, decrement, inverse = _minimise(Z, signs, w, ridge)

@@ -26,17 +26,13 @@ WEIGHT_RANGE = 1e-300, 1e300  # of a penalty in units of the file
 
 @dataclass(frozen=True, eq=False)
 class Scored:
-    """Fits of some supports: training objectives and held-out losses, (L,) bounds of each."""
+    """Fits of (L,) supports: bounds of training objectives and held-out losses, and the latter as computed."""
 
     value_lower: FloatArray
     value_upper: FloatArray
     held_lower: FloatArray
     held_upper: FloatArray
-
-    @property
-    def held_out(self) -> FloatArray:
-        """(L,) middles of the held-out losses; inf where the upper end is."""
-        return 0.5 * (self.held_lower + self.held_upper)
+    held_out: FloatArray
 
 
 def rows_in_units(data: StandardData, rows: IntArray) -> tuple[FloatArray, FloatArray, FloatArray | None]:
@@ -111,8 +107,12 @@ class LogisticFolds:
         """
         problem = self.at(fold, g)
         fits = problem.refit(list(supports))
-        held = problem.held_out(list(supports), *rows_in_units(self.data, self.plan.scored_rows(fold)))
-        return Scored(fits.lower, fits.upper, *held)
+        X, y, v = rows_in_units(self.data, self.plan.scored_rows(fold))
+        low, high = problem.held_out(list(supports), X, y, v)
+        low, high = np.where(low > 0.0, low, 0.0), np.where(high < np.inf, high, np.inf)  # what overflowed says nothing
+        losses = np.logaddexp(0.0, -y[:, None] * (X @ fits.coefficients.T + fits.intercept))
+        computed = losses.sum(axis=0) if v is None else v @ losses
+        return Scored(fits.lower, fits.upper, low, high, np.clip(computed, low, high))
 
     def interval(self, fold: int, g: int, cell: BestSubset) -> tuple[float, float]:
         """Bound the held-out loss of a cell of which only an incumbent is known."""

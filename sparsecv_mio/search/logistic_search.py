@@ -1,7 +1,7 @@
 """Certified cross-validation of best-subset logistic regression over a grid.
 
 The order is that of the joint search (:mod:`sparsecv_mio.search.one_by_one`): the likely winner is decided, the others
-are raised above it. What raises them is the training-loss bound above all (docs/theory/logistic.md, section 6): with
+are raised above it. What raises them is the training-loss bound above all (docs/theory/logistic.md, section 9): with
 `F*` the least objective of all rows and `u` that of any support in the training rows of a fold, the held-out loss of
 the fold's optimum is at least `F* - u`. So
 
@@ -262,7 +262,7 @@ class LogisticSearch(GridMethod):
         low, high, held = scored.held_lower[tied], scored.held_upper[tied], scored.held_out[tied]
         numbers = [self.run.cells.pool.number(supports[i]) for i in tied.tolist()]
         value = float(scored.value_upper[tied[0]])
-        if not np.all(high - low <= WORST_ERROR * held):
+        if not (np.isfinite(high).all() and np.all(high - low <= WORST_ERROR * held)):
             self.run.cells.narrow(where, float(low.min()), float(high.max()))
             self.run.cells.offer(where, numbers[0], float(held[0]), value)
             self.run.cells.mark(where, branched=True)

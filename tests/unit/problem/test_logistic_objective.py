@@ -83,3 +83,17 @@ def test_the_loss_of_frequencies_counts_weights() -> None:
     assert logistic_objective.null_loss(y, np.array([1, 2])) == 0.0
     half = logistic_objective.null_loss(y, np.array([0, 1]), np.array([2.0, 2.0, 9.0]))
     assert half == pytest.approx(np.log(2.0))
+
+
+def test_a_column_that_is_constant_in_training_has_no_part() -> None:
+    """Its mean is rounded: what is left of it is no column."""
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(20, 2))
+    X[:15, 1] = 0.1 + 1e-17
+    X[15:, 1] = 7.0
+    y = np.append((X[:15, 0] > 0.0).astype(float), rng.integers(0, 2, 5))
+    rows, weights = np.arange(15), np.full(20, 0.3)
+    for gamma in (1e-6, 1.0, 1e3):
+        both = logistic_objective.fit(X, y, [0, 1], gamma, rows=rows, weights=weights)
+        one = logistic_objective.fit(X, y, [0], gamma, rows=rows, weights=weights)
+        assert both.beta[1] == 0.0 and both.objective == pytest.approx(one.objective, rel=1e-12)
