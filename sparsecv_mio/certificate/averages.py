@@ -54,8 +54,10 @@ def check_average(
     average, asked = record.average, record.request.model == "average"
     checks.that(record.request.model in (None, "pair", "average"), "request.model", "must be pair or average")
     needed = asked and record.status == "proved" and NOT_AVERAGED not in record.warnings
-    words = "is given though it was not asked for" if average is not None else "is null though it was asked for"
-    if not checks.that(asked if average is not None else not needed, "average", words) or average is None:
+    if average is None:
+        checks.that(not needed, "average", "is null though it was asked for")
+        return
+    if not checks.that(asked, "average", "is given though it was not asked for"):
         return
     if not _pairs(checks, record, average, design, plan) or not _supports(checks, average, design):
         return

@@ -255,7 +255,7 @@ class SupportValues:
 
 
 def _enumerable(checks: Checks, values: SupportValues, taus: Sequence[int], gammas: int) -> bool:
-    """Whether all supports of some sizes are few enough to be tried; what is not proved is said else."""
+    """Whether the supports of some sizes are few enough to try them all; if not, the caveat says why."""
     reason = values.design.too_many(list(taus), gammas, 1 if values.plan is None else values.plan.k)
     checks.caveat = f"optimality not verified ({reason})" if reason else ""
     return not reason

@@ -328,7 +328,7 @@ class Descent(Watched):
         return Trial("line", self._row([*self.line, gamma], [tau]))
 
     def _judge(self, trial: Trial) -> None:
-        """Go there if it is better; a better point of the line is proposed, its row is solved next."""
+        """Move to a row with a better pair; where a search along a line found one, its gamma is solved next."""
         row, journal, now = trial.row, self.journal, trial.row.run.bounds()
         journal.nodes += row.run.counts.nodes
         journal.mios += row.mios()

@@ -440,7 +440,7 @@ class EndLists:
         return listed is not None
 
     def _both(self, low: float, high: float, size: int) -> Both:
-        """Training sets, supports and values at both ends of what is listed at either."""
+        """Supports listed at either end of an interval, with their training sets and their values at both ends."""
         fold, support = _distinct([self._listed[low, size], self._listed[high, size]])
         if isinstance(self.sets, gamma_fits.LeftOutRows):
             fits = self.sets.fits(fold, support)

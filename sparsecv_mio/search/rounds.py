@@ -20,10 +20,10 @@ grow more expensive with tau, and a proof among the taus up to some size is wort
   all rows are solved at the pairs in question, no further than it takes: one tree for the training-loss bound of all
   folds, which excludes most of the pairs. A fold that is solved may raise the sum over the bar too; the rest of the
   folds is then left, and while all rows may still exclude a pair, all of them are;
-* what is still open is tried again with more effort, four times as much every time. Work on new taus and work on those
-  that were left open take turns, by the nodes they cost, so that no pair starves the others;
+* what is still open is swept again with more effort, four times as much every time
+  (:mod:`sparsecv_mio.search.sources.tau_sweeps`);
 * under a time limit up to a quarter of the time goes to trees at the pairs whose lower bounds are the least of the
-  grid: these are the gap that a limit leaves.
+  grid: these are the gap that a limit leaves (:mod:`sparsecv_mio.search.sources.least_bounds`).
 """
 
 from __future__ import annotations
@@ -47,17 +47,14 @@ from sparsecv_mio.search.loss_bounds import (
     narrow_by_ridge_balls,
 )
 from sparsecv_mio.search.pairs import Pair, likely_winner, proved_ends
+from sparsecv_mio.search.ranked_loop import best_offer
 from sparsecv_mio.search.run import EFFORT_GROWTH, FIRST_EFFORT, GridMethod, Run, best_on_all_rows, fit_all_rows
 from sparsecv_mio.search.shared_trees import SharedTrees
 from sparsecv_mio.search.sources.all_rows_trees import AllRowsTrees
 from sparsecv_mio.search.sources.fold_trees import FoldTrees, promising_folds
 from sparsecv_mio.search.sources.in_question import InQuestion, mask_of
-from sparsecv_mio.search.sources.least_bounds import (
-    ALL_ROWS_EFFORT,
-    EFFORT_FACTOR,
-    MOST_TRIES,
-    LeastBounds,
-)
+from sparsecv_mio.search.sources.least_bounds import EFFORT_FACTOR, LeastBounds
+from sparsecv_mio.search.sources.tau_sweeps import TauSweeps
 from sparsecv_mio.thresholds import FEW_FOLDS, MANY_FOLDS, SMALL
 from sparsecv_mio.trees.every_size import FIRST_LOOK, solve_path
 from sparsecv_mio.trees.subsets import UNLIMITED, BestSubset
@@ -197,8 +194,6 @@ FEW_SUPPORTS = 1 << 17  # a size that has no more is decided first
 SMALL_SHARE, REST_SHARE = 0.2, 0.03  # of a time limit, for the likely best gammas of these sizes, and for the others
 BALL_SHARE = 0.05  # of a time limit, for ridge balls: they cost little but where columns are many
 WEIGHT_SHARE = 0.1  # of a time limit, for relaxations of folds with more weight on their rows
-ALL_ROWS_TRIES = 3  # of a tau, before its folds, where all rows can still exclude it
-NEW, OPEN = 0, 1  # taus: tried for the first time, or again
 
 
 class Outward:
@@ -210,29 +205,25 @@ class Outward:
 
     Attributes
     ----------
-    tries : (T,) int array
-        How often the open pairs of a tau were worked on.
     tries_of_winner : int
         How often the likely winner was worked on by itself.
     looked : bool
         Whether all rows were looked at for the taus that were not tried yet.
-    spent : (2,) int array
-        Nodes spent on new taus, and on those that were tried before.
     in_question : InQuestion
         Pairs that are neither decided nor excluded.
-    all_rows, folds, least : AllRowsTrees, FoldTrees, LeastBounds
+    all_rows, folds : AllRowsTrees, FoldTrees
         What they are worked on by.
+    sweeps : TauSweeps
+    least : LeastBounds
     """
 
     def __init__(self, run: Run) -> None:
         self.run = run
-        self.tries = np.zeros(len(run.context.grid.taus), dtype=np.int64)
         self.tries_of_winner = 0
         self.looked = False
-        self.spent = np.zeros(2, dtype=np.int64)
         self.in_question = InQuestion(run)
         self.all_rows, self.folds = AllRowsTrees(run, self.in_question), FoldTrees(run, self.in_question)
-        self.least = LeastBounds(self.all_rows)
+        self.sweeps, self.least = TauSweeps(self.all_rows, self.folds), LeastBounds(self.all_rows)
 
     @cached_property
     def searched(self) -> BoolArray:
@@ -258,7 +249,7 @@ class Outward:
             return
         with self.run.accounts.of(BoundSource.SMALL_SIZES):
             for t in np.flatnonzero(few).tolist():
-                self.folds.grow(mask_of(self.run.context.shape, self._leader(t, t)), FIRST_EFFORT, SMALL_SHARE)
+                self.folds.grow(mask_of(self.run.context.shape, self.sweeps.leader(t, t)), FIRST_EFFORT, SMALL_SHARE)
             self.folds.grow(np.broadcast_to(few, context.shape[:2]), FIRST_EFFORT, REST_SHARE)
         self._note_what_is_proved()
 
@@ -271,7 +262,7 @@ class Outward:
         self.all_rows.solve(missing, 0, LOOK_SHARE)
         self.run.signals.doing("bounds of every fold by the fits on all rows")
         narrow_by_ridge_balls(self.run, self.all_rows.loss.values, self.run.context.deadline.sooner(BALL_SHARE))
-        self.least.relax(WEIGHT_SHARE)
+        self.least.left_out.relax(WEIGHT_SHARE)
 
     def step(self) -> None:
         """Do the first of these that is due.
@@ -280,23 +271,29 @@ class Outward:
         2. It is decided, and no tau was worked on yet: work on the taus up to its own, together.
         3. Some tau was worked on: look at all rows for all pairs in question, once.
         4. So it was, and under a time limit little was spent on this: raise the least lower bounds of the grid.
-        5. Otherwise: work on one tau, new or open (`_next`).
+        5. Otherwise: sweep over the tau that is due.
         """
-        winner = self._leader(len(self.tries) - 1)
+        winner, tried = self.sweeps.leader(len(self.sweeps.tries) - 1), self.sweeps.tries.any()
         known = bool(self.run.cells.final[winner].all())
         if self.tries_of_winner < FIRST_TRIES and not known:
             with self.run.accounts.of(BoundSource.FOLD_TREES):
                 self._try_winner(winner)
-        elif known and not self.tries.any() and self.searched[winner[1]]:
-            self._work_on(range(winner[1] + 1), NEW)
-        elif self.tries.any() and not self.looked:
+        elif known and not tried and self.searched[winner[1]]:
+            self._sweep(range(winner[1] + 1))
+        elif tried and not self.looked:
             self.all_rows.solve(self.in_question.pairs(), FIRST_LOOK, LOOK_SHARE)
             self.looked = True
-        elif not self.least.raise_them():
-            self._work_on(*self._next())
+        elif offer := best_offer((self.least,)):
+            self.least.work(offer)
+        else:
+            self._sweep(self.sweeps.due())
         self._note_what_is_proved()
         self.run.signals.progressed()
         self.run.signals.safe_point()
+
+    def _sweep(self, taus: range) -> None:
+        self.least.began = min(self.least.began, self.run.context.deadline.seconds)
+        self.sweeps.sweep(taus)
 
     def _try_winner(self, winner: Pair) -> None:
         """Work on the pair that is likely to win.
@@ -328,51 +325,18 @@ class Outward:
         if top is not None:
             state.counts.reached.setdefault(top, context.deadline.seconds)
 
-    def _leader(self, top: int, least: int = 0) -> Pair:
-        """Return the pair with the least estimate of h among the taus from index `least` up to index `top`."""
-        now, places = self.run.bounds(), np.arange(len(self.tries))
-        part = np.broadcast_to((least <= places) & (places <= top), now.lower.shape)
-        return likely_winner(now.within(part, self.run.context.grid.gammas, self.run.context.grid.taus))
-
-    def _next(self) -> tuple[range, int]:
-        """Return the tau to work on, and whether it is new: the smallest new one, or the least tried of the others."""
-        open_taus = self.in_question.pairs().any(axis=0)
-        new, tried = np.flatnonzero(open_taus & (self.tries == 0)), np.flatnonzero(open_taus & (self.tries > 0))
-        if len(new) and (not len(tried) or self.spent[NEW] <= self.spent[OPEN]):
-            return range(int(new[0]), int(new[0]) + 1), NEW
-        tau = int(tried[np.argmin(self.tries[tried])])
-        return range(tau, tau + 1), OPEN
-
-    def _work_on(self, taus: range, kind: int) -> None:
-        """Work on all rows, then on the folds, of the pairs of some taus that are in question."""
-        before, least = self.run.counts.nodes, self.least
-        least.began = min(least.began, self.run.context.deadline.seconds)
-        among = np.isin(np.arange(len(self.tries)), taus)
-        effort = FIRST_EFFORT * EFFORT_FACTOR ** int(self.tries[among].max())
-        self.all_rows.solve(self.in_question.pairs() & among, ALL_ROWS_EFFORT * effort)
-        spared = self.all_rows.may_exclude() & (self.tries < ALL_ROWS_TRIES)
-        with self.run.accounts.of(BoundSource.FOLD_TREES):
-            for tau in taus:
-                self.folds.grow(mask_of(self.run.context.shape, self._leader(tau)) & ~spared, effort)
-                self.folds.grow(self.in_question.pairs() & (np.arange(len(self.tries)) == tau) & ~spared, effort)
-        self.tries[among] = np.minimum(self.tries[among] + 1, MOST_TRIES)
-        self.spent[kind] += self.run.counts.nodes - before
-
     def archive(self) -> Archive:
         """Return where it stands."""
-        return {
-            "outward_tries": self.tries, "outward_first": np.array(self.tries_of_winner), "outward_spent": self.spent,
-        }  # fmt: skip
+        return self.sweeps.archive() | {"outward_first": np.array(self.tries_of_winner)}
 
     def check(self, stored: Archive) -> None:
         """Raise `CorruptStore` unless `stored` was archived by a run over the same grid."""
-        within(stored, "outward_tries", 0, MOST_TRIES)
+        self.sweeps.check(stored)
         within(stored, "outward_first", 0, FIRST_TRIES)
-        within(stored, "outward_spent", 0, np.iinfo(np.int64).max)
 
     def restore(self, stored: Archive) -> None:
         """Go to where `stored` was archived; what is known of all rows is computed anew."""
-        self.tries[...], self.spent[...] = stored["outward_tries"], stored["outward_spent"]
+        self.sweeps.restore(stored)
         self.tries_of_winner, self.looked = int(stored["outward_first"]), False
 
 

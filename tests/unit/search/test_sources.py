@@ -1,4 +1,4 @@
-"""Sources of bounds: what they may claim, that they stop, and that of two the better one is taken."""
+"""Sources of bounds: what they may claim, that they stop, and what they offer."""
 
 from __future__ import annotations
 
@@ -9,14 +9,12 @@ import pytest
 from drawn_search import drawn
 from runs import new_run
 
-from sparsecv_mio.arrays import BoolArray, FloatArray
 from sparsecv_mio.search import rounds
-from sparsecv_mio.search.deadline import Deadline
-from sparsecv_mio.search.pairs import Grid, Pair
-from sparsecv_mio.search.sources import least_bounds
+from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.search.sources.fold_trees import promising_folds
 from sparsecv_mio.search.sources.in_question import mask_of, taus_named
-from sparsecv_mio.search.sources.least_bounds import LeastBounds, RankedTrees
+from sparsecv_mio.search.sources.least_bounds import RankedAllRows, RankedLeftOut, RankedTrees
+from sparsecv_mio.search.sources.tau_sweeps import NEW, OPEN
 
 
 @pytest.fixture
@@ -59,55 +57,60 @@ def test_pairs_are_in_question_until_they_are_decided_or_excluded(run: Any) -> N
     assert np.isinf(asked.bars()).sum() == 1
 
 
-@pytest.mark.parametrize("kind", [0, 1])
-def test_trees_raise_the_least_bounds_of_the_grid(run: Any, kind: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    least, cells = run.outward.least, run.run.cells
-    monkeypatch.setattr(least_bounds, "LEAST_ENOUGH", np.inf)
-    cells.lower[:] = 0.0  # rows with more weight say more here than trees of few nodes
+@pytest.mark.parametrize("kind", [RankedAllRows, RankedLeftOut])
+def test_trees_raise_the_least_bounds_of_the_grid(run: Any, kind: type[RankedTrees]) -> None:
+    trees, cells = kind(run.outward.all_rows), run.run.cells
+    cells.lower[:] = 0.0  # relaxations say more here than trees of few nodes
     before = cells.lower.sum(axis=2)
-    where = np.unravel_index(before.argmin(), before.shape)
-    chosen, other = least.ranked[kind], least.ranked[1 - kind]
-    other.gains[:] = 0.0  # they brought nothing
-    assert not least.raise_them(), "no tau was worked on"
-    least.began, least.spent = -1e9, 1e9
-    assert not least.raise_them(), "little was spent besides"
-    least.spent = 0.0
-    assert least.raise_them() and least.spent > 0.0 and 0.0 < chosen.gains[where] < np.inf
-    assert not other.tries.any()
+    (offer,) = trees.offers()
+    assert np.isinf(offer.rate) and before[offer.pairs[0]] == before.min()
+    assert len({t for _, t in offer.pairs}) == len(offer.pairs)
+    trees.work(offer)
     after = cells.lower.sum(axis=2)
-    assert np.all(after >= before) and after[where] > before[where]
-    monkeypatch.setattr(least_bounds, "LEAST_ENOUGH", 0.0)
-    assert not least.raise_them(), "they are large enough"
+    assert np.all(after >= before) and after[offer.pairs[0]] > before[offer.pairs[0]]
+    assert 0.0 < trees.gains[offer.pairs[0]] < np.inf
+    untried = next(pair for pair in np.ndindex(*before.shape) if np.isinf(trees.gains[pair]))
+    assert 0.0 < trees.promise(untried) < np.inf, "what neighbours brought"
 
 
-class Told(RankedTrees):
-    """A source that only says that it was asked, and raises every lower bound by so much a fold."""
-
-    def __init__(self, least: LeastBounds, rise: float) -> None:
-        super().__init__(least.run.context.shape)
-        self.least, self.rise, self.asked = least, rise, 0
-
-    def usable(self) -> BoolArray:
-        return np.ones(self.tries.shape, dtype=bool)
-
-    def grow(self, pairs: list[Pair], tries: int, bar: float, until: Deadline) -> None:
-        self.asked += 1
-        for pair in pairs:
-            self.least.run.cells.lower[pair] += self.rise
-
-    def needs_more(self, rises: FloatArray) -> BoolArray:
-        return rises <= 0.0
-
-
-def test_the_source_that_brought_more_is_asked_again(run: Any) -> None:
+def test_least_bounds_have_their_share_of_a_limit(run: Any) -> None:
     least = run.outward.least
-    run.run.cells.lower[:] = 0.0
-    poor, rich = Told(least, 0.0), Told(least, 1e-6)
-    least.ranked, least.began = (poor, rich), -1e9
-    for _ in range(40):
-        least.spent = 0.0
-        assert least.raise_them()
-    assert poor.asked >= 1 and rich.asked > 2 * poor.asked and rich.tries.max() == 0 < poor.tries.max()
+    assert not least.offers(), "no tau was worked on"
+    least.began, least.spent = -1e9, 1e9
+    assert not least.offers(), "little was spent besides"
+    least.spent = 0.0
+    offers = least.offers()
+    assert [offer.source for offer in offers] == list(least.ranked)
+    least.work(offers[0])
+    assert least.spent > 0.0 and least.ranked[0].tries.any() and not least.ranked[1].tries.any()
+    free = new_run(run.context.data, run.context.folds, run.context.grid)
+    free.begin()
+    free.outward.least.began = -1e9
+    assert not free.outward.least.offers(), "no limit"
+
+
+def test_a_sweep_only_tightens(run: Any) -> None:
+    sweeps, cells = run.outward.sweeps, run.run.cells
+    (t,) = due = sweeps.due()
+    lower, upper = cells.lower.copy(), cells.upper.copy()
+    sweeps.sweep(due)
+    assert np.all(cells.lower >= lower) and np.all(cells.upper <= upper)
+    assert sweeps.tries.tolist() == [int(tau == t) for tau in range(5)]
+    assert sweeps.spent[NEW] > 0 == sweeps.spent[OPEN]
+
+
+def test_new_taus_and_open_ones_take_turns(run: Any) -> None:
+    sweeps = run.outward.sweeps
+    sweeps.tries[:3] = (1, 2, 1)
+    run.outward.in_question.cells = lambda: np.ones(run.context.shape, dtype=bool)
+    sweeps.spent[:] = (5, 5)
+    assert sweeps.due() == range(3, 4)
+    sweeps.spent[:] = (6, 5)
+    assert sweeps.due() == range(1)
+    sweeps.tries[0] = 3
+    assert sweeps.due() == range(2, 3)
+    sweeps.tries[:] = 1
+    assert sweeps.due() == range(1)
 
 
 def test_taus_have_names() -> None:
