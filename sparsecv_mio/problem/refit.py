@@ -59,6 +59,7 @@ class RowFit:
     data: StandardData
     rows: IntArray | slice  # of training
     gamma: float
+    fractions: bool
     support: IntArray
     beta: FloatArray
     spread: FloatArray
@@ -92,7 +93,7 @@ class RowFit:
     def exact(self) -> ExactFit | None:
         """The fit in fractions; None where it takes long."""
         data, rows = self.data, np.arange(self.data.n)[self.rows]
-        if len(rows) * len(self.support) ** 2 > EXACT_WORK:
+        if not self.fractions or len(rows) * len(self.support) ** 2 > EXACT_WORK:
             return None
         unit = [Fraction(float(size)) for size in data.divisor[self.support]]
         weight = [Fraction(float(each)) for each in data.weight[self.support]]
@@ -148,22 +149,26 @@ class RowFit:
         return V, r - V @ beta, level
 
 
-def refit_rows(data: StandardData, rows: IntArray | slice, support: IntArray, gamma: float) -> RowFit | LogisticFit:
+def refit_rows(
+    data: StandardData, rows: IntArray | slice, support: IntArray, gamma: float, fractions: bool = True
+) -> RowFit | LogisticFit:
     """Fit a support on training rows by the loss of the data, with a bound on its error.
 
     Parameters
     ----------
-    data, rows, support, gamma
+    data, rows, support, gamma, fractions
         As for `refit_squares` and `refit_logistic`.
     """
     if data.loss is Loss.SQUARED:
-        return refit_squares(data, rows, support, gamma)
+        return refit_squares(data, rows, support, gamma, fractions)
     from sparsecv_mio.problem.logistic_refit import refit_logistic  # loads what squares need not
 
     return refit_logistic(data, rows, support, gamma)
 
 
-def refit_squares(data: StandardData, rows: IntArray | slice, support: IntArray, gamma: float) -> RowFit:
+def refit_squares(
+    data: StandardData, rows: IntArray | slice, support: IntArray, gamma: float, fractions: bool = True
+) -> RowFit:
     """Fit `support` on training rows by QR of `[V_S; sqrt(lam weight)]`, refined in long precision.
 
     Parameters
@@ -174,6 +179,8 @@ def refit_squares(data: StandardData, rows: IntArray | slice, support: IntArray,
     support : (s,) int array
         Columns in standard coordinates.
     gamma : float
+    fractions : bool
+        Whether a small fit is made in fractions where its digits are lost.
 
     Notes
     -----
@@ -213,6 +220,7 @@ def refit_squares(data: StandardData, rows: IntArray | slice, support: IntArray,
         data=data,
         rows=rows,
         gamma=gamma,
+        fractions=fractions,
         support=np.asarray(support, dtype=np.int64),
         beta=fine.astype(float),
         spread=(spread / size).astype(float),

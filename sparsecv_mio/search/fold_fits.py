@@ -87,6 +87,7 @@ MomentSource = Callable[[Sequence[int]], Iterator[tuple[int, TrainingMoments]]]
 MOMENTS_FACTOR = 4  # folds of more than this many rows a column are scored from their moments
 VALUE_RTOL = 2e-11  # relative error of f beyond which a support is refitted from the rows
 ERROR_RTOL = 1e-9  # relative error of a held-out sum beyond which it is
+MOST_IN_FRACTIONS = 200  # supports of one list that are fitted so, a second at most: no limit is looked at in between
 NEGLIGIBLE_ERROR = 1e-9  # of the mean square of the response: no held-out error needs to be known more accurately
 STORE_BYTES = 1 << 28
 
@@ -194,16 +195,17 @@ class HeldOutFold:
             kernel.held_out_rows(self.V, self.r, self.level, made.listed, made.fits, scores)
         fits = Refits(made.value, made.value_error, scores.error, scores.rounding)
         poor = ~(fits.value_error <= VALUE_RTOL * fits.value) | ~(fits.held_out_error <= ERROR_RTOL * fits.held_out)
-        for place in np.flatnonzero(poor).tolist():
-            self._from_rows(fits, place, np.asarray(supports[place], dtype=np.int64), 2.0 * problem.lam)
+        for count, place in enumerate(np.flatnonzero(poor).tolist()):
+            support = np.asarray(supports[place], dtype=np.int64)
+            self._from_rows(fits, place, support, 2.0 * problem.lam, count < MOST_IN_FRACTIONS)
         return fits
 
-    def _from_rows(self, fits: Refits, r: int, support: IntArray, gamma: float) -> None:
+    def _from_rows(self, fits: Refits, r: int, support: IntArray, gamma: float, fractions: bool) -> None:
         """Replace one fit by a QR of the rows where that is more accurate."""
         near = fits.held_out_error[r] <= 1e-7 * fits.held_out[r] and fits.value_error[r] <= 1e-9 * fits.value[r]
         if self.by_moments and near:
             return
-        fit = refit_rows(self.data, self.folds.train_rows(self.fold), support, gamma)
+        fit = refit_rows(self.data, self.folds.train_rows(self.fold), support, gamma, fractions)
         if fit.objective_error < fits.value_error[r]:
             fits.value[r], fits.value_error[r] = fit.objective, fit.objective_error
         held_out, rounding = fit.held_out(self.data, self.folds.scored_rows(self.fold))
