@@ -315,6 +315,15 @@ class UnitColumns:
             weights=self.dataset.row_weights,
         )  # fmt: skip
 
+    def moved_by_noise(self, support: tuple[int, ...], gamma: float) -> FloatArray:
+        """Bound what `target_noise` may do to the coefficients of a fit on all rows, in the file's units."""
+        if not self.target_noise or not support:
+            return np.zeros(len(support))
+        at = list(support)
+        A = np.vstack([self.Z[:, at], np.diag(np.sqrt(gamma / 2.0 * self.weight[at]))])
+        inverse = np.abs(np.linalg.pinv(A, rcond=1e-15)[:, : len(self.t)])
+        return np.asarray(inverse @ self.root * self.target_noise / self.x_unit[at])
+
     def least(self, supports: IntArray, gamma: float, rows: IntArray | None) -> float:
         """Return the least objective of some supports.
 
