@@ -35,6 +35,18 @@ class Truth(NamedTuple):
     H: np.ndarray
 
 
+def _inverse(H: np.ndarray) -> np.ndarray:
+    """Inverse of a positive definite matrix in long double: copies under a tiny ridge leave some singular in floats."""
+    k = len(H)
+    A = np.hstack([H.astype(np.longdouble), np.eye(k, dtype=np.longdouble)])
+    for j in range(k):
+        A[j] /= A[j, j]
+        for i in range(k):
+            if i != j:
+                A[i] -= A[i, j] * A[j]
+    return A[:, k:]
+
+
 def least(problem: LogisticProblem) -> Truth:
     """Minimise F on all columns: damped Newton, the gradient in long double."""
     Z, y, v = long_rows(problem), problem.y, problem.v
@@ -44,9 +56,9 @@ def least(problem: LogisticProblem) -> Truth:
         margins = y * (Z @ theta)
         share = 1 / (1 + np.exp(margins))
         gradient = 2 * problem.penalty * theta - Z.T @ (v * y * share)
-        H = ((Z * (v * share * (1 - share))[:, None]).T @ Z + np.diag(2 * problem.penalty)).astype(float)
+        H = (Z * (v * share * (1 - share))[:, None]).T @ Z + np.diag(2 * problem.penalty)
         unit = np.sqrt(np.diag(H))
-        step = -np.linalg.solve(H / np.outer(unit, unit), (gradient / unit).astype(float)) / unit
+        step = -_inverse(H / np.outer(unit, unit)) @ (gradient / unit) / unit
         decrement = float(-gradient @ step)
         size = 1.0
         while size > 1e-14 and not long_objective(problem, theta + size * step) < value:
@@ -63,10 +75,8 @@ def long_losses(problem: LogisticProblem, truth: Truth, X: FloatArray, y: FloatA
     Z = long_rows(problem, X)
     margins, k = y * (Z @ truth.theta), len(truth.theta)
     unit = np.sqrt(np.diag(truth.H))
-    scaled = (Z / unit).astype(float) if k else np.zeros((len(X), 0))
-    length = (
-        np.sqrt(np.maximum((scaled @ np.linalg.inv(truth.H / np.outer(unit, unit)) * scaled).sum(1), 0.0)) if k else 0.0
-    )
+    scaled = Z / unit if k else np.zeros((len(X), 0))
+    length = np.sqrt(np.maximum((scaled @ _inverse(truth.H / np.outer(unit, unit)) * scaled).sum(1), 0.0)) if k else 0.0
     off = 4.0 * np.sqrt(truth.off) * length + 1e-16 * (np.abs(Z) @ np.abs(truth.theta))
     low, high = margins + off, margins - off
     return tuple(np.where(m > 0, 0, -m) + np.log1p(np.exp(-np.abs(m))) for m in (low, high))  # type: ignore[return-value]
