@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from frames import read_csv
 from hypothesis import given
 from hypothesis.strategies import floats
 from repository import INSTANCES
@@ -23,7 +24,7 @@ from sparsecv_mio.fits.one import fit_one
 
 from .examples import example
 
-FRAME = pd.read_csv(INSTANCES / "prostate.csv")
+FRAME = read_csv(INSTANCES / "prostate.csv")
 DATA = sc.read_dataset(INSTANCES / "prostate.csv", "lpsa")
 
 

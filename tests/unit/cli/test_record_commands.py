@@ -18,6 +18,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from forged_proofs import read_lines, write_lines
+from frames import read_csv
 from repository import INSTANCES
 
 import sparsecv_mio as sc
@@ -234,9 +235,9 @@ def record(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_predictions_go_to_the_screen_and_errors_beside_them(record: Path, capsys: Said) -> None:
     assert run(["predict", str(record), str(PROSTATE_FILE)]) == 0
     said = capsys.readouterr()
-    rows, stored = pd.read_csv(io.StringIO(said.out)), sc.read_record(record)
+    rows, stored = read_csv(io.StringIO(said.out)), sc.read_record(record)
     assert list(rows.columns) == ["row", "prediction"] and rows.row.tolist() == list(range(1, 98))
-    assert rows.prediction.tolist() == stored.predict(pd.read_csv(PROSTATE_FILE)).tolist()
+    assert rows.prediction.tolist() == stored.predict(read_csv(PROSTATE_FILE)).tolist()
     for words in ("97 rows predicted", "errors: RMSE 0.7", "in cross-validation: RMSE 0.7"):
         assert words in said.err
     assert run(["predict", str(record), str(PROSTATE_FILE), "--quiet"]) == 0
@@ -245,7 +246,7 @@ def test_predictions_go_to_the_screen_and_errors_beside_them(record: Path, capsy
 
 @pytest.mark.parametrize("suffix", [".csv", ".tsv", ".parquet"])
 def test_a_file_needs_the_columns_of_the_model_alone(record: Path, suffix: str, tmp_path: Path, capsys: Said) -> None:
-    frame = pd.read_csv(PROSTATE_FILE)
+    frame = read_csv(PROSTATE_FILE)
     new = frame[["svi", "lweight", "lcavol"]][::-1].assign(name="text")
     file, out = tmp_path / f"new{suffix}", tmp_path / "out.csv"
     if suffix == ".parquet":
@@ -256,7 +257,7 @@ def test_a_file_needs_the_columns_of_the_model_alone(record: Path, suffix: str, 
     said = capsys.readouterr()
     assert said.out.strip() == "97 rows predicted" and said.err == ""
     stored = sc.read_record(record)
-    assert pd.read_csv(out).prediction.tolist() == stored.predict(new).tolist()
+    assert read_csv(out).prediction.tolist() == stored.predict(new).tolist()
 
 
 def test_matrices_without_a_target_of_that_name(record: Path, tmp_path: Path, capsys: Said) -> None:
@@ -295,7 +296,7 @@ def test_a_target_that_is_not_known_is_not_needed(
     printed = capsys.readouterr()
     stored = sc.read_record(record)
     new = pd.DataFrame({"lcavol": [1.0, 0.0], "lweight": [2.0, 3.0], "svi": [0.0, 1.0]})
-    assert pd.read_csv(io.StringIO(printed.out)).prediction.tolist() == stored.predict(new).tolist()
+    assert read_csv(io.StringIO(printed.out)).prediction.tolist() == stored.predict(new).tolist()
     assert "2 rows predicted" in printed.err and "errors are not known" in printed.err and said in printed.err
     file.write_text(f"lcavol,lweight,svi,lpsa\n1,,0,3\n0,3,1,{cell}\n")
     assert run(["predict", str(record), str(file)]) == 2 and "column 'lweight' is empty" in capsys.readouterr().err
@@ -348,7 +349,7 @@ def test_rows_with_empty_cells_have_no_prediction_where_such_rows_were_left_out(
         "as such rows were left out of the fit (--na drop)\n"
     )
     assert said.out.startswith("4 rows predicted\nintervals of level 0.8 (CV+): ")
-    found, stored = pd.read_csv(out), sc.read_record(answer)
+    found, stored = read_csv(out), sc.read_record(answer)
     assert np.flatnonzero(found.prediction.notna()).tolist() == np.flatnonzero(found.lower.notna()).tolist() == known
     assert (found.lower < found.prediction).loc[known].all() and (found.prediction < found.upper).loc[known].all()
     assert isinstance(stored, Record)
@@ -364,7 +365,7 @@ def test_intervals_are_written_beside_the_predictions(record: Path, tmp_path: Pa
     printed, stored = capsys.readouterr(), sc.read_record(record)
     data = sc.read_dataset(PROSTATE_FILE, "lpsa")
     assert isinstance(stored, Record)
-    found = pd.read_csv(io.StringIO(printed.out))
+    found = read_csv(io.StringIO(printed.out))
     assert np.array_equal(found[["lower", "upper"]], stored.predict_interval(data, data))
     assert found.prediction.tolist() == stored.predict(data).tolist()
     held = 100.0 * np.mean((found.lower <= data.y) & (data.y <= found.upper))
@@ -386,7 +387,7 @@ def test_a_model_without_features_predicts_its_intercept(tmp_path: Path, capsys:
     stored = sc.solve(PROSTATE_FILE, "lpsa", gammas=0.1, taus=0)
     stored.write_record(tmp_path / "r.json")
     assert run(["predict", str(tmp_path / "r.json"), str(PROSTATE_FILE), "-q"]) == 0
-    assert set(pd.read_csv(io.StringIO(capsys.readouterr().out)).prediction) == {stored.intercept}
+    assert set(read_csv(io.StringIO(capsys.readouterr().out)).prediction) == {stored.intercept}
 
 
 def test_no_row_is_lost_on_the_way_to_other_programs(tmp_path: Path, capsys: Said) -> None:
@@ -399,13 +400,13 @@ def test_no_row_is_lost_on_the_way_to_other_programs(tmp_path: Path, capsys: Sai
     assert run([*solve, "--json", str(answer), "--save-held-out", str(held)]) == 0
     assert sc.read_record(answer).data.names == ("a", "b")
     capsys.readouterr()
-    said, frame = {"dtype": {"who": str}}, pd.read_csv(data, dtype={"who": str})
-    rows, known = pd.read_csv(held, **said), [row for row in range(24) if row not in (2, 9) and frame.w[row] > 0]
+    said, frame = {"dtype": {"who": str}}, read_csv(data, dtype={"who": str})
+    rows, known = read_csv(held, **said), [row for row in range(24) if row not in (2, 9) and frame.w[row] > 0]
     assert list(rows.columns) == ["row", "who", "target", "fold", "prediction", "weight"]
     assert rows.row.tolist() == [row + 1 for row in known] and rows.who.tolist() == frame.who[known].tolist()
     assert rows.target.tolist() == frame.y[known].tolist()
     assert run(["predict", str(answer), str(data), "--id", "who"]) == 0
-    rows, stored = pd.read_csv(io.StringIO(capsys.readouterr().out), **said), sc.read_record(answer)
+    rows, stored = read_csv(io.StringIO(capsys.readouterr().out), **said), sc.read_record(answer)
     assert rows.row.tolist() == list(range(1, 25))
     assert rows.who.tolist() == [who if who != "=9" else "'=9" for who in frame.who]  # no formula of a spreadsheet
     assert np.flatnonzero(rows.prediction.isna()).tolist() == [2, 9]
@@ -432,9 +433,9 @@ def test_a_column_that_cannot_name_rows(options: list[str], said: str, capsys: S
 def test_any_column_may_stand_beside_predictions(record: Path, capsys: Said) -> None:
     for name, column in (("svi", "svi"), ("lpsa", "lpsa")):
         assert run(["predict", str(record), str(PROSTATE_FILE), "--id", name, "-q"]) == 0
-        rows = pd.read_csv(io.StringIO(capsys.readouterr().out))
+        rows = read_csv(io.StringIO(capsys.readouterr().out))
         assert list(rows.columns) == ["row", column, "prediction"]
-        assert rows[column].tolist() == pd.read_csv(PROSTATE_FILE)[name].tolist()
+        assert rows[column].tolist() == read_csv(PROSTATE_FILE)[name].tolist()
 
 
 def test_records_that_cannot_predict_and_outputs_that_cannot_be_written(
@@ -464,7 +465,7 @@ def test_held_out_predictions_of_repeated_folds_are_means(tmp_path: Path, capsys
     ]
     for folds, times in (("2x4", {2}), ("forward:3", {1})):
         assert run([*command, "--folds", folds]) == 0
-        rows = pd.read_csv(out)
+        rows = read_csv(out)
         assert list(rows.columns) == ["row", "target", "times scored", "prediction"] and len(rows) == 97
         assert set(rows["times scored"].dropna()) == times
         assert rows.prediction.isna().sum() == (0 if folds == "2x4" else 97 - 3 * 24)
@@ -480,7 +481,7 @@ def test_held_out_predictions_are_what_the_cv_error_is_made_of(folds: list[str],
     assert run([*command, "--save-held-out", str(out), "--folds", *folds]) == 0
     said, record = capsys.readouterr().out, sc.read_record(file)
     assert isinstance(record, Record)
-    rows = pd.read_csv(out)
+    rows = read_csv(out)
     held = rows.dropna()
     weight = held.weight if "weight" in held else np.ones(len(held))
     assert ("--weights" in folds) == ("weight" in held)

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from frames import read_csv
 from repository import INSTANCES
 
 from sparsecv_mio.certificate.read_back import read_record
@@ -22,7 +23,7 @@ Said = pytest.CaptureFixture[str]
 def frame(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> pd.DataFrame:
     """The prostate data with groups and weights, as `rows.csv` in the working folder."""
     monkeypatch.chdir(tmp_path)
-    frame = pd.read_csv(INSTANCES / "prostate.csv").assign(g=np.arange(97) % 5, w=np.arange(97) % 3)
+    frame = read_csv(INSTANCES / "prostate.csv").assign(g=np.arange(97) % 5, w=np.arange(97) % 3)
     frame.to_csv("rows.csv", index=False)
     Path("folds.csv").write_text("".join(f"{row % 4}\n" for row in range(97)))
     return frame

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from drawn_search import drawn as drawn_from_drawn_search
+from frames import read_csv
 from repository import INSTANCES
 from sklearn.model_selection import KFold, cross_val_predict
 
@@ -306,7 +307,7 @@ def test_the_defaults_are_those_of_the_command(tmp_path: Path) -> None:
 def test_files_frames_and_data_give_one_answer() -> None:
     answers = [
         sc.solve(str(PROSTATE), "lpsa", **QUICK),
-        sc.solve(pd.read_csv(PROSTATE), "lpsa", **QUICK),
+        sc.solve(read_csv(PROSTATE), "lpsa", **QUICK),
         sc.solve(sc.read_dataset(PROSTATE, "lpsa"), **QUICK),
     ]
     assert len({(record.cv_error, record.data.fingerprint) for record in answers}) == 1
@@ -410,7 +411,7 @@ def test_files_that_pandas_reads_are_refused_with_its_call(
 
 
 def test_the_call_that_is_named_works(tmp_path: Path) -> None:
-    frame = pd.read_csv(PROSTATE)
+    frame = read_csv(PROSTATE)
     frame.to_json(tmp_path / "data.json")
     with pytest.raises(sc.SparseCVError) as caught:
         sc.solve(tmp_path / "data.json", "lpsa")

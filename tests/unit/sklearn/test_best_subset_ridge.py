@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn
+from frames import read_csv
 from repository import INSTANCES
 from scipy.sparse import csc_matrix, csr_array
 from sklearn.base import BaseEstimator, clone
@@ -261,7 +262,7 @@ QUICK: dict[str, Any] = {"gammas": 0.1, "cv": 3, "taus": "log"}
 
 
 def prostate() -> tuple[pd.DataFrame, pd.Series[float]]:
-    frame = pd.read_csv(PROSTATE)
+    frame = read_csv(PROSTATE)
     return frame.drop(columns="lpsa"), frame["lpsa"]
 
 
