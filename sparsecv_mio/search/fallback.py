@@ -251,7 +251,7 @@ def fallback_supports(data: StandardData, folds: FoldPlan, grid: Grid, until: fl
     few; then O(n m^2) a fold with m = max(64, 2 tau), tau below q.
     """
     if data.loss is Loss.LOGISTIC:
-        return _of_two_classes(data, folds, grid)
+        return _of_two_classes(data, folds, grid, until)
     if data.restrictions.beyond_forcing:
         return _within_restrictions(data, folds, grid, until)
     made, taus = _nothing_known(data, folds, grid), grid.taus.tolist()
@@ -558,29 +558,28 @@ def _marginal_order(data: StandardData, rows: IntArray | slice) -> IntArray:
     return np.concatenate([order[forced], order[~forced]]).astype(np.int64)
 
 
-def _of_two_classes(data: StandardData, folds: FoldPlan, grid: Grid) -> FallbackSupports:
-    """Return scored supports of the middle gamma, of the columns that tell most by themselves; no kernel is called.
+LIKELY_SIZE = 5  # of a model of two classes, which is scored first
 
-    Parameters
-    ----------
-    data : StandardData
-    folds : FoldPlan
-    grid : Grid
+
+def _of_two_classes(data: StandardData, folds: FoldPlan, grid: Grid, until: float) -> FallbackSupports:
+    """Return supports of the middle gamma, of the columns that tell most by themselves; no kernel is called.
+
+    One size is scored in every fold, the others while there is time.
     """
     gamma, taus = float(grid.gammas[len(grid.gammas) // 2]), grid.taus.tolist()
     nominal, value = np.full((len(taus), folds.k), np.inf), np.full((len(taus), folds.k), np.inf)
-    supports: list[list[IntArray]] = [[] for _ in taus]
-    for fold in range(folds.k):
-        rows = folds.train_rows(fold)
-        order = _marginal_order(data, rows)
-        for t, tau in enumerate(taus):
-            supports[t].append(np.sort(order[:tau]))
-            fit = refit_rows(data, rows, supports[t][-1], gamma)
-            nominal[t, fold], value[t, fold] = fit.held_out(data, folds.scored_rows(fold))[0], fit.objective
+    orders = [_marginal_order(data, folds.train_rows(fold)) for fold in range(folds.k)]
+    supports = [[np.sort(order[:tau]) for order in orders] for tau in taus]
     order = _marginal_order(data, slice(0, data.n))
-    whole = [np.sort(order[:tau]) for tau in taus]
-    on_all_rows = [refit_rows(data, slice(0, data.n), support, gamma).objective for support in whole]
-    return FallbackSupports(gamma, supports, nominal, value, whole, np.array(on_all_rows))
+    whole, on_all_rows = [np.sort(order[:tau]) for tau in taus], np.full(len(taus), np.inf)
+    for done, t in enumerate(sorted(range(len(taus)), key=lambda t: abs(taus[t] - LIKELY_SIZE))):
+        if done and time.monotonic() > until:
+            break
+        for fold in range(folds.k):
+            fit = refit_rows(data, folds.train_rows(fold), supports[t][fold], gamma)
+            nominal[t, fold], value[t, fold] = fit.held_out(data, folds.scored_rows(fold))[0], fit.objective
+        on_all_rows[t] = refit_rows(data, slice(0, data.n), whole[t], gamma).objective
+    return FallbackSupports(gamma, supports, nominal, value, whole, on_all_rows)
 
 
 def _of_two_classes_on_all_rows(
