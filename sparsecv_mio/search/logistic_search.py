@@ -65,48 +65,50 @@ class LogisticSearch(GridMethod):
         self.tried = np.zeros(run.context.shape, dtype=bool)
         self.solved = np.zeros(run.context.shape[:2], dtype=bool)
         self.effort, self.begun, self.trees = FIRST_EFFORT, False, 0
+        self._first: dict[int, BestSubsets] = {}  # of all rows, by gamma
 
     # -- first answers ------------------------------------------------------------------------------------------------
 
     def begin(self) -> None:
-        """Find supports of all rows, and of every fold among them, at every gamma and tau."""
-        self._fit_all_rows()
-        with self.run.accounts.of(BoundSource.FIRST_SUPPORTS):
-            for fold in range(self.context.folds.k):
-                self.run.signals.doing("first supports: fold", fold + 1, self.context.folds.k)
-                if self._offer_first(fold):
-                    break
+        """Find supports of all rows, and of every fold among them: at the middle gamma first, then at every one."""
+        every = list(reversed(range(len(self.context.grid.gammas))))
+        middle = every[len(every) // 2]
+        for gammas in ([middle], every):
+            self._fit_all_rows(gammas)
+            self._offer_in_folds(gammas)
+            self.run.signals.progressed()
         if self.run.all_rows.best:
             raise_lower_ends(self.run, self.values, self._slip())
         self.begun = not self.context.deadline.expired()
         self.run.signals.progressed()
 
-    def _fit_all_rows(self) -> None:
-        """Find supports of all rows, the largest gamma first."""
-        grid, found, starts = self.context.grid, dict[int, BestSubsets](), list[IntArray]()
+    def _fit_all_rows(self, gammas: Sequence[int]) -> None:
+        """Find supports of all rows at some gammas, each from those of the one before; the others take the nearest."""
+        starts, count = list[IntArray](), len(self.context.grid.gammas)
         with self.run.accounts.of(BoundSource.FIRST_SUPPORTS):
-            for g in reversed(range(len(grid.gammas))):
-                if found and self.context.deadline.expired():
+            for g in gammas:
+                if self._first and self.context.deadline.expired():
                     break
-                self.run.signals.doing("first supports of all rows: gamma", len(found) + 1, len(grid.gammas))
-                found[g] = self.folds.first_supports(ALL_ROWS, g, starts)
-                starts = [cell.support for cell in found[g].by_size.values()]
-                self.run.counts.add(0, problems=1)
-            self.run.all_rows.keep(found)
+                if g not in self._first:
+                    self.run.signals.doing("first supports of all rows: gamma", len(self._first) + 1, count)
+                    self._first[g] = self.folds.first_supports(ALL_ROWS, g, starts)
+                    self.run.counts.add(0, problems=1)
+                starts = [cell.support for cell in self._first[g].by_size.values()]
+            self.run.all_rows.keep(self._first)
 
-    def _offer_first(self, fold: int) -> bool:
-        """Offer the supports of all rows, of this gamma and the next ones, to a fold; whether the limit came."""
-        best, taus = self.run.all_rows.best, self.context.grid.taus.tolist()
-        for g in range(len(best)):
-            if self.context.deadline.expired():
-                return True
-            near = [g + step for step in NEAR_GAMMAS if 0 <= g + step < len(best)]
-            offered = [
-                {tuple(best[at].by_size[tau].support.tolist()) for at in near} for tau in taus
-            ]
-            self._offer(g, fold, [[np.array(one, dtype=np.int64) for one in sorted(some)] for some in offered])
-            self.run.counts.add(0, problems=1)
-        return False
+    def _offer_in_folds(self, gammas: Sequence[int]) -> None:
+        """Offer the supports of all rows, of a gamma and the next ones, to every fold, until the limit."""
+        best, taus, k = self.run.all_rows.best, self.context.grid.taus.tolist(), self.context.folds.k
+        with self.run.accounts.of(BoundSource.FIRST_SUPPORTS):
+            for fold in range(k):
+                self.run.signals.doing("first supports: fold", fold + 1, k)
+                for g in gammas:
+                    if self.context.deadline.expired():
+                        return
+                    near = [g + step for step in NEAR_GAMMAS if 0 <= g + step < len(best)]
+                    offered = [sorted({tuple(best[at].by_size[tau].support.tolist()) for at in near}) for tau in taus]
+                    self._offer(g, fold, [[np.array(one, dtype=np.int64) for one in some] for some in offered])
+                    self.run.counts.add(0, problems=1)
 
     def _offer(self, g: int, fold: int, supports: Sequence[Sequence[IntArray]], first: int = 0) -> None:
         """Show cells the supports that fit their training rows best.
@@ -319,7 +321,7 @@ class LogisticSearch(GridMethod):
 
     def recompute(self) -> None:
         """Find supports on all rows again."""
-        self._fit_all_rows()
+        self._fit_all_rows(list(reversed(range(len(self.context.grid.gammas)))))
 
     def archive(self) -> Archive:
         """Return where it stands."""
