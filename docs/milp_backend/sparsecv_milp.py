@@ -9,6 +9,7 @@ from typing import Any, ClassVar, cast
 import numpy as np
 import scipy
 from scipy.optimize import Bounds, LinearConstraint, OptimizeResult, milp
+from scipy.sparse import csr_array
 
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.formulation.backends.contract import (
@@ -57,7 +58,9 @@ class MilpBackend(Backend):
         model, arrays = self._lowered(CutMaster, task)
         assert isinstance(model, CutMaster)
         z, eta = arrays.columns(model.z), int(arrays.columns([model.pyomo.eta])[0])
-        rows = [LinearConstraint(arrays.rows, arrays.row_lower, arrays.row_upper)]
+        A = csr_array(arrays.rows)
+        A.indices, A.indptr = A.indices.astype(np.int32), A.indptr.astype(np.int32)  # SciPy 1.14's milp takes no others
+        rows = [LinearConstraint(A, arrays.row_lower, arrays.row_upper)]
         bound, upper, supports, nodes = -math.inf, math.inf, dict[tuple[int, ...], None](), 0
         while True:
             left = limits.seconds - (perf_counter() - began)
