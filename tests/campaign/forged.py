@@ -126,7 +126,7 @@ def forgery(record: dict[str, Any], rng: np.random.Generator) -> Forgery | None:
     if isinstance(value, float):
         moved = number(field, value, rng)
         if path[-1] == "standard_error":  # of errors that are compared to a millionth of themselves
-            moved = value + PLAIN * parent(record, path)["cv_error"]
+            moved = value + PLAIN * parent(record, path).get("cv_error", record["cv_error"])
         if moved is None or moved == value:
             return None
         return Forgery(field, f"{value!r} -> {moved!r}", put(record, path, moved), parent(record, path))
