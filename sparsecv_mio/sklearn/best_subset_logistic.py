@@ -118,6 +118,24 @@ class SparseClassifier(FittedClasses, ClassifierMixin, SparseModel):
         odds = self.decision_function(X)
         return np.asarray(self.classes_[(odds > 0.0).astype(int)])
 
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the share of rows whose likelier class is theirs.
+
+        Parameters
+        ----------
+        X : (n, p) array_like
+            The columns that were fitted, in their order.
+        y : (n,) array_like
+            Labels.
+        sample_weight : (n,) array_like, optional
+            1 by default.
+
+        Returns
+        -------
+        float
+        """
+        return float(super().score(X, y, sample_weight))
+
     def __sklearn_tags__(self) -> Any:
         """Return what scikit-learn asks of a classifier: it is of two classes."""
         tags = super().__sklearn_tags__()
