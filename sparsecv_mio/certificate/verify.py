@@ -23,11 +23,11 @@ from sparsecv_mio.certificate.averages import check_average
 from sparsecv_mio.certificate.checked_fields import Checks, EnumerationLevel, VerifyReport
 from sparsecv_mio.certificate.claims import check_asked, check_claims, check_gap, check_grid, row_of
 from sparsecv_mio.certificate.enumeration import UnitColumns, held_out_errors
+from sparsecv_mio.certificate.logistic_records import check_classes, check_path_of_classes
 from sparsecv_mio.certificate.parts import DataInfo, FoldInfo, JsonRecord, Request, reading_info
 from sparsecv_mio.certificate.read_back import StoredRecord, has_weights, in_classes, weighted_again
 from sparsecv_mio.certificate.records import CommonRecord, FitRecord, NearRecord, PathRecord, Record
 from sparsecv_mio.certificate.stable_models import check_nested, check_stability, check_weights
-from sparsecv_mio.certificate.two_classes import check_classes, check_path_of_classes
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import WEIGHTED, FoldPlan
 from sparsecv_mio.data.folds import make_folds

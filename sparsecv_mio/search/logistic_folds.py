@@ -25,7 +25,7 @@ WEIGHT_RANGE = 1e-300, 1e300  # of a penalty in units of the file
 
 
 @dataclass(frozen=True, eq=False)
-class Scored:
+class ScoredFits:
     """Fits of (L,) supports: bounds of training objectives and held-out losses, and the latter as computed."""
 
     value_lower: FloatArray
@@ -97,7 +97,7 @@ class LogisticFolds:
                 self._problems[fold] = known
         return known
 
-    def score(self, fold: int, g: int, supports: Sequence[IntArray]) -> Scored:
+    def score(self, fold: int, g: int, supports: Sequence[IntArray]) -> ScoredFits:
         """Fit supports on the training rows of a fold, and score its held-out rows.
 
         Parameters
@@ -112,7 +112,7 @@ class LogisticFolds:
         low, high = np.where(low > 0.0, low, 0.0), np.where(high < np.inf, high, np.inf)  # what overflowed says nothing
         losses = np.logaddexp(0.0, -y[:, None] * (X @ fits.coefficients.T + fits.intercept))
         computed = losses.sum(axis=0) if v is None else v @ losses
-        return Scored(fits.lower, fits.upper, low, high, np.clip(computed, low, high))
+        return ScoredFits(fits.lower, fits.upper, low, high, np.clip(computed, low, high))
 
     def interval(self, fold: int, g: int, cell: BestSubset) -> tuple[float, float]:
         """Bound the held-out loss of a cell of which only an incumbent is known."""

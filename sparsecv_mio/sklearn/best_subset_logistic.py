@@ -24,7 +24,7 @@ from sparsecv_mio.fits.best_subsets import best_subsets
 from sparsecv_mio.model_space import taus_of
 from sparsecv_mio.sklearn.sparse_model import (
     ChosenByCV,
-    SparseModel,
+    SparseEstimator,
     has_model,
     settings,
     warn_of_edges,
@@ -44,7 +44,7 @@ class FittedClasses:
 
 
 @settings
-class SparseClassifier(FittedClasses, ClassifierMixin, SparseModel):
+class SparseClassifier(FittedClasses, ClassifierMixin, SparseEstimator):
     """A linear model of the log odds of two classes, once `fit` has set `coef_`, `intercept_` and `classes_`."""
 
     class_weight: str | Mapping[Any, float] | None = None

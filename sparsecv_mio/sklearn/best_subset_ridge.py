@@ -21,7 +21,7 @@ from sparsecv_mio.model_space import Column, Hierarchy, Limits, taus_of
 from sparsecv_mio.search.fold_models import FoldModels, with_fold_models
 from sparsecv_mio.sklearn.sparse_model import (
     ChosenByCV,
-    SparseModel,
+    SparseEstimator,
     dense,
     has_model,
     settings,
@@ -33,7 +33,7 @@ from sparsecv_mio.sklearn.sparse_model import (
 
 
 @settings
-class SparseLinearModel(RegressorMixin, SparseModel):
+class SparseLinearModel(RegressorMixin, SparseEstimator):
     """A linear model with few features, once `fit` has set `coef_` and `intercept_`."""
 
     at_most: Limits | None = None

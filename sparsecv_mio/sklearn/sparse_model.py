@@ -236,7 +236,7 @@ def settings(kind: type[Estimator]) -> type[Estimator]:
 
 
 @settings
-class SparseModel(FittedModel, CallbackSupportMixin, BaseEstimator):
+class SparseEstimator(FittedModel, CallbackSupportMixin, BaseEstimator):
     """A model with few features, once `fit` has set `coef_` and `intercept_`."""
 
     scale: str = "length"
