@@ -143,6 +143,10 @@ class SparseClassifier(FittedClasses, ClassifierMixin, SparseEstimator):
             tags.classifier_tags.multi_class = False
         return tags
 
+    def _more_tags(self) -> dict[str, bool]:
+        """Say the same to scikit-learn before 1.6."""
+        return {"binary_only": True}
+
     def _numbers_of(self, y: Any) -> FloatArray:
         """Return labels of two classes as 0 and 1."""
         check_classification_targets(y)
