@@ -58,7 +58,7 @@ build/oldest/.installed build/newest/.installed: build/%/.installed: build/lock/
 	@touch $@
 
 oldest newest: %: build/%/.installed
-	NUMBA_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 NUMBA_CACHE_DIR=build/$*/kernels \
+	NUMBA_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 NUMBA_CACHE_DIR=$(CURDIR)/build/$*/kernels \
 	  build/$*/bin/python -m pytest -n $(JOBS) --dist worksteal tests/unit tests/conformance
 
 # A wheel for each interpreter at hand, with all kernels compiled for a plain processor: nothing is compiled at first use.
