@@ -132,6 +132,7 @@ COEFFICIENT_RTOL = 1e-9  # of the largest coefficient: known less well, they are
 DOUBTFUL = "a refit disagrees with the search, whose ends of that fold are withdrawn: please report this"
 UNWEIGHED = "no time was left to weigh the stability of pairs: the model is that of the least CV error"
 COMPILING_SHARE = 0.1  # of the time of a run without a proof, from which on it is said what went into compiling
+LOSS_SLACK = 5e-9  # of an objective of log losses: what rounding may leave between bounds that count as closed
 MOST_REFITS = 512  # tied candidates refitted before one is called the best
 QUICK_WORK = 1e8  # rows times columns squared, up to which a quick fit is one of the rows: moments have half the digits
 
@@ -243,7 +244,7 @@ def all_rows_fit(
     lower = min(one.objective - one.error for one in fits) if all_known and not quick else cell.lower
     lower = min(max(lower, 0.0), best.objective)
     # that all candidates are known is no proof where one of them cannot be valued
-    most = best.error
+    most = LOSS_SLACK * best.objective
     if data.loss is Loss.SQUARED:
         most = objective_slack(best.objective * unit, data.dataset, str(data.intercept)) / unit
     allowance = 2.0 * min(best.error, most) if all_known else 0.0
