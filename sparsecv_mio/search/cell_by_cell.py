@@ -50,6 +50,7 @@ from sparsecv_mio.units import KEEP_RTOL, TIE_RTOL
 MOST_EXCLUDED = 12  # near ties a solver is asked about before the cell is left undecided
 VENDOR_GAP = 1e-9
 SHARED_POINTS = 8  # coefficients of earlier cells whose cuts come first
+NEIGHBOURS = ((0, 1, 0), (0, -1, 0), (1, 0, 0), (-1, 0, 0), (0, 0, 1), (0, 0, -1))  # steps to cells that start one
 NEAR_TIES_NODES = 1 << 20  # of our own trees, where a vendor's solver leaves near ties
 
 
@@ -414,14 +415,7 @@ class CellSolver:
 
     def starts(self, where: Where) -> list[IntArray]:
         """Supports known for the cell, for its neighbours in tau and gamma, and for the next folds at the same pair."""
-        table = self.cells.support
-        numbers = [int(table[where])]
-        for step in ((0, 1, 0), (0, -1, 0), (1, 0, 0), (-1, 0, 0), (0, 0, 1), (0, 0, -1)):
-            near = tuple(place + by for place, by in zip(where, step, strict=True))
-            if all(0 <= place < size for place, size in zip(near, table.shape, strict=True)):
-                numbers.append(int(table[near]))
-        known = [self.cells.pool.supports[number] for number in dict.fromkeys(numbers)]
-        return known + self.fold_solver.best_on_all_rows(where[0])
+        return self.cells.shown_near(where, NEIGHBOURS) + self.fold_solver.best_on_all_rows(where[0])
 
 
 @dataclass(frozen=True)

@@ -483,6 +483,20 @@ class CellTable:
 
     # -- readers ----------------------------------------------------------------------------------------------------
 
+    def shown_near(self, where: Where, steps: Sequence[Where]) -> list[IntArray]:
+        """Return the distinct supports that a cell shows, and those so many gammas, taus and folds away from it.
+
+        Parameters
+        ----------
+        where : gamma, tau, fold
+        steps : sequence of (int, int, int)
+            Cells beyond the table are left out.
+        """
+        near = [tuple(place + by for place, by in zip(where, step, strict=True)) for step in ((0, 0, 0), *steps)]
+        size = self.support.shape
+        there = [at for at in near if all(0 <= place < most for place, most in zip(at, size, strict=True))]
+        return [self.pool.supports[number] for number in dict.fromkeys(int(self.support[at]) for at in there)]
+
     def allowances(self, g: int, t: int) -> tuple[float, float]:
         """Tie width and rounding, both sides, in the decided cells of a pair: at least the sum of their widths.
 

@@ -326,6 +326,11 @@ class SearchState:
                 found &= ~hopeless[:, :, None]
         return found
 
+    def reported_pair(self) -> tuple[int, int]:
+        """Return the pair to report as things stand, by index."""
+        grid = self.context.grid
+        return self.bounds().reported_pair(self.context.gap, grid.gammas, grid.taus)
+
     def proved(self) -> bool:
         """Whether the certificate is closed to the gap."""
         return self.bounds().proved(self.context.gap)

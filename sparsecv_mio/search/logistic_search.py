@@ -26,7 +26,7 @@ from sparsecv_mio.search.accounts import BoundSource
 from sparsecv_mio.search.cells import Archive, Where, within
 from sparsecv_mio.search.logistic_folds import ALL_ROWS, LogisticFolds
 from sparsecv_mio.search.loss_bounds import enough_to_exclude, raise_lower_ends
-from sparsecv_mio.search.pairs import Pair, aim_at
+from sparsecv_mio.search.pairs import Pair, aim_at, cells_to_raise
 from sparsecv_mio.search.run import GridMethod, Run
 from sparsecv_mio.trees.subsets import UNLIMITED, BestSubset, BestSubsets
 
@@ -34,6 +34,7 @@ FIRST_EFFORT, EFFORT_GROWTH = 64, 4  # nodes of a tree in the first round, and t
 TIE_RTOL = 1e-9  # of an objective: supports whose objectives agree to that are tied
 WORST_ERROR = 1e-5  # of a held-out loss, beyond which a cell whose support is known is not decided
 NEAR_GAMMAS = (0, -1, 1)  # steps along the grid whose supports on all rows are tried in a fold
+NEIGHBOURS = ((0, 1, 0), (0, -1, 0), (1, 0, 0), (-1, 0, 0))  # steps in tau and gamma to cells that start one
 SUM_SLIP = 1e-13  # of the objective on all rows, for the rounding of sums over folds
 
 
@@ -150,7 +151,7 @@ class LogisticSearch(GridMethod):
         if np.isfinite(aim.goal) and int(self._waiting[aim.pair].sum()) > 1 and not self.solved[aim.pair]:
             self._solve_all_rows(self._largest_unsolved(aim.pair[0], aim.goal), self.effort, aim.goal)
         else:
-            self._solve_folds(aim.pair, aim.goal)
+            self._grow(cells_to_raise(self.run.cells, aim, self._waiting[aim.pair])[: self.context.threads])
         self.run.signals.progressed()
         self.run.signals.safe_point()
 
@@ -205,17 +206,8 @@ class LogisticSearch(GridMethod):
         for fold in np.flatnonzero(self.open[pair]).tolist():
             self._offer(g, fold, [[support]], t)
 
-    def _solve_folds(self, pair: Pair, goal: float) -> None:
-        """Grow the trees of some folds of a pair, as many at once as there are threads."""
-        g, t = pair
-        cells, folds = self.run.cells, np.flatnonzero(self._waiting[pair])
-        top = cells.upper[g, t, folds]
-        if np.isfinite(goal):
-            top = np.minimum(cells.nominal[g, t, folds], top)
-        order = np.argsort(cells.lower[g, t, folds] - top, kind="stable")[: self.context.threads]
-        self._grow([(g, t, int(folds[i])) for i in order])
-
     def _grow(self, cells: list[Where]) -> None:
+        """Grow the trees of some cells of a pair, at once."""
         if not cells:
             return
         self.run.signals.doing(f"trees: tau {self.context.grid.taus[cells[0][1]]}")
@@ -229,14 +221,8 @@ class LogisticSearch(GridMethod):
     def _starts(self, where: Where) -> list[IntArray]:
         """Supports known of the cell, of its neighbours in gamma and tau, and of all rows."""
         g, t, _ = where
-        table, pool = self.run.cells.support, self.run.cells.pool
-        numbers = [int(table[where])]
-        for step in ((0, 1, 0), (0, -1, 0), (1, 0, 0), (-1, 0, 0)):
-            near = tuple(place + by for place, by in zip(where, step, strict=True))
-            if all(0 <= place < size for place, size in zip(near, table.shape, strict=True)):
-                numbers.append(int(table[near]))
-        known = [pool.supports[number] for number in dict.fromkeys(numbers)]
-        return [*known, self.run.all_rows.best[g].by_size[int(self.context.grid.taus[t])].support]
+        on_all_rows = self.run.all_rows.best[g].by_size[int(self.context.grid.taus[t])]
+        return [*self.run.cells.shown_near(where, NEIGHBOURS), on_all_rows.support]
 
     def _solve(self, where: Where, starts: list[IntArray]) -> int:
         """Grow the tree of a cell, and write what it proves; returns its nodes."""
@@ -303,11 +289,11 @@ class LogisticSearch(GridMethod):
             self._solve_all_rows(pair, UNLIMITED)
 
     def _open_model(self) -> Pair | None:
-        grid, best = self.context.grid, self.run.all_rows.best
+        best = self.run.all_rows.best
         if not best or not np.isfinite(self.run.cells.nominal).all(axis=2).any():
             return None
-        g, t = self.run.bounds().reported_pair(self.context.gap, grid.gammas, grid.taus)
-        return None if best[g].by_size[int(grid.taus[t])].complete else (g, t)
+        g, t = self.run.reported_pair()
+        return None if best[g].by_size[int(self.context.grid.taus[t])].complete else (g, t)
 
     def mios(self) -> int:
         """Return the number of trees that were grown."""

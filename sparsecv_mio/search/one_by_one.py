@@ -47,7 +47,7 @@ from sparsecv_mio.search.deadline import Deadline
 from sparsecv_mio.search.estimates import OpenCellEstimates, score_reported_pair
 from sparsecv_mio.search.fold_solver import FoldSolver
 from sparsecv_mio.search.loss_bounds import LossBounds, bounded_in_closed_form
-from sparsecv_mio.search.pairs import Aim, Pair, aim_at
+from sparsecv_mio.search.pairs import Aim, Pair, aim_at, cells_to_raise
 from sparsecv_mio.search.run import Run, best_on_all_rows, fit_all_rows
 from sparsecv_mio.search.shared_trees import SharedTrees
 from sparsecv_mio.trees.allowed_supports import completed
@@ -136,13 +136,7 @@ class WinnerFirst:
         aim = self.aim()
         if aim is None:
             return []
-        g, t = aim.pair
-        cells, folds = self.run.cells, np.flatnonzero(self.method.open[aim.pair])
-        top = cells.upper[g, t, folds]
-        if np.isfinite(aim.goal):
-            top = np.minimum(cells.nominal[g, t, folds], top)
-        order = np.argsort(cells.lower[g, t, folds] - top, kind="stable")
-        return [(g, t, int(folds[i])) for i in order[: self.run.context.threads]]
+        return cells_to_raise(self.run.cells, aim, self.method.open[aim.pair])[: self.run.context.threads]
 
     def step(self) -> bool:
         """Do what may help the pair aimed at before its cells are solved; returns whether there was anything."""

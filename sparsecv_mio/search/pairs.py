@@ -34,7 +34,7 @@ from sparsecv_mio.data.weights import Scored, least_rows
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.model_space import NONE, Restrictions, gammas_of, taus_of
 from sparsecv_mio.problem.objective import standard_error
-from sparsecv_mio.search.cells import CellTable
+from sparsecv_mio.search.cells import CellTable, Where
 from sparsecv_mio.units import CROSSING_RTOL, GAMMA_RANGE, TIE_RTOL
 
 
@@ -246,6 +246,24 @@ def aim_at(now: PairBounds, gap: float, still_open: BoolArray) -> Aim | None:
     # the pair furthest below the goal holds the lower bound of the whole grid
     g, t = np.unravel_index(int(np.argmin(np.where(others, now.lower, np.inf))), others.shape)
     return Aim((int(g), int(t)), float(goal))
+
+
+def cells_to_raise(cells: CellTable, aim: Aim, still_open: BoolArray) -> list[Where]:
+    """Return the open cells of the pair aimed at, those first that promise to raise its lower bound most.
+
+    Parameters
+    ----------
+    cells : CellTable
+    aim : Aim
+    still_open : (K,) bool array
+        Folds of the pair that may be worked on.
+    """
+    (g, t), folds = aim.pair, np.flatnonzero(still_open)
+    top = cells.upper[g, t, folds]
+    if np.isfinite(aim.goal):
+        top = np.minimum(cells.nominal[g, t, folds], top)
+    order = np.argsort(cells.lower[g, t, folds] - top, kind="stable")
+    return [(g, t, int(folds[i])) for i in order]
 
 
 def simplest(among: BoolArray, gammas: FloatArray, taus: IntArray) -> tuple[int, int]:

@@ -549,21 +549,16 @@ class Rounds(GridMethod):
         """Return the best subset on all rows at a pair, solved on where the first pass left it open."""
         return best_on_all_rows(self.run, g, tau, self.rounds.effort)
 
-    def _reported(self) -> tuple[int, int]:
-        """Return the indices of the pair to report as things stand."""
-        grid = self.context.grid
-        return self.run.bounds().reported_pair(self.context.gap, grid.gammas, grid.taus)
-
     def model_is_open(self) -> bool:
         """Whether the best subset on all rows of the pair to report is not known yet."""
         if not self.run.all_rows.best:
             return False
-        g, t = self._reported()
+        g, t = self.run.reported_pair()
         return not self.run.all_rows.best[g].by_size[int(self.context.grid.taus[t])].complete
 
     def prove_model(self) -> None:
         """Solve all rows at the pair to report until that is proved or the limit comes."""
-        g, t = self._reported()
+        g, t = self.run.reported_pair()
         tau, run = int(self.context.grid.taus[t]), self.run
         run.signals.doing(f"best subset on all rows: tau {tau}")
         start, expired = run.all_rows.best[g].by_size[tau].support, self.context.deadline.expired
