@@ -176,8 +176,10 @@ class PairBounds:
         """
         g, t = (int(i) for i in np.unravel_index(int(np.argmin(self.lower)), self.lower.shape))
         tie, rounding = self.cells.allowances(g, t)
-        # what the difference of the sums may lose: ties can make the upper one much the larger
-        size = self.ceiling if np.isfinite(self.ceiling) else float(self.lower[g, t])
+        # what the difference of the sums may lose: ties can make the upper one much the larger; where a cell of the
+        # pair is open the upper one may be any number
+        closed = bool(self.cells.decided[g, t].all()) and np.isfinite(self.ceiling)
+        size = self.ceiling if closed else float(self.lower[g, t])
         alike = self.ceiling - float(self.upper.min()) if np.isfinite(self.ceiling) else 0.0
         return tie, rounding + alike + 1e-14 * size
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from draws import WAYS
 from exact import ExactProblem
 from thin_columns import false_ends, thin_case
 
@@ -87,3 +88,14 @@ def test_verify_refuses_no_right_end(seed: int) -> None:
         record = replace(case, words=case.words | more).solved()
         assert not false_ends(case, record)
         assert verify(record, case.data, case.folds).ok
+
+
+@pytest.mark.parametrize("seed", [400_076, 400_134, 400_167, 400_393, 400_710])
+def test_the_allowance_of_an_open_pair_is_of_its_lower_end(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Trees on the rows stop at upper ends that are right and many orders of magnitude too high."""
+    for place in WAYS["branch on the rows"]:
+        monkeypatch.setattr(*place)
+    case = thin_case(seed)
+    record = case.solved()
+    assert not false_ends(case, record)
+    assert verify(record, case.data, case.folds).ok
