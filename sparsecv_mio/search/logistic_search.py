@@ -199,7 +199,7 @@ class LogisticSearch(GridMethod):
             all_rows.improve(g, again)
             self._try_in_folds(pair, again.by_size[tau].support)
             raise_lower_ends(self.run, self.values, self._slip())
-        self.solved[pair] = True
+        self.solved[pair] = not self.context.deadline.expired()
 
     def _try_in_folds(self, pair: Pair, support: IntArray) -> None:
         g, t = pair

@@ -146,7 +146,7 @@ class WinnerFirst:
         if not self.bracketed[aim.pair[0]]:
             g = np.array([aim.pair[0]])
             cell_by_cell.bracket(self.method, g, np.flatnonzero(self.method.open[g[0]].any(axis=1)))
-            self.bracketed[g] = True
+            self.bracketed[g] = not self.run.context.deadline.expired()
         elif self._may_solve_all_rows(aim):
             self._solve_all_rows(aim.pair)
         else:
@@ -170,7 +170,7 @@ class WinnerFirst:
             lower = np.zeros(self.solved.shape)
             lower[pair] = max(outcome.lower - ROWS_ROUNDING * problem.size, 0.0)
             self.loss.apply(lower)
-        self.solved[pair] = True
+        self.solved[pair] = not self.run.context.deadline.expired()
 
     def archive(self) -> Archive:
         """Return where it stands."""
