@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 os.environ["COLUMNS"] = "200"  # of what is printed into a pipe; the terminal of whoever runs the tests does not count
+os.environ.setdefault("SPARSECV_MIO_HELPERS", "0")  # tests run on every core already
 
 # What Windows has not, or has otherwise; a test whose code names it is left out there.
 _POSIX = re.compile(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from importlib import import_module
 from pkgutil import iter_modules
 from typing import Any
@@ -21,6 +22,7 @@ from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.fits.fit_options import SideOptions
 from sparsecv_mio.fits.one import fit_one
 from sparsecv_mio.formulation.outcome import Limits
+from sparsecv_mio.kernels.kernel_cache import compile_everything_ahead
 from sparsecv_mio.kernels.kernel_cache import where_kernels_are as where_kernels_are
 from sparsecv_mio.near.near_optimal import near_optimal
 from sparsecv_mio.oracles.glru import Logistic, Regularizer, make_problem, train
@@ -46,25 +48,29 @@ def toy(n: int, p: int) -> Dataset:
     return Dataset.from_arrays(X, X[:, :3].sum(axis=1) + rng.standard_normal(n))
 
 
-def searches() -> None:
-    """Run `solve`: columns few and many, folds of one row and of more."""
-    for data in (toy(30, 5), toy(12, 20)):
-        for spec in ("loo", "3"):
-            for method in METHODS:
-                cross_validate(data, make_folds(spec, data), gammas=GAMMAS, taus=TAUS, method=method)
+def searches(n: int, p: int) -> None:
+    """Run `solve` by every method: folds of one row and of more."""
+    data = toy(n, p)
+    for spec in ("loo", "3"):
+        for method in METHODS:
+            cross_validate(data, make_folds(spec, data), gammas=GAMMAS, taus=TAUS, method=method)
+
+
+def searches_of_few_columns() -> None:
+    """Run `solve` where a list of all supports does, one tree for all folds, or folds are long."""
     one_list, one_tree, long_folds = (toy(300, 2), "100"), (toy(36, 14), "loo"), (toy(300, 2), "2")
     for data, spec in (one_list, one_tree, long_folds):
         cross_validate(data, make_folds(spec, data), gammas=GAMMAS, taus=TAUS[:1], method=Method.ROUNDS)
 
 
-def searches_by_blocks() -> None:
-    """Run `solve` on correlated columns, more than a path tree is for: nodes see blocks of them."""
-    noise = toy(60, SMALL + 4)
+def long_search(n: int, p: int, spec: str, correlation: float) -> None:
+    """Run `solve` where supports are hardly told apart: trees grow, on many columns nodes see blocks of them."""
+    noise = toy(n, p)
     X = noise.X.copy()
-    for j in range(1, noise.p):
-        X[:, j] = 0.5 * X[:, j - 1] + np.sqrt(0.75) * noise.X[:, j]
-    data = Dataset.from_arrays(X, X[:, ::9].sum(axis=1) + 4.0 * np.random.default_rng(1).standard_normal(noise.n))
-    cross_validate(data, make_folds("2", data), gammas=(0.1,), taus=(5,))
+    for j in range(1, p):
+        X[:, j] = correlation * X[:, j - 1] + np.sqrt(1.0 - correlation**2) * noise.X[:, j]
+    data = Dataset.from_arrays(X, X[:, ::9].sum(axis=1) + 4.0 * np.random.default_rng(1).standard_normal(n))
+    cross_validate(data, make_folds(spec, data), gammas=(0.1,), taus=(5,))
 
 
 def trees() -> None:
@@ -78,6 +84,10 @@ def trees() -> None:
     data = toy(30, MANY + 20)
     alike = Dataset.from_arrays(np.cumsum(data.X, axis=1), data.y)
     fit_one(alike, tau=3, gamma=0.1, limits=Limits(nodes=20))
+
+
+def two_classes() -> None:
+    """Fit and branch with logistic loss."""
     data = toy(30, 5)
     logistic = LogisticProblem(data.X, np.where(data.y > data.y.mean(), 1.0, -1.0), np.ones(30), np.ones(5), 0.1)
     subsets = LogisticSubsets(logistic)
@@ -133,10 +143,16 @@ def oracles() -> None:
 
 STEPS: dict[str, Callable[[], None]] = {
     "best subsets on all rows": trees,
+    "two classes": two_classes,
     "trees under restrictions": restricted_trees,
     "first answers": first_answers,
-    "searches": searches,
-    "searches by blocks of columns": searches_by_blocks,
+    "searches": partial(searches, 30, 5),
+    "searches of more columns than rows": partial(searches, 12, 20),
+    "searches of few columns": searches_of_few_columns,
+    "searches that grow trees": partial(long_search, 60, 40, "5", 0.0),
+    "searches that leave out each row": partial(long_search, 20, 30, "loo", 0.0),
+    "searches by blocks of columns": partial(long_search, 60, SMALL + 4, "2", 0.5),
+    "searches of many columns and folds": partial(long_search, 120, SMALL + 8, "10", 0.5),
     "models near the best": near,
     "bounds": bounds,
     "oracles": oracles,
@@ -151,6 +167,7 @@ def warm_up(progress: Callable[[str, int, int], None] | None = None) -> None:
     progress : callable, optional
         Called before each step with (its name, its number from 1, how many steps there are).
     """
+    compile_everything_ahead()
     for number, (name, step) in enumerate(STEPS.items(), start=1):
         if progress is not None:
             progress(name, number, len(STEPS))

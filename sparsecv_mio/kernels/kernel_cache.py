@@ -41,6 +41,8 @@ from numba.core.environment import Environment, _rebuild_env
 from numba.core.runtime import _nrt_python
 from numba.core.serialize import dumps
 
+from sparsecv_mio.kernels.compile_ahead import EVERYTHING, HELPERS, claim, give_back, is_claimed
+
 QUICK = ("0.68.",)  # versions of numba whose kernels were seen to run without the tables that the compiler needs
 HERE = Path(__file__).parent
 SHIPPED = HERE / "compiled"  # of a wheel; `manifest.json` in it says for which numba, Python and processor
@@ -75,7 +77,7 @@ def digest_of_sources(module: str) -> str:
     found = [module]
     while found:
         name = found.pop()
-        text = None if name in {*texts, "kernel_cache"} else source_of(name)
+        text = None if name in {*texts, "kernel_cache", "compile_ahead"} else source_of(name)
         if text is not None:
             texts[name] = text
             found += CALLED.findall(text.decode())
@@ -200,7 +202,7 @@ def _drop_outdated(folder: Path, name: str) -> None:
     for old in folder.glob(f"{kernel}-*"):
         ours = old.name.startswith(f"{kernel}-{PYTHON}-")
         stale = not old.name.startswith(f"{same}-") if ours else numbered.match(old.name[len(kernel) :])
-        unfinished = old.suffix == ".part"
+        unfinished = old.suffix in (".part", ".claim")
         with suppress(FileNotFoundError):  # another process deletes it too
             age = time.time() - old.stat().st_mtime
             if (stale and age >= kept) or (unfinished and age > HOUR):
@@ -220,6 +222,7 @@ class KernelCache(_Cache):
 
     def __init__(self, kernel: Callable[..., Any]) -> None:
         self.module, self.kernel = kernel.__module__.rpartition(".")[2], kernel.__qualname__
+        self._claims: dict[str, int] = {}
         source_of(self.module)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
@@ -227,27 +230,70 @@ class KernelCache(_Cache):
         try:
             if not numba.__version__.startswith(QUICK):
                 target_context.refresh()
-            args = tuple(sigutils.normalize_signature(sig)[0])
-            for folder, name in self._places(args, target_context.codegen().magic_tuple()):
-                content = read(folder, name)
-                if content is not None:
-                    _name_helpers()
-                    found = CompileResult._rebuild(target_context, *_Reader(BytesIO(content)).load())
-                    if tuple(found.signature.args) == args:
-                        return found
+            args, host = tuple(sigutils.normalize_signature(sig)[0]), target_context.codegen().magic_tuple()
+            found = self._read(args, target_context)
+            if found is None and self._claim(self._name(args, host)):
+                found = self._read(args, target_context)  # another process may have made it by now
+                if found is not None:
+                    self._give_back(self._name(args, host))
+            return found
         except Exception as error:  # whatever it is: the compiler is there
             _failures.append(f"{self.module}.{self.kernel}: {type(error).__name__}: {error}")
         return None
 
+    def _read(self, args: tuple[Any, ...], target_context: Any) -> Any:
+        """Return a kernel that is kept; None where there is none for these types."""
+        for folder, name in self._places(args, target_context.codegen().magic_tuple()):
+            content = read(folder, name)
+            if content is not None:
+                _name_helpers()
+                found = CompileResult._rebuild(target_context, *_Reader(BytesIO(content)).load())
+                if tuple(found.signature.args) == args:
+                    return found
+        return None
+
+    def _claim(self, name: str) -> bool:
+        """Claim what is to be compiled, and tell the helpers; False where nothing is shared with other processes."""
+        folder = own_folder()
+        if folder is None:
+            return False
+        HELPERS.tell(f"{self.module}.{self.kernel}", folder)
+        place = folder / name
+        held = claim(place.with_name(f"{name}.claim"), place.exists)
+        if held is not None:
+            self._claims[name] = held
+        return True
+
+    def _give_back(self, name: str) -> None:
+        folder, held = own_folder(), self._claims.pop(name, None)
+        if folder is not None and held is not None:
+            give_back(folder / f"{name}.claim", held)
+
+    def _prefix(self) -> str:
+        return f"{self.module}.{self.kernel}-{PYTHON}-{digest_of_sources(self.module)[:16]}-"
+
+    def is_kept(self) -> bool:
+        """Whether it is kept, for some types of arguments."""
+        folder = own_folder()
+        return folder is not None and any(folder.glob(f"{self._prefix()}*.nbc"))
+
+    def is_claimed(self) -> bool:
+        """Whether a process compiles it now."""
+        folder = own_folder()
+        return folder is not None and any(map(is_claimed, folder.glob(f"{self._prefix()}*.claim")))
+
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keep a compiled kernel."""
+        name = ""
         try:
-            if data.lifted or data.library.has_dynamic_globals:
-                return
             args = tuple(sigutils.normalize_signature(sig)[0])
-            keep(self._name(args, data.codegen.magic_tuple()), dumps(data._reduce()))
+            name = self._name(args, data.codegen.magic_tuple())
+            if not data.lifted and not data.library.has_dynamic_globals:
+                keep(name, dumps(data._reduce()))
         except Exception as error:  # the kernel itself is compiled
             _failures.append(f"{self.module}.{self.kernel}: {type(error).__name__}: {error}")
+        finally:
+            self._give_back(name)
 
     def enable(self) -> None:
         """Do nothing: it is always on."""
@@ -270,7 +316,14 @@ class KernelCache(_Cache):
         """Return the name of the file for a type of arguments and a machine (its triple, processor and features)."""
         sources = digest_of_sources(self.module)[:16]
         rest = sha256(repr((numba.__version__, sources, args, *machine)).encode()).hexdigest()[:20]
-        return f"{self.module}.{self.kernel}-{PYTHON}-{sources}-{rest}.nbc"
+        return f"{self._prefix()}{rest}.nbc"
+
+
+def compile_everything_ahead() -> None:
+    """Let helpers compile all that the package has, if there is something to compile and a core to spare."""
+    folder = own_folder()
+    if folder is not None:
+        HELPERS.tell(EVERYTHING, folder)
 
 
 _failures: list[str] = []

@@ -544,7 +544,7 @@ class CellMethod(GridMethod):
         return f"{self.name} on {self.mio.backend}" + (f", {self.mio.formulation}" if self.mio.formulation else "")
 
     def archive(self) -> Archive:
-        """Return where it stands; of cells handed over by the end of the time, those that it cut short are open again."""
+        """Return where it stands; cells that the end of the time cut short are open again."""
         over = self.context.deadline.expired()
         asked = self.submitted & self.run.cells.final if over else self.submitted
         return {"asked": asked, "begun": np.array(self.begun)}
