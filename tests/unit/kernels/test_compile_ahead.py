@@ -22,10 +22,12 @@ from sparsecv_mio.kernels.compile_ahead import (
     callees,
     claim,
     give_back,
+    help_on,
     is_claimed,
     kernel,
+    named_tuples,
     wanted_helpers,
-)  # fmt: skip
+)
 from sparsecv_mio.warmup import STEPS, declared_kernels
 
 posix = pytest.mark.skipif(compile_ahead.fcntl is None, reason="Windows has no such locks: no helpers there")
@@ -64,6 +66,18 @@ def test_types_are_read_as_they_are_written() -> None:
     assert {text: str(TypeText(text).type()) for text in texts} == {text: text for text in texts}
     with pytest.raises(ValueError, match="nosuch"):
         TypeText("nosuch").type()
+
+
+def test_named_tuples_of_kernels_are_known_by_name() -> None:
+    found = named_tuples()
+    assert {"Fold", "Node", "Margin"} <= {*found} and all(name == one.__name__ for name, one in found.items())
+
+
+@posix
+def test_a_helper_ends_with_its_pipe() -> None:
+    assert help_on.__name__ in compile_ahead.CODE
+    done = subprocess.run([sys.executable, "-c", compile_ahead.CODE, "0.0"], stdin=subprocess.DEVNULL, timeout=100)
+    assert done.returncode == 0
 
 
 def test_the_list_has_every_kernel_and_every_use() -> None:

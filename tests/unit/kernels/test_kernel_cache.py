@@ -364,3 +364,10 @@ def test_kernels_are_compiled_where_nothing_may_be_stored(tmp_path: Path) -> Non
     assert first.startswith("None") and "for this process only" in first
     assert last.startswith(str(tmp_path)) and "['dense.dot-" in last
     assert not list(tmp_path.iterdir())
+
+
+def test_helpers_are_told_to_compile_everything(folders: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[tuple[str, Path]] = []
+    monkeypatch.setattr(kernel_cache.HELPERS, "tell", lambda *what: told.append(what))
+    kernel_cache.compile_everything_ahead()
+    assert told == [("*", folders[0])]
