@@ -1,17 +1,37 @@
-"""Good supports of logistic regression: forward selection, then exchanges of one column."""
+"""Good supports of logistic regression: local search on the quadratic of Newton's method, fits that decide.
+
+About a fit F is nearly a weighted least squares problem, on which forward selection and exchanges of single columns are
+known for all columns at once (`kernels.local_search`). What it proposes is fitted; where that is no better, the single
+exchanges that promise most are fitted one by one.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
+from scipy.linalg import solve
+from scipy.linalg.blas import dsyrk
 from scipy.special import expit
 
 from sparsecv_mio.arrays import FloatArray, IntArray
+from sparsecv_mio.kernels import local_search
+from sparsecv_mio.problem.logistic import symmetric
 from sparsecv_mio.trees.logistic_fits import LogisticFits
 
-SWAP_COLUMNS = 6  # columns with the steepest gradients that are tried in the place of one
+ROUNDS = 20  # quadratics of one search
+TRIED = 5  # exchanges of one column that are fitted where the quadratic's own best is no better
 BETTER = 1e-11  # of a value, that an exchange must save
+LEAST_CURVATURE = 1e-12  # of a row's loss, where its share rounds to nothing
+
+
+class _Fitted(NamedTuple):
+    """A support with its fit and value."""
+
+    support: frozenset[int]
+    point: FloatArray
+    upper: float
 
 
 def exchanged(
@@ -28,50 +48,89 @@ def exchanged(
     expired : callable
         True ends it; the support may then be smaller.
     """
-    support = begin
-    point, _, upper = fits.fit(support)
-    while len(support) < size and not expired():
-        added = _best_of(fits, support, support, point, upper=np.inf)
-        if added is None:
+    point, _, upper = fits.fit(begin)
+    best = _Fitted(begin, point, upper)
+    for _ in range(ROUNDS):
+        if expired():
             break
-        support, point, upper = added
-    improved = True
-    while improved and not expired():
-        improved = False
-        for i in sorted(support - set(fits.forced)):
-            if expired():
-                break
-            rest = support - {i}
-            better = _best_of(fits, rest, support, fits.fit(rest, point)[0], upper * (1.0 - BETTER))
-            if better is not None:
-                (support, point, upper), improved = better, True
-                break
-    return support, point, upper
+        better = _improved(fits, best, size)
+        if better is None:
+            break
+        best = better
+    return best
 
 
-def _best_of(
-    fits: LogisticFits, rest: frozenset[int], barred: frozenset[int], point: FloatArray, upper: float
-) -> tuple[frozenset[int], FloatArray, float] | None:
-    """Return the best of a support and one of the columns that promise most beside it, if it is below a value."""
-    columns = _steepest(fits, point, barred)
-    if not len(columns):
+def _improved(fits: LogisticFits, best: _Fitted, size: int) -> _Fitted | None:
+    """Return a better support, or one of the size in place of a smaller one; None if none is found."""
+    columns, moments = _quadratic(fits, best.point)
+    chosen = np.flatnonzero(np.isin(columns, list(best.support)))
+    forced = len(best.support) - len(chosen)
+    room = min(size - forced, len(columns))
+    scratch = local_search.new_tableau(len(columns), max(room, 1))
+    if room <= 0 or not local_search.load(scratch, moments, chosen, len(chosen)):
         return None
-    masks = np.repeat(fits.mask(rest)[None, :], len(columns), axis=0)
-    masks[np.arange(len(columns)), columns] = True
-    fitted = fits.refit(masks, point, upper)
-    best = int(np.argmin(fitted.upper))
-    if not fitted.upper[best] < upper:
+    for _ in range(room - len(chosen)):
+        added = local_search.best_to_add(scratch)
+        if added < 0:
+            return None
+        local_search.add(scratch, moments, added)
+    single = _single_exchanges(scratch, columns) if len(chosen) == room else []
+    local_search.exchange(scratch, moments, local_search.MOST_EXCHANGES)
+    inside = best.support - set(columns.tolist())
+    proposed = inside | set(columns[scratch.members[:room]].tolist())
+    if proposed == best.support:
+        return _best_of(fits, best, [best.support - {i} | {j} for i, j in single])
+    level = np.inf if len(best.support) < len(proposed) else best.upper * (1.0 - BETTER)
+    point, _, upper = fits.fit(proposed, best.point)
+    if upper < level:
+        return _Fitted(frozenset(proposed), point, upper)
+    return _best_of(fits, best, [best.support - {i} | {j} for i, j in single])
+
+
+def _best_of(fits: LogisticFits, best: _Fitted, supports: list[frozenset[int]]) -> _Fitted | None:
+    if not supports:
         return None
-    return rest | {int(columns[best])}, fitted.points[best], float(fitted.upper[best])
+    level = best.upper * (1.0 - BETTER)
+    fitted = fits.refit(np.array([fits.mask(support) for support in supports]), best.point, level)
+    at = int(np.argmin(fitted.upper))
+    upper = float(fitted.upper[at])
+    return _Fitted(supports[at], fitted.points[at], upper) if upper < level else None
 
 
-def _steepest(fits: LogisticFits, point: FloatArray, barred: frozenset[int]) -> IntArray:
-    """Return the columns that promise most: the gradient beside the curvature."""
+def _single_exchanges(t: local_search.Tableau, columns: IntArray) -> list[tuple[int, int]]:
+    """Return the exchanges (column out, column in) that the quadratic of a tableau likes most."""
+    s = int(t.size[0])
+    b = (t.beta / np.diag(t.V))[:, None]
+    left = t.d + t.T**2 / np.diag(t.V)[:, None]
+    gain = np.where(left > t.floor, (t.g + t.T * b) ** 2 / np.where(left > t.floor, left, 1.0), -np.inf)
+    gain -= b * t.beta[:, None]
+    gain[:, t.members[:s]] = -np.inf
+    order = np.argsort(-gain, axis=None)[:TRIED]
+    pairs = [divmod(int(at), len(columns)) for at in order if np.isfinite(gain.flat[at])]
+    return [(int(columns[t.members[a]]), int(columns[k])) for a, k in pairs]
+
+
+def _quadratic(fits: LogisticFits, point: FloatArray) -> tuple[IntArray, local_search.PenalisedMoments]:
+    """Return columns that vary and are not forced in, and moments of Newton's quadratic about a point on them."""
     problem, rows, first = fits.problem, fits.rows, fits.problem.first
-    share = expit(-(point @ rows.W))
-    gradient = rows.W[first:] @ (problem.v * share)
-    curvature = problem.X.T**2 @ (problem.v * share * (1.0 - share)) + 2.0 * problem.ridge
-    gain = np.where(fits.varies, gradient**2 / curvature, -1.0)
-    gain[list(barred)] = -1.0
-    order = np.argsort(-gain, kind="stable")[:SWAP_COLUMNS]
-    return order[gain[order] >= 0.0]
+    margins = point @ rows.W
+    share = expit(-margins)
+    weight = problem.v * np.maximum(share * (1.0 - share), LEAST_CURVATURE)
+    target = weight * margins + problem.v * share
+    inner = np.concatenate([np.arange(first), np.array(fits.forced, dtype=np.int64) + first]).astype(np.int64)
+    free = fits.varies.copy()
+    free[list(fits.forced)] = False
+    columns = np.flatnonzero(free)
+    places = np.concatenate([inner, columns + first])
+    W = rows.W[places]
+    H = symmetric(dsyrk(1.0, W * np.sqrt(weight), trans=0))
+    c, k = W @ target, len(inner)
+    yy = float(target @ (target / weight))
+    if k:
+        A = H[:k, :k] + np.diag(2.0 * rows.penalty[inner])
+        A.flat[:: k + 1] += np.finfo(float).tiny
+        beside = solve(A, np.column_stack([H[:k, k:], c[:k]]), assume_a="pos")
+        yy -= float(c[:k] @ beside[:, -1])
+        H, c = H[k:, k:] - H[k:, :k] @ beside[:, :-1], c[k:] - H[k:, :k] @ beside[:, -1]
+    Q = np.ascontiguousarray(0.5 * (H + H.T))
+    return columns, local_search.PenalisedMoments(Q, 2.0 * rows.penalty[columns + first], np.ascontiguousarray(c), yy)
