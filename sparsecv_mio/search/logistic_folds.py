@@ -10,14 +10,16 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
-from sparsecv_mio.arrays import FloatArray, IntArray
+from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.problem.logistic import LogisticProblem
 from sparsecv_mio.search.context import Context
-from sparsecv_mio.trees.logistic_subsets import LogisticSubsets
+from sparsecv_mio.trees.logistic_left_out import LeftOut
+from sparsecv_mio.trees.logistic_subsets import Fits, LogisticSubsets
 from sparsecv_mio.trees.subsets import BestSubset, BestSubsets
 
 ALL_ROWS = -1  # in place of a fold
@@ -63,6 +65,12 @@ def subsets_of(data: StandardData, rows: IntArray) -> LogisticSubsets:
     return LogisticSubsets(problem, data.forced)
 
 
+def _losses(fits: Fits, X: FloatArray, y: FloatArray, weights: FloatArray | None) -> FloatArray:
+    """(L,) log losses of rows, summed, as computed."""
+    losses = np.logaddexp(0.0, -y[:, None] * (X @ fits.coefficients.T + fits.intercept))
+    return np.asarray(losses.sum(axis=0) if weights is None else weights @ losses)
+
+
 class LogisticFolds:
     """Problems and fits by fold and gamma. Safe to use from several threads, each at a fold of its own.
 
@@ -105,14 +113,51 @@ class LogisticFolds:
         fold, g : int
         supports : sequence of int arrays
         """
-        problem = self.at(fold, g)
-        fits = problem.refit(list(supports))
-        X, y, v = rows_in_units(self.data, self.plan.scored_rows(fold))
-        low, high = problem.held_out(list(supports), X, y, v)
+        rows = rows_in_units(self.data, self.plan.scored_rows(fold))
+        fits, low, high = self.at(fold, g).scored(list(supports), *rows)
         low, high = np.where(low > 0.0, low, 0.0), np.where(high < np.inf, high, np.inf)  # what overflowed says nothing
-        losses = np.logaddexp(0.0, -y[:, None] * (X @ fits.coefficients.T + fits.intercept))
-        computed = losses.sum(axis=0) if v is None else v @ losses
-        return ScoredFits(fits.lower, fits.upper, low, high, np.clip(computed, low, high))
+        return ScoredFits(fits.lower, fits.upper, low, high, np.clip(_losses(fits, *rows), low, high))
+
+    def estimated(self, fold: int, g: int, supports: Sequence[IntArray]) -> tuple[FloatArray, FloatArray]:
+        """Return (L,) upper bounds of the training objectives of supports, and their held-out losses as computed.
+
+        Parameters
+        ----------
+        fold, g : int
+        supports : sequence of int arrays
+        """
+        fits = self.at(fold, g).refit(list(supports))
+        return fits.upper, _losses(fits, *rows_in_units(self.data, self.plan.scored_rows(fold)))
+
+    def left_out(self, g: int, supports: Sequence[IntArray]) -> tuple[FloatArray, FloatArray]:
+        """Return the same by fold, (L, K), of fits near those on all rows; inf and nan beyond the limit.
+
+        Parameters
+        ----------
+        g : int
+        supports : sequence of int arrays
+        """
+        fits, expired = self.at(ALL_ROWS, g).fits, self.context.deadline.expired
+        masks = np.array([fits.mask(support.tolist()) for support in supports])
+        fitted = fits.refit(masks, expired=expired)
+        return LeftOut(fits, self._training, self._scored, self._weights).values(masks, fitted.points, expired)
+
+    @cached_property
+    def _training(self) -> BoolArray:
+        """(K, n) rows of each training set."""
+        training = np.ones((self.plan.k, self.data.n), dtype=np.bool_)
+        for fold in range(self.plan.k):
+            training[fold, self.plan.left_out(fold)] = False
+        return training
+
+    @cached_property
+    def _scored(self) -> list[IntArray]:
+        return [self.plan.scored_rows(fold) for fold in range(self.plan.k)]
+
+    @cached_property
+    def _weights(self) -> FloatArray:
+        weights = self.data.dataset.row_weights
+        return np.ones(self.data.n) if weights is None else np.asarray(weights)
 
     def interval(self, fold: int, g: int, cell: BestSubset) -> tuple[float, float]:
         """Bound the held-out loss of a cell of which only an incumbent is known."""

@@ -33,7 +33,6 @@ from sparsecv_mio.trees.subsets import UNLIMITED, BestSubset, BestSubsets
 FIRST_EFFORT, EFFORT_GROWTH = 64, 4  # nodes of a tree in the first round, and times as many in the next
 TIE_RTOL = 1e-9  # of an objective: supports whose objectives agree to that are tied
 WORST_ERROR = 1e-5  # of a held-out loss, beyond which a cell whose support is known is not decided
-NEAR_GAMMAS = (0, -1, 1)  # steps along the grid whose supports on all rows are tried in a fold
 NEIGHBOURS = ((0, 1, 0), (0, -1, 0), (1, 0, 0), (-1, 0, 0))  # steps in tau and gamma to cells that start one
 SUM_SLIP = 1e-13  # of the objective on all rows, for the rounding of sums over folds
 
@@ -53,6 +52,8 @@ class LogisticSearch(GridMethod):
         Cells whose tree had this round's nodes.
     solved : (G, T) bool array
         Pairs whose tree on all rows had them.
+    searched : (G, T) bool array
+        Pairs whose folds have been looked at for supports of their own.
     effort : int
         Nodes of a tree in this round.
     """
@@ -65,6 +66,7 @@ class LogisticSearch(GridMethod):
         self.values = np.full(run.context.shape, np.inf)
         self.tried = np.zeros(run.context.shape, dtype=bool)
         self.solved = np.zeros(run.context.shape[:2], dtype=bool)
+        self.searched = np.zeros(run.context.shape[:2], dtype=bool)
         self.effort, self.begun, self.trees = FIRST_EFFORT, False, 0
         self._first: dict[int, BestSubsets] = {}  # of all rows, by gamma
 
@@ -98,37 +100,42 @@ class LogisticSearch(GridMethod):
             self.run.all_rows.keep(self._first)
 
     def _offer_in_folds(self, gammas: Sequence[int]) -> None:
-        """Offer the supports of all rows, of a gamma and the next ones, to every fold, until the limit."""
-        best, taus, k = self.run.all_rows.best, self.context.grid.taus.tolist(), self.context.folds.k
+        """Offer the supports of all rows at some gammas to every fold, fitted from all rows, until the limit."""
+        best, taus = self.run.all_rows.best, self.context.grid.taus.tolist()
         with self.run.accounts.of(BoundSource.FIRST_SUPPORTS):
-            for fold in range(k):
-                self.run.signals.doing("first supports: fold", fold + 1, k)
-                for g in gammas:
-                    if self.context.deadline.expired():
-                        return
-                    near = [g + step for step in NEAR_GAMMAS if 0 <= g + step < len(best)]
-                    offered = [sorted({tuple(best[at].by_size[tau].support.tolist()) for at in near}) for tau in taus]
-                    self._offer(g, fold, [[np.array(one, dtype=np.int64) for one in some] for some in offered])
-                    self.run.counts.add(0, problems=1)
+            for count, g in enumerate(gammas):
+                if self.context.deadline.expired():
+                    return
+                self.run.signals.doing("first supports of folds: gamma", count + 1, len(gammas))
+                supports = [best[g].by_size[tau].support for tau in taus]
+                values, held = self.folds.left_out(g, supports)
+                numbers = np.array([self.run.cells.pool.number(support) for support in supports], dtype=np.int32)
+                self.values[g] = np.minimum(self.values[g], values)
+                self.run.cells.offer(np.s_[g, :, :], numbers[:, None], held, values)
+                self.run.counts.add(0, problems=1)
 
-    def _offer(self, g: int, fold: int, supports: Sequence[Sequence[IntArray]], first: int = 0) -> None:
-        """Show cells the supports that fit their training rows best.
+    def _offer(self, where: Where, supports: Sequence[IntArray]) -> None:
+        """Show a cell the support that fits its training rows best."""
+        g, _, fold = where
+        values, held = self.folds.estimated(fold, g, supports)
+        at = int(np.argmin(values))
+        self.values[where] = min(self.values[where], float(values[at]))
+        self.run.cells.offer(where, self.run.cells.pool.number(supports[at]), float(held[at]), float(values[at]))
 
-        Parameters
-        ----------
-        g, fold : int
-        supports : sequence of sequences of int arrays
-            By tau, from the index `first` on.
-        """
-        scored = self.folds.score(fold, g, [support for some in supports for support in some])
-        end = 0
-        for t, some in enumerate(supports, start=first):
-            begin, end = end, end + len(some)
-            at = begin + int(np.argmin(scored.value_upper[begin:end]))
-            where, value = (g, t, fold), float(scored.value_upper[at])
-            self.values[where] = min(self.values[where], value)
-            number = self.run.cells.pool.number(some[at - begin])
-            self.run.cells.offer(where, number, float(scored.held_out[at]), value)
+    def _look_around(self, pair: Pair) -> None:
+        """Look for better supports in the folds of a pair, from those that are known, before any tree."""
+        tau = int(self.context.grid.taus[pair[1]])
+        self.run.signals.doing(f"supports of folds: tau {tau}")
+        with self.run.accounts.of(BoundSource.FIRST_SUPPORTS):
+            for fold in np.flatnonzero(self.open[pair]).tolist():
+                if self.context.deadline.expired():
+                    return
+                where = (*pair, int(fold))
+                found = self.folds.at(where[2], pair[0]).solve([tau], starts=self._starts(where), effort=0)
+                self._offer(where, [found.by_size[tau].support])
+                self.run.counts.add(0, problems=1)
+            raise_lower_ends(self.run, self.values, self._slip())
+        self.searched[pair] = True
 
     # -- the loop -----------------------------------------------------------------------------------------------------
 
@@ -148,7 +155,9 @@ class LogisticSearch(GridMethod):
         if aim is None:
             self._next_round()
             return
-        if np.isfinite(aim.goal) and int(self._waiting[aim.pair].sum()) > 1 and not self.solved[aim.pair]:
+        if not self.searched[aim.pair]:
+            self._look_around(aim.pair)
+        elif np.isfinite(aim.goal) and int(self._waiting[aim.pair].sum()) > 1 and not self.solved[aim.pair]:
             self._solve_all_rows(self._largest_unsolved(aim.pair[0], aim.goal), self.effort, aim.goal)
         else:
             self._grow(cells_to_raise(self.run.cells, aim, self._waiting[aim.pair])[: self.context.threads])
@@ -204,7 +213,7 @@ class LogisticSearch(GridMethod):
     def _try_in_folds(self, pair: Pair, support: IntArray) -> None:
         g, t = pair
         for fold in np.flatnonzero(self.open[pair]).tolist():
-            self._offer(g, fold, [[support]], t)
+            self._offer((g, t, fold), [support])
 
     def _grow(self, cells: list[Where]) -> None:
         """Grow the trees of some cells of a pair, at once."""
@@ -237,7 +246,7 @@ class LogisticSearch(GridMethod):
         if cell.complete:
             self._decide(where, cell)
         else:
-            self._offer(g, fold, [[cell.support]], t)
+            self._offer(where, [cell.support])
             self.run.cells.narrow(where, *self.folds.interval(fold, g, cell))
         return result.nodes
 
@@ -315,8 +324,9 @@ class LogisticSearch(GridMethod):
         known = [[result.by_size[tau].lower for tau in taus] for result in best]
         lower = np.array(known) if best else np.zeros(self.solved.shape)
         return {
-            "values": self.values, "tried": self.tried, "solved": self.solved, "all_rows_lower": lower,
-            "effort": np.array(self.effort), "trees": np.array(self.trees), "begun": np.array(self.begun),
+            "values": self.values, "tried": self.tried, "solved": self.solved, "searched": self.searched,
+            "all_rows_lower": lower, "effort": np.array(self.effort), "trees": np.array(self.trees),
+            "begun": np.array(self.begun),
         }  # fmt: skip
 
     def check(self, stored: Archive) -> None:
@@ -329,6 +339,7 @@ class LogisticSearch(GridMethod):
     def restore(self, stored: Archive) -> None:
         """Go to where `stored` was archived."""
         self.values[...], self.tried[...], self.solved[...] = stored["values"], stored["tried"], stored["solved"]
+        self.searched[...] = stored["searched"]
         self.effort, self.trees, self.begun = int(stored["effort"]), int(stored["trees"]), True
         self.run.all_rows.raise_lower_bounds(np.asarray(stored["all_rows_lower"], dtype=np.float64))
 

@@ -14,7 +14,7 @@ import numpy as np
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.problem.logistic import LogisticProblem, Minorant, minorant, minorant_within
 from sparsecv_mio.trees.every_size import never
-from sparsecv_mio.trees.logistic_fits import LogisticFits
+from sparsecv_mio.trees.logistic_fits import FittedSupports, LogisticFits
 from sparsecv_mio.trees.logistic_ranges import SparseEllipsoid, sparse_ellipsoid, sparser
 from sparsecv_mio.trees.logistic_tree import LEVEL_ROOM, MIXTURES, SizeSearch
 from sparsecv_mio.trees.subsets import UNLIMITED, BestSubsets
@@ -175,7 +175,9 @@ class LogisticSubsets:
             True leaves the bounds of those not yet fitted at 0 and inf.
         """
         masks = self._masks(supports)
-        fitted = self.fits.refit(masks, expired=expired)
+        return self._in_units(masks, self.fits.refit(masks, expired=expired))
+
+    def _in_units(self, masks: BoolArray, fitted: FittedSupports) -> Fits:
         coefficients, intercept = np.zeros((len(masks), self.p)), np.zeros(len(masks))
         for row, mask in enumerate(masks):
             coefficients[row], intercept[row] = self.fits.in_units_of_x(mask, fitted.points[row])
@@ -225,8 +227,26 @@ class LogisticSubsets:
         -------
         lower, upper : (L,) arrays
         """
-        low, high = self.decisions(supports, X, expired)
-        return log_loss(low, high, y, weights)
+        return self.scored(supports, X, y, weights, expired)[1:]
+
+    def scored(
+        self,
+        supports: Sequence[IntArray] | BoolArray,
+        X: FloatArray,
+        y: FloatArray,
+        weights: FloatArray | None = None,
+        expired: Callable[[], bool] = never,
+    ) -> tuple[Fits, FloatArray, FloatArray]:
+        """Return the fits of `refit` with the bounds of `held_out`.
+
+        Parameters
+        ----------
+        supports, X, y, weights, expired
+            As in `held_out`.
+        """
+        masks = self._masks(supports)
+        fitted = self.fits.refit(masks, expired=expired)
+        return self._in_units(masks, fitted), *log_loss(*self.fits.decisions(masks, fitted, X), y, weights)
 
     def open_fold_interval(
         self,

@@ -32,10 +32,10 @@ LEVEL_ROOM = 1e-9  # of the best F, which the level is above it
 CLOSED = 1e-10  # of the best F: bounds that are this near are as good as equal
 MIXTURES = (0.15, 0.4, 0.7)  # of the way from the best support's fit to that of all columns
 PATH_NODES, PATH_EFFORT = 2_048, 60_000  # of a list by the path tree, between two looks at the clock and in all
-NODES_AT_ONCE, PERSPECTIVE_EFFORT = 16, 200  # the same of one by perspectives
+NODES_AT_ONCE, PERSPECTIVE_EFFORT = 16, 500  # the same of one by perspectives
 MOST_LISTED = 500  # supports refitted at a node, beyond which it is split
 ALL_TRIED = 200  # supports of a node, up to which they are refitted as they are
-PROMISING = 0.4  # of the way from all columns' fit to the level, that a relaxation may be below it for a list of many
+PROMISING = 0.6  # of the way from all columns' fit to the level, that a relaxation may be below it for a list of many
 MOST_CHOICES = 512  # of copies, for one support
 REMADE = 1e-3  # of the level: where it has fallen by more, quadratics are made anew
 

@@ -1,0 +1,119 @@
+"""A support in every fold at once, from its fit on all rows: objectives from above, and held-out losses.
+
+Newton's method without the rows of a fold begins at the fit on all rows, with the Hessian there less what these rows
+add; a few steps with the same factor follow. The objective at any point bounds the least one from above, so nothing has
+to converge (docs/theory/logistic.md, section 9).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from scipy.linalg.lapack import dpotrf, dpotrs
+from scipy.special import expit
+
+from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
+from sparsecv_mio.kernels.logistic_newton import merged
+from sparsecv_mio.trees.logistic_fits import LogisticFits
+
+STEPS = 3  # with one factor
+AT_ONCE = 1 << 20  # margins held at once
+EPS = float(np.finfo(float).eps)
+
+
+class LeftOut:
+    """Folds of some rows.
+
+    Parameters
+    ----------
+    fits : LogisticFits
+        Of all rows.
+    training : (K, n) bool array
+        Rows of each fold's training set; n counts rows of weight 0 too.
+    scored : sequence of int arrays
+        Rows that each fold scores.
+    weights : (n,) array
+    """
+
+    def __init__(
+        self, fits: LogisticFits, training: BoolArray, scored: Sequence[IntArray], weights: FloatArray
+    ) -> None:
+        kept = weights > 0.0  # fits have no others
+        place = np.cumsum(kept) - 1
+        self.fits, self.training = fits, np.ascontiguousarray(training[:, kept])
+        self.scored = [place[rows[kept[rows]]] for rows in scored]
+
+    def values(
+        self, masks: Sequence[BoolArray], points: Sequence[FloatArray], expired: Callable[[], bool]
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return (L, K) upper bounds of least objectives in training sets, and held-out losses at nearly the fits.
+
+        Parameters
+        ----------
+        masks, points : sequences of (p,) bool arrays and (first + p,) arrays
+            Supports, and fits on all rows.
+        expired : callable
+            True leaves inf and nan.
+        """
+        shape = len(masks), len(self.training)
+        values, held = np.full(shape, np.inf), np.full(shape, np.nan)
+        step = max(AT_ONCE // self.training.shape[1], 1)
+        for row, (mask, point) in enumerate(zip(masks, points, strict=True)):
+            if expired():
+                break
+            places, penalty = merged(self.fits.rows, mask)
+            about = _About(self.fits, places, penalty, point[places])
+            for begin in range(0, shape[1], step):
+                here = slice(begin, begin + step)
+                values[row, here], held[row, here] = about.folds(self.training[here], self.scored[here])
+        return values, held
+
+
+class _About:
+    """Some columns about their fit on all rows."""
+
+    def __init__(self, fits: LogisticFits, places: IntArray, penalty: FloatArray, theta: FloatArray) -> None:
+        self.Z, self.v, self.penalty, self.theta = fits.rows.W[places], fits.problem.v, penalty, theta
+        share = expit(-(theta @ self.Z))
+        self.curvature = self.v * share * (1.0 - share)
+        self.H = (self.Z * self.curvature) @ self.Z.T
+        self.H.flat[:: len(theta) + 1] += 2.0 * penalty
+
+    def folds(self, training: BoolArray, scored: Sequence[IntArray]) -> tuple[FloatArray, FloatArray]:
+        """Return objectives from above and held-out losses of some folds."""
+        factors = [self._factor(np.flatnonzero(~rows)) for rows in training]
+        thetas = np.repeat(self.theta[None, :], len(training), axis=0)
+        values, best, held = np.full(len(training), np.inf), thetas.copy(), np.full(len(training), np.nan)
+        weights = self.v * training
+        for step in range(STEPS + 1):
+            margins = thetas @ self.Z
+            losses = np.logaddexp(0.0, -margins)
+            reached = np.einsum("ij,ij->i", weights, losses) + thetas**2 @ self.penalty
+            better = reached < values
+            values[better], best[better] = reached[better], thetas[better]
+            for fold in np.flatnonzero(better).tolist():
+                rows = scored[fold]
+                held[fold] = float(self.v[rows] @ losses[fold, rows])
+            if step == STEPS or not len(self.theta):
+                break
+            gradients = 2.0 * self.penalty * thetas - (weights * expit(-margins)) @ self.Z.T
+            for fold, factor in enumerate(factors):
+                if factor is not None and better[fold]:
+                    thetas[fold] = thetas[fold] - dpotrs(factor, gradients[fold])[0]
+        return self._from_above(values, best), held
+
+    def _factor(self, out: IntArray) -> FloatArray | None:
+        """Factor the Hessian without some rows; None where it is singular."""
+        Z = self.Z[:, out]
+        factor, failed = dpotrf(self.H - (Z * self.curvature[out]) @ Z.T)
+        return None if failed else factor
+
+    def _from_above(self, values: FloatArray, thetas: FloatArray) -> FloatArray:
+        """Raise values at points by what their rounding may be worth (docs/theory/logistic.md, section 6).
+
+        `|l'| <= 1`, so a margin's rounding is worth no more than itself.
+        """
+        k, n = self.Z.shape
+        off = 2.0 * (k + 5) * EPS * (np.abs(thetas) @ (np.abs(self.Z) @ self.v))
+        return np.asarray((values + off) * (1.0 + (n + k + 40) * EPS))
