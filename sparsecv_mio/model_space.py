@@ -399,6 +399,7 @@ RESTRICTIONS = tuple(field.name for field in fields(Restrictions))
 
 
 DEFAULT_GAMMAS, WIDE_GAMMAS = "1e-3:10:15", "0.05:10:9"  # the second of data with no fewer columns than training rows
+TWO_CLASS_ENDS, TWO_CLASS_GAMMAS = (0.3, 30.0), 5  # with logistic loss, over the training rows, and how many
 FEW_FEATURES = 30  # of which every size is tried by default
 MOST_FULL = 300  # features, of which the model of all is tried beside the smaller ones
 LEAST_MAX_TAU, MOST_MAX_TAU, ROWS_A_FEATURE = 10, 50, 8  # of more features; docs/defaults.md has the evidence
@@ -663,8 +664,10 @@ def log_taus(p: int, n_train: int) -> tuple[int, ...]:
     return tuple(tau for tau in range(1, max(most, 1) + 1) if tau * math.log(tau) <= most)
 
 
-def default_gammas(p: int, n_train: int, count: int | None = None) -> tuple[float, ...]:
+def default_gammas(p: int, n_train: int, count: int | None = None, two_classes: bool = False) -> tuple[float, ...]:
     """Return 15 ridge weights from 0.001 to 10; of no fewer features than training rows, 9 from 0.05 on.
+
+    With logistic loss 5 from 0.3 to 30 over the rows of the smallest training set, to two digits (docs/defaults.md).
 
     Parameters
     ----------
@@ -673,13 +676,20 @@ def default_gammas(p: int, n_train: int, count: int | None = None) -> tuple[floa
     n_train : int
         Rows of the smallest training set.
     count : int, optional
-        How many, in place of 15 and 9.
+        How many, in place of 15, 9 and 5.
+    two_classes : bool
+        Whether the loss is logistic.
 
     Examples
     --------
     >>> [len(default_gammas(p, 90)) for p in (89, 90)], default_gammas(90, 90)[0]
     ([15, 9], 0.05)
+    >>> [float(f"{gamma:.2g}") for gamma in default_gammas(30, 512, two_classes=True)]
+    [0.00059, 0.0019, 0.0059, 0.019, 0.059]
     """
+    if two_classes:
+        ends = ":".join(f"{float(f'{end / n_train:.2g}'):g}" for end in TWO_CLASS_ENDS)
+        return gammas(f"{ends}:{TWO_CLASS_GAMMAS if count is None else count}", "gammas")
     low, high, most = (WIDE_GAMMAS if p >= n_train else DEFAULT_GAMMAS).split(":")
     return gammas(f"{low}:{high}:{most if count is None else count}", "gammas")
 
@@ -699,7 +709,11 @@ def is_zero(gamma: str | float) -> bool:
 
 
 def gammas_of(
-    given: str | float | Iterable[float] | None, p: int, n_train: int, option: str = "gammas"
+    given: str | float | Iterable[float] | None,
+    p: int,
+    n_train: int,
+    option: str = "gammas",
+    two_classes: bool = False,
 ) -> tuple[float, ...]:
     """Return the ridge weights that a text, a number or several stand for.
 
@@ -713,6 +727,8 @@ def gammas_of(
         Rows of the smallest training set.
     option : str
         Its name, for messages.
+    two_classes : bool
+        Whether the loss is logistic.
 
     Raises
     ------
@@ -725,7 +741,7 @@ def gammas_of(
     ((0.1,), (0.1, 1.0), 15)
     """
     if given is None:
-        return default_gammas(p, n_train)
+        return default_gammas(p, n_train, two_classes=two_classes)
     return gammas(given, option) if isinstance(given, str) else _numbers(given, option)
 
 

@@ -140,7 +140,8 @@ class LogisticFolds:
         fits, expired = self.at(ALL_ROWS, g).fits, self.context.deadline.expired
         masks = np.array([fits.mask(support.tolist()) for support in supports])
         fitted = fits.refit(masks, expired=expired)
-        return LeftOut(fits, self._training, self._scored, self._weights).values(masks, fitted.points, expired)
+        folds = LeftOut(fits, self._training, self._scored, self._weights)
+        return folds.values(list(masks), list(fitted.points), expired)
 
     @cached_property
     def _training(self) -> BoolArray:

@@ -85,6 +85,7 @@ class Grid:
         taus: str | int | Iterable[int] | None,
         restrictions: Restrictions,
         all_features: bool = False,
+        two_classes: bool = False,
     ) -> Grid:
         """Return the grid of what was asked for, in words or numbers; defaults by the sizes of the data.
 
@@ -99,10 +100,12 @@ class Grid:
             By the names of the data.
         all_features : bool
             As for `taus_of`.
+        two_classes : bool
+            As for `gammas_of`.
         """
         shape = restrictions.left(dataset.p), least_rows(dataset, folds)
         sizes = taus_of(taus, *shape, restrictions=restrictions, all_features=all_features)
-        return cls.of(gammas_of(gammas, *shape), sizes, dataset.p, restrictions)
+        return cls.of(gammas_of(gammas, *shape, two_classes=two_classes), sizes, dataset.p, restrictions)
 
 
 @dataclass(frozen=True, eq=False)

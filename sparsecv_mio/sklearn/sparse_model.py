@@ -403,7 +403,11 @@ class ChosenByCV:
     def _search_over(self: Any, data: Dataset, plan: FoldPlan, **asked: Any) -> None:
         """Search the grid, and set the fitted attributes."""
         shape = self._restrictions.within(data.names).left(data.p), least_rows(data, plan)
-        gammas = default_gammas(*shape, self.n_gammas) if self.gammas is None else gammas_of(self.gammas, *shape)
+        two_classes = asked.get("loss") == "logistic"
+        if self.gammas is None:
+            gammas = default_gammas(*shape, self.n_gammas, two_classes)
+        else:
+            gammas = gammas_of(self.gammas, *shape)
         known: list[Snapshot] = []
         with watched(self, data.X, data.y) as watch:
             record = cross_validate(
