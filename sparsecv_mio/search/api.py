@@ -511,7 +511,7 @@ def solve(
         Seed of the shuffle, where folds are dealt at random.
     gammas : float, sequence of float, str or GammaInterval, optional
         Ridge weights, or a text as for `--gamma`; a `GammaInterval` or `LO..HI` for every gamma of an interval; by
-        default 15 from 0.001 to 10, of p >= n_train 9 from 0.05 to 10; with logistic loss 5 from 0.3 to 30 over n_train.
+        default 15 from 0.001 to 10, of p >= n_train 9 from 0.05 to 10; with logistic loss 5, 0.3 to 30 over n_train.
     taus : int, sequence of int or str, optional
         Support sizes, or a text as for `--tau`; by default 1 to p, of p > 30 to
         n_train / 8, but at least 10 and at most 50, and p (up to 300, below n_train).

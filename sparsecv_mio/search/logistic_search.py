@@ -20,18 +20,19 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from sparsecv_mio.arrays import BoolArray, IntArray
+from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.parallel import on_threads
 from sparsecv_mio.search.accounts import BoundSource
 from sparsecv_mio.search.cells import Archive, Where, within
 from sparsecv_mio.search.logistic_folds import ALL_ROWS, LogisticFolds
 from sparsecv_mio.search.loss_bounds import enough_to_exclude, raise_lower_ends
-from sparsecv_mio.search.pairs import Pair, aim_at, cells_to_raise
+from sparsecv_mio.search.pairs import Aim, Pair, aim_at, cells_to_raise, likely_winner
 from sparsecv_mio.search.run import GridMethod, Run
 from sparsecv_mio.trees.subsets import UNLIMITED, BestSubset, BestSubsets
 
 FIRST_EFFORT, EFFORT_GROWTH = 64, 4  # nodes of a tree in the first round, and times as many in the next
 TIE_RTOL = 1e-9  # of an objective: supports whose objectives agree to that are tied
+MOST_IN_PLACE = 8  # folds, in place of which a tree on all rows has their nodes
 WORST_ERROR = 1e-5  # of a held-out loss, beyond which a cell whose support is known is not decided
 NEIGHBOURS = ((0, 1, 0), (0, -1, 0), (1, 0, 0), (-1, 0, 0))  # steps in tau and gamma to cells that start one
 SUM_SLIP = 1e-13  # of the objective on all rows, for the rounding of sums over folds
@@ -151,23 +152,65 @@ class LogisticSearch(GridMethod):
 
     def step(self) -> None:
         """Do what is next: all rows at a pair, or its folds; more nodes a tree where nothing is next."""
-        aim = aim_at(self.run.bounds(), self.context.gap, self._waiting)
+        now, enough = self.run.bounds(), self._enough()
+        aim = aim_at(now, self.context.gap, self._waiting & ~self._deferred(enough)[:, :, None])
         if aim is None:
             self._next_round()
             return
         if not self.searched[aim.pair]:
             self._look_around(aim.pair)
-        elif np.isfinite(aim.goal) and int(self._waiting[aim.pair].sum()) > 1 and not self.solved[aim.pair]:
-            self._solve_all_rows(self._largest_unsolved(aim.pair[0], aim.goal), self.effort, aim.goal)
         else:
-            self._grow(cells_to_raise(self.run.cells, aim, self._waiting[aim.pair])[: self.context.threads])
+            on_all_rows = self._next_on_all_rows(aim, now.lower[aim.pair[0]], enough[aim.pair[0]])
+            if on_all_rows is None:
+                self._grow(cells_to_raise(self.run.cells, aim, self._waiting[aim.pair])[: self.context.threads])
+            else:
+                nodes = min(self.effort * min(self.context.folds.k, MOST_IN_PLACE), UNLIMITED)
+                self._solve_all_rows(on_all_rows[0], nodes, on_all_rows[1])
         self.run.signals.progressed()
         self.run.signals.safe_point()
 
-    def _largest_unsolved(self, g: int, goal: float) -> Pair:
-        """Return the pair of a gamma with the most features that is not solved: its bound is one of all with fewer."""
-        below = (self.run.bounds().lower[g] < goal) & ~self.solved[g]
-        return g, int(np.flatnonzero(below)[-1])
+    def _enough(self) -> FloatArray:
+        """(G, T): bounds on all rows from which on pairs are excluded; inf where none is known to be enough."""
+        now = self.run.bounds()
+        bars = np.full(self.solved.shape, now.upper[likely_winner(now)] * (1.0 - self.context.gap))
+        return enough_to_exclude(self.run, self.values, bars, self._slip())
+
+    def _uppers(self) -> FloatArray:
+        """(G, T): objectives of the best supports of all rows that are known."""
+        taus = self.context.grid.taus.tolist()
+        return np.array([[result.by_size[tau].upper for tau in taus] for result in self.run.all_rows.best])
+
+    def _deferred(self, enough: FloatArray) -> BoolArray:
+        """(G, T): pairs that more work on all rows would exclude, which had its nodes in this round."""
+        return (enough <= self._uppers()) & self.solved & ~self._proved_on_all_rows()
+
+    def _next_on_all_rows(self, aim: Aim, lower: FloatArray, enough: FloatArray) -> tuple[Pair, float] | None:
+        """Return the pair to work on in place of the folds of another, and the bound that will do; None for its folds.
+
+        A bound of more features is one of all with fewer: the most features, as long as they may exclude the pair. One
+        that all rows cannot exclude alone has its bound raised by them too, once a round.
+
+        Parameters
+        ----------
+        aim : Aim
+        lower, enough : (T,) arrays
+            At the gamma of the pair.
+        """
+        (g, t), solved = aim.pair, self.solved[aim.pair[0]]
+        if not np.isfinite(aim.goal) or int(self._waiting[aim.pair].sum()) < 2:
+            return None
+        uppers = self._uppers()[g]
+        if enough[t] <= uppers[t]:
+            may = ~solved & (uppers >= enough[t])
+            may[:t] = False
+            if may.any():
+                last = int(np.flatnonzero(may)[-1])
+                reached = enough[t : last + 1]
+                return (g, last), float(np.max(reached[reached <= uppers[last]]))
+        elif not solved[t]:
+            last = int(np.flatnonzero((lower < aim.goal) & ~solved)[-1])
+            return (g, last), float(enough[last])
+        return None
 
     def _next_round(self) -> None:
         self.effort = min(self.effort * EFFORT_GROWTH, UNLIMITED)
@@ -182,7 +225,7 @@ class LogisticSearch(GridMethod):
         """Return what sums of losses over a fold and its training rows may be off by rounding."""
         return SUM_SLIP * self.context.data.dataset.weight_of(slice(0, self.context.data.n))
 
-    def _solve_all_rows(self, pair: Pair, effort: int, goal: float = np.inf) -> None:
+    def _solve_all_rows(self, pair: Pair, effort: int, enough: float = np.inf) -> None:
         """Work on the best subset of all rows at a pair, and bound every cell by what that proves.
 
         Parameters
@@ -190,12 +233,10 @@ class LogisticSearch(GridMethod):
         pair : Pair
         effort : int
             Nodes of the tree.
-        goal : float
-            A sum of lower bounds that will do.
+        enough : float
+            A lower bound that will do.
         """
         g, t = pair
-        bars = np.full(self.solved.shape, goal)
-        enough = float(enough_to_exclude(self.run, self.values, bars, self._slip())[pair])
         tau, all_rows = int(self.context.grid.taus[t]), self.run.all_rows
         self.run.signals.doing(f"trees on all rows: tau {tau}")
         with self.run.accounts.of(BoundSource.ALL_ROWS):
