@@ -22,7 +22,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable
 from contextlib import ExitStack, suppress
 from functools import cache, cached_property
 from importlib import import_module
@@ -48,7 +48,9 @@ LOW_PRIORITY = 10
 EVERYTHING = "*"  # told to helpers in place of a kernel
 PACKAGE = __name__.rpartition(".")[0]
 LIST = Path(__file__).with_name("kernel_list.json")
-CODE = f"import sys; sys.path[:0] = sys.argv[2:]; from {__name__} import help_on; help_on(float(sys.argv[1]))"
+CODE = (
+    f"import sys; sys.path[:0] = sys.argv[3:]; from {__name__} import help_on; help_on(float(sys.argv[1]), sys.argv[2])"
+)
 
 
 def wanted_helpers() -> int:
@@ -73,7 +75,11 @@ def _locked(descriptor: int) -> bool:
     return True
 
 
-def claim(place: Path, made: Callable[[], bool]) -> int | None:
+class InOtherHands(BaseException):
+    """A helper has something else to do than to wait; an exception of which the compiler takes no note."""
+
+
+def claim(place: Path, made: Callable[[], bool], meanwhile: Callable[[], bool] | None = None) -> int | None:
     """Claim a kernel that is about to be compiled, once nobody else does.
 
     Parameters
@@ -82,11 +88,18 @@ def claim(place: Path, made: Callable[[], bool]) -> int | None:
         File of the claim.
     made : callable
         Whether the kernel is in the cache by now.
+    meanwhile : callable, optional
+        Does some other work where there is some, and returns whether there was.
 
     Returns
     -------
     int or None
         What `give_back` takes; None where the kernel was made meanwhile, took too long, or nothing can be claimed.
+
+    Raises
+    ------
+    InOtherHands
+        In a helper, where another process compiles it.
     """
     if fcntl is None:
         return None
@@ -100,9 +113,13 @@ def claim(place: Path, made: Callable[[], bool]) -> int | None:
             if time.monotonic() > until or made():
                 os.close(descriptor)
                 return None
+            if os.environ.get(VARIABLE) == HELPER:
+                os.close(descriptor)
+                raise InOtherHands
             if until - time.monotonic() > LONGEST_WAIT - LOOK:
                 waiting.enter_context(event.trigger_event("numba:compile"))
-            time.sleep(LOOK)
+            if meanwhile is None or not meanwhile():
+                time.sleep(LOOK)
     return descriptor
 
 
@@ -194,9 +211,62 @@ class Listed:
         where = {name: i for use in likely for i, name in enumerate(use)}
         return sorted(votes, key=lambda name: (-votes[name], -where[name]))
 
-    def left(self, told: Iterable[str]) -> Iterator[str]:
-        """Yield those of them that are in no cache."""
-        return (name for name in self.order(told) if not kernel(name)._cache.is_kept())
+    def left(self, told: Iterable[str], folder: Path) -> list[str]:
+        """Return those of them that are not in the cache."""
+        kept, _ = files_of_kernels(folder)
+        return [name for name in self.order(told) if prefix(name) not in kept]
+
+    def ready(
+        self, wanted: Iterable[str], folder: Path, failed: Collection[str] = (), from_end: bool = False
+    ) -> str | None:
+        """Return a kernel for some wanted ones that can be compiled by itself, None where there is none.
+
+        All that it calls is in the cache, and nobody else compiles it.
+
+        Parameters
+        ----------
+        wanted : iterable of str
+            Kernels, those to have first in front.
+        folder : Path
+        failed : collection of str
+            Kernels that are left to others.
+        from_end : bool
+            Of what a wanted kernel calls, take the last that is ready and not the first, with which the run itself goes
+            on.
+        """
+        order = [*reversed(self.types_of)] if from_end else [*self.types_of]
+        kept, claims = files_of_kernels(folder)
+        missing = {name for name in self.types_of if prefix(name) not in kept}
+        for target in wanted:
+            below = callees(target) | {target}
+            for name in (one for one in order if one in missing and one in below and one not in failed):
+                if missing.isdisjoint(callees(name)) and not any(map(is_claimed, claims.get(prefix(name), ()))):
+                    return name
+        return None
+
+    def compile(self, name: str) -> None:
+        """Compile a kernel for the types of the list; those that are in the cache are loaded."""
+        for texts in self.types_of[name]:
+            kernel(name).compile(tuple(TypeText(text).type() for text in texts))
+
+
+def prefix(name: str) -> str:
+    """Return how the files of a kernel are named, but for its types and the processor."""
+    return str(kernel(name)._cache.prefix)
+
+
+def files_of_kernels(folder: Path) -> tuple[set[str], dict[str, list[Path]]]:
+    """Return the prefixes of the kernels that are in the cache, and the files of claims by prefix."""
+    kept: set[str] = set()
+    claims: dict[str, list[Path]] = {}
+    with suppress(OSError):
+        for name in os.listdir(folder):
+            own, _, end = name.rpartition("-")
+            if end.endswith(".nbc"):
+                kept.add(own)
+            elif end.endswith(".nbc.claim"):
+                claims.setdefault(own, []).append(folder / name)
+    return kept, claims
 
 
 class TypeText:
@@ -275,6 +345,7 @@ class Helpers:
         self.processes: list[subprocess.Popen[bytes]] = []
         self.told: list[str] = []
         self._lock, self._claimed = threading.RLock(), -1
+        self._busy, self._failed = False, set[str]()  # of what is done while waiting
 
     @cached_property
     def listed(self) -> Listed | None:
@@ -299,8 +370,34 @@ class Helpers:
         with self._lock:
             self.told.append(name)
             self._pass_on([name])
-            if not self.processes and sum(1 for one in self.listed.left(self.told) if one != name) > 1:
+            if not self.processes and len({*self.listed.left(self.told, folder)} - {name}) > 1:
                 self._start(folder)
+
+    def meanwhile(self, name: str, folder: Path) -> bool:
+        """Compile something that a kernel needs that another process compiles; returns whether there was anything.
+
+        Parameters
+        ----------
+        name : str
+            The kernel that is waited for.
+        folder : Path
+        """
+        if self._busy or self.listed is None or os.environ.get(VARIABLE) == HELPER:
+            return False
+        wanted = [one for one in (name, *reversed(self.told)) if one in self.listed.types_of]
+        found = self.listed.ready(wanted, folder, self._failed)
+        if found is None:
+            return False
+        self._busy = True
+        try:
+            self.listed.compile(found)
+        except Exception:
+            self._failed.add(found)
+        finally:
+            self._busy = False
+        if prefix(found) not in files_of_kernels(folder)[0]:
+            self._failed.add(found)
+        return True
 
     def _pass_on(self, names: list[str]) -> None:
         for process in [*self.processes]:
@@ -325,7 +422,7 @@ class Helpers:
         count, root = wanted_helpers(), str(Path(__file__).parents[2])
         environment = os.environ | {VARIABLE: HELPER, "NUMBA_NUM_THREADS": "1"}
         for i in range(count):
-            command = [sys.executable, "-P", "-c", CODE, str(i / count), root]
+            command = [sys.executable, "-P", "-c", CODE, str(i / count), str(folder), root]
             with suppress(OSError, ValueError):
                 started = subprocess.Popen(
                     command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
@@ -362,13 +459,15 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=HELPERS.forget)
 
 
-def help_on(turn: float) -> None:
+def help_on(turn: float, place: str) -> None:
     """Be a helper: compile what the process at the other end of the standard input will need.
 
     Parameters
     ----------
     turn : float
         Where in what is needed it begins, from 0 to 1, so that helpers begin in different places.
+    place : str
+        Folder in which kernels are kept.
     """
     with suppress(OSError, AttributeError):
         os.nice(LOW_PRIORITY)
@@ -380,31 +479,26 @@ def help_on(turn: float) -> None:
         os._exit(0)  # who started it has ended
 
     threading.Thread(target=read, daemon=True).start()
-    listed, told, failed = Listed(), [lines.get()], set[str]()
+    listed, told, failed, folder = Listed(), [lines.get()], set[str](), Path(place)
     while True:
         while not lines.empty():
             told.append(lines.get())
-        left = [name for name in listed.left(told) if name not in failed]
+        left = [name for name in listed.left(told, folder) if name not in failed]
         first = int(turn * len(left))
-        free = (name for name in [*left[first:], *left[:first]] if not _in_other_hands(name))
-        name = next(free, None)
+        name = listed.ready([*left[first:], *left[:first]], folder, failed, from_end=True)
         if name is not None:
             try:
-                for texts in listed.types_of[name]:
-                    kernel(name).compile(tuple(TypeText(text).type() for text in texts))
+                listed.compile(name)
+            except InOtherHands:
+                continue
             except Exception:  # who needs it will say why
                 failed.add(name)
-            if not kernel(name)._cache.is_kept():
+            if prefix(name) not in files_of_kernels(folder)[0]:
                 failed.add(name)
         elif left:
-            time.sleep(5 * LOOK)
+            time.sleep(LOOK)
         else:
             try:
                 told.append(lines.get(timeout=IDLE))
             except queue.Empty:
                 return
-
-
-def _in_other_hands(name: str) -> bool:
-    """Whether another process compiles a kernel, or one that it calls."""
-    return any(kernel(one)._cache.is_claimed() for one in (name, *callees(name)))

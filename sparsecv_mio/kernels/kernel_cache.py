@@ -41,7 +41,7 @@ from numba.core.environment import Environment, _rebuild_env
 from numba.core.runtime import _nrt_python
 from numba.core.serialize import dumps
 
-from sparsecv_mio.kernels.compile_ahead import EVERYTHING, HELPERS, claim, give_back, is_claimed
+from sparsecv_mio.kernels.compile_ahead import EVERYTHING, HELPERS, claim, give_back
 
 QUICK = ("0.68.",)  # versions of numba whose kernels were seen to run without the tables that the compiler needs
 HERE = Path(__file__).parent
@@ -257,9 +257,9 @@ class KernelCache(_Cache):
         folder = own_folder()
         if folder is None:
             return False
-        HELPERS.tell(f"{self.module}.{self.kernel}", folder)
-        place = folder / name
-        held = claim(place.with_name(f"{name}.claim"), place.exists)
+        own, place = f"{self.module}.{self.kernel}", folder / name
+        HELPERS.tell(own, folder)
+        held = claim(place.with_name(f"{name}.claim"), place.exists, lambda: HELPERS.meanwhile(own, folder))
         if held is not None:
             self._claims[name] = held
         return True
@@ -269,18 +269,10 @@ class KernelCache(_Cache):
         if folder is not None and held is not None:
             give_back(folder / f"{name}.claim", held)
 
-    def _prefix(self) -> str:
-        return f"{self.module}.{self.kernel}-{PYTHON}-{digest_of_sources(self.module)[:16]}-"
-
-    def is_kept(self) -> bool:
-        """Whether it is kept, for some types of arguments."""
-        folder = own_folder()
-        return folder is not None and any(folder.glob(f"{self._prefix()}*.nbc"))
-
-    def is_claimed(self) -> bool:
-        """Whether a process compiles it now."""
-        folder = own_folder()
-        return folder is not None and any(map(is_claimed, folder.glob(f"{self._prefix()}*.claim")))
+    @property
+    def prefix(self) -> str:
+        """How its files are named, but for the types of its arguments and the processor."""
+        return f"{self.module}.{self.kernel}-{PYTHON}-{digest_of_sources(self.module)[:16]}"
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keep a compiled kernel."""
@@ -316,7 +308,7 @@ class KernelCache(_Cache):
         """Return the name of the file for a type of arguments and a machine (its triple, processor and features)."""
         sources = digest_of_sources(self.module)[:16]
         rest = sha256(repr((numba.__version__, sources, args, *machine)).encode()).hexdigest()[:20]
-        return f"{self._prefix()}{rest}.nbc"
+        return f"{self.prefix}-{rest}.nbc"
 
 
 def compile_everything_ahead() -> None:

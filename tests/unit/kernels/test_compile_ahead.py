@@ -21,11 +21,13 @@ from sparsecv_mio.kernels.compile_ahead import (
     TypeText,
     callees,
     claim,
+    files_of_kernels,
     give_back,
     help_on,
     is_claimed,
     kernel,
     named_tuples,
+    prefix,
     wanted_helpers,
 )
 from sparsecv_mio.warmup import STEPS, declared_kernels
@@ -76,7 +78,7 @@ def test_named_tuples_of_kernels_are_known_by_name() -> None:
 @posix
 def test_a_helper_ends_with_its_pipe() -> None:
     assert help_on.__name__ in compile_ahead.CODE
-    done = subprocess.run([sys.executable, "-c", compile_ahead.CODE, "0.0"], stdin=subprocess.DEVNULL, timeout=100)
+    done = subprocess.run([sys.executable, "-c", compile_ahead.CODE, "0.0", "."], stdin=subprocess.DEVNULL, timeout=100)
     assert done.returncode == 0
 
 
@@ -102,6 +104,23 @@ def test_what_a_run_will_call_is_known_from_what_it_called() -> None:
         assert {*use} <= {*order}, name
     assert {*listed.order([EVERYTHING])} == {name for use in listed.uses.values() for name in use}
     assert listed.order([]) == listed.order(["no.kernel"]) == []
+
+
+def test_what_can_be_compiled_by_itself(tmp_path: Path) -> None:
+    """Only kernels that call nothing which is missing, and nobody compiles; in the end the wanted one itself."""
+    listed, done, wanted = Listed(), [], "path_tree.run"
+    while (name := listed.ready([wanted], tmp_path)) is not None:
+        assert {*done} >= callees(name) & {*listed.types_of}
+        held = claim(tmp_path / f"{prefix(name)}-0.nbc.claim", lambda: False)
+        if held is not None:
+            assert listed.ready([wanted], tmp_path) != name
+            give_back(tmp_path / f"{prefix(name)}-0.nbc.claim", held)
+        done.append(name)
+        (tmp_path / f"{prefix(name)}-0.nbc").touch()
+    assert done[-1] == wanted and {*done} == (callees(wanted) | {wanted}) & {*listed.types_of}
+    kept, claims = files_of_kernels(tmp_path)
+    assert kept == {prefix(name) for name in done} and not claims
+    assert listed.ready([wanted], tmp_path) is None
 
 
 def test_how_many_helpers(monkeypatch: pytest.MonkeyPatch) -> None:
