@@ -72,7 +72,8 @@ Rows = tuple[np.ndarray, np.ndarray]
 def test_losses(fit: Rows, score: Rows, taus: list[int]) -> np.ndarray:
     """(G, T) summed log losses of scored rows at the supports that local search finds in the others."""
     (X, y), (Z, labels), losses = fit, score, np.empty((len(GAMMAS), len(taus)))
-    whole, starts = LogisticSubsets(LogisticProblem(X, y, np.ones(len(y)), np.ones(X.shape[1]), 1.0)), []
+    whole = LogisticSubsets(LogisticProblem(X, y, np.ones(len(y)), np.ones(X.shape[1]), 1.0))
+    starts: list[np.ndarray] = []
     for g in reversed(range(len(GAMMAS))):
         here = whole.with_gamma(float(GAMMAS[g]))
         supports = [here.solve([tau], starts=starts, effort=0).by_size[tau].support for tau in taus]
@@ -96,8 +97,9 @@ def run(ask: argparse.Namespace) -> None:
                 continue
             n_train = int((fold != 0).sum())
             taus = [tau for tau in taus_of(None, X.shape[1], n_train) if tau < n_train // 2]
-            sides = [[(X[rows], y[rows]) for rows in (fold != k, fold == k)] for k in range(FOLDS)]
-            cv = sum(test_losses(*side, taus) for side in sides)
+            cv = np.zeros((len(GAMMAS), len(taus)))
+            for k in range(FOLDS):
+                cv += test_losses((X[fold != k], y[fold != k]), (X[fold == k], y[fold == k]), taus)
             test = test_losses((X, y), (Z, labels), taus) / len(labels)
             line = {
                 "name": name, "n": len(y), "p": X.shape[1], "taus": taus, "cv": np.round(cv / len(y), 6).tolist(),
@@ -131,7 +133,7 @@ def report(ask: argparse.Namespace) -> None:
     """Print the loss of every grid by data set."""
     lines = [json.loads(line) for line in Path(ask.out).read_text().splitlines()]
     names, kinds = sorted({line["name"] for line in lines}), grids()
-    table = {name: {kind: [] for kind in kinds} for name in names}
+    table: dict[str, dict[str, list[float]]] = {name: {kind: [] for kind in kinds} for name in names}
     for line in lines:
         cv, test = np.array(line["cv"]), np.array(line["test"])
         for kind, of in kinds.items():
