@@ -92,7 +92,7 @@ def two_classes() -> None:
     logistic = LogisticProblem(data.X, np.where(data.y > data.y.mean(), 1.0, -1.0), np.ones(30), np.ones(5), 0.1)
     subsets = LogisticSubsets(logistic)
     subsets.solve([2])
-    subsets.held_out([np.array([0, 1])], data.X[:3], np.array([1.0, -1.0, 1.0]))
+    subsets.scored([np.array([0, 1])], data.X[:3], np.array([1.0, -1.0, 1.0]))
 
 
 def restricted_trees() -> None:

@@ -229,9 +229,7 @@ def best_subsets(
     if isinstance(every, GammaInterval) and restrictions:
         raise BadInput(f"gamma {every}: an interval goes with no restriction of the models; give a grid LO:HI:COUNT")
     given = (every.low, every.high) if isinstance(every, GammaInterval) else every
-    grid = Grid.asked(
-        dataset, None, given, taus, restrictions, two_classes=options.loss is Loss.LOGISTIC
-    )  # fmt: skip
+    grid = Grid.asked(dataset, None, given, taus, restrictions, two_classes=options.loss is Loss.LOGISTIC)
     clock = Deadline.of(options, stop, began)
     search = PathSearch(dataset, grid, options, clock, progress)
     record = run_within_limit(search.solve, clock, search.record, search.prepare)

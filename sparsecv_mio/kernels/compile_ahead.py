@@ -22,8 +22,8 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import cache, cached_property
 from importlib import import_module
 from pathlib import Path
@@ -107,20 +107,20 @@ def claim(place: Path, made: Callable[[], bool], meanwhile: Callable[[], bool] |
         descriptor = os.open(place, os.O_RDWR | os.O_CREAT, 0o600)
     except OSError:
         return None
+    if _locked(descriptor):
+        return descriptor
+    if os.environ.get(VARIABLE) == HELPER and not made():
+        os.close(descriptor)
+        raise InOtherHands
     until = time.monotonic() + LONGEST_WAIT
-    with ExitStack() as waiting:  # is compiling too, to those who tell the user or stop a clock
-        while not _locked(descriptor):
-            if time.monotonic() > until or made():
-                os.close(descriptor)
-                return None
-            if os.environ.get(VARIABLE) == HELPER:
-                os.close(descriptor)
-                raise InOtherHands
-            if until - time.monotonic() > LONGEST_WAIT - LOOK:
-                waiting.enter_context(event.trigger_event("numba:compile"))
+    with event.trigger_event("numba:compile"):  # to those who tell the user or stop a clock it is compiling too
+        while not made() and time.monotonic() < until:
             if meanwhile is None or not meanwhile():
                 time.sleep(LOOK)
-    return descriptor
+            if _locked(descriptor):
+                return descriptor
+    os.close(descriptor)
+    return None
 
 
 def give_back(place: Path, descriptor: int) -> None:
@@ -167,7 +167,7 @@ def callees(name: str) -> frozenset[str]:
     return frozenset(direct.union(*(callees(one) for one in direct if one != name)))
 
 
-class Listed:
+class KernelList:
     """The kernels of the list that are needed soon.
 
     Parameters
@@ -181,6 +181,8 @@ class Listed:
         Types of the arguments for which each kernel is compiled, as numba writes them.
     uses : dict of lists of str
         Kernels that Python calls, by the use that calls them.
+    failed : set of str
+        Kernels that could not be compiled or kept here; they are left to who needs them, who will say why.
     """
 
     def __init__(self, path: Path = LIST) -> None:
@@ -189,6 +191,7 @@ class Listed:
         for name, texts in content["kernels"]:
             self.types_of.setdefault(name, []).append(texts)
         self.uses: dict[str, list[str]] = content["uses"]
+        self.failed: set[str] = set()
 
     def order(self, told: Iterable[str]) -> list[str]:
         """Return the kernels that a run will call that was seen to call some.
@@ -212,13 +215,11 @@ class Listed:
         return sorted(votes, key=lambda name: (-votes[name], -where[name]))
 
     def left(self, told: Iterable[str], folder: Path) -> list[str]:
-        """Return those of them that are not in the cache."""
+        """Return those of them that are not in the cache, and may be compiled here."""
         kept, _ = files_of_kernels(folder)
-        return [name for name in self.order(told) if prefix(name) not in kept]
+        return [name for name in self.order(told) if prefix(name) not in kept and name not in self.failed]
 
-    def ready(
-        self, wanted: Iterable[str], folder: Path, failed: Collection[str] = (), from_end: bool = False
-    ) -> str | None:
+    def ready(self, wanted: Iterable[str], folder: Path, from_end: bool = False) -> str | None:
         """Return a kernel for some wanted ones that can be compiled by itself, None where there is none.
 
         All that it calls is in the cache, and nobody else compiles it.
@@ -228,26 +229,27 @@ class Listed:
         wanted : iterable of str
             Kernels, those to have first in front.
         folder : Path
-        failed : collection of str
-            Kernels that are left to others.
         from_end : bool
             Of what a wanted kernel calls, take the last that is ready and not the first, with which the run itself goes
             on.
         """
-        order = [*reversed(self.types_of)] if from_end else [*self.types_of]
         kept, claims = files_of_kernels(folder)
-        missing = {name for name in self.types_of if prefix(name) not in kept}
+        missing = [name for name in self.types_of if prefix(name) not in kept]
+        free = [name for name in missing if name not in self.failed and callees(name).isdisjoint(missing)]
         for target in wanted:
             below = callees(target) | {target}
-            for name in (one for one in order if one in missing and one in below and one not in failed):
-                if missing.isdisjoint(callees(name)) and not any(map(is_claimed, claims.get(prefix(name), ()))):
+            for name in reversed(free) if from_end else free:
+                if name in below and not any(map(is_claimed, claims.get(prefix(name), ()))):
                     return name
         return None
 
-    def compile(self, name: str) -> None:
-        """Compile a kernel for the types of the list; those that are in the cache are loaded."""
-        for texts in self.types_of[name]:
-            kernel(name).compile(tuple(TypeText(text).type() for text in texts))
+    def compile(self, name: str, folder: Path) -> None:
+        """Compile a kernel for the types of the list, if that can be done; those that are in the cache are loaded."""
+        with suppress(Exception):
+            for texts in self.types_of[name]:
+                kernel(name).compile(tuple(read_type(text) for text in texts))
+        if prefix(name) not in files_of_kernels(folder)[0]:
+            self.failed.add(name)
 
 
 def prefix(name: str) -> str:
@@ -269,63 +271,55 @@ def files_of_kernels(folder: Path) -> tuple[set[str], dict[str, list[Path]]]:
     return kept, claims
 
 
-class TypeText:
-    """Reads a type as numba writes it: numbers, arrays, tuples and the named tuples of our kernels.
+def read_type(text: str) -> Any:
+    """Return a type that numba writes so: numbers, arrays, tuples and the named tuples of our kernels.
 
     Parameters
     ----------
     text : str
+
+    Raises
+    ------
+    ValueError
+        For any other.
     """
+    text = text.strip()
+    if text.startswith("readonly "):
+        return read_type(text.removeprefix("readonly ")).copy(readonly=True)
+    if text.startswith("Literal[int]("):
+        return types.literal(int(text[len("Literal[int](") : -1]))
+    head, _, rest = text.partition("(")
+    if not rest:
+        found = getattr(types, "boolean" if head == "bool" else head, None)
+        if not isinstance(found, types.Type):
+            raise ValueError(f"type {text}")
+        return found
+    parts = _parts(rest[:-1])
+    if head == "array":
+        return types.Array(read_type(parts[0]), int(parts[1].strip()[:-1]), parts[2].strip())
+    if len(parts) == 1 and " x " in parts[0]:
+        one, _, count = parts[0].rpartition(" x ")
+        parts = [one] * int(count)
+    inner = tuple(read_type(part) for part in parts)
+    return types.BaseTuple.from_types(inner, None if head in ("Tuple", "UniTuple") else named_tuples()[head])
 
-    def __init__(self, text: str) -> None:
-        self.text = text
 
-    def type(self) -> Any:
-        """Return the type.
-
-        Raises
-        ------
-        ValueError
-            For any other.
-        """
-        text = self.text.strip()
-        if text.startswith("readonly "):
-            return TypeText(text.removeprefix("readonly ")).type().copy(readonly=True)
-        if text.startswith("Literal[int]("):
-            return types.literal(int(text[len("Literal[int](") : -1]))
-        head, _, rest = text.partition("(")
-        if not rest:
-            found = getattr(types, "boolean" if head == "bool" else head, None)
-            if not isinstance(found, types.Type):
-                raise ValueError(f"type {text}")
-            return found
-        parts = self._parts(rest[:-1])
-        if head == "array":
-            return types.Array(TypeText(parts[0]).type(), int(parts[1].strip()[:-1]), parts[2].strip())
-        if len(parts) == 1 and " x " in parts[0]:
-            one, _, count = parts[0].rpartition(" x ")
-            parts = [one] * int(count)
-        inner = tuple(TypeText(part).type() for part in parts)
-        if head in ("Tuple", "UniTuple"):
-            return types.BaseTuple.from_types(inner)
-        return types.BaseTuple.from_types(inner, named_tuples()[head])
-
-    @staticmethod
-    def _parts(text: str) -> list[str]:
-        parts, depth = [""], 0
-        for letter in text:
-            depth += (letter == "(") - (letter == ")")
-            if letter == "," and depth == 0:
-                parts.append("")
-            else:
-                parts[-1] += letter
-        return parts
+def _parts(text: str) -> list[str]:
+    """Split at commas outside of parentheses."""
+    parts, depth = [""], 0
+    for letter in text:
+        depth += (letter == "(") - (letter == ")")
+        if letter == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    return parts
 
 
 @cache
 def named_tuples() -> dict[str, type[Any]]:
     """Return the named tuples that kernels take, by name."""
-    modules = [import_module(f"{PACKAGE}.{name.partition('.')[0]}") for name in Listed().types_of]
+    modules = [import_module(f"{PACKAGE}.{name.partition('.')[0]}") for name in KernelList().types_of]
     found = [one for module in modules for one in vars(module).values() if isinstance(one, type)]
     return {one.__name__: one for one in found if issubclass(one, tuple) and hasattr(one, "_fields")}
 
@@ -345,13 +339,13 @@ class Helpers:
         self.processes: list[subprocess.Popen[bytes]] = []
         self.told: list[str] = []
         self._lock, self._claimed = threading.RLock(), -1
-        self._busy, self._failed = False, set[str]()  # of what is done while waiting
+        self._busy = False  # with what is done while waiting
 
     @cached_property
-    def listed(self) -> Listed | None:
+    def listed(self) -> KernelList | None:
         """The list; None where it cannot be read."""
         try:
-            return Listed()
+            return KernelList()
         except (OSError, ValueError, LookupError):
             return None
 
@@ -385,18 +379,14 @@ class Helpers:
         if self._busy or self.listed is None or os.environ.get(VARIABLE) == HELPER:
             return False
         wanted = [one for one in (name, *reversed(self.told)) if one in self.listed.types_of]
-        found = self.listed.ready(wanted, folder, self._failed)
+        found = self.listed.ready(wanted, folder)
         if found is None:
             return False
         self._busy = True
         try:
-            self.listed.compile(found)
-        except Exception:
-            self._failed.add(found)
+            self.listed.compile(found, folder)
         finally:
             self._busy = False
-        if prefix(found) not in files_of_kernels(folder)[0]:
-            self._failed.add(found)
         return True
 
     def _pass_on(self, names: list[str]) -> None:
@@ -479,22 +469,16 @@ def help_on(turn: float, place: str) -> None:
         os._exit(0)  # who started it has ended
 
     threading.Thread(target=read, daemon=True).start()
-    listed, told, failed, folder = Listed(), [lines.get()], set[str](), Path(place)
+    listed, told, folder = KernelList(), [lines.get()], Path(place)
     while True:
         while not lines.empty():
             told.append(lines.get())
-        left = [name for name in listed.left(told, folder) if name not in failed]
+        left = listed.left(told, folder)
         first = int(turn * len(left))
-        name = listed.ready([*left[first:], *left[:first]], folder, failed, from_end=True)
+        name = listed.ready([*left[first:], *left[:first]], folder, from_end=True)
         if name is not None:
-            try:
-                listed.compile(name)
-            except InOtherHands:
-                continue
-            except Exception:  # who needs it will say why
-                failed.add(name)
-            if prefix(name) not in files_of_kernels(folder)[0]:
-                failed.add(name)
+            with suppress(InOtherHands):
+                listed.compile(name, folder)
         elif left:
             time.sleep(LOOK)
         else:

@@ -258,7 +258,7 @@ class KernelCache(_Cache):
         if folder is None:
             return False
         own, place = f"{self.module}.{self.kernel}", folder / name
-        HELPERS.tell(own, folder)
+        _tell_helpers(own, folder)
         held = claim(place.with_name(f"{name}.claim"), place.exists, lambda: HELPERS.meanwhile(own, folder))
         if held is not None:
             self._claims[name] = held
@@ -315,7 +315,15 @@ def compile_everything_ahead() -> None:
     """Let helpers compile all that the package has, if there is something to compile and a core to spare."""
     folder = own_folder()
     if folder is not None:
-        HELPERS.tell(EVERYTHING, folder)
+        _tell_helpers(EVERYTHING, folder)
+
+
+def _tell_helpers(name: str, folder: Path) -> None:
+    """Tell them what is compiled here, unless kernels came with the package: next to nothing is missing then."""
+    from numba.core.registry import cpu_target
+
+    if shipped_for(cpu_target.target_context.codegen().magic_tuple())[0] is None:
+        HELPERS.tell(name, folder)
 
 
 _failures: list[str] = []

@@ -26,7 +26,7 @@ from sparsecv_mio.search.accounts import BoundSource
 from sparsecv_mio.search.cells import Archive, Where, within
 from sparsecv_mio.search.logistic_folds import ALL_ROWS, LogisticFolds
 from sparsecv_mio.search.loss_bounds import enough_to_exclude, raise_lower_ends
-from sparsecv_mio.search.pairs import Aim, Pair, aim_at, cells_to_raise, likely_winner
+from sparsecv_mio.search.pairs import Aim, Pair, PairBounds, aim_at, cells_to_raise, likely_winner
 from sparsecv_mio.search.run import GridMethod, Run
 from sparsecv_mio.trees.subsets import UNLIMITED, BestSubset, BestSubsets
 
@@ -152,7 +152,8 @@ class LogisticSearch(GridMethod):
 
     def step(self) -> None:
         """Do what is next: all rows at a pair, or its folds; more nodes a tree where nothing is next."""
-        now, enough = self.run.bounds(), self._enough()
+        now = self.run.bounds()
+        enough = self._enough(now)
         aim = aim_at(now, self.context.gap, self._waiting & ~self._deferred(enough)[:, :, None])
         if aim is None:
             self._next_round()
@@ -169,20 +170,19 @@ class LogisticSearch(GridMethod):
         self.run.signals.progressed()
         self.run.signals.safe_point()
 
-    def _enough(self) -> FloatArray:
+    def _enough(self, now: PairBounds) -> FloatArray:
         """(G, T): bounds on all rows from which on pairs are excluded; inf where none is known to be enough."""
-        now = self.run.bounds()
         bars = np.full(self.solved.shape, now.upper[likely_winner(now)] * (1.0 - self.context.gap))
         return enough_to_exclude(self.run, self.values, bars, self._slip())
 
-    def _uppers(self) -> FloatArray:
-        """(G, T): objectives of the best supports of all rows that are known."""
+    def _of_all_rows(self, name: str) -> FloatArray | BoolArray:
+        """(G, T): what the best subsets of all rows that are known have by a name."""
         taus = self.context.grid.taus.tolist()
-        return np.array([[result.by_size[tau].upper for tau in taus] for result in self.run.all_rows.best])
+        return np.array([[getattr(result.by_size[tau], name) for tau in taus] for result in self.run.all_rows.best])
 
     def _deferred(self, enough: FloatArray) -> BoolArray:
         """(G, T): pairs that more work on all rows would exclude, which had its nodes in this round."""
-        return (enough <= self._uppers()) & self.solved & ~self._proved_on_all_rows()
+        return (enough <= self._of_all_rows("upper")) & self.solved & ~self._of_all_rows("complete")
 
     def _next_on_all_rows(self, aim: Aim, lower: FloatArray, enough: FloatArray) -> tuple[Pair, float] | None:
         """Return the pair to work on in place of the folds of another, and the bound that will do; None for its folds.
@@ -199,7 +199,7 @@ class LogisticSearch(GridMethod):
         (g, t), solved = aim.pair, self.solved[aim.pair[0]]
         if not np.isfinite(aim.goal) or int(self._waiting[aim.pair].sum()) < 2:
             return None
-        uppers = self._uppers()[g]
+        uppers = self._of_all_rows("upper")[g]
         if enough[t] <= uppers[t]:
             may = ~solved & (uppers >= enough[t])
             may[:t] = False
@@ -215,11 +215,7 @@ class LogisticSearch(GridMethod):
     def _next_round(self) -> None:
         self.effort = min(self.effort * EFFORT_GROWTH, UNLIMITED)
         self.tried[...] = self.run.cells.final
-        self.solved[...] = self._proved_on_all_rows()
-
-    def _proved_on_all_rows(self) -> BoolArray:
-        taus = self.context.grid.taus.tolist()
-        return np.array([[result.by_size[tau].complete for tau in taus] for result in self.run.all_rows.best])
+        self.solved[...] = self._of_all_rows("complete")
 
     def _slip(self) -> float:
         """Return what sums of losses over a fold and its training rows may be off by rounding."""
@@ -361,9 +357,7 @@ class LogisticSearch(GridMethod):
 
     def archive(self) -> Archive:
         """Return where it stands."""
-        taus, best = self.context.grid.taus.tolist(), self.run.all_rows.best
-        known = [[result.by_size[tau].lower for tau in taus] for result in best]
-        lower = np.array(known) if best else np.zeros(self.solved.shape)
+        lower = self._of_all_rows("lower") if self.run.all_rows.best else np.zeros(self.solved.shape)
         return {
             "values": self.values, "tried": self.tried, "solved": self.solved, "searched": self.searched,
             "all_rows_lower": lower, "effort": np.array(self.effort), "trees": np.array(self.trees),

@@ -183,35 +183,15 @@ class LogisticSubsets:
             coefficients[row], intercept[row] = self.fits.in_units_of_x(mask, fitted.points[row])
         return Fits(coefficients, intercept, fitted.lower, fitted.upper, fitted.radius)
 
-    def decisions(
-        self, supports: Sequence[IntArray] | BoolArray, X: FloatArray, expired: Callable[[], bool] = never
-    ) -> tuple[FloatArray, FloatArray]:
-        """Bound `a + x'b` of rows at the exact fit of each support.
-
-        Parameters
-        ----------
-        supports : sequence of int arrays, or (L, p) bool array
-        X : (m, p) array
-            Rows in the units of the problem's.
-        expired : callable
-            True leaves minus and plus inf.
-
-        Returns
-        -------
-        low, high : (L, m) arrays
-        """
-        masks = self._masks(supports)
-        return self.fits.decisions(masks, self.fits.refit(masks, expired=expired), X)
-
-    def held_out(
+    def scored(
         self,
         supports: Sequence[IntArray] | BoolArray,
         X: FloatArray,
         y: FloatArray,
         weights: FloatArray | None = None,
         expired: Callable[[], bool] = never,
-    ) -> tuple[FloatArray, FloatArray]:
-        """Bound the log loss of rows, summed, at the exact fit of each support.
+    ) -> tuple[Fits, FloatArray, FloatArray]:
+        """Fit supports, and bound the log loss of rows, summed, at the exact fit of each.
 
         Parameters
         ----------
@@ -221,28 +201,13 @@ class LogisticSubsets:
         weights : (m,) array, optional
             1 by default.
         expired : callable
-            True leaves 0 and inf.
+            True leaves the bounds of those not yet fitted at 0 and inf.
 
         Returns
         -------
+        Fits
+            As `refit` returns them.
         lower, upper : (L,) arrays
-        """
-        return self.scored(supports, X, y, weights, expired)[1:]
-
-    def scored(
-        self,
-        supports: Sequence[IntArray] | BoolArray,
-        X: FloatArray,
-        y: FloatArray,
-        weights: FloatArray | None = None,
-        expired: Callable[[], bool] = never,
-    ) -> tuple[Fits, FloatArray, FloatArray]:
-        """Return the fits of `refit` with the bounds of `held_out`.
-
-        Parameters
-        ----------
-        supports, X, y, weights, expired
-            As in `held_out`.
         """
         masks = self._masks(supports)
         fitted = self.fits.refit(masks, expired=expired)
@@ -268,7 +233,7 @@ class LogisticSubsets:
             Some support of this size or smaller has F at most `upper`.
         upper : float
         X, y, weights
-            As in `held_out`.
+            As in `scored`.
         expired : callable
             True ends it with what is proved, (0, inf) if nothing is.
         """

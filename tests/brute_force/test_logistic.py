@@ -116,7 +116,8 @@ def test_offsets_and_scales_change_nothing_but_the_units() -> None:
         assert a.upper == pytest.approx(b.upper, rel=1e-7)
     here, there = one.refit(support), other.refit(support)
     assert here.coefficients == pytest.approx(there.coefficients * scale, rel=1e-5)
-    low, high = other.decisions(support, moved.X)
+    mask = np.isin(np.arange(12), support)[None, :]
+    low, high = other.fits.decisions(mask, other.fits.refit(mask), moved.X)
     reported = there.intercept[0] + moved.X @ there.coefficients[0]
     assert np.all(low[0] - 1e-5 <= reported) and np.all(reported <= high[0] + 1e-5)
     assert np.all(high - low < 1e-9)
@@ -175,7 +176,7 @@ def test_an_open_size_holds_the_loss_of_its_best_support() -> None:
     subsets = LogisticSubsets(problem)
     best = subsets.solve([3]).by_size[3]
     X, y = problem.X[:10] * 1.3, problem.y[:10]
-    (lower,), (upper,) = subsets.held_out([best.support], X, y)
+    _, (lower,), (upper,) = subsets.scored([best.support], X, y)
     low, high = subsets.open_fold_interval(3, best.upper, X, y)
     assert 0.0 < low <= lower <= upper <= high < 100.0 and upper - lower < 1e-9
     assert subsets.open_fold_interval(3, np.inf, X, y) == (0.0, np.inf)

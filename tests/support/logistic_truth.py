@@ -168,7 +168,7 @@ def judged(seed: int, most: int = 7, draw: Callable[[int, int], LogisticProblem]
     truth, subsets = enumerated(problem), LogisticSubsets(problem)
     supports = [np.array(S, dtype=np.int64) for S in truth]
     X, y = outside(problem, seed)
-    refits, (lower, upper) = subsets.refit(supports), subsets.held_out(supports, X, y)
+    refits, lower, upper = subsets.scored(supports, X, y)
     ends = {S: [loss.sum() for loss in long_losses(problem.only(i), truth[S], X[:, i], y)]
             for S, i in zip(truth, supports, strict=True)}  # fmt: skip
     for row, S in enumerate(truth):

@@ -36,7 +36,7 @@ for name in (f"sparsecv_mio.kernels.{module.name}" for module in iter_modules(ke
 """
 USED = """
 import sys
-from types import ModuleType
+from sparsecv_mio.kernels.compile_ahead import callees
 from sparsecv_mio.kernels.kernel_cache import KernelCache
 from sparsecv_mio.warmup import declared_kernels
 
@@ -49,21 +49,8 @@ def noted(self, sig, target_context):
 KernelCache.load_overload = noted
 exec(sys.argv[1])
 declared = declared_kernels()
-names = {id(kernel): name for name, kernel in declared.items()}
-
-def called(kernel):
-    words = [kernel.py_func.__globals__.get(word) for word in kernel.py_func.__code__.co_names]
-    modules = [word for word in words if isinstance(word, ModuleType)]
-    words += [getattr(module, word, None) for module in modules for word in kernel.py_func.__code__.co_names]
-    return [word for word in words if hasattr(word, "py_func")]
-
-reached, todo = set(), [declared[name] for name in loaded & declared.keys()]
-while todo:
-    kernel = todo.pop()
-    if id(kernel) not in reached:
-        reached.add(id(kernel))
-        todo += called(kernel)
-print(len(declared), sorted(name for number, name in names.items() if number not in reached))
+reached = {one for name in loaded & declared.keys() for one in callees(name) | {name}}
+print(len(declared), sorted(declared.keys() - reached))
 """
 BATCH = """
 from sparsecv_mio.batch.estimators import _warm

@@ -17,8 +17,7 @@ from sparsecv_mio.kernels.compile_ahead import (
     EVERYTHING,
     HELPER,
     VARIABLE,
-    Listed,
-    TypeText,
+    KernelList,
     callees,
     claim,
     files_of_kernels,
@@ -28,6 +27,7 @@ from sparsecv_mio.kernels.compile_ahead import (
     kernel,
     named_tuples,
     prefix,
+    read_type,
     wanted_helpers,
 )
 from sparsecv_mio.warmup import STEPS, declared_kernels
@@ -42,8 +42,8 @@ print("held", flush=True)
 time.sleep(60)
 """
 RUN = """
-import os, sys, time
-from sparsecv_mio.kernels.compile_ahead import HELPERS, kernel
+import sys
+from sparsecv_mio.kernels.compile_ahead import HELPERS
 from sparsecv_mio.kernels.kernel_cache import own_folder
 HELPERS.tell(sys.argv[1], own_folder())
 print(*(process.pid for process in HELPERS.processes), flush=True)
@@ -63,11 +63,11 @@ print(*sorted(made))
 
 
 def test_types_are_read_as_they_are_written() -> None:
-    texts = {text for several in Listed().types_of.values() for one in several for text in one}
+    texts = {text for several in KernelList().types_of.values() for one in several for text in one}
     assert len(texts) > 60
-    assert {text: str(TypeText(text).type()) for text in texts} == {text: text for text in texts}
+    assert {text: str(read_type(text)) for text in texts} == {text: text for text in texts}
     with pytest.raises(ValueError, match="nosuch"):
-        TypeText("nosuch").type()
+        read_type("nosuch")
 
 
 def test_named_tuples_of_kernels_are_known_by_name() -> None:
@@ -84,7 +84,7 @@ def test_a_helper_ends_with_its_pipe() -> None:
 
 def test_the_list_has_every_kernel_and_every_use() -> None:
     """Else run scripts/list_kernels.py."""
-    listed = Listed()
+    listed = KernelList()
     inlined = {"linear_order"}  # numba puts it where it is called
     assert {*declared_kernels()} - {*listed.types_of} - inlined == set()
     assert {*listed.types_of} <= {*declared_kernels()} and {*listed.uses} == {*STEPS}
@@ -92,13 +92,13 @@ def test_the_list_has_every_kernel_and_every_use() -> None:
 
 
 def test_kernels_stand_after_those_that_they_call() -> None:
-    place = {name: i for i, name in enumerate(Listed().types_of)}
+    place = {name: i for i, name in enumerate(KernelList().types_of)}
     late = {(name, one) for name in place for one in callees(name) & place.keys() if place[one] > place[name]}
     assert not late
 
 
 def test_what_a_run_will_call_is_known_from_what_it_called() -> None:
-    listed = Listed()
+    listed = KernelList()
     for name, use in listed.uses.items():
         order = listed.order(use)
         assert {*use} <= {*order}, name
@@ -108,7 +108,7 @@ def test_what_a_run_will_call_is_known_from_what_it_called() -> None:
 
 def test_what_can_be_compiled_by_itself(tmp_path: Path) -> None:
     """Only kernels that call nothing which is missing, and nobody compiles; in the end the wanted one itself."""
-    listed, done, wanted = Listed(), [], "path_tree.run"
+    listed, done, wanted = KernelList(), [], "path_tree.run"
     while (name := listed.ready([wanted], tmp_path)) is not None:
         assert {*done} >= callees(name) & {*listed.types_of}
         held = claim(tmp_path / f"{prefix(name)}-0.nbc.claim", lambda: False)
@@ -166,7 +166,7 @@ def test_processes_that_begin_together_compile_a_kernel_once(tmp_path: Path) -> 
     both = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) for _ in range(2)]
     made = [name for process in both for name in process.communicate()[0].split()]
     assert all(process.returncode == 0 for process in both)
-    expected = {name: len(Listed().types_of[name]) for name in set(made)}
+    expected = {name: len(KernelList().types_of[name]) for name in set(made)}
     assert {name: made.count(name) for name in expected} == expected and len(made) > 8
     assert not [*tmp_path.glob("*/*.claim")]
 
@@ -174,7 +174,7 @@ def test_processes_that_begin_together_compile_a_kernel_once(tmp_path: Path) -> 
 @posix
 @pytest.mark.parametrize("sent", [signal.SIGKILL, None])
 def test_helpers_compile_and_end_with_the_run(sent: signal.Signals | None, tmp_path: Path) -> None:
-    listed = Listed()
+    listed = KernelList()
     told, *others = listed.uses["oracles"]
     environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path), VARIABLE: "1"}
     command = [sys.executable, "-c", RUN, told]

@@ -371,3 +371,7 @@ def test_helpers_are_told_to_compile_everything(folders: tuple[Path, Path], monk
     monkeypatch.setattr(kernel_cache.HELPERS, "tell", lambda *what: told.append(what))
     kernel_cache.compile_everything_ahead()
     assert told == [("*", folders[0])]
+    (folders[1] / "manifest.json").write_text(manifest())
+    shipped_for.cache_clear()
+    kernel_cache.compile_everything_ahead()
+    assert len(told) == 1, "not where kernels came with the package"
