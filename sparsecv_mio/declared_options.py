@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from sparsecv_mio.errors import BadInput, word_of
 from sparsecv_mio.model_space import DEFAULT_GAMMAS, WIDE_GAMMAS
 from sparsecv_mio.units import MOST_THREADS
-from sparsecv_mio.words import By, Encode, Intercept, Loss, Method, Missing, Model, Scale
+from sparsecv_mio.words import By, ClassWeight, Encode, Intercept, Loss, Method, Missing, Model, Scale
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -133,7 +133,9 @@ class Option:
             self.check(self.name, value)
         if self.kind is bool and not isinstance(value, bool):
             raise BadInput(f"{shown(self.name)}: {str(value)[:30]!r} is neither True nor False")
-        return value if self.words is None else word_of(self.words, value, shown(self.name))
+        if self.words is None or (value is None and self.default is None):
+            return value
+        return word_of(self.words, value, shown(self.name))
 
 
 _FEATURES = "A,B,..."
@@ -196,6 +198,9 @@ OPTIONS = {
                "any two words), whose CV error is the mean log loss of held-out rows.", Loss),
         Option("positive", str, None, "WORD",
                "With --loss logistic: the class whose probability is predicted. [the larger number, the later word]"),
+        Option("class_weight", str, None, "balanced",
+               "With --loss logistic: balanced lets both classes weigh the same, in every fit and in the log loss of "
+               "held-out rows, as scikit-learn does; it goes with --weights. [each row once]", ClassWeight),
         Option("scale", str, Scale.LENGTH, "WORD",
                "What the penalty measures: length (centred unit l2 norm), variance (unit variance) or none.", Scale),
         Option("intercept", str, Intercept.FOLD, "WORD",
@@ -282,7 +287,7 @@ LASTING = defaults("time_limit")
 STOPPING = defaults("gap") | LASTING
 LIMITS = LASTING | defaults("threads")
 EFFORT = STOPPING | LIMITS
-LOSSES = defaults("loss", "positive")
+LOSSES = defaults("loss", "positive", "class_weight")
 SEARCHING = LOSSES | defaults("one_se", "stability", "model", "own_error") | EFFORT | defaults(
     "method", "backend", "formulation", "solver_option", "mio_budget", "refine"
 )  # fmt: skip
@@ -295,7 +300,9 @@ PANELS: dict[str, tuple[str, ...]] = {  # of the help, with the options in each,
     "Data": (*TABLE, "id", "weights"),
     "Folds and grid": ("folds", "seed", "gamma", "tau"),
     "Which models": (*RESTRICTING, *UNITS, "together", "box", "assume_box"),
-    "What is asked": ("positive", "criterion", "one_se", "stability", "model", "own_error", "nested", "refine"),
+    "What is asked": (
+        "positive", "class_weight", "criterion", "one_se", "stability", "model", "own_error", "nested", "refine",
+    ),
     "Limits and effort": (*EFFORT, "checkpoint", "resume"),
     "Output": ("json", "proof", "trace", "progress_json", "save_held_out", "log", "full", "quiet"),
     "For experts": ("method", "backend", "formulation", "solver_option", "mio_budget", "oracles", "scheduler"),

@@ -28,6 +28,12 @@ class Loss(StrEnum):
     LOGISTIC = "logistic"
 
 
+class ClassWeight(StrEnum):
+    """How much rows of each of two classes count: balanced, both classes the same together."""
+
+    BALANCED = "balanced"
+
+
 class Method(StrEnum):
     """How the grid is searched (docs/cli.md, "Methods"); `auto` is `rounds`, or `joint` by a vendor's solver."""
 

@@ -104,6 +104,14 @@ class DrawnSearch(DrawnModel):
         """Draw how many folds choose each feature at the reported pair."""
         return _drawer("plot_features")(self, ax)
 
+    def plot_roc(self, data: Any, ax: Axes | None = None) -> Axes:
+        """Draw the ROC curve of held-out rows, of a record of two classes, whose data are needed."""
+        return _drawer("plot_roc")(self, data, ax)
+
+    def plot_calibration(self, data: Any, ax: Axes | None = None) -> Axes:
+        """Draw how probabilities of held-out rows come true, of a record of two classes, whose data are needed."""
+        return _drawer("plot_calibration")(self, data, ax)
+
     def predict_interval(self, X: Any, data: Any, level: float = 0.9, folds: Any = None) -> FloatArray:
         """Return prediction intervals of new rows: CV+ (Barber and others 2021), by the models of the folds.
 

@@ -375,7 +375,8 @@ def applied_reading(info: ReadingInfo | None) -> Applied | None:
 class DataInfo:
     """Which data: `names` are the features in their order, so that a reader can select the same columns again.
 
-    `weights`: the column that says how much each row counts. `n` and `fingerprint` are of the rows that do,
+    `weights`: the column that says how much each row counts; `class_weight`, `balanced`, lets both classes weigh the
+    same besides. `n` and `fingerprint` are of the rows that do,
     `total_weight` is theirs; null beside a column in records from before it, of rows repeated as often as they count.
     `reading`: how the file was read, null where it is a plain table of numbers.
     """
@@ -390,6 +391,7 @@ class DataInfo:
     weights: str | None = None
     total_weight: Number | None = None
     reading: ReadingInfo | None = None
+    class_weight: Literal["balanced"] | None = None
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.readers import read_by
 from sparsecv_mio.data.reading_options import STRICT, Applied, Reading, Wanted
 from sparsecv_mio.data.two_classes import of_classes
-from sparsecv_mio.data.weights import FILE, weighted_rows, weights_of
+from sparsecv_mio.data.weights import FILE, weighted_rows, weights_of, with_class_weight
 from sparsecv_mio.errors import BadInput, CorruptStore
 from sparsecv_mio.files import check_readable
 
@@ -145,9 +145,14 @@ def read_again(
 
 
 def in_classes(record: StoredRecord, dataset: Dataset) -> Dataset:
-    """Return the data of a record of two classes with its target as 0 and 1; those of others as they are."""
+    """Return the data of a record of two classes with its target as 0 and 1, weighed by class where the record is.
+
+    Those of other records are returned as they are.
+    """
     classes = getattr(record, "classes", None)
-    return dataset if classes is None else of_classes(dataset, (classes.negative, classes.positive))
+    if classes is None:
+        return dataset
+    return with_class_weight(of_classes(dataset, (classes.negative, classes.positive)), record.data.class_weight)
 
 
 def has_weights(info: DataInfo, dataset: Dataset) -> bool:

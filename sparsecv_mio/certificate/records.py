@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -249,7 +249,7 @@ class Classes:
 
     `null_error`: the log loss per row of the class frequencies alone. Of the predictions of held-out rows: `accuracy`,
     the share of rows whose class is the likelier one; `auc`, the area under the ROC curve; `brier`, the mean squared
-    error of the probabilities. The log loss alone is certified; these three are of the models in `chosen_folds`, null
+    error of the probabilities. The log loss alone is `certified`; these three are of the models in `chosen_folds`, null
     where they would take long.
     """
 
@@ -259,6 +259,7 @@ class Classes:
     accuracy: parts.Number | None = None
     auc: parts.Number | None = None
     brier: parts.Number | None = None
+    certified: Literal["log_loss"] = "log_loss"
 
 
 @dataclass(frozen=True)
@@ -693,7 +694,7 @@ class Record(parts.JsonRecord, LinearModel, DrawnSearch):
         nested = "" if self.nested is None else f", nested CV error {shown(self.nested.error)}"
         averaged = self.average
         model = "" if averaged is None else f"; an averaged model of {len(averaged.model.support)} features predicts"
-        return f"{pair_in_words(self)}{nested}{model}"
+        return f"{pair_in_words(self, 'CV error' if self.classes is None else 'mean log loss')}{nested}{model}"
 
     @property
     def rule(self) -> str:
@@ -758,12 +759,18 @@ class Record(parts.JsonRecord, LinearModel, DrawnSearch):
             return []
         return [f"error of the averaged model made within every fold: {shown(within.error)} (optimistic)"]
 
+    def _of_classes(self, classes: Classes) -> str:
+        """Say what is certified, and of which class probabilities are."""
+        words = f"certified is the log loss alone; predicted is the probability of {classes.positive!r}"
+        return words if self.data.class_weight is None else f"{words}; both classes weigh the same"
+
     def summary(self) -> str:
         """Return the answer in a few lines: the pair, what is certified, the model."""
         weights = "" if self.data.weights is None else f" weighed by {self.data.weights}"
         lines = [
             f"{self.status}: {self._answer()}",
             f"on held-out rows{'' if self.average is None else ', the pair'}: {self.accuracy_line()}",
+            *([] if self.classes is None else [self._of_classes(self.classes)]),
             *([f"~ an estimate, {words}"] if (words := self.likely("too low")) else []),
             *self._averaged_error(),
             *([] if self.least is None else [f"chosen by {self.rule}; least CV error: {pair_in_words(self.least)}"]),
@@ -794,10 +801,10 @@ def class_words(classes: Classes, mark: str = "") -> str:
     return ", ".join([*filter(None, known), f"log loss of the class frequencies {classes.null_error:.6g}"])
 
 
-def pair_in_words(known: Record | Least) -> str:
+def pair_in_words(known: Record | Least, error: str = "CV error") -> str:
     """Return a pair with its CV error, an estimate marked by `~`, and the interval that is stated beside it."""
     ends, mark = ends_of(known.lower, known.upper), "~" if known.estimate else ""
-    return f"tau={known.tau}, gamma={shown(known.gamma)}, CV error {mark}{shown(known.cv_error)} in {ends}"
+    return f"tau={known.tau}, gamma={shown(known.gamma)}, {error} {mark}{shown(known.cv_error)} in {ends}"
 
 
 def loosest_of(table: Sequence[TableRow]) -> Loosest | None:

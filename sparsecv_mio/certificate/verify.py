@@ -201,7 +201,7 @@ def _as_fitted(data: DataInfo, dataset: Dataset) -> tuple[Dataset, str]:
 
 
 def _data(checks: Checks, data: DataInfo, dataset: Dataset, read: str = "") -> bool:
-    for name in ("n", "p", "target", "names", "fingerprint", "weights"):
+    for name in ("n", "p", "target", "names", "fingerprint", "weights", "class_weight"):
         checks.equal(f"data.{name}", getattr(data, name), getattr(dataset, name))
     if data.total_weight is not None:
         found = dataset.weight_of(slice(0, dataset.n))

@@ -186,7 +186,7 @@ def solve(
 
         from sparsecv_mio.cli import live
         from sparsecv_mio.data.table_facts import about_target
-        from sparsecv_mio.report.record_tables import print_answer  # after a limit there is no time to load it
+        from sparsecv_mio.report.record_tables import print_answer, spreads  # after a limit there is no time to load it
         from sparsecv_mio.search.api import cross_validate, nested_cross_validate
         from sparsecv_mio.search.observers import check_place
         from sparsecv_mio.search.options import Hooks
@@ -215,9 +215,10 @@ def solve(
     if save_held_out is not None:
         found, write = _held_out(record, dataset, plan, save_held_out, id)
         files.append(write)
+    deviations = None if record.classes is None else spreads(dataset, record.support)
     return ending.deliver(
         session.EXIT_CODE[status],
-        lambda screen: print_answer(screen, record, brief=quiet, held_out=found, full=full),
+        lambda screen: print_answer(screen, record, quiet, found, full, deviations),
         json=json, record=record.pieces, files=files, warnings=() if quiet else record.warnings, lost=lost,
     )  # fmt: skip
 

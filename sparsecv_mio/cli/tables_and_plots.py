@@ -223,7 +223,9 @@ def table(
 
 PLOT_CODES = "Exit codes: 0 drawn, 2 bad input."
 TABLES = (".parquet", ".csv")
-PANELS = ("all", "cv-error", "grid", "bounds", "features", "sources", "coefficients")  # of a record
+PANELS = (  # of a record
+    "all", "cv-error", "grid", "bounds", "features", "sources", "roc", "calibration", "coefficients",
+)  # fmt: skip
 
 
 @declared(asked=Drawing, chosen=RunSelection)
@@ -239,7 +241,8 @@ def plot(
     data: str | None = option(None, "DATA", "Data of the record: coefficients by tau, in comparable units."),
     panel: str = option(PANELS[0], "WORD", "Of a record of `solve`: cv-error, grid (every pair), bounds (what is "
                         "proved of each), features (how often each is chosen), sources (how the gap fell, by the "
-                        "source of bounds), coefficients or all.", PANELS),
+                        "source of bounds), coefficients or all; of two classes with --data also roc and calibration, "
+                        "of held-out rows.", PANELS),
     out: str | None = option(None, "FILE", "The figure (.png, .svg, .pdf). [RECORD with .png]", also="-o"),
     asked: Drawing,
     chosen: RunSelection,

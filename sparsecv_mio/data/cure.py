@@ -209,6 +209,8 @@ class Faults:
             remedy = f"no marks read both it and {marks.against[:20]!r}: write all alike, or drop the column"
         if one.column == self.target:
             remedy = remedy.removesuffix(", or drop the column").removesuffix(" or drop the column")
+            if option and not one.missing and len(one.levels) == 2:
+                option += ", or as two classes with loss logistic"
         return remedy + (f"; or read it with {option}" if option else "")
 
     def _cells(self, one: Fault) -> str:

@@ -48,6 +48,8 @@ class Dataset:
         How a file was read that is no plain table of numbers.
     classes : tuple of two str, optional
         Of a target of two classes, which then is 0 and 1, their names (:mod:`sparsecv_mio.data.two_classes`).
+    class_weight : {"balanced"}, optional
+        How much rows of each class count; `row_weights` are with it.
 
     Examples
     --------
@@ -67,6 +69,7 @@ class Dataset:
     row_weights: FloatArray | None = None
     reading: Applied | None = None
     classes: tuple[str, str] | None = None
+    class_weight: str | None = None
 
     def __repr__(self) -> str:
         return f"Dataset(n={self.n}, p={self.p}, target={self.target!r})"

@@ -20,6 +20,7 @@ from sparsecv_mio.data.readers import read_by, read_raw
 from sparsecv_mio.data.reading_options import ABSENT, WORDS, Reading, Wanted, doubts, feature_names, ways_to_read
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.data.time_order import time_order
+from sparsecv_mio.data.two_classes import as_two_classes, check_training_classes
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.units import TINY
 from sparsecv_mio.words import Encode, Intercept, Missing, Scale
@@ -87,6 +88,8 @@ class Inspection:
         Of the cross-validation that is proposed.
     about_target : str
         What is fitted to it, where squared error may not suit it.
+    two_classes : bool
+        Whether the target has two values, for which logistic loss is proposed.
     refused : str
         Why `solve` would not take the file, with these options.
     """
@@ -102,6 +105,7 @@ class Inspection:
     doubts: Mapping[str, str] = field(default_factory=dict)
     folds: int = FOLDS
     about_target: str = ""
+    two_classes: bool = False
     refused: str = ""
 
 
@@ -145,11 +149,16 @@ def _tried(found: Inspection, path: str | Path, how: Reading, drop: Sequence[str
         others = [option for option in found.options if not option.startswith("--drop ")]
         found = replace(found, options=(f"--drop {quoted(dict.fromkeys(gone))}", *others))
     try:
-        data = read_by(path, Wanted(found.target, None, gone, fold_columns(folds), index=how.index_col), how)
+        aux = fold_columns(folds)
+        wanted = Wanted(found.target, None, gone, aux, index=how.index_col, two_words=found.two_classes)
+        data = read_by(path, wanted, how)
+        data = as_two_classes(data) if found.two_classes else data
         found = replace(found, n=data.n, p=data.p, about_target=about_target(data))
         folds = "loo" if "--folds" not in given and data.n < FOLDS else folds
         standardize(data, Scale.LENGTH, Intercept.FOLD)
-        return replace(found, folds=make_folds(folds, data).k)
+        plan = make_folds(folds, data)
+        check_training_classes(data, plan, Intercept.FOLD)
+        return replace(found, folds=plan.k)
     except BadInput as error:
         return replace(found, refused=str(error))
 
@@ -181,15 +190,23 @@ def inspect_table(table: RawTable, how: Reading) -> Inspection:
     for one in kept:
         gaps |= one.empty
     features = [one for one in kept if one is not goal]
-    options = _options(facts, kept, gaps, how)
+    two_classes = goal is not None and _has_two_values(goal)
+    options = _options(facts, features if two_classes else kept, gaps, how)
+    options += ["--loss logistic"] if two_classes else []
     options += [dealt.option for dealt in (subjects or order,) if dealt is not None]
     without_target = 0 if goal is None else int(goal.empty.sum())
     n = table.rows - (int(gaps.sum()) if "--na drop" in options else without_target)
     return Inspection(
         table.rows, tuple(facts), "" if goal is None else goal.name, int(gaps.sum()), _repeated(columns, table.rows),
         tuple([*_as_given(how), *options]), n, sum(_width(one, "--na mean" in options, how.encode) for one in features),
-        unsaid,
+        unsaid, two_classes=two_classes,
     )  # fmt: skip
+
+
+def _has_two_values(goal: RawColumn) -> bool:
+    """Whether a target holds two numbers, or two words."""
+    numbers, words = np.unique(goal.numbers[~goal.empty & ~np.isnan(goal.numbers)]), set(goal.others.values())
+    return (len(numbers), len(words)) in ((2, 0), (0, 2)) and (not words or goal.is_words)
 
 
 def _facts(one: RawColumn, goal: bool, alike: Sequence[Likeness], unsaid: str) -> ColumnFacts:
@@ -393,6 +410,13 @@ def about_target(data: Dataset) -> str:
     ''
     """
     name, y = data.target, data.y
+    if data.classes is not None:
+        positive, negative = (f"{word!r} ({int((y == value).sum()):,} rows)"
+                              for value, word in zip((1.0, 0.0), reversed(data.classes), strict=True))  # fmt: skip
+        return (
+            f"target {name!r} has two values: --loss logistic fits the probability of {positive} beside {negative} "
+            "(--positive chooses); without it squared error fits a linear probability model"
+        )
     words = () if data.reading is None else data.reading.levels.get(name, ())
     values = np.unique(y)
     if len(values) == 2:

@@ -13,6 +13,7 @@ from sparsecv_mio.errors import BadInput, did_you_mean
 from sparsecv_mio.words import Intercept
 
 SHOWN = 5  # values of a target that is of more than two classes
+LEAST_SPREAD, MOST_SPREAD = 1e-140, 1e140  # of columns, whose squares are numbers
 
 
 def class_names(dataset: Dataset) -> tuple[str, ...]:
@@ -37,7 +38,8 @@ def as_two_classes(dataset: Dataset, positive: str | float | None = None) -> Dat
     Raises
     ------
     BadInput
-        The target has one value, or more than two, or none of its two is called so.
+        The target has one value, or more than two, or none of its two is called so; or a column varies by more than
+        1e140, or less than 1e-140.
 
     Examples
     --------
@@ -64,11 +66,22 @@ def as_two_classes(dataset: Dataset, positive: str | float | None = None) -> Dat
             raise BadInput(f"positive {wanted!r}: the classes of {dataset.target!r} are {known}{meant}")
         if wanted == names[0]:
             names, ones = (names[1], names[0]), ~ones
+    _check_spreads(dataset)
     reading = dataset.reading
     if reading is not None:  # which word is the smaller one says nothing of classes
         notes = tuple(note for note in reading.notes if not note.startswith(f"target {dataset.target!r}: "))
         reading = replace(reading, notes=notes)
     return replace(dataset, y=np.asarray(ones, dtype=np.float64), classes=names, reading=reading)
+
+
+def _check_spreads(dataset: Dataset) -> None:
+    """Raise `BadInput` for a column that varies so much, or so little, that squares of its numbers are none."""
+    with np.errstate(over="ignore"):
+        spread = np.abs(dataset.X - dataset.X[0]).max(axis=0)
+    wrong = np.flatnonzero((spread > 0.0) & ~((spread >= LEAST_SPREAD) & (spread <= MOST_SPREAD)))
+    if wrong.size:
+        name, by = dataset.names[wrong[0]], float(spread[wrong[0]])
+        raise BadInput(f"column {name!r} varies by {by:g}, beyond what logistic loss computes with: take another unit")
 
 
 def of_classes(dataset: Dataset, classes: tuple[str, str]) -> Dataset:

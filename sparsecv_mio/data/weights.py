@@ -214,9 +214,38 @@ def weighted_rows(data: Dataset, weights: ArrayLike, name: str, *, repeat: bool 
     given = row_weights(weights, data, name)
     if repeat:
         return replace(repeated(data, _whole(given, name)), weights=name)
-    left = repeated(data, (given > 0.0).astype(np.int64))
+    left = replace(repeated(data, (given > 0.0).astype(np.int64)), class_weight=None)
     given = given[given > 0.0]
-    return replace(left, weights=name, row_weights=None if np.all(given == 1.0) else given)
+    made = replace(left, weights=name, row_weights=None if np.all(given == 1.0) else given)
+    return with_class_weight(made, data.class_weight)
+
+
+def with_class_weight(data: Dataset, class_weight: str | None) -> Dataset:
+    """Let both classes weigh the same together, and all rows as much as before.
+
+    Row i counts `w_i W / (2 W_c)`: of W, the weight of all rows, half goes to each class c. So it is in scikit-learn.
+
+    Parameters
+    ----------
+    data : Dataset
+        Of two classes, as 0 and 1.
+    class_weight : {"balanced"}, optional
+        None leaves the data as they are, as does what they have already.
+
+    Examples
+    --------
+    >>> rows = Dataset.from_arrays([[1.0], [2.0], [3.0], [4.0]], [0.0, 1.0, 1.0, 1.0])
+    >>> with_class_weight(rows, "balanced").row_weights.round(3).tolist()
+    [2.0, 0.667, 0.667, 0.667]
+    """
+    if class_weight is None or data.class_weight is not None:
+        return data
+    given = np.ones(data.n) if data.row_weights is None else data.row_weights
+    positive = data.y > 0.0
+    of_class = np.where(positive, given[positive].sum(), given[~positive].sum())
+    weights = given * (given.sum() / (2.0 * of_class))
+    alike = bool(np.all(weights == 1.0))
+    return replace(data, row_weights=None if alike else weights, class_weight=str(class_weight))
 
 
 def _whole(given: FloatArray, name: str) -> IntArray:

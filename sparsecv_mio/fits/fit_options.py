@@ -13,6 +13,7 @@ from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.data.two_classes import as_two_classes
+from sparsecv_mio.data.weights import with_class_weight
 from sparsecv_mio.declared_options import check_whole, settle, shown
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.formulation.backends import NATIVE, backend_name, get_backend
@@ -20,7 +21,7 @@ from sparsecv_mio.formulation.outcome import Limits
 from sparsecv_mio.model_space import NONE, AtMost, Hierarchy, Restrictions, parents_of
 from sparsecv_mio.problem.constraints import SideConstraints, constraints_of, side_constraints
 from sparsecv_mio.search.options import check_formulation, check_limits, solver_options_of, with_keywords
-from sparsecv_mio.words import By, Intercept, Loss, Scale
+from sparsecv_mio.words import By, ClassWeight, Intercept, Loss, Scale
 
 
 @dataclass(frozen=True)
@@ -166,7 +167,10 @@ class FitOptions:
             raise BadInput("assume_box does not go together with side constraints: leave out one or the other")
 
 
-def check_loss(loss: Loss, positive: str | None, intercept: Intercept, restrictions: Restrictions) -> None:
+def check_loss(
+    loss: Loss, positive: str | None, intercept: Intercept, restrictions: Restrictions,
+    class_weight: str | None = None,
+) -> None:  # fmt: skip
     """Raise `BadInput` for what does not go with a loss.
 
     Parameters
@@ -176,10 +180,13 @@ def check_loss(loss: Loss, positive: str | None, intercept: Intercept, restricti
         The positive class, as given.
     intercept : Intercept
     restrictions : Restrictions
+    class_weight : str, optional
+        As given.
     """
     if loss is Loss.SQUARED:
-        if positive is not None:
-            raise BadInput("positive: goes with loss logistic, not squared (squared loss has no classes)")
+        for name, given in (("positive", positive), ("class-weight", class_weight)):
+            if given is not None:
+                raise BadInput(f"{name}: goes with loss logistic, not squared (squared loss has no classes)")
         return
     for kind in restrictions.beyond_forcing:
         why = "its trees know no limits but forced features"
@@ -217,6 +224,8 @@ class PathOptions:
         What is fitted; `logistic` for a target of two classes, without restrictions but forced features.
     positive : str, optional
         With `loss="logistic"`, the class that is 1.
+    class_weight : "balanced", optional
+        With `loss="logistic"`: both classes weigh the same.
 
     Raises
     ------
@@ -237,6 +246,7 @@ class PathOptions:
     restrictions: Restrictions = NONE
     loss: Loss = Loss.SQUARED
     positive: str | None = None
+    class_weight: ClassWeight | None = None
 
     @classmethod
     def of(cls, **words: Any) -> Self:
@@ -254,11 +264,13 @@ class PathOptions:
 
     def __post_init__(self) -> None:
         settle(self)
-        check_loss(self.loss, self.positive, self.intercept, self.restrictions)
+        check_loss(self.loss, self.positive, self.intercept, self.restrictions, self.class_weight)
 
     def in_classes(self, dataset: Dataset) -> Dataset:
-        """Return the data as they are fitted: with logistic loss their target is 0 and 1."""
-        return as_two_classes(dataset, self.positive) if self.loss is Loss.LOGISTIC else dataset
+        """Return the data as they are fitted: with logistic loss their target is 0 and 1, the classes weighed."""
+        if self.loss is Loss.SQUARED:
+            return dataset
+        return with_class_weight(as_two_classes(dataset, self.positive), self.class_weight)
 
     def request(self, gammas: Iterable[float], taus: Iterable[int]) -> Request:
         """Return what a record says was asked for.

@@ -96,6 +96,16 @@ def missing_letters() -> Iterator[list[str]]:
             warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
 
 
+def axes_of(ax: Axes | None, size: tuple[float, float] = (7.0, 4.2)) -> Axes:
+    """Return the axes that were given, or those of a new figure of pyplot, in the look of all figures."""
+    if ax is None:
+        import matplotlib.pyplot as plt
+
+        _, ax = plt.subplots(figsize=size, layout="constrained")
+    tidy(ax)
+    return ax
+
+
 def tidy(ax: Axes) -> None:
     """Give axes the look of all figures: no frame above and to the right, small labels in one colour."""
     ax.spines[["top", "right"]].set_visible(False)

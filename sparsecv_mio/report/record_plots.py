@@ -13,13 +13,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sparsecv_mio.certificate.parts import ChosenFolds
-from sparsecv_mio.certificate.read_back import AnyRecord, weighted_again
+from sparsecv_mio.certificate.read_back import AnyRecord, in_classes, weighted_again
 from sparsecv_mio.certificate.records import Continuous, FitRecord, PathRecord, PathRow, Record, Surface, TableRow
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.digits import shown
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.report import figures
-from sparsecv_mio.report.record_tables import best_by_tau
+from sparsecv_mio.report.class_pictures import FROM_PYTHON, HeldOut, draw_calibration, draw_roc
+from sparsecv_mio.report.class_pictures import plot_calibration as plot_calibration
+from sparsecv_mio.report.class_pictures import plot_roc as plot_roc
+from sparsecv_mio.report.record_tables import best_by_tau, spreads
 from sparsecv_mio.report.source_tables import plot_sources
 
 if TYPE_CHECKING:
@@ -35,7 +38,7 @@ def rows_of(record: AnyRecord, data: Dataset) -> Dataset:
     BadInput
         If these are not the data of the record.
     """
-    data = weighted_again(record.data, data)
+    data = weighted_again(record.data, in_classes(record, data))
     if data.fingerprint != record.data.fingerprint:
         raise BadInput("these are not the data of the record: their fingerprints differ")
     return data
@@ -160,16 +163,6 @@ KINDS = {  # of a dot: whether it is filled, and its colour
 }
 
 
-def axes_of(ax: Axes | None, size: tuple[float, float] = (7.0, 4.2)) -> Axes:
-    """Return the axes that were given, or those of a new figure of pyplot, in the look of all figures."""
-    if ax is None:
-        import matplotlib.pyplot as plt
-
-        _, ax = plt.subplots(figsize=size, layout="constrained")
-    figures.tidy(ax)
-    return ax
-
-
 def plot_cv_error(record: Record, ax: Axes | None = None) -> Axes:
     """Draw the CV error by tau, each at its best gamma; by gamma where there is a single tau.
 
@@ -184,7 +177,7 @@ def plot_cv_error(record: Record, ax: Axes | None = None) -> Axes:
     matplotlib Axes
         Bands are certified intervals, bars one standard error over the folds to each side.
     """
-    ax = axes_of(ax)
+    ax = figures.axes_of(ax)
     by_gamma = len({row.tau for row in record.table}) == 1 < len({row.gamma for row in record.table})
     rows = sorted(record.table, key=lambda row: row.gamma) if by_gamma else best_by_tau(record)
     at = np.arange(len(rows)) if by_gamma else np.array([row.tau for row in rows])
@@ -302,7 +295,7 @@ def plot_grid(record: Record, ax: Axes | None = None) -> Axes:
     matplotlib Axes
         Pairs without any CV error are left empty.
     """
-    ax = axes_of(ax)
+    ax = figures.axes_of(ax)
     spot = _spots(ax, record)
     _map(ax, _values(spot, {(row.gamma, row.tau): row.cv_error for row in record.table if math.isfinite(row.cv_error)}))
     _hatch(ax, [spot[row.gamma, row.tau] for row in record.table if row.status == "excluded"])
@@ -332,7 +325,7 @@ def plot_bounds(record: Record, ax: Axes | None = None) -> Axes:
     import matplotlib as mpl
     from matplotlib.colors import BoundaryNorm, ListedColormap
 
-    ax, known = axes_of(ax), record.certificate
+    ax, known = figures.axes_of(ax), record.certificate
     best, others = known.upper, [row for row in record.table if (row.gamma, row.tau) != (known.gamma, known.tau)]
     spot, known_best = _spots(ax, record), 0.0 < best < math.inf
     above = {(row.gamma, row.tau): 100.0 * (row.lower / best - 1.0) if known_best else -100.0 for row in others}
@@ -440,7 +433,7 @@ def plot_features(record: Record, ax: Axes | None = None) -> Axes:
     times = {name: decided[name] + open_[name] for name in {*decided, *record.support}}
     every = sorted(times, key=lambda name: (times[name] in (0, count), -times[name], order[name]))
     names = every[:MOST_FEATURES]
-    ax = axes_of(ax, (7.0, 1.4 + 0.22 * max(len(names), 4)))
+    ax = figures.axes_of(ax, (7.0, 1.4 + 0.22 * max(len(names), 4)))
     at = np.arange(len(names))
     known, unknown = ([by[name] for name in names] for by in (decided, open_))
     inside = np.array([name in record.support for name in names], dtype=bool)
@@ -529,9 +522,16 @@ def plot_coefficients(
 
 
 def standard_units(names: Sequence[str], data: Dataset) -> dict[str, float]:
-    """Return by name what makes coefficients those of standardised columns and target."""
-    spread = float(data.y.std()) or 1.0
-    return {name: float(data.X[:, data.names.index(name)].std()) / spread for name in names}
+    """Return by name what makes coefficients those of standardised columns, and of a target that is no class."""
+    spread = 1.0 if data.classes is not None else float(data.y.std()) or 1.0
+    return {name: value / spread for name, value in spreads(data, names).items()}
+
+
+def _units(data: Dataset | None) -> str:
+    """Name the units of coefficients in a figure."""
+    if data is None:
+        return "coefficient, in units of the file"
+    return "standardised coefficient" if data.classes is None else "log odds per standard deviation"
 
 
 def _draw_path(rows: Sequence[PathRow], columns: Sequence[str], ax: Axes | None, data: Dataset | None) -> Axes:
@@ -540,7 +540,7 @@ def _draw_path(rows: Sequence[PathRow], columns: Sequence[str], ax: Axes | None,
     often = {name: sum(name in row.coefficients for row in rows) for name in used}
     every = sorted(used, key=lambda name: (-often[name], first[name]))
     names = every[:MOST_FEATURES]
-    ax = axes_of(ax, (7.0, 1.6 + 0.22 * max(len(names), 4)))
+    ax = figures.axes_of(ax, (7.0, 1.6 + 0.22 * max(len(names), 4)))
     values = np.array([[row.coefficients.get(name, np.nan) for row in rows] for name in names]).reshape(-1, len(rows))
     if data is not None:
         unit = standard_units(names, data)
@@ -550,7 +550,7 @@ def _draw_path(rows: Sequence[PathRow], columns: Sequence[str], ax: Axes | None,
         largest = np.nanmax(np.abs(values), axis=1, keepdims=True) if names else np.ones((0, 1))
         values, end = values / np.where(largest > 0.0, largest, 1.0), 1.0
     if names:
-        words = "standardised coefficient" if data is not None else "share of the row's largest"
+        words = _units(data) if data is not None else "share of the row's largest"
         _coloured(ax, values, words, cmap="RdBu_r", vmin=-end, vmax=end)
     _rows(ax, names, columns)
     figures.places(ax, "x", [f"{'' if row.proved else '~'}{row.tau}" for row in rows])
@@ -564,7 +564,7 @@ def _draw_model(record: Record | FitRecord, ax: Axes | None, data: Dataset | Non
     unit = dict.fromkeys(every, 1.0) if data is None else standard_units(every, data)
     every = sorted(every, key=lambda name: -abs(record.coefficients[name] * unit[name]))
     names = every[:MOST_FEATURES]
-    ax = axes_of(ax, (7.0, 1.4 + 0.22 * max(len(names), 4)))
+    ax = figures.axes_of(ax, (7.0, 1.4 + 0.22 * max(len(names), 4)))
     values = np.array([record.coefficients[name] * unit[name] for name in names])
     ax.barh(np.arange(len(names)), values, color=np.where(values < 0.0, figures.LOWER, figures.UPPER), height=0.7)
     for place, value in enumerate(values.tolist()):
@@ -576,7 +576,7 @@ def _draw_model(record: Record | FitRecord, ax: Axes | None, data: Dataset | Non
     ax.set_xlim(low - (room if low < 0.0 else 0.0), high + (room if high > 0.0 or low == 0.0 else 0.0))
     _rows(ax, names, record.data.names)
     tau, gamma = (record.refit.tau, record.refit.gamma) if isinstance(record, Record) else (record.tau, record.gamma)
-    ax.set_xlabel("coefficient, in units of the file" if data is None else "standardised coefficient")
+    ax.set_xlabel(_units(data))
     figures.titled(ax, f"model, tau = {tau}, gamma = {shown(gamma, 4)}{_left_out(names, every)}")
     return ax
 
@@ -587,13 +587,25 @@ def _headline(record: AnyRecord) -> str:
     return f"{figures.short([record.data.target])[0]}, {answer}"
 
 
+OF_CLASSES = {"roc": draw_roc, "calibration": draw_calibration}
+
+
+def held_out(record: AnyRecord, data: Dataset | None, panel: str) -> tuple[Record, HeldOut]:
+    """Return a record of two classes and its held-out rows; `BadInput` where they are not to be had."""
+    if not isinstance(record, Record) or record.classes is None:
+        raise BadInput(f"panel {panel}: only records of `solve --loss logistic` have it")
+    if data is None:
+        raise BadInput(f"panel {panel}: held-out rows are predicted again, give the data of the record with --data")
+    return record, HeldOut.of(record, data)
+
+
 def panel_of(record: AnyRecord, panel: str, data: Dataset | None = None) -> Figure:
     """Draw one panel of a record as a figure.
 
     Parameters
     ----------
-    panel : {"all", "cv-error", "grid", "bounds", "features", "sources", "coefficients"}
-        All but the last are of records of `solve` only.
+    panel : {"all", "cv-error", "grid", "bounds", "features", "sources", "roc", "calibration", "coefficients"}
+        All but the last are of records of `solve` only; roc and calibration of two classes, with the data.
     data : Dataset, optional
         As in `plot_coefficients`.
 
@@ -606,6 +618,10 @@ def panel_of(record: AnyRecord, panel: str, data: Dataset | None = None) -> Figu
 
     if panel == "all":
         return figure_of(record, data)
+    if panel in OF_CLASSES:
+        figure = Figure(figsize=(5.2, 5.2), layout="constrained")
+        OF_CLASSES[panel](*held_out(record, data, panel), figure.subplots())
+        return figure
     draw = {
         "cv-error": plot_cv_error, "grid": plot_grid, "bounds": plot_bounds, "features": plot_features,
         "sources": plot_sources,
@@ -662,17 +678,25 @@ def figure_of(record: AnyRecord, data: Dataset | None = None) -> Figure:
     sizes = [len({getattr(row, name) for row in record.table}) for name in ("tau", "gamma")]
     tall = [1.6 + 0.2 * min(MOST_FEATURES, max(8, one)) for one in rows]
     maps = record.continuous is None and min(sizes) > 1
-    figure = Figure(figsize=(13.0, 5.0 + (sum(tall) if maps else max(tall))), layout="constrained")
-    figure.suptitle(_headline(record), fontsize=11, color=figures.INK)
-    figure.get_layout_engine().set(h_pad=0.12, w_pad=0.12)  # type: ignore[union-attr,call-arg]
+    known = _held_out_if_any(record, data)
+    height = 5.0 + (sum(tall) if maps else max(tall))
+    whole = Figure(figsize=(13.0, height + (5.2 if known else 0.0)), layout="constrained")
+    whole.suptitle(_headline(record), fontsize=11, color=figures.INK)
+    whole.get_layout_engine().set(h_pad=0.12, w_pad=0.12)  # type: ignore[union-attr,call-arg]
+    above: Any = whole
+    if known is not None:
+        halves: Any = whole.subfigures(2, 1, height_ratios=(height, 5.2))
+        above, below = halves
+        for draw, ax in zip(OF_CLASSES.values(), below.subplots(1, 2), strict=True):
+            draw(record, known, ax)
     if not maps:
-        grid = figure.add_gridspec(2, 2, height_ratios=(4.6, max(tall)))
-        plot_cv_error(record, figure.add_subplot(grid[0, :] if record.continuous is None else grid[0, 0]))
+        grid = above.add_gridspec(2, 2, height_ratios=(4.6, max(tall)))
+        plot_cv_error(record, above.add_subplot(grid[0, :] if record.continuous is None else grid[0, 0]))
         if record.continuous is not None:
-            plot_every_gamma(record, figure.add_subplot(grid[0, 1]))
-        last = [figure.add_subplot(grid[1, 0]), figure.add_subplot(grid[1, 1])]
+            plot_every_gamma(record, above.add_subplot(grid[0, 1]))
+        last = [above.add_subplot(grid[1, 0]), above.add_subplot(grid[1, 1])]
     else:  # each column is laid out by itself: scales take room in one alone
-        columns: Any = figure.subfigures(1, 2)
+        columns: Any = above.subfigures(1, 2)
         left = columns[0].subplots(3, 1, height_ratios=(4.6, *tall))
         right = columns[1].subplots(2, 1)
         plot_cv_error(record, left[0])
@@ -681,4 +705,11 @@ def figure_of(record: AnyRecord, data: Dataset | None = None) -> Figure:
         last = left[1:]
     plot_features(record, last[0])
     plot_coefficients(record, last[1], data)
-    return figure
+    return whole
+
+
+def _held_out_if_any(record: Record, data: Dataset | None) -> HeldOut | None:
+    """Return the held-out rows of a record of two classes; None without its data, or where no text deals its folds."""
+    if data is None or record.classes is None or record.folds.spec.startswith(FROM_PYTHON):
+        return None
+    return HeldOut.of(record, data)

@@ -18,13 +18,13 @@ from sparsecv_mio.digits import aligned, ends_of, interval_digits, shown
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.files import argument, write_text
 from sparsecv_mio.report import record_plots, record_tables, record_words, source_tables
+from sparsecv_mio.report.class_pictures import FROM_PYTHON, HeldOut, Reliability, draw_calibration, draw_roc
 from sparsecv_mio.report.document import Block, Commands, Document, Facts, Picture, ReportTable, Section, Sentences
 from sparsecv_mio.report.layout import listed, marked, several
 from sparsecv_mio.words import Model
 
 WIDTH = 4.8  # inches of a picture
 ENDINGS = {".html": "html", ".htm": "html", ".md": "md", ".tex": "latex"}
-FROM_PYTHON = ("labels", "splitter")  # folds that no text can rebuild
 
 
 def report_of(record: AnyRecord, name: str = "RECORD", data: Dataset | None = None, file: str = "DATA") -> Document:
@@ -51,7 +51,8 @@ def report_of(record: AnyRecord, name: str = "RECORD", data: Dataset | None = No
         Section("How to verify it", _verify(record, name, file)),
         Section("Versions", (Facts(tuple({**record.versions, "this report": versions()["sparsecv_mio"]}.items())),)),
     )
-    title = f"Best-subset ridge regression of {record.data.target}"
+    what = "ridge" if getattr(record, "classes", None) is None else "logistic"
+    title = f"Best-subset {what} regression of {record.data.target}"
     return Document(title, _answer(record), (*body, *tail))
 
 
@@ -126,7 +127,7 @@ def _whose(record: Record) -> str:
 
 def _search(record: Record, data: Dataset | None) -> list[Section]:
     """Return the sections of a cross-validation that come before the data."""
-    folds = record.folds
+    folds, held_out = record.folds, _held_out(record, data)
     seed = "none" if folds.seed is None else str(folds.seed)
     dealt = [("folds", f"{folds.k:,} ({folds.spec})"), ("seed", seed), ("digest", folds.digest)]
     return [
@@ -139,8 +140,8 @@ def _search(record: Record, data: Dataset | None) -> list[Section]:
         Section("What is proved, and what is not", (
             Sentences(tuple(proved(record)), True), Sentences(tuple(not_proved(record)), False),
         )),
-        Section("Pictures", _pictures(record, data)),
-        Section("The model", (_model_table(record, data), *_averaged(record))),
+        Section("Pictures", _pictures(record, data, held_out)),
+        Section("The model", (_model_table(record, data), *_averaged(record), *_calibration(record, held_out))),
         Section("Every number of features", (
             _tau_table(record),
             _pairs(record, record.table, f"All {several(len(record.table), 'pair')} of the grid.", None, folded=True),
@@ -272,6 +273,8 @@ def not_proved(record: Record) -> list[str]:
         weighed = record.stability is not None and record.stability.chosen is not None
         what = "instabilities" if weighed else "CV errors"
         lines.append(f"The choice by {record.rule}: not all {what} that it compares are known well enough.")
+    if record.classes is not None:
+        lines.append("Accuracy, AUC and Brier score, ROC curve and calibration: they are reported, no bound is known.")
     nested = "" if record.nested is None else (
         f"the nested CV error, {shown(record.nested.error)}, is not minimised, but an estimate all the same; "
     )  # fmt: skip
@@ -282,7 +285,7 @@ def not_proved(record: Record) -> list[str]:
     return lines
 
 
-def _pictures(record: Record, data: Dataset | None) -> tuple[Block, ...]:
+def _pictures(record: Record, data: Dataset | None, rows: HeldOut | Sentences | None) -> tuple[Block, ...]:
     every = "every tau at its best gamma"
     found = [
         Picture("cv-error", f"CV error, {every}: dots with one standard error over the folds to each side, certified "
@@ -303,7 +306,43 @@ def _pictures(record: Record, data: Dataset | None) -> tuple[Block, ...]:
     words += "the best support is not proved."
     size = WIDTH, _height(len(features))
     found.append(Picture("features", words + _signs(record), size, partial(record_plots.plot_features, record)))
-    return (*found, _coefficients(record, data))
+    return (*found, *_curves(record, rows), _coefficients(record, data))
+
+
+def _held_out(record: Record, data: Dataset | None) -> HeldOut | Sentences | None:
+    """Return the held-out rows of a record of two classes, or say what they take."""
+    if record.classes is None:
+        return None
+    try:
+        if data is None:
+            raise BadInput("give --data to have them")
+        return HeldOut.of(record, data)
+    except BadInput as error:
+        return Sentences((f"ROC curve, calibration and odds ratios per standard deviation: {error}.",))
+
+
+def _curves(record: Record, rows: HeldOut | Sentences | None) -> tuple[Block, ...]:
+    """Return the ROC curve and the calibration of a record of two classes."""
+    if not isinstance(rows, HeldOut) or record.classes is None:
+        return () if rows is None or isinstance(rows, HeldOut) else (rows,)
+    size = WIDTH, 4.6
+    words = "ROC curve of held-out rows, each predicted by the model fitted without it; reported, not certified."
+    curve = Picture("roc", words, size, lambda ax: draw_roc(record, rows, ax))
+    words = "Calibration of held-out rows: of those of a tenth of the probability the share that is "
+    words += f"{record.classes.positive}, with its 95% interval and their number."
+    return curve, Picture("calibration", words, size, lambda ax: draw_calibration(record, rows, ax))
+
+
+def _calibration(record: Record, rows: HeldOut | Sentences | None) -> tuple[ReportTable, ...]:
+    """Return the numbers of the reliability curve."""
+    if not isinstance(rows, HeldOut) or record.classes is None:
+        return ()
+    found = Reliability.of(rows)
+    columns = found.predicted, found.observed, found.low, found.high
+    lines = tuple((f"{count:,}", *(f"{number:.3f}" for number in numbers))
+                  for count, *numbers in zip(found.counts.tolist(), *columns, strict=True))  # fmt: skip
+    head = ("rows", "mean probability", f"share that is {record.classes.positive}", "95% from", "to")
+    return (ReportTable("Calibration of held-out rows, by tenths of their probability.", head, lines),)
 
 
 def _surface(record: PathRecord | FitRecord) -> tuple[Block, ...]:
@@ -323,7 +362,9 @@ def _surface(record: PathRecord | FitRecord) -> tuple[Block, ...]:
 def _coefficients(record: AnyRecord, data: Dataset | None) -> Picture:
     path = isinstance(record, PathRecord) or (data is not None and isinstance(record, Record))
     words = "Coefficients of the best subsets on all rows, by tau" if path else "Coefficients of the model"
-    if data is not None:
+    if data is not None and data.classes is not None:
+        words += ", in log odds per standard deviation of the feature."
+    elif data is not None:
         words += ", for columns and target of standard deviation 1."
     else:
         words += ", in shares of each row's largest." if path else ", each in its own units: with --data, standardised."
@@ -347,8 +388,16 @@ def _signs(record: Record | FitRecord) -> str:
 def _model_table(record: Record | FitRecord, data: Dataset | None) -> ReportTable:
     search = record if isinstance(record, Record) else None
     rows = [[name, shown(value)] for name, value in record.coefficients.items()]
+    of_classes = search is not None and search.classes is not None
     head = ["feature", f"coefficient, in units of {record.data.target} per unit of the feature"]
-    if data is not None:
+    if of_classes:
+        head[1] = "coefficient, in log odds per unit of the feature"
+        units = None if data is None else record_tables.spreads(data, list(record.coefficients))
+        heads, cells = record_tables.odds_columns(record.coefficients, units)
+        head += heads
+        for row in rows:
+            row += cells[row[0]]
+    elif data is not None:
         unit = record_plots.standard_units(list(record.coefficients), data)
         for row in rows:
             row.append(shown(unit[row[0]] * record.coefficients[row[0]], 3))
@@ -407,6 +456,8 @@ def _data_facts(data: DataInfo) -> tuple[tuple[str, str], ...]:
     facts = [("rows", f"{data.n:,}"), ("features", f"{data.p:,}"), ("target", data.target)]
     if data.weights is not None:
         facts.append(("weights", data.weights))
+    if data.class_weight is not None:
+        facts.append(("class weight", f"{data.class_weight}: both classes weigh the same"))
     if data.reading is not None:
         facts.append(("read with", _read_with(data.reading)))
     facts += [("penalty measured in units of", data.scale), ("intercept", data.intercept)]

@@ -22,6 +22,7 @@ from sparsecv_mio.words import Loss
 if TYPE_CHECKING:
     from sparsecv_mio.certificate.checked_fields import VerifyReport
     from sparsecv_mio.certificate.records import ClassQuality, FitQuality, FitRecord
+    from sparsecv_mio.data.dataset import Dataset
 
 
 RULES = {  # by their names: the pair that they choose, and how it was chosen
@@ -52,6 +53,7 @@ def print_answer(
     brief: bool = False,
     held_out: FitQuality | ClassQuality | None = None,
     full: bool = False,
+    units: Mapping[str, float] | None = None,
 ) -> None:
     """Print a cross-validation record.
 
@@ -68,6 +70,8 @@ def print_answer(
     full : bool
         Every coefficient and every tau, where they are more than a screen holds; and what each source of bounds cost
         and brought.
+    units : mapping of str to float, optional
+        Standard deviations of the features, for odds ratios of two classes.
     """
     word, colour = meaning(record)
     if _unbounded(record):
@@ -82,7 +86,7 @@ def print_answer(
     if record.nested is not None:
         for line in nested_lines(record, record.nested):
             layout.say(console, line)
-    _print_coefficients(console, record, full)
+    _print_coefficients(console, record, full, units)
     if brief:
         return
     if record.nested is not None:
@@ -145,7 +149,12 @@ def _error_lines(record: records.Record) -> list[str]:
     what = ERROR_WORDS[loss_of(record)]
     lines = [f"CV error {error} ({what}); on held-out rows {record.accuracy_line()}"]
     if record.classes is not None:
-        lines.append(f"certified is the log loss; predicted is the probability of {record.classes.positive!r}")
+        lines.append(
+            f"certified is the log loss alone, the others are only reported; predicted is the probability of "
+            f"{record.classes.positive!r}"
+        )
+    if record.data.class_weight is not None:
+        lines.append("both classes weigh the same in all of these and in the fits (--class-weight balanced)")
     lines += _certified_lines(record, digits)
     lines += record_words.region_lines(record)
     lines += interval_lines(record)
@@ -330,7 +339,9 @@ def estimate_line(decided: int, folds: int, too_low: str = "") -> str:
     return f"{layout.ESTIMATE} an estimate{mark} {some}, {others} the best one found so far"
 
 
-def _print_coefficients(console: Console, record: records.Record, full: bool) -> None:
+def _print_coefficients(
+    console: Console, record: records.Record, full: bool, units: Mapping[str, float] | None
+) -> None:
     """Print the model fitted on all rows, below the pair it belongs to."""
     refit = record.refit
     proof = "proved" if refit.proved else f"not proved, objective in {ends_of(refit.lower, refit.upper)}"
@@ -340,7 +351,8 @@ def _print_coefficients(console: Console, record: records.Record, full: bool) ->
     where = f"tau = {refit.tau}, gamma = {shown(refit.gamma)}"
     found = "the best subset" if refit.proved else "the best subset found"
     layout.say(console, f"coefficients: {found} on all rows at {where} ({proof})")
-    print_model(console, record.coefficients, record.intercept, full)
+    odds = None if record.classes is None else odds_columns(record.coefficients, units)
+    print_model(console, record.coefficients, record.intercept, full, odds)
     if lines := record_words.stability_lines(record):
         for line in lines:
             layout.say(console, line)
@@ -375,7 +387,50 @@ def settled(record: records.Record) -> bool:
     return chosen is None or chosen.proved
 
 
-def print_model(console: Console, coefficients: Mapping[str, float], intercept: float, full: bool = True) -> None:
+def odds_ratio(coefficient: float, step: float = 1.0) -> str:
+    """Return by what the odds of the positive class are multiplied for a step of a feature, as a text.
+
+    Examples
+    --------
+    >>> odds_ratio(0.5), odds_ratio(-0.5, 2.0), odds_ratio(900.0)
+    ('1.649', '0.3679', 'e^900')
+    """
+    exponent = coefficient * step
+    return shown(math.exp(exponent), 4) if abs(exponent) <= 600.0 else f"e^{shown(exponent, 4)}"
+
+
+def spreads(data: Dataset, names: Sequence[str]) -> dict[str, float]:
+    """Return the standard deviations of columns, by name.
+
+    Parameters
+    ----------
+    data : Dataset
+    names : sequence of str
+    """
+    return {name: float(data.X[:, data.names.index(name)].std()) for name in names}
+
+
+def odds_columns(
+    coefficients: Mapping[str, float], units: Mapping[str, float] | None
+) -> tuple[list[str], dict[str, list[str]]]:
+    """Return the odds ratios of a model of two classes: heads of columns, and by feature what stands in them.
+
+    Parameters
+    ----------
+    coefficients : mapping of str to float
+    units : mapping of str to float, optional
+        Standard deviations of the features; without them ratios are per unit alone.
+    """
+    heads = ["odds ratio per unit", *(["per standard deviation"] if units is not None else [])]
+    cells = {name: [odds_ratio(value), *([odds_ratio(value, units[name])] if units is not None else [])]
+             for name, value in coefficients.items()}  # fmt: skip
+    return heads, cells
+
+
+def print_model(
+    console: Console, coefficients: Mapping[str, float], intercept: float, full: bool = True,
+    odds: tuple[list[str], dict[str, list[str]]] | None = None,
+) -> None:  # fmt: skip
     """Print the coefficients of a model.
 
     Parameters
@@ -388,12 +443,15 @@ def print_model(console: Console, coefficients: Mapping[str, float], intercept: 
         In units of the target.
     full : bool
         Every coefficient, where they are more than a screen holds; else the first ones.
+    odds : tuple, optional
+        Of two classes: columns that stand beside, from `odds_columns`.
     """
-    rows = list(coefficients.items())
+    heads, beside = odds or ([], {})
+    rows: list[tuple[object, ...]] = [(name, value, *beside.get(name, ())) for name, value in coefficients.items()]
     left = 0 if full or len(rows) <= SCREEN_ROWS else len(rows) - KEPT_ROWS
-    rows = [*rows[: len(rows) - left], ("(intercept)", intercept)]
+    rows = [*rows[: len(rows) - left], ("(intercept)", intercept, *[""] * len(heads))]
     styles = [""] * (len(rows) - 1) + ["dim"]
-    layout.print_table(console, ("feature", "coefficient"), rows, text=("feature",), styles=styles)
+    layout.print_table(console, ("feature", "coefficient", *heads), rows, text=("feature",), styles=styles)
     _say_left_out(console, left, "coefficient")
 
 

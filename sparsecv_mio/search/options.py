@@ -18,6 +18,7 @@ from sparsecv_mio.certificate.parts import SearchRequest
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.two_classes import as_two_classes, check_training_classes
+from sparsecv_mio.data.weights import with_class_weight
 from sparsecv_mio.declared_options import OPTIONS, check_whole, settle, shown
 from sparsecv_mio.errors import BadInput, SparseCVError, did_you_mean, one_of
 from sparsecv_mio.formulation.backends import BACKENDS, NATIVE, backend_name, get_backend
@@ -26,7 +27,7 @@ from sparsecv_mio.model_space import NONE, RESTRICTIONS, Restrictions, number
 from sparsecv_mio.search.context import Snapshot
 from sparsecv_mio.search.observers import Progress
 from sparsecv_mio.search.pairs import Grid
-from sparsecv_mio.words import Intercept, Loss, Method, Model, Oracle, Scale
+from sparsecv_mio.words import ClassWeight, Intercept, Loss, Method, Model, Oracle, Scale
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -197,6 +198,7 @@ RULES = (
     Rule("own_error", "model", (Model.AVERAGE,), "the CV error is that of the pair"),
     Rule("loss", "intercept", (Intercept.FOLD, Intercept.NONE), "centring the target is for squares"),
     Rule("positive", "loss", (Loss.LOGISTIC,), "squared loss has no classes"),
+    Rule("class_weight", "loss", (Loss.LOGISTIC,), "squared loss has no classes"),
     *(Rule(option, "loss", (Loss.SQUARED,), why) for option, why in SQUARED_ALONE.items()),
     *(Rule(option, "method", (Method.AUTO, *CELL_BY_CELL), ONE_TREE) for option in RESTRICTIONS[2:]),
     *(Rule(option, "refine", (False,), ONE_TREE) for option in RESTRICTIONS[2:]),
@@ -217,6 +219,8 @@ class SearchOptions:
         What is fitted. `logistic` is for a target of two classes; the CV error is the mean log loss of held-out rows.
     positive : str, optional
         With `loss="logistic"`, the class that is 1 (:func:`sparsecv_mio.data.two_classes.as_two_classes`).
+    class_weight : "balanced", optional
+        With `loss="logistic"`: both classes weigh the same (:func:`sparsecv_mio.data.weights.balanced`).
     gap : float
         Relative gap at which the certificate counts as closed; 0 decides every cell.
     one_se : bool
@@ -279,6 +283,7 @@ class SearchOptions:
     intercept: Intercept = Intercept.FOLD
     loss: Loss = Loss.SQUARED
     positive: str | None = None
+    class_weight: ClassWeight | None = None
     gap: float = 1e-4
     one_se: bool = False
     stability: tuple[float, ...] | str | None = None
@@ -332,8 +337,10 @@ class SearchOptions:
         return self.stability if isinstance(self.stability, tuple) else ()
 
     def in_classes(self, dataset: Dataset) -> Dataset:
-        """Return the data as they are searched: with logistic loss their target is 0 and 1."""
-        return as_two_classes(dataset, self.positive) if self.loss is Loss.LOGISTIC else dataset
+        """Return the data as they are searched: with logistic loss their target is 0 and 1, the classes weighed."""
+        if self.loss is Loss.SQUARED:
+            return dataset
+        return with_class_weight(as_two_classes(dataset, self.positive), self.class_weight)
 
     def within(self, dataset: Dataset) -> SearchOptions:
         """Return the same options, the restrictions by the names of the data."""

@@ -275,6 +275,7 @@ def data_info(data: StandardData) -> parts.DataInfo:
         intercept=str(data.intercept),
         names=tuple(source.names),
         weights=source.weights,
+        class_weight="balanced" if source.class_weight else None,
         total_weight=None if source.weights is None else float(source.weight_of(slice(0, source.n))),
         reading=parts.reading_info(source.reading),
     )

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.certificate.records import PathRecord, by_column, probabilities
 from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.data.weights import least_rows, weighted_rows
+from sparsecv_mio.data.weights import least_rows, weighted_rows, with_class_weight
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.fits.best_subsets import best_subsets
 from sparsecv_mio.model_space import taus_of
@@ -32,7 +32,7 @@ from sparsecv_mio.sklearn.sparse_model import (
     watched,
     with_callbacks,
 )
-from sparsecv_mio.words import Loss
+from sparsecv_mio.words import ClassWeight, Loss
 
 SCORING = "neg_log_loss"  # what is certified
 
@@ -159,13 +159,17 @@ class SparseClassifier(FittedClasses, ClassifierMixin, SparseEstimator):
         return codes.astype(np.float64)
 
     def _of_classes(self, X: Any, y: Any, groups: Any = None) -> Dataset:
-        """Check X and y, and copy them; y as 0 and 1."""
-        data = self._dataset(X, y, groups)
-        return replace(data, classes=(str(self.classes_[0]), str(self.classes_[1])))
+        """Check X and y, and copy them; y as 0 and 1, the classes weighed where they are to be balanced."""
+        data = replace(self._dataset(X, y, groups), classes=(str(self.classes_[0]), str(self.classes_[1])))
+        return with_class_weight(data, ClassWeight.BALANCED) if self._balanced else data
+
+    @property
+    def _balanced(self) -> bool:
+        return isinstance(self.class_weight, str) and self.class_weight == ClassWeight.BALANCED
 
     def _weights(self, data: Dataset, sample_weight: Any) -> Any:
-        """Return the weights of the rows: those given, times those of their classes."""
-        if self.class_weight is None:
+        """Return the weights of the rows: those given, times those of their classes by name."""
+        if self.class_weight is None or self._balanced:
             return sample_weight
         labels = self.classes_[data.y.astype(int)]
         given = np.ones(data.n) if sample_weight is None else np.broadcast_to(np.asarray(sample_weight), (data.n,))

@@ -85,8 +85,10 @@ def test_what_is_fitted_to_two_words_is_said(tmp_path: Path, capfd: pytest.Captu
     X = np.random.default_rng(1).normal(size=(40, 2))
     pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "ill": np.where(X[:, 0] > 0, "yes", "no")}).to_csv(data, index=False)
     assert run(["inspect", str(data), "-t", "ill"]) == 0
+    shown = capfd.readouterr().out
+    assert "--loss logistic fits the probability of 'yes' (" in " ".join(shown.split())
+    assert "--target ill --loss logistic\n" in shown and "--encode" not in shown and "5 gammas" in shown
     line = "target 'ill' has two values, 'no' (0) and 'yes' (1): fitted is a linear probability model"
-    assert line in " ".join(capfd.readouterr().out.split())
     solve = ["solve", str(data), "-t", "ill", "--gamma", "0.1", "--encode", "onehot", "--json", str(record)]
     assert run(solve) == 0
     assert f"note: {line}" in capfd.readouterr().err
@@ -96,7 +98,8 @@ def test_what_is_fitted_to_two_words_is_said(tmp_path: Path, capfd: pytest.Captu
     assert run(["predict", str(record), str(data)]) == 0
     capfd.readouterr()
     assert run(["solve", str(data), "-t", "ill", "--gamma", "0.1"]) == 2
-    assert "onehot" in capfd.readouterr().err
+    said = capfd.readouterr().err
+    assert "--encode onehot, or as two classes with loss logistic" in said and said.count("\n") == 1
 
 
 def test_without_a_target_and_with_many_columns(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -53,6 +53,13 @@ def test_no_two_classes(y: list[float], words: str) -> None:
         as_two_classes(of(y))
 
 
+@pytest.mark.parametrize("unit", [1e200, 1e-200])
+def test_columns_out_of_all_proportion_are_named(unit: float) -> None:
+    X = np.column_stack([np.arange(4.0), unit * np.arange(4.0)])
+    with pytest.raises(BadInput, match="column 'x1' varies by 3e[+-]200, beyond what logistic loss computes with"):
+        as_two_classes(Dataset.from_arrays(X, [0.0, 1.0, 1.0, 0.0]))
+
+
 def test_rows_of_classes_that_are_known() -> None:
     assert of_classes(of([2.0, 2.0]), ("1", "2")).y.tolist() == [1.0, 1.0]
     assert of_classes(of([1.0, 2.0]), ("2", "1")).y.tolist() == [1.0, 0.0]

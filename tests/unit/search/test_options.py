@@ -89,6 +89,7 @@ OTHER: dict[str, list[Any]] = {
     "nonpositive": ["x1"],
     "loss": ["logistic"],
     "positive": ["0"],
+    "class_weight": ["balanced"],
 }
 EVERY = {field.name for field in fields(SearchOptions)} - {"restrictions"} | set(RESTRICTIONS)
 # what an option needs before it can be combined with a third one
@@ -98,6 +99,7 @@ NEEDS: dict[str, dict[str, str]] = {
     "mio_budget": {"method": "joint"},
     "own_error": {"model": "average"},
     "positive": {"loss": "logistic"},
+    "class_weight": {"loss": "logistic"},
 }
 
 
@@ -191,7 +193,7 @@ def test_there_is_another_value_of_every_option() -> None:
 @pytest.mark.parametrize("pair", list(combinations(OTHER, 2)), ids="+".join)
 def test_every_pair_is_refused_or_runs(pair: tuple[str, str]) -> None:
     """The rules are the whole story: what they let pass is searched to an answer, and keeps to what was asked."""
-    ours = data("loss" in pair or "positive" in pair)
+    ours = data(bool({"loss", "positive", "class_weight"}.intersection(pair)))
     for one in OTHER[pair[0]]:
         for two in OTHER[pair[1]]:
             given = NEEDS.get(pair[0], {}) | NEEDS.get(pair[1], {}) | {pair[0]: one, pair[1]: two}

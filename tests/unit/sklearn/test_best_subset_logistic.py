@@ -64,7 +64,9 @@ def test_weights_of_rows_and_classes() -> None:
     balanced = BestSubsetLogistic(2, class_weight="balanced").fit(X, y)
     assert balanced.coef_ == pytest.approx(given.coef_, rel=1e-9)
     chosen = BestSubsetLogisticCV(gammas=0.1, taus=[1, 2], cv=3, class_weight="balanced").fit(X, y)
-    assert chosen.status_ == "proved" and chosen.record_.data.weights == "sample_weight"
+    assert chosen.status_ == "proved" and chosen.record_.data.class_weight == "balanced"
+    twice = BestSubsetLogistic(2, class_weight="balanced").fit(X, y, np.where(y, 2.0, 1.0))
+    assert twice.coef_ == pytest.approx(given.coef_, rel=1e-9)
 
 
 def test_what_is_refused() -> None:

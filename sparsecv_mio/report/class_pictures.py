@@ -1,0 +1,237 @@
+"""How good the held-out probabilities of a record of two classes are: ROC curve and calibration.
+
+Probabilities are those of the models in `chosen_folds`, fitted again to the data of the record; each row is predicted
+by the model that was fitted without it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sparsecv_mio.arrays import FloatArray, IntArray
+from sparsecv_mio.certificate.read_back import in_classes, weighted_again
+from sparsecv_mio.certificate.records import ClassQuality, Record, class_quality
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.fold_plan import WEIGHTED
+from sparsecv_mio.data.folds import make_folds
+from sparsecv_mio.errors import BadInput
+from sparsecv_mio.report import figures
+from sparsecv_mio.search.fold_models import predictions_by_fold
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+BINS = 10  # of a reliability curve: tenths of the probability
+NORMAL = 1.959964  # 97.5% point of the normal distribution
+FROM_PYTHON = ("labels", "splitter")  # folds that no text can rebuild
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOut:
+    """Held-out rows as 0 and 1, their probabilities of 1, and how much each counts.
+
+    Attributes
+    ----------
+    y, chance, weights : (m,) arrays
+        A row that several folds score is there as often.
+    """
+
+    y: FloatArray
+    chance: FloatArray
+    weights: FloatArray
+
+    @classmethod
+    def of(cls, record: Record, data: Dataset) -> HeldOut:
+        """Predict the rows of a record by the models of its folds.
+
+        Parameters
+        ----------
+        record : Record
+            Of two classes.
+        data : Dataset
+            The data of the record.
+
+        Raises
+        ------
+        BadInput
+            For a record of squared loss, folds that came from Python, and data that are not those of the record.
+        """
+        if record.classes is None:
+            raise BadInput("ROC and calibration are of two classes: this record is of squared loss")
+        spec = record.folds.spec.removesuffix(WEIGHTED)
+        if spec.startswith(FROM_PYTHON):
+            raise BadInput("the folds of this record came from Python: held-out rows cannot be told from their data")
+        given = in_classes(record, data)
+        plan = make_folds(spec, replace(weighted_again(record.data, given), classes=None), record.folds.seed or 0)
+        rows = weighted_again(record.data, given)
+        scored, chance = predictions_by_fold(record, rows, plan)
+        weights = np.ones(len(scored)) if rows.row_weights is None else rows.row_weights[scored]
+        return cls(rows.y[scored], chance, weights)
+
+    @property
+    def quality(self) -> ClassQuality:
+        """Log loss, accuracy, AUC and Brier score."""
+        return class_quality(self.y, self.chance, self.weights)
+
+    def roc(self) -> tuple[FloatArray, FloatArray]:
+        """Return the false and the true positive rates at all thresholds, from the largest probability down.
+
+        Examples
+        --------
+        >>> rows = HeldOut(np.array([0.0, 1.0, 1.0]), np.array([0.2, 0.6, 0.2]), np.ones(3))
+        >>> [rate.tolist() for rate in rows.roc()]
+        [[0.0, 0.0, 1.0], [0.0, 0.5, 1.0]]
+        """
+        _, place = np.unique(-self.chance, return_inverse=True)
+        ones, zeros = (np.bincount(place, self.weights * (self.y == value)) for value in (1.0, 0.0))
+        rates = [np.append(0.0, np.cumsum(count)) / max(float(count.sum()), np.finfo(float).tiny)
+                 for count in (zeros, ones)]  # fmt: skip
+        return rates[0], rates[1]
+
+
+@dataclass(frozen=True, eq=False)
+class Reliability:
+    """A reliability curve: held-out rows by tenths of their probability, those without rows left out.
+
+    Attributes
+    ----------
+    counts : (B,) int array
+        Rows.
+    predicted, observed : (B,) arrays
+        Their mean probability, and the share of them that is positive.
+    low, high : (B,) arrays
+        Ends of Wilson's 95% intervals of the share; of rows with weights by their effective number, `(sum w)^2 / sum
+        w^2`.
+    """
+
+    counts: IntArray
+    predicted: FloatArray
+    observed: FloatArray
+    low: FloatArray
+    high: FloatArray
+
+    @classmethod
+    def of(cls, rows: HeldOut) -> Reliability:
+        """Sort held-out rows by their probabilities.
+
+        Examples
+        --------
+        >>> found = Reliability.of(HeldOut(np.array([0.0, 1.0, 1.0]), np.array([0.31, 0.39, 1.0]), np.ones(3)))
+        >>> found.counts.tolist(), found.predicted.round(2).tolist(), found.observed.tolist()
+        ([2, 1], [0.35, 1.0], [0.5, 1.0])
+        """
+        which = np.minimum((rows.chance * BINS).astype(np.int64), BINS - 1)
+        counts = np.bincount(which, minlength=BINS)
+        full = counts > 0
+        weight, square = (np.bincount(which, w, BINS)[full] for w in (rows.weights, rows.weights**2))
+        predicted, observed = (
+            np.bincount(which, rows.weights * values, BINS)[full] / weight for values in (rows.chance, rows.y)
+        )
+        low, high = wilson(observed, weight**2 / square)
+        return cls(counts[full], predicted, observed, low, high)
+
+
+def wilson(share: FloatArray, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return Wilson's 95% interval of a share that was seen in so many rows.
+
+    Examples
+    --------
+    >>> [end.round(3).tolist() for end in wilson(np.array([0.0, 0.5]), np.array([10.0, 10.0]))]
+    [[0.0, 0.237], [0.278, 0.763]]
+    """
+    squared = NORMAL**2 / rows
+    middle = (share + 0.5 * squared) / (1.0 + squared)
+    half = NORMAL * np.sqrt(share * (1.0 - share) / rows + 0.25 * squared / rows) / (1.0 + squared)
+    return np.clip(middle - half, 0.0, 1.0), np.clip(middle + half, 0.0, 1.0)
+
+
+def plot_roc(record: Record, data: Dataset, ax: Axes | None = None) -> Axes:
+    """Draw the ROC curve of held-out rows, with the area below it.
+
+    Parameters
+    ----------
+    record : Record
+        Of two classes.
+    data : Dataset
+        Its data.
+    ax : matplotlib Axes, optional
+        Of a new figure of pyplot by default.
+
+    Returns
+    -------
+    matplotlib Axes
+        The dot is where the likelier class is predicted, at a probability of one half.
+    """
+    return draw_roc(record, HeldOut.of(record, data), ax)
+
+
+def plot_calibration(record: Record, data: Dataset, ax: Axes | None = None) -> Axes:
+    """Draw the reliability curve of held-out rows: the share of positive ones against their probability, with counts.
+
+    Parameters
+    ----------
+    record : Record
+        Of two classes.
+    data : Dataset
+        Its data.
+    ax : matplotlib Axes, optional
+        Of a new figure of pyplot by default.
+
+    Returns
+    -------
+    matplotlib Axes
+        Bars are Wilson's 95% intervals; on the dashed line probabilities would come true.
+    """
+    return draw_calibration(record, HeldOut.of(record, data), ax)
+
+
+def draw_roc(record: Record, rows: HeldOut, ax: Axes | None = None) -> Axes:
+    """Draw the ROC curve of rows that are predicted already."""
+    ax = figures.axes_of(ax, (4.8, 4.6))
+    false, true = rows.roc()
+    ax.fill_between(false, true, color=figures.LOWER, alpha=0.12, linewidth=0, step=None)
+    ax.plot(false, true, color=figures.LOWER, linewidth=1.6, label=f"held-out rows, AUC {shown_auc(rows)}", zorder=3)
+    ax.plot([0.0, 1.0], [0.0, 1.0], color=figures.FAINT, linewidth=1.0, linestyle=(0, (4, 3)), label="by chance")
+    half = rows.chance > 0.5
+    at = [float(np.average(half[rows.y == value], weights=rows.weights[rows.y == value])) for value in (0.0, 1.0)
+          if (rows.y == value).any()]  # fmt: skip
+    if len(at) == 2:
+        ax.plot(*at, "o", color=figures.UPPER, markersize=6, label="probability above 0.5", zorder=4, linestyle="none")
+    assert record.classes is not None
+    positive, negative = figures.short([record.classes.positive, record.classes.negative], 18)
+    ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), xlabel=f"share of {negative} taken for {positive}",
+           ylabel=f"share of {positive} found")  # fmt: skip
+    ax.set_aspect("equal")
+    figures.titled(ax, f"ROC curve of held-out rows{' (estimate)' if record.estimate else ''}")
+    figures.legend_below(ax)
+    return ax
+
+
+def shown_auc(rows: HeldOut) -> str:
+    """Return the AUC as a text; unknown where all rows are of one class."""
+    auc = rows.quality.auc
+    return "unknown" if math.isnan(auc) else f"{auc:.4f}"
+
+
+def draw_calibration(record: Record, rows: HeldOut, ax: Axes | None = None) -> Axes:
+    """Draw the reliability curve of rows that are predicted already."""
+    ax, found = figures.axes_of(ax, (4.8, 4.6)), Reliability.of(rows)
+    ax.plot([0.0, 1.0], [0.0, 1.0], color=figures.FAINT, linewidth=1.0, linestyle=(0, (4, 3)), label="as predicted")
+    ends = np.abs(np.array([found.low, found.high]) - found.observed)
+    ax.errorbar(found.predicted, found.observed, ends, fmt="o-", color=figures.LOWER, markersize=5, elinewidth=0.9,
+                linewidth=1.1, capsize=2.0, label="held-out rows, 95% interval", zorder=3)  # fmt: skip
+    for place, (x, count) in enumerate(zip(found.predicted, found.counts.tolist(), strict=True)):
+        ax.annotate(f"{count:,}", (x, -0.07 - 0.06 * (place % 2)), ha="center", va="center", fontsize=8,
+                    color=figures.INK)  # fmt: skip
+    assert record.classes is not None
+    positive = figures.short([record.classes.positive], 18)[0]
+    ax.set(xlim=(-0.03, 1.03), ylim=(-0.17, 1.03), xlabel=f"mean probability of {positive}, by tenths",
+           ylabel=f"share that is {positive}")  # fmt: skip
+    ax.set_yticks(np.linspace(0.0, 1.0, 6))
+    figures.titled(ax, f"calibration of held-out rows, their counts below{' (estimate)' if record.estimate else ''}")
+    figures.legend_below(ax)
+    return ax

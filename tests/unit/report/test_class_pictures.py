@@ -1,0 +1,82 @@
+"""ROC and calibration of held-out rows against scikit-learn; odds ratios; reports and plots of two classes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.calibration import calibration_curve
+from sklearn.metrics import roc_auc_score, roc_curve
+
+from sparsecv_mio.certificate.records import Record
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.two_classes import as_two_classes
+from sparsecv_mio.errors import BadInput
+from sparsecv_mio.report.class_pictures import HeldOut, Reliability, plot_calibration, plot_roc
+from sparsecv_mio.report.record_plots import figure_of, panel_of
+from sparsecv_mio.report.record_report import report_text
+from sparsecv_mio.report.record_tables import odds_columns
+from sparsecv_mio.search.api import solve
+
+
+def drawn() -> Dataset:
+    rng = np.random.default_rng(8)
+    X = rng.normal(size=(70, 3))
+    y = (X[:, 0] - X[:, 2] + rng.logistic(size=70) > 0.3).astype(float)
+    return Dataset.from_arrays(X, y, target="ill", aux={"w": rng.integers(0, 3, size=70).astype(float)})
+
+
+DATA = drawn()
+HOW = {"folds": 4, "gammas": [0.1, 1.0], "taus": [1, 2], "loss": "logistic"}
+RECORD = solve(DATA, **HOW)  # type: ignore[arg-type]
+WEIGHED = solve(DATA, weights="w", class_weight="balanced", positive="0", **HOW)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("record", [RECORD, WEIGHED], ids=["plain", "weighed"])
+def test_the_curves_are_those_of_scikit_learn(record: Record) -> None:
+    rows = HeldOut.of(record, DATA)
+    assert record.classes is not None and record.classes.auc is not None
+    assert rows.quality.auc == pytest.approx(record.classes.auc, abs=1e-9)
+    assert rows.quality.log_loss == pytest.approx(record.cv_error, rel=1e-9)
+    assert roc_auc_score(rows.y, rows.chance, sample_weight=rows.weights) == pytest.approx(record.classes.auc)
+    false, true, _ = roc_curve(rows.y, rows.chance, sample_weight=rows.weights, drop_intermediate=False)
+    assert rows.roc()[0] == pytest.approx(false) and rows.roc()[1] == pytest.approx(true)
+    if record is RECORD:
+        observed, predicted = calibration_curve(rows.y, rows.chance, n_bins=10)
+        found = Reliability.of(rows)
+        assert found.observed == pytest.approx(observed) and found.predicted == pytest.approx(predicted)
+        assert found.counts.sum() == DATA.n and (found.low <= found.observed).all()
+
+
+def test_panels_and_pages(tmp_path: Path) -> None:
+    roc, calibration = plot_roc(WEIGHED, DATA), plot_calibration(WEIGHED, DATA)
+    assert roc.get_xlabel() == "share of 1 taken for 0" and calibration.get_ylabel() == "share that is 0"
+    titles = [ax.get_title(loc="left") for ax in figure_of(RECORD, DATA).axes]
+    assert {"ROC curve of held-out rows", "calibration of held-out rows, their counts below"} <= set(titles)
+    page = report_text(RECORD, "html", "R", DATA, "D")
+    assert 'id="roc-' in page and 'id="calibration-' in page and "odds ratio per unit" in page
+    assert "Best-subset logistic regression of ill" in page and "reported, not certified" in page
+    without = report_text(RECORD, "md", "R", None, "D")
+    assert "give \\-\\-data to have them" in without or "give --data to have them" in without
+    assert panel_of(RECORD, "roc", DATA).axes[0].get_title(loc="left") == "ROC curve of held-out rows"
+
+
+def test_what_has_no_curves() -> None:
+    with pytest.raises(BadInput, match="^panel roc: held-out rows are predicted again, give the data"):
+        panel_of(RECORD, "roc")
+    with pytest.raises(BadInput, match="^panel calibration: only records of `solve --loss logistic` have it"):
+        panel_of(solve(DATA, folds=3, gammas=[1.0], taus=[1]), "calibration", DATA)
+    with pytest.raises(BadInput, match="came from Python"):
+        labels = np.arange(DATA.n) % 3
+        HeldOut.of(solve(as_two_classes(DATA), **HOW | {"folds": labels}), DATA)  # type: ignore[arg-type]
+    with pytest.raises(BadInput, match="not the data of the record"):
+        HeldOut.of(RECORD, replace(DATA, X=DATA.X + 1.0))
+
+
+def test_odds_ratios() -> None:
+    heads, cells = odds_columns({"a": 0.5, "b": -0.25}, {"a": 2.0, "b": 4.0})
+    assert heads == ["odds ratio per unit", "per standard deviation"]
+    assert cells == {"a": ["1.649", "2.718"], "b": ["0.7788", "0.3679"]}
+    assert odds_columns({"a": 0.5}, None)[1] == {"a": ["1.649"]}
