@@ -24,7 +24,7 @@ from sparsecv_mio.certificate.refits import (
     positions,
 )
 from sparsecv_mio.data.fold_plan import FoldPlan
-from sparsecv_mio.problem.objective import distances_of_pairs, weights_of_pairs
+from sparsecv_mio.problem.objective import INDISTINCT, changes_of_pairs, distances_of_pairs, weights_of_pairs
 from sparsecv_mio.units import AVERAGE_GAMMA, MISSED_SHARE
 
 SAME = 1e-12  # relative: numbers that were once one number
@@ -153,8 +153,11 @@ def _distances(
         found = float(distances_of_pairs(errors[None, :], best, times, heft)[0])
         mean, row = float(errors @ counts) / total, row_of(pair, record.table)  # type: ignore[arg-type]
         slack = design.slack(mean, pair.gamma, pair.tau, ERROR_RTOL) + design.slack(least, pair.gamma, pair.tau, 0.0)
-        spread = abs(mean - least) / found if 0.0 < found < math.inf else math.inf
-        checks.close(f"average.pairs[{i}].distance", pair.distance, found, 2.0 * slack / spread + ERROR_RTOL * found)
+        room = ERROR_RTOL * found
+        spread = float(changes_of_pairs(errors[None, :], best, times, heft)[1][0])
+        if spread > 0.0 and mean - least + 2.0 * (slack - ERROR_RTOL * mean) > INDISTINCT * least:
+            room += 2.0 * slack / spread  # of a pair that rounding cannot tell from the best one it is 0
+        checks.close(f"average.pairs[{i}].distance", pair.distance, found, room)
         if row is not None and row.folds_decided == row.folds:
             checks.close(f"average.pairs[{i}].folds", row.cv_error, mean, slack)
     checks.recomputed("average.pairs[].distance")

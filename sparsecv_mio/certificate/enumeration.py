@@ -128,6 +128,7 @@ CANDIDATE_RTOL = 1e-5  # four times what the closed forms below may be wrong by,
 CANDIDATE_SHARE = 1e-10  # of the targets' sum of squares: the rounding of an objective from a Gram matrix
 NEARLY_PERFECT = 1e-4  # reciprocal condition times share of the targets, below which residuals get twice the precision
 CANCELLED = 1e-3  # of the objective on all rows: one without some rows that is smaller has lost digits
+TWICE = 1e-15  # of the terms of a sum in twice the precision: its rounding, over that of a float
 TRUSTED = 1e-7  # rounding over `trust` bounds the error of a correction: 1e-9, well inside what is compared
 BLOCK_ELEMENTS = 1 << 24
 STACK_ELEMENTS = 1 << 19  # of the factors of some supports at once: they stay near the processor
@@ -580,9 +581,9 @@ def leave_out(
     share = np.minimum(1.0, np.sqrt(np.einsum("ci,ci->c", e[:, :n], e[:, :n])) / float(np.linalg.norm(design.t)))
     if design.exact:
         for i in np.flatnonzero((share * rcond < NEARLY_PERFECT) & (rcond > TRUSTED)):
-            e[i] = _sharp_residual(design, supports[i], root[i], (Q[i], R[i], length[i]))
+            e[i], digits = _sharp_residual(design, supports[i], root[i], (Q[i], R[i], length[i]))
             full[i] = float(e[i] @ e[i])
-            share[i] = float(np.linalg.norm(e[i, :n])) / math.sqrt(full[i]) if full[i] > 0.0 else 0.0
+            share[i] = digits * float(np.linalg.norm(e[i, :n])) / math.sqrt(full[i]) if full[i] > 0.0 else 0.0
     held, margin = _held_out(design, Q, e, rows)
     objective = full[:, None] - np.sum(e[:, rows] * held, axis=2)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -607,11 +608,12 @@ def _held_out(design: UnitColumns, Q: FloatArray, e: FloatArray, rows: IntArray)
 
 def _sharp_residual(
     design: UnitColumns, support: IntArray, root: FloatArray, factors: tuple[FloatArray, FloatArray, FloatArray]
-) -> FloatArray:
+) -> tuple[FloatArray, float]:
     """Return the residual of `[Z; diag(root)] b = [t; 0]` with its own digits, where it is tiny beside the targets.
 
     Whatever `b` is, the residual of the least squares is the part of `t - Z b` that is orthogonal to the columns. With
-    a `b` that is nearly right and `t - Z b` summed in twice the precision nothing is left that could cancel.
+    a `b` that is nearly right and `t - Z b` summed in twice the precision little is left that could cancel: the second
+    number is the share of the size of this sum, and of the rounding of its terms, that the residual is.
     """
     (Q, R, length), beta = factors, np.zeros(len(support))
     for _ in range(3):
@@ -624,7 +626,8 @@ def _sharp_residual(
         along = Q.T @ rest
         beta = beta + np.linalg.solve(R, along) / length
     found: FloatArray = rest - Q @ along
-    return found
+    size = float(np.linalg.norm(rest)) + TWICE * float(np.linalg.norm(design.t))
+    return found, min(1.0, float(np.linalg.norm(found)) / max(size, TINY))
 
 
 @dataclass(frozen=True, eq=False)

@@ -531,6 +531,25 @@ def distances_of_pairs(
     >>> distances_of_pairs(np.array([[1.0, 2.0, 3.0, 3.0]]), np.array([0.0, 1.0, 1.0, 1.0]), np.ones(4))
     array([5.19615242])
     """
+    mean, spread, least = changes_of_pairs(errors, best, times, weights)
+    told, distances = mean > INDISTINCT * least, np.zeros(len(mean))
+    with np.errstate(divide="ignore"):
+        distances[told] = mean[told] / spread[told]
+    return distances
+
+
+def changes_of_pairs(
+    errors: FloatArray, best: FloatArray, times: FloatArray | IntArray, weights: FloatArray | None = None
+) -> tuple[FloatArray, FloatArray, float]:
+    """Return `mean(d)` and `se(d)` of each pair, whose ratio is its distance, and the CV error of the best pair.
+
+    Parameters are those of `distances_of_pairs`.
+
+    Examples
+    --------
+    >>> changes_of_pairs(np.array([[1.0, 3.0, 3.0, 3.0]]), np.array([0.0, 1.0, 1.0, 1.0]), np.ones(4))
+    (array([1.75]), array([0.25]), 0.75)
+    """
     each, heft = np.ones(len(times)), np.ones(len(times)) if weights is None else weights
     rows = heft if np.all(heft == np.floor(heft)) else each
     counts = heft * times
@@ -538,11 +557,7 @@ def distances_of_pairs(
     change = (errors - best) / unit
     mean = change @ shares
     spread = np.sqrt((change - mean[:, None]) ** 2 @ (shares**2 / rows) * (n / max(n - 1.0, 1.0)))
-    told = mean > INDISTINCT * float(best @ shares) / unit
-    distances = np.zeros(len(mean))
-    with np.errstate(divide="ignore"):
-        distances[told] = mean[told] / spread[told]
-    return distances
+    return mean * unit, spread * unit, float(best @ shares)
 
 
 def weights_of_pairs(distances: FloatArray, models: Sequence[Hashable] | None = None) -> FloatArray:
