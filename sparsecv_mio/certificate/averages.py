@@ -38,9 +38,7 @@ MOST_REFITS = 4e9  # elementary operations of the refits of all pairs; beyond, o
 Known = dict[int, tuple[int, ...]]  # supports that are read, by their place
 
 
-def check_average(
-    checks: Checks, record: Record, design: UnitColumns, plan: FoldPlan, level: EnumerationLevel
-) -> None:
+def check_average(checks: Checks, record: Record, design: UnitColumns, plan: FoldPlan, level: EnumerationLevel) -> None:
     """Check the averaged model from the supports of the record, where it has one.
 
     Parameters
@@ -179,9 +177,7 @@ def _squares(design: UnitColumns, plan: FoldPlan, pair: AveragedPair, known: Kno
     return np.asarray(squares / np.maximum(np.bincount(plan.all_scored, minlength=dataset.n), 1))
 
 
-def _target(
-    checks: Checks, average: Average, design: UnitColumns, known: Known
-) -> tuple[FloatArray, float]:
+def _target(checks: Checks, average: Average, design: UnitColumns, known: Known) -> tuple[FloatArray, float]:
     """(n,) predictions of the average of the fits on all rows, and what those of a search may be off by."""
     dataset, target, offset = design.dataset, np.zeros(design.dataset.n), 0.0
     exact = design.allowed is None

@@ -19,8 +19,8 @@ from sparsecv_mio.data.weights import FILE, weighted_rows, weights_of, with_clas
 from sparsecv_mio.errors import BadInput, CorruptStore
 from sparsecv_mio.files import check_readable
 
-AnyRecord = Record | PathRecord | FitRecord
-StoredRecord = AnyRecord | NearRecord | CommonRecord
+AnyRecord = Record | PathRecord | FitRecord | CommonRecord
+StoredRecord = AnyRecord | NearRecord
 
 MOST_BYTES = 1 << 30  # some ten million folds
 
@@ -79,9 +79,11 @@ def read_drawn(path: str | os.PathLike[str]) -> AnyRecord:
         A record of another kind.
     """
     stored = read_record(path)
-    if isinstance(stored, NearRecord | CommonRecord):
-        raise BadInput(f"record {path} has no figures: name a record of `solve` (criterion folds), `path` or `fit`")
-    if (isinstance(stored, Record) and not stored.table) or (isinstance(stored, PathRecord) and not stored.path):
+    if isinstance(stored, NearRecord):
+        raise BadInput(f"record {path} has no figures: name a record of `solve`, `path` or `fit`")
+    if (isinstance(stored, Record | CommonRecord) and not stored.table) or (
+        isinstance(stored, PathRecord) and not stored.path
+    ):
         raise CorruptStore(f"record {path}: its table is empty")
     return stored
 

@@ -1054,7 +1054,7 @@ class CommonRow:
 
 
 @dataclass(frozen=True)
-class CommonRecord(parts.JsonRecord, LinearModel):
+class CommonRecord(parts.JsonRecord, LinearModel, DrawnModel):
     """The subset with the least CV error when all folds share it, schema `sparsecv-common/1`.
 
     `cv_error` is that of `support` at `gamma`, the mean of squared held-out residuals; `lower` bounds the least one

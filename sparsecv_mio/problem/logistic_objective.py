@@ -7,7 +7,7 @@ scale of column j as in `problem.objective`. The held-out error of a fold is the
 over its rows, m_i the predictor of the fit without it, and h is their sum per row.
 
 Every other number of logistic loss is compared with this module, and `sparsecv verify` computes with nothing else. Each
-Newton step is a least-squares problem, solved by an orthogonal factorisation of the rows.
+Newton step is solved by an orthogonal factorisation of the rows, with a slope in long precision.
 """
 
 from __future__ import annotations
@@ -141,42 +141,47 @@ def fit(
 
 
 def _objective(Z: FloatArray, y: FloatArray, w: FloatArray, ridge: FloatArray, theta: FloatArray) -> float:
-    shrunk = ridge * theta
-    return float(w @ np.logaddexp(0.0, -y * (Z @ theta)) + shrunk @ shrunk)
+    fine = theta.astype(np.longdouble)
+    shrunk = ridge * fine
+    return float(w @ np.logaddexp(np.longdouble(0.0), -y * (Z @ fine)) + shrunk @ shrunk)
 
 
 def _minimise(
     Z: FloatArray, y: FloatArray, w: FloatArray, ridge: FloatArray
 ) -> tuple[FloatArray, float, float, FloatArray]:
-    """Newton's method with halved steps; returns the point, its objective, the last decrement, the inverse Hessian."""
-    k = Z.shape[1]
+    """Newton's method with halved steps; returns the point, its objective, the last decrement, the inverse Hessian.
+
+    The slope is summed in long precision: columns far from 0 beside their spread take its digits without an intercept.
+    """
+    k, none = Z.shape[1], np.longdouble(0.0)
     theta = np.zeros(k)
     if k and ridge[0] == 0.0:
         theta[0] = np.log(w[y > 0].sum() / w[y < 0].sum())
     value, decrement, inverse = _objective(Z, y, w, ridge, theta), 0.0, np.zeros((k, k))
     for _ in range(STEPS if k else 0):
-        margins = y * (Z @ theta)
-        share = np.exp(-np.logaddexp(0.0, margins))  # 1 / (1 + exp(m))
-        rest = np.exp(-np.logaddexp(0.0, -margins))
-        A = np.vstack([np.sqrt(w * share * rest)[:, None] * Z, np.sqrt(2.0) * np.diag(ridge)])
-        e = np.concatenate([-y * np.sqrt(w * share / np.maximum(rest, 1e-300)), np.sqrt(2.0) * ridge * theta])
-        R = np.linalg.qr(A, mode="r")
+        fine = theta.astype(np.longdouble)
+        margins = y * (Z @ fine)
+        share, rest = np.exp(-np.logaddexp(none, margins)), np.exp(-np.logaddexp(none, -margins))  # 1 / (1 + exp(m))
+        slope = 2.0 * ridge * ridge * fine - (w * y * share) @ Z
+        A = np.vstack([np.sqrt(w * share * rest).astype(np.float64)[:, None] * Z, np.sqrt(2.0) * np.diag(ridge)])
+        length = np.linalg.norm(A, axis=0)
+        length[length == 0.0] = 1.0
+        R = np.linalg.qr(A / length, mode="r")
         try:
-            back = np.linalg.inv(R)
+            back = np.linalg.inv(R) / length[:, None]
         except np.linalg.LinAlgError:
-            back = np.linalg.pinv(R)
+            back = np.linalg.pinv(R) / length[:, None]
         inverse = back @ back.T
-        step = -np.linalg.lstsq(A, e, rcond=None)[0]
-        along = A @ step
-        decrement, length = float(np.linalg.norm(along)), 1.0
+        along = back.T @ slope.astype(np.float64)
+        step, decrement, shrunk = -back @ along, float(np.linalg.norm(along)), 1.0
         for _ in range(HALVINGS):
-            there = _objective(Z, y, w, ridge, theta + length * step)
-            if there < value or (there <= value * (1.0 + 1e-14) and length == 1.0 and decrement**2 < 1e-8 * value):
+            there = _objective(Z, y, w, ridge, theta + shrunk * step)
+            if there < value or (there <= value * (1.0 + 1e-14) and shrunk == 1.0 and decrement**2 < 1e-8 * value):
                 break
-            length /= 2.0
+            shrunk /= 2.0
         else:
             break
-        theta, value = theta + length * step, there
+        theta, value = theta + shrunk * step, there
         if decrement * decrement <= SETTLED * value:
             break
     return theta, value, decrement, inverse

@@ -13,15 +13,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import expit
+from numpy.typing import NDArray
 
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.problem.logistic import worst_ratio
 
+LongArray = NDArray[np.longdouble]
 EPS = float(np.finfo(float).eps)
+LONG = np.longdouble
+FINE = 16.0 * float(np.finfo(LONG).eps)  # rounding of a long sum, with room
 STEPS, HALVINGS = 100, 40  # of Newton
-ENOUGH = 1e-15  # of the objective: a squared decrement below it ends the steps
+ENOUGH = 1e-15  # of the root of the objective: a decrement below it ends the steps
+SETTLED = 1e-9  # of the objective: a squared decrement below it may be rounding
 LARGEST_DOUBT = 0.1  # share of the Hessian that rounding may be worth
 TRIES = 60  # radii tried
 
@@ -117,83 +121,120 @@ def refit_logistic(data: StandardData, rows: IntArray | slice, support: IntArray
     theta = np.zeros(Z.shape[1])
     if first:
         theta[0] = np.log(w[y > 0].sum()) - np.log(w[y < 0].sum())
-    theta = _newton(Z, y, w, penalty, theta)
-    value, off, root, radius, drop = _accuracy(Z, y, w, penalty, theta, _blur(data, support, first))
+    theta, point = _newton(Z, y, w, penalty, theta, _blur(data, support, first))
+    radius, drop = _accuracy(Z, point)
     known = np.isfinite(radius)
-    spread = radius * np.linalg.norm(root, axis=0) if known else np.full(len(theta), np.inf)
+    spread = radius * np.linalg.norm(point.root, axis=0) if known else np.full(len(theta), np.inf)
     return LogisticFit(
-        support=support, beta=theta[first:], spread=spread[first:], objective=value, objective_error=off + drop,
-        v_mean=np.zeros(len(support)), r_mean=float(theta[0]) if first else 0.0, first=first, root=root, radius=radius,
+        support=support, beta=theta[first:], spread=spread[first:], objective=point.value,
+        objective_error=point.value_off + drop, v_mean=np.zeros(len(support)), r_mean=float(theta[0]) if first else 0.0,
+        first=first, root=point.root, radius=radius,
     )  # fmt: skip
 
 
 def _value(Z: FloatArray, y: FloatArray, w: FloatArray, penalty: FloatArray, theta: FloatArray) -> float:
-    return float(w @ np.logaddexp(0.0, -y * (Z @ theta)) + penalty @ theta**2)
+    fine = theta.astype(LONG)
+    return float(w @ np.logaddexp(LONG(0.0), -y * (Z @ fine)) + penalty @ fine**2)
 
 
-def _newton(Z: FloatArray, y: FloatArray, w: FloatArray, penalty: FloatArray, theta: FloatArray) -> FloatArray:
-    value = _value(Z, y, w, penalty, theta)
+@dataclass(frozen=True, eq=False)
+class _Point:
+    """F at a point with gradient g and Hessian H: `|root z|^2` bounds `z'H^{-1}z`, and exceeds it by little.
+
+    `along = root g` is off by at most `along_off` in length, `value` by `value_off`; all that only where `sound`.
+    """
+
+    value: float
+    value_off: float
+    root: FloatArray
+    along: FloatArray
+    along_off: float
+    sound: bool
+
+    @property
+    def decrement(self) -> float:
+        """Length of `along`: about half its square is F above its least."""
+        return float(np.linalg.norm(self.along))
+
+
+def _at(
+    Z: FloatArray, y: FloatArray, w: FloatArray, penalty: FloatArray, theta: FloatArray, blur: FloatArray
+) -> _Point:
+    """Look at F about a point, with margins and gradient in long precision and `H = A'A` by orthogonal factors of A.
+
+    `A = Q R D` with lengths D of its columns, but for what rounding and `blur` move these by, p_j D_j, and a share of
+    each row, as margins are off. In `A / D R^{-1}` that is worth tau at most, that share and `sum_j p_j |row j of
+    R^{-1}|`: so `root = R^{-T} / D / (1 - tau)`, and no condition number is squared. What margins are off by moves g by
+    A' times that, so `root g` by its length, about.
+    """
+    n, k = Z.shape
+    signed = Z.astype(LONG) * y[:, None]
+    margins = signed @ theta.astype(LONG)
+    margin_off = (FINE * (k + 3) * np.abs(Z) + EPS * blur) @ np.abs(theta)
+    share, loss = _share(margins), np.logaddexp(LONG(0.0), -margins)
+    value = float(w @ loss + penalty @ theta.astype(LONG) ** 2)
+    off = 1.01 * float(w @ (margin_off + 8.0 * FINE * loss)) + ((n + k + 12) * FINE + EPS) * value
+    unknown = _Point(value, off, np.zeros((k, k)), np.zeros(k), np.inf if k else 0.0, sound=not k)
+    curvature = np.sqrt(w * (share * _share(-margins)).astype(np.float64))
+    A = np.vstack([Z * curvature[:, None], np.diag(np.sqrt(2.0 * penalty))])
+    D = np.linalg.norm(A, axis=0)
+    if not k or not np.all((D > 0.0) & np.isfinite(D)):
+        return unknown
+    try:
+        back = np.linalg.inv(np.linalg.qr(A / D, mode="r"))
+    except np.linalg.LinAlgError:
+        return unknown
+    moved = (4 * k * (n + k) + 32) * EPS + EPS * blur * np.linalg.norm(curvature) / D
+    tau = float(moved @ np.linalg.norm(back, axis=1)) + 1.01 * float(margin_off.max())
+    sound, tau = tau <= LARGEST_DOUBT, min(tau, LARGEST_DOUBT)
+    root = back.T / D / (1.0 - tau)
+    weighted = w * share
+    ridge = 2.0 * penalty * theta.astype(LONG)
+    g = (ridge - weighted @ signed).astype(np.float64)
+    g_off = np.abs(Z).T @ (weighted * (n + 12) * FINE).astype(np.float64) + EPS * blur * float(weighted.sum())
+    g_off += FINE * np.abs(ridge).astype(np.float64) + EPS * np.abs(g)
+    along_off = 1.2 * float(np.linalg.norm(curvature * margin_off)) + float(np.linalg.norm(np.abs(root) @ g_off))
+    return _Point(value, off, root, root @ g, along_off, sound)
+
+
+def _share(margins: LongArray) -> LongArray:
+    """`1 / (1 + exp(m))`."""
+    return np.asarray(np.exp(-np.logaddexp(LONG(0.0), margins)))
+
+
+def _newton(
+    Z: FloatArray, y: FloatArray, w: FloatArray, penalty: FloatArray, theta: FloatArray, blur: FloatArray
+) -> tuple[FloatArray, _Point]:
+    point, last = _at(Z, y, w, penalty, theta, blur), np.inf
     for _ in range(STEPS if len(theta) else 0):
-        share = expit(-y * (Z @ theta))
-        g = 2.0 * penalty * theta - Z.T @ (w * y * share)
-        H = (Z.T * (w * share * (1.0 - share))) @ Z
-        H.flat[:: len(theta) + 1] += 2.0 * penalty
-        unit = np.sqrt(np.maximum(np.diag(H), np.finfo(float).tiny))
-        try:
-            step = -np.linalg.solve(H / unit[:, None] / unit, g / unit) / unit
-        except np.linalg.LinAlgError:
-            break
-        decrement, length = float(-g @ step), 1.0
+        square = point.decrement**2
+        if square <= ENOUGH * ENOUGH * point.value or (square < SETTLED * point.value and square > last / 4.0):
+            break  # far below, or rounding
+        step, length = -point.root.T @ point.along, 1.0
         for _ in range(HALVINGS):
             ahead = theta + length * step
             there = _value(Z, y, w, penalty, ahead)
-            settled = decrement < 1e-9 * value and there <= value * (1.0 + 1e-13)
-            if settled or there <= value - 1e-4 * length * decrement:
+            settled = square < SETTLED * point.value and there <= point.value * (1.0 + 1e-13)
+            if settled or there <= point.value - 1e-4 * length * square:
                 break
             length /= 2.0
         else:
             break
-        theta, value = ahead, there
-        if decrement <= ENOUGH * ENOUGH * value:
-            break
-    return theta
+        theta, point, last = ahead, _at(Z, y, w, penalty, ahead, blur), square
+    return theta, point
 
 
-def _accuracy(
-    Z: FloatArray, y: FloatArray, w: FloatArray, penalty: FloatArray, theta: FloatArray, blur: FloatArray
-) -> tuple[float, float, FloatArray, float, float]:
-    """Return `(value, rounding of it, root, radius, drop)`: the optimum is within the radius, and so far below."""
-    n, k = Z.shape
-    margins = y * (Z @ theta)
-    margin_off = EPS * (((k + 3) * np.abs(Z) + blur) @ np.abs(theta))
-    share, loss = expit(-margins), np.logaddexp(0.0, -margins)
-    value = float(w @ loss + penalty @ theta**2)
-    off = 1.01 * float(w @ (margin_off + 8.0 * EPS * loss)) + (n + k + 12) * EPS * value
-    unknown = value, off, np.zeros((k, k)), float("inf"), value
-    if not k:
-        return value, off, np.zeros((0, 0)), 0.0, 0.0
-    g = 2.0 * penalty * theta - Z.T @ (w * y * share)
-    g_off = np.abs(Z).T @ (w * share * (2.0 * margin_off + (n + 12) * EPS)) + 8.0 * EPS * np.abs(penalty * theta)
-    g_off += EPS * blur * float(w @ share)
-    H = (Z.T * (w * share * (1.0 - share))) @ Z
-    H.flat[:: k + 1] += 2.0 * penalty
-    unit = np.sqrt(np.diag(H))
-    if not np.all((unit > 0.0) & np.isfinite(unit)):
+def _accuracy(Z: FloatArray, point: _Point) -> tuple[float, float]:
+    """Return `(radius, drop)`: the optimum is within the radius of a point, and so far below."""
+    unknown = np.inf, point.value
+    if not point.sound:
         return unknown
-    try:
-        root = np.linalg.inv(np.linalg.cholesky(H / unit[:, None] / unit))
-    except np.linalg.LinAlgError:
-        return unknown
-    doubt = k * (2.0 * float(margin_off.max()) + (n + 4 * k + 40) * EPS) * float((root * root).sum())
-    if not doubt <= LARGEST_DOUBT:
-        return unknown
-    root = root / unit / np.sqrt(1.0 - doubt)
-    delta = float(np.linalg.norm(root @ g)) + float((np.abs(root) @ g_off) @ np.ones(k))
-    widest = float(np.linalg.norm(Z @ root.T, axis=1).max()) * (1.0 + 1e-9)
+    delta = point.decrement + point.along_off
+    widest = float(np.linalg.norm(Z @ point.root.T, axis=1).max(initial=0.0)) * (1.0 + 1e-9)
     rho = 2.0 * delta
     for _ in range(TRIES):
         kappa = float(worst_ratio(np.array([rho * widest]))[0])
         if rho * kappa >= 2.0 * delta:
-            return value, off, root, rho, delta * delta / (2.0 * kappa)
+            return rho, delta * delta / (2.0 * kappa)
         rho *= 1.2
     return unknown

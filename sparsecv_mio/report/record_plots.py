@@ -14,7 +14,16 @@ import numpy as np
 
 from sparsecv_mio.certificate.parts import ChosenFolds
 from sparsecv_mio.certificate.read_back import AnyRecord, in_classes, weighted_again
-from sparsecv_mio.certificate.records import Continuous, FitRecord, PathRecord, PathRow, Record, Surface, TableRow
+from sparsecv_mio.certificate.records import (
+    CommonRecord,
+    Continuous,
+    FitRecord,
+    PathRecord,
+    PathRow,
+    Record,
+    Surface,
+    TableRow,
+)
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.digits import shown
 from sparsecv_mio.errors import BadInput
@@ -559,7 +568,7 @@ def _draw_path(rows: Sequence[PathRow], columns: Sequence[str], ax: Axes | None,
     return ax
 
 
-def _draw_model(record: Record | FitRecord, ax: Axes | None, data: Dataset | None) -> Axes:
+def _draw_model(record: Record | FitRecord | CommonRecord, ax: Axes | None, data: Dataset | None) -> Axes:
     every = sorted(record.coefficients, key=lambda name: -abs(record.coefficients[name]))
     unit = dict.fromkeys(every, 1.0) if data is None else standard_units(every, data)
     every = sorted(every, key=lambda name: -abs(record.coefficients[name] * unit[name]))

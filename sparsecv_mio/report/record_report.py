@@ -12,7 +12,16 @@ from pathlib import Path
 
 from sparsecv_mio.certificate.parts import DataInfo, ReadingInfo, versions
 from sparsecv_mio.certificate.read_back import AnyRecord
-from sparsecv_mio.certificate.records import NO_AVERAGE, Classes, FitRecord, PathRecord, Record, TableRow
+from sparsecv_mio.certificate.records import (
+    NO_AVERAGE,
+    Classes,
+    CommonRecord,
+    CommonRow,
+    FitRecord,
+    PathRecord,
+    Record,
+    TableRow,
+)
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.digits import aligned, ends_of, interval_digits, shown
 from sparsecv_mio.errors import BadInput
@@ -44,7 +53,10 @@ def report_of(record: AnyRecord, name: str = "RECORD", data: Dataset | None = No
         from sparsecv_mio.report.record_plots import rows_of
 
         data = rows_of(record, data)
-    body = _search(record, data) if isinstance(record, Record) else _fits(record, data)
+    if isinstance(record, Record):
+        body = _search(record, data)
+    else:
+        body = _common(record, data) if isinstance(record, CommonRecord) else _fits(record, data)
     warnings = (Sentences(tuple(record.warnings)),) if record.warnings else ()
     tail = (
         Section("Data", (Facts(_data_facts(record.data)), *warnings)),
@@ -113,6 +125,10 @@ def _answer(record: AnyRecord) -> str:
         taus = sorted({row.tau for row in record.path})
         within = " within the restrictions" if record.request.restrictions else ""
         return f"the best subsets of {taus[0]} to {taus[-1]} features{within} on all rows"
+    if isinstance(record, CommonRecord):
+        model = f"{several(record.tau, 'feature')} that all folds share, gamma = {shown(record.gamma)}"
+        said = f"held-out rows of {record.data.target} with a root mean squared error of {shown(record.rmse)}"
+        return f"{model}: predicts {said}"
     return f"the best subset of {record.tau} features on all rows, gamma = {shown(record.gamma)}"
 
 
@@ -127,9 +143,7 @@ def _whose(record: Record) -> str:
 
 def _search(record: Record, data: Dataset | None) -> list[Section]:
     """Return the sections of a cross-validation that come before the data."""
-    folds, held_out = record.folds, _held_out(record, data)
-    seed = "none" if folds.seed is None else str(folds.seed)
-    dealt = [("folds", f"{folds.k:,} ({folds.spec})"), ("seed", seed), ("digest", folds.digest)]
+    held_out = _held_out(record, data)
     return [
         Section("The answer", (
             Facts(_answer_facts(record)),
@@ -146,9 +160,63 @@ def _search(record: Record, data: Dataset | None) -> list[Section]:
             _tau_table(record),
             _pairs(record, record.table, f"All {several(len(record.table), 'pair')} of the grid.", None, folded=True),
         )),
-        Section("Folds", (Facts(tuple(dealt)),)),
+        _folds(record),
         Section("The search", (Facts(_request_facts(record)), *_sources(record), *_hints(record))),
     ]  # fmt: skip
+
+
+def _folds(record: Record | CommonRecord) -> Section:
+    folds = record.folds
+    seed = "none" if folds.seed is None else str(folds.seed)
+    dealt = ("folds", f"{folds.k:,} ({folds.spec})"), ("seed", seed), ("digest", folds.digest)
+    return Section("Folds", (Facts(dealt),))
+
+
+def _common(record: CommonRecord, data: Dataset | None) -> list[Section]:
+    """Return the sections of the best common subset that come before the data."""
+    digits, ask = interval_digits([(record.lower, record.upper)]), record.request
+    low, high, done = shown(record.lower, digits), shown(record.upper, digits), record.status == "proved"
+    facts = (
+        ("status", "proved" if done else f"{record.status}: not proved, gap {shown(record.gap, 3)}"),
+        *_compared(record),
+        ("features, tau", str(record.tau)),
+        ("ridge weight, gamma", shown(record.gamma)),
+        ("CV error (mean squared error) of one subset for all folds", shown(record.cv_error, digits)),
+        ("least CV error of any subset of these sizes", f"certified in {ends_of(record.lower, record.upper, digits)}"),
+        ("RMSE, the root of the CV error", shown(record.rmse)),
+    )
+    sizes = f"{len(ask.taus)}, {min(ask.taus)} to {max(ask.taus)}"
+    search = (
+        ("gammas", f"{len(ask.gammas)}, {shown(min(ask.gammas))} to {shown(max(ask.gammas))}"),
+        ("taus", sizes), ("gap asked for", shown(ask.gap)), ("time limit", record_words.limit_words(ask)),
+        ("work", f"{several(record.work.nodes, 'node')}, {record.work.seconds:.2f} s"),
+    )  # fmt: skip
+    sure = [f"No subset that all folds share, of these sizes and gammas, has a CV error below {low}."]
+    sure += [f"The reported one has {high}" + (", so it is the best of them up to the gap." if done else ".")]
+    unsure = [] if done else ["That the reported subset is the best of them: the search ended before."]
+    unsure += ["Of each other size alone, that its subset is the best one: only that it does not win."] if done else []
+    best = record_tables.best_common_by_tau(record)
+    chosen = next((k for k, row in enumerate(best) if row.tau == record.tau), None)
+    words = "The best subset found of every size, at its best gamma; what is certified is said above, of all sizes."
+    return [
+        Section("The answer", (Facts(facts),)),
+        Section("What is proved, and what is not", (Sentences(tuple(sure), True), Sentences(tuple(unsure), False))),
+        Section("Picture", (_coefficients(record, data),)),
+        Section("The model", (_model_table(record, data),)),
+        Section("Every number of features", (
+            _common_table(best, words, chosen, digits),
+            _common_table(record.table, f"All {several(len(record.table), 'pair')} of the grid.", None, digits, True),
+        )),
+        _folds(record),
+        Section("The search", (Facts(search),)),
+    ]  # fmt: skip
+
+
+def _common_table(
+    rows: Sequence[CommonRow], caption: str, chosen: int | None, digits: int, folded: bool = False
+) -> ReportTable:
+    lines = [(str(row.tau), shown(row.gamma), aligned(row.cv_error, digits), listed(row.support)) for row in rows]
+    return ReportTable(caption, ("tau", "gamma", "CV error", "features"), tuple(lines), chosen=chosen, folded=folded)
 
 
 def _sentences(lines: Sequence[str]) -> Sentences:
@@ -205,7 +273,7 @@ def _class_facts(record: Record, classes: Classes) -> list[tuple[str, str]]:
     return known
 
 
-def _compared(record: Record | PathRecord) -> list[tuple[str, str]]:
+def _compared(record: Record | PathRecord | CommonRecord) -> list[tuple[str, str]]:
     return [("models compared", words)] if (words := record_tables.compared(record)) else []
 
 
@@ -377,7 +445,7 @@ def _height(rows: int) -> float:
     return 1.7 + 0.23 * min(max(rows, record_plots.LEAST_ROWS), record_plots.MOST_FEATURES)
 
 
-def _signs(record: Record | FitRecord) -> str:
+def _signs(record: Record | FitRecord | CommonRecord) -> str:
     """Say why a feature that is in every model may be counted in fewer folds."""
     limits = record.request.restrictions if isinstance(record, Record) else None
     if limits is None or not (limits.nonnegative or limits.nonpositive):
@@ -385,7 +453,7 @@ def _signs(record: Record | FitRecord) -> str:
     return " A fold in which its sign holds a feature at zero is not counted for it, even where it is forced in."
 
 
-def _model_table(record: Record | FitRecord, data: Dataset | None) -> ReportTable:
+def _model_table(record: Record | FitRecord | CommonRecord, data: Dataset | None) -> ReportTable:
     search = record if isinstance(record, Record) else None
     rows = [[name, shown(value)] for name, value in record.coefficients.items()]
     of_classes = search is not None and search.classes is not None
@@ -546,7 +614,7 @@ def _verify(record: AnyRecord, name: str, file: str) -> tuple[Block, ...]:
         "Rebuilds the folds, fits every support anew and sums the errors again, by a program that shares no code with "
         "the search; with at most 15 features it tries every subset. It says of every field whether it was recomputed."
     )
-    if isinstance(record, Record) and record.folds.spec.startswith(FROM_PYTHON):
+    if isinstance(record, Record | CommonRecord) and record.folds.spec.startswith(FROM_PYTHON):
         lines = ("import sparsecv_mio as sc", f"sc.verify(sc.read_record({name!r}), data, folds).raise_if_failed()")
         return Sentences((words, "The folds came from Python and are needed again.")), Commands("python", lines)
     return Sentences((words,)), Commands("sh", (shlex.join(["sparsecv", "verify", argument(name), argument(file)]),))

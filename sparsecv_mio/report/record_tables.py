@@ -703,6 +703,17 @@ def _names(names: tuple[str, ...]) -> str:
     return (layout.listed(names[:MOST_NAMES]) or "no feature") + (f" and {more} more" if more > 0 else "")
 
 
+def best_common_by_tau(record: records.CommonRecord) -> list[records.CommonRow]:
+    """Return for every tau the row with the least CV error of a subset that all folds share.
+
+    Parameters
+    ----------
+    record : CommonRecord
+    """
+    order = sorted(record.table, key=lambda row: (row.tau, row.cv_error))
+    return [next(rows) for _, rows in groupby(order, key=lambda row: row.tau)]
+
+
 def print_common(console: Console, record: records.CommonRecord, brief: bool = False, full: bool = False) -> None:
     """Print the best common subset: the pair, its certified CV error, its model and the best of every size.
 
@@ -733,8 +744,7 @@ def print_common(console: Console, record: records.CommonRecord, brief: bool = F
     if brief:
         return
     layout.say(console, "best gamma of every tau", "bold")
-    order = sorted(record.table, key=lambda row: (row.tau, row.cv_error))
-    best = [next(rows) for _, rows in groupby(order, key=lambda row: row.tau)]
+    best = best_common_by_tau(record)
     rows = [(row.tau, shown(row.gamma, 4), aligned(row.cv_error, digits), row.support) for row in best]
     styles = ["bold" if row.tau == record.tau else "" for row in best]
     layout.print_table(console, ("tau", "gamma", "CV error", "features"), rows, text=("features",), styles=styles)

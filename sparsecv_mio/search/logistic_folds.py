@@ -17,12 +17,15 @@ import numpy as np
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.problem.logistic import LogisticProblem
+from sparsecv_mio.problem.logistic_refit import refit_logistic
 from sparsecv_mio.search.context import Context
 from sparsecv_mio.trees.logistic_left_out import LeftOut
 from sparsecv_mio.trees.logistic_subsets import Fits, LogisticSubsets
 from sparsecv_mio.trees.subsets import BestSubset, BestSubsets
 
 ALL_ROWS = -1  # in place of a fold
+FROM_ROWS = 1e-8  # of a held-out loss: one that normal equations tell no better is taken from the rows
+WORST_ERROR = 1e-5  # of a held-out loss, beyond which a cell whose support is known is not decided
 WEIGHT_RANGE = 1e-300, 1e300  # of a penalty in units of the file
 
 
@@ -116,7 +119,21 @@ class LogisticFolds:
         rows = rows_in_units(self.data, self.plan.scored_rows(fold))
         fits, low, high = self.at(fold, g).scored(list(supports), *rows)
         low, high = np.where(low > 0.0, low, 0.0), np.where(high < np.inf, high, np.inf)  # what overflowed says nothing
-        return ScoredFits(fits.lower, fits.upper, low, high, np.clip(_losses(fits, *rows), low, high))
+        found = ScoredFits(fits.lower, fits.upper, low, high, np.clip(_losses(fits, *rows), low, high))
+        for i in np.flatnonzero(~(high - low <= FROM_ROWS * found.held_out)).tolist():
+            self._from_rows(found, i, fold, g, supports[i])
+        return found
+
+    def _from_rows(self, found: ScoredFits, i: int, fold: int, g: int, support: IntArray) -> None:
+        """Fit a support by orthogonal factors of its rows, where normal equations have lost its digits."""
+        made = refit_logistic(self.data, self.plan.train_rows(fold), support, float(self.context.grid.gammas[g]))
+        held, slip = made.held_out(self.data, self.plan.scored_rows(fold))
+        off = made.objective_error
+        found.value_lower[i] = max(found.value_lower[i], made.objective - off)
+        found.value_upper[i] = min(found.value_upper[i], made.objective + off)
+        found.held_lower[i] = max(found.held_lower[i], held - slip)
+        found.held_upper[i] = min(found.held_upper[i], held + slip)
+        found.held_out[i] = np.clip(held, found.held_lower[i], found.held_upper[i])
 
     def estimated(self, fold: int, g: int, supports: Sequence[IntArray]) -> tuple[FloatArray, FloatArray]:
         """Return (L,) upper bounds of the training objectives of supports, and their held-out losses as computed.

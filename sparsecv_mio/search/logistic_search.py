@@ -24,7 +24,7 @@ from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.parallel import on_threads
 from sparsecv_mio.search.accounts import BoundSource
 from sparsecv_mio.search.cells import Archive, Where, within
-from sparsecv_mio.search.logistic_folds import ALL_ROWS, LogisticFolds
+from sparsecv_mio.search.logistic_folds import ALL_ROWS, WORST_ERROR, LogisticFolds
 from sparsecv_mio.search.loss_bounds import enough_to_exclude, raise_lower_ends
 from sparsecv_mio.search.pairs import Aim, Pair, PairBounds, aim_at, cells_to_raise, likely_winner
 from sparsecv_mio.search.run import GridMethod, Run
@@ -33,7 +33,6 @@ from sparsecv_mio.trees.subsets import UNLIMITED, BestSubset, BestSubsets
 FIRST_EFFORT, EFFORT_GROWTH = 64, 4  # nodes of a tree in the first round, and times as many in the next
 TIE_RTOL = 1e-9  # of an objective: supports whose objectives agree to that are tied
 MOST_IN_PLACE = 8  # folds, in place of which a tree on all rows has their nodes
-WORST_ERROR = 1e-5  # of a held-out loss, beyond which a cell whose support is known is not decided
 NEIGHBOURS = ((0, 1, 0), (0, -1, 0), (1, 0, 0), (-1, 0, 0))  # steps in tau and gamma to cells that start one
 SUM_SLIP = 1e-13  # of the objective on all rows, for the rounding of sums over folds
 
@@ -377,5 +376,3 @@ class LogisticSearch(GridMethod):
         self.searched[...] = stored["searched"]
         self.effort, self.trees, self.begun = int(stored["effort"]), int(stored["trees"]), True
         self.run.all_rows.raise_lower_bounds(np.asarray(stored["all_rows_lower"], dtype=np.float64))
-
-

@@ -296,7 +296,8 @@ class _Reported:
         self.unit = self.data.y_unit**2
         self.per_row, self.scored = context.per_row, context.scored
         self.gap = context.gap
-        self.late, self.until = context.deadline.expired(), time.monotonic() + SCORE_SECONDS
+        self.late = context.deadline.expired() or self.data.loss is Loss.LOGISTIC
+        self.until = time.monotonic() + SCORE_SECONDS
         self.by_rows: set[tuple[int, int]] = set()
         self._sum()
         check_cells(self.cells)
@@ -311,7 +312,7 @@ class _Reported:
         self.decided = self.bounds.decided
 
     def score(self, pair: tuple[int, int]) -> bool:
-        """Fit the rows where a limit left errors of a pair by moments, which may have lost their digits.
+        """Fit the rows where errors of a pair are those of moments, or of normal equations, which may have lost digits.
 
         For at most `SCORE_SECONDS` in all; return whether that was done, as another pair may then be the one to report.
         """

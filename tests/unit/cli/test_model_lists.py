@@ -92,6 +92,8 @@ def test_common(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["verify", str(path), PROSTATE]) == 0
     assert run(["predict", str(path), PROSTATE, "--out", str(tmp_path / "p.csv")]) == 0
     assert "in cross-validation: RMSE" in capsys.readouterr().out
+    assert run(["report", str(path), "--data", PROSTATE, "--out", str(tmp_path / "r.md")]) == 0
+    assert run(["plot", str(path), "--out", str(tmp_path / "r.png")]) == 0
     record = json.loads(path.read_text())
     record["lower"] = record["cv_error"] = record["upper"] = record["lower"] * 1.01
     path.write_text(json.dumps(record))

@@ -243,6 +243,24 @@ def test_compare_writes_table_and_csv(tmp_path: Path, capsys: pytest.CaptureFixt
     assert "| diabetes | all | 2 |" in (tmp_path / "out" / "compare.md").read_text()
 
 
+def test_compare_says_which_file_lacks_the_target_and_takes_one_for_each(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = []
+    for name in ("y", "z"):
+        files.append(str(tmp_path / f"{name}.csv"))
+        Path(files[-1]).write_text(f"a,b,{name}\n1,2,3\n2,1,4\n3,3,5\n4,1,1\n")
+    args = ["compare", *files, "--tau", "1", "--gamma", "1", "--backends", "native", "--repeats", "1"]
+    args += ["--out", str(tmp_path / "out"), "--target"]
+    assert run([*args, "y"]) == 2
+    error = capsys.readouterr().err
+    assert f"{files[1]}: target 'y' is not in the data" in error and "--target takes one for each file" in error
+    assert run([*args, "y,z"]) == 0
+    with open(tmp_path / "out" / "compare.csv") as stream:
+        first, second = csv.DictReader(stream)
+    assert (first["data"], second["data"]) == ("y", "z") and first["objective"] == second["objective"]
+
+
 def test_compare_by_folds_and_its_mistakes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     args = ["compare", DIABETES, "--target", "y", "--tau", "2", "--gamma", "1", "--repeats", "1"]
     args += ["--out", str(tmp_path)]

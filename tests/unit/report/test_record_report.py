@@ -13,6 +13,7 @@ from sparsecv_mio.certificate.records import Nested, PathRecord, Record
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.digits import ends_of, shown
 from sparsecv_mio.fits.one import fit_one
+from sparsecv_mio.near.common_subset import best_common_subset
 from sparsecv_mio.report.document import Commands, Document, Facts, ReportTable, Sentences
 from sparsecv_mio.report.record_report import not_proved, proved, report_of
 from sparsecv_mio.search.api import cross_validate, held_out_predictions
@@ -59,6 +60,20 @@ def test_restrictions_and_nested_errors_are_said() -> None:
     signed = cross_validate(data(), "4", gammas=0.1, taus=2, force_in="b", nonnegative="b")
     assert "holds a feature at zero" in tables(report_of(signed))[0].caption
     assert "holds a feature" not in tables(report_of(found))[0].caption
+
+
+def test_a_subset_that_all_folds_share_has_a_page() -> None:
+    found = best_common_subset(data(), "4", gammas=[0.1, 1.0], taus=[1, 2], gap=0.0)
+    document = report_of(found, data=data())
+    said, (model, by_tau, every) = facts(document), tables(document)
+    assert said["CV error (mean squared error) of one subset for all folds"] == shown(found.cv_error)
+    assert said["least CV error of any subset of these sizes"] == f"certified in {ends_of(found.lower, found.upper)}"
+    assert [row[0] for row in model.rows] == [*found.coefficients, "(intercept)"]
+    assert len(by_tau.rows) == 2 and len(every.rows) == 4 and by_tau.chosen == found.tau - 1
+    lines = [line for section in document.sections for block in section.blocks if isinstance(block, Sentences)
+             for line in block.lines]  # fmt: skip
+    assert any(line.startswith("No subset that all folds share") and shown(found.lower) in line for line in lines)
+    assert f"{found.tau} feature" in document.answer and "share" in document.answer
 
 
 def test_how_the_file_was_read_is_said(record: Record) -> None:
