@@ -181,7 +181,7 @@ class LogisticSearch(GridMethod):
 
     def _deferred(self, enough: FloatArray) -> BoolArray:
         """(G, T): pairs that more work on all rows would exclude, which had its nodes in this round."""
-        return (enough <= self._of_all_rows("upper")) & self.solved & ~self._of_all_rows("complete")
+        return (enough <= self._of_all_rows("upper")) & self.solved & ~self._of_all_rows("complete").astype(np.bool_)
 
     def _next_on_all_rows(self, aim: Aim, lower: FloatArray, enough: FloatArray) -> tuple[Pair, float] | None:
         """Return the pair to work on in place of the folds of another, and the bound that will do; None for its folds.
