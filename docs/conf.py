@@ -31,7 +31,7 @@ extensions = [
     "cli_help",
     "mathml",
 ]
-exclude_patterns = ["_ext", "_templates", "examples"]
+exclude_patterns = ["_ext", "_templates", "examples", "tutorials"]
 templates_path = ["_templates"]
 highlight_language = "text"  # blocks without a language are formulas and screens
 default_role = "literal"  # docstrings write names and formulas in single backticks
@@ -54,8 +54,8 @@ numpydoc_show_class_members = False  # autodoc lists them, each in its place
 add_module_names = False
 
 sphinx_gallery_conf = {
-    "examples_dirs": "examples",
-    "gallery_dirs": "generated/examples",
+    "examples_dirs": ["examples", "tutorials"],
+    "gallery_dirs": ["generated/examples", "generated/tutorials"],
     "backreferences_dir": "generated/uses",
     "doc_module": ("sparsecv_mio",),
     "filename_pattern": r"\.py$",
