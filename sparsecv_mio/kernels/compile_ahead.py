@@ -32,6 +32,9 @@ from typing import Any
 
 from numba import types
 from numba.core import event
+from numba.core.compiler_lock import global_compiler_lock
+
+from sparsecv_mio.kernels.linked_code import DEPTH
 
 try:
     import fcntl
@@ -181,6 +184,8 @@ class KernelList:
         Types of the arguments for which each kernel is compiled, as numba writes them.
     uses : dict of lists of str
         Kernels that Python calls, by the use that calls them.
+    called : set of str
+        All of these.
     failed : set of str
         Kernels that could not be compiled or kept here; they are left to who needs them, who will say why.
     """
@@ -191,6 +196,7 @@ class KernelList:
         for name, texts in content["kernels"]:
             self.types_of.setdefault(name, []).append(texts)
         self.uses: dict[str, list[str]] = content["uses"]
+        self.called = {name for use in self.uses.values() for name in use}
         self.failed: set[str] = set()
 
     def order(self, told: Iterable[str]) -> list[str]:
@@ -245,7 +251,7 @@ class KernelList:
 
     def compile(self, name: str, folder: Path) -> None:
         """Compile a kernel for the types of the list, if that can be done; those that are in the cache are loaded."""
-        with suppress(Exception):
+        with suppress(Exception), global_compiler_lock, DEPTH.as_called_by(python=name in self.called):
             for texts in self.types_of[name]:
                 kernel(name).compile(tuple(read_type(text) for text in texts))
         if prefix(name) not in files_of_kernels(folder)[0]:

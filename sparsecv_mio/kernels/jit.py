@@ -9,10 +9,12 @@ from functools import partial
 from typing import Any
 
 import numba
-from numba.core import event
+from numba.core import event, sigutils
+from numba.core.compiler_lock import global_compiler_lock
 
 try:
     from sparsecv_mio.kernels.kernel_cache import KernelCache
+    from sparsecv_mio.kernels.linked_code import DEPTH, KernelCompiler, waits, with_machine_code
 except ImportError:  # a release of numba whose inner parts have other names: its own cache does the work
     KernelCache = None  # type: ignore[assignment, misc]
 
@@ -33,12 +35,13 @@ def njit(*, cache: bool = False, **options: Any) -> Callable[[Callable[..., Any]
 
     def declare(kernel: Callable[..., Any]) -> Any:
         hidden = kernel.__name__.startswith("_")
-        made = numba.njit(no_cfunc_wrapper=True, no_cpython_wrapper=hidden, **options)(kernel)
+        own = {} if KernelCache is None else {"pipeline_class": KernelCompiler}
+        made = numba.njit(no_cfunc_wrapper=True, no_cpython_wrapper=hidden, **own, **options)(kernel)
         if hidden and hasattr(made, "overloads"):
-            made.add_overload = partial(_known_to_kernels, made)
             made._compile_for_args = partial(_refuse, kernel.__name__)
         if hasattr(made, "py_func"):
-            made.compile = partial(_compile, made)
+            made.add_overload = partial(_add_overload, made, hidden)
+            made.compile = partial(_compile, made, hidden)
         if not cache or not hasattr(made, "py_func"):  # a plain function where numba is told to compile nothing
             return made
         if KernelCache is None or not hasattr(made, "_cache"):
@@ -50,20 +53,38 @@ def njit(*, cache: bool = False, **options: Any) -> Callable[[Callable[..., Any]
     return declare
 
 
-def _compile(made: Any, signature: Any) -> Any:
+def _compile(made: Any, hidden: bool, signature: Any) -> Any:
     """Compile without collecting garbage: the compiler makes very many objects that it needs to its end."""
     collecting = gc.isenabled()
     gc.disable()
     try:
-        return type(made).compile(made, signature)
+        if KernelCache is None:
+            return type(made).compile(made, signature)
+        with global_compiler_lock, DEPTH.deeper():
+            entry = type(made).compile(made, signature)
+            return entry if hidden or DEPTH.value > 1 else _callable(made, signature, entry)
     finally:
         if collecting:
             gc.enable()
 
 
-def _known_to_kernels(made: Any, compiled: Any) -> None:
-    """Take note of compiled code that kernels may call; what Python called would be no code at all."""
-    made.overloads[tuple(compiled.signature.args)] = compiled
+def _callable(made: Any, signature: Any, entry: Any) -> Any:
+    """Return what Python calls; the machine code is made if so far only kernels have called it."""
+    compiled = made.overloads[tuple(sigutils.normalize_signature(signature)[0])]
+    if not waits(compiled):
+        return entry
+    compiled = with_machine_code(compiled)
+    made.add_overload(compiled)
+    made._cache.save_overload(signature, compiled)
+    return compiled.entry_point
+
+
+def _add_overload(made: Any, hidden: bool, compiled: Any) -> None:
+    """Take note of compiled code; what has none for Python is known to kernels alone."""
+    if hidden or (KernelCache is not None and waits(compiled)):
+        made.overloads[tuple(compiled.signature.args)] = compiled
+    else:
+        type(made).add_overload(made, compiled)
 
 
 def _refuse(name: str, *_: Any, **__: Any) -> None:

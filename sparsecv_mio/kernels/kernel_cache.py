@@ -36,12 +36,12 @@ import numba
 from llvmlite.binding import add_symbol
 from numba.core import sigutils
 from numba.core.caching import _Cache
-from numba.core.compiler import CompileResult
 from numba.core.environment import Environment, _rebuild_env
 from numba.core.runtime import _nrt_python
 from numba.core.serialize import dumps
 
 from sparsecv_mio.kernels.compile_ahead import EVERYTHING, HELPERS, claim, give_back
+from sparsecv_mio.kernels.linked_code import rebuilt
 
 QUICK = ("0.68.",)  # versions of numba whose kernels were seen to run without the tables that the compiler needs
 HERE = Path(__file__).parent
@@ -247,7 +247,7 @@ class KernelCache(_Cache):
             content = read(folder, name)
             if content is not None:
                 _name_helpers()
-                found = CompileResult._rebuild(target_context, *_Reader(BytesIO(content)).load())
+                found = rebuilt(target_context, _Reader(BytesIO(content)).load())
                 if tuple(found.signature.args) == args:
                     return found
         return None
