@@ -56,6 +56,8 @@ def run_search(data: Dataset, plan: FoldPlan, settings: Mapping[str, Any], train
     options = options_of(settings)
     if training_only and options.model == "average":
         raise BadInput("model average: the averaged model is of all rows, leave out refit training")
+    if training_only and options.loss == "logistic":
+        raise BadInput("loss logistic: its models are fitted on all rows, leave out refit training")
     begin, spent = time.perf_counter(), time.process_time()
     with processor_limit(settings.get("cpu_limit")) as stop:
         record = cross_validate(
@@ -84,6 +86,9 @@ def of_record(record: Record, data: Dataset, seconds: float, held_out: FoldPlan 
         "gap": record.gap, "tau": record.tau, "gamma": record.gamma, "mios": record.work.mios,
         "nodes": record.work.nodes,
     }  # fmt: skip
+    if (classes := record.classes) is not None:
+        numbers |= {"null_error": classes.null_error, "accuracy": classes.accuracy, "auc": classes.auc,
+                    "brier": classes.brier}  # fmt: skip
     model = _named(record.predictor, data) if held_out is None else _on_training_rows(record, data, held_out)
     return Fitted(model, seconds, numbers, record)
 
@@ -154,7 +159,8 @@ def _simplest(record: Record, data: Dataset, options: SearchOptions, cpu_limit: 
     with processor_limit(cpu_limit) as stop:
         found = best_subsets(
             data, gammas=[gamma], taus=[tau], stop=stop, scale=options.scale, intercept=options.intercept, threads=1,
-            restrictions=options.restrictions,
+            restrictions=options.restrictions, loss=options.loss, positive=options.positive,
+            class_weight=options.class_weight,
         )  # fmt: skip
     return _named(found.path[0], data)
 

@@ -18,12 +18,15 @@ from sparsecv_mio.batch.peers import Fitted, RawModel
 from sparsecv_mio.batch.plan import COMMON, OURS, SEEDS, Task, check_share, options_of, with_keys
 from sparsecv_mio.batch.sources import coefficients_of, covariance_of, signal_of
 from sparsecv_mio.certificate.read_back import MOST_BYTES
+from sparsecv_mio.certificate.records import class_quality, probabilities
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import make_folds
+from sparsecv_mio.data.two_classes import as_two_classes, log_loss
 from sparsecv_mio.declared_options import LASTING
 from sparsecv_mio.errors import BadInput, CorruptStore, SparseCVError
 from sparsecv_mio.files import check_readable, sweep, write_text
+from sparsecv_mio.words import Encode
 
 SCHEMA = "sparsecv-task/1"
 PLAN_SCHEMA = "sparsecv-plan/1"
@@ -215,7 +218,7 @@ def rows_of(task: Task, data: Dataset | None = None) -> TaskRows:
     BadInput
         The data cannot be read, or the share of test rows leaves too few.
     """
-    data = task.source.load(task.columns_of_folds) if data is None else data
+    data = _in_classes(task, task.source.load(task.columns_of_folds) if data is None else data)
     share = task.settings.get("test")
     if share is None:
         return TaskRows(data, None)
@@ -225,6 +228,17 @@ def rows_of(task: Task, data: Dataset | None = None) -> TaskRows:
     if data.n - held < 4:
         raise BadInput(f"test {share!r} leaves {data.n - held} rows to train on: give a smaller share")
     return TaskRows(data.take(np.sort(order[held:])), data.take(np.sort(order[:held])))
+
+
+def _in_classes(task: Task, data: Dataset) -> Dataset:
+    """Return the data of a task: with logistic loss the target is 0 and 1, with any other it is no two words."""
+    if task.of_classes:
+        return as_two_classes(data, task.settings.get("positive"))
+    reading = data.reading
+    if reading is not None and data.target in reading.levels and reading.how.encode is Encode.ERROR:
+        words = " and ".join(reading.levels[data.target])
+        raise BadInput(f'target {data.target!r} holds words ({words}): give loss = "logistic", or encode = "onehot"')
+    return data
 
 
 def folds_of(task: Task, rows: Dataset) -> FoldPlan:
@@ -299,12 +313,28 @@ def numbers_of(task: Task, rows: TaskRows, fitted: Fitted) -> dict[str, Any]:
 def _errors(task: Task, rows: TaskRows, fitted: RawModel) -> dict[str, Any]:
     beta = fitted.coefficients
     found: dict[str, Any] = {"features": int(np.count_nonzero(beta))}
-    if rows.test is not None:
+    if rows.test is not None and rows.train.classes is not None:
+        found |= _errors_of_classes(rows, fitted)
+    elif rows.test is not None:
         left = rows.test.y - rows.test.X @ beta - fitted.intercept
         found["test_error"] = float(np.mean(left**2))
         found["test_r_squared"] = 1.0 - found["test_error"] / float(np.mean((rows.test.y - rows.train.y.mean()) ** 2))
     spec = dict(task.source.spec)
     return found | (_against_truth(spec, beta, fitted.intercept) if spec.get("design") == "toeplitz" else {})
+
+
+def _errors_of_classes(rows: TaskRows, fitted: RawModel) -> dict[str, Any]:
+    """Return log loss, accuracy, AUC and Brier score of test rows, and the share that is explained of the log loss.
+
+    That is of the log loss of the frequencies of the classes in the training rows.
+    """
+    assert rows.test is not None
+    y, predictors = rows.test.y, rows.test.X @ fitted.coefficients + fitted.intercept
+    quality, loss = class_quality(y, probabilities(predictors)), float(np.mean(log_loss(y, predictors)))
+    share = float(rows.train.y.mean())
+    null = float(np.mean(log_loss(y, np.full(rows.test.n, np.log(share) - np.log1p(-share)))))
+    found = {"test_error": loss, "test_r_squared": 1.0 - loss / null, "test_accuracy": quality.accuracy}
+    return found | {"test_auc": quality.auc, "test_brier": quality.brier}
 
 
 def _against_truth(spec: dict[str, Any], beta: FloatArray, intercept: float) -> dict[str, float]:

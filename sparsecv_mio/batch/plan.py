@@ -24,6 +24,7 @@ from sparsecv_mio.errors import BadInput, did_you_mean, one_of
 from sparsecv_mio.files import check_readable
 from sparsecv_mio.model_space import MOST_DIGITS, gammas, interval
 from sparsecv_mio.version import __version__
+from sparsecv_mio.words import Loss
 
 if TYPE_CHECKING:
     from sparsecv_mio.search.options import SearchOptions
@@ -264,6 +265,11 @@ class Task:
     def estimator(self) -> str:
         """Name of the estimator."""
         return str(self.settings["estimator"])
+
+    @property
+    def of_classes(self) -> bool:
+        """Whether it is our search with logistic loss, for a target of two classes."""
+        return self.estimator == OURS and str(self.settings.get("loss", "")).lower() == Loss.LOGISTIC
 
     @property
     def columns_of_folds(self) -> tuple[str, ...]:

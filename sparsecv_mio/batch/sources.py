@@ -264,7 +264,7 @@ def _load(source: Source, aux: tuple[str, ...]) -> Dataset:
     for key in ("features", "drop"):
         if key in spec:
             spec[key] = list(spec[key]) if isinstance(spec[key], tuple) else [spec[key]]
-    return read_dataset(path, target_of(path, spec.pop("target", None)), aux=aux, **spec)
+    return read_dataset(path, target_of(path, spec.pop("target", None)), aux=aux, two_words=True, **spec)
 
 
 def sources_of(table: Mapping[str, Any], folder: Path) -> Iterator[Source]:

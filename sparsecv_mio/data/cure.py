@@ -609,7 +609,7 @@ def _check_column(one: RawColumn, how: reading_options.Reading, goal: bool) -> N
     found = one.levels()
     if goal and len(found) != 2:
         words = f"{len(found)} word{'s' * (len(found) > 1)}"
-        raise BadInput(f"target {one.name!r} holds {words}: give it numbers, or two words")
+        raise BadInput(f"target {one.name!r} holds {words}: give it numbers, or two words for two classes")
     if len(found) > MOST_LEVELS:
         words = f"holds {len(found):,} different words, more than {MOST_LEVELS}"
         raise BadInput(f"column {one.name!r} {words}: give {left_out(one.name)}, or join some of them")

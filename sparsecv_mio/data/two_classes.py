@@ -152,7 +152,9 @@ def check_training_classes(dataset: Dataset, folds: FoldPlan, intercept: Interce
         part = dataset.y[folds.train_rows(fold)]
         if not 0.0 < part.mean() < 1.0:
             which = dataset.classes[int(part.max(initial=0.0) > 0.0)]
+            other = int((dataset.y > 0.0).sum()) if part.max(initial=0.0) <= 0.0 else int((dataset.y <= 0.0).sum())
             cure = "fewer folds, or stratified ones, leave both in each" if folds.k > 1 else "deal others"
+            cure = "the other has a single row, and no folds leave it in each" if other == 1 else cure
             what = f"all rows are of class {which}, and no intercept fits them best"
             raise BadInput(f"folds: without fold {fold + 1} of {folds.k} {what}: {cure}")
 

@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
 
 SMALLER = re.compile(
-    r"(.*_)?error|seconds|relative_risk|relative_test_error|mae|gap|mios|nodes|upper"
+    r"(.*_)?error|(.*_)?brier|seconds|relative_risk|relative_test_error|mae|gap|mios|nodes|upper"
 )  # values of which less is better
-LARGER = re.compile(r"f1|variance_explained|test_r_squared|lower")
+LARGER = re.compile(r"f1|variance_explained|test_r_squared|lower|(.*_)?(accuracy|auc)")
 MISSING = "-"
-ON_TEST_ROWS = re.compile(r"(?!relative_)(.*_)?test_(error|r_squared)")
+ON_TEST_ROWS = re.compile(r"(?!relative_)(.*_)?test_(error|r_squared|accuracy|auc|brier)")
 REPEATS = ("design_draw", "split", "seed", "folds", "test")  # settings of runs that repeat one another
 DIFFER = ("data", *REPEATS)  # in which runs of a cell may differ
 

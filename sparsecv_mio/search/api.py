@@ -373,6 +373,8 @@ def _trees(options: SearchOptions, hooks: Hooks) -> AbstractContextManager[Trees
         return nullcontext(None)
     from sparsecv_mio.formulation.backends import NATIVE
 
+    if options.loss is Loss.LOGISTIC:
+        raise BadInput("--scheduler sends trees of squared loss: leave out it or --loss logistic")
     if options.backend != NATIVE:
         raise BadInput(f"--scheduler sends trees of our own engine: leave out it or --backend {options.backend}")
     from sparsecv_mio.search.fold_solver import sent_trees

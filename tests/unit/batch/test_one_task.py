@@ -15,6 +15,7 @@ from sparsecv_mio.batch.dispatch import run_batch
 from sparsecv_mio.batch.one_task import BatchFolder, check_with_data, rows_of, run_task
 from sparsecv_mio.batch.plan import Task, tasks_of
 from sparsecv_mio.batch.results import collect, read_table, write_table
+from sparsecv_mio.certificate.records import Record, class_quality
 from sparsecv_mio.errors import BadInput
 
 PLAN = {
@@ -171,3 +172,33 @@ def test_data_sets_are_read_once_and_designs_of_a_size_drawn_once(
     monkeypatch.setattr(one_task, "make_folds", lambda *given: dealt.append(given) or deal(*given))
     check_with_data(tasks_of({"data": [FILE, design], "vary": vary}, tmp_path))
     assert sources._load.cache_info().misses == 3 and len(dealt) == 3 * 2 * 2
+
+
+def test_two_classes_of_words(tmp_path: Path) -> None:
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(60, 2))
+    ill = np.where(X[:, 0] + rng.logistic(size=60) > 0.5, "yes", "no")
+    rows = [f"{a},{b},{word}" for (a, b), word in zip(X.tolist(), ill.tolist(), strict=True)]
+    (tmp_path / "d.csv").write_text("\n".join(["a,b,ill", *rows]) + "\n")
+    data = [{"file": str(tmp_path / "d.csv"), "target": "ill"}]
+    how = {"folds": "3", "gamma": "0.1", "tau": "1:2", "test": 0.3, "estimator": "sparsecv"}
+    ours = {"loss": "logistic", "class_weight": "balanced", "positive": "no", "one_se": "both"}
+    (task,) = tasks_of({"data": data, "vary": {**how, **ours}})
+    check_with_data([task])
+    outcome = run_task(task)
+    assert outcome.state == "done" and outcome.record is not None, outcome.reason
+    record = Record.from_json(outcome.record)
+    assert record.classes is not None and record.classes.positive == "no" and record.data.class_weight == "balanced"
+    assert record.folds.spec == "stratified:3"
+    test = rows_of(task).test
+    assert test is not None
+    found = class_quality(test.y, record.predict(test.X))
+    assert outcome.numbers["test_error"] == pytest.approx(found.log_loss)
+    assert outcome.numbers["test_accuracy"] == found.accuracy and outcome.numbers["test_auc"] == found.auc
+    assert outcome.numbers["accuracy"] == record.classes.accuracy and "one_se_test_auc" in outcome.numbers
+    (plain,) = tasks_of({"data": data, "vary": how})
+    with pytest.raises(BadInput, match=r"holds words .no and yes.: give loss = \"logistic\", or encode = \"onehot\""):
+        check_with_data([plain])
+    once = {"folds": "holdout:0.3", "refit": "training", "one_se": False}
+    (single,) = tasks_of({"data": data, "vary": {**how, **ours, **once}})
+    assert "leave out refit training" in run_task(single).reason
