@@ -23,6 +23,7 @@ from sparsecv_mio.certificate.records import (
     PathRow,
     Record,
     Refit,
+    TableRow,
     class_quality,
     probabilities,
 )
@@ -31,7 +32,7 @@ from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.weights import Scored
 from sparsecv_mio.problem import logistic_objective
 from sparsecv_mio.problem.logistic_objective import LogisticModel
-from sparsecv_mio.problem.objective import varying_columns
+from sparsecv_mio.problem.objective import standard_error, varying_columns
 from sparsecv_mio.units import TINY
 
 H_RTOL = 1e-7  # of a held-out loss
@@ -39,6 +40,7 @@ F_RTOL = 1e-10  # of an objective: closer ones are tied
 CLOSED_RTOL = 1e-8  # of an objective: what rounding leaves between its bounds, where classes are all but separated
 OFFSET_ROUNDING = 1e-14  # of a linear predictor, beside the offsets of its columns
 COEFFICIENT_RTOL = 1e-6  # of the largest coefficient, in columns of equal size
+SPREAD_RTOL = 1e-5  # of a CV error: what losses of folds may differ by, for their standard error
 MOST_FITS = 20_000  # of one part of a verification, each of some 0.5 ms
 SAME_QUALITY = 1e-6  # of accuracy, AUC and Brier score
 
@@ -166,13 +168,24 @@ def check_classes(
     checks.part("coefficients, intercept and objective of the fit on all rows")
     _optimality(checks, record, design, plan, known)
     checks.leaves("it is read", "training_gap")
+    _say_read(checks, record)
     return True
+
+
+def _say_read(checks: Checks, record: Record) -> None:
+    """Say what of a record is read beside what bounds it, as nothing that could be computed would tell it."""
+    if any(row.folds_decided < row.folds for row in record.table):
+        what = "of pairs that are not decided it is read"
+        checks.leaves(what, *(f"table[].{name}" for name in ("cv_error", "standard_error", "folds_decided")))
+    for name in ("request.gap", "allowance", "tie_width", "least.allowance", "least.tie_width", "region"):
+        checks.leaves("within that it is read", name)
 
 
 def _check_names(checks: Checks, classes: Classes | None, dataset: Dataset, rows: IntArray) -> bool:
     """Check the names of both classes, and the log loss of their frequencies in some rows."""
     if not checks.that(classes is not None, "classes", "is null though the loss is logistic") or classes is None:
         return False
+    checks.equal("classes.certified", classes.certified, "log_loss")
     for name, found in zip(("negative", "positive"), dataset.classes or (None, None), strict=True):
         checks.equal(f"classes.{name}", getattr(classes, name), found)
     null = logistic_objective.null_loss(dataset.y, rows, dataset.row_weights)
@@ -302,6 +315,7 @@ def check_path_of_classes(checks: Checks, record: PathRecord, dataset: Dataset) 
     request, design = record.request, ClassDesign(record, dataset)
     check_asked(checks, request, record.data.p)
     check_grid(checks, request, record.path, "path")
+    checks.leaves("within that it is read", "request.gap")
     every = all(row.proved for row in record.path)
     checks.that(every == (record.status == "proved"), "status", f"is {record.status}, the rows say otherwise")
     checks.part("the requested grid, status")
@@ -383,20 +397,31 @@ def _within(checks: Checks, place: str, lower: float, upper: float, low: float, 
     checks.that(upper >= low * (1.0 - H_RTOL) - TINY, f"{place}upper", f"{upper!r} is below the true {low!r}")
 
 
+def _check_spread(checks: Checks, place: str, row: TableRow, truths: list[Truth], scored: Scored) -> None:
+    """Check the standard error of a pair of which every fold is decided, where ties leave no choice of its losses."""
+    ends = np.array([[truth.low, truth.high] for truth in truths])
+    said, tied = row.standard_error, (ends[:, 1] - ends[:, 0] > SPREAD_RTOL * ends[:, 1] + TINY).any()
+    if said is None or tied or row.folds_decided < row.folds or not scored.has_standard_error:
+        return
+    found = standard_error(ends.mean(axis=1), scored.by_fold, scored.times)
+    checks.that(abs(said - found) <= SPREAD_RTOL * row.cv_error + TINY, place, f"is {said!r}, the folds give {found!r}")
+
+
 def _check_grid(checks: Checks, record: Record, design: ClassDesign, plan: FoldPlan, start: Support) -> bool:
     """Check the interval of every pair of the table by its optimal supports; returns whether it could be done."""
-    begun, total = design.fits, Scored.of(design.dataset, plan).total
-    least = [np.inf, np.inf]
+    begun, scored = design.fits, Scored.of(design.dataset, plan)
+    total, least = scored.total, [np.inf, np.inf]
     for i, row in enumerate(record.table):
         checks.tell(i, len(record.table))
-        low = high = 0.0
+        truths = list[Truth]()
         for fold in range(plan.k):
             left, train = MOST_FITS - (design.fits - begun), plan.train_rows(fold)
             best = design.best(row.tau, row.gamma, train, start[: row.tau], left) if left > 0 else None
             if best is None:
                 return False
-            truth = _truth(design, plan, fold, best, row.gamma)
-            low, high = low + truth.low, high + truth.high
+            truths.append(_truth(design, plan, fold, best, row.gamma))
+        low, high = sum(truth.low for truth in truths), sum(truth.high for truth in truths)
+        _check_spread(checks, f"table[{i}].standard_error", row, truths, scored)
         _within(checks, f"table[{i}].", row.lower, row.upper, low / total, high / total)
         least = [min(least[0], low / total), min(least[1], high / total)]
     _within(checks, "", record.certificate.lower, record.certificate.upper, *least)
