@@ -6,8 +6,8 @@ other decided cells is. A fold where the two disagree by more than rounding is k
 [0, inf), the status says so, and a warning names the pair, the fold and what was seen.
 
 It costs `SHARE` of the seconds that the search took, or what is left of a limit, whichever is less: folds and cells are
-drawn by a fixed seed, and there are as many as time allows, `FEWEST` at least; supports of more than `MOST_NUMBERS`
-numbers are left out.
+drawn by a fixed seed, and there are as many as fit into that by what one took, one at least; supports of more than
+`MOST_NUMBERS` numbers are left out.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from sparsecv_mio.search.pairs import pair_bounds
 from sparsecv_mio.units import TINY
 from sparsecv_mio.words import Loss
 
-SHARE, FEWEST = 0.03, 5  # of the seconds of a search, that it may take, beyond so many cells
+SHARE = 0.04  # of the seconds of a search, that it may take
 MOST_NUMBERS = 250_000  # rows times columns of a support, beyond which refits in twice the precision take much memory
 EXCHANGES = 2e7  # elementary operations, about, that comparing the supports of a pair with their neighbours may take
 
@@ -47,13 +47,12 @@ def rechecked(snapshot: Snapshot) -> Snapshot:
     """
     context, cells = snapshot.context, snapshot.cells
     deadline = context.deadline
-    until = time.monotonic() + min(SHARE * deadline.seconds, deadline.left)
-    look: _Recheck | None = None
-    doubts: list[str] = []
+    begin, allowed = time.monotonic(), min(SHARE * deadline.seconds, deadline.left)
+    look, doubts = _Recheck(snapshot), list[str]()
     for done, where in enumerate(_in_turn(snapshot)):
-        if done >= FEWEST and time.monotonic() > until:
+        spent = time.monotonic() - begin
+        if done and spent + spent / done > allowed:
             break
-        look = look or _Recheck(snapshot)
         seen = look.objection(where)
         if seen:
             doubts.append(seen)
@@ -85,6 +84,7 @@ class _Recheck:
         self.data = self.context.data
         self._how = self.data.dataset, str(self.data.scale), str(self.data.intercept)
         self._exchanges: dict[int, Exchanges] = {}
+        self._last: UnitColumns | None = None
 
     @cached_property
     def design(self) -> UnitColumns:
@@ -102,7 +102,7 @@ class _Recheck:
         if self.data.loss is Loss.LOGISTIC:
             return self._objection_of_classes(where, columns)
         train, scored, dataset = folds.train_rows(fold), folds.scored_rows(fold), self.data.dataset
-        of_support = UnitColumns.of(*self._how, columns)
+        of_support = self._of_support(columns)
         model = of_support.refit(tuple(range(len(columns))), gamma, train)
         error = held_out_error(model, dataset.X, dataset.y, scored, dataset.row_weights)
         unit = self.data.y_unit**2
@@ -113,6 +113,12 @@ class _Recheck:
             return f"{named}: the search has a held-out error in {ends_of(low, high, 9)}, a refit {shown(error, 9)}"
         other = self._better(g, train, folds.left_out(fold), columns)
         return f"{named}: the features {other} fit better than those said to be the best" if other else ""
+
+    def _of_support(self, columns: IntArray) -> UnitColumns:
+        """Return the columns of a support; folds mostly share theirs."""
+        if self._last is None or not np.array_equal(self._last.columns, columns):
+            self._last = UnitColumns.of(*self._how, columns)
+        return self._last
 
     def _objection_of_classes(self, where: Where, columns: IntArray) -> str:
         """Say what a refit by the definition of logistic loss has against a decided cell."""

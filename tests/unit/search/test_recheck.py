@@ -11,7 +11,7 @@ from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.problem.objective import fit, held_out_error
-from sparsecv_mio.search import loop
+from sparsecv_mio.search import loop, recheck
 from sparsecv_mio.search.context import Snapshot
 from sparsecv_mio.search.recheck import rechecked
 
@@ -33,6 +33,7 @@ def solved_after(monkeypatch: pytest.MonkeyPatch, change, taus=tuple(TAUS)) -> s
         return rechecked(snapshot)
 
     monkeypatch.setattr(loop, "rechecked", altered)
+    monkeypatch.setattr(recheck, "SHARE", np.inf)  # of every cell, however long that takes
     return sc.cross_validate(*problem(), gammas=GAMMAS, taus=taus, gap=0.0)
 
 
@@ -40,6 +41,18 @@ def test_right_ends_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     plain = sc.cross_validate(*problem(), gammas=GAMMAS, taus=TAUS, gap=0.0)
     looked = solved_after(monkeypatch, lambda cells: None)
     assert looked.status == plain.status == "proved" and looked.table == plain.table
+
+
+@pytest.mark.parametrize(("share", "cells"), [(0.0, 1), (np.inf, 4)])
+def test_it_looks_at_one_cell_at_least(monkeypatch: pytest.MonkeyPatch, share: float, cells: int) -> None:
+    """And at all where it has the time: those of the reported pair first."""
+    seen, objection = [], recheck._Recheck.objection
+    monkeypatch.setattr(recheck, "SHARE", share)
+    monkeypatch.setattr(recheck._Recheck, "objection", lambda self, where: seen.append(where) or objection(self, where))
+    record = sc.cross_validate(*problem(), gammas=GAMMAS, taus=TAUS, gap=0.0)
+    first = {(GAMMAS[g], TAUS[t]) for g, t, _ in seen[:cells]}
+    assert first == {(record.gamma, record.tau)} and len({fold for _, _, fold in seen[:cells]}) == cells
+    assert len(seen) == (1 if share == 0.0 else 4 + 24)
 
 
 @pytest.mark.parametrize("share", [0.9, 0.999])
