@@ -291,6 +291,8 @@ class StandardData:
         to `COPY_RTOL`, else -1.
     copy_off : (q,) array
         At most so far, by length, is it off that column; 0 where the file has them equal, up to a power of two.
+    copy_length : (q,) array
+        Lengths of the columns that are copies, else 0.
     warnings : tuple of str
         Lines for the user: constant columns, copies.
     rest, r_rest : (q,) array, float
@@ -317,6 +319,7 @@ class StandardData:
     y_unit: float
     copy_of: IntArray
     copy_off: FloatArray
+    copy_length: FloatArray
     warnings: tuple[str, ...]
     rest: FloatArray
     r_rest: float = 0.0
@@ -453,6 +456,7 @@ class StandardData:
             weight=self.weight[columns],
             copy_of=np.full(len(columns), -1, dtype=np.int64),
             copy_off=np.zeros(len(columns)),
+            copy_length=np.zeros(len(columns)),
             rest=self.rest[columns],
         )
 
@@ -582,6 +586,7 @@ def standardize(
         y_unit=y_unit,
         copy_of=np.full(columns.size, -1, dtype=np.int64),
         copy_off=np.zeros(columns.size),
+        copy_length=np.zeros(columns.size),
         warnings=(),
         rest=np.zeros(columns.size),
         restrictions=restrictions,
@@ -597,7 +602,8 @@ def standardize(
     read = () if dataset.reading is None else dataset.reading.notes
     doubts = stand_in_notes(dataset.X, dataset.y, dataset.names, dataset.target)
     notes = read + _constant_warning(dataset, moments.constant) + doubts + _copy_warning(bare.names, copy_of)
-    return replace(bare, copy_of=copy_of, copy_off=_off_copies(bare, copy_of, length), warnings=notes)
+    apart, of_copies = _off_copies(bare, copy_of, length), np.where(copy_of >= 0, length, 0.0)
+    return replace(bare, copy_of=copy_of, copy_off=apart, copy_length=of_copies, warnings=notes)
 
 
 def _target_unit(dataset: Dataset, centred: bool) -> tuple[float, float]:

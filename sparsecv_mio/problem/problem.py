@@ -190,6 +190,8 @@ class SparseProblem:
         those that are.
     copy_off : (q,) array, optional
         At most so far is a column off the one that it copies, or that one's negative, on all rows; 0 by default.
+    copy_length : (q,) array, optional
+        Lengths of copies over all rows; 0 by default.
     own : StandardData, optional
         Coordinates about the centres of these very rows, where those of all rows would lose their digits: the moments
         and the means are in them, and rows that are predicted have to be (`about`).
@@ -217,6 +219,7 @@ class SparseProblem:
     r_mean: float
     copy_of: NDArray[np.intp] | None = None
     copy_off: FloatArray | None = None
+    copy_length: FloatArray | None = None
     own: StandardData | None = None
     row_weight: float | None = None
     forced: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
@@ -281,11 +284,16 @@ class SparseProblem:
         Else -1; None where there is none. Swapping copies changes no prediction (theory section 9). Columns v and w
         that differ by d change residuals by `||d|| |b|` where one takes the place of the other. With r the residual of
         no column `lam weight b^2 <= ||r||^2`, so that is at most `||d|| ||r|| / sqrt(lam weight)`, however nearly v is
-        a combination of others. Where both are taken f falls by at most its square.
+        a combination of others. Where both are taken f falls by at most its square. Rows left out that are long beside
+        what these rows have of the column stretch that by their ratio: a cell of 1e28 sees coefficients of nothing.
         """
         if self.copy_of is None or self.copy_off is None:
             return self.copy_of
-        return np.where(self.copy_off <= COPIES_OFF * np.sqrt(self.penalty), self.copy_of, -1)
+        allowed = COPIES_OFF * np.sqrt(self.penalty)
+        if self.copy_length is not None:
+            held = np.sqrt(np.maximum(self.squares, 0.0) + self.penalty)
+            allowed = allowed * np.minimum(1.0, held / np.maximum(self.copy_length, np.finfo(float).tiny))
+        return np.where(self.copy_off <= allowed, self.copy_of, -1)
 
     def about(self, data: StandardData, index: slice | IntArray) -> tuple[FloatArray, FloatArray]:
         """Return `(V, r)` of some rows about the training means, each times the root of its weight.
@@ -325,6 +333,7 @@ class SparseProblem:
             v_mean=self.v_mean[keep],
             copy_of=copy_of,
             copy_off=None if self.copy_off is None else self.copy_off[keep],
+            copy_length=None if self.copy_length is None else self.copy_length[keep],
             own=None if self.own is None else self.own.only(keep),
             forced=forced[forced >= 0],
             own_squares=None if self.own_squares is None else self.own_squares[keep],

@@ -168,6 +168,7 @@ class TrainingMoments:
             r_mean=float(self.mean[q]),
             copy_of=data.copy_of,
             copy_off=data.copy_off,
+            copy_length=data.copy_length,
             own=self.own,
             forced=data.forced,
         )

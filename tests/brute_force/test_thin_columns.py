@@ -80,6 +80,12 @@ def test_a_support_whose_value_rounding_hides_is_on_no_list(fractions: bool, mon
     assert (record.status, UNKNOWN in record.warnings) == (("proved", False) if fractions else ("limit", True))
 
 
+def test_columns_that_one_cell_makes_alike_are_apart_without_its_row() -> None:
+    """Both are next to nothing there beside their penalty, and predict the row left out, of 1e28, a little apart."""
+    case = thin_case(602_630)
+    assert not false_ends(case, case.solved())
+
+
 @pytest.mark.parametrize("seed", [400_076, 400_089, 400_249, 400_331, 400_534, 400_561])
 def test_verify_refuses_no_right_end(seed: int) -> None:
     """Its own refits had lost their digits here, or a changed model or an average had."""
