@@ -1,5 +1,7 @@
 """Whether the places that name a release agree: version.py, CHANGELOG.md, CITATION.cff, the recipe, the addresses.
 
+The recipe asks for what `sparsecv-mio[full]` does, too.
+
     python scripts/release/agree.py [--tag v0.2.0] [--repository OWNER/NAME]
 
 Prints a line for each that does not; the exit code is their number. Only Python is needed.
@@ -16,12 +18,25 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 RECIPE = "packaging/conda-forge/recipe.yaml"
+CONDA = {"msgspec": "msgspec-python", "matplotlib": "matplotlib-base"}  # names that conda-forge has otherwise
 
 
 def found(path: str, pattern: str) -> str:
     """Return the first group of the first place in a file that matches, or nothing."""
     place = re.search(pattern, (ROOT / path).read_text(encoding="utf-8"), re.MULTILINE)
     return place[1] if place else ""
+
+
+def required() -> set[str]:
+    """Return what `sparsecv-mio[full]` asks for, as a recipe writes it, but numba, which is that of the build."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    lines = [
+        *project["dependencies"],
+        *(line for name in ("frames", "plot", "report", "sklearn") for line in extras[name]),
+    ]
+    parts = [re.fullmatch(r"([\w-]+)([<>=].*)", line) for line in lines]
+    return {f"{CONDA.get(part[1], part[1])} {part[2]}" for part in parts if part and part[1] != "numba"}
 
 
 def disagreements(tag: str | None, repository: str | None) -> Iterator[str]:
@@ -35,6 +50,10 @@ def disagreements(tag: str | None, repository: str | None) -> Iterator[str]:
         yield f"CITATION.cff is of {' of '.join(cited)}, not of {version} of {released or '?'}"
     if found(RECIPE, r"^  version: (.*)$") != version:
         yield f"{RECIPE} is not of {version}"
+    recipe = (ROOT / RECIPE).read_text(encoding="utf-8").partition("\n  run:\n")[2].partition("\ntests:")[0]
+    listed = {line for line in re.findall(r"^    - ([\w-]+ .*)$", recipe, re.MULTILINE) if "{" not in line}
+    if listed != required():
+        yield f"{RECIPE} and pyproject.toml do not both ask for {', '.join(sorted(listed ^ required()))}"
     if tag is not None and tag != f"v{version}":
         yield f"the tag is {tag}, the version {version}"
     urls = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["urls"]
