@@ -80,7 +80,7 @@ lint: setup
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/mypy scripts/bench
-	$(BIN)/mypy scripts/studies
+	$(BIN)/mypy scripts/studies scripts/agreement
 
 # Pages of examples and names that are gone must not survive, so what is generated is made anew.
 docs: setup
