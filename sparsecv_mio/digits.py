@@ -31,6 +31,17 @@ def shown(value: float, digits: int = 6) -> str:
     return f"{value:.{digits}g}" if math.isfinite(value) else "?"
 
 
+def share(value: float) -> str:
+    """Format a share of 1, such as R^2, which may be far below 0.
+
+    Examples
+    --------
+    >>> share(0.70314), share(-12.0), share(-5.66846871e38)
+    ('0.7031', '-12.0000', '-5.66847e+38')
+    """
+    return f"{value:.4f}" if abs(value) < WHOLE_BELOW else shown(value)
+
+
 def ends_of(lower: float, upper: float, digits: int = 6) -> str:
     """Format an interval.
 

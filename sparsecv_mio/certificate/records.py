@@ -17,7 +17,7 @@ from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.certificate import parts
 from sparsecv_mio.certificate.drawn import DrawnModel, DrawnSearch, made_by
 from sparsecv_mio.data.cure import KEPT, Made, frame_alike
-from sparsecv_mio.digits import ends_of, shown
+from sparsecv_mio.digits import ends_of, share, shown
 from sparsecv_mio.errors import BadInput, CorruptStore
 from sparsecv_mio.units import CROSSING_RTOL
 from sparsecv_mio.words import Missing
@@ -731,7 +731,7 @@ class Record(parts.JsonRecord, LinearModel, DrawnSearch):
             return class_words(self.classes, mark)
         root = f"{mark}{shown(self.rmse)}" if math.isfinite(self.cv_error) else "?"
         middle = "" if self.mae is None else f"MAE {mark}{shown(self.mae)}, "
-        return f"RMSE {root}, {middle}R^2 " + ("?" if self.r_squared is None else f"{mark}{self.r_squared:.4f}")
+        return f"RMSE {root}, {middle}R^2 " + ("?" if self.r_squared is None else f"{mark}{share(self.r_squared)}")
 
     def to_frame(self) -> pd.DataFrame:
         """Return the table of all pairs (gamma, tau) as a pandas frame, a column for every field of `TableRow`."""

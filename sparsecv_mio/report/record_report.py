@@ -23,7 +23,7 @@ from sparsecv_mio.certificate.records import (
     TableRow,
 )
 from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.digits import aligned, ends_of, interval_digits, shown
+from sparsecv_mio.digits import aligned, ends_of, interval_digits, share, shown
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.files import argument, write_text
 from sparsecv_mio.report import record_plots, record_tables, record_words, source_tables
@@ -250,10 +250,10 @@ def _answer_facts(record: Record) -> tuple[tuple[str, str], ...]:
     if record.mae is not None:
         facts.append(("MAE of held-out rows", marked(shown(record.mae), record.estimate)))
     if record.r_squared is not None and record.classes is not None:
-        share = marked(f"{record.r_squared:.4f}", record.estimate)
-        facts.append(("share of the log loss explained (McFadden R^2)", share))
+        explained = marked(share(record.r_squared), record.estimate)
+        facts.append(("share of the log loss explained (McFadden R^2)", explained))
     elif record.r_squared is not None:
-        facts.append(("R^2 of held-out rows", marked(f"{record.r_squared:.4f}", record.estimate)))
+        facts.append(("R^2 of held-out rows", marked(share(record.r_squared), record.estimate)))
     if record.refined is not None:
         facts.append(("gamma refined at this tau", shown(record.refined.gamma)))
     return tuple(facts)
@@ -512,10 +512,10 @@ def _pairs(
         known = math.isfinite(row.cv_error)
         error, root = aligned(row.cv_error, digits), shown(math.sqrt(row.cv_error)) if known else "?"
         width = "" if row.standard_error is None else shown(row.standard_error, 3)
-        share = [marked(f"{1.0 - row.cv_error / spread:.4f}", row.estimate) if known else "?"] if spread else []
+        part = [marked(share(1.0 - row.cv_error / spread), row.estimate) if known else "?"] if spread else []
         ends = aligned(row.lower, digits), aligned(row.upper, digits)
         lines.append((str(row.tau), shown(row.gamma), marked(error, row.estimate), width,
-                      *([marked(root, row.estimate)] if root_too else []), *share, *ends,
+                      *([marked(root, row.estimate)] if root_too else []), *part, *ends,
                       f"{row.folds_decided}/{row.folds}", row.status or ""))  # fmt: skip
     return ReportTable(caption, tuple(head), tuple(lines), chosen=chosen, folded=folded)
 

@@ -14,7 +14,7 @@ from rich.text import Text
 from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.certificate import records
 from sparsecv_mio.certificate.parts import Work
-from sparsecv_mio.digits import aligned, ends_of, interval_digits, shown
+from sparsecv_mio.digits import aligned, ends_of, interval_digits, share, shown
 from sparsecv_mio.report import layout, record_words
 from sparsecv_mio.report.source_tables import print_sources
 from sparsecv_mio.words import Loss
@@ -227,7 +227,7 @@ def error_line(found: FitQuality | ClassQuality) -> str:
         auc = "unknown" if math.isnan(found.auc) else f"{found.auc:.4f}"
         right = f"accuracy {100.0 * found.accuracy:.1f}%, AUC {auc}, Brier score {found.brier:.4f}"
         return f"log loss {shown(found.log_loss)}, {right}"
-    explained = "unknown" if math.isnan(found.r_squared) else f"{found.r_squared:.4f}"
+    explained = "unknown" if math.isnan(found.r_squared) else share(found.r_squared)
     return f"RMSE {shown(found.rmse)}, MAE {shown(found.mae)}, R^2 {explained}"
 
 
