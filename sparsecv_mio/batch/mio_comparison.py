@@ -13,17 +13,21 @@ import numpy as np
 from sparsecv_mio.certificate.parts import versions
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
-from sparsecv_mio.data.standard import standardize
+from sparsecv_mio.data.standard import StandardData, standardize
+from sparsecv_mio.data.two_classes import check_training_classes
 from sparsecv_mio.declared_options import check_whole
 from sparsecv_mio.errors import BackendFailed, BackendUnavailable
 from sparsecv_mio.formulation.backends import get_backend
 from sparsecv_mio.formulation.backends.contract import Backend
 from sparsecv_mio.formulation.outcome import Limits, Outcome
+from sparsecv_mio.problem.logistic import LogisticProblem
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.training_moments import TrainingMoments, row_moments, training_moments
+from sparsecv_mio.search.logistic_folds import problem_of
 from sparsecv_mio.search.options import check_formulation, check_limits
 from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.units import TIE_RTOL
+from sparsecv_mio.words import Loss
 
 
 @dataclass(frozen=True)
@@ -90,12 +94,12 @@ class Contender:
     formulation: str
 
     @classmethod
-    def of(cls, label: str) -> Contender:
-        """Read `name` or `name:formulation`; `BadInput` for an unknown one."""
+    def of(cls, label: str, loss: Loss = Loss.SQUARED) -> Contender:
+        """Read `name` or `name:formulation` for a loss; `BadInput` for an unknown one, or one that does not take it."""
         name, _, formulation = label.partition(":")
         backend = get_backend(name)
-        first = next(iter(backend.capabilities.formulations))
-        return cls(label, backend, check_formulation(name, formulation or None) or first)
+        form = check_formulation(name, formulation or None, loss)
+        return cls(label, backend, form or next(iter(backend.capabilities.of(loss))))
 
 
 @dataclass(frozen=True)
@@ -106,7 +110,7 @@ class Cell:
     fold: int
     tau: int
     gamma: float
-    problem: SparseProblem
+    problem: SparseProblem | LogisticProblem
     names: tuple[str, ...]
     unit: float
 
@@ -120,6 +124,7 @@ def cells_of(
     gammas: Sequence[float],
     scale: str = "length",
     intercept: str = "fold",
+    loss: Loss = Loss.SQUARED,
 ) -> Iterator[Cell]:
     """Yield every MIO of a data set, ascending in gamma and tau.
 
@@ -137,6 +142,8 @@ def cells_of(
         What the penalty measures.
     intercept : {"fold", "global", "none"}
         Where the intercept lives.
+    loss : Loss
+        What is fitted; `logistic` of data of two classes.
 
     Yields
     ------
@@ -148,6 +155,9 @@ def cells_of(
         For a word that is unknown or a number out of range.
     """
     grid = Grid.of(gammas, taus, dataset.p)
+    if loss is Loss.LOGISTIC:
+        yield from _cells_of_classes(name, standardize(dataset, scale, intercept, loss=loss), folds, grid)
+        return
     data = standardize(dataset, scale, intercept)
     moments: Iterator[tuple[int, TrainingMoments]]
     moments = iter([(-1, row_moments(data, slice(0, data.n)))]) if folds is None else training_moments(data, folds)
@@ -156,6 +166,18 @@ def cells_of(
             problem = sums.problem(data, gamma)
             for tau in grid.taus.tolist():
                 yield Cell(name, fold, tau, gamma, problem, data.names, data.y_unit**2)
+
+
+def _cells_of_classes(name: str, data: StandardData, folds: FoldPlan | None, grid: Grid) -> Iterator[Cell]:
+    """Yield every MIO of data of two classes."""
+    if folds is not None:
+        check_training_classes(data.dataset, folds, data.intercept)
+    trained = [(-1, np.arange(data.n))] if folds is None else [(j, folds.train_rows(j)) for j in range(folds.k)]
+    for fold, rows in trained:
+        whole = problem_of(data, rows)
+        for gamma in grid.gammas.tolist():
+            for tau in grid.taus.tolist():
+                yield Cell(name, fold, tau, gamma, whole.with_gamma(gamma), data.names, 1.0)
 
 
 def compare(
@@ -199,7 +221,7 @@ def compare(
     check_limits(limits)
     check_whole("repeats", repeats, 1)
     for contender in contenders:
-        _warm_up(contender, limits)
+        _warm_up(contender, limits, any(isinstance(cell.problem, LogisticProblem) for cell in cells))
     environment = _environment(limits)
     rows: list[CompareRow] = []
     done, total = 0, len(cells) * len(contenders) * repeats
@@ -226,7 +248,7 @@ class _Runs:
         """Run a contender once; whether it was tried."""
         if contender.label in self.trouble or limits.cancelled:
             return False
-        problem, tau = self.cell.problem, min(self.cell.tau, self.cell.problem.q)
+        problem, tau = self.cell.problem, min(self.cell.tau, len(self.cell.names))
         try:
             outcome = contender.backend.solve(problem, tau, limits=limits, formulation=contender.formulation)
         except BackendUnavailable as error:
@@ -272,10 +294,14 @@ class _Runs:
         )
 
 
-def _warm_up(contender: Contender, limits: Limits) -> None:
+def _warm_up(contender: Contender, limits: Limits, classes: bool) -> None:
     q = 5
     gram = np.full((q, q), 0.3) + 0.7 * np.eye(q)
+    toy: SparseProblem | LogisticProblem
     toy = SparseProblem(gram, np.linspace(1.0, 2.0, q), 12.0, np.ones(q), 0.05, 20, np.zeros(q), 0.0)
+    if classes:
+        labels = np.array([1.0, -1.0, 1.0, 1.0, -1.0])
+        toy = LogisticProblem(gram, labels, np.ones(q), np.ones(q), 0.1)
     quick = replace(limits, seconds=10.0, log=None)
     try:
         contender.backend.solve(toy, 2, limits=quick, formulation=contender.formulation)

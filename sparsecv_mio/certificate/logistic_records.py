@@ -9,7 +9,7 @@ above the best support found; few features and few fits (`MOST_FITS`) allow it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from sparsecv_mio.certificate.checked_fields import Checks
 from sparsecv_mio.certificate.claims import check_asked, check_claims, check_grid, row_of
 from sparsecv_mio.certificate.records import (
     Classes,
+    FitRecord,
     PathRecord,
     PathRow,
     Record,
@@ -60,14 +61,17 @@ class ClassDesign:
 
     Parameters
     ----------
-    record : Record or PathRecord
+    record : Record, PathRecord or FitRecord
     dataset : Dataset
         Of two classes, 0 and 1.
     """
 
-    def __init__(self, record: Record | PathRecord, dataset: Dataset) -> None:
+    def __init__(self, record: Record | PathRecord | FitRecord, dataset: Dataset) -> None:
         self.dataset, self.scale, self.intercept = dataset, record.data.scale, record.data.intercept
-        restrictions = record.request.restrictions
+        if isinstance(record, FitRecord):
+            restrictions = None if record.side is None else record.side.restrictions
+        else:
+            restrictions = record.request.restrictions
         out = () if restrictions is None else restrictions.force_out
         forced = () if restrictions is None else restrictions.force_in
         self.columns = [j for j in varying_columns(dataset.X).tolist() if dataset.names[j] not in out]
@@ -246,7 +250,7 @@ def _near_pairs(y: FloatArray, chance: FloatArray) -> float:
 class Claim:
     """A model of a record, and what is said of its objective; `path` stands before the names of its fields."""
 
-    model: Record | PathRow
+    model: Record | PathRow | FitRecord
     proof: Refit | PathRow
     path: str
     proof_path: str
@@ -333,6 +337,45 @@ def check_path_of_classes(checks: Checks, record: PathRecord, dataset: Dataset) 
             return True
     checks.part("lower and upper of every fit, by branching over its supports")
     return True
+
+
+def check_fit_of_classes(checks: Checks, record: FitRecord, dataset: Dataset) -> tuple[float, float] | None:
+    """Check the model of one fit of logistic loss, and its bounds as far as its side constraints allow it.
+
+    Parameters
+    ----------
+    checks : Checks
+    record : FitRecord
+    dataset : Dataset
+        Of two classes.
+
+    Returns
+    -------
+    (float, float) or None
+        The rounding of the objective, and the objective of no column, the scale of a solver's tolerances; None where
+        the record is not complete enough.
+    """
+    if not _check_names(checks, record.classes, dataset, np.arange(dataset.n)):
+        return None
+    design, side = ClassDesign(record, dataset), record.side
+    # a solver's allowance is beside its gap, and its status is checked with both
+    proof = Refit(record.gamma, record.tau, record.objective, record.lower, record.upper, proved=False)
+    support = _check_model(checks, Claim(record, proof, "", ""), design, record.requested_gap)
+    if support is None:
+        return None
+    checks.part("coefficients, intercept and objective of the fit on all rows")
+    shape = None if side is None else side.restrictions
+    if side is None or side.together or side.box or (shape is not None and shape.beyond_forcing):
+        checks.caveat = "optimality not verified (side constraints beyond forced features)"
+    else:
+        proved = record.status == "proved"
+        room = record.requested_gap + record.allowance / max(record.upper, TINY)
+        if _check_least(checks, replace(proof, proved=proved), "", design, support, room, MOST_FITS):
+            checks.part("lower and objective, by branching over all supports")
+        else:
+            checks.caveat = f"optimality not verified (it takes more than {MOST_FITS:,} fits)"
+    model = design.fit(support, record.gamma)
+    return design.rounding(model), design.fit((), record.gamma).objective
 
 
 def _optimality(

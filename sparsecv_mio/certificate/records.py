@@ -894,13 +894,13 @@ class PathRecord(parts.JsonRecord, DrawnModel):
 class FitRecord(parts.JsonRecord, LinearModel, DrawnModel):
     """Best subset of one (tau, gamma) on all rows, by one backend.
 
-    `objective` is `||y - Xb||^2 + (gamma / 2) ||b||^2` of the support in the scaled columns, `lower <= optimum <=
-    upper`. `proved` means `upper - lower <= gap * upper + allowance` for the requested gap: `allowance` is what the
-    solver's dual bound is not trusted for, in the same units (docs/backends.md). The field `gap` is the relative gap
-    reached. `seconds` is the time inside the solver, `setup_seconds` all the rest but reading the data. With an
-    `assumed_box` M the certificate is conditional: `lower`, and so `proved`, hold for the models whose coefficients lie
-    in [-M, M]. `side` holds the side constraints that models were compared under; null in older records, of which they
-    are not known.
+    `objective` is `||y - Xb||^2 + (gamma / 2) ||b||^2` of the support in the scaled columns, with logistic loss, where
+    `classes` are known, the log losses of all rows in place of the squares; `lower <= optimum <= upper`. `proved` means
+    `upper - lower <= gap * upper + allowance` for the requested gap: `allowance` is what the solver's dual bound is not
+    trusted for, in the same units (docs/backends.md). The field `gap` is the relative gap reached. `seconds` is the
+    time inside the solver, `setup_seconds` all the rest but reading the data. With an `assumed_box` M the certificate
+    is conditional: `lower`, and so `proved`, hold for the models whose coefficients lie in [-M, M]. `side` holds the
+    side constraints that models were compared under; null in older records, of which they are not known.
     """
 
     schema_name: ClassVar[str] = FIT_SCHEMA
@@ -932,6 +932,7 @@ class FitRecord(parts.JsonRecord, LinearModel, DrawnModel):
     assumed_box: parts.Bound | None = None
     side: parts.Side | None = None
     solver_option: tuple[str, ...] | None = None
+    classes: Classes | None = None
 
     def __repr__(self) -> str:
         pair, ends = f"tau={self.tau}, gamma={shown(self.gamma)}", ends_of(self.lower, self.upper)

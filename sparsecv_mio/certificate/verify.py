@@ -23,7 +23,7 @@ from sparsecv_mio.certificate.averages import check_average
 from sparsecv_mio.certificate.checked_fields import Checks, EnumerationLevel, VerifyReport
 from sparsecv_mio.certificate.claims import check_asked, check_claims, check_gap, check_grid, row_of
 from sparsecv_mio.certificate.enumeration import UnitColumns, held_out_errors
-from sparsecv_mio.certificate.logistic_records import check_classes, check_path_of_classes
+from sparsecv_mio.certificate.logistic_records import check_classes, check_fit_of_classes, check_path_of_classes
 from sparsecv_mio.certificate.parts import DataInfo, FoldInfo, JsonRecord, Request, reading_info
 from sparsecv_mio.certificate.read_back import StoredRecord, has_weights, in_classes, weighted_again
 from sparsecv_mio.certificate.records import CommonRecord, FitRecord, NearRecord, PathRecord, Record
@@ -371,6 +371,8 @@ def _verify_fit(checks: Checks, record: FitRecord, dataset: Dataset) -> bool:
     support = refits.checked_support(checks, record.support, index, record.tau, "support")
     if support is None:
         return False
+    if record.classes is not None:
+        return _verify_fit_of_classes(checks, record, dataset)
     names = [dataset.names[j] for j in support]
     if checks.that(set(record.coefficients) == set(names), "coefficients", "are not those of the support"):
         beta = np.array([record.coefficients[name] for name in names])
@@ -382,7 +384,11 @@ def _verify_fit(checks: Checks, record: FitRecord, dataset: Dataset) -> bool:
         checks.close("objective", record.objective, objective, slack)
         level = float(np.abs(dataset.X[:, support]).max(axis=0, initial=0.0) @ np.abs(beta)) + np.abs(dataset.y).max()
         checks.close("intercept", record.intercept, center, 1e-12 * level)
-    _fit_claims(checks, record, dataset)
+    slack = objective_slack(record.objective, dataset, record.data.intercept)
+    weights = dataset.row_weights
+    centre = 0.0 if record.data.intercept == "none" else float(np.average(dataset.y, weights=weights))
+    squares = (dataset.y - centre) ** 2 * (1.0 if weights is None else weights)
+    _fit_claims(checks, record, 100.0 * slack, float(squares.sum()))
     checks.recomputed("coefficients")
     checks.bounded("gamma", "support")
     checks.part("objective and intercept at the coefficients; bounds, gap and status agree with each other")
@@ -397,17 +403,41 @@ def _verify_fit(checks: Checks, record: FitRecord, dataset: Dataset) -> bool:
     return True
 
 
-def _fit_claims(checks: Checks, record: FitRecord, dataset: Dataset) -> None:
+def _verify_fit_of_classes(checks: Checks, record: FitRecord, dataset: Dataset) -> bool:
+    """Check the record of one MIO of logistic loss."""
+    side = record.side
+    if side is not None and not lists_and_fits.check_side(checks, record, side, dataset):
+        return False
+    checks.caveat = ""
+    known = check_fit_of_classes(checks, record, dataset)
+    if known is None:
+        return False
+    _fit_claims(checks, record, *known)
+    checks.bounded("gamma", "support")
+    checks.part("bounds, gap and status agree with each other")
+    if "optimality not verified" in checks.caveat:
+        checks.leaves("that no other is better is read", "support")
+    return True
+
+
+def _fit_claims(checks: Checks, record: FitRecord, slack: float, nothing: float) -> None:
+    """Check bounds, gap and status against each other.
+
+    Parameters
+    ----------
+    checks : Checks
+    record : FitRecord
+    slack : float
+        What rounding may be worth in its objective.
+    nothing : float
+        The objective of no column.
+    """
     check_gap(checks, record)
     checks.that(0.0 <= record.requested_gap < 1.0, "requested_gap", f"{record.requested_gap!r} is not in [0, 1)")
-    slack = 100.0 * objective_slack(record.objective, dataset, record.data.intercept)
     checks.that(record.lower <= record.objective + slack, "lower", f"{record.lower!r} exceeds the objective")
     right = abs(record.objective - record.upper) <= slack + 1e-3 * record.upper
     checks.that(right, "upper", f"{record.upper!r} is not the objective, {record.objective!r}")
-    weights = dataset.row_weights
-    centre = 0.0 if record.data.intercept == "none" else float(np.average(dataset.y, weights=weights))
-    squares = (dataset.y - centre) ** 2 * (1.0 if weights is None else weights)
-    room = min(1e-3 * record.upper, 4e-6 * float(squares.sum())) + slack
+    room = min(1e-3 * record.upper, 4e-6 * nothing) + slack
     checks.that(0.0 <= record.allowance <= room, "allowance", f"{record.allowance!r} is no rounding error")
     if record.status == "proved":
         width = record.requested_gap * record.upper + record.allowance

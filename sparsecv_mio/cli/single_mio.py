@@ -17,9 +17,10 @@ from sparsecv_mio import model_space
 from sparsecv_mio.cli import ending, parse, session
 from sparsecv_mio.cli.command_options import DataFile, Given, declared, option
 from sparsecv_mio.cli.record_commands import proof_files, refuse_early
-from sparsecv_mio.declared_options import READING, RESTRICTING, STOPPING, TABLE, UNITS
-from sparsecv_mio.errors import BadInput
+from sparsecv_mio.declared_options import LOSSES, READING, RESTRICTING, STOPPING, TABLE, UNITS
+from sparsecv_mio.errors import BadInput, word_of
 from sparsecv_mio.files import reason, write_text
+from sparsecv_mio.words import Loss
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -117,13 +118,14 @@ FIT_CODES = (
 )
 
 
-@declared(table=TABLE, units=UNITS, stopping=STOPPING | {"gap": 1e-7}, restrictions=RESTRICTING)
+@declared(table=TABLE, losses=LOSSES, units=UNITS, stopping=STOPPING | {"gap": 1e-7}, restrictions=RESTRICTING)
 def fit(
     data: DataFile,
     *,
     tau: int = option(..., "K", "Largest number of features.", least=0),
     gamma: str = option(..., "G", "Ridge weight."),
     table: Given,
+    losses: Given,
     weights: str | None = None,
     backend: str = option("native", "B", "See `sparsecv backends`."),
     formulation: str | None = option(None, "F", "Model to solve. [the backend's first]"),
@@ -156,7 +158,7 @@ def fit(
         from sparsecv_mio.search.options import limits_of
 
         how = FitOptions.of(
-            backend=backend, formulation=formulation, solver_option=solver_option, **units, side=side,
+            backend=backend, formulation=formulation, solver_option=solver_option, **units, **losses, side=side,
             start=parse.names(start, "--start"), assume_box=assume_box,
         )  # fmt: skip
         honoured = get_backend(how.backend).capabilities.limits
@@ -168,8 +170,9 @@ def fit(
         )  # fmt: skip
         how = replace(how, limits=limits)
         other = "side constraints" if side != SideOptions() else "--assume-box" if assume_box is not None else None
-        refuse_early(proof, None, weights, other)
-        dataset = session.read_weighted(data, table, weights)
+        of_classes = how.loss is Loss.LOGISTIC
+        refuse_early(proof, None, weights, "--loss logistic" if of_classes else other)
+        dataset = session.read_weighted(data, table, weights, two_words=of_classes)
         session.raise_if_interrupted(stop)
         record = in_own_thread(lambda: fit_one(dataset, tau=tau, gamma=ridge, options=how))
 
@@ -183,7 +186,7 @@ def fit(
     )  # fmt: skip
 
 
-@declared(table=TABLE, units=UNITS, restrictions=RESTRICTING)
+@declared(table=TABLE, losses=LOSSES, units=UNITS, restrictions=RESTRICTING)
 def export(
     data: DataFile,
     *,
@@ -191,6 +194,7 @@ def export(
     gamma: str = option(..., "G", "Ridge weight."),
     to: str = option(..., "FILE", "Ends with .mps, .lp, .nl (quadratic), .cbf or .ptf (conic)."),
     table: Given,
+    losses: Given,
     units: Given,
     restrictions: Given,
     together: list[str] | None = TOGETHER,
@@ -200,19 +204,22 @@ def export(
 ) -> int:  # fmt: skip
     """Write the perspective model of one MIO on all rows to a file that other solvers read.
 
-    Gurobi reads .mps and .lp, SCIP .mps and .nl, Mosek .cbf and .ptf, HiGHS .mps and .lp with --piecewise.
+    Gurobi reads .mps and .lp, SCIP .mps and .nl, Mosek .cbf and .ptf, HiGHS .mps and .lp with --piecewise. Of --loss
+    logistic there are .nl, .cbf and .ptf, and .mps and .lp with --piecewise.
     """
     weight = one_gamma(gamma)
     session.check_outputs({"--to": to}, [data])
     side = side_options(restrictions, together, box)
-    dataset = session.read_data(data, table)
+    loss = word_of(Loss, losses["loss"], "loss")
+    dataset = session.read_data(data, table, two_words=loss is Loss.LOGISTIC)
 
     from sparsecv_mio.fits.one import about_export, export_one
 
-    asked = {**units, "side": side, "piecewise": piecewise}
+    asked = {**units, **losses, "side": side, "piecewise": piecewise}
     offset, factor, missed = export_one(dataset, to, tau=tau, gamma=weight, **asked)
-    meaning = f"{to}: ||y - Xb||^2 + (gamma/2) ||b||^2 in the scaled columns = {offset!r} + {factor!r} * objective"
-    lines = f"{meaning}\n{about_export(to, piecewise, missed)}"
+    what = "||y - Xb||^2" if loss is Loss.SQUARED else "sum of log losses"
+    meaning = f"{to}: {what} + (gamma/2) ||b||^2 in the scaled columns = {offset!r} + {factor!r} * objective"
+    lines = f"{meaning}\n{about_export(to, piecewise, missed, loss)}"
     return ending.deliver(0, lambda screen: screen.print(lines, markup=False, soft_wrap=True))
 
 
@@ -224,7 +231,7 @@ COMPARE_CODES = (
 )
 
 
-@declared(reading=READING, units=UNITS, stopping=STOPPING | {"gap": 1e-7})
+@declared(reading=READING, losses=LOSSES, units=UNITS, stopping=STOPPING | {"gap": 1e-7})
 def compare(
     data: Annotated[list[str], typer.Argument(metavar="DATA...", help="One or more data files.", show_default=False)],
     *,
@@ -233,6 +240,7 @@ def compare(
     out: str = option(..., "DIR", "Where compare.csv and compare.md go."),
     target: str | None = option(None, "T", "Column to predict; one for all files or a list, one each.", also="-t"),
     reading: Given,
+    losses: Given,
     backends: str = option("native,gurobi,scip,highs", "LIST", "Names, or name:formulation."),
     folds: str | None = option(None, "SPEC", "Every fold's training rows. [all rows at once]"),
     seed: int | None = None,
@@ -255,22 +263,27 @@ def compare(
         from sparsecv_mio.batch.mio_comparison import Contender, cells_of
         from sparsecv_mio.batch.mio_comparison import compare as run
         from sparsecv_mio.data.folds import fold_columns
+        from sparsecv_mio.fits.fit_options import FitOptions
         from sparsecv_mio.search.options import check_limits, limits_of
 
         limits = limits_of(stopping, threads=threads, cancel=stop)
         check_limits(limits)
-        contenders = [Contender.of(label.strip()) for label in backends.split(",")]
+        how = FitOptions.of(**units, **losses)
+        contenders = [Contender.of(label.strip(), how.loss) for label in backends.split(",")]
         cells = []
         for path, column in zip(data, targets, strict=True):
             try:
-                dataset = session.read_data(path, {"target": column, **reading}, fold_columns(folds) if folds else ())
+                aux = fold_columns(folds) if folds else ()
+                of_classes = how.loss is Loss.LOGISTIC
+                dataset = session.read_data(path, {"target": column, **reading}, aux, two_words=of_classes)
+                dataset = how.in_classes(dataset)
             except BadInput as error:
                 each = "; --target takes one for each file: A,B,..." if len(set(targets)) < len(data) else ""
                 raise BadInput(f"{path}: {error}{each}" if len(data) > 1 else str(error)) from None
             plan = session.make_plan(folds, dataset, seed, quiet) if folds else None
             sizes = model_space.taus(tau, dataset.p)
             name = Path(path).stem
-            cells += list(cells_of(name, dataset, plan, taus=sizes, gammas=weights, **units))
+            cells += list(cells_of(name, dataset, plan, taus=sizes, gammas=weights, **units, loss=how.loss))
         session.raise_if_interrupted(stop)
         rows = in_own_thread(lambda: run(cells, contenders, repeats=repeats, limits=limits))
 

@@ -117,6 +117,12 @@ class FitOptions:
     assume_box : float, optional
         M: coefficients are assumed to lie in [-M, M], in the units of the file. The lower bound, and the proof, then
         hold for such models only, and the record says so. For the native backend, without side constraints.
+    loss : {"squared", "logistic"}
+        What is fitted; `logistic` for a target of two classes.
+    positive : str, optional
+        With `loss="logistic"`, the class that is 1.
+    class_weight : "balanced", optional
+        With `loss="logistic"`, lets both classes weigh the same.
 
     Raises
     ------
@@ -138,6 +144,9 @@ class FitOptions:
     side: SideOptions | None = None
     start: Sequence[str] | None = None
     assume_box: float | None = None
+    loss: Loss = Loss.SQUARED
+    positive: str | None = None
+    class_weight: ClassWeight | None = None
 
     @classmethod
     def of(cls, **words: Any) -> FitOptions:
@@ -149,14 +158,22 @@ class FitOptions:
         backend = backend_name(self.backend)
         settle(self)
         object.__setattr__(self, "backend", backend)
-        object.__setattr__(self, "formulation", check_formulation(backend, self.formulation))
+        object.__setattr__(self, "formulation", check_formulation(backend, self.formulation, self.loss))
         object.__setattr__(self, "solver_option", solver_options_of(self.solver_option))
         if self.solver_option:
             get_backend(backend).check_options(self.solver_option)
         if self.limits is not None:
             check_limits(self.limits)
+        check_loss(self.loss, self.positive, self.intercept, NONE, self.class_weight)
         if self.assume_box is not None:
+            check_squared(self.loss, "assume-box")
             self._check_box(self.assume_box)
+
+    def in_classes(self, dataset: Dataset) -> Dataset:
+        """Return the data as they are fitted: with logistic loss their target is 0 and 1."""
+        if self.loss is Loss.SQUARED:
+            return dataset
+        return with_class_weight(as_two_classes(dataset, self.positive), self.class_weight)
 
     def _check_box(self, end: float) -> None:
         if not (math.isfinite(end) and end > 0.0):
@@ -199,7 +216,7 @@ def check_loss(
 def check_squared(loss: Loss, what: str) -> None:
     """Raise `BadInput` for another loss than the squared one, in what knows that alone."""
     if loss is not Loss.SQUARED:
-        raise BadInput(f"loss {loss}: goes with solve and path, not with {what}")
+        raise BadInput(f"loss {loss}: goes with solve, path and fit, not with {what}")
 
 
 @dataclass(frozen=True)

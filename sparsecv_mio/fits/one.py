@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -24,19 +24,22 @@ from sparsecv_mio.fits.fit_options import FitOptions, SideOptions
 from sparsecv_mio.formulation.backends import NATIVE, get_backend
 from sparsecv_mio.formulation.backends.contract import WORTH, Backend, allowance_of
 from sparsecv_mio.formulation.before_solving import feasible_start
+from sparsecv_mio.formulation.logistic_task import feasible_classes, loss_task
 from sparsecv_mio.formulation.outcome import KnownBounds, Limits, Outcome, Start, Stop
-from sparsecv_mio.formulation.task import model_task, require_finite
+from sparsecv_mio.formulation.task import ModelTask, model_task, require_finite
 from sparsecv_mio.model_space import NONE
 from sparsecv_mio.problem.constraints import FREE, SideConstraints
 from sparsecv_mio.problem.coordinates import objective_slack
 from sparsecv_mio.problem.elimination import ForcedColumns
+from sparsecv_mio.problem.logistic import LogisticProblem
 from sparsecv_mio.problem.objective import objective_of
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.problem.training_moments import full_problem
 from sparsecv_mio.search.options import with_keywords
-from sparsecv_mio.search.result import data_info, names_of
+from sparsecv_mio.search.result import classes_of, data_info, names_of
 from sparsecv_mio.trees.subsets import UNLIMITED
+from sparsecv_mio.words import Loss
 
 if TYPE_CHECKING:
     from sparsecv_mio.search.deadline import Deadline
@@ -88,10 +91,12 @@ def fit_one(
     begin = time.monotonic()
     options = with_keywords(options or FitOptions(), keywords, "fit_one")
     limits, box = options.limits or Limits(), options.assume_box
-    model = _Model.of(dataset, (tau, gamma), options.scale, options.intercept, options.side)
+    dataset = options.in_classes(dataset)
+    model = _Model.of(dataset, (tau, gamma), options)
     backend = get_backend(options.backend)
     start = None if options.start is None else _start(model.data, options.start)
-    wide = backend.name == NATIVE and model.constraints.needs <= {"force"} and _wide(model.data)
+    squared = model.data.loss is Loss.SQUARED
+    wide = squared and backend.name == NATIVE and model.constraints.needs <= {"force"} and _wide(model.data)
     if wide and box is not None:
         raise BadInput(f"assume_box needs the products of all columns: {model.data.q} are too many, drop some")
     if wide:
@@ -135,10 +140,9 @@ def export_one(
     *,
     tau: int,
     gamma: float,
-    scale: str = "length",
-    intercept: str = "fold",
-    side: SideOptions | None = None,
+    options: FitOptions | None = None,
     piecewise: int | None = None,
+    **keywords: Any,
 ) -> tuple[float, float, float]:
     """Write the perspective model of one MIO on all rows to a file, or a linear one.
 
@@ -147,19 +151,18 @@ def export_one(
     dataset : Dataset
         Rows, target and names.
     path : str
-        Its end says the format: .mps, .lp, .nl (quadratic), .cbf or .ptf (conic).
+        Its end says the format: .mps, .lp, .nl (quadratic), .cbf or .ptf (conic). Log losses are in .nl, .cbf and .ptf.
     tau : int
         Largest number of features, 0 to p.
     gamma : float
         Ridge weight, positive.
-    scale : {"length", "variance", "none"}
-        What the penalty measures.
-    intercept : {"fold", "global", "none"}
-        Where the intercept lives.
-    side : SideOptions, optional
-        Side constraints.
+    options : FitOptions, optional
+        Scale, intercept, loss, side constraints; what says how it is solved is not used.
     piecewise : int, optional
-        Write a linear model, which every MIP solver reads: squares by so many tangents each. Of .mps and .lp.
+        Write a linear model, which every MIP solver reads: squares, or log losses, by so many tangents each. Of .mps
+        and .lp.
+    **keywords
+        Fields of `FitOptions` by keyword, which go before those of `options`: `export_one(..., scale="none")`.
 
     Returns
     -------
@@ -171,11 +174,10 @@ def export_one(
     BadInput
         For a value out of range, an unknown name, or a format that is not known.
     """
-    model = _Model.of(dataset, (tau, gamma), scale, intercept, side)
+    options = with_keywords(options or FitOptions(), keywords, "export_one")
+    model = _Model.of(options.in_classes(dataset), (tau, gamma), options)
     labels, constraints = model.data.names, model.constraints
-    found = export_model(
-        model.problem, model.tau, path, labels=labels, constraints=constraints, piecewise=piecewise
-    )
+    found = export_model(model.problem, model.tau, path, labels=labels, constraints=constraints, piecewise=piecewise)
     offset, factor, missed = (number * model.unit for number in found)
     return offset, factor, missed
 
@@ -191,22 +193,29 @@ class _Model:
     asked: Side
 
     @cached_property
-    def problem(self) -> SparseProblem:
+    def squares(self) -> SparseProblem:
         """The problem by its moments."""
         return full_problem(self.data, self.gamma)
 
+    @property
+    def problem(self) -> SparseProblem | LogisticProblem:
+        """The problem as backends take it."""
+        if self.data.loss is Loss.SQUARED:
+            return self.squares
+        from sparsecv_mio.search.logistic_folds import problem_of
+
+        return problem_of(self.data, np.arange(self.data.n), self.gamma)
+
     @classmethod
-    def of(
-        cls, dataset: Dataset, pair: tuple[int, float], scale: str, intercept: str, side: SideOptions | None
-    ) -> _Model:
+    def of(cls, dataset: Dataset, pair: tuple[int, float], how: FitOptions) -> _Model:
         """Check a pair (tau, gamma) and the side constraints against the data."""
         tau, gamma = pair
         if not 0 <= tau <= dataset.p:
             raise BadInput(f"tau {tau} is out of range: use 0 to {dataset.p}, the number of features")
         if not (np.isfinite(gamma) and gamma > 0.0):
             raise BadInput(f"gamma {gamma:g} is out of range: it must be positive and finite")
-        data = standardize(dataset, scale, intercept)
-        side = side or SideOptions()
+        data = standardize(dataset, how.scale, how.intercept, loss=how.loss)
+        side = how.side or SideOptions()
         return cls(data, min(tau, data.q), gamma, side.on(data), side.recorded(dataset.names))
 
     @property
@@ -214,8 +223,8 @@ class _Model:
         """Factor from objectives in standard units to those in units of the file."""
         return self.data.y_unit**2
 
-    def fitted(self, outcome: Outcome, gamma: float) -> tuple[float, IntArray, FloatArray, FloatArray, float]:
-        """Return objective, support, coefficients and means: refitted from the rows, unless boxes hold them."""
+    def fitted(self, outcome: Outcome, gamma: float) -> _Fitted:
+        """Return the model: refitted from the rows, unless boxes hold it."""
         support, data = np.asarray(outcome.incumbent, dtype=np.int64), self.data
         if self.constraints.on_coefficients:
             beta, source, columns = np.asarray(outcome.beta), data.dataset, data.columns[support]
@@ -224,11 +233,23 @@ class _Model:
                 source.X, source.y, columns.tolist(), beta * data.y_unit / data.divisor[support], gamma,
                 scale=data.scale, intercept=data.intercept, weights=source.row_weights,
             )  # fmt: skip
-            return objective / self.unit, support, beta, self.problem.v_mean, self.problem.r_mean
+            return _Fitted(objective / self.unit, support, beta, self.squares.v_mean, self.squares.r_mean, None)
         fit = refit_rows(self.data, slice(0, self.data.n), support, gamma)
         v_mean = np.zeros(self.data.q)
         v_mean[support] = fit.v_mean
-        return fit.objective, support, fit.beta, v_mean, fit.r_mean
+        doubt = fit.objective_error if data.loss is Loss.LOGISTIC else None
+        return _Fitted(fit.objective, support, fit.beta, v_mean, fit.r_mean, doubt)
+
+
+class _Fitted(NamedTuple):
+    """A model in standard coordinates; `doubt` is the rounding of its objective, where that is known."""
+
+    objective: float
+    support: IntArray
+    beta: FloatArray
+    v_mean: FloatArray
+    r_mean: float
+    doubt: float | None
 
 
 def _wide(data: StandardData) -> bool:
@@ -267,7 +288,7 @@ def _solve_in_box(model: _Model, start: Start | None, limits: Limits, end: float
     from sparsecv_mio.trees.every_size import solve_path
 
     data, clock = model.data, Deadline(limits.seconds, None)
-    problem = model.problem
+    problem = model.squares
     built = clock.seconds
     found = solve_path(
         problem,
@@ -319,9 +340,9 @@ def _start(data: StandardData, names: Sequence[str]) -> Start:
 
 def _record(model: _Model, outcome: Outcome, backend: Backend, pair: tuple[int, float], limits: Limits) -> FitRecord:
     data, unit, (tau, gamma) = model.data, model.unit, pair
-    objective, support, beta, v_mean, r_mean = model.fitted(outcome, gamma)
+    objective, support, beta, v_mean, r_mean, doubt = model.fitted(outcome, gamma)
     coefficients, intercept = data.coefficients(support, beta, v_mean, r_mean)
-    slack = objective_slack(objective * unit, data.dataset, str(data.intercept)) / unit
+    slack = objective_slack(objective * unit, data.dataset, str(data.intercept)) / unit if doubt is None else doubt
     upper = min(max(outcome.upper, objective), objective + slack)
     lower, upper, allowance = (x * unit for x in (min(outcome.lower, objective), upper, outcome.allowance))
     allowance, stop = min(allowance, WORTH * upper), outcome.stop
@@ -355,6 +376,7 @@ def _record(model: _Model, outcome: Outcome, backend: Backend, pair: tuple[int, 
         warnings=(*data.warnings, *notes),
         versions={**versions(), backend.name: backend.available().version},
         side=model.asked,
+        classes=classes_of(data.dataset, np.arange(data.n)) if data.loss is Loss.LOGISTIC else None,
     )
 
 
@@ -368,19 +390,22 @@ READ_BY = {
 }  # fmt: skip
 
 
-def about_export(path: str, piecewise: int | None, missed: float) -> str:
+def about_export(path: str, piecewise: int | None, missed: float, loss: str = Loss.SQUARED) -> str:
     """Say in a line which model a file holds, and which solvers read it."""
     suffix = Path(path).suffix.lower()
     if piecewise is not None:
-        model = f"piecewise linear model, {piecewise} tangents for each square and big-M rows"
+        each = "square" if loss == Loss.SQUARED else "log loss and square"
+        model = f"piecewise linear model, {piecewise} tangents for each {each} and big-M rows"
         least = f"its least objective, so read, is at most {missed:.2g} below that of `sparsecv fit`"
         return f"{model}: HiGHS, Gurobi, SCIP and other MIP solvers read it; {least}"
     kind = "rotated quadratic cones" if suffix in BY_MOSEK else "quadratic rows"
+    if loss == Loss.LOGISTIC:
+        kind = "exponential and quadratic cones" if suffix in BY_MOSEK else "rows of exponentials and squares"
     return f"perspective model with {kind}: {READ_BY[suffix]}; HiGHS reads only a linear one, --piecewise 64"
 
 
 def export_model(
-    problem: SparseProblem,
+    problem: SparseProblem | LogisticProblem,
     tau: int,
     path: str,
     *,
@@ -392,12 +417,13 @@ def export_model(
 
     Parameters
     ----------
-    problem : SparseProblem
-        In standard coordinates.
+    problem : SparseProblem or LogisticProblem
+        In standard coordinates; of two classes in any columns.
     tau : int
         Largest support size.
     path : str
-        Ends with .mps, .lp, .nl (quadratic, by Pyomo) or .cbf, .ptf (conic, by Mosek, no licence needed).
+        Ends with .mps, .lp, .nl (quadratic, by Pyomo) or .cbf, .ptf (conic, by Mosek, no licence needed). Log losses
+        are written as .nl, .cbf, .ptf, or piecewise linear.
     labels : sequence of str, optional
         Names of the columns; they appear in the names of the variables where the format has names.
     constraints : SideConstraints, optional
@@ -423,25 +449,28 @@ def export_model(
         raise BadInput(f"--to: unknown ending {suffix!r}, use {', '.join([*BY_PYOMO, *BY_MOSEK])}")
     if piecewise is not None and suffix not in LINEAR:
         raise BadInput(f"piecewise: a linear model is written as {' or '.join(LINEAR)}, not {suffix}")
-    start = feasible_start(problem, tau, constraints)
-    if start is None:
-        raise BadInput(f"no support of at most {tau} features meets the side constraints")
-    task, missed = model_task(problem, tau, constraints, start, KnownBounds()), 0.0
+    classes = isinstance(problem, LogisticProblem)
+    if classes and piecewise is None and suffix in LINEAR:
+        raise BadInput(
+            f"--to: {suffix} holds no log losses: write .nl, .cbf or .ptf, or a linear model, --piecewise 64"
+        )
+    task, missed = _task_of(problem, tau, constraints), 0.0
     if piecewise is not None:
         check_whole("piecewise", piecewise, least=2, most=MOST_TANGENTS)
         require_finite(task.lo, task.hi, "a linear model")
     try:
-        from sparsecv_mio.formulation.models import FactorModel, PerspectiveModel, PiecewiseModel, lower_model
+        from sparsecv_mio.formulation import models
     except ImportError as error:
         raise BackendUnavailable(f"export needs pyomo: pip install pyomo ({error})") from error
     with replacing(path, "model") as temporary:
         if suffix in BY_PYOMO:
             logging.getLogger("pyomo").setLevel(logging.ERROR)
-            model: PerspectiveModel
+            model: models.PerspectiveModel
             if piecewise is None:
-                model = PerspectiveModel(task, labels)
+                model = models.LossModel(task, labels) if classes else models.PerspectiveModel(task, labels)
             else:
-                model = PiecewiseModel(task, labels, piecewise)
+                linear = models.PiecewiseLosses if classes else models.PiecewiseModel
+                model = linear(task, labels, piecewise)
                 missed = model.missed
             model.pyomo.write(
                 str(temporary), format=BY_PYOMO[suffix], io_options={"symbolic_solver_labels": labels is not None}
@@ -449,5 +478,20 @@ def export_model(
         else:
             from sparsecv_mio.formulation.backends.mosek import write_conic
 
-            write_conic(str(temporary), lower_model(FactorModel(task)))
-    return problem.yy, task.scaled.unit**2, missed * task.scaled.unit**2
+            conic = models.LossModel(task) if classes else models.FactorModel(task)
+            write_conic(str(temporary), models.lower_model(conic))
+    return task.scaled.objective(0.0), task.scaled.unit**2, missed * task.scaled.unit**2
+
+
+def _task_of(problem: SparseProblem | LogisticProblem, tau: int, constraints: SideConstraints) -> ModelTask:
+    """Return a task with its start; `BadInput` where the side constraints exclude every support."""
+    if isinstance(problem, LogisticProblem):
+        problem = problem.centred()[0]
+        fit = feasible_classes(problem, tau, constraints)
+        if fit is not None:
+            return loss_task(problem, tau, constraints, fit, KnownBounds())
+    else:
+        start = feasible_start(problem, tau, constraints)
+        if start is not None:
+            return model_task(problem, tau, constraints, start, KnownBounds())
+    raise BadInput(f"no support of at most {tau} features meets the side constraints")

@@ -164,7 +164,7 @@ def reduce_task(task: ModelTask, advice: KnownBounds) -> Reduction:
     inside = (task.z_lo > 0) | proven_in(task)
     out = [j for j in sorted(task.start.support) if inside[j] and j not in boxed]
     choice = ForcedColumns.of(task.q, np.array(out, dtype=np.int64))
-    problem = _eliminate(task.problem, choice) if out else None
+    problem = _eliminate(task.squares, choice) if out else None
     if problem is None:
         return Reduction.none(task)
     kept = choice.others

@@ -5,7 +5,10 @@
     min  sum_i s_i + sum_j w_j t_j - 2 g'u
         s.t.  s_i >= 2 c r_i - c^2,   t_j >= 2 a u_j - a^2 z_j,   r = Ru,   lo z <= u <= hi z      (outer)
 
-Every cut is valid at every feasible point, whatever a and c are: tangents of `r^2` and of `u^2 / z`.
+Every cut is valid at every feasible point, whatever a and c are: tangents of `r^2` and of `u^2 / z`. With logistic loss
+(`formulation/logistic_task`) r are the margins of the rows, `log(1 + exp(-r))` stands in place of `r^2`, and
+
+    s >= log(1 + exp(-r))      <=>      exp(-s) + exp(-r - s) <= 1.                                (losses)
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyomo.environ as pyo
@@ -22,6 +25,8 @@ from pyomo.repn import generate_standard_repn
 from scipy.sparse import csr_array, csr_matrix
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
+from sparsecv_mio.errors import BadInput
+from sparsecv_mio.formulation.logistic_task import ScaledLosses
 from sparsecv_mio.formulation.task import MARGIN, ModelTask, level_set_radius
 
 
@@ -159,19 +164,39 @@ class FactorModel(PerspectiveModel):
 
     def _quadratic(self, task: ModelTask) -> Any:
         factor = task.scaled.factor
+        self.free = self._variables("a", pyo.Reals, task.scaled.free)
         self.r = self._variables("r", pyo.Reals, len(factor))
         self.s = self._variables("s", pyo.NonNegativeReals, len(factor))
         for i, row in enumerate(factor):
-            self.pyomo.rows["residual", i] = linear([*row, -1.0], [*self.u, self.r[i]]) == 0
+            self.pyomo.rows["residual", i] = linear([*row, -1.0], [*self.u, *self.free, self.r[i]]) == 0
             self._square(i)
-        return linear(np.ones(len(self.s)), self.s)
+        return linear(task.scaled.row_weights, self.s)
 
     def _square(self, i: int) -> None:
         self.pyomo.rows["square", i] = self.r[i] ** 2 - self.s[i] <= 0
 
     def point(self, task: ModelTask, u: FloatArray, z: FloatArray) -> dict[int, float]:
-        residual = task.scaled.factor @ u
-        return super().point(task, u, z) | values_of((self.r, residual), (self.s, residual**2))
+        residual, count = task.scaled.factor @ u, len(self.u)
+        smooth = values_of((self.free, u[count:]), (self.r, residual), (self.s, task.scaled.curve(residual)[0]))
+        return super().point(task, u[:count], z) | smooth
+
+
+class LossModel(FactorModel):
+    """The same with the log losses of rows, each over the range that its margin has in the level set of the start."""
+
+    def _quadratic(self, task: ModelTask) -> Any:
+        self.pyomo.losses = pyo.Constraint(pyo.Any)
+        total = super()._quadratic(task)
+        assert isinstance(task.scaled, ScaledLosses)
+        most = task.scaled.curve(task.scaled.low)[0]
+        for r, s, low, high, top in zip(self.r, self.s, task.scaled.low, task.scaled.high, most, strict=True):
+            r.setlb(float(low))
+            r.setub(float(high) if np.isfinite(high) else None)
+            s.setub(float(top) * (1.0 + 1e-6) + 1e-6)
+        return total
+
+    def _square(self, i: int) -> None:
+        self.pyomo.losses[i] = pyo.exp(-self.s[i]) + pyo.exp(-self.r[i] - self.s[i]) <= 1
 
 
 class CutMaster(SparseModel):
@@ -196,7 +221,11 @@ class OuterApproximation(FactorModel):
         """Leave the cones to cuts."""
 
     def _square(self, i: int) -> None:
-        """Leave the squares to cuts."""
+        """Leave the squares, or the losses, to cuts."""
+
+
+class LossOuterApproximation(OuterApproximation, LossModel):
+    """The outer approximation of the log losses of rows and of the perspective."""
 
 
 class PiecewiseModel(OuterApproximation):
@@ -216,6 +245,8 @@ class PiecewiseModel(OuterApproximation):
         At least 2.
     """
 
+    bend: ClassVar[float] = 2.0  # most by which the slope of a term changes over a range of length 1
+
     def __init__(self, task: ModelTask, labels: Sequence[str] | None = None, tangents: int = 64) -> None:
         self.tangents, self.missed = tangents, 0.0
         super().__init__(task, labels)
@@ -223,20 +254,44 @@ class PiecewiseModel(OuterApproximation):
     def _objective(self, task: ModelTask) -> Any:
         objective = super()._objective(task)
         scaled, rows = task.scaled, self.pyomo.rows
-        middle = scaled.factor @ scaled.ridge
-        level = max(scaled.value(task.start.objective) - scaled.floor, 0.0) + MARGIN
-        radius = level_set_radius(level, scaled.doubt) * (1.0 + 1e-6) + 1e-9
+        low, high = self._ranges(task)
+        at = np.linspace(low, high, self.tangents)
+        value, slope = scaled.curve(at)
         for i, (r, s) in enumerate(zip(self.r, self.s, strict=True)):
-            r.setlb(float(middle[i] - radius))
-            r.setub(float(middle[i] + radius))
-            for k, at in enumerate(np.linspace(r.lb, r.ub, self.tangents).tolist()):
-                rows["square", i, k] = linear([1.0, -2.0 * at], [s, r]) >= -(at**2)
+            r.setlb(float(low[i]))
+            r.setub(float(high[i]))
+            for k in range(self.tangents):
+                rise = float(slope[k, i])
+                rows["square", i, k] = linear([1.0, -rise], [s, r]) >= float(value[k, i] - rise * at[k, i])
         for j, (t, u, z) in enumerate(zip(self.t, self.u, self.z, strict=True)):
             for k, at in enumerate(np.linspace(task.lo[j], task.hi[j], self.tangents).tolist()):
                 rows["cone", j, k] = linear([1.0, -2.0 * at, at**2], [t, u, z]) >= 0
         cones = np.sort(scaled.w * ((task.hi - task.lo) / (self.tangents - 1) / 2.0) ** 2)[task.q - task.tau :]
-        self.missed = len(self.r) * (radius / (self.tangents - 1)) ** 2 + float(cones.sum())
+        bends = 0.125 * self.bend * ((high - low) / (self.tangents - 1)) ** 2
+        self.missed = float(scaled.row_weights @ bends) + float(cones.sum())
         return objective
+
+    def _ranges(self, task: ModelTask) -> tuple[FloatArray, FloatArray]:
+        """Return the ends of every r over the level set of the start."""
+        scaled = task.scaled
+        middle = scaled.factor @ scaled.ridge
+        level = max(scaled.value(task.start.objective) - scaled.floor, 0.0) + MARGIN
+        radius = level_set_radius(level, scaled.doubt) * (1.0 + 1e-6) + 1e-9
+        return middle - radius, middle + radius
+
+
+class PiecewiseLosses(PiecewiseModel, LossModel):
+    """The same with the log losses of rows: within a range their slope changes by a quarter of its length at most."""
+
+    bend = 0.25
+
+    def _ranges(self, task: ModelTask) -> tuple[FloatArray, FloatArray]:
+        assert isinstance(task.scaled, ScaledLosses)
+        if not np.all(np.isfinite(task.scaled.high)):
+            raise BadInput(
+                "gamma is so small that margins have no bounds, which a linear model needs: take a larger one"
+            )
+        return task.scaled.low, task.scaled.high
 
 
 Terms = tuple[IntArray, IntArray, FloatArray]
@@ -274,6 +329,8 @@ class Lowered:
         Their bounds.
     cones : tuple of QuadraticRow
         Quadratic rows.
+    losses : tuple of (int, int)
+        Positions of a margin r and of an s that is at least `log(1 + exp(-r))`.
     """
 
     position: dict[int, int]
@@ -287,6 +344,7 @@ class Lowered:
     row_lower: FloatArray
     row_upper: FloatArray
     cones: tuple[QuadraticRow, ...]
+    losses: tuple[tuple[int, int], ...] = ()
 
     @property
     def size(self) -> int:
@@ -324,7 +382,7 @@ def lower_model(model: SparseModel) -> Lowered:
     low: list[float] = []
     high: list[float] = []
     cones: list[QuadraticRow] = []
-    for row in model.pyomo.component_data_objects(pyo.Constraint, active=True):
+    for row in model.pyomo.rows.values():
         index, values, terms, constant = _repn(row.body, position)
         lower = -np.inf if row.lower is None else pyo.value(row.lower) - constant
         upper = np.inf if row.upper is None else pyo.value(row.upper) - constant
@@ -355,7 +413,13 @@ def lower_model(model: SparseModel) -> Lowered:
         row_lower=np.array(low),
         row_upper=np.array(high),
         cones=tuple(cones),
+        losses=tuple((position[id(r)], position[id(s)]) for r, s in _losses_of(model)),
     )
+
+
+def _losses_of(model: SparseModel) -> list[tuple[Any, Any]]:
+    """Return the margin and the loss of every row of a model that has such rows."""
+    return list(zip(model.r, model.s, strict=True)) if isinstance(model, LossModel) else []
 
 
 def _repn(expression: Any, position: dict[int, int]) -> tuple[list[int], list[float], Terms, float]:

@@ -18,8 +18,10 @@ The bounds on coefficients, the big-M values of the models, come from a level se
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
@@ -29,8 +31,11 @@ from sparsecv_mio.errors import BadInput
 from sparsecv_mio.formulation.outcome import KnownBounds
 from sparsecv_mio.problem.constraints import SideConstraints
 from sparsecv_mio.problem.problem import SparseProblem, level_set_radius, shifted
-from sparsecv_mio.problem.refit import Fit
+from sparsecv_mio.problem.refit import Fit, refit_moments
 from sparsecv_mio.units import TINY
+
+if TYPE_CHECKING:
+    from sparsecv_mio.problem.logistic import LogisticProblem
 
 ROUNDING = 1e-11  # allowance, in units of yy, for what float64 may do to a bound computed here
 
@@ -74,9 +79,47 @@ class ScaledProblem:
     yy: float
 
     @property
+    def free(self) -> int:
+        """Number of coefficients that no indicator switches; a point u has them after those of the columns."""
+        return 0
+
+    @property
+    def span(self) -> float:
+        """What phi falls by from no column to all of them, about."""
+        return 1.0
+
+    @property
+    def uneven(self) -> bool:
+        """Whether few rows weigh so much that tolerances of a solver are beyond what its bound is trusted for."""
+        return False
+
+    @property
     def q(self) -> int:
         """Number of columns."""
         return int(self.g.shape[0])
+
+    @property
+    def row_weights(self) -> FloatArray:
+        """(r,) weight of each term of the smooth part, of which `factor` has the rows."""
+        return np.ones(len(self.factor))
+
+    def curve(self, r: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the terms of the smooth part at `r = factor u`, and their slopes."""
+        return r**2, 2.0 * r
+
+    def around(self, upper: float) -> tuple[FloatArray, FloatArray]:
+        """Return the middle and half the width of the range of each r, over every u with phi at most `upper`."""
+        middle = self.factor @ self.ridge
+        return middle, np.full(len(middle), math.sqrt(max(upper - self.floor, 0.0)))
+
+    def fitted(self, z: FloatArray) -> tuple[FloatArray, float]:
+        """Return the minimiser of phi on the support of a 0/1 point, and its phi."""
+        u = self.fractional_fit(z)
+        return u, float(u @ (self.G @ u) + self.w @ u**2 - 2.0 * self.g @ u)
+
+    def u_of(self, fit: Fit) -> FloatArray:
+        """Return the scaled coefficients of a fit."""
+        return self.to_u(fit.spread(self.q))
 
     def value(self, objective: float) -> float:
         """Return phi of an `f`."""
@@ -289,8 +332,8 @@ class ModelTask:
 
     Attributes
     ----------
-    problem : SparseProblem
-        In standard coordinates.
+    problem : SparseProblem or LogisticProblem
+        In standard coordinates, or in centred columns.
     scaled : ScaledProblem
         The same in scaled units.
     tau : int
@@ -309,7 +352,7 @@ class ModelTask:
         Scaled coefficients whose dual cuts come first.
     """
 
-    problem: SparseProblem
+    problem: SparseProblem | LogisticProblem
     scaled: ScaledProblem
     tau: int
     constraints: SideConstraints
@@ -344,8 +387,18 @@ class ModelTask:
 
     @property
     def start_u(self) -> FloatArray:
-        """(q,) scaled coefficients of the start."""
-        return self.scaled.to_u(self.start.spread(self.q))
+        """Scaled coefficients of the start."""
+        return self.scaled.u_of(self.start)
+
+    def refit(self, support: tuple[int, ...]) -> Fit:
+        """Return the exact fit of a support, inside its boxes."""
+        return refitted(self.problem, support, self.constraints)
+
+    @property
+    def squares(self) -> SparseProblem:
+        """The problem, which has squared loss."""
+        assert isinstance(self.problem, SparseProblem)
+        return self.problem
 
     @property
     def start_z(self) -> FloatArray:
@@ -353,6 +406,22 @@ class ModelTask:
         z = np.zeros(self.q)
         z[list(self.start.support)] = 1.0
         return z
+
+
+def refitted(problem: SparseProblem | LogisticProblem, support: tuple[int, ...], constraints: SideConstraints) -> Fit:
+    """Return the exact fit of a support, inside its boxes where there are any.
+
+    Parameters
+    ----------
+    problem : SparseProblem or LogisticProblem
+    support : tuple of int
+    constraints : SideConstraints
+    """
+    if isinstance(problem, SparseProblem):
+        return refit_moments(problem, support, constraints.boxes(problem.q))
+    from sparsecv_mio.problem.logistic_fit import fit_classes  # loads what squares need not
+
+    return fit_classes(problem, support)
 
 
 def model_task(

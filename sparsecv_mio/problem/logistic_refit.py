@@ -121,8 +121,8 @@ def refit_logistic(data: StandardData, rows: IntArray | slice, support: IntArray
     theta = np.zeros(Z.shape[1])
     if first:
         theta[0] = np.log(w[y > 0].sum()) - np.log(w[y < 0].sum())
-    theta, point = _newton(Z, y, w, penalty, theta, _blur(data, support, first))
-    radius, drop = _accuracy(Z, point)
+    theta, point = newton(Z, y, w, penalty, theta, _blur(data, support, first))
+    radius, drop = accuracy(Z, point)
     known = np.isfinite(radius)
     spread = radius * np.linalg.norm(point.root, axis=0) if known else np.full(len(theta), np.inf)
     return LogisticFit(
@@ -202,9 +202,10 @@ def _share(margins: LongArray) -> LongArray:
     return np.asarray(np.exp(-np.logaddexp(LONG(0.0), margins)))
 
 
-def _newton(
+def newton(
     Z: FloatArray, y: FloatArray, w: FloatArray, penalty: FloatArray, theta: FloatArray, blur: FloatArray
 ) -> tuple[FloatArray, _Point]:
+    """Return the fit that begins at a point, steps halved where they bring too little, and F about it."""
     point, last = _at(Z, y, w, penalty, theta, blur), np.inf
     for _ in range(STEPS if len(theta) else 0):
         square = point.decrement**2
@@ -224,7 +225,7 @@ def _newton(
     return theta, point
 
 
-def _accuracy(Z: FloatArray, point: _Point) -> tuple[float, float]:
+def accuracy(Z: FloatArray, point: _Point) -> tuple[float, float]:
     """Return `(radius, drop)`: the optimum is within the radius of a point, and so far below."""
     unknown = np.inf, point.value
     if not point.sound:

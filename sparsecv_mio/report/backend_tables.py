@@ -19,6 +19,7 @@ from sparsecv_mio.files import write_text
 from sparsecv_mio.formulation.backends import BACKENDS, get_backend, of_packages
 from sparsecv_mio.report.layout import cell, pair, print_table, say
 from sparsecv_mio.report.record_tables import MEANING, print_model
+from sparsecv_mio.words import Loss
 
 if TYPE_CHECKING:
     from sparsecv_mio.batch.mio_comparison import CompareRow
@@ -26,7 +27,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class BackendRow:
-    """What is known of one backend on this machine; `formulations` maps a name to the side constraints it takes."""
+    """What is known of one backend on this machine.
+
+    `formulations` maps a name to the side constraints it takes with squared loss, `logistic` with logistic loss: empty
+    where the backend does not take it.
+    """
 
     name: str
     usable: bool
@@ -37,6 +42,7 @@ class BackendRow:
     formulations: dict[str, list[str]]
     limits: list[str]
     warm_start: bool
+    logistic: dict[str, list[str]]
 
 
 def describe_backends() -> list[BackendRow]:
@@ -46,12 +52,12 @@ def describe_backends() -> list[BackendRow]:
         try:
             backend = get_backend(name)
         except BackendUnavailable as error:  # of another package
-            rows.append(BackendRow(name, False, str(error), "", "", "", {}, [], False))
+            rows.append(BackendRow(name, False, str(error), "", "", "", {}, [], False, {}))
             continue
         here, can = backend.available(), backend.capabilities
-        forms = {form: sorted(kinds) for form, kinds in can.formulations.items()}
+        forms, logistic = ({form: sorted(kinds) for form, kinds in can.of(loss).items()} for loss in Loss)
         told = here.usable, here.why, here.version, here.licence, here.hint
-        rows.append(BackendRow(name, *told, forms, sorted(can.limits), can.warm_start))
+        rows.append(BackendRow(name, *told, forms, sorted(can.limits), can.warm_start, logistic))
     return rows
 
 
@@ -68,13 +74,14 @@ def print_backends(console: Console, rows: list[BackendRow]) -> None:
     ]
     heads = ("backend", "usable", "version", "licence, or why not")
     print_table(console, heads, seen, text=heads, styles=["" if row.usable else "dim" for row in rows])
-    forms = [
-        (row.name, form, ", ".join(kinds) or "none", ", ".join(row.limits))
+    takes = [
+        (row.name, loss, form, ", ".join(kinds) or "none", ", ".join(row.limits))
         for row in rows
-        for form, kinds in row.formulations.items()
+        for loss, forms in ((Loss.SQUARED, row.formulations), (Loss.LOGISTIC, row.logistic))
+        for form, kinds in forms.items()
     ]
-    heads = ("backend", "formulation", "side constraints", "limits")
-    print_table(console, heads, forms, text=heads)
+    words = ("backend", "loss", "formulation", "side constraints", "limits")
+    print_table(console, words, takes, text=words)
 
 
 def print_fit(console: Console, record: FitRecord, brief: bool = False) -> None:
@@ -95,11 +102,14 @@ def print_fit(console: Console, record: FitRecord, brief: bool = False) -> None:
     given = "" if box is None else f", given that every coefficient is within {box:g} of zero"
     console.print(Text.assemble((word + given, f"bold {colour}"), f"   {pair(record.tau, record.gamma)}"))
     ends = f"{ends_of(record.lower, record.upper, digits)}, gap {shown(record.gap, 3)}"
-    objective = f"objective {shown(record.objective, digits)} (training errors and penalty)"
+    what = "training errors" if record.classes is None else "log losses"
+    objective = f"objective {shown(record.objective, digits)} ({what} and penalty)"
     told = "certified" if box is None else "certified among such models"
     say(console, f"{objective}   {told}: the least is in {ends}")
     if record.side is not None and (words := record.side.words()):
         say(console, f"models compared: {words}")
+    if record.classes is not None:
+        say(console, f"logistic loss: the log odds of {record.classes.positive!r}")
     print_model(console, record.coefficients, record.intercept)
     if brief:
         return

@@ -62,10 +62,22 @@ def subsets_of(data: StandardData, rows: IntArray) -> LogisticSubsets:
     rows : int array
         Training rows.
     """
+    return LogisticSubsets(problem_of(data, rows), data.forced)
+
+
+def problem_of(data: StandardData, rows: IntArray, gamma: float = 1.0) -> LogisticProblem:
+    """Return the problem of some rows.
+
+    Parameters
+    ----------
+    data : StandardData
+    rows : int array
+        Training rows.
+    gamma : float, optional
+    """
     weight = np.clip(data.weight * data.divisor * data.divisor, *WEIGHT_RANGE)
     X, y, v = rows_in_units(data, rows)
-    problem = LogisticProblem(X, y, np.ones(len(y)) if v is None else v, weight, 1.0, data.has_intercept)
-    return LogisticSubsets(problem, data.forced)
+    return LogisticProblem(X, y, np.ones(len(y)) if v is None else v, weight, gamma, data.has_intercept)
 
 
 def _losses(fits: Fits, X: FloatArray, y: FloatArray, weights: FloatArray | None) -> FloatArray:

@@ -77,11 +77,14 @@ def with_keywords(made: Made, keywords: Mapping[str, object], function: str, nea
     return replace(made, **given)
 
 
-def check_formulation(backend: str, formulation: str | None) -> str | None:
+def check_formulation(backend: str, formulation: str | None, loss: Loss = Loss.SQUARED) -> str | None:
     """Return a model of a backend by its name; None, its first, passes."""
+    chosen = get_backend(backend)
+    if loss is Loss.LOGISTIC:
+        chosen.check_takes(None, loss=loss)
     if formulation is None:
         return None
-    return one_of(formulation, get_backend(backend).capabilities.formulations, f"formulation of {backend}")
+    return one_of(formulation, chosen.capabilities.of(loss), f"formulation of {backend}")
 
 
 def solver_options_of(given: str | Mapping[str, object] | Iterable[str] | None) -> tuple[str, ...]:

@@ -62,6 +62,8 @@ def _outside(domain: Any, member: FloatArray) -> float:
 
     if domain == domaintype.rquadratic_cone:
         return max(-member[0], -member[1], float(np.sum(member[2:] ** 2) - 2.0 * member[0] * member[1]))
+    if domain == domaintype.primal_exp_cone:
+        return float(max(-member[1], member[1] * np.exp(member[2] / member[1]) - member[0]))
     linear = {domaintype.rplus: -member, domaintype.rminus: member, domaintype.rzero: np.abs(member)}
     if domain not in linear and domain != domaintype.r:
         raise ValueError(f"unexpected domain {domain}")

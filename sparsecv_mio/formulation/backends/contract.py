@@ -13,7 +13,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -23,13 +23,15 @@ import numpy as np
 from sparsecv_mio.errors import BackendFailed, BackendUnavailable, BadInput, Contradiction
 from sparsecv_mio.formulation.before_solving import Reduction, feasible_start, reduce_task
 from sparsecv_mio.formulation.outcome import KnownBounds, Limits, Outcome, Start, Stop
-from sparsecv_mio.formulation.task import ROUNDING, ModelTask, model_task
+from sparsecv_mio.formulation.task import ROUNDING, ModelTask, model_task, refitted
 from sparsecv_mio.problem.constraints import FREE, SideConstraints
 from sparsecv_mio.problem.problem import SparseProblem
-from sparsecv_mio.problem.refit import Fit, refit_moments
+from sparsecv_mio.problem.refit import Fit
+from sparsecv_mio.words import Loss
 
 if TYPE_CHECKING:
     from sparsecv_mio.formulation.models import Lowered, SparseModel
+    from sparsecv_mio.problem.logistic import LogisticProblem
 
 
 TRUST = 2e-6  # share of the objective's scale to which a vendor's dual bound is trusted (theory section 9)
@@ -53,7 +55,9 @@ class Capabilities:
     Attributes
     ----------
     formulations : dict of name to the kinds of side constraints it takes
-        The first is the default; kinds are `force`, `together`, `at_most`, `box`.
+        With squared loss. The first is the default; kinds are `force`, `together`, `at_most`, `box`.
+    logistic : dict of the same
+        With logistic loss; empty where the backend does not take it.
     limits : frozenset of str
         Which of `seconds`, `nodes`, `gap`, `threads`, `log`, `options` are honoured.
     warm_start : bool
@@ -69,6 +73,16 @@ class Capabilities:
     warm_start: bool = True
     concurrent: bool = True
     licence_free: bool = True
+    logistic: dict[str, frozenset[str]] = field(default_factory=dict)
+
+    def of(self, loss: Loss) -> dict[str, frozenset[str]]:
+        """Return the formulations of a loss."""
+        return self.logistic if loss is Loss.LOGISTIC else self.formulations
+
+    @property
+    def losses(self) -> tuple[Loss, ...]:
+        """What it fits."""
+        return tuple(loss for loss in Loss if self.of(loss))
 
 
 @dataclass(frozen=True)
@@ -133,7 +147,9 @@ class _Pass:
             return dual, answer.raw_status
         if task.reach > REACH and math.isfinite(dual):
             return -math.inf, f"{answer.raw_status}; bound not trusted, columns are too collinear for this gamma"
-        return dual - TRUST * max(task.problem.yy, boxed), answer.raw_status
+        if task.scaled.uneven and math.isfinite(dual):
+            return -math.inf, f"{answer.raw_status}; bound not trusted, few rows weigh nearly all"
+        return dual - TRUST * max(task.scaled.yy, boxed), answer.raw_status
 
 
 class Backend(ABC):
@@ -153,7 +169,7 @@ class Backend(ABC):
 
     def solve(
         self,
-        problem: SparseProblem,
+        problem: SparseProblem | LogisticProblem,
         tau: int,
         *,
         start: Start | None = None,
@@ -166,8 +182,8 @@ class Backend(ABC):
 
         Parameters
         ----------
-        problem : SparseProblem
-            In standard coordinates.
+        problem : SparseProblem or LogisticProblem
+            In standard coordinates; of two classes in any columns.
         tau : int
             Largest support size, 0..q.
         start : Start, optional
@@ -201,23 +217,43 @@ class Backend(ABC):
         advice = advice or KnownBounds()
         form = self._check(problem, tau, formulation, constraints, limits)
         begin = time.perf_counter()
-        first = feasible_start(problem, tau, constraints)
+        unit = np.ones(0)
+        if not isinstance(problem, SparseProblem):
+            problem, centring = problem.centred()
+            unit = centring.unit
+        first = self._first(problem, tau, constraints)
         if first is None:
             why = "no support meets the side constraints"
             return Outcome(Stop.INFEASIBLE, None, math.inf, math.inf, formulation=form, raw_status=why)
         if start is not None and constraints.allows(start.support, tau):
-            given = refit_moments(problem, start.support, constraints.boxes(problem.q))
+            given = refitted(problem, start.support, constraints)
             first = min(first, given, key=lambda fit: fit.objective)
         task = self._task(problem, tau, constraints, first, advice)
         passes = self._passes(task, form, limits, advice)
         outcome = self._judge(task, passes, limits, advice)
+        if len(unit):
+            beta = np.asarray(outcome.beta) / unit[list(outcome.incumbent or ())]
+            outcome = replace(outcome, beta=tuple(beta.tolist()))
         return replace(outcome, setup_seconds=time.perf_counter() - begin - outcome.seconds, formulation=form)
 
+    def _first(self, problem: SparseProblem | LogisticProblem, tau: int, constraints: SideConstraints) -> Fit | None:
+        """Return a feasible fit; None when the side constraints exclude every support."""
+        if isinstance(problem, SparseProblem):
+            return feasible_start(problem, tau, constraints)
+        from sparsecv_mio.formulation.logistic_task import feasible_classes  # loads what squares need not
+
+        return feasible_classes(problem, tau, constraints)
+
     def _task(
-        self, problem: SparseProblem, tau: int, constraints: SideConstraints, start: Fit, advice: KnownBounds
-    ) -> ModelTask:
+        self, problem: SparseProblem | LogisticProblem, tau: int, constraints: SideConstraints, start: Fit,
+        advice: KnownBounds,
+    ) -> ModelTask:  # fmt: skip
         """Scale a problem and bound its coefficients."""
-        return model_task(problem, tau, constraints, start, advice)
+        if isinstance(problem, SparseProblem):
+            return model_task(problem, tau, constraints, start, advice)
+        from sparsecv_mio.formulation.logistic_task import loss_task
+
+        return loss_task(problem, tau, constraints, start, advice)
 
     def _passes(self, task: ModelTask, form: str, limits: Limits, advice: KnownBounds) -> list[_Pass]:
         """Solve; where the answer is small relative to the objective's scale, eliminate proven columns and solve again.
@@ -227,7 +263,8 @@ class Backend(ABC):
         passes: list[_Pass] = []
         while True:
             part = Reduction.none(task)
-            if self.reduces and TRUST * task.problem.yy > WORTH * task.start.objective:
+            squared = isinstance(task.problem, SparseProblem)
+            if squared and self.reduces and TRUST * task.scaled.yy > WORTH * task.start.objective:
                 part = reduce_task(task, advice)
             if passes and np.array_equal(part.choice.forced, passes[-1].part.choice.forced):
                 return passes
@@ -235,9 +272,9 @@ class Backend(ABC):
             best = self._best(task, part, answer)
             passes.append(_Pass(part, answer, best))
             done = answer.certified or answer.stop is not Stop.OPTIMAL or best.objective >= task.start.objective
-            if done or len(passes) == MOST_PASSES:
+            if not squared or done or len(passes) == MOST_PASSES:
                 return passes
-            task = model_task(task.problem, task.tau, task.constraints, best, advice)
+            task = model_task(task.squares, task.tau, task.constraints, best, advice)
 
     def _attempt(self, task: ModelTask, form: str, limits: Limits) -> Answer:
         answer = self._trivial(task, limits)
@@ -250,33 +287,45 @@ class Backend(ABC):
         return self._run(task, form, limits)
 
     def _check(
-        self, problem: SparseProblem, tau: int, formulation: str | None, constraints: SideConstraints, limits: Limits
-    ) -> str:
-        known = self.capabilities.formulations
-        form = formulation or next(iter(known))
-        if form not in known:
-            raise BadInput(f"backend {self.name} has no formulation {form!r}; it has {', '.join(known)}")
-        if not 0 <= tau <= problem.q:
-            raise BadInput(f"tau must be between 0 and the {problem.q} columns, not {tau}")
+        self, problem: SparseProblem | LogisticProblem, tau: int, formulation: str | None,
+        constraints: SideConstraints, limits: Limits,
+    ) -> str:  # fmt: skip
+        loss, q = (Loss.SQUARED, problem.q) if isinstance(problem, SparseProblem) else (Loss.LOGISTIC, problem.p)
+        form = self.check_takes(formulation, constraints, loss)
+        if not 0 <= tau <= q:
+            raise BadInput(f"tau must be between 0 and the {q} columns, not {tau}")
         if limits.gap < 0 or limits.threads < 1:
             raise BadInput("the gap must not be negative and there must be at least one thread")
-        self.check_takes(form, constraints)
         usable = self.available()
         if not usable.usable:
             hint = f"; {usable.hint}" if usable.hint else ""
             raise BackendUnavailable(f"backend {self.name} cannot be used: {usable.why}{hint}")
         return form
 
-    def check_takes(self, formulation: str | None, constraints: SideConstraints) -> None:
-        """Raise `BadInput` for side constraints of a kind that a formulation, the first by default, does not take."""
-        known = self.capabilities.formulations
+    def check_takes(
+        self, formulation: str | None, constraints: SideConstraints = FREE, loss: Loss = Loss.SQUARED
+    ) -> str:
+        """Return the name of a formulation, the first by default; `BadInput` for what it does not take.
+
+        Parameters
+        ----------
+        formulation : str or None
+        constraints : SideConstraints, optional
+        loss : Loss, optional
+        """
+        known = self.capabilities.of(loss)
+        if not known:
+            raise BadInput(f"backend {self.name} does not take loss {loss}; `sparsecv backends` shows which ones do")
         form = formulation or next(iter(known))
+        if form not in known:
+            raise BadInput(f"backend {self.name} has no formulation {form!r}; it has {', '.join(known)}")
         missing = constraints.needs - known[form]
         if missing:
             raise BadInput(
                 f"backend {self.name}, formulation {form}, does not take: {', '.join(sorted(missing))}; "
                 "`sparsecv backends` shows which ones do"
             )
+        return form
 
     def check_options(self, options: Sequence[str]) -> None:
         """Refuse options of the solver: where there is none, where the certificate rests on them, by its own word.
@@ -331,7 +380,7 @@ class Backend(ABC):
         """Round the bounds outwards, and state what is proved about the best refit."""
         best, answer, inner = passes[-1].best, passes[-1].answer, passes[-1].part.task
         boxed = best.objective if task.constraints.on_coefficients else 0.0
-        rounding = ROUNDING * max(task.problem.yy, boxed)
+        rounding = ROUNDING * max(task.scaled.yy, boxed)
         dual, ours, raw = -math.inf, max(task.scaled.objective(task.floor) - rounding, advice.lower, 0.0), ""
         for one in passes:
             bound, raw = one.bound(boxed)
@@ -339,12 +388,12 @@ class Backend(ABC):
             ours = max(ours, one.part.task.scaled.objective(one.part.task.floor) - rounding)
         if dual > best.objective:
             raise Contradiction(f"backend {self.name}: lower bound {dual!r} above a feasible {best.objective!r}")
-        vendor = 0.0 if answer.certified else (TRUST + PRIMAL) * max(inner.problem.yy, boxed)
+        vendor = 0.0 if answer.certified else (TRUST + PRIMAL) * max(inner.scaled.yy, boxed)
         doubt = vendor + answer.margin
         if ours > best.objective + doubt + rounding:
             raise Contradiction(f"a lower bound passed in, {ours!r}, exceeds the feasible objective {best.objective!r}")
         lower = min(max(dual, ours), best.objective)
-        counted = allowance_of(doubt, max(inner.problem.yy, boxed), best.objective) + rounding
+        counted = allowance_of(doubt, max(inner.scaled.yy, boxed), best.objective) + rounding
         stop = answer.stop
         if best.objective - lower <= limits.gap * best.objective + counted:
             stop = Stop.OPTIMAL
@@ -370,7 +419,7 @@ class Backend(ABC):
         for support in dict.fromkeys(part.whole(support) for support in answer.supports):
             if support == best.support or not task.constraints.allows(support, task.tau):
                 continue
-            trial = refit_moments(task.problem, support, task.constraints.boxes(task.problem.q))
+            trial = task.refit(support)
             if trial.objective < best.objective:
                 best = trial
         return best
@@ -438,6 +487,7 @@ def _left(limits: Limits, passes: list[_Pass]) -> Limits:
 
 LOG_TAIL = 2000  # characters
 EVERY_KIND = frozenset({"force", "together", "at_most", "parents", "sign", "box"})  # of side constraints
+ON_SUPPORTS = EVERY_KIND - {"sign", "box"}  # those that hold no coefficient
 
 
 @cache

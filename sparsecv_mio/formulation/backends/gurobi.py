@@ -18,11 +18,15 @@ from sparsecv_mio.formulation.outcome import Limits, Stop
 from sparsecv_mio.formulation.task import ModelTask
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from sparsecv_mio.formulation.backends.tangents import Cuts, Tangents
     from sparsecv_mio.formulation.models import Lowered, SparseModel
 
 
 GRAM_COLUMNS = 100  # with more columns, the model on the factor is smaller than the quadratic form on the Gram matrix
 ROOT_ROUNDS = 60
+CUT_TOLERANCE = 1e-9  # of a loss: its own tolerance for a row
 _ENV = threading.local()  # one environment a thread: an environment must not be used by two at once
 
 
@@ -31,7 +35,8 @@ class GurobiBackend(contract.Backend):
 
     name: ClassVar[str] = "gurobi"
     capabilities: ClassVar[contract.Capabilities] = contract.Capabilities(
-        formulations={"perspective": contract.EVERY_KIND, "benders": contract.EVERY_KIND - {"sign", "box"}}
+        formulations={"perspective": contract.EVERY_KIND, "benders": contract.ON_SUPPORTS},
+        logistic={"outer": contract.ON_SUPPORTS},
     )
 
     def available(self) -> contract.Availability:
@@ -41,10 +46,12 @@ class GurobiBackend(contract.Backend):
     def _run(self, task: ModelTask, formulation: str, limits: Limits) -> contract.Answer:
         import gurobipy as gp
 
-        from sparsecv_mio.formulation.models import CutMaster, FactorModel, PerspectiveModel
+        from sparsecv_mio.formulation.backends.tangents import Columns, Tangents
+        from sparsecv_mio.formulation.models import CutMaster, FactorModel, LossOuterApproximation, PerspectiveModel
 
         perspective = PerspectiveModel if task.q <= GRAM_COLUMNS else FactorModel
-        kind: type[SparseModel] = CutMaster if formulation == "benders" else perspective
+        kinds: dict[str, type[SparseModel]] = {"benders": CutMaster, "outer": LossOuterApproximation}
+        kind = kinds.get(formulation, perspective)
         model, arrays = self._lowered(kind, task)
         z = arrays.columns(model.z)
         try:
@@ -56,6 +63,10 @@ class GurobiBackend(contract.Backend):
                 if formulation == "benders":
                     solver.Params.LazyConstraints = 1
                     watch = _Benders(limits, task, variables, z, int(arrays.columns([model.pyomo.eta])[0]))
+                elif isinstance(model, LossOuterApproximation):
+                    solver.Params.LazyConstraints = 1
+                    watch = _Outer(limits, variables, Tangents(task, Columns.of(model, arrays), CUT_TOLERANCE))
+                    watch.begin(solver)
                 begin = time.perf_counter()
                 solver.optimize(watch.callback)
                 seconds = time.perf_counter() - begin
@@ -205,6 +216,64 @@ class _Benders(_Watch):
             self.added += 1
 
 
+class _Outer(_Watch):
+    """Lazy tangents at every integer point and at the fit of its support, and at the root's fractional points."""
+
+    def __init__(self, limits: Limits, variables: Any, tangents: Tangents) -> None:
+        super().__init__(limits)
+        self.x, self.tangents = variables, tangents
+        self.rounds = 0
+
+    def begin(self, solver: Any) -> None:
+        """Add the tangents at the fit of all columns and at the ends and the middle of every margin's range."""
+        task = self.tangents.task
+        scaled, q = task.scaled, task.q
+        middle, radius = scaled.around(scaled.value(task.start.objective))
+        points = [(scaled.factor @ u, u) for u in (scaled.ridge, task.start_u)]
+        points += [(middle + side * radius, np.zeros(q)) for side in (-1.0, 0.0, 1.0)]
+        for r, u in points:
+            for row in self._rows(self.tangents.touching(r, u, np.ones(q))):
+                solver.addConstr(row)
+
+    def cut(self, solver: Any, where: int) -> None:
+        """Cut off an integer point that is not optimal in its losses, or a fractional one of the root."""
+        from gurobipy import GRB
+
+        at, task = self.tangents.at, self.tangents.task
+        if where == GRB.Callback.MIPSOL:
+            x = solver.cbGetSolution(self.x)
+            z = np.round(np.clip(x[at.z], 0.0, 1.0))
+            self._lazy(solver, self.tangents.violated(x))
+            support = tuple(np.flatnonzero(z).tolist())
+            if support not in self.supports:
+                self.supports[support] = None
+                u, _ = task.scaled.fitted(z)
+                self._lazy(solver, self.tangents.touching(task.scaled.factor @ u, u, np.maximum(z, 1e-12)))
+        elif where == GRB.Callback.MIPNODE and solver.cbGet(GRB.Callback.MIPNODE_STATUS) == GRB.OPTIMAL:
+            root = solver.cbGet(GRB.Callback.MIPNODE_NODCNT) == 0
+            self.rounds += root
+            if root and self.rounds <= ROOT_ROUNDS:
+                self._lazy(solver, self.tangents.violated(solver.cbGetNodeRel(self.x)))
+
+    def _lazy(self, solver: Any, cuts: Iterator[Cuts]) -> None:
+        for row in self._rows(cuts):
+            solver.cbLazy(row)
+            self.added += 1
+
+    def _rows(self, cuts: Iterator[Cuts]) -> Iterator[Any]:
+        x = self.x.tolist()
+        for lower, places, values in cuts:
+            for k, low in enumerate(lower.tolist()):
+                yield _sum([float(v[k]) for v in values], [x[int(p[k])] for p in places]) >= low
+
+
+def _sum(values: list[float], variables: list[Any]) -> Any:
+    """Return a linear expression of Gurobi."""
+    import gurobipy as gp
+
+    return gp.LinExpr(values, variables)
+
+
 def _environment() -> Any:
     import gurobipy as gp
 
@@ -238,7 +307,7 @@ def _translate(error: Any, task: ModelTask, formulation: str, limits: Limits) ->
     from gurobipy import GRB
 
     if error.errno == GRB.Error.SIZE_LIMIT_EXCEEDED:
-        other = "; --formulation benders is linear with p + 1 variables" if formulation != "benders" else ""
+        other = "; --formulation benders is linear with p + 1 variables" if formulation == "perspective" else ""
         return BackendUnavailable(
             f"backend gurobi: {formulation} with {task.q} columns is past the size limit of this licence{other}"
         )

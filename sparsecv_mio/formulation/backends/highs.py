@@ -13,16 +13,18 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from sparsecv_mio.arrays import FloatArray, IntArray
+from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.formulation.backends import contract
 from sparsecv_mio.formulation.outcome import Limits, Stop
 from sparsecv_mio.formulation.task import ModelTask, require_finite
+from sparsecv_mio.problem.logistic import LogisticProblem
 
 if TYPE_CHECKING:
+    from sparsecv_mio.formulation.backends.tangents import Columns, Cuts, Tangents
     from sparsecv_mio.formulation.models import Lowered
 
 
@@ -36,21 +38,25 @@ class HighsBackend(contract.Backend):
     """HiGHS through highspy, the master lowered from Pyomo."""
 
     name: ClassVar[str] = "highs"
-    capabilities: ClassVar[contract.Capabilities] = contract.Capabilities(formulations={"outer": contract.EVERY_KIND})
+    capabilities: ClassVar[contract.Capabilities] = contract.Capabilities(
+        formulations={"outer": contract.EVERY_KIND}, logistic={"outer": contract.ON_SUPPORTS}
+    )
 
     def available(self) -> contract.Availability:
         """Say whether highspy is installed and starts."""
         return contract.probe("highspy", _describe)
 
     def _run(self, task: ModelTask, formulation: str, limits: Limits) -> contract.Answer:
-        from sparsecv_mio.formulation.models import OuterApproximation
+        from sparsecv_mio.formulation.backends.tangents import Columns, Tangents
+        from sparsecv_mio.formulation.models import LossOuterApproximation, OuterApproximation
 
         require_finite(task.lo, task.hi, "highs")
-        model, arrays = self._lowered(OuterApproximation, task)
+        kind = LossOuterApproximation if isinstance(task.problem, LogisticProblem) else OuterApproximation
+        model, arrays = self._lowered(kind, task)
         assert isinstance(model, OuterApproximation)
         poll = contract.Poll(limits)
-        at = _Columns(*(arrays.columns(v) for v in (model.z, model.u, model.t, model.r, model.s)))
-        run = _Run(task, limits, _load(arrays, limits, poll), at, poll)
+        cuts = Tangents(task, Columns.of(model, arrays), CUT_TOLERANCE)
+        run = _Run(task, limits, _load(arrays, limits, poll), cuts, poll)
         self.set_options(run.solver, limits.options)
         run.start = arrays.vector(model.point(task, task.start_u, task.start_z))
         with _SCHEDULER.using(limits.threads):
@@ -108,16 +114,6 @@ class _Scheduler:
 _SCHEDULER = _Scheduler()
 
 
-class _Columns(NamedTuple):
-    """Positions of the variables in the lowered model."""
-
-    z: IntArray
-    u: IntArray
-    t: IntArray
-    r: IntArray
-    s: IntArray
-
-
 @dataclass
 class _Run:
     """State of one outer approximation: a linear phase, then an integer phase."""
@@ -125,7 +121,7 @@ class _Run:
     task: ModelTask
     limits: Limits
     solver: Any
-    at: _Columns
+    tangents: Tangents
     poll: contract.Poll
     start: FloatArray = field(default_factory=lambda: np.zeros(0))
     clock: float = 0.0
@@ -137,10 +133,15 @@ class _Run:
     rounds: int = 0
     raw: str = "not started"
 
+    @property
+    def at(self) -> Columns:
+        """Where the variables are."""
+        return self.tangents.at
+
     def solve(self) -> contract.Answer:
         """Cut the linear relaxation, then integer programs, until the gap closes or a limit is met."""
         self.upper = self.task.scaled.value(self.task.start.objective)
-        self._cut(self.start)
+        self._cut_at(self.start[self.at.r], self.start[self.at.u], np.ones(self.task.q))
         for u in self.task.points:
             self._cut_at(self.task.scaled.factor @ u, u, np.ones(self.task.q))
         self._seed()
@@ -162,9 +163,8 @@ class _Run:
 
         Every u at least as good as the start has `|r_i - (R u_ridge)_i| <= sqrt(upper - floor)` in every direction i.
         """
-        scaled, q = self.task.scaled, self.task.q
-        middle = scaled.factor @ scaled.ridge
-        radius = math.sqrt(max(self.upper - scaled.floor, 0.0))
+        q = self.task.q
+        middle, radius = self.task.scaled.around(self.upper)
         for k in np.linspace(-1.0, 1.0, RESIDUAL_SEEDS):
             self._cut_at(middle + k * radius, np.zeros(q), np.ones(q))
         for k in range(1, SLOPE_SEEDS + 1):
@@ -209,7 +209,7 @@ class _Run:
             value = float(self.solver.getInfo().objective_function_value)
             gained = value - self.bound
             self.bound = max(self.bound, value)
-            if not self._cut(x) or gained < 1e-6:
+            if not self._cut(x) or gained < 1e-6 * self.task.scaled.span:
                 break
         return None
 
@@ -268,41 +268,24 @@ class _Run:
         self.supports[support] = None
         if self.task.constraints.on_coefficients:
             return 0  # the unconstrained minimiser may lie outside of the boxes
-        u = scaled.fractional_fit(z)
-        value = float(u @ (scaled.G @ u) + scaled.w @ u**2 - 2.0 * scaled.g @ u)
-        residual = scaled.factor @ u
+        u, value = scaled.fitted(z)
+        residual = self.task.scaled.factor @ u
         if value < self.upper:
             self.upper = value
-            self.start[self.at.z], self.start[self.at.u], self.start[self.at.t] = z, u, u**2
-            self.start[self.at.r], self.start[self.at.s] = residual, residual**2
+            self.start[self.at.z], self.start[self.at.u], self.start[self.at.t] = z, u, u[: self.task.q] ** 2
+            self.start[self.at.r], self.start[self.at.s] = residual, scaled.curve(residual)[0]
         return self._cut_at(residual, u, np.maximum(z, 1e-12))
 
     def _cut(self, x: FloatArray) -> int:
         """Add the tangents a point violates; return their number."""
-        z = np.clip(x[self.at.z], 1e-9, 1.0)
-        r, s, u, t = x[self.at.r], x[self.at.s], x[self.at.u], x[self.at.t]
-        if x is self.start:
-            s, t = np.full_like(s, -1.0), np.where(u != 0.0, -1.0, 0.0)
-        return self._tangents(r, r**2 - s, u / z, u**2 / z - t)
+        return sum(map(self._rows, self.tangents.violated(x)))
 
     def _cut_at(self, r: FloatArray, u: FloatArray, z: FloatArray) -> int:
-        return self._tangents(r, np.ones_like(r), u / z, np.where(u != 0.0, 1.0, 0.0))
+        return sum(map(self._rows, self.tangents.touching(r, u, z)))
 
-    def _tangents(self, r: FloatArray, r_short: FloatArray, slope: FloatArray, u_short: FloatArray) -> int:
-        """Add `s_i >= 2 r r_i - r^2` and `t_j >= 2 a u_j - a^2 z_j` where they are violated by enough."""
-        w = self.task.scaled.w
-        reach = np.maximum(np.abs(self.task.lo), np.abs(self.task.hi))
-        slope = np.clip(slope, -reach, reach)
-        rows_i = np.flatnonzero(r_short > CUT_TOLERANCE)
-        rows_j = np.flatnonzero(w * u_short > CUT_TOLERANCE)
-        ri, aj = r[rows_i], slope[rows_j]
-        ones, at = np.ones_like, self.at
-        squares = self._rows(-(ri**2), (at.s[rows_i], at.r[rows_i]), (ones(ri), -2.0 * ri))
-        places = (at.t[rows_j], at.u[rows_j], at.z[rows_j])
-        return squares + self._rows(np.zeros_like(aj), places, (ones(aj), -2.0 * aj, aj**2))
-
-    def _rows(self, lower: FloatArray, places: tuple[IntArray, ...], values: tuple[FloatArray, ...]) -> int:
-        """Add rows `sum value x_place >= lower`; return their number."""
+    def _rows(self, cuts: Cuts) -> int:
+        """Add rows; return their number."""
+        lower, places, values = cuts
         count, width = len(lower), len(places)
         if count:
             index = np.stack(places, axis=1).ravel().astype(np.int32)

@@ -17,6 +17,7 @@ from sparsecv_mio.errors import BackendUnavailable, BadInput
 from sparsecv_mio.formulation.backends import contract
 from sparsecv_mio.formulation.outcome import Limits, Stop
 from sparsecv_mio.formulation.task import ModelTask
+from sparsecv_mio.problem.logistic import LogisticProblem
 
 if TYPE_CHECKING:
     from sparsecv_mio.formulation.models import Lowered, QuadraticRow
@@ -27,7 +28,9 @@ class MosekBackend(contract.Backend):
 
     name: ClassVar[str] = "mosek"
     capabilities: ClassVar[contract.Capabilities] = contract.Capabilities(
-        formulations={"perspective": contract.EVERY_KIND}, licence_free=False
+        formulations={"perspective": contract.EVERY_KIND},
+        logistic={"exponential": contract.ON_SUPPORTS},
+        licence_free=False,
     )
 
     def available(self) -> contract.Availability:
@@ -46,15 +49,16 @@ class MosekBackend(contract.Backend):
     def _run(self, task: ModelTask, formulation: str, limits: Limits) -> contract.Answer:
         import mosek
 
-        from sparsecv_mio.formulation.models import FactorModel
+        from sparsecv_mio.formulation.models import FactorModel, LossModel
 
-        model, arrays = self._lowered(FactorModel, task)
+        classes = isinstance(task.problem, LogisticProblem)
+        model, arrays = self._lowered(LossModel if classes else FactorModel, task)
         z = arrays.columns(model.z)
         try:
             with mosek.Env() as env, build(env, arrays) as solver:
                 start = arrays.vector(model.point(task, task.start_u, task.start_z))
                 self.set_options(solver, limits.options)
-                return _optimise(solver, task, arrays, z, start, limits)
+                return _optimise(solver, task, z, whole_point(arrays, start), limits)
         except mosek.Error as error:
             if str(error.errno).startswith(("rescode.err_license", "rescode.err_missing_lic")):
                 raise BackendUnavailable(f"backend mosek has no licence ({error.errno})") from error
@@ -89,6 +93,8 @@ def build(env: Any, arrays: Lowered) -> Any:
     domain = solver.appendrquadraticconedomain(3)
     for cone in arrays.cones:
         _append_cone(solver, domain, cone)
+    if arrays.losses:
+        _append_losses(solver, arrays)
     solver.putobjsense(mosek.objsense.minimize)
     return solver
 
@@ -113,6 +119,44 @@ def _append_cone(solver: Any, domain: int, cone: QuadraticRow) -> None:
     solver.appendacc(domain, [first, first + 1, first + 2], None)
 
 
+def _append_losses(solver: Any, arrays: Lowered) -> None:
+    """Add `exp(-s) + exp(-r - s) <= 1` for every row: two variables above the exponentials, in exponential cones."""
+    import mosek
+
+    count, size, rows = len(arrays.losses), arrays.size, arrays.rows.shape[0]
+    solver.appendvars(2 * count)
+    solver.putvarboundsliceconst(size, size + 2 * count, mosek.boundkey.lo, 0.0, 0.0)
+    solver.appendcons(count)
+    solver.putconboundsliceconst(rows, rows + count, mosek.boundkey.up, 0.0, 1.0)
+    domain, one = solver.appendprimalexpconedomain(), solver.getnumafe()
+    solver.appendafes(1)
+    solver.putafeg(one, 1.0)
+    for i, (r, s) in enumerate(arrays.losses):
+        above = (size + 2 * i, size + 2 * i + 1)
+        solver.putarow(rows + i, list(above), [1.0, 1.0])
+        for variable, inside in zip(above, ((s,), (r, s)), strict=True):
+            first = solver.getnumafe()
+            solver.appendafes(2)
+            solver.putafefentry(first, variable, 1.0)
+            for place in inside:
+                solver.putafefentry(first + 1, place, -1.0)
+            solver.appendacc(domain, [first, one, first + 1], None)
+
+
+def whole_point(arrays: Lowered, x: FloatArray) -> FloatArray:
+    """Return a point with the exponentials of its rows of losses, as `build` adds them.
+
+    Parameters
+    ----------
+    arrays : Lowered
+    x : (m,) array
+    """
+    if not arrays.losses:
+        return x
+    r, s = x[np.array(arrays.losses).T]
+    return np.concatenate([x, np.exp(np.stack([-s, -r - s], axis=1)).ravel()])
+
+
 def _bounds(lower: FloatArray, upper: FloatArray) -> tuple[list[Any], list[float], list[float]]:
     from mosek import boundkey
 
@@ -128,9 +172,7 @@ def _bounds(lower: FloatArray, upper: FloatArray) -> tuple[list[Any], list[float
     return kinds, clean[0], clean[1]
 
 
-def _optimise(
-    solver: Any, task: ModelTask, arrays: Lowered, z: IntArray, start: FloatArray, limits: Limits
-) -> contract.Answer:
+def _optimise(solver: Any, task: ModelTask, z: IntArray, start: FloatArray, limits: Limits) -> contract.Answer:
     import mosek
 
     parameters, kind = mosek.dparam, mosek.soltype.itg
@@ -145,7 +187,7 @@ def _optimise(
         solver.putintparam(mosek.iparam.mio_max_num_branches, int(limits.nodes))
     if limits.log is not None:
         solver.linkfiletostream(mosek.streamtype.log, limits.log, 0)
-    solver.putxxslice(kind, 0, arrays.size, start.tolist())
+    solver.putxxslice(kind, 0, len(start), start.tolist())
     poll = contract.Poll(limits)
     if limits.cancel is not None:
         solver.set_Progress(lambda _code: int(poll()))

@@ -8,14 +8,14 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from sparsecv_mio.arrays import IntArray
 from sparsecv_mio.formulation.backends.contract import Answer, Availability, Backend, Capabilities
 from sparsecv_mio.formulation.outcome import KnownBounds, Limits, Stop
-from sparsecv_mio.formulation.task import ModelTask, model_task, unscaled_task
+from sparsecv_mio.formulation.task import ModelTask, model_task, refitted, unscaled_task
 from sparsecv_mio.problem.constraints import SideConstraints
 from sparsecv_mio.problem.elimination import ForcedColumns, stripped
 from sparsecv_mio.problem.problem import SparseProblem
@@ -25,6 +25,9 @@ from sparsecv_mio.trees.allowed_supports import completed
 from sparsecv_mio.trees.subsets import UNLIMITED, BestSubsets
 from sparsecv_mio.version import __version__
 
+if TYPE_CHECKING:
+    from sparsecv_mio.problem.logistic import LogisticProblem
+
 
 class NativeBackend(Backend):
     """Path, perspective and restricted trees of this package; its bounds are its own arithmetic and need no trust."""
@@ -32,6 +35,7 @@ class NativeBackend(Backend):
     name: ClassVar[str] = "native"
     capabilities: ClassVar[Capabilities] = Capabilities(
         formulations={"tree": frozenset({"force", "together", "at_most", "parents", "sign"})},
+        logistic={"tree": frozenset({"force"})},
         limits=frozenset({"seconds", "nodes", "gap"}),
     )
     reduces: ClassVar[bool] = False  # its arithmetic is exact enough without, and counts its own rounding
@@ -44,12 +48,24 @@ class NativeBackend(Backend):
             return Availability(False, "numba is not installed", hint="pip install numba")
         return Availability(True, "", f"{__version__} (numba {numba})", "MIT, no limits")
 
+    def _first(self, problem: SparseProblem | LogisticProblem, tau: int, constraints: SideConstraints) -> Fit | None:
+        """Leave the first support of two classes to the trees, which find better ones sooner."""
+        if isinstance(problem, SparseProblem):
+            return super()._first(problem, tau, constraints)
+        inside = tuple(sorted(set(constraints.forced_in)))
+        return refitted(problem, inside, constraints) if constraints.allows(inside, tau) else None
+
     def _task(
-        self, problem: SparseProblem, tau: int, constraints: SideConstraints, start: Fit, advice: KnownBounds
-    ) -> ModelTask:
+        self, problem: SparseProblem | LogisticProblem, tau: int, constraints: SideConstraints, start: Fit,
+        advice: KnownBounds,
+    ) -> ModelTask:  # fmt: skip
         """Skip, where columns are many, what costs more than the trees and is of no use to them."""
-        make = model_task if problem.q <= MANY else unscaled_task
-        return make(problem, tau, constraints, start, advice)
+        if isinstance(problem, SparseProblem):
+            make = model_task if problem.q <= MANY else unscaled_task
+            return make(problem, tau, constraints, start, advice)
+        from sparsecv_mio.formulation.logistic_task import unbounded_task  # loads what squares need not
+
+        return unbounded_task(problem, tau, constraints, start, advice)
 
     @staticmethod
     def _whole(task: ModelTask, support: IntArray) -> tuple[int, ...]:
@@ -62,7 +78,8 @@ class NativeBackend(Backend):
     def _run(self, task: ModelTask, formulation: str, limits: Limits) -> Answer:
         from sparsecv_mio.trees.every_size import FEW, solve_path
 
-        _compile(task.problem.q > FEW)
+        classes = not isinstance(task.problem, SparseProblem)
+        _compile_classes() if classes else _compile(task.q > FEW)
         begin = time.perf_counter()
 
         def expired() -> bool:
@@ -70,16 +87,18 @@ class NativeBackend(Backend):
 
         starts = [np.asarray(task.start.support, dtype=np.int64)]
         effort = int(limits.nodes) if math.isfinite(limits.nodes) else UNLIMITED
-        if task.constraints.needs == {"force"}:
+        if classes:
+            result = _of_classes(task, starts, effort, expired)
+        elif task.constraints.needs == {"force"}:
             result = _forced(task, starts, effort, expired)
         elif task.constraints.needs:
             from sparsecv_mio.trees.restricted_tree import solve_restricted
 
             result = solve_restricted(
-                task.problem, [task.tau], task.constraints, starts=starts, effort=effort, expired=expired
+                task.squares, [task.tau], task.constraints, starts=starts, effort=effort, expired=expired
             )
         else:
-            result = solve_path(task.problem, [task.tau], starts=starts, effort=effort, expired=expired)
+            result = solve_path(task.squares, [task.tau], starts=starts, effort=effort, expired=expired)
         seconds = time.perf_counter() - begin
         cell = result.by_size[task.tau]
         if cell.complete:
@@ -111,11 +130,39 @@ def _forced(task: ModelTask, starts: list[IntArray], effort: int, expired: Calla
     choice = ForcedColumns.of(task.q, np.array(task.constraints.forced_out, dtype=np.int64))
     keep = choice.others
     inside = np.searchsorted(keep, sorted(task.constraints.forced_in))
-    part = replace(task.problem.only(keep), forced=inside.astype(np.int64))
+    part = replace(task.squares.only(keep), forced=inside.astype(np.int64))
     result = solve_path(part, [task.tau], starts=stripped(choice, starts), effort=effort, expired=expired)
     cell = result.by_size[task.tau]
     found = replace(cell, support=keep[cell.support], candidates=tuple(keep[one] for one in cell.candidates))
     return replace(result, by_size={task.tau: found})
+
+
+def _of_classes(task: ModelTask, starts: list[IntArray], effort: int, expired: Callable[[], bool]) -> BestSubsets:
+    """Solve with logistic loss on the columns that are not forced out."""
+    from threadpoolctl import threadpool_limits
+
+    from sparsecv_mio.trees.logistic_subsets import LogisticSubsets
+
+    assert not isinstance(task.problem, SparseProblem)
+    keep = np.setdiff1d(np.arange(task.q), task.constraints.forced_out)
+    inside = np.searchsorted(keep, sorted(set(task.constraints.forced_in))).astype(np.int64)
+    with threadpool_limits(limits=1):
+        subsets = LogisticSubsets(task.problem.only(keep), inside)
+        result = subsets.solve(
+            [task.tau], starts=[np.searchsorted(keep, start) for start in starts], effort=effort, expired=expired
+        )
+    return result.in_columns(keep)
+
+
+@lru_cache(maxsize=1)
+def _compile_classes() -> None:
+    """Load or compile the kernels of logistic loss."""
+    from sparsecv_mio.problem.logistic import LogisticProblem
+    from sparsecv_mio.trees.logistic_subsets import LogisticSubsets
+
+    X = np.linspace(-1.0, 1.0, 40).reshape(10, 4) ** np.arange(1.0, 5.0)
+    y = np.where(np.arange(10) % 3 > 0, 1.0, -1.0)
+    LogisticSubsets(LogisticProblem(X, y, np.ones(10), np.ones(4), 0.1)).solve([2])
 
 
 @lru_cache(maxsize=2)

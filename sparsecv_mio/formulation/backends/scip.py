@@ -20,12 +20,14 @@ from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.formulation.backends import contract
 from sparsecv_mio.formulation.outcome import Limits, Stop
 from sparsecv_mio.formulation.task import ModelTask, require_finite
+from sparsecv_mio.problem.logistic import LogisticProblem
 
 if TYPE_CHECKING:
     from sparsecv_mio.formulation.models import Lowered
 
 
 MAGNIFIED = 10.0
+LOSSES_MAGNIFIED = 1e3  # rows of losses: their tolerance is one of each row's loss, and an answer has hundreds
 STOPS = {
     "optimal": Stop.OPTIMAL,
     "gaplimit": Stop.OPTIMAL,
@@ -42,6 +44,7 @@ class ScipBackend(contract.Backend):
     name: ClassVar[str] = "scip"
     capabilities: ClassVar[contract.Capabilities] = contract.Capabilities(
         formulations={"perspective": contract.EVERY_KIND},
+        logistic={"exponential": contract.ON_SUPPORTS},
         limits=frozenset({"seconds", "nodes", "gap", "log", "options"}),
         concurrent=False,  # solves on several threads ended the process with a segmentation fault
     )
@@ -51,15 +54,17 @@ class ScipBackend(contract.Backend):
         return contract.probe("pyscipopt", _describe)
 
     def _run(self, task: ModelTask, formulation: str, limits: Limits) -> contract.Answer:
-        from sparsecv_mio.formulation.models import FactorModel
+        from sparsecv_mio.formulation.models import FactorModel, LossModel
 
         require_finite(task.lo, task.hi, "scip")
-        big = task.magnified(MAGNIFIED)
-        model, arrays = self._lowered(FactorModel, big)
+        classes = isinstance(task.problem, LogisticProblem)
+        factor = 1.0 if classes else MAGNIFIED
+        big = task if classes else task.magnified(factor)
+        model, arrays = self._lowered(LossModel if classes else FactorModel, big)
         start = arrays.vector(model.point(big, big.start_u, big.start_z))
         solver, x = _load(arrays, start)
         self.set_options(solver, limits.options)
-        _options(solver, task, limits)
+        _options(solver, contract.gap_target(task, limits) * factor**2, limits)
         poll = contract.Poll(limits)
         if limits.cancel is not None:
             _include_cancel(solver, poll)
@@ -70,7 +75,7 @@ class ScipBackend(contract.Backend):
             raise contract.failed("scip", str(error), limits) from error
         seconds = time.perf_counter() - begin
         poll.raise_stored()
-        return _answer(solver, x, arrays.columns(model.z), limits, seconds)
+        return _answer(solver, x, arrays.columns(model.z), (limits, seconds, factor))
 
     def _blank(self) -> Any:
         import pyscipopt
@@ -99,7 +104,9 @@ def _silent() -> Iterator[None]:
         os.close(nowhere)
 
 
-def _answer(solver: Any, x: list[Any], z: IntArray, limits: Limits, seconds: float) -> contract.Answer:
+def _answer(solver: Any, x: list[Any], z: IntArray, how: tuple[Limits, float, float]) -> contract.Answer:
+    """Read the answer; `how` it came about: the limits, the seconds, and what u was magnified by."""
+    limits, seconds, factor = how
     raw = solver.getStatus()
     if raw not in STOPS:
         raise contract.failed("scip", raw, limits)
@@ -110,7 +117,7 @@ def _answer(solver: Any, x: list[Any], z: IntArray, limits: Limits, seconds: flo
     bound = float(solver.getDualbound())
     return contract.Answer(
         stop=STOPS[raw],
-        bound=bound / MAGNIFIED**2 if abs(bound) < solver.infinity() else -math.inf,
+        bound=bound / factor**2 if abs(bound) < solver.infinity() else -math.inf,
         supports=tuple(supports),
         nodes=int(solver.getNTotalNodes()),
         raw_status=raw,
@@ -149,6 +156,9 @@ def _load(arrays: Lowered, start: FloatArray) -> tuple[Any, list[Any]]:
         quadratic = pyscipopt.quicksum(float(v) * x[i] * x[j] for i, j, v in terms)
         linear = pyscipopt.quicksum(float(a) * x[j] for a, j in zip(cone.linear, cone.index, strict=True))
         solver.addCons(quadratic + linear <= cone.upper)
+    for r, s in arrays.losses:
+        chances = pyscipopt.exp(-x[s]) + pyscipopt.exp(-x[r] - x[s])
+        solver.addCons(LOSSES_MAGNIFIED * chances <= LOSSES_MAGNIFIED)
     cost = pyscipopt.quicksum(float(a) * x[j] for j, a in enumerate(arrays.cost) if a != 0.0)
     solver.setObjective(cost + arrays.constant, "minimize")
     solution = solver.createSol()
@@ -158,8 +168,7 @@ def _load(arrays: Lowered, start: FloatArray) -> tuple[Any, list[Any]]:
     return solver, x
 
 
-def _options(solver: Any, task: ModelTask, limits: Limits) -> None:
-    target = contract.gap_target(task, limits) * MAGNIFIED**2
+def _options(solver: Any, target: float, limits: Limits) -> None:
     solver.setParam("limits/gap", 0.0)
     solver.setParam("limits/absgap", target)
     # in magnified units: 1e-8 of the objective; tighter, and SoPlex complains on stderr that it cannot

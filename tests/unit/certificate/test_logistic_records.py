@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from sparsecv_mio.certificate.records import PathRecord, Record, class_quality
+from sparsecv_mio.certificate.records import FitRecord, PathRecord, Record, class_quality
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.two_classes import as_two_classes
 from sparsecv_mio.errors import SparseCVError
 from sparsecv_mio.fits.best_subsets import best_subsets
+from sparsecv_mio.fits.fit_options import SideOptions
+from sparsecv_mio.fits.one import fit_one
 from sparsecv_mio.search.api import cross_validate
 
 
@@ -27,6 +30,7 @@ def drawn() -> Dataset:
 DATA = drawn()
 RECORD = cross_validate(DATA, "4", gammas=[0.1, 1.0], taus=[1, 2, 3], loss="logistic", one_se=True)
 PATH = best_subsets(DATA, gammas=[0.1, 1.0], taus=[1, 2], loss="logistic")
+FIT = fit_one(DATA, tau=2, gamma=0.1, loss="logistic")
 # what no verification can know, and what moves nothing that is claimed
 READ = ("work.", "versions", "request.threads", "request.time_limit", "request.one_se", "training_gap")
 
@@ -40,15 +44,15 @@ def numbers(part: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
             yield (*path, name)
 
 
-@pytest.mark.parametrize("record", [RECORD, PATH], ids=["search", "path"])
-def test_what_a_search_says_holds(record: Record | PathRecord) -> None:
+@pytest.mark.parametrize("record", [RECORD, PATH, FIT], ids=["search", "path", "fit"])
+def test_what_a_search_says_holds(record: Record | PathRecord | FitRecord) -> None:
     found = verify(record, DATA)
     assert found.ok and not found.caveat
     assert type(record).from_json(record.to_json()) == record
 
 
-@pytest.mark.parametrize("record", [RECORD, PATH], ids=["search", "path"])
-def test_every_altered_number_is_refused_or_read(record: Record | PathRecord) -> None:
+@pytest.mark.parametrize("record", [RECORD, PATH, FIT], ids=["search", "path", "fit"])
+def test_every_altered_number_is_refused_or_read(record: Record | PathRecord | FitRecord) -> None:
     whole, kept = json.loads(record.to_json()), []
     for path in numbers(whole):
         name = ".".join(map(str, path))
@@ -71,7 +75,7 @@ def test_every_altered_number_is_refused_or_read(record: Record | PathRecord) ->
                 kept.append((name, factor))
     # bounds that were loosened still hold, and rounding is not claimed to be exact; of pairs that are not decided the
     # errors are estimates within their intervals, and a smaller part of what is proved is proved too
-    loosened = ("lower", "upper", "gap", "tie_width", "allowance", "standard_error", "up_to_tau")
+    loosened = ("lower", "upper", "gap", "requested_gap", "tie_width", "allowance", "standard_error", "up_to_tau")
     rows = enumerate(record.table) if isinstance(record, Record) else ()
     undecided = {f"table.{i}.{name}" for i, row in rows if row.estimate for name in ("cv_error", "folds_decided")}
     assert [name for name, _ in kept if name.split(".")[-1] not in loosened and name not in undecided] == []
@@ -89,3 +93,27 @@ def test_other_words_are_refused() -> None:
     altered = RECORD.to_json().replace('"positive": "1"', '"positive": "0"')
     altered = altered.replace('"negative": "0"', '"negative": "1"')
     assert not verify(Record.from_json(altered), DATA).ok
+
+
+def test_a_solver_s_record_holds_within_its_allowance_and_no_further() -> None:
+    record = fit_one(DATA, tau=2, gamma=0.1, loss="logistic", backend="highs")
+    assert record.support == FIT.support and record.status == "proved" and 0.0 < record.allowance < 1e-3 * record.upper
+    assert verify(record, DATA).ok
+    for altered in (
+        replace(record, lower=record.objective * (1.0 + 1e-6)),
+        replace(record, allowance=0.1 * record.upper),
+        replace(record, status="proved", allowance=0.0, lower=record.lower * 0.999),
+        replace(record, support=("x1", "x3")),
+    ):
+        assert not verify(altered, DATA).ok
+
+
+def test_side_constraints_of_a_fit_are_checked_and_what_is_not_proved_is_said() -> None:
+    side = SideOptions(force_in=("x1",), at_most=((1, ("x0", "x2")),))
+    record = fit_one(DATA, tau=2, gamma=0.1, loss="logistic", backend="highs", side=side)
+    assert "x1" in record.support and record.side is not None
+    found = verify(record, DATA)
+    assert found.ok and found.caveat == "optimality not verified (side constraints beyond forced features)"
+    assert not verify(replace(record, support=("x0", "x2"), coefficients={"x0": 1.0, "x2": -1.0}), DATA).ok
+    forced = fit_one(DATA, tau=2, gamma=0.1, loss="logistic", side=SideOptions(force_in=("x1",), force_out=("x0",)))
+    assert set(forced.support) == {"x1", "x2"} and verify(forced, DATA).ok and not verify(forced, DATA).caveat

@@ -276,3 +276,34 @@ def test_compare_by_folds_and_its_mistakes(tmp_path: Path, capsys: pytest.Captur
         assert run([*args, *extra]) == 2
         assert message in capsys.readouterr().err
     assert run([*args, "--backends", "mosek"]) == (0 if get_backend("mosek").available().usable else 4)
+
+
+def test_two_classes_fitted_compared_and_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, 3))
+    ill = np.where(X[:, 0] + rng.logistic(size=30) > 0.0, "yes", "no")
+    data, record = tmp_path / "data.csv", tmp_path / "fit.json"
+    rows = (",".join([*(f"{x:.17g}" for x in row), word]) for row, word in zip(X, ill, strict=True))
+    data.write_text("\n".join(["a,b,c,ill", *rows]) + "\n")
+    asked = [str(data), "--target", "ill", "--loss", "logistic", "--gamma", "0.3"]
+    assert run(["fit", *asked, "--tau", "1", "--backend", "highs", "--json", str(record)]) == 0
+    told = capsys.readouterr().out
+    assert "(log losses and penalty)" in told and "logistic loss: the log odds of 'yes'" in told
+    assert run(["verify", str(record), str(data)]) == 0 and run(["predict", str(record), str(data)]) == 0
+    assert ",yes\n" in capsys.readouterr().out
+    compared = [*asked, "--tau", "1,2", "--repeats", "1", "--out", str(tmp_path), "--folds", "2"]
+    assert run(["compare", *compared, "--backends", "native,highs,scip,gurobi"]) == 0
+    with open(tmp_path / "compare.csv") as stream:
+        found = list(csv.DictReader(stream))
+    assert len(found) == 2 * 2 * 4 and {row["status"] for row in found} == {"optimal"}
+    assert {row["same_support"] for row in found} == {"True"}
+    assert run(["export", *asked, "--tau", "1", "--to", str(tmp_path / "m.nl")]) == 0
+    told = capsys.readouterr().out
+    assert "sum of log losses + (gamma/2) ||b||^2" in told and "rows of exponentials and squares: SCIP reads it" in told
+    for command, message in (
+        (["fit", *asked, "--tau", "1", "--proof", str(tmp_path / "p")], "--loss logistic"),
+        (["export", *asked, "--tau", "1", "--to", str(tmp_path / "m.lp")], "--to: .lp holds no log losses"),
+        (["compare", *compared, "--backends", "highs:benders"], "formulation"),
+    ):
+        assert run(command) == 2
+        assert message in capsys.readouterr().err

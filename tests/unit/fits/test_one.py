@@ -6,16 +6,19 @@ from itertools import combinations
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from sparsecv_mio.certificate.records import FitRecord
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.two_classes import as_two_classes
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.fits import one
 from sparsecv_mio.fits.fit_options import FitOptions, SideOptions
 from sparsecv_mio.fits.one import export_one, fit_one
 from sparsecv_mio.formulation.outcome import Limits
+from sparsecv_mio.problem import logistic_objective
 from sparsecv_mio.problem.objective import fit
 
 
@@ -120,3 +123,83 @@ def test_forced_features_by_our_own_engine(wide: bool, monkeypatch: pytest.Monke
         first = data.names.index(names[0])
         values = [fit(data.X, data.y, sorted((first, *some)), 0.3).objective for some in combinations(others, tau - 1)]
         assert record.objective == pytest.approx(min(values), rel=1e-9)
+
+
+def of_classes(seed: int) -> Dataset:
+    rng = np.random.default_rng(seed)
+    X = 10.0 + rng.normal(size=(40, 4)) * [1.0, 10.0, 0.1, 1.0]
+    y = np.where(X[:, 0] - 10.0 - (X[:, 2] - 10.0) * 5.0 + rng.logistic(size=40) > 0.0, "yes", "no")
+    frame = pd.DataFrame(X, columns=["a", "b", "c", "d"]).assign(ill=y)
+    return Dataset.from_frame(frame, "ill", two_words=True)
+
+
+@pytest.mark.parametrize(("backend", "scale", "intercept"), [
+    ("native", "length", "fold"), ("highs", "variance", "fold"), ("scip", "none", "none"), ("gurobi", "length", "none"),
+])  # fmt: skip
+def test_two_classes_by_every_solver(backend: str, scale: str, intercept: str) -> None:
+    """The least of all subsets by the definition, with words of the target, and probabilities of the positive one."""
+    data = of_classes(3)
+    record = fit_one(data, tau=2, gamma=0.3, loss="logistic", backend=backend, scale=scale, intercept=intercept)
+    y = as_two_classes(data).y
+    supports = [S for size in range(3) for S in combinations(range(4), size)]
+    how = {"scale": scale, "intercept": intercept}
+    values = {S: logistic_objective.fit(data.X, y, S, 0.3, **how).objective for S in supports}  # type: ignore[arg-type]
+    best = min(values, key=lambda S: values[S])
+    assert record.support == tuple(data.names[j] for j in best) and record.status == "proved"
+    assert record.objective == pytest.approx(values[best], rel=1e-9)
+    assert record.lower <= values[best] * (1 + 1e-12) and record.upper >= values[best] * (1 - 1e-12)
+    assert record.classes is not None and (record.classes.negative, record.classes.positive) == ("no", "yes")
+    model = logistic_objective.fit(data.X, y, best, 0.3, **how)  # type: ignore[arg-type]
+    assert record.predict(data) == pytest.approx(1.0 / (1.0 + np.exp(-model.predictors(data.X))), rel=1e-6)
+    assert FitRecord.from_json(record.to_json()) == record and verify(record, data).ok
+
+
+def test_two_classes_and_what_does_not_go_with_them() -> None:
+    data = of_classes(3)
+    other = fit_one(data, tau=1, gamma=0.3, loss="logistic", positive="no")
+    same = fit_one(data, tau=1, gamma=0.3, loss="logistic")
+    assert other.objective == pytest.approx(same.objective, rel=1e-12) and other.support == same.support
+    assert other.predict(data) == pytest.approx(1.0 - same.predict(data), rel=1e-6)
+    balanced = fit_one(data, tau=1, gamma=0.3, loss="logistic", class_weight="balanced")
+    assert balanced.data.class_weight == "balanced" and verify(balanced, data).ok
+    for words, message in (
+        ({"positive": "maybe"}, "the classes of 'ill' are no and yes"),
+        ({"intercept": "global"}, "goes with intercept fold or none"),
+        ({"assume_box": 3.0}, "loss logistic: goes with solve, path and fit, not with assume-box"),
+        ({"side": SideOptions(nonnegative=("a",))}, "backend native, formulation tree, does not take: sign"),
+        ({"backend": "highs", "formulation": "benders"}, "formulation"),
+    ):
+        with pytest.raises(BadInput, match=message):
+            fit_one(data, tau=1, gamma=0.3, loss="logistic", **words)  # type: ignore[arg-type]
+    with pytest.raises(BadInput, match="goes with loss logistic"):
+        fit_one(made(0), tau=1, gamma=0.3, positive="yes")
+
+
+def test_two_classes_written_to_files(tmp_path: Path) -> None:
+    """SCIP reads what Pyomo writes, and HiGHS the linear model: least objectives are those of the fit."""
+    import highspy
+    import pyscipopt
+
+    data = of_classes(3)
+    best = fit_one(data, tau=2, gamma=0.3, loss="logistic").objective
+    place = str(tmp_path / "m.nl")
+    offset, factor, missed = export_one(data, place, tau=2, gamma=0.3, loss="logistic")
+    solver = pyscipopt.Model()
+    solver.hideOutput()
+    solver.readProblem(place)
+    solver.optimize()
+    assert missed == 0.0 and offset + factor * solver.getObjVal() == pytest.approx(best, rel=1e-5)
+    place = str(tmp_path / "m.mps")
+    offset, factor, missed = export_one(data, place, tau=2, gamma=0.3, loss="logistic", piecewise=40)
+    linear = highspy.Highs()
+    linear.setOptionValue("output_flag", False)
+    linear.readModel(place)
+    linear.run()
+    found = offset + factor * linear.getInfo().objective_function_value
+    assert found - 1e-6 * best <= best <= found + missed + 1e-6 * best and missed < 0.1 * best
+    with pytest.raises(BadInput, match="--to: .mps holds no log losses: write .nl, .cbf or .ptf, or a linear model"):
+        export_one(data, place, tau=2, gamma=0.3, loss="logistic")
+    pytest.importorskip("mosek")
+    for end in ("cbf", "ptf"):
+        export_one(data, str(tmp_path / f"m.{end}"), tau=2, gamma=0.3, loss="logistic")
+        assert "EXP" in (tmp_path / f"m.{end}").read_text()

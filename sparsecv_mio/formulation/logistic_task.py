@@ -1,0 +1,208 @@
+"""Best-subset logistic regression as a task for solvers: the same models, with log losses of rows in place of squares.
+
+    min  sum_i v_i s_i + sum_j ridge_j t_j     s.t.  s_i >= log(1 + exp(-r_i)),   r_i = y_i (a + x_i'b),
+                                                     b_j^2 <= t_j z_j,   lo z <= b <= hi z,   sum z <= tau,  z binary
+
+in centred columns (`LogisticProblem.centred`), over the mean weight of a row, so that a row counts about 1. Bounds of
+coefficients and margins are those of the level set of the start, `{F <= F(start)}`, by the quadratic that is below F
+there (docs/theory/logistic.md, section 3); its perspective relaxation is the bound that is known before.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from scipy.special import expit
+
+from sparsecv_mio.arrays import FloatArray
+from sparsecv_mio.formulation.before_solving import feasible_start
+from sparsecv_mio.formulation.outcome import KnownBounds
+from sparsecv_mio.formulation.task import MARGIN, ModelTask, ScaledProblem, scaled_problem
+from sparsecv_mio.problem.constraints import SideConstraints
+from sparsecv_mio.problem.logistic import LogisticProblem, Minorant, minorant
+from sparsecv_mio.problem.logistic_fit import ClassFit, expanded, fit_classes
+from sparsecv_mio.problem.refit import Fit
+
+EXPANSIONS = 8  # of F around a fit, each tried until one is no better than the fit
+EVEN = 3e-3  # loss of no column over the weight of the rows: at 3e-5 a bound of HiGHS was wrong by 1e-4 of that loss
+ROUNDED = 1e-9  # by which ends of ranges are moved outwards, beside their size
+
+
+@dataclass(frozen=True, eq=False)
+class ScaledLosses(ScaledProblem):
+    """`phi = F / unit^2`, unit^2 the mean weight of a row; a point u is the coefficients, then the intercept if any.
+
+    Of the parent's attributes G and g are empty and zero: there is no quadratic part but that of the penalty, `w`.
+
+    Attributes
+    ----------
+    classes : LogisticProblem
+        Centred.
+    low, high : (n,) arrays
+        Ends of the margins of every fit that is as good as the start.
+    """
+
+    classes: LogisticProblem
+    low: FloatArray
+    high: FloatArray
+
+    @property
+    def free(self) -> int:
+        """1 for an intercept, else 0."""
+        return self.classes.first
+
+    @property
+    def span(self) -> float:
+        """Phi of no column."""
+        return self.value(self.yy)
+
+    @property
+    def uneven(self) -> bool:
+        """Whether a tolerance of every row, by its weight, is much beside the loss of no column."""
+        return bool(self.yy < EVEN * self.classes.v.sum())
+
+    @cached_property
+    def factor(self) -> FloatArray:
+        """(n, q + free) rows of the margins."""
+        return np.asarray(np.roll(self.classes.rows, -self.free, axis=1) * self.classes.y[:, None])
+
+    @property
+    def row_weights(self) -> FloatArray:
+        """(n,) weights over their mean."""
+        return np.asarray(self.classes.v / self.unit**2)
+
+    def curve(self, r: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return log losses of margins, and their slopes."""
+        return np.logaddexp(0.0, -r), -expit(-r)
+
+    def around(self, upper: float) -> tuple[FloatArray, FloatArray]:
+        """Return the middle and half the width of the range of every margin."""
+        low = np.maximum(self.low, -WIDEST)
+        high = np.maximum(np.minimum(self.high, WIDEST), low)
+        return 0.5 * (low + high), 0.5 * (high - low)
+
+    def fitted(self, z: FloatArray) -> tuple[FloatArray, float]:
+        """Return the fit of the support of a 0/1 point, and its phi."""
+        fit = fit_classes(self.classes, tuple(np.flatnonzero(z).tolist()))
+        return self.u_of(fit), self.value(fit.objective)
+
+    def u_of(self, fit: Fit) -> FloatArray:
+        """Return coefficients and intercept of a fit."""
+        assert isinstance(fit, ClassFit)
+        return np.roll(fit.theta(self.classes), -self.free)
+
+    def to_u(self, beta: FloatArray) -> FloatArray:
+        """Return coefficients as they are."""
+        return beta
+
+    def value(self, objective: float) -> float:
+        """Return phi of an F."""
+        return objective / self.unit**2
+
+    def objective(self, value: float) -> float:
+        """Return the F of a phi."""
+        return value * self.unit**2
+
+
+WIDEST = 40.0  # margins beyond which the loss is its asymptote to the last digit
+
+
+def feasible_classes(problem: LogisticProblem, tau: int, constraints: SideConstraints) -> ClassFit | None:
+    """Return a feasible fit, good but not optimal; None when the side constraints exclude every support.
+
+    Parameters
+    ----------
+    problem : LogisticProblem
+        Centred.
+    tau : int
+    constraints : SideConstraints
+
+    Notes
+    -----
+    Supports that are good for the expansion of F around a fit (`feasible_start`), around their own fit again, until
+    that brings nothing more.
+    """
+    best, around = None, fit_classes(problem, ())
+    for _ in range(EXPANSIONS):
+        proposed = feasible_start(expanded(problem, around), tau, constraints)
+        if proposed is None:
+            return None
+        fit = fit_classes(problem, proposed.support)
+        if best is not None and fit.objective >= best.objective:
+            break
+        best = around = fit
+    return best
+
+
+def unbounded_task(
+    problem: LogisticProblem, tau: int, constraints: SideConstraints, start: Fit, advice: KnownBounds
+) -> ModelTask:
+    """Return the task for a solver that needs no bounds of coefficients.
+
+    Parameters
+    ----------
+    problem, tau, constraints, start, advice
+        As for `loss_task`.
+    """
+    q, n, none = problem.p, len(problem.y), fit_classes(problem, ())
+    scaled = ScaledLosses(
+        G=np.zeros((0, 0)), w=problem.ridge / problem.v.mean(), g=np.zeros(q), ridge=np.zeros(problem.first + q),
+        inverse=np.full(q, np.inf), floor=0.0, doubt=np.inf, column=np.ones(q), unit=float(problem.v.mean()) ** 0.5,
+        yy=none.objective, classes=problem, low=np.full(n, -np.inf), high=np.full(n, np.inf),
+    )  # fmt: skip
+    floor = scaled.value(max(advice.lower, 0.0))
+    unknown, fixed = np.full(q, np.inf), constraints.fixed(q)
+    return ModelTask(problem, scaled, tau, constraints, start, -unknown, unknown, *fixed, floor, ())
+
+
+def loss_task(
+    problem: LogisticProblem, tau: int, constraints: SideConstraints, start: Fit, advice: KnownBounds
+) -> ModelTask:
+    """Scale a problem and bound its coefficients and margins; some ten rounds of O(n q^2).
+
+    Parameters
+    ----------
+    problem : LogisticProblem
+        Centred.
+    tau : int
+    constraints : SideConstraints
+    start : Fit
+        A feasible support with its exact refit.
+    advice : KnownBounds
+        What is known beforehand; its points are not used.
+    """
+    plain = unbounded_task(problem, tau, constraints, start, advice)
+    level = start.objective + MARGIN * plain.scaled.yy
+    best = fit_classes(problem, tuple(range(problem.p)))
+    lo, hi, low, high = _crude(problem, level)
+    floor = plain.floor
+    below = minorant(problem, best.theta(problem), level)
+    if below is not None:
+        first = problem.first
+        middle, reach = below.centre[first:], below.reach[first:] * (1.0 + ROUNDED) + ROUNDED
+        lo, hi = np.maximum(lo, middle - reach), np.minimum(hi, middle + reach)
+        low, high = np.maximum(low, below.ranges.low), np.minimum(high, below.ranges.high)
+        floor = max(floor, plain.scaled.value(_relaxed(below, tau)))
+    assert isinstance(plain.scaled, ScaledLosses)
+    at = plain.scaled.u_of(start)[: problem.p]
+    lo, hi = np.minimum(np.minimum(lo, 0.0), at), np.maximum(np.maximum(hi, 0.0), at)
+    ridge = plain.scaled.u_of(best)
+    scaled = replace(plain.scaled, ridge=ridge, low=low, high=high)
+    return replace(plain, scaled=scaled, lo=lo, hi=hi, floor=floor, points=(ridge,))
+
+
+def _crude(problem: LogisticProblem, level: float) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Bound coefficients by their penalties alone, and margins by the losses of their rows alone."""
+    reach = np.sqrt(level / problem.ridge) * (1.0 + ROUNDED)
+    share = level / problem.v * (1.0 + ROUNDED)
+    low = -(share + np.log(-np.expm1(-share))) - ROUNDED  # log(1 + exp(-r)) <= share
+    return -reach, reach, low, np.full(len(low), math.inf)
+
+
+def _relaxed(below: Minorant, tau: int) -> float:
+    """Return a lower bound of F over all supports of a size, by the quadratic below it."""
+    squares = scaled_problem(below.moments)
+    return float(min(squares.objective(squares.own_lower(tau)) - below.shift, below.level))

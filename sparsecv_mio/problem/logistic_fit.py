@@ -1,0 +1,101 @@
+"""The fit of one support of a `LogisticProblem`, with an upper bound of its objective, and what F looks like around it.
+
+What `refit_moments` is for squares: the upper bounds of every backend. Plain numpy.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import expit
+
+from sparsecv_mio.arrays import FloatArray
+from sparsecv_mio.problem.logistic import LogisticProblem
+from sparsecv_mio.problem.logistic_refit import accuracy, newton
+from sparsecv_mio.problem.problem import SparseProblem
+from sparsecv_mio.problem.refit import Fit
+from sparsecv_mio.units import TINY
+
+
+@dataclass(frozen=True, eq=False)
+class ClassFit(Fit):
+    """A support with its coefficients and the intercept beside them, 0 where the problem has none."""
+
+    intercept: float
+
+    def theta(self, problem: LogisticProblem) -> FloatArray:
+        """(first + p,) point of all columns, as the problem has them."""
+        return np.concatenate([np.full(problem.first, self.intercept), self.spread(problem.p)])
+
+
+def fit_classes(problem: LogisticProblem, support: tuple[int, ...]) -> ClassFit:
+    """Minimise F over the coefficients of one support and the intercept.
+
+    Parameters
+    ----------
+    problem : LogisticProblem
+        Of centred columns.
+    support : tuple of int
+
+    Returns
+    -------
+    ClassFit
+        Its objective is F at these very coefficients, rounded up.
+
+    Notes
+    -----
+    Some six steps of O(n s^2).
+
+    Examples
+    --------
+    >>> X, y = np.array([[-1.0], [0.0], [0.0], [1.0]]), np.array([-1.0, -1.0, 1.0, 1.0])
+    >>> fit = fit_classes(LogisticProblem(X, y, np.ones(4), np.ones(1), 1.0), (0,))
+    >>> round(float(fit.beta[0]), 6), round(fit.objective, 6)
+    (0.674832, 2.437209)
+    """
+    part = problem.only(np.array(sorted(support), dtype=np.int64))
+    start, blur = part.start(), np.zeros(part.first + part.p)
+    theta, point = newton(part.rows, part.y, part.v, part.penalty, start, blur)
+    _, drop = accuracy(part.rows, point)
+    intercept = float(theta[0]) if part.first else 0.0
+    value, off = point.value, point.value_off
+    return ClassFit(tuple(sorted(support)), theta[part.first :], value + off, 2.0 * off + drop, intercept)
+
+
+
+def expanded(problem: LogisticProblem, fit: ClassFit) -> SparseProblem:
+    """Return the second-order expansion of F around a fit as a problem of squares, the intercept eliminated.
+
+    No bound of F: its best subset is a good one to try.
+
+    Parameters
+    ----------
+    problem : LogisticProblem
+    fit : ClassFit
+
+    Notes
+    -----
+    O(n p^2).
+
+    Examples
+    --------
+    >>> X, y = np.array([[-1.0], [0.0], [0.0], [1.0]]), np.array([-1.0, -1.0, 1.0, 1.0])
+    >>> problem = LogisticProblem(X, y, np.ones(4), np.ones(1), 1.0)
+    >>> around = expanded(problem, fit_classes(problem, (0,)))
+    >>> round(float(around.c[0] / around.M[0, 0]), 6)
+    0.674832
+    """
+    Z, theta, first = problem.rows, fit.theta(problem), problem.first
+    share = expit(-problem.y * (Z @ theta))
+    H = (Z.T * (problem.v * share * (1.0 - share))) @ Z + np.diag(2.0 * problem.penalty)
+    linear = 2.0 * problem.penalty * theta - Z.T @ (problem.v * problem.y * share) - H @ theta
+    M, c = 0.5 * H[first:, first:], -0.5 * linear[first:]
+    if first:
+        beside = H[0, 1:] / max(float(H[0, 0]), TINY)
+        M, c = M - 0.5 * np.outer(H[0, 1:], beside), c + 0.5 * beside * linear[0]
+    ridge = problem.ridge
+    M = 0.5 * (M + M.T)
+    drop = float(c @ np.linalg.lstsq(M, c, rcond=None)[0])
+    Q = M - np.diag(ridge)
+    return SparseProblem(Q, c, drop + fit.objective, ridge, 1.0, len(problem.y), np.zeros(len(c)), 0.0)

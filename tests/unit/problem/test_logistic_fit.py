@@ -1,0 +1,38 @@
+"""Fits of one support beside an enumeration in long double, and the expansion of F around them."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from logistic_truth import drawn, harder, least
+
+from sparsecv_mio.problem.logistic_fit import expanded, fit_classes
+from sparsecv_mio.problem.refit import refit_moments
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_the_objective_is_an_upper_bound_and_tight(seed: int) -> None:
+    problem = (drawn if seed % 2 else harder)(seed, 4).centred()[0]
+    for size in range(problem.p + 1):
+        for S in combinations(range(problem.p), size):
+            fit, truth = fit_classes(problem, S), least(problem.only(np.array(S, dtype=np.int64)))
+            assert fit.support == S
+            value = float(truth.value)
+            assert value - truth.off <= fit.objective <= value + fit.shortfall + truth.off
+            assert fit.objective - fit.shortfall <= value + truth.off
+            if seed % 2:  # weights of rows that span 16 orders leave more rounding
+                assert fit.objective <= value * (1.0 + 1e-9) + truth.off
+            assert problem.objective(fit.theta(problem)) == pytest.approx(fit.objective, rel=1e-9, abs=fit.shortfall)
+
+
+def test_the_expansion_has_the_fit_as_its_own() -> None:
+    """Around the fit of a support, the quadratic's fit of that support is the same; it is exact to second order."""
+    for seed in (1, 3, 8, 9, 15):
+        problem = drawn(seed, 4).centred()[0]
+        S = tuple(range(max(problem.p - 1, 1)))
+        fit = fit_classes(problem, S)
+        around = expanded(problem, fit)
+        size = np.abs(fit.beta).max()
+        assert refit_moments(around, S).beta == pytest.approx(fit.beta, rel=1e-5, abs=1e-6 * size)
