@@ -63,7 +63,6 @@ def fit_classes(problem: LogisticProblem, support: tuple[int, ...]) -> ClassFit:
     return ClassFit(tuple(sorted(support)), theta[part.first :], value + off, 2.0 * off + drop, intercept)
 
 
-
 def expanded(problem: LogisticProblem, fit: ClassFit) -> SparseProblem:
     """Return the second-order expansion of F around a fit as a problem of squares, the intercept eliminated.
 

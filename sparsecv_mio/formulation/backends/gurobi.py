@@ -225,15 +225,11 @@ class _Outer(_Watch):
         self.rounds = 0
 
     def begin(self, solver: Any) -> None:
-        """Add the tangents at the fit of all columns and at the ends and the middle of every margin's range."""
-        task = self.tangents.task
-        scaled, q = task.scaled, task.q
-        middle, radius = scaled.around(scaled.value(task.start.objective))
-        points = [(scaled.factor @ u, u) for u in (scaled.ridge, task.start_u)]
-        points += [(middle + side * radius, np.zeros(q)) for side in (-1.0, 0.0, 1.0)]
-        for r, u in points:
-            for row in self._rows(self.tangents.touching(r, u, np.ones(q))):
-                solver.addConstr(row)
+        """Add the tangents at the fit of all columns; more rows would count towards the size that a licence allows."""
+        scaled = self.tangents.task.scaled
+        u = scaled.ridge
+        for row in self._rows(self.tangents.touching(scaled.factor @ u, u, np.ones(scaled.q))):
+            solver.addConstr(row)
 
     def cut(self, solver: Any, where: int) -> None:
         """Cut off an integer point that is not optimal in its losses, or a fractional one of the root."""
