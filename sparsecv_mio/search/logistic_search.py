@@ -17,6 +17,7 @@ so many could decide.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -35,6 +36,13 @@ TIE_RTOL = 1e-9  # of an objective: supports whose objectives agree to that are 
 MOST_IN_PLACE = 8  # folds, in place of which a tree on all rows has their nodes
 NEIGHBOURS = ((0, 1, 0), (0, -1, 0), (1, 0, 0), (-1, 0, 0))  # steps in tau and gamma to cells that start one
 SUM_SLIP = 1e-13  # of the objective on all rows, for the rounding of sums over folds
+
+
+class OnAllRows(NamedTuple):
+    """A pair to work on with all rows, and a bound of the least objective there that will do."""
+
+    pair: Pair
+    enough: float
 
 
 class LogisticSearch(GridMethod):
@@ -153,21 +161,34 @@ class LogisticSearch(GridMethod):
         """Do what is next: all rows at a pair, or its folds; more nodes a tree where nothing is next."""
         now = self.run.bounds()
         enough = self._enough(now)
-        aim = aim_at(now, self.context.gap, self._waiting & ~self._deferred(enough)[:, :, None])
+        waiting = self._waiting & ~self._deferred(enough)[:, :, None]
+        aim = aim_at(now, self.context.gap, waiting)
         if aim is None:
             self._next_round()
             return
-        if not self.searched[aim.pair]:
+        on_all_rows = self._next_on_all_rows(aim, now, enough)
+        excludes = on_all_rows is not None and enough[aim.pair] <= self._of_all_rows("upper")[aim.pair]
+        if not excludes and not self.searched[aim.pair]:
             self._look_around(aim.pair)
+        elif on_all_rows is None:
+            self._grow(cells_to_raise(self.run.cells, aim, self._waiting[aim.pair])[: self.context.threads])
         else:
-            on_all_rows = self._next_on_all_rows(aim, now.lower[aim.pair[0]], enough[aim.pair[0]])
-            if on_all_rows is None:
-                self._grow(cells_to_raise(self.run.cells, aim, self._waiting[aim.pair])[: self.context.threads])
-            else:
-                nodes = min(self.effort * min(self.context.folds.k, MOST_IN_PLACE), UNLIMITED)
-                self._solve_all_rows(on_all_rows[0], nodes, on_all_rows[1])
+            nodes = min(self.effort * min(self.context.folds.k, MOST_IN_PLACE), UNLIMITED)
+            self._solve_all_rows(self._at_once(on_all_rows, now, enough, waiting), nodes)
         self.run.signals.progressed()
         self.run.signals.safe_point()
+
+    def _at_once(self, first: OnAllRows, now: PairBounds, enough: FloatArray, waiting: BoolArray) -> list[OnAllRows]:
+        """Return what threads do on all rows at the same time, each at a gamma of its own."""
+        work, waiting = [first], waiting.copy()
+        while len(work) < self.context.threads:
+            waiting[work[-1].pair[0]] = False
+            aim = aim_at(now, self.context.gap, waiting)
+            another = None if aim is None else self._next_on_all_rows(aim, now, enough)
+            if another is None:
+                break
+            work.append(another)
+        return work
 
     def _enough(self, now: PairBounds) -> FloatArray:
         """(G, T): bounds on all rows from which on pairs are excluded; inf where none is known to be enough."""
@@ -181,10 +202,11 @@ class LogisticSearch(GridMethod):
 
     def _deferred(self, enough: FloatArray) -> BoolArray:
         """(G, T): pairs that more work on all rows would exclude, which had its nodes in this round."""
-        return (enough <= self._of_all_rows("upper")) & self.solved & ~self._of_all_rows("complete").astype(np.bool_)
+        unproved = self.solved & ~self._of_all_rows("complete").astype(np.bool_)
+        return (enough <= self._of_all_rows("upper")) & unproved & self.searched
 
-    def _next_on_all_rows(self, aim: Aim, lower: FloatArray, enough: FloatArray) -> tuple[Pair, float] | None:
-        """Return the pair to work on in place of the folds of another, and the bound that will do; None for its folds.
+    def _next_on_all_rows(self, aim: Aim, now: PairBounds, enough: FloatArray) -> OnAllRows | None:
+        """Return what to do on all rows in place of the folds of a pair; None for its folds.
 
         A bound of more features is one of all with fewer: the most features, as long as they may exclude the pair. One
         that all rows cannot exclude alone has its bound raised by them too, once a round.
@@ -192,23 +214,23 @@ class LogisticSearch(GridMethod):
         Parameters
         ----------
         aim : Aim
-        lower, enough : (T,) arrays
-            At the gamma of the pair.
+        now : PairBounds
+        enough : (G, T) array
         """
         (g, t), solved = aim.pair, self.solved[aim.pair[0]]
         if not np.isfinite(aim.goal) or int(self._waiting[aim.pair].sum()) < 2:
             return None
-        uppers = self._of_all_rows("upper")[g]
+        uppers, enough, lower = self._of_all_rows("upper")[g], enough[g], now.lower[g]
         if enough[t] <= uppers[t]:
             may = ~solved & (uppers >= enough[t])
             may[:t] = False
             if may.any():
                 last = int(np.flatnonzero(may)[-1])
                 reached = enough[t : last + 1]
-                return (g, last), float(np.max(reached[reached <= uppers[last]]))
+                return OnAllRows((g, last), float(np.max(reached[reached <= uppers[last]])))
         elif not solved[t]:
             last = int(np.flatnonzero((lower < aim.goal) & ~solved)[-1])
-            return (g, last), float(enough[last])
+            return OnAllRows((g, last), float(enough[last]))
         return None
 
     def _next_round(self) -> None:
@@ -220,31 +242,32 @@ class LogisticSearch(GridMethod):
         """Return what sums of losses over a fold and its training rows may be off by rounding."""
         return SUM_SLIP * self.context.data.dataset.weight_of(slice(0, self.context.data.n))
 
-    def _solve_all_rows(self, pair: Pair, effort: int, enough: float = np.inf) -> None:
-        """Work on the best subset of all rows at a pair, and bound every cell by what that proves.
+    def _solve_all_rows(self, work: Sequence[OnAllRows], effort: int) -> None:
+        """Work on the best subsets of all rows at some pairs, and bound every cell by what that proves.
 
         Parameters
         ----------
-        pair : Pair
+        work : sequence of OnAllRows
         effort : int
-            Nodes of the tree.
-        enough : float
-            A lower bound that will do.
+            Nodes of each tree.
         """
-        g, t = pair
-        tau, all_rows = int(self.context.grid.taus[t]), self.run.all_rows
-        self.run.signals.doing(f"trees on all rows: tau {tau}")
-        with self.run.accounts.of(BoundSource.ALL_ROWS):
-            cell = all_rows.best[g].by_size[tau]
-            again = self.folds.at(ALL_ROWS, g).solve(
-                [tau], starts=[cell.support], effort=effort, enough={tau: enough},
+        taus, all_rows = self.context.grid.taus, self.run.all_rows
+        self.run.signals.doing(f"trees on all rows: tau {taus[work[0].pair[1]]}")
+
+        def solved(asked: OnAllRows) -> BestSubsets:
+            g, tau = asked.pair[0], int(taus[asked.pair[1]])
+            return self.folds.at(ALL_ROWS, g).solve(
+                [tau], starts=[all_rows.best[g].by_size[tau].support], effort=effort, enough={tau: asked.enough},
                 expired=self.context.deadline.expired,
             )  # fmt: skip
-            self.run.counts.add(again.nodes, problems=1)
-            all_rows.improve(g, again)
-            self._try_in_folds(pair, again.by_size[tau].support)
+
+        with self.run.accounts.of(BoundSource.ALL_ROWS):
+            for asked, result in zip(work, on_threads(solved, work, len(work)), strict=True):
+                self.run.counts.add(result.nodes, problems=1)
+                all_rows.improve(asked.pair[0], result)
+                self._try_in_folds(asked.pair, result.by_size[int(taus[asked.pair[1]])].support)
+                self.solved[asked.pair] = not self.context.deadline.expired()
             raise_lower_ends(self.run, self.values, self._slip())
-        self.solved[pair] = not self.context.deadline.expired()
 
     def _try_in_folds(self, pair: Pair, support: IntArray) -> None:
         g, t = pair
@@ -320,7 +343,7 @@ class LogisticSearch(GridMethod):
     def best_on_all_rows(self, g: int, tau: int) -> BestSubset:
         """Return the best subset of all rows at a pair, solved on where it is not proved and there is time."""
         if not self.run.all_rows.best[g].by_size[tau].complete and not self.context.deadline.expired():
-            self._solve_all_rows((g, int(np.searchsorted(self.context.grid.taus, tau))), UNLIMITED)
+            self._solve_all_rows([OnAllRows((g, int(np.searchsorted(self.context.grid.taus, tau))), np.inf)], UNLIMITED)
         return self.run.all_rows.best[g].by_size[tau]
 
     def model_is_open(self) -> bool:
@@ -331,7 +354,7 @@ class LogisticSearch(GridMethod):
         """Solve all rows at that pair, as far as time allows."""
         pair = self._open_model()
         if pair is not None:
-            self._solve_all_rows(pair, UNLIMITED)
+            self._solve_all_rows([OnAllRows(pair, np.inf)], UNLIMITED)
 
     def _open_model(self) -> Pair | None:
         best = self.run.all_rows.best

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.errors import SparseCVError
 from sparsecv_mio.formulation.backends import get_backend
+from sparsecv_mio.parallel import blas_on_one_thread
 from sparsecv_mio.search.accelerators import Ledger
 from sparsecv_mio.search.context import Context, SearchState, Trees
 from sparsecv_mio.search.deadline import Deadline
@@ -173,7 +175,8 @@ def search(running: RunningSearch, data: StandardData) -> Record:
     """
     options, hooks = running.options, running.hooks
     context = context_of(data, running.folds, running.grid, options, running.deadline, running.trees)
-    with reports(hooks.progress, running.deadline) as progress:
+    small = options.loss is Loss.LOGISTIC  # products of matrices: each is done before other threads have begun theirs
+    with blas_on_one_thread() if small else nullcontext(), reports(hooks.progress, running.deadline) as progress:
         signals = Signals()
         method = new_method(context, options, signals)
         running.go_on_by(method)

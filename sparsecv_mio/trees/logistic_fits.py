@@ -23,7 +23,6 @@ from sparsecv_mio.problem.logistic import Centring, LogisticProblem
 from sparsecv_mio.trees.every_size import never
 
 WIDE, WIDE_STEPS, WIDE_ENOUGH = 200, 60, 1e-4  # columns from which on all of them are fitted by LAPACK, and how well
-MOST_NEAR = 20  # supports of a size that are fitted to find a good one
 ALIKE = 8.0 * float(np.finfo(float).eps)  # of a penalty weight: copies may differ by so much, fits have room for it
 AT_ONCE = 1 << 21  # numbers that fits look at between two looks at the clock, some milliseconds' worth
 TOWARDS = (0.25, 0.5, 0.75, 0.9, 1.0)  # of the way to the fit of all columns, where one must get below a level
@@ -188,13 +187,12 @@ class LogisticFits:
         level: float,
         shares: Sequence[float],
         supports: Iterable[frozenset[int]],
-        size: int,
         expired: Callable[[], bool],
     ) -> Iterator[FloatArray]:
         """Yield points with F at most a level: some of the way from the best of some supports to all columns' fit."""
-        near, of_size = self.start(), [self.mask(support) for support in supports if len(support) == size]
-        if of_size:
-            fitted = self.refit(np.array(of_size[-MOST_NEAR:]), expired=expired)
+        near, masks = self.start(), [self.mask(support) for support in supports]
+        if masks:
+            fitted = self.refit(np.array(masks), expired=expired)
             near = fitted.points[int(np.argmin(fitted.upper))]
         everything, below = self.fit_of_all(self.varies, self.start(), expired)
         if below > level or expired():

@@ -19,6 +19,7 @@ from sparsecv_mio.trees.logistic_ranges import SparseEllipsoid, sparse_ellipsoid
 from sparsecv_mio.trees.logistic_tree import LEVEL_ROOM, MIXTURES, SizeSearch
 from sparsecv_mio.trees.subsets import UNLIMITED, BestSubsets
 
+MOST_STARTS = 5  # supports of a size, the last ones found, that another gamma or size begins with
 LOSS_ROUNDING = 1e-14  # of a row's loss, beside that of its margin
 
 
@@ -76,16 +77,26 @@ class LogisticSubsets:
     """
 
     def __init__(self, problem: LogisticProblem, forced: IntArray | None = None) -> None:
-        self._share(LogisticFits.of(problem, forced), [])
+        self._share(LogisticFits.of(problem, forced), {})
 
-    def _share(self, fits: LogisticFits, starts: list[frozenset[int]]) -> None:
-        self.fits, self._starts = fits, starts
+    def _share(self, fits: LogisticFits, good: dict[int, list[frozenset[int]]]) -> None:
+        self.fits, self._good = fits, good
 
     def with_gamma(self, gamma: float) -> LogisticSubsets:
         """Return the same rows under another gamma; what was best here is tried first there."""
         other = LogisticSubsets.__new__(LogisticSubsets)
-        other._share(self.fits.with_gamma(gamma), self._starts)
+        other._share(self.fits.with_gamma(gamma), self._good)
         return other
+
+    def _starts(self, size: int) -> list[frozenset[int]]:
+        """Return the last good supports of a size, and of the next smaller one there is."""
+        smaller = max((below for below in tuple(self._good) if below < size), default=size)
+        return [support for of in {smaller, size} for support in self._good.get(of, [])]
+
+    def _keep_start(self, support: frozenset[int]) -> None:
+        before = self._good.get(len(support), [])
+        if support not in before:
+            self._good[len(support)] = [*before, support][-MOST_STARTS:]
 
     @property
     def p(self) -> int:
@@ -124,14 +135,13 @@ class LogisticSubsets:
             constant in these rows.
         """
         fits, by_size, nodes, before = self.fits, {}, 0, frozenset(self.fits.forced)
-        given = [frozenset(start.tolist()) for start in starts] + self._starts
+        given = [frozenset(start.tolist()) for start in starts]
         for tau in sorted(set(sizes)):
             search = SizeSearch(fits, max(tau, len(fits.forced)), expired)
-            search.begin([before, *given])
+            search.begin([before, *given, *self._starts(tau)])
             by_size[tau] = search.run(tau, effort, np.inf if enough is None else enough.get(tau, np.inf))
             before, nodes = search.support, nodes + search.nodes
-            if before not in self._starts:
-                self._starts.append(before)
+            self._keep_start(before)
         return BestSubsets(by_size, nodes, all(best.complete for best in by_size.values()))
 
     def supports_below(
@@ -149,7 +159,7 @@ class LogisticSubsets:
             True ends it with those listed so far.
         """
         search = SizeSearch(self.fits, max(size, len(self.fits.forced)), expired, level=objective, most=most)
-        search.begin([frozenset(self.fits.forced), *self._starts])
+        search.begin([frozenset(self.fits.forced), *self._starts(size)])
         best = search.run(size, UNLIMITED, np.inf)
         bounds = [search.kept[frozenset(support.tolist())] for support in best.candidates]
         lower, upper = np.array([low for low, _ in bounds]), np.array([high for _, high in bounds])
@@ -259,7 +269,7 @@ class LogisticSubsets:
         firsts = np.flatnonzero(fits.copies)
         places = np.concatenate([np.arange(fits.problem.first), firsts + fits.problem.first]).astype(np.int64)
         problem = fits.whole.only(firsts)
-        for point in fits.points_below(level, MIXTURES, self._starts, size, expired):
+        for point in fits.points_below(level, MIXTURES, self._good.get(size, []), expired):
             if expired():
                 return
             below = (
