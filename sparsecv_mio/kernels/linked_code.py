@@ -26,7 +26,10 @@ class LinkedCode(JITCodeLibrary):
     has_machine_code = False
 
     def _optimize_final_module(self) -> None:
-        self._optimize(cost="cheap", opt=0, loop_vectorize=False, slp_vectorize=False)
+        if hasattr(self._codegen, "_pass_builder"):
+            self._optimize(cost="cheap", opt=0, loop_vectorize=False, slp_vectorize=False)
+        else:  # older releases of numba, with other passes: all of them, and none later
+            super()._optimize_final_module()
 
     def _optimize(self, **how: Any) -> None:
         passes, builder = self._codegen._module_pass_manager(**how)
@@ -40,7 +43,8 @@ class LinkedCode(JITCodeLibrary):
     def make_machine_code(self) -> None:
         """Make the code that Python can call."""
         self.has_machine_code = True
-        self._optimize()
+        if hasattr(self._codegen, "_pass_builder"):
+            self._optimize()
         super()._finalize_final_module()
 
     def serialize_using_object_code(self) -> tuple[str, str, Any]:
