@@ -181,7 +181,7 @@ def _say_read(checks: Checks, record: Record) -> None:
     if any(row.folds_decided < row.folds for row in record.table):
         what = "of pairs that are not decided it is read"
         checks.leaves(what, *(f"table[].{name}" for name in ("cv_error", "standard_error", "folds_decided")))
-    for name in ("request.gap", "allowance", "tie_width", "least.allowance", "least.tie_width", "region"):
+    for name in ("request.gap", "allowance", "tie_width", "least.allowance", "least.tie_width", "region."):
         checks.leaves("within that it is read", name)
 
 
