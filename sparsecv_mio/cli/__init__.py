@@ -26,6 +26,7 @@ from sparsecv_mio.files import reason
 from sparsecv_mio.version import __version__
 
 LOADED = time.monotonic()
+TAKERS_NAMED = 4  # commands named that have an option which another one lacks
 LONGEST_START = 3.0  # seconds a process may have run before this package was loaded: more is a wrapper's doing
 
 
@@ -190,7 +191,7 @@ def run(arguments: list[str] | None = None, began: float | None = None) -> int:
         message = error.format_message()  # type: ignore[attr-defined]
         unknown = getattr(error, "option_name", None) if hasattr(error, "possibilities") else None
         if unknown is not None:
-            message = f"no option {unknown}{did_you_mean(unknown, _options_of(error))}"
+            message = f"no option {unknown}{_elsewhere(unknown, error) or did_you_mean(unknown, _options_of(error))}"
         if message.startswith("Missing "):
             missed, where = message.split(maxsplit=2)[2].rstrip(".").strip("'"), error.ctx.command_path  # type: ignore[attr-defined]
             message = f"{missed} is missing: `{where} --help` says what it takes"
@@ -215,6 +216,16 @@ def _options_of(error: Exception) -> list[str]:
     """Return the options of the command that an error of use came from."""
     context = getattr(error, "ctx", None)
     return [] if context is None else [name for one in context.command.params for name in one.opts]
+
+
+def _elsewhere(option: str, error: Exception) -> str:
+    """Return the end of a message about an option that other commands have; empty where none has it."""
+    context = error.ctx  # type: ignore[attr-defined]
+    group, here = context.find_root().command, context.info_name
+    params = {name: group.get_command(context, name).params for name in COMMANDS}
+    takers = [name for name in COMMANDS if any(option in one.opts for one in params[name])]
+    more = f" and {len(takers) - TAKERS_NAMED} more" if len(takers) > TAKERS_NAMED else ""
+    return f" of `{here}`: it belongs to {', '.join(takers[:TAKERS_NAMED])}{more}" if takers else ""
 
 
 def _too_many(message: str, error: Exception) -> str:

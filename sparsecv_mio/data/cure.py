@@ -141,7 +141,10 @@ class Fault:
             return 'na="drop"' if self.column == target else 'na="drop" or na="mean"'
         if not isinstance(self.value, str) or reading_options.what_else(self.value):
             return ""
-        return "" if self.few(rows) or len(self.levels) > MOST_LEVELS else 'encode="onehot"'
+        if self.few(rows) or len(self.levels) > MOST_LEVELS:
+            return ""
+        classes = self.column == target and len(self.levels) == 2
+        return 'encode="onehot"' + (", or as two classes with loss logistic" if classes else "")
 
 
 @dataclass
@@ -209,8 +212,6 @@ class Faults:
             remedy = f"no marks read both it and {marks.against[:20]!r}: write all alike, or drop the column"
         if one.column == self.target:
             remedy = remedy.removesuffix(", or drop the column").removesuffix(" or drop the column")
-            if option and not one.missing and len(one.levels) == 2:
-                option += ", or as two classes with loss logistic"
         return remedy + (f"; or read it with {option}" if option else "")
 
     def _cells(self, one: Fault) -> str:

@@ -313,6 +313,7 @@ def both_readings(columns: Mapping[str, Marks]) -> tuple[str, ...]:
 
 
 SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "space": " ", "pipe": "|"}
+DECIMAL_MARKS = {"comma": ",", "point": "."}
 MARKS = ",;\t |:"
 OPPOSITES = (("false", "true"), ("no", "yes"), ("f", "t"), ("n", "y"))
 OF_CELLS = ("decimal", "na", "na_values", "encode", "thousands")  # of the options those that frames have too
@@ -388,6 +389,7 @@ class Reading:
         given.update(words)
         _check_kinds(given)
         sep, decimal, comment, encoding = given["sep"], given["decimal"], given["comment"], given["encoding"]
+        decimal = DECIMAL_MARKS.get(decimal.strip().lower(), decimal)
         between = None if sep is None else SEPARATORS.get(sep.strip().lower(), sep.replace("\\t", "\t"))
         if between is not None and (len(between) != 1 or between.isalnum() or between in '"\r\n'):
             listed = ", ".join(SEPARATORS)

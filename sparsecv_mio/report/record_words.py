@@ -135,8 +135,12 @@ def _chosen_in(record: Record) -> list[str]:
         return [f"{head}: {fitted} all have the features of this model"]
     some = [f"{quoted(name)} in {count}" for name, count in counts.items() if name in model and count < k]
     besides = [f"{quoted(name)} in {count}" for name, count in counts.items() if name not in model]
-    parts = [f"{fitted} all have {kept} of the {len(model)} features of this model"]
-    parts += [f"of the others {_listed(some)}"] if some else []
+    if kept:
+        parts = [f"{fitted} all have {kept} of the {len(model)} features of this model"]
+        parts += [f"of the others {_listed(some)}"] if some else []
+    else:
+        none = f"no feature of this model is in all of {fitted.removesuffix(',')}"
+        parts = [f"{none}: {_listed(some)}" if some else none]
     parts += [f"not in this model: {_listed(besides)}"] if besides else []
     return [f"{head}: {'; '.join(parts)}"]
 

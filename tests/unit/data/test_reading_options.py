@@ -388,6 +388,7 @@ def test_words_for_separators_and_what_is_given() -> None:
     assert how.cures and how.rewrites
     assert not STRICT.given() and not STRICT.cures and not STRICT.rewrites
     assert Reading.of(sep="\\t").sep == "\t" == Reading.of(sep="tab").sep
+    assert [Reading.of(decimal=word).decimal for word in ("comma", "point", ",", ".")] == [",", ".", ",", "."]
 
 
 @pytest.mark.parametrize(

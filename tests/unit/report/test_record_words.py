@@ -74,6 +74,16 @@ def test_folds_that_chose_other_features_are_counted() -> None:
     assert stability_lines(other)[0] == f"stability: {words}: {name} in 5"
 
 
+def test_models_without_a_common_feature_are_said_to_have_none() -> None:
+    record = solve(data(), folds="5", gammas=0.1, taus=2, threads=1)
+    ours, other = record.support
+    supports = [(ours,)] * 3 + [(other,)] * 2
+    chosen = ChosenFolds.of(supports, record.chosen_folds.error, [True] * 5)
+    apart = replace(record, chosen_folds=chosen)
+    none = "no feature of this model is in all of the 5 models, each fitted without one fold"
+    assert stability_lines(apart)[0] == f"stability: {none}: {ours} in 3, {other} in 2"
+
+
 def test_a_weight_and_where_it_came_from() -> None:
     record = solve(data(), folds="5", gammas="0.1,1", stability="nested", threads=1)
     first, tried = choice_lines(record)
