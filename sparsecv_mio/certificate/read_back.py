@@ -9,13 +9,15 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
-from sparsecv_mio.certificate.parts import DataInfo, applied_reading, schema_of
+from sparsecv_mio.certificate.parts import DataInfo, FoldInfo, applied_reading, schema_of
 from sparsecv_mio.certificate.records import CommonRecord, FitRecord, NearRecord, PathRecord, Record
 from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.fold_plan import WEIGHTED, FoldPlan
+from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.readers import read_by
 from sparsecv_mio.data.reading_options import STRICT, Applied, Reading, Wanted
 from sparsecv_mio.data.two_classes import of_classes
-from sparsecv_mio.data.weights import FILE, weighted_rows, weights_of, with_class_weight
+from sparsecv_mio.data.weights import FILE, weighted, weighted_rows, weights_of, with_class_weight
 from sparsecv_mio.errors import BadInput, CorruptStore
 from sparsecv_mio.files import check_readable
 
@@ -175,3 +177,37 @@ def weighted_again(info: DataInfo, dataset: Dataset) -> Dataset:
         return dataset
     name = str(info.weights)
     return weighted_rows(dataset, weights_of(dataset, name), name, repeat=info.total_weight is None)
+
+
+def weighted_and_dealt(
+    data: DataInfo, info: FoldInfo, dataset: Dataset, folds: FoldPlan | None = None
+) -> tuple[Dataset, FoldPlan]:
+    """Give the rows of a record's data their weights, and deal them to folds as the record says.
+
+    Parameters
+    ----------
+    data : DataInfo
+        Of a record with weights.
+    info : FoldInfo
+    dataset : Dataset
+        All rows, with the column of weights in `aux`.
+    folds : FoldPlan, optional
+        Folds of all rows, or of those that count, where no text deals them.
+
+    Returns
+    -------
+    data : Dataset
+        The rows that count.
+    folds : FoldPlan
+        Of these rows.
+    """
+    if folds is not None and folds.spec.endswith(WEIGHTED):
+        return weighted_again(data, dataset), folds
+    column, spec = str(data.weights), info.spec.removesuffix(WEIGHTED)
+    by_row = spec.startswith("file:") if folds is None else folds.n == dataset.n
+
+    def deal(rows: Dataset) -> FoldPlan:
+        return make_folds(spec, replace(rows, classes=None), info.seed or 0) if folds is None else folds
+
+    repeats = data.total_weight is None
+    return weighted(dataset, weights_of(dataset, column), deal, name=column, by_row=by_row, repeat=repeats)

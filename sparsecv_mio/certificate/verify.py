@@ -25,14 +25,20 @@ from sparsecv_mio.certificate.claims import check_asked, check_claims, check_gap
 from sparsecv_mio.certificate.enumeration import UnitColumns, held_out_errors
 from sparsecv_mio.certificate.logistic_records import check_classes, check_fit_of_classes, check_path_of_classes
 from sparsecv_mio.certificate.parts import DataInfo, FoldInfo, JsonRecord, Request, reading_info
-from sparsecv_mio.certificate.read_back import StoredRecord, has_weights, in_classes, weighted_again
+from sparsecv_mio.certificate.read_back import (
+    StoredRecord,
+    has_weights,
+    in_classes,
+    weighted_again,
+    weighted_and_dealt,
+)
 from sparsecv_mio.certificate.records import CommonRecord, FitRecord, NearRecord, PathRecord, Record
 from sparsecv_mio.certificate.stable_models import check_nested, check_stability, check_weights
 from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.data.fold_plan import WEIGHTED, FoldPlan
+from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.pandas_rounding import read_by_pandas_2
-from sparsecv_mio.data.weights import Scored, weighted, weights_of
+from sparsecv_mio.data.weights import Scored
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.problem.coordinates import objective_slack
 from sparsecv_mio.problem.objective import RidgeFit, objective_of, varying_columns
@@ -114,7 +120,7 @@ def _rows(
     if info is None:  # folds that are given are of another record
         dataset, folds = weighted_again(record.data, dataset), None
     elif has_weights(record.data, dataset):
-        dataset, folds = _weighted(record.data, info, dataset, folds)
+        dataset, folds = weighted_and_dealt(record.data, info, dataset, folds)
     dataset, read = _as_fitted(record.data, dataset)
     if not _data(checks, record.data, dataset, read):
         return None
@@ -172,20 +178,6 @@ def _verify_search(checks: Checks, record: Record, dataset: Dataset, plan: FoldP
     check_stability(checks, record, design, plan, level)
     check_average(checks, record, design, plan, level)
     return True
-
-
-def _weighted(data: DataInfo, info: FoldInfo, dataset: Dataset, folds: FoldPlan | None) -> tuple[Dataset, FoldPlan]:
-    """Weigh the rows by the column of weights, and deal them to folds as the record says."""
-    if folds is not None and folds.spec.endswith(WEIGHTED):
-        return weighted_again(data, dataset), folds
-    column, spec = str(data.weights), info.spec.removesuffix(WEIGHTED)
-    by_row = spec.startswith("file:") if folds is None else folds.n == dataset.n
-
-    def deal(rows: Dataset) -> FoldPlan:
-        return make_folds(spec, rows, info.seed or 0) if folds is None else folds
-
-    repeats = data.total_weight is None
-    return weighted(dataset, weights_of(dataset, column), deal, name=column, by_row=by_row, repeat=repeats)
 
 
 def _as_fitted(data: DataInfo, dataset: Dataset) -> tuple[Dataset, str]:

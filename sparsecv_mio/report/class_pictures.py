@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sparsecv_mio.arrays import FloatArray, IntArray
-from sparsecv_mio.certificate.read_back import in_classes, weighted_again
+from sparsecv_mio.certificate.read_back import has_weights, in_classes, weighted_and_dealt
 from sparsecv_mio.certificate.records import ClassQuality, Record, class_quality
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import WEIGHTED
@@ -65,9 +65,11 @@ class HeldOut:
         spec = record.folds.spec.removesuffix(WEIGHTED)
         if spec.startswith(FROM_PYTHON):
             raise BadInput("the folds of this record came from Python: held-out rows cannot be told from their data")
-        given = in_classes(record, data)
-        plan = make_folds(spec, replace(weighted_again(record.data, given), classes=None), record.folds.seed or 0)
-        rows = weighted_again(record.data, given)
+        rows = in_classes(record, data)
+        if has_weights(record.data, rows):
+            rows, plan = weighted_and_dealt(record.data, record.folds, rows)
+        else:
+            plan = make_folds(spec, replace(rows, classes=None), record.folds.seed or 0)
         scored, chance = predictions_by_fold(record, rows, plan)
         weights = np.ones(len(scored)) if rows.row_weights is None else rows.row_weights[scored]
         return cls(rows.y[scored], chance, weights)

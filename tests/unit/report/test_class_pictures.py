@@ -11,14 +11,17 @@ from sklearn.calibration import calibration_curve
 from sklearn.metrics import roc_auc_score, roc_curve
 
 from sparsecv_mio.certificate.records import Record
+from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.two_classes import as_two_classes
+from sparsecv_mio.data.weights import weighted
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.report.class_pictures import HeldOut, Reliability, plot_calibration, plot_roc
 from sparsecv_mio.report.record_plots import figure_of, panel_of
 from sparsecv_mio.report.record_report import report_text
 from sparsecv_mio.report.record_tables import odds_columns
-from sparsecv_mio.search.api import solve
+from sparsecv_mio.search.api import cross_validate, solve
 
 
 def drawn() -> Dataset:
@@ -80,3 +83,19 @@ def test_odds_ratios() -> None:
     assert heads == ["odds ratio per unit", "per standard deviation"]
     assert cells == {"a": ["1.649", "2.718"], "b": ["0.7788", "0.3679"]}
     assert odds_columns({"a": 0.5}, None)[1] == {"a": ["1.649"]}
+
+
+@pytest.mark.parametrize("spec", ["file", "3"])
+def test_folds_of_all_rows_where_some_weigh_nothing(spec: str, tmp_path: Path) -> None:
+    """A file deals all rows, of which those of weight 0 are gone; a plain number is dealt as one, not by class."""
+    place = tmp_path / "folds.txt"
+    place.write_text("".join(f"{i % 3}\n" for i in range(DATA.n)), encoding="utf-8")
+    how = f"file:{place}" if spec == "file" else spec
+    rows, plan = weighted(
+        DATA, DATA.aux["w"], lambda given: make_folds(how, given, 1), name="w", by_row=spec == "file"
+    )  # fmt: skip
+    record = cross_validate(rows, plan, gammas=[0.1], taus=[1], loss="logistic")
+    assert record.folds.spec == f"{how} weighted" and rows.n < DATA.n
+    found = verify(record, DATA)
+    assert found.ok, found.failures
+    assert HeldOut.of(record, DATA).quality.log_loss == pytest.approx(record.cv_error, rel=1e-9)
