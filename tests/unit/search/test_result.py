@@ -43,9 +43,7 @@ def region(up_to_tau: int | None, from_gamma: float | None) -> Region:
 
 
 def test_only_parts_with_the_reported_pair_are_advised() -> None:
-    inside, outside = (
-        advice(REQUEST, 20.0, region(9, 0.1), *pair, {}) for pair in ((0.1, 9), (0.01, 10))
-    )
+    inside, outside = (advice(REQUEST, 20.0, region(9, 0.1), *pair, {}) for pair in ((0.1, 9), (0.01, 10)))
     assert (inside.tau, inside.gamma) == ("1:9", "0.1:10:3") and (outside.tau, outside.gamma) == (None, None)
     nothing = advice(REQUEST, 20.0, None, 0.1, 3, {})
     assert (nothing.tau, nothing.gamma, nothing.time_limit) == (None, None, None)
@@ -196,3 +194,16 @@ def test_the_best_of_many_supports_that_moments_cannot_tell_apart_is_reported(se
     every = (fit(data.X, data.y, S, 1e-3, intercept="none").objective for S in combinations(range(9), 5))
     assert record.refit.objective == pytest.approx(min(every), rel=1e-6) and record.refit.proved
     assert verify(record, data).ok
+
+
+def test_the_model_has_the_first_of_equal_columns_as_the_folds_have() -> None:
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        X = rng.standard_normal((40, 4))
+        late = X[:, 0] if seed % 2 else 3.0 - 2.0 * X[:, 0]
+        data = Dataset.from_arrays(np.column_stack([X, late]), X[:, :3] @ [1.0, -2.0, 0.5] + rng.standard_normal(40))
+        record = cross_validate(data, make_folds("5", data), gammas=(0.01, 0.1), taus=(2, 3))
+        assert "x0" in record.coefficients and "x4" not in record.coefficients
+        assert verify(record, data).ok
+    forced = cross_validate(data, make_folds("5", data), gammas=(0.1,), taus=(2,), force_in=("x4",))
+    assert "x4" in forced.coefficients and verify(forced, data).ok
