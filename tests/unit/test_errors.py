@@ -42,7 +42,7 @@ def test_what_others_call_an_option_is_told(theirs: str, ours: str, capsys: pyte
     assert capsys.readouterr().err == f"sparsecv: error: no option {theirs} (did you mean {ours!r}?)\n"
     assert run(["solve", "no_file.csv", "--xyz"]) == 2
     assert capsys.readouterr().err == "sparsecv: error: no option --xyz\n"
-    assert run(["near", "no_file.csv", "--loss", "logistic"]) == 2
-    assert capsys.readouterr().err == "sparsecv: error: no option --loss of `near`: it belongs to solve, path, iacv\n"
+    assert run(["path", "no_file.csv", "--nested", "5"]) == 2
+    assert capsys.readouterr().err == "sparsecv: error: no option --nested of `path`: it belongs to solve\n"
     with pytest.raises(TypeError, match=r"'alphas' \(did you mean 'gammas'\?\)$"):
         sc.solve("no_file.csv", alphas=[1.0])
