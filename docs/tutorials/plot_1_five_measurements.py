@@ -94,7 +94,7 @@ for name in always:
 # %%
 # Cylinders cannot be had back by anything else. Width can be left out for five per cent, if nobody at the dealer's
 # has a tape.
-#
+
 # %%
 # The decision
 # ------------
