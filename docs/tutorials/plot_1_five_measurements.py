@@ -111,6 +111,6 @@ for middle, (low, high), true in zip(
     print(f"predicted {10**middle:8,.0f}  (90%: {10**low:8,.0f} to {10**high:8,.0f})   asked {10**true:8,.0f}")
 
 # %%
-# To keep and to check: `model.write_record("form.json")`, and `sparsecv verify form.json cars.csv` recomputes all
-# of it.
+# To keep and to check: `model.write_record("form.json")`; with the table written as `cars.csv` (`frame.to_csv`),
+# `sparsecv verify form.json cars.csv` recomputes all of it, as this does:
 assert sc.verify(model, small).ok

@@ -94,7 +94,7 @@ def _plan(found: Inspection, path: str) -> list[str]:
     size = f"{several(found.n, 'row')}, {several(found.p, 'feature')}; {folds} folds, {len(gammas)} gammas from "
     size += f"{gammas[0]:g} to {gammas[-1]:g}, tau {sizes[0]} to {sizes[-1]}: {cells:,} best-subset problems"
     if found.p <= (SURE_OF_CLASSES if found.two_classes else SURE):
-        hope = "expect a proof in seconds"
+        hope = "expect a proof within a minute" if found.two_classes else "expect a proof in seconds"
     elif found.p <= HOPEFUL:
         short = "--tau 1:10 or --time-limit 60 keeps" if sizes[-1] > 10 else "--time-limit 60 keeps"
         hope = f"expect an answer in seconds and a proof for small tau; {short} it short"
