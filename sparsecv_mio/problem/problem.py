@@ -292,7 +292,7 @@ class SparseProblem:
         allowed = COPIES_OFF * np.sqrt(self.penalty)
         if self.copy_length is not None:
             held = np.sqrt(np.maximum(self.squares, 0.0) + self.penalty)
-            allowed = allowed * np.minimum(1.0, held / np.maximum(self.copy_length, np.finfo(float).tiny))
+            allowed = allowed * held / np.maximum(self.copy_length, held)
         return np.where(self.copy_off <= allowed, self.copy_of, -1)
 
     def about(self, data: StandardData, index: slice | IntArray) -> tuple[FloatArray, FloatArray]:
