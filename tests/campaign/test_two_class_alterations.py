@@ -10,12 +10,12 @@ from __future__ import annotations
 import json
 import threading
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
+from altered_numbers import altered, multiplied, numbers
 
 from sparsecv_mio.certificate.records import PathRecord, Record
 from sparsecv_mio.certificate.verify import verify
@@ -61,26 +61,10 @@ def record_of(kind: str, data: Dataset) -> Record | PathRecord:
     return solve(data, **GRID, **how)
 
 
-def numbers(part: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    items = part.items() if isinstance(part, dict) else enumerate(part) if isinstance(part, list) else ()
-    for name, value in items:
-        if isinstance(value, (dict, list)):
-            yield from numbers(value, (*path, name))
-        elif isinstance(value, (int, float)) and not isinstance(value, bool):
-            yield (*path, name)
-
-
-def altered(text: str, path: tuple[Any, ...], factor: float) -> str:
-    """Return a record with one number multiplied; zeros and whole numbers that stay the same are moved by a step."""
-    material = json.loads(text)
-    part = material
-    for step in path[:-1]:
-        part = part[step]
-    value = part[path[-1]]
-    part[path[-1]] = type(value)(value * factor + (factor > 1.0 and isinstance(value, int)))
-    if part[path[-1]] == value:
-        part[path[-1]] = value + (1 if isinstance(value, int) else 1e-3)
-    return json.dumps(material)
+def moved(value: float, factor: float) -> float:
+    """Return a number multiplied; zeros and whole numbers that stay the same are moved by a step."""
+    other = multiplied(value, factor)
+    return other if other != value else value + (1 if isinstance(value, int) else 1e-3)
 
 
 def read_fields(record: Record | PathRecord, data: Dataset) -> set[str]:
@@ -95,15 +79,15 @@ def read_fields(record: Record | PathRecord, data: Dataset) -> set[str]:
 def test_every_altered_number(kind: str) -> None:
     data = drawn()
     record = record_of(kind, data)
-    text, counts, kept = record.to_json(), Counter[str](), []
+    whole, counts, kept = json.loads(record.to_json()), Counter[str](), []
     read = read_fields(record, data)
-    for path in numbers(json.loads(text)):
+    for path, value in numbers(whole):
         field = ".".join("[]" if isinstance(step, int) else step for step in path).replace(".[]", "[]")
         inside = {field, *(field[:k] for k, letter in enumerate(field) if letter in ".[")}
         for factor in FACTORS:
             counts["alterations"] += 1
             try:
-                report = verify(type(record).from_json(altered(text, path, factor)), data)
+                report = verify(type(record).from_json(altered(whole, path, moved(value, factor))), data)
             except SparseCVError:
                 counts["no record"] += 1
                 continue

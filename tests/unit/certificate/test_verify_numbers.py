@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import copy
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
 import numpy as np
 import pytest
+from altered_numbers import altered, numbers
 
 from sparsecv_mio.certificate.read_back import StoredRecord
 from sparsecv_mio.certificate.verify import verify
@@ -96,25 +96,8 @@ KINDS: dict[str, Callable[[], Made]] = {
 FEW = ("plain", "path", "fit", "near", "18 features, stability")  # the others take a minute together
 
 
-def numbers(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[str | int, ...], float]]:
-    if isinstance(value, dict | list):
-        for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
-            yield from numbers(inner, (*path, key))
-    elif isinstance(value, int | float) and not isinstance(value, bool):
-        yield path, value
-
-
 def name_of(path: tuple[str | int, ...]) -> str:
     return "".join("[]" if isinstance(key, int) else f".{key}" for key in path).lstrip(".")
-
-
-def altered(text: Any, path: tuple[str | int, ...], value: float) -> str:
-    text = copy.deepcopy(text)
-    part = text
-    for key in path[:-1]:
-        part = part[key]
-    part[path[-1]] = value
-    return json.dumps(text)
 
 
 def said_to_be_read(report: Any, name: str) -> bool:
