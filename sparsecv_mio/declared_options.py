@@ -162,6 +162,8 @@ OPTIONS = {
                "Empty cells, NA and the like: refused, their rows left out, or filled with the mean of the column over "
                "all rows, held-out ones included.", Missing),
         Option("na_values", str, (), "V,W,...", "Cells that stand for nothing as well: -999, refused. [none]"),
+        Option("keep_default_na", bool, True, "",
+               "NA, null, none and the like are words: only empty cells and those of --na-values stand for nothing."),
         Option("encode", str, Encode.ERROR, "",
                "Columns of words: refused, a column of zeros and ones for every word, or their places in the alphabet. "
                "Two opposites (no, yes) are 0 and 1.", Encode),
@@ -276,7 +278,7 @@ def defaults(*names: str) -> dict[str, Any]:
 FORMAT = dict.fromkeys(
     ("sep", "decimal", "thousands", "comment", "encoding", "header", "index_col")
 )  # of the file of a record, as the record says where nothing is given
-READING = defaults(*FORMAT, "na", "na_values", "encode")
+READING = defaults(*FORMAT, "na", "na_values", "keep_default_na", "encode")
 TABLE = defaults("target", "features", "drop") | READING
 DEALING = defaults("weights", "folds", "seed")
 FORCING = defaults("force_in", "force_out")

@@ -341,6 +341,7 @@ class ReadingInfo:
     left_out: Count
     thousands: str | None = None
     na_values: tuple[str, ...] = ()
+    keep_default_na: bool = True
 
 
 def reading_info(applied: Applied | None) -> ReadingInfo | None:

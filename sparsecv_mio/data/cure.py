@@ -37,12 +37,18 @@ if TYPE_CHECKING:
 
 
 MISSING_MARKS = frozenset({"na", "n/a", "<na>", "nan", "null", "none", "?", "."})  # lower case, as exports write them
+NO_LEVEL = "none"  # the mark that is a word most often: no garage, no treatment
 SHOWN_COLUMNS = 8
 STAND_INS = (99.0, 999.0, 9999.0, 99999.0, 999999.0)  # that some write where nothing is known, below zero too
 
 
-def is_missing(value: object) -> bool:
+def is_missing(value: object, marks: Collection[str] = MISSING_MARKS) -> bool:
     """Whether a cell is empty or holds a mark that stands for nothing, NaN among them.
+
+    Parameters
+    ----------
+    marks : collection of str
+        In small letters.
 
     Examples
     --------
@@ -51,7 +57,7 @@ def is_missing(value: object) -> bool:
     """
     if isinstance(value, str):
         text = value.strip().lower()
-        return not text or text in MISSING_MARKS
+        return not text or text in marks
     return value is None or (isinstance(value, float) and math.isnan(value))
 
 
@@ -67,7 +73,7 @@ def bad_cell(column: str, row: int, value: object, line: int | None = None) -> B
     line : int, optional
         Its line in a text file.
     """
-    fault = Fault(column, row, value, line)
+    fault = Fault(column, row, value, line, missing=is_missing(value))
     return BadInput(f"column {fault.words()}: {fault.remedy()}")
 
 
@@ -75,7 +81,8 @@ def bad_cell(column: str, row: int, value: object, line: int | None = None) -> B
 class Fault:
     """The first bad cell of a column, and how many there are: of its `row`, from 1 on, and its `line` in the file.
 
-    `levels` are the different texts in them, up to one more than a feature may have.
+    `levels` are the different texts in them, up to one more than a feature may have. `missing`: whether nothing is
+    there; `as_word`: how to ask for the mark that says so as a word, where it may be one.
     """
 
     column: str
@@ -84,6 +91,8 @@ class Fault:
     line: int | None = None
     count: int = 1
     levels: set[str] = field(default_factory=set)
+    missing: bool = False
+    as_word: str = ""
 
     def add(self, value: object) -> None:
         """Note what a bad cell of the column holds."""
@@ -94,11 +103,6 @@ class Fault:
         """Whether the column names its rows, nearly each by a word of its own, as `inspect` tells; of so many rows."""
         plain = isinstance(self.value, str) and not self.missing and not reading_options.what_else(self.value)
         return plain and not self.few(rows) and name_like(len(self.levels), self.count)
-
-    @property
-    def missing(self) -> bool:
-        """Whether nothing is there."""
-        return is_missing(self.value)
 
     def words(self) -> str:
         """Say which cell, and what it holds."""
@@ -138,9 +142,12 @@ class Fault:
     def option(self, target: str, rows: int = 0) -> str:
         """Return the keyword that cures the column of so many rows; empty where none does."""
         if self.missing:
-            return 'na="drop"' if self.column == target else 'na="drop" or na="mean"'
+            cures = 'na="drop"' if self.column == target else 'na="drop" or na="mean"'
+            return f"{cures}, or {self.as_word}" if self.as_word else cures
         if not isinstance(self.value, str) or reading_options.what_else(self.value):
             return ""
+        if self.few(rows) and all(is_missing(level) for level in self.levels):
+            return f'na_values="{",".join(sorted(level.strip() for level in self.levels))}" and na="drop"'
         if self.few(rows) or len(self.levels) > MOST_LEVELS:
             return ""
         classes = self.column == target and len(self.levels) == 2
@@ -164,15 +171,14 @@ class Faults:
     subjects: str = ""
     lines: Callable[[Collection[int]], Mapping[int, int]] | None = None
 
-    def add(self, column: str, row: int, value: object) -> None:
-        """Note a bad cell: its row, from 1 on, and what it holds, None where it is empty."""
-        empty = is_missing(value)
+    def add(self, column: str, row: int, value: object, empty: bool = False, as_word: str = "") -> None:
+        """Note a bad cell: its row, from 1 on, what it holds, whether that stands for nothing, and else for a word."""
         if isinstance(value, str) and not empty and column in self.marks:
             self.marks[column].text(value)
         if (column, empty) in self.found:
             self.found[column, empty].count += 1
         else:
-            self.found[column, empty] = Fault(column, row, value)
+            self.found[column, empty] = Fault(column, row, value, missing=empty, as_word=as_word)
         self.found[column, empty].add(value)
 
     def raise_if_any(self) -> None:
@@ -343,6 +349,9 @@ class RawColumn:
         Text by row, where a cell is neither.
     marks : Marks
         What its text shows of how numbers are written.
+    nothing : mapping of str to int
+        The usual marks for nothing that it has, as they stand, each with the number of its cells; not those that the
+        reading names itself.
     """
 
     name: str
@@ -351,6 +360,7 @@ class RawColumn:
     others: dict[int, str]
     marks: reading_options.Marks
     absent: object = None
+    nothing: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
     def of(cls, name: str, cells: Sequence[Any], how: reading_options.Reading) -> RawColumn:
@@ -363,12 +373,17 @@ class RawColumn:
         """
         marks, (decimal, thousands), (no_words, no_numbers) = reading_options.Marks(how.way), how.way, how.absent
         numbers, empty, others = np.full(len(cells), np.nan), np.zeros(len(cells), dtype=bool), dict[int, str]()
+        usual, nothing = MISSING_MARKS if how.keep_default_na else frozenset[str](), Counter[str]()
         for row, cell in enumerate(cells):
-            if is_missing(cell) or repr(cell) in ("<NA>", "NaT"):
+            if is_missing(cell, usual) or repr(cell) in ("<NA>", "NaT"):
                 empty[row] = True
+                if isinstance(cell, str) and (mark := cell.strip()) and mark.lower() not in no_words:
+                    nothing[mark] += 1
             elif isinstance(cell, str):
                 try:
                     numbers[row] = reading_options.parse_number(cell, decimal, thousands)
+                    if math.isnan(numbers[row]):
+                        raise ValueError(cell)
                     if not marks.proof:
                         marks.number(cell)
                 except ValueError:
@@ -386,7 +401,7 @@ class RawColumn:
         if no_numbers:
             none = np.isin(numbers, list(no_numbers))
             numbers[none], empty[none] = np.nan, True
-        return cls(name, numbers, empty, others, marks, absent)
+        return cls(name, numbers, empty, others, marks, absent, nothing)
 
     @property
     def kind(self) -> str:
@@ -431,7 +446,7 @@ class RawColumn:
         """Return the column on some rows, in rising order."""
         place = {row: k for k, row in enumerate(rows.tolist())} if self.others else {}
         others = {place[row]: word for row, word in self.others.items() if row in place}
-        return RawColumn(self.name, self.numbers[rows], self.empty[rows], others, self.marks, self.absent)
+        return replace(self, numbers=self.numbers[rows], empty=self.empty[rows], others=others)
 
     def _gaps(self) -> BoolArray:
         gaps = self.empty.copy()
@@ -464,7 +479,35 @@ class RawTable:
     @property
     def marks(self) -> dict[str, reading_options.Marks]:
         """By column, what its text shows of how numbers are written."""
-        return {one.name: one.marks for one in (*self.features, *([self.target] if self.target else []))}
+        return {one.name: one.marks for one in self.columns}
+
+    @property
+    def columns(self) -> list[RawColumn]:
+        """The features, and the target after them where there is one."""
+        return [*self.features, *([self.target] if self.target else [])]
+
+    def may_be_word(self, one: RawColumn) -> str:
+        """Return the usual mark for nothing, `none` before others, that a column of words has and no other one."""
+        if not (one.nothing and one.others and one.is_words):
+            return ""
+        others = {mark.lower() for other in self.columns if not other.others for mark in other.nothing}
+        words = [mark for mark in one.nothing if mark.replace("/", "").isalpha() and mark.lower() not in others]
+        return min(words, key=lambda mark: mark.lower() != NO_LEVEL, default="")
+
+    def keeping(self, word: str, how: reading_options.Reading) -> reading_options.Reading:
+        """Return how it is read if a mark is a word, and `none` where that may be one; all others stand for nothing."""
+        words = {word.lower(), *({NO_LEVEL} & {self.may_be_word(one).lower() for one in self.columns})}
+        marks = {mark.lower(): mark for one in self.columns for mark in one.nothing if mark.lower() not in words}
+        return replace(how, keep_default_na=False, na_values=(*how.na_values, *marks.values()))
+
+    def doubt(self, one: RawColumn, how: reading_options.Reading) -> str:
+        """Say which cells of a column of words count as empty whose mark may be a word, and what would say so."""
+        word = self.may_be_word(one)
+        if not word:
+            return ""
+        count, also = one.nothing[word], ",".join(self.keeping(word, how).na_values)
+        option = f"--no-keep-default-na{f' --na-values {shlex.quote(also)}' if also else ''}"
+        return f"{word!r} in {count:,} cell{'s'[: count > 1]} counts as empty; if it is a word, {option} says so"
 
 
 def raw_table(
@@ -525,6 +568,7 @@ def cured(table: RawTable, how: reading_options.Reading, wanted: reading_options
     _check(table, how, wanted)
     if not wanted.sure:
         reading_options.check_marks(table.marks, how.sep)
+    doubts = [] if wanted.sure else _word_notes(table, how)
     kept, table = _complete_rows(table, how)
     if table.rows == 0 and len(kept):
         raise BadInput('no row is left: every one has an empty cell; use na="mean", or drop the columns with most')
@@ -533,7 +577,7 @@ def cured(table: RawTable, how: reading_options.Reading, wanted: reading_options
     if table.target is not None and table.target.others:
         levels[table.target.name] = table.target.levels()
     unsaid = () if wanted.sure else reading_options.both_readings(table.marks)
-    notes = (*_row_notes(kept, how), *_cell_notes(table, means, levels), *unsaid)
+    notes = (*_row_notes(kept, how), *doubts, *_cell_notes(table, means, levels), *unsaid)
     columns = tuple(one.name for one in table.features)
     return _assembled(table, reading_options.Applied(how, columns, means, levels, int(np.sum(~kept)), notes))
 
@@ -564,7 +608,7 @@ def read_alike(table: RawTable, learnt: reading_options.Applied) -> Made:
         words = one.name in learnt.levels
         if one.name not in learnt.means and not (words and reading_options.ABSENT in learnt.levels[one.name]):
             for row in np.flatnonzero(one.empty).tolist():
-                faults.add(one.name, row + 1, None)
+                faults.add(one.name, row + 1, None, True)
         for row, word in list(one.others.items())[: 0 if words else 1]:
             faults.add(one.name, row + 1, word)
     faults.raise_if_any()
@@ -579,11 +623,11 @@ def _check(table: RawTable, how: reading_options.Reading, wanted: reading_option
     """Raise `BadInput` that names every column with cells that are not allowed."""
     goal = table.target.name if table.target else ""
     faults = Faults(goal, rows=table.rows, marks=table.marks, settled=wanted.settled, lines=table.lines)
-    columns = [*table.features, *([table.target] if table.target else [])]
-    for one in columns:
+    for one in table.columns:
         if how.na is Missing.ERROR:
+            as_word = _as_word(one, table, how)
             for row in np.flatnonzero(one.empty).tolist():
-                faults.add(one.name, row + 1, one.absent)
+                faults.add(one.name, row + 1, one.absent, True, as_word)
         allowed = how.encode is not Encode.ERROR or (one is table.target and wanted.two_words)
         wrong: dict[int, object] = {} if allowed and one.is_words else {**one.others}
         wrong |= {row: float(one.numbers[row]) for row in np.flatnonzero(np.isinf(one.numbers)).tolist()}
@@ -592,8 +636,8 @@ def _check(table: RawTable, how: reading_options.Reading, wanted: reading_option
     if faults.found:
         faults.subjects = name_of_subjects(table)
     faults.raise_if_any()
-    for one in columns:
-        _check_column(one, how, one is table.target)
+    for one in table.columns:
+        _check_column(one, how, one is table.target, _as_word(one, table, how))
 
 
 def name_of_subjects(table: RawTable) -> str:
@@ -602,7 +646,17 @@ def name_of_subjects(table: RawTable) -> str:
     return "" if found is None else found.column
 
 
-def _check_column(one: RawColumn, how: reading_options.Reading, goal: bool) -> None:
+def _as_word(one: RawColumn, table: RawTable, how: reading_options.Reading) -> str:
+    """Return the keywords with which a mark for nothing in a column of words is a word; empty where it has none."""
+    word = table.may_be_word(one)
+    if not word:
+        return ""
+    also = ",".join(table.keeping(word, how).na_values)
+    more = f" and na_values={json.dumps(also, ensure_ascii=False)}" if also else ""
+    return f"keep_default_na=False{more} if {word!r} is a word"
+
+
+def _check_column(one: RawColumn, how: reading_options.Reading, goal: bool, as_word: str) -> None:
     if one.empty.all() and len(one.empty) and not goal:
         raise BadInput(f"column {one.name!r} is empty in every row: give {left_out(one.name)}")
     if not one.others:
@@ -610,7 +664,8 @@ def _check_column(one: RawColumn, how: reading_options.Reading, goal: bool) -> N
     found = one.levels()
     if goal and len(found) != 2:
         words = f"{len(found)} word{'s' * (len(found) > 1)}"
-        raise BadInput(f"target {one.name!r} holds {words}: give it numbers, or two words for two classes")
+        more = f"; or give {as_word}" if as_word else ""
+        raise BadInput(f"target {one.name!r} holds {words}: give it numbers, or two words for two classes{more}")
     if len(found) > MOST_LEVELS:
         words = f"holds {len(found):,} different words, more than {MOST_LEVELS}"
         raise BadInput(f"column {one.name!r} {words}: give {left_out(one.name)}, or join some of them")
@@ -650,6 +705,12 @@ def _row_notes(kept: BoolArray, how: reading_options.Reading) -> list[str]:
         return []
     why = "with empty cells" if how.na is Missing.DROP else "without a target"
     return [f"{lost:,} of {len(kept):,} rows {why} left out"]
+
+
+def _word_notes(table: RawTable, how: reading_options.Reading) -> list[str]:
+    """Say which cells of columns of words count as empty whose marks may be words themselves."""
+    said = ((one.name, table.doubt(one, how)) for one in table.columns)
+    return [f"column {name!r}: {doubt} (keep_default_na in Python)" for name, doubt in said if doubt]
 
 
 def _cell_notes(table: RawTable, means: Mapping[str, float], levels: Mapping[str, tuple[str, ...]]) -> list[str]:

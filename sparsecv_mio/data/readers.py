@@ -291,8 +291,8 @@ def read_dataset(
     two_words : bool
         Whether the target may hold two words, for a classification: they become 0 and 1.
     **reading
-        `sep`, `decimal`, `thousands`, `comment`, `encoding`, `header`, `index_col`, `na`, `encode`: see
-        :class:`~sparsecv_mio.data.reading_options.Reading`.
+        `sep`, `decimal`, `thousands`, `comment`, `encoding`, `header`, `index_col`, `na`, `na_values`,
+        `keep_default_na`, `encode`: see :class:`~sparsecv_mio.data.reading_options.Reading`.
 
     Returns
     -------

@@ -316,7 +316,14 @@ SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "space": " ", "pipe":
 DECIMAL_MARKS = {"comma": ",", "point": "."}
 MARKS = ",;\t |:"
 OPPOSITES = (("false", "true"), ("no", "yes"), ("f", "t"), ("n", "y"))
-OF_CELLS = ("decimal", "na", "na_values", "encode", "thousands")  # of the options those that frames have too
+OF_CELLS = (
+    "decimal",
+    "na",
+    "na_values",
+    "keep_default_na",
+    "encode",
+    "thousands",
+)  # of the options those that frames have too
 MAY_LACK = ("sep", "comment", "thousands")
 ABSENT = "(missing)"  # the word that stands for empty cells in a column of words
 
@@ -350,6 +357,8 @@ class Reading:
         read in two ways are refused.
     na_values : tuple of str
         Cells that stand for nothing too, numbers or words: `-999`, or `refused`.
+    keep_default_na : bool
+        Whether the usual marks (NA, null, none and the like) stand for nothing; else they are words like others.
     """
 
     sep: str | None = None
@@ -362,6 +371,7 @@ class Reading:
     encode: Encode = Encode.ERROR
     thousands: str | None = None
     na_values: tuple[str, ...] = ()
+    keep_default_na: bool = True
 
     @classmethod
     def of(cls, **words: Any) -> Reading:
@@ -406,7 +416,10 @@ class Reading:
         index = None if given["index_col"] is None else str(given["index_col"])
         missing, words_as = word_of(Missing, given["na"], "na"), word_of(Encode, given["encode"], "encode")
         groups, nothing = _thousands(given["thousands"], decimal), _nothing(given["na_values"])
-        return cls(between, decimal, comment, encoding, given["header"], index, missing, words_as, groups, nothing)
+        return cls(
+            between, decimal, comment, encoding, given["header"], index, missing, words_as, groups, nothing,
+            given["keep_default_na"],
+        )  # fmt: skip
 
     @property
     def cures(self) -> bool:
@@ -451,8 +464,9 @@ def _check_kinds(given: Mapping[str, Any]) -> None:
             raise BadInput(f"{name}: {given[name]!r} is no text")
     if not isinstance(given["index_col"], str | int | None):
         raise BadInput(f"index_col: {given['index_col']!r} is neither the name nor the position of a column")
-    if not isinstance(given["header"], bool):
-        raise BadInput(f"header: {given['header']!r} is neither True nor False")
+    for name in ("header", "keep_default_na"):
+        if not isinstance(given[name], bool):
+            raise BadInput(f"{name}: {given[name]!r} is neither True nor False")
 
 
 def _thousands(given: str | None, decimal: str) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import math
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, FloatArray
-from sparsecv_mio.data.cure import RawColumn, RawTable, name_like, numbers_rows, quoted, stand_in, subjects_of
+from sparsecv_mio.data.cure import NO_LEVEL, RawColumn, RawTable, name_like, numbers_rows, quoted, stand_in, subjects_of
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import fold_columns, make_folds
 from sparsecv_mio.data.readers import read_by, read_raw
@@ -132,7 +132,10 @@ def inspect_file(path: str | Path, target: str | int | None, how: Reading, drop:
     if len(ways) == 1:
         how = replace(how, decimal=ways[0].decimal, thousands=ways[0].thousands)
         table = read_raw(path, wanted, how)
-    found = inspect_table(table, how)
+    if words := _with_none(table):
+        how = table.keeping(NO_LEVEL, how)
+        table = read_raw(path, wanted, how)
+    found = inspect_table(table, how, words)
     return _tried(found, path, how, drop or ()) if found.target and not found.doubts else found
 
 
@@ -163,13 +166,27 @@ def _tried(found: Inspection, path: str | Path, how: Reading, drop: Sequence[str
         return replace(found, refused=str(error))
 
 
-def inspect_table(table: RawTable, how: Reading) -> Inspection:
-    """Look at the columns of a table; O(n p^2) for the correlations of at most 2,000 columns."""
+def _with_none(table: RawTable) -> list[str]:
+    """Return the columns of words with `none` in them where no column of numbers has it: there it is a word mostly."""
+    return [one.name for one in table.columns if table.may_be_word(one).lower() == NO_LEVEL]
+
+
+def inspect_table(table: RawTable, how: Reading, with_none: Collection[str] = ()) -> Inspection:
+    """Look at the columns of a table; O(n p^2) for the correlations of at most 2,000 columns.
+
+    Parameters
+    ----------
+    with_none : collection of str
+        Columns in which `none` is a word by what this reading says.
+    """
     goal = table.target
-    columns = [*table.features, *([] if goal is None else [goal])]
+    columns = table.columns
     alike = _alike(columns)
     unsaid = doubts(table.marks, how.sep)
     facts = [_facts(one, one is goal, alike.get(one.name, ()), unsaid.get(one.name, "")) for one in columns]
+    notes = {one.name: [doubt] for one in columns if (doubt := table.doubt(one, how))}
+    notes |= dict.fromkeys(with_none, ["'none' is a word by --no-keep-default-na, without it an empty cell"])
+    facts = [replace(fact, notes=(*fact.notes, *notes.get(fact.name, ()))) for fact in facts]
     facts = [_without_target(one, fact, goal) for one, fact in zip(columns, facts, strict=True)]
     facts = _without_copies(facts, alike, "" if goal is None else goal.name)
     order = None if goal is None or unsaid else time_order(table.features, goal)
@@ -385,8 +402,9 @@ def _as_given(how: Reading) -> list[str]:
         "--index-col": how.index_col, "--thousands": WORDS.get(how.thousands or "", how.thousands),
         "--na-values": ",".join(how.na_values),
     }  # fmt: skip
-    names = [f"--{name.replace('_', '-')}" for name in how.given() if name not in ("na", "encode")]
-    return [f"{name} {values[name]!r}" if name in values else "--no-header" for name in names]
+    names = [name.replace("_", "-") for name in how.given() if name not in ("na", "encode")]
+    flags = {name: f"--{name}" for name in names}
+    return [f"{flag} {values[flag]!r}" if flag in values else f"--no-{name}" for name, flag in flags.items()]
 
 
 def _width(one: RawColumn, filled: bool, encode: Encode) -> int:

@@ -536,6 +536,8 @@ def _read_with(read: ReadingInfo) -> str:
     said = [f"empty cells: {read.na}", f"{several(read.left_out, 'row')} left out"]
     said += [f"{several(len(read.means), 'column')} filled by the mean"] if read.means else []
     said += [f"{several(len(read.levels), 'column')} of words as {read.encode}"] if read.levels else []
+    said += [f"cells that stand for nothing: {', '.join(read.na_values)}"] if read.na_values else []
+    said += ["NA, none and the like as words"] if not read.keep_default_na else []
     said += [f"separator {read.sep!r}"] if read.sep is not None else []
     said += [f"decimal mark {read.decimal!r}"] if read.decimal != "." else []
     said += [f"thousands set off by {read.thousands!r}"] if read.thousands not in (None, "none") else []

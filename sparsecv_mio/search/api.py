@@ -525,8 +525,8 @@ def solve(
         one in its `aux`. Rows of weight 0 are left out.
 
         How a file or frame is read, as in :func:`~sparsecv_mio.data.readers.read_dataset`: `drop`, `features`, `na`,
-        `encode`, `decimal`, `thousands`, and of files `sep`, `comment`, `encoding`, `header`, `index_col`. Further
-        options of :func:`~sparsecv_mio.search.api.cross_validate`.
+        `na_values`, `keep_default_na`, `encode`, `decimal`, `thousands`, and of files `sep`, `comment`, `encoding`,
+        `header`, `index_col`. Further options of :func:`~sparsecv_mio.search.api.cross_validate`.
 
     Returns
     -------

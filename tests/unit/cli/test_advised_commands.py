@@ -29,6 +29,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     frame.to_csv("semicolon.csv", index=False, sep=";", decimal=",")
     frame.to_parquet("columns.parquet")
     frame.assign(place=["Oslo", "Rome", "Bern"] * 8).to_csv("words.csv", index=False)
+    frame.assign(shed=["none", "wood", "brick"] * 8).to_csv("level.csv", index=False)
     gaps = frame.copy()
     gaps.loc[[2, 7, 11, 12], "b"] = np.nan
     gaps.to_csv("gaps.csv", index=False)
@@ -39,6 +40,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 READ = {
     "plain": ("plain.csv", "-t", "y"),
     "words": ("words.csv", "-t", "y", "--encode", "onehot"),
+    "none is a word": ("level.csv", "-t", "y", "--no-keep-default-na", "--encode", "onehot"),
     "semicolons": ("semicolon.csv", "-t", "y", "--sep", "semicolon", "--decimal", ","),
     "no header": ("nohead.csv", "-t", "x2", "--no-header"),
     "rows left out": ("gaps.csv", "-t", "y", "--na", "drop"),
@@ -108,6 +110,7 @@ def test_swapped_files_are_put_in_order(command: str, capsys: Said) -> None:
         ["nohead.csv", "-t", "x2"],
         ["gaps.csv", "-t", "y"],
         ["words.csv", "-t", "y"],
+        ["level.csv", "-t", "y"],
     ],
 )
 @pytest.mark.parametrize("command", ["solve", "path", "fit", "inspect", "near", "export"])

@@ -256,6 +256,70 @@ def test_cells_that_stand_for_nothing_are_as_empty_ones(kind: str, tmp_path: Pat
             read_kind(marked, kind, tmp_path, na_values=wrong)
 
 
+def none_as_level() -> pd.DataFrame:
+    """Return columns of words with levels that are usual marks for nothing, and a number that is not known."""
+    garage, alley = ["none", "attached", "none", "shed", "attached", "none", "shed", "none"], ["NA", "gravel"] * 4
+    return pd.DataFrame(
+        {"garage": garage, "alley": alley, "area": ["1.5", "2", "?", "4", "5.5", "6", "7", "9"], "y": range(8)}
+    )
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet", "frame"])
+def test_usual_marks_for_nothing_may_be_words(kind: str, tmp_path: Path) -> None:
+    frame = none_as_level()
+    how: dict[str, Any] = {"na": "drop", "encode": "onehot", "keep_default_na": False, "na_values": "?"}
+    data = read_kind(frame, kind, tmp_path, **how)
+    assert data.n == 7 and data.names == ("garage=attached", "garage=none", "garage=shed", "alley=gravel", "area")
+    assert data.X[:, 1].tolist() == [1, 0, 0, 0, 1, 0, 1] and data.X[:, 3].tolist() == [0, 1, 1, 0, 1, 0, 1]
+    assert data.reading is not None and data.reading.notes == ("1 of 8 rows with empty cells left out",)
+    renamed = frame.replace({"none": "no garage", "NA": "no alley"})
+    told = read_kind(renamed, kind, tmp_path, na="drop", encode="onehot")
+    assert told.names[1:] == ("garage=no garage", "garage=shed", "alley=no alley", "area")
+    assert np.array_equal(told.X[:, [0, 1, 2, 4]], data.X[:, [0, 1, 2, 4]])
+    assert np.array_equal(told.X[:, 3], 1.0 - data.X[:, 3])  # of two words the later one has the column
+    (tmp_path / "new.csv").write_text("area,garage,alley\n2,none,NA\n3,shed,gravel\n")
+    rows = read_rows(tmp_path / "new.csv", ["garage=none", "alley=gravel", "area"], "y", data.reading).data
+    assert dict(zip(rows.names, rows.X.T.tolist(), strict=True))["garage=none"] == [1.0, 0.0]
+    blank = frame.assign(garage=frame.garage.replace("shed", " "))
+    assert "garage=(missing)" in read_kind(blank, kind, tmp_path, **how | {"na": "mean"}).names
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet", "frame"])
+def test_words_that_count_as_empty_are_named(kind: str, tmp_path: Path) -> None:
+    frame = none_as_level()
+    data = read_kind(frame, kind, tmp_path, na="mean", encode="onehot")
+    assert data.reading is not None and data.reading.notes[:2] == (
+        "column 'garage': 'none' in 4 cells counts as empty; if it is a word, --no-keep-default-na --na-values 'NA,?' "
+        "says so (keep_default_na in Python)",
+        "column 'alley': 'NA' in 4 cells counts as empty; if it is a word, --no-keep-default-na --na-values '?' says "
+        "so (keep_default_na in Python)",
+    )
+    said = read_kind(frame, kind, tmp_path, na="mean", encode="onehot", na_values="none,NA").reading
+    assert said is not None and not any("counts as empty" in note for note in said.notes)
+    with pytest.raises(BadInput) as found:
+        read_kind(frame[["garage", "y"]], kind, tmp_path)
+    words = 'na="drop" or na="mean", or keep_default_na=False if \'none\' is a word'
+    assert words in str(found.value) and '(4 cells; encode="onehot")' in str(found.value)
+    with pytest.raises(
+        BadInput, match=r"'\?' in row 3.*: 1 of 8 cells is text: mend it; or .*na_values=\"\?\" and na="
+    ):
+        read_kind(frame[["area", "y"]], kind, tmp_path, keep_default_na=False, encode="onehot")
+
+
+def test_a_target_of_two_words_may_have_none(tmp_path: Path) -> None:
+    frame = none_as_level().assign(y=["none", "ill"] * 4, area=range(8))
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    how: dict[str, Any] = {"na": "drop", "encode": "onehot", "two_words": True, "features": ["area"]}
+    with pytest.raises(
+        BadInput, match="^target 'y' holds 1 word: .*; or give keep_default_na=False if 'none' is a word$"
+    ):
+        read_dataset(tmp_path / "t.csv", "y", **how)
+    assert read_dataset(tmp_path / "t.csv", "y", keep_default_na=False, **how).y.tolist() == [1.0, 0.0] * 4
+    for wrong in (None, "no", 0):
+        with pytest.raises(BadInput, match="^keep_default_na: .* is neither True nor False$"):
+            read_dataset(tmp_path / "t.csv", "y", keep_default_na=wrong)
+
+
 def read_kind(frame: pd.DataFrame, kind: str, folder: Path, **how: Any) -> Dataset:
     """Read a frame, or the file of it."""
     if kind == "frame":

@@ -59,6 +59,23 @@ def test_columns_and_the_options_that_read_them(tmp_path: Path, suffix: str, gap
     assert read_as_told(path, found) == (found.n, found.p)
 
 
+def test_none_is_a_word_where_no_column_of_numbers_has_it(tmp_path: Path) -> None:
+    path = tmp_path / "data.csv"
+    rows = [f"{('none', 'shed', 'none', 'wood')[k % 4]},{('NA', 'tar')[k % 2]},{k * k % 11},{k}\n" for k in range(40)]
+    path.write_text("shed,lane,a,y\n" + "".join(rows).replace(",9,", ",?,"))
+    found = inspect_file(path, "y", Reading(), None)
+    assert found.options[:2] == ("--na-values 'NA,?'", "--no-keep-default-na")
+    assert notes(found)["shed"] == (
+        "none, shed, wood",
+        "'none' is a word by --no-keep-default-na, without it an empty cell",
+    )
+    assert (found.n, found.p, found.refused) == (40, 5, "")
+    path.write_text("shed,lane,a,y\n" + "".join(rows).replace(",9,", ",none,"))
+    found = inspect_file(path, "y", Reading(), None)
+    assert not any("keep" in option for option in found.options)
+    assert "--no-keep-default-na --na-values none says so" in notes(found)["lane"][1] and len(notes(found)["shed"]) == 1
+
+
 def test_clean_files_need_nothing(tmp_path: Path) -> None:
     path = tmp_path / "data.csv"
     path.write_text("a,b,y\n1,2,3\n2,2.5,1\n4,0,2\n1,2,3\n")
