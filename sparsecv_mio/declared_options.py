@@ -279,7 +279,8 @@ FORMAT = dict.fromkeys(
     ("sep", "decimal", "thousands", "comment", "encoding", "header", "index_col")
 )  # of the file of a record, as the record says where nothing is given
 READING = defaults(*FORMAT, "na", "na_values", "keep_default_na", "encode")
-TABLE = defaults("target", "features", "drop") | READING
+OF_TABLES = defaults("features", "drop") | READING  # of a table whose target is told apart
+TABLE = defaults("target") | OF_TABLES
 DEALING = defaults("weights", "folds", "seed")
 FORCING = defaults("force_in", "force_out")
 RESTRICTING = FORCING | defaults("at_most", "hierarchy", "nonnegative", "nonpositive")

@@ -18,7 +18,7 @@ import numpy as np
 from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.reading_options import Reading
-from sparsecv_mio.declared_options import TABLE
+from sparsecv_mio.declared_options import OF_TABLES, TABLE
 from sparsecv_mio.errors import BadInput, did_you_mean, one_of
 from sparsecv_mio.files import memory
 
@@ -307,7 +307,7 @@ def sources_of(table: Mapping[str, Any], folder: Path) -> Iterator[Source]:
 
 
 def _files(table: Mapping[str, Any], folder: Path) -> Iterator[Source]:
-    given = {key: table[key] for key in TABLE if key in table and key != "target"}
+    given = {key: table[key] for key in OF_TABLES if key in table}
     try:
         Reading.of(**{key: value for key, value in given.items() if key not in ("features", "drop")})
     except BadInput as error:

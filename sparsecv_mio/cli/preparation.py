@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from sparsecv_mio.cli import ending, oracles, parse, session
 from sparsecv_mio.cli.command_options import DataFile, Given, declared, option
 from sparsecv_mio.cli.parse import with_dashes
-from sparsecv_mio.declared_options import OPTIONS, READING, TABLE
+from sparsecv_mio.declared_options import OPTIONS, TABLE
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -21,13 +21,11 @@ if TYPE_CHECKING:
 INSPECT_CODES = "Exit codes: 0 done, 2 the file is no table (the message says which option might help)."
 
 
-@declared(reading=READING)
+@declared(table=TABLE)
 def inspect(
     data: DataFile,
     *,
-    target: str | None = None,
-    drop: str | None = None,
-    reading: Given,
+    table: Given,
     full: bool = option(False, "", "List every column, however many there are."),
     json: str | None = option(None, "FILE", "Write what was found here; - is standard output."),
 ) -> int:  # fmt: skip
@@ -40,7 +38,9 @@ def inspect(
     from sparsecv_mio.data.reading_options import Reading
     from sparsecv_mio.data.table_facts import inspect_file
 
-    found = _with_dashes(inspect_file(data, target, Reading.of(**reading), parse.names(drop, "--drop")))
+    target, drop, features = table.pop("target"), table.pop("drop"), table.pop("features")
+    columns = parse.names(drop, "--drop"), parse.names(features, "--features")
+    found = _with_dashes(inspect_file(data, target, Reading.of(**table), *columns))
 
     def show(screen: Console) -> None:
         from sparsecv_mio.report.before_search import print_inspection

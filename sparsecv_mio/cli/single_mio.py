@@ -17,7 +17,7 @@ from sparsecv_mio import model_space
 from sparsecv_mio.cli import ending, parse, session
 from sparsecv_mio.cli.command_options import DataFile, Given, declared, option
 from sparsecv_mio.cli.record_commands import proof_files, refuse_early
-from sparsecv_mio.declared_options import LOSSES, READING, RESTRICTING, STOPPING, TABLE, UNITS
+from sparsecv_mio.declared_options import LOSSES, OF_TABLES, RESTRICTING, STOPPING, TABLE, UNITS
 from sparsecv_mio.errors import BadInput, word_of
 from sparsecv_mio.files import reason, write_text
 from sparsecv_mio.words import Loss
@@ -25,7 +25,9 @@ from sparsecv_mio.words import Loss
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from sparsecv_mio.fits.fit_options import SideOptions
+    from sparsecv_mio.data.dataset import Dataset
+    from sparsecv_mio.data.fold_plan import FoldPlan
+    from sparsecv_mio.fits.fit_options import FitOptions, SideOptions
 
 
 T = TypeVar("T")
@@ -195,6 +197,7 @@ def export(
     to: str = option(..., "FILE", "Ends with .mps, .lp, .nl (quadratic), .cbf or .ptf (conic)."),
     table: Given,
     losses: Given,
+    weights: str | None = None,
     units: Given,
     restrictions: Given,
     together: list[str] | None = TOGETHER,
@@ -207,17 +210,18 @@ def export(
     Gurobi reads .mps and .lp, SCIP .mps and .nl, Mosek .cbf and .ptf, HiGHS .mps and .lp with --piecewise. Of --loss
     logistic there are .nl, .cbf and .ptf, and .mps and .lp with --piecewise.
     """
-    weight = one_gamma(gamma)
+    ridge = one_gamma(gamma)
     session.check_outputs({"--to": to}, [data])
     side = side_options(restrictions, together, box)
     loss = word_of(Loss, losses["loss"], "loss")
-    dataset = session.read_data(data, table, two_words=loss is Loss.LOGISTIC)
+    dataset = session.read_weighted(data, table, weights, two_words=loss is Loss.LOGISTIC)
 
     from sparsecv_mio.fits.one import about_export, export_one
 
     asked = {**units, **losses, "side": side, "piecewise": piecewise}
-    offset, factor, missed = export_one(dataset, to, tau=tau, gamma=weight, **asked)
+    offset, factor, missed = export_one(dataset, to, tau=tau, gamma=ridge, **asked)
     what = "||y - Xb||^2" if loss is Loss.SQUARED else "sum of log losses"
+    what += ", rows by their weights," if weights is not None else ""
     meaning = f"{to}: {what} + (gamma/2) ||b||^2 in the scaled columns = {offset!r} + {factor!r} * objective"
     lines = f"{meaning}\n{about_export(to, piecewise, missed, loss)}"
     return ending.deliver(0, lambda screen: screen.print(lines, markup=False, soft_wrap=True))
@@ -231,7 +235,7 @@ COMPARE_CODES = (
 )
 
 
-@declared(reading=READING, losses=LOSSES, units=UNITS, stopping=STOPPING | {"gap": 1e-7})
+@declared(reading=OF_TABLES, losses=LOSSES, units=UNITS, stopping=STOPPING | {"gap": 1e-7})
 def compare(
     data: Annotated[list[str], typer.Argument(metavar="DATA...", help="One or more data files.", show_default=False)],
     *,
@@ -241,6 +245,7 @@ def compare(
     target: str | None = option(None, "T", "Column to predict; one for all files or a list, one each.", also="-t"),
     reading: Given,
     losses: Given,
+    weights: str | None = None,
     backends: str = option("native,gurobi,scip,highs", "LIST", "Names, or name:formulation."),
     folds: str | None = option(None, "SPEC", "Every fold's training rows. [all rows at once]"),
     seed: int | None = None,
@@ -254,7 +259,7 @@ def compare(
 
     Runs are interleaved; compilation and licence start-up stay outside of the clock; objectives are exact refits.
     """
-    weights = model_space.gammas(gamma)
+    gammas = model_space.gammas(gamma)
     folder = _folder(out)
     session.check_outputs({f"--out {name}": str(folder / name) for name in OUTPUTS}, data)
     targets = _targets(target, len(data))
@@ -262,7 +267,6 @@ def compare(
     with session.interruptible() as stop:
         from sparsecv_mio.batch.mio_comparison import Contender, cells_of
         from sparsecv_mio.batch.mio_comparison import compare as run
-        from sparsecv_mio.data.folds import fold_columns
         from sparsecv_mio.fits.fit_options import FitOptions
         from sparsecv_mio.search.options import check_limits, limits_of
 
@@ -270,20 +274,16 @@ def compare(
         check_limits(limits)
         how = FitOptions.of(**units, **losses)
         contenders = [Contender.of(label.strip(), how.loss) for label in backends.split(",")]
-        cells = []
+        cells, rows_as_said = [], {"weights": weights, "folds": folds, "seed": seed}
         for path, column in zip(data, targets, strict=True):
             try:
-                aux = fold_columns(folds) if folds else ()
-                of_classes = how.loss is Loss.LOGISTIC
-                dataset = session.read_data(path, {"target": column, **reading}, aux, two_words=of_classes)
-                dataset = how.in_classes(dataset)
+                dataset, plan = _read_to_compare(path, {"target": column, **reading}, rows_as_said, how, quiet)
             except BadInput as error:
                 each = "; --target takes one for each file: A,B,..." if len(set(targets)) < len(data) else ""
                 raise BadInput(f"{path}: {error}{each}" if len(data) > 1 else str(error)) from None
-            plan = session.make_plan(folds, dataset, seed, quiet) if folds else None
             sizes = model_space.taus(tau, dataset.p)
             name = Path(path).stem
-            cells += list(cells_of(name, dataset, plan, taus=sizes, gammas=weights, **units, loss=how.loss))
+            cells += list(cells_of(name, dataset, plan, taus=sizes, gammas=gammas, **units, loss=how.loss))
         session.raise_if_interrupted(stop)
         rows = in_own_thread(lambda: run(cells, contenders, repeats=repeats, limits=limits))
 
@@ -302,6 +302,16 @@ def compare(
         130 if stop.is_set() else 0 if ran else 4, print_rows,
         files=[lambda: write_csv(rows, table), lambda: write_text(page, [markdown(rows, command)])],
     )  # fmt: skip
+
+
+def _read_to_compare(
+    path: str, table: Given, rows: Given, how: FitOptions, quiet: bool
+) -> tuple[Dataset, FoldPlan | None]:  # fmt: skip
+    """Read one of the files to compare on; with its folds, where they are asked for."""
+    of_classes = how.loss is Loss.LOGISTIC
+    if rows["folds"]:
+        return session.read_dealt(path, table, rows, quiet, in_classes=how.in_classes if of_classes else None)
+    return how.in_classes(session.read_weighted(path, table, rows["weights"], two_words=of_classes)), None
 
 
 def _folder(out: str) -> Path:

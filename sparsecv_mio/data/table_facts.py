@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sparsecv_mio.arrays import BoolArray, FloatArray
+from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.data.cure import NO_LEVEL, RawColumn, RawTable, name_like, numbers_rows, quoted, stand_in, subjects_of
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import fold_columns, make_folds
@@ -32,6 +32,8 @@ MOSTLY_EMPTY = 0.5
 FOLDS = 10  # the default of solve
 LONG_TAIL = 1.5  # skewness from which a target has one; 2 is that of the exponential distribution
 FEW_ROWS_LOST = 0.05  # share up to which rows with empty cells had better be left out
+MOST_ROWS_LOST = 0.5  # the same where later rows must not tell of earlier ones, as means of all rows do
+FILLED_BY_LATER = "--na mean fills empty cells by the mean of later rows too: fill them by earlier ones, or --na drop"
 
 
 @dataclass(frozen=True)
@@ -109,7 +111,13 @@ class Inspection:
     refused: str = ""
 
 
-def inspect_file(path: str | Path, target: str | int | None, how: Reading, drop: Sequence[str] | None) -> Inspection:
+def inspect_file(
+    path: str | Path,
+    target: str | int | None,
+    how: Reading,
+    drop: Sequence[str] | None,
+    features: Sequence[str] | None = None,
+) -> Inspection:
     """Look at a data file.
 
     Parameters
@@ -118,15 +126,16 @@ def inspect_file(path: str | Path, target: str | int | None, how: Reading, drop:
         The column to predict, if it is known already.
     how : Reading
         How its text is read.
-    drop : sequence of str, optional
-        Columns that are left out.
+    drop, features : sequence of str, optional
+        Columns that are left out, or that alone are looked at.
 
     Raises
     ------
     BadInput
         The file is no table.
     """
-    wanted = Wanted("" if target is None else target, None, drop, (), needed=target is not None, index=how.index_col)
+    goal = "" if target is None else target
+    wanted = Wanted(goal, features, drop, (), needed=target is not None, index=how.index_col)
     table = read_raw(path, wanted, how)
     ways = ways_to_read(table.marks.values())
     if len(ways) == 1:
@@ -136,14 +145,25 @@ def inspect_file(path: str | Path, target: str | int | None, how: Reading, drop:
         how = table.keeping(NO_LEVEL, how)
         table = read_raw(path, wanted, how)
     found = inspect_table(table, how, words)
-    return _tried(found, path, how, drop or ()) if found.target and not found.doubts else found
+    if features is not None:
+        found = _of_features(found)
+    chosen = wanted.features is not None
+    return _tried(found, path, how, drop or (), chosen) if found.target and not found.doubts else found
 
 
-def _tried(found: Inspection, path: str | Path, how: Reading, drop: Sequence[str]) -> Inspection:
+def _of_features(found: Inspection) -> Inspection:
+    """Return what was found with the features to be named that are not better left out."""
+    kept = [fact.name for fact in found.columns if not fact.drop and fact.name != found.target]
+    others = [option for option in found.options if not option.startswith("--drop ")]
+    return replace(found, options=(*([f"--features {quoted(kept)}"] if kept else []), *others))
+
+
+def _tried(found: Inspection, path: str | Path, how: Reading, drop: Sequence[str], chosen: bool) -> Inspection:
     """Read the file as is proposed, and deal its rows: sizes are what comes of that, and nothing else is proposed."""
     options = dict(option.partition(" ")[::2] for option in found.options)
     given = {name: shlex.split(words)[0] for name, words in options.items() if words}
-    gone = [*drop, *(next(csv.reader([given["--drop"]])) if "--drop" in given else ())]
+    said = {name: next(csv.reader([given[name]])) for name in ("--drop", "--features") if name in given}
+    kept, gone = said.get("--features", []) if chosen else None, [*drop, *said.get("--drop", ())]
     folds = given.get("--folds", str(FOLDS))
     nothing = tuple(given["--na-values"].split(",")) if "--na-values" in given else how.na_values
     na, encode = Missing(given.get("--na", how.na)), Encode(given.get("--encode", how.encode))
@@ -153,7 +173,8 @@ def _tried(found: Inspection, path: str | Path, how: Reading, drop: Sequence[str
         found = replace(found, options=(f"--drop {quoted(dict.fromkeys(gone))}", *others))
     try:
         aux = fold_columns(folds)
-        wanted = Wanted(found.target, None, gone, aux, index=how.index_col, two_words=found.two_classes)
+        dropped = gone if kept is None else None
+        wanted = Wanted(found.target, kept, dropped, aux, index=how.index_col, two_words=found.two_classes)
         data = read_by(path, wanted, how)
         data = as_two_classes(data) if found.two_classes else data
         found = replace(found, n=data.n, p=data.p, about_target=about_target(data))
@@ -200,15 +221,19 @@ def inspect_table(table: RawTable, how: Reading, with_none: Collection[str] = ()
     if subjects is not None:
         kept = [one for one in kept if one.name != subjects.column]
         facts = [replace(fact, notes=(subjects.note,)) if fact.name == subjects.column else fact for fact in facts]
-    elif order is not None:
-        said = {order.column: (order.note,)}
-        facts = [replace(fact, notes=(*fact.notes, *said.get(fact.name, ()))) for fact in facts]
+        order = None
     gaps = np.zeros(table.rows, dtype=bool)
     for one in kept:
         gaps |= one.empty
+    few = FEW_ROWS_LOST if order is None else MOST_ROWS_LOST
+    na = how.na if how.na is not Missing.ERROR else Missing.DROP if gaps.mean() <= few else Missing.MEAN
+    if order is not None:
+        filled = [FILLED_BY_LATER] if gaps.any() and na is Missing.MEAN else []
+        said = {order.column: (order.note, *filled)}
+        facts = [replace(fact, notes=(*fact.notes, *said.get(fact.name, ()))) for fact in facts]
     features = [one for one in kept if one is not goal]
     two_classes = goal is not None and _has_two_values(goal)
-    options = _options(facts, features if two_classes else kept, gaps, how)
+    options = _options(facts, features if two_classes else kept, how, na if gaps.any() else None)
     options += ["--loss logistic"] if two_classes else []
     options += [dealt.option for dealt in (subjects or order,) if dealt is not None]
     without_target = 0 if goal is None else int(goal.empty.sum())
@@ -384,13 +409,13 @@ def _repeated(columns: Sequence[RawColumn], rows: int) -> int:
     return rows - len(distinct)
 
 
-def _options(facts: Sequence[ColumnFacts], kept: Sequence[RawColumn], gaps: BoolArray, how: Reading) -> list[str]:
-    """Return options with which the columns could be read, where some rows have gaps."""
+def _options(
+    facts: Sequence[ColumnFacts], kept: Sequence[RawColumn], how: Reading, na: Missing | None
+) -> list[str]:  # fmt: skip
+    """Return options with which the columns could be read; `na`: what is done with empty cells, where there are any."""
     gone = [fact.name for fact in facts if fact.drop]
     found = [f"--drop {quoted(gone)}"] if gone else []
-    if gaps.any():
-        few = gaps.sum() <= FEW_ROWS_LOST * len(gaps)
-        found.append(f"--na {how.na if how.na is not Missing.ERROR else 'drop' if few else 'mean'}")
+    found += [f"--na {na}"] if na is not None else []
     if any(one.others and one.is_words for one in kept):
         found.append(f"--encode {how.encode if how.encode is not Encode.ERROR else 'onehot'}")
     return found

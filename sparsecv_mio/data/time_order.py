@@ -102,6 +102,7 @@ def _likeness(target: FloatArray) -> float:
     """Return the correlation of the target with that of the row before."""
     known = np.isfinite(target)
     off = np.where(known, target - np.mean(target[known]), 0.0) if known.any() else np.zeros(1)
+    off = off / (np.abs(off).max() or 1.0)
     square = float(off @ off)
     return float(off[1:] @ off[:-1]) / square if 0.0 < square < np.inf else 0.0
 

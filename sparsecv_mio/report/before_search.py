@@ -64,9 +64,10 @@ def _row(one: ColumnFacts, target: bool) -> tuple[str, ...]:
 def _findings(found: Inspection) -> list[str]:
     lines = []
     if found.incomplete:
-        lines.append(f"{found.incomplete:,} rows have an empty cell in a column that would be used")
+        rows = "row has" if found.incomplete == 1 else "rows have"
+        lines.append(f"{found.incomplete:,} {rows} an empty cell in a column that would be used")
     if found.duplicates:
-        lines.append(f"{found.duplicates:,} rows repeat an earlier one")
+        lines.append(f"{found.duplicates:,} {'row repeats' if found.duplicates == 1 else 'rows repeat'} an earlier one")
     spreads = [one.spread for one in found.columns if one.spread and one.name != found.target]
     if spreads and max(spreads) > 1e6 * min(spreads):
         lines.append("spreads differ by more than a million: keep the default --scale length")

@@ -33,7 +33,7 @@ from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import AnyFolds, Splitter, canonical, fold_columns, folds_of, inner_folds, outer_folds
 from sparsecv_mio.data.readers import read_dataset, target_of
 from sparsecv_mio.data.weights import FILE, weight_columns, weighted, weights_of
-from sparsecv_mio.declared_options import TABLE
+from sparsecv_mio.declared_options import OF_TABLES
 from sparsecv_mio.errors import BadInput, OutOfTime, SparseCVError
 from sparsecv_mio.model_space import GammaInterval, interval
 from sparsecv_mio.problem.objective import fit, held_out_error, standard_error
@@ -483,9 +483,6 @@ def nested_of(record: Record, outer: FoldPlan, done: list[NestedFold], dataset: 
         optimism=100.0 * (error / chosen - 1.0) if 0.0 < chosen < math.inf else None,
         folds=tuple(done),
     )
-
-
-OF_TABLES = tuple(name for name in TABLE if name != "target")
 
 
 def solve(

@@ -22,6 +22,7 @@ from sparsecv_mio.declared_options import (
     RESTRICTING,
     SEARCHING,
     STORING,
+    TABLE,
     UNITS,
     check_whole,
     shown,
@@ -68,6 +69,15 @@ def test_commands(command: Any) -> None:
         default = OTHER_DEFAULTS.get((command.name, option.name), option.default)
         as_recorded = command.name in ("verify", "predict")
         assert given.default == (None if default == () or as_recorded and option.name in READING else default)
+
+
+OF_RECORDS = ("verify", "predict", "check", "report", "plot")  # which read data as a record, or a proof, says
+
+
+@pytest.mark.parametrize("command", commands(), ids=lambda command: command.name)
+def test_every_command_that_reads_a_table_has_all_its_options(command: Any) -> None:
+    if command.name not in OF_RECORDS and any(one.name == "data" for one in command.params):
+        assert set(TABLE) <= {one.name for one in command.params}
 
 
 @pytest.mark.parametrize("kind", CLASSES, ids=lambda kind: kind.__name__)

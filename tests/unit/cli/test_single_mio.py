@@ -261,6 +261,45 @@ def test_compare_says_which_file_lacks_the_target_and_takes_one_for_each(
     assert (first["data"], second["data"]) == ("y", "z") and first["objective"] == second["objective"]
 
 
+def test_compare_and_export_take_tables_and_weights_as_solve_does(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import gurobipy
+
+    rng, places = np.random.default_rng(4), ["none", "shed", "barn"] * 8
+    X, weights = rng.normal(size=(24, 3)).round(3), rng.integers(0, 3, 24)
+    y = (X[:, 0] - 2.0 * (np.array(places) == "none") + rng.normal(size=24) / 3).round(3)
+    head, rows = "id;a;b;c;place;w;y", [f"P{k};{x[0]};{x[1]};{x[2]};{places[k]};{{}};{y[k]}" for k, x in enumerate(X)]
+    weighted, repeated = tmp_path / "weighted.csv", tmp_path / "repeated.csv"
+    weighted.write_text("\n".join([head, *(row.format(w) for row, w in zip(rows, weights, strict=True))]))
+    again = [row.format(1) for row, w in zip(rows, weights, strict=True) for _ in range(w)]
+    repeated.write_text("\n".join([head, *again]))
+    how = ["-t", "y", "--sep", ";", "--drop", "id,w", "--no-keep-default-na", "--encode", "onehot", "--gamma", "0.3"]
+    by_weight = [str(weighted), *how[:4], "--drop", "id", *how[6:], "--weights", "w"]
+    objectives = []
+    for asked in (by_weight, [str(repeated), *how]):
+        compared = [*asked, "--tau", "1,2", "--repeats", "1", "--backends", "native,highs"]
+        assert run(["compare", *compared, "--out", str(tmp_path / "out")]) == 0
+        with open(tmp_path / "out" / "compare.csv") as stream:
+            found = list(csv.DictReader(stream))
+        assert {(row["status"], row["same_support"]) for row in found} == {("optimal", "True")}
+        assert any("place=none" in row["support"] for row in found)
+        objectives += [float(row["objective"]) for row in found if row["backend"] == "native" and row["tau"] == "2"]
+        capsys.readouterr()
+        model = tmp_path / "model.lp"
+        assert run(["export", *asked, "--tau", "2", "--to", str(model)]) == 0
+        offset, factor = map(float, re.findall(r"= (\S+) \+ (\S+) \* objective", capsys.readouterr().out)[0])
+        with gurobipy.Env(params={"OutputFlag": 0}) as env, gurobipy.read(str(model), env) as solved:
+            solved.Params.MIPGap = 1e-9
+            solved.optimize()
+            objectives.append(offset + factor * solved.ObjVal)
+    assert objectives == pytest.approx([objectives[0]] * 4, rel=1e-6)
+    folded = [*by_weight, "--tau", "1", "--repeats", "1", "--backends", "native", "--out", str(tmp_path)]
+    assert run(["compare", *folded, "--folds", "3", "--seed", "2"]) == 0
+    with open(tmp_path / "compare.csv") as stream:
+        assert {row["fold"] for row in csv.DictReader(stream)} == {"0", "1", "2"}
+
+
 def test_compare_by_folds_and_its_mistakes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     args = ["compare", DIABETES, "--target", "y", "--tau", "2", "--gamma", "1", "--repeats", "1"]
     args += ["--out", str(tmp_path)]

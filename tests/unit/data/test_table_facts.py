@@ -76,6 +76,16 @@ def test_none_is_a_word_where_no_column_of_numbers_has_it(tmp_path: Path) -> Non
     assert "--no-keep-default-na --na-values none says so" in notes(found)["lane"][1] and len(notes(found)["shed"]) == 1
 
 
+def test_features_that_were_named_are_proposed_but_for_names(tmp_path: Path) -> None:
+    path = tmp_path / "data.csv"
+    messy().to_csv(path, index=False)
+    found = inspect_file(path, "y", Reading(), None, ["id", "age", "size"])
+    assert [one.name for one in found.columns] == ["id", "age", "size", "y"] and found.refused == ""
+    assert "--features age,size" in found.options and not any("--drop" in option for option in found.options)
+    found = inspect_file(path, "y", Reading(), None, ["id"])
+    assert found.refused.startswith("no feature is left") and found.options == ()
+
+
 def test_clean_files_need_nothing(tmp_path: Path) -> None:
     path = tmp_path / "data.csv"
     path.write_text("a,b,y\n1,2,3\n2,2.5,1\n4,0,2\n1,2,3\n")
