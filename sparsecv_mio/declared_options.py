@@ -330,8 +330,8 @@ IN_PLANS = (  # options of commands that are settings of a plan; a task has one 
 
 def plan_panels() -> dict[str, tuple[str, ...]]:
     """Return the settings of a plan that are options of commands, in the panels of the help."""
-    found = {panel: tuple(name for name in names if name in IN_PLANS) for panel, names in PANELS.items()}
-    return {panel: names for panel, names in found.items() if names}
+    panels = {panel: tuple(name for name in names if name in IN_PLANS) for panel, names in PANELS.items()}
+    return {panel: names for panel, names in panels.items() if names}
 
 
 def settle(options: DataclassInstance) -> None:

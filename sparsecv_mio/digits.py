@@ -31,6 +31,22 @@ def shown(value: float, digits: int = 6) -> str:
     return f"{value:.{digits}g}" if math.isfinite(value) else "?"
 
 
+def plural(count: int, thing: str) -> str:
+    """Return the name of one thing or of several, `row` or `rows`."""
+    return thing if count == 1 else f"{thing}s"
+
+
+def several(count: int, thing: str) -> str:
+    """Write a number of things.
+
+    Examples
+    --------
+    >>> several(1, "row"), several(2000, "row")
+    ('1 row', '2,000 rows')
+    """
+    return f"{count:,} {plural(count, thing)}"
+
+
 def share(value: float) -> str:
     """Format a share of 1, such as R^2, which may be far below 0.
 

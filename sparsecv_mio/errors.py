@@ -186,11 +186,11 @@ def one_of(value: str, words: Iterable[str], option: str) -> str:
     >>> one_of("LOGISTIC", ("logistic", "squared"), "--loss")
     'logistic'
     """
-    known = [str(word) for word in words]
+    allowed = [str(word) for word in words]
     text = str(value)
     word = text.strip().lower()
-    if word not in known or not isinstance(value, str):  # None is not the word "none"
-        raise BadInput(f"{option}: unknown word {text!r}{did_you_mean(text, known)}, use {', '.join(known)}")
+    if word not in allowed or not isinstance(value, str):  # None is not the word "none"
+        raise BadInput(f"{option}: unknown word {text!r}{did_you_mean(text, allowed)}, use {', '.join(allowed)}")
     return word
 
 

@@ -85,11 +85,11 @@ def check_readable(
         Of the type `error`.
     """
     try:
-        found, size = special(path), os.stat(path).st_size
+        kind, size = special(path), os.stat(path).st_size
     except (OSError, ValueError) as refused:
         raise error(f"cannot read {what} {str(path)!r}: {reason(refused)}") from None
-    if found is not None:
-        raise error(f"cannot read {what} {str(path)!r}: it is {found}, give a regular file")
+    if kind is not None:
+        raise error(f"cannot read {what} {str(path)!r}: it is {kind}, give a regular file")
     if most is not None and size > most:
         raise error(f"cannot read {what} {str(path)!r}: its {size:,} bytes are more than the {most:,} it may have")
 
@@ -154,16 +154,16 @@ def check_writable(path: Place, option: str, through: bool = False) -> None:
         With the reason.
     """
     try:
-        found = special(path)
+        kind = special(path)
         place = Path(os.path.realpath(path))
         folder = place.parent.is_dir()
     except (OSError, ValueError) as refused:
         raise BadInput(f"{option}: {path} cannot be written: {reason(refused)}") from None
-    if found == "a folder":
+    if kind == "a folder":
         raise BadInput(f"{option}: {path} is a folder, name a file in it")
-    if found is not None:
+    if kind is not None:
         if not through:
-            raise BadInput(f"{option}: {path} is {found}, give a regular file or a new name")
+            raise BadInput(f"{option}: {path} is {kind}, give a regular file or a new name")
         return
     if not folder:
         raise BadInput(f"{option}: folder {Path(path).parent} does not exist")
@@ -227,18 +227,23 @@ def sweep(folder: Place) -> int:
     """
     swept = 0
     with suppress(OSError):
-        for found in Path(folder).glob(f"{TEMPORARY}*"):
-            name = re.fullmatch(rf"{re.escape(TEMPORARY)}[0-9a-f]{{16}}", found.name)
-            if name and found.is_dir() and not found.is_symlink() and time.time() - found.stat().st_mtime > LEFT_BEHIND:
-                shutil.rmtree(found, ignore_errors=True)
+        for folder_left in Path(folder).glob(f"{TEMPORARY}*"):
+            name = re.fullmatch(rf"{re.escape(TEMPORARY)}[0-9a-f]{{16}}", folder_left.name)
+            if (
+                name
+                and folder_left.is_dir()
+                and not folder_left.is_symlink()
+                and time.time() - folder_left.stat().st_mtime > LEFT_BEHIND
+            ):
+                shutil.rmtree(folder_left, ignore_errors=True)
                 swept += 1
     return swept
 
 
 def _free(path: Place) -> Path:
-    found = special(path)
-    if found is not None:
-        raise OSError(0, f"it is {found}, not a regular file")
+    kind = special(path)
+    if kind is not None:
+        raise OSError(0, f"it is {kind}, not a regular file")
     return Path(os.path.realpath(path))
 
 
@@ -267,10 +272,10 @@ def write_bytes(path: Place, payload: Iterable[bytes], what: str = "file", throu
         It cannot be written; an old file there is unchanged.
     """
     try:
-        found = special(path) if through else None
+        kind = special(path) if through else None
     except (OSError, ValueError):
-        found = None
-    if found not in (None, "a folder"):
+        kind = None
+    if kind not in (None, "a folder"):
         _write_through(path, payload, what)
         return
     with replacing(path, what) as temporary, open(temporary, "xb") as stream:

@@ -65,10 +65,10 @@ def features_of(text: str, option: str, separator: str = ",") -> tuple[str, ...]
     >>> features_of('age, "a,b"', "at-most")
     ('age', 'a,b')
     """
-    found = [name.strip() for name in next(csv.reader([text], delimiter=separator, skipinitialspace=True), [])]
-    if not found or "" in found:
+    names = [name.strip() for name in next(csv.reader([text], delimiter=separator, skipinitialspace=True), [])]
+    if not names or "" in names:
         raise BadInput(f"{option}: {text!r} is not a list of column names separated by {separator!r}")
-    return tuple(found)
+    return tuple(names)
 
 
 def limits_of(given: Any) -> tuple[AtMost, ...]:
@@ -84,8 +84,8 @@ def limits_of(given: Any) -> tuple[AtMost, ...]:
     >>> limits_of("2:a,b,c") == limits_of([(2, ["a", "b", "c"])])
     True
     """
-    one = isinstance(given, str | AtMost) or (isinstance(given, tuple) and given and isinstance(given[0], Integral))
-    return tuple(_limit(some) for some in ((given,) if one else _several(given, "at-most")))
+    alone = isinstance(given, str | AtMost) or (isinstance(given, tuple) and given and isinstance(given[0], Integral))
+    return tuple(_limit(some) for some in ((given,) if alone else _several(given, "at-most")))
 
 
 def _limit(given: Any) -> AtMost:
@@ -124,8 +124,8 @@ def parents_of(given: Any) -> tuple[Parents, ...]:
     """
     if isinstance(given, Mapping):
         return tuple(Parents(str(name), _names(some, "hierarchy")) for name, some in given.items())
-    one = isinstance(given, str | Parents)
-    return tuple(_parents(some) for some in ((given,) if one else _several(given, "hierarchy")))
+    alone = isinstance(given, str | Parents)
+    return tuple(_parents(some) for some in ((given,) if alone else _several(given, "hierarchy")))
 
 
 def _parents(given: Any) -> Parents:
@@ -154,10 +154,10 @@ def _names(given: Any, option: str) -> tuple[str, ...]:
         return features_of(given, option)
     if isinstance(given, Integral):
         return (str(given),)
-    found = tuple(_several(given, option))
-    if not found or not all(isinstance(name, str | Integral) for name in found):
+    names = tuple(_several(given, option))
+    if not names or not all(isinstance(name, str | Integral) for name in names):
         raise BadInput(f"{option}: {given!r} is not a list of features")
-    return tuple(str(name) for name in found)
+    return tuple(str(name) for name in names)
 
 
 def products(names: Sequence[str], every: bool) -> tuple[Parents, ...]:
@@ -176,7 +176,7 @@ def products(names: Sequence[str], every: bool) -> tuple[Parents, ...]:
     >>> products(["a", "b", "a:b", "b^2"], True)[1]
     Parents(feature='b^2', parents=('b',), every=True)
     """
-    factors = {name: found for name in names if (found := _factors(name, names))}
+    factors = {name: factors_of_name for name in names if (factors_of_name := _factors(name, names))}
     by_factors = {tuple(sorted(some.elements())): name for name, some in factors.items()}
     made = []
     for name, some in factors.items():
@@ -191,16 +191,16 @@ def products(names: Sequence[str], every: bool) -> tuple[Parents, ...]:
 
 def _factors(name: str, names: Sequence[str]) -> Counter[str] | None:
     """Return the factors of a product, each a feature by itself; None where the name is no product."""
-    known, found = set(names) - {name}, Counter[str]()
-    for part in SEPARATORS.split(name.strip()):
-        base, hat, power = part.rpartition("^")
-        if hat and base in known and re.fullmatch("[2-9]", power):
-            found[base] += int(power)
-        elif part in known:
-            found[part] += 1
+    others, powers = set(names) - {name}, Counter[str]()
+    for factor in SEPARATORS.split(name.strip()):
+        base, hat, power = factor.rpartition("^")
+        if hat and base in others and re.fullmatch("[2-9]", power):
+            powers[base] += int(power)
+        elif factor in others:
+            powers[factor] += 1
         else:
             return None
-    return found if found.total() > 1 else None
+    return powers if powers.total() > 1 else None
 
 
 MOST_SAID = 6  # names in a row, beyond which their number is said
@@ -275,7 +275,7 @@ class Restrictions:
         """
         forced = (("with", self.force_in), ("without", self.force_out))
         said = [f"{text} {_listed(some)}" for text, some in forced if some]
-        said += [f"at most {one}" for one in self.at_most]
+        said += [f"at most {limit}" for limit in self.at_most]
         if len(self.hierarchy) > MOST_SAID:
             said.append(f"{len(self.hierarchy)} features only with their parents")
         else:
@@ -320,18 +320,18 @@ class Restrictions:
             return tuple(names[j] for j in sorted(_found(some, place, option)))
 
         parents: list[Parents] = []
-        for one in self.hierarchy:
-            if (one.feature, one.parents) == (ALL, ()):
-                found = products(names, one.every)
-                if not found:
+        for rule in self.hierarchy:
+            if (rule.feature, rule.parents) == (ALL, ()):
+                all_products = products(names, rule.every)
+                if not all_products:
                     raise BadInput("hierarchy: no feature has the name of a product (a:b, a*b, a b, a^2): name them")
-                parents += found
+                parents += all_products
             else:
-                child, above = named([one.feature], "hierarchy")[0], named(one.parents, "hierarchy")
+                child, above = named([rule.feature], "hierarchy")[0], named(rule.parents, "hierarchy")
                 if child in above:
                     raise BadInput(f"hierarchy: feature {child!r} is its own parent")
-                parents.append(Parents(child, above, one.every))
-        groups = tuple(AtMost(one.count, named(one.features, "at_most")) for one in self.at_most)
+                parents.append(Parents(child, above, rule.every))
+        groups = tuple(AtMost(limit.count, named(limit.features, "at_most")) for limit in self.at_most)
         signs = [named(getattr(self, name), name) for name in ("nonnegative", "nonpositive")]
         both = sorted(set(signs[0]) & set(signs[1]))
         if both:
@@ -372,26 +372,26 @@ def _columns(given: Any, option: str) -> tuple[str, ...]:
         given = (given,)
     if not isinstance(given, Iterable):
         raise BadInput(f"{option.replace('_', '-')}: {given!r} is not a feature nor a list of features")
-    found = list(given)
-    for one in found:
-        if not isinstance(one, str | Integral):
-            raise BadInput(f"{option.replace('_', '-')}: {one!r} is neither the name nor the position of a feature")
-    return tuple(dict.fromkeys(str(one) for one in found))
+    columns = list(given)
+    for column in columns:
+        if not isinstance(column, str | Integral):
+            raise BadInput(f"{option.replace('_', '-')}: {column!r} is neither the name nor the position of a feature")
+    return tuple(dict.fromkeys(str(column) for column in columns))
 
 
 def _found(given: Sequence[str], place: dict[str, int], option: str) -> set[int]:
     """Return the positions of features given by name, or by position where none has that name."""
-    found = set()
+    places = set()
     for text in given:
         word = text.strip()
         if text in place or word in place:
-            found.add(place[text if text in place else word])
+            places.add(place[text if text in place else word])
         elif word.isascii() and word.isdigit() and len(word) < 10 and int(word) < len(place):
-            found.add(int(word))
+            places.add(int(word))
         else:
             where = did_you_mean(text, place)
             raise BadInput(f"{option.replace('_', '-')}: there is no feature {text!r}{where}")
-    return found
+    return places
 
 
 NONE = Restrictions()
@@ -529,7 +529,7 @@ def gammas(text: str, option: str = "--gamma") -> tuple[float, ...]:
     if RANGE_SIGN in text:
         raise BadInput(f"{option}: {text!r} is an interval, which goes with solve; give a list or LO:HI:COUNT")
     if ":" not in text:
-        return tuple(sorted({_positive(part, option) for part in text.split(",")}))
+        return tuple(sorted({_positive(word, option) for word in text.split(",")}))
     parts = text.split(":")
     if len(parts) != 3:
         raise BadInput(f"{option}: {text!r} is not a list of numbers nor LO:HI:COUNT")
@@ -574,18 +574,18 @@ def taus(text: str, p: int, option: str = "--tau") -> tuple[int, ...]:
     >>> taus("0,3:5", 10)
     (0, 3, 4, 5)
     """
-    found: set[int] = set()
-    for part in text.split(","):
-        ends = [whole(end, option) for end in part.split(":")]
+    sizes: set[int] = set()
+    for word in text.split(","):
+        ends = [whole(end, option) for end in word.split(":")]
         if len(ends) > 2:
-            raise BadInput(f"{option}: {part.strip()!r} is not a support size K nor a range LO:HI")
+            raise BadInput(f"{option}: {word.strip()!r} is not a support size K nor a range LO:HI")
         low, high = ends[0], ends[-1]
         if low > high:
-            raise BadInput(f"{option}: {part.strip()!r} is reversed, write {high}:{low}")
+            raise BadInput(f"{option}: {word.strip()!r} is reversed, write {high}:{low}")
         if low < 0 or high > p:
-            raise BadInput(f"{option}: {part.strip()!r} is out of range, the data have {p} features: give 0 to {p}")
-        found.update(range(low, high + 1))
-    return tuple(sorted(found))
+            raise BadInput(f"{option}: {word.strip()!r} is out of range, the data have {p} features: give 0 to {p}")
+        sizes.update(range(low, high + 1))
+    return tuple(sorted(sizes))
 
 
 def text_of_gammas(values: Iterable[float]) -> str:
@@ -788,19 +788,19 @@ def taus_of(
         return tuple(tau for tau in own if tau >= least) or (least,)
     if isinstance(given, str):
         return taus(given, p, option)
-    found = _numbers(given, option)
-    for value in found:
+    numbers = _numbers(given, option)
+    for value in numbers:
         if value != int(value):
             raise BadInput(f"{option}: {value:g} is not a whole number")
-    return tuple(int(value) for value in found)
+    return tuple(int(value) for value in numbers)
 
 
 def _numbers(given: float | Iterable[float], option: str) -> tuple[float, ...]:
     """Return one number or several; `option` for messages."""
     if not isinstance(given, Real | Iterable):
         raise BadInput(f"{option}: {given!r} is not a number nor a list of numbers")
-    found = [given] if isinstance(given, Real) else list(given)
-    for value in found:
+    numbers = [given] if isinstance(given, Real) else list(given)
+    for value in numbers:
         if not isinstance(value, Real) or not math.isfinite(value):
             raise BadInput(f"{option}: {value!r} is not a finite number")
-    return tuple(float(value) for value in found)
+    return tuple(float(value) for value in numbers)

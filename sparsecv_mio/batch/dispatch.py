@@ -86,11 +86,11 @@ class TaskOrder:
         if self._suspects:
             return self._suspects.popleft()
         kind = max(self._kinds, key=lambda kind: self._seconds.get(kind, math.inf))
-        found = self._kinds[kind].popleft()
+        task = self._kinds[kind].popleft()
         if not self._kinds[kind]:
             del self._kinds[kind]
         self._seconds.setdefault(kind, 0.0)
-        return found
+        return task
 
 
 ONE_THREAD = {
@@ -116,12 +116,12 @@ class WorkerDied(Exception):
 
 
 def _ended(result: TaskOutcome | None = None, error: Exception | None = None) -> Future[TaskOutcome]:
-    found: Future[TaskOutcome] = Future()
+    outcome: Future[TaskOutcome] = Future()
     if error is not None:
-        found.set_exception(error)
+        outcome.set_exception(error)
     elif result is not None:
-        found.set_result(result)
-    return found
+        outcome.set_result(result)
+    return outcome
 
 
 class Workforce:
@@ -358,23 +358,23 @@ def run_batch(
     BackendFailed
         Its scheduler was lost; what was done until then is stored.
     """
-    order, left = TaskOrder(), []
+    order, open_tasks = TaskOrder(), []
     for task in tasks:
         before = folder.read(task.address)
         if before is not None:
             order.learn(before)
         if before is None or (retry and before.state != "done"):
             order.add(Attempt(task, 1 if before is None else before.attempt + 1))
-            left.append(task)
-    if not left:
+            open_tasks.append(task)
+    if not open_tasks:
         return 0
-    with engine_of(min(workers, len(left)), scheduler, left) as engine:
+    with engine_of(min(workers, len(open_tasks)), scheduler, open_tasks) as engine:
         for outcome in _outcomes(engine, order):
             folder.store(outcome)
             order.learn(outcome)
             if progress is not None:
                 progress(outcome)
-    return len(left)
+    return len(open_tasks)
 
 
 def _outcomes(engine: Workforce, order: TaskOrder) -> Iterator[TaskOutcome]:
@@ -448,4 +448,4 @@ def seconds_left(outcomes: Sequence[TaskOutcome], total: int, workers: int) -> f
     """
     if not outcomes:
         return math.inf
-    return float(np.mean([one.seconds for one in outcomes])) * max(0, total - len(outcomes)) / max(1, workers)
+    return float(np.mean([outcome.seconds for outcome in outcomes])) * max(0, total - len(outcomes)) / max(1, workers)

@@ -64,9 +64,9 @@ def run_search(data: Dataset, plan: FoldPlan, settings: Mapping[str, Any], train
             data, plan, gammas=settings.get("gamma"), taus=settings.get("tau"), options=options, hooks=Hooks(stop=stop)
         )
     seconds, cpu = time.perf_counter() - begin, time.process_time() - spent
-    found = of_record(record, data, seconds, plan if training_only else None)
+    fitted = of_record(record, data, seconds, plan if training_only else None)
     others = {rule: _simplest(record, data, options, settings.get("cpu_limit")) for rule in other_rules(settings)}
-    return replace(found, numbers={**found.numbers, "cpu_seconds": cpu}, others=others)
+    return replace(fitted, numbers={**fitted.numbers, "cpu_seconds": cpu}, others=others)
 
 
 def of_record(record: Record, data: Dataset, seconds: float, held_out: FoldPlan | None = None) -> Fitted:
@@ -130,12 +130,12 @@ def _on_training_rows(record: Record, data: Dataset, plan: FoldPlan) -> RawModel
     coefficients: FloatArray = np.zeros(data.p)
     if not columns:
         return RawModel(coefficients, float(data.y[plan.train_rows(0)].mean()))
-    found = fit(
+    ridge = fit(
         data.X, data.y, columns, record.gamma, scale=record.data.scale, intercept=record.data.intercept,
         rows=plan.train_rows(0),
     )  # fmt: skip
-    coefficients[columns] = found.beta
-    return RawModel(coefficients, found.intercept)
+    coefficients[columns] = ridge.beta
+    return RawModel(coefficients, ridge.intercept)
 
 
 def simplest_pair(record: Record) -> tuple[float, int]:
@@ -157,12 +157,12 @@ def _simplest(record: Record, data: Dataset, options: SearchOptions, cpu_limit: 
 
     gamma, tau = simplest_pair(record)
     with processor_limit(cpu_limit) as stop:
-        found = best_subsets(
+        path_record = best_subsets(
             data, gammas=[gamma], taus=[tau], stop=stop, scale=options.scale, intercept=options.intercept, threads=1,
             restrictions=options.restrictions, loss=options.loss, positive=options.positive,
             class_weight=options.class_weight,
         )  # fmt: skip
-    return _named(found.path[0], data)
+    return _named(path_record.path[0], data)
 
 
 def check_plan(name: str, plan: FoldPlan, refit: str = "all") -> None:
@@ -222,12 +222,12 @@ def _fitted(name: str, data: Dataset, plan: FoldPlan, settings: Mapping[str, Any
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of convergence: peers are judged by their errors
         pipeline.fit(data.X, data.y)
-        model = found = pipeline[-1]
+        model = estimator = pipeline[-1]
         if training_only and peer.alone is not None:
             rows = splits[0][0]
-            model = peer.alone(found).fit(pipeline[0].transform(data.X[rows]), data.y[rows])
+            model = peer.alone(estimator).fit(pipeline[0].transform(data.X[rows]), data.y[rows])
     seconds, cpu = time.perf_counter() - begin, time.process_time() - spent
-    return Fitted(_raw_model(pipeline[0], model), seconds, {"cpu_seconds": cpu, **peer.told(found)})
+    return Fitted(_raw_model(pipeline[0], model), seconds, {"cpu_seconds": cpu, **peer.told(estimator)})
 
 
 @cache
@@ -239,7 +239,7 @@ def versions_of_all() -> dict[str, str]:
             peers[package] = version(package)
         except PackageNotFoundError:
             peers[package] = "not installed"
-    return {f"version_{name}": found for name, found in {**versions(), **peers}.items()}
+    return {f"version_{name}": version for name, version in {**versions(), **peers}.items()}
 
 
 @cache

@@ -261,8 +261,8 @@ class _Runs:
 
     def best(self) -> Outcome | None:
         """Return the outcome with the least objective."""
-        found = [o for runs in self.outcomes.values() for o in runs if o.incumbent is not None]
-        return min(found, key=lambda outcome: outcome.upper, default=None)
+        solved = [o for runs in self.outcomes.values() for o in runs if o.incumbent is not None]
+        return min(solved, key=lambda outcome: outcome.upper, default=None)
 
     def row(self, contender: Contender, environment: dict[str, str]) -> CompareRow:
         """Judge a contender's worst answer against the best of all, its time and work by their medians."""

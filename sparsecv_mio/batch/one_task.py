@@ -120,10 +120,10 @@ class BatchFolder:
         """
 
         def outcome(found: dict[str, Any]) -> TaskOutcome:
-            known = TaskOutcome(**found)
-            if known.address != address or known.state not in STATES:
+            outcome = TaskOutcome(**found)
+            if outcome.address != address or outcome.state not in STATES:
                 raise ValueError("another schema")
-            return known
+            return outcome
 
         return _stored(self.place(address), "task file", SCHEMA, outcome, "remove it")
 
@@ -134,7 +134,7 @@ class BatchFolder:
 
     def of_tasks(self, tasks: Iterable[Task]) -> list[TaskOutcome]:
         """Return what came of some tasks, those left out of which nothing did yet."""
-        return [found for task in tasks if (found := self.read(task.address)) is not None]
+        return [outcome for task in tasks if (outcome := self.read(task.address)) is not None]
 
     def store_plan(self, addresses: Iterable[str]) -> None:
         """Note the tasks of the present plan: results of others, of an earlier plan or version, are put aside."""
@@ -167,9 +167,9 @@ class BatchFolder:
         """
         asked = None if every else self.asked()
         for address in self._addresses():
-            found = self.read(address) if asked is None or address in asked else None
-            if found is not None:
-                yield found
+            outcome = self.read(address) if asked is None or address in asked else None
+            if outcome is not None:
+                yield outcome
 
     def stale(self) -> list[Path]:
         """Return the files of tasks that the present plan does not ask for."""
@@ -186,10 +186,10 @@ def _stored(place: Path, what: str, schema: str, make: Callable[[dict[str, Any]]
         return None
     try:
         check_readable(place, what, CorruptStore, MOST_BYTES)
-        found = json.loads(place.read_text(encoding="utf-8"))
-        if found.pop("schema") != schema:
+        fields_stored = json.loads(place.read_text(encoding="utf-8"))
+        if fields_stored.pop("schema") != schema:
             raise ValueError("another schema")
-        return make(found)
+        return make(fields_stored)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise CorruptStore(f"{what} {str(place)!r} is damaged ({error}): {cure}") from None
 
@@ -302,25 +302,30 @@ def numbers_of(task: Task, rows: TaskRows, fitted: Fitted) -> dict[str, Any]:
     fitted : Fitted
         Only a model has errors on other rows.
     """
-    found = {"n": rows.train.n, "p": rows.train.p, "n_test": 0 if rows.test is None else rows.test.n, **fitted.numbers}
+    numbers = {
+        "n": rows.train.n,
+        "p": rows.train.p,
+        "n_test": 0 if rows.test is None else rows.test.n,
+        **fitted.numbers,
+    }
     if fitted.model is not None:
-        found |= _errors(task, rows, fitted.model)
+        numbers |= _errors(task, rows, fitted.model)
     for name, model in fitted.others.items():
-        found |= {f"{name}_{key}": value for key, value in _errors(task, rows, model).items()}
-    return found
+        numbers |= {f"{name}_{key}": value for key, value in _errors(task, rows, model).items()}
+    return numbers
 
 
 def _errors(task: Task, rows: TaskRows, fitted: RawModel) -> dict[str, Any]:
     beta = fitted.coefficients
-    found: dict[str, Any] = {"features": int(np.count_nonzero(beta))}
+    errors: dict[str, Any] = {"features": int(np.count_nonzero(beta))}
     if rows.test is not None and rows.train.classes is not None:
-        found |= _errors_of_classes(rows, fitted)
+        errors |= _errors_of_classes(rows, fitted)
     elif rows.test is not None:
-        left = rows.test.y - rows.test.X @ beta - fitted.intercept
-        found["test_error"] = float(np.mean(left**2))
-        found["test_r_squared"] = 1.0 - found["test_error"] / float(np.mean((rows.test.y - rows.train.y.mean()) ** 2))
+        residuals = rows.test.y - rows.test.X @ beta - fitted.intercept
+        errors["test_error"] = float(np.mean(residuals**2))
+        errors["test_r_squared"] = 1.0 - errors["test_error"] / float(np.mean((rows.test.y - rows.train.y.mean()) ** 2))
     spec = dict(task.source.spec)
-    return found | (_against_truth(spec, beta, fitted.intercept) if spec.get("design") == "toeplitz" else {})
+    return errors | (_against_truth(spec, beta, fitted.intercept) if spec.get("design") == "toeplitz" else {})
 
 
 def _errors_of_classes(rows: TaskRows, fitted: RawModel) -> dict[str, Any]:
@@ -333,8 +338,8 @@ def _errors_of_classes(rows: TaskRows, fitted: RawModel) -> dict[str, Any]:
     quality, loss = class_quality(y, probabilities(predictors)), float(np.mean(log_loss(y, predictors)))
     share = float(rows.train.y.mean())
     null = float(np.mean(log_loss(y, np.full(rows.test.n, np.log(share) - np.log1p(-share)))))
-    found = {"test_error": loss, "test_r_squared": 1.0 - loss / null, "test_accuracy": quality.accuracy}
-    return found | {"test_auc": quality.auc, "test_brier": quality.brier}
+    errors = {"test_error": loss, "test_r_squared": 1.0 - loss / null, "test_accuracy": quality.accuracy}
+    return errors | {"test_auc": quality.auc, "test_brier": quality.brier}
 
 
 def _against_truth(spec: dict[str, Any], beta: FloatArray, intercept: float) -> dict[str, float]:
@@ -343,11 +348,11 @@ def _against_truth(spec: dict[str, Any], beta: FloatArray, intercept: float) -> 
     off, sigma = beta - truth, covariance_of(len(truth), float(spec["rho"]))
     risk, noise = float(off @ sigma @ off) + intercept**2, signal / float(spec["snr"])
     chosen, true = beta != 0.0, truth != 0.0
-    found = float(np.sum(chosen & true))
+    hits = float(np.sum(chosen & true))
     return {
         "relative_risk": risk / signal, "relative_test_error": (risk + noise) / noise,
         "variance_explained": 1.0 - (risk + noise) / (signal + noise),
-        "f1": 2.0 * found / float(np.sum(chosen) + np.sum(true)),
+        "f1": 2.0 * hits / float(np.sum(chosen) + np.sum(true)),
     }  # fmt: skip
 
 
@@ -364,11 +369,11 @@ def check_with_data(tasks: Iterable[Task]) -> None:
     BadInput
         The message names the data set, and the setting or the column.
     """
-    found: dict[tuple[str, tuple[str, ...]], dict[str, Task]] = {}
+    alike_tasks: dict[tuple[str, tuple[str, ...]], dict[str, Task]] = {}
     for task in tasks:
-        alike = found.setdefault((task.source.shape_digest, task.columns_of_folds), {})
+        alike = alike_tasks.setdefault((task.source.shape_digest, task.columns_of_folds), {})
         alike.setdefault(task.settings_without(SEEDS), task)
-    for some in found.values():
+    for some in alike_tasks.values():
         _check_on_one(list(some.values()))
 
 

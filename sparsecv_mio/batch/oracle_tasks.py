@@ -75,8 +75,8 @@ def settings_of(given: Mapping[str, Any]) -> dict[str, Any]:
     given : mapping
         Settings by name, those of other estimators too.
     """
-    known = {**given, "folds": "loo"} if given["estimator"] in LEAVE_ONE_OUT else given
-    return {name: known[name] for name in meaningful(given) if known.get(name) is not None}
+    settings = {**given, "folds": "loo"} if given["estimator"] in LEAVE_ONE_OUT else given
+    return {name: settings[name] for name in meaningful(given) if settings.get(name) is not None}
 
 
 def check_oracle(given: Mapping[str, Any]) -> None:
@@ -203,12 +203,12 @@ def _treecv(data: Dataset, plan: FoldPlan, settings: Mapping[str, Any]) -> Fitte
     run = standard_cv if settings.get("way") == "standard" else tree_cv
     seed = int(settings.get("seed", 0)) if settings.get("order") == "random" else None
     spent = time.process_time()
-    found = run(task.learner, task.X, task.y, plan, shuffle_seed=seed)
+    answer = run(task.learner, task.X, task.y, plan, shuffle_seed=seed)
     numbers = {
-        "cpu_seconds": time.process_time() - spent, "cv_error": found.estimate, "cv_error_pooled": found.pooled,
-        "rows_learned": found.updates, "k": plan.k,
+        "cpu_seconds": time.process_time() - spent, "cv_error": answer.estimate, "cv_error_pooled": answer.pooled,
+        "rows_learned": answer.updates, "k": plan.k,
     }  # fmt: skip
-    return Fitted(None, found.seconds, numbers)
+    return Fitted(None, answer.seconds, numbers)
 
 
 def _glru(data: Dataset, plan: FoldPlan, settings: Mapping[str, Any]) -> Fitted:
@@ -221,14 +221,14 @@ def _glru(data: Dataset, plan: FoldPlan, settings: Mapping[str, Any]) -> Fitted:
     X, y = design_matrix(data, **columns), binary_labels(data)[0]
     problem = make_problem(X, y, make_loss(settings.get("loss", "logistic")), regularizer)
     spent = time.process_time()
-    found = loocv(
+    answer = loocv(
         problem, tol=settings.get("tol", 1e-6), bounds=way != "naive", steps=way == "steps", approximate=way == "newton"
     )
-    cpu, (low, high), stages = time.process_time() - spent, found.bracket, found.seconds
+    cpu, (low, high), stages = time.process_time() - spent, answer.bracket, answer.seconds
     numbers = {
-        "cpu_seconds": cpu, "cv_error": found.errors / data.n, "errors": found.errors, "errors_lower": low,
-        "errors_upper": high, "open": int(found.open.sum()), "open_share": float(found.open.mean()),
-        "trainings": found.trainings, "certain": int(found.certain.sum()), "seconds_fit": stages["prepare"],
+        "cpu_seconds": cpu, "cv_error": answer.errors / data.n, "errors": answer.errors, "errors_lower": low,
+        "errors_upper": high, "open": int(answer.open.sum()), "open_share": float(answer.open.mean()),
+        "trainings": answer.trainings, "certain": int(answer.certain.sum()), "seconds_fit": stages["prepare"],
         "seconds_bounds": stages["bounds"], "seconds_train": stages["train"],
     }  # fmt: skip
     return Fitted(None, stages["total"], numbers)
@@ -263,14 +263,14 @@ def _errors(report: IacvReport) -> dict[str, float]:
     """Return how far each approximation is from the exact left-out fits, where these were run."""
     if report.cv_exact is None or report.seconds_exact is None:
         return {}
-    found = {"cv_error_exact": float(report.cv_exact[-1]), "seconds_exact": float(report.seconds_exact[-1])}
+    errors = {"cv_error_exact": float(report.cv_exact[-1]), "seconds_exact": float(report.seconds_exact[-1])}
     for name, trace in report.traces.items():
         word = LABELS[name]
-        found[f"cv_error_{word}"] = float(trace.cv[-1])
+        errors[f"cv_error_{word}"] = float(trace.cv[-1])
         for number, values in (("distance", trace.err_approx), ("relative_error", trace.rel_err_cv)):
             if values is not None:
-                found[f"{number}_{word}"] = float(values[-1])
-    return found
+                errors[f"{number}_{word}"] = float(values[-1])
+    return errors
 
 
 def _columns(settings: Mapping[str, Any]) -> dict[str, str]:

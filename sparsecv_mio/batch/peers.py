@@ -75,8 +75,8 @@ class _Chosen(BaseEstimator):
         for train, test in self.splits:
             mean, level = X[train].mean(axis=0), y[train].mean()
             path = self._path(X[train] - mean, y[train] - level)
-            left = (y[test] - level)[:, None] - (X[test] - mean) @ path.T
-            errors, rows = errors + np.sum(left**2, axis=0), rows + len(test)
+            residuals = (y[test] - level)[:, None] - (X[test] - mean) @ path.T
+            errors, rows = errors + np.sum(residuals**2, axis=0), rows + len(test)
         best = int(np.argmin(errors))
         self.cv_error_ = float(errors[best]) / rows
         if self.refit:
@@ -223,9 +223,9 @@ class Peer:
 
     def told(self, found: Any) -> dict[str, Any]:
         """Return what the table tells of a fitted model."""
-        known = {} if self.cv_error is None else {"cv_error": self.cv_error(found)}
+        numbers = {} if self.cv_error is None else {"cv_error": self.cv_error(found)}
         values = ((name, getattr(found, f"{name}_")) for name in self.numbers)
-        return known | {name: value.item() if hasattr(value, "item") else value for name, value in values}
+        return numbers | {name: value.item() if hasattr(value, "item") else value for name, value in values}
 
 
 class SteppedOmpCV(linear_model.OrthogonalMatchingPursuitCV):
@@ -236,9 +236,9 @@ class SteppedOmpCV(linear_model.OrthogonalMatchingPursuitCV):
         if X.shape[1] < 2:
             raise BadInput("omp: scikit-learn's takes two features or more")
         self.max_iter = max(1, min(X.shape[1], min(len(train) for train, _ in self.cv) - 1, MOST_STEPS))
-        found: Self = super().fit(X, y)
+        fitted: Self = super().fit(X, y)
         self.tau_ = self.n_nonzero_coefs_
-        return found
+        return fitted
 
 
 class AbessCV:

@@ -49,9 +49,9 @@ ONE_SE = (True, False, BOTH)
 
 def check_estimator_name(name: str) -> None:
     """Raise `BadInput` for an estimator that is not known."""
-    known = (OURS, *ESTIMATORS, *ORACLES)
-    if name not in known:
-        raise BadInput(f"estimator {name!r} is unknown{did_you_mean(name, known)}, use {', '.join(known)}")
+    estimators = (OURS, *ESTIMATORS, *ORACLES)
+    if name not in estimators:
+        raise BadInput(f"estimator {name!r} is unknown{did_you_mean(name, estimators)}, use {', '.join(estimators)}")
 
 
 def check_settings(given: Mapping[str, Any]) -> None:
@@ -356,7 +356,10 @@ def read_plan(path: str | Path, changes: Sequence[str] = (), warn: Callable[[str
             if name not in used:
                 warn(f"setting {name!r} is used by none of the estimators of the plan")
         tested = [task.settings for task in tasks if task.settings.get("test") is not None]
-        if len({one.get("seed") for one in tested}) > 1 and len({one.get("split") for one in tested}) == 1:
+        if (
+            len({settings.get("seed") for settings in tested}) > 1
+            and len({settings.get("split") for settings in tested}) == 1
+        ):
             warn("seeds deal folds, every one of them is tested on the same rows: vary split for other test rows")
     return tasks
 
@@ -409,20 +412,20 @@ def tasks_of(plan: Mapping[str, Any], folder: str | Path = ".") -> list[Task]:
     _known(vary, ("estimator", *COMMON, *SEARCH, *OF_ORACLES), "[vary]")
     lists = {name: _listed(vary.get(name, DEFAULTS.get(name))) for name in {**DEFAULTS, **vary}}
     excluded = [_rule(rule, "[[exclude]]", ("design", *DESIGN_KEYS)) for rule in plan.get("exclude", [])]
-    found: dict[str, Task] = {}
+    tasks: dict[str, Task] = {}
     for task in itertools.chain(
         (task for task in _product(sources, lists) if not any(_matches(task, rule) for rule in excluded)),
         _included(plan.get("include", []), sources, lists),
     ):
-        found.setdefault(task.address, task)
-        if len(found) > MOST_TASKS:
+        tasks.setdefault(task.address, task)
+        if len(tasks) > MOST_TASKS:
             raise BadInput(f"the plan makes more than {MOST_TASKS:,} tasks: make its lists shorter")
-    if not found:
+    if not tasks:
         raise BadInput("the plan excludes all of its tasks")
-    different = {task.settings_without(SEEDS): task for task in reversed(found.values())}
+    different = {task.settings_without(SEEDS): task for task in reversed(tasks.values())}
     for task in reversed(different.values()):
         check_settings(task.settings)
-    return list(found.values())
+    return list(tasks.values())
 
 
 def _check_shape(plan: Mapping[str, Any]) -> None:
@@ -436,14 +439,14 @@ def _check_shape(plan: Mapping[str, Any]) -> None:
         if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
             raise BadInput(f"{header} must be {'a table' if name == 'vary' else 'tables'}, not {str(value)[:30]!r}")
         for table in tables:
-            for key, one in table.items():
-                _check_values(one, f"{header}: {key}")
+            for key, setting in table.items():
+                _check_values(setting, f"{header}: {key}")
 
 
 def _check_values(value: Any, where: str) -> None:
     if isinstance(value, dict | list):
-        for one in value.values() if isinstance(value, dict) else value:
-            _check_values(one, where)
+        for item in value.values() if isinstance(value, dict) else value:
+            _check_values(item, where)
     elif isinstance(value, date | time):
         raise BadInput(f"{where}: {value} is a date or a time: give a number, or a text in quotes")
     elif isinstance(value, int) and abs(value) >= 10**MOST_DIGITS:
@@ -499,10 +502,10 @@ def _names(sources: Iterable[Source]) -> list[str]:
 
 
 def _listed(value: Any) -> list[Any]:
-    found = value if isinstance(value, list) else [value]
-    if not found:
+    items = value if isinstance(value, list) else [value]
+    if not items:
         raise BadInput("[vary]: a list is empty: leave the key out or give a value")
-    return [_in_a_line(one) if isinstance(one, Mapping) else one for one in found]
+    return [_in_a_line(item) if isinstance(item, Mapping) else item for item in items]
 
 
 def _in_a_line(table: Mapping[str, Any]) -> str:

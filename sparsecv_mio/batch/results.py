@@ -109,8 +109,8 @@ def with_numbers(frame: pd.DataFrame, name: str | None) -> pd.DataFrame:
     if name is None or name not in frame or frame[name].dtype.kind in "iuf":
         return frame
     numbers = pd.to_numeric(frame[name], errors="coerce")
-    known = numbers.notna()
-    return frame.assign(**{name: numbers}) if known.any() and known.equals(frame[name].notna()) else frame
+    filled = numbers.notna()
+    return frame.assign(**{name: numbers}) if filled.any() and filled.equals(frame[name].notna()) else frame
 
 
 def where(frame: pd.DataFrame, conditions: Sequence[str]) -> pd.DataFrame:
@@ -131,8 +131,8 @@ def where(frame: pd.DataFrame, conditions: Sequence[str]) -> pd.DataFrame:
         check_columns(frame, [name], "--where")
         kept = _words(frame[name]).isin([_word(value) for value in values.split(",")])
         if not kept.any():
-            found = ", ".join(_words(frame[name]).unique()[:MOST_SHOWN])
-            raise BadInput(f"--where {condition}: no row has that, {name} is one of {found}")
+            some_values = ", ".join(_words(frame[name]).unique()[:MOST_SHOWN])
+            raise BadInput(f"--where {condition}: no row has that, {name} is one of {some_values}")
         frame = frame[kept]
     return frame
 
@@ -153,8 +153,8 @@ def _word(value: object) -> str:
     if value is None or str(value) == "<NA>" or value != value:  # the second compares as no bool
         return ""
     text = str(value).strip()
-    known = _number(text)
-    return text if known is None else f"{known:g}"
+    number = _number(text)
+    return text if number is None else f"{number:g}"
 
 
 def labels(frame: pd.DataFrame, columns: Sequence[str], names: Mapping[str, str] | None = None) -> pd.Series:
@@ -173,17 +173,19 @@ def labels(frame: pd.DataFrame, columns: Sequence[str], names: Mapping[str, str]
     import pandas as pd
 
     parts = [_words(frame[name]) for name in columns]
-    found = [" ".join(word for word in row if word) for row in zip(*parts, strict=True)]
+    row_names = [" ".join(word for word in row if word) for row in zip(*parts, strict=True)]
     words = dict(names or {})
-    first = [words[one] for one in words if one in set(found)]
-    rest = [one for one in sorted(set(found), key=_natural) if one not in words]
+    first = [words[name] for name in words if name in set(row_names)]
+    rest = [name for name in sorted(set(row_names), key=_natural) if name not in words]
     order = list(dict.fromkeys([*first, *rest]))
-    return pd.Series(pd.Categorical([words.get(one, one) for one in found], order, ordered=True), index=frame.index)
+    return pd.Series(
+        pd.Categorical([words.get(name, name) for name in row_names], order, ordered=True), index=frame.index
+    )
 
 
 def _natural(label: str) -> list[tuple[bool, float, str]]:
     """Return a key by which 2 comes before 10, and numbers before words."""
-    return [(True, 0.0, word) if (known := _number(word)) is None else (False, known, "") for word in label.split()]
+    return [(True, 0.0, word) if (number := _number(word)) is None else (False, number, "") for word in label.split()]
 
 
 def _number(word: str) -> float | None:
@@ -256,14 +258,16 @@ def relative(
     if base.empty:
         raise BadInput(f"{option} {baseline}: no row has that")
     if (twice := keys[base.index].duplicated()).any():
-        one = keys[base.index][twice].iloc[0]
-        raise BadInput(f"{option} {baseline}: several rows of {one!r}: name what tells them apart with --problem")
-    found = frame.copy()
+        first_problem = keys[base.index][twice].iloc[0]
+        raise BadInput(
+            f"{option} {baseline}: several rows of {first_problem!r}: name what tells them apart with --problem"
+        )
+    compared = frame.copy()
     for column in values:
         below = keys.map(dict(zip(keys[base.index], base[column].astype(float), strict=True))).astype(float)
         ratio = frame[column].astype(float) / below.where(below != 0.0)
-        found[column] = 100.0 * (1.0 - ratio) if reduction else ratio
-    return found
+        compared[column] = 100.0 * (1.0 - ratio) if reduction else ratio
+    return compared
 
 
 def problem_columns(frame: pd.DataFrame, given: Sequence[str] = ()) -> list[str]:
@@ -283,8 +287,8 @@ def by_problem(frame: pd.DataFrame, value: str, by: pd.Series, problem: Sequence
         Columns.
     """
     numbers = frame[value].astype(float)
-    found = numbers.groupby([labels(frame, problem).astype(str), by.astype(str)], sort=False).mean().unstack()
-    return found[[name for name in by.cat.categories if name in found]]
+    means = numbers.groupby([labels(frame, problem).astype(str), by.astype(str)], sort=False).mean().unstack()
+    return means[[name for name in by.cat.categories if name in means]]
 
 
 LEVELS = ("tasks", "pairs", "folds", "sources")
@@ -345,13 +349,13 @@ def collect(
 
 def _whole(values: list[Any]) -> bool:
     """Whether a column holds whole numbers, and some row has none: pandas would make it one of floats."""
-    known = [value for value in values if value is not None]
-    return 0 < len(known) < len(values) and all(type(value) is int for value in known)
+    filled = [value for value in values if value is not None]
+    return 0 < len(filled) < len(values) and all(type(value) is int for value in filled)
 
 
 def _mixed(values: list[Any]) -> bool:
-    known = {str if isinstance(value, str) else float for value in values if value is not None}
-    return len(known) > 1
+    kinds = {str if isinstance(value, str) else float for value in values if value is not None}
+    return len(kinds) > 1
 
 
 def with_inert_words(frame: pd.DataFrame) -> pd.DataFrame:
@@ -381,10 +385,7 @@ def write_table(frame: pd.DataFrame, path: str | Path) -> None:
 
 
 def _rows(outcome: TaskOutcome, level: str, check: bool) -> Iterable[dict[str, Any]]:
-    settings = {
-        ASKED.get(name, name): ",".join(map(str, value)) if isinstance(value, list | tuple) else value
-        for name, value in outcome.task["settings"].items()
-    }
+    settings = {ASKED.get(name, name): _as_cell(value) for name, value in outcome.task["settings"].items()}
     spec = outcome.task["source"]
     design = {f"design_{name}": value for name, value in spec.items() if "design" in spec and name != "design"}
     first = {"data": outcome.task["data"], **design, **settings, "state": outcome.state, "address": outcome.address}
@@ -396,17 +397,25 @@ def _rows(outcome: TaskOutcome, level: str, check: bool) -> Iterable[dict[str, A
         return [{**first, **numbers, "reason": outcome.reason or failure, **last}]
     if record is None:
         return []
-    found: list[dict[str, Any]]
-    if level == "pairs":
-        found = [{COUNTED.get(name, name): value for name, value in asdict(row).items()} for row in record.table]
-    elif level == "sources":
-        found = [{OF_SOURCE.get(name, name): value for name, value in asdict(of).items()} for of in record.work.sources]
-    else:
-        pair = {"gamma": record.gamma, "tau": record.tau}
-        found = [{**pair, "fold": one.fold, "support": ",".join(one.support), "error": one.error,
-                  "decided": one.decided} for one in record.chosen_folds]  # fmt: skip
     work = {"mios": record.work.mios, "nodes": record.work.nodes}
-    return [{**first, **row, **work, **last} for row in found]
+    return [{**first, **row, **work, **last} for row in _rows_within(record, level)]
+
+
+def _rows_within(record: Record, level: str) -> list[dict[str, Any]]:
+    """Return the pairs of a record, its sources of bounds or the folds of its pair, each as names and values."""
+    if level == "pairs":
+        return [{COUNTED.get(name, name): value for name, value in asdict(row).items()} for row in record.table]
+    if level == "sources":
+        sources = record.work.sources
+        return [{OF_SOURCE.get(name, name): value for name, value in asdict(source).items()} for source in sources]
+    pair = {"gamma": record.gamma, "tau": record.tau}
+    return [{**pair, "fold": chosen.fold, "support": ",".join(chosen.support), "error": chosen.error,
+             "decided": chosen.decided} for chosen in record.chosen_folds]  # fmt: skip
+
+
+def _as_cell(value: Any) -> Any:
+    """Return a value of a setting as a cell of a table holds it: a list as its words."""
+    return ",".join(map(str, value)) if isinstance(value, list | tuple) else value
 
 
 def _verified(outcome: TaskOutcome, record: Record) -> tuple[bool, str]:

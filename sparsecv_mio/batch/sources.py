@@ -292,8 +292,8 @@ def sources_of(table: Mapping[str, Any], folder: Path) -> Iterator[Source]:
     allowed = {"file": tuple(TABLE), "design": tuple(DESIGNS.get(design, ())), "sklearn": ()}[kind]
     for key in table:
         if key not in (kind, "name", *allowed):
-            known = ", ".join((kind, "name", *allowed))
-            raise BadInput(f"[[data]]: unknown key {key!r}{did_you_mean(key, allowed)}, use {known}")
+            keys = ", ".join((kind, "name", *allowed))
+            raise BadInput(f"[[data]]: unknown key {key!r}{did_you_mean(key, allowed)}, use {keys}")
     if kind == "file":
         yield from _files(table, folder)
     elif kind == "design":
@@ -326,27 +326,27 @@ def _files(table: Mapping[str, Any], folder: Path) -> Iterator[Source]:
 
 def _paths(given: Any, folder: Path) -> list[str]:
     """Return the files that a path, a pattern or a list of these stands for, each once."""
-    found: list[str] = []
-    for one in given if isinstance(given, list) else [given]:
-        if not isinstance(one, str) or not one or "\0" in one:
-            raise BadInput(f"[[data]]: file {one!r} is no path: give one in quotes, or a list of them")
-        matching = any(mark in one for mark in "*?[") and not (folder / one).is_file()
-        some = sorted(glob.glob(one, root_dir=folder)) if matching else [one]
+    paths: list[str] = []
+    for pattern in given if isinstance(given, list) else [given]:
+        if not isinstance(pattern, str) or not pattern or "\0" in pattern:
+            raise BadInput(f"[[data]]: file {pattern!r} is no path: give one in quotes, or a list of them")
+        matching = any(mark in pattern for mark in "*?[") and not (folder / pattern).is_file()
+        some = sorted(glob.glob(pattern, root_dir=folder)) if matching else [pattern]
         if not some:
-            raise BadInput(f"[[data]]: no file matches {one!r}")
-        found += [str(folder / name) for name in some]
-    for path in found:
+            raise BadInput(f"[[data]]: no file matches {pattern!r}")
+        paths += [str(folder / name) for name in some]
+    for path in paths:
         if not Path(path).is_file():
             raise BadInput(f"[[data]]: file {path!r} does not exist: check its path")
-    if not found:
+    if not paths:
         raise BadInput("[[data]]: file is an empty list: name a file")
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(paths))
 
 
 def _target_of(path: str, targets: Mapping[str, Any]) -> str | int:
     """Return the target of a file: under its name without the suffix, else under the first pattern that it fits."""
     stem = Path(path).stem
-    key = stem if stem in targets else next((one for one in targets if fnmatchcase(stem, one)), None)
+    key = stem if stem in targets else next((pattern for pattern in targets if fnmatchcase(stem, pattern)), None)
     if key is None:
         raise BadInput(f'[[data]]: target names no column of {stem!r}: add it, or one for all others, "*" = "y"')
     _check_columns(targets[key], f"target of {stem!r}", several=False)
@@ -356,10 +356,10 @@ def _target_of(path: str, targets: Mapping[str, Any]) -> str | int:
 
 def _check_columns(given: Any, key: str, several: bool = True) -> None:
     """Raise `BadInput` for what is neither a column nor, of several, a list of columns."""
-    for one in given if several and isinstance(given, list) else [given]:
-        if isinstance(one, bool) or not isinstance(one, str | int | None):
+    for column in given if several and isinstance(given, list) else [given]:
+        if isinstance(column, bool) or not isinstance(column, str | int | None):
             listed = ", or a list of them" if several else ""
-            raise BadInput(f"[[data]]: {key} {one!r} is no column: give its name or position{listed}")
+            raise BadInput(f"[[data]]: {key} {column!r} is no column: give its name or position{listed}")
 
 
 def _designs(table: Mapping[str, Any], design: str) -> Iterator[Source]:
@@ -367,16 +367,16 @@ def _designs(table: Mapping[str, Any], design: str) -> Iterator[Source]:
     given = {**base, **{key: value for key, value in table.items() if key in base}}
     lists = [value if isinstance(value, list) else [value] for value in given.values()]
     for values in itertools.product(*lists):
-        one = dict(zip(given, values, strict=True))
-        if one.get("validation") == "n":
-            one["validation"] = one["n"]
-        check_design(one)
-        if one.get("validation") == 0:
-            del one["validation"]
+        chosen = dict(zip(given, values, strict=True))
+        if chosen.get("validation") == "n":
+            chosen["validation"] = chosen["n"]
+        check_design(chosen)
+        if chosen.get("validation") == 0:
+            del chosen["validation"]
         fixed = {key for key, value in given.items() if value == base[key] and key not in ("n", "p")}
         varied = [key for key in given if key not in fixed]
-        label = " ".join(f"{key}={one[key]}" for key in varied if key in one)
-        yield source_of(f"{table.get('name', design)} {label}", {"design": design, **one})
+        label = " ".join(f"{key}={chosen[key]}" for key in varied if key in chosen)
+        yield source_of(f"{table.get('name', design)} {label}", {"design": design, **chosen})
 
 
 def source_of(name: str, spec: Mapping[str, Any]) -> Source:
@@ -418,6 +418,6 @@ def digest_of(spec: tuple[tuple[str, Any], ...]) -> str:
 def _bundled(name: str) -> Dataset:
     from sklearn import datasets
 
-    found = getattr(datasets, f"load_{name}")(as_frame=True)
-    y = found.target if found.target.ndim == 1 else found.target.iloc[:, 0]
-    return Dataset.from_arrays(found.data.to_numpy(), y.to_numpy(), names=list(found.data.columns))
+    bundle = getattr(datasets, f"load_{name}")(as_frame=True)
+    y = bundle.target if bundle.target.ndim == 1 else bundle.target.iloc[:, 0]
+    return Dataset.from_arrays(bundle.data.to_numpy(), y.to_numpy(), names=list(bundle.data.columns))

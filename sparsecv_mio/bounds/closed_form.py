@@ -112,12 +112,12 @@ def training_loss_bound(
     >>> float(training_loss_bound(5.0, 4.0, 0.25))
     0.75
     """
-    known = np.isfinite(fold)
-    everywhere = bool(known.all())
-    bound = np.subtract(all_rows, fold if everywhere else np.where(known, fold, 0.0))
+    finite = np.isfinite(fold)
+    everywhere = bool(finite.all())
+    bound = np.subtract(all_rows, fold if everywhere else np.where(finite, fold, 0.0))
     for allowance in allowances:
         bound = bound - allowance
-    return bound if everywhere else np.where(known, bound, -np.inf)
+    return bound if everywhere else np.where(finite, bound, -np.inf)
 
 
 def enough_on_all_rows(known: FloatArray, fold: FloatArray, bar: FloatArray) -> FloatArray:
@@ -146,15 +146,15 @@ def enough_on_all_rows(known: FloatArray, fold: FloatArray, bar: FloatArray) -> 
     order = np.argsort(start, axis=-1, kind="stable")
     start, known, fold = (np.take_along_axis(array, order, axis=-1) for array in (start, known, fold))
     rest = np.sum(known, axis=-1)
-    found = np.where(rest >= bar, 0.0, np.inf)
+    enough = np.where(rest >= bar, 0.0, np.inf)
     total = np.zeros_like(rest)
     for first in range(known.shape[-1]):
         usable = np.isfinite(fold[..., first])
         rest = rest - known[..., first]
         total = total + np.where(usable, fold[..., first], 0.0)
         v = (bar - rest + total) / (first + 1)
-        found = np.where(usable & (v >= start[..., first]), np.minimum(found, v), found)
-    return np.asarray(found)
+        enough = np.where(usable & (v >= start[..., first]), np.minimum(enough, v), enough)
+    return np.asarray(enough)
 
 
 INWARD = 1e-13  # relative rounding of the few operations of a chord
@@ -253,12 +253,13 @@ class Centre:
             return None
         beta = cho_solve((factor, True), problem.c)
         load = float(np.sqrt(problem.yy) + length @ np.abs(beta))
-        left = problem.c - problem.M @ beta
+        residual = problem.c - problem.M @ beta
         return cls(
             beta=beta,
             factor=factor,
-            value=float(problem.yy - problem.c @ beta - left @ beta) - unit * load**2,
-            off=float(np.linalg.norm(solve_triangular(factor, left, lower=True))) + unit * load * np.sqrt(condition),
+            value=float(problem.yy - problem.c @ beta - residual @ beta) - unit * load**2,
+            off=float(np.linalg.norm(solve_triangular(factor, residual, lower=True)))
+            + unit * load * np.sqrt(condition),
             widening=1.0 + 1e-9 + 8.0 * unit * condition,
         )
 

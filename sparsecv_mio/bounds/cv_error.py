@@ -403,13 +403,13 @@ class AllFolds:
         """Incumbents, the diagonal and lower bounds on all rows, gamma by gamma."""
         rows = np.arange(self.data.n)
         moments = None if self.wide else row_moments(self.data, slice(0, self.data.n))
-        known: list[Support] = list(self.given)
+        supports: list[Support] = list(self.given)
         for g, gamma in enumerate(self.gammas):
             if self.hooks.expired():
                 break
             begin = time.perf_counter()
             full = self._make(rows, None, moments, gamma, g)
-            full.try_supports(known)
+            full.try_supports(supports)
             full.search(self.taus, swap_rounds=FULL_SWAPS)
             cells = full.cells(self.taus)
             self.lower_on_all_rows.append(np.array([cell.objective_lower for cell in cells]))
@@ -420,8 +420,8 @@ class AllFolds:
                 points = points_of(full.form, full.choice.sizes(self.taus)) if self.known.reusing else None
             self.points.append(points)
             self.near.append(near)
-            known = self.shared[-1]
-            self.masks.append(masks_of(known, self.data.q) if not self.wide else np.zeros((0, 0), dtype=np.bool_))
+            supports = self.shared[-1]
+            self.masks.append(masks_of(supports, self.data.q) if not self.wide else np.zeros((0, 0), dtype=np.bool_))
             self.table.seconds[g] += time.perf_counter() - begin
 
     def _fold(self, fold: int, moments: TrainingMoments | None, put: Put) -> None:
@@ -449,29 +449,29 @@ class AllFolds:
         wanted = np.ones(len(self.taus), dtype=np.bool_) if self.known.wanted is None else self.known.wanted[g, :, fold]
         numbers = np.tile(UNKNOWN, (len(self.taus), 1))
         numbers[:, -1] = self.data.q
-        left = np.flatnonzero(wanted & ~self._reused(g, here, wanted, numbers))
-        if len(left):
-            numbers[left] = here.numbers([self.taus[t] for t in left])
+        missing = np.flatnonzero(wanted & ~self._reused(g, here, wanted, numbers))
+        if len(missing):
+            numbers[missing] = here.numbers([self.taus[t] for t in missing])
         self.table.put(g, fold, numbers)
         if self.hooks.found is not None:
             self.hooks.found(g, fold, [here.incumbent(tau) for tau in self.taus])
 
     def _reused(self, g: int, here: FoldBounds | WideFold, wanted: BoolArray, numbers: FloatArray) -> BoolArray:
         """Fill the rows of taus whose incumbent is the only support that the points on all rows leave; which."""
-        known = np.zeros(len(self.taus), dtype=np.bool_)
+        reused = np.zeros(len(self.taus), dtype=np.bool_)
         if not self.known.reusing or not isinstance(here, FoldBounds):
-            return known
+            return reused
         begin = time.perf_counter()
         sizes = np.array(here.choice.sizes(self.taus))
         tested = reuse(here, self.points[g], sizes[wanted], TIE, exact=True)
         if tested is None:
-            return known
+            return reused
         at = np.minimum(np.searchsorted(tested.sizes, sizes), len(tested.sizes) - 1)
-        known = wanted & (tested.sizes[at] == sizes) & tested.decided[at]
-        numbers[known] = tested.numbers[at[known]]
+        reused = wanted & (tested.sizes[at] == sizes) & tested.decided[at]
+        numbers[reused] = tested.numbers[at[reused]]
         if self.hooks.reused is not None:
-            self.hooks.reused(len(tested.sizes), int(known.sum()), time.perf_counter() - begin)
-        return known
+            self.hooks.reused(len(tested.sizes), int(reused.sum()), time.perf_counter() - begin)
+        return reused
 
     def _training_loss(self) -> None:
         """Raise lower ends by the training-loss bound, from the bounds on all rows and the folds' incumbents."""

@@ -81,9 +81,9 @@ class FoldCell:
     @classmethod
     def of(cls, tau: int, numbers: FloatArray) -> FoldCell:
         """Return the cell of a size, from the numbers (FIELDS,) that bounds are computed as."""
-        f_low, f_high, low, high, low_origin, high_origin, estimate, left = numbers.tolist()
+        f_low, f_high, low, high, low_origin, high_origin, estimate, columns_left = numbers.tolist()
         origins = Origin(int(low_origin)), Origin(int(high_origin))
-        return cls(tau, f_low, f_high, low, high, *origins, estimate, int(left))
+        return cls(tau, f_low, f_high, low, high, *origins, estimate, int(columns_left))
 
     @property
     def interval(self) -> Interval:
@@ -124,9 +124,9 @@ class FoldBounds:
         near: FloatArray | None = None,
         root: FloatArray | None = None,
     ) -> None:
-        part = eliminated(problem)
-        self.problem, self.choice = part.problem, part.choice
-        V_test, r_test = part.rows(V_test, r_test, root)
+        reduced = eliminated(problem)
+        self.problem, self.choice = reduced.problem, reduced.choice
+        V_test, r_test = reduced.rows(V_test, r_test, root)
         problem = self.problem
         self.form: UnitDiagonal | None = unit_diagonal(problem, near)
         if self.form is not None and root is not None:
@@ -178,9 +178,9 @@ class FoldBounds:
     def _recompute(self) -> None:
         form = self.form
         assert form is not None
-        found = self.supports[np.isfinite(self.best)].copy()
+        masks = self.supports[np.isfinite(self.best)].copy()
         self.best[1:] = np.inf
-        starts.try_supports(form.M, form.c, form.yy, found, self.best, self.supports)
+        starts.try_supports(form.M, form.c, form.yy, masks, self.best, self.supports)
 
     def incumbents(self) -> list[IntArray]:
         """Supports held."""
@@ -210,8 +210,8 @@ class FoldBounds:
             return self.choice.whole(np.zeros(0, dtype=np.int64))
         if size == self.m:
             return self.choice.whole(np.arange(self.m))
-        found = np.flatnonzero(self.supports[size])
-        return self.choice.whole(found) if len(found) else None
+        columns = np.flatnonzero(self.supports[size])
+        return self.choice.whole(columns) if len(columns) else None
 
     # -- bounds -----------------------------------------------------------------------------------------------------
 
@@ -232,26 +232,26 @@ class FoldBounds:
 
     def numbers(self, taus: Sequence[int]) -> FloatArray:
         """As `cells`, a row of `FIELDS` for every tau."""
-        found = np.empty((len(taus), FIELDS))
+        table = np.empty((len(taus), FIELDS))
         if self.form is None:
-            found[:] = UNKNOWN
-            found[:, 7] = self.problem.q
-            return found
+            table[:] = UNKNOWN
+            table[:, 7] = self.problem.q
+            return table
         if not self.form.yy > 0.0:  # a target that is constant in training: every optimum predicts its mean
-            found[:] = self._whole(0)
-            return found
+            table[:] = self._whole(0)
+            return table
         sizes = np.asarray(self.choice.sizes(taus), dtype=np.int64)
         inner = np.unique(sizes[(sizes > 0) & (sizes < self.m)])
         if len(inner):
             solved = self._run(inner)
             at = np.minimum(np.searchsorted(inner, sizes), len(inner) - 1)
-            found[:] = solved[at]
+            table[:] = solved[at]
         for t in np.flatnonzero((sizes <= 0) | (sizes >= self.m)):
-            found[t] = self._whole(int(sizes[t]))
-        found[:, 0] = np.maximum(found[:, 0], 0.0)
-        found[:, 2] = np.maximum(found[:, 2], 0.0) * (1.0 - OUTWARD)
-        found[:, 3] *= 1.0 + OUTWARD
-        return found
+            table[t] = self._whole(int(sizes[t]))
+        table[:, 0] = np.maximum(table[:, 0], 0.0)
+        table[:, 2] = np.maximum(table[:, 2], 0.0) * (1.0 - OUTWARD)
+        table[:, 3] *= 1.0 + OUTWARD
+        return table
 
     def _run(self, sizes: IntArray) -> FloatArray:
         form = self.form
@@ -281,11 +281,11 @@ class FoldBounds:
         prior = size_of_candidates(form.yy, 1.0 / form.w, self.m)
         size, slip = self.m if tau > 0 else 0, form.rounding * prior * prior
         prior += float(np.sqrt(self.problem.total)) * abs(self.problem.r_mean) if not form.yy > 0.0 else 0.0
-        found = self.of_one_support(status, size, Rounding(form.rounding, prior, 0.0, form.w))
-        if found is None:
+        interval = self.of_one_support(status, size, Rounding(form.rounding, prior, 0.0, form.w))
+        if interval is None:
             return np.array([*UNKNOWN[:7], self.problem.q])
         value = form.yy - float(form.c @ np.linalg.solve(form.M, form.c)) if size else form.yy
-        return np.array([value - slip, value + slip, *found])
+        return np.array([value - slip, value + slip, *interval])
 
     def of_one_support(self, status: NDArray[np.int8], size: int, rounding: Rounding) -> list[float] | None:
         """Return the interval, origins and estimate of the only support left, and no column; None if it is singular.
@@ -314,9 +314,9 @@ def masks_of(supports: Iterable[NDArray[np.integer]], m: int) -> BoolArray:
     >>> masks_of([np.array([0, 2])], 3).tolist()
     [[True, False, True]]
     """
-    found = list(supports)
-    masks = np.zeros((len(found), m), dtype=np.bool_)
-    for row, support in zip(masks, found, strict=True):
+    listed = list(supports)
+    masks = np.zeros((len(listed), m), dtype=np.bool_)
+    for row, support in zip(masks, listed, strict=True):
         row[np.asarray(support, dtype=np.int64)] = True
     return masks
 
@@ -402,7 +402,7 @@ def points_of(form: UnitDiagonal | None, taus: Sequence[int]) -> Points | None:
     if not len(sizes):
         return None
     solved = relax_form(form, sizes.tolist(), accuracy=ACCURACY)
-    return Points(sizes, np.array([one.beta for one in solved]), form.diagonal)
+    return Points(sizes, np.array([point.beta for point in solved]), form.diagonal)
 
 
 def reuse(

@@ -64,9 +64,9 @@ class Residuals:
         full : Residuals
             Of one model.
         """
-        found = np.abs(self.values**2 - full.values**2).sum(axis=0)
-        slip = sum((2.0 * np.abs(one.values) + one.doubt) * one.doubt for one in (self, full))
-        return found, np.asarray(np.sum(slip, axis=0)) + ROUNDING * found
+        sums = np.abs(self.values**2 - full.values**2).sum(axis=0)
+        slip = sum((2.0 * np.abs(residuals.values) + residuals.doubt) * residuals.doubt for residuals in (self, full))
+        return sums, np.asarray(np.sum(slip, axis=0)) + ROUNDING * sums
 
 
 def residuals_without(data: StandardData, support: IntArray, gamma: float, left_out: Sequence[IntArray]) -> Residuals:
@@ -91,20 +91,20 @@ def residuals_without(data: StandardData, support: IntArray, gamma: float, left_
     3.0
     """
     chosen = np.sort(np.asarray(support, dtype=np.int64))
-    part = data.only(chosen)
-    V, r = part.rows(slice(0, data.n))
-    penalty = np.minimum(gamma / 2.0 * part.weight, LARGEST_PENALTY)
+    chosen_data = data.only(chosen)
+    V, r = chosen_data.rows(slice(0, data.n))
+    penalty = np.minimum(gamma / 2.0 * chosen_data.weight, LARGEST_PENALTY)
     if data.intercept is Intercept.FOLD:
         constant = np.ones(data.n) if data.root is None else data.root
         V, penalty = np.column_stack([constant, V]), np.concatenate([[0.0], penalty])
-    found = Residuals(*_refined(V, r, penalty, left_out))
-    level = np.abs(found.values).max(initial=0.0, axis=0)
-    sure = (found.doubt.max(initial=0.0, axis=0) <= DOUBTFUL * level) & ~worn_without(part, left_out)
+    residuals = Residuals(*_refined(V, r, penalty, left_out))
+    level = np.abs(residuals.values).max(initial=0.0, axis=0)
+    sure = (residuals.doubt.max(initial=0.0, axis=0) <= DOUBTFUL * level) & ~worn_without(chosen_data, left_out)
     for fold in np.flatnonzero(~sure).tolist():
-        residual = _by_definition(part, gamma, left_out[fold])
-        found.values[:, fold] = residual
-        found.doubt[:, fold] = PLAIN_RTOL * np.abs(residual).max() + ROUNDING * np.abs(r).max()
-    return found
+        residual = _by_definition(chosen_data, gamma, left_out[fold])
+        residuals.values[:, fold] = residual
+        residuals.doubt[:, fold] = PLAIN_RTOL * np.abs(residual).max() + ROUNDING * np.abs(r).max()
+    return residuals
 
 
 def worn_without(data: StandardData, left_out: Sequence[IntArray]) -> BoolArray:
@@ -264,10 +264,10 @@ def residual_distances(
     top = np.partition(scores, rest, axis=0)[rest:].sum(axis=0) if tau else np.zeros_like(size)
     with np.errstate(invalid="ignore", divide="ignore"):
         best = np.where(size + top > 0.0, np.clip(along / (size + top), 0.0, 1.0), 0.0)
-    found = np.full(len(value), np.inf)
+    distances = np.full(len(value), np.inf)
     for factor in (np.ones_like(best), best):
         dual = 2.0 * factor * along - factor**2 * (size + top)
         slack = OUTWARD * (np.abs(factor * along) + factor**2 * (size + top) + np.einsum("ij,ij->j", target, target))
         ball = np.sqrt(np.maximum(value - dual + slack, 0.0))
-        found = np.minimum(found, (ball + (1.0 - factor) * np.sqrt(size)) * (1.0 + OUTWARD))
-    return found
+        distances = np.minimum(distances, (ball + (1.0 - factor) * np.sqrt(size)) * (1.0 + OUTWARD))
+    return distances

@@ -71,8 +71,8 @@ class RowsTogether:
             self._weighted[weight] = replace(
                 rows, Q=rows.Q + t * Q, c=rows.c + t * c, yy=rows.yy + t * yy, kept={}, own_squares=squares
             )
-        part = eliminated(self._weighted[weight].with_gamma(gamma))
-        return part, sharpened(normal_form(part.problem))
+        reduced = eliminated(self._weighted[weight].with_gamma(gamma))
+        return reduced, sharpened(normal_form(reduced.problem))
 
     def total(self, weight: int) -> float:
         """Return the squared length of the target at a weight."""
@@ -109,12 +109,12 @@ class MoreWeight:
     def held_out_errors(self, values: FloatArray) -> FloatArray:
         """(G, T): lower bounds of h, 0 where nothing is known, from the u of every pair; inf where that is not."""
         usable = np.isfinite(values)
-        known, found = np.where(usable, values, 0.0), np.zeros(values.shape)
+        usable_values, errors = np.where(usable, values, 0.0), np.zeros(values.shape)
         for place, t in enumerate(WEIGHTS):
             if self.lower[place].any():
                 implied = implied_lower_bounds(self.gammas, self.lower[place]) - ROWS_ROUNDING * self._yy[place]
-                found = np.maximum(found, np.where(usable & (implied > 0.0), implied - known, 0.0) / t)
-        return np.asarray(found)
+                errors = np.maximum(errors, np.where(usable & (implied > 0.0), implied - usable_values, 0.0) / t)
+        return np.asarray(errors)
 
     def relax(self, rows: RowsTogether, wanted: BoolArray, known: Known, expired: Callable[[], bool]) -> None:
         """Bound some pairs (G, T) by relaxations, at the weights that say most.
@@ -173,8 +173,8 @@ class MoreWeight:
         """
         (g, at), u = pair, float(known.values[pair])
         place = max(int(self.best[pair]) - int(self.missed[pair]), 0)
-        part, form = rows.at(float(self.gammas[g]), place)
-        size = part.choice.size(int(self.taus[at]))
+        reduced, form = rows.at(float(self.gammas[g]), place)
+        size = reduced.choice.size(int(self.taus[at]))
         if not (form.curved and form.trusted and 0 < size < form.m and np.isfinite(u)):
             return 0
         level = u + WEIGHTS[place] * target
@@ -221,8 +221,11 @@ class _Row:
         if not bounds.lower[place, g, at] > 0.0 and not self.expired():
             if place not in self._forms:
                 self._forms[place] = self.rows.at(float(bounds.gammas[g]), place)
-            part, form = self._forms[place]
-            size, level = part.choice.size(int(bounds.taus[at])), u + WEIGHTS[place] * float(self.known.errors[g, at])
+            reduced, form = self._forms[place]
+            size, level = (
+                reduced.choice.size(int(bounds.taus[at])),
+                u + WEIGHTS[place] * float(self.known.errors[g, at]),
+            )
             if form.curved and form.trusted and 0 < size < form.m:
                 root = self._root(form, size, level, place)
                 bounds._note(self.rows, (place, g, at), min(root.dual, level) - (form.raised(level) - level))

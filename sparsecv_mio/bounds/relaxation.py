@@ -310,12 +310,14 @@ def relax_form(form: UnitDiagonal, taus: Sequence[int], *, accuracy: float = 1e-
     normal = normalise(form.fold(np.zeros((0, form.m)), np.zeros(0)))
     root = normal.root
     T = len(inner)
-    found = Solved(np.zeros((T, form.m)), np.zeros((T, form.m)), np.zeros(T), np.zeros(T), np.zeros(T, dtype=np.int64))
+    relaxations = Solved(
+        np.zeros((T, form.m)), np.zeros((T, form.m)), np.zeros(T), np.zeros(T), np.zeros(T, dtype=np.int64)
+    )
     if len(inner):
-        relax_sizes(normal.form, inner, accuracy, MAX_STEPS, np.zeros(form.m), found)
+        relax_sizes(normal.form, inner, accuracy, MAX_STEPS, np.zeros(form.m), relaxations)
     unit, diagonal = form.scale * root, form.diagonal
     solved: dict[int, Relaxation] = {}
-    for tau, b, g, dual, primal, steps in zip(inner.tolist(), *found, strict=True):
+    for tau, b, g, dual, primal, steps in zip(inner.tolist(), *relaxations, strict=True):
         lower = float(dual) - allowance(form, tau, b * root)
         solved[tau] = Relaxation(tau, b * unit, g / unit, diagonal, lower, float(primal), int(steps))
     return [solved[tau] if tau in solved else _ridge(form, tau) for tau in taus]

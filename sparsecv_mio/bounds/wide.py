@@ -343,8 +343,8 @@ class WideTree:
         if len(better) > k:
             better = better[np.argpartition(-square[better], k)]
         top = np.sort(np.concatenate([mine, square[better[:k]]]))[::-1][:k]
-        found = self.rows.yy - quad - fixed - float(top.sum()) - self._slip(b)
-        return found, better[np.argsort(-square[better], kind="stable")]
+        value = self.rows.yy - quad - fixed - float(top.sum()) - self._slip(b)
+        return value, better[np.argsort(-square[better], kind="stable")]
 
     def _relax(self, node: _Open, bar: float) -> tuple[_Open, int]:
         """Bound a node as far as `bar`; the node with its bound and point, and the column to branch on (-1: none)."""
@@ -560,8 +560,8 @@ class WideFold:
     def incumbent(self, tau: int) -> IntArray | None:
         """As `FoldBounds.incumbent`."""
         size = self.rows.choice.size(tau)
-        found = np.zeros(0, dtype=np.int64) if size == 0 else self.known.support.get(size)
-        return None if found is None else self.rows.choice.whole(found)
+        columns = np.zeros(0, dtype=np.int64) if size == 0 else self.known.support.get(size)
+        return None if columns is None else self.rows.choice.whole(columns)
 
     def upper(self, tau: int) -> float:
         """Return f of the incumbent of a size; inf where there is none."""
@@ -576,18 +576,18 @@ class WideFold:
 
     def numbers(self, taus: Sequence[int]) -> FloatArray:
         """As `FoldBounds.numbers`."""
-        found: dict[int, FloatArray] = {}
+        by_size: dict[int, FloatArray] = {}
         sizes = self.rows.choice.sizes(taus)
         for size in sorted(set(sizes)):
             unknown = self.expired()
             trivial = (0.0, np.inf), Ends(), self.rows.q
-            found[size] = self._finish(size, *trivial) if unknown else self._bound(size)
-        return np.array([found[size] for size in sizes])
+            by_size[size] = self._finish(size, *trivial) if unknown else self._bound(size)
+        return np.array([by_size[size] for size in sizes])
 
     def survivors(self, tau: int) -> Survivors:
         """Bound the optimum by one relaxation, and screen: no bound of the held-out error."""
-        found = self._survivors(self.rows.choice.size(tau))
-        return replace(found, columns=self.rows.choice.whole(found.columns))
+        survivors = self._survivors(self.rows.choice.size(tau))
+        return replace(survivors, columns=self.rows.choice.whole(survivors.columns))
 
     def _survivors(self, tau: int) -> Survivors:
         rows = self.rows
@@ -617,33 +617,33 @@ class WideFold:
         survivors : Survivors
         nodes : int
         """
-        rows, known, size = self.rows, self.known, self.rows.choice.size(tau)
+        rows, incumbents, size = self.rows, self.known, self.rows.choice.size(tau)
         if size == 0 or not rows.yy > 0.0 or size >= rows.q:
             return self.survivors(tau), 0
         at = self._relax(size)
         if not np.isfinite(at.level) or at.lower >= enough:
             return self.survivors(tau), 0
-        left = np.flatnonzero(self._screen(size, replace(at, level=min(at.level, enough))) != DROPPED)
-        if len(left) <= size or not np.isfinite(WideTree.error_of(rows, size)):  # or no digit is left
+        columns_left = np.flatnonzero(self._screen(size, replace(at, level=min(at.level, enough))) != DROPPED)
+        if len(columns_left) <= size or not np.isfinite(WideTree.error_of(rows, size)):  # or no digit is left
             return self.survivors(tau), 0
-        tree = WideTree(rows, known, size, left, self.relaxation.b).grow(enough, most, self.expired)
+        tree = WideTree(rows, incumbents, size, columns_left, self.relaxation.b).grow(enough, most, self.expired)
         lower = max(at.lower, tree.lower)
         columns = np.arange(rows.q)
         if tree.supports is not None:
             columns = np.unique(np.concatenate(tree.supports))
         elif at.level <= enough:
-            columns = left
+            columns = columns_left
         return Survivors(lower, self.known.best[size] * (1.0 + TIE) + at.slip, rows.choice.whole(columns)), tree.nodes
 
     def _relax(self, tau: int) -> RelaxedSize:
         """Solve the relaxation of a size, round its point, and say what is known of the optimum."""
-        known = self.known
+        incumbents = self.known
         if not self.rows.largest < BEYOND:
             return RelaxedSize(-np.inf, np.inf, 0.0, np.inf)
-        dual, primal = self.relaxation.solve(tau, ACCURACY * known.best.get(tau, self.rows.yy))
-        known.round(tau, self.relaxation.b, self.relaxation.g)
+        dual, primal = self.relaxation.solve(tau, ACCURACY * incumbents.best.get(tau, self.rows.yy))
+        incumbents.round(tau, self.relaxation.b, self.relaxation.g)
         slip = float(allowance(self.rows.allowance_of(tau), self.relaxation.b))
-        level = known.best[tau] * (1.0 + TIE) + slip if tau in known.best else np.inf
+        level = incumbents.best[tau] * (1.0 + TIE) + slip if tau in incumbents.best else np.inf
         if dual - slip > level:
             raise Contradiction("a certified lower bound exceeds the value of a known support")
         return RelaxedSize(dual, primal, slip, level)
@@ -656,7 +656,7 @@ class WideFold:
         return status
 
     def _bound(self, tau: int) -> FloatArray:
-        rows, known = self.rows, self.known
+        rows, incumbents = self.rows, self.known
         if tau == 0 or not rows.yy > 0.0:
             return self._finish(tau, (rows.yy, rows.yy), Ends.exact(float(rows.u @ rows.u)), 0)
         if tau >= rows.q:
@@ -666,20 +666,20 @@ class WideFold:
             return self._finish(tau, (at.lower, np.inf), Ends(), rows.q)
         lower = at.lower
         status = self._screen(tau, at)
-        left = np.flatnonzero(status != DROPPED)
+        columns_left = np.flatnonzero(status != DROPPED)
         estimate = squared_error(rows, self.relaxation.b)
         if len(rows.u) == 0:
             ends = Ends()
-        elif len(left) <= DENSE_COLUMNS:
-            ends, better = of_few_columns(rows, known, tau, left)
+        elif len(columns_left) <= DENSE_COLUMNS:
+            ends, better = of_few_columns(rows, incumbents, tau, columns_left)
             lower = max(lower, better)
         else:
             candidates = LevelSet(tau, at.level + at.slip, at.primal)
             ends = of_all_columns(self.relaxation, candidates, at.dual, self.expired)
         if np.isnan(ends.estimate):
             ends = replace(ends, estimate=estimate)
-        level = min(at.level, known.best[tau] * (1.0 + TIE) + at.slip)
-        return self._finish(tau, (min(lower, known.best[tau]), level), ends, int((status == FREE).sum()))
+        level = min(at.level, incumbents.best[tau] * (1.0 + TIE) + at.slip)
+        return self._finish(tau, (min(lower, incumbents.best[tau]), level), ends, int((status == FREE).sum()))
 
     def _finish(self, tau: int, objective: tuple[float, float], ends: Ends, left: int) -> FloatArray:
         rows = self.rows

@@ -167,12 +167,12 @@ class WideRows:
 
     def products_with(self, column: int) -> FloatArray:
         """Return a row of `X'X`. O(n q) the first time; not to be written."""
-        found = self._products.get(column)
-        if found is None:
-            found = self.Xt @ self.Xt[column]
+        products = self._products.get(column)
+        if products is None:
+            products = self.Xt @ self.Xt[column]
             if 8 * self.q * len(self._products) < KEPT_BYTES:
-                self._products[column] = found
-        return found
+                self._products[column] = products
+        return products
 
     def row_of_matrix(self, column: int) -> FloatArray:
         """Return a row of M. O(n q)."""
@@ -213,14 +213,14 @@ def without_forced(
     U, s, Wt = np.linalg.svd(X[:, forced], full_matrices=False)
     shrink, solve = 1.0 - 1.0 / np.sqrt(1.0 + s**2), X_test[:, forced] @ (Wt.T * (s / (1.0 + s**2)))
     rest, along, target = X[:, others], U.T @ X[:, others], U.T @ y
-    left, aim = rest - (U * shrink) @ along, y - (U * shrink) @ target
-    squares = [1.0 + np.einsum("ij,ij->j", each, each) for each in (rest, left)]
+    residual, aim = rest - (U * shrink) @ along, y - (U * shrink) @ target
+    squares = [1.0 + np.einsum("ij,ij->j", each, each) for each in (rest, residual)]
     grown = float(np.max(squares[0] / squares[1], initial=1.0))
     yy = float(y @ y)
     if yy > 0.0:
         aim_squared = float(aim @ aim)
         grown = max(grown, yy / aim_squared) if aim_squared > np.finfo(float).eps * yy else LOST
-    return left, aim, X_test[:, others] - solve @ along, u - solve @ target, grown
+    return residual, aim, X_test[:, others] - solve @ along, u - solve @ target, grown
 
 
 def _gathered(data: StandardData, rows: IntArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, float]:
@@ -398,9 +398,9 @@ class WideRelaxation:
             fit = point @ A
             g = Xt @ (y - fit) + shift
             b[chosen] = point
-            found = yy - float(fit @ fit) - float(np.partition(g * g, q - tau)[q - tau :].sum())
-            if found > dual:
-                dual, self.b, self.g = found, b.copy(), g
+            dual_value = yy - float(fit @ fit) - float(np.partition(g * g, q - tau)[q - tau :].sum())
+            if dual_value > dual:
+                dual, self.b, self.g = dual_value, b.copy(), g
             if primal - dual <= accuracy or count == q:
                 break
             fresh = columns.largest_outside(g, min(10 + tau, cap))  # others do not change the dual value
@@ -435,5 +435,5 @@ class WorkingColumns:
         """Return the columns outside with the largest |g|, the largest first."""
         size = np.where(self.inside, -1.0, np.abs(g))
         most = min(most, len(size) - len(self.chosen))
-        found = np.argpartition(-size, most - 1)[:most] if most else NO_COLUMNS
-        return np.asarray(found[np.argsort(-size[found], kind="stable")], dtype=np.int64)
+        places = np.argpartition(-size, most - 1)[:most] if most else NO_COLUMNS
+        return np.asarray(places[np.argsort(-size[places], kind="stable")], dtype=np.int64)

@@ -59,10 +59,10 @@ def check_average(checks: Checks, record: Record, design: UnitColumns, plan: Fol
         return
     if not _pairs(checks, record, average, design, plan) or not _supports(checks, average, design):
         return
-    known = {i: positions(names, design.index) or () for i, names in enumerate(average.supports)}
-    _distances(checks, record, average, design, plan, known)
-    _model(checks, record, average, design, _target(checks, average, design, known), level)
-    _within_folds(checks, record, average, design, plan, known)
+    supports = {i: positions(names, design.index) or () for i, names in enumerate(average.supports)}
+    _distances(checks, record, average, design, plan, supports)
+    _model(checks, record, average, design, _target(checks, average, design, supports), level)
+    _within_folds(checks, record, average, design, plan, supports)
 
 
 def _pairs(checks: Checks, record: Record, average: Average, design: UnitColumns, plan: FoldPlan) -> bool:
@@ -79,20 +79,25 @@ def _pairs(checks: Checks, record: Record, average: Average, design: UnitColumns
     near = weights_of_pairs(distances) > 0.0
     weights = weights_of_pairs(distances, [pair.model(i) for i, pair in enumerate(average.pairs)])
     for i, (pair, row, weight) in enumerate(zip_longest(average.pairs, record.table, weights.tolist())):
-        path, used = f"average.pairs[{i}].", bool(near[i])
+        path = f"average.pairs[{i}]."
         checks.close(f"{path}weight", pair.weight, weight, WEIGHT_RTOL * weight)
-        checks.that((pair.fit is not None) == used, f"{path}fit", "goes with a distance that has a weight")
-        right = len(pair.folds) == plan.k or (not used and not pair.folds)
-        checks.that(right, f"{path}folds", f"are {len(pair.folds)} for {plan.k} folds")
-        places = (*pair.folds, *(() if pair.fit is None else (pair.fit,)))
-        checks.that(max(places, default=0) < len(average.supports), f"{path}folds", "name a support that is not there")
+        _fits_named(checks, average, pair, path, plan, used=bool(near[i]))
         closed = row is None or row.folds_decided == row.folds
         checks.that(closed or pair.estimate, f"{path}estimate", "is false, a fold is open")
-        checks.that(bool(pair.folds) or not math.isfinite(pair.distance) or _too_many(average, plan),
-                    f"{path}folds", "are missing")  # fmt: skip
     checks.recomputed("average.pairs[].weight", "average.pairs[].gamma", "average.pairs[].tau")
     checks.leaves("that all others are the best ones is read", "average.pairs[].estimate")
     return checks.part("weights of the averaged pairs, from their distances")
+
+
+def _fits_named(checks: Checks, average: Average, pair: AveragedPair, path: str, plan: FoldPlan, *, used: bool) -> None:
+    """Check that a pair names a support for every fold and one for all rows, where it must."""
+    checks.that((pair.fit is not None) == used, f"{path}fit", "goes with a distance that has a weight")
+    right = len(pair.folds) == plan.k or (not used and not pair.folds)
+    checks.that(right, f"{path}folds", f"are {len(pair.folds)} for {plan.k} folds")
+    places = (*pair.folds, *(() if pair.fit is None else (pair.fit,)))
+    checks.that(max(places, default=0) < len(average.supports), f"{path}folds", "name a support that is not there")
+    missing = not pair.folds and math.isfinite(pair.distance) and not _too_many(average, plan)
+    checks.that(not missing, f"{path}folds", "are missing")
 
 
 def _too_many(average: Average, plan: FoldPlan) -> bool:
@@ -123,21 +128,27 @@ def _supports(checks: Checks, average: Average, design: UnitColumns) -> bool:
     return checks.part("supports of the averaged pairs, features of the data")
 
 
+def _pairs_to_refit(checks: Checks, average: Average, design: UnitColumns, plan: FoldPlan) -> list[int]:
+    """Return the pairs whose folds are fitted again: all that name them, or those of the average alone."""
+    places = [i for i, pair in enumerate(average.pairs) if pair.folds]
+    n, sizes = design.dataset.n, [average.pairs[i].tau + 1.0 for i in places]
+    if plan.k * n * sum(size * min(size, n) for size in sizes) <= MOST_REFITS:
+        return places
+    checks.reread.append("average: that no other pair belongs to it (too many rows and folds to fit all again)")
+    return [i for i in places if average.pairs[i].fit is not None]
+
+
 def _distances(
     checks: Checks, record: Record, average: Average, design: UnitColumns, plan: FoldPlan, known: Known
 ) -> None:
     """Refit the folds of pairs, and compare how far their errors are from those of the reported pair."""
-    places = [i for i, pair in enumerate(average.pairs) if pair.folds]
-    n, sizes = design.dataset.n, [average.pairs[i].tau + 1.0 for i in places]
-    if plan.k * n * sum(size * min(size, n) for size in sizes) > MOST_REFITS:
-        places = [i for i in places if average.pairs[i].fit is not None]
-        checks.reread.append("average: that no other pair belongs to it (too many rows and folds to fit all again)")
+    places = _pairs_to_refit(checks, average, design, plan)
     here = next((i for i in places if (average.pairs[i].gamma, average.pairs[i].tau) == (record.gamma, record.tau)), -1)
     if not checks.that(here >= 0, "average.pairs", "hold no folds of the reported pair"):
         return
     same = [average.supports[place] for place in average.pairs[here].folds]
     theirs = [record.chosen_folds.supports[which] for which in record.chosen_folds.which]
-    right = [set(one) for one in same] == [set(one) for one in theirs]
+    right = [set(names) for names in same] == [set(names) for names in theirs]
     checks.that(right, f"average.pairs[{here}].folds", "are not those of chosen_folds")
     times, heft = np.bincount(plan.all_scored, minlength=design.dataset.n), design.dataset.row_weights
     counts = times.astype(np.float64) if heft is None else times * heft
@@ -148,14 +159,14 @@ def _distances(
         checks.tell(done, len(places))
         pair = average.pairs[i]
         errors = _squares(design, plan, pair, known)
-        found = float(distances_of_pairs(errors[None, :], best, times, heft)[0])
+        distance = float(distances_of_pairs(errors[None, :], best, times, heft)[0])
         mean, row = float(errors @ counts) / total, row_of(pair, record.table)  # type: ignore[arg-type]
         slack = design.slack(mean, pair.gamma, pair.tau, ERROR_RTOL) + design.slack(least, pair.gamma, pair.tau, 0.0)
-        room = ERROR_RTOL * found
+        room = ERROR_RTOL * distance
         spread = float(changes_of_pairs(errors[None, :], best, times, heft)[1][0])
         if spread > 0.0 and mean - least + 2.0 * (slack - ERROR_RTOL * mean) > INDISTINCT * least:
             room += 2.0 * slack / spread  # of a pair that rounding cannot tell from the best one it is 0
-        checks.close(f"average.pairs[{i}].distance", pair.distance, found, room)
+        checks.close(f"average.pairs[{i}].distance", pair.distance, distance, room)
         if row is not None and row.folds_decided == row.folds:
             checks.close(f"average.pairs[{i}].folds", row.cv_error, mean, slack)
     checks.recomputed("average.pairs[].distance")
@@ -167,9 +178,11 @@ def _squares(design: UnitColumns, plan: FoldPlan, pair: AveragedPair, known: Kno
     dataset, supports = design.dataset, [known[place] for place in pair.folds]
     squares = np.zeros(dataset.n)
     if (plan.sizes == 1).all():
-        found, _, _ = held_out_errors(design, plan, supports, pair.gamma)
+        fold_errors, _, _ = held_out_errors(design, plan, supports, pair.gamma)
         rows = plan.order[: plan.scored]
-        np.add.at(squares, rows, found if dataset.row_weights is None else found / dataset.row_weights[rows])
+        np.add.at(
+            squares, rows, fold_errors if dataset.row_weights is None else fold_errors / dataset.row_weights[rows]
+        )
     else:
         for fold, support in enumerate(supports):
             model, rows = design.refit(support, pair.gamma, plan.train_rows(fold)), plan.scored_rows(fold)
@@ -215,14 +228,14 @@ def _model(
     aim = replace(dataset, y=aimed[0])
     design = UnitColumns.within(aim, whole.scale, whole.intercept, record.request.restrictions)
     design = replace(design, target_noise=aimed[1])
-    found = check_fit(checks, design, model, model, path)
-    if found is None:
+    fit = check_fit(checks, design, model, model, path)
+    if fit is None:
         checks.part("the averaged model")
         return
-    check_objective(checks, design, model, found, LITTLE_GAP, path)
+    check_objective(checks, design, model, fit, LITTLE_GAP, path)
     checks.part("coefficients, intercept and objective of the averaged model")
     if level is EnumerationLevel.NEIGHBOURS:
-        check_neighbours(checks, design, model, found, path)
+        check_neighbours(checks, design, model, fit, path)
         checks.leaves("that no other subset is better is read", f"{path}support", f"{path}lower")
     else:
         check_optimum(checks, design, model, path)
@@ -251,14 +264,16 @@ def _within_folds(
         here, target = dataset.take(train), np.zeros(len(train))
         for pair in average.used:
             target += pair.weight * design.refit(known[pair.folds[fold]], pair.gamma, train).predict(here.X)
-        part = UnitColumns.within(replace(here, y=target), design.scale, design.intercept, record.request.restrictions)
-        support = positions(average.supports[place], part.index)
+        training = UnitColumns.within(
+            replace(here, y=target), design.scale, design.intercept, record.request.restrictions
+        )
+        support = positions(average.supports[place], training.index)
         if not checks.that(support is not None and len(support) <= most, f"{path}folds[{fold}]", "is no model of it"):
             return
         assert support is not None
-        model = part.refit(support, AVERAGE_GAMMA, None)
+        model = training.refit(support, AVERAGE_GAMMA, None)
         allowed = average.allowed * here.weight_of(slice(0, here.n)) * (1.0 + ERROR_RTOL)
-        near = model.objective <= allowed or len(support) == min(most, part.q) or part.allowed is not None
+        near = model.objective <= allowed or len(support) == min(most, training.q) or training.allowed is not None
         checks.that(near, f"{path}folds[{fold}]", "misses the average of its fold by more than is allowed")
         weights = np.ones(rows.n) if rows.row_weights is None else rows.row_weights
         squares[fold], heft[fold] = weights @ (rows.y - model.predict(rows.X)) ** 2, weights.sum()
@@ -276,7 +291,7 @@ def _fewer(checks: Checks, average: Average, design: UnitColumns, model: PathRow
     if level is EnumerationLevel.NEIGHBOURS:
         support = positions(model.support, design.index) or ()
         smaller = [tuple(i for i in support if i != j) for j in support if j not in design.forced]
-        values = [design.refit(one, model.gamma, None).objective for one in smaller if design.allowed is None]
+        values = [design.refit(support, model.gamma, None).objective for support in smaller if design.allowed is None]
         value = min(values, default=math.inf)
         checks.leaves("beyond models with a feature less it is read", "average.fewer")
     else:

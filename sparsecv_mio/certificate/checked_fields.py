@@ -203,11 +203,11 @@ class Checks:
     def _treated(self, paths: list[str]) -> list[tuple[str, list[str]]]:
         """Group fields by how they were treated; a part whose fields are all treated alike stands for them."""
         groups: dict[str, list[str]] = {}
-        for part in dict.fromkeys(map(part_of, paths)):
-            inside = {path: self._treatment(path) for path in paths if part_of(path) == part}
+        for section in dict.fromkeys(map(part_of, paths)):
+            inside = {path: self._treatment(path) for path in paths if part_of(path) == section}
             inside = {path: words for path, words in inside.items() if path not in self._unproved}
             alike = len(set(inside.values())) == 1
-            for path, words in [(part, next(iter(inside.values())))] if alike else inside.items():
+            for path, words in [(section, next(iter(inside.values())))] if alike else inside.items():
                 groups.setdefault(words, []).append(path)
         order = {RECOMPUTED: 0, READ: 2}
         return sorted(groups.items(), key=lambda item: order.get(item[0], 1))
@@ -224,8 +224,8 @@ class Checks:
 
 def _pattern(name: str) -> str:
     """Return the path of a field without the numbers of items and the names of features."""
-    head, found, _ = re.sub(r"\[\d+\]", "[]", name).partition("coefficients.")
-    return head + found.rstrip(".")
+    head, in_coefficients, _ = re.sub(r"\[\d+\]", "[]", name).partition("coefficients.")
+    return head + in_coefficients.rstrip(".")
 
 
 def part_of(path: str) -> str:
@@ -244,8 +244,8 @@ def field_paths(part: Any, prefix: str = "") -> Iterator[str]:
     if hasattr(part, "json_items"):  # folds, by column
         yield from (f"{prefix}[].{name}" for name in ("fold", "support", "error", "decided"))
     elif is_dataclass(part):
-        for one in fields(part):
-            yield from field_paths(getattr(part, one.name), f"{prefix}.{one.name}".lstrip("."))
+        for declared_field in fields(part):
+            yield from field_paths(getattr(part, declared_field.name), f"{prefix}.{declared_field.name}".lstrip("."))
     elif isinstance(part, tuple) and part and is_dataclass(part[0]):
         for item in part:
             yield from field_paths(item, f"{prefix}[]")

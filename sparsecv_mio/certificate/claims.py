@@ -133,13 +133,13 @@ def check_claims(checks: Checks, record: records.Record, dataset: Dataset, plan:
     said = record.r_squared
     if checks.that((said is None) == math.isinf(record.cv_error), "r_squared", _null(said)) and said is not None:
         checks.recomputed("r_squared")
-        known = dataset.y, plan.all_scored
+        targets = dataset.y, plan.all_scored
         if record.request.loss == Loss.LOGISTIC:
-            null = null_loss(*known, dataset.row_weights)
-            found = 1.0 - record.cv_error / null if null > 0.0 else 0.0
+            null = null_loss(*targets, dataset.row_weights)
+            share = 1.0 - record.cv_error / null if null > 0.0 else 0.0
         else:
-            found = r_squared(*known, record.cv_error, dataset.row_weights)
-        checks.that(same(said, found, 1.0), "r_squared", f"is {said!r}, cv_error gives {found!r}")
+            share = r_squared(*targets, record.cv_error, dataset.row_weights)
+        checks.that(same(said, share, 1.0), "r_squared", f"is {said!r}, cv_error gives {share!r}")
     if record.mae is not None:
         _mae(checks, record.mae, record.chosen_folds.error, plan)
     _rule(checks, record)
@@ -147,9 +147,9 @@ def check_claims(checks: Checks, record: records.Record, dataset: Dataset, plan:
     if record.status != "proved":
         checks.leaves("that a limit came is read", "status")
     checks.part("bounds, gap, status and R^2 agree with each other and with the table")
-    one = record.one_se
-    if one is not None and record.request.one_se:
-        _one_se(checks, record, one, scored)
+    one_se = record.one_se
+    if one_se is not None and record.request.one_se:
+        _one_se(checks, record, one_se, scored)
         checks.part("one-standard-error pair")
     if record.descent or record.work.engine.startswith("descent"):
         _descent(checks, record)
@@ -177,8 +177,8 @@ def _method(checks: Checks, request: SearchRequest) -> None:
     used = request.method_used
     if used is None:  # of older records
         return
-    known = used in set(Method) - {Method.AUTO} and request.method in (used, Method.AUTO)
-    checks.that(known, "request.method_used", f"is {used!r}, and {request.method!r} was asked for")
+    allowed = used in set(Method) - {Method.AUTO} and request.method in (used, Method.AUTO)
+    checks.that(allowed, "request.method_used", f"is {used!r}, and {request.method!r} was asked for")
     takes = request.backend == "native" or used in (Method.JOINT, Method.ALGORITHM1, Method.GRID)
     checks.that(takes, "request.backend", f"is {request.backend!r}, which method {used} does not call")
     checks.bounded("request.method")
@@ -196,8 +196,8 @@ def _table(checks: Checks, record: records.Record) -> None:
         open_folds = row.folds_decided < row.folds
         words = f"is {_word(row.estimate)} though {row.folds_decided} of {row.folds} folds are decided"
         checks.that(row.estimate == open_folds, f"{place}estimate", words)
-        known = open_folds or math.isfinite(row.upper)
-        checks.that(known, f"{place}upper", "is unknown though every fold is decided")
+        bounded = open_folds or math.isfinite(row.upper)
+        checks.that(bounded, f"{place}upper", "is unknown though every fold is decided")
 
 
 def _headline(checks: Checks, record: records.Record) -> None:
@@ -248,9 +248,9 @@ def _certificate(checks: Checks, record: records.Record, row: records.TableRow, 
     ceiling = records.least_upper(row, record.table)
     checks.that(same(claim.upper, ceiling), f"{path}upper", f"is {claim.upper!r}, the table gives {ceiling!r}")
     least = row.upper == upper or row.upper <= upper * (1.0 + CROSSING_RTOL)
-    found = record.status != "proved" and row.cv_error <= error * (1.0 + CROSSING_RTOL)
+    tied = record.status != "proved" and row.cv_error <= error * (1.0 + CROSSING_RTOL)
     words = f"another pair has the upper bound {upper!r}, this one {row.upper!r}"
-    checks.that(least or found, f"{path}gamma", words)
+    checks.that(least or tied, f"{path}gamma", words)
     check_gap(checks, claim, path)
     # `proved`, and the ties and rounding it rests on: those of the pair with the least lower bound
     _widths(checks, claim, min(record.table, key=lambda row: row.lower), path)
@@ -266,8 +266,8 @@ def _closed(checks: Checks, claim: records.Record | records.Least | records.Regi
 
 def _rule(checks: Checks, record: records.Record) -> None:
     """Check that what the rule says is there where it was asked for, and another pair only where one chose it."""
-    one, least = record.one_se, record.least
-    checks.that((one is not None) == record.request.one_se, "one_se", _null(one))
+    one_se, least = record.one_se, record.least
+    checks.that((one_se is not None) == record.request.one_se, "one_se", _null(one_se))
     weighed = record.stability is not None and record.stability.chosen is not None
     asked = record.request.one_se or (record.request.stability is not None and weighed)
     checks.that(least is None or asked, "least", _null(least))
@@ -283,9 +283,9 @@ def _pairs(checks: Checks, record: records.Record) -> None:
     told = any(row.status for row in record.table)
     for i, row in enumerate(record.table if told else ()):
         beaten = row.upper > least and (proved or row.lower >= bar)
-        found = "decided" if row.folds_decided == row.folds else "excluded" if beaten else "open"
-        words = f"is {row.status!r}, its bounds and folds make it {found!r}"
-        checks.that(row.status == found, f"table[{i}].status", words)
+        status = "decided" if row.folds_decided == row.folds else "excluded" if beaten else "open"
+        words = f"is {row.status!r}, its bounds and folds make it {status!r}"
+        checks.that(row.status == status, f"table[{i}].status", words)
 
 
 def _standard_errors(checks: Checks, record: records.Record, scored: Scored) -> None:
@@ -297,15 +297,15 @@ def _standard_errors(checks: Checks, record: records.Record, scored: Scored) -> 
     for i, row in enumerate(record.table):
         said, place = row.standard_error, f"table[{i}].standard_error"
         if said is None:
-            known = told and scored.has_standard_error and (row.gamma, row.tau) in stored
-            checks.that(not known, place, "is null though the folds of the pair are there")
+            expected = told and scored.has_standard_error and (row.gamma, row.tau) in stored
+            checks.that(not expected, place, "is null though the folds of the pair are there")
             continue
         right = said >= 0.0 and scored.has_standard_error
         checks.that(right, place, f"{said!r} is no standard error over {len(scored.by_fold)} folds")
         folds = stored.get((row.gamma, row.tau))
         if scored.has_standard_error and folds is not None:
-            found = standard_error(folds.error, scored.by_fold, scored.times)
-            checks.that(same(said, found, row.cv_error), place, f"is {said!r}, the folds give {found!r}")
+            spread = standard_error(folds.error, scored.by_fold, scored.times)
+            checks.that(same(said, spread, row.cv_error), place, f"is {said!r}, the folds give {spread!r}")
 
 
 def _region(checks: Checks, record: records.Record, region: records.Region) -> None:
@@ -314,14 +314,14 @@ def _region(checks: Checks, record: records.Record, region: records.Region) -> N
     checks.that(top is None or top in request.taus, "region.up_to_tau", f"{top} was not asked for")
     asked = from_gamma is None or from_gamma in request.gammas
     checks.that(asked, "region.from_gamma", f"{from_gamma!r} was not asked for")
-    part = rows_of(region, record.table)
+    inside = rows_of(region, record.table)
     checks.bounded("region.tau")
     checks.that(top is not None or from_gamma is not None, "region.up_to_tau", "is null, and so is from_gamma")
-    own = row_of(region, part)
+    own = row_of(region, inside)
     if not checks.that(own is not None, "region.gamma", "the pair is not in the table") or own is None:
         return
     check_as_tabled(checks, region, own, ("cv_error", "upper"), "region.")
-    lowest, upper = min(part, key=lambda row: row.lower), min(row.upper for row in part)
+    lowest, upper = min(inside, key=lambda row: row.lower), min(row.upper for row in inside)
     words = f"is {region.lower!r}, the least of the region is {lowest.lower!r}"
     checks.that(same(region.lower, lowest.lower), "region.lower", words)
     words = f"another pair of the region has the upper bound {upper!r}"
@@ -389,34 +389,44 @@ def _descent(checks: Checks, record: records.Record) -> None:
     if not steps:  # a limit may come before the first row of the grid has been searched
         checks.that(record.status != "proved", "descent", "is empty though the engine is one")
         return
-    here: records.DescentStep | None = None
+    at = -1  # the last move accepted
     for i, step in enumerate(steps):
-        place = f"descent[{i}]."
-        known = ("start",) if i == 0 else ("gamma", "line")
-        checks.that(step.move in known, f"{place}move", f"{step.move!r} is not one of {', '.join(known)}")
-        checks.that(step.tau in record.request.taus, f"{place}tau", f"{step.tau} was not asked for")
-        value, best = (
-            (one.upper if certified else one.cv_error) if one is not None else math.inf for one in (step, here)
-        )
-        goes = here is None or (step.move == "gamma" and value < best * (1.0 - SAME))
-        checks.that(goes or not step.accepted, f"{place}accepted", "the move is no better than where it came from")
-        if step.move == "gamma":
-            stays = not value < best * (1.0 - PROGRESS)
-            checks.that(stays or step.accepted, f"{place}accepted", "the move is better and was turned down")
-        if certified:
-            inside = step.cv_error <= step.upper * (1.0 + SAME)
-            checks.that(inside, f"{place}cv_error", f"{step.cv_error!r} exceeds upper, {step.upper!r}")
-        here = step if step.accepted else here
-    if not checks.that(here is not None, "descent[0].accepted", "a descent stands where it starts") or here is None:
+        _move(checks, i, step, None if at < 0 else steps[at], certified)
+        checks.that(step.tau in record.request.taus, f"descent[{i}].tau", f"{step.tau} was not asked for")
+        at = i if step.accepted else at
+    if not checks.that(at >= 0, "descent[0].accepted", "a descent stands where it starts"):
         return
     checks.leaves("of moves before the last one accepted it is read", "descent[].gamma")
-    at = max(i for i, step in enumerate(steps) if step.accepted)
+    _end_of_descent(checks, record, at)
+
+
+def _move(
+    checks: Checks, i: int, step: records.DescentStep, before: records.DescentStep | None, certified: bool
+) -> None:
+    """Check that the move number i is a known one, and accepted where it is better than what it came from."""
+    place, moves = f"descent[{i}].", ("start",) if i == 0 else ("gamma", "line")
+    checks.that(step.move in moves, f"{place}move", f"{step.move!r} is not one of {', '.join(moves)}")
+    value = step.upper if certified else step.cv_error
+    best = math.inf if before is None else before.upper if certified else before.cv_error
+    goes = before is None or (step.move == "gamma" and value < best * (1.0 - SAME))
+    checks.that(goes or not step.accepted, f"{place}accepted", "the move is no better than where it came from")
+    if step.move == "gamma":
+        stays = not value < best * (1.0 - PROGRESS)
+        checks.that(stays or step.accepted, f"{place}accepted", "the move is better and was turned down")
+    if certified:
+        inside = step.cv_error <= step.upper * (1.0 + SAME)
+        checks.that(inside, f"{place}cv_error", f"{step.cv_error!r} exceeds upper, {step.upper!r}")
+
+
+def _end_of_descent(checks: Checks, record: records.Record, at: int) -> None:
+    """Check that the answer stands where the last move accepted, number `at`, has led."""
+    here = record.descent[at]
     # under a limit another pair may be reported, and the one-SE rule has more of the row decided after its move
     final = record.status == "proved" and not record.request.one_se
     for name in ("gamma", "tau") if final else ("gamma",):
-        said, found = getattr(here, name), getattr(record.certificate, name)
-        words = f"the last move accepted says {said!r}, the record {found!r}"
-        checks.that(said == found, f"descent[{at}].{name}", words)
+        said, answered = getattr(here, name), getattr(record.certificate, name)
+        words = f"the last move accepted says {said!r}, the record {answered!r}"
+        checks.that(said == answered, f"descent[{at}].{name}", words)
     row = row_of(here, record.table)
     if row is None:
         return

@@ -76,9 +76,9 @@ class AllowedSupports:
             and all(chosen.issuperset(group) or chosen.isdisjoint(group) for group in self.together)
             and all(len(chosen.intersection(group.features)) <= group.count for group in asked.at_most)
             and all(
-                chosen.issuperset(one.parents) if one.every else not chosen.isdisjoint(one.parents)
-                for one in asked.hierarchy
-                if one.feature in chosen
+                chosen.issuperset(rule.parents) if rule.every else not chosen.isdisjoint(rule.parents)
+                for rule in asked.hierarchy
+                if rule.feature in chosen
             )
         )
 
@@ -103,13 +103,15 @@ class AllowedSupports:
         q = len(self.names)
         held = set(np.flatnonzero(self.sign).tolist())
         sets = [some for size in range(min(tau, q) + 1) for some in combinations(range(q), size)]
-        found: set[tuple[int, ...]] = set()
+        supports: set[tuple[int, ...]] = set()
         for some in sets:
             if self.allows(some):
                 loose = [j for j in some if j in held]
                 for size in range(len(loose) + 1):
-                    found |= {tuple(j for j in some if j not in gone) for gone in combinations(loose, size)}
-        by_size = {size: sorted(one for one in found if len(one) == size) for size in range(min(tau, q) + 1)}
+                    supports |= {tuple(j for j in some if j not in gone) for gone in combinations(loose, size)}
+        by_size = {
+            size: sorted(support for support in supports if len(support) == size) for size in range(min(tau, q) + 1)
+        }
         return {size: np.array(rows, dtype=np.int64).reshape(len(rows), size) for size, rows in by_size.items() if rows}
 
     def signed_right(self, support: Iterable[int], effect: FloatArray) -> bool:
@@ -221,10 +223,12 @@ class UnitColumns:
         """
         wanted = restrictions or NONE
         varying = varying_columns(dataset.X)
-        found = cls.of(dataset, scale, intercept, varying[~np.isin(np.array(dataset.names)[varying], wanted.force_out)])
-        forced = tuple(i for i, name in enumerate(found.names) if name in wanted.force_in)
-        allowed = AllowedSupports(found.names, wanted) if wanted.beyond_forcing else None
-        return replace(found, forced=forced, allowed=allowed)
+        design = cls.of(
+            dataset, scale, intercept, varying[~np.isin(np.array(dataset.names)[varying], wanted.force_out)]
+        )
+        forced = tuple(i for i, name in enumerate(design.names) if name in wanted.force_in)
+        allowed = AllowedSupports(design.names, wanted) if wanted.beyond_forcing else None
+        return replace(design, forced=forced, allowed=allowed)
 
     @property
     def q(self) -> int:
@@ -297,8 +301,8 @@ class UnitColumns:
         """(C, min(tau, q)) all supports of one size within the restrictions, as sorted positions in `columns`."""
         size = min(tau, self.q)
         others = [j for j in range(self.q) if j not in self.forced]
-        found = [sorted((*self.forced, *rest)) for rest in combinations(others, max(size - len(self.forced), 0))]
-        return np.array(found, dtype=np.int64).reshape(len(found), size)
+        sets = [sorted((*self.forced, *rest)) for rest in combinations(others, max(size - len(self.forced), 0))]
+        return np.array(sets, dtype=np.int64).reshape(len(sets), size)
 
     def refit(self, support: IntArray | tuple[int, ...], gamma: float, rows: IntArray | None) -> RidgeFit:
         """Fit a support by `problem.objective.fit`.
@@ -417,9 +421,9 @@ def fold_optima(
     """
     X, y, weights = design.dataset.X, design.dataset.y, design.dataset.row_weights
     ends, good, excess = np.zeros((4, folds.k)), np.ones(folds.k, dtype=bool), np.zeros(folds.k)
-    for fold, fits, known in _fits_by_fold(design, folds, gamma, tau, reported):
-        if known is not None:
-            ends[:, fold] = known
+    for fold, fits, optima in _fits_by_fold(design, folds, gamma, tau, reported):
+        if optima is not None:
+            ends[:, fold] = optima
             continue
         train, test = folds.train_rows(fold), folds.scored_rows(fold)
         least = min(model.objective for model, _ in fits)
@@ -502,10 +506,10 @@ def _candidates(design: UnitColumns, objective: FloatArray, sure: BoolArray | No
 
     An objective that is not `sure` may be wrong by a share of the squares of the targets, either way.
     """
-    known, share = np.isfinite(objective), CANDIDATE_SHARE * float(design.t @ design.t)
+    finite, share = np.isfinite(objective), CANDIDATE_SHARE * float(design.t @ design.t)
     room = share if sure is None else np.where(sure, 0.0, share)
-    most = np.where(known, objective * (1.0 + CANDIDATE_RTOL) + room, np.inf)
-    return np.flatnonzero((objective - room <= float(most.min(initial=np.inf))) | ~known)
+    most = np.where(finite, objective * (1.0 + CANDIDATE_RTOL) + room, np.inf)
+    return np.flatnonzero((objective - room <= float(most.min(initial=np.inf))) | ~finite)
 
 
 def all_objectives(
@@ -587,8 +591,8 @@ def leave_out(
     held, margin = _held_out(design, Q, e, rows)
     objective = full[:, None] - np.sum(e[:, rows] * held, axis=2)
     with np.errstate(invalid="ignore", divide="ignore"):
-        left = np.where(full[:, None] > 0.0, np.clip(objective / (CANCELLED * full[:, None]), 0.0, 1.0), 0.0)
-    return objective, np.sum(held**2, axis=2), margin * (rcond * share)[:, None] * left
+        cancelled = np.where(full[:, None] > 0.0, np.clip(objective / (CANCELLED * full[:, None]), 0.0, 1.0), 0.0)
+    return objective, np.sum(held**2, axis=2), margin * (rcond * share)[:, None] * cancelled
 
 
 def _held_out(design: UnitColumns, Q: FloatArray, e: FloatArray, rows: IntArray) -> tuple[FloatArray, FloatArray]:
@@ -598,8 +602,8 @@ def _held_out(design: UnitColumns, Q: FloatArray, e: FloatArray, rows: IntArray)
     if design.intercept == "fold":
         H += design.root[rows][:, :, None] * design.root[rows][:, None, :] / float(design.root @ design.root)
     if rows.shape[1] == 1:
-        left = np.asarray(1.0 - H[..., 0, 0], dtype=np.float64)
-        return e[:, rows] / np.where(left > 0.0, left, 1.0)[..., None], left
+        complement = np.asarray(1.0 - H[..., 0, 0], dtype=np.float64)
+        return e[:, rows] / np.where(complement > 0.0, complement, 1.0)[..., None], complement
     matrix = np.eye(rows.shape[1]) - (H + H.swapaxes(2, 3)) / 2.0
     margin = np.asarray(np.linalg.eigvalsh(matrix)[..., 0], dtype=np.float64)
     matrix[margin < TRUSTED] = np.eye(rows.shape[1])  # not trusted, and perhaps singular to the last bit
@@ -625,9 +629,9 @@ def _sharp_residual(
         rest = np.concatenate([high + low, -root * beta])
         along = Q.T @ rest
         beta = beta + np.linalg.solve(R, along) / length
-    found: FloatArray = rest - Q @ along
+    residual: FloatArray = rest - Q @ along
     size = float(np.linalg.norm(rest)) + TWICE * float(np.linalg.norm(design.t))
-    return found, min(1.0, float(np.linalg.norm(found)) / max(size, TINY))
+    return residual, min(1.0, float(np.linalg.norm(residual)) / max(size, TINY))
 
 
 @dataclass(frozen=True, eq=False)
@@ -690,7 +694,7 @@ class GramFits(NamedTuple):
 
 def _objectives(design: UnitColumns, train: FoldMoments, gamma: float, supports: IntArray) -> FloatArray:
     """Objectives of all supports of a size."""
-    return np.concatenate([part.objective for part in gram_fits(design, train, gamma, supports)])
+    return np.concatenate([fits.objective for fits in gram_fits(design, train, gamma, supports)])
 
 
 def gram_fits(design: UnitColumns, train: FoldMoments, gamma: float, supports: IntArray) -> Iterator[GramFits]:
@@ -708,16 +712,16 @@ def gram_fits(design: UnitColumns, train: FoldMoments, gamma: float, supports: I
         lost: BoolArray = np.asarray(~(values[:, :1] > SINGULAR * values[:, -1:]).all(axis=1))
         values[lost] = 1.0
         parts = np.einsum("kij,ki->kj", vectors, c)
-        found = GramFits(
+        all_fits = GramFits(
             train.moment[-1] - np.sum(parts * parts / values, axis=1),
             np.einsum("kij,kj->ki", vectors, parts / values) / length, np.full(len(S), DOUBTFUL), lost,
         )  # fmt: skip
         at = np.flatnonzero(lost)
         few = max(1, BLOCK_ELEMENTS // max(1, train.root.size))
         for some in (at[i : i + few] for i in range(0, len(at), few)):
-            for all_of, part in zip(found, _row_fits(design, train, gamma, S[some]), strict=True):
-                all_of[some] = part
-        yield found
+            for all_of, fits in zip(all_fits, _row_fits(design, train, gamma, S[some]), strict=True):
+                all_of[some] = fits
+        yield all_fits
 
 
 def _row_fits(design: UnitColumns, train: FoldMoments, gamma: float, S: IntArray) -> GramFits:
@@ -739,11 +743,11 @@ def _row_fits(design: UnitColumns, train: FoldMoments, gamma: float, S: IntArray
     beta = np.einsum("kji,kj->ki", V, np.einsum("kij,i->kj", U, target) / values)
     error = np.linalg.norm(target - np.einsum("kij,kj->ki", A, beta), axis=1)
     wrong = train.rounding * (size + np.abs(beta).sum(axis=1))
-    known = wrong * (2.0 * error + wrong) <= (CANDIDATE_RTOL * error**2 + CANDIDATE_SHARE * size**2) / 4.0
+    certain = wrong * (2.0 * error + wrong) <= (CANDIDATE_RTOL * error**2 + CANDIDATE_SHARE * size**2) / 4.0
     condition = values[:, 0] / values[:, -1]
     doubt = train.rounding * condition * (np.linalg.norm(beta, axis=1) + condition * error) / size
     every = np.ones(len(S), dtype=bool)
-    return GramFits(np.where(known, error**2, -np.inf), beta / length, np.maximum(doubt, DOUBTFUL), every)
+    return GramFits(np.where(certain, error**2, -np.inf), beta / length, np.maximum(doubt, DOUBTFUL), every)
 
 
 def held_out_errors(
@@ -819,18 +823,18 @@ def _close_and_signed(
     for supports in sets:
         rows += list(supports)
         fits = list(gram_fits(design, train_rows, gamma, supports))
-        values += [part.objective for part in fits]
-        doubts += [part.doubt for part in fits]
-        betas += [row for part in fits for row in part.beta]
-        effect = np.concatenate([part.beta for part in fits]) * lengths[supports]
+        values += [chunk.objective for chunk in fits]
+        doubts += [chunk.doubt for chunk in fits]
+        betas += [row for chunk in fits for row in chunk.beta]
+        effect = np.concatenate([chunk.beta for chunk in fits]) * lengths[supports]
         worst.append(np.min(allowed.sign[supports] * effect, axis=1, initial=np.inf))
     value, sign, doubt = np.concatenate(values), np.concatenate(worst), np.concatenate(doubts)
-    known = np.isfinite(value)
-    best = float(value[known & (sign >= doubt)].min(initial=np.inf))
-    found = []
+    finite = np.isfinite(value)
+    best = float(value[finite & (sign >= doubt)].min(initial=np.inf))
+    models = []
     for i in np.argsort(value, kind="stable").tolist():  # the first fits bound the others
         close = value[i] <= best * (1.0 + CANDIDATE_RTOL) + CANDIDATE_SHARE * float(design.t @ design.t)
-        if not close or (known[i] and sign[i] < -doubt[i]):
+        if not close or (finite[i] and sign[i] < -doubt[i]):
             continue
         model = design.refit(rows[i], gamma, train)
         far = effects(design, rows[i], model)
@@ -839,5 +843,5 @@ def _close_and_signed(
             slope = train_rows.moment[:-1] - train_rows.gram[:, rows[i]] @ betas[i]
             slope = slope / np.maximum(lengths * float(design.t @ design.t), TINY)
             certain = bool(np.all((allowed.sign[rows[i]] == 0) | (np.abs(far) > NOTHING)))
-            found.append((model, certain and known[i] and allowed.holds(tuple(rows[i].tolist()), tau, slope)))
-    return found
+            models.append((model, certain and finite[i] and allowed.holds(tuple(rows[i].tolist()), tau, slope)))
+    return models

@@ -36,8 +36,8 @@ def check_side(checks: Checks, record: FitRecord, side: Side, dataset: Dataset) 
     side : Side
         Of the record.
     """
-    known = set(dataset.names)
-    right = [checks.that(name in known, f"side.{place}", f"there is no feature {name!r}")
+    features = set(dataset.names)
+    right = [checks.that(name in features, f"side.{place}", f"there is no feature {name!r}")
              for place, name in _features(side)]  # fmt: skip
     if not all(right):
         return False
@@ -47,7 +47,7 @@ def check_side(checks: Checks, record: FitRecord, side: Side, dataset: Dataset) 
     ends = _ends(side)
     X, y = dataset.X, size_of_target(dataset, record.data.intercept)
     for name, value in record.coefficients.items():
-        if name in ends and name in known:
+        if name in ends and name in features:
             column = X[:, dataset.names.index(name)]
             reach = float(np.abs(column).max() if record.data.intercept == "none" else np.ptp(column))
             low, high = ends[name]
@@ -140,9 +140,9 @@ def _ends(side: Side) -> Mapping[str, tuple[float, float]]:
     asked = side.restrictions or NONE
     given = [(name, 0.0, math.inf) for name in asked.nonnegative]
     given += [(name, -math.inf, 0.0) for name in asked.nonpositive]
-    for one in side.box or ():
-        low, high = one.low, one.high
-        given.append((one.feature, -math.inf if low is None else low, math.inf if high is None else high))
+    for bounds in side.box or ():
+        low, high = bounds.low, bounds.high
+        given.append((bounds.feature, -math.inf if low is None else low, math.inf if high is None else high))
     ends: dict[str, tuple[float, float]] = {}
     for name, low, high in given:
         before = ends.get(name, (-math.inf, math.inf))
@@ -156,10 +156,10 @@ def _features(side: Side) -> Iterator[tuple[str, str]]:
     for field in ("force_in", "force_out", "nonnegative", "nonpositive"):
         yield from ((f"restrictions.{field}", name) for name in getattr(asked, field))
     yield from (("restrictions.at_most", name) for group in asked.at_most for name in group.features)
-    for one in asked.hierarchy:
-        yield from (("restrictions.hierarchy", name) for name in (one.feature, *one.parents))
+    for rule in asked.hierarchy:
+        yield from (("restrictions.hierarchy", name) for name in (rule.feature, *rule.parents))
     yield from (("together", name) for group in side.together or () for name in group)
-    yield from (("box", one.feature) for one in side.box or ())
+    yield from (("box", bounds.feature) for bounds in side.box or ())
 
 
 EDGE = 1e-7  # relative: a value so near a bound may lie on either side of it
@@ -191,8 +191,8 @@ class SupportValues:
         design = self.design
         if self.plan is None:
             return design.refit(tuple(support), self.gamma, None).objective
-        found, *_ = enumeration.held_out_errors(design, self.plan, [tuple(support)] * self.plan.k, self.gamma)
-        return float(found.sum()) / self.total
+        errors, *_ = enumeration.held_out_errors(design, self.plan, [tuple(support)] * self.plan.k, self.gamma)
+        return float(errors.sum()) / self.total
 
     def one(self, support: Sequence[int], exact: bool) -> float:
         """Value of a support, by fits of the rows where asked for or where these are few.
@@ -218,9 +218,9 @@ class SupportValues:
         design, unit = self.design, self.design.y_unit**2
         if self.plan is None:
             train = enumeration.moments(design, np.zeros(0, dtype=np.int64))
-            found = list(enumeration.gram_fits(design, train, self.gamma, supports))
-            values = np.concatenate([part.objective for part in found]) * unit
-            for a in np.flatnonzero(np.concatenate([part.by_rows for part in found])).tolist():
+            fits = list(enumeration.gram_fits(design, train, self.gamma, supports))
+            values = np.concatenate([chunk.objective for chunk in fits]) * unit
+            for a in np.flatnonzero(np.concatenate([chunk.by_rows for chunk in fits])).tolist():
                 values[a] = self.exact(supports[a].tolist())
             return np.asarray(values)
         totals, doubt = np.zeros(len(supports)), np.full(len(supports), not self.plan.scores_all_left_out.all())
@@ -302,7 +302,7 @@ def check_near(checks: Checks, record: NearRecord, values: SupportValues) -> Non
 
 def _listed(checks: Checks, record: NearRecord, tau: int, values: SupportValues) -> Listed | None:
     """Return the models of a size as places of columns, with their values; None where one is no support."""
-    design, found = values.design, Listed()
+    design, listed = values.design, Listed()
     for i, model in enumerate(record.models):
         if model.tau != tau:
             continue
@@ -310,14 +310,14 @@ def _listed(checks: Checks, record: NearRecord, tau: int, values: SupportValues)
         if support is None or len(support) != tau or not check_allowed(checks, design, support, tau, f"models[{i}]."):
             checks.that(False, f"models[{i}].support", f"is not a set of {tau} features of the data")
             return None
-        checks.that(support not in found, f"models[{i}].support", "is there twice")
-        last = max(found.values(), default=-math.inf)
+        checks.that(support not in listed, f"models[{i}].support", "is there twice")
+        last = max(listed.values(), default=-math.inf)
         checks.that(model.value >= last, f"models[{i}].value", "is below that of the model before")
-        found[support] = model.value
-        if len(found) <= MOST_REFITTED:
-            truth = values.one(support, exact=len(found) == 1)
+        listed[support] = model.value
+        if len(listed) <= MOST_REFITTED:
+            truth = values.one(support, exact=len(listed) == 1)
             checks.close(f"models[{i}].value", model.value, truth, values.slack(truth, tau))
-    return found
+    return listed
 
 
 def _claims(
@@ -355,12 +355,12 @@ def _replacements(checks: Checks, size: NearSize, path: str, names: Mapping[str,
         for j in support:
             rest.setdefault(tuple(i for i in support if i != j), []).append(j)
     swaps = Counter(tuple(sorted(pair)) for inside in rest.values() for pair in combinations(inside, 2))
-    given = [tuple(sorted((names.get(one.feature, -1), names.get(one.other, -1)))) for one in size.replacements]
-    fewest = min((one.pairs for one in size.replacements), default=0)
+    given = [tuple(sorted((names.get(swap.feature, -1), names.get(swap.other, -1)))) for swap in size.replacements]
+    fewest = min((swap.pairs for swap in size.replacements), default=0)
     complete = len(set(given)) == len(given) and all(n <= fewest for pair, n in swaps.items() if pair not in given)
     checks.that(complete, f"{path}replacements", "leaves out features that stand in each other's place")
-    for one, pair in zip(size.replacements, given, strict=True):
-        checks.equal(f"{path}replacements.{one.feature}", one.pairs, swaps[pair])
+    for swap_said, pair in zip(size.replacements, given, strict=True):
+        checks.equal(f"{path}replacements.{swap_said.feature}", swap_said.pairs, swaps[pair])
     checks.recomputed(f"{path}replacements")
 
 
@@ -386,11 +386,11 @@ def _fit_anew(truth: FloatArray, supports: IntArray, size: NearSize, values: Sup
 
     The first support that contradicts it still ends this.
     """
-    known = np.array([tuple(support) in listed for support in supports.tolist()], dtype=bool)
+    is_listed = np.array([tuple(support) in listed for support in supports.tolist()], dtype=bool)
     best, least = min(listed, key=listed.__getitem__, default=()), max(size.lower, 0.0) * (1.0 - EDGE)
     first = np.array([tuple(support) == best for support in supports.tolist()], dtype=bool)
-    for i in np.flatnonzero((truth < least) | first | (~known & (truth < size.complete_to))).tolist():
-        claimed = least if known[i] else max(least, size.complete_to * (1.0 - EDGE))
+    for i in np.flatnonzero((truth < least) | first | (~is_listed & (truth < size.complete_to))).tolist():
+        claimed = least if is_listed[i] else max(least, size.complete_to * (1.0 - EDGE))
         truth[i] = values.exact(supports[i].tolist())
         if truth[i] < claimed - 2.0 * values.slack(claimed, size.tau):
             return
@@ -399,6 +399,30 @@ def _fit_anew(truth: FloatArray, supports: IntArray, size: NearSize, values: Sup
 def check_common(checks: Checks, record: CommonRecord, design: enumeration.UnitColumns, plan: FoldPlan) -> None:
     """Check the CV errors and bounds of a common subset and of the table, by enumeration where supports are few."""
     taus = sorted({min(tau, design.q) for tau in record.request.taus})
+    _check_bounds_of_common(checks, record, design, taus)
+    every = _enumerable(checks, SupportValues(design, record.gamma, plan), taus, len(record.request.gammas))
+    for i, row in enumerate(record.table):
+        checks.tell(i, len(record.table))
+        if math.isfinite(row.cv_error):
+            _check_common_row(checks, record, i, design, plan)
+    grid = [(row.gamma, row.tau) for row in record.table]
+    checks.that((record.gamma, record.tau) in grid, "tau", "is not in the table")
+    checks.part("CV errors of the table, that of the answer by a refit of every fold")
+    for i, row in enumerate(record.table if every else ()):
+        checks.tell(i, len(record.table))
+        values = SupportValues(design, row.gamma, plan)
+        least = float(values.every(design.supports(row.tau)).min())
+        room = EDGE * least + values.slack(least, row.tau)
+        checks.that(row.lower <= least + room, f"table[{i}].lower", f"exceeds the true minimum {least!r}")
+        checks.that(record.lower <= least + room, "lower", f"{record.lower!r} exceeds {least!r}")
+    if every:
+        checks.part("lower of every pair, by enumeration of all supports")
+
+
+def _check_bounds_of_common(
+    checks: Checks, record: CommonRecord, design: enumeration.UnitColumns, taus: list[int]
+) -> None:
+    """Check that the grid is the one asked for, and that bounds, gap and status follow from the table."""
     grid = [(row.gamma, row.tau) for row in record.table]
     asked = [(gamma, tau) for gamma in record.request.gammas for tau in taus]
     checks.that(grid == asked or record.status != "proved", "table", "is not the requested grid, once")
@@ -416,30 +440,23 @@ def check_common(checks: Checks, record: CommonRecord, design: enumeration.UnitC
     if record.status != "proved":
         checks.leaves("that a limit came is read", "status")
     checks.part("the requested grid, bounds and status agree with each other")
-    every = _enumerable(checks, SupportValues(design, record.gamma, plan), taus, len(record.request.gammas))
-    for i, row in enumerate(record.table):
-        checks.tell(i, len(record.table))
-        values = SupportValues(design, row.gamma, plan)
-        if math.isfinite(row.cv_error):
-            support = checked_support(checks, row.support, design.index, row.tau, f"table[{i}].support", exact=True)
-            if support is None:
-                continue
-            check_allowed(checks, design, support, row.tau, f"table[{i}].")
-            best = (row.gamma, row.tau) == (record.gamma, record.tau)
-            truth = values.one(support, exact=best)
-            checks.close(f"table[{i}].cv_error", row.cv_error, truth, values.slack(truth, row.tau))
-            if best:
-                checks.that(set(row.support) == set(record.support), "support", "is not that of the table")
-                checks.close("cv_error", record.cv_error, row.cv_error, values.slack(truth, row.tau))
-                checks.close("upper", record.upper, truth, EDGE * truth + 2.0 * values.slack(truth, row.tau))
-    checks.that((record.gamma, record.tau) in grid, "tau", "is not in the table")
-    checks.part("CV errors of the table, that of the answer by a refit of every fold")
-    for i, row in enumerate(record.table if every else ()):
-        checks.tell(i, len(record.table))
-        values = SupportValues(design, row.gamma, plan)
-        least = float(values.every(design.supports(row.tau)).min())
-        room = EDGE * least + values.slack(least, row.tau)
-        checks.that(row.lower <= least + room, f"table[{i}].lower", f"exceeds the true minimum {least!r}")
-        checks.that(record.lower <= least + room, "lower", f"{record.lower!r} exceeds {least!r}")
-    if every:
-        checks.part("lower of every pair, by enumeration of all supports")
+
+
+def _check_common_row(
+    checks: Checks, record: CommonRecord, i: int, design: enumeration.UnitColumns, plan: FoldPlan
+) -> None:
+    """Check the CV error of a row of the table, and of the answer where it is that row."""
+    row = record.table[i]
+    values = SupportValues(design, row.gamma, plan)
+    support = checked_support(checks, row.support, design.index, row.tau, f"table[{i}].support", exact=True)
+    if support is None:
+        return
+    check_allowed(checks, design, support, row.tau, f"table[{i}].")
+    best = (row.gamma, row.tau) == (record.gamma, record.tau)
+    truth = values.one(support, exact=best)
+    slack = values.slack(truth, row.tau)
+    checks.close(f"table[{i}].cv_error", row.cv_error, truth, slack)
+    if best:
+        checks.that(set(row.support) == set(record.support), "support", "is not that of the table")
+        checks.close("cv_error", record.cv_error, row.cv_error, slack)
+        checks.close("upper", record.upper, truth, EDGE * truth + 2.0 * slack)

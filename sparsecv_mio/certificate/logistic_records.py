@@ -105,25 +105,25 @@ class ClassDesign:
         """Return all supports of at most so many columns with the least objective; None where that takes long."""
         enough, every = self.fits + most, tuple(self.columns)
         start = tuple(sorted(start))
-        known = [(self.fit(start, gamma, rows).objective, start)]
+        tried = [(self.fit(start, gamma, rows).objective, start)]
         waiting: list[tuple[frozenset[int], frozenset[int]]] = [(self.forced, frozenset())]
         while waiting:
             if self.fits > enough:
                 return None
             inside, outside = waiting.pop()
             rest = tuple(j for j in every if j not in outside)
-            least = min(value for value, _ in known)
+            least = min(value for value, _ in tried)
             whole = self.fit(tuple(sorted(inside)) if len(inside) >= size else rest, gamma, rows)
             if whole.objective > least * (1.0 + F_RTOL) + TINY:
                 continue
             if len(inside) >= size or len(rest) <= size:
-                known.append((whole.objective, whole.support))
+                tried.append((whole.objective, whole.support))
                 continue
             free = [i for i, j in enumerate(rest) if j not in inside]
             j = rest[max(free, key=lambda i: abs(float(whole.beta[i] * whole.unit[i])))]
             waiting += [(inside | {j}, outside), (inside, outside | {j})]
-        least = min(value for value, _ in known)
-        return sorted({tuple(sorted(support)) for value, support in known if value <= least * (1.0 + F_RTOL) + TINY})
+        least = min(value for value, _ in tried)
+        return sorted({tuple(sorted(support)) for value, support in tried if value <= least * (1.0 + F_RTOL) + TINY})
 
 
 def check_classes(
@@ -157,20 +157,20 @@ def check_classes(
     checks.that(right, "request.positive", "is not the positive class")
     checks.bounded("request.loss")
     checks.part("the positive class")
-    known: list[tuple[optimality.ReportedPair, list[Support]]] = []
+    pairs: list[tuple[optimality.ReportedPair, list[Support]]] = []
     for pair in optimality.reported_pairs(record):
         placed = supports_of(pair)
         if placed is None:
             return False
         supports = [tuple(design.columns[place] for place in support) for support in placed]
-        known.append((pair, supports))
+        pairs.append((pair, supports))
         _errors(checks, record, design, plan, pair, supports)
     for name in ("gamma", "tau"):
-        said, found = getattr(record.refit, name), getattr(record, name)
-        checks.that(said == found, f"refit.{name}", f"is {said!r}, the answer's is {found!r}")
+        said, answered = getattr(record.refit, name), getattr(record, name)
+        checks.that(said == answered, f"refit.{name}", f"is {said!r}, the answer's is {answered!r}")
     _check_model(checks, Claim(record, record.refit, "", "refit."), design, record.request.gap)
     checks.part("coefficients, intercept and objective of the fit on all rows")
-    _optimality(checks, record, design, plan, known)
+    _optimality(checks, record, design, plan, pairs)
     checks.leaves("it is read", "training_gap")
     _say_read(checks, record)
     return True
@@ -190,8 +190,8 @@ def _check_names(checks: Checks, classes: Classes | None, dataset: Dataset, rows
     if not checks.that(classes is not None, "classes", "is null though the loss is logistic") or classes is None:
         return False
     checks.equal("classes.certified", classes.certified, "log_loss")
-    for name, found in zip(("negative", "positive"), dataset.classes or (None, None), strict=True):
-        checks.equal(f"classes.{name}", getattr(classes, name), found)
+    for name, class_name in zip(("negative", "positive"), dataset.classes or (None, None), strict=True):
+        checks.equal(f"classes.{name}", getattr(classes, name), class_name)
     null = logistic_objective.null_loss(dataset.y, rows, dataset.row_weights)
     checks.close("classes.null_error", classes.null_error, null, 1e-12)
     return checks.part("the classes, and the log loss of their frequencies")
@@ -230,12 +230,12 @@ def _errors(
     scored, data = np.concatenate(rows), design.dataset
     weights = None if data.row_weights is None else data.row_weights[scored]
     chances = np.concatenate(chance)
-    found = class_quality(data.y[scored], chances, weights)
+    quality = class_quality(data.y[scored], chances, weights)
     for name in ("accuracy", "auc", "brier"):
         said = getattr(record.classes, name)
         if said is not None:
             room = SAME_QUALITY + (_near_pairs(data.y[scored], chances) if name == "auc" else 0.0)
-            checks.close(f"classes.{name}", said, getattr(found, name), room)
+            checks.close(f"classes.{name}", said, getattr(quality, name), room)
     checks.part("accuracy, AUC and Brier score of the held-out predictions")
 
 
@@ -258,23 +258,23 @@ class Claim:
 
 def _check_model(checks: Checks, claim: Claim, design: ClassDesign, gap: float) -> Support | None:
     """Check a model on all rows against a refit of its support, which is returned."""
-    known, refit, names = claim.model, claim.proof, design.dataset.names
+    model_said, refit, names = claim.model, claim.proof, design.dataset.names
     place = {names[j]: j for j in design.columns}
-    right = set(known.support) <= set(place) and len(set(known.support)) == len(known.support)
-    right = right and len(known.support) <= refit.tau and set(known.coefficients) == set(known.support)
+    right = set(model_said.support) <= set(place) and len(set(model_said.support)) == len(model_said.support)
+    right = right and len(model_said.support) <= refit.tau and set(model_said.coefficients) == set(model_said.support)
     words = f"is not a set of up to {refit.tau} features of the data with a coefficient each"
-    right = right and design.forced <= {place[name] for name in known.support}
+    right = right and design.forced <= {place[name] for name in model_said.support}
     if not checks.that(right, f"{claim.path}support", words):
         return None
-    support = tuple(place[name] for name in known.support)
+    support = tuple(place[name] for name in model_said.support)
     model = design.fit(support, refit.gamma)
-    said = np.array([known.coefficients[name] for name in known.support])
+    said = np.array([model_said.coefficients[name] for name in model_said.support])
     largest = float(np.abs(model.beta * model.unit).max(initial=0.0))
-    for name, mine, theirs, unit in zip(known.support, said, model.beta, model.unit, strict=True):
+    for name, mine, theirs, unit in zip(model_said.support, said, model.beta, model.unit, strict=True):
         room = COEFFICIENT_RTOL * largest / float(unit)
         checks.close(f"{claim.path}coefficients.{name}", float(mine), float(theirs), room)
     level = 1.0 + abs(model.intercept) + float(np.abs(model.center) @ np.abs(model.beta)) + largest
-    checks.close(f"{claim.path}intercept", known.intercept, model.intercept, COEFFICIENT_RTOL * level)
+    checks.close(f"{claim.path}intercept", model_said.intercept, model.intercept, COEFFICIENT_RTOL * level)
     rounding, path = design.rounding(model), claim.proof_path
     checks.close(f"{path}objective", refit.objective, model.objective, rounding)
     checks.that(refit.lower <= model.objective + rounding, f"{path}lower", f"{refit.lower!r} exceeds the objective")
@@ -331,8 +331,10 @@ def check_path_of_classes(checks: Checks, record: PathRecord, dataset: Dataset) 
     checks.part(f"coefficients, intercept and objective of {len(record.path)} fits on all rows")
     begun = design.fits
     for i, (row, support) in enumerate(zip(record.path, supports, strict=True)):
-        left = MOST_FITS - (design.fits - begun)
-        if support is not None and not _check_least(checks, row, f"path[{i}].", design, support, request.gap, left):
+        fits_left = MOST_FITS - (design.fits - begun)
+        if support is not None and not _check_least(
+            checks, row, f"path[{i}].", design, support, request.gap, fits_left
+        ):
             checks.caveat = f"optimality not verified (it takes more than {MOST_FITS:,} fits)"
             return True
     checks.part("lower and upper of every fit, by branching over its supports")
@@ -415,13 +417,17 @@ def _check_pair(
     row, total = row_of(pair.known, record.table), Scored.of(design.dataset, plan).total
     for fold, support in enumerate(supports):
         checks.tell(fold, plan.k)
-        left = MOST_FITS - (design.fits - begun)
-        best = design.best(pair.known.tau, pair.known.gamma, plan.train_rows(fold), support, left) if left > 0 else None
+        fits_left = MOST_FITS - (design.fits - begun)
+        best = (
+            design.best(pair.known.tau, pair.known.gamma, plan.train_rows(fold), support, fits_left)
+            if fits_left > 0
+            else None
+        )
         if best is None:
             return False
         if pair.folds.decided[fold]:
             train = plan.train_rows(fold)
-            objectives = [design.fit(one, pair.known.gamma, train).objective for one in (support, best[0])]
+            objectives = [design.fit(candidate, pair.known.gamma, train).objective for candidate in (support, best[0])]
             named = ", ".join(design.dataset.names[j] for j in best[0])
             words = f"is not the best one: {named} fits the training rows better"
             tied = objectives[0] <= objectives[1] * (1.0 + 2.0 * F_RTOL) + TINY
@@ -446,8 +452,10 @@ def _check_spread(checks: Checks, place: str, row: TableRow, truths: list[Truth]
     said, tied = row.standard_error, (ends[:, 1] - ends[:, 0] > SPREAD_RTOL * ends[:, 1] + TINY).any()
     if said is None or tied or row.folds_decided < row.folds or not scored.has_standard_error:
         return
-    found = standard_error(ends.mean(axis=1), scored.by_fold, scored.times)
-    checks.that(abs(said - found) <= SPREAD_RTOL * row.cv_error + TINY, place, f"is {said!r}, the folds give {found!r}")
+    spread = standard_error(ends.mean(axis=1), scored.by_fold, scored.times)
+    checks.that(
+        abs(said - spread) <= SPREAD_RTOL * row.cv_error + TINY, place, f"is {said!r}, the folds give {spread!r}"
+    )
 
 
 def _check_grid(checks: Checks, record: Record, design: ClassDesign, plan: FoldPlan, start: Support) -> bool:
@@ -458,8 +466,8 @@ def _check_grid(checks: Checks, record: Record, design: ClassDesign, plan: FoldP
         checks.tell(i, len(record.table))
         truths = list[Truth]()
         for fold in range(plan.k):
-            left, train = MOST_FITS - (design.fits - begun), plan.train_rows(fold)
-            best = design.best(row.tau, row.gamma, train, start[: row.tau], left) if left > 0 else None
+            fits_left, train = MOST_FITS - (design.fits - begun), plan.train_rows(fold)
+            best = design.best(row.tau, row.gamma, train, start[: row.tau], fits_left) if fits_left > 0 else None
             if best is None:
                 return False
             truths.append(_truth(design, plan, fold, best, row.gamma))

@@ -59,10 +59,10 @@ class ReportedPair:
 
 def reported_pairs(record: records.Record) -> list[ReportedPair]:
     """Return the pairs whose folds a record holds."""
-    found = [ReportedPair(record, record.chosen_folds)]
+    pairs = [ReportedPair(record, record.chosen_folds)]
     if record.least is not None and record.least_folds is not None:
-        found.append(ReportedPair(record.least, record.least_folds, "least_folds", "least."))
-    return found
+        pairs.append(ReportedPair(record.least, record.least_folds, "least_folds", "least."))
+    return pairs
 
 
 def level_of(record: records.Record, design: enumeration.UnitColumns, plan: FoldPlan) -> tuple[EnumerationLevel, str]:
@@ -174,13 +174,13 @@ class Optimality:
         """Of a decided pair: by the true errors of its folds, ties and rounding apart."""
         sizes, low, high = self.scored.by_fold, optima.loose_low, optima.loose_high
         times = self.scored.times
-        found = standard_error((low + high) / 2.0, sizes, times)
+        spread = standard_error((low + high) / 2.0, sizes, times)
         unit = float(power_of_two(high.max()))  # squares neither overflow nor vanish
         means = np.stack([(high - low) / 2.0, high]) / unit / sizes
         ties, level = np.sqrt(means**2 @ (sizes / sizes.sum())) * unit
         room = ties + self.design.slack(float(level), row.gamma, row.tau, ALLOWANCE_RTOL)
-        words = f"is {said!r}, the folds of a decided pair give {found!r}"
-        self.checks.that(abs(said - found) <= room / math.sqrt(self.plan.k / times - 1), place, words)
+        words = f"is {said!r}, the folds of a decided pair give {spread!r}"
+        self.checks.that(abs(said - spread) <= room / math.sqrt(self.plan.k / times - 1), place, words)
 
     def _widths(
         self, claim: records.Record | records.Least | records.Region, row: records.TableRow, path: str = ""
@@ -276,13 +276,13 @@ class Optimality:
         if refit is not None and len(refit) == min(pair.known.tau, self.design.q) and refit not in others:
             others.insert(0, refit)
         decided = np.flatnonzero(pair.folds.decided).tolist()
-        found = improvable_folds(self.design, self.plan, pair.known.gamma, supports, others, decided)
-        for fold, words in islice(found, 3):
+        improvable = improvable_folds(self.design, self.plan, pair.known.gamma, supports, others, decided)
+        for fold, words in islice(improvable, 3):
             self.checks.that(False, f"{pair.name}[{fold}].support", words)
         if decided:
             self.checks.bounded(f"{pair.name}[].support")
-            part = "no exchange of one column and no other support of the record fits a decided fold better"
-            self.checks.part(part + pair.words.replace(" of", ", of"))
+            sentence = "no exchange of one column and no other support of the record fits a decided fold better"
+            self.checks.part(sentence + pair.words.replace(" of", ", of"))
         else:
             which = pair.words or " of the reported pair"
             self.checks.reread.append(f"supports{which}: none of its folds is decided")
@@ -316,34 +316,38 @@ Numbered = tuple[int, records.GammaPiece]
 
 def check_partition(checks: Checks, record: records.Record) -> None:
     """Check that the pieces cover the interval for every tau, and that their bounds are those of the record."""
-    found = record.continuous
-    if found is None:
+    continuous = record.continuous
+    if continuous is None:
         return
     request = record.request
-    checks.that(found.low < found.high, "continuous.low", "is not below high")
-    checks.that(found.low <= record.gamma <= found.high, "gamma", "is outside of the interval")
+    checks.that(continuous.low < continuous.high, "continuous.low", "is not below high")
+    checks.that(continuous.low <= record.gamma <= continuous.high, "gamma", "is outside of the interval")
     checks.that(request.gammas == (record.gamma,), "request.gammas", "are not the reported gamma alone")
-    checks.that(found.gap == request.gap, "continuous.gap", f"is {found.gap!r}, asked for was {request.gap!r}")
-    known = set(record.data.names)
-    right = all(known.issuperset(support) for support in found.supports)
+    checks.that(
+        continuous.gap == request.gap, "continuous.gap", f"is {continuous.gap!r}, asked for was {request.gap!r}"
+    )
+    features = set(record.data.names)
+    right = all(features.issuperset(support) for support in continuous.supports)
     checks.that(right, "continuous.supports", "has features that the data have not")
-    for i, piece in enumerate(found.pieces):
-        _check_piece(checks, found, piece, f"continuous.pieces[{i}].")
-    _check_cover(checks, found, request.taus, "continuous.pieces")
-    curve = found.curve_gammas
-    right = list(curve) == sorted(set(curve)) and all(found.low <= gamma <= found.high for gamma in curve)
-    checks.that(right and len(curve) == len(found.curve_errors), "continuous.curve_gammas", "are no ascending gammas")
-    above = all(error >= record.lower * (1.0 - H_RTOL) for error in found.curve_errors)
+    for i, piece in enumerate(continuous.pieces):
+        _check_piece(checks, continuous, piece, f"continuous.pieces[{i}].")
+    _check_cover(checks, continuous, request.taus, "continuous.pieces")
+    curve = continuous.curve_gammas
+    right = list(curve) == sorted(set(curve)) and all(continuous.low <= gamma <= continuous.high for gamma in curve)
+    checks.that(
+        right and len(curve) == len(continuous.curve_errors), "continuous.curve_gammas", "are no ascending gammas"
+    )
+    above = all(error >= record.lower * (1.0 - H_RTOL) for error in continuous.curve_errors)
     checks.that(above, "continuous.curve_errors", "fall below lower")
-    checks.part(f"{len(found.pieces)} pieces cover every gamma from {found.low:g} to {found.high:g}")
+    checks.part(f"{len(continuous.pieces)} pieces cover every gamma from {continuous.low:g} to {continuous.high:g}")
 
 
 def _check_cover(checks: Checks, found: records.Continuous | records.Surface, taus: Sequence[int], name: str) -> None:
     by_tau: dict[int, list[records.GammaPiece | records.SurfacePiece]] = {}
     for piece in found.pieces:
         by_tau.setdefault(piece.tau, []).append(piece)
-    part = name.partition(".")[0]
-    checks.bounded(f"{part}.low", f"{part}.high", *(f"{name}[].{field}" for field in ("tau", "low", "high")))
+    section = name.partition(".")[0]
+    checks.bounded(f"{section}.low", f"{section}.high", *(f"{name}[].{field}" for field in ("tau", "low", "high")))
     words = "do not cover the interval for every tau, each gamma once"
     checks.that(tuple(by_tau) == tuple(taus), name, words)
     for pieces in by_tau.values():
@@ -363,26 +367,26 @@ def check_surface(
     enumerated : bool
         Whether there are few enough supports to try all of them in the middle of every piece.
     """
-    found = record.surface
-    if found is None:
+    surface = record.surface
+    if surface is None:
         return
-    known = set(record.data.names)
-    right = all(known.issuperset(support) for support in found.supports)
+    features = set(record.data.names)
+    right = all(features.issuperset(support) for support in surface.supports)
     checks.that(right, "surface.supports", "has features that the data have not")
-    _check_cover(checks, found, record.request.taus, "surface.pieces")
-    for i, piece in enumerate(found.pieces):
-        place, named = f"surface.pieces[{i}].", all(number < len(found.supports) for number in piece.supports)
+    _check_cover(checks, surface, record.request.taus, "surface.pieces")
+    for i, piece in enumerate(surface.pieces):
+        place, named = f"surface.pieces[{i}].", all(number < len(surface.supports) for number in piece.supports)
         checks.that(piece.proved == (len(piece.supports) > 0), f"{place}proved", "does not agree with the supports")
         if not checks.that(named, f"{place}supports", "are no places in surface.supports") or not right:
             continue
         size = min(piece.tau, design.q)
-        sized = all(len(set(found.supports[number])) == size for number in piece.supports)
+        sized = all(len(set(surface.supports[number])) == size for number in piece.supports)
         if checks.that(sized, f"{place}supports", f"are not of {size} features") and enumerated:
-            _check_best(checks, design, piece, [found.supports[number] for number in piece.supports], place)
+            _check_best(checks, design, piece, [surface.supports[number] for number in piece.supports], place)
     if not enumerated:
         checks.leaves("that they are the best is read", "surface.pieces[].supports")
     how = ", each with the least objective of all supports in its middle" if enumerated else ""
-    checks.part(f"{len(found.pieces)} pieces of best subsets cover every gamma{how}")
+    checks.part(f"{len(surface.pieces)} pieces of best subsets cover every gamma{how}")
 
 
 def _check_best(
@@ -425,10 +429,10 @@ def check_by_enumeration(
     truth : callable
         `Optimality.truth` of the record.
     """
-    found = record.continuous
-    if found is None or any(failure.field.startswith("continuous") for failure in checks.failures):
+    continuous = record.continuous
+    if continuous is None or any(failure.field.startswith("continuous") for failure in checks.failures):
         return
-    tried = _tried(found.pieces, design, plan)
+    tried = _tried(continuous.pieces, design, plan)
     for done, (i, piece) in enumerate(tried):
         checks.tell(done, len(tried))
         place, middle = f"continuous.pieces[{i}].", math.sqrt(piece.low) * math.sqrt(piece.high)
@@ -439,12 +443,12 @@ def check_by_enumeration(
             name = "at_high" if gamma == piece.high else "at_low"
             checks.that(low <= upper * (1.0 + H_RTOL), place + name, words)
         if piece.supports is not None:
-            listed = [found.supports[number] for number in piece.supports]
+            listed = [continuous.supports[number] for number in piece.supports]
             for fold in _not_listed(design, plan, (middle, piece.tau), listed):
                 words = f"lack the optimum of fold {fold} at gamma {middle!r}"
                 checks.that(False, f"{place}supports", words)
                 break
-    curve = list(zip(found.curve_gammas, found.curve_errors, strict=True))
+    curve = list(zip(continuous.curve_gammas, continuous.curve_errors, strict=True))
     if len(curve) * _work(design, plan, record.tau) > MOST_FITS:
         checks.only_read("continuous.curve_errors", "too many supports to try all at every gamma")
         curve = []
@@ -455,7 +459,7 @@ def check_by_enumeration(
         room = design.slack(high, gamma, record.tau, H_RTOL)
         right = low - room <= error <= high + room
         checks.that(right, f"continuous.curve_errors[{at}]", f"is {error!r}, the true one {low!r}")
-    share = "all" if len(tried) == len(found.pieces) else f"{len(tried)}"
+    share = "all" if len(tried) == len(continuous.pieces) else f"{len(tried)}"
     words = f"bounds and supports of {share} pieces at their ends and middles, by enumeration of all supports"
     checks.part(words)
 
@@ -484,17 +488,17 @@ def _not_listed(
     supports = design.supports(tau)
     place = {tuple(row): i for i, row in enumerate(supports.tolist())}
     rows = [place.get(tuple(sorted(design.index.get(name, -1) for name in support)), -1) for support in listed]
-    known: IntArray = np.array([row for row in rows if row >= 0], dtype=np.int64)
+    rows_listed: IntArray = np.array([row for row in rows if row >= 0], dtype=np.int64)
     for fold, objective, *_ in enumeration.all_objectives(design, plan, gamma, supports):
         objective = np.maximum(objective, 0.0)
-        best = float(objective[known].min(initial=np.inf))
+        best = float(objective[rows_listed].min(initial=np.inf))
         room = 2.0 * TIE_RTOL * float(objective.min()) + UNKNOWN * float(design.t @ design.t)
         if best <= float(objective.min()) + room:
             continue
         # moments have lost digits of a fit that is nearly perfect: the rows decide
         train = plan.train_rows(fold)
         least = design.least(supports[objective <= best], gamma, train)
-        if not len(known) or design.least(supports[known], gamma, train) > (
+        if not len(rows_listed) or design.least(supports[rows_listed], gamma, train) > (
             least * (1.0 + 2.0 * TIE_RTOL) + design.rounding(least)
         ):
             yield fold

@@ -82,11 +82,11 @@ def plain(value: Any, hint: Any, field: str) -> Any:
     if hasattr(value, "json_items"):
         return value.json_items()
     try:
-        known = msgspec.convert(msgspec.to_builtins(value, enc_hook=_builtin), hint, dec_hook=_check)
+        builtins = msgspec.convert(msgspec.to_builtins(value, enc_hook=_builtin), hint, dec_hook=_check)
     except msgspec.ValidationError as error:
         raise ValueError(f"record {_sentence(error, field)}") from None
     # msgspec writes +inf as null: by now these are the unknown bounds
-    return msgspec.json.decode(msgspec.json.encode(known, enc_hook=_builtin))
+    return msgspec.json.decode(msgspec.json.encode(builtins, enc_hook=_builtin))
 
 
 def _builtin(value: Any) -> Any:
@@ -195,12 +195,12 @@ def _sentence(error: msgspec.ValidationError, field: str = "") -> str:
 
 def _stopped(error: msgspec.DecodeError, text: str) -> str:
     """Say where the text stops to be JSON, and what stands before that place."""
-    found = re.fullmatch(r"JSON is malformed: (.*) \(byte (\d+)\)", str(error))
-    if found is None:
+    match = re.fullmatch(r"JSON is malformed: (.*) \(byte (\d+)\)", str(error))
+    if match is None:
         return str(error).lower()
-    before = text.encode()[: int(found[2])].decode()
+    before = text.encode()[: int(match[2])].decode()
     line = before.count("\n") + 1
-    return f"{found[1]}, line {line}, after {before[-40:].lstrip()!r}"
+    return f"{match[1]}, line {line}, after {before[-40:].lstrip()!r}"
 
 
 class Encoded(str):
@@ -348,7 +348,9 @@ def reading_info(applied: Applied | None) -> ReadingInfo | None:
     """Describe how a file was read, for the record; None for a plain table of numbers."""
     if applied is None or not applied.is_told:
         return None
-    asked: dict[str, Any] = {one.name: getattr(applied.how, one.name) for one in fields(Reading)}
+    asked: dict[str, Any] = {
+        declared_field.name: getattr(applied.how, declared_field.name) for declared_field in fields(Reading)
+    }
     return ReadingInfo(
         **asked | {"na": str(applied.how.na), "encode": str(applied.how.encode)}, columns=applied.columns,
         means=dict(applied.means), levels=dict(applied.levels), left_out=applied.left_out,
@@ -366,7 +368,9 @@ def applied_reading(info: ReadingInfo | None) -> Applied | None:
     if info is None:
         return None
     try:
-        how = Reading.of(**{one.name: getattr(info, one.name) for one in fields(Reading)})
+        how = Reading.of(
+            **{declared_field.name: getattr(info, declared_field.name) for declared_field in fields(Reading)}
+        )
     except SparseCVError as error:
         raise CorruptStore(f"record: field data.reading is not valid ({error})") from None
     return Applied(how, info.columns, dict(info.means), dict(info.levels), info.left_out)
@@ -590,14 +594,24 @@ def _check_parts(part: Any, known: frozenset[str], path: str) -> None:
     for name, value in inside.items():
         place = f"{path}.{name}".lstrip(".")
         if name in NAMES:
-            strange = next((one for one in _flat(value) if isinstance(one, str) and one not in known), None)
-            if strange is not None:
-                raise CorruptStore(f"record: field {place} names {strange!r}, which data.names has not")
+            _check_names(value, known, place)
         elif name in SQUARES:
-            if any(one is not None and one < 0.0 for one in _flat(value)):
+            if any(number is not None and number < 0.0 for number in _flat(value)):
                 raise CorruptStore(f"record: field {place} holds a number below 0")
         else:
             _check_parts(value, known, place)
+    _check_together(inside, path)
+
+
+def _check_names(value: Any, known: frozenset[str], place: str) -> None:
+    """Refuse a text that is no feature of the data."""
+    for name in _flat(value):
+        if isinstance(name, str) and name not in known:
+            raise CorruptStore(f"record: field {place} names {name!r}, which data.names has not")
+
+
+def _check_together(inside: Mapping[str, Any], path: str) -> None:
+    """Refuse fields of one part that do not go together."""
     if "curve_gammas" in inside and len(inside["curve_gammas"]) != len(inside["curve_errors"]):
         raise CorruptStore(f"record: field {path}.curve_errors are not one for each of curve_gammas")
     if "low" in inside and "high" in inside and "pieces" in inside and not inside["low"] < inside["high"]:
@@ -608,8 +622,8 @@ def _check_parts(part: Any, known: frozenset[str], path: str) -> None:
 
 def _flat(value: Any) -> Iterator[Any]:
     if isinstance(value, tuple | list | dict):
-        for one in value:
-            yield from _flat(one)
+        for item in value:
+            yield from _flat(item)
     else:
         yield value
 
@@ -628,8 +642,8 @@ def _version(package: str) -> str:
 
 def versions() -> dict[str, str]:
     """Versions of the package, of Python and of the numerical libraries, for the record; looked up once."""
-    found = {"sparsecv_mio": __version__, "python": platform.python_version()}
-    return found | {name: _version(name) for name in ("numpy", "scipy", "numba")}
+    numbers = {"sparsecv_mio": __version__, "python": platform.python_version()}
+    return numbers | {name: _version(name) for name in ("numpy", "scipy", "numba")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -695,8 +709,8 @@ class ChosenFolds(Sequence[ChosenFold]):
         """
         index: dict[tuple[str, ...], int] = {}
         which = [index.setdefault(tuple(support), len(index)) for support in supports]
-        known = np.ones(len(which), dtype=np.bool_) if decided is None else np.asarray(decided, dtype=np.bool_)
-        return cls(tuple(index), np.asarray(which, dtype=np.int64), np.asarray(errors, dtype=np.float64), known)
+        sure = np.ones(len(which), dtype=np.bool_) if decided is None else np.asarray(decided, dtype=np.bool_)
+        return cls(tuple(index), np.asarray(which, dtype=np.int64), np.asarray(errors, dtype=np.float64), sure)
 
     def __repr__(self) -> str:
         return f"ChosenFolds({len(self)} folds, {len(self.supports)} supports)"

@@ -66,8 +66,8 @@ def _unknown(stored: Any, known: Any, path: str) -> Iterator[str]:
             else:
                 yield f"{path}.{name}".lstrip(".")
     elif isinstance(stored, list) and isinstance(known, list):
-        for part, other in zip(stored, known, strict=False):
-            yield from _unknown(part, other, f"{path}[]")
+        for item, other in zip(stored, known, strict=False):
+            yield from _unknown(item, other, f"{path}[]")
 
 
 def read_drawn(path: str | os.PathLike[str]) -> AnyRecord:
@@ -111,9 +111,9 @@ def in_format(applied: Applied | None, names: tuple[str, ...], reading: Mapping[
     if not asked:
         return applied
     how = STRICT if applied is None else applied.how
-    given = {one.name: getattr(how, one.name) for one in fields(Reading)} | asked
-    found = Reading.of(**given)
-    return Applied(found, names) if applied is None else replace(applied, how=found)
+    given = {declared_field.name: getattr(how, declared_field.name) for declared_field in fields(Reading)} | asked
+    way = Reading.of(**given)
+    return Applied(way, names) if applied is None else replace(applied, how=way)
 
 
 def read_again(

@@ -17,7 +17,7 @@ from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.certificate import parts
 from sparsecv_mio.certificate.drawn import DrawnModel, DrawnSearch, made_by
 from sparsecv_mio.data.cure import KEPT, Made, frame_alike
-from sparsecv_mio.digits import ends_of, share, shown
+from sparsecv_mio.digits import ends_of, plural, several, share, shown
 from sparsecv_mio.errors import BadInput, CorruptStore
 from sparsecv_mio.units import CROSSING_RTOL
 from sparsecv_mio.words import Missing
@@ -73,8 +73,8 @@ class LinearModel:
         model = self.predictor
         wanted = list(model.coefficients)
         numbers = columns_of(self.data, X, wanted)
-        found = numbers @ np.array([model.coefficients[name] for name in wanted]) + model.intercept
-        return probabilities(found) if getattr(self, "classes", None) is not None else found
+        predictions = numbers @ np.array([model.coefficients[name] for name in wanted]) + model.intercept
+        return probabilities(predictions) if getattr(self, "classes", None) is not None else predictions
 
 
 def probabilities(predictors: FloatArray) -> FloatArray:
@@ -96,9 +96,9 @@ def by_column(coefficients: Mapping[str, float], names: Sequence[str]) -> FloatA
     >>> by_column({"b": 2.0}, ["a", "b"]).tolist()
     [0.0, 2.0]
     """
-    place, found = {name: j for j, name in enumerate(names)}, np.zeros(len(names))
-    found[[place[name] for name in coefficients]] = list(coefficients.values())
-    return found
+    place, coefficients_by_column = {name: j for j, name in enumerate(names)}, np.zeros(len(names))
+    coefficients_by_column[[place[name] for name in coefficients]] = list(coefficients.values())
+    return coefficients_by_column
 
 
 def columns_of(data: parts.DataInfo, X: Any, wanted: list[str]) -> FloatArray:
@@ -137,7 +137,9 @@ def _chosen(table: NDArray[Any], header: list[str], wanted: list[str]) -> FloatA
         raise BadInput(f"X has the shape {table.shape}: give rows of {len(header)} columns, as they were fitted")
     missing = [repr(name) for name in wanted if name not in header]
     if missing:
-        raise BadInput(f"the model needs the column{'s'[: len(missing) > 1]} {', '.join(missing)}: add what is missing")
+        raise BadInput(
+            f"the model needs the {plural(len(missing), 'column')} {', '.join(missing)}: add what is missing"
+        )
     try:
         numbers = table[:, [header.index(name) for name in wanted]].astype(np.float64)
     except (TypeError, ValueError) as error:
@@ -747,7 +749,7 @@ class Record(parts.JsonRecord, LinearModel, DrawnSearch):
         """
         if not (seen := self.seen_folds):
             return ""
-        some = f"{seen:,} of {self.folds.k:,} folds use{'s' * (seen == 1)}"
+        some = f"{seen:,} of {self.folds.k:,} folds {'uses' if seen == 1 else 'use'}"
         word = "likely" if 2 * seen >= self.folds.k else "perhaps"
         return f"{word} {how}: {some} the features found with all rows, those held out among them"
 
@@ -775,7 +777,7 @@ class Record(parts.JsonRecord, LinearModel, DrawnSearch):
             *self._averaged_error(),
             *([] if self.least is None else [f"chosen by {self.rule}; least CV error: {pair_in_words(self.least)}"]),
             f"{self.data.n} rows{weights}, {self.data.p} features, {self.folds.k} folds, "
-            f"{len(self.table)} pair{'s'[: len(self.table) != 1]} of the grid",
+            f"{several(len(self.table), 'pair')} of the grid",
             *([f"models compared: {limits.words(self.data.p)}"] if (limits := self.request.restrictions) else []),
             f"averaged model of {len(self.average.used)} near-best pairs, which predicts:" if self.average is not None
             else f"model on all rows at tau={self.refit.tau}, gamma={shown(self.refit.gamma)}:",
@@ -793,12 +795,12 @@ def class_words(classes: Classes, mark: str = "") -> str:
     mark : str
         What stands before an estimate.
     """
-    known = [
+    accuracies = [
         f"accuracy {mark}{100.0 * classes.accuracy:.1f}%" if classes.accuracy is not None else "",
         f"AUC {mark}{classes.auc:.4f}" if classes.auc is not None else "",
         f"Brier score {mark}{classes.brier:.4f}" if classes.brier is not None else "",
     ]
-    return ", ".join([*filter(None, known), f"log loss of the class frequencies {classes.null_error:.6g}"])
+    return ", ".join([*filter(None, accuracies), f"log loss of the class frequencies {classes.null_error:.6g}"])
 
 
 def pair_in_words(known: Record | Least, error: str = "CV error") -> str:
@@ -873,7 +875,7 @@ class PathRecord(parts.JsonRecord, DrawnModel):
 
     def __repr__(self) -> str:
         taus, gammas = self.request.taus, self.request.gammas
-        return f"PathRecord({self.status}: tau {taus[0]} to {taus[-1]}, {len(gammas)} gamma{'s'[: len(gammas) > 1]})"
+        return f"PathRecord({self.status}: tau {taus[0]} to {taus[-1]}, {several(len(gammas), 'gamma')})"
 
     def to_frame(self, data: Any = None) -> pd.DataFrame:
         """Return the fits as a pandas frame, a column for every field of `PathRow`.

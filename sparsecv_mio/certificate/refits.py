@@ -134,9 +134,9 @@ def improvable_folds(
     least = _least_others(design, folds, gamma, others, wanted)
     for fold in wanted:
         support = supports[fold]
-        found, train = exchanges.best(folds.left_out(fold), support), folds.train_rows(fold)
-        if found is not None and exchanges.beats(train, found, support):
-            new, old = set(found) - set(support), set(support) - set(found)
+        better, train = exchanges.best(folds.left_out(fold), support), folds.train_rows(fold)
+        if better is not None and exchanges.beats(train, better, support):
+            new, old = set(better) - set(support), set(support) - set(better)
             yield fold, f"{names[new.pop()]} in place of {names[old.pop()]} has a smaller training objective"
             continue
         other = least.get(fold)
@@ -163,8 +163,12 @@ COEFFICIENT_RTOL = 1e-7
 
 def positions(names: Iterable[str], index: Mapping[str, int]) -> tuple[int, ...] | None:
     """Return the sorted positions of distinct names; None if one is unknown or there twice."""
-    found = [index.get(name) for name in names]
-    return None if None in found or len(set(found)) < len(found) else tuple(sorted(f for f in found if f is not None))
+    columns = [index.get(name) for name in names]
+    return (
+        None
+        if None in columns or len(set(columns)) < len(columns)
+        else tuple(sorted(f for f in columns if f is not None))
+    )
 
 
 def checked_support(
@@ -182,11 +186,11 @@ def checked_support(
     what : str
         Which features may be among them.
     """
-    found = positions(names, index)
-    if found is None or len(found) > size or (exact and len(found) < size):
+    support = positions(names, index)
+    if support is None or len(support) > size or (exact and len(support) < size):
         checks.that(False, path, f"is not a set of {'' if exact else 'up to '}{size} features {what}")
         return None
-    return found
+    return support
 
 
 def check_allowed(checks: Checks, design: UnitColumns, support: tuple[int, ...], tau: int, path: str) -> bool:
@@ -316,12 +320,12 @@ def check_neighbours(checks: Checks, design: UnitColumns, row: Refit | PathRow, 
     if design.allowed is not None:  # a neighbour may not be allowed
         return False
     support = tuple(np.searchsorted(design.columns, model.support).tolist())
-    found = Exchanges(design, row.gamma).best(np.zeros(0, dtype=np.int64), support)
-    if found is None:
+    better = Exchanges(design, row.gamma).best(np.zeros(0, dtype=np.int64), support)
+    if better is None:
         return True
-    value = design.refit(found, row.gamma, None).objective
+    value = design.refit(better, row.gamma, None).objective
     slack = design.objective_slack(value)
-    checks.at_most(f"{path}lower", row.lower, value, f"{value!r}, reached by {design.named(found)}", slack)
+    checks.at_most(f"{path}lower", row.lower, value, f"{value!r}, reached by {design.named(better)}", slack)
     return True
 
 

@@ -41,8 +41,8 @@ def check_nested(checks: Checks, record: Record, dataset: Dataset, plan: FoldPla
     right = _in_order(nested.folds, nested.outer.k)
     if outer is None or not checks.that(right, "nested.folds", "are not outer folds in their order, each once"):
         return
-    for i, one in enumerate(nested.folds):
-        checks.that(one.status in STATUSES, f"nested.folds[{i}].status", f"must be one of {', '.join(STATUSES)}")
+    for i, outer_fold in enumerate(nested.folds):
+        checks.that(outer_fold.status in STATUSES, f"nested.folds[{i}].status", f"must be one of {', '.join(STATUSES)}")
     errors, weights, error = _outer_errors(checks, record, (dataset, outer), nested.folds, "nested.")
     checks.close("nested.error", nested.error, error, SAME * error)
     spread = objective.standard_error(errors * weights, weights) if len(errors) > 1 else None
@@ -56,7 +56,7 @@ def check_nested(checks: Checks, record: Record, dataset: Dataset, plan: FoldPla
 
 def _in_order(models: Sequence[NestedFold | OuterModel], k: int) -> bool:
     """Whether models are of outer folds in their order, each once."""
-    numbers = [one.fold for one in models]
+    numbers = [model.fold for model in models]
     return len(numbers) > 0 and numbers == sorted(set(numbers)) and numbers[-1] < k
 
 
@@ -65,10 +65,10 @@ def _outer_errors(
 ) -> tuple[FloatArray, FloatArray, float]:
     """Check outer models, and return their errors, the weights of their rows, and the mean error."""
     dataset, outer = rows
-    for i, one in enumerate(models):
-        check_outer_model(checks, record, rows, one, f"{path}folds[{i}].")
-    weights = np.array([dataset.weight_of(outer.scored_rows(one.fold)) for one in models])
-    errors = np.array([one.error for one in models])
+    for i, model in enumerate(models):
+        check_outer_model(checks, record, rows, model, f"{path}folds[{i}].")
+    weights = np.array([dataset.weight_of(outer.scored_rows(model.fold)) for model in models])
+    errors = np.array([model.error for model in models])
     return errors, weights, float(np.average(errors, weights=weights))
 
 
@@ -133,10 +133,10 @@ def check_outer_model(
         X, y, support, one.gamma, scale=record.data.scale, intercept=record.data.intercept,
         weights=None if weights is None else weights[train],
     )  # fmt: skip
-    found = objective.held_out_error(model, dataset.X, dataset.y, test, weights) / dataset.weight_of(test)
+    error = objective.held_out_error(model, dataset.X, dataset.y, test, weights) / dataset.weight_of(test)
     noise = 1e-12 * float(np.ptp(dataset.y)) + 1e-15 * float(np.abs(dataset.y).max())
-    slack = ERROR_RTOL * found + noise * (2.0 * math.sqrt(found) + noise)
-    checks.close(f"{path}error", one.error, found, slack)
+    slack = ERROR_RTOL * error + noise * (2.0 * math.sqrt(error) + noise)
+    checks.close(f"{path}error", one.error, error, slack)
 
 
 def _outer_average(checks: Checks, dataset: Dataset, test: IntArray, one: NestedFold, path: str) -> None:
@@ -151,19 +151,19 @@ def _outer_average(checks: Checks, dataset: Dataset, test: IntArray, one: Nested
     beta = np.array([model.coefficients[dataset.names[j]] for j in columns])
     missed = dataset.y[test] - model.intercept - X @ beta
     weights = None if dataset.row_weights is None else dataset.row_weights[test]
-    found = float(np.average(missed**2, weights=weights))
+    error = float(np.average(missed**2, weights=weights))
     level = float((np.abs(X) @ np.abs(beta)).max(initial=0.0) + np.abs(dataset.y[test]).max())
-    checks.close(f"{path}error", one.error, found, ERROR_RTOL * found + 1e-12 * level * math.sqrt(found))
+    checks.close(f"{path}error", one.error, error, ERROR_RTOL * error + 1e-12 * level * math.sqrt(error))
     checks.bounded(f"{path}average.coefficients", f"{path}average.intercept", f"{path}average.support")
     checks.leaves("that the rule gives it is read", f"{path}average.coefficients")
 
 
 def _optimism(checks: Checks, record: Record, nested: Nested, error: float) -> None:
     chosen = record.cv_error
-    known = 0.0 < chosen < math.inf
-    if checks.that(known == (nested.optimism is not None), "nested.optimism", "is null or not") and known:
-        found = 100.0 * (error / chosen - 1.0)
-        checks.close("nested.optimism", nested.optimism or 0.0, found, 1e-10 * (abs(found) + 100.0))
+    comparable = 0.0 < chosen < math.inf
+    if checks.that(comparable == (nested.optimism is not None), "nested.optimism", "is null or not") and comparable:
+        optimism = 100.0 * (error / chosen - 1.0)
+        checks.close("nested.optimism", nested.optimism or 0.0, optimism, 1e-10 * (abs(optimism) + 100.0))
 
 
 RTOL = 1e-6  # of an instability
@@ -197,8 +197,8 @@ def check_stability(
     checks.that(chosen or not needed, "stability.chosen", "is null though a weight was asked for")
     inside = stable.instability_lower <= stable.instability <= stable.instability_upper
     checks.that(inside, "stability.instability", "lies outside of its own interval")
-    known = row.folds_decided == row.folds
-    checks.that(known or stable.estimate, "stability.estimate", "is false though a fold of the pair is open")
+    decided = row.folds_decided == row.folds
+    checks.that(decided or stable.estimate, "stability.estimate", "is false though a fold of the pair is open")
     if stable.chosen is not None:
         _choice(checks, record, stable, stable.chosen, level)
     tried = level is not EnumerationLevel.NEIGHBOURS
@@ -231,8 +231,8 @@ def check_weights(checks: Checks, record: Record, dataset: Dataset, plan: FoldPl
     if outer is None:
         return
     for i, tried in enumerate(chosen.tried):
-        place, first = f"{path}tried[{i}].", [one.fold for one in chosen.tried[0].folds]
-        right = _in_order(tried.folds, outer.k) and first == [one.fold for one in tried.folds]
+        place, first = f"{path}tried[{i}].", [outer_model.fold for outer_model in chosen.tried[0].folds]
+        right = _in_order(tried.folds, outer.k) and first == [outer_model.fold for outer_model in tried.folds]
         if not checks.that(right, f"{place}folds", "are not the same outer folds for every weight, each once"):
             return
         *_, error = _outer_errors(checks, record, (dataset, outer), tried.folds, place)
@@ -240,10 +240,10 @@ def check_weights(checks: Checks, record: Record, dataset: Dataset, plan: FoldPl
     best = min(chosen.tried, key=lambda one: (one.error, one.weight))
     checks.bounded(f"{path}tried[].folds[].fold", f"{path}tried[].weight")
     checks.leaves("that it chooses its models is read", f"{path}tried[].weight")
-    distinct = len({one.weight for one in chosen.tried}) == len(chosen.tried)
+    distinct = len({weighed.weight for weighed in chosen.tried}) == len(chosen.tried)
     checks.that(distinct, f"{path}tried", "names a weight twice")
-    for j, one in enumerate(chosen.tried):
-        checks.that(one.weight >= 0.0, f"{path}tried[{j}].weight", f"{one.weight!r} is below 0")
+    for j, weighed_error in enumerate(chosen.tried):
+        checks.that(weighed_error.weight >= 0.0, f"{path}tried[{j}].weight", f"{weighed_error.weight!r} is below 0")
     words = f"is {chosen.weight!r}, the least error of the weights tried is that of {best.weight!r}"
     checks.that(chosen.weight == best.weight, f"{path}weight", words)
     checks.part(f"error of the models that {len(chosen.tried)} weights chose without an outer fold")
@@ -256,13 +256,15 @@ def _choice(checks: Checks, record: Record, stable: Stability, chosen: StableCho
     checks.that(weight in asked[:1] and weight >= 0.0, f"{path}weight", "is not the one that was asked for")
     if not checks.that(len(chosen.intervals) == len(record.table), f"{path}intervals", "are not one for each pair"):
         return
-    lower = np.array([row.lower + weight * one.lower for row, one in zip(record.table, chosen.intervals, strict=True)])
+    lower = np.array(
+        [row.lower + weight * interval.lower for row, interval in zip(record.table, chosen.intervals, strict=True)]
+    )
     upper = np.array([
-        row.upper + (weight * one.upper if weight else 0.0)
-        for row, one in zip(record.table, chosen.intervals, strict=True)
+        row.upper + (weight * interval.upper if weight else 0.0)
+        for row, interval in zip(record.table, chosen.intervals, strict=True)
     ])  # fmt: skip
-    for i, one in enumerate(chosen.intervals):
-        checks.that(0.0 <= one.lower <= one.upper, f"{path}intervals[{i}]", "is no interval")
+    for i, interval_said in enumerate(chosen.intervals):
+        checks.that(0.0 <= interval_said.lower <= interval_said.upper, f"{path}intervals[{i}]", "is no interval")
     ends = f"{path}intervals[].lower", f"{path}intervals[].upper"
     checks.bounded(*ends)
     if level is not EnumerationLevel.GRID:
@@ -282,26 +284,31 @@ def _choice(checks: Checks, record: Record, stable: Stability, chosen: StableCho
     words = f"{chosen.allowance!r} is not the width of the pair with the least lower end, {room!r}"
     checks.that(0.0 <= chosen.allowance <= room, f"{path}allowance", words)
     closed = math.isfinite(top) and chosen.upper - chosen.lower <= record.request.gap * top + chosen.allowance
-    for i, model in enumerate(chosen.models):
-        _model(checks, record, model, f"{path}models[{i}].")
-    if chosen.models:
-        said = tuple(one.weight for one in chosen.models)
-        checks.that(said == asked, f"{path}models", "are not those of the weights that were asked for")
-        own = chosen.models[0]
-        right = (own.gamma, own.tau, own.support) == (record.gamma, record.tau, record.support)
-        checks.that(right, f"{path}models[0]", "is not the model of the record")
+    _models(checks, record, chosen, f"{path}models", asked)
     if chosen.proved:
         checks.that(closed, f"{path}proved", "is true though upper - lower exceeds the gap")
         first = top <= float(upper.min()) * (1.0 + 2.0 * TIE_RTOL)
         checks.that(first, f"{path}upper", "another pair has a smaller one")
 
 
+def _models(checks: Checks, record: Record, chosen: StableChoice, path: str, asked: tuple[float, ...]) -> None:
+    """Check that the models of several weights are of those asked for, and that the first is the answer."""
+    for i, model in enumerate(chosen.models):
+        _model(checks, record, model, f"{path}[{i}].")
+    if chosen.models:
+        weights = tuple(model.weight for model in chosen.models)
+        checks.that(weights == asked, path, "are not those of the weights that were asked for")
+        own = chosen.models[0]
+        right = (own.gamma, own.tau, own.support) == (record.gamma, record.tau, record.support)
+        checks.that(right, f"{path}[0]", "is not the model of the record")
+
+
 def _model(checks: Checks, record: Record, one: WeighedModel, path: str) -> None:
     """Check that the model of a weight is at a pair of the grid, of features of the data."""
     pairs = {(row.gamma, row.tau) for row in record.table}
     checks.that((one.gamma, one.tau) in pairs, f"{path}gamma", "the pair is not in the table")
-    known = len(set(one.support)) == len(one.support) <= one.tau and set(one.support) <= set(record.data.names)
-    checks.that(known, f"{path}support", f"is not a set of up to {one.tau} features of the data")
+    allowed = len(set(one.support)) == len(one.support) <= one.tau and set(one.support) <= set(record.data.names)
+    checks.that(allowed, f"{path}support", f"is not a set of up to {one.tau} features of the data")
 
 
 def _near(a: float, b: float) -> bool:
@@ -322,11 +329,11 @@ def _at_supports(
     if full is None or len(supports) < plan.k:
         return True
     model = objective.squared_errors(design.refit(full, record.gamma, None), data.X, data.y, data.row_weights)
-    found = np.array([
-        objective.changes(model, _squares(design, one), _total(data))
-        for one in (design.refit(some, record.gamma, plan.train_rows(fold)) for fold, some in enumerate(supports))
+    changes = np.array([
+        objective.changes(model, _squares(design, fold_model), _total(data))
+        for fold_model in (design.refit(own, record.gamma, plan.train_rows(i)) for i, own in enumerate(supports))
     ])  # fmt: skip
-    worst = float(found.max())
+    worst = float(changes.max())
     slack = RTOL * worst + _noise(design, model, worst)
     if stable.estimate:  # moved to the nearer end of its interval
         said = min(max(worst, stable.instability_lower), stable.instability_upper)
@@ -336,8 +343,8 @@ def _at_supports(
                 checks.only_read(f"stability.instability{name}", words)
         worst = said
     checks.close("stability.instability", stable.instability, worst, slack)
-    right = stable.fold < plan.k and found[stable.fold] >= found.max() - slack
-    checks.that(bool(right), "stability.fold", f"another fold changes the model more, {int(found.argmax())}")
+    right = stable.fold < plan.k and changes[stable.fold] >= changes.max() - slack
+    checks.that(bool(right), "stability.fold", f"another fold changes the model more, {int(changes.argmax())}")
     return checks.part("instability of the model at the supports of the record, by refits")
 
 
@@ -365,14 +372,16 @@ def _by_enumeration(
     intervals = {pairs[0]: (stable.instability_lower, stable.instability_upper, "stability.instability")}
     if stable.chosen is not None:
         order = np.argsort([
-            row.lower + stable.chosen.weight * one.lower
-            for row, one in zip(record.table, stable.chosen.intervals, strict=True)
+            row.lower + stable.chosen.weight * interval.lower
+            for row, interval in zip(record.table, stable.chosen.intervals, strict=True)
         ], kind="stable")  # fmt: skip
         for i in order.tolist():
-            row, one = record.table[i], stable.chosen.intervals[i]
-            if (row.gamma, row.tau) not in intervals and (one.lower > 0.0 or math.isfinite(one.upper)):
+            row, interval_said = record.table[i], stable.chosen.intervals[i]
+            if (row.gamma, row.tau) not in intervals and (
+                interval_said.lower > 0.0 or math.isfinite(interval_said.upper)
+            ):
                 pairs.append((row.gamma, row.tau))
-                intervals[pairs[-1]] = one.lower, one.upper, f"stability.chosen.intervals[{i}]"
+                intervals[pairs[-1]] = interval_said.lower, interval_said.upper, f"stability.chosen.intervals[{i}]"
     most = max(1, MOST_CELLS // plan.k) if level is EnumerationLevel.GRID else 1
     for pair in pairs[:most]:
         lower, upper, path = intervals[pair]
@@ -393,14 +402,14 @@ def _truth(
     none, total = np.zeros(0, dtype=np.int64), _total(design.dataset)
     full = _optima(design, none, None, pair)
     folds = [_optima(design, plan.left_out(fold), plan.train_rows(fold), pair) for fold in range(plan.k)]
-    low, high = _ends([one[0] for one in (full, *folds)], total)
+    low, high = _ends([squares_of[0] for squares_of in (full, *folds)], total)
     slack = RTOL * high + _noise(design, np.concatenate(full[0]), high)
     checks.that(ends[0] <= low + slack, path, f"the lower end {ends[0]!r} exceeds the true {low!r}")
     checks.that(high <= ends[1] + slack, path, f"the upper end {ends[1]!r} is below the true {high!r}")
     if stable is not None and not stable.estimate:
-        loose_low, loose_high = _ends([one[1] for one in (full, *folds)], total)
+        loose_low, loose_high = _ends([squares_of[1] for squares_of in (full, *folds)], total)
         # the interval allows for rounding in fits that are nearly singular: each of two models may be off by it
-        squares = max(float(one.max(initial=0.0)) for part in (full, *folds) for one in part[1])
+        squares = max(float(values.max(initial=0.0)) for model_squares in (full, *folds) for values in model_squares[1])
         noise = design.residual_noise(squares, gamma, tau)
         room = slack + 2.0 * noise * (2.0 * math.sqrt(squares) + noise)
         near = loose_low - room <= ends[0] and ends[1] <= loose_high + room
@@ -416,8 +425,8 @@ def _optima(
     least = min(model.objective for model in fits)
     doubt = design.rounding(least)
     squares = [(model.objective, _squares(design, model)) for model in fits]
-    tied = [one for value, one in squares if value <= least * (1.0 + 0.5 * TIE_RTOL)]
-    return tied, [one for value, one in squares if value <= least * (1.0 + LOOSE_TIES) + doubt]
+    tied = [model for value, model in squares if value <= least * (1.0 + 0.5 * TIE_RTOL)]
+    return tied, [model for value, model in squares if value <= least * (1.0 + LOOSE_TIES) + doubt]
 
 
 def _ends(models: Sequence[list[FloatArray]], total: float) -> tuple[float, float]:

@@ -32,7 +32,7 @@ from sparsecv_mio.certificate.read_back import (
     weighted_again,
     weighted_and_dealt,
 )
-from sparsecv_mio.certificate.records import CommonRecord, FitRecord, NearRecord, PathRecord, Record
+from sparsecv_mio.certificate.records import CommonRecord, FitRecord, NearRecord, PathRecord, Record, TableRow
 from sparsecv_mio.certificate.stable_models import check_nested, check_stability, check_weights
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
@@ -153,16 +153,16 @@ def _verify_search(checks: Checks, record: Record, dataset: Dataset, plan: FoldP
     if record.request.loss == Loss.LOGISTIC:
         return check_classes(checks, record, dataset, plan, lambda pair: _fold_supports(checks, pair, design))
     supports = [(pair, _fold_supports(checks, pair, design)) for pair in optimality.reported_pairs(record)]
-    known = [(pair, of_folds) for pair, of_folds in supports if of_folds is not None]
-    if len(known) < len(supports):
+    whole = [(pair, of_folds) for pair, of_folds in supports if of_folds is not None]
+    if len(whole) < len(supports):
         return False
     level, reason = optimality.level_of(record, design, plan)
-    for pair, of_folds in known:
+    for pair, of_folds in whole:
         _errors(checks, record, pair, design, plan, (of_folds, level))
     check_nested(checks, record, dataset, plan)
     check_weights(checks, record, dataset, plan)
     model = _refit(checks, record, design)
-    afresh = optimality.Optimality(checks, record, design, plan, known)
+    afresh = optimality.Optimality(checks, record, design, plan, whole)
     if level is EnumerationLevel.NEIGHBOURS:
         checks.caveat = f"optimality not verified ({reason})"
         afresh.neighbours()
@@ -196,8 +196,8 @@ def _data(checks: Checks, data: DataInfo, dataset: Dataset, read: str = "") -> b
     for name in ("n", "p", "target", "names", "fingerprint", "weights", "class_weight"):
         checks.equal(f"data.{name}", getattr(data, name), getattr(dataset, name))
     if data.total_weight is not None:
-        found = dataset.weight_of(slice(0, dataset.n))
-        checks.close("data.total_weight", data.total_weight, found, 1e-12 * found)
+        total = dataset.weight_of(slice(0, dataset.n))
+        checks.close("data.total_weight", data.total_weight, total, 1e-12 * total)
     checks.equal("data.reading", data.reading, reading_info(dataset.reading))
     words = {"scale": ("length", "variance", "none"), "intercept": ("fold", "global", "none")}
     for name, allowed in words.items():
@@ -212,13 +212,13 @@ def _restrictions(checks: Checks, request: Request, dataset: Dataset, sizes: Ite
     if restrictions is None:
         return True
     try:
-        known = restrictions.within(dataset.names)
-        known.check_sizes((*request.taus, *sizes), dataset.p)
+        by_name = restrictions.within(dataset.names)
+        by_name.check_sizes((*request.taus, *sizes), dataset.p)
     except BadInput as error:
         return checks.that(False, place, str(error))
     vary = {dataset.names[j] for j in varying_columns(dataset.X).tolist()}
-    checks.that(known == restrictions, place, "are not by the names of the data, in their order")
-    checks.that(vary.issuperset(known.force_in), f"{place}.force_in", "has a feature that is constant")
+    checks.that(by_name == restrictions, place, "are not by the names of the data, in their order")
+    checks.that(vary.issuperset(by_name.force_in), f"{place}.force_in", "has a feature that is constant")
     checks.bounded(f"{place}.")
     return checks.part("restrictions: features of the data, kept to by every support")
 
@@ -256,24 +256,21 @@ def _errors(
         model = design.refit(support, gamma, plan.train_rows(fold))
         if not refits.check_signs(checks, design, support, model, f"{pair.name}[{fold}]."):
             break
-    found, absolute, how = held_out_errors(design, plan, supports, gamma)
+    errors, absolute, how = held_out_errors(design, plan, supports, gamma)
     said, rows = pair.folds.error, Scored.of(design.dataset, plan).total
-    mean, square = float(found.sum()) / rows, float(found.sum()) / plan.scored
+    mean, square = float(errors.sum()) / rows, float(errors.sum()) / plan.scored
     noise = design.residual_noise(square, gamma, tau)
     # a residual is a difference of numbers of the target's size: near 0 it is exact only against that size
-    reach = optimality.H_RTOL * np.sqrt(found) + (FOLD_RTOL * math.sqrt(square) + noise) * np.sqrt(plan.sizes)
-    wrong = np.flatnonzero(~(np.abs(np.sqrt(np.maximum(said, 0.0)) - np.sqrt(found)) <= reach) | (said < 0.0))
+    reach = optimality.H_RTOL * np.sqrt(errors) + (FOLD_RTOL * math.sqrt(square) + noise) * np.sqrt(plan.sizes)
+    wrong = np.flatnonzero(~(np.abs(np.sqrt(np.maximum(said, 0.0)) - np.sqrt(errors)) <= reach) | (said < 0.0))
     for fold in wrong[:3].tolist():
-        checks.close(f"{pair.name}[{fold}].error", float(said[fold]), float(found[fold]), 0.0)
+        checks.close(f"{pair.name}[{fold}].error", float(said[fold]), float(errors[fold]), 0.0)
     checks.recomputed(f"{pair.name}[].fold", f"{pair.name}[].error")
     checks.part(f"held-out error of every fold{pair.words} ({how})")
     sum_of, own = float(said.sum()) / rows, row_of(pair.known, record.table)
-    if own is not None and own.folds_decided < own.folds:  # an estimate is moved into the interval of its pair
-        outside = not own.lower - SAME * mean <= mean <= own.upper + SAME * mean
-        if outside and level is EnumerationLevel.NEIGHBOURS:  # up to 15 features its interval is proved
-            words = f"the errors of the folds give {mean!r}, the interval of the pair that it is moved to is read"
-            for name in (f"{pair.path}cv_error",) if pair.path else ("cv_error", "r_squared"):
-                checks.only_read(name, words)
+    if own is not None and own.folds_decided < own.folds:
+        if level is EnumerationLevel.NEIGHBOURS:  # up to 15 features the interval is proved
+            _moved(checks, pair, own, mean)
         sum_of, mean = (min(max(value, own.lower), own.upper) for value in (sum_of, mean))
     checks.close(f"{pair.path}cv_error", pair.known.cv_error, sum_of, 1e-12 * sum_of)
     checks.close(f"{pair.path}cv_error", pair.known.cv_error, mean, design.slack(mean, gamma, tau, optimality.H_RTOL))
@@ -284,11 +281,20 @@ def _errors(
     checks.part(f"{pair.path}cv_error" + ("" if mae is None or absolute is None else ", mae"))
 
 
+def _moved(checks: Checks, pair: optimality.ReportedPair, own: TableRow, mean: float) -> None:
+    """Say of an estimate outside of the interval of its pair, into which it is moved, that the interval is read."""
+    if own.lower - SAME * mean <= mean <= own.upper + SAME * mean:
+        return
+    words = f"the errors of the folds give {mean!r}, the interval of the pair that it is moved to is read"
+    for name in (f"{pair.path}cv_error",) if pair.path else ("cv_error", "r_squared"):
+        checks.only_read(name, words)
+
+
 def _refit(checks: Checks, record: Record, design: UnitColumns) -> RidgeFit | None:
     refit = record.refit
     for name in ("gamma", "tau"):
-        said, found = getattr(refit, name), getattr(record, name)
-        checks.that(said == found, f"refit.{name}", f"is {said!r}, the answer's is {found!r}")
+        said, answered = getattr(refit, name), getattr(record, name)
+        checks.that(said == answered, f"refit.{name}", f"is {said!r}, the answer's is {answered!r}")
     model = refits.check_fit(checks, design, record, refit)
     if model is not None:
         refits.check_objective(checks, design, refit, model, record.request.gap, "refit.")
@@ -401,10 +407,10 @@ def _verify_fit_of_classes(checks: Checks, record: FitRecord, dataset: Dataset) 
     if side is not None and not lists_and_fits.check_side(checks, record, side, dataset):
         return False
     checks.caveat = ""
-    known = check_fit_of_classes(checks, record, dataset)
-    if known is None:
+    checked = check_fit_of_classes(checks, record, dataset)
+    if checked is None:
         return False
-    _fit_claims(checks, record, *known)
+    _fit_claims(checks, record, *checked)
     checks.bounded("gamma", "support")
     checks.part("bounds, gap and status agree with each other")
     if "optimality not verified" in checks.caveat:

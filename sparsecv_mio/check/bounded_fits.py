@@ -173,10 +173,10 @@ def fits(several: list[BoundedMoments], penalty: Penalty, sets: Array, kind: Ari
         off = size * (k * norm.sum(1) + j * (weight * norm).max(1, initial=0))[:, None]
         rest = kind.above((kind.product(norm[:, None, :], large)[:, 0] + off) * (1 + (2 * a + 24) * u))
         norm = np.minimum(norm, (own + rest) * (1 + 4 * u))
-    found = BoundedFits(yy, yy, beta, yy, norm, V, M, weight, (k, j))
-    value, room, excess = (each[:, 0] for each in worth(found, c[:, None], beta[:, None], kind))
+    bounded = BoundedFits(yy, yy, beta, yy, norm, V, M, weight, (k, j))
+    value, room, excess = (each[:, 0] for each in worth(bounded, c[:, None], beta[:, None], kind))
     lower, upper = -kind.above(value + room + excess**2 * (1 + 8 * u) - yy), kind.above(yy - value + room)
-    return found._replace(lower=lower, upper=upper, excess=excess)
+    return bounded._replace(lower=lower, upper=upper, excess=excess)
 
 
 def residuals(
@@ -260,10 +260,10 @@ def need_semidefinite(A: Array, off: Array, kind: Arithmetic, what: str) -> None
         R = kind.of(np.linalg.cholesky(near - 0.5 * np.linalg.eigvalsh(near)[0] * np.eye(q)))
     except np.linalg.LinAlgError:
         raise Refused(what) from None
-    left = A - kind.product(R, R.T)
+    difference = A - kind.product(R, R.T)
     off = off + u * ((q + 8) * kind.product(abs(R), abs(R).T) + 2 * abs(A))
-    beside = abs(left) + off
-    own = left.diagonal() - off.diagonal()
+    beside = abs(difference) + off
+    own = difference.diagonal() - off.diagonal()
     others = beside.sum(1) - beside.diagonal()
     need(all((own * (1 - 4 * u) >= others * (1 + (2 * q + 8) * u)).tolist()), what)
 
@@ -283,11 +283,11 @@ def block_part(
     kind : Floats or Fractions
     """
     u = kind.u
-    pi, part = np.diag(penalty[0] + 0 * m.c), 0 * m.Q
+    pi, in_blocks = np.diag(penalty[0] + 0 * m.c), 0 * m.Q
     for some, own in zip(blocks, W, strict=True):
-        part[np.ix_(some, some)] = own
-    G = m.Q + pi - part
-    off = m.error + 4 * u * (abs(m.Q) + abs(part)) + (penalty[1] + 4 * u) * pi
+        in_blocks[np.ix_(some, some)] = own
+    G = m.Q + pi - in_blocks
+    off = m.error + 4 * u * (abs(m.Q) + abs(in_blocks)) + (penalty[1] + 4 * u) * pi
     need_semidefinite(G, off, kind, "what is left without blocks is not semidefinite")
     least, inverse = 0 * m.c, list[Array]()
     for some, own in zip(blocks, W, strict=True):
@@ -302,8 +302,8 @@ def block_part(
         need_semidefinite(rest, 4 * u * abs(own), kind, "a block is not positive")
         inside = (np.arange(1 << size)[:, None] >> np.arange(size)) & 1
         both = inside[:, :, None] * inside[:, None, :]
-        one = np.linalg.inv(near * both + np.eye(size) * (1 - inside)[:, None, :])
-        inverse.append(one * both * unit[:, None] * unit)
+        inverse_of = np.linalg.inv(near * both + np.eye(size) * (1 - inside)[:, None, :])
+        inverse.append(inverse_of * both * unit[:, None] * unit)
     return ProvedBlocks(G, off, blocks, W, inverse, least * (1 - 4 * u))
 
 

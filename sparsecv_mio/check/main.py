@@ -56,8 +56,8 @@ class Check:
         need(digest_of(X, y, data["names"], data["target"]) == data["digest"], "the data are other ones: digest")
         columns = list(support(head["columns"], X.shape[1]))
         need(np.flatnonzero(X.max(0) > X.min(0)).tolist() == columns, "the columns are not those that vary")
-        known = head["scale"] in ("length", "variance", "none") and head["intercept"] in ("fold", "global", "none")
-        need(known, "the scale or the intercept is unknown")
+        sound = head["scale"] in ("length", "variance", "none") and head["intercept"] in ("fold", "global", "none")
+        need(sound, "the scale or the intercept is unknown")
         self.gammas = numbers(head["gammas"], len(head["gammas"]), "gammas")
         self.taus = integers(head["taus"], 0, X.shape[1] + 1, "taus")
         need(self.taus and self.gammas and min(self.gammas) > 0.0, "no gamma, no tau, or a gamma that is not positive")
@@ -66,11 +66,14 @@ class Check:
         units = integers(head["units"], -2000, 2000, "units")
         need(len(units) == len(columns), "units are not one for each column")
         self.units = self.design.y_unit**2, np.array(units, dtype=np.int64) + self.design.exponent
-        left = [integers(rows, 0, len(y), "the rows of a fold") for rows in head.get("left", [[0]])]
-        scored = left if head.get("scored") is None else [integers(r, 0, len(y), "a fold") for r in head["scored"]]
-        need(all(len(set(rows)) == len(rows) for rows in (*left, *scored)), "a fold names a row twice")
-        need(all(set(s) <= set(r) for s, r in zip(scored, left, strict=True)), "a fold scores a row that it trains on")
-        self.folds = Folds(self.design, left, scored)
+        left_out = [integers(rows, 0, len(y), "the rows of a fold") for rows in head.get("left", [[0]])]
+        scored = left_out if head.get("scored") is None else [integers(r, 0, len(y), "a fold") for r in head["scored"]]
+        need(all(len(set(rows)) == len(rows) for rows in (*left_out, *scored)), "a fold names a row twice")
+        need(
+            all(set(s) <= set(r) for s, r in zip(scored, left_out, strict=True)),
+            "a fold scores a row that it trains on",
+        )
+        self.folds = Folds(self.design, left_out, scored)
         self.proved, self.claims = dict[tuple[int, int], tuple[Any, Any]](), list[dict[str, Any]]()
 
     def take(self, line: dict[str, Any]) -> None:
@@ -106,8 +109,8 @@ class Check:
     def _pair(self, line: dict[str, Any]) -> None:
         need("left" in self.head, "a pair in a proof without folds")
         pair, cells, name = self._at(line)
-        for part in line["parts"]:
-            cells.add(part)
+        for statement in line["parts"]:
+            cells.add(statement)
         self.proved[pair] = _within(line, *cells.interval(), name)
 
     def _asked(self) -> list[str]:
@@ -204,9 +207,9 @@ def run(arguments: Sequence[str]) -> int:
     try:
         if len(given) != 2 or mode not in MODES:
             raise Unreadable("usage: python -m sparsecv_mio.check PROOF DATA [--mode fast|exact]")
-        found = check_file(given[0], given[1], mode)
+        claim = check_file(given[0], given[1], mode)
     except (Unreadable, Refused) as error:
         print(f"{'NOT PROVED' if isinstance(error, Refused) else 'cannot check'}: {error}", file=sys.stderr)
         return 1 if isinstance(error, Refused) else 2
-    print("\n".join([f"checked ({mode})", *found.words]))
+    print("\n".join([f"checked ({mode})", *claim.words]))
     return 0

@@ -65,8 +65,8 @@ class Floats:
         count = -(-80 // bits)
         rest, slices = W, list[Array]()
         for k in range(1, count + 1):
-            part = np.ldexp(np.rint(np.ldexp(rest, k * bits)), -k * bits)
-            rest, slices = rest - part, [*slices, part]
+            slice_ = np.ldexp(np.rint(np.ldexp(rest, k * bits)), -k * bits)
+            rest, slices = rest - slice_, [*slices, slice_]
         total = np.zeros((W.shape[1], W.shape[1]))
         for i, j in sorted(np.ndindex(count, count), key=sum, reverse=True):  # the smallest first
             total += slices[i].T @ slices[j] if i + j < count else 0.0
@@ -193,9 +193,9 @@ def numbers(values: Any, count: int, what: str) -> list[float]:
 
 def support(values: Any, q: int) -> tuple[int, ...]:
     """Return ascending columns, or refuse."""
-    found = integers(values, 0, q, "a support")
-    need(all(a < b for a, b in pairwise(found)), "a support is not in ascending order")
-    return tuple(found)
+    columns = integers(values, 0, q, "a support")
+    need(all(a < b for a, b in pairwise(columns)), "a support is not in ascending order")
+    return tuple(columns)
 
 
 def lines(path: str) -> Iterator[dict[str, Any]]:
@@ -207,14 +207,14 @@ def lines(path: str) -> Iterator[dict[str, Any]]:
                 size += len(line)
                 if size > MOST_BYTES or not line.endswith(b"\n"):
                     raise Unreadable(f"{path}: longer than a proof may be, or cut short")
-                found = json.loads(line, parse_constant=lambda word: need(False, f"{word} is no number"))
-                need(isinstance(found, dict) and not ended, "a line is no object, or follows the end")
-                ended = found.get("kind") == "end"
+                statement = json.loads(line, parse_constant=lambda word: need(False, f"{word} is no number"))
+                need(isinstance(statement, dict) and not ended, "a line is no object, or follows the end")
+                ended = statement.get("kind") == "end"
                 if not ended:
                     digest.update(line)
-                    yield found
+                    yield statement
                 else:
-                    need(found.get("sha256") == digest.hexdigest(), "the digest at the end is another one")
+                    need(statement.get("sha256") == digest.hexdigest(), "the digest at the end is another one")
     except (OSError, EOFError, zlib.error, ValueError, RecursionError) as error:
         raise Unreadable(f"{path}: no whole proof, which is a gzipped file of lines: {error}") from None
     need(ended, "the end is missing")
@@ -247,10 +247,10 @@ def table(path: str, names: list[str], target: str) -> tuple[Array, Array]:
                     raise Unreadable(f"{path}: more than {MOST_NUMBERS:,} numbers")
     except (OSError, EOFError, zlib.error, csv.Error, StopIteration, ValueError, IndexError) as error:
         raise Unreadable(f"{path}: {error}; it must be a table of numbers under the names of the proof") from None
-    found = np.array(flat, dtype=np.float64).reshape(-1, len(places))
-    if not found.size or not np.isfinite(found).all():
+    rows = np.array(flat, dtype=np.float64).reshape(-1, len(places))
+    if not rows.size or not np.isfinite(rows).all():
         raise Unreadable(f"{path}: no rows, or a number that is not finite")
-    return np.ascontiguousarray(found[:, :-1]), found[:, -1].copy()
+    return np.ascontiguousarray(rows[:, :-1]), rows[:, -1].copy()
 
 
 def digest_of(X: Array, y: Array, names: list[str], target: str) -> str:
@@ -263,7 +263,9 @@ def digest_of(X: Array, y: Array, names: list[str], target: str) -> str:
     target : str
     """
     head = {"n": len(y), "p": X.shape[1], "names": names, "target": target}
-    found = hashlib.sha256(json.dumps(head, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass"))
-    for part in (X, y):
-        found.update(np.ascontiguousarray(part + 0.0, dtype="<f8").tobytes())
-    return f"sha256:{found.hexdigest()}"
+    digest = hashlib.sha256(
+        json.dumps(head, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
+    )
+    for values in (X, y):
+        digest.update(np.ascontiguousarray(values + 0.0, dtype="<f8").tobytes())
+    return f"sha256:{digest.hexdigest()}"

@@ -51,19 +51,19 @@ def read_leaves(nodes: list[int], q: int) -> list[tuple[int, int, int]]:
     leaves, open_nodes = list[tuple[int, int, int]](), [(0, (1 << q) - 1)]
     for node in nodes:
         need(open_nodes, "a tree goes on after its last leaf")
-        mine, left = open_nodes.pop()
+        mine, free = open_nodes.pop()
         if node < 0:
-            leaves.append((mine, left, node))
+            leaves.append((mine, free, node))
         else:
-            need(left & ~mine & 1 << node, "a tree splits a column that is not free")
-            open_nodes += [(mine, left ^ 1 << node), (mine | 1 << node, left)]
+            need(free & ~mine & 1 << node, "a tree splits a column that is not free")
+            open_nodes += [(mine, free ^ 1 << node), (mine | 1 << node, free)]
     need(not open_nodes, "a tree ends before its last leaf")
     return leaves
 
 
 def _columns(bits: tuple[int, ...], q: int) -> Array:
     width = (q + 7) // 8
-    packed = np.frombuffer(b"".join(one.to_bytes(width, "little") for one in bits), dtype=np.uint8)
+    packed = np.frombuffer(b"".join(number.to_bytes(width, "little") for number in bits), dtype=np.uint8)
     return np.unpackbits(packed.reshape(len(bits), width), axis=1, count=q, bitorder="little").astype(bool)
 
 
@@ -86,10 +86,13 @@ def check_tree(line: dict[str, Any], m: BoundedMoments, penalty: Penalty, kind: 
     need(first <= last, "the sizes of a tree are malformed")
     sizes = np.arange(first, last + 1)
     above = kind.of(numbers(line["above"], len(sizes), "the thresholds of a tree")) / units[0]
-    found = [support(values, q) for values in line["listed"]]
-    listed = {tau: [one for one in found if len(one) == tau] for tau in sizes.tolist()}
-    known = {sum(1 << j for j in one) for one in found}
-    need(len(known) == sum(map(len, listed.values())) == len(found), "a support is listed twice, or of another size")
+    supports = [support(values, q) for values in line["listed"]]
+    listed = {tau: [chosen for chosen in supports if len(chosen) == tau] for tau in sizes.tolist()}
+    listed_bits = {sum(1 << j for j in chosen) for chosen in supports}
+    need(
+        len(listed_bits) == sum(map(len, listed.values())) == len(supports),
+        "a support is listed twice, or of another size",
+    )
     points = [_point(point, units[1]) for point in line.get("points", [])]
     b = kind.of(np.array(points).reshape(len(points), q))
     part_of = _block_part(line["part"], m, penalty, kind, units) if "part" in line else None
@@ -100,20 +103,20 @@ def check_tree(line: dict[str, Any], m: BoundedMoments, penalty: Penalty, kind: 
     low, high = inside.sum(1)[:, None], every.sum(1)[:, None]
     asked = (sizes >= low) & (sizes <= high)
     for bits, size in ((least, low), (most, high)):
-        asked &= ~((sizes == size) & np.array([one in known for one in bits])[:, None])
+        asked &= ~((sizes == size) & np.array([number in listed_bits for number in bits])[:, None])
     alike = np.where(codes == RIDGE, high[:, 0], -1)  # leaves that are worked on together
     for a in np.unique(alike[asked.any(1)]).tolist():
         memory = a * a if a >= 0 else q if part_of is None else q * max(map(len, part_of.inverse))
-        for part in blocks(np.flatnonzero((alike == a) & asked.any(1)), memory):
-            leaves, at = (inside[part], every[part]), -2 - codes[part]
+        for group in blocks(np.flatnonzero((alike == a) & asked.any(1)), memory):
+            leaves, at = (inside[group], every[group]), -2 - codes[group]
             if a >= 0:
                 bound = _own_fits(m, penalty, leaves, sizes, kind)
             elif part_of is None:
                 bound = _dual(base[at], slopes[at], leaves, sizes, kind)
             else:
                 bound = _block_dual(m, part_of, (b, at), leaves, sizes, kind)
-            for i, t in np.argwhere(asked[part] & ~(bound >= above).astype(bool)).tolist():
-                need(False, f"leaf {part[i] + 1} is not bounded by the threshold of size {sizes[t]}, nor listed")
+            for i, t in np.argwhere(asked[group] & ~(bound >= above).astype(bool)).tolist():
+                need(False, f"leaf {group[i] + 1} is not bounded by the threshold of size {sizes[t]}, nor listed")
     return ProvedTree(first, above, listed, len(codes))
 
 
@@ -134,13 +137,13 @@ def _own_fits(
     """Bound leaves of a columns by their ridge fits b: f and the m-th smallest cost, or f and m of `weight b^2`."""
     inside, every = leaves
     sets = np.nonzero(every)[1].reshape(len(every), -1)
-    a, u, mine, found = sets.shape[1], kind.u, np.take_along_axis(inside, sets, 1), fits([m], penalty, sets, kind)
-    least = np.maximum(abs(found.beta) - found.norm * found.excess[:, None] * (1 + 4 * u), 0 * found.beta)
-    cost = -kind.above(-((least / found.norm) ** 2 * (1 - 8 * u)))
+    a, u, mine, own = sets.shape[1], kind.u, np.take_along_axis(inside, sets, 1), fits([m], penalty, sets, kind)
+    least = np.maximum(abs(own.beta) - own.norm * own.excess[:, None] * (1 + 4 * u), 0 * own.beta)
+    cost = -kind.above(-((least / own.norm) ** 2 * (1 - 8 * u)))
     ridge = penalty[0][sets] * least**2 * (1 - penalty[1]) * (1 - (a + 16) * u)
     by_cost, by_ridge = (np.sort(np.where(mine, np.inf, gain), axis=1) for gain in (cost, ridge))
-    gain = np.concatenate([0 * found.lower[:, None], np.maximum(by_cost, np.cumsum(by_ridge, axis=1))], axis=1)
-    bound = found.lower[:, None] + gain[:, np.clip(a - sizes, 0, a)]
+    gain = np.concatenate([0 * own.lower[:, None], np.maximum(by_cost, np.cumsum(by_ridge, axis=1))], axis=1)
+    bound = own.lower[:, None] + gain[:, np.clip(a - sizes, 0, a)]
     return bound - 4 * u * abs(bound)
 
 
@@ -167,11 +170,11 @@ def _block_part(said: Any, m: BoundedMoments, penalty: Penalty, kind: Arithmetic
     """Read W as integers times `2^(exponent - unit_i - unit_j)`, block by block, and prove what is said of it."""
     q, shift = len(m.c), units[1]
     exponent = integers([said["exponent"]], -4000, 4000, "a block")[0]
-    found = [integers(some, 0, q, "the columns of a block") for some in said["blocks"]]
-    need(sorted(j for some in found for j in some) == list(range(q)), "a column is in no block, or in two")
-    need(len(said["entries"]) == len(found), "the blocks are malformed")
+    members = [integers(some, 0, q, "the columns of a block") for some in said["blocks"]]
+    need(sorted(j for some in members for j in some) == list(range(q)), "a column is in no block, or in two")
+    need(len(said["entries"]) == len(members), "the blocks are malformed")
     W = list[Array]()
-    for some, entries in zip(found, said["entries"], strict=True):
+    for some, entries in zip(members, said["entries"], strict=True):
         size = len(some)
         need(1 <= size <= MOST_COLUMNS and len(entries) == size * (size + 1) // 2, "a block is malformed")
         lower, whole = np.tril_indices(size), np.zeros((size, size))
@@ -180,7 +183,7 @@ def _block_part(said: Any, m: BoundedMoments, penalty: Penalty, kind: Arithmetic
         whole = whole + np.tril(whole, -1).T
         need(np.isfinite(whole).all() and np.abs(whole).max() < 1e100, "a block is too large")
         W.append(kind.of(whole) / units[0])
-    return block_part([np.array(some, dtype=np.int64) for some in found], W, m, penalty, kind)
+    return block_part([np.array(some, dtype=np.int64) for some in members], W, m, penalty, kind)
 
 
 def _block_dual(
@@ -268,34 +271,37 @@ class Folds:
         sets = np.array(supports, dtype=np.int64).reshape(len(supports), -1)
         alone, a = self.alone[mine].all(), sets.shape[1] + 4
         parts = blocks(np.arange(len(sets)), len(mine) * a * (1 if alone else a))
-        found = [(self._alone if alone else self._several)(gamma, mine, sets[part]) for part in parts]
-        return BoundedScores(*(np.concatenate(ends, axis=1) for ends in zip(*found, strict=True)))
+        bounds = [(self._alone if alone else self._several)(gamma, mine, sets[group]) for group in parts]
+        return BoundedScores(*(np.concatenate(ends, axis=1) for ends in zip(*bounds, strict=True)))
 
     def _alone(self, gamma: float, mine: list[int], sets: Array) -> BoundedScores:
         """Score supports in folds of one row, by the leave-one-out identities from the fit on all rows."""
-        kind, u, m, found = self.design.kind, self.design.kind.u, self.moments(-1), self.fits(gamma, [-1], sets)
+        kind, u, m, fits_of = self.design.kind, self.design.kind.u, self.moments(-1), self.fits(gamma, [-1], sets)
         rows = self._rows([self.left[fold][0] for fold in mine], m.center, sets, m)
-        least, most, h_low, h_high = self._by_rows(found, rows)
+        least, most, h_low, h_high = self._by_rows(fits_of, rows)
         short, tall = 1 - np.maximum(h_low, 0 * h_low), 1 - h_high
         sound = (tall * 2**20 > 1).astype(bool)
         safe, short = np.where(sound, tall, 0 * tall + 1), np.where(short > 0, short, 0 * short + 1)
         gain_low, gain_high = -kind.above(-(least**2) / short) * (1 - 8 * u), kind.above(most**2 / safe) * (1 + 8 * u)
-        lower, upper = np.where(sound, found.lower - gain_high - 4 * u, 0 * gain_high), found.upper - gain_low + 4 * u
+        lower, upper = (
+            np.where(sound, fits_of.lower - gain_high - 4 * u, 0 * gain_high),
+            fits_of.upper - gain_low + 4 * u,
+        )
         held_low, held_high = -kind.above(-gain_low / short) * (1 - 4 * u), kind.above(gain_high / safe) * (1 + 4 * u)
         return BoundedScores(lower, upper, held_low, np.where(sound, held_high, np.inf))
 
     def _several(self, gamma: float, mine: list[int], sets: Array) -> BoundedScores:
         """Score supports in folds, each by its own fit there."""
         kind, shape, several = self.design.kind, (len(mine), len(sets)), [self.moments(fold) for fold in mine]
-        found, rows = self.fits(gamma, mine, sets), [row for fold in mine for row in self.scored[fold]]
+        fits_of, rows = self.fits(gamma, mine, sets), [row for fold in mine for row in self.scored[fold]]
         place = np.repeat(np.arange(len(mine)), [len(self.scored[fold]) for fold in mine])
         held = self._rows(rows, np.stack([m.center for m in several])[place], sets, *several)
-        beta, excess, norm = (field.reshape(*shape, *field.shape[1:])[place] for field in found[2:5])
+        beta, excess, norm = (field.reshape(*shape, *field.shape[1:])[place] for field in fits_of[2:5])
         reach = kind.inner(abs(held[0]), norm) + held[2] * norm.sum(-1)
         least, most = residuals(beta, excess, reach, held, kind)
         sums, size = kind.of(np.arange(len(mine))[:, None] == place), (len(rows) + 8) * kind.u
         low, high = kind.product(sums, least**2) * (1 - size), kind.product(sums, most**2) * (1 + size)
-        return BoundedScores(found.lower.reshape(shape), found.upper.reshape(shape), low, high)
+        return BoundedScores(fits_of.lower.reshape(shape), fits_of.upper.reshape(shape), low, high)
 
     def fits(self, gamma: float, mine: list[int], sets: Array) -> BoundedFits:
         """Fit every support `sets` (L, a) on the training rows of every fold (K), -1 for all rows: K L fits.
@@ -312,17 +318,17 @@ class Folds:
     def objectives(self, gamma: float, supports: list[Support]) -> tuple[Array, Array]:
         """Return bounds of the objective of supports of one size on all rows."""
         sets = np.array(supports, dtype=np.int64).reshape(len(supports), -1)
-        found = [self.fits(gamma, [-1], sets[part]) for part in blocks(np.arange(len(sets)), sets.shape[1] ** 2)]
-        return np.concatenate([one.lower for one in found]), np.concatenate([one.upper for one in found])
+        chunks = [self.fits(gamma, [-1], sets[group]) for group in blocks(np.arange(len(sets)), sets.shape[1] ** 2)]
+        return np.concatenate([chunk.lower for chunk in chunks]), np.concatenate([chunk.upper for chunk in chunks])
 
     def _columns(self, gamma: float) -> tuple[Any, Array, Array]:
         """Return a lower bound of f(all columns) on all rows and, of every fold, bounds of eta and |e_N|^2."""
         kind, m, every = self.design.kind, self.moments(-1), np.arange(len(self.design.scale))[None, :]
-        found, rows = self.fits(gamma, [-1], every), self._rows(list(range(self.design.n)), m.center, every, m)
-        _, most, _, high = self._by_rows(found, rows)
+        fits_of, rows = self.fits(gamma, [-1], every), self._rows(list(range(self.design.n)), m.center, every, m)
+        _, most, _, high = self._by_rows(fits_of, rows)
         both = np.concatenate([high, most**2], axis=1)
         sums = np.array([both[rows].sum(0) * (1 + (len(rows) + 4) * kind.u) for rows in self.left])
-        return found.lower[0], sums[:, 0], sums[:, 1]
+        return fits_of.lower[0], sums[:, 0], sums[:, 1]
 
     def left_out_thresholds(self, gamma: float, above: Any, mine: list[int]) -> Array:
         """Return T (K,) so that `f >= above` on all rows gives `f^(-N) >= T`, by the test at all columns; 0 for none.
@@ -404,12 +410,12 @@ class FoldIntervals:
         """Bound h_N by what the fit without N leaves on all rows, or where its support is listed by its own error."""
         folds, u = self.folds, self.folds.design.kind.u
         chosen = [support(values, folds.design.q) for values in part["supports"]]
-        need(all(len(found) <= self.tau for found in chosen), "a support is larger than tau")
+        need(all(len(columns) <= self.tau for columns in chosen), "a support is larger than tau")
         which = np.array(integers(part.get("which", [0] * len(mine)), 0, len(chosen), "the supports of a statement"))
         need(len(which) == len(mine), "a statement needs a support for each of its folds")
         upper, above, listed = 0 * self.low[mine], tree.above[self.tau - tree.first], tree.listed[self.tau]
-        for size in {len(found) for found in chosen}:
-            those = [i for i, found in enumerate(chosen) if len(found) == size]
+        for size in {len(columns) for columns in chosen}:
+            those = [i for i, columns in enumerate(chosen) if len(columns) == size]
             every = folds.scores(self.value, mine, [chosen[i] for i in those]).upper
             for column, i in enumerate(those):
                 upper = np.where(which == i, every[:, column], upper)

@@ -80,7 +80,7 @@ class PlainCommand(PanelledCommand):
 
     def get_params(self, ctx: Any) -> list[Any]:
         """Return its options, `--help` among them."""
-        return [read_plainly(one) for one in super().get_params(ctx)]
+        return [read_plainly(parameter) for parameter in super().get_params(ctx)]
 
 
 class LazyCommands(TyperGroup):
@@ -88,7 +88,7 @@ class LazyCommands(TyperGroup):
 
     def get_params(self, ctx: Any) -> list[Any]:
         """Return its options, `--help` among them."""
-        return [read_plainly(one) for one in super().get_params(ctx)]
+        return [read_plainly(parameter) for parameter in super().get_params(ctx)]
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Names in the order of `COMMANDS`."""
@@ -104,10 +104,10 @@ class LazyCommands(TyperGroup):
             shell = typer.Typer(add_completion=False, rich_markup_mode=None)
             codes = getattr(module, f"{cmd_name.upper()}_CODES", None)
             shell.command(epilog=codes)(getattr(module, cmd_name))
-        for one in shell.registered_commands:
-            one.cls = PlainCommand
-            if one.callback is not None:
-                with_strict_numbers(one.callback)
+        for registered in shell.registered_commands:
+            registered.cls = PlainCommand
+            if registered.callback is not None:
+                with_strict_numbers(registered.callback)
         command = typer.main.get_command(shell)
         command.name = cmd_name
         command.short_help = (command.help or "").split("\n\n")[0]  # whole: the usual short help is cut at one line
@@ -134,7 +134,7 @@ class LazyCommands(TyperGroup):
 def _options(command: Any) -> set[str]:
     """Return the options of a command, of a group those of all of its commands."""
     inner = getattr(command, "commands", {}).values()
-    options = [option for one in (command, *inner) for option in getattr(one, "params", ())]
+    options = [option for source in (command, *inner) for option in getattr(source, "params", ())]
     return {word for option in options for word in (*option.opts, *option.secondary_opts)}
 
 
@@ -188,15 +188,7 @@ def run(arguments: list[str] | None = None, began: float | None = None) -> int:
     except SparseCVError as error:
         return _say(str(error), error.exit_code)
     except UsageError as error:
-        message = error.format_message()  # type: ignore[attr-defined]
-        unknown = getattr(error, "option_name", None) if hasattr(error, "possibilities") else None
-        if unknown is not None:
-            message = f"no option {unknown}{_elsewhere(unknown, error) or did_you_mean(unknown, _options_of(error))}"
-        if message.startswith("Missing "):
-            missed, where = message.split(maxsplit=2)[2].rstrip(".").strip("'"), error.ctx.command_path  # type: ignore[attr-defined]
-            message = f"{missed} is missing: `{where} --help` says what it takes"
-        if "unexpected extra argument" in message:
-            message = _too_many(message, error)
+        message = _about_usage(error)
         return _say(message, 2) if message else 2
     except ModuleNotFoundError as error:
         missing = missing_package(error)
@@ -212,10 +204,22 @@ def run(arguments: list[str] | None = None, began: float | None = None) -> int:
     return int(code or 0)
 
 
+def _about_usage(error: Exception) -> str:
+    """Return the line on an error of use, in words of our own."""
+    message = str(error.format_message())  # type: ignore[attr-defined]
+    unknown = getattr(error, "option_name", None) if hasattr(error, "possibilities") else None
+    if unknown is not None:
+        message = f"no option {unknown}{_elsewhere(unknown, error) or did_you_mean(unknown, _options_of(error))}"
+    if message.startswith("Missing "):
+        missed, where = message.split(maxsplit=2)[2].rstrip(".").strip("'"), error.ctx.command_path  # type: ignore[attr-defined]
+        message = f"{missed} is missing: `{where} --help` says what it takes"
+    return _too_many(message, error) if "unexpected extra argument" in message else message
+
+
 def _options_of(error: Exception) -> list[str]:
     """Return the options of the command that an error of use came from."""
     context = getattr(error, "ctx", None)
-    return [] if context is None else [name for one in context.command.params for name in one.opts]
+    return [] if context is None else [name for parameter in context.command.params for name in parameter.opts]
 
 
 def _elsewhere(option: str, error: Exception) -> str:
@@ -223,7 +227,7 @@ def _elsewhere(option: str, error: Exception) -> str:
     context = error.ctx  # type: ignore[attr-defined]
     group, here = context.find_root().command, context.info_name
     params = {name: group.get_command(context, name).params for name in COMMANDS}
-    takers = [name for name in COMMANDS if any(option in one.opts for one in params[name])]
+    takers = [name for name in COMMANDS if any(option in parameter.opts for parameter in params[name])]
     more = f" and {len(takers) - TAKERS_NAMED} more" if len(takers) > TAKERS_NAMED else ""
     return f" of `{here}`: it belongs to {', '.join(takers[:TAKERS_NAMED])}{more}" if takers else ""
 
@@ -233,7 +237,11 @@ def _too_many(message: str, error: Exception) -> str:
     if "--data" in _options_of(error):
         return f"{message}: the data of the record are given as --data FILE"
     context = error.ctx  # type: ignore[attr-defined]
-    taken = [one.metavar or one.name.upper() for one in context.command.params if one.param_type_name == "argument"]
+    taken = [
+        parameter.metavar or parameter.name.upper()
+        for parameter in context.command.params
+        if parameter.param_type_name == "argument"
+    ]
     more = message.rpartition("(")[2].rstrip(").")
     return f"{context.command_path} takes {' '.join(taken) or 'options alone'} and nothing more: leave out {more}"
 

@@ -18,6 +18,7 @@ import typer
 from sparsecv_mio.cli import ending, session
 from sparsecv_mio.cli.command_options import declared, option
 from sparsecv_mio.declared_options import plan_panels
+from sparsecv_mio.digits import several
 from sparsecv_mio.errors import BadInput, need_extra
 
 if TYPE_CHECKING:
@@ -71,10 +72,7 @@ def batch(
         raise BadInput(f"one plan at a time: {folder!r} is one argument too many")
     if out is None:
         raise BadInput("--out is missing: name the folder of the results")
-    if (index is None) != (of is None):
-        raise BadInput("--index and --of go together: --index 0 --of 4, for one")
-    if workers is not None and scheduler is not None:
-        raise BadInput("--workers counts processes of this machine, a cluster has its own: leave out it or --scheduler")
+    _check_shares(index, of, workers, scheduler)
     session.check_outputs({"--progress-json": progress_json}, [plan])
     need_extra("batch", "sparsecv batch")
     from sparsecv_mio.batch.dispatch import run_batch, share_of_tasks
@@ -100,11 +98,18 @@ def batch(
     return _run(tasks, place, run, counted, quiet, progress_json)
 
 
+def _check_shares(index: int | None, of: int | None, workers: int | None, scheduler: str | None) -> None:
+    if (index is None) != (of is None):
+        raise BadInput("--index and --of go together: --index 0 --of 4, for one")
+    if workers is not None and scheduler is not None:
+        raise BadInput("--workers counts processes of this machine, a cluster has its own: leave out it or --scheduler")
+
+
 def _remove(stale: Sequence[Path], quiet: bool) -> None:
     for path in stale:
         path.unlink(missing_ok=True)
     if stale and not quiet:
-        ending.tell(f"{len(stale):,} result{'' if len(stale) == 1 else 's'} of earlier plans removed")
+        ending.tell(f"{several(len(stale), 'result')} of earlier plans removed")
 
 
 def _left(tasks: Sequence[Task], out: str, retry: bool) -> list[Task]:
@@ -149,8 +154,8 @@ class Counted:
         workers : int or None
             As of the class.
         """
-        found = [one.state for one in place.of_tasks(tasks) if not retry or one.state == "done"]
-        return cls(len(tasks), found, workers)
+        states = [outcome.state for outcome in place.of_tasks(tasks) if not retry or outcome.state == "done"]
+        return cls(len(tasks), states, workers)
 
     @property
     def ended(self) -> int:
@@ -171,8 +176,8 @@ class Counted:
     def numbers(self) -> dict[str, Any]:
         """Return how far the batch is, for other programs."""
         states = {name: self.states[name] for name in ("done", "failed", "limit")}
-        left = None if self.seconds_left is None else round(self.seconds_left, 3)
-        return {**states, "running": self.running, "total": self.total, "seconds_left": left}
+        seconds = None if self.seconds_left is None else round(self.seconds_left, 3)
+        return {**states, "running": self.running, "total": self.total, "seconds_left": seconds}
 
     def line(self) -> str:
         """Say how many tasks are done, running and failed, and how long the rest may take, from how long it took."""
@@ -181,8 +186,8 @@ class Counted:
         words = f"{self.states['done']:,} of {self.total:,} tasks done{running}, {self.states['failed']:,} failed"
         if met := self.states["limit"]:
             words += f", {met:,} met a limit"
-        if (left := self.seconds_left) is not None:
-            words += f"; about {math.ceil(left):,} s left"
+        if (remaining := self.seconds_left) is not None:
+            words += f"; about {math.ceil(remaining):,} s left"
         return f"sparsecv: {seconds:.0f} s; {words}"
 
 
@@ -206,13 +211,13 @@ def _run(
             run(tasks, place, progress=progress)
         except KeyboardInterrupt:
             interrupted = True
-    found = place.of_tasks(tasks)
-    code = 130 if interrupted else _code(found)
+    outcomes = place.of_tasks(tasks)
+    code = 130 if interrupted else _code(outcomes)
     if steps is not None:
         steps.end({0: "done", 1: "failed", 3: "limit", 130: "interrupted"}[code])
 
     def show(screen: Console) -> None:
-        _print_counts(screen, found, len(tasks), place)
+        _print_counts(screen, outcomes, len(tasks), place)
         if interrupted:
             screen.print("interrupted: the same command carries on", markup=False)
 
@@ -225,9 +230,12 @@ ANSWER = ("tau", "gamma", "cv_error", "lower", "upper", "gap")
 def _answer_of(outcome: TaskOutcome) -> dict[str, Any]:
     """Return what a task found, for other programs; null for what its estimator does not say."""
     given = {name: outcome.numbers.get(name) for name in ANSWER}
-    known = {name: one if isinstance(one, int | float) and math.isfinite(one) else None for name, one in given.items()}
+    numbers = {
+        name: number if isinstance(number, int | float) and math.isfinite(number) else None
+        for name, number in given.items()
+    }
     which = {"task": outcome.address, "data": outcome.task["data"], "estimator": outcome.task["settings"]["estimator"]}
-    return {**which, "state": outcome.state, "task_seconds": outcome.seconds, **known}
+    return {**which, "state": outcome.state, "task_seconds": outcome.seconds, **numbers}
 
 
 @contextmanager
@@ -270,27 +278,27 @@ def _bar(counted: Counted) -> Iterator[Callable[[], None]]:
 
 
 def _code(found: Sequence[TaskOutcome]) -> int:
-    states = {one.state for one in found}
+    states = {outcome.state for outcome in found}
     return 1 if "failed" in states else 3 if "limit" in states else 0
 
 
 def _print_counts(screen: Console, found: Sequence[TaskOutcome], total: int | None, place: BatchFolder) -> None:
     from sparsecv_mio.batch.plan import words_of
 
-    counts = Counter(one.state for one in found)
+    counts = Counter(outcome.state for outcome in found)
     all_of = "" if total is None else f" of {total:,}"
     words = f"{counts['done']:,}{all_of} tasks done, {counts['limit']:,} met a limit, {counts['failed']:,} failed"
-    left = "" if total is None or total == len(found) else f", {total - len(found):,} left"
-    screen.print(f"{words}{left}; results in {place.path}", markup=False, soft_wrap=True)
-    failures = [one for one in found if one.state == "failed"]
-    for one in failures[:SHOWN_FAILURES]:
-        settings = words_of(one.task["settings"])
-        where = f" (traceback in {place.place(one.address)})" if one.traceback else ""
-        screen.print(f"failed: {one.task['data']} {settings}: {one.reason}{where}", markup=False, soft_wrap=True)
+    remaining = "" if total is None or total == len(found) else f", {total - len(found):,} left"
+    screen.print(f"{words}{remaining}; results in {place.path}", markup=False, soft_wrap=True)
+    failures = [outcome for outcome in found if outcome.state == "failed"]
+    for failed in failures[:SHOWN_FAILURES]:
+        settings = words_of(failed.task["settings"])
+        where = f" (traceback in {place.place(failed.address)})" if failed.traceback else ""
+        screen.print(f"failed: {failed.task['data']} {settings}: {failed.reason}{where}", markup=False, soft_wrap=True)
     if len(failures) > SHOWN_FAILURES:
         screen.print(f"and {len(failures) - SHOWN_FAILURES} more: sparsecv collect lists them", markup=False)
     if stale := len(place.stale()):
-        words = f"{stale:,} result{'' if stale == 1 else 's'} of earlier plans in the folder, not counted"
+        words = f"{several(stale, 'result')} of earlier plans in the folder, not counted"
         screen.print(f"{words}: --clean removes them", markup=False)
 
 
@@ -300,9 +308,9 @@ def _status(folder: str | None) -> int:
     if folder is None or not (Path(folder) / "tasks").is_dir():
         raise BadInput(f"status: {folder!r} is no folder of a batch" if folder else "status: name a folder of a batch")
     place = BatchFolder(folder)
-    found, asked = list(place.outcomes()), place.asked()
+    outcomes, asked = list(place.outcomes()), place.asked()
     total = None if asked is None else len(asked)
-    return ending.deliver(_code(found), lambda screen: _print_counts(screen, found, total, place))
+    return ending.deliver(_code(outcomes), lambda screen: _print_counts(screen, outcomes, total, place))
 
 
 def _list_tasks(tasks: Sequence[Task], out: str, workers: int) -> int:
@@ -310,10 +318,10 @@ def _list_tasks(tasks: Sequence[Task], out: str, workers: int) -> int:
     from sparsecv_mio.batch.one_task import BatchFolder
     from sparsecv_mio.batch.plan import lists_of_numbers
 
-    found = []
+    outcomes = []
     if (Path(out) / "tasks").is_dir():
-        found = BatchFolder(out).of_tasks(tasks)
-    done = {one.address for one in found}
+        outcomes = BatchFolder(out).of_tasks(tasks)
+    done = {outcome.address for outcome in outcomes}
 
     def show(screen: Console) -> None:
         for task in tasks[:SHOWN_TASKS]:
@@ -322,8 +330,8 @@ def _list_tasks(tasks: Sequence[Task], out: str, workers: int) -> int:
         if len(tasks) > SHOWN_TASKS:
             screen.print(f"and {len(tasks) - SHOWN_TASKS:,} more")
         words = f"{len(tasks):,} tasks, {len(done):,} done"
-        if found:
-            words += f"; about {seconds_left(found, len(tasks), workers):.0f} s left on {workers} workers"
+        if outcomes:
+            words += f"; about {seconds_left(outcomes, len(tasks), workers):.0f} s left on {workers} workers"
         screen.print(words, markup=False)
         for line in lists_of_numbers(tasks):
             screen.print(line, markup=False, soft_wrap=True)
@@ -360,7 +368,7 @@ def collect(
     wrong = 0 if "verified" not in frame else int((frame["verified"] == False).sum())  # noqa: E712
     checked = 0 if "verified" not in frame else int(frame["verified"].notna().sum())
     failed = int((frame["state"] == "failed").sum())
-    words = f"{len(frame):,} row{'' if len(frame) == 1 else 's'} in {out}; {checked - wrong:,} verified, {wrong:,} not"
+    words = f"{several(len(frame), 'row')} in {out}; {checked - wrong:,} verified, {wrong:,} not"
     if verify:
         words += f", {len(frame) - checked - failed:,} with nothing to verify, {failed:,} of failed tasks"
     if not every and (stale := len(place.stale())):

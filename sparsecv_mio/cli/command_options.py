@@ -104,19 +104,19 @@ def declared(**groups: Mapping[str, Any] | type) -> Callable[[Callable[..., int]
 
     def give(command: Callable[..., int]) -> Callable[..., int]:
         places: list[Parameter] = []
-        for one in signature(command, eval_str=True).parameters.values():
-            group = groups.get(one.name)
+        for parameter in signature(command, eval_str=True).parameters.values():
+            group = groups.get(parameter.name)
             if isinstance(group, type):
                 hints = get_type_hints(group)
                 places += [_of_a_few(field.name, hints[field.name], field.default) for field in fields(group)]
             elif group is not None:
                 places += [_of_all_faces(name, default) for name, default in group.items()]
-            elif isinstance(one.default, CommandOption):
-                places.append(_of_a_few(one.name, one.annotation, one.default))
-            elif one.name in OPTIONS and isinstance(one.annotation, type | UnionType):
-                places.append(_of_all_faces(one.name, one.default))
+            elif isinstance(parameter.default, CommandOption):
+                places.append(_of_a_few(parameter.name, parameter.annotation, parameter.default))
+            elif parameter.name in OPTIONS and isinstance(parameter.annotation, type | UnionType):
+                places.append(_of_all_faces(parameter.name, parameter.default))
             else:
-                places.append(one.replace(kind=Parameter.KEYWORD_ONLY))
+                places.append(parameter.replace(kind=Parameter.KEYWORD_ONLY))
 
         def run(**given: Any) -> int:
             chosen: dict[str, Any] = {}
@@ -128,7 +128,7 @@ def declared(**groups: Mapping[str, Any] | type) -> Callable[[Callable[..., int]
 
         run.__name__, run.__doc__, run.__module__ = command.__name__, command.__doc__, command.__module__
         run.__signature__ = Signature(places)  # type: ignore[attr-defined]
-        run.__annotations__ = {one.name: one.annotation for one in places}
+        run.__annotations__ = {parameter.name: parameter.annotation for parameter in places}
         return run
 
     return give
@@ -143,11 +143,19 @@ def _of_a_few(name: str, kind: Any, given: Any) -> Parameter:
 
 def _of_all_faces(name: str, default: Any) -> Parameter:
     """Return an option that is declared for all faces, with the default of a command."""
-    one = OPTIONS[name]
-    default = None if default is None or default == () else str(default) if one.words else default
-    kind: Any = list[str] if one.several else one.kind
-    flags = (one.flag, *filter(None, [one.letter]))
-    made = CommandOption(default, one.metavar, one.help, tuple(one.words or ()), flags, None, one.default is True)
+    declared_option = OPTIONS[name]
+    default = None if default is None or default == () else str(default) if declared_option.words else default
+    kind: Any = list[str] if declared_option.several else declared_option.kind
+    flags = (declared_option.flag, *filter(None, [declared_option.letter]))
+    made = CommandOption(
+        default,
+        declared_option.metavar,
+        declared_option.help,
+        tuple(declared_option.words or ()),
+        flags,
+        None,
+        declared_option.default is True,
+    )
     return made.parameter(name, kind if default is not None else kind | None)
 
 
@@ -162,11 +170,13 @@ class PanelledCommand(TyperCommand):
         order = ["Arguments", "Options", *PANELS]
         rows: dict[str, list[tuple[str, str]]] = {panel: [] for panel in order}
         places: dict[tuple[str, str], int] = {}
-        for one in self.get_params(ctx):
-            panel = "Arguments" if one.param_type_name == "argument" else getattr(one, "rich_help_panel", None)
-            if (row := one.get_help_record(ctx)) is not None:
+        for parameter in self.get_params(ctx):
+            panel = (
+                "Arguments" if parameter.param_type_name == "argument" else getattr(parameter, "rich_help_panel", None)
+            )
+            if (row := parameter.get_help_record(ctx)) is not None:
                 rows[panel or "Options"].append(row)
-                places[row] = PANELS[MOST_USED].index(one.name) if panel == MOST_USED else 0
+                places[row] = PANELS[MOST_USED].index(parameter.name) if panel == MOST_USED else 0
         if len(rows[MOST_USED]) < FEW:
             rows["Output"] += rows.pop(MOST_USED)
             order.remove(MOST_USED)

@@ -90,13 +90,13 @@ def loocv(
         problem = model.problem(X, y, units["intercept"])
         session.raise_if_interrupted(stop)
         with oracles.counting_bar(quiet, "rows") as progress:
-            found = count(
+            answer = count(
                 problem, tol=model.tol, bounds=not model.naive, approximate=approx, progress=progress, stop=stop
             )  # fmt: skip
     chosen = {**asdict(model), "approx": approx, **units}
     return oracles.deliver(
-        "glru loocv", dataset, chosen, {"labels": values, **_loocv_numbers(found, dataset.n)}, _print_loocv,
-        quiet=quiet, json=json, code=130 if found.unknown else 0,
+        "glru loocv", dataset, chosen, {"labels": values, **_loocv_numbers(answer, dataset.n)}, _print_loocv,
+        quiet=quiet, json=json, code=130 if answer.unknown else 0,
     )  # fmt: skip
 
 
@@ -141,13 +141,13 @@ def stepwise(
         session.raise_if_interrupted(stop)
         with oracles.counting_bar(quiet, "candidates") as progress:
             asked = StepwiseOptions(direction, model.tol, not model.naive, ties, steps)  # type: ignore[arg-type]
-            found = select(problem, V, v, asked, progress=progress, stop=stop)
+            selected = select(problem, V, v, asked, progress=progress, stop=stop)
         interrupted = stop.is_set()
     chosen = {
         **asdict(model), "direction": direction, "validation": validation, "holdout": holdout, "seed": seed or 0,
         "steps": steps, "ties": ties, **units,
     }  # fmt: skip
-    numbers = {"labels": values, **_stepwise_numbers(found, dataset, len(y), len(v))}
+    numbers = {"labels": values, **_stepwise_numbers(selected, dataset, len(y), len(v))}
     return oracles.deliver(
         "glru stepwise", dataset, chosen, numbers, _print_stepwise,
         quiet=quiet, json=json, code=130 if interrupted else 0,
@@ -200,8 +200,8 @@ def _validation(path: str, dataset: Dataset) -> Dataset:
     """Read the rows of --validation as those of the data were read."""
     from sparsecv_mio.data.readers import read_rows
 
-    rows, known, doubt, _ = read_rows(path, dataset.names, dataset.target, dataset.reading)
-    if not known:
+    rows, has_target, doubt, _ = read_rows(path, dataset.names, dataset.target, dataset.reading)
+    if not has_target:
         raise BadInput(f"--validation: {doubt or f'{path} has no target {dataset.target!r} in some row'}")
     return rows
 
@@ -211,9 +211,9 @@ def _print_loocv(screen: Console, found: dict[str, Any], quiet: bool) -> None:
         screen.print(str(found["errors"]))
         return
     n, (low, high) = found["n"], found["errors_before_training"]
-    known = "" if not found["unknown"] else f", {found['unknown']} rows unknown"
+    unknown = "" if not found["unknown"] else f", {found['unknown']} rows unknown"
     _print_model(screen, found, 20)
-    screen.print(f"leave-one-out errors  {found['errors']} of {n} ({100 * found['error_rate']:.2f}%{known})")
+    screen.print(f"leave-one-out errors  {found['errors']} of {n} ({100 * found['error_rate']:.2f}%{unknown})")
     screen.print(f"from one fit alone    between {low} and {high}; {found['open']} rows open")
     screen.print(f"trainings             {found['trainings']} of {n}; {found['certain']} signs certified")
     stages = ", ".join(f"{name} {found['stages'][name]:.3g} s" for name in ("prepare", "bounds", "train"))

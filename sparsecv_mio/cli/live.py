@@ -97,8 +97,8 @@ def bar(done: int, pruned: int, total: int, width: int = BAR) -> Text:
 
 def line_of(state: Progress) -> str:
     """Format the state as one line of plain text."""
-    known = "" if state.best is None else certified_of(state)
-    said = (state.stage, answer_of(state), known, proved_of(state))
+    certified = "" if state.best is None else certified_of(state)
+    said = (state.stage, answer_of(state), certified, proved_of(state))
     parts = [f"{state.seconds:.0f} s", *(words for words in said if words)]
     parts.append(f"{state.done}/{state.total} cells, {state.pruned} pruned, {state.mios} MIOs, {state.nodes} nodes")
     return "sparsecv: " + "; ".join(parts)
@@ -140,12 +140,12 @@ def folded(taus: Sequence[TauProgress], best: int) -> list[LiveLines]:
     rows = []
     for name, same in alike(taus, kind):
         least = min(same, key=lambda row: row.cv_error)
-        one = replace(
+        folded_line = replace(
             least, final=sum(row.final for row in same), pruned=sum(row.pruned for row in same),
             total=sum(row.total for row in same), lower=min(row.lower for row in same),
             upper=min(row.upper for row in same),
         )  # fmt: skip
-        rows.append(LiveLines(name, one))
+        rows.append(LiveLines(name, folded_line))
     return rows
 
 
@@ -269,14 +269,14 @@ class Steps:
         """Take a report; may be called from any thread."""
         gamma, tau = state.best if state.best is not None and math.isfinite(state.cv_error) else (None, None)
         numbers = (state.cv_error, state.lower, state.upper, relative_gap(state.lower, state.upper))
-        known = {
+        answer = {
             "phase": state.stage, "tau": tau, "gamma": gamma,
             **dict(zip(("cv_error", "lower", "upper", "gap"), null_if_infinite(numbers), strict=True)),
             "estimate": state.estimate, "done": state.done, "pruned": state.pruned, "total": state.total,
             "mios": state.mios, "nodes": state.nodes,
         }  # fmt: skip
         with self.lock:
-            self.known = known
+            self.known = answer
             if state.stage == RESUMED or time.monotonic() >= self.due:
                 self.write()
 
@@ -292,8 +292,10 @@ class Steps:
         """Write the last line, with the answer of a search."""
         answer: dict[str, Any] = {}
         if record is not None:
-            known = record.certificate
-            error, lower, upper, gap = null_if_infinite((record.cv_error, known.lower, known.upper, known.gap))
+            certificate = record.certificate
+            error, lower, upper, gap = null_if_infinite(
+                (record.cv_error, certificate.lower, certificate.upper, certificate.gap)
+            )
             answer = {"tau": record.tau, "gamma": record.gamma, "cv_error": error, "estimate": record.estimate}
             answer |= {"lower": lower, "upper": upper, "gap": gap}
         self.write(status, phase="end", **answer)

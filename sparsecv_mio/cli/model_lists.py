@@ -186,15 +186,15 @@ def bounds(
             make = compute_bounds if bounds == SAFE else printed_bounds
             standard = standardize(dataset, units["scale"], units["intercept"], restrictions)
             pairs, hooks = (grid.gammas.tolist(), grid.taus.tolist()), BoundsHooks(progress, stop.is_set)
-            found = make(standard, plan, *pairs, threads=workers, hooks=hooks)
+            tables = make(standard, plan, *pairs, threads=workers, hooks=hooks)
         seconds = time.perf_counter() - begin
         interrupted = stop.is_set()
     chosen = {"folds": rows["folds"], "seed": plan.seed, **units, "fold_digest": plan.digest}
     if rows["weights"] is not None:
         chosen["weights"] = rows["weights"]
     chosen |= {name: getattr(restrictions, name) for name in RESTRICTIONS if getattr(restrictions, name)}
-    numbers = found.to_dict() | {"data": oracles.describe(dataset), "options": chosen, "wall_seconds": seconds}
+    numbers = tables.to_dict() | {"data": oracles.describe(dataset), "options": chosen, "wall_seconds": seconds}
     return ending.deliver(
-        130 if interrupted else 0, lambda screen: print_bounds(screen, found, brief=quiet, full=full, seconds=seconds),
+        130 if interrupted else 0, lambda screen: print_bounds(screen, tables, brief=quiet, full=full, seconds=seconds),
         json=json, record=oracles.text_of(numbers), warnings=oracles.notes(dataset, quiet),
     )  # fmt: skip

@@ -273,8 +273,8 @@ def treecv(
         "learner": learner, "lam": lam, "step": step, "folds": folds, "k": plan.k, "folds_digest": plan.digest,
         "seed": seed or 0, "randomized": randomized, "jobs": jobs, **units,
     }  # fmt: skip
-    found = {"loss": task.loss, **_numbers(tree), **({} if plain is None else {"standard": _numbers(plain)})}
-    return deliver("treecv", dataset, chosen, found, _treecv_print, quiet=quiet, json=json)
+    answer = {"loss": task.loss, **_numbers(tree), **({} if plain is None else {"standard": _numbers(plain)})}
+    return deliver("treecv", dataset, chosen, answer, _treecv_print, quiet=quiet, json=json)
 
 
 def _numbers(found: CvResult) -> dict[str, Any]:

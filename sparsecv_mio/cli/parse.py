@@ -43,16 +43,16 @@ def with_dashes(message: str, options: Collection[str]) -> str:
     >>> with_dashes("give header=False", ["--no-header"])
     'give --no-header'
     """
-    known = set(options)
+    defined = set(options)
 
     def named(found: re.Match[str]) -> str:
         word = IN_PYTHON.get(found[1], found[1]).replace("_", "-")
-        return f"--{word}" if f"--{word}" in known else found[1]
+        return f"--{word}" if f"--{word}" in defined else found[1]
 
     def given(found: re.Match[str]) -> str:
         name = found[1].replace("_", "-")
         word, off = f"--{name}", f"--no-{name}"
-        if not known & {word, off}:
+        if not defined & {word, off}:
             return found[0]
         if found[2] == "False":
             return off
@@ -125,15 +125,15 @@ def with_strict_numbers(command: Callable[..., int]) -> Callable[..., int]:
     command : callable
         With the annotations that typer reads.
     """
-    for one in signature(command, eval_str=True).parameters.values():
-        if get_origin(one.annotation) is not Annotated:
+    for parameter in signature(command, eval_str=True).parameters.values():
+        if get_origin(parameter.annotation) is not Annotated:
             continue
-        kind, info = get_args(one.annotation)[:2]
+        kind, info = get_args(parameter.annotation)[:2]
         read = {int: whole, float: number}.get(next(iter(get_args(kind)), kind))
         if read is not None:
             # typer takes the first name for a default
             given = (str(word) for word in (info.default, *(info.param_decls or ())))
-            info.parser = _reader_of(read, next((word for word in given if word.startswith("--")), one.name))
+            info.parser = _reader_of(read, next((word for word in given if word.startswith("--")), parameter.name))
     return command
 
 
@@ -198,9 +198,9 @@ def count_or_all(text: str, option: str) -> int | None:
     """Return a whole number of at least 1; None for the word `all`."""
     if text.strip().lower() == "all":
         return None
-    found = whole(text, option)
-    count(found, option)
-    return found
+    count_given = whole(text, option)
+    count(count_given, option)
+    return count_given
 
 
 def names(text: str | None, option: str) -> list[str] | None:
@@ -213,10 +213,10 @@ def names(text: str | None, option: str) -> list[str] | None:
     """
     if text is None:
         return None
-    found = [name.strip() for name in next(csv.reader([text], skipinitialspace=True), [])]
-    if not found or "" in found:
+    listed = [name.strip() for name in next(csv.reader([text], skipinitialspace=True), [])]
+    if not listed or "" in listed:
         raise BadInput(f"{option}: {text!r} is not a list of column names separated by commas")
-    return found
+    return listed
 
 
 def restrictions(

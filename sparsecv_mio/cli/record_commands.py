@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import shlex
 import sys
@@ -15,12 +16,14 @@ import typer
 from sparsecv_mio.cli import ending, session
 from sparsecv_mio.cli.command_options import DataFile, Given, declared, option
 from sparsecv_mio.declared_options import FORMAT
+from sparsecv_mio.digits import several
 from sparsecv_mio.errors import BadInput, CorruptStore, SparseCVError
 from sparsecv_mio.files import argument, check_readable, csv_lines, write_text
 
 if TYPE_CHECKING:
+    from sparsecv_mio.arrays import FloatArray
     from sparsecv_mio.certificate.read_back import StoredRecord
-    from sparsecv_mio.certificate.records import FitRecord, PathRecord, Record
+    from sparsecv_mio.certificate.records import Classes, CommonRecord, FitRecord, PathRecord, Record
     from sparsecv_mio.data.dataset import Dataset
     from sparsecv_mio.data.fold_plan import FoldPlan
     from sparsecv_mio.model_space import Restrictions
@@ -170,14 +173,14 @@ def check(
     for path, what in ((proof, "proof"), (data, "data")):
         check_readable(path, what)
     try:
-        found = check_file(proof, data, mode)
+        claim = check_file(proof, data, mode)
     except Unreadable as error:
         with open(proof, "rb") as stream:
             record = stream.read(1) == b"{"
         raise BadInput(f"{error}{'; for a record use `sparsecv verify`' if record else ''}") from None
     except Refused as error:
         raise NotProved(f"not proved: {error}") from None
-    failure = ending.put(sys.stdout, [f"{line}\n" for line in (f"checked ({mode})", *found.words)])
+    failure = ending.put(sys.stdout, [f"{line}\n" for line in (f"checked ({mode})", *claim.words)])
     if failure is not None:
         raise failure
     return 0
@@ -276,50 +279,72 @@ def predict(
 
     from sparsecv_mio.certificate.parts import applied_reading
     from sparsecv_mio.certificate.read_back import in_classes, in_format
-    from sparsecv_mio.certificate.records import NearRecord, PathRecord, accuracy, class_quality
+    from sparsecv_mio.certificate.records import accuracy, class_quality
     from sparsecv_mio.data.readers import read_rows
     from sparsecv_mio.report.record_tables import coverage_lines, error_lines
 
     session.check_outputs({"--out": out}, [record, data, *([train] if train else [])])
-    stored = _record_before(record, data, "predict")
-    if isinstance(stored, PathRecord | NearRecord):
-        many = "a model for every size" if isinstance(stored, PathRecord) else "many models"
-        raise BadInput(f"record {record} holds {many}: name a record of `solve` or `fit`")
+    stored = _one_model(_record_before(record, data, "predict"), record)
     folds = _fold_models(stored, interval, train)
     learnt = in_format(applied_reading(stored.data.reading), stored.data.names, reading)
     used = dict.fromkeys((*stored.predictor.coefficients, *(folds.names if folds else ())))
     new = read_rows(data, tuple(used) or stored.data.names, stored.data.target, learnt, id)
-    rows, known = new.data, new.known
+    rows, has_target = new.data, new.known
     table = np.full((rows.n + new.left_out, 1 if folds is None else 3), np.nan)
     there = rows.places
     table[there, 0] = stored.predict(rows)
     if folds is not None and interval is not None:
         table[there, 1:] = folds.interval(rows, interval)
-    notes, warnings = [f"{rows.n:,} row{'' if rows.n == 1 else 's'} predicted"], list[str]()
+    notes, warnings = [f"{several(rows.n, 'row')} predicted"], list[str]()
     classes = getattr(stored, "classes", None)
-    if threshold is not None and (classes is None or not 0.0 <= threshold <= 1.0):
-        why = "goes with a record of --loss logistic" if classes is None else f"{threshold:g} is no probability"
-        raise BadInput(f"--threshold: {why}")
-    if known:
+    _check_threshold(threshold, classes)
+    if has_target:
         judge = accuracy if classes is None else class_quality
         quality = judge(in_classes(stored, rows).y, table[there, 0])
         notes += error_lines(stored, quality)
     elif new.doubt:
         notes.append(f"errors are not known: {new.doubt}")
     if interval is not None:
-        notes += coverage_lines(table[there, 1:], interval, rows.y if known else None, folds.record if folds else None)
-    if empty := new.left_out:
+        notes += coverage_lines(
+            table[there, 1:], interval, rows.y if has_target else None, folds.record if folds else None
+        )
+    if new.left_out:
         where = "the model" if folds is None else "the model or of a fold's"
-        many = f"{empty:,} row{'s'[: empty > 1]} with an empty cell in a column of {where}"
-        warnings.append(f"{many}: no prediction, as such rows were left out of the fit (--na drop)")
-    columns: dict[str, list[Any]] = dict(zip(("prediction", "lower", "upper"), table.T.tolist(), strict=False))
-    if classes is not None:
-        at_least = 0.5 if threshold is None else threshold
-        chance = columns.pop("prediction")
-        named = [None if one != one else classes.positive if one >= at_least else classes.negative for one in chance]
-        columns = {"probability": chance, "class": named}
+        empty = f"{several(new.left_out, 'row')} with an empty cell in a column of {where}"
+        warnings.append(f"{empty}: no prediction, as such rows were left out of the fit (--na drop)")
+    columns = _predicted_columns(table, classes, threshold)
     lines = session.csv_of_rows(range(len(table)), {} if id is None else {id: new.ids.tolist()}, columns)
     return _give(lines, [] if quiet else notes, [] if quiet else warnings, out)
+
+
+def _check_threshold(threshold: float | None, classes: Classes | None) -> None:
+    if threshold is None:
+        return
+    if classes is None:
+        raise BadInput("--threshold: goes with a record of --loss logistic")
+    if not 0.0 <= threshold <= 1.0:
+        raise BadInput(f"--threshold: {threshold:g} is no probability")
+
+
+def _one_model(stored: StoredRecord, place: str) -> Record | FitRecord | CommonRecord:
+    """Return a record that holds one model; `BadInput` for another."""
+    from sparsecv_mio.certificate.records import NearRecord, PathRecord
+
+    if isinstance(stored, PathRecord | NearRecord):
+        models = "a model for every size" if isinstance(stored, PathRecord) else "many models"
+        raise BadInput(f"record {place} holds {models}: name a record of `solve` or `fit`")
+    return stored
+
+
+def _predicted_columns(table: FloatArray, classes: Classes | None, threshold: float | None) -> dict[str, list[Any]]:
+    """Return predictions by the names of their columns: with two classes the probability of one, and the class."""
+    columns: dict[str, list[Any]] = dict(zip(("prediction", "lower", "upper"), table.T.tolist(), strict=False))
+    if classes is None:
+        return columns
+    least, names = 0.5 if threshold is None else threshold, {True: classes.positive, False: classes.negative}
+    chances = columns["prediction"]
+    named = [None if math.isnan(chance) else names[chance >= least] for chance in chances]
+    return {"probability": chances, "class": named}
 
 
 def _give(lines: Iterable[str], notes: list[str], warnings: list[str], out: str | None) -> int:

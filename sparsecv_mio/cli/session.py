@@ -288,9 +288,9 @@ def in_time(work: Callable[[], T], stop: threading.Event, options: Any) -> T:
         raise_if_interrupted(stop)
         raise OutOfTime(f"--time-limit: {deadline.limit:g} seconds were over before the data were read: give more")
 
-    found = run_within_limit(work, deadline, too_early, grace=LOADING_GRACE)
+    outcome = run_within_limit(work, deadline, too_early, grace=LOADING_GRACE)
     raise_if_interrupted(stop)
-    return found
+    return outcome
 
 
 def raise_if_interrupted(stop: threading.Event) -> None:

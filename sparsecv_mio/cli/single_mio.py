@@ -43,10 +43,10 @@ BOX = option(
 
 def one_gamma(text: str) -> float:
     """Read a single ridge weight."""
-    found = model_space.gammas(text)
-    if len(found) != 1:
+    gammas = model_space.gammas(text)
+    if len(gammas) != 1:
         raise BadInput(f"--gamma: {text!r}: one MIO has one gamma")
-    return found[0]
+    return gammas[0]
 
 
 def side_options(restrictions: Given, together: Sequence[str] | None, box: Sequence[str] | None) -> SideOptions:
@@ -326,9 +326,9 @@ def _folder(out: str) -> Path:
 def _targets(text: str | None, count: int) -> list[str | None]:
     if text is None:
         return [None] * count
-    found: list[str | None] = list(parse.names(text, "--target") or [])
-    if len(found) == 1:
-        return found * count
-    if len(found) != count:
-        raise BadInput(f"--target: {len(found)} names for {count} files, give one or one each")
-    return found
+    targets: list[str | None] = list(parse.names(text, "--target") or [])
+    if len(targets) == 1:
+        return targets * count
+    if len(targets) != count:
+        raise BadInput(f"--target: {len(targets)} names for {count} files, give one or one each")
+    return targets

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from sparsecv_mio.certificate.records import ClassQuality, FitQuality, Record
     from sparsecv_mio.data.dataset import Dataset
     from sparsecv_mio.data.fold_plan import FoldPlan
+    from sparsecv_mio.model_space import GammaInterval
     from sparsecv_mio.search.context import Snapshot
+    from sparsecv_mio.search.options import SearchOptions
 
 
 def refuse_with_common(given: Mapping[str, Any]) -> None:
@@ -137,10 +139,7 @@ def solve(
     For every gamma, tau and fold the best subset of tau features is found exactly; the pair with the least
     cross-validation error comes with certified bounds and is refitted on all rows.
     """
-    every = None if gamma is None else model_space.interval(gamma)
-    given = None if gamma is None or every is not None else model_space.gammas(gamma)
-    if nested is not None and every is not None:
-        raise BadInput(f"--nested: goes with a grid of gammas LO:HI:COUNT, not with the interval {every}")
+    every, given = _gammas(gamma, nested)
     asked = session.on_cores(units | search | used)
     if criterion == Criterion.COMMON:
         common = {name: asked.pop(name) for name in (*units, *options.EFFORT)}
@@ -158,23 +157,18 @@ def solve(
     session.check_outputs(outputs, [data])
 
     with session.interruptible() as stop:
-        from sparsecv_mio.search.options import SearchOptions, leaving
+        from sparsecv_mio.search.options import Hooks, SearchOptions, leaving
 
         how = SearchOptions.of(**asked, restrictions=parse.restrictions(**restrictions))
-
         if every is not None:
             from sparsecv_mio.search.gamma_partition import check_interval
-            from sparsecv_mio.search.options import Hooks
 
             check_interval(every, how, Hooks(**stored, scheduler=scheduler))
         if not quiet and (words := leaving(how)) is not None:
             ending.tell(f"warning: --{words}")
-        other = "every gamma of an interval (--gamma LO..HI)" if every is not None else None
-        other = "--method descent" if how.method is Method.DESCENT else other
-        other = "--loss logistic" if how.loss is Loss.LOGISTIC else other
         if nested is not None and how.loss is Loss.LOGISTIC:
             raise BadInput("--nested: goes with --loss squared, not logistic")
-        refuse_early(proof, how.restrictions, rows["weights"], other)
+        refuse_early(proof, how.restrictions, rows["weights"], _without_proof(every, how))
 
         def ready() -> tuple[Dataset, FoldPlan]:
             in_classes = how.in_classes if how.loss is Loss.LOGISTIC else None
@@ -185,42 +179,62 @@ def solve(
         dataset, plan = session.in_time(ready, stop, how)
 
         from sparsecv_mio.cli import live
-        from sparsecv_mio.data.table_facts import about_target
         from sparsecv_mio.report.record_tables import print_answer, spreads  # after a limit there is no time to load it
         from sparsecv_mio.search.api import cross_validate, nested_cross_validate
         from sparsecv_mio.search.observers import check_place
-        from sparsecv_mio.search.options import Hooks
 
         if store[1] is not None:
             check_place(store[1], store[0])
         lost: list[SparseCVError] = []
-        known: list[Snapshot] = []  # by the searches that came to their end
+        snapshots: list[Snapshot] = []  # by the searches that came to their end
         steps = None if progress_json is None else live.Steps(progress_json, "solve")
         with live.progress_view(quiet, stop, steps) as progress:
-            keep = None if proof is None else known.append
+            keep = None if proof is None else snapshots.append
             hooks = Hooks(progress, stop, lost.append, Began.moment, store[1], resume, trace, scheduler, keep)
-            if nested is None:
-                record = cross_validate(dataset, plan, gammas=every or given, taus=tau, options=how, hooks=hooks)
-            else:
-                record = nested_cross_validate(dataset, plan, nested, given, tau, how, hooks)
+            answer = cross_validate if nested is None else partial(nested_cross_validate, count=nested)
+            record = answer(dataset, plan, gammas=every or given, taus=tau, options=how, hooks=hooks)
 
     status = "interrupted" if stop.is_set() else record.status
     if steps is not None:
         steps.end(status, record)
         lost += filter(None, [steps.lines.failure])
-    if not quiet and how.loss is Loss.SQUARED and (line := about_target(dataset)):
-        ending.tell(f"note: {line}")
-    known_at_end = known[-1] if known else None
-    found, files = None, proof_files(record, dataset, proof, plan, known_at_end, data=data, json=json, quiet=quiet)
+    if not quiet and how.loss is Loss.SQUARED:
+        _note_target(dataset)
+    last = snapshots[-1] if snapshots else None
+    quality, files = None, proof_files(record, dataset, proof, plan, last, data=data, json=json, quiet=quiet)
     if save_held_out is not None:
-        found, write = _held_out(record, dataset, plan, save_held_out, id)
+        quality, write = _held_out(record, dataset, plan, save_held_out, id)
         files.append(write)
     deviations = None if record.classes is None else spreads(dataset, record.support)
     return ending.deliver(
         session.EXIT_CODE[status],
-        lambda screen: print_answer(screen, record, quiet, found, full, deviations),
+        lambda screen: print_answer(screen, record, quiet, quality, full, deviations),
         json=json, record=record.pieces, files=files, warnings=() if quiet else record.warnings, lost=lost,
     )  # fmt: skip
+
+
+def _gammas(gamma: str | None, nested: int | None) -> tuple[GammaInterval | None, tuple[float, ...] | None]:
+    """Return the interval of gammas that is asked for, or else the gammas; None and None where nothing is."""
+    every = None if gamma is None else model_space.interval(gamma)
+    if nested is not None and every is not None:
+        raise BadInput(f"--nested: goes with a grid of gammas LO:HI:COUNT, not with the interval {every}")
+    return every, None if gamma is None or every is not None else model_space.gammas(gamma)
+
+
+def _without_proof(every: GammaInterval | None, how: SearchOptions) -> str | None:
+    """Name what is asked for that no proof is written of."""
+    if how.loss is Loss.LOGISTIC:
+        return "--loss logistic"
+    if how.method is Method.DESCENT:
+        return "--method descent"
+    return None if every is None else "every gamma of an interval (--gamma LO..HI)"
+
+
+def _note_target(dataset: Dataset) -> None:
+    from sparsecv_mio.data.table_facts import about_target
+
+    if line := about_target(dataset):
+        ending.tell(f"note: {line}")
 
 
 def _held_out(
@@ -245,5 +259,5 @@ def _held_out(
         columns["weight"] = weights.tolist()
     lines = session.csv_of_rows(dataset.places.tolist(), {} if id is None else {id: dataset.aux[id].tolist()}, columns)
     quality = accuracy if record.classes is None else class_quality
-    found = quality(dataset.y[held], means[held], None if weights is None else weights[held])
-    return found, lambda: write_text(place, lines, "predictions")
+    held_out_quality = quality(dataset.y[held], means[held], None if weights is None else weights[held])
+    return held_out_quality, lambda: write_text(place, lines, "predictions")

@@ -136,7 +136,7 @@ class Drawing:
             figure = batch_results.boxes(parts, values[0], by, chosen.words(values[0]))
             return batch_results.with_pooled(figure, frame, apart, "a box")
         keys = problem_columns(frame, chosen.keys)
-        tables = {title: by_problem(part, values[0], by[part.index], keys) for title, part in parts.items()}
+        tables = {title: by_problem(runs, values[0], by[runs.index], keys) for title, runs in parts.items()}
         figure = batch_results.profiles(tables, values[0])
         return batch_results.with_pooled(figure, frame, [*apart, *(frame[name] for name in keys)], "a problem")
 

@@ -303,8 +303,8 @@ class FoldPlan:
         else:
             parts = [np.array([self.n, self.k]), self.starts, self.order[: self.scored], *(self.left or ())]
         digest = hashlib.sha256()
-        for part in parts:
-            digest.update(np.ascontiguousarray(part, dtype="<i8").data)
+        for array in parts:
+            digest.update(np.ascontiguousarray(array, dtype="<i8").data)
         return f"sha256:{digest.hexdigest()}"
 
     def scored_rows(self, j: int) -> IntArray:
@@ -330,8 +330,8 @@ class FoldPlan:
         >>> both.k, both.scored_rows(2).tolist(), both.train_rows(2).tolist()
         (3, [], [0, 1, 2, 3, 4])
         """
-        left = self.left and RowLists(self.left.rows, np.append(self.left.starts, self.left.starts[-1]))
-        return replace(self, k=self.k + 1, starts=np.append(self.starts, self.starts[-1]), left=left)
+        left_out = self.left and RowLists(self.left.rows, np.append(self.left.starts, self.left.starts[-1]))
+        return replace(self, k=self.k + 1, starts=np.append(self.starts, self.starts[-1]), left=left_out)
 
     def without_folds(self) -> FoldPlan:
         """Return a plan of the same rows and no fold."""
@@ -347,22 +347,22 @@ class FoldPlan:
         """
         if self.is_partition:
             return ((0, self.k, False),)
-        found: list[tuple[int, int, bool]] = []
+        runs: list[tuple[int, int, bool]] = []
         taken = np.zeros(self.n, dtype=bool)  # rows left out by the piece; of a nested one, by its last fold
         for j in range(self.k):
-            left = self.left_out(j)
-            first, end, nested = found[-1] if found else (0, 0, False)
-            overlap = int(np.count_nonzero(taken[left]))
-            if found and overlap == 0 and not nested:
-                found[-1] = first, j + 1, False
-            elif found and overlap == len(left) and (nested or end - first == 1):
-                found[-1] = first, j + 1, True
+            rows = self.left_out(j)
+            first, end, nested = runs[-1] if runs else (0, 0, False)
+            overlap = int(np.count_nonzero(taken[rows]))
+            if runs and overlap == 0 and not nested:
+                runs[-1] = first, j + 1, False
+            elif runs and overlap == len(rows) and (nested or end - first == 1):
+                runs[-1] = first, j + 1, True
                 taken[:] = False
             else:
-                found.append((j, j + 1, False))
+                runs.append((j, j + 1, False))
                 taken[:] = False
-            taken[left] = True
-        return tuple(found)
+            taken[rows] = True
+        return tuple(runs)
 
 
 def plan_of_labels(labels: IntArray, spec: str, seed: int | None = None, single: bool = False) -> FoldPlan:
@@ -466,8 +466,8 @@ def repeated_folds(folds: FoldPlan, counts: IntArray) -> FoldPlan:
     kept = [j for j in range(folds.k) if counts[folds.scored_rows(j)].any()]
     if not kept:
         raise BadInput(f"folds {folds.spec!r} score no row that counts: give some of them a weight")
-    scored, left = (row_lists([copies(rows(j)) for j in kept]) for rows in (folds.scored_rows, folds.left_out))
-    return plan_of_rows(scored, left, int(counts.sum()), folds.spec, folds.seed, folds.repeats)
+    scored, left_out = (row_lists([copies(rows(j)) for j in kept]) for rows in (folds.scored_rows, folds.left_out))
+    return plan_of_rows(scored, left_out, int(counts.sum()), folds.spec, folds.seed, folds.repeats)
 
 
 def row_lists(rows: Sequence[IntArray]) -> RowLists:

@@ -284,10 +284,7 @@ def make_folds(spec: str, dataset: Dataset, seed: int = 0) -> fold_plan.FoldPlan
     if dataset.classes is not None and PLAIN_COUNT.fullmatch(text):
         text = PLAIN_COUNT.sub(r"\1stratified:\2", text)  # folds of classes are dealt by class
     kind, colon, value = text.partition(":")
-    if not isinstance(seed, Integral):
-        raise BadInput(f"seed: {str(seed)[:30]!r} is no whole number")
-    if seed < 0:
-        raise BadInput(f"seed {seed} is negative: use 0 or a positive whole number")
+    _check_seed(seed)
     if kind == "loo" and not colon:
         return fold_plan.plan_of_labels(np.arange(n, dtype=np.int64), text)
     if kind == "forward" and colon:
@@ -307,6 +304,13 @@ def make_folds(spec: str, dataset: Dataset, seed: int = 0) -> fold_plan.FoldPlan
             for labels in _folds_dealt(again[2] if again else text, dataset, seed, _repeats(text, again, n))
         ]
     )
+
+
+def _check_seed(seed: object) -> None:
+    if not isinstance(seed, Integral):
+        raise BadInput(f"seed: {str(seed)[:30]!r} is no whole number")
+    if seed < 0:
+        raise BadInput(f"seed {seed} is negative: use 0 or a positive whole number")
 
 
 def _repeats(text: str, again: re.Match[str] | None, n: int) -> int:
@@ -401,21 +405,21 @@ def folds_from_splitter(
         pairs: Iterable[tuple[Any, Any]] = splitter.split(dataset.X, dataset.y, groups)
     else:
         name, pairs = "pairs", splitter
-    scored, left = [], []
+    scored, left_out = [], []
     try:
         for j, (train, test) in enumerate(pairs):
             scores, out = _rows_of_pair(train, test, dataset.n, f"splitter {name}, fold {j}")
             scored.append(scores)
-            left.append(scores if len(out) == len(scores) else out)
+            left_out.append(scores if len(out) == len(scores) else out)
     except BadInput:
         raise
     except (ValueError, TypeError) as error:
         raise BadInput(f"splitter {name} cannot split the data: {error}".splitlines()[0]) from error
     if not scored:
         raise BadInput(f"splitter {name} makes no fold: give at least one pair (training rows, scored rows)")
-    whole = all(rows is other for rows, other in zip(scored, left, strict=True))
+    whole = all(rows is other for rows, other in zip(scored, left_out, strict=True))
     return fold_plan.plan_of_rows(
-        fold_plan.row_lists(scored), None if whole else fold_plan.row_lists(left), dataset.n, f"splitter:{name}"
+        fold_plan.row_lists(scored), None if whole else fold_plan.row_lists(left_out), dataset.n, f"splitter:{name}"
     )
 
 
@@ -548,8 +552,8 @@ def outer_folds(
         if option != "nested":
             most = f"and its {count} outer folds need at least {count + 1}: give more folds, or a weight of your own"
         raise BadInput(f"{option}: the folds keep rows together in {groups} groups, {most}")
-    found = folds_from_labels(equal_folds(str(count), groups, seed)[together], str(count))
-    return replace(found, seed=seed)
+    outer_plan = folds_from_labels(equal_folds(str(count), groups, seed)[together], str(count))
+    return replace(outer_plan, seed=seed)
 
 
 def inner_folds(plan: fold_plan.FoldPlan, rows: IntArray, training: Dataset) -> fold_plan.FoldPlan:

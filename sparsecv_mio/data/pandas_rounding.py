@@ -65,7 +65,7 @@ def read_by_pandas_2(data: Dataset, fingerprint: str) -> tuple[Dataset, str] | N
     read = replace(data, X=as_pandas_2(data.X), y=as_pandas_2(data.y))
     if read.fingerprint != fingerprint:
         return None
-    exact, found = np.append(data.X.ravel(), data.y), np.append(read.X.ravel(), read.y)
-    differ = exact != found
-    most = float(np.max(np.abs(found[differ] / exact[differ] - 1.0), initial=0.0))
+    exact, by_pandas = np.append(data.X.ravel(), data.y), np.append(read.X.ravel(), read.y)
+    differ = exact != by_pandas
+    most = float(np.max(np.abs(by_pandas[differ] / exact[differ] - 1.0), initial=0.0))
     return read, f"{int(differ.sum()):,} of {len(exact):,} numbers differ in their last digits, by {most:.1g} at most"

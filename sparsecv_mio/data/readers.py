@@ -92,8 +92,8 @@ def _all_numbers(file: Any, chosen: Selection) -> Dataset:
 
 def _raw(file: Any, chosen: Selection, how: Reading) -> RawTable:
     def cells(name: str) -> list[Any]:
-        found: list[Any] = file.to_table(columns=[name], use_threads=False)[name].to_pylist()
-        return found
+        values: list[Any] = file.to_table(columns=[name], use_threads=False)[name].to_pylist()
+        return values
 
     aux = {chosen.header[j]: np.array(cells(chosen.header[j]), dtype=object) for j in chosen.aux}
     return raw_table(chosen.names, chosen.goal, cells, aux, how)
@@ -111,7 +111,7 @@ def read_npz(path: Path, wanted: Wanted) -> Dataset:
     try:
         with np.load(path, allow_pickle=False) as store:
             used = [key for key in store.files if key in ("X", "y", "names", *wanted.aux)]
-            sizes = {one.filename.removesuffix(".npy"): one.file_size for one in store.zip.infolist()}
+            sizes = {member.filename.removesuffix(".npy"): member.file_size for member in store.zip.infolist()}
             check_unpacked(path, sum(sizes.get(key, 0) for key in used))
             arrays = {key: store[key] for key in used}
     except BadInput:
@@ -443,13 +443,13 @@ def _regular(path: str | Path) -> Iterator[Path]:
     file = Path(path)
     shown = str(file)
     try:
-        found, missing = special(file), not file.exists()
+        kind, missing = special(file), not file.exists()
     except (OSError, ValueError) as error:
         raise BadInput(f"file {shown!r} cannot be read: {reason(error)}") from None
     if missing:
         raise BadInput(f"file {shown!r} does not exist: check its path")
-    if found is not None:
-        raise BadInput(f"{shown!r} is {found}: name a data file")
+    if kind is not None:
+        raise BadInput(f"{shown!r} is {kind}: name a data file")
     try:
         if file.stat().st_size == 0:
             raise BadInput(f"file {shown!r} is empty: give one header line and one line per row")
@@ -470,9 +470,9 @@ def _known_kind(file: Path, how: Reading) -> str:
         python = f"in Python give sc.solve({call}, target=...)"
         raise BadInput(f"file {str(file)!r} is read by way of pandas: {python}, or save it as .csv")
     if file.suffix.lower() in text_tables.PACKED or kind not in (*SUFFIXES, *MATRICES):
-        known = ", ".join((*TEXT[:3], SUFFIXES[0], FEATHER[0], *MATRICES))
+        kinds = ", ".join((*TEXT[:3], SUFFIXES[0], FEATHER[0], *MATRICES))
         shown = f"{kind}{file.suffix}" if file.suffix.lower() in text_tables.PACKED else file.suffix
-        uses = f"use one of {known}, text also as .gz or .zip"
+        uses = f"use one of {kinds}, text also as .gz or .zip"
         raise BadInput(f"file {str(file)!r} has the unknown suffix {shown!r}: {uses}")
     if kind in SUFFIXES:
         text_only = set(how.given()) - {*OF_CELLS, "index_col"}

@@ -18,6 +18,7 @@ from functools import cache, cached_property
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
+from sparsecv_mio.digits import plural
 from sparsecv_mio.errors import BadInput, did_you_mean, word_of
 from sparsecv_mio.words import Encode, Missing
 
@@ -185,7 +186,7 @@ class Marks:
         """Note a cell that is no number."""
         self.odd = self.odd or text.strip()
         if self.ways:
-            self.ways = tuple(one for one in self.ways if reads(text, one))
+            self.ways = tuple(way for way in self.ways if reads(text, way))
             self.against = "" if self.ways or text.strip() == self.odd else text.strip()
 
     def allows(self, way: Way) -> bool:
@@ -222,17 +223,17 @@ def ways_to_read(columns: Iterable[Marks]) -> tuple[Way, ...]:
         None, one, or two that make different numbers of the same text.
     """
     every = list(columns)
-    needy = [one for one in every if one.odd and one.ways]
+    needy = [marks for marks in every if marks.odd and marks.ways]
     if not needy:
         return ()
-    found = [way for way in WAYS if all(way in one.ways for one in needy) and all(one.allows(way) for one in every)]
-    other = next((way for way in found[1:] if _witness(every, (found[0], way))), None)
-    return tuple(found[:1]) if other is None else (found[0], other)
+    agreed = [way for way in WAYS if all(way in one.ways for one in needy) and all(one.allows(way) for one in every)]
+    other = next((way for way in agreed[1:] if _witness(every, (agreed[0], way))), None)
+    return tuple(agreed[:1]) if other is None else (agreed[0], other)
 
 
 def _witness(columns: Iterable[Marks], ways: Sequence[Way]) -> str:
     """Return a text of which two ways make different numbers, empty where there is none."""
-    texts = (text for one in columns for text in (one.odd if one.ways else "", one.grouped) if text)
+    texts = (text for marks in columns for text in (marks.odd if marks.ways else "", marks.grouped) if text)
     return next((text for text in texts if parse_number(text, *ways[0]) != parse_number(text, *ways[1])), "")
 
 
@@ -265,14 +266,14 @@ def doubts(columns: Mapping[str, Marks], sep: str | None = None) -> dict[str, st
         What is between the cells, where that was said.
     """
     every = columns.values()
-    evident, ways = any(one.proof for one in every), ways_to_read(every)
-    found = dict[str, str]()
-    for name, one in columns.items():
-        if len(ways) > 1 and (text := _witness([one], ways)):
-            found[name] = either(text, one.way, ways)
-        elif one.doubtful(evident, sep == ";"):
-            found[name] = either(one.grouped, one.way, BOTH[one.way.decimal])
-    return found
+    evident, ways = any(marks.proof for marks in every), ways_to_read(every)
+    sentences = dict[str, str]()
+    for name, marks_of in columns.items():
+        if len(ways) > 1 and (text := _witness([marks_of], ways)):
+            sentences[name] = either(text, marks_of.way, ways)
+        elif marks_of.doubtful(evident, sep == ";"):
+            sentences[name] = either(marks_of.grouped, marks_of.way, BOTH[marks_of.way.decimal])
+    return sentences
 
 
 def check_marks(columns: Mapping[str, Marks], sep: str | None = None) -> None:
@@ -288,10 +289,10 @@ def check_marks(columns: Mapping[str, Marks], sep: str | None = None) -> None:
     BadInput
         The message names them, and how to ask for each reading.
     """
-    found = doubts(columns, sep)
-    if found:
-        shown = ", ".join(map(repr, list(found)[:SHOWN])) + (", ..." if len(found) > SHOWN else "")
-        raise BadInput(f"column{'s' * (len(found) > 1)} {shown}: {next(iter(found.values()))}")
+    sentences = doubts(columns, sep)
+    if sentences:
+        shown = ", ".join(map(repr, list(sentences)[:SHOWN])) + (", ..." if len(sentences) > SHOWN else "")
+        raise BadInput(f"{plural(len(sentences), 'column')} {shown}: {next(iter(sentences.values()))}")
 
 
 def both_readings(columns: Mapping[str, Marks]) -> tuple[str, ...]:
@@ -299,15 +300,17 @@ def both_readings(columns: Mapping[str, Marks]) -> tuple[str, ...]:
 
     Nothing shows then that points set off no thousands; they are taken for decimal marks, with this sentence.
     """
-    if any(one.proof for one in columns.values()):
+    if any(marks.proof for marks in columns.values()):
         return ()
-    open_ones = {name: one for name, one in columns.items() if one.grouped and not one.plain and one.way == POINT}
+    open_ones = {
+        name: marks for name, marks in columns.items() if marks.grouped and not marks.plain and marks.way == POINT
+    }
     if not open_ones:
         return ()
     text = next(iter(open_ones.values())).grouped
     shown = ", ".join(map(repr, list(open_ones)[:SHOWN])) + (", ..." if len(open_ones) > SHOWN else "")
     return (
-        f"column{'s' * (len(open_ones) > 1)} {shown}: three digits behind every point, so {text} is read as a decimal "
+        f"{plural(len(open_ones), 'column')} {shown}: three digits behind every point, so {text} is read as a decimal "
         f"number; if it is {text.replace('.', '')}, --decimal , --thousands . says so (decimal, thousands in Python)",
     )
 
@@ -395,7 +398,7 @@ class Reading:
         >>> how.sep, how.decimal, str(how.na)
         (';', ',', 'mean')
         """
-        given: dict[str, Any] = {one.name: one.default for one in fields(cls)}
+        given: dict[str, Any] = {declared_field.name: declared_field.default for declared_field in fields(cls)}
         given.update(words)
         _check_kinds(given)
         sep, decimal, comment, encoding = given["sep"], given["decimal"], given["comment"], given["encoding"]
@@ -455,9 +458,9 @@ def _read_numbers(texts: Iterable[str]) -> Iterator[float]:
 
 def _check_kinds(given: Mapping[str, Any]) -> None:
     """Refuse unknown names of options, and values of another kind than they take."""
-    known = [one.name for one in fields(Reading)]
-    for unknown in set(given) - set(known):
-        meant = did_you_mean(unknown, known)
+    names = [one.name for one in fields(Reading)]
+    for unknown in set(given) - set(names):
+        meant = did_you_mean(unknown, names)
         raise TypeError(f"unexpected keyword argument {unknown!r}{meant}")
     for name in ("sep", "decimal", "comment", "encoding", "na", "encode", "thousands"):
         if not isinstance(given[name], str) and (given[name] is not None or name not in MAY_LACK):
@@ -490,9 +493,9 @@ def _nothing(given: Any) -> tuple[str, ...]:
     """Return cells that stand for nothing as texts."""
     several = given.split(",") if isinstance(given, str) else [given] if isinstance(given, Real) else given or ()
     listed = list(several) if isinstance(several, Iterable) else [None]
-    if not all(isinstance(one, str | Real) for one in listed):
+    if not all(isinstance(word, str | Real) for word in listed):
         raise BadInput(f"na_values: {given!r} is no list of words and numbers")
-    return tuple(str(one).strip() for one in listed)
+    return tuple(str(word).strip() for word in listed)
 
 
 STRICT = Reading()
@@ -596,29 +599,25 @@ class Wanted:
         >>> Wanted("y", None, ["b"], ("g",)).within(["a", "b", "g", "y"]).names
         ('a',)
         """
-        header, features, drop = list(header), _words(self.features, "features"), _words(self.drop, "drop")
-        if self.index is not None:  # it may be nameless
-            place = _column(tuple(header), self.index, "index column")
-            header[place] = header[place] or "(index)"
-            if features is None:
-                drop = list(dict.fromkeys([*(drop or ()), header[place]]))
+        features, drop = _words(self.features, "features"), _words(self.drop, "drop")
         names = tuple(header)
+        if self.index is not None:  # it may be nameless
+            place = _column(names, self.index, "index column")
+            names = (*names[:place], names[place] or "(index)", *names[place + 1 :])
+            if features is None:
+                drop = list(dict.fromkeys([*(drop or ()), names[place]]))
         if self.settled and features is not None:  # names of a record: none of them is a position
             if self.needed:
                 _position(names, str(self.target), "target")
             _check_there(features, names)
         _check_header(names)
-        known = self.needed or self.target in names
-        goal = _target(names, self.target) if known else None
+        goal = _target(names, self.target) if self.needed or self.target in names else None
         extra = tuple(_position(names, name, "id, fold, group or weight column") for name in dict.fromkeys(self.aux))
         if goal in extra:
             raise BadInput(
                 f"column {names[goal or 0]!r} is the target and cannot give folds, weights or ids too: use another"
             )
-        if features is not None and drop is not None:
-            raise BadInput("features and drop were both given: use one of the two")
-        _check_repeats(features, "features")
-        _check_repeats(drop, "drop")
+        _check_choice(features, drop)
         kept = _kept(names, goal, extra if self.needed else (), features, drop)
         if not kept:
             raise BadInput("no feature is left: keep at least one column beside the target")
@@ -688,9 +687,16 @@ def _words(given: Sequence[str | int] | None, option: str) -> list[str] | None:
     if given is None:
         return None
     several = [given] if isinstance(given, str | Integral) else given
-    if not isinstance(several, Iterable) or not all(isinstance(one, str | Integral) for one in several):
+    if not isinstance(several, Iterable) or not all(isinstance(name, str | Integral) for name in several):
         raise BadInput(f"{option}: {given!r} is no list of names or positions of columns")
-    return [str(one) for one in several]
+    return [str(name) for name in several]
+
+
+def _check_choice(features: list[str] | None, drop: list[str] | None) -> None:
+    if features is not None and drop is not None:
+        raise BadInput("features and drop were both given: use one of the two")
+    _check_repeats(features, "features")
+    _check_repeats(drop, "drop")
 
 
 def _check_repeats(given: Sequence[str] | None, option: str) -> None:
@@ -734,8 +740,8 @@ def _positions(names: tuple[str, ...], features: Sequence[str]) -> set[int]:
 
 def _check_there(wanted: Sequence[str], names: Sequence[str]) -> None:
     """Raise `BadInput` that names the features which are not among the columns, of many the first few."""
-    known = set(names)
-    missing = [name for name in wanted if name not in known]
+    header = set(names)
+    missing = [name for name in wanted if name not in header]
     if len(missing) == 1:
         _position(tuple(names), missing[0], "feature")
     if missing:

@@ -117,7 +117,7 @@ def mean_beside(values: FloatArray, center: float, weights: FloatArray | None = 
     """
     if weights is None:
         return fsum(chain(values.tolist(), repeat(-center, len(values)))) / len(values)
-    parts = chain(*(part.tolist() for factor in (values, -center) for part in exact_product(weights, factor)))
+    parts = chain(*(product.tolist() for factor in (values, -center) for product in exact_product(weights, factor)))
     return fsum(parts) / float(weights.sum())
 
 
@@ -347,8 +347,8 @@ class StandardData:
     def forced(self) -> IntArray:
         """Those of the q columns that are in every support, ascending."""
         wanted = set(self.restrictions.force_in)
-        found = [j for j, name in enumerate(self.names) if name in wanted] if wanted else []
-        return np.array(found, dtype=np.int64)
+        forced = [j for j, name in enumerate(self.names) if name in wanted] if wanted else []
+        return np.array(forced, dtype=np.int64)
 
     @cached_property
     def _all_rows(self) -> tuple[FloatArray, FloatArray] | None:
@@ -438,13 +438,13 @@ class StandardData:
 
     def of_columns(self, index: slice | IntArray, columns: IntArray) -> FloatArray:
         """Return `V` of some rows and columns, not scaled by the weights of the rows. O(m s)."""
-        part = part_of(self.dataset.X, index, self.columns[columns])
-        return (part - self.center[columns]) / self.divisor[columns] - self.rest[columns]
+        columns_read = part_of(self.dataset.X, index, self.columns[columns])
+        return (columns_read - self.center[columns]) / self.divisor[columns] - self.rest[columns]
 
     def column(self, j: int) -> FloatArray:
         """Return `V[:, j]`, all rows of one column."""
-        found = (self.dataset.X[:, self.columns[j]] - self.center[j]) / self.divisor[j] - self.rest[j]
-        return found if self.root is None else found * self.root
+        values = (self.dataset.X[:, self.columns[j]] - self.center[j]) / self.divisor[j] - self.rest[j]
+        return values if self.root is None else values * self.root
 
     def only(self, columns: IntArray) -> StandardData:
         """Return the same rows and coordinates with some of the q columns, in ascending order."""
@@ -643,11 +643,11 @@ def _constant_warning(dataset: Dataset, constant: BoolArray) -> tuple[str, ...]:
     places = np.flatnonzero(constant)
     moves = np.ptp(dataset.X[:, places], axis=0) > 0.0 if places.size else np.zeros(0, dtype=bool)
     said: list[str] = []
-    for still, one, several in ((True, "is", "are"), (False, "changes", "change")):
+    for still, verb, several in ((True, "is", "are"), (False, "changes", "change")):
         names = [repr(dataset.names[j]) for j in places[moves != still].tolist()]
         what = "constant" if still else "by no more than rounding"
         if len(names) == 1:
-            said.append(f"column {names[0]} {one} {what}: its coefficient is zero")
+            said.append(f"column {names[0]} {verb} {what}: its coefficient is zero")
         elif names:
             said.append(f"columns {', '.join(names)} {several} {what}: their coefficients are zero")
     return tuple(said)

@@ -53,7 +53,7 @@ def kind_of(path: Path) -> str:
 def _member(path: Path) -> str:
     try:
         with zipfile.ZipFile(path) as store:
-            inside = [one.filename for one in store.infolist() if not one.is_dir()]
+            inside = [member.filename for member in store.infolist() if not member.is_dir()]
     except (zipfile.BadZipFile, NotImplementedError) as error:
         raise BadInput(f"file {str(path)!r} is no ZIP archive: {error}") from error
     files = [name for name in inside if not name.startswith("__MACOSX/")]
@@ -226,8 +226,8 @@ def _check_lines(table: TextTable, width: int) -> None:
 
 def _lines_of(table: TextTable, rows: Collection[int]) -> dict[int, int]:
     """Return the line of the file in which each of some rows, from 1 on, ends."""
-    with _rows(table) as found:
-        return {row: line for row, (line, _) in enumerate(found, start=not table.how.header) if row in rows}
+    with _rows(table) as rows_read:
+        return {row: line for row, (line, _) in enumerate(rows_read, start=not table.how.header) if row in rows}
 
 
 def blame_cell(text: str, column: str, row: int, line: int) -> None:
@@ -392,28 +392,29 @@ class _Stream:
         import pyarrow as pa
 
         way = self.table.how.way
-        found = (
-            {name: reading_options.Marks(way) for name in (*data.names, data.target)}
-            if self.marked and not way.thousands
-            else {}
-        )
-        left = set[str]()
-        for name, column in zip(found, (*data.X.T, data.y), strict=False):
-            found[name].proof = cure.has_decimals(column[:FIRST_ROWS]) or cure.has_decimals(column)
-            if found[name].proof and way.decimal == ".":
+        if not self.marked or way.thousands:
+            return {}
+        marks = {name: reading_options.Marks(way) for name in (*data.names, data.target)}
+        for name, column in zip(marks, (*data.X.T, data.y), strict=True):
+            marks[name].proof = cure.has_decimals(column[:FIRST_ROWS]) or cure.has_decimals(column)
+            if marks[name].proof and way.decimal == ".":
                 return {}
-            largest = float(np.abs(column).max())
-            if not found[name].proof and 1.0 < largest < (1000.0 if way.decimal == "." else np.inf):
-                left.add(name)
-        for block in self._blocks(dict.fromkeys(left, pa.string())) if left else ():
-            for name in sorted(left):
+        doubtful = self._doubtful(data, marks)
+        for block in self._blocks(dict.fromkeys(doubtful, pa.string())) if doubtful else ():
+            for name in sorted(doubtful):
                 for text in block[name].unique().to_pylist():
-                    found[name].number(text)
-            settled = {name for name in left if found[name].proof}
-            left -= settled
-            if not left or (settled and way.decimal == "."):
+                    marks[name].number(text)
+            settled = {name for name in doubtful if marks[name].proof}
+            doubtful -= settled
+            if not doubtful or (settled and way.decimal == "."):
                 break
-        return found
+        return marks
+
+    def _doubtful(self, data: Dataset, marks: dict[str, reading_options.Marks]) -> set[str]:
+        """Return the columns whose numbers do not show what their marks are, and are large enough for thousands."""
+        most = 1000.0 if self.table.how.way.decimal == "." else np.inf
+        columns = zip(marks, (*data.X.T, data.y), strict=True)
+        return {name for name, column in columns if not marks[name].proof and 1.0 < float(np.abs(column).max()) < most}
 
     def raw(self) -> cure.RawTable:
         """Return the columns of a table of anything; `BadInput` names a line that is too short or long."""
@@ -495,7 +496,7 @@ def _values(column: Any) -> NDArray[Any]:
 
     if pa.types.is_boolean(column.type):
         column = column.cast(pa.uint8())
-    parts = [np.from_dlpack(part) for part in column.chunks if len(part)]
+    parts = [np.from_dlpack(chunk) for chunk in column.chunks if len(chunk)]
     return np.concatenate(parts) if parts else np.empty(0)
 
 

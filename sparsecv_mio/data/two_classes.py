@@ -52,18 +52,18 @@ def as_two_classes(dataset: Dataset, positive: str | float | None = None) -> Dat
     if dataset.classes is not None:
         names, ones = dataset.classes, dataset.y > 0.0
     else:
-        found = class_names(dataset)
-        if len(found) != 2:
-            raise BadInput(_not_two(dataset, found))
-        names, ones = (found[0], found[1]), dataset.y == dataset.y.max()
+        classes = class_names(dataset)
+        if len(classes) != 2:
+            raise BadInput(_not_two(dataset, classes))
+        names, ones = (classes[0], classes[1]), dataset.y == dataset.y.max()
     if positive is not None:
         wanted = positive if isinstance(positive, str) else f"{float(positive):.12g}"
         if wanted not in names and _number(wanted) in names:
             wanted = _number(wanted)
         if wanted not in names:
             meant = did_you_mean(wanted, names)
-            known = " and ".join(names)
-            raise BadInput(f"positive {wanted!r}: the classes of {dataset.target!r} are {known}{meant}")
+            named = " and ".join(names)
+            raise BadInput(f"positive {wanted!r}: the classes of {dataset.target!r} are {named}{meant}")
         if wanted == names[0]:
             names, ones = (names[1], names[0]), ~ones
     _check_spreads(dataset)
@@ -112,8 +112,8 @@ def of_classes(dataset: Dataset, classes: tuple[str, str]) -> Dataset:
         names = tuple(words[int(value)] for value in values)
     for name in names:
         if name not in classes:
-            known = " and ".join(classes)
-            raise BadInput(f"target {dataset.target!r} holds {name!r}, and the classes of the model are {known}")
+            named = " and ".join(classes)
+            raise BadInput(f"target {dataset.target!r} holds {name!r}, and the classes of the model are {named}")
     ones = np.array([name == classes[1] for name in names])
     return replace(dataset, y=ones[place].astype(np.float64), classes=classes)
 
@@ -149,10 +149,10 @@ def check_training_classes(dataset: Dataset, folds: FoldPlan, intercept: Interce
     if intercept is Intercept.NONE or dataset.classes is None:
         return
     for fold in range(folds.k):
-        part = dataset.y[folds.train_rows(fold)]
-        if not 0.0 < part.mean() < 1.0:
-            which = dataset.classes[int(part.max(initial=0.0) > 0.0)]
-            other = int((dataset.y > 0.0).sum()) if part.max(initial=0.0) <= 0.0 else int((dataset.y <= 0.0).sum())
+        targets = dataset.y[folds.train_rows(fold)]
+        if not 0.0 < targets.mean() < 1.0:
+            which = dataset.classes[int(targets.max(initial=0.0) > 0.0)]
+            other = int((dataset.y > 0.0).sum()) if targets.max(initial=0.0) <= 0.0 else int((dataset.y <= 0.0).sum())
             cure = "fewer folds, or stratified ones, leave both in each" if folds.k > 1 else "deal others"
             cure = "the other has a single row, and no folds leave it in each" if other == 1 else cure
             what = f"all rows are of class {which}, and no intercept fits them best"

@@ -140,10 +140,10 @@ def weights_of(data: Dataset, name: str) -> NDArray[Any]:
 
 def _marks(cells: Iterable[Any], way: Way) -> Marks:
     """Return what the text of weights shows of how they are written."""
-    found = Marks(way)
+    marks = Marks(way)
     for text in dict.fromkeys(cell for cell in cells if isinstance(cell, str) and reads(cell, way)):
-        found.number(text)
-    return found
+        marks.number(text)
+    return marks
 
 
 def weighted(
@@ -214,9 +214,9 @@ def weighted_rows(data: Dataset, weights: ArrayLike, name: str, *, repeat: bool 
     given = row_weights(weights, data, name)
     if repeat:
         return replace(repeated(data, _whole(given, name)), weights=name)
-    left = replace(repeated(data, (given > 0.0).astype(np.int64)), class_weight=None)
+    weighted = replace(repeated(data, (given > 0.0).astype(np.int64)), class_weight=None)
     given = given[given > 0.0]
-    made = replace(left, weights=name, row_weights=None if np.all(given == 1.0) else given)
+    made = replace(weighted, weights=name, row_weights=None if np.all(given == 1.0) else given)
     return with_class_weight(made, data.class_weight)
 
 
@@ -325,8 +325,8 @@ def least_rows(data: Dataset, folds: FoldPlan | None = None) -> int:
     total = int(weights.sum())
     if folds is None:
         return total
-    left = weights[folds.order[: folds.scored] if folds.left is None else folds.left.rows]
-    return total - int(np.bincount(np.repeat(np.arange(folds.k), folds.left_sizes), left).max())
+    weights_left_out = weights[folds.order[: folds.scored] if folds.left is None else folds.left.rows]
+    return total - int(np.bincount(np.repeat(np.arange(folds.k), folds.left_sizes), weights_left_out).max())
 
 
 def repeated(data: Dataset, counts: IntArray) -> Dataset:

@@ -29,13 +29,13 @@ from sparsecv_mio.certificate.records import PATH_SCHEMA, Classes, PathRecord, P
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.standard import StandardData, standardize
 from sparsecv_mio.data.two_classes import of_classes
-from sparsecv_mio.errors import BadInput, OutOfTime
+from sparsecv_mio.errors import BadInput
 from sparsecv_mio.fits.fit_options import PathOptions
 from sparsecv_mio.model_space import GammaInterval, interval, is_zero
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.refit import refit_squares
 from sparsecv_mio.problem.training_moments import row_moments
-from sparsecv_mio.search.deadline import Deadline, run_within_limit
+from sparsecv_mio.search.deadline import Deadline, prepared, run_within_limit
 from sparsecv_mio.search.fallback import supports_on_all_rows
 from sparsecv_mio.search.gamma_fits import Envelope, FitsAtLam, FitsOverGamma, TrainingSets
 from sparsecv_mio.search.gamma_lists import BestOverGamma, EndLists, Lister
@@ -79,13 +79,13 @@ def with_surface(
         sizes = sorted({min(tau, data.q) for tau in taus})
         lists = EndLists(lister, BestOverGamma(lister, sizes))
         ends = gammas.low / 2.0, gammas.high / 2.0
-        found = {size: _joined([piece for part in pairwise(first_grid(ends)) for piece in _on(lists, part, size)])
+        by_size = {size: _joined([piece for near in pairwise(first_grid(ends)) for piece in _on(lists, near, size)])
                  for size in sizes}  # fmt: skip
     expired = clock.expired()
     numbers: dict[tuple[int, ...], int] = {}
     pieces = []
     for tau in taus:
-        for low, high, supports in found[min(tau, data.q)]:
+        for low, high, supports in by_size[min(tau, data.q)]:
             places = tuple(sorted(numbers.setdefault(support, len(numbers)) for support in supports))
             pieces.append(SurfacePiece(tau, 2.0 * low, 2.0 * high, places, len(places) > 0))
     names = tuple(tuple(data.names[j] for j in support) for support in numbers)
@@ -121,10 +121,10 @@ class _Cut:
         self, fits: FitsOverGamma, ends: tuple[float, float], values: tuple[FitsAtLam, FitsAtLam], fine: bool = False
     ) -> list[Found]:
         """Cut an interval, given what all that can be best have at its ends; `fine` where that is from the rows."""
-        (low, high), (left, right) = ends, values
-        alive = np.flatnonzero(Envelope.of(ends, fits.fold, left, right).may_win(left, right))
-        fits, left, right = fits.at(alive), left.at(alive), right.at(alive)
-        sides = [(side.f - side.f.min(), side) for side in (left, right)]
+        (low, high), (low_values, right) = ends, values
+        alive = np.flatnonzero(Envelope.of(ends, fits.fold, low_values, right).may_win(low_values, right))
+        fits, low_values, right = fits.at(alive), low_values.at(alive), right.at(alive)
+        sides = [(side.f - side.f.min(), side) for side in (low_values, right)]
         tied = all(np.all(over + 2.0 * side.f_error.max() <= TIE_RTOL * side.f.min()) for over, side in sides)
         if len(fits) == 1 or tied:
             return [(low, high, tuple(tuple(row) for row in fits.support.tolist()))]
@@ -136,26 +136,26 @@ class _Cut:
             return self.of(fits, ends, (self._by_rows(fits, low), self._by_rows(fits, high)), True)
         middle = middle_of(low, high)
         between = self._by_rows(fits, middle) if fine else fits.values(middle)
-        parts = ((low, middle), (left, between)), ((middle, high), (between, right))
-        return [piece for part, known in parts for piece in self.of(fits, part, known, fine)]
+        parts = ((low, middle), (low_values, between)), ((middle, high), (between, right))
+        return [piece for part_ends, part_values in parts for piece in self.of(fits, part_ends, part_values, fine)]
 
     def _by_rows(self, fits: FitsOverGamma, lam: float) -> FitsAtLam:
         """Values of fits from the rows, whose rounding is far less than that of the moments."""
         made = [refit_squares(self.data, slice(0, self.data.n), support, 2.0 * lam) for support in fits.support]
-        slope = [float(self.data.weight[one.support] @ one.beta**2) for one in made]
-        f, error = (np.array([getattr(one, name) for one in made]) for name in ("objective", "objective_error"))
+        slope = [float(self.data.weight[ridge.support] @ ridge.beta**2) for ridge in made]
+        f, error = (np.array([getattr(ridge, name) for ridge in made]) for name in ("objective", "objective_error"))
         return FitsAtLam(f, error, np.array(slope), np.zeros(len(made)), np.zeros(len(made)))
 
 
 def _joined(pieces: list[Found]) -> list[Found]:
     """Join neighbours with the same supports."""
-    found: list[Found] = []
+    merged: list[Found] = []
     for low, high, supports in pieces:
-        if found and set(found[-1][2]) == set(supports):
-            found[-1] = (found[-1][0], high, found[-1][2])
+        if merged and set(merged[-1][2]) == set(supports):
+            merged[-1] = (merged[-1][0], high, merged[-1][2])
         else:
-            found.append((low, high, supports))
-    return found
+            merged.append((low, high, supports))
+    return merged
 
 
 Report = Callable[[Progress], None] | None
@@ -278,9 +278,7 @@ class PathSearch:
     @property
     def data(self) -> StandardData:
         """The data in standard coordinates; raises `OutOfTime` before that."""
-        if self._data is None:
-            raise OutOfTime("no answer yet: the data were still being prepared; give more time")
-        return self._data
+        return prepared(self._data)
 
     def standardize(self) -> StandardData:
         """Bring the data to standard coordinates; from here on a record can be made."""
@@ -367,13 +365,13 @@ class PathSearch:
 
     def _of_every_pair(self) -> dict[tuple[int, int], BestSubset]:
         """Return what was found, and a support by forward selection where nothing was."""
-        known = dict(self.cells)
-        for g, found in enumerate(self._fallback):
-            for tau, (support, value) in found.items():
-                if (g, tau) not in known:
+        cells = dict(self.cells)
+        for g, fallbacks in enumerate(self._fallback):
+            for tau, (support, value) in fallbacks.items():
+                if (g, tau) not in cells:
                     at_hand = self._rows.get((g, tau))
-                    known[g, tau] = at_hand[0] if at_hand else BestSubset.unproved(tau, support, value)
-        return known
+                    cells[g, tau] = at_hand[0] if at_hand else BestSubset.unproved(tau, support, value)
+        return cells
 
     def _row(self, gamma: float, problem: SparseProblem | None, cell: BestSubset, quick: bool) -> PathRow:
         quick = quick and (self.pairs > MOST_REFITTED or self.data.n * cell.tau > MANY_NUMBERS)
@@ -393,9 +391,9 @@ class PathSearch:
                 for tau in taus:
                     if self.clock.expired():
                         return
-                    found = solve_by_rows(data, whole, tau, gamma, self.clock.expired)
-                    self.cells[g, tau] = found.by_size[tau]
-                    self.nodes += found.nodes
+                    solved = solve_by_rows(data, whole, tau, gamma, self.clock.expired)
+                    self.cells[g, tau] = solved.by_size[tau]
+                    self.nodes += solved.nodes
                     self._report(progress, len(self.cells))
 
     def _rounds_of_squares(self, problem: SparseProblem) -> None:
@@ -428,11 +426,11 @@ class PathSearch:
 
         alone = len(self.grid.gammas) == 1 and not self.data.restrictions.beyond_forcing  # no other gamma has to wait
         effort = UNLIMITED if alone else effort
-        left = {g: self.grid.taus.tolist() for g in range(len(self.grid.gammas))}
+        open_taus = {g: self.grid.taus.tolist() for g in range(len(self.grid.gammas))}
         with threadpool_limits(limits=1), reports(self.progress, self.clock) as progress:
-            while left and not self.clock.expired():
-                self._round(solve, left, effort, progress)
-                left = {g: taus for g, taus in left.items() if taus}
+            while open_taus and not self.clock.expired():
+                self._round(solve, open_taus, effort, progress)
+                open_taus = {g: taus for g, taus in open_taus.items() if taus}
                 effort *= EFFORT_GROWTH
 
     def _round(self, solve: Solve, left: dict[int, list[int]], effort: int, progress: Report) -> None:
@@ -502,15 +500,15 @@ def class_criteria(rows: Sequence[PathRow], data: Dataset, intercept: bool, clas
     data = of_classes(data, (classes.negative, classes.positive))
     weights = np.ones(data.n) if data.row_weights is None else data.row_weights
     place, signs = {name: j for j, name in enumerate(data.names)}, np.where(data.y > 0.0, 1.0, -1.0)
-    null, found = 2.0 * classes.null_error * float(weights.sum()), []
+    null, made = 2.0 * classes.null_error * float(weights.sum()), []
     for row in rows:
         columns = [place[name] for name in row.coefficients]
         predictors = data.X[:, columns] @ np.array(list(row.coefficients.values())) + row.intercept
         deviance = 2.0 * float(weights @ np.logaddexp(0.0, -signs * predictors))
         used = len(row.support) + int(intercept)
         share = 1.0 - deviance / null if null > 0.0 else math.nan
-        found.append(ClassCriteria(deviance, share, deviance + 2.0 * used, deviance + used * math.log(data.n)))
-    return found
+        made.append(ClassCriteria(deviance, share, deviance + 2.0 * used, deviance + used * math.log(data.n)))
+    return made
 
 
 def criteria(
@@ -541,18 +539,18 @@ def criteria(
     free, place = int(intercept), {name: j for j, name in enumerate(data.names)}
     X, y = (_about_mean(values, weights) if intercept else values for values in (data.X, data.y))
     total, variance = float(weights @ y**2), _residual_variance(X, y, weights, intercept)
-    found = []
+    made = []
     for row in rows:
         beta = np.zeros(data.p)
         for name, value in row.coefficients.items():
             beta[place[name]] = value
         rss = float(weights @ (y - X @ beta) ** 2)  # about the means: an intercept of 1e12 has four decimals left
         share, used = rss / total, len(row.support) + free
-        left = data.n - used
-        adjusted = 1.0 - share * (data.n - free) / left if left > 0 else math.nan
+        freedom = data.n - used
+        adjusted = 1.0 - share * (data.n - free) / freedom if freedom > 0 else math.nan
         bic = data.n * math.log(share) + used * math.log(data.n) if share > 1e-20 else math.nan
-        found.append(Criteria(1.0 - share, adjusted, rss / variance - data.n + 2 * used if variance else math.nan, bic))
-    return found
+        made.append(Criteria(1.0 - share, adjusted, rss / variance - data.n + 2 * used if variance else math.nan, bic))
+    return made
 
 
 def _about_mean(values: FloatArray, weights: FloatArray) -> FloatArray:

@@ -108,11 +108,11 @@ def fit_one(
         outcome = _solve_in_box(model, start, limits, box)
     else:
         problem = model.problem
-        left = limits.seconds - (time.monotonic() - begin if backend.name == NATIVE else 0.0)
+        seconds = limits.seconds - (time.monotonic() - begin if backend.name == NATIVE else 0.0)
         outcome = backend.solve(
             problem,
             model.tau,
-            limits=replace(limits, seconds=max(left, 0.0), options=options.solver_option),
+            limits=replace(limits, seconds=max(seconds, 0.0), options=options.solver_option),
             constraints=model.constraints,
             formulation=options.formulation,
             start=start,
@@ -177,8 +177,8 @@ def export_one(
     options = with_keywords(options or FitOptions(), keywords, "export_one")
     model = _Model.of(options.in_classes(dataset), (tau, gamma), options)
     labels, constraints = model.data.names, model.constraints
-    found = export_model(model.problem, model.tau, path, labels=labels, constraints=constraints, piecewise=piecewise)
-    offset, factor, missed = (number * model.unit for number in found)
+    exported = export_model(model.problem, model.tau, path, labels=labels, constraints=constraints, piecewise=piecewise)
+    offset, factor, missed = (number * model.unit for number in exported)
     return offset, factor, missed
 
 
@@ -278,8 +278,8 @@ def _solve_by_rows(model: _Model, start: Start | None, limits: Limits) -> Outcom
     whole.search([tau])
     whole.try_supports([] if start is None else [choice.inside(np.asarray(start.support, dtype=np.int64))])
     effort = int(limits.nodes) if np.isfinite(limits.nodes) else UNLIMITED
-    found = solve_by_rows(data, whole, tau, gamma, expired, effort).in_columns(choice.others)
-    return _outcome(model, found, limits, clock, built)
+    solved = solve_by_rows(data, whole, tau, gamma, expired, effort).in_columns(choice.others)
+    return _outcome(model, solved, limits, clock, built)
 
 
 def _solve_in_box(model: _Model, start: Start | None, limits: Limits, end: float) -> Outcome:
@@ -290,7 +290,7 @@ def _solve_in_box(model: _Model, start: Start | None, limits: Limits, end: float
     data, clock = model.data, Deadline(limits.seconds, None)
     problem = model.squares
     built = clock.seconds
-    found = solve_path(
+    solved = solve_path(
         problem,
         [model.tau],
         starts=[] if start is None else [np.asarray(start.support, dtype=np.int64)],
@@ -298,7 +298,7 @@ def _solve_in_box(model: _Model, start: Start | None, limits: Limits, end: float
         expired=lambda: limits.cancelled or clock.expired(),
         ends=end / data.y_unit * data.divisor,
     )
-    return _outcome(model, found, limits, clock, built)
+    return _outcome(model, solved, limits, clock, built)
 
 
 def _outcome(model: _Model, found: BestSubsets, limits: Limits, clock: Deadline, built: float) -> Outcome:

@@ -54,10 +54,10 @@ def feasible_start(problem: SparseProblem, tau: int, constraints: SideConstraint
     if not constraints.needs - {"sign", "box"}:
         support = tuple(forward_selection(problem.M, problem.c, min(tau, problem.q)).tolist())
     else:
-        found = _feasible(problem, tau, constraints)
-        if found is None:
+        allowed = _feasible(problem, tau, constraints)
+        if allowed is None:
             return None
-        support = found
+        support = allowed
     return _improve(problem, support, tau, constraints)
 
 
@@ -80,17 +80,17 @@ def _feasible(problem: SparseProblem, tau: int, constraints: SideConstraints) ->
         low.append(-float(q))
         high.append(0)
     gain = score / max(float(score.max(initial=0.0)), TINY)
-    found = milp(
+    solved = milp(
         -gain,
         constraints=LinearConstraint(np.array(rows), low, high),
         integrality=np.ones(q, dtype=np.int64),
         bounds=Bounds(lo, hi),
     )
-    if found.status == 2:
+    if solved.status == 2:
         return None
-    support = () if found.x is None else tuple(int(j) for j in np.flatnonzero(found.x > 0.5))
-    if found.x is None or not constraints.allows(support, tau):
-        raise BackendFailed(f"the side constraints could not be decided: {found.message}", str(found.status))
+    support = () if solved.x is None else tuple(int(j) for j in np.flatnonzero(solved.x > 0.5))
+    if solved.x is None or not constraints.allows(support, tau):
+        raise BackendFailed(f"the side constraints could not be decided: {solved.message}", str(solved.status))
     return support
 
 
@@ -196,10 +196,10 @@ def _eliminate(problem: SparseProblem, choice: ForcedColumns) -> SparseProblem |
     spectrum = eigvalsh(problem.M[np.ix_(out, out)] * np.outer(unit, unit))
     if not spectrum[0] * WIDEST >= spectrum[-1]:
         return None
-    left = eliminated(replace(problem, forced=out)).problem
-    if np.any(left.M.diagonal() < THINNEST * problem.M.diagonal()[rest]):
+    reduced = eliminated(replace(problem, forced=out)).problem
+    if np.any(reduced.M.diagonal() < THINNEST * problem.M.diagonal()[rest]):
         return None
-    return replace(left, yy=refit_moments(problem, tuple(out.tolist())).objective)
+    return replace(reduced, yy=refit_moments(problem, tuple(out.tolist())).objective)
 
 
 def _constraints(constraints: SideConstraints, out: tuple[int, ...], kept: tuple[int, ...]) -> SideConstraints:

@@ -377,29 +377,13 @@ def lower_model(model: SparseModel) -> Lowered:
     """
     variables = list(model.pyomo.component_data_objects(pyo.Var, descend_into=True))
     position = {id(v): k for k, v in enumerate(variables)}
-    size = len(variables)
-    linear_rows: list[tuple[list[int], list[float]]] = []
-    low: list[float] = []
-    high: list[float] = []
-    cones: list[QuadraticRow] = []
-    for row in model.pyomo.rows.values():
-        index, values, terms, constant = _repn(row.body, position)
-        lower = -np.inf if row.lower is None else pyo.value(row.lower) - constant
-        upper = np.inf if row.upper is None else pyo.value(row.upper) - constant
-        if not len(terms[0]):
-            linear_rows.append((index, values))
-            low.append(lower)
-            high.append(upper)
-        elif np.isneginf(lower):
-            cones.append(QuadraticRow(np.array(index, dtype=np.int64), np.array(values), terms, upper))
-        else:
-            raise ValueError(f"{row.name}: only quadratic rows of the form <= are known")
+    linear, cones = _rows_of(model, position)
     index, values, terms, constant = _repn(model.pyomo.phi.expr, position)
-    cost = np.zeros(size)
+    cost = np.zeros(len(variables))
     cost[index] = values
-    indptr = np.cumsum([0, *(len(i) for i, _ in linear_rows)])
-    indices = np.array([k for i, _ in linear_rows for k in i], dtype=np.int64)
-    data = np.array([v for _, vs in linear_rows for v in vs], dtype=np.float64)
+    indptr = np.cumsum([0, *(len(row.index) for row in linear)])
+    indices = np.array([k for row in linear for k in row.index], dtype=np.int64)
+    data = np.array([value for row in linear for value in row.values], dtype=np.float64)
     bound = [(-np.inf if v.lb is None else v.lb, np.inf if v.ub is None else v.ub) for v in variables]
     return Lowered(
         position=position,
@@ -409,12 +393,38 @@ def lower_model(model: SparseModel) -> Lowered:
         cost=cost,
         constant=constant,
         terms=terms,
-        rows=csr_array((data, indices, indptr), shape=(len(linear_rows), size)),
-        row_lower=np.array(low),
-        row_upper=np.array(high),
+        rows=csr_array((data, indices, indptr), shape=(len(linear), len(variables))),
+        row_lower=np.array([row.lower for row in linear]),
+        row_upper=np.array([row.upper for row in linear]),
         cones=tuple(cones),
         losses=tuple((position[id(r)], position[id(s)]) for r, s in _losses_of(model)),
     )
+
+
+@dataclass(frozen=True)
+class _LinearRow:
+    """A row `lower <= sum of values x variables <= upper`."""
+
+    index: list[int]
+    values: list[float]
+    lower: float
+    upper: float
+
+
+def _rows_of(model: SparseModel, position: dict[int, int]) -> tuple[list[_LinearRow], list[QuadraticRow]]:
+    """Return the linear and the quadratic rows of a model."""
+    linear, cones = list[_LinearRow](), list[QuadraticRow]()
+    for row in model.pyomo.rows.values():
+        index, values, terms, constant = _repn(row.body, position)
+        lower = -np.inf if row.lower is None else pyo.value(row.lower) - constant
+        upper = np.inf if row.upper is None else pyo.value(row.upper) - constant
+        if not len(terms[0]):
+            linear.append(_LinearRow(index, values, lower, upper))
+        elif np.isneginf(lower):
+            cones.append(QuadraticRow(np.array(index, dtype=np.int64), np.array(values), terms, upper))
+        else:
+            raise ValueError(f"{row.name}: only quadratic rows of the form <= are known")
+    return linear, cones
 
 
 def _losses_of(model: SparseModel) -> list[tuple[Any, Any]]:

@@ -134,8 +134,8 @@ class TrainingObjective:
 
     def values(self, supports: Sequence[IntArray], limit: float = np.inf) -> tuple[FloatArray, FloatArray]:
         """Value supports; see `SupportValue`."""
-        found = fit_from_moments(self.problem, supports)
-        value, error = found.value.copy(), found.value_error.copy()
+        fits = fit_from_moments(self.problem, supports)
+        value, error = fits.value.copy(), fits.value_error.copy()
         for a in np.flatnonzero(~(error <= NEGLIGIBLE * value)).tolist():
             if not value[a] - error[a] > limit:
                 fit = refit_rows(self.data, slice(0, self.data.n), supports[a], 2.0 * self.problem.lam)
@@ -171,7 +171,7 @@ class CommonError:
         weighted = self.weighted(branch)
         if weighted is None:
             return plain
-        least = [(least_objective(one.problem) - one.offset) / one.rate for one in (plain, weighted)]
+        least = [(least_objective(form.problem) - form.offset) / form.rate for form in (plain, weighted)]
         return weighted if least[1] > least[0] else plain
 
     def weighted(self, branch: Branch) -> Part | None:
@@ -430,8 +430,8 @@ class Collection:
         self.finished, self.nodes = False, 0
         self._stuck: list[Open] = []  # branches that no tree can be trusted with, too large to be tried
         root = Branch(criterion.problem.forced, np.zeros(0, dtype=np.int64))
-        part = criterion.part(root)
-        floor = self._value(least_objective(part.problem), part)
+        reduced = criterion.part(root)
+        floor = self._value(least_objective(reduced.problem), reduced)
         self._now: Open | None = self._opened(root, dict.fromkeys(wanted.taus, floor))
         self._open = OpenNodes[Open]()
 
@@ -450,8 +450,8 @@ class Collection:
         ----------
         tau : int
         """
-        left = [*self._open, *self._stuck] + ([] if self._now is None else [self._now])
-        return min((one.bounds[tau] for one in left if tau in one.bounds), default=np.inf)
+        unseen_nodes = [*self._open, *self._stuck] + ([] if self._now is None else [self._now])
+        return min((node.bounds[tau] for node in unseen_nodes if tau in node.bounds), default=np.inf)
 
     @staticmethod
     def _value(objective: float, part: Part) -> float:
@@ -466,33 +466,33 @@ class Collection:
     def _search(self, now: Open) -> bool:
         """Work on a branch until it is done or split; False if the time was over before."""
         taus = [tau for tau, bound in now.bounds.items() if bound <= self.wanted.threshold(tau)]
-        part = self.criterion.part(now.branch)
-        eliminated_part = eliminated(part.problem)
+        reduced = self.criterion.part(now.branch)
+        eliminated_part = eliminated(reduced.problem)
         choice, problem = eliminated_part.choice, eliminated_part.problem
         form = normal_form(problem)
         if not taus:
             return True
         if not form.trusted or len(form.columns) < len(choice.others):
             return self._try_all(now, taus)
-        columns = part.columns[choice.others][form.columns]
-        source = SupportsBelow(form, self._bars(part, choice, taus, form.m), self.expired)
+        columns = reduced.columns[choice.others][form.columns]
+        source = SupportsBelow(form, self._bars(reduced, choice, taus, form.m), self.expired)
         budget = BUDGET if self.criterion.splits and form.m > LEAST_SPLIT else None
         valued = 0
         while not source.finished:
             if self.expired() or (budget is not None and source.effort + WORTH * valued >= budget):
                 self.nodes += source.nodes
                 bounds = source.open_bounds()
-                here = {tau: self._value(float(bounds[choice.size(tau)]), part) for tau in taus}
+                here = {tau: self._value(float(bounds[choice.size(tau)]), reduced) for tau in taus}
                 now.bounds = {tau: max(now.bounds[tau], here[tau]) for tau in taus if here[tau] < np.inf}
                 if self.expired():
                     return False
                 self._split(now, columns, form)
                 return True
-            found = source.advance(STEP if budget is not None else PATH_SLICE)
-            valued += len(found.masks)
-            if len(found.masks):
-                self._offer(self._supports(found, columns, now.branch.inside))
-                source.lower_bars(self._bars(part, choice, taus, form.m))
+            supports = source.advance(STEP if budget is not None else PATH_SLICE)
+            valued += len(supports.masks)
+            if len(supports.masks):
+                self._offer(self._supports(supports, columns, now.branch.inside))
+                source.lower_bars(self._bars(reduced, choice, taus, form.m))
         self.nodes += source.nodes
         return True
 
@@ -518,7 +518,7 @@ class Collection:
     def _supports(self, found: MetSupports, columns: IntArray, inside: IntArray) -> list[IntArray]:
         """Return what a tree found, as columns of the criterion's problem, ascending."""
         parts = np.split(columns[np.nonzero(found.masks)[1]], np.cumsum(found.sizes)[:-1])
-        return [np.sort(np.concatenate((inside, part))) for part in parts] if len(inside) else parts
+        return [np.sort(np.concatenate((inside, chosen))) for chosen in parts] if len(inside) else parts
 
     def _offer(self, supports: list[IntArray]) -> None:
         limit = max((self.wanted.threshold(tau) for tau in self.wanted.taus), default=np.inf)
@@ -535,7 +535,7 @@ class Collection:
             self._stuck.append(now)
             return True
         every = (np.sort(np.append(inside, some)) for size in sizes for some in combinations(others.tolist(), size))
-        while some := [one.astype(np.int64) for one in islice(every, TRIED_AT_ONCE)]:
+        while some := [support.astype(np.int64) for support in islice(every, TRIED_AT_ONCE)]:
             if self.expired():
                 return False
             self._offer(some)
@@ -589,12 +589,12 @@ def best_on_all_rows(
     effort : int
         Nodes for each size.
     """
-    found = solve_path(problem, taus, effort=effort, expired=expired)
+    best = solve_path(problem, taus, effort=effort, expired=expired)
     return [
-        np.sort(one)
-        for tau, cell in found.by_size.items()
-        for one in (cell.support, *cell.candidates[:MOST_TIED])
-        if len(one) == tau
+        np.sort(support)
+        for tau, cell in best.by_size.items()
+        for support in (cell.support, *cell.candidates[:MOST_TIED])
+        if len(support) == tau
     ]
 
 
@@ -620,7 +620,7 @@ def neighbours(support: IntArray, q: int, forced: IntArray, taus: Sequence[int])
     size = len(support)
     outside = np.setdiff1d(np.arange(q), support)
     shorter = [np.delete(support, np.searchsorted(support, j)) for j in np.setdiff1d(support, forced).tolist()]
-    found = list(shorter) if size - 1 in taus else []
+    supports = list(shorter) if size - 1 in taus else []
     for start in (*(shorter if size in taus else ()), *([support] if size + 1 in taus else ())):
-        found += [np.insert(start, np.searchsorted(start, j), j) for j in outside.tolist()]
-    return found
+        supports += [np.insert(start, np.searchsorted(start, j), j) for j in outside.tolist()]
+    return supports

@@ -125,9 +125,9 @@ class CommonSearch:
         with threadpool_limits(limits=1):
             self._prepare()
             self._improve()
-            for one in sorted(self.at_gammas, key=lambda one: one.least):
+            for at_gamma in sorted(self.at_gammas, key=lambda at_gamma: at_gamma.least):
                 if not self.clock.expired():
-                    one.collection.run()
+                    at_gamma.collection.run()
         self.clock.check_wanted()
         return self.record()
 
@@ -153,9 +153,9 @@ class CommonSearch:
             best.offer(
                 collecting.neighbours(support, best.criterion.problem.q, best.criterion.problem.forced, best.taus)
             )
-            for one in self.at_gammas:
+            for at_gamma in self.at_gammas:
                 if best.best is not None:
-                    one.offer([best.best.support])
+                    at_gamma.offer([best.best.support])
             if not self.leader.upper < before:
                 return
 
@@ -167,17 +167,17 @@ class CommonSearch:
         OutOfTime
             If no support has been valued.
         """
-        known = [one for one in self.at_gammas if one.best is not None]
+        valued = [at_gamma for at_gamma in self.at_gammas if at_gamma.best is not None]
         data, folds, options = self.data, self.folds, self.options
-        if data is None or folds is None or not known:
+        if data is None or folds is None or not valued:
             raise OutOfTime("no answer yet: no support has been valued; give more time")
-        winner = min(known, key=lambda one: one.least)
+        winner = min(valued, key=lambda one: one.least)
         best = winner.best
         assert best is not None
         gamma, problem, unit = winner.gamma, winner.criterion.problem, folds.unit
         cell = BestSubset.unproved(len(best.support), best.support, np.inf)
         _, support, coefficients, intercept = all_rows_fit(data, gamma, problem, cell, options.gap)
-        rows = [row for one in self.at_gammas for row in one.rows(data, unit)]
+        rows = [row for at_gamma in self.at_gammas for row in at_gamma.rows(data, unit)]
         whole = len(self.at_gammas) == len(self.grid.gammas)
         upper = (best.value + best.error) * unit
         lower = min(min(row.lower for row in rows) if whole else 0.0, best.value * unit)
@@ -195,11 +195,11 @@ class CommonSearch:
             coefficients=coefficients,
             intercept=intercept,
             table=tuple(rows),
-            work=Work(0, sum(one.collection.nodes for one in self.at_gammas), self.clock.seconds, "common"),
+            work=Work(0, sum(at_gamma.collection.nodes for at_gamma in self.at_gammas), self.clock.seconds, "common"),
             data=data_info(data),
             folds=fold_info(self.plan),
             request=options.request(self.grid.gammas.tolist(), self.grid.taus.tolist()),
-            warnings=(*data.warnings, *((UNKNOWN,) if any(one.unknown for one in self.at_gammas) else ())),
+            warnings=(*data.warnings, *((UNKNOWN,) if any(at_gamma.unknown for at_gamma in self.at_gammas) else ())),
             versions=versions(),
         )  # fmt: skip
 
@@ -294,8 +294,8 @@ class AtGamma:
         """
         made = []
         for tau in self.taus:
-            one = self.found.get(tau, Valued(np.zeros(0, dtype=np.int64), np.inf, 0.0))
+            best = self.found.get(tau, Valued(np.zeros(0, dtype=np.int64), np.inf, 0.0))
             unseen = 0.0 if tau in self.unknown else self.collection.unseen(tau)
-            lower = max(min(unseen, self.leader.threshold, one.value - one.error), 0.0)
-            made.append(CommonRow(self.gamma, tau, names_of(data, one.support), one.value * unit, lower * unit))
+            lower = max(min(unseen, self.leader.threshold, best.value - best.error), 0.0)
+            made.append(CommonRow(self.gamma, tau, names_of(data, best.support), best.value * unit, lower * unit))
         return made

@@ -58,7 +58,7 @@ class NearList:
         """The models below `complete_to`, of which none is missing; all of a complete list."""
         if self.complete_to >= self.threshold:
             return self.models
-        return tuple(one for one in self.models if one.value < self.complete_to)
+        return tuple(model for model in self.models if model.value < self.complete_to)
 
 
 @dataclass
@@ -112,7 +112,7 @@ class NearBest:
             ranked = sorted(size.found.values(), key=lambda one: one.value)
             last = ranked[self.most]  # the first that is too many says how far the list is complete
             size.cut = min(size.cut, last.value + last.error)
-            kept = {one.support.tobytes(): one for one in ranked if one.value - one.error <= size.cut}
+            kept = {model.support.tobytes(): model for model in ranked if model.value - model.error <= size.cut}
             size.found = kept
 
     @property
@@ -141,13 +141,13 @@ class NearBest:
         first = ranked[0]
         threshold = (1.0 + self.within) * first.value
         room = (1.0 + self.within) * first.error
-        listed = [one for one in ranked if one.value - one.error <= threshold + room]
+        listed = [model for model in ranked if model.value - model.error <= threshold + room]
         complete_to = min(threshold, unseen)
         if self.most is not None and len(listed) > self.most:
             after = listed[self.most]
             complete_to = min(complete_to, after.value - after.error)
             listed = listed[: self.most]
-        lower = max(min(min(one.value - one.error for one in ranked), unseen), 0.0)
+        lower = max(min(min(model.value - model.error for model in ranked), unseen), 0.0)
         return NearList(tau, first.value, min(lower, first.value), threshold, complete_to, tuple(listed))
 
 
@@ -311,8 +311,8 @@ class NearSearch:
             scale=options.scale, intercept=options.intercept, gap=options.gap, threads=options.threads,
             restrictions=options.restrictions,
         )  # fmt: skip
-        left = None if self.clock.limit is None else max(CHOOSING_SHARE * self.clock.left, 1e-3)
-        record = Question(self.dataset, plan, gamma, taus, how).answer(self.clock.then(left))
+        seconds = None if self.clock.limit is None else max(CHOOSING_SHARE * self.clock.left, 1e-3)
+        record = Question(self.dataset, plan, gamma, taus, how).answer(self.clock.then(seconds))
         self.chosen = record.status
         return record.gamma, record.tau if taus is None else taus
 
@@ -376,11 +376,11 @@ class NearSearch:
             most=options.most,
             gamma=self.gamma,
             chosen=self.chosen,
-            sizes=tuple(self._size(data, one) for one in lists),
+            sizes=tuple(self._size(data, near_list) for near_list in lists),
             models=tuple(
-                NearModel(one.tau, names_of(data, model.support), model.value * self.unit)
-                for one in lists
-                for model in one.models
+                NearModel(near_list.tau, names_of(data, model.support), model.value * self.unit)
+                for near_list in lists
+                for model in near_list.models
             ),
             work=Work(0, 0 if collection is None else collection.nodes, self.clock.seconds, "near"),
             data=data_info(data),

@@ -205,22 +205,22 @@ def constraints_of(data: StandardData) -> SideConstraints:
     """
     asked, position = data.restrictions, {name: j for j, name in enumerate(data.names)}
     parents, never = [], []
-    for one in asked.hierarchy:
-        if one.feature not in position:
+    for rule in asked.hierarchy:
+        if rule.feature not in position:
             continue
-        above = tuple(position[name] for name in one.parents if name in position)
-        lacking = len(above) < len(one.parents) if one.every else not above
+        above = tuple(position[name] for name in rule.parents if name in position)
+        lacking = len(above) < len(rule.parents) if rule.every else not above
         if lacking:
-            never.append(position[one.feature])
+            never.append(position[rule.feature])
         else:
-            parents.append((position[one.feature], above, one.every))
+            parents.append((position[rule.feature], above, rule.every))
     box = [(position[name], 0.0, math.inf) for name in asked.nonnegative if name in position]
     box += [(position[name], -math.inf, 0.0) for name in asked.nonpositive if name in position]
     return SideConstraints(
         forced_in=tuple(data.forced.tolist()),
         forced_out=tuple(sorted(set(never))),
-        at_most=tuple((one.count, tuple(position[name] for name in one.features if name in position))
-                      for one in asked.at_most),
+        at_most=tuple((limit.count, tuple(position[name] for name in limit.features if name in position))
+                      for limit in asked.at_most),
         box=tuple(box),
         parents=tuple(parents),
     )  # fmt: skip

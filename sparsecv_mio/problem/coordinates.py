@@ -29,8 +29,8 @@ def exact_sum(a: Any, b: Any) -> tuple[Any, Any]:
     (1.0, 1e-20)
     """
     total = a + b
-    part = total - a
-    return total, (a - (total - part)) + (b - part)
+    back = total - a
+    return total, (a - (total - back)) + (b - back)
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,12 +96,12 @@ class DoubleDouble:
     def sum(self, axis: int) -> DoubleDouble:
         """Sum along an axis, by halving it."""
         high, low = np.moveaxis(self.high, axis, 0), np.moveaxis(self.low, axis, 0)
-        left = DoubleDouble(high, low)
-        while (count := left.high.shape[0]) > 1:
+        sums = DoubleDouble(high, low)
+        while (count := sums.high.shape[0]) > 1:
             half = count // 2
-            head = left[:half] + left[half : 2 * half]
-            left = head if count == 2 * half else head.joined(left[2 * half :])
-        return left[0] if left.high.shape[0] else DoubleDouble.of(np.zeros(high.shape[1:]))
+            head = sums[:half] + sums[half : 2 * half]
+            sums = head if count == 2 * half else head.joined(sums[2 * half :])
+        return sums[0] if sums.high.shape[0] else DoubleDouble.of(np.zeros(high.shape[1:]))
 
     def joined(self, other: DoubleDouble) -> DoubleDouble:
         """One after the other along the first axis."""
@@ -215,9 +215,12 @@ class Coordinates:
         Z, t = replace(self, x_rest=self.x_rest.scaled(0.0), y_rest=self.y_rest.scaled(0.0)).doubled_rows(X, y, about)
         if root is None:
             return replace(self, x_rest=Z.sum(0) / float(len(about)), y_rest=t.sum(0) / float(len(about)))
-        part = root[about]
-        total = float(part @ part)
-        x_rest, y_rest = (Z * part[:, None] * part[:, None]).sum(0) / total, (t * part * part).sum(0) / total
+        weights = root[about]
+        total = float(weights @ weights)
+        x_rest, y_rest = (
+            (Z * weights[:, None] * weights[:, None]).sum(0) / total,
+            (t * weights * weights).sum(0) / total,
+        )
         return replace(self, x_rest=x_rest, y_rest=y_rest)
 
 

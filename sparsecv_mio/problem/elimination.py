@@ -163,11 +163,11 @@ def eliminated(problem: SparseProblem) -> Eliminated:
     centre = scale * cho_solve(factor, scale * problem.c[forced])
     inverse = scale[:, None] * cho_solve(factor, np.diag(scale))
     Q = problem.Q[np.ix_(others, others)] - cross.T @ share
-    part = problem.only(others)
+    narrow = problem.only(others)
     rest = problem.yy - float(problem.c[forced] @ centre)
     least = np.finfo(float).eps * problem.yy  # a sum of squares that is rounding is no constant target
     reduced = replace(
-        part,
+        narrow,
         Q=0.5 * (Q + Q.T),
         c=problem.c[others] - share.T @ problem.c[forced],
         yy=max(rest, least),

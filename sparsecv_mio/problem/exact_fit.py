@@ -51,11 +51,11 @@ class ExactFit:
         index : (m,) int array
             The rows.
         """
-        left = []
+        residuals = []
         for row, target in zip(X[index][:, list(self.columns)].tolist(), y[index].tolist(), strict=True):
             moved = (b * (Fraction(v) - c) for b, v, c in zip(self.beta, row, self.x_center, strict=True))
-            left.append(float(Fraction(target) - self.y_center - sum(moved, Fraction(0))))
-        return np.array(left)
+            residuals.append(float(Fraction(target) - self.y_center - sum(moved, Fraction(0))))
+        return np.array(residuals)
 
 
 def fit_exactly(
@@ -90,28 +90,39 @@ def fit_exactly(
     (Fraction(1, 3),)
     """
     heft, unit = _whole(np.ones(len(y)) if weights is None else weights)
-    parts = [_whole(values) for values in (*X.T[list(columns)], y)]
-    total = 1 if about is None else sum(heft[i] for i in about.tolist())
-    sums = [0 if about is None else sum(heft[i] * values[i] for i in about.tolist()) for values, _ in parts]
-    rows = train.tolist()
-    moved = [[total * values[i] - far for i in rows] for (values, _), far in zip(parts, sums, strict=True)]
-    times = [heft[i] for i in rows]
-    scale, sized = [total * divisor for _, divisor in parts], len(columns)  # moved[j] over scale[j] is of the file
+    s, values = len(columns), [_whole(column) for column in (*X.T[list(columns)], y)]
+    centred = [_about(column, heft, about) for column, _ in values]
+    scale = [total * divisor for (_, total, _), (_, divisor) in zip(centred, values, strict=True)]
     own = [unit * size**2 for size in scale]
-    weighed = [[w * value for w, value in zip(times, column, strict=True)] for column in moved]
-    cross = [[sum(map(int.__mul__, a, b)) for b in moved] for a in weighed]
+    cross = _products([moved for moved, _, _ in centred], heft, train.tolist())
     bottom = math.lcm(*(p.denominator for p in penalty))
-    system = [[cross[a][b] * bottom for b in range(sized)] for a in range(sized)]
+    system = [[product * bottom for product in row[:s]] for row in cross[:s]]
     for j, p in enumerate(penalty):
         system[j][j] += p.numerator * (bottom // p.denominator) * own[j]
-    solved = _solved(system, [cross[a][sized] * bottom for a in range(sized)])
+    solved = _solved(system, [row[s] * bottom for row in cross[:s]])
     if solved is None:
         return None
-    beta = tuple(Fraction(b * scale[j], scale[sized]) for j, b in enumerate(solved))
-    gain = sum((b * cross[j][sized] for j, b in enumerate(solved)), Fraction(0))
-    objective = (Fraction(cross[sized][sized]) - gain) / own[sized]
-    centers = [Fraction(far, size) for far, size in zip(sums, scale, strict=True)]
-    return ExactFit(tuple(columns), tuple(centers[:-1]), centers[-1], beta, objective)
+    beta = tuple(Fraction(b * scale[j], scale[s]) for j, b in enumerate(solved))
+    gain = sum((b * cross[j][s] for j, b in enumerate(solved)), Fraction(0))
+    objective = (Fraction(cross[s][s]) - gain) / own[s]
+    *centers, y_center = (Fraction(far, size) for (_, _, far), size in zip(centred, scale, strict=True))
+    return ExactFit(tuple(columns), tuple(centers), y_center, beta, objective)
+
+
+def _about(values: Whole, heft: Whole, about: IntArray | None) -> tuple[Whole, int, int]:
+    """Return numbers less their mean over some rows, all times the weight of these; that weight, and their sum."""
+    if about is None:
+        return values, 1, 0
+    rows = about.tolist()
+    total, far = sum(heft[i] for i in rows), sum(heft[i] * values[i] for i in rows)
+    return [total * value - far for value in values], total, far
+
+
+def _products(columns: list[Whole], heft: Whole, rows: list[int]) -> list[Whole]:
+    """Return the inner products of all columns with one another on some rows, each by its weight."""
+    here = [[column[i] for i in rows] for column in columns]
+    weighed = [[heft[i] * value for i, value in zip(rows, column, strict=True)] for column in here]
+    return [[sum(map(int.__mul__, a, b)) for b in here] for a in weighed]
 
 
 def _whole(values: FloatArray) -> tuple[Whole, int]:
@@ -130,8 +141,8 @@ def _solved(system: list[Whole], right: Whole) -> list[Fraction] | None:
         for i in range(k + 1, size):
             rows[i] = [(rows[k][k] * rows[i][j] - rows[i][k] * rows[k][j]) // last for j in range(size + 1)]
         last = rows[k][k]
-    found = [Fraction(0)] * size
+    solution = [Fraction(0)] * size
     for i in reversed(range(size)):
-        rest = sum((rows[i][j] * found[j] for j in range(i + 1, size)), Fraction(0))
-        found[i] = (rows[i][size] - rest) / rows[i][i]
-    return found
+        rest = sum((rows[i][j] * solution[j] for j in range(i + 1, size)), Fraction(0))
+        solution[i] = (rows[i][size] - rest) / rows[i][i]
+    return solution

@@ -54,13 +54,13 @@ def fit_classes(problem: LogisticProblem, support: tuple[int, ...]) -> ClassFit:
     >>> round(float(fit.beta[0]), 6), round(fit.objective, 6)
     (0.674832, 2.437209)
     """
-    part = problem.only(np.array(sorted(support), dtype=np.int64))
-    start, blur = part.start(), np.zeros(part.first + part.p)
-    theta, point = newton(part.rows, part.y, part.v, part.penalty, start, blur)
-    _, drop = accuracy(part.rows, point)
-    intercept = float(theta[0]) if part.first else 0.0
+    narrow = problem.only(np.array(sorted(support), dtype=np.int64))
+    start, blur = narrow.start(), np.zeros(narrow.first + narrow.p)
+    theta, point = newton(narrow.rows, narrow.y, narrow.v, narrow.penalty, start, blur)
+    _, drop = accuracy(narrow.rows, point)
+    intercept = float(theta[0]) if narrow.first else 0.0
     value, off = point.value, point.value_off
-    return ClassFit(tuple(sorted(support)), theta[part.first :], value + off, 2.0 * off + drop, intercept)
+    return ClassFit(tuple(sorted(support)), theta[narrow.first :], value + off, 2.0 * off + drop, intercept)
 
 
 def expanded(problem: LogisticProblem, fit: ClassFit) -> SparseProblem:

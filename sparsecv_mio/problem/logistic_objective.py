@@ -77,8 +77,8 @@ class LogisticModel:
         )
 
     def _rows(self, X: FloatArray) -> FloatArray:
-        part = (X[:, list(self.support)] - self.center) / self.unit
-        return np.column_stack([np.ones((len(part), len(self.theta) - part.shape[1])), part])
+        columns = (X[:, list(self.support)] - self.center) / self.unit
+        return np.column_stack([np.ones((len(columns), len(self.theta) - columns.shape[1])), columns])
 
 
 def fit(
@@ -119,14 +119,14 @@ def fit(
     columns = np.array(list(support), dtype=np.int64)
     train = np.arange(len(y)) if rows is None else np.asarray(rows)
     root = np.minimum(np.sqrt(gamma / 2.0) * scales(X[:, columns], scale, weights), LARGEST)
-    part, first = X[np.ix_(train, columns)], int(intercept != "none")
+    training, first = X[np.ix_(train, columns)], int(intercept != "none")
     w = np.ones(len(train)) if weights is None else weights[train]
-    center = np.average(part, axis=0, weights=w) if first else np.zeros(len(columns))
+    center = np.average(training, axis=0, weights=w) if first else np.zeros(len(columns))
     if first:  # a mean is rounded, and beside a spread far smaller than itself that shows
-        center = center + np.average(part - center, axis=0, weights=w)
-    about = part - center
+        center = center + np.average(training - center, axis=0, weights=w)
+    about = training - center
     if first:  # beside an intercept a column that is constant in these rows has no part
-        about[:, np.ptp(part, axis=0) <= CONSTANT * np.abs(part).max(axis=0, initial=0.0)] = 0.0
+        about[:, np.ptp(training, axis=0) <= CONSTANT * np.abs(training).max(axis=0, initial=0.0)] = 0.0
     unit = np.abs(about).max(axis=0, initial=0.0)
     unit[unit == 0.0] = 1.0
     Z = np.column_stack([np.ones((len(train), first)), about / unit])
@@ -204,4 +204,4 @@ def null_loss(y: FloatArray, scored_rows: IntArray, weights: FloatArray | None =
     0.693147
     """
     share = float(np.average(y[scored_rows], weights=None if weights is None else weights[scored_rows]))
-    return -sum(part * float(np.log(part)) for part in (share, 1.0 - share) if part > 0.0)
+    return -sum(share_of * float(np.log(share_of)) for share_of in (share, 1.0 - share) if share_of > 0.0)

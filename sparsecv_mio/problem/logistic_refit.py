@@ -123,8 +123,8 @@ def refit_logistic(data: StandardData, rows: IntArray | slice, support: IntArray
         theta[0] = np.log(w[y > 0].sum()) - np.log(w[y < 0].sum())
     theta, point = newton(Z, y, w, penalty, theta, _blur(data, support, first))
     radius, drop = accuracy(Z, point)
-    known = np.isfinite(radius)
-    spread = radius * np.linalg.norm(point.root, axis=0) if known else np.full(len(theta), np.inf)
+    finite = np.isfinite(radius)
+    spread = radius * np.linalg.norm(point.root, axis=0) if finite else np.full(len(theta), np.inf)
     return LogisticFit(
         support=support, beta=theta[first:], spread=spread[first:], objective=point.value,
         objective_error=point.value_off + drop, v_mean=np.zeros(len(support)), r_mean=float(theta[0]) if first else 0.0,

@@ -86,8 +86,8 @@ def _centred_norms(X: FloatArray, weights: FloatArray | None) -> tuple[FloatArra
     # a mean is rounded, and beside a spread far smaller than itself that shows
     centred -= _mean(centred, weights)
     unit = power_of_two(np.abs(centred).max(axis=0, initial=0.0))
-    part = centred / unit
-    return unit, np.asarray(np.linalg.norm(part if weights is None else np.sqrt(weights)[:, None] * part, axis=0))
+    scaled = centred / unit
+    return unit, np.asarray(np.linalg.norm(scaled if weights is None else np.sqrt(weights)[:, None] * scaled, axis=0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -223,9 +223,9 @@ def fit(
         if heft is not None:
             wide, target = wide * heft[train][:, None], target * heft[train]
         wide = wide.scaled(1.0 / size).joined(DoubleDouble.of(np.diag(root / size)))
-        found = _refined(wide, target.joined(DoubleDouble.of(np.zeros(len(columns)))))
-        if found is not None:
-            precise, objective = found[0].scaled(busy / size), found[1]
+        refined = _refined(wide, target.joined(DoubleDouble.of(np.zeros(len(columns)))))
+        if refined is not None:
+            precise, objective = refined[0].scaled(busy / size), refined[1]
     beta = (precise.high if isinstance(precise, DoubleDouble) else precise) / place.x_unit * place.y_unit
     return RidgeFit(tuple(columns), beta, objective * place.y_unit * place.y_unit, place, precise)
 
@@ -454,13 +454,13 @@ def r_squared(y: FloatArray, scored_rows: IntArray, cv_error: float, weights: Fl
     weights : (n,) array, optional
         Of all rows; 1 by default.
     """
-    part, share = y[scored_rows], None if weights is None else weights[scored_rows]
-    part -= _mean(part, share)
-    unit = _size(part)
-    part /= unit
-    variance = float(np.var(part))
+    targets, share = y[scored_rows], None if weights is None else weights[scored_rows]
+    targets -= _mean(targets, share)
+    unit = _size(targets)
+    targets /= unit
+    variance = float(np.var(targets))
     if share is not None:
-        variance = float(_mean((part - _mean(part, share)) ** 2, share))
+        variance = float(_mean((targets - _mean(targets, share)) ** 2, share))
     return 1.0 - cv_error / unit / unit / variance if variance > 0.0 else 0.0
 
 

@@ -256,8 +256,8 @@ class SparseProblem:
         """
         if self.own_squares is None:
             return 1.0
-        left = np.maximum(np.diag(self.Q), 0.0) + self.penalty
-        return self.stretch * float(np.max((self.own_squares + self.penalty) / left, initial=1.0))
+        diagonal = np.maximum(np.diag(self.Q), 0.0) + self.penalty
+        return self.stretch * float(np.max((self.own_squares + self.penalty) / diagonal, initial=1.0))
 
     @property
     def rounding(self) -> float:
@@ -357,5 +357,5 @@ class SparseProblem:
                 error = 1e-14 * self.q * abs(values[-1])
                 ends = (max(0.0, float(values[0] - error)), float(values[-1] + error))
             self.kept["spectrum"] = ends
-        found: tuple[float, float] = self.kept["spectrum"]
-        return found
+        extremes: tuple[float, float] = self.kept["spectrum"]
+        return extremes

@@ -119,11 +119,11 @@ class RowFit:
         beta = np.array([float(b) for b in self.exact.beta]) * size / data.y_unit
         objective = float(self.exact.objective / Fraction(data.y_unit) ** 2)
         rounding = 8.0 * np.finfo(float).eps
-        found = replace(
+        exact_fit = replace(
             self, beta=beta, spread=rounding * np.abs(beta), objective=objective, objective_error=rounding * objective
         )
-        vars(found)["exact"] = self.exact  # the cached property
-        return found
+        vars(exact_fit)["exact"] = self.exact  # the cached property
+        return exact_fit
 
     def _with_slip(self, data: StandardData, rows: IntArray) -> tuple[LongArray, LongArray]:
         """Residuals of some rows, and bounds on their rounding errors."""
@@ -216,7 +216,7 @@ def refit_squares(
     load = float(np.abs(residual) @ (np.abs(r) + np.abs(V) @ np.abs(beta)) + penalty @ (beta * beta))
     fine = beta / size
     shift, r_shift = (center - data.center[support]) / data.divisor[support], (y_center - data.y_center) / data.y_unit
-    found = RowFit(
+    row_fit = RowFit(
         data=data,
         rows=rows,
         gamma=gamma,
@@ -232,7 +232,7 @@ def refit_squares(
         centre=(center, y_center),
         ball=((inverse / size[:, None]).astype(float), length),
     )
-    return found if found.objective_error <= TOLD * objective else found._in_fractions()
+    return row_fit if row_fit.objective_error <= TOLD * objective else row_fit._in_fractions()
 
 
 def _solve(V: LongArray, r: LongArray, penalty: LongArray) -> tuple[LongArray, LongArray, tuple[FloatArray, float]]:
@@ -268,7 +268,7 @@ def _long_rows(
     """`(V_S, r)` of some rows about a centre in long precision, from the numbers of the file; not scaled by weights."""
     columns = data.columns[support]
     X = part_of(data.dataset.X, rows, columns).astype(LONG)
-    divisor, rest = (part[support].astype(LONG) for part in (data.divisor, data.rest))
+    divisor, rest = (factors[support].astype(LONG) for factors in (data.divisor, data.rest))
     V: LongArray = (X - centre[0].astype(LONG)) / divisor - rest
     r: LongArray = (data.dataset.y[rows].astype(LONG) - LONG(centre[1])) / LONG(data.y_unit) - LONG(data.r_rest)
     return V, r
@@ -390,8 +390,8 @@ def _box_solve(M: FloatArray, c: FloatArray, lo: FloatArray, hi: FloatArray) -> 
         target = c[loose] - M[np.ix_(loose, np.flatnonzero(lo == hi))] @ beta[lo == hi]
         sub = M[np.ix_(loose, loose)]
         root, rhs = _root(sub, target)
-        found = lsq_linear(root, rhs, bounds=(lo[loose], hi[loose]), method="bvls", tol=1e-14)
-        beta[loose] = np.clip(found.x, lo[loose], hi[loose])
+        solution = lsq_linear(root, rhs, bounds=(lo[loose], hi[loose]), method="bvls", tol=1e-14)
+        beta[loose] = np.clip(solution.x, lo[loose], hi[loose])
         free = loose[(beta[loose] > lo[loose]) & (beta[loose] < hi[loose])]
         if free.size:
             held = np.setdiff1d(np.arange(len(c)), free)
@@ -445,10 +445,10 @@ def picks(
     first : sequence of int, optional
         Columns that come first.
     """
-    left, own, least = c.copy(), diagonal.copy(), NULL * diagonal
+    correlation, own, least = c.copy(), diagonal.copy(), NULL * diagonal
     rows, open_columns = np.zeros((most, len(c))), np.ones(len(c), dtype=bool)
     for step in range(most):
-        gain = np.where((own > least) & open_columns, left**2 / np.maximum(own, TINY), -1.0)
+        gain = np.where((own > least) & open_columns, correlation**2 / np.maximum(own, TINY), -1.0)
         pick = int(first[step]) if step < len(first) else int(np.argmax(gain))
         if gain[pick] < 0.0 and step >= len(first):
             return
@@ -458,7 +458,7 @@ def picks(
             continue
         root = np.sqrt(own[pick])
         rows[step] = (row(pick) - rows[:step, pick] @ rows[:step]) / root
-        left = left - rows[step] * (left[pick] / root)
+        correlation = correlation - rows[step] * (correlation[pick] / root)
         own = own - rows[step] ** 2
 
 

@@ -238,7 +238,7 @@ def constant_in(data: StandardData, rows: IntArray, places: IntArray) -> IntArra
     """Return those of some columns, or the target at place q, that have one value in some rows of the file."""
     X, y = data.dataset.X, data.dataset.y
     values = ((y if j == data.q else X[:, data.columns[j]])[rows] for j in places.tolist())
-    return places[[bool((one == one[0]).all()) for one in values]]
+    return places[[bool((column == column[0]).all()) for column in values]]
 
 
 def moments_of_training(data: StandardData, rows: IntArray) -> TrainingMoments:
@@ -358,13 +358,13 @@ class RidgeFits:
 
 def _of_few_rows(data: StandardData, rows: IntArray | slice, gammas: FloatArray) -> RidgeFits:
     """Fit on fewer rows than columns, by the rows and not by their products: O(n^2 (q + n))."""
-    part = CentredRows.of(data, rows)
+    centred = CentredRows.of(data, rows)
     root = np.sqrt(data.weight)
-    Q, R = np.linalg.qr((part.V / root).T)
+    Q, R = np.linalg.qr((centred.V / root).T)
     U, values, Wt = np.linalg.svd(R.T)
     with np.errstate(divide="ignore", invalid="ignore"):
-        dual = (U.T @ part.r) * np.where(values > 0.0, values / (values**2 + gammas[:, None] / 2.0), 0.0)
-    return RidgeFits(dual @ Wt @ Q.T / root, part.v_mean, part.r_mean)
+        dual = (U.T @ centred.r) * np.where(values > 0.0, values / (values**2 + gammas[:, None] / 2.0), 0.0)
+    return RidgeFits(dual @ Wt @ Q.T / root, centred.v_mean, centred.r_mean)
 
 
 def _of_moments(data: StandardData, moments: TrainingMoments, gammas: FloatArray) -> RidgeFits:

@@ -138,8 +138,10 @@ class KeptTrees:
                 if not line.endswith(b"\n") or digest != _digest(text):
                     break
                 with suppress(ValueError, KeyError, TypeError):
-                    known = json.loads(text)
-                    self.trees.setdefault((known["rows"], known["gamma"]), []).append(ProofTree.of_line(known))
+                    stored_tree = json.loads(text)
+                    self.trees.setdefault((stored_tree["rows"], stored_tree["gamma"]), []).append(
+                        ProofTree.of_line(stored_tree)
+                    )
                 self.written += len(line)
 
     def keep(self, line: Mapping[str, Any]) -> None:

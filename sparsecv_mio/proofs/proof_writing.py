@@ -106,8 +106,8 @@ class BestProof:
             for tau, row in mine.items():
                 if row.lower <= 0.0 < row.objective * (1.0 - KNOWN):
                     raise BadInput(f"--proof: nothing is known of tau {tau} at gamma {gamma:g}: give the run more time")
-                known = row.lower >= row.objective * (1.0 - KNOWN)
-                threshold = row.objective * (1.0 + ABOVE) + 2.0 * lost * units.square if known else row.lower
+                proved = row.lower >= row.objective * (1.0 - KNOWN)
+                threshold = row.objective * (1.0 + ABOVE) + 2.0 * lost * units.square if proved else row.lower
                 above[min(tau, data.q)] = threshold
             number = {}
             for tree in prove_thresholds(here, above, units, lost, kept=self.kept.at(-1, g)):
@@ -177,10 +177,10 @@ def write_proof(
 
 def _searched(record: Record, dataset: Dataset, plan: FoldPlan) -> Snapshot:
     """Search the grid of a record again, for what the search knows at its end."""
-    known: list[Snapshot] = []
+    snapshots: list[Snapshot] = []
     request, data = record.request, record.data
     cross_validate(
         dataset, plan, gammas=request.gammas, taus=request.taus, scale=data.scale, intercept=data.intercept,
-        gap=request.gap, found=known.append,
+        gap=request.gap, found=snapshots.append,
     )  # fmt: skip
-    return known[-1]
+    return snapshots[-1]

@@ -282,7 +282,7 @@ class SearchProof:
             return self._covering(at, pair, best, lost)
         wanted = self._least_threshold(pair, lost)
         steps = FURTHER if self.data.q <= threshold_trees.PATH_COLUMNS else FURTHER[::3]
-        return [best + part * (wanted - best) for part in steps] if wanted > best else [wanted]
+        return [best + step * (wanted - best) for step in steps] if wanted > best else [wanted]
 
     def _affordable(
         self, g: int, at: ScoresAt, tries: Mapping[int, list[float]], lost: float
@@ -368,10 +368,10 @@ class SearchProof:
         pair.tighten(folds, low, np.inf)
         alike = bool((numbers == numbers[0]).all())
         used, which = (numbers[:1], numbers) if alike else np.unique(numbers, return_inverse=True)
-        supports = [self.found.cells.pool.supports[one].tolist() for one in used.tolist()]
-        part = {"by": "loss", "tree": number, "supports": supports}
-        part |= {"folds": folds.tolist()} if len(folds) < self.plan.k else {}
-        pair.parts.append(part | ({"which": which.reshape(-1).tolist()} if len(used) > 1 else {}))
+        supports = [self.found.cells.pool.supports[number_in_pool].tolist() for number_in_pool in used.tolist()]
+        statement = {"by": "loss", "tree": number, "supports": supports}
+        statement |= {"folds": folds.tolist()} if len(folds) < self.plan.k else {}
+        pair.parts.append(statement | ({"which": which.reshape(-1).tolist()} if len(used) > 1 else {}))
 
     def _lost(self, problem: SparseProblem, all_rows: float) -> float:
         """Return what floats may lose in a fold: not less than on all rows, in whose units the checker computes."""

@@ -82,13 +82,13 @@ class StatedBlocks:
         if not BLOCK_COLUMNS[0] <= len(M) <= BLOCK_COLUMNS[1] or not tied(M):
             return None
         member = gathered(M, BLOCK)
-        found = centred_part(M, member)
-        if found is None:
+        split = centred_part(M, member)
+        if split is None:
             return None
         some = [row[row >= 0] for row in member]
         stated = [
             W[: len(at), : len(at)] * (1.0 - LEFT) * np.outer(step[at], step[at])
-            for at, W in zip(some, found, strict=True)
+            for at, W in zip(some, split, strict=True)
         ]
         top = max(float(np.abs(W).max()) for W in stated) * square
         exponent = int(np.frexp(top)[1]) - ENTRY_BITS
@@ -101,7 +101,7 @@ class StatedBlocks:
             np.linalg.cholesky((M - W) / root / root[:, None] - 0.1 * LEFT * W / root / root[:, None])
         except np.linalg.LinAlgError:
             return None
-        entries = [[int(v) for v in one[np.tril_indices(len(one))]] for one in whole]
+        entries = [[int(v) for v in block[np.tril_indices(len(block))]] for block in whole]
         return cls(
             BlockPart(M, member, W), {"blocks": [at.tolist() for at in some], "exponent": exponent, "entries": entries}
         )
@@ -163,18 +163,18 @@ class PerspectiveProof:
             if len(self.listed) > self.most[0] or len(self.nodes) > self.most[1]:
                 return False
             inside, free, start, point = waiting.pop()
-            left, count = self.size - int(inside.sum()), int(free.sum())
-            if point is not None and self._dual(point, inside, free, left) >= self.bar:
+            room, count = self.size - int(inside.sum()), int(free.sum())
+            if point is not None and self._dual(point, inside, free, room) >= self.bar:
                 self._close(point)
                 continue
-            if left in (0, count):
-                self._single(inside if left == 0 else inside | free, free if left == 0 else None)
+            if room in (0, count):
+                self._single(inside if room == 0 else inside | free, free if room == 0 else None)
                 continue
-            b, g, made = self._relax(inside, free, left, start)
+            b, g, made = self._relax(inside, free, room, start)
             if made is not None:
                 self._close(made)
                 continue
-            j = self._branch(b, g, free, left)
+            j = self._branch(b, g, free, room)
             self.nodes.append(j)
             rest, more = free.copy(), inside.copy()
             rest[j], more[j] = False, True
@@ -322,7 +322,7 @@ class ProofTree:
     def line(self, rows: int, gamma: int) -> dict[str, Any]:
         """Return the line of the proof; thresholds in units of the file."""
         first, last = min(self.above), max(self.above)
-        supports = [list(one) for tau in sorted(self.listed) for one in self.listed[tau]]
+        supports = [list(support) for tau in sorted(self.listed) for support in self.listed[tau]]
         return {
             "kind": "tree", "rows": rows, "gamma": gamma, "taus": [first, last],
             "above": [self.above[tau] for tau in range(first, last + 1)], "listed": supports, "nodes": self.nodes,
@@ -406,9 +406,9 @@ def prove_thresholds(
     """
     bars = {tau: value / units.square * (1.0 + MARGIN) + margin for tau, value in above.items()}
     if problem.q <= PATH_COLUMNS:
-        known = kept.find(above)
-        if known is not None:
-            return [known]
+        stored = kept.find(above)
+        if stored is not None:
+            return [stored]
         try:
             return [kept.keep(_path_tree(problem, above, bars, (most[0], min(most[1], PATH_NODES))))]
         except TooLarge:
@@ -427,16 +427,16 @@ def _tree_of_size(
     most: tuple[int, int],
 ) -> ProofTree:  # fmt: skip
     """Return a tree of one size: by the perspective relaxation, or by ridge fits where that has too many nodes."""
-    one = {tau: above[tau]}
+    threshold = {tau: above[tau]}
     if tau in (0, problem.q):
-        return ProofTree([-1], {tau: [tuple(range(tau))]}, one, [])
+        return ProofTree([-1], {tau: [tuple(range(tau))]}, threshold, [])
     limit = (most[0], max(most[1] >> 8, POINTS))
     tree = PerspectiveProof(problem, tau, bars[tau], units.point, limit, units.square)
     if tree.solve():
-        return ProofTree(tree.nodes, {tau: tree.listed}, one, tree.points, tree.part)
+        return ProofTree(tree.nodes, {tau: tree.listed}, threshold, tree.points, tree.part)
     if problem.q > MOST_PATH_COLUMNS or most[1] <= PATH_NODES:
         raise TooLarge(TOO_LARGE)
-    return _path_tree(problem, one, bars, most)
+    return _path_tree(problem, threshold, bars, most)
 
 
 def _path_tree(
@@ -454,7 +454,7 @@ def _path_tree(
     nodes, supports = np.empty(1 << 14, dtype=np.int64), np.zeros((min(1 << 10, most[0]), q), dtype=bool)
     while True:
         root = new_levels(V, beta, value, int(sizes[0]), int(sizes[1]))
-        ended, used, found = prove(root, problem.penalty, sizes, bars, nodes, supports)
+        ended, used, count = prove(root, problem.penalty, sizes, bars, nodes, supports)
         if not ended:
             break
         if len(supports) >= most[0] or len(nodes) >= most[1]:
@@ -464,9 +464,9 @@ def _path_tree(
         else:
             nodes = np.empty(8 * len(nodes), dtype=np.int64)
     listed: dict[int, list[tuple[int, ...]]] = {}
-    for row in supports[:found]:
-        one = tuple(np.flatnonzero(row).tolist())
-        listed.setdefault(len(one), []).append(one)
+    for row in supports[:count]:
+        support = tuple(np.flatnonzero(row).tolist())
+        listed.setdefault(len(support), []).append(support)
     # sizes between that nobody asks for: nothing is said of them, as every f exceeds such a threshold
     every = {tau: above.get(tau, -1e-3 * max(above.values())) for tau in range(int(sizes[0]), int(sizes[1]) + 1)}
     return ProofTree(nodes[:used].tolist(), listed, every, [])

@@ -117,7 +117,7 @@ def unreported(frame: pd.DataFrame, values: Sequence[str]) -> Iterator[str]:
     for value in values:
         silent = [name for name, runs in fitted.items() if len(runs) and runs[value].isna().all()]
         if 0 < len(silent) < len(estimators) - len(failed):
-            yield f"{MISSING}: {', '.join(silent)} report{'s' if len(silent) == 1 else ''} no {value}"
+            yield f"{MISSING}: {', '.join(silent)} {'reports' if len(silent) == 1 else 'report'} no {value}"
 
 
 def counts_of(settings: Mapping[str, int]) -> str:
@@ -169,8 +169,12 @@ def standard_errors(
 
 def present(labels: pd.Series) -> list[str]:
     """Return the labels that there are, in the order of their categories, or of the runs."""
-    found = dict.fromkeys(map(str, labels))
-    return [name for name in labels.cat.categories if name in found] if labels.dtype == "category" else list(found)
+    present_labels = dict.fromkeys(map(str, labels))
+    return (
+        [name for name in labels.cat.categories if name in present_labels]
+        if labels.dtype == "category"
+        else list(present_labels)
+    )
 
 
 def with_overall(cells: TableCells, geometric: bool = False) -> TableCells:
@@ -241,7 +245,7 @@ def latex(cells: TableCells, best: str = "auto", digits: int = 4) -> str:
     body = _texts(cells, best, digits, lambda text: rf"\textbf{{{text}}}", r" $\pm$ ")
     labels, many = list(dict.fromkeys(label for label, _ in _columns(cells))), len(cells.values)
     lines = [rf"\begin{{tabular}}{{l{'r' * cells.centre.shape[1]}}}", r"\toprule"]
-    lines.append(" & ".join(["", *(rf"\multicolumn{{{many}}}{{c}}{{{tex(one)}}}" for one in labels)]) + r" \\")
+    lines.append(" & ".join(["", *(rf"\multicolumn{{{many}}}{{c}}{{{tex(label)}}}" for label in labels)]) + r" \\")
     if many > 1:
         lines.append(" & ".join(["", *(tex(value) for _, value in _columns(cells))]) + r" \\")
     lines.append(r"\midrule")
@@ -256,14 +260,14 @@ def csv(cells: TableCells) -> str:
     import pandas as pd
 
     spread = bool(cells.spread.notna().to_numpy().any())
-    found: dict[str, pd.Series] = {}
+    columns: dict[str, pd.Series] = {}
     for column in cells.centre.columns:
         name = " ".join(map(str, column)).strip()
-        found[name] = cells.centre[column]
+        columns[name] = cells.centre[column]
         if spread:
-            found[f"{name} standard error"] = cells.spread[column]
-        found[f"{name} runs"] = cells.count[column]
-    table = pd.DataFrame(found).rename(index=lambda label: inert(str(label)), columns=inert)
+            columns[f"{name} standard error"] = cells.spread[column]
+        columns[f"{name} runs"] = cells.count[column]
+    table = pd.DataFrame(columns).rename(index=lambda label: inert(str(label)), columns=inert)
     return table.rename_axis("row").to_csv(lineterminator="\n")
 
 
@@ -276,7 +280,7 @@ def _head(cells: TableCells, label: str, value: str) -> str:
 
 
 def _texts(cells: TableCells, best: str, digits: int, bold: Callable[[str], str], between: str) -> list[list[str]]:
-    found, whole = [], {value for value in cells.values if _are_whole(cells, value)}
+    rows, whole = [], {value for value in cells.values if _are_whole(cells, value)}
     for name in range(len(cells.centre)):
         row, spread, count = cells.centre.iloc[name], cells.spread.iloc[name], cells.count.iloc[name]
         plain = {column: _text(float(row[column]), digits, column[1] in whole) for column in row.index}
@@ -293,15 +297,17 @@ def _texts(cells: TableCells, best: str, digits: int, bold: Callable[[str], str]
                     shown += between + _as_many_decimals(error, text)
                 fewer = "*" if 0 < int(count[column]) < most else ""
                 marked[column] = MISSING if np.isnan(float(row[column])) else shown + fewer
-        found.append([marked[column] for column in row.index])
-    return found
+        rows.append([marked[column] for column in row.index])
+    return rows
 
 
 def _are_whole(cells: TableCells, value: str) -> bool:
     """Whether all numbers of a value are whole, and none is a mean beside an error."""
     numbers = cells.centre.xs(value, axis=1, level=1).to_numpy()
-    known = numbers[np.isfinite(numbers)]
-    return bool(np.all(known == np.round(known))) and not cells.spread.xs(value, axis=1, level=1).gt(0).to_numpy().any()
+    finite = numbers[np.isfinite(numbers)]
+    return (
+        bool(np.all(finite == np.round(finite))) and not cells.spread.xs(value, axis=1, level=1).gt(0).to_numpy().any()
+    )
 
 
 def _text(number: float, digits: int, whole: bool) -> str:
@@ -310,10 +316,10 @@ def _text(number: float, digits: int, whole: bool) -> str:
 
 def _winner(numbers: list[float], word: str) -> float | None:
     """Return the best of several numbers; None where there is nothing to compare."""
-    known = [number for number in numbers if np.isfinite(number)]
-    if word == "none" or len(known) < 2:
+    finite = [number for number in numbers if np.isfinite(number)]
+    if word == "none" or len(finite) < 2:
         return None
-    return min(known) if word == "min" else max(known)
+    return min(finite) if word == "min" else max(finite)
 
 
 def _as_many_decimals(error: float, text: str) -> str:
@@ -371,8 +377,8 @@ def draw_profile(ax: Axes, table: pd.DataFrame, value: str, names: Sequence[str]
         Of all methods, in the order of their colours.
     """
     ratios = performance_ratios(table)
-    known = [float(ratio) for ratio in ratios.to_numpy().ravel() if math.isfinite(ratio)]
-    end = 1.05 * max([1.05, *known])
+    finite_ratios = [float(ratio) for ratio in ratios.to_numpy().ravel() if math.isfinite(ratio)]
+    end = 1.05 * max([1.05, *finite_ratios])
     for name in ratios:
         finite = np.sort(ratios[name][np.isfinite(ratios[name])].to_numpy())
         steps = np.concatenate([[1.0], finite, [end]])
@@ -391,8 +397,8 @@ def performance_ratios(table: pd.DataFrame) -> pd.DataFrame:
     table : pandas.DataFrame
         A row for every problem, a column for every method.
     """
-    known = table.where(table > 0.0)
-    return known.div(known.min(axis=1), axis=0).fillna(np.inf)
+    positive = table.where(table > 0.0)
+    return positive.div(positive.min(axis=1), axis=0).fillna(np.inf)
 
 
 def boxes(tables: Mapping[str, pd.DataFrame], value: str, by: pd.Series, words: str = "") -> Figure:
@@ -413,11 +419,11 @@ def boxes(tables: Mapping[str, pd.DataFrame], value: str, by: pd.Series, words: 
     figure, axes = _figure(len(tables), 0.35 * len(names))
     for ax, (title, table) in zip(axes, tables.items(), strict=False):
         mine = by[table.index]
-        found = {name: table[value].astype(float)[mine == name].dropna().to_numpy() for name in names}
-        known = [name for name, numbers in found.items() if len(numbers)]
-        runs = [found[name] for name in known]
-        drawn = ax.boxplot(runs, orientation="horizontal", patch_artist=True, widths=0.6, tick_labels=known)
-        for name, box, median in zip(known, drawn["boxes"], drawn["medians"], strict=True):
+        by_name = {name: table[value].astype(float)[mine == name].dropna().to_numpy() for name in names}
+        drawn_names = [name for name, numbers in by_name.items() if len(numbers)]
+        runs = [by_name[name] for name in drawn_names]
+        drawn = ax.boxplot(runs, orientation="horizontal", patch_artist=True, widths=0.6, tick_labels=drawn_names)
+        for name, box, median in zip(drawn_names, drawn["boxes"], drawn["medians"], strict=True):
             box.set(facecolor=_colour(names, name), alpha=0.55, edgecolor=INK)
             median.set(color=INK, linewidth=1.6)
         ax.invert_yaxis()
@@ -448,22 +454,22 @@ def lines(tables: Mapping[str, pd.DataFrame], values: Sequence[str], by: pd.Seri
         for value in values:
             for name in names:
                 mine = table[by[table.index] == name]
-                known = mine[value].astype(float).replace([np.inf, -np.inf], np.nan)
+                finite = mine[value].astype(float).replace([np.inf, -np.inf], np.nan)
                 at = [mine[against].astype(float)]
-                found = known.groupby(at).agg(["mean"]).dropna(subset="mean")
-                found["sem"] = standard_errors(known.to_frame(value), at, mine)[0][value]
-                if found.empty:
+                means = finite.groupby(at).agg(["mean"]).dropna(subset="mean")
+                means["sem"] = standard_errors(finite.to_frame(value), at, mine)[0][value]
+                if means.empty:
                     continue
                 label = f"{name} {value}".strip() if len(values) > 1 else name or value
                 place = names.index(name) * len(values) + list(values).index(value)
                 style = STYLES[place // len(COLOURS) % len(STYLES)]
                 ax.errorbar(
-                    found.index.to_numpy(), found["mean"].to_numpy(), found["sem"].fillna(0.0).to_numpy(), label=label,
+                    means.index.to_numpy(), means["mean"].to_numpy(), means["sem"].fillna(0.0).to_numpy(), label=label,
                     color=COLOURS[place % len(COLOURS)], marker=MARKS[place % len(MARKS)], markersize=4, linewidth=1.4,
                     linestyle=style, capsize=2,
                 )  # fmt: skip
-                seen.append(found["mean"].to_numpy())
-                across |= set(map(float, found.index))
+                seen.append(means["mean"].to_numpy())
+                across |= set(map(float, means.index))
         ax.set(xlabel=against, ylabel=values[0] if len(values) == 1 else "")
         _spread(ax, np.array(sorted(across)), "x")
         _spread(ax, np.concatenate(seen) if seen else np.zeros(0), "y")
@@ -517,33 +523,33 @@ def _figure(count: int, height: float = 0.0) -> tuple[Figure, list[Axes]]:
     rows = -(-count // columns)
     wide = max(6.4, PANEL[0] * columns)
     figure, axes = panels(rows, columns, (wide, max(PANEL[1], height + 1.2) * rows))
-    found = list(axes.flat)
-    for ax in found[count:]:
+    every_axes = list(axes.flat)
+    for ax in every_axes[count:]:
         ax.remove()
-    return figure, found[:count]
+    return figure, every_axes[:count]
 
 
 def _legend(figure: Figure) -> None:
     """Name what any panel shows, once, below all of them."""
-    found: dict[str, Artist] = {}
+    named: dict[str, Artist] = {}
     for ax in figure.axes:
         for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
-            found.setdefault(label, handle)
-    entry = max(ENTRY, HANDLE + 1.15 * LETTER * max(map(len, found), default=0) + 0.25)  # with the gap after it
+            named.setdefault(label, handle)
+    entry = max(ENTRY, HANDLE + 1.15 * LETTER * max(map(len, named), default=0) + 0.25)  # with the gap after it
     figure.legend(
-        list(found.values()), list(found), loc="outside lower left", ncols=max(1, int(figure.get_figwidth() / entry)),
+        list(named.values()), list(named), loc="outside lower left", ncols=max(1, int(figure.get_figwidth() / entry)),
         frameon=False, fontsize=8.5, labelcolor=INK,
     )  # fmt: skip
 
 
 def _spread(ax: Axes, numbers: FloatArray, which: str) -> None:
     """Make an axis logarithmic where positive numbers spread widely; whole numbers get whole ticks."""
-    known = numbers[np.isfinite(numbers)]
-    if not len(known):
+    finite = numbers[np.isfinite(numbers)]
+    if not len(finite):
         return
-    if known.min() > 0.0 and known.max() > WIDE * known.min():
+    if finite.min() > 0.0 and finite.max() > WIDE * finite.min():
         getattr(ax, f"set_{which}scale")("log")
-    elif np.all(known == np.round(known)):
+    elif np.all(finite == np.round(finite)):
         counted(getattr(ax, f"{which}axis"))
     ax.grid(axis="both", color=FAINT, linewidth=0.5)
     ax.set_axisbelow(True)

@@ -221,12 +221,12 @@ def shown_auc(rows: HeldOut) -> str:
 
 def draw_calibration(record: Record, rows: HeldOut, ax: Axes | None = None) -> Axes:
     """Draw the reliability curve of rows that are predicted already."""
-    ax, found = figures.axes_of(ax, (4.8, 4.6)), Reliability.of(rows)
+    ax, points = figures.axes_of(ax, (4.8, 4.6)), Reliability.of(rows)
     ax.plot([0.0, 1.0], [0.0, 1.0], color=figures.FAINT, linewidth=1.0, linestyle=(0, (4, 3)), label="as predicted")
-    ends = np.abs(np.array([found.low, found.high]) - found.observed)
-    ax.errorbar(found.predicted, found.observed, ends, fmt="o-", color=figures.LOWER, markersize=5, elinewidth=0.9,
+    ends = np.abs(np.array([points.low, points.high]) - points.observed)
+    ax.errorbar(points.predicted, points.observed, ends, fmt="o-", color=figures.LOWER, markersize=5, elinewidth=0.9,
                 linewidth=1.1, capsize=2.0, label="held-out rows, 95% interval", zorder=3)  # fmt: skip
-    for place, (x, count) in enumerate(zip(found.predicted, found.counts.tolist(), strict=True)):
+    for place, (x, count) in enumerate(zip(points.predicted, points.counts.tolist(), strict=True)):
         ax.annotate(f"{count:,}", (x, -0.07 - 0.06 * (place % 2)), ha="center", va="center", fontsize=8,
                     color=figures.INK)  # fmt: skip
     assert record.classes is not None

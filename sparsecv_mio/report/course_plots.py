@@ -80,10 +80,10 @@ class TraceCourse:
 
         The best value is then at about a third of the height, unless everything fits below that.
         """
-        found = self.estimate[-1][np.isfinite(self.estimate[-1])]
-        guess = float(found.min()) if found.size else float(self.low[-1].max())
+        finite = self.estimate[-1][np.isfinite(self.estimate[-1])]
+        guess = float(finite.min()) if finite.size else float(self.low[-1].max())
         last = self.upper[-1] if np.isfinite(self.upper[-1]) else guess or 1.0
-        shown = np.concatenate((self.high[-1][:0] if self.estimated else self.high[-1], found))
+        shown = np.concatenate((self.high[-1][:0] if self.estimated else self.high[-1], finite))
         highest = float(np.max(shown[np.isfinite(shown)], initial=last))
         return 1.08 * min(max(highest, 1.2 * last), 2.6 * last) or 1.0
 
@@ -106,14 +106,14 @@ def plot_trace(head: Moment, moments: Sequence[Moment], out: str) -> None:
 
     course = TraceCourse.of(head, moments)
     figure = Figure(figsize=(10.0, 4.2), layout="constrained")
-    left, right = figure.subplots(1, 2, width_ratios=(5, 6))
-    _course(left, course)
+    course_axes, right = figure.subplots(1, 2, width_ratios=(5, 6))
+    _course(course_axes, course)
     _taus(right, course)
     now, low, high = moments[-1], course.lower[-1], course.upper[-1]
     gap = f"gap {max(high - low, 0.0) / high:.2g}" if not course.estimated and 0.0 < high < np.inf else "gap ?"
     words = [f"{now['mios']:,} MIOs", f"{now['nodes']:,} nodes", *([] if course.estimated else [gap])]
     figure.suptitle(f"{head['method']}:  " + "   ".join(words), fontsize=11, color=figures.INK)
-    for axes in (left, right):
+    for axes in (course_axes, right):
         figures.tidy(axes)
         figures.legend_below(axes, 3)
     figures.save(figure, out)
@@ -135,11 +135,11 @@ def _course(axes: Axes, course: TraceCourse) -> None:
     axes.step(t, low, where="post", color=figures.LOWER, linewidth=1.8, label="lower bound")
     axes.plot(t[-1:], low[-1:], "o", color=figures.LOWER, markersize=4, clip_on=False)
     if not np.isfinite(high[-1]):
-        known = np.isfinite(course.estimate).any(axis=1)
-        least = np.nanmin(course.estimate[known], axis=1, initial=np.inf)
-        if known.any():
+        scored = np.isfinite(course.estimate).any(axis=1)
+        least = np.nanmin(course.estimate[scored], axis=1, initial=np.inf)
+        if scored.any():
             axes.step(
-                t[known], least, where="post", color=figures.UPPER, linewidth=1.2, linestyle=":", label="estimate"
+                t[scored], least, where="post", color=figures.UPPER, linewidth=1.2, linestyle=":", label="estimate"
             )
         else:
             axes.text(0.5, 0.5, "nothing is known yet", transform=axes.transAxes, ha="center", color=figures.INK)
@@ -149,8 +149,8 @@ def _course(axes: Axes, course: TraceCourse) -> None:
 
 def _moves(axes: Axes, course: TraceCourse) -> None:
     """Enlarge the range in which a descent improved, with a vertical line where a move begins."""
-    known = course.upper[np.isfinite(course.upper)]
-    ends = (float(known.min()), float(known.max())) if len(known) else (0.0, course.top)
+    finite = course.upper[np.isfinite(course.upper)]
+    ends = (float(finite.min()), float(finite.max())) if len(finite) else (0.0, course.top)
     room = 0.15 * (ends[1] - ends[0]) or 0.05 * ends[1] or 1.0
     steps = np.array([moment["steps"] for moment in course.moments])
     for at in np.flatnonzero(np.diff(steps) > 0).tolist():

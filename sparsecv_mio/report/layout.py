@@ -17,7 +17,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from sparsecv_mio.digits import shown
+from sparsecv_mio.digits import several, shown
 
 ESTIMATE = "~"  # stands before a number that is an estimate
 
@@ -30,12 +30,7 @@ def pair(tau: int, gamma: float) -> str:
     >>> pair(8, 0.0072)
     'tau = 8 features, gamma = 0.0072 (ridge weight)'
     """
-    return f"tau = {tau} feature{'' if tau == 1 else 's'}, gamma = {shown(gamma)} (ridge weight)"
-
-
-def several(count: int, thing: str) -> str:
-    """Return a number of things, `1 row` or `2 rows`."""
-    return f"{count:,} {thing}{'' if count == 1 else 's'}"
+    return f"tau = {several(tau, 'feature')}, gamma = {shown(gamma)} (ridge weight)"
 
 
 def marked(number: str, estimate: bool) -> str:
@@ -124,7 +119,7 @@ def print_table(
     """
     lines, styles = [[cell(value) for value in row] for row in rows], styles or [""] * len(rows)
     layouts = ((gap, _widths(console.width - 2 - gap * (len(heads) - 1), heads, lines, text)) for gap in GAPS)
-    gap, widths = next(((gap, found) for gap, found in layouts if found is not None), (0, None))
+    gap, widths = next(((gap, fitting) for gap, fitting in layouts if fitting is not None), (0, None))
     if widths is None:
         _print_stacked(console, heads, lines, styles)
         return
@@ -135,7 +130,7 @@ def print_table(
             overflow="fold",
         )  # fmt: skip
     for line, style in zip(lines, styles, strict=True):
-        table.add_row(*(Text(part, overflow="fold") for part in line), style=style)
+        table.add_row(*(Text(text, overflow="fold") for text in line), style=style)
     console.print(table)
 
 
@@ -144,11 +139,11 @@ def _widths(
 ) -> list[int] | None:
     """Return the widths of the columns; None where the numbers do not fit."""
     cells = [[line[k] for line in lines] for k in range(len(heads))]
-    content = [max((len(part) for part in column), default=1) for column in cells]
+    content = [max((len(text) for text in column), default=1) for column in cells]
     whole = [max(width, len(head)) for width, head in zip(content, heads, strict=True)]
     if sum(whole) <= inner:
         return whole
-    word = [max(len(part) for part in head.split() or [""]) for head in heads]
+    word = [max(len(word_of) for word_of in head.split() or [""]) for head in heads]
     least = [
         max(word[k], _least_text(cells[k]) if head in text else content[k]) for k, head in enumerate(heads)
     ]  # fmt: skip
@@ -163,7 +158,7 @@ def _widths(
 
 
 def _least_text(cells: Sequence[str]) -> int:
-    words = max((len(part) for cell in cells for part in cell.split()), default=1)
+    words = max((len(word) for cell in cells for word in cell.split()), default=1)
     return min(max((len(cell) for cell in cells), default=1), max(LEAST_TEXT, min(words, LEAST_WORD)))
 
 
@@ -172,7 +167,7 @@ def _print_stacked(
 ) -> None:
     console.print()
     for line, style in zip(lines, styles, strict=True):
-        first, *others = (f"{head} {part}" for head, part in zip(heads, line, strict=True) if part.strip())
+        first, *others = (f"{head} {text}" for head, text in zip(heads, line, strict=True) if text.strip())
         console.print(Text(first, style=style))
         for other in others:
             console.print(Padding(Text(other, style=style, overflow="fold"), (0, 0, 0, 2)))

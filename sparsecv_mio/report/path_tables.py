@@ -76,8 +76,8 @@ def _print_models(
 ) -> None:  # fmt: skip
     """Print a row for each size: its model, or of a `path` of several gammas its subset at the least one."""
     digits, lines = interval_digits((row.lower, row.upper) for row in rows), list[tuple[object, ...]]()
-    known: list[Criteria | ClassCriteria] = [*fits]
-    for row, fit in zip_longest(rows, known):
+    criteria_of: list[Criteria | ClassCriteria] = [*fits]
+    for row, fit in zip_longest(rows, criteria_of):
         good = [] if fit is None else _shares(fit._asdict())
         lines.append((row.tau, *good, *(_over_gammas(row, path) if path else _of_model(row, digits))))
     heads = ("up to gamma", "proved", "features") if path else ("objective", "lower", "proved", "model")
@@ -100,9 +100,9 @@ def _of_model(row: PathRow, digits: int) -> tuple[object, ...]:
 
 def _over_gammas(row: PathRow, path: Sequence[PathRow]) -> tuple[object, ...]:
     """Return up to which gamma the subset of the least one is the best, and of how many gammas a size is proved."""
-    mine = [one for one in path if one.tau == row.tau]
+    mine = [path_row for path_row in path if path_row.tau == row.tau]
     alike = list(takewhile(lambda one: one.support == row.support, mine))
-    return shown(alike[-1].gamma, 4), f"{sum(one.proved for one in mine)}/{len(mine)}", row.support
+    return shown(alike[-1].gamma, 4), f"{sum(path_row.proved for path_row in mine)}/{len(mine)}", row.support
 
 
 def best_sizes(taus: Sequence[int], fits: Sequence[Criteria] | Sequence[ClassCriteria]) -> str:
@@ -119,12 +119,14 @@ def best_sizes(taus: Sequence[int], fits: Sequence[Criteria] | Sequence[ClassCri
     >>> best_sizes([1, 2], [Criteria(0.5, 0.4, 3.0, -2.0), Criteria(0.6, 0.5, math.nan, -1.0)])
     'best tau by adjusted R^2: 2, by BIC: 1'
     """
-    found = []
+    best = []
     for field, sign, name in PREFERENCES:
-        known = [(sign * getattr(fit, field), tau) for fit, tau in zip(fits, taus, strict=False) if hasattr(fit, field)]
-        if known and not any(math.isnan(value) for value, _ in known):
-            found.append(f"by {name}: {min(known)[1]}")
-    return f"best tau {', '.join(found)}" if found else ""
+        values = [
+            (sign * getattr(fit, field), tau) for fit, tau in zip(fits, taus, strict=False) if hasattr(fit, field)
+        ]
+        if values and not any(math.isnan(value) for value, _ in values):
+            best.append(f"by {name}: {min(values)[1]}")
+    return f"best tau {', '.join(best)}" if best else ""
 
 
 def _print_surface(console: Console, surface: Surface) -> None:

@@ -89,22 +89,22 @@ def plot_every_gamma(record: Record, ax: Axes) -> Axes:
         The band lies between what is proved and what was found; jumps are where the best subset of a fold changes.
     """
     figures.tidy(ax)
-    found = record.continuous
-    assert found is not None
-    for i, tau in enumerate({piece.tau for piece in found.pieces} - {record.tau}):
-        _bounds(ax, found, tau, figures.FAINT, "_" * bool(i) + "bounds of other tau")
-    _bounds(ax, found, record.tau, figures.LOWER, f"bound at tau = {record.tau}")
-    gammas, errors = np.array(found.curve_gammas), np.array(found.curve_errors)
-    for i, run in enumerate(_runs(gammas, found)):
+    continuous = record.continuous
+    assert continuous is not None
+    for i, tau in enumerate({piece.tau for piece in continuous.pieces} - {record.tau}):
+        _bounds(ax, continuous, tau, figures.FAINT, "_" * bool(i) + "bounds of other tau")
+    _bounds(ax, continuous, record.tau, figures.LOWER, f"bound at tau = {record.tau}")
+    gammas, errors = np.array(continuous.curve_gammas), np.array(continuous.curve_errors)
+    for i, run in enumerate(_runs(gammas, continuous)):
         label = "_" * bool(i) + f"CV error at tau = {record.tau}"
         ax.plot(gammas[run], errors[run], color=figures.UPPER, linewidth=1.2, label=label)
     ax.plot([record.gamma], [record.cv_error], "*", color=figures.INK, markersize=12, label="the choice", zorder=5)
     top = min(float(errors.max(initial=record.cv_error)), FAR_OVER_GAMMA * record.cv_error)
     room = max(top - record.lower, 1e-3 * record.cv_error)
-    ax.set(xscale="log", xlabel="gamma (ridge weight)", ylabel="CV error", xlim=(found.low, found.high))
+    ax.set(xscale="log", xlabel="gamma (ridge weight)", ylabel="CV error", xlim=(continuous.low, continuous.high))
     if np.isfinite(top):
         ax.set_ylim(record.lower - 0.15 * room, top + 0.1 * room)
-    figures.titled(ax, f"CV error, every gamma from {shown(found.low, 3)} to {shown(found.high, 3)}")
+    figures.titled(ax, f"CV error, every gamma from {shown(continuous.low, 3)} to {shown(continuous.high, 3)}")
     figures.legend_below(ax)
     return ax
 
@@ -143,7 +143,7 @@ def plot_surface(record: PathRecord, ax: Axes) -> Axes:
     colours, taus = mpl.colormaps["tab20"], sorted({piece.tau for piece in surface.pieces})
     for tau in taus:
         order: dict[int, int] = {}
-        for piece in (one for one in surface.pieces if one.tau == tau):
+        for piece in (other_piece for other_piece in surface.pieces if other_piece.tau == tau):
             place = order.setdefault(piece.supports[0], len(order)) if piece.proved else -1
             colour = "white" if place < 0 else colours((3 * tau + 2 * place) % COLOURS)
             ax.fill_between([piece.low, piece.high], tau - 0.4, tau + 0.4, color=colour, linewidth=0.0)
@@ -200,9 +200,9 @@ def plot_cv_error(record: Record, ax: Axes | None = None) -> Axes:
         figures.titled(ax, f"CV error at tau = {rows[0].tau}")
     else:
         figures.whole_numbers(ax, at.tolist())
-        one = len({row.gamma for row in record.table}) == 1
+        one_gamma = len({row.gamma for row in record.table}) == 1
         figures.titled(
-            ax, f"CV error, gamma = {shown(rows[0].gamma, 4)}" if one else "CV error, every tau at its best gamma"
+            ax, f"CV error, gamma = {shown(rows[0].gamma, 4)}" if one_gamma else "CV error, every tau at its best gamma"
         )
     figures.legend_below(ax)
     return ax
@@ -225,11 +225,11 @@ def _mark_choices(ax: Axes, record: Record, at: Any, rows: Sequence[TableRow], t
 
 def _choices(record: Record) -> list[tuple[tuple[float, int, float], str, str]]:
     """Return the pairs that are marked, with their CV error, mark and name."""
-    found = [((record.gamma, record.tau, record.cv_error), "*", "the choice")]
+    choices = [((record.gamma, record.tau, record.cv_error), "*", "the choice")]
     least = record.least
     if least is not None:
-        found.append(((least.gamma, least.tau, least.cv_error), "D", "least CV error"))
-    return found
+        choices.append(((least.gamma, least.tau, least.cv_error), "D", "least CV error"))
+    return choices
 
 
 def _mark(ax: Axes, x: float, y: float, marker: str, label: str) -> None:
@@ -239,12 +239,12 @@ def _mark(ax: Axes, x: float, y: float, marker: str, label: str) -> None:
 
 def _range(record: Record, rows: Sequence[TableRow]) -> tuple[float, float]:
     """Return the ends of the vertical axis: all CV errors and their bars, bands as far as they are not much wider."""
-    known = [(row.cv_error, row.standard_error or 0.0) for row in rows if math.isfinite(row.cv_error)]
-    if not known:
+    bars = [(row.cv_error, row.standard_error or 0.0) for row in rows if math.isfinite(row.cv_error)]
+    if not bars:
         highest = max([row.upper for row in rows if math.isfinite(row.upper)] or [row.lower for row in rows])
         return 0.0, 1.05 * highest or 1.0
-    least = min(value for value, _ in known)
-    low, high = min(value - width for value, width in known), max(value + width for value, width in known)
+    errors, widths = np.array(bars).T
+    least, low, high = float(errors.min()), float((errors - widths).min()), float((errors + widths).max())
     high = min(high, FAR * least) if least > 0.0 else high
     room = (high - low) or abs(high) or 1.0
     wide = [(row, room if row.folds_decided == row.folds else WIDER * room) for row in rows]
@@ -334,8 +334,11 @@ def plot_bounds(record: Record, ax: Axes | None = None) -> Axes:
     import matplotlib as mpl
     from matplotlib.colors import BoundaryNorm, ListedColormap
 
-    ax, known = figures.axes_of(ax), record.certificate
-    best, others = known.upper, [row for row in record.table if (row.gamma, row.tau) != (known.gamma, known.tau)]
+    ax, best_pair = figures.axes_of(ax), record.certificate
+    best, others = (
+        best_pair.upper,
+        [row for row in record.table if (row.gamma, row.tau) != (best_pair.gamma, best_pair.tau)],
+    )
     spot, known_best = _spots(ax, record), 0.0 < best < math.inf
     above = {(row.gamma, row.tau): 100.0 * (row.lower / best - 1.0) if known_best else -100.0 for row in others}
     values = _values(spot, above)
@@ -384,10 +387,10 @@ def _finish(ax: Axes, record: Record, spot: Spots, title: str) -> None:
 def _map(ax: Axes, errors: Any) -> None:
     from matplotlib.colors import PowerNorm
 
-    known = errors[np.isfinite(errors)]
-    if not known.size:
+    finite = errors[np.isfinite(errors)]
+    if not finite.size:
         return
-    least = float(known.min())
+    least = float(finite.min())
     worse = 100.0 * (errors / least - 1.0) if least > 0.0 else errors
     most = float(np.nanmax(worse))
     end = min(most, 100.0) if least > 0.0 and most > 0.0 else most or 1.0
@@ -444,12 +447,14 @@ def plot_features(record: Record, ax: Axes | None = None) -> Axes:
     names = every[:MOST_FEATURES]
     ax = figures.axes_of(ax, (7.0, 1.4 + 0.22 * max(len(names), 4)))
     at = np.arange(len(names))
-    known, unknown = ([by[name] for name in names] for by in (decided, open_))
+    decided_counts, unknown = ([by[name] for name in names] for by in (decided, open_))
     inside = np.array([name in record.support for name in names], dtype=bool)
     kinds = (inside, figures.LOWER, "in the model of all rows"), (~inside, figures.FAINT, "not in it")
     for mine, colour, label in kinds:
-        ax.barh(at[mine], np.array(known)[mine], color=colour, height=0.7, label=label if mine.any() else None)
-        ax.barh(at[mine], np.array(unknown)[mine], left=np.array(known)[mine], color=colour, height=0.7, alpha=0.45)
+        ax.barh(at[mine], np.array(decided_counts)[mine], color=colour, height=0.7, label=label if mine.any() else None)
+        ax.barh(
+            at[mine], np.array(unknown)[mine], left=np.array(decided_counts)[mine], color=colour, height=0.7, alpha=0.45
+        )
     if any(unknown):
         ax.barh([0], [0], color=figures.LOWER, alpha=0.45, label="pale: subset not proved the best")
     _rows(ax, names, record.data.names)
@@ -471,10 +476,10 @@ def times_chosen(folds: ChosenFolds) -> tuple[Counter[str], Counter[str]]:
     decided, others = Counter[str](), Counter[str]()
     count = np.bincount(folds.which, minlength=len(folds.supports))
     sure = np.bincount(folds.which[folds.decided], minlength=len(folds.supports))
-    for support, of_all, known in zip(folds.supports, count.tolist(), sure.tolist(), strict=True):
+    for support, of_all, is_decided in zip(folds.supports, count.tolist(), sure.tolist(), strict=True):
         for name in support:
-            decided[name] += known
-            others[name] += of_all - known
+            decided[name] += is_decided
+            others[name] += of_all - is_decided
     return decided, others
 
 
@@ -543,11 +548,15 @@ def _units(data: Dataset | None) -> str:
     return "standardised coefficient" if data.classes is None else "log odds per standard deviation"
 
 
-def _draw_path(rows: Sequence[PathRow], columns: Sequence[str], ax: Axes | None, data: Dataset | None) -> Axes:
+def _used(rows: Sequence[PathRow], columns: Sequence[str]) -> list[str]:
+    """Return the features of a path, those first that most of its models have, then those of small models."""
     used = [name for name in columns if any(row.coefficients.get(name) for row in rows)]
-    first = {name: min(row.tau for row in rows if name in row.coefficients) for name in used}
-    often = {name: sum(name in row.coefficients for row in rows) for name in used}
-    every = sorted(used, key=lambda name: (-often[name], first[name]))
+    taus = {name: [row.tau for row in rows if name in row.coefficients] for name in used}
+    return sorted(used, key=lambda name: (-len(taus[name]), min(taus[name])))
+
+
+def _draw_path(rows: Sequence[PathRow], columns: Sequence[str], ax: Axes | None, data: Dataset | None) -> Axes:
+    every = _used(rows, columns)
     names = every[:MOST_FEATURES]
     ax = figures.axes_of(ax, (7.0, 1.6 + 0.22 * max(len(names), 4)))
     values = np.array([[row.coefficients.get(name, np.nan) for row in rows] for name in names]).reshape(-1, len(rows))
@@ -685,19 +694,19 @@ def figure_of(record: AnyRecord, data: Dataset | None = None) -> Figure:
         figure.suptitle(_headline(record), fontsize=10, color=figures.INK)
         return figure
     sizes = [len({getattr(row, name) for row in record.table}) for name in ("tau", "gamma")]
-    tall = [1.6 + 0.2 * min(MOST_FEATURES, max(8, one)) for one in rows]
+    tall = [1.6 + 0.2 * min(MOST_FEATURES, max(8, count)) for count in rows]
     maps = record.continuous is None and min(sizes) > 1
-    known = _held_out_if_any(record, data)
+    held_out_rows = _held_out_if_any(record, data)
     height = 5.0 + (sum(tall) if maps else max(tall))
-    whole = Figure(figsize=(13.0, height + (5.2 if known else 0.0)), layout="constrained")
+    whole = Figure(figsize=(13.0, height + (5.2 if held_out_rows else 0.0)), layout="constrained")
     whole.suptitle(_headline(record), fontsize=11, color=figures.INK)
     whole.get_layout_engine().set(h_pad=0.12, w_pad=0.12)  # type: ignore[union-attr,call-arg]
     above: Any = whole
-    if known is not None:
+    if held_out_rows is not None:
         halves: Any = whole.subfigures(2, 1, height_ratios=(height, 5.2))
         above, below = halves
         for draw, ax in zip(OF_CLASSES.values(), below.subplots(1, 2), strict=True):
-            draw(record, known, ax)
+            draw(record, held_out_rows, ax)
     if not maps:
         grid = above.add_gridspec(2, 2, height_ratios=(4.6, max(tall)))
         plot_cv_error(record, above.add_subplot(grid[0, :] if record.continuous is None else grid[0, 0]))
@@ -706,12 +715,12 @@ def figure_of(record: AnyRecord, data: Dataset | None = None) -> Figure:
         last = [above.add_subplot(grid[1, 0]), above.add_subplot(grid[1, 1])]
     else:  # each column is laid out by itself: scales take room in one alone
         columns: Any = above.subfigures(1, 2)
-        left = columns[0].subplots(3, 1, height_ratios=(4.6, *tall))
+        left_axes = columns[0].subplots(3, 1, height_ratios=(4.6, *tall))
         right = columns[1].subplots(2, 1)
-        plot_cv_error(record, left[0])
+        plot_cv_error(record, left_axes[0])
         plot_grid(record, right[0])
         plot_bounds(record, right[1])
-        last = left[1:]
+        last = left_axes[1:]
     plot_features(record, last[0])
     plot_coefficients(record, last[1], data)
     return whole

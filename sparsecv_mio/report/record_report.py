@@ -23,13 +23,13 @@ from sparsecv_mio.certificate.records import (
     TableRow,
 )
 from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.digits import aligned, ends_of, interval_digits, share, shown
+from sparsecv_mio.digits import aligned, ends_of, interval_digits, several, share, shown
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.files import argument, write_text
 from sparsecv_mio.report import record_plots, record_tables, record_words, source_tables
 from sparsecv_mio.report.class_pictures import FROM_PYTHON, HeldOut, Reliability, draw_calibration, draw_roc
 from sparsecv_mio.report.document import Block, Commands, Document, Facts, Picture, ReportTable, Section, Sentences
-from sparsecv_mio.report.layout import listed, marked, several
+from sparsecv_mio.report.layout import listed, marked
 from sparsecv_mio.words import Model
 
 WIDTH = 4.8  # inches of a picture
@@ -84,10 +84,10 @@ def report_text(record: AnyRecord, kind: str, name: str, data: Dataset | None, f
 
 def format_of(path: str) -> str:
     """Return the format of a report by the ending of its file, `html`, `md` or `latex`; `BadInput` for another one."""
-    found = ENDINGS.get(Path(path).suffix.lower())
-    if found is None:
+    ending = ENDINGS.get(Path(path).suffix.lower())
+    if ending is None:
         raise BadInput(f"report: {path} must end in {', '.join(ENDINGS)}")
-    return found
+    return ending
 
 
 def write_report(record: AnyRecord, path: str | os.PathLike[str], data: Dataset | None = None) -> None:
@@ -113,7 +113,7 @@ def write_report(record: AnyRecord, path: str | os.PathLike[str], data: Dataset 
 def _answer(record: AnyRecord) -> str:
     if isinstance(record, Record):
         root = marked(shown(math.sqrt(record.cv_error)), record.estimate)
-        model = f"tau = {record.tau} feature{'' if record.tau == 1 else 's'}, gamma = {shown(record.gamma)}"
+        model = f"tau = {several(record.tau, 'feature')}, gamma = {shown(record.gamma)}"
         if record.classes is not None:
             error = marked(shown(record.cv_error), record.estimate)
             said = f"{model}: log loss of held-out rows {error}; {record.accuracy_line()}"
@@ -224,16 +224,16 @@ def _sentences(lines: Sequence[str]) -> Sentences:
 
 
 def _answer_facts(record: Record) -> tuple[tuple[str, str], ...]:
-    known, own = record.certificate, record.own_row
-    digits = interval_digits([(record.lower, record.upper), (known.lower, known.upper)])
+    certificate, own = record.certificate, record.own_row
+    digits = interval_digits([(record.lower, record.upper), (certificate.lower, certificate.upper)])
     error = marked(shown(record.cv_error, digits), record.estimate)
     if own is not None and record_tables.own_line(record, digits):
         error += f", certified in {ends_of(own.lower, own.upper, digits)}"
-    ends = f"certified in {ends_of(known.lower, known.upper, digits)}"
+    ends = f"certified in {ends_of(certificate.lower, certificate.upper, digits)}"
     if record.least is not None:
-        least = marked(shown(known.cv_error, digits), known.estimate)
-        ends = f"{least} at tau = {known.tau}, gamma = {shown(known.gamma)}, {ends}"
-    proof = "proved" if record.status == "proved" else f"{record.status}: not proved, gap {shown(known.gap, 3)}"
+        least = marked(shown(certificate.cv_error, digits), certificate.estimate)
+        ends = f"{least} at tau = {certificate.tau}, gamma = {shown(certificate.gamma)}, {ends}"
+    proof = "proved" if record.status == "proved" else f"{record.status}: not proved, gap {shown(certificate.gap, 3)}"
     facts = [
         ("status", proof),
         *_compared(record),
@@ -261,16 +261,16 @@ def _answer_facts(record: Record) -> tuple[tuple[str, str], ...]:
 
 def _class_facts(record: Record, classes: Classes) -> list[tuple[str, str]]:
     """Return the classes and how good held-out predictions are: reported, as the log loss alone is certified."""
-    known = [
+    facts = [
         ("classes", f"{classes.negative}, {classes.positive}; predicted is the probability of {classes.positive}"),
         ("log loss of the class frequencies", shown(classes.null_error)),
     ]
     if classes.accuracy is not None:
-        known.append(("accuracy of held-out rows", marked(f"{100.0 * classes.accuracy:.1f}%", record.estimate)))
+        facts.append(("accuracy of held-out rows", marked(f"{100.0 * classes.accuracy:.1f}%", record.estimate)))
     for words, value in (("AUC of held-out rows", classes.auc), ("Brier score of held-out rows", classes.brier)):
         if value is not None:
-            known.append((words, marked(f"{value:.4f}", record.estimate)))
-    return known
+            facts.append((words, marked(f"{value:.4f}", record.estimate)))
+    return facts
 
 
 def _compared(record: Record | PathRecord | CommonRecord) -> list[tuple[str, str]]:
@@ -279,52 +279,65 @@ def _compared(record: Record | PathRecord | CommonRecord) -> list[tuple[str, str
 
 def proved(record: Record) -> list[str]:
     """Say in a sentence each what a record of a search proves."""
-    known, own = record.certificate, record.own_row
-    digits = interval_digits([(known.lower, known.upper)])
-    low, high = shown(known.lower, digits), shown(known.upper, digits)
-    grid = "of any tau at this gamma" if record.descent else f"of the {several(len(record.table), 'pair')} of the grid"
-    if (found := record.continuous) is not None:
-        grid = f"of any tau at any gamma from {shown(found.low)} to {shown(found.high)}"
+    best, own = record.certificate, record.own_row
+    digits = interval_digits([(best.lower, best.upper)])
     words = record_tables.compared(record)
     lines = [f"Models compared: {words}. What follows is of these."] if words else []
-    if known.lower > 0.0:
-        lines.append(f"No CV error {grid} is below {low}.")
-    if math.isfinite(known.upper):
-        lines.append(f"The least CV error {grid} is at most {high}.")
+    lines += _bounds_proved(record, digits)
     if words := record_words.fold_models(record):
         lines.append(f"The fold models of the reported pair are {words}.")
     if own is not None and math.isfinite(own.upper) and record_tables.own_line(record, digits):
         lines.append(f"The CV error of the reported pair is at most {shown(own.upper, digits)}.")
     if record.status == "proved":
-        gap = f"up to a relative gap of {shown(known.gap, 2)}" if known.gap > 0.0 else "to the last digit"
-        which = "the reported pair" if record.least is None else f"tau = {known.tau}, gamma = {shown(known.gamma)}"
-        lines.append(f"So {which} has the least CV error, {gap}.")
+        gap = f"up to a relative gap of {shown(best.gap, 2)}" if best.gap > 0.0 else "to the last digit"
+        lines.append(f"So {_least_pair(record)} has the least CV error, {gap}.")
     if record.least is not None and record_tables.settled(record):
         lines.append(f"By {record.rule} the reported pair is chosen.")
-    decided = sum(row.folds_decided == row.folds for row in record.table)
-    excluded = sum(row.status == "excluded" for row in record.table)
-    cells = sum(row.folds_decided for row in record.table)
-    total = sum(row.folds for row in record.table)
-    more = f"; bounds exclude {excluded:,} other pairs" if excluded else ""
-    fits = f"{cells:,} of {total:,} fits, in every fold of {decided:,} pairs"
-    if lines or cells or more:
-        lines.append(f"The best subset is known beyond doubt in {fits}{more}.")
-    else:
-        lines.append(f"Nothing of the grid yet: in none of {total:,} fits is the best subset known beyond doubt.")
-    lines += _sentences([line for line in record_words.region_lines(record) if line.startswith("proved")]).lines
+    lines.append(_decided(record, bool(lines)))
+    lines += _sentences(record_words.proved_region(record)).lines
     if record.refit.proved:
         most, within = ("at most ", " within the restrictions,") if record.request.restrictions else ("", "")
         lines.append(f"The model is the best of all subsets of {most}{record.refit.tau} features{within} on all rows.")
     return lines
 
 
+def _least_pair(record: Record) -> str:
+    """Name the pair with the least CV error."""
+    least = record.least
+    return "the reported pair" if least is None else f"tau = {least.tau}, gamma = {shown(least.gamma)}"
+
+
+def _bounds_proved(record: Record, digits: int) -> list[str]:
+    """Say what is known of the least CV error of all that was asked for."""
+    best, interval = record.certificate, record.continuous
+    where = "of any tau at this gamma" if record.descent else f"of the {several(len(record.table), 'pair')} of the grid"
+    if interval is not None:
+        where = f"of any tau at any gamma from {shown(interval.low)} to {shown(interval.high)}"
+    lines = [f"No CV error {where} is below {shown(best.lower, digits)}."] if best.lower > 0.0 else []
+    if math.isfinite(best.upper):
+        lines.append(f"The least CV error {where} is at most {shown(best.upper, digits)}.")
+    return lines
+
+
+def _decided(record: Record, more_is_said: bool) -> str:
+    """Say in how many fits the best subset is known."""
+    decided = sum(row.folds_decided == row.folds for row in record.table)
+    excluded = sum(row.status == "excluded" for row in record.table)
+    cells = sum(row.folds_decided for row in record.table)
+    total = sum(row.folds for row in record.table)
+    more = f"; bounds exclude {excluded:,} other pairs" if excluded else ""
+    fits = f"{cells:,} of {total:,} fits, in every fold of {decided:,} pairs"
+    if more_is_said or cells or more:
+        return f"The best subset is known beyond doubt in {fits}{more}."
+    return f"Nothing of the grid yet: in none of {total:,} fits is the best subset known beyond doubt."
+
+
 def not_proved(record: Record) -> list[str]:
     """Say in a sentence each what a record of a search does not prove."""
     lines = []
-    own, known = record.own_row, record.certificate
+    own = record.own_row
     if record.status != "proved":
-        which = "the reported pair" if record.least is None else f"tau = {known.tau}, gamma = {shown(known.gamma)}"
-        lines.append(f"That {which} has the least CV error: the search ended before.")
+        lines.append(f"That {_least_pair(record)} has the least CV error: the search ended before.")
     if record.estimate and own is not None:
         why = record_tables.estimate_line(own.folds_decided, own.folds, record.likely("too low"))
         lines.append(f"The CV error of the reported pair. {why}.")
@@ -355,26 +368,26 @@ def not_proved(record: Record) -> list[str]:
 
 def _pictures(record: Record, data: Dataset | None, rows: HeldOut | Sentences | None) -> tuple[Block, ...]:
     every = "every tau at its best gamma"
-    found = [
+    pictures = [
         Picture("cv-error", f"CV error, {every}: dots with one standard error over the folds to each side, certified "
                 "intervals as bands, estimates hollow.", (WIDTH, 4.1), partial(record_plots.plot_cv_error, record)),
     ]  # fmt: skip
     if record.continuous is not None:
         words = "CV error over the interval of gamma, with the certified bound of every piece; it jumps where the best "
         words += "subset of a fold changes."
-        found.append(Picture("every-gamma", words, (WIDTH, 4.4), partial(record_plots.plot_every_gamma, record)))
+        pictures.append(Picture("every-gamma", words, (WIDTH, 4.4), partial(record_plots.plot_every_gamma, record)))
     if len({row.tau for row in record.table}) > 1 < len({row.gamma for row in record.table}):
         words = "CV error of every pair of the grid; hatched where a pair is excluded by proof."
-        found.append(Picture("grid", words, (WIDTH, 4.1), partial(record_plots.plot_grid, record)))
+        pictures.append(Picture("grid", words, (WIDTH, 4.1), partial(record_plots.plot_grid, record)))
         words = "What is proved: the certified lower bound of every pair, in % above the least CV error found. Green "
         words += "pairs are proved to be worse; of brown ones the bound is below it, so that they are not."
-        found.append(Picture("bounds", words, (WIDTH, 4.3), partial(record_plots.plot_bounds, record)))
+        pictures.append(Picture("bounds", words, (WIDTH, 4.3), partial(record_plots.plot_bounds, record)))
     features = {name for support in record.chosen_folds.supports for name in support} | set(record.support)
     words = "How many folds choose each feature at the reported pair, those on which folds differ first; pale where "
     words += "the best support is not proved."
     size = WIDTH, _height(len(features))
-    found.append(Picture("features", words + _signs(record), size, partial(record_plots.plot_features, record)))
-    return (*found, *_curves(record, rows), _coefficients(record, data))
+    pictures.append(Picture("features", words + _signs(record), size, partial(record_plots.plot_features, record)))
+    return (*pictures, *_curves(record, rows), _coefficients(record, data))
 
 
 def _held_out(record: Record, data: Dataset | None) -> HeldOut | Sentences | None:
@@ -405,10 +418,10 @@ def _calibration(record: Record, rows: HeldOut | Sentences | None) -> tuple[Repo
     """Return the numbers of the reliability curve."""
     if not isinstance(rows, HeldOut) or record.classes is None:
         return ()
-    found = Reliability.of(rows)
-    columns = found.predicted, found.observed, found.low, found.high
+    points = Reliability.of(rows)
+    columns = points.predicted, points.observed, points.low, points.high
     lines = tuple((f"{count:,}", *(f"{number:.3f}" for number in numbers))
-                  for count, *numbers in zip(found.counts.tolist(), *columns, strict=True))  # fmt: skip
+                  for count, *numbers in zip(points.counts.tolist(), *columns, strict=True))  # fmt: skip
     head = ("rows", "mean probability", f"share that is {record.classes.positive}", "95% from", "to")
     return (ReportTable("Calibration of held-out rows, by tenths of their probability.", head, lines),)
 
@@ -509,13 +522,15 @@ def _pairs(
             "folds decided", "status"]  # fmt: skip
     lines = []
     for row in rows:
-        known = math.isfinite(row.cv_error)
-        error, root = aligned(row.cv_error, digits), shown(math.sqrt(row.cv_error)) if known else "?"
+        scored = math.isfinite(row.cv_error)
+        error, root = aligned(row.cv_error, digits), shown(math.sqrt(row.cv_error)) if scored else "?"
         width = "" if row.standard_error is None else shown(row.standard_error, 3)
-        part = [marked(share(1.0 - row.cv_error / spread), row.estimate) if known else "?"] if spread else []
+        variance_explained = (
+            [marked(share(1.0 - row.cv_error / spread), row.estimate) if scored else "?"] if spread else []
+        )
         ends = aligned(row.lower, digits), aligned(row.upper, digits)
         lines.append((str(row.tau), shown(row.gamma), marked(error, row.estimate), width,
-                      *([marked(root, row.estimate)] if root_too else []), *part, *ends,
+                      *([marked(root, row.estimate)] if root_too else []), *variance_explained, *ends,
                       f"{row.folds_decided}/{row.folds}", row.status or ""))  # fmt: skip
     return ReportTable(caption, tuple(head), tuple(lines), chosen=chosen, folded=folded)
 

@@ -14,7 +14,7 @@ from rich.text import Text
 from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.certificate import records
 from sparsecv_mio.certificate.parts import Work
-from sparsecv_mio.digits import aligned, ends_of, interval_digits, share, shown
+from sparsecv_mio.digits import aligned, ends_of, interval_digits, several, share, shown
 from sparsecv_mio.report import layout, record_words
 from sparsecv_mio.report.source_tables import print_sources
 from sparsecv_mio.words import Loss
@@ -119,11 +119,11 @@ def _print_pair(console: Console, record: records.Record, word: str, colour: str
 
 def interval_lines(record: records.Record) -> list[str]:
     """Return a line on the partition of the interval of gamma that was searched, nothing where it was a grid."""
-    found = record.continuous
-    if found is None:
+    continuous = record.continuous
+    if continuous is None:
         return []
-    easy = sum(piece.supports is None for piece in found.pieces)
-    count = len(found.pieces)
+    easy = sum(piece.supports is None for piece in continuous.pieces)
+    count = len(continuous.pieces)
     return [f"{count} intervals of gamma, over all tau, each with its bound; {easy} by training losses alone"]
 
 
@@ -143,8 +143,8 @@ def compared(record: records.Record | records.PathRecord | records.CommonRecord 
 
 def _error_lines(record: records.Record) -> list[str]:
     """Return lines on the error of the reported pair, its bounds, a refined gamma and the moves of a descent."""
-    known = record.certificate
-    digits = interval_digits([(record.lower, record.upper), (known.lower, known.upper)])
+    certificate = record.certificate
+    digits = interval_digits([(record.lower, record.upper), (certificate.lower, certificate.upper)])
     error = layout.marked(shown(record.cv_error, digits), record.estimate)
     what = ERROR_WORDS[loss_of(record)]
     lines = [f"CV error {error} ({what}); on held-out rows {record.accuracy_line()}"]
@@ -161,16 +161,14 @@ def _error_lines(record: records.Record) -> list[str]:
     lines += _estimate_lines(record)
     better = record.refined
     if better is not None:
-        found = layout.marked(shown(better.cv_error, digits), better.estimate)
+        better_error = layout.marked(shown(better.cv_error, digits), better.estimate)
         lines.append(
-            f"refined at the same tau: gamma = {shown(better.gamma)}, CV error {found} in "
+            f"refined at the same tau: gamma = {shown(better.gamma)}, CV error {better_error} in "
             f"{ends_of(better.lower, better.upper, digits)}"
         )
     if record.descent:
         taken = [step for step in record.descent if step.accepted]
-        path = " -> ".join(
-            f"({shown(step.gamma, 4)}, {step.tau}) {shown(step.cv_error)}" for step in taken
-        )
+        path = " -> ".join(f"({shown(step.gamma, 4)}, {step.tau}) {shown(step.cv_error)}" for step in taken)
         refused = len(record.descent) - len(taken)
         lines.append(f"descent over (gamma, tau): {path}; moves turned down: {refused}")
     return lines
@@ -178,25 +176,25 @@ def _error_lines(record: records.Record) -> list[str]:
 
 def _certified_lines(record: records.Record, digits: int) -> list[str]:
     """Return lines on the interval of the least CV error of the grid, and on that of the reported pair's own."""
-    what, known = _searched(record), record.certificate
+    what, certificate = _searched(record), record.certificate
     own, lines = own_line(record, digits), []
     if record.least is not None:
-        error = layout.marked(shown(known.cv_error, digits), known.estimate)
-        lines.append(f"least CV error: {error}, of {layout.pair(known.tau, known.gamma)}")
+        error = layout.marked(shown(certificate.cv_error, digits), certificate.estimate)
+        lines.append(f"least CV error: {error}, of {layout.pair(certificate.tau, certificate.gamma)}")
     if _unbounded(record):
         return [*lines, f"certified: nothing yet, no bound of the least CV error {what} is proved"]
-    ends = ends_of(known.lower, known.upper, digits)
+    ends = ends_of(certificate.lower, certificate.upper, digits)
     loosest = record.loosest
-    others = loosest is not None and (loosest.tau, loosest.gamma) != (known.tau, known.gamma)
+    others = loosest is not None and (loosest.tau, loosest.gamma) != (certificate.tau, certificate.gamma)
     by = f", held open by {layout.pair(loosest.tau, loosest.gamma)}" if loosest is not None and others else ""
-    lines.append(f"certified: the least CV error {what} is in {ends}, gap {shown(known.gap, 3)}{by}")
+    lines.append(f"certified: the least CV error {what} is in {ends}, gap {shown(certificate.gap, 3)}{by}")
     return [own, *lines] if own and record.least is not None else [*lines, own] if own else lines
 
 
 def _searched(record: records.Record) -> str:
     """Say of what the least CV error is certified."""
-    if (found := record.continuous) is not None:
-        return f"over every gamma from {shown(found.low)} to {shown(found.high)}"
+    if (continuous := record.continuous) is not None:
+        return f"over every gamma from {shown(continuous.low)} to {shown(continuous.high)}"
     return "of every tau at this gamma" if record.descent else "of the grid"
 
 
@@ -242,13 +240,9 @@ def error_lines(
     elif isinstance(record, records.Record):
         root = layout.marked(shown(math.sqrt(record.cv_error)), record.estimate)
         of = "" if record.average is None else " of the best pair, not of the averaged model that predicts"
-        lines.append(
-            f"in cross-validation: RMSE {root}, the square root of the CV error {shown(record.cv_error)}{of}"
-        )
+        lines.append(f"in cross-validation: RMSE {root}, the square root of the CV error {shown(record.cv_error)}{of}")
     elif isinstance(record, records.CommonRecord):
-        lines.append(
-            f"in cross-validation: RMSE {shown(record.rmse)}, the square root of {shown(record.cv_error)}"
-        )
+        lines.append(f"in cross-validation: RMSE {shown(record.rmse)}, the square root of {shown(record.cv_error)}")
     return lines
 
 
@@ -276,7 +270,7 @@ def nested_lines(record: records.Record, nested: records.Nested) -> list[str]:
     done, k = len(nested.folds), nested.outer.k
     spread = "" if nested.standard_error is None else f", standard error {shown(nested.standard_error, 3)}"
     of = f"{k} outer folds" if done == k else f"the {done} of {k} outer folds that were done"
-    averaged = sum(one.average is not None for one in nested.folds)
+    averaged = sum(outer.average is not None for outer in nested.folds)
     rest = "" if averaged == done else f" ({averaged} of {done} outer folds; pairs predict in the others)"
     what = f" and its averaged model{rest}" if averaged else ""
     lines = [f"honest error of the whole procedure{what}: {shown(nested.error)}{spread}, by nested CV over {of}"]
@@ -289,8 +283,10 @@ def nested_lines(record: records.Record, nested: records.Nested) -> list[str]:
 def _print_outer_folds(console: Console, nested: records.Nested) -> None:
     """Print what was chosen without each outer fold."""
     layout.say(console, "models chosen without an outer fold", "bold")
-    rows = [(one.fold + 1, one.tau, one.gamma, one.cv_error, one.error, one.status) for one in nested.folds]
-    averaged = any(one.average is not None for one in nested.folds)
+    rows = [
+        (outer.fold + 1, outer.tau, outer.gamma, outer.cv_error, outer.error, outer.status) for outer in nested.folds
+    ]
+    averaged = any(outer.average is not None for outer in nested.folds)
     on_it = "error of the averaged model on it" if averaged else "error on it"
     layout.print_table(console, ("outer fold", "tau", "gamma", "CV error without it", on_it, "status"), rows)
 
@@ -308,9 +304,7 @@ def _estimate_lines(record: records.Record) -> list[str]:
     scored = [row for row in record.table if math.isfinite(row.cv_error)]
     if record.estimate and not record.descent and len(scored) < len(record.table):
         gammas = {row.gamma for row in scored}
-        where = (
-            f", all at gamma = {shown(record.gamma)}" if len(gammas) == 1 < len(record.request.gammas) else ""
-        )
+        where = f", all at gamma = {shown(record.gamma)}" if len(gammas) == 1 < len(record.request.gammas) else ""
         lines.append(f"chosen among {len(scored)} of {len(record.table)} pairs{where}; the others have no estimate")
     return lines
 
@@ -349,8 +343,8 @@ def _print_coefficients(
     for line in rule_lines(record):
         layout.say(console, line)
     where = f"tau = {refit.tau}, gamma = {shown(refit.gamma)}"
-    found = "the best subset" if refit.proved else "the best subset found"
-    layout.say(console, f"coefficients: {found} on all rows at {where} ({proof})")
+    subset = "the best subset" if refit.proved else "the best subset found"
+    layout.say(console, f"coefficients: {subset} on all rows at {where} ({proof})")
     odds = None if record.classes is None else odds_columns(record.coefficients, units)
     print_model(console, record.coefficients, record.intercept, full, odds)
     if lines := record_words.stability_lines(record):
@@ -368,12 +362,12 @@ def rule_lines(record: records.Record) -> list[str]:
 
     While CV errors are not all known well enough the one-standard-error rule counts only pairs proved to be within.
     """
-    one, least = record.one_se, record.certificate
-    if one is None:
+    one_se, least = record.one_se, record.certificate
+    if one_se is None:
         return record_words.choice_lines(record)
-    bar = layout.marked(f"{shown(least.cv_error)} + {shown(one.standard_error)}", least.estimate)
+    bar = layout.marked(f"{shown(least.cv_error)} + {shown(one_se.standard_error)}", least.estimate)
     within = f"a CV error of at most {bar}, the least one and its standard error"
-    if not one.estimate:
+    if not one_se.estimate:
         return [f"one-standard-error rule: the smallest tau, then the largest gamma, with {within}"]
     which = "no simpler pair than that of the least CV error" if record.least is None else "the simplest pair that"
     return [f"one-standard-error rule, not settled: {which} is proved so far to have {within}"]
@@ -448,17 +442,17 @@ def print_model(
     """
     heads, beside = odds or ([], {})
     rows: list[tuple[object, ...]] = [(name, value, *beside.get(name, ())) for name, value in coefficients.items()]
-    left = 0 if full or len(rows) <= SCREEN_ROWS else len(rows) - KEPT_ROWS
-    rows = [*rows[: len(rows) - left], ("(intercept)", intercept, *[""] * len(heads))]
+    hidden = 0 if full or len(rows) <= SCREEN_ROWS else len(rows) - KEPT_ROWS
+    rows = [*rows[: len(rows) - hidden], ("(intercept)", intercept, *[""] * len(heads))]
     styles = [""] * (len(rows) - 1) + ["dim"]
     layout.print_table(console, ("feature", "coefficient", *heads), rows, text=("feature",), styles=styles)
-    _say_left_out(console, left, "coefficient")
+    _say_left_out(console, hidden, "coefficient")
 
 
 def _say_left_out(console: Console, count: int, what: str) -> None:
     """Say how much of a table was left out, if anything, and where it is."""
     if count:
-        layout.say(console, f"{count} more {what}{'' if count == 1 else 's'} by --full, or --json", "dim")
+        layout.say(console, f"{several(count, 'more ' + what)} by --full, or --json", "dim")
 
 
 def _legend(record: records.Record) -> list[str]:
@@ -512,15 +506,15 @@ def _folded(rows: Sequence[records.TableRow], chosen: tuple[float, int]) -> list
     def kind(row: records.TableRow) -> int:
         return row.tau if row.folds_decided or (row.gamma, row.tau) == chosen else -1
 
-    found = []
+    folded = []
     for name, same in layout.alike(rows, kind):
         lower, upper = min(row.lower for row in same), min(row.upper for row in same)
         least = min(same, key=lambda row: row.cv_error)
-        found.append((name, replace(least, lower=lower, upper=upper)))
-    if len(found) > SCREEN_ROWS:
-        order = sorted(found, key=lambda one: ((one[1].gamma, one[1].tau) != chosen, one[1].cv_error))
-        found = sorted(order[:KEPT_ROWS], key=lambda one: one[1].tau)
-    return found
+        folded.append((name, replace(least, lower=lower, upper=upper)))
+    if len(folded) > SCREEN_ROWS:
+        order = sorted(folded, key=lambda one: ((one[1].gamma, one[1].tau) != chosen, one[1].cv_error))
+        folded = sorted(order[:KEPT_ROWS], key=lambda entry: entry[1].tau)
+    return folded
 
 
 def _print_taus(console: Console, record: records.Record, full: bool) -> None:
@@ -553,15 +547,15 @@ def work_line(work: Work, threads: int | None) -> str:
     >>> work_line(Work(1, 1, 0.5, "enumerate 1200, per-fold 34"), None)
     '1 best subset (MIO) found by branch-and-bound with 1 node, 0.50 s, engines enumerate (1,200 cells), per-fold (34)'
     """
-    on = "" if threads is None else f" on {layout.several(threads, 'thread')}"
-    found = "1 best subset (MIO)" if work.mios == 1 else f"{work.mios:,} best subsets (MIOs)"
-    nodes = f"{found} found by branch-and-bound with {layout.several(work.nodes, 'node')}"
+    on = "" if threads is None else f" on {several(threads, 'thread')}"
+    subsets = "1 best subset (MIO)" if work.mios == 1 else f"{work.mios:,} best subsets (MIOs)"
+    nodes = f"{subsets} found by branch-and-bound with {several(work.nodes, 'node')}"
     return f"{nodes}, {work.seconds:.2f} s{on}, {_engine(work.engine)}"
 
 
 def _engine(engine: str) -> str:
     """Name the engines that decided cells, and how many where there are several."""
-    parts = [part.rpartition(" ") for part in engine.split(", ")]
+    parts = [text.rpartition(" ") for text in engine.split(", ")]
     if not all(name and count.isdigit() for name, _, count in parts):
         return f"engine {engine}"
     used = [(name, int(count)) for name, _, count in parts if int(count)]
@@ -589,24 +583,34 @@ def print_verification(console: Console, report: VerifyReport, brief: bool = Fal
     full : bool
         List every field that is bounded with its bound, not only their number.
     """
-    style = "bold red" if report.failures else "bold yellow" if report.caveat else "bold green"
-    verdict = "the record does not hold" if report.failures else "the record holds"
-    how = f"; {report.caveat}" if report.caveat else ": its answer and its bounds are computed and proved again"
-    console.print(Text(verdict if report.failures and not report.caveat else verdict + how, style))
-    for part in () if brief else report.verified:
-        console.print(Text.assemble(("verified   ", "green"), part))
-    bounded = [(how, names) for how, names in report.fields if how not in ("recomputed", "read") and not brief]
-    for how, names in bounded if full else ():
-        limit = how.removeprefix("bounded: ")
-        console.print(Text.assemble(("bounded    ", "green"), f"{', '.join(names)}: {limit}"))
-    if bounded and not full:
-        count = sum(len(names) for _, names in bounded)
-        words = f"{count} more fields are within what bounds them (--full lists both)"
-        console.print(Text.assemble(("bounded    ", "green"), words))
-    for part in () if brief else report.reread:
-        console.print(Text.assemble(("only read  ", "yellow"), part if full else _named(part)))
+    console.print(_verdict(report))
+    if not brief:
+        for words in report.verified:
+            console.print(Text.assemble(("verified   ", "green"), words))
+        for words in _bounded_fields(report, full):
+            console.print(Text.assemble(("bounded    ", "green"), words))
+        for words in report.reread:
+            console.print(Text.assemble(("only read  ", "yellow"), words if full else _named(words)))
     for failure in report.failures:
         console.print(Text.assemble(("disagrees  ", "bold red"), f"{failure.field}: {failure.message}"))
+
+
+def _verdict(report: VerifyReport) -> Text:
+    caveat = f"; {report.caveat}" if report.caveat else ""
+    if report.failures:
+        return Text(f"the record does not hold{caveat}", "bold red")
+    if caveat:
+        return Text(f"the record holds{caveat}", "bold yellow")
+    return Text("the record holds: its answer and its bounds are computed and proved again", "bold green")
+
+
+def _bounded_fields(report: VerifyReport, full: bool) -> list[str]:
+    """Name the fields that are bounded, with their bounds, or only say how many they are."""
+    bounded = [(how, names) for how, names in report.fields if how not in ("recomputed", "read")]
+    if full:
+        return [f"{', '.join(names)}: {how.removeprefix('bounded: ')}" for how, names in bounded]
+    count = sum(len(names) for _, names in bounded)
+    return [f"{count} more fields are within what bounds them (--full lists both)"] if bounded else []
 
 
 def _named(fields: str) -> str:
@@ -639,9 +643,7 @@ def print_near(console: Console, record: records.NearRecord, brief: bool = False
     chosen = "" if record.chosen is None else " chosen by cross-validation"
     if not record.models:
         word = word.replace("best answer so far, bounds valid", "no model yet")
-    console.print(
-        Text.assemble((word, f"bold {colour}"), f"   gamma = {shown(record.gamma)} (ridge weight){chosen}")
-    )
+    console.print(Text.assemble((word, f"bold {colour}"), f"   gamma = {shown(record.gamma)} (ridge weight){chosen}"))
     print_restrictions(console, record)
     layout.say(console, f"models within {100.0 * record.within:g}% of the least {what}")
     by_tau = {tau: list(models) for tau, models in groupby(record.models, key=lambda model: model.tau)}
@@ -657,22 +659,12 @@ def print_near(console: Console, record: records.NearRecord, brief: bool = False
 def _print_size(
     console: Console, record: records.NearRecord, size: records.NearSize, models: list[records.NearModel], full: bool
 ) -> None:
-    count = layout.several(size.models, "model")
-    layout.say(
-        console, f"\n{size.tau} feature{'' if size.tau == 1 else 's'}: {count}, {_how_complete(record, size)}", "bold"
-    )
+    count = several(size.models, "model")
+    layout.say(console, f"\n{several(size.tau, 'feature')}: {count}, {_how_complete(record, size)}", "bold")
     if not models:
         layout.say(console, "no model was valued before the limit: give a longer --time-limit")
         return
-    digits = interval_digits([(model.value, models[-1].value) for model in models[:1]])
-    shared = set(models[0].support).intersection(*(model.support for model in models))
-    rows = []
-    for model in models if full else models[:FEW_MODELS]:
-        excess = f"+{100.0 * (model.value / size.best - 1.0):.3g}%" if size.best > 0.0 else "+0%"
-        own = [name for name in model.support if name not in shared]
-        rows.append((aligned(model.value, digits), excess, layout.listed(own) or "-"))
-    name = "features" if not shared else f"features besides the {len(shared)} that all these models have"
-    layout.print_table(console, (VALUE[record.by], "above the best", name), rows, text=(name,))
+    _print_models(console, VALUE[record.by], size.best, models, full)
     if len(models) > FEW_MODELS and not full:
         layout.say(console, f"--full or --json: {len(models) - FEW_MODELS:,} more", "dim")
     below = "" if size.complete else f" with a {VALUE[record.by]} below {shown(size.complete_to)}"
@@ -681,8 +673,21 @@ def _print_size(
         layout.say(console, f"in none{below}: {_names(size.never)}")
     if size.replacements:
         some = size.replacements[:FEW_REPLACEMENTS]
-        pairs = [f"{layout.quoted(one.feature)} or {layout.quoted(one.other)} ({one.pairs})" for one in some]
+        pairs = [f"{layout.quoted(swap.feature)} or {layout.quoted(swap.other)} ({swap.pairs})" for swap in some]
         layout.say(console, f"models that differ in one feature (how many such pairs of models): {', '.join(pairs)}")
+
+
+def _print_models(console: Console, value: str, best: float, models: list[records.NearModel], full: bool) -> None:
+    """Print the models of a size, each by what it has beside the features that all of them have."""
+    digits = interval_digits([(models[0].value, models[-1].value)])
+    shared = set(models[0].support).intersection(*(model.support for model in models))
+    rows = []
+    for model in models if full else models[:FEW_MODELS]:
+        excess = f"+{100.0 * (model.value / best - 1.0):.3g}%" if best > 0.0 else "+0%"
+        own = [name for name in model.support if name not in shared]
+        rows.append((aligned(model.value, digits), excess, layout.listed(own) or "-"))
+    name = "features" if not shared else f"features besides the {len(shared)} that all these models have"
+    layout.print_table(console, (value, "above the best", name), rows, text=(name,))
 
 
 def _how_complete(record: records.NearRecord, size: records.NearSize) -> str:
@@ -732,8 +737,7 @@ def print_common(console: Console, record: records.CommonRecord, brief: bool = F
     digits = interval_digits([(record.lower, record.upper)])
     layout.say(
         console,
-        f"CV error {shown(record.cv_error, digits)} of one subset for all folds, "
-        f"RMSE {shown(record.rmse)}",
+        f"CV error {shown(record.cv_error, digits)} of one subset for all folds, RMSE {shown(record.rmse)}",
     )
     ends = ends_of(record.lower, record.upper, digits)
     layout.say(

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 
 from sparsecv_mio.certificate.parts import Request, Stability, StableChoice
 from sparsecv_mio.certificate.records import NO_AVERAGE, PathRecord, Record, Region, TableRow
-from sparsecv_mio.digits import ends_of, interval_digits, shown
+from sparsecv_mio.digits import ends_of, interval_digits, several, shown
 from sparsecv_mio.model_space import FEW_FEATURES, NONE, RANGE_SIGN, text_of_taus
 from sparsecv_mio.report.layout import marked, quoted
 from sparsecv_mio.units import MAIN_SHARE, SEARCH_SHARE
@@ -68,16 +68,22 @@ def region_lines(record: Record) -> list[str]:
 
     Nothing where the whole grid is proved, of a descent, and of records that do not say it.
     """
-    region, rows = record.region, open_rows(record)
-    if record.status == "proved" or record.descent or not any(row.status for row in record.table):
+    rows = open_rows(record) if _of_regions(record) else []
+    return [*proved_region(record), *([_not_excluded(record, rows)] if rows else [])]
+
+
+def proved_region(record: Record) -> list[str]:
+    """Say where the best pair of a record is proved, in a line if there is such a region."""
+    region = record.region
+    if region is None or not _of_regions(record):
         return []
-    lines = []
-    if region is not None:
-        where = covered(region.up_to_tau, region.from_gamma, record.request.taus)
-        lines.append(f"proved among {where}: {_best(record, region)}")
-    if rows:
-        lines.append(_not_excluded(record, rows))
-    return lines
+    where = covered(region.up_to_tau, region.from_gamma, record.request.taus)
+    return [f"proved among {where}: {_best(record, region)}"]
+
+
+def _of_regions(record: Record) -> bool:
+    """Whether a record says which pairs are open: not where all of the grid is proved, and not of a descent."""
+    return record.status != "proved" and not record.descent and any(row.status for row in record.table)
 
 
 def _best(record: Record, region: Region) -> str:
@@ -98,10 +104,10 @@ def _best(record: Record, region: Region) -> str:
 
 def _not_excluded(record: Record, rows: Sequence[TableRow]) -> str:
     """Return a line on the pairs that cannot be excluded."""
-    pairs = f"{len(rows):,} other pair{'' if len(rows) == 1 else 's'}"
+    pairs = several(len(rows), "other pair")
     where = f"tau {span({row.tau for row in rows})}, gamma {span({row.gamma for row in rows})}"
-    found = _estimate(record.certificate.cv_error, min(row.cv_error for row in rows))
-    return f"not excluded: {pairs} ({where}); {found}"
+    estimate = _estimate(record.certificate.cv_error, min(row.cv_error for row in rows))
+    return f"not excluded: {pairs} ({where}); {estimate}"
 
 
 def _estimate(reported: float, best: float) -> str:
@@ -177,7 +183,7 @@ def average_lines(record: Record) -> list[str]:
     what, of = f"the average of {len(used)} near-best pairs{ridge},", "the average"
     if len(used) == 1:
         what, of = "no other pair is near the best one, whose model is", "that of the pair"
-    size = f"{len(model.support)} feature{'' if len(model.support) == 1 else 's'}"
+    size = several(len(model.support), "feature")
     lines = [f"averaged model, which predicts: {what} put on {size}"]
     missed = average.missed / record.cv_error if record.cv_error > 0.0 else 0.0
     proof = "the best subset for it, proved" if model.proved else "the best subset for it that was found"
@@ -212,7 +218,7 @@ def _tried(chosen: StableChoice) -> list[str]:
     """Say which weights nested cross-validation tried."""
     if chosen.outer is None:
         return []
-    errors = ", ".join(f"{shown(one.weight)}: {shown(one.error, 4)}" for one in chosen.tried)
+    errors = ", ".join(f"{shown(weighed.weight)}: {shown(weighed.error, 4)}" for weighed in chosen.tried)
     done, k = len(chosen.tried[0].folds), chosen.outer.k
     folds = f"{k} outer folds" if done == k else f"{done} of {k} outer folds"
     return [f"weight {shown(chosen.weight)} by nested CV over {folds}, error by weight: {errors}"]

@@ -87,18 +87,18 @@ def solve_presolved(
         report(seconds=time.perf_counter() - begun)
         return solver(problem, list(taus), list(starts))
     decided = {int(tested.sizes[t]): _decided(fold, int(tested.sizes[t])) for t in np.flatnonzero(tested.decided)}
-    left = [tau for tau in taus if tau not in decided]
-    incumbents = [tau for tau in left if 0 < tau < fold.m and np.isfinite(fold.best[tau])]
-    known = [*starts, *(np.flatnonzero(fold.supports[tau]) for tau in incumbents)]
-    keep = _columns_left(problem, tested, left) if restrict else np.arange(problem.q)
+    undecided = [tau for tau in taus if tau not in decided]
+    incumbents = [tau for tau in undecided if 0 < tau < fold.m and np.isfinite(fold.best[tau])]
+    supports_known = [*starts, *(np.flatnonzero(fold.supports[tau]) for tau in incumbents)]
+    keep = _columns_left(problem, tested, undecided) if restrict else np.arange(problem.q)
     seconds, removed = time.perf_counter() - begun, problem.q - len(keep)
     report(seconds=seconds, asked=len(tested.sizes), mios=len(decided), columns=removed)
-    if not left:
+    if not undecided:
         return BestSubsets(decided, 0, True)
-    if len(keep) == problem.q or len(keep) <= left[0]:
-        rest = solver(problem, left, known)
+    if len(keep) == problem.q or len(keep) <= undecided[0]:
+        rest = solver(problem, undecided, supports_known)
     else:
-        rest = solver(problem.only(keep), left, places_in(keep, known)).in_columns(keep)
+        rest = solver(problem.only(keep), undecided, places_in(keep, supports_known)).in_columns(keep)
     return BestSubsets({**rest.by_size, **decided}, rest.nodes, rest.finished, rest.reused)
 
 
@@ -202,14 +202,14 @@ class Proposals:
         -------
         int
         """
-        found = 0
+        count = 0
         for g in self.ranking:
             for t, tau in enumerate(taus.tolist()):
                 common = cells.pool.number(best_on_all_rows[g].by_size[tau].support)
                 for fold in np.flatnonzero(cells.decided[g, t] & (cells.support[g, t] != common)).tolist():
                     mine = self.support(g, tau, fold)
-                    found += bool(mine and np.array_equal(mine[0], cells.pool.supports[cells.support[g, t, fold]]))
-        return found
+                    count += bool(mine and np.array_equal(mine[0], cells.pool.supports[cells.support[g, t, fold]]))
+        return count
 
 
 def work_of(data: StandardData, folds: FoldPlan) -> float:
@@ -253,16 +253,16 @@ def propose(data: StandardData, folds: FoldPlan, grid: Grid, expired: Callable[[
             break
         erm = Erm(scaled, y, Squared(2.0), penalty, float(grid.gammas[g]) / 2.0, folds.labels)
         free = data.intercept is Intercept.FOLD
-        found = fold_fits(erm, intercept=free, steps=STEPS, tolerance=TOLERANCE, begin=begin)
-        if not np.all(np.isfinite(found.theta)):
+        fits_of_folds = fold_fits(erm, intercept=free, steps=STEPS, tolerance=TOLERANCE, begin=begin)
+        if not np.all(np.isfinite(fits_of_folds.theta)):
             break
-        begin, theta = found.theta, found.theta / root
+        begin, theta = fits_of_folds.theta, fits_of_folds.theta / root
         size = np.abs(theta)
         made.ranking[g] = np.argsort(-size, axis=1, kind="stable")
         made.nonzero[g] = (size > 0.0).sum(axis=1)
         held = folds.labels >= 0
         label = folds.labels[held]
-        miss = y[held] - found.intercept[label] - np.einsum("ij,ij->i", X[held], theta[label])
+        miss = y[held] - fits_of_folds.intercept[label] - np.einsum("ij,ij->i", X[held], theta[label])
         made.error[g] = float(miss @ miss)
         fits += folds.k
     return Proposals(made.ranking, made.nonzero, made.error, fits)
@@ -368,13 +368,13 @@ class Accelerators:
         anew = 0
         while True:
             with ledger.clocked(Oracle.TREECV):
-                found = next(source, None)
-            if found is None:
+                pair_of_fold = next(source, None)
+            if pair_of_fold is None:
                 break
-            anew += folds.n - int(folds.left_sizes[found[0]])
+            anew += folds.n - int(folds.left_sizes[pair_of_fold[0]])
             if tree:
                 ledger.add(Oracle.TREECV, asked=1)
-            yield found
+            yield pair_of_fold
         if tree:
             ledger.add(Oracle.TREECV, rows=max(anew - sum(read), 0))
 
@@ -387,9 +387,9 @@ class Accelerators:
         with self._lock:
             if g not in self._points:
                 with self.ledger.clocked(Oracle.GLRU):
-                    part = self.all_rows.eliminated(g)
-                    taus = part.choice.sizes(self.context.grid.taus.tolist())
-                    self._points[g] = points_of(unit_diagonal(part.problem), taus)
+                    reduced = self.all_rows.eliminated(g)
+                    taus = reduced.choice.sizes(self.context.grid.taus.tolist())
+                    self._points[g] = points_of(unit_diagonal(reduced.problem), taus)
             return self._points[g]
 
     def solve(
@@ -420,16 +420,16 @@ class Accelerators:
         by_vendor : bool
             Whether `solver` is a vendor's.
         """
-        part = eliminated(problem)
-        sizes, supports = part.choice.sizes(taus), stripped(part.choice, starts)
+        reduced = eliminated(problem)
+        sizes, supports = reduced.choice.sizes(taus), stripped(reduced.choice, starts)
         points = self.points(g) if by_vendor or self.wherever_possible else None
         if points is None:
-            result = solver(part.problem, sizes, supports)
+            result = solver(reduced.problem, sizes, supports)
         else:
             note = partial(self.ledger.add, Oracle.GLRU)
-            result = solve_presolved(part.problem, points, sizes, supports, solver, note, restrict=not by_vendor)
+            result = solve_presolved(reduced.problem, points, sizes, supports, solver, note, restrict=not by_vendor)
         if len(problem.forced):
-            result = result.with_forced(part.choice.size, part.choice.whole, taus)
+            result = result.with_forced(reduced.choice.size, reduced.choice.whole, taus)
         if Oracle.GLRU in self.on:
             self.ledger.add(Oracle.GLRU, relaxations=result.reused)
         self.ledger.grown(sum(cell.branched for cell in result.by_size.values()), result.nodes)
@@ -491,7 +491,7 @@ class Accelerators:
         if not len(forced):
             return supports
         chosen = [np.setdiff1d(support, forced)[: tau - len(forced)] for support in supports]
-        return list({one.tobytes(): one for one in (np.union1d(forced, some) for some in chosen)}.values())
+        return list({support.tobytes(): support for support in (np.union1d(forced, some) for some in chosen)}.values())
 
     def gamma_order(self, gammas: FloatArray) -> list[int]:
         """Which gamma first: the likely winner, if somebody has an estimate, else the largest."""

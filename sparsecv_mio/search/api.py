@@ -167,11 +167,11 @@ def over_outer_folds(
     done : list
     """
     for fold in range(outer.k):
-        left = until - time.monotonic()
-        if left < LEAST_SECONDS or deadline.stop.is_set():
+        seconds = until - time.monotonic()
+        if seconds < LEAST_SECONDS or deadline.stop.is_set():
             break
         with suppress(OutOfTime):
-            made = model(fold, deadline.then(None if left == math.inf else left / (outer.k - fold)))
+            made = model(fold, deadline.then(None if seconds == math.inf else seconds / (outer.k - fold)))
             if made and not deadline.stop.is_set():  # else this model is not what the procedure chooses
                 done.append(made)
         if len(done) <= fold:
@@ -195,13 +195,13 @@ def models_of_weights(
     if record.stability is None or record.stability.chosen is None:
         return []
     test, data, models = outer.scored_rows(fold), given.dataset, []
-    for one in record.stability.chosen.models:
+    for weighed in record.stability.chosen.models:
         model = fit(
-            training.X, training.y, [data.names.index(name) for name in one.support], one.gamma,
+            training.X, training.y, [data.names.index(name) for name in weighed.support], weighed.gamma,
             scale=given.options.scale, intercept=given.options.intercept, weights=training.row_weights,
         )  # fmt: skip
         error = held_out_error(model, data.X, data.y, test, data.row_weights) / data.weight_of(test)
-        models.append(OuterModel(fold, one.gamma, one.tau, one.support, error))
+        models.append(OuterModel(fold, weighed.gamma, weighed.tau, weighed.support, error))
     return models
 
 
@@ -253,7 +253,7 @@ def tried_weights(done: list[list[OuterModel]], row_weights: list[float]) -> tup
         Of the rows of each of these folds.
     """
     return tuple(
-        TriedWeight(weight, float(np.average([one.error for one in models], weights=row_weights)), models)
+        TriedWeight(weight, float(np.average([made.error for made in models], weights=row_weights)), models)
         for weight, models in zip(WEIGHTS, zip(*done, strict=True), strict=True)
     ) if done else ()  # fmt: skip
 
@@ -342,8 +342,8 @@ def _over_grid(asked: Question, grid: Grid, deadline: Deadline) -> Record:
         return record
     enough = deadline.left >= LEAST_AVERAGING and not deadline.stop.is_set()
     clock = deadline if enough else Deadline(LEAST_AVERAGING, None)
-    found = run_within_limit(partial(_averaged, record, reported, clock), clock, partial(_without_average, record))
-    return replace(found, work=replace(record.work, seconds=deadline.seconds))
+    averaged = run_within_limit(partial(_averaged, record, reported, clock), clock, partial(_without_average, record))
+    return replace(averaged, work=replace(record.work, seconds=deadline.seconds))
 
 
 def _averaged(record: Record, snapshot: Snapshot | None, clock: Deadline) -> Record:
@@ -357,10 +357,10 @@ def _averaged(record: Record, snapshot: Snapshot | None, clock: Deadline) -> Rec
     def expired() -> bool:
         return clock.expired() or time.monotonic() > until
 
-    found = with_average(record, snapshot, expired)
-    if not found.request.own_error:
-        return found
-    return with_own_error(found, snapshot, clock.expired)
+    averaged = with_average(record, snapshot, expired)
+    if not averaged.request.own_error:
+        return averaged
+    return with_own_error(averaged, snapshot, clock.expired)
 
 
 def _without_average(record: Record) -> Record:
@@ -472,8 +472,8 @@ def nested_of(record: Record, outer: FoldPlan, done: list[NestedFold], dataset: 
     done : list of NestedFold
     dataset : Dataset
     """
-    weights = np.array([dataset.weight_of(outer.scored_rows(one.fold)) for one in done])
-    errors = np.array([one.error for one in done])
+    weights = np.array([dataset.weight_of(outer.scored_rows(outer_model.fold)) for outer_model in done])
+    errors = np.array([outer_model.error for outer_model in done])
     error = float(np.average(errors, weights=weights))
     chosen = record.cv_error
     return Nested(

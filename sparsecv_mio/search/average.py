@@ -98,8 +98,8 @@ def _errors_by_moments(
         supports = [tables[i] for i in numbers[:, fold].tolist()]
         V, r = problem.about(narrow, rows)
         squares = (r - coefficients_of(problem, supports, lams) @ V.T) ** 2
-        said, found = cells.nominal[(*pairs, fold)], squares.sum(axis=1)
-        wrong = ~(np.abs(found - said) <= SAME_ERROR * said)
+        said, sums = cells.nominal[(*pairs, fold)], squares.sum(axis=1)
+        wrong = ~(np.abs(sums - said) <= SAME_ERROR * said)
         for p in np.flatnonzero(wrong).tolist():
             fit = refit_squares(narrow, folds.train_rows(fold), supports[p], 2.0 * float(lams[p]))
             squares[p] = fit.residuals(narrow, rows) ** 2
@@ -115,7 +115,7 @@ def coefficients_of(problem: SparseProblem, supports: Sequence[IntArray], lams: 
     supports : sequence of P int arrays
     lams : (P,) array
     """
-    sizes, beta = np.array([len(one) for one in supports]), np.zeros((len(supports), problem.q))
+    sizes, beta = np.array([len(support) for support in supports]), np.zeros((len(supports), problem.q))
     for size in np.unique(sizes[sizes > 0]).tolist():
         which = np.flatnonzero(sizes == size)
         S = np.array([supports[i] for i in which.tolist()])
@@ -148,8 +148,8 @@ def distances_in(snapshot: Snapshot, best: tuple[int, int], expired: Callable[[]
     """
     context, cells = snapshot.context, snapshot.cells
     data, folds, gammas = context.data, context.folds, context.grid.gammas
-    known = np.flatnonzero(np.isfinite(cells.nominal).all(axis=2).ravel())
-    found = np.full(cells.nominal[..., 0].size, np.inf)
+    scored = np.flatnonzero(np.isfinite(cells.nominal).all(axis=2).ravel())
+    distances = np.full(cells.nominal[..., 0].size, np.inf)
     counted = np.bincount(folds.all_scored, minlength=data.n), data.dataset.row_weights
 
     def errors(which: IntArray) -> FloatArray:
@@ -158,15 +158,15 @@ def distances_in(snapshot: Snapshot, best: tuple[int, int], expired: Callable[[]
 
     least = errors(np.array([np.ravel_multi_index(best, cells.nominal.shape[:2])]))[0]
     step = max(1, BLOCK_NUMBERS // data.n)
-    for part in (known[i : i + step] for i in range(0, len(known), step)):
-        found[part] = distances_of_pairs(errors(part), least, *counted)
+    for places in (scored[i : i + step] for i in range(0, len(scored), step)):
+        distances[places] = distances_of_pairs(errors(places), least, *counted)
     if not with_all_columns(data, context.grid):
-        return found
+        return distances
     whole, more = squared_errors_of_all_columns(data, folds, gammas, expired), np.full(len(gammas), np.inf)
     if whole is not None:
         sound = np.isfinite(whole).all(axis=1)
         more[sound] = distances_of_pairs(whole[sound], least, *counted)
-    return np.append(found, more)
+    return np.append(distances, more)
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,7 +187,7 @@ def fits_of_pairs(snapshot: Snapshot, wanted: IntArray) -> dict[int, PairFit]:
     snapshot : Snapshot
     wanted : int array
     """
-    context, found = snapshot.context, {}
+    context, fits_made = snapshot.context, {}
     data, gammas, taus = context.data, context.grid.gammas, context.grid.taus
     for i in wanted[wanted < len(gammas) * len(taus)].tolist():
         g, t = divmod(i, len(taus))
@@ -195,14 +195,14 @@ def fits_of_pairs(snapshot: Snapshot, wanted: IntArray) -> dict[int, PairFit]:
         alone = replace(cell, candidates=())
         many = data.n * int(taus[t]) ** 2 > EXACT_WORK  # then in double precision: they are averaged anyway
         refit, support, coefficients, level = all_rows_fit(data, gamma, None, alone, context.gap, quick=many)
-        found[i] = PairFit(support, coefficients, level, cell.complete or refit.proved)
+        fits_made[i] = PairFit(support, coefficients, level, cell.complete or refit.proved)
     whole = wanted[wanted >= len(gammas) * len(taus)]
     if len(whole):
         fits, every = fits_of_all_rows(data, gammas[whole - len(gammas) * len(taus)]), np.arange(data.q)
         for i, beta in zip(whole.tolist(), fits.beta, strict=True):
             model = data.coefficients(every, beta, fits.v_mean, fits.r_mean)
-            found[i] = PairFit(data.names, *model, proved=True)
-    return found
+            fits_made[i] = PairFit(data.names, *model, proved=True)
+    return fits_made
 
 
 @dataclass(frozen=True, eq=False)
@@ -318,7 +318,7 @@ class Projection:
         """Exchange columns of supports of all sizes while that helps."""
         forced, top = self.data.forced, self.sizes[-1] - len(self.data.forced)
         search = FoldSearch(0, problem, np.array([problem.lam]), top)
-        seeds = seeds_of([np.setdiff1d(one, forced) for one in self.seeds], top)
+        seeds = seeds_of([np.setdiff1d(support, forced) for support in self.seeds], top)
         search.learn(seeds, np.full(len(seeds), -1))
         search.sweep([0, 0], expired)
         for size in self.sizes:
@@ -335,20 +335,20 @@ class Projection:
 
     def _solve(self, sizes: list[int], effort: int, expired: Callable[[], bool]) -> None:
         """Take what the trees say of some sizes; what is complete stays."""
-        left = [size for size in sizes if size not in self.cells or not self.cells[size].complete]
-        if not left:
+        unsolved = [size for size in sizes if size not in self.cells or not self.cells[size].complete]
+        if not unsolved:
             return
         if self.problem is None:
             whole = all_rows_of(self.data, AVERAGE_GAMMA, expired)
-            whole.search(left)
-            found = {
+            whole.search(unsolved)
+            solved = {
                 size: solve_by_rows(self.data, whole, size, AVERAGE_GAMMA, expired, effort).by_size[size]
-                for size in left
+                for size in unsolved
             }
         else:
             starts = [*self.seeds, *(cell.support for cell in self.cells.values())]
-            found = solve_any(self.data, self.problem, left, starts, effort, expired).by_size
-        for size, cell in found.items():
+            solved = solve_any(self.data, self.problem, unsolved, starts, effort, expired).by_size
+        for size, cell in solved.items():
             old = self.cells.get(size)
             if old is not None and not cell.complete:
                 better = cell if cell.upper <= old.upper else old
@@ -451,9 +451,9 @@ def with_average(record: Record, snapshot: Snapshot, expired: Callable[[], bool]
     fits[best[0] * len(grid.taus) + best[1]] = own
     allowed, first = MISSED_SHARE * record.cv_error, len(grid.gammas) * len(grid.taus)
     while True:
-        known = _Pairs(snapshot, fits)
-        said = [known.pair(i, distance, 0.0) for i, distance in enumerate(distances.tolist())]
-        weights = weights_of_pairs(distances, [one.model(i) for i, one in enumerate(said)])
+        all_pairs = _Pairs(snapshot, fits)
+        said = [all_pairs.pair(i, distance, 0.0) for i, distance in enumerate(distances.tolist())]
+        weights = weights_of_pairs(distances, [pair.model(i) for i, pair in enumerate(said)])
         mean = mean_model(context.data.dataset, fits, weights)
         aim = Projection(context.data, mean, allowed, int(grid.taus[-1]))
         aim.find(expired)
@@ -463,9 +463,9 @@ def with_average(record: Record, snapshot: Snapshot, expired: Callable[[], bool]
         fits = {i: fit for i, fit in fits.items() if i < first}
     aim.prove(expired, max(LEAST_EFFORT, int(EFFORT_SHARE * record.work.nodes)))
     model, fewer = aim.model()
-    pairs = tuple(replace(one, weight=weight) for one, weight in zip(said, weights.tolist(), strict=True))
+    pairs = tuple(replace(pair, weight=weight) for pair, weight in zip(said, weights.tolist(), strict=True))
     missed = model.objective / context.data.dataset.weight_of(slice(0, context.data.n))
-    return replace(record, average=Average(tuple(known.supports), pairs, allowed, missed, model, fewer))
+    return replace(record, average=Average(tuple(all_pairs.supports), pairs, allowed, missed, model, fewer))
 
 
 def with_own_error(record: Record, snapshot: Snapshot, expired: Callable[[], bool]) -> Record:
@@ -484,23 +484,23 @@ def with_own_error(record: Record, snapshot: Snapshot, expired: Callable[[], boo
     pairs, supports = average.used, average.supports
     context = snapshot.context
     data, folds, most = context.data.dataset, context.folds, int(context.grid.taus[-1])
-    means, found, total, heft = _means(context, pairs, supports), [], 0.0, 0.0
+    means, fold_supports, total, heft = _means(context, pairs, supports), [], 0.0, 0.0
     for fold, (coefficients, intercept) in enumerate(zip(*means, strict=True)):
         if expired():
             return record
         here = data.take(folds.train_rows(fold))
-        part = standardize(here, str(context.data.scale), str(context.data.intercept), context.data.restrictions)
+        training = standardize(here, str(context.data.scale), str(context.data.intercept), context.data.restrictions)
         mean = MeanModel(coefficients, intercept, tuple(supports[pair.folds[fold]] for pair in pairs))
-        model, _ = projected(part, mean, average.allowed, most, FIRST_EFFORT, expired)
+        model, _ = projected(training, mean, average.allowed, most, FIRST_EFFORT, expired)
         rows = data.take(folds.scored_rows(fold))
         columns = [data.names.index(name) for name in model.support]
         missed = rows.y - rows.X[:, columns] @ [model.coefficients[name] for name in model.support] - model.intercept
         weights = np.ones(rows.n) if rows.row_weights is None else rows.row_weights
         total, heft = total + float(weights @ missed**2), heft + float(weights.sum())
-        found.append(model.support)
-    known = {names: place for place, names in enumerate(dict.fromkeys((*supports, *found)))}
-    within = WithinFolds(tuple(known[names] for names in found), total / heft)
-    return replace(record, average=replace(average, supports=tuple(known), within_folds=within))
+        fold_supports.append(model.support)
+    place_of = {names: place for place, names in enumerate(dict.fromkeys((*supports, *fold_supports)))}
+    within = WithinFolds(tuple(place_of[names] for names in fold_supports), total / heft)
+    return replace(record, average=replace(average, supports=tuple(place_of), within_folds=within))
 
 
 def _means(
@@ -511,7 +511,7 @@ def _means(
     coefficients, intercepts = np.zeros((folds.k, data.dataset.p)), np.zeros(folds.k)
     column = {name: j for j, name in enumerate(data.dataset.names)}
     few, whole = ([pair for pair in pairs if (pair.tau > largest) is large] for large in (False, True))
-    weights, gammas = (np.array([getattr(pair, name) for pair in few]) for name in ("weight", "gamma"))
+    weights, gammas = _weights_and_gammas(few)
 
     def put(fold: int, fit: tuple[dict[str, float], float], level: float = 0.0) -> None:
         coefficients[fold, [column[name] for name in fit[0]]] += np.array(list(fit[0].values()))
@@ -525,10 +525,13 @@ def _means(
         chosen = [np.array([place[name] for name in supports[pair.folds[fold]]], dtype=np.int64) for pair in few]
         beta = weights @ coefficients_of(problem, chosen, gammas / 2.0)
         put(fold, (problem.own or narrow).coefficients(np.arange(narrow.q), beta, problem.v_mean, problem.r_mean))
-    if whole:
-        weights, gammas = (np.array([getattr(pair, name) for pair in whole]) for name in ("weight", "gamma"))
-        for fold, fits in fits_without_folds(data, folds, gammas):
-            own = fits.own or data
-            _, level = own.coefficients((), np.zeros(0), fits.v_mean, fits.r_mean)
-            put(fold, own.coefficients(np.arange(data.q), weights @ fits.beta, fits.v_mean, fits.r_mean), level)
+    weights, gammas = _weights_and_gammas(whole)
+    for fold, fits in fits_without_folds(data, folds, gammas) if whole else ():
+        own = fits.own or data
+        _, level = own.coefficients((), np.zeros(0), fits.v_mean, fits.r_mean)
+        put(fold, own.coefficients(np.arange(data.q), weights @ fits.beta, fits.v_mean, fits.r_mean), level)
     return coefficients, intercepts
+
+
+def _weights_and_gammas(pairs: Sequence[AveragedPair]) -> tuple[FloatArray, FloatArray]:
+    return np.array([pair.weight for pair in pairs]), np.array([pair.gamma for pair in pairs])

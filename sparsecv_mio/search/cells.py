@@ -99,11 +99,11 @@ def check_like(state: Arrays, like: Arrays, free: Sequence[str] = ()) -> None:
     for name, model in like.items():
         if name not in state:
             raise CorruptStore(f"its array {name} is missing")
-        found = state[name]
-        if found.dtype.kind != model.dtype.kind or found.dtype.itemsize > 8 and found.dtype.kind != "U":
-            raise CorruptStore(f"its array {name} holds {found.dtype}, not {model.dtype}")
-        if found.ndim != model.ndim or (name not in free and found.shape != model.shape):
-            raise CorruptStore(f"its array {name} has shape {found.shape}, not {model.shape}")
+        stored = state[name]
+        if stored.dtype.kind != model.dtype.kind or stored.dtype.itemsize > 8 and stored.dtype.kind != "U":
+            raise CorruptStore(f"its array {name} holds {stored.dtype}, not {model.dtype}")
+        if stored.ndim != model.ndim or (name not in free and stored.shape != model.shape):
+            raise CorruptStore(f"its array {name} has shape {stored.shape}, not {model.shape}")
 
 
 def within(state: Arrays, name: str, low: float, high: float) -> None:
@@ -121,10 +121,10 @@ def within(state: Arrays, name: str, low: float, high: float) -> None:
 
 def counts_of(text: NDArray[Any]) -> dict[str, int]:
     """Return counts by name, stored as JSON; raises `CorruptStore` for anything else."""
-    found = parsed(text)
-    if not isinstance(found, dict) or any(type(count) is not int for count in found.values()):
+    counts = parsed(text)
+    if not isinstance(counts, dict) or any(type(count) is not int for count in counts.values()):
         raise CorruptStore("it holds no counts where counts belong")
-    return found
+    return counts
 
 
 def parsed(text: NDArray[Any]) -> Any:

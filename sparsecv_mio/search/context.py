@@ -170,8 +170,10 @@ class AllRows:
         O(G T).
         """
         with self._lock:
-            known = [[result.by_size[tau].lower for tau in self.context.grid.taus.tolist()] for result in self.best]
-            lower = implied_lower_bounds(self.context.grid.gammas, np.array(known))
+            on_all_rows = [
+                [result.by_size[tau].lower for tau in self.context.grid.taus.tolist()] for result in self.best
+            ]
+            lower = implied_lower_bounds(self.context.grid.gammas, np.array(on_all_rows))
             self.raise_lower_bounds(lower)
         return lower
 
@@ -316,15 +318,15 @@ class SearchState:
 
         With a gap of 0 all open cells.
         """
-        found = self.open
+        worth = self.open
         gap = self.context.gap
         if gap > 0.0:
             now = self.bounds()
             if np.isfinite(now.ceiling):
                 hopeless = now.lower >= now.ceiling * (1.0 - gap)
                 hopeless[now.best] = False
-                found &= ~hopeless[:, :, None]
-        return found
+                worth &= ~hopeless[:, :, None]
+        return worth
 
     def reported_pair(self) -> tuple[int, int]:
         """Return the pair to report as things stand, by index."""

@@ -120,23 +120,25 @@ class Deadline:
 
     def sooner(self, share: float) -> Deadline:
         """Return a deadline that comes when a share of the time limit has passed from now on, if not before."""
-        part = Deadline(None, self.stop, self.began)
+        earlier = Deadline(None, self.stop, self.began)
         if math.isfinite(self.at):
-            part.at = min(self.at, time.monotonic() + share * (self.at - self.began))
-        part.limited, part.abandoned, part._kept = self.limited, self.abandoned, self._kept
-        return part
+            earlier.at = min(self.at, time.monotonic() + share * (self.at - self.began))
+        earlier.limited, earlier.abandoned, earlier._kept = self.limited, self.abandoned, self._kept
+        return earlier
 
     def first(self, share: float) -> Deadline:
         """Return the deadline of a run that is followed by others: a share of the time limit, from its start."""
-        part = Deadline(share * (self.at - self.began) if math.isfinite(self.at) else None, self.stop, self.began)
-        part.limited = self.limited
-        return part
+        first_share = Deadline(
+            share * (self.at - self.began) if math.isfinite(self.at) else None, self.stop, self.began
+        )
+        first_share.limited = self.limited
+        return first_share
 
     def then(self, seconds: float | None) -> Deadline:
         """Return the deadline, so many seconds from now, of a run that follows within the same stop request."""
-        part = Deadline(seconds, self.stop)
-        part.limited = self.limited or seconds is not None
-        return part
+        next_part = Deadline(seconds, self.stop)
+        next_part.limited = self.limited or seconds is not None
+        return next_part
 
     def status(self, proved: bool) -> str:
         """Return why a run ended: its proof, who asked it to stop, or the limit."""
@@ -181,6 +183,14 @@ class Deadline:
 
 
 T = TypeVar("T")
+
+
+def prepared(data: T | None) -> T:
+    """Return the data in standard coordinates; raise `OutOfTime` where there is nothing yet to make a record of."""
+    if data is None:
+        raise OutOfTime("no answer yet: the data were still being prepared; give more time")
+    return data
+
 
 GRACE = 0.2  # seconds after the limit, or after a stop, in which the work may still return by itself
 CLOCK_INTERVAL = 0.02  # seconds between two checks of the clock

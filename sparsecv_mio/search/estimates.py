@@ -137,8 +137,8 @@ class SampledFolds:
             gammas = gammas_to_search(fold, len(self.lams), affordable)
             search.sweep(gammas, self.expired)
             for g in gammas:
-                found = search.columns[g][np.isfinite(search.value[g])]
-                search.learn(found, np.full(len(found), -1))
+                columns = search.columns[g][np.isfinite(search.value[g])]
+                search.learn(columns, np.full(len(columns), -1))
             problem, rows = search.whole, self.folds.scored_rows(fold)
             return search.paths(taus, *problem.about(self.data, rows))
 
@@ -147,15 +147,17 @@ class SampledFolds:
     def _best_on_all_rows(self) -> tuple[IntArray, IntArray]:
         """Return the best supports known on all rows, -1 beyond their size, and the index in `grid` of their gamma."""
         best, gammas = self.run.all_rows.best, self.run.context.grid.gammas
-        found = [
+        best_supports = [
             (g, best[int(np.searchsorted(gammas, gamma))].by_size[tau].support)
             for g, gamma in enumerate(self.grid.gammas.tolist()) if best
             for tau in self.grid.taus.tolist()
         ]  # fmt: skip
         if len(self.data.forced):
-            found = [(g, np.setdiff1d(support, self.data.forced)) for g, support in found]
-        found = [(g, support) for g, support in found if 0 < len(support) <= self.top]
-        return table_of([support for _, support in found], self.top), np.array([g for g, _ in found], dtype=np.int64)
+            best_supports = [(g, np.setdiff1d(support, self.data.forced)) for g, support in best_supports]
+        best_supports = [(g, support) for g, support in best_supports if 0 < len(support) <= self.top]
+        return table_of([support for _, support in best_supports], self.top), np.array(
+            [g for g, _ in best_supports], dtype=np.int64
+        )
 
 
 GRACE = 0.2  # seconds after the limit in which they may search at the end
@@ -243,8 +245,8 @@ class OpenCellEstimates:
     def _every_fold(self, grid: Grid, expired: Expired) -> Iterator[FoldPaths]:
         """Have all folds search, each from what is known on all rows and what the others found."""
         context = self.run.context
-        known = [cell.support for result in self.run.all_rows.best for cell in result.by_size.values()]
-        distinct = {support.tobytes(): support for support in known}
+        supports = [cell.support for result in self.run.all_rows.best for cell in result.by_size.values()]
+        distinct = {support.tobytes(): support for support in supports}
         return first_supports(context.data, context.folds, grid, context.threads, expired, list(distinct.values()))
 
     def _in_closed_form(self, gammas: IntArray, sampled: SampledFolds) -> IntArray:
@@ -277,14 +279,14 @@ class OpenCellEstimates:
 
     def _offer_all(self, gammas: IntArray, taus: IntArray, source: Iterator[FoldPaths], expired: Expired) -> None:
         """Offer what the folds found, in the order of the folds: which cell gets which number in the pool repeats."""
-        found: dict[int, FoldPaths] = {}
+        paths_by_fold: dict[int, FoldPaths] = {}
         for paths in source:
-            found[paths.fold] = paths
+            paths_by_fold[paths.fold] = paths
             self.run.counts.add(0, problems=len(gammas))
             if expired():
                 break
-        for fold in sorted(found):
-            offer_paths(self.run, gammas, taus, found[fold])
+        for fold in sorted(paths_by_fold):
+            offer_paths(self.run, gammas, taus, paths_by_fold[fold])
 
 
 def score_reported_pair(run: Run, trees: SharedTrees) -> None:
@@ -309,8 +311,8 @@ def _score_one_pair(run: Run, trees: SharedTrees) -> None:
     missing = ~np.isfinite(nominal)
     count = missing.sum(axis=2)
     if count.min() > 0:
-        known = np.where(missing, 0.0, nominal).sum(axis=2)
-        g, t = (int(i) for i in np.unravel_index(int(np.lexsort((known.ravel(), count.ravel()))[0]), count.shape))
+        sums = np.where(missing, 0.0, nominal).sum(axis=2)
+        g, t = (int(i) for i in np.unravel_index(int(np.lexsort((sums.ravel(), count.ravel()))[0]), count.shape))
         folds = run.context.folds
         if count[g, t] > FOLDS_ONE_BY_ONE and folds.left is None and folds.sizes.max() <= SMALL_FOLD:
             _score_in_closed_form(run, trees, g, t)
@@ -349,8 +351,8 @@ def _score_in_closed_form(run: Run, trees: SharedTrees, g: int, t: int) -> None:
     number = cells.pool.number(support)
 
     def score(lo: int, hi: int) -> None:
-        found = leave_out.score(listing, leave_out.rows(lo, hi))
-        cells.offer((g, t, slice(lo, hi)), number, found.held_out[t], found.value[t])
+        scores = leave_out.score(listing, leave_out.rows(lo, hi))
+        cells.offer((g, t, slice(lo, hi)), number, scores.held_out[t], scores.value[t])
 
     leave_out.over_chunks(score)
 

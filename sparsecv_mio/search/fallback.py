@@ -50,8 +50,8 @@ class WeightedRows:
         """Return `R V` (m, q) for `R` (m, n), V the standard rows. O(m n q), by BLAS."""
         out: FloatArray | None = None
         for rows in row_chunks(self.data.n, self.data.q):
-            part = R[:, rows] @ self.data.rows(rows)[0]
-            out = part if out is None else np.add(out, part, out=out)
+            product = R[:, rows] @ self.data.rows(rows)[0]
+            out = product if out is None else np.add(out, product, out=out)
         assert out is not None
         return out
 
@@ -83,8 +83,8 @@ class WeightedRows:
 
     def response(self) -> FloatArray:
         """Return the (n,) response of all rows."""
-        found = (self.data.dataset.y - self.data.y_center) / self.data.y_unit - self.data.r_rest
-        return found if self.data.root is None else found * self.data.root
+        values = (self.data.dataset.y - self.data.y_center) / self.data.y_unit - self.data.r_rest
+        return values if self.data.root is None else values * self.data.root
 
 
 class ForwardSelection:
@@ -285,7 +285,7 @@ def _fit_all_columns(made: FallbackSupports, fits: _Folds, first: int, until: fl
     """Score all columns in every fold, for the taus from a place on, unless time runs out or a fit is not finite."""
     data, folds, gammas = fits.data, fits.folds, np.array([made.gamma])
     assert folds is not None
-    every, found = np.arange(data.q), dict[int, _Fit]()
+    every, fits_by_fold = np.arange(data.q), dict[int, _Fit]()
 
     def fit(rows: IntArray, ridge: RidgeFits, scored: IntArray) -> _Fit:
         beta = ridge.beta[0]
@@ -296,13 +296,13 @@ def _fit_all_columns(made: FallbackSupports, fits: _Folds, first: int, until: fl
     for fold, ridge in fits_without_folds(data, folds, gammas):
         if time.monotonic() > until:
             return False
-        found[fold] = fit(folds.train_rows(fold), ridge, folds.scored_rows(fold))
-    found[ALL_ROWS] = fit(np.arange(data.n), fits_of_all_rows(data, gammas), every[:0])
-    if not all(np.isfinite(one.value) and np.isfinite(one.held_out) for one in found.values()):
+        fits_by_fold[fold] = fit(folds.train_rows(fold), ridge, folds.scored_rows(fold))
+    fits_by_fold[ALL_ROWS] = fit(np.arange(data.n), fits_of_all_rows(data, gammas), every[:0])
+    if not all(np.isfinite(fit_made.value) and np.isfinite(fit_made.held_out) for fit_made in fits_by_fold.values()):
         return False
-    for fold, one in found.items():
+    for fold, fit_of_fold in fits_by_fold.items():
         for t in range(first, len(made.supports)):
-            _put(made, fold, t, one)
+            _put(made, fold, t, fit_of_fold)
     return True
 
 
@@ -335,8 +335,8 @@ def supports_on_all_rows(
     for gamma in gammas:
         fits = _Folds(data, None, gamma) if fits is None else fits.at(gamma)
         fits.first(ALL_ROWS)
-        found = fits.forward(ALL_ROWS, taus)
-        best = {tau: _largest(found, tau) for tau in taus}
+        best_first = fits.forward(ALL_ROWS, taus)
+        best = {tau: _largest(best_first, tau) for tau in taus}
         out.append({tau: (fit.support, fit.value) for tau, fit in best.items()})
     return out
 
@@ -378,8 +378,8 @@ class _Folds:
         self.promising: dict[int, IntArray] = {}
         parts = [_Sums.of(*data.rows(rows), data.root_of(rows)) for rows in row_chunks(data.n, data.q)]
         self.all = parts[0]
-        for part in parts[1:]:
-            self.all = self.all.plus(part)
+        for moments in parts[1:]:
+            self.all = self.all.plus(moments)
 
     def at(self, gamma: float) -> _Folds:
         """Return the same sums at another gamma."""
@@ -398,11 +398,11 @@ class _Folds:
         assert self.folds is not None
         folds, k, forced = self.folds, self.folds.k, self.data.forced
         rows = np.column_stack([*self.data.only(forced).rows(slice(0, self.data.n))])
-        f, left = len(forced), folds.order if folds.left is None else folds.left.rows
-        left = left[: int(folds.left_sizes.sum())]
+        f, left_out = len(forced), folds.order if folds.left is None else folds.left.rows
+        left_out = left_out[: int(folds.left_sizes.sum())]
         label = np.repeat(np.arange(k), folds.left_sizes)
         root = np.ones(len(rows)) if self.data.root is None else self.data.root
-        gone, ones = rows[left], root[left]
+        gone, ones = rows[left_out], root[left_out]
         count = np.bincount(label, ones * ones, k)
         total = root @ rows - np.stack([np.bincount(label, ones * gone[:, i], k) for i in range(f + 1)], axis=1)
         second = np.empty((k, f + 1, f + 1))
@@ -421,8 +421,8 @@ class _Folds:
 
     def first(self, fold: int) -> list[_Fit]:
         """Fit the empty support and the best single column. O(q) beside the rows left out."""
-        left = self._left_out(fold)
-        (V, r), root = self.data.rows(left), self.data.root_of(left)
+        left_out = self._left_out(fold)
+        (V, r), root = self.data.rows(left_out), self.data.root_of(left_out)
         sums = self.all.plus(_Sums.of(V, r, root), -1)
         mean, level = (sums.v / sums.n, sums.r / sums.n) if self.centred else (np.zeros(self.data.q), 0.0)
         c, yy = sums.vr - sums.n * mean * level, max(sums.rr - sums.n * level**2, 0.0)
@@ -434,7 +434,7 @@ class _Folds:
         if len(self.data.forced):
             return self.forward(fold, [len(self.data.forced)])
         j = int(self.promising[fold][0])
-        scored = np.isin(left, self._scored(fold))
+        scored = np.isin(left_out, self._scored(fold))
         root = None if root is None else root[scored]
         centred, rest = about_means(V[scored][:, [j]], r[scored], root, mean[[j]], level)
         none = _Fit(np.zeros(0, dtype=np.int64), yy, float(rest @ rest))
@@ -477,15 +477,15 @@ def _within_restrictions(data: StandardData, folds: FoldPlan, grid: Grid, until:
     families = [Family.some(data.q, tau, constraints) for tau in grid.taus.tolist()]
     rows = {ALL_ROWS: (whole, whole[:0])}
     rows |= {fold: (folds.train_rows(fold), folds.scored_rows(fold)) for fold in range(folds.k)}
-    found = {fold: [fits.fit(least, *parts) for _, least in families] for fold, parts in rows.items()}
+    fits_by_fold = {fold: [fits.fit(least, *parts) for _, least in families] for fold, parts in rows.items()}
     for fold, parts in rows.items():
         if time.monotonic() > until:
             break
         order = fits.order(parts[0])
         for t, (family, _) in enumerate(families):
             other = fits.fit(family.greedily(order), *parts)
-            found[fold][t] = min(found[fold][t], other, key=lambda one: one.value)
-    for fold, mine in found.items():
+            fits_by_fold[fold][t] = min(fits_by_fold[fold][t], other, key=lambda one: one.value)
+    for fold, mine in fits_by_fold.items():
         for t, fit in enumerate(mine):
             _put(made, fold, t, fit)
     return made
@@ -500,8 +500,10 @@ def _on_all_rows_within_restrictions(
     for gamma in gammas:
         fits = _Fits(data, gamma, constraints.interval(data.q))
         order = fits.order(whole)
-        found = {tau: fits.fit(Family(data.q, tau, constraints).greedily(order), whole, whole[:0]) for tau in taus}
-        out.append({tau: (fit.support, fit.value) for tau, fit in found.items()})
+        fits_by_tau = {
+            tau: fits.fit(Family(data.q, tau, constraints).greedily(order), whole, whole[:0]) for tau in taus
+        }
+        out.append({tau: (fit.support, fit.value) for tau, fit in fits_by_tau.items()})
     return out
 
 
@@ -587,8 +589,8 @@ def _of_two_classes_on_all_rows(
 ) -> list[dict[int, tuple[IntArray, float]]]:
     """Do the same for `supports_on_all_rows`."""
     whole = slice(0, data.n)
-    order, found = _marginal_order(data, whole), []
+    order, fits_by_gamma = _marginal_order(data, whole), []
     for gamma in gammas:
         made = {tau: refit_rows(data, whole, np.sort(order[:tau]), gamma) for tau in taus}
-        found.append({tau: (fit.support, fit.objective + fit.objective_error) for tau, fit in made.items()})
-    return found
+        fits_by_gamma.append({tau: (fit.support, fit.objective + fit.objective_error) for tau, fit in made.items()})
+    return fits_by_gamma

@@ -115,12 +115,14 @@ class FoldSearch:
     def __init__(
         self, fold: int, whole: SparseProblem, lams: FloatArray, top: int, among: IntArray | None = None
     ) -> None:
-        part = eliminated(replace(whole, lam=float(lams[len(lams) // 2]))) if len(whole.forced) else eliminated(whole)
-        problem = part.problem
+        reduced = (
+            eliminated(replace(whole, lam=float(lams[len(lams) // 2]))) if len(whole.forced) else eliminated(whole)
+        )
+        problem = reduced.problem
         self.fold, self.whole, self.problem, self.lams, self.top = fold, whole, problem, lams, top
-        self.part, self.choice = part, part.choice
+        self.part, self.choice = reduced, reduced.choice
         self.of_whole = np.arange(whole.q) if among is None else among
-        self.among = self.of_whole[part.choice.others] if len(whole.forced) else self.of_whole
+        self.among = self.of_whole[reduced.choice.others] if len(whole.forced) else self.of_whole
         self.value = np.full((len(lams), top + 1), np.inf)
         self.value[:, 0] = problem.yy
         self.columns = np.full((len(lams), top + 1, top), NO_COLUMN, dtype=np.int64)
@@ -187,13 +189,13 @@ class FoldSearch:
         """
         problem = self.problem
         scratch, saved = (local_search.new_tableau(problem.q, self.top) for _ in range(2))
-        moments, found = kernel.penalised(self._moments, self.lams[g]), kernel.at_gamma(self._found, g)
+        moments, supports = kernel.penalised(self._moments, self.lams[g]), kernel.at_gamma(self._found, g)
         for size in range(1, min(self.top, problem.q - 1) + 1):
             if expired():
                 return
             if self._key(g, size) in self._kept_out:
                 continue
-            kernel.keep_out(scratch, saved, moments, found, size, WORST)
+            kernel.keep_out(scratch, saved, moments, supports, size, WORST)
             self._kept_out.add(self._key(g, size))
 
     def _key(self, g: int, size: int) -> bytes:
@@ -208,18 +210,18 @@ class FoldSearch:
         q = self.problem.q
         full = (sizes > self.top) & (sizes >= q)
         width = q if full.any() else self.top
-        found = np.full((len(self.lams), len(sizes), width), NO_COLUMN, dtype=np.int64)
-        found[:, full] = np.arange(width)
+        columns = np.full((len(self.lams), len(sizes), width), NO_COLUMN, dtype=np.int64)
+        columns[:, full] = np.arange(width)
         for t, size in enumerate(np.minimum(sizes, self.top).tolist()):
             if full[t]:
                 continue
-            found[:, t, : self.top] = self.columns[:, size]
+            columns[:, t, : self.top] = self.columns[:, size]
             for g in np.flatnonzero(~np.isfinite(self.value[:, size])).tolist():
-                known = int(np.flatnonzero(np.isfinite(self.value[g, : size + 1]))[-1])
-                mine = self.columns[g, known, :known]
-                more = missing_columns(mine, size, np.arange(min(q, known + size)))
-                found[g, t, :size] = np.concatenate([mine, more])
-        return found
+                last = int(np.flatnonzero(np.isfinite(self.value[g, : size + 1]))[-1])
+                mine = self.columns[g, last, :last]
+                more = missing_columns(mine, size, np.arange(min(q, last + size)))
+                columns[g, t, :size] = np.concatenate([mine, more])
+        return columns
 
     def paths(self, taus: IntArray, V: FloatArray, r: FloatArray) -> FoldPaths:
         """Refit the best supports known, and score them on the rows left out.
@@ -238,13 +240,13 @@ class FoldSearch:
         chosen = self._with_forced(self.supports_for(self._sizes_of(taus)))
         objective, held_out = np.empty(chosen.shape[:2]), np.empty(chosen.shape[:2])
         kernel.score(_moments_of(self.whole), self.lams, chosen, taus, V, r, objective, held_out)
-        found, last = FoldPaths(self.fold, objective, held_out, self._in_data(chosen)), self.last
+        best_paths, last = FoldPaths(self.fold, objective, held_out, self._in_data(chosen)), self.last
         if last is not None:  # the tableau drifts a little where a fit is nearly perfect
             worse = last.objective < objective
             objective[worse], held_out[worse] = last.objective[worse], last.held_out[worse]
-            found.columns[worse] = last.columns[worse]
-        self.last = found
-        return found
+            best_paths.columns[worse] = last.columns[worse]
+        self.last = best_paths
+        return best_paths
 
     def _sizes_of(self, taus: IntArray) -> IntArray:
         """Return the sizes of supports of tau columns without those that are forced in."""
@@ -303,9 +305,9 @@ def pooled(searches: Sequence[FoldSearch], q: int, most: int = MOST_POOLED) -> t
     keys = np.random.default_rng(0).integers(0, 1 << 63, q + 1, dtype=np.int64)
     keys[-1] = 0  # of -1
     seeds: list[IntArray] = []
-    found = [search.found() for search in searches]
+    pools = [search.found() for search in searches]
     for g in range(len(searches[0].lams)):
-        columns = np.stack([mine[g] for mine in found])
+        columns = np.stack([mine[g] for mine in pools])
         sums = keys[columns].sum(axis=-1)
         for size in range(1, columns.shape[1]):
             _, first, count = np.unique(sums[:, size], return_index=True, return_counts=True)
@@ -384,8 +386,8 @@ class FoldSearches:
         self.by_fold[search.fold] = search
         search.learn(seeds, np.full(len(seeds), -1))
         search.sweep([self.middle], self.expired)
-        found = search.found()[self.middle, np.isfinite(search.value[self.middle])]
-        search.learn(found, np.full(len(found), -1))
+        supports = search.found()[self.middle, np.isfinite(search.value[self.middle])]
+        search.learn(supports, np.full(len(supports), -1))
         return self.scored(search)
 
     def walk(self) -> Iterator[FoldPaths]:
@@ -435,10 +437,10 @@ class FoldSearches:
         data = self.data.only(search.of_whole) if len(search.of_whole) < self.data.q else self.data
         last = search.last
         problem, rows = search.whole, self.folds.scored_rows(search.fold)
-        found = search.paths(self.taus, *problem.about(data, rows))
-        if last is None or np.any(found.objective < last.objective * (1.0 - BETTER)):
+        paths = search.paths(self.taus, *problem.about(data, rows))
+        if last is None or np.any(paths.objective < last.objective * (1.0 - BETTER)):
             self.improved = True
-        return found
+        return paths
 
 
 FIRST_COLUMNS, MORE_COLUMNS = 240, 120  # of a working set, and by how many it may grow at a time
@@ -536,8 +538,8 @@ def search_on(searches: FoldSearches, fold: int, among: IntArray) -> FoldSearch:
     """
     if len(searches.data.forced):
         among = np.union1d(among, searches.data.forced)
-    part = searches.data.only(among)
-    problem = moments_of_training(part, searches.folds.train_rows(fold)).problem(part, 1.0)
+    narrow = searches.data.only(among)
+    problem = moments_of_training(narrow, searches.folds.train_rows(fold)).problem(narrow, 1.0)
     return FoldSearch(fold, problem, searches.lams, searches.top, among)
 
 

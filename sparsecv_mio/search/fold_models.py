@@ -100,9 +100,9 @@ def _with_class_quality(record: Record, classes: Classes, data: StandardData, pl
         return record
     rows, predicted = _predictions(record, data, plan)
     weights = data.dataset.row_weights
-    found = class_quality(data.dataset.y[rows], predicted, None if weights is None else weights[rows])
-    auc = None if math.isnan(found.auc) else found.auc
-    return replace(record, classes=replace(classes, accuracy=found.accuracy, auc=auc, brier=found.brier))
+    quality = class_quality(data.dataset.y[rows], predicted, None if weights is None else weights[rows])
+    auc = None if math.isnan(quality.auc) else quality.auc
+    return replace(record, classes=replace(classes, accuracy=quality.accuracy, auc=auc, brier=quality.brier))
 
 
 def mean_predictions(rows: IntArray, predicted: FloatArray, n: int) -> tuple[FloatArray, IntArray]:

@@ -100,7 +100,7 @@ def held_out_intervals(
         At most the training objective of every optimum; 0 where nothing is known.
     """
     problem, rows = here.problem, here.held_out
-    found, floors = [Interval(0.0, np.inf)] * len(incumbents), [0.0] * len(incumbents)
+    intervals, floors = [Interval(0.0, np.inf)] * len(incumbents), [0.0] * len(incumbents)
     if problem.q <= BALL_COLUMNS:
         ball = (
             RidgeBall.of_moments(problem, rows.Q, rows.c, rows.yy, rows.unit)
@@ -108,21 +108,21 @@ def held_out_intervals(
             else RidgeBall.of_rows(problem, rows.V, rows.r, rows.unit)
         )
         if ball is not None:
-            found = [ball.held_out(one.upper) for one in incumbents]
+            intervals = [ball.held_out(incumbent.upper) for incumbent in incumbents]
             floors = [ball.least] * len(incumbents)
-    known = [at for at, one in enumerate(incumbents) if np.isfinite(one.upper)]
-    if not relax or not known or rows.by_moments or problem.q > RELAXED_COLUMNS:
-        return found, floors
+    finite = [at for at, incumbent in enumerate(incumbents) if np.isfinite(incumbent.upper)]
+    if not relax or not finite or rows.by_moments or problem.q > RELAXED_COLUMNS:
+        return intervals, floors
     scored = rows.folds.scored_rows(rows.fold)
     fold = FoldBounds(problem, *(problem.own or rows.data).rows(scored), root=rows.data.root_of(scored))
-    for one in (incumbents[at] for at in known):
-        fold.improve(one.tau, one.support, one.upper)
-    cells = fold.cells([incumbents[at].tau for at in known])
+    for incumbent_of in (incumbents[at] for at in finite):
+        fold.improve(incumbent_of.tau, incumbent_of.support, incumbent_of.upper)
+    cells = fold.cells([incumbents[at].tau for at in finite])
     slack = 1e-12 * float(fold.u @ fold.u) + 1e-300
-    for at, cell in zip(known, cells, strict=True):
-        found[at] = found[at].tighten(cell.interval, slack + 1e-9 * found[at].upper)
+    for at, cell in zip(finite, cells, strict=True):
+        intervals[at] = intervals[at].tighten(cell.interval, slack + 1e-9 * intervals[at].upper)
         floors[at] = max(floors[at], cell.objective_lower)
-    return found, floors
+    return intervals, floors
 
 
 class CellIntervals:
@@ -158,15 +158,15 @@ class CellIntervals:
         """
         if not len(which):
             return
-        found = [result.by_size[int(self.context.grid.taus[t])] for t in which]
-        listed = [list(cell.candidates) if cell.complete else [cell.support] for cell in found]
+        solved = [result.by_size[int(self.context.grid.taus[t])] for t in which]
+        listed = [list(cell.candidates) if cell.complete else [cell.support] for cell in solved]
         supports = [support for some in listed for support in some]
         ends = np.cumsum([len(some) for some in listed])
         fits, fold = here.refit(supports), here.fold
-        lone = self._decide_lone(here, g, which, found, fits.at(ends - 1))
+        lone = self._decide_lone(here, g, which, solved, fits.at(ends - 1))
         undecided: dict[int, Incumbent] = {}
         for at in np.flatnonzero(~lone).tolist():
-            t, cell, some, end = int(which[at]), found[at], listed[at], int(ends[at])
+            t, cell, some, end = int(which[at]), solved[at], listed[at], int(ends[at])
             mine, where = fits.at(slice(end - len(some), end)), (g, t, fold)
             if cell.complete and _agree(mine, cell):
                 self.decide(here, where, some, mine, cell.branched)
@@ -197,12 +197,14 @@ class CellIntervals:
             The cells that are decided now.
         """
         lone = np.array([cell.complete and len(cell.candidates) == 1 for cell in found])
-        tree = np.array([cell.values[0] if one else np.nan for cell, one in zip(found, lone, strict=True)])
+        tree = np.array([cell.values[0] if alone else np.nan for cell, alone in zip(found, lone, strict=True)])
         margin = np.array([cell.margin for cell in found])
         with np.errstate(invalid="ignore"):  # values that are not finite are not sure
             sure = lone & np.isfinite(fits.value) & (np.abs(fits.value - tree) <= 0.5 * margin + fits.value_error)
         sure &= fits.held_out_error <= WORST_ROUNDING * fits.held_out + here.negligible
-        numbers = [self._number(here, cell.candidates[0]) if one else 0 for cell, one in zip(found, sure, strict=True)]
+        numbers = [
+            self._number(here, cell.candidates[0]) if alone else 0 for cell, alone in zip(found, sure, strict=True)
+        ]
         self.cells.decide_part(
             (g, which, here.fold), sure, np.array(numbers, dtype=np.int32), fits.held_out,
             fits.held_out - fits.held_out_error, fits.held_out + fits.held_out_error, fits.value,
@@ -224,13 +226,13 @@ class CellIntervals:
         """Bound the held-out errors of cells of which only an incumbent is known, by the number of tau."""
         incumbents = list(undecided.values())
         intervals, floors = held_out_intervals(here, incumbents, relax and self._time_to_relax())
-        on_all_rows = np.array([self.all_rows.best[g].by_size[one.tau].lower for one in incumbents])
-        uppers = np.array([one.upper for one in incumbents])
-        part = (g, np.array(list(undecided)), here.fold)
-        self.cells.raise_floor(part, floors)
+        on_all_rows = np.array([self.all_rows.best[g].by_size[incumbent.tau].lower for incumbent in incumbents])
+        uppers = np.array([incumbent.upper for incumbent in incumbents])
+        place = (g, np.array(list(undecided)), here.fold)
+        self.cells.raise_floor(place, floors)
         if self.context.folds.scores_all_left_out[here.fold]:
-            self.cells.narrow(part, training_loss_bound(on_all_rows, uppers), np.inf)
-        self.cells.narrow(part, [one.lower for one in intervals], [one.upper for one in intervals])
+            self.cells.narrow(place, training_loss_bound(on_all_rows, uppers), np.inf)
+        self.cells.narrow(place, [interval.lower for interval in intervals], [interval.upper for interval in intervals])
 
     def _time_to_relax(self) -> bool:
         """Whether the limit has not passed, or was first seen to have passed a short time ago."""
@@ -269,7 +271,9 @@ class CellIntervals:
         first = min(range(len(supports)), key=lambda i: tuple(np.sort(supports[i]).tolist()))
         self.cells.decide(
             where,
-            support=[self._number(here, one) for one in (supports[first], *supports[:first], *supports[first + 1 :])],
+            support=[
+                self._number(here, support) for support in (supports[first], *supports[:first], *supports[first + 1 :])
+            ],
             nominal=float(held[first]),
             lower=float((held - slip).min()),
             upper=float((held + slip).max()),
@@ -322,14 +326,14 @@ class FoldSolver:
             Nodes spent.
         """
         nodes = 0
-        found: list[IntArray] = []  # at the gamma before
+        supports: list[IntArray] = []  # at the gamma before
         for g, which, here in self._each_gamma(fold, moments, wanted):
             if self.context.deadline.expired():
                 break
-            starts = self.best_on_all_rows(g) + found + self._shown(g, which, fold)
+            starts = self.best_on_all_rows(g) + supports + self._shown(g, which, fold)
             result = self.branch_and_bound(here, g, which, starts, effort)
             self.intervals.write_outcome(here, g, which, result)
-            found = [cell.support for cell in result.by_size.values()]
+            supports = [cell.support for cell in result.by_size.values()]
             nodes += result.nodes
         return nodes
 

@@ -58,7 +58,7 @@ class FitsAtLam:
     def at(self, which: IntArray) -> FitsAtLam:
         """Return some of them."""
         parts = (self.f, self.f_error, self.slope, self.h, self.h_error)
-        return FitsAtLam(*(part[which] for part in parts))
+        return FitsAtLam(*(array[which] for array in parts))
 
 
 @dataclass(frozen=True, eq=False)
@@ -369,15 +369,15 @@ class LeftOutRows:
         support : (P, s) int array
         """
         s = support.shape[1]
-        known = self._known.setdefault(s, _Factors.none(s))
-        which = known.numbers(support, self.G, self.c)
+        factors = self._known.setdefault(s, _Factors.none(s))
+        which = factors.numbers(support, self.G, self.c)
         x = self.V[fold[:, None], support]
         z = np.empty_like(x)
         order = np.argsort(which, kind="stable")
         for same in np.split(order, np.flatnonzero(np.diff(which[order])) + 1):
-            z[same] = x[same] @ known.Q[which[same[:1]]].reshape(s, s) if len(same) else 0.0
+            z[same] = x[same] @ factors.Q[which[same[:1]]].reshape(s, s) if len(same) else 0.0
         return RowFits(
-            fold, support, known.mu[which], known.a[which], z, self.r[fold], self.share[fold],
+            fold, support, factors.mu[which], factors.a[which], z, self.r[fold], self.share[fold],
             np.full(len(fold), self.yy), np.full(len(fold), ROUNDING * (s + 2) * self.rounding),
         )  # fmt: skip
 
@@ -458,7 +458,7 @@ class RowFits:
 
     def at(self, which: IntArray) -> RowFits:
         """Return some of the fits."""
-        return RowFits(*(getattr(self, one.name)[which] for one in fields(self)))
+        return RowFits(*(getattr(self, declared_field.name)[which] for declared_field in fields(self)))
 
     def values(self, lam: float) -> FitsAtLam:
         """Objectives, slopes and held-out errors at one lam, with bounds on their rounding. O(P s)."""
@@ -508,8 +508,8 @@ class RowFits:
         t2 = _times(bend, over)
         around = _times(t, t2)
         steepest = np.abs(t1[0]) + t1[1]
-        found = 2.0 * (steepest * steepest + around[0] + around[1]) + 1e-9 * np.abs(around[0])
-        return np.where(least > 1e-6, found, np.inf)
+        curvature = 2.0 * (steepest * steepest + around[0] + around[1]) + 1e-9 * np.abs(around[0])
+        return np.where(least > 1e-6, curvature, np.inf)
 
 
 def _dot(a: FloatArray, b: FloatArray) -> FloatArray:
@@ -627,4 +627,4 @@ class TrainingSets:
 
 
 def _problems(data: StandardData, moments: Iterable[TrainingMoments]) -> tuple[SparseProblem, ...]:
-    return tuple(one.problem(data, 1.0) for one in moments)
+    return tuple(moments_of.problem(data, 1.0) for moments_of in moments)

@@ -54,7 +54,7 @@ class BarList:
     @classmethod
     def of(cls, bar: FloatArray, parts: Sequence[Pairs]) -> BarList:
         """Join lists of some training sets each."""
-        return cls(bar, np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts]))
+        return cls(bar, np.concatenate([pairs[0] for pairs in parts]), np.concatenate([pairs[1] for pairs in parts]))
 
     def joined(self, before: BarList) -> BarList:
         """Return the list with what a shorter one holds; supports of both stand there twice.
@@ -137,19 +137,19 @@ class Lister:
     def _listed(self, lam: float, starts: Supports, bars: Mapping[int, FloatArray] | None) -> dict[int, BarList] | None:
         if self.expired():
             return None
-        found = _Found.of(starts, self.sets.k)
+        lists = _Found.of(starts, self.sets.k)
         rest = np.arange(self.sets.k)
         if self._whole is not None:
-            rest = self._shared(lam, starts, bars, found)
+            rest = self._shared(lam, starts, bars, lists)
         for fold in rest.tolist():
             if self.expired():
                 return None
             problem = self.sets.problems[fold].with_gamma(2.0 * lam)
             if bars is None:
-                self._solve(fold, problem, starts, found)
-            elif not self._list(fold, problem, bars, found):
+                self._solve(fold, problem, starts, lists)
+            elif not self._list(fold, problem, bars, lists):
                 return None
-        return None if self.expired() else found.listed()
+        return None if self.expired() else lists.listed()
 
     # -- folds of one row ---------------------------------------------------------------------------------------------
 
@@ -162,12 +162,12 @@ class Lister:
         rows = _Rows.of(form, self._rows, self._share)
         good = np.flatnonzero(rows.leverage < LARGEST_LEVERAGE)
         order = good[np.argsort(rows.e[good] ** 2 / (1.0 - rows.leverage[good]), kind="stable")]
-        left = [np.flatnonzero(rows.leverage >= LARGEST_LEVERAGE)]
+        unsettled = [np.flatnonzero(rows.leverage >= LARGEST_LEVERAGE)]
         for lo in range(0, len(order), alive_folds.GROUP):
             group = order[lo : lo + alive_folds.GROUP]
             if not self._group(rows, group, starts, bars, found):
-                left.append(group)
-        return np.concatenate(left)
+                unsettled.append(group)
+        return np.concatenate(unsettled)
 
     def _group(
         self, rows: _Rows, group: IntArray, starts: Supports, bars: Mapping[int, FloatArray] | None, found: _Found
@@ -339,11 +339,11 @@ class BestOverGamma:
         """Return what is known of every size at one lam."""
         if lam not in self._cells:
             here = self._problem.with_gamma(2.0 * lam)
-            found = solve_path(here, self.sizes, starts=self._last, effort=EFFORT, expired=self.lister.expired)
-            self.lister.nodes += found.nodes
-            self._cells[lam] = found.by_size
-            self._last = [cell.support for cell in found.by_size.values()]
-            for size, cell in found.by_size.items():
+            solved = solve_path(here, self.sizes, starts=self._last, effort=EFFORT, expired=self.lister.expired)
+            self.lister.nodes += solved.nodes
+            self._cells[lam] = solved.by_size
+            self._last = [cell.support for cell in solved.by_size.values()]
+            for size, cell in solved.by_size.items():
                 support = filled_up(cell.support, size, np.arange(self.lister.sets.q))
                 self._supports[lam, size] = self._found[size].setdefault(support.tobytes(), support)
         return self._cells[lam]
@@ -406,7 +406,7 @@ class EndLists:
         if listed is None:
             return False
         # trees cut at equality: where the targets of a training set are constant, f is 0 everywhere and none is below 0
-        return self._keep(lam, {size: one.joined(self._listed[lam, size]) for size, one in listed.items()})
+        return self._keep(lam, {size: bar_list.joined(self._listed[lam, size]) for size, bar_list in listed.items()})
 
     def on(self, low: float, high: float, size: int) -> gamma_fits.FitsOverGamma | gamma_fits.RowFits | None:
         """Return every fit that can be optimal somewhere on an interval; None where its lists do not come to an end.
@@ -421,9 +421,11 @@ class EndLists:
         size : int
         """
         for _ in range(WIDENINGS):
-            bars, (fold, support, left, right) = self._wanted(low, high, size)
+            bars, (fold, support, low_values, right) = self._wanted(low, high, size)
             if bars is None:
-                alive = np.flatnonzero(gamma_fits.Envelope.of((low, high), fold, left, right).may_win(left, right))
+                alive = np.flatnonzero(
+                    gamma_fits.Envelope.of((low, high), fold, low_values, right).may_win(low_values, right)
+                )
                 return self.sets.fits(fold[alive], support[alive])
             if not all(self.widen(lam, [(low, high, size)]) for lam in (low, high)):
                 return None
@@ -436,7 +438,7 @@ class EndLists:
 
     def _keep(self, lam: float, listed: dict[int, BarList] | None) -> bool:
         if listed is not None:
-            self._listed.update({(lam, size): one for size, one in listed.items()})
+            self._listed.update({(lam, size): bar_list for size, bar_list in listed.items()})
         return listed is not None
 
     def _both(self, low: float, high: float, size: int) -> Both:
@@ -445,8 +447,8 @@ class EndLists:
         if isinstance(self.sets, gamma_fits.LeftOutRows):
             fits = self.sets.fits(fold, support)
             return fold, support, fits.values(low), fits.values(high)
-        left, right = (self.sets.values(fold, support, lam) for lam in (low, high))
-        return fold, support, left, right
+        low_values, right = (self.sets.values(fold, support, lam) for lam in (low, high))
+        return fold, support, low_values, right
 
     def _wanted(self, low: float, high: float, size: int) -> tuple[tuple[FloatArray, FloatArray] | None, Both]:
         """Bars that the lists at both ends need, None where theirs will do; and what these hold."""
@@ -463,7 +465,7 @@ class EndLists:
 
 def _distinct(lists: Sequence[BarList]) -> tuple[IntArray, IntArray]:
     """Return the training sets, ascending, and supports of some lists, each once."""
-    fold, support = (np.concatenate([getattr(one, name) for one in lists]) for name in ("fold", "support"))
+    fold, support = (np.concatenate([getattr(bar_list, name) for bar_list in lists]) for name in ("fold", "support"))
     number = np.unique(gamma_fits.row_keys(support), return_inverse=True)[1].reshape(-1)
     _, first = np.unique(fold * (len(number) + 1) + number, return_index=True)
     return fold[first], support[first]

@@ -27,10 +27,10 @@ from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData, standardize
 from sparsecv_mio.data.weights import Scored
 from sparsecv_mio.declared_options import shown
-from sparsecv_mio.errors import BadInput, OutOfTime
+from sparsecv_mio.errors import BadInput
 from sparsecv_mio.formulation.backends import NATIVE
 from sparsecv_mio.model_space import RESTRICTIONS, GammaInterval
-from sparsecv_mio.search.deadline import Deadline, run_within_limit
+from sparsecv_mio.search.deadline import Deadline, prepared, run_within_limit
 from sparsecv_mio.search.gamma_fits import Envelope, FitsAtLam, FitsOverGamma, RowFits, TrainingSets, first_of
 from sparsecv_mio.search.observers import Progress
 from sparsecv_mio.search.options import OF_GRIDS, Hooks, SearchOptions
@@ -120,8 +120,8 @@ class Piece:
     @property
     def sides(self) -> tuple[FitsAtLam, ...]:
         """Values of the fits at both ends; none without fits."""
-        known = self.fits is not None and self.left is not None and self.right is not None
-        return (self.left, self.right) if known else ()  # type: ignore[return-value]
+        complete = self.fits is not None and self.left is not None and self.right is not None
+        return (self.left, self.right) if complete else ()  # type: ignore[return-value]
 
     @property
     def narrow(self) -> bool:
@@ -206,12 +206,12 @@ class GammaPartition:
         """Bound every size on every interval of a first grid by training losses, and score the ends of what is left."""
         guesses = {}
         for place, piece in tuple(self._unseen.items()):
-            found = piece
+            first_piece = piece
             if not self.expired():
-                found, guesses[place] = self._first(piece.size, piece.low, piece.high)
+                first_piece, guesses[place] = self._first(piece.size, piece.low, piece.high)
             with self._lock:
                 del self._unseen[place]
-                self._push(found)
+                self._push(first_piece)
         if not self.expired():
             best = min(guesses, key=lambda place: guesses[place])[0]
             for lam in sorted(self.grid, key=lambda lam: abs(np.log(lam / best))):
@@ -227,12 +227,12 @@ class GammaPartition:
         parts = self._work(piece)
         with self._lock:
             self._at_work = ()
-            for part in parts:
-                self._push(part)
+            for half in parts:
+                self._push(half)
 
     def _solve(self, lam: float) -> None:
         """Find and score the optima at one lam of every size of which a piece there is open."""
-        sizes = sorted({one.size for one in self._touching(lam)})
+        sizes = sorted({open_piece.size for open_piece in self._touching(lam)})
         if self.lists.solve(lam, sizes):
             for size in sizes:
                 self._score(*self.lists.optima(lam, size), lam, size)
@@ -268,15 +268,17 @@ class GammaPartition:
         fits = self.lists.on(*ends, piece.size)
         if fits is None:
             return piece if self.expired() else replace(piece, closed=True)
-        left, right = fits.values(piece.low), fits.values(piece.high)
-        self._score(fits.fold, left, piece.low, piece.size)
+        low_values, right = fits.values(piece.low), fits.values(piece.high)
+        self._score(fits.fold, low_values, piece.low, piece.size)
         self._score(fits.fold, right, piece.high, piece.size)
-        return _bounded(piece, fits, left, right)
+        return _bounded(piece, fits, low_values, right)
 
     def _widen(self, lam: float, piece: Piece) -> None:
         """Lengthen the lists at one lam for all open pieces there at once."""
-        pieces = [one for one in (*self._touching(lam), piece) if self.lists.solved(one.low, one.high, one.size)]
-        self.lists.widen(lam, [(one.low, one.high, one.size) for one in pieces])
+        pieces = [
+            other for other in (*self._touching(lam), piece) if self.lists.solved(other.low, other.high, other.size)
+        ]
+        self.lists.widen(lam, [(other.low, other.high, other.size) for other in pieces])
         self._widened.add(lam)
 
     def _divide(self, piece: Piece) -> Iterable[Piece]:
@@ -285,8 +287,8 @@ class GammaPartition:
         self._score(piece.fits.fold, values, piece.middle, piece.size)
         parts = ((piece.low, piece.middle, piece.left, values), (piece.middle, piece.high, values, piece.right))
         return [
-            _bounded(Piece(piece.size, low, high, piece.lower), piece.fits, left, right)
-            for low, high, left, right in parts
+            _bounded(Piece(piece.size, low, high, piece.lower), piece.fits, low_values, right)
+            for low, high, low_values, right in parts
         ]
 
     def _score(self, fold: IntArray, values: FitsAtLam, lam: float, size: int) -> None:
@@ -305,13 +307,13 @@ class GammaPartition:
         ends = (low, high)
         bottom = [whole.at(lam)[size].lower for lam in ends]
         values = [self.lists.of_one(lam, size) for lam in ends]
-        guess = min(float(one.h.sum()) for one in values)
+        guess = min(float(fits_of_size.h.sum()) for fits_of_size in values)
         scored = sets.scored_whole
         if not scored.any():
             return Piece(size, low, high, 0.0), guess
         length, count = high - low, float(scored.sum())
-        f = [float((one.f + one.f_error)[scored].sum()) * (1.0 + SUMMED) for one in values]
-        slope = [float(one.slope[scored].sum()) for one in values]
+        f = [float((fits_of_size.f + fits_of_size.f_error)[scored].sum()) * (1.0 + SUMMED) for fits_of_size in values]
+        slope = [float(fits_of_size.slope[scored].sum()) for fits_of_size in values]
         # two lines over the share of the way, the greater of which is a bound
         lines = np.array(
             [
@@ -360,12 +362,12 @@ def least_of_greater(lines: FloatArray) -> float:
     >>> least_of_greater(np.array([[0.0, 1.0], [1.0, 0.0]]))
     0.5
     """
-    found = [float(lines[:, 0].max()), float(lines[:, 1].max())]
+    values = [float(lines[:, 0].max()), float(lines[:, 1].max())]
     before, after = lines[0] - lines[1]
     if before * after < 0.0:
         share = before / (before - after)
-        found.append(float((1.0 - share) * lines[0, 0] + share * lines[0, 1]))
-    return min(found)
+        values.append(float((1.0 - share) * lines[0, 0] + share * lines[0, 1]))
+    return min(values)
 
 
 def held_out(fold: IntArray, values: FitsAtLam) -> tuple[float, float]:
@@ -408,9 +410,9 @@ def held_out_of_many(given: Sequence[tuple[IntArray, FitsAtLam]]) -> FloatArray:
     starts, none = np.flatnonzero(new), np.zeros_like(f)
     sums = np.stack([*_of_optima(starts, f, f_error, h, h_error), *_of_optima(starts, f, none, h, none)])
     cuts = [*np.searchsorted(starts, begins).tolist(), len(starts)]
-    found = np.array([sums[:, lo:hi].sum(axis=1) for lo, hi in pairwise(cuts)])
-    found[:, [1, 3]] *= 1.0 + SUMMED
-    return found
+    sums_of = np.array([sums[:, lo:hi].sum(axis=1) for lo, hi in pairwise(cuts)])
+    sums_of[:, [1, 3]] *= 1.0 + SUMMED
+    return sums_of
 
 
 def _of_optima(
@@ -470,7 +472,9 @@ def certified(
     with np.errstate(over="ignore", invalid="ignore"):  # a bound that overflows says nothing
         errors = _errors_at_ends(pieces)
         by_size = _pieces(pieces, errors[:, :, 1], asked.per_row, numbers)
-        curve = _curve(asked, [one if one.size == size else None for one in pieces], errors, expired)
+        curve = _curve(
+            asked, [given_piece if given_piece.size == size else None for given_piece in pieces], errors, expired
+        )
     names, q = asked.standard.names, asked.standard.q
     made = [replace(piece, tau=tau) for tau in asked.taus for piece in by_size.get(min(tau, q), ())]
     supports = tuple(tuple(names[j] for j in support) for support in numbers)
@@ -487,16 +491,16 @@ def _pieces(
     places: dict[int, tuple[int, ...]] = {}
     order = sorted(zip(pieces, bounds, strict=True), key=lambda one: (one[0].size, one[0].low))
     for piece, (least, at_low, at_high) in order:
-        known = None
+        sums_of = None
         if min(at_low, at_high) < np.inf and piece.fits is not None:  # else rounding leaves nothing of the errors
-            known = places.get(id(piece.fits))
-            if known is None:
+            sums_of = places.get(id(piece.fits))
+            if sums_of is None:
                 distinct = sorted(set(map(tuple, piece.fits.support.tolist())))
-                known = tuple(sorted(numbers.setdefault(support, len(numbers)) for support in distinct))
-                places[id(piece.fits)] = known
-        if known is None:
+                sums_of = tuple(sorted(numbers.setdefault(support, len(numbers)) for support in distinct))
+                places[id(piece.fits)] = sums_of
+        if sums_of is None:
             at_low = at_high = np.inf
-        made = GammaPiece(piece.size, 2.0 * piece.low, 2.0 * piece.high, least, at_low, at_high, known)
+        made = GammaPiece(piece.size, 2.0 * piece.low, 2.0 * piece.high, least, at_low, at_high, sums_of)
         by_size.setdefault(piece.size, []).append(made)
     return by_size
 
@@ -523,22 +527,24 @@ def _curve(
     asked: IntervalSearch, every: Sequence[Piece | None], errors: FloatArray, expired: Callable[[], bool]
 ) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Return gammas and CV errors of some pieces, where these hold fits and rounding leaves their digits."""
-    known_pieces = [(i, one) for i, one in enumerate(every) if one is not None and one.sides]
+    known_pieces = [
+        (i, given_piece) for i, given_piece in enumerate(every) if given_piece is not None and given_piece.sides
+    ]
     if not known_pieces:
         return (), ()
-    which, pieces = [i for i, _ in known_pieces], [one for _, one in known_pieces]
+    which, pieces = [i for i, _ in known_pieces], [given_piece for _, given_piece in known_pieces]
     low, high = (np.array([getattr(piece, name) for piece in pieces]) for name in ("low", "high"))
     inner = np.geomspace(*asked.ends, CURVE_POINTS)
     first, last = np.searchsorted(inner, low, side="right"), np.searchsorted(inner, high, side="left")
     between = [(i, lam) for i in np.flatnonzero(first < last).tolist() for lam in inner[first[i] : last[i]].tolist()]
-    known = []
+    between_values = []
     for i in coarse_first(len(between)):
         if expired():
             break
-        known.append((*between[i], *_errors_between(pieces[between[i][0]], between[i][1])))
+        between_values.append((*between[i], *_errors_between(pieces[between[i][0]], between[i][1])))
     number = np.arange(len(pieces), dtype=float)
     ends = np.column_stack((np.tile(number, 2), np.append(low, high), *errors[which].transpose(2, 1, 0).reshape(4, -1)))
-    points = np.concatenate((ends, np.reshape(known, (-1, 6))))
+    points = np.concatenate((ends, np.reshape(between_values, (-1, 6))))
     return _ascending(points, asked.per_row)
 
 
@@ -633,8 +639,8 @@ def seconds_for_model(deadline: Deadline) -> float | None:
     """
     if not np.isfinite(deadline.at):
         return None
-    left = deadline.at - time.monotonic()
-    return max(left, min(LEAST_SECONDS, LEAST_SECONDS + left), LEAST_OVERDUE)
+    seconds = deadline.at - time.monotonic()
+    return max(seconds, min(LEAST_SECONDS, LEAST_SECONDS + seconds), LEAST_OVERDUE)
 
 
 @dataclass(eq=False)
@@ -694,9 +700,7 @@ class IntervalSearch:
     @property
     def standard(self) -> StandardData:
         """The data in standard coordinates; raises `OutOfTime` where there is nothing yet to make a record of."""
-        if self.data is None:
-            raise OutOfTime("no answer yet: the data were still being prepared; give more time")
-        return self.data
+        return prepared(self.data)
 
     @property
     def best(self) -> ErrorAtLam | None:

@@ -118,28 +118,30 @@ class Instabilities:
         tied = self._best_models(gamma, cell)
         complete = cell.complete and len(tied) <= MOST_TIED
         nothing = [np.zeros(0, dtype=np.int64)]
-        full = [residuals_without(context.data, one, gamma, nothing) for one in (tied if complete else tied[:1])]
-        found, doubt = self._changes(gamma, cells.support[g, t], full)
-        worst = int(np.argmax(found[0]))
-        shown = float(found[0, worst])
+        full = [
+            residuals_without(context.data, support, gamma, nothing) for support in (tied if complete else tied[:1])
+        ]
+        changes, doubt = self._changes(gamma, cells.support[g, t], full)
+        worst = int(np.argmax(changes[0]))
+        shown = float(changes[0, worst])
         ends = [(0.0, self._whatever(g, t, cell))]
         if complete:
-            ends = [self._interval(g, t, *one) for one in zip(full, found, doubt, strict=True)]
-        known = complete and bool(cells.decided[g, t].all())
-        known &= all(len(others) <= MOST_TIED for _, others in self._tied_folds(g, t))
-        return PairInstability(min(low for low, _ in ends), max(high for _, high in ends), shown, known, worst)
+            ends = [self._interval(g, t, *values) for values in zip(full, changes, doubt, strict=True)]
+        complete_folds = complete and bool(cells.decided[g, t].all())
+        complete_folds &= all(len(others) <= MOST_TIED for _, others in self._tied_folds(g, t))
+        return PairInstability(min(low for low, _ in ends), max(high for _, high in ends), shown, complete_folds, worst)
 
     def _changes(self, gamma: float, numbers: IntArray, full: list[Residuals]) -> tuple[FloatArray, FloatArray]:
         """Return the (F, K) changes against each model of all rows, and bounds on their rounding errors."""
         data, step = self.context.data, max(1, CHUNK // self.context.data.n)
-        found, doubt = np.empty((len(full), len(numbers))), np.empty((len(full), len(numbers)))
+        changes, doubt = np.empty((len(full), len(numbers))), np.empty((len(full), len(numbers)))
         for number in np.unique(numbers).tolist():
             folds, support = np.flatnonzero(numbers == number), self.cells.pool.supports[number]
             for which in (folds[at : at + step] for at in range(0, len(folds), step)):
-                part = residuals_without(data, support, gamma, [self.left_out[fold] for fold in which])
-                for place, one in enumerate(full):
-                    found[place, which], doubt[place, which] = part.changes(one)
-        return found, doubt
+                refitted = residuals_without(data, support, gamma, [self.left_out[fold] for fold in which])
+                for place, residuals in enumerate(full):
+                    changes[place, which], doubt[place, which] = refitted.changes(residuals)
+        return changes, doubt
 
     def _best_models(self, gamma: float, cell: BestSubset) -> list[IntArray]:
         """Return the supports of all rows that are tied for the best; the one that is reported first."""
@@ -170,7 +172,7 @@ class Instabilities:
                     self.context.data, self.cells.pool.supports[number], float(self.context.grid.gammas[g]),
                     [self.left_out[fold]],
                 )  # fmt: skip
-                change, rounding = (float(one[0]) for one in other.changes(full))
+                change, rounding = (float(value[0]) for value in other.changes(full))
                 low[fold] = min(low[fold], max(change - rounding, 0.0))
                 high[fold] = max(high[fold], change + rounding)
         open_folds = np.flatnonzero(~decided)
@@ -289,10 +291,10 @@ class StabilityTable:
         """(G, T): pairs whose interval has to be narrower for the choice to be proved."""
         lower, upper, _ = self.criterion(weight)
         least = float(upper.min())
-        found = ~self.known & (lower < least * (1.0 - gap))
-        if found.any() and np.isfinite(least):
-            found |= ~self.known & (upper <= least)
-        return np.asarray(found)
+        open_pairs = ~self.known & (lower < least * (1.0 - gap))
+        if open_pairs.any() and np.isfinite(least):
+            open_pairs |= ~self.known & (upper <= least)
+        return np.asarray(open_pairs)
 
     @staticmethod
     def _simplest(value: FloatArray, gammas: FloatArray, taus: IntArray) -> Pair:
@@ -355,9 +357,12 @@ def stability_table(
         g, t = (int(i) for i in np.unravel_index(int(place), shape))
         if table.h_lower[g, t] >= least.max() or expired():
             break
-        found = instabilities.at(g, t, best[g].by_size[taus[t]])
-        table.lower[g, t], table.upper[g, t] = found.lower * instabilities.per_row, found.upper * instabilities.per_row
-        table.nominal[g, t], table.known[g, t] = found.nominal * instabilities.per_row, found.known
+        interval = instabilities.at(g, t, best[g].by_size[taus[t]])
+        table.lower[g, t], table.upper[g, t] = (
+            interval.lower * instabilities.per_row,
+            interval.upper * instabilities.per_row,
+        )
+        table.nominal[g, t], table.known[g, t] = interval.nominal * instabilities.per_row, interval.known
         ends = [table.h_upper[g, t] + weight * (table.upper[g, t] if weight else 0.0) for weight in weights]
         least = np.minimum(least, ends)
     return table
@@ -425,12 +430,14 @@ def choose_by_weight(
     table = stability_table(Instabilities(context, cells, known), now, best, context.stability, expired)
     grid, several = context.grid, len(context.stability) > 1
     every = [table.choose(weight, context.gap, grid.gammas, grid.taus) for weight in context.stability]
-    found = every[0]
-    if not np.isfinite(found.nominal) or not np.isfinite(now.nominal[found.pair]):  # no models to report
+    chosen = every[0]
+    if not np.isfinite(chosen.nominal) or not np.isfinite(now.nominal[chosen.pair]):  # no models to report
         return None
-    stated = StableChoice(context.stability[0], found.lower, found.upper, found.allowance, found.proved, _rows(table))
-    pairs = [(weight, one.pair, one.proved) for weight, one in zip(context.stability, every, strict=True)]
-    return ChoiceByWeight(found.pair, stated, tuple(pairs) if several else ())
+    stated = StableChoice(
+        context.stability[0], chosen.lower, chosen.upper, chosen.allowance, chosen.proved, _rows(table)
+    )
+    pairs = [(weight, choice.pair, choice.proved) for weight, choice in zip(context.stability, every, strict=True)]
+    return ChoiceByWeight(chosen.pair, stated, tuple(pairs) if several else ())
 
 
 def _rows(table: StabilityTable) -> tuple[InstabilityRow, ...]:
@@ -460,14 +467,14 @@ def stability_of_model(
     if choice is None and (context.deadline.abandoned.is_set() or not quick):
         return None
     instabilities = Instabilities(context, cells, known)
-    found, unit = instabilities.at(*pair, cell), instabilities.per_row
-    if not found.nominal < float("inf"):
+    interval, unit = instabilities.at(*pair, cell), instabilities.per_row
+    if not interval.nominal < float("inf"):
         return None
     return Stability(
-        instability=unit * min(max(found.nominal, found.lower), found.upper),
-        instability_lower=unit * found.lower,
-        instability_upper=unit * found.upper,
-        fold=found.fold,
-        estimate=not found.known,
+        instability=unit * min(max(interval.nominal, interval.lower), interval.upper),
+        instability_lower=unit * interval.lower,
+        instability_upper=unit * interval.upper,
+        fold=interval.fold,
+        estimate=not interval.known,
         chosen=None if choice is None else choice.stated,
     )

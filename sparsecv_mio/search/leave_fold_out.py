@@ -114,8 +114,8 @@ def largest_decrease(residual: FloatArray, leverage: FloatArray) -> FloatArray:
     [10.0, inf]
     """
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        found = residual**2 / (1.0 - leverage)
-    return np.where(leverage < 1.0, found, np.inf)
+        decrease = residual**2 / (1.0 - leverage)
+    return np.where(leverage < 1.0, decrease, np.inf)
 
 
 def objective_threshold(excess: FloatArray, residual: FloatArray, leverage: FloatArray) -> FloatArray:
@@ -258,10 +258,10 @@ class LeaveOut:
         base, root = self.all_rows.base, self.data.root_of(index)
         V, r = self.data.about(index, base.v_mean, base.r_mean)
         root = np.ones(len(r)) if root is None else np.ascontiguousarray(root)
-        found = HeldOutRows(np.asfortranarray(V), r, np.ascontiguousarray(starts - starts[0]), root)
+        held_out_rows = HeldOutRows(np.asfortranarray(V), r, np.ascontiguousarray(starts - starts[0]), root)
         if self._keep_rows:
-            self._kept[lo] = found
-        return found
+            self._kept[lo] = held_out_rows
+        return held_out_rows
 
     def leverages(self, problem: SparseProblem, rounding: float) -> tuple[FloatArray, FloatArray]:
         """Leverage and residual length of every fold in the fit on all columns.
@@ -389,11 +389,11 @@ class LeaveOut:
             Cells decided.
         """
         g, folds = part
-        known, (of_cell, of_mean) = scores.which >= 0, NEGLIGIBLE_ERROR
+        has_support, (of_cell, of_mean) = scores.which >= 0, NEGLIGIBLE_ERROR
         with np.errstate(invalid="ignore"):  # what is not known of a cell may be no number
-            total = np.where(known, scores.held_out, 0.0).sum(axis=1, keepdims=True)
-            mean = total / np.maximum(known.sum(axis=1, keepdims=True), 1)
-            sure = sure & known & (scores.error <= of_cell * scores.held_out + of_mean * mean)
+            total = np.where(has_support, scores.held_out, 0.0).sum(axis=1, keepdims=True)
+            mean = total / np.maximum(has_support.sum(axis=1, keepdims=True), 1)
+            sure = sure & has_support & (scores.error <= of_cell * scores.held_out + of_mean * mean)
         sure &= ~self.cells.final[g, :, folds]
         return self.cells.decide_part(
             (g, slice(None), folds), sure, numbers[scores.which], scores.held_out, scores.held_out - scores.error,
@@ -461,10 +461,10 @@ class RootNode:
         """Scores of the incumbents in folds lo..hi of a chunk; kept where they are not much, to be read only."""
         if lo in self._kept:
             return self._kept[lo]
-        found = self.leave_out.score(self.incumbents, self.leave_out.rows(lo, hi))
+        scores = self.leave_out.score(self.incumbents, self.leave_out.rows(lo, hi))
         if self._keep:
-            self._kept[lo] = found
-        return found
+            self._kept[lo] = scores
+        return scores
 
     def cutoffs(self, lo: int, hi: int) -> FloatArray:
         """(T, hi - lo): the incumbents' objectives in folds lo..hi, raised by what the trees' rounding may hide."""
@@ -551,14 +551,14 @@ def first_intervals(root: RootNode) -> None:
 
     def write(lo: int, hi: int) -> None:
         scores, cutoffs = root.scores(lo, hi), root.cutoffs(lo, hi)
-        known = well_known(root, scores) & ~cells.final[g, :, lo:hi]
-        part = (g, slice(None), slice(lo, hi))
-        cells.offer(part, numbers[scores.which], scores.held_out, np.where(known, scores.value, np.nan))
+        well = well_known(root, scores) & ~cells.final[g, :, lo:hi]
+        place = (g, slice(None), slice(lo, hi))
+        cells.offer(place, numbers[scores.which], scores.held_out, np.where(well, scores.value, np.nan))
         leverage = np.minimum(root.leverage[lo:hi], 1.0)
         residual = root.residual[lo:hi] * (1.0 + OUTWARD) + form.slack
-        least = np.where(known, training_loss_bound(lower[:, None], cutoffs), 0.0)
-        most = np.where(known, held_out_ceiling(cutoffs, root.lower, residual, leverage), np.inf)
-        cells.narrow(part, least, most)
+        least = np.where(well, training_loss_bound(lower[:, None], cutoffs), 0.0)
+        most = np.where(well, held_out_ceiling(cutoffs, root.lower, residual, leverage), np.inf)
+        cells.narrow(place, least, most)
 
     leave_out.over_chunks(write)
 
@@ -582,9 +582,9 @@ def offer_supports(root: RootNode, supports: Sequence[IntArray], tau_index: Sequ
 
     def write(lo: int, hi: int) -> None:
         scores = candidates.scores(lo, hi)
-        part = (root.g, slice(None), slice(lo, hi))
+        place = (root.g, slice(None), slice(lo, hi))
         value = np.where(well_known(root, scores), scores.value, np.nan)
-        leave_out.cells.offer(part, candidates.numbers[scores.which], scores.held_out, value)
+        leave_out.cells.offer(place, candidates.numbers[scores.which], scores.held_out, value)
 
     leave_out.over_chunks(write)
 

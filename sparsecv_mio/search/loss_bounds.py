@@ -56,8 +56,8 @@ def enough_to_exclude(run: Run, values: FloatArray, bars: FloatArray, slip: floa
         As for `raise_lower_ends`.
     bars : (G, T) array
     """
-    known = np.where(run.context.folds.scores_all_left_out, values + slip, np.inf)
-    return enough_on_all_rows(run.cells.lower, known, bars * SURELY)
+    with_slip = np.where(run.context.folds.scores_all_left_out, values + slip, np.inf)
+    return enough_on_all_rows(run.cells.lower, with_slip, bars * SURELY)
 
 
 class LossBounds:
@@ -101,7 +101,9 @@ class LossBounds:
         """Refit in every fold the supports that its cells have come to show. O(G T (s^3 + rows s)) a fold."""
         context, cells = self.run.context, self.run.cells
         taus, best = context.grid.taus.tolist(), self.run.all_rows.best
-        on_all_rows = np.array([[cells.pool.number(one.by_size[tau].support) for tau in taus] for one in best])
+        on_all_rows = np.array(
+            [[cells.pool.number(best_of_gamma.by_size[tau].support) for tau in taus] for best_of_gamma in best]
+        )
         with cells.lock:
             shown = np.where(np.isfinite(cells.nominal), cells.support, on_all_rows[:, :, None])
         new = np.zeros(context.shape, dtype=bool)
@@ -126,18 +128,18 @@ class LossBounds:
             self.run.counts.add(0, problems=1)
             fits = here.with_gamma(gamma).refit([self.run.cells.pool.supports[i] for i in numbers.tolist()])
             at = at.reshape(-1)
-            part = (g, which, here.fold)
-            self.run.cells.offer(part, numbers[at].astype(np.int32), fits.held_out[at], fits.value[at])
+            place = (g, which, here.fold)
+            self.run.cells.offer(place, numbers[at].astype(np.int32), fits.held_out[at], fits.value[at])
             values = (fits.value + fits.value_error) * (1.0 + TIE_RTOL)
             values = np.where(np.isfinite(values), values, np.inf)[at]
-            self.values[part] = np.minimum(self.values[part], values)
-            self._refitted[part] = shown[part]
+            self.values[place] = np.minimum(self.values[place], values)
+            self._refitted[place] = shown[place]
 
     def archive(self) -> Archive:
         """Return what is known: training objectives by cell, of which supports, and lower bounds on all rows."""
         lower = np.zeros(self.values.shape[:2])
-        for known, one in zip(lower, self.run.all_rows.best, strict=False):  # none before the first steps
-            known[:] = [one.by_size[tau].lower for tau in self.run.context.grid.taus.tolist()]
+        for bounds, best_of_gamma in zip(lower, self.run.all_rows.best, strict=False):  # none before the first steps
+            bounds[:] = [best_of_gamma.by_size[tau].lower for tau in self.run.context.grid.taus.tolist()]
         return {"loss_values": self.values, "loss_refitted": self._refitted, "loss_lower": lower}
 
     def check(self, stored: Archive) -> None:
@@ -185,9 +187,9 @@ class LossByRows:
         None before the best pair is known.
         """
         now = self.run.bounds()
-        found = wanted.any(axis=2) & (self.tried < effort)
-        found[now.best] = False
-        return found & np.isfinite(self.enough())
+        wanted_pairs = wanted.any(axis=2) & (self.tried < effort)
+        wanted_pairs[now.best] = False
+        return wanted_pairs & np.isfinite(self.enough())
 
     def winner_first(self, wanted: BoolArray) -> BoolArray:
         """(G, T, K): while no pair has an upper bound, the cells of the one that is likely to win; then `wanted`."""
@@ -262,13 +264,15 @@ def narrow_by_ridge_balls(run: Run, values: FloatArray, until: Deadline) -> None
             if until.expired() or not len(which):
                 continue
             shown = [cells.pool.supports[number] for number in cells.support[g, which, fold].tolist()]
-            known = [
+            incumbents = [
                 Incumbent(taus[t], support, float(values[g, t, fold]))
                 for t, support in zip(which.tolist(), shown, strict=True)
             ]
             run.counts.add(0, problems=1)
-            found, floors = held_out_intervals(made.with_gamma(gamma), known, relax=False)
-            cells.narrow((g, which, fold), [one.lower for one in found], [one.upper for one in found])
+            intervals, floors = held_out_intervals(made.with_gamma(gamma), incumbents, relax=False)
+            cells.narrow(
+                (g, which, fold), [interval.lower for interval in intervals], [interval.upper for interval in intervals]
+            )
             cells.raise_floor((g, which, fold), floors)
 
     with run.accounts.of(BoundSource.RIDGE_BALLS):
@@ -369,10 +373,10 @@ class WeightBounds:
 
         def narrow(fold: int, moments: TrainingMoments) -> None:
             here = FoldProblem.of(run.context.data, run.context.folds, fold, moments)
-            known = Known(self.loss.values[rising, :, fold], run.cells.nominal[rising, :, fold])
-            work(here, RowsTogether(here.problem, here.held_out.moments()), known)
-            lower = np.zeros(known.values.shape)
-            lower[rising] = self._of(fold).held_out_errors(known.values)
+            known_values = Known(self.loss.values[rising, :, fold], run.cells.nominal[rising, :, fold])
+            work(here, RowsTogether(here.problem, here.held_out.moments()), known_values)
+            lower = np.zeros(known_values.values.shape)
+            lower[rising] = self._of(fold).held_out_errors(known_values.values)
             run.cells.narrow(np.s_[:, :, fold], lower, np.inf)
 
         _in_folds(run, pairs[:, :, None] & run.open, narrow, until)

@@ -190,9 +190,9 @@ def progress_of(state: SearchState, mios: int, stage: str = "") -> Progress:
         pruned = (~cells.final & out[:, :, None]).sum(axis=(0, 2))
     lower, upper = now.lower.min(axis=0) * unit, now.upper.min(axis=0) * unit
     each = len(grid.gammas) * context.folds.k
-    found, open_pairs = now.found * unit, now.decided < context.folds.k
-    at, columns = found.argmin(axis=0), np.arange(len(grid.taus))
-    errors, estimates = found[at, columns].tolist(), open_pairs[at, columns].tolist()
+    errors_found, open_pairs = now.found * unit, now.decided < context.folds.k
+    at, columns = errors_found.argmin(axis=0), np.arange(len(grid.taus))
+    errors, estimates = errors_found[at, columns].tolist(), open_pairs[at, columns].tolist()
     numbers = zip(lower.tolist(), upper.tolist(), errors, estimates, strict=True)
     rows = zip(grid.taus.tolist(), final.tolist(), pruned.tolist(), numbers, strict=True)
     g, t = now.reported_pair(context.gap, grid.gammas, grid.taus)
@@ -206,10 +206,10 @@ def progress_of(state: SearchState, mios: int, stage: str = "") -> Progress:
         mios=mios,
         pruned=int(pruned.sum()),
         best=(float(grid.gammas[g]), int(grid.taus[t])),
-        taus=tuple(TauProgress(tau, done, out, each, *known) for tau, done, out, known in rows),
+        taus=tuple(TauProgress(tau, done, out, each, *numbers) for tau, done, out, numbers in rows),
         stage=stage,
         proved=proved_ends(now, context.gap, grid.gammas, grid.taus),
-        cv_error=float(found[g, t]),
+        cv_error=float(errors_found[g, t]),
         estimate=bool(open_pairs[g, t]),
     )
 

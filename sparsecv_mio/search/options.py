@@ -63,13 +63,13 @@ def with_keywords(made: Made, keywords: Mapping[str, object], function: str, nea
     BadInput
         For what the options refuse.
     """
-    known = {field.name for field in fields(made)}
-    inside = RESTRICTIONS if "restrictions" in known else ()
+    names = {field.name for field in fields(made)}
+    inside = RESTRICTIONS if "restrictions" in names else ()
     inner: dict[str, Any] = {name: keywords[name] for name in inside if name in keywords}
     given = {name: value for name, value in keywords.items() if name not in inner}
     for name in given:
-        if name not in known:
-            meant = did_you_mean(name, (*near, *inside, *sorted(known)))
+        if name not in names:
+            meant = did_you_mean(name, (*near, *inside, *sorted(names)))
             raise TypeError(f"{function}() got an unexpected keyword argument {name!r}{meant}")
     if inner:
         whole = given.get("restrictions", getattr(made, "restrictions", NONE))
@@ -98,10 +98,10 @@ def solver_options_of(given: str | Mapping[str, object] | Iterable[str] | None) 
     if isinstance(given, Mapping):
         given = [f"{name}={str(value).lower() if isinstance(value, bool) else value}" for name, value in given.items()]
     several = given.split(",") if isinstance(given, str) else list(given or ())
-    pairs = [tuple(part.strip() for part in str(one).split("=", 1)) for one in several]
-    for one, pair in zip(several, pairs, strict=True):
+    pairs = [tuple(text.strip() for text in str(setting).split("=", 1)) for setting in several]
+    for setting_given, pair in zip(several, pairs, strict=True):
         if len(pair) < 2 or "" in pair:
-            raise BadInput(f"solver-option: {str(one)[:60]!r} is no option of a solver, give NAME=VALUE")
+            raise BadInput(f"solver-option: {str(setting_given)[:60]!r} is no option of a solver, give NAME=VALUE")
         if [name for name, *_ in pairs].count(pair[0]) > 1:
             raise BadInput(f"solver-option {pair[0]}: is given more than once")
     return tuple("=".join(pair) for pair in pairs)

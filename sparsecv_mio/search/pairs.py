@@ -204,10 +204,10 @@ class PairBounds:
         """
         if self.proved(gap):
             return self.best
-        found = self.found
-        if not np.isfinite(found.min()):
+        errors = self.found
+        if not np.isfinite(errors.min()):
             return self.best
-        return simplest(found <= found.min() * (1.0 + TIE_RTOL), gammas, taus)
+        return simplest(errors <= errors.min() * (1.0 + TIE_RTOL), gammas, taus)
 
 
 def likely_winner(now: PairBounds) -> tuple[int, int]:
@@ -395,9 +395,9 @@ def proved_part(now: PairBounds, gap: float, gammas: FloatArray, taus: IntArray)
     def proved(part: BoolArray) -> PairBounds | None:
         """Try a part with the best pair of the grid, then without."""
         for pairs in (part | best, part):
-            found = now.within(pairs, gammas, taus)
-            if found.proved(gap):
-                return found
+            bounds = now.within(pairs, gammas, taus)
+            if bounds.proved(gap):
+                return bounds
         return None
 
     for most in [*_perhaps_proved(now, gap), 0]:
@@ -427,12 +427,12 @@ def proved_ends(
     gammas, taus : arrays
         The grid, ascending.
     """
-    part = proved_part(now, gap, gammas, taus)
-    if part is None:
+    region = proved_part(now, gap, gammas, taus)
+    if region is None:
         return None
     return (
-        int(taus[part.taus - 1]) if part.taus else None,
-        float(gammas[-part.gammas]) if part.gammas else None,
+        int(taus[region.taus - 1]) if region.taus else None,
+        float(gammas[-region.gammas]) if region.gammas else None,
     )
 
 
@@ -449,9 +449,9 @@ def _perhaps_proved(now: PairBounds, gap: float) -> list[int]:
     room = np.maximum.accumulate(width.max(axis=0)) + float(width[now.best])
     fine = np.zeros(len(lower), dtype=bool)
     for upper in (np.full(len(lower), now.upper.min()), np.minimum.accumulate(now.upper.min(axis=0))):
-        known = np.isfinite(upper)
-        bar = np.where(known, upper, 0.0)
-        fine |= known & (bar - lower <= (gap + 2.0 * CROSSING_RTOL) * bar + room)
+        finite = np.isfinite(upper)
+        bar = np.where(finite, upper, 0.0)
+        fine |= finite & (bar - lower <= (gap + 2.0 * CROSSING_RTOL) * bar + room)
     return (np.flatnonzero(fine)[::-1] + 1).tolist()
 
 

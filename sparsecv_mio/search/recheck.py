@@ -64,8 +64,8 @@ def _in_turn(snapshot: Snapshot) -> Iterator[Where]:
     """Yield decided cells: those of the pair to report, then the others, both as a fixed seed shuffles them."""
     context, decided = snapshot.context, snapshot.cells.decided
     rng, grid = np.random.default_rng(0), context.grid
-    known = pair_bounds(snapshot.cells, grid.gammas, grid.taus)
-    g, t = known.reported_pair(context.gap, grid.gammas, grid.taus)
+    bounds = pair_bounds(snapshot.cells, grid.gammas, grid.taus)
+    g, t = bounds.reported_pair(context.gap, grid.gammas, grid.taus)
     for fold in rng.permutation(np.flatnonzero(decided[g, t])).tolist():
         if decided[g, t, fold]:
             yield g, t, fold

@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -227,27 +228,20 @@ def all_rows_fit(
         One fit in double precision.
     """
     unit = data.y_unit**2
-    found = np.asarray(cell.support, dtype=np.int64)
-    if not (cell.complete or data.restrictions.beyond_forcing):  # a limit may leave fewer columns
-        found = filled_up(found, min(cell.tau, data.q), np.arange(data.q))
-    known = [found, *(cell.candidates[:MOST_REFITS] if cell.complete else ())]
-    distinct = dict.fromkeys(tuple(sorted(int(j) for j in support)) for support in known)
-    tried = [np.array(support, dtype=np.int64) for support in distinct]
-    if quick:
-        fits = [_fit_quickly(data, gamma, support) for support in tried[:1]]
-    else:
-        fits = [_fit_support(data, gamma, problem, support) for support in tried]
-    best = min(fits, key=lambda one: one.objective)
+    supports = _supports_to_fit(data, cell)
+    fit_of = partial(_fit_quickly, data, gamma) if quick else partial(_fit_support, data, gamma, problem)
+    fits = [fit_of(support) for support in (supports[:1] if quick else supports)]
+    best = min(fits, key=lambda tried: tried.objective)
     first = _first_copies(data, best.support)
     if not np.array_equal(first, best.support):
-        same = _fit_quickly(data, gamma, first) if quick else _fit_support(data, gamma, problem, first)
+        same = fit_of(first)
         if same.objective <= best.objective * (1.0 + TIE_RTOL):
             fits.append(same)
             best = same
     objective, coefficients, intercept = best.in_file_units(data, gamma)
     upper = best.objective + best.error
     all_known = cell.complete and len(cell.candidates) <= MOST_REFITS
-    lower = min(one.objective - one.error for one in fits) if all_known and not quick else cell.lower
+    lower = min(tried.objective - tried.error for tried in fits) if all_known and not quick else cell.lower
     lower = min(max(lower, 0.0), best.objective)
     # that all candidates are known is no proof where one of them cannot be valued
     most = LOSS_SLACK * best.objective
@@ -258,6 +252,16 @@ def all_rows_fit(
     lower, upper = float(lower * unit), float(upper * unit)
     refit = Refit(gamma, cell.tau, min(max(objective, lower), upper), lower, upper, bool(proved))
     return refit, names_of(data, best.support), coefficients, intercept
+
+
+def _supports_to_fit(data: StandardData, cell: BestSubset) -> list[IntArray]:
+    """Return the supports of a cell, each once and ascending; the first is the best one known."""
+    best = np.asarray(cell.support, dtype=np.int64)
+    if not (cell.complete or data.restrictions.beyond_forcing):  # a limit may leave fewer columns
+        best = filled_up(best, min(cell.tau, data.q), np.arange(data.q))
+    supports = [best, *(cell.candidates[:MOST_REFITS] if cell.complete else ())]
+    distinct = dict.fromkeys(tuple(sorted(int(j) for j in support)) for support in supports)
+    return [np.array(support, dtype=np.int64) for support in distinct]
 
 
 def _first_copies(data: StandardData, support: IntArray) -> IntArray:
@@ -366,8 +370,8 @@ class _Reported:
         """Return the standard error of h over folds; None where it has none, or is not known yet."""
         errors = self.cells.nominal[g, t]
         scored = self.scored
-        known = scored.has_standard_error and bool(np.isfinite(errors).all())
-        return standard_error(errors * self.unit, scored.by_fold, scored.times) if known else None
+        has_error = scored.has_standard_error and bool(np.isfinite(errors).all())
+        return standard_error(errors * self.unit, scored.by_fold, scored.times) if has_error else None
 
     def one_se(self) -> tuple[OneSe, tuple[int, int]]:
         """Return the pair of the one-standard-error rule."""
@@ -393,13 +397,13 @@ class _Reported:
     def region(self) -> Region | None:
         """Where the best pair is proved."""
         grid = self.grid
-        part = proved_part(self.bounds, self.gap, grid.gammas, grid.taus)
-        if part is None:
+        proved = proved_part(self.bounds, self.gap, grid.gammas, grid.taus)
+        if proved is None:
             return None
         return Region(
-            up_to_tau=int(grid.taus[part.taus - 1]) if part.taus else None,
-            from_gamma=float(grid.gammas[-part.gammas]) if part.gammas else None,
-            **self.certificate(part.bounds, part.bounds.best),
+            up_to_tau=int(grid.taus[proved.taus - 1]) if proved.taus else None,
+            from_gamma=float(grid.gammas[-proved.gammas]) if proved.gammas else None,
+            **self.certificate(proved.bounds, proved.bounds.best),
         )
 
     def certificate(self, bounds: PairBounds, pair: tuple[int, int]) -> dict[str, Any]:
@@ -435,11 +439,11 @@ class _Reported:
             Lower bound of the objective of the pair on all rows.
         """
         cells, worst, until = self.cells, 0.0, time.monotonic() + SCORE_SECONDS
-        left, floors = np.flatnonzero(~cells.decided[g, t]), self._floors(g, t, on_all_rows)
-        squares = int(self.grid.taus[t]) ** 2 + (0 if (floors[left] > 0.0).all() else self.data.q**2)
-        if not len(left) or len(left) * self.data.n * squares > MOST_FITTED:
+        undecided, floors = np.flatnonzero(~cells.decided[g, t]), self._floors(g, t, on_all_rows)
+        squares = int(self.grid.taus[t]) ** 2 + (0 if (floors[undecided] > 0.0).all() else self.data.q**2)
+        if not len(undecided) or len(undecided) * self.data.n * squares > MOST_FITTED:
             return None
-        for fold in left.tolist():
+        for fold in undecided.tolist():
             rows, gamma, floor = self.folds.train_rows(fold), float(self.grid.gammas[g]), float(floors[fold])
             if not floor > 0.0 and self.data.loss is Loss.SQUARED:
                 problem = moments_of_training(self.data, rows).problem(self.data, gamma)
@@ -508,51 +512,46 @@ def build_record(
     Inconsistent
         If a number of the record lies outside of its own interval.
     """
-    known, context = _Reported(snapshot), snapshot.context
-    grid, data, deadline = known.grid, known.data, context.deadline
+    reported, context = _Reported(snapshot), snapshot.context
+    grid, data, deadline = reported.grid, reported.data, context.deadline
     request = replace(context.request, gammas=tuple(grid.gammas.tolist()), taus=tuple(grid.taus.tolist()))
-    rule, weighed, at = _chosen(known, snapshot)
-    g, t = known.pair
-
-    def fitted_at(g: int, t: int) -> tuple[BestSubset, tuple[Refit, tuple[str, ...], dict[str, float], float]]:
-        """Return the best subset of all rows at a pair, and its fit."""
-        gamma, tau = float(grid.gammas[g]), int(grid.taus[t])
-        cell = snapshot.best[g].by_size[tau] if best is None else best(g, tau)
-        at_gamma = all_rows.problem(g) if all_rows is not None and all_rows.at_hand else None
-        quick = deadline.abandoned.is_set() and data.n * cell.tau > MANY_NUMBERS
-        return cell, all_rows_fit(data, gamma, at_gamma, cell, context.gap, quick)
-
+    rule, weighed, at = _chosen(reported, snapshot)
+    fitted_at = partial(_fitted_at, snapshot, best, all_rows)
     cell, (refit, support, coefficients, intercept) = fitted_at(*at)
     if weighed is not None and weighed.pairs:
         models = [fitted_at(*pair)[1][1] for _, pair, _ in weighed.pairs]
         weighed = weighed.with_models(models, grid.gammas, grid.taus)
     untimely = (UNWEIGHED,) if context.stability and weighed is None else ()
-    proved = known.proved and snapshot.complete
-    table = known.table(proved)
-    of_grid = known.of_grid(table)
-    answer = of_grid if at == (g, t) else known.of_pair(*at)
-    cv_error = answer["cv_error"]
-    descent = request.method_used == Method.DESCENT
-    region = None if descent else known.region()
+    closed = reported.proved and snapshot.complete
+    table = reported.table(closed)
+    proved = closed and not snapshot.doubts
+    of_grid = reported.of_grid(table)
+    is_least = at == reported.pair
+    answer = of_grid if is_least else reported.of_pair(*at)
+    whole = proved or request.method_used == Method.DESCENT  # of which nothing is left to say
+    region = None if request.method_used == Method.DESCENT else reported.region()
     fitted = replace(cell, support=np.flatnonzero(np.isin(data.names, support)))
     stability = None
     if data.loss is Loss.SQUARED:
-        stability = stability_of_model(context, known.cells, at, fitted, weighed, snapshot.changes)
-    if snapshot.doubts:
-        proved = False
-    took = () if proved else compiling_took(deadline)
+        stability = stability_of_model(context, reported.cells, at, fitted, weighed, snapshot.changes)
+    more: dict[str, Any] = {}
+    if not is_least:
+        more |= {"least": Least(**of_grid), "least_folds": reported.chosen_folds(*reported.pair)}
+    if not whole:
+        told = advice(request, deadline.limit, region, of_grid["gamma"], of_grid["tau"], snapshot.reached)
+        more |= {"advice": told, "loosest": loosest_of(table)}
     record = Record(
         schema=SCHEMA,
         status="doubtful" if snapshot.doubts else deadline.status(proved and not untimely),
         **answer,
-        r_squared=explained(data.loss, data.dataset, known.folds, cv_error) if np.isfinite(cv_error) else None,
+        r_squared=explained(data.loss, data.dataset, reported.folds, answer["cv_error"]),
         support=support,
         coefficients=coefficients,
         intercept=intercept,
         one_se=rule,
         refit=refit,
         table=table,
-        chosen_folds=known.chosen_folds(*at),
+        chosen_folds=reported.chosen_folds(*at),
         work=parts.Work(
             mios=snapshot.mios,
             nodes=snapshot.nodes,
@@ -563,28 +562,43 @@ def build_record(
             course=snapshot.course,
         ),
         data=data_info(data),
-        folds=fold_info(known.folds),
+        folds=fold_info(reported.folds),
         request=request,
-        warnings=(*data.warnings, *untimely, *took, *(f"{DOUBTFUL} ({seen})" for seen in snapshot.doubts[:1])),
+        warnings=(*data.warnings, *untimely, *_warnings(snapshot, proved)),
         versions=parts.versions(),
         descent=snapshot.steps,
         stability=stability,
         region=region,
-        advice=None
-        if proved or descent
-        else advice(request, deadline.limit, region, of_grid["gamma"], of_grid["tau"], snapshot.reached),
-        training_gap=known.training_gap(*at, float(snapshot.best[at[0]].by_size[int(grid.taus[at[1]])].lower)),
-        least=None if at == (g, t) else Least(**of_grid),
-        loosest=None if proved or descent else loosest_of(table),
-        least_folds=None if at == (g, t) else known.chosen_folds(g, t),
-        classes=classes_of(data.dataset, known.folds.all_scored),
+        training_gap=reported.training_gap(*at, float(snapshot.best[at[0]].by_size[int(grid.taus[at[1]])].lower)),
+        **more,
+        classes=classes_of(data.dataset, reported.folds.all_scored),
     )
     check_intervals(record)
     return record
 
 
-def explained(loss: str, dataset: Dataset, folds: FoldPlan, cv_error: float) -> float:
+def _fitted_at(
+    snapshot: Snapshot, best: Callable[[int, int], BestSubset] | None, all_rows: AllRows | None, g: int, t: int
+) -> tuple[BestSubset, tuple[Refit, tuple[str, ...], dict[str, float], float]]:
+    """Return the best subset of all rows at a pair, and its fit."""
+    context, data, grid = snapshot.context, snapshot.context.data, snapshot.context.grid
+    gamma, tau = float(grid.gammas[g]), int(grid.taus[t])
+    cell = snapshot.best[g].by_size[tau] if best is None else best(g, tau)
+    at_gamma = all_rows.problem(g) if all_rows is not None and all_rows.at_hand else None
+    quick = context.deadline.abandoned.is_set() and data.n * cell.tau > MANY_NUMBERS
+    return cell, all_rows_fit(data, gamma, at_gamma, cell, context.gap, quick)
+
+
+def _warnings(snapshot: Snapshot, proved: bool) -> tuple[str, ...]:
+    """Say what went into compiling of a search that proved nothing, and of what there are doubts."""
+    took = () if proved else compiling_took(snapshot.context.deadline)
+    return (*took, *(f"{DOUBTFUL} ({seen})" for seen in snapshot.doubts[:1]))
+
+
+def explained(loss: str, dataset: Dataset, folds: FoldPlan, cv_error: float) -> float | None:
     """Return the share that a CV error explains: of the variance of the targets, or of the log loss of the classes.
+
+    None where no CV error is known.
 
     Parameters
     ----------
@@ -593,10 +607,12 @@ def explained(loss: str, dataset: Dataset, folds: FoldPlan, cv_error: float) -> 
     folds : FoldPlan
     cv_error : float
     """
-    known = dataset.y, folds.all_scored
+    if not np.isfinite(cv_error):
+        return None
+    targets = dataset.y, folds.all_scored
     if loss == Loss.SQUARED:
-        return r_squared(*known, cv_error, dataset.row_weights)
-    null = null_loss(*known, dataset.row_weights)
+        return r_squared(*targets, cv_error, dataset.row_weights)
+    null = null_loss(*targets, dataset.row_weights)
     return 1.0 - cv_error / null if null > 0.0 else 0.0
 
 
@@ -624,9 +640,9 @@ def compiling_took(deadline: Deadline) -> tuple[str, ...]:
 def check_cells(cells: CellTable) -> None:
     """Raise `Inconsistent` if the number of a decided cell lies outside of its interval."""
     for t in range(cells.decided.shape[1]):  # one tau at a time: there may be millions of folds
-        part = np.s_[:, t]
-        right = (cells.lower[part] <= cells.nominal[part]) & (cells.nominal[part] <= cells.upper[part])
-        wrong = cells.decided[part] & ~right
+        of_tau = np.s_[:, t]
+        right = (cells.lower[of_tau] <= cells.nominal[of_tau]) & (cells.nominal[of_tau] <= cells.upper[of_tau])
+        wrong = cells.decided[of_tau] & ~right
         if not wrong.any():
             continue
         g, fold = (int(i) for i in np.argwhere(wrong)[0])
@@ -645,7 +661,11 @@ def check_intervals(record: Record) -> None:
         ("refit.objective", record.refit.lower, record.refit.objective, record.refit.upper),
     ]
     named = (("least", record.least), ("refined", record.refined))
-    ends += [(f"{name}.cv_error", part.lower, part.cv_error, part.upper) for name, part in named if part is not None]
+    ends += [
+        (f"{name}.cv_error", interval.lower, interval.cv_error, interval.upper)
+        for name, interval in named
+        if interval is not None
+    ]
     ends += [(f"table[{i}].cv_error", row.lower, row.cv_error, row.upper) for i, row in enumerate(record.table)]
     for name, lower, value, upper in ends:
         if not lower <= value <= upper:

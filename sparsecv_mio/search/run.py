@@ -190,8 +190,8 @@ class GridMethod(Watched):
         counts = self.run.counts
         position = {"nodes": np.array(counts.nodes), "by_engine": np.array(json.dumps(counts.by_engine))}
         position |= self.run.accounts.archive()
-        for part in self.parts:
-            position |= part.archive()
+        for component in self.parts:
+            position |= component.archive()
         return position
 
     def resume(self, stored: Archive) -> None:
@@ -202,24 +202,24 @@ class GridMethod(Watched):
         CorruptStore
             Before anything is changed, where `stored` is not of the same grid and method.
         """
-        here, found = self._position(), {"accounts": np.array("[]")} | below("run", stored)
-        check_like(found, here, FREE)
-        if "begun" in here and not found["begun"]:
+        here, stored_position = self._position(), {"accounts": np.array("[]")} | below("run", stored)
+        check_like(stored_position, here, FREE)
+        if "begun" in here and not stored_position["begun"]:
             self.begin()
             return
-        within(found, "nodes", 0, np.iinfo(np.int64).max)
-        decided = counts_of(found["by_engine"])
-        self.run.accounts.check(found)
-        for part in self.parts:
-            part.check(found)
+        within(stored_position, "nodes", 0, np.iinfo(np.int64).max)
+        decided = counts_of(stored_position["by_engine"])
+        self.run.accounts.check(stored_position)
+        for component in self.parts:
+            component.check(stored_position)
         run, cells = self.run, below("cells", stored)
         run.cells.check(cells, self.context.data.q)
         self.recompute()
         run.cells.fill(cells)
-        run.counts.nodes, run.counts.by_engine = int(found["nodes"]), decided
-        run.accounts.restore(found)
-        for part in self.parts:
-            part.restore(found)
+        run.counts.nodes, run.counts.by_engine = int(stored_position["nodes"]), decided
+        run.accounts.restore(stored_position)
+        for component in self.parts:
+            component.restore(stored_position)
 
 
 NewRun = Callable[[Sequence[float], Sequence[int], Signals], GridMethod]  # a run over other gammas and taus, not begun
@@ -270,22 +270,22 @@ def fit_all_rows(
     """
     state, context = run, run.context
     starts: list[IntArray] = []
-    found: dict[int, BestSubsets] = {}
+    solved: dict[int, BestSubsets] = {}
     sizes = len(context.grid.taus)
     what = "best subsets on all rows:" if effort else "relaxations on all rows:"
     with run.accounts.of(BoundSource.ALL_ROWS if effort else BoundSource.ALL_ROWS_RELAXED):
         for g in order:
-            if found and context.deadline.expired():
+            if solved and context.deadline.expired():
                 break
-            run.signals.doing(what, len(found) * sizes, len(order) * sizes)
-            found[g] = solve_path(
+            run.signals.doing(what, len(solved) * sizes, len(order) * sizes)
+            solved[g] = solve_path(
                 state.all_rows.problem(g), context.grid.taus.tolist(), starts=[*starts, *state.all_rows.starts[g]],
                 effort=effort, expired=expired,
             )  # fmt: skip
             if in_turn:
-                starts = [cell.support for cell in found[g].by_size.values()]
-            state.counts.add(found[g].nodes, problems=1)
-        state.all_rows.keep(found)
+                starts = [cell.support for cell in solved[g].by_size.values()]
+            state.counts.add(solved[g].nodes, problems=1)
+        state.all_rows.keep(solved)
 
 
 def best_on_all_rows(run: Run, g: int, tau: int, effort: int) -> BestSubset:
@@ -341,31 +341,31 @@ def _searched_everywhere(run: Run, once_answered: Callable[[], None] | None) -> 
     def enough() -> bool:
         return deadline.share_spent(SEARCH_SHARE)
 
-    found: dict[int, FoldPaths] = {}
+    paths_by_fold: dict[int, FoldPaths] = {}
     whole: FoldPaths | None = None
     what, passes = "searching first supports: fold", 1
     plan = context.folds.with_all_rows()
     run.signals.doing(what, 1, k)
     for paths in first_supports(context.data, plan, context.grid, context.threads, enough):
-        if paths.fold in found:
-            offer(run, found)
-            found = {}
-        found[paths.fold] = paths
+        if paths.fold in paths_by_fold:
+            offer(run, paths_by_fold)
+            paths_by_fold = {}
+        paths_by_fold[paths.fold] = paths
         run.counts.add(0, problems=len(context.grid.gammas))
         whole = paths if paths.fold == k else whole
-        if whole is not None and len(found) == k + 1:
-            offer(run, found)
+        if whole is not None and len(paths_by_fold) == k + 1:
+            offer(run, paths_by_fold)
             run.all_rows.keep(unproved(context, whole))
-            found = {}
+            paths_by_fold = {}
             run.signals.progressed()
             if once_answered is not None:
                 once_answered()
             once_answered, passes = None, passes + 1
             what = f"searching better supports, pass {passes}: fold"
-        run.signals.doing(what, min(len(found) + 1, k), k)
+        run.signals.doing(what, min(len(paths_by_fold) + 1, k), k)
         if deadline.expired():
             break
-    offer(run, found)
+    offer(run, paths_by_fold)
     if whole is not None:
         for g, starts in enumerate(run.all_rows.starts):
             starts += [whole.support(g, t) for t in range(len(context.grid.taus))]
@@ -381,15 +381,15 @@ def unproved(context: Context, paths: FoldPaths) -> dict[int, BestSubsets]:
     paths : FoldPaths
         Of all rows.
     """
-    q, found = context.data.q, {}
+    q, by_gamma = context.data.q, {}
     for g in range(len(context.grid.gammas)):
         cells = {}
         for t, tau in enumerate(context.grid.taus.tolist()):
             support = paths.support(g, t)
             whole = filled_up(support, min(tau, q), np.arange(min(q, tau + len(support))))
             cells[tau] = BestSubset.unproved(tau, whole)
-        found[g] = BestSubsets(cells, 0, False)
-    return found
+        by_gamma[g] = BestSubsets(cells, 0, False)
+    return by_gamma
 
 
 def answers_of_all_rows(context: Context) -> FoldPaths | None:
@@ -421,14 +421,14 @@ def offer_paths(run: Run, gammas: IntArray, taus: IntArray, paths: FoldPaths) ->
     paths : FoldPaths
     """
     cells, fold = run.cells, paths.fold
-    part: Index = (*np.ix_(gammas, taus), fold)
-    better = ~cells.decided[part] & (paths.objective < cells.value[part] * (1.0 - TIE_RTOL))
-    better |= ~cells.decided[part] & ~np.isfinite(cells.nominal[part])
+    place: Index = (*np.ix_(gammas, taus), fold)
+    better = ~cells.decided[place] & (paths.objective < cells.value[place] * (1.0 - TIE_RTOL))
+    better |= ~cells.decided[place] & ~np.isfinite(cells.nominal[place])
     numbers = np.zeros(better.shape, dtype=np.int32)
     for g, t in np.argwhere(better).tolist():
         numbers[g, t] = cells.pool.number(paths.support(g, t))
     value: FloatArray = np.where(better, paths.objective, np.nan)
-    cells.offer(part, numbers, paths.held_out, value)
+    cells.offer(place, numbers, paths.held_out, value)
 
 
 def decide_beyond_proof(method: GridMethod, asked: Context) -> None:
@@ -486,15 +486,15 @@ def _fitted(method: GridMethod) -> BoolArray:
 
 def _leading(method: GridMethod, table: StabilityTable) -> BoolArray:
     """(G, T): the pairs that the weights choose of what is known."""
-    context, found = method.run.context, np.zeros(table.known.shape, dtype=bool)
+    context, leading = method.run.context, np.zeros(table.known.shape, dtype=bool)
     for weight in context.stability:
-        found[table.choose(weight, context.gap, context.grid.gammas, context.grid.taus).pair] = True
-    return found
+        leading[table.choose(weight, context.gap, context.grid.gammas, context.grid.taus).pair] = True
+    return leading
 
 
 def _fit(method: GridMethod, g: int, tau: int) -> None:
     """Solve all rows at a pair, as far as the method goes."""
     best = method.run.all_rows.best[g].by_size[tau]
     if not best.complete:
-        found = method.best_on_all_rows(g, tau)
-        method.run.all_rows.improve(g, BestSubsets({tau: found}, 0, finished=found.complete))
+        best_cell = method.best_on_all_rows(g, tau)
+        method.run.all_rows.improve(g, BestSubsets({tau: best_cell}, 0, finished=best_cell.complete))

@@ -26,10 +26,10 @@ from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData, standardize
-from sparsecv_mio.errors import CorruptStore, OutOfTime
+from sparsecv_mio.errors import CorruptStore
 from sparsecv_mio.search.cells import CellTable
 from sparsecv_mio.search.context import Context, Snapshot, Trees
-from sparsecv_mio.search.deadline import Deadline
+from sparsecv_mio.search.deadline import Deadline, prepared
 from sparsecv_mio.search.fallback import FallbackSupports, fallback_supports
 from sparsecv_mio.search.observers import Checkpoint, Stored, Watched, read_checkpoint, stored_cells
 from sparsecv_mio.search.options import Hooks, SearchOptions
@@ -129,9 +129,7 @@ class RunningSearch:
         OutOfTime
             If the data are not even in standard coordinates.
         """
-        if self.data is None:
-            raise OutOfTime("no answer yet: the data were still being prepared; give more time")
-        snapshot = self._snapshot(self.data)
+        snapshot = self._snapshot(prepared(self.data))
         grid = snapshot.context.grid
         if not snapshot.scored and (self.fallback is None or self.fallback.gamma not in grid.gammas):
             self._find_fallback(snapshot.context, self.deadline.began)
@@ -179,6 +177,6 @@ def with_fallback(snapshot: Snapshot, fallback: FallbackSupports | None) -> Snap
             named = np.array([numbers[id(support)] for support in supports], dtype=np.int32)
             cells.offer((int(place[0]), t), named, fallback.nominal[t], fallback.value[t])
     on_all_rows = zip(grid.taus.tolist(), fallback.on_all_rows, fallback.value_on_all_rows, strict=True)
-    found = {tau: BestSubset.unproved(tau, support, float(value)) for tau, support, value in on_all_rows}
+    by_tau = {tau: BestSubset.unproved(tau, support, float(value)) for tau, support, value in on_all_rows}
     missing = len(grid.gammas) - len(snapshot.best)
-    return replace(snapshot, best=(*snapshot.best, *[BestSubsets(found, 0, False)] * missing))
+    return replace(snapshot, best=(*snapshot.best, *[BestSubsets(by_tau, 0, False)] * missing))

@@ -53,8 +53,8 @@ class SparseLinearModel(RegressorMixin, SparseEstimator):
         -------
         (n,) array
         """
-        found: FloatArray = self._rows(X) @ self.coef_ + self.intercept_
-        return found
+        predictions: FloatArray = self._rows(X) @ self.coef_ + self.intercept_
+        return predictions
 
     def _set_model(self, coefficients: FloatArray, intercept: float) -> None:
         """Set what predicts."""
@@ -62,7 +62,7 @@ class SparseLinearModel(RegressorMixin, SparseEstimator):
 
     def _check_target(self, y: Any) -> None:
         """Refuse text."""
-        word = next((one for one in np.ravel(np.asarray(y)).tolist() if isinstance(one, str)), None)
+        word = next((value for value in np.ravel(np.asarray(y)).tolist() if isinstance(value, str)), None)
         if word is not None:
             raise BadInput(
                 f"y holds text {word[:30]!r}: give numbers; of two classes BestSubsetLogisticCV fits probabilities"

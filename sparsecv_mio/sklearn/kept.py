@@ -92,8 +92,8 @@ class KeptSearch:
             state["X"], state["y"], tuple(state["names"]), state["target"], weights=state["weights"],
             row_weights=state["row_weights"], classes=None if classes is None else (classes[0], classes[1]),
         )  # fmt: skip
-        left = state["folds"]["left"]
-        plan = FoldPlan(**{**state["folds"], "left": None if left is None else RowLists(*left)})
+        left_out = state["folds"]["left"]
+        plan = FoldPlan(**{**state["folds"], "left": None if left_out is None else RowLists(*left_out)})
         cells = tuple(BestSubset(**cell, candidates=(), values=()) for cell in state["cells"])
         return cls(dataset, plan, state["sums"], state["factor"], cells)
 

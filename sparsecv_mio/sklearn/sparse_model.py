@@ -124,9 +124,9 @@ def warn_unproved(estimator: Any) -> None:
     """Warn of a fit that ended without a proof, and say what is known all the same."""
     if estimator.status_ != "proved":
         why = WHY_UNPROVED[estimator.status_]
-        known = f"certified are {shown(estimator.lower_)} and {shown(estimator.upper_)} as bounds"
+        bounds = f"certified are {shown(estimator.lower_)} and {shown(estimator.upper_)} as bounds"
         took = [words for words in estimator.record_.warnings if "compiling" in words]
-        words = "; ".join([f"{type(estimator).__name__} {why} before the answer was proved: {known}", *took])
+        words = "; ".join([f"{type(estimator).__name__} {why} before the answer was proved: {bounds}", *took])
         warnings.warn(words, ConvergenceWarning, stacklevel=CALLER)
 
 
@@ -221,13 +221,13 @@ def settings(kind: type[Estimator]) -> type[Estimator]:
     An unknown one is refused with the one that was meant.
     """
     made: Any = dataclass(kw_only=True, eq=False, repr=False)(kind)
-    whole, known = made.__init__, sorted(one.name for one in fields(made))
+    whole, names = made.__init__, sorted(declared_field.name for declared_field in fields(made))
 
     @wraps(whole)
     def begin(self: Any, *args: Any, **given: Any) -> None:
         for name in given:
-            if name not in known:
-                meant = did_you_mean(name, known)
+            if name not in names:
+                meant = did_you_mean(name, names)
                 raise TypeError(f"{kind.__name__}() got an unexpected keyword argument {name!r}{meant}")
         whole(self, *args, **given)
 
@@ -408,15 +408,15 @@ class ChosenByCV:
             gammas = default_gammas(*shape, self.n_gammas, two_classes)
         else:
             gammas = gammas_of(self.gammas, *shape)
-        known: list[Snapshot] = []
+        snapshots: list[Snapshot] = []
         with watched(self, data.X, data.y) as watch:
             record = cross_validate(
-                data, plan, found=known.append, gammas=gammas, taus=self.taus, gap=self.gap, one_se=self.one_se,
+                data, plan, found=snapshots.append, gammas=gammas, taus=self.taus, gap=self.gap, one_se=self.one_se,
                 restrictions=self._restrictions, time_limit=self.time_limit, threads=effective_n_jobs(self.n_jobs),
                 scale=self.scale, intercept=self._intercept, **asked, **watch._asdict(),
             )  # fmt: skip
             self._keep(record)
-            self._kept = KeptSearch.of(record, known[-1], plan) if known else None
+            self._kept = KeptSearch.of(record, snapshots[-1], plan) if snapshots else None
 
     def _keep(self: Any, record: Record) -> None:
         """Set the fitted attributes."""
@@ -499,7 +499,7 @@ def cv_results(record: Record, mse_path: FloatArray | None = None, weights: Floa
 
     tau, gamma, error = column("tau"), column("gamma"), column("cv_error")
     score = np.where(np.isfinite(error), -error, np.nan)
-    known = np.where(np.isfinite(error), error, np.inf)
+    filled = np.where(np.isfinite(error), error, np.inf)
     return {
         "params": [{"tau": row.tau, "gamma": row.gamma} for row in rows],
         "param_tau": tau,
@@ -507,7 +507,7 @@ def cv_results(record: Record, mse_path: FloatArray | None = None, weights: Floa
         **splits,
         "mean_test_score": score,
         **spread,
-        "rank_test_score": (1 + np.searchsorted(np.sort(known), known)).astype(np.int32),
+        "rank_test_score": (1 + np.searchsorted(np.sort(filled), filled)).astype(np.int32),
         "cv_error": error,
         "lower": column("lower"),
         "upper": column("upper"),

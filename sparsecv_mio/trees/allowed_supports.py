@@ -117,11 +117,11 @@ class Family:
                 inside |= self.need[j]
             for j, parents in self.one_of:
                 if inside >> j & 1 and not inside & parents:
-                    left = free & parents
-                    if not left:
+                    parents_left = free & parents
+                    if not parents_left:
                         return None
-                    if left & (left - 1) == 0:
-                        inside |= left
+                    if parents_left & (parents_left - 1) == 0:
+                        inside |= parents_left
             if inside & ~(before[0] | free):
                 return None
             free &= ~inside
@@ -172,9 +172,9 @@ class Family:
             if not unmet:
                 return None
             parent = unmet[0] & -unmet[0]
-            found = self.completed(inside | parent, free)
-            if found is not None:
-                return found
+            completion = self.completed(inside | parent, free)
+            if completion is not None:
+                return completion
             node = self.settle(inside, free & ~parent)
         return None
 
@@ -198,11 +198,11 @@ class Family:
 
     def apart(self) -> list[tuple[int, int]]:
         """Return limits on groups that do not overlap, the smaller groups first: those that a relaxation holds."""
-        found: list[tuple[int, int]] = []
+        groups: list[tuple[int, int]] = []
         for k, columns in sorted(self.caps, key=lambda cap: (cap[1] & ~self.forced).bit_count()):
-            if not any(columns & other for _, other in found):
-                found.append((k, columns))
-        return found
+            if not any(columns & other for _, other in groups):
+                groups.append((k, columns))
+        return groups
 
 
 def completed(
@@ -218,5 +218,5 @@ def completed(
     among : sequence of int
     """
     columns = support.tolist()
-    found = Family(q, tau, constraints).completed(mask_of(columns), mask_of(among))
-    return tuple(sorted(columns)) if found is None else tuple(columns_of(found))
+    completion = Family(q, tau, constraints).completed(mask_of(columns), mask_of(among))
+    return tuple(sorted(columns)) if completion is None else tuple(columns_of(completion))

@@ -77,15 +77,15 @@ def centred_part(M: FloatArray, member: IntArray) -> FloatArray | None:
     rows, columns = at[:, :, None], at[:, None, :]
 
     def inverse(W: FloatArray) -> tuple[float, FloatArray] | None:
-        left = whole.copy()
-        left[rows, columns] -= W
+        remainder = whole.copy()
+        remainder[rows, columns] -= W
         try:
-            factor = np.linalg.cholesky(left)
+            factor = np.linalg.cholesky(remainder)
             own = np.linalg.cholesky(W)
         except np.linalg.LinAlgError:
             return None
         value = np.log(np.diag(factor)).sum() + SHARPNESS * np.log(np.einsum("bii->bi", own)).sum()
-        return 2.0 * float(value), np.asarray(np.linalg.inv(left)[rows, columns], dtype=np.float64)
+        return 2.0 * float(value), np.asarray(np.linalg.inv(remainder)[rows, columns], dtype=np.float64)
 
     try:
         W = np.linalg.inv(np.linalg.inv(whole)[rows, columns]) / (len(at) * 1.001)
@@ -151,8 +151,8 @@ class BlockPart:
         for b, row in enumerate(mine):
             some = row[row >= 0]
             block[some], within[some] = b, np.arange(len(some))
-            part = np.ascontiguousarray(W[np.ix_(some, some)])
-            least = min(least, float(fill_tables(part, np.int64(len(some)), factor[b], pivot[b])))
+            block_of = np.ascontiguousarray(W[np.ix_(some, some)])
+            least = min(least, float(fill_tables(block_of, np.int64(len(some)), factor[b], pivot[b])))
         if not least > LEAST_OWN:
             return None
         length, unit = np.sqrt(np.diag(M)), EPS * (4 * q + 64)
@@ -235,9 +235,9 @@ def block_part(M: FloatArray, chosen: ChosenBlocks, scale: FloatArray) -> BlockP
         What the columns of the problem were multiplied by.
     """
     q, W = len(M), np.zeros_like(M)
-    for row, part in zip(chosen.member, chosen.W, strict=True):
+    for row, block in zip(chosen.member, chosen.W, strict=True):
         some = row[row >= 0]
-        W[np.ix_(some, some)] = part[: len(some), : len(some)] * scale[some, None] * scale[some]
+        W[np.ix_(some, some)] = block[: len(some), : len(some)] * scale[some, None] * scale[some]
     root = np.sqrt(np.diag(M))
     scaled = W / root / root[:, None]
     try:

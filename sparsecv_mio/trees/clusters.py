@@ -133,7 +133,7 @@ class ClusterTree:
             return [self._open(node, out, node.asked, expired), self._open(node, asked_for, node.asked + 1, expired)]
         asked_for[node.cluster == number] = cluster_relaxation.NO_CLUSTER
         asked_for[node.branch] = number
-        return [self._open(node, part, node.asked, expired) for part in (out, asked_for)]
+        return [self._open(node, mask, node.asked, expired) for mask in (out, asked_for)]
 
     def _open(
         self, parent: ClusterNode, cluster: IntArray, asked: int, expired: Callable[[], bool]
@@ -143,10 +143,10 @@ class ClusterTree:
         bound, point = parent.bound, np.asarray(parent.point, dtype=float)
         relaxed = None
         for _ in range(SWEEPS):
-            left = self._left(cluster, asked)
-            if left < self.size:
+            columns_left = self._left(cluster, asked)
+            if columns_left < self.size:
                 return None
-            if left == self.size:
+            if columns_left == self.size:
                 break
             relaxed = self.relaxation.solve(cluster, asked, point, Accuracy(self.bar, CLOSE, MOST_STEPS), expired)
             bound, point = max(bound, relaxed.dual), relaxed.b
@@ -154,13 +154,13 @@ class ClusterTree:
                 return None
             self._round(cluster, asked, relaxed.h)
             asked, fixed = self._screen(cluster, asked, relaxed)
-            if 10 * fixed < left or expired():
+            if 10 * fixed < columns_left or expired():
                 break
-        left = self._left(cluster, asked)
-        if left < self.size:
+        columns_left = self._left(cluster, asked)
+        if columns_left < self.size:
             return None
         few = max(LEAF_OF_CLUSTERS if asked == self.size else LEAF, self.size)
-        if left <= few or relaxed is None:
+        if columns_left <= few or relaxed is None:
             return ClusterNode(bound, cluster, asked, point.astype(np.float32), parent.branch[:0], LEAF_EFFORT)
         branch = self._columns_to_branch(cluster, asked, relaxed)
         return ClusterNode(bound, cluster, asked, point.astype(np.float32), branch)

@@ -82,13 +82,13 @@ def solve_path(
     limits, will_do = (effort, expired), dict(enough or {})
     if not len(problem.forced):
         return _PathSolver(problem, taus, starts, limits, ends).solve(will_do)
-    part = eliminated(problem)
-    sizes, supports = part.choice.sizes(taus), stripped(part.choice, list(starts))
-    will_do = {part.choice.size(tau): bound for tau, bound in sorted(will_do.items())}
+    reduced = eliminated(problem)
+    sizes, supports = reduced.choice.sizes(taus), stripped(reduced.choice, list(starts))
+    will_do = {reduced.choice.size(tau): bound for tau, bound in sorted(will_do.items())}
     return (
-        _PathSolver(part.problem, sizes, supports, limits)
+        _PathSolver(reduced.problem, sizes, supports, limits)
         .solve(will_do)
-        .with_forced(part.choice.size, part.choice.whole, taus)
+        .with_forced(reduced.choice.size, reduced.choice.whole, taus)
     )
 
 
@@ -198,16 +198,16 @@ class _PathSolver:
             for size in self.sizes:
                 asked = [enough.get(tau, np.inf) for tau in self.taus if min(tau, self.form.m) == size]
                 self.enough[size] = max(asked, default=np.inf) + self.margin(size)
-        left = [s for s in self.sizes if s not in self.done]
-        while left:
+        open_sizes = [s for s in self.sizes if s not in self.done]
+        while open_sizes:
             if self.form.trusted:
-                self._prove(left)
+                self._prove(open_sizes)
             else:
-                for size in left:
+                for size in open_sizes:
                     self._try_all(size, MOST_REFITTED)
             below = {self._candidates(tau)[2] for tau in self.taus}
-            left = sorted(s for s in below if s is not None and s not in self.sizes)
-            self.sizes = sorted({*self.sizes, *left})
+            open_sizes = sorted(s for s in below if s is not None and s not in self.sizes)
+            self.sizes = sorted({*self.sizes, *open_sizes})
         cells = {tau: self._cell(tau) for tau in self.taus}
         return BestSubsets(cells, self.nodes, all(s in self.done for s in self.sizes), self.reused)
 
@@ -224,15 +224,11 @@ class _PathSolver:
         if small:
             sizes = self._along_paths(sizes, min(self.effort, SMALL_NODES))
         if not self.effort:  # roots, and no tree
-            for size in sizes:
-                if not self.expired():
-                    self._in_perspective(size, 0)
+            self._each_in_perspective(sizes, 0)
         budget, spent = MIN_BUDGET if small else FIRST_LOOK, 0
         while sizes and spent < self.effort and not self.expired():
             budget = min(budget, self.effort - spent)
-            for size in sizes:
-                if not self.expired():
-                    self._in_perspective(size, budget)
+            self._each_in_perspective(sizes, budget)
             sizes = self._left(sizes)
             if spent or small:
                 sizes = self._along_paths(sizes, budget * len(sizes) // PATH_PART)
@@ -244,6 +240,11 @@ class _PathSolver:
         for state in states:
             self._collect_path(state, finished=False)
 
+    def _each_in_perspective(self, sizes: list[int], budget: int) -> None:
+        for size in sizes:
+            if not self.expired():
+                self._in_perspective(size, budget)
+
     def _on_columns_left(self, sizes: list[int]) -> list[int]:
         """Solve sizes on the columns that their roots leave; return those whose roots leave most, and what failed."""
         point = np.zeros(self.form.m)
@@ -254,9 +255,9 @@ class _PathSolver:
             point = root.b
             self._try_point(size, root)
             self.lower[size] = max(self.lower[size], min(root.dual, self.best[size]))
-            left = np.flatnonzero(root.status(size, self._bar(size)) != DROPPED)
-            if len(left) <= WHOLE * self.form.m and self.lower[size] < self.enough[size]:
-                self._solve_part(size, left)
+            kept_columns = np.flatnonzero(root.status(size, self._bar(size)) != DROPPED)
+            if len(kept_columns) <= WHOLE * self.form.m and self.lower[size] < self.enough[size]:
+                self._solve_part(size, kept_columns)
         return self._left(sizes)
 
     def _try_point(self, size: int, root: Root) -> None:
@@ -279,11 +280,11 @@ class _PathSolver:
         self.lower[size] = max(self.lower[size], min(cell.lower, self.best[size]))
         if cell.branched:
             self.branched.add(size)
-        found = [(self._mask_of(left[s]), v) for s, v in zip(cell.candidates, cell.values, strict=True)]
+        supports = [(self._mask_of(left[s]), v) for s, v in zip(cell.candidates, cell.values, strict=True)]
         if cell.upper < self.best[size]:
             self.best[size], self.support[size] = cell.upper, self._mask_of(left[cell.support])
         if cell.complete:
-            self._close(size, found)
+            self._close(size, supports)
         elif result.finished:
             self.done[size] = False
 
@@ -294,10 +295,10 @@ class _PathSolver:
         place = np.full(self.form.m, -1, dtype=np.int64)
         place[columns] = np.arange(len(columns))
         start = place[np.flatnonzero(self.support[size])]
-        part = self.problem.only(self.form.columns[columns])
+        narrow = self.problem.only(self.form.columns[columns])
         first = [start[start >= 0]]
         return solve_path(
-            part, [size], starts=first, effort=effort, expired=self.expired, ends=ends, enough={size: enough}
+            narrow, [size], starts=first, effort=effort, expired=self.expired, ends=ends, enough={size: enough}
         )
 
     def _mask_of(self, columns: IntArray) -> BoolArray:
@@ -356,9 +357,9 @@ class _PathSolver:
 
     def _take_incumbents(self, state: path_tree.PathState) -> dict[int, Candidates]:
         """Take over the best supports a path tree found; returns by size what it kept within the bar."""
-        found = int(state.ctrl[path_tree.KEPT])
+        count = int(state.ctrl[path_tree.KEPT])
         kept: dict[int, Candidates] = {}
-        for mask, size, value in zip(*(array[:found] for array in state.kept), strict=True):
+        for mask, size, value in zip(*(array[:count] for array in state.kept), strict=True):
             if value <= state.bar[size]:
                 kept.setdefault(int(size), []).append((mask.copy(), float(value)))
                 if value < self.best[size]:

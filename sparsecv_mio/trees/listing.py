@@ -170,15 +170,15 @@ def supports_below(
     nodes : int
     """
     listing = PathListing(form, solved, bars)
-    found: dict[int, Masks] = {}
+    masks_by_size: dict[int, Masks] = {}
     listed = 0
     while True:
         masks, sizes, _ = listing.advance(min(PATH_SLICE, max(budget - listing.nodes, 0)))
         listed += len(masks)
         for mask, size in zip(masks, sizes.tolist(), strict=True):
-            found.setdefault(size, []).append(mask)
+            masks_by_size.setdefault(size, []).append(mask)
         if listing.finished:
-            return found, listing.nodes
+            return masks_by_size, listing.nodes
         if listed > most or listing.nodes >= budget or expired():
             return None, listing.nodes
 
@@ -209,9 +209,9 @@ class PerspectiveTree:
         self.columns = np.flatnonzero(status != DROPPED)
         if len(self.columns) > WHOLE * m:
             self.columns = np.arange(m)
-        part = slice(None) if len(self.columns) == m else np.ix_(self.columns, self.columns)
+        place = slice(None) if len(self.columns) == m else np.ix_(self.columns, self.columns)
         self.part = form.quadratic._replace(
-            G=np.ascontiguousarray(form.G[part]), c=np.ascontiguousarray(form.c[self.columns])
+            G=np.ascontiguousarray(form.G[place]), c=np.ascontiguousarray(form.c[self.columns])
         )
         prev = np.full(m + 1, -1, dtype=np.int64)
         prev[self.columns] = np.arange(len(self.columns))
@@ -230,9 +230,9 @@ class PerspectiveTree:
     def advance(self, nodes: int, expired: Callable[[], bool]) -> bool:
         """Run for some nodes; True when the tree is finished."""
         goal = self.nodes + nodes
-        part = max(min(PERSPECTIVE_SLICE, SLICE_COLUMNS // max(len(self.columns), 1)), 1)
+        slice_nodes = max(min(PERSPECTIVE_SLICE, SLICE_COLUMNS // max(len(self.columns), 1)), 1)
         while not self.finished and self.nodes < goal and not expired() and not self.overflow:
-            step = min(goal - self.nodes, part)
+            step = min(goal - self.nodes, slice_nodes)
             if not self._blocks_tried:
                 if self.nodes >= BEFORE_BLOCKS:
                     self._try_blocks()
@@ -254,8 +254,8 @@ class PerspectiveTree:
             return
         from sparsecv_mio.trees.blocks import BlockNodes  # most trees end before
 
-        part = _block_part(self.form)
-        nodes = None if part is None else BlockNodes.of(part, self.columns, self.form.yy, self.size)
+        block_part = _block_part(self.form)
+        nodes = None if block_part is None else BlockNodes.of(block_part, self.columns, self.form.yy, self.size)
         if nodes is not None and nodes.left(self.pool, self.part) <= BLOCKS_LEAVE:
             self._in_blocks = nodes
 
@@ -425,18 +425,18 @@ class SupportsBelow:
     def advance(self, nodes: int = PATH_SLICE) -> MetSupports:
         """Work for some milliseconds, on so many nodes of a path tree at most, and return what was found."""
         if self._path is not None and not self._path.finished:
-            found = self._path.advance(nodes)
+            supports = self._path.advance(nodes)
             if self._path.finished:
                 self.finished = not self._left
             elif 0 <= self._path_nodes <= self._path.nodes:
                 self._left, self._known = self._inside(), self._path.open_bounds()
                 self._spent, self._path = self._spent + self._path.nodes, None
-            return found
+            return supports
         if self._tree is None:
             self._tree = self._rooted(self._left[0]) if self._left else None
-        found = self._from_tree()
+        supports = self._from_tree()
         self.finished = self._tree is None and not self._left
-        return found
+        return supports
 
     def _rooted(self, size: int) -> PerspectiveTree:
         bar = float(self.form.raised(self.bars)[size])
@@ -454,7 +454,7 @@ class SupportsBelow:
         kept = slice(0, int(tree.pool.ctrl[node_pool.KEPT]))
         masks = np.zeros((kept.stop, m), dtype=np.bool_)
         masks[:, tree.columns] = tree.pool.kept.mask[kept]
-        found = MetSupports(masks, np.full(kept.stop, tree.size, dtype=np.int64), tree.pool.kept.value[kept].copy())
+        supports = MetSupports(masks, np.full(kept.stop, tree.size, dtype=np.int64), tree.pool.kept.value[kept].copy())
         if tree.overflow:  # more than a slice can hold: the path tree hands out one a node
             self._spent, self._tree = self._spent + tree.nodes, None
             self._path_nodes = -1
@@ -464,7 +464,7 @@ class SupportsBelow:
         elif tree.finished:
             self._spent, self._tree = self._spent + tree.nodes, None
             self._left = self._left[1:]
-        return found
+        return supports
 
     def open_bounds(self) -> FloatArray:
         """(m + 1,): no support that was not handed out yet has an f below these, by size; inf where all were."""

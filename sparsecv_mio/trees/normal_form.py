@@ -279,21 +279,21 @@ class ClusterRelaxation:
         """
         active = np.flatnonzero(cluster != OUT)
         b = np.where(cluster == OUT, 0.0, start)
-        found = self._value(active, cluster, asked, b, np.zeros_like(b))
-        part = self._first_part(active, cluster, found)
+        point = self._value(active, cluster, asked, b, np.zeros_like(b))
+        first_part = self._first_part(active, cluster, point)
         for _ in range(ROUNDS):
-            if found.dual >= stop.bar or expired():
+            if point.dual >= stop.bar or expired():
                 break
-            b, primal, z = self._on_part(part, cluster, asked, b, (stop, expired))
+            b, primal, z = self._on_part(first_part, cluster, asked, b, (stop, expired))
             value = self._value(active, cluster, asked, b, z)
-            found = value if value.dual > found.dual else found
-            if found.dual >= stop.bar or primal - value.dual <= stop.near * max(stop.bar - value.dual, 0.0):
+            point = value if value.dual > point.dual else point
+            if point.dual >= stop.bar or primal - value.dual <= stop.near * max(stop.bar - value.dual, 0.0):
                 break
-            more = self._missing(active, part, cluster, asked, value)
+            more = self._missing(active, first_part, cluster, asked, value)
             if not len(more):
                 break
-            part = np.union1d(part, more)
-        return found
+            first_part = np.union1d(first_part, more)
+        return point
 
     def _first_part(self, active: IntArray, cluster: IntArray, found: NodeAnswer) -> IntArray:
         least, beside = PART
@@ -346,12 +346,12 @@ class ClusterRelaxation:
         choice = self.choice(part, cluster, asked)
         b, best_b, best_z = np.ascontiguousarray(start[part]), np.empty(len(part)), np.empty(len(part))
         steps = int(max(20, min(stop.steps, SLICE_WORK / len(part) ** 2)))
-        primal, left = np.inf, stop.steps
-        while left > 0:
+        primal, steps_left = np.inf, stop.steps
+        while steps_left > 0:
             _, value, taken = cluster_relaxation.descend(
-                small, box, choice, stop._replace(steps=min(steps, left)), b, best_b, best_z
+                small, box, choice, stop._replace(steps=min(steps, steps_left)), b, best_b, best_z
             )
-            primal, left = min(primal, value), left - steps
+            primal, steps_left = min(primal, value), steps_left - steps
             if taken < steps or expired():
                 break
         point, weights = np.zeros(form.m), np.zeros(form.m)
@@ -422,8 +422,8 @@ def solve_root(
             np.full(m, cluster_relaxation.NO_CLUSTER, dtype=np.int64),
             Accuracy(bar, NEAR_OF_MANY, STEPS_OF_MANY),
         )
-        found = ClusterRelaxation(form, size, box).solve(everywhere, 0, start, stop, expired)
-        return Root(found.dual, found.b, found.h)
+        point = ClusterRelaxation(form, size, box).solve(everywhere, 0, start, stop, expired)
+        return Root(point.dual, point.b, point.h)
     free = np.arange(m)
     b, g, best_b, best_g = start.copy(), np.zeros(m), np.zeros(m), np.zeros(m)
     dual, _, _ = relax(form.quadratic, Node(free, 0, free, m, size), Accuracy(bar, near, steps), b, g, best_b, best_g)

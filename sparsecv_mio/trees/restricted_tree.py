@@ -74,16 +74,16 @@ def solve_restricted(
     """
     form = normal_form(problem)
     effort = effort if form.trusted else min(effort, MOST_TRIED)
-    known = list(starts)
+    supports = list(starts)
     cells, nodes, ended = {}, 0, True
     for tau in taus:
         tree = RestrictedTree(form, Family(problem.q, tau, constraints), constraints)
-        for support in known:
+        for support in supports:
             tree.offer(support)
         tree.run(effort, expired)
         cells[tau], nodes = tree.cell(), nodes + tree.nodes
         ended &= tree.ended
-        known.append(cells[tau].support)
+        supports.append(cells[tau].support)
     return BestSubsets(cells, nodes, ended)
 
 
@@ -195,7 +195,7 @@ class RestrictedTree:
             self.kept[active] = value
             if len(self.kept) > MOST_KEPT:
                 bar = self.bar
-                self.kept = {one: f for one, f in self.kept.items() if f <= bar}
+                self.kept = {support: f for support, f in self.kept.items() if f <= bar}
                 self.overflow = len(self.kept) > MOST_KEPT
 
     # -- nodes --------------------------------------------------------------------------------------------------------
@@ -279,8 +279,8 @@ class RestrictedTree:
         if support is None or support & ~(inside | free) or used & ~(inside | free):
             return False
         self._try(support)
-        left = [j for j in columns_of(used & free & before) if value + point.cost[self.place[j]] <= self.bar]
-        return not left
+        open_columns = [j for j in columns_of(used & free & before) if value + point.cost[self.place[j]] <= self.bar]
+        return not open_columns
 
     def _branch(self, bound: float, value: float, node: tuple[int, int], point: NodePoint) -> None:
         """Split a node by a column that its relaxation is undecided about."""
@@ -308,7 +308,7 @@ class RestrictedTree:
         margin = max(self.bar - self.upper, 0.0) if np.isfinite(self.upper) else 0.0
         closed = not (self.open and self.open.least <= self.bar or self.overflow or self.unsure)
         complete = bool(closed and np.isfinite(self.upper))
-        kept = sorted((value, one) for one, value in self.kept.items() if value <= self.bar) if complete else []
+        kept = sorted((value, support) for support, value in self.kept.items() if value <= self.bar) if complete else []
         unvalued = bool(self.kept) and not np.isfinite(self.upper)
         low = min([0.0 if unvalued else self.upper, *(node.bound for node in self.open)])
         return BestSubset(
@@ -316,7 +316,7 @@ class RestrictedTree:
             support=self.support,
             lower=max(low - margin, 0.0) if np.isfinite(low) else (np.inf if low > 0.0 else 0.0),
             upper=self.upper,
-            candidates=tuple(np.array(one, dtype=np.int64) for _, one in kept),
+            candidates=tuple(np.array(support, dtype=np.int64) for _, support in kept),
             values=tuple(value for value, _ in kept),
             margin=margin,
             complete=complete,

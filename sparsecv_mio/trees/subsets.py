@@ -78,19 +78,19 @@ class BestSubsets:
         cells = {}
         for tau in taus:
             cell = self.by_size[size(tau)]
-            support, candidates = whole(cell.support), tuple(whole(one) for one in cell.candidates)
+            support, candidates = whole(cell.support), tuple(whole(candidate) for candidate in cell.candidates)
             cells[tau] = replace(cell, tau=tau, support=support, candidates=candidates)
         return replace(self, by_size=cells)
 
     def in_columns(self, columns: IntArray) -> BestSubsets:
         """Return the result for a problem on some columns in the columns of the whole."""
-        found = {
+        cells = {
             tau: replace(
                 best, support=columns[best.support], candidates=tuple(columns[support] for support in best.candidates)
             )
             for tau, best in self.by_size.items()
         }
-        return replace(self, by_size=found)
+        return replace(self, by_size=cells)
 
 
 Node = TypeVar("Node")

@@ -31,13 +31,13 @@ def of_packages() -> dict[str, EntryPoint]:
     """Return the backends that installed packages bring, by name; a name of ours stays ours."""
     from importlib.metadata import entry_points  # looks at every installed package
 
-    return {one.name: one for one in entry_points(group=ENTRY_POINTS) if one.name not in BACKENDS}
+    return {entry.name: entry for entry in entry_points(group=ENTRY_POINTS) if entry.name not in BACKENDS}
 
 
 def backend_name(word: str) -> str:
     """Return the name of a backend, in whatever letters it is written; `BadInput` for none."""
-    known = BACKENDS if str(word).strip().lower() in BACKENDS else (*BACKENDS, *of_packages())
-    return one_of(word, known, "backend")
+    backends = BACKENDS if str(word).strip().lower() in BACKENDS else (*BACKENDS, *of_packages())
+    return one_of(word, backends, "backend")
 
 
 @cache

@@ -262,15 +262,15 @@ class Backend(ABC):
         """
         passes: list[_Pass] = []
         while True:
-            part = Reduction.none(task)
+            reduced = Reduction.none(task)
             squared = isinstance(task.problem, SparseProblem)
             if squared and self.reduces and TRUST * task.scaled.yy > WORTH * task.start.objective:
-                part = reduce_task(task, advice)
-            if passes and np.array_equal(part.choice.forced, passes[-1].part.choice.forced):
+                reduced = reduce_task(task, advice)
+            if passes and np.array_equal(reduced.choice.forced, passes[-1].part.choice.forced):
                 return passes
-            answer = self._attempt(part.task, form, _left(limits, passes))
-            best = self._best(task, part, answer)
-            passes.append(_Pass(part, answer, best))
+            answer = self._attempt(reduced.task, form, _left(limits, passes))
+            best = self._best(task, reduced, answer)
+            passes.append(_Pass(reduced, answer, best))
             done = answer.certified or answer.stop is not Stop.OPTIMAL or best.objective >= task.start.objective
             if not squared or done or len(passes) == MOST_PASSES:
                 return passes
@@ -313,13 +313,13 @@ class Backend(ABC):
         constraints : SideConstraints, optional
         loss : Loss, optional
         """
-        known = self.capabilities.of(loss)
-        if not known:
+        supported = self.capabilities.of(loss)
+        if not supported:
             raise BadInput(f"backend {self.name} does not take loss {loss}; `sparsecv backends` shows which ones do")
-        form = formulation or next(iter(known))
-        if form not in known:
-            raise BadInput(f"backend {self.name} has no formulation {form!r}; it has {', '.join(known)}")
-        missing = constraints.needs - known[form]
+        form = formulation or next(iter(supported))
+        if form not in supported:
+            raise BadInput(f"backend {self.name} has no formulation {form!r}; it has {', '.join(supported)}")
+        missing = constraints.needs - supported[form]
         if missing:
             raise BadInput(
                 f"backend {self.name}, formulation {form}, does not take: {', '.join(sorted(missing))}; "
@@ -342,7 +342,7 @@ class Backend(ABC):
         """
         if options and "options" not in self.capabilities.limits:
             raise BadInput(f"solver-option: backend {self.name} takes no options of a solver")
-        for name, _, _ in (one.partition("=") for one in options):
+        for name, _, _ in (setting.partition("=") for setting in options):
             if KEPT.search(name):
                 why = "it is kept here: the certificate, or an option as --gap and --time-limit, rests on it"
                 raise BadInput(f"solver-option {name}: {why}")
@@ -351,7 +351,7 @@ class Backend(ABC):
 
     def set_options(self, solver: Any, options: Sequence[str]) -> None:
         """Set options of a solver; `BadInput` with its own words where it refuses one."""
-        for name, _, text in (one.partition("=") for one in options):
+        for name, _, text in (setting.partition("=") for setting in options):
             value, refused = _value_of(text), partial(_refused, self.name, f"{name}={text}")
             try:
                 taken = self._set(solver, name, value)
@@ -382,10 +382,10 @@ class Backend(ABC):
         boxed = best.objective if task.constraints.on_coefficients else 0.0
         rounding = ROUNDING * max(task.scaled.yy, boxed)
         dual, ours, raw = -math.inf, max(task.scaled.objective(task.floor) - rounding, advice.lower, 0.0), ""
-        for one in passes:
-            bound, raw = one.bound(boxed)
+        for solver_pass in passes:
+            bound, raw = solver_pass.bound(boxed)
             dual = max(dual, bound - rounding)
-            ours = max(ours, one.part.task.scaled.objective(one.part.task.floor) - rounding)
+            ours = max(ours, solver_pass.part.task.scaled.objective(solver_pass.part.task.floor) - rounding)
         if dual > best.objective:
             raise Contradiction(f"backend {self.name}: lower bound {dual!r} above a feasible {best.objective!r}")
         vendor = 0.0 if answer.certified else (TRUST + PRIMAL) * max(inner.scaled.yy, boxed)
@@ -406,9 +406,9 @@ class Backend(ABC):
             incumbent=best.support,
             lower=lower,
             upper=best.objective,
-            nodes=sum(one.answer.nodes for one in passes),
-            cuts=sum(one.answer.cuts for one in passes),
-            seconds=sum(one.answer.seconds for one in passes),
+            nodes=sum(solver_pass.answer.nodes for solver_pass in passes),
+            cuts=sum(solver_pass.answer.cuts for solver_pass in passes),
+            seconds=sum(solver_pass.answer.seconds for solver_pass in passes),
             raw_status=raw,
             beta=tuple(best.beta.tolist()),
             allowance=counted,
@@ -480,8 +480,8 @@ def _note(log: str | None, text: str) -> None:
 
 def _left(limits: Limits, passes: list[_Pass]) -> Limits:
     """Return what earlier passes left of the time and the nodes."""
-    seconds = sum(one.answer.seconds for one in passes)
-    nodes = sum(one.answer.nodes for one in passes)
+    seconds = sum(solver_pass.answer.seconds for solver_pass in passes)
+    nodes = sum(solver_pass.answer.nodes for solver_pass in passes)
     return replace(limits, seconds=limits.seconds - seconds, nodes=limits.nodes - nodes) if passes else limits
 
 

@@ -284,7 +284,7 @@ def _environment() -> Any:
 
 
 def _describe(gp: Any) -> contract.Availability:
-    version = ".".join(str(part) for part in gp.gurobi.version())
+    version = ".".join(str(number) for number in gp.gurobi.version())
     try:
         with gp.Model(env=_environment()) as trial:
             trial.addVars(2001)

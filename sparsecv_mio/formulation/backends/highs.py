@@ -252,10 +252,10 @@ class _Run:
         import highspy
 
         kinds = highspy.HighsModelStatus
-        known = {kinds.kTimeLimit: Stop.TIME, kinds.kIterationLimit: Stop.NODES, kinds.kSolutionLimit: Stop.NODES}
-        known[kinds.kInterrupt] = Stop.INTERRUPTED
-        if status in known:
-            return known[status]
+        stops = {kinds.kTimeLimit: Stop.TIME, kinds.kIterationLimit: Stop.NODES, kinds.kSolutionLimit: Stop.NODES}
+        stops[kinds.kInterrupt] = Stop.INTERRUPTED
+        if status in stops:
+            return stops[status]
         raise contract.failed("highs", self.solver.modelStatusToString(status), self.limits)
 
     def _refit(self, x: FloatArray) -> int:

@@ -128,9 +128,9 @@ def _append_losses(solver: Any, arrays: Lowered) -> None:
     solver.putvarboundsliceconst(size, size + 2 * count, mosek.boundkey.lo, 0.0, 0.0)
     solver.appendcons(count)
     solver.putconboundsliceconst(rows, rows + count, mosek.boundkey.up, 0.0, 1.0)
-    domain, one = solver.appendprimalexpconedomain(), solver.getnumafe()
+    domain, constant = solver.appendprimalexpconedomain(), solver.getnumafe()
     solver.appendafes(1)
-    solver.putafeg(one, 1.0)
+    solver.putafeg(constant, 1.0)
     for i, (r, s) in enumerate(arrays.losses):
         above = (size + 2 * i, size + 2 * i + 1)
         solver.putarow(rows + i, list(above), [1.0, 1.0])
@@ -140,7 +140,7 @@ def _append_losses(solver: Any, arrays: Lowered) -> None:
             solver.putafefentry(first, variable, 1.0)
             for place in inside:
                 solver.putafefentry(first + 1, place, -1.0)
-            solver.appendacc(domain, [first, one, first + 1], None)
+            solver.appendacc(domain, [first, constant, first + 1], None)
 
 
 def whole_point(arrays: Lowered, x: FloatArray) -> FloatArray:
@@ -243,10 +243,10 @@ def read_answer(solver: Any, reason: Any, z: IntArray, seconds: float, limits: L
         values = np.asarray(solver.getxx(kind))[z]
         supports.append(tuple(int(j) for j in np.flatnonzero(values > 0.5)))
     bound = float(solver.getdouinf(mosek.dinfitem.mio_obj_bound))
-    known = solver.getintinf(mosek.iinfitem.mio_obj_bound_defined)
+    has_bound = solver.getintinf(mosek.iinfitem.mio_obj_bound_defined)
     return contract.Answer(
         stop=stops[reason],
-        bound=bound if known else -math.inf,
+        bound=bound if has_bound else -math.inf,
         supports=tuple(supports),
         nodes=int(solver.getintinf(mosek.iinfitem.mio_num_branch)),
         raw_status=f"{reason} / {state}",
@@ -255,7 +255,7 @@ def read_answer(solver: Any, reason: Any, z: IntArray, seconds: float, limits: L
 
 
 def _describe(mosek: Any) -> contract.Availability:
-    version = ".".join(str(part) for part in mosek.Env.getversion())
+    version = ".".join(str(number) for number in mosek.Env.getversion())
     hint = "put a licence file where MOSEKLM_LICENSE_FILE says; `sparsecv export --to model.ptf` works without"
     try:
         with mosek.Env() as env:

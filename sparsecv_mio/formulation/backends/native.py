@@ -130,11 +130,13 @@ def _forced(task: ModelTask, starts: list[IntArray], effort: int, expired: Calla
     choice = ForcedColumns.of(task.q, np.array(task.constraints.forced_out, dtype=np.int64))
     keep = choice.others
     inside = np.searchsorted(keep, sorted(task.constraints.forced_in))
-    part = replace(task.squares.only(keep), forced=inside.astype(np.int64))
-    result = solve_path(part, [task.tau], starts=stripped(choice, starts), effort=effort, expired=expired)
+    smaller = replace(task.squares.only(keep), forced=inside.astype(np.int64))
+    result = solve_path(smaller, [task.tau], starts=stripped(choice, starts), effort=effort, expired=expired)
     cell = result.by_size[task.tau]
-    found = replace(cell, support=keep[cell.support], candidates=tuple(keep[one] for one in cell.candidates))
-    return replace(result, by_size={task.tau: found})
+    cell_of_task = replace(
+        cell, support=keep[cell.support], candidates=tuple(keep[candidate] for candidate in cell.candidates)
+    )
+    return replace(result, by_size={task.tau: cell_of_task})
 
 
 def _of_classes(task: ModelTask, starts: list[IntArray], effort: int, expired: Callable[[], bool]) -> BestSubsets:

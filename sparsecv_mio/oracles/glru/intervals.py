@@ -130,8 +130,8 @@ def _linear(region: OptimumRegion, method: IntervalMethod) -> Linear:
 
     def ends(V: FloatArray) -> tuple[FloatArray, FloatArray]:
         low, high = np.full(V.shape[0], -np.inf), np.full(V.shape[0], np.inf)
-        for part in parts:
-            least, most = part(V)
+        for ends_of in parts:
+            least, most = ends_of(V)
             low, high = np.maximum(low, least), np.minimum(high, most)
         return _ordered(low, high)
 

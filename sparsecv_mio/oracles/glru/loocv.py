@@ -139,14 +139,14 @@ def _all_net(fit: DualFit) -> Bracket:
     n, ridge = problem.n, regularizer.ridge
     total, rest = fit.score * n, _left_residual(fit) / (n - 1)
     middle, slack = np.empty(rows.size), np.empty(rows.size)
-    for part in row_chunks(rows.size, 4 * problem.design.d):
-        X = problem.design.rows(rows[part])
-        score = (total - fit.alpha[rows[part], None] * X) / (n - 1)
+    for chunk in row_chunks(rows.size, 4 * problem.design.d):
+        X = problem.design.rows(rows[chunk])
+        score = (total - fit.alpha[rows[chunk], None] * X) / (n - 1)
         v = regularizer.minimizer(score)
-        gap = rest[part] + regularizer.residual(fit.w, score).sum(axis=1)
+        gap = rest[chunk] + regularizer.residual(fit.w, score).sum(axis=1)
         tilt = fit.w - v
-        slack[part] = gap - 0.25 * ridge * np.einsum("ij,ij->i", tilt, tilt) * (1.0 - 8.0 * EPS)
-        middle[part] = 0.5 * (fit.t[rows[part]] + np.einsum("ij,ij->i", X, v))
+        slack[chunk] = gap - 0.25 * ridge * np.einsum("ij,ij->i", tilt, tilt) * (1.0 - 8.0 * EPS)
+        middle[chunk] = 0.5 * (fit.t[rows[chunk]] + np.einsum("ij,ij->i", X, v))
     slack = np.maximum(slack, 0.0) + 16.0 * EPS * fit.primal
     norm = np.sqrt(problem.design.row_sq[rows])
     return _bracket(middle, norm, np.sqrt(slack / ridge), float(np.linalg.norm(fit.w)))
@@ -236,8 +236,8 @@ class NewtonOracle:
         tilt, size = np.linalg.norm(w - v, axis=1), np.linalg.norm(w, axis=1) + np.linalg.norm(v, axis=1)
         reach = norm * (0.5 * tilt * (1.0 + ROUNDING) + ROUNDING * size)
         middle = 0.5 * np.einsum("ij,ij->i", X, w + v)
-        known = np.isfinite(middle) & np.isfinite(reach)
-        return Bracket(np.where(known, middle - reach, -np.inf), np.where(known, middle + reach, np.inf))
+        finite = np.isfinite(middle) & np.isfinite(reach)
+        return Bracket(np.where(finite, middle - reach, -np.inf), np.where(finite, middle + reach, np.inf))
 
     def _steps(self, rows: IntArray) -> tuple[FloatArray, FloatArray]:
         fit, problem, n = self.fit, self.fit.problem, self.fit.problem.n
@@ -372,20 +372,20 @@ def loocv(
     problem = fit.problem
     clock.append(time.perf_counter())
     rows, y = problem.rows, problem.y[problem.rows]
-    known = leave_one_out_bounds(fit) if bounds else _unbounded(rows.size)
+    brackets = leave_one_out_bounds(fit) if bounds else _unbounded(rows.size)
     clock.append(time.perf_counter())
-    signs, trained = _signs(fit, rows, known), np.zeros(rows.size, dtype=bool)
+    signs, trained = _signs(fit, rows, brackets), np.zeros(rows.size, dtype=bool)
     still_open = np.isnan(signs)
     bracket = int(np.sum(signs == -y) + np.sum(signs == 0.0)), int(np.sum(signs != y))
     if bounds and steps and not approximate and _steps_pay(fit, int(still_open.sum())):
         signs[still_open] = _step_signs(fit, rows[still_open])
-    certain, left = ~np.isnan(signs), np.flatnonzero(np.isnan(signs))
-    done = _Progress(progress, stop, rows.size - left.size, rows.size)
+    certain, open_rows = ~np.isnan(signs), np.flatnonzero(np.isnan(signs))
+    done = _Progress(progress, stop, rows.size - open_rows.size, rows.size)
     if approximate:
-        signs[left] = _newton_signs(fit, rows[left], done)
+        signs[open_rows] = _newton_signs(fit, rows[open_rows], done)
     else:
-        signs[left], certain[left] = _trained_signs(fit, rows[left], tol, bounds, done)
-    trained[left] = ~np.isnan(signs[left])
+        signs[open_rows], certain[open_rows] = _trained_signs(fit, rows[open_rows], tol, bounds, done)
+    trained[open_rows] = ~np.isnan(signs[open_rows])
     unknown = np.isnan(signs)
     clock.append(time.perf_counter())
     spent = np.diff(clock).tolist()
@@ -393,8 +393,8 @@ def loocv(
         errors=int(np.sum(signs[~unknown] != y[~unknown])),
         unknown=int(unknown.sum()),
         signs=signs,
-        lower=known.lower,
-        upper=known.upper,
+        lower=brackets.lower,
+        upper=brackets.upper,
         open=still_open,
         trained=trained,
         certain=certain,
@@ -453,13 +453,13 @@ def _step_signs(fit: DualFit, rows: IntArray) -> FloatArray:
     problem, oracle, signs = fit.problem, NewtonOracle(fit), np.full(rows.size, np.nan)
     plain = problem.regularizer.l1 == 0.0 and not problem.regularizer.intercept
     for start in range(0, rows.size, ROWS_AT_ONCE):
-        part = rows[start : start + ROWS_AT_ONCE]
+        chunk = rows[start : start + ROWS_AT_ONCE]
         if plain:
-            signs[start : start + part.size] = _signs(fit, part, oracle.brackets(part))
+            signs[start : start + chunk.size] = _signs(fit, chunk, oracle.brackets(chunk))
             continue
-        for k, (row, w) in enumerate(zip(part.tolist(), oracle.points(part), strict=True)):
+        for k, (row, w) in enumerate(zip(chunk.tolist(), oracle.points(chunk), strict=True)):
             end = assess_with_intercept(problem.without_rows([row]), w)
-            signs[start + k] = _decided(end, feature_rows(problem, part[k : k + 1])) or np.nan
+            signs[start + k] = _decided(end, feature_rows(problem, chunk[k : k + 1])) or np.nan
     return signs
 
 
@@ -471,9 +471,9 @@ def _newton_signs(fit: DualFit, rows: IntArray, done: _Progress) -> FloatArray:
     for start in range(0, rows.size, ROWS_AT_ONCE):
         if done.stopped:
             break
-        part = slice(start, start + ROWS_AT_ONCE)
-        signs[part] = np.sign(oracle.leave_out(rows[part]).value)
-        done.advance(signs[part].size)
+        chunk = slice(start, start + ROWS_AT_ONCE)
+        signs[chunk] = np.sign(oracle.leave_out(rows[chunk]).value)
+        done.advance(signs[chunk].size)
     return signs
 
 

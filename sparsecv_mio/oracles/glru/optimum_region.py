@@ -276,8 +276,8 @@ class ColumnChange(OptimumRegion):
         fit, rows = self.fit, self.fit.problem.rows
         z_new = fit.steepness @ self.X_new / float(fit.steepness.sum())
         lost = np.square(self.X_gone - fit.common_point[self.gone]).sum(axis=1)
-        found = np.square(self.X_new - z_new).sum(axis=1)
-        squares = np.maximum(fit.distance_sq - lost + found, 0.0) + 8.0 * risk.EPS * (fit.distance_sq + found)
+        added = np.square(self.X_new - z_new).sum(axis=1)
+        squares = np.maximum(fit.distance_sq - lost + added, 0.0) + 8.0 * risk.EPS * (fit.distance_sq + added)
         z = np.concatenate([fit.common_point[self.kept], z_new])
         return CommonPoint(z, self.t[rows], fit.problem.y[rows], np.sqrt(squares[rows]))
 
@@ -464,9 +464,9 @@ def _rebalance(
         return total, table, None
     straight = np.clip(before + amount * weight / weight.sum(), low, high)
     if np.array_equal(after, straight):
-        part = fit.balancing_direction * all_weight
-        part = part - lost_weight @ problem.design.rows(lost_rows)
-        step = part * (amount / weight.sum())
+        direction = fit.balancing_direction * all_weight
+        direction = direction - lost_weight @ problem.design.rows(lost_rows)
+        step = direction * (amount / weight.sum())
     else:
         step = (after - before) @ problem.design.rows(rows)
     new = risk.row_table(fit.t[rows], after, problem.y[rows], problem.loss)

@@ -120,10 +120,10 @@ class DesignMatrix:
 
     def part(self, columns: IntArray) -> DesignMatrix:
         """Return some of the columns, copied; perhaps none."""
-        part = DesignMatrix.__new__(DesignMatrix)
-        part.sparse = self.sparse
-        part.X = self.X[:, columns] if self.sparse else np.take(self.X, columns, axis=1)
-        return part
+        narrow = DesignMatrix.__new__(DesignMatrix)
+        narrow.sparse = self.sparse
+        narrow.X = self.X[:, columns] if self.sparse else np.take(self.X, columns, axis=1)
+        return narrow
 
     def rows(self, index: IntArray | slice) -> FloatArray:
         """(k, d) dense rows."""
@@ -337,18 +337,18 @@ def shift(alpha: FloatArray, weight: FloatArray, low: FloatArray, high: FloatArr
     >>> shift(np.zeros(2), np.array([3.0, 1.0]), np.full(2, -1.0), np.ones(2), 0.4).round(12).tolist()
     [0.3, 0.1]
     """
-    moved, left = alpha, amount
+    moved, to_move = alpha, amount
     for _ in range(30):
-        if abs(left) <= 8.0 * EPS * (float(np.abs(moved).sum()) + abs(amount)):
+        if abs(to_move) <= 8.0 * EPS * (float(np.abs(moved).sum()) + abs(amount)):
             return np.clip(moved, low, high)
-        room = np.maximum(high - moved if left > 0.0 else moved - low, 0.0)
+        room = np.maximum(high - moved if to_move > 0.0 else moved - low, 0.0)
         share = np.where(room > 0.0, weight, 0.0)
         total = float(share.sum())
         if total <= 0.0:
             return None
-        step = np.minimum(share * (abs(left) / total), room)
-        moved = moved + np.copysign(step, left)
-        left = amount - float((moved - alpha).sum())
+        step = np.minimum(share * (abs(to_move) / total), room)
+        moved = moved + np.copysign(step, to_move)
+        to_move = amount - float((moved - alpha).sum())
     return None
 
 

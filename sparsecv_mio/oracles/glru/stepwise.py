@@ -255,7 +255,7 @@ class ColumnSearch:
         lower, upper = self.candidate_errors(view, fit, candidates)
         self.seen += candidates.size
         self.factor = None if self.adding else shared_factor(fit)
-        best, column, found, trainings = errors, None, dict[int, int](), 0
+        best, column, errors_of, trainings = errors, None, dict[int, int](), 0
         wide = view.widen(fit.w, self.whole.design.d)
         for k in np.lexsort((candidates, lower)).tolist():
             j, low, high = int(candidates[k]), int(lower[k]), int(upper[k])
@@ -269,10 +269,10 @@ class ColumnSearch:
             if low < high:
                 low, high = self._train(selected, wide, j, best)
                 trainings += 1
-            found[j] = low
+            errors_of[j] = low
             if low == high and self._may_win(j, low, best, column):
                 best, column = low, j
-        return Step(column, best, candidates, lower, upper, found, trainings)
+        return Step(column, best, candidates, lower, upper, errors_of, trainings)
 
     def errors(self, view: ColumnView, fit: DualFit) -> int:
         """Return the validation errors of the signs that a fit predicts."""
@@ -334,8 +334,8 @@ class ColumnSearch:
         plain = self.whole.regularizer.ridge > 0.0 and not self.whole.regularizer.intercept
         step = max(1, 2_000_000 // max(self.whole.design.n, self.validation.n)) if plain else 1
         for start in range(0, candidates.size, step):
-            part = candidates[start : start + step]
-            least, most = self._block(view, fit, part) if plain else self._single(view, fit, part)
+            chunk = candidates[start : start + step]
+            least, most = self._block(view, fit, chunk) if plain else self._single(view, fit, chunk)
             for k in range(least.shape[1]):
                 lower[start + k], upper[start + k] = count_errors(least[:, k], most[:, k], self.y)
         return lower, upper

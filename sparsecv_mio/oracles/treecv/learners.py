@@ -165,7 +165,7 @@ class GaussianNaiveBayes(_Scored):
 
     def update(self, X: FloatArray, y: FloatArray) -> None:
         """Merge the moments of m rows, class by class. O(m p)."""
-        counts, means, squares = (part.copy() for part in self.state)
+        counts, means, squares = (array.copy() for array in self.state)
         for c, value in enumerate(self.classes):
             block = X[y == value]
             if block.shape[0] == 0:

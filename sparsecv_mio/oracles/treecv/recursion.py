@@ -367,9 +367,9 @@ class _Tree:
             return [(model, first, last)], 0
         half = first + (last - first + 1) // 2
         low, middle, high = self.rows.starts[[first, half, last]].tolist()
-        left = model.copy()
-        fed = self.feed(left, middle, high) + self.feed(model, low, middle)
-        return [(left, first, half), (model, half, last)], fed
+        first_model = model.copy()
+        fed = self.feed(first_model, middle, high) + self.feed(model, low, middle)
+        return [(first_model, first, half), (model, half, last)], fed
 
     def scores(
         self, model: Learner, first: int, last: int, progress: ProgressHook | None = None
@@ -377,10 +377,10 @@ class _Tree:
         """Return the scores of folds first .. last-1 and the rows fed, from a model of all others, which is used up."""
         scores, fed, done = np.empty(last - first), 0, 0
         grain = last - first if progress is None else max(1, (last - first) // PROGRESS_PARTS)
-        for found, count in self._walk(model, first, last, grain):
-            scores[done : done + len(found)] = found
-            done, fed = done + len(found), fed + count
-            if progress is not None and len(found):
+        for scores_of, count in self._walk(model, first, last, grain):
+            scores[done : done + len(scores_of)] = scores_of
+            done, fed = done + len(scores_of), fed + count
+            if progress is not None and len(scores_of):
                 progress(done, last - first)
         return scores, fed
 
@@ -412,10 +412,10 @@ def _run_parallel(tree: _Tree, model: Learner, jobs: int, progress: ProgressHook
         fed += sum(count for _, count in grown)
     scores = np.empty(k)
     finish = pool if progress is None else Parallel(n_jobs=jobs, prefer="threads", return_as="generator")
-    for (_, first, last), (found, count) in zip(
+    for (_, first, last), (scores_of, count) in zip(
         nodes, finish(delayed(tree.scores)(*node) for node in nodes), strict=True
     ):
-        scores[first:last] = found
+        scores[first:last] = scores_of
         fed += count
         if progress is not None:
             progress(last, k)
