@@ -40,20 +40,20 @@ def inspect(
 
     target, drop, features = table.pop("target"), table.pop("drop"), table.pop("features")
     columns = parse.names(drop, "--drop"), parse.names(features, "--features")
-    found = _with_dashes(inspect_file(data, target, Reading.of(**table), *columns))
+    inspection = _with_dashes(inspect_file(data, target, Reading.of(**table), *columns))
 
     def show(screen: Console) -> None:
         from sparsecv_mio.report.before_search import print_inspection
 
-        print_inspection(screen, found, data, full=full)
+        print_inspection(screen, inspection, data, full=full)
 
-    return ending.deliver(0, show, json=json, record=oracles.text_of(_numbers(found)))
+    return ending.deliver(0, show, json=json, record=oracles.text_of(_numbers(inspection)))
 
 
 def _with_dashes(found: Inspection) -> Inspection:
     """Return what was found, with options as they are given on the command line."""
     said = partial(with_dashes, options=[OPTIONS[name].flag for name in TABLE])  # of solve
-    columns = [replace(one, notes=tuple(map(said, one.notes))) for one in found.columns]
+    columns = [replace(column, notes=tuple(map(said, column.notes))) for column in found.columns]
     doubts = {name: said(doubt) for name, doubt in found.doubts.items()}
     return replace(found, columns=tuple(columns), doubts=doubts, refused=said(found.refused))
 

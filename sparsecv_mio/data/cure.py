@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.data import reading_options
+from sparsecv_mio.digits import several
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.words import Encode, Missing
 
@@ -187,12 +188,12 @@ class Faults:
         if not faults:
             return
         if self.lines is not None:
-            at = self.lines({one.row for one in faults})
-            faults = [replace(one, line=at[one.row]) for one in faults]
+            at = self.lines({fault.row for fault in faults})
+            faults = [replace(fault, line=at[fault.row]) for fault in faults]
         if len(faults) == 1:
             raise BadInput(f"column {faults[0].words()}: {self._alone(faults[0])}")
-        parts = [f"{one.words()} ({self._cells(one)})" for one in faults[:SHOWN_COLUMNS]]
-        more, columns = len(faults) - len(parts), len({one.column for one in faults})
+        parts = [f"{fault.words()} ({self._cells(fault)})" for fault in faults[:SHOWN_COLUMNS]]
+        more, columns = len(faults) - len(parts), len({fault.column for fault in faults})
         raise BadInput(
             f"{columns} column{'s have' if columns > 1 else ' has'} cells that are no numbers: "
             f"{', '.join(parts)}{f', and {more} more' if more > 0 else ''}"
@@ -221,7 +222,7 @@ class Faults:
         return remedy + (f"; or read it with {option}" if option else "")
 
     def _cells(self, one: Fault) -> str:
-        cells = f"{one.count:,} cell{'s' if one.count > 1 else ''}"
+        cells = several(one.count, "cell")
         if self.settled:
             return f"{cells}; {self._written(one) or one.remedy_of_new(one.count)}"
         cures = self._dropped(one), one.option(self.target, self.rows)
@@ -251,8 +252,8 @@ class Faults:
             return ""
         ways = reading_options.ways_to_read(self.marks.values())
         if len(ways) > 1:
-            found = reading_options.doubts(self.marks)
-            return found.get(one.column, next(iter(found.values())))
+            doubts = reading_options.doubts(self.marks)
+            return doubts.get(one.column, next(iter(doubts.values())))
         return ways[0].given(marks.way) if ways else ""
 
 
@@ -269,8 +270,14 @@ def left_out(*names: str) -> str:
 
 def has_decimals(column: FloatArray) -> bool:
     """Whether a number shows that the decimal mark before its digits sets off no thousands: these are not three."""
-    part = np.abs(column[column != np.rint(column)])
-    return bool(np.any((part < 1.0) | (part >= 1000.0) | (np.abs(1000.0 * part - np.rint(1000.0 * part)) > 1e-6)))
+    fractions = np.abs(column[column != np.rint(column)])
+    return bool(
+        np.any(
+            (fractions < 1.0)
+            | (fractions >= 1000.0)
+            | (np.abs(1000.0 * fractions - np.rint(1000.0 * fractions)) > 1e-6)
+        )
+    )
 
 
 def stand_in(numbers: FloatArray) -> float | None:
@@ -301,11 +308,11 @@ def stand_in_notes(X: FloatArray, y: FloatArray, names: Sequence[str], target: s
     """Return a sentence for every column that holds such a number."""
     ends = np.abs([X.min(axis=0), X.max(axis=0)])
     places = np.flatnonzero(np.isin(ends, STAND_INS).any(axis=0)).tolist()
-    found = {names[j]: stand_in(X[:, j]) for j in places} | {target: stand_in(y)}
+    values = {names[j]: stand_in(X[:, j]) for j in places} | {target: stand_in(y)}
     return tuple(
         f"column {name!r} holds {value:g}, far from all its other values: if it stands for nothing, "
         f"--na-values {value:g} says so (na_values in Python)"
-        for name, value in found.items()
+        for name, value in values.items()
         if value is not None
     )
 
@@ -423,10 +430,10 @@ class RawColumn:
 
     def levels(self) -> tuple[str, ...]:
         """Return the different words of the column: no before yes, else in alphabetical order."""
-        found = sorted({*self.others.values(), *(f"{value:g}" for value in set(self.numbers[~self._gaps()].tolist()))})
-        plain = sorted({word.lower() for word in found})
+        words = sorted({*self.others.values(), *(f"{value:g}" for value in set(self.numbers[~self._gaps()].tolist()))})
+        plain = sorted({word.lower() for word in words})
         return (
-            next((pair for pair in reading_options.OPPOSITES if set(plain) <= set(pair)), tuple(found)) if found else ()
+            next((pair for pair in reading_options.OPPOSITES if set(plain) <= set(pair)), tuple(words)) if words else ()
         )
 
     def codes(self, levels: Sequence[str]) -> NDArray[np.int64]:
@@ -437,8 +444,8 @@ class RawColumn:
             word = self.others.get(row, f"{self.numbers[row]:g}")
             code = places.get(word, places.get(word.lower(), -1))
             if code < 0:
-                known = ", ".join(levels[:8])
-                raise BadInput(f"column {self.name!r} holds {word!r} in row {row + 1}, none of its words: {known}")
+                some_words = ", ".join(levels[:8])
+                raise BadInput(f"column {self.name!r} holds {word!r} in row {row + 1}, none of its words: {some_words}")
             codes[row] = code
         return codes
 
@@ -479,7 +486,7 @@ class RawTable:
     @property
     def marks(self) -> dict[str, reading_options.Marks]:
         """By column, what its text shows of how numbers are written."""
-        return {one.name: one.marks for one in self.columns}
+        return {column.name: column.marks for column in self.columns}
 
     @property
     def columns(self) -> list[RawColumn]:
@@ -496,8 +503,8 @@ class RawTable:
 
     def keeping(self, word: str, how: reading_options.Reading) -> reading_options.Reading:
         """Return how it is read if a mark is a word, and `none` where that may be one; all others stand for nothing."""
-        words = {word.lower(), *({NO_LEVEL} & {self.may_be_word(one).lower() for one in self.columns})}
-        marks = {mark.lower(): mark for one in self.columns for mark in one.nothing if mark.lower() not in words}
+        words = {word.lower(), *({NO_LEVEL} & {self.may_be_word(column).lower() for column in self.columns})}
+        marks = {mark.lower(): mark for column in self.columns for mark in column.nothing if mark.lower() not in words}
         return replace(how, keep_default_na=False, na_values=(*how.na_values, *marks.values()))
 
     def doubt(self, one: RawColumn, how: reading_options.Reading) -> str:
@@ -507,7 +514,7 @@ class RawTable:
             return ""
         count, also = one.nothing[word], ",".join(self.keeping(word, how).na_values)
         option = f"--no-keep-default-na{f' --na-values {shlex.quote(also)}' if also else ''}"
-        return f"{word!r} in {count:,} cell{'s'[: count > 1]} counts as empty; if it is a word, {option} says so"
+        return f"{word!r} in {several(count, 'cell')} counts as empty; if it is a word, {option} says so"
 
 
 def raw_table(
@@ -573,12 +580,12 @@ def cured(table: RawTable, how: reading_options.Reading, wanted: reading_options
     if table.rows == 0 and len(kept):
         raise BadInput('no row is left: every one has an empty cell; use na="mean", or drop the columns with most')
     means = _means(table, how)
-    levels = {one.name: one.levels() for one in table.features if one.others}
+    levels = {column.name: column.levels() for column in table.features if column.others}
     if table.target is not None and table.target.others:
         levels[table.target.name] = table.target.levels()
     unsaid = () if wanted.sure else reading_options.both_readings(table.marks)
     notes = (*_row_notes(kept, how), *doubts, *_cell_notes(table, means, levels), *unsaid)
-    columns = tuple(one.name for one in table.features)
+    columns = tuple(column.name for column in table.features)
     return _assembled(table, reading_options.Applied(how, columns, means, levels, int(np.sum(~kept)), notes))
 
 
@@ -604,18 +611,18 @@ def read_alike(table: RawTable, learnt: reading_options.Applied) -> Made:
     kept = np.ones(table.rows, dtype=bool)
     if learnt.how.na is Missing.DROP:
         kept, table = _complete_rows(table, learnt.how, targets=False)
-    for one in table.features:
-        words = one.name in learnt.levels
-        if one.name not in learnt.means and not (words and reading_options.ABSENT in learnt.levels[one.name]):
-            for row in np.flatnonzero(one.empty).tolist():
-                faults.add(one.name, row + 1, None, True)
-        for row, word in list(one.others.items())[: 0 if words else 1]:
-            faults.add(one.name, row + 1, word)
+    for column in table.features:
+        words = column.name in learnt.levels
+        if column.name not in learnt.means and not (words and reading_options.ABSENT in learnt.levels[column.name]):
+            for row in np.flatnonzero(column.empty).tolist():
+                faults.add(column.name, row + 1, None, True)
+        for row, word in list(column.others.items())[: 0 if words else 1]:
+            faults.add(column.name, row + 1, word)
     faults.raise_if_any()
     reading_options.check_marks(table.marks)
     if table.target is not None and (table.target.empty.any() or (table.target.others and not learnt.levels)):
         table = replace(table, target=None)
-    columns = tuple(one.name for one in table.features)
+    columns = tuple(column.name for column in table.features)
     return _assembled(table, replace(learnt, columns=columns, left_out=int(np.sum(~kept))))
 
 
@@ -623,27 +630,27 @@ def _check(table: RawTable, how: reading_options.Reading, wanted: reading_option
     """Raise `BadInput` that names every column with cells that are not allowed."""
     goal = table.target.name if table.target else ""
     faults = Faults(goal, rows=table.rows, marks=table.marks, settled=wanted.settled, lines=table.lines)
-    for one in table.columns:
+    for column in table.columns:
         if how.na is Missing.ERROR:
-            as_word = _as_word(one, table, how)
-            for row in np.flatnonzero(one.empty).tolist():
-                faults.add(one.name, row + 1, one.absent, True, as_word)
-        allowed = how.encode is not Encode.ERROR or (one is table.target and wanted.two_words)
-        wrong: dict[int, object] = {} if allowed and one.is_words else {**one.others}
-        wrong |= {row: float(one.numbers[row]) for row in np.flatnonzero(np.isinf(one.numbers)).tolist()}
+            as_word = _as_word(column, table, how)
+            for row in np.flatnonzero(column.empty).tolist():
+                faults.add(column.name, row + 1, column.absent, True, as_word)
+        allowed = how.encode is not Encode.ERROR or (column is table.target and wanted.two_words)
+        wrong: dict[int, object] = {} if allowed and column.is_words else {**column.others}
+        wrong |= {row: float(column.numbers[row]) for row in np.flatnonzero(np.isinf(column.numbers)).tolist()}
         for row in sorted(wrong):
-            faults.add(one.name, row + 1, wrong[row])
+            faults.add(column.name, row + 1, wrong[row])
     if faults.found:
         faults.subjects = name_of_subjects(table)
     faults.raise_if_any()
-    for one in table.columns:
-        _check_column(one, how, one is table.target, _as_word(one, table, how))
+    for column in table.columns:
+        _check_column(column, how, column is table.target, _as_word(column, table, how))
 
 
 def name_of_subjects(table: RawTable) -> str:
     """Return the name of the feature that names subjects of several rows each; empty without one."""
-    found = subjects_of(table.features) if table.target is not None else None
-    return "" if found is None else found.column
+    subjects = subjects_of(table.features) if table.target is not None else None
+    return "" if subjects is None else subjects.column
 
 
 def _as_word(one: RawColumn, table: RawTable, how: reading_options.Reading) -> str:
@@ -661,13 +668,13 @@ def _check_column(one: RawColumn, how: reading_options.Reading, goal: bool, as_w
         raise BadInput(f"column {one.name!r} is empty in every row: give {left_out(one.name)}")
     if not one.others:
         return
-    found = one.levels()
-    if goal and len(found) != 2:
-        words = f"{len(found)} word{'s' * (len(found) > 1)}"
+    levels = one.levels()
+    if goal and len(levels) != 2:
+        words = several(len(levels), "word")
         more = f"; or give {as_word}" if as_word else ""
         raise BadInput(f"target {one.name!r} holds {words}: give it numbers, or two words for two classes{more}")
-    if len(found) > MOST_LEVELS:
-        words = f"holds {len(found):,} different words, more than {MOST_LEVELS}"
+    if len(levels) > MOST_LEVELS:
+        words = f"holds {len(levels):,} different words, more than {MOST_LEVELS}"
         raise BadInput(f"column {one.name!r} {words}: give {left_out(one.name)}, or join some of them")
     if how.encode is Encode.ORDINAL and how.na is Missing.MEAN and one.empty.any():
         raise BadInput(f'column {one.name!r} has words and empty cells, and words have no mean: give na="drop"')
@@ -679,24 +686,26 @@ def _complete_rows(table: RawTable, how: reading_options.Reading, targets: bool 
     if targets and table.target is not None and how.na is not Missing.ERROR:
         kept &= ~table.target.empty
     if how.na is Missing.DROP:
-        for one in table.features:
-            kept &= ~one.empty
+        for feature in table.features:
+            kept &= ~feature.empty
     if kept.all():
         return kept, table
     rows = np.flatnonzero(kept)
     aux = {name: column[rows] for name, column in table.aux.items()} | {KEPT: rows}
     target = None if table.target is None else table.target.at(rows)
-    return kept, RawTable([one.at(rows) for one in table.features], target, aux, len(rows))
+    return kept, RawTable([column.at(rows) for column in table.features], target, aux, len(rows))
 
 
 def _means(table: RawTable, how: reading_options.Reading) -> dict[str, float]:
     """Return the mean of every column of numbers: new rows may have empty cells where these have none."""
     if how.na is not Missing.MEAN:
         return {}
-    for one in table.features:
-        if one.empty.all():
-            raise BadInput(f"column {one.name!r} is empty in every row that has a target: give {left_out(one.name)}")
-    return {one.name: float(np.nanmean(one.numbers)) for one in table.features if not one.others}
+    for column in table.features:
+        if column.empty.all():
+            raise BadInput(
+                f"column {column.name!r} is empty in every row that has a target: give {left_out(column.name)}"
+            )
+    return {column.name: float(np.nanmean(column.numbers)) for column in table.features if not column.others}
 
 
 def _row_notes(kept: BoolArray, how: reading_options.Reading) -> list[str]:
@@ -709,17 +718,17 @@ def _row_notes(kept: BoolArray, how: reading_options.Reading) -> list[str]:
 
 def _word_notes(table: RawTable, how: reading_options.Reading) -> list[str]:
     """Say which cells of columns of words count as empty whose marks may be words themselves."""
-    said = ((one.name, table.doubt(one, how)) for one in table.columns)
+    said = ((column.name, table.doubt(column, how)) for column in table.columns)
     return [f"column {name!r}: {doubt} (keep_default_na in Python)" for name, doubt in said if doubt]
 
 
 def _cell_notes(table: RawTable, means: Mapping[str, float], levels: Mapping[str, tuple[str, ...]]) -> list[str]:
     notes = []
-    filled_in = [one for one in table.features if one.name in means and one.empty.any()]
+    filled_in = [column for column in table.features if column.name in means and column.empty.any()]
     if filled_in:
-        cells = sum(int(one.empty.sum()) for one in filled_in)
-        shown = ", ".join(repr(one.name) for one in filled_in[:8]) + (", ..." if len(filled_in) > 8 else "")
-        filled = f"{cells:,} empty cell{'s' if cells > 1 else ''} filled with the mean of their column over all rows"
+        cells = sum(int(column.empty.sum()) for column in filled_in)
+        shown = ", ".join(repr(column.name) for column in filled_in[:8]) + (", ..." if len(filled_in) > 8 else "")
+        filled = f"{several(cells, 'empty cell')} filled with the mean of their column over all rows"
         notes.append(f"{filled}, held-out ones included, in {shown}")
     for name, words in levels.items():
         if table.target is not None and name == table.target.name:
@@ -731,14 +740,14 @@ def _assembled(table: RawTable, learnt: reading_options.Applied) -> Made:
     """Put the columns into one array: numbers, filled where they were empty, and words encoded."""
     made: list[tuple[str, FloatArray]] = []
     levels = dict(learnt.levels)
-    for one in table.features:
-        if one.name not in levels:
-            fill = learnt.means.get(one.name, np.nan)
-            made.append((one.name, np.where(one.empty, fill, one.numbers)))
+    for feature in table.features:
+        if feature.name not in levels:
+            fill = learnt.means.get(feature.name, np.nan)
+            made.append((feature.name, np.where(feature.empty, fill, feature.numbers)))
             continue
-        if one.empty.any() and reading_options.ABSENT not in levels[one.name]:
-            levels[one.name] = (*levels[one.name], reading_options.ABSENT)
-        made += _encoded(one, levels[one.name], learnt.how.encode)
+        if feature.empty.any() and reading_options.ABSENT not in levels[feature.name]:
+            levels[feature.name] = (*levels[feature.name], reading_options.ABSENT)
+        made += _encoded(feature, levels[feature.name], learnt.how.encode)
     X = np.empty((table.rows, len(made)))
     for k, (_, column) in enumerate(made):
         X[:, k] = column
@@ -836,7 +845,7 @@ def subjects_of(features: Sequence[RawColumn]) -> Subjects | None:
 
     Another column numbers these rows, or it holds words and its name says what they are.
     """
-    visits = [one for one in features if _may_number(one)]
+    visits = [column for column in features if _may_number(column)]
     for one in features:
         if one.empty.any() or not _may_name(one):
             continue

@@ -21,6 +21,7 @@ from sparsecv_mio.data.reading_options import ABSENT, WORDS, Reading, Wanted, do
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.data.time_order import time_order
 from sparsecv_mio.data.two_classes import as_two_classes, check_training_classes
+from sparsecv_mio.digits import several
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.units import TINY
 from sparsecv_mio.words import Encode, Intercept, Missing, Scale
@@ -144,11 +145,13 @@ def inspect_file(
     if words := _with_none(table):
         how = table.keeping(NO_LEVEL, how)
         table = read_raw(path, wanted, how)
-    found = inspect_table(table, how, words)
+    inspection = inspect_table(table, how, words)
     if features is not None:
-        found = _of_features(found)
+        inspection = _of_features(inspection)
     chosen = wanted.features is not None
-    return _tried(found, path, how, drop or (), chosen) if found.target and not found.doubts else found
+    return (
+        _tried(inspection, path, how, drop or (), chosen) if inspection.target and not inspection.doubts else inspection
+    )
 
 
 def _of_features(found: Inspection) -> Inspection:
@@ -189,7 +192,7 @@ def _tried(found: Inspection, path: str | Path, how: Reading, drop: Sequence[str
 
 def _with_none(table: RawTable) -> list[str]:
     """Return the columns of words with `none` in them where no column of numbers has it: there it is a word mostly."""
-    return [one.name for one in table.columns if table.may_be_word(one).lower() == NO_LEVEL]
+    return [column.name for column in table.columns if table.may_be_word(column).lower() == NO_LEVEL]
 
 
 def inspect_table(table: RawTable, how: Reading, with_none: Collection[str] = ()) -> Inspection:
@@ -204,22 +207,24 @@ def inspect_table(table: RawTable, how: Reading, with_none: Collection[str] = ()
     columns = table.columns
     alike = _alike(columns)
     unsaid = doubts(table.marks, how.sep)
-    facts = [_facts(one, one is goal, alike.get(one.name, ()), unsaid.get(one.name, "")) for one in columns]
-    notes = {one.name: [doubt] for one in columns if (doubt := table.doubt(one, how))}
+    facts = [
+        _facts(column, column is goal, alike.get(column.name, ()), unsaid.get(column.name, "")) for column in columns
+    ]
+    notes = {column.name: [doubt] for column in columns if (doubt := table.doubt(column, how))}
     notes |= dict.fromkeys(with_none, ["'none' is a word by --no-keep-default-na, without it an empty cell"])
     facts = [replace(fact, notes=(*fact.notes, *notes.get(fact.name, ()))) for fact in facts]
-    facts = [_without_target(one, fact, goal) for one, fact in zip(columns, facts, strict=True)]
+    facts = [_without_target(column, fact, goal) for column, fact in zip(columns, facts, strict=True)]
     facts = _without_copies(facts, alike, "" if goal is None else goal.name)
     order = None if goal is None or unsaid else time_order(table.features, goal)
     nothing = _stand_ins(columns)
     if nothing:
-        columns = [_emptied(one, nothing) for one in columns]
+        columns = [_emptied(column, nothing) for column in columns]
         goal = None if goal is None else columns[-1]
         how = replace(how, na_values=(*how.na_values, *(f"{value:g}" for value in nothing)))
-    kept = [one for one, fact in zip(columns, facts, strict=True) if not fact.drop]
-    subjects = None if goal is None else subjects_of([one for one in kept if one is not goal])
+    kept = [column for column, fact in zip(columns, facts, strict=True) if not fact.drop]
+    subjects = None if goal is None else subjects_of([column for column in kept if column is not goal])
     if subjects is not None:
-        kept = [one for one in kept if one.name != subjects.column]
+        kept = [column for column in kept if column.name != subjects.column]
         facts = [replace(fact, notes=(subjects.note,)) if fact.name == subjects.column else fact for fact in facts]
         order = None
     gaps = np.zeros(table.rows, dtype=bool)
@@ -231,7 +236,7 @@ def inspect_table(table: RawTable, how: Reading, with_none: Collection[str] = ()
         filled = [FILLED_BY_LATER] if gaps.any() and na is Missing.MEAN else []
         said = {order.column: (order.note, *filled)}
         facts = [replace(fact, notes=(*fact.notes, *said.get(fact.name, ()))) for fact in facts]
-    features = [one for one in kept if one is not goal]
+    features = [column for column in kept if column is not goal]
     two_classes = goal is not None and _has_two_values(goal)
     options = _options(facts, features if two_classes else kept, how, na if gaps.any() else None)
     options += ["--loss logistic"] if two_classes else []
@@ -240,7 +245,8 @@ def inspect_table(table: RawTable, how: Reading, with_none: Collection[str] = ()
     n = table.rows - (int(gaps.sum()) if "--na drop" in options else without_target)
     return Inspection(
         table.rows, tuple(facts), "" if goal is None else goal.name, int(gaps.sum()), _repeated(columns, table.rows),
-        tuple([*_as_given(how), *options]), n, sum(_width(one, "--na mean" in options, how.encode) for one in features),
+        tuple([*_as_given(how), *options]), n,
+        sum(_width(column, "--na mean" in options, how.encode) for column in features),
         unsaid, two_classes=two_classes,
     )  # fmt: skip
 
@@ -298,7 +304,7 @@ def _kind(one: RawColumn, numbers: FloatArray) -> tuple[str, list[str], bool]:
             held, _, cure = kind.partition(": ")
             return held, [f"{cure or held}, or drop the column"], True
         row, word = next(iter(one.others.items()))
-        cells = f"{len(one.others)} cell{'s' * (len(one.others) > 1)} of text among numbers, {word[:20]!r}"
+        cells = f"{several(len(one.others), 'cell')} of text among numbers, {word[:20]!r}"
         return "mixed", [f"{cells} in row {row + 1}: {kind or 'mend the file'}, or drop the column"], True
     levels = one.levels()
     if name_like(len(levels), int(np.sum(~one.empty))):
@@ -364,7 +370,7 @@ def _without_copies(
 
 def _stand_ins(columns: Sequence[RawColumn]) -> list[float]:
     """Return numbers that stand for nothing wherever they are: -999 say."""
-    finite = [one.numbers[np.isfinite(one.numbers)] for one in columns]
+    finite = [column.numbers[np.isfinite(column.numbers)] for column in columns]
     ends = [stand_in(numbers) for numbers in finite]
     return [
         value for value in dict.fromkeys(end for end in ends if end is not None)
@@ -380,30 +386,34 @@ def _emptied(one: RawColumn, nothing: Sequence[float]) -> RawColumn:
 
 def _alike(columns: Sequence[RawColumn]) -> dict[str, list[Likeness]]:
     """Return, by column, which earlier ones it repeats or nearly does; rows with empty cells aside."""
-    plain = [one for one in columns if not one.others and not one.empty.all() and np.isfinite(one.numbers).any()]
+    plain = [
+        column
+        for column in columns
+        if not column.others and not column.empty.all() and np.isfinite(column.numbers).any()
+    ]
     if not 1 < len(plain) <= MOST_CORRELATED:
         return {}
-    full = ~np.any([one.empty | ~np.isfinite(one.numbers) for one in plain], axis=0)
+    full = ~np.any([column.empty | ~np.isfinite(column.numbers) for column in plain], axis=0)
     if full.sum() < 3:
         return {}
-    X = np.array([one.numbers[full] for one in plain])
+    X = np.array([column.numbers[full] for column in plain])
     X = X - X.mean(axis=1, keepdims=True)
     X /= np.maximum(np.abs(X).max(axis=1, keepdims=True), TINY)
     length = np.linalg.norm(X, axis=1)
     X /= np.where(length > 0.0, length, 1.0)[:, None]
-    found: dict[str, list[Likeness]] = {}
+    alike: dict[str, list[Likeness]] = {}
     for j, row in enumerate(np.abs(np.tril(X @ X.T, -1))):
         for i in np.flatnonzero(row >= ALIKE)[:3].tolist():
-            found.setdefault(plain[j].name, []).append(Likeness(plain[i].name, float(row[i]), int(full.sum())))
-    return found
+            alike.setdefault(plain[j].name, []).append(Likeness(plain[i].name, float(row[i]), int(full.sum())))
+    return alike
 
 
 def _repeated(columns: Sequence[RawColumn], rows: int) -> int:
     """Return how many rows repeat an earlier one."""
     keys = np.zeros((rows, len(columns)))
-    for k, one in enumerate(columns):
-        keys[:, k] = np.where(one.empty, -math.inf, one.numbers)
-        for row, word in one.others.items():
+    for k, column in enumerate(columns):
+        keys[:, k] = np.where(column.empty, -math.inf, column.numbers)
+        for row, word in column.others.items():
             keys[row, k] = float(hash(word) % (1 << 50))
     distinct = {keys[row].tobytes() for row in range(rows)}
     return rows - len(distinct)
@@ -414,11 +424,11 @@ def _options(
 ) -> list[str]:  # fmt: skip
     """Return options with which the columns could be read; `na`: what is done with empty cells, where there are any."""
     gone = [fact.name for fact in facts if fact.drop]
-    found = [f"--drop {quoted(gone)}"] if gone else []
-    found += [f"--na {na}"] if na is not None else []
-    if any(one.others and one.is_words for one in kept):
-        found.append(f"--encode {how.encode if how.encode is not Encode.ERROR else 'onehot'}")
-    return found
+    options = [f"--drop {quoted(gone)}"] if gone else []
+    options += [f"--na {na}"] if na is not None else []
+    if any(column.others and column.is_words for column in kept):
+        options.append(f"--encode {how.encode if how.encode is not Encode.ERROR else 'onehot'}")
+    return options
 
 
 def _as_given(how: Reading) -> list[str]:

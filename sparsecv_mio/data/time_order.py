@@ -64,26 +64,32 @@ def time_order(features: Sequence[RawColumn], target: RawColumn) -> TimeOrder | 
     if len(target.numbers) < LEAST_ROWS:
         return None
     sorted_by_target, likeness = _grows(target.numbers, 0.0) or _grows(-target.numbers, 0.0), _likeness(target.numbers)
-    for one in features:
-        days = _days(one)
+    for column in features:
+        days = _days(column)
         if days is not None and _grows(days, 0.5):
-            return TimeOrder(one.name, "a date that grows from row to row")
-    plain = [one for one in features if not one.others and not one.empty.any()]
-    for one in plain:
-        if not TIME.fullmatch(one.name):
-            continue
-        parts = [other for other in plain if other is not one and WITHIN.fullmatch(other.name)]
-        for other in parts if YEAR.fullmatch(one.name) else []:
-            if _grows(_together(one.numbers, other.numbers), 1.0):
-                return TimeOrder(one.name, f"grows from row to row, with {other.name!r}")
-        if _grows(one.numbers, 1.0) and not sorted_by_target:
-            return TimeOrder(one.name, "a time by its name that grows from row to row")
-    if sorted_by_target or likeness < ALIKE:
+            return TimeOrder(column.name, "a date that grows from row to row")
+    plain = [column for column in features if not column.others and not column.empty.any()]
+    by_name = _order_by_name(plain, sorted_by_target)
+    if by_name is not None or sorted_by_target or likeness < ALIKE:
+        return by_name
+    growing = next((column for column in plain if _grows(column.numbers, 1.0)), None)
+    if growing is None:
         return None
-    for one in plain:
-        if _grows(one.numbers, 1.0):
-            alike = f"the target is like that of the row before (correlation {likeness:.2f})"
-            return TimeOrder(one.name, f"grows from row to row, and {alike}, as in the order of time")
+    alike = f"the target is like that of the row before (correlation {likeness:.2f})"
+    return TimeOrder(growing.name, f"grows from row to row, and {alike}, as in the order of time")
+
+
+def _order_by_name(columns: Sequence[RawColumn], sorted_by_target: bool) -> TimeOrder | None:
+    """Return the order of a column of numbers whose name says that they are times, a year with its parts among them."""
+    for times in columns:
+        if not TIME.fullmatch(times.name):
+            continue
+        within = [column for column in columns if column is not times and WITHIN.fullmatch(column.name)]
+        for within_year in within if YEAR.fullmatch(times.name) else []:
+            if _grows(_together(times.numbers, within_year.numbers), 1.0):
+                return TimeOrder(times.name, f"grows from row to row, with {within_year.name!r}")
+        if _grows(times.numbers, 1.0) and not sorted_by_target:
+            return TimeOrder(times.name, "a time by its name that grows from row to row")
     return None
 
 
@@ -100,8 +106,8 @@ def _together(years: FloatArray, parts: FloatArray) -> FloatArray:
 
 def _likeness(target: FloatArray) -> float:
     """Return the correlation of the target with that of the row before."""
-    known = np.isfinite(target)
-    off = np.where(known, target - np.mean(target[known]), 0.0) if known.any() else np.zeros(1)
+    finite = np.isfinite(target)
+    off = np.where(finite, target - np.mean(target[finite]), 0.0) if finite.any() else np.zeros(1)
     off = off / (np.abs(off).max() or 1.0)
     square = float(off @ off)
     return float(off[1:] @ off[:-1]) / square if 0.0 < square < np.inf else 0.0
@@ -122,4 +128,4 @@ def _moment(text: str, form: str) -> float:
     clock = CLOCK.search(text)
     day = datetime.strptime(text[: clock.start()] if clock else text, form).toordinal()
     hours = re.findall(r"\d+", clock[0])[:3] if clock else []
-    return day + sum(float(part) / unit for part, unit in zip(hours, (24.0, 1440.0, 86400.0), strict=False))
+    return day + sum(float(number) / unit for number, unit in zip(hours, (24.0, 1440.0, 86400.0), strict=False))

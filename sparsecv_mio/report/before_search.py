@@ -12,9 +12,9 @@ from rich.text import Text
 
 from sparsecv_mio import model_space
 from sparsecv_mio.data.table_facts import FOLDS, MOST_CORRELATED, ColumnFacts, Inspection
-from sparsecv_mio.digits import aligned, ends_of, shown
+from sparsecv_mio.digits import aligned, ends_of, several, shown
 from sparsecv_mio.files import argument
-from sparsecv_mio.report.layout import ESTIMATE, marked, pair, print_table, say, several
+from sparsecv_mio.report.layout import ESTIMATE, marked, pair, print_table, say
 
 if TYPE_CHECKING:
     from sparsecv_mio.bounds.cv_error import BoundsTable, PrintedTable
@@ -40,7 +40,7 @@ def print_inspection(console: Console, found: Inspection, path: str | Path, full
     listed = list(found.columns)
     if not full and len(listed) > SHOWN:
         listed = sorted(listed, key=lambda one: not (one.missing or one.notes or one.name == found.target))[:SHOWN]
-    rows = [_row(one, one.name == found.target) for one in listed]
+    rows = [_row(column, column.name == found.target) for column in listed]
     names = ("column", "holds", "empty", "least", "mean", "largest", "sd", "notes")
     print_table(console, names, rows, {"column", "holds", "notes"})
     if len(listed) < len(found.columns):
@@ -68,7 +68,7 @@ def _findings(found: Inspection) -> list[str]:
         lines.append(f"{found.incomplete:,} {rows} an empty cell in a column that would be used")
     if found.duplicates:
         lines.append(f"{found.duplicates:,} {'row repeats' if found.duplicates == 1 else 'rows repeat'} an earlier one")
-    spreads = [one.spread for one in found.columns if one.spread and one.name != found.target]
+    spreads = [column.spread for column in found.columns if column.spread and column.name != found.target]
     if spreads and max(spreads) > 1e6 * min(spreads):
         lines.append("spreads differ by more than a million: keep the default --scale length")
     if len(found.columns) > MOST_CORRELATED:
