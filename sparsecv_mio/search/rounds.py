@@ -5,8 +5,7 @@
    every fold first, which bounds every held-out error from below (:mod:`sparsecv_mio.bounds.closed_form`) and says
    which pair is likely to win. That pair is decided; its upper sum is the bar. Then every gamma, the likely ones first,
    grows a tree for the taus whose lower sums are still below the bar. Pairs that are excluded stay open and need
-   estimates in the end, which take longer than cheap trees: where the bar excludes few pairs of few columns, none are
-   left out.
+   estimates in the end, which take longer than cheap trees: where trees are cheap, none are left out.
 2. `FoldRounds`: every fold with cells still open grows trees of its own, with eight times the effort in every round.
 
 With many columns and few folds (`Rounds.goes_outward` says when) `Outward` comes before both, mostly instead of them:
@@ -28,19 +27,16 @@ grow more expensive with tau, and a proof among the taus up to some size is wort
 
 from __future__ import annotations
 
-from functools import cached_property, partial
+from collections.abc import Callable
+from functools import cached_property
 from math import comb
 
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray
-from sparsecv_mio.errors import CorruptStore
-from sparsecv_mio.parallel import run_folds
-from sparsecv_mio.problem.training_moments import TrainingMoments
 from sparsecv_mio.search.accounts import BoundSource
 from sparsecv_mio.search.cells import Archive, within
 from sparsecv_mio.search.estimates import OpenCellEstimates, score_reported_pair
-from sparsecv_mio.search.fold_solver import FoldSolver
 from sparsecv_mio.search.loss_bounds import (
     LossBounds,
     bounded_in_closed_form,
@@ -51,15 +47,13 @@ from sparsecv_mio.search.ranked_loop import best_offer
 from sparsecv_mio.search.run import EFFORT_GROWTH, FIRST_EFFORT, GridMethod, Run, best_on_all_rows, fit_all_rows
 from sparsecv_mio.search.shared_trees import SharedTrees
 from sparsecv_mio.search.sources.all_rows_trees import AllRowsTrees
-from sparsecv_mio.search.sources.fold_trees import FoldTrees, promising_folds
+from sparsecv_mio.search.sources.fold_trees import FoldTrees
 from sparsecv_mio.search.sources.in_question import InQuestion, mask_of
 from sparsecv_mio.search.sources.least_bounds import EFFORT_FACTOR, LeastBounds
 from sparsecv_mio.search.sources.tau_sweeps import TauSweeps
 from sparsecv_mio.thresholds import FEW_FOLDS, MANY_FOLDS, SMALL
 from sparsecv_mio.trees.every_size import FIRST_LOOK, solve_path
 from sparsecv_mio.trees.subsets import UNLIMITED, BestSubset
-
-ROUND_PARTS = 4  # of a round between which pairs are left out
 
 
 class FoldRounds:
@@ -73,118 +67,44 @@ class FoldRounds:
     ----------
     effort : int
         Nodes that a cell may cost in the next round.
-    cells : (G, T, K) bool array
-        Cells of the round that is under way; empty between rounds.
-    folds_left : list of int
-        Folds that the round has yet to visit.
     """
 
     def __init__(self, run: Run) -> None:
         self.run = run
         self.effort = FIRST_EFFORT
-        self.cells: BoolArray = np.zeros((0, 0, 0), dtype=bool)
-        self.folds_left: list[int] = []
 
-    @property
-    def under_way(self) -> bool:
-        """Whether a round has been started and not been brought to its end."""
-        return self.cells.size > 0
-
-    def start(self, cells: BoolArray) -> None:
-        """Begin a round over some cells (G, T, K): folds that promise to raise the lower bounds most come first."""
-        self.cells = cells
-        self.folds_left = promising_folds(self.run.cells, cells)
-
-    def continue_round(self, in_parts: bool = False, grow: bool = True) -> None:
-        """Bring the round that is under way to its end, or as far as time allows.
+    def run_round(self, pairs: BoolArray, wanted: Callable[[], BoolArray], racing: bool, grow: bool = True) -> None:
+        """Carry out a round over some pairs (G, T), as far as time allows.
 
         Parameters
         ----------
-        in_parts : bool
-            Whether pairs that some of the folds exclude are left out in the next ones.
+        pairs : (G, T) bool array
+        wanted, racing
+            As of `FoldTrees`.
         grow : bool
             Whether the next round makes more effort.
         """
         with self.run.accounts.of(BoundSource.FOLD_TREES):
-            self._visit_folds(in_parts)
-        self.cells = np.zeros((0, 0, 0), dtype=bool)
+            FoldTrees(self.run, wanted, racing).grow(pairs, self.effort)
         if grow:
             self.effort *= EFFORT_GROWTH
         self.run.signals.safe_point()
 
-    def _visit_folds(self, in_parts: bool) -> None:
-        """Grow trees in the folds that are left, as far as time allows."""
-        run, context = self.run, self.run.context
-        expired = context.deadline.expired
-        solver = FoldSolver(run, run.accelerators)
-        done, every = 0, len(self.folds_left)
-        while self.folds_left:
-            run.signals.doing("trees: fold", done + 1, every)
-            which = self.folds_left[: self._folds_at_once(in_parts)]
-            wanted = self.cells & run.worth_work() if in_parts else self.cells
-            for nodes in run_folds(
-                run.accelerators.training_moments(which),
-                partial(_visit, solver, wanted, self.effort),
-                min(context.threads, len(which)),
-            ):
-                run.counts.add(nodes)
-                done += 1
-                run.signals.doing("trees: fold", min(done + 1, every), every)
-                run.signals.progressed()
-                if expired():
-                    break
-            if expired():  # which folds were worked on is not known: the next round asks for what is open
-                self.folds_left = []
-                break
-            del self.folds_left[: len(which)]
-            if self.folds_left:
-                run.signals.safe_point()
-
-    def _folds_at_once(self, in_parts: bool) -> int:
-        """Return how many folds are visited before the state may be stored, or pairs are left out."""
-        context = self.run.context
-        if in_parts:
-            return -(-context.folds.k // ROUND_PARTS)
-        # moments are made per visit: parts only where somebody stores the state between them
-        return max(8 * context.threads, context.folds.k // 16) if self.run.signals.storing else len(self.folds_left)
-
-    def run_round(self, cells: BoolArray, grow: bool = True) -> None:
-        """Carry out a round over some cells (G, T, K).
-
-        Parameters
-        ----------
-        cells : (G, T, K) bool array
-        grow : bool
-            Whether the next round makes more effort.
-        """
-        self.start(cells)
-        self.continue_round(grow=grow)
+    def open_cells(self) -> BoolArray:
+        """(G, T, K): cells that more work could decide."""
+        return self.run.open
 
     def archive(self) -> Archive:
         """Return where the rounds stand."""
-        return {
-            "effort": np.array(self.effort),
-            "round_cells": self.cells,
-            "round_rest": np.array(self.folds_left, dtype=np.int64),
-        }
+        return {"effort": np.array(self.effort)}
 
     def check(self, stored: Archive) -> None:
-        """Raise `CorruptStore` unless `stored` was archived by rounds over the same grid."""
-        context = self.run.context
-        within(stored, "round_rest", 0, context.folds.k - 1)
+        """Raise `CorruptStore` unless `stored` was archived by rounds."""
         within(stored, "effort", 0, np.iinfo(np.int64).max)
-        if stored["round_cells"].size and stored["round_cells"].shape != context.shape:
-            raise CorruptStore("its array round_cells is not of the grid's shape")
 
     def restore(self, stored: Archive) -> None:
-        """Go to where `stored` was archived."""
+        """Go to where `stored` was archived: a round that was under way begins again with what is open."""
         self.effort = int(stored["effort"])
-        self.cells = stored["round_cells"]
-        self.folds_left = stored["round_rest"].tolist()
-
-
-def _visit(solver: FoldSolver, wanted: BoolArray, effort: int, fold: int, moments: TrainingMoments) -> int:
-    return solver.run(fold, moments, wanted[:, :, fold], effort)
 
 
 FIRST_TRIES = 2  # of the likely winner, before anything else; the last one only if the first promises that it succeeds
@@ -222,7 +142,7 @@ class Outward:
         self.tries_of_winner = 0
         self.looked = False
         self.in_question = InQuestion(run)
-        self.all_rows, self.folds = AllRowsTrees(run, self.in_question), FoldTrees(run, self.in_question)
+        self.all_rows, self.folds = AllRowsTrees(run, self.in_question), FoldTrees(run, self.in_question.cells)
         self.sweeps, self.least = TauSweeps(self.all_rows, self.folds), LeastBounds(self.all_rows)
 
     @cached_property
@@ -340,9 +260,9 @@ class Outward:
         self.tries_of_winner, self.looked = int(stored["outward_first"]), False
 
 
-# of the trees on all rows together, beyond which leaving out pairs is tried: up to `SMALL` columns, and beyond
-EXPENSIVE_NODES, EXPENSIVE_NODES_OF_MANY = 1 << 14, 64
-MOST_LEFT = 0.5  # share of the pairs beyond which it is given up where columns are few
+def trees_take_long(run: Run) -> bool:
+    """Whether those on all rows together took more nodes than one tree may in the first round, or columns are many."""
+    return run.context.data.q > SMALL or sum(result.nodes for result in run.all_rows.best) > FIRST_EFFORT
 
 
 class SharedPass:
@@ -360,48 +280,36 @@ class SharedPass:
     done : (G,) bool array
         Gammas that were taken.
     bounded : bool
-        Whether all cells were bounded and the likely winner was decided.
-    excludes : bool
-        Whether pairs that cannot win are left out.
+        Whether all cells were bounded and the likely winner was decided, which excludes others.
     """
 
     def __init__(self, run: Run, trees: SharedTrees, rounds: FoldRounds) -> None:
         self.run, self.trees, self.rounds = run, trees, rounds
         self.done = np.zeros(len(run.context.grid.gammas), dtype=bool)
-        self.bounded = self.excludes = False
+        self.bounded = False
 
     @property
     def left(self) -> bool:
         """Whether some gamma is left."""
         return not self.done.all()
 
-    @property
-    def wanted(self) -> BoolArray:
-        """(G, T, K): the cells to work on, once all gammas were taken."""
-        given_up = self.bounded and not self.excludes and self.rounds.effort == FIRST_EFFORT
-        return self.run.open if given_up else self.run.worth_work()
-
     def step(self) -> None:
         """Bound all cells and decide the likely winner, or take the next gamma."""
-        if not self.bounded and self._may_exclude():
+        if self.excludes and not self.bounded:
             self._bound_cells()
             self._decide_likely_winner()
-            left = self.run.worth_work().any(axis=2)
-            self.bounded, self.excludes = True, self.run.context.data.q > SMALL or float(left.mean()) <= MOST_LEFT
+            self.bounded = True
         else:
             with self.run.accounts.of(BoundSource.SHARED_TREES):
                 self._next_gamma()
         self.run.signals.progressed()
         self.run.signals.safe_point()
 
-    def _may_exclude(self) -> bool:
-        """Whether leaving out pairs may pay: where trees are expensive, and not all pairs are asked for."""
-        context, best = self.run.context, self.run.all_rows.best
-        all_asked_for = context.all_asked_for
-        if all_asked_for or context.folds.k > MANY_FOLDS:
-            return False
-        enough = EXPENSIVE_NODES if context.data.q <= SMALL else EXPENSIVE_NODES_OF_MANY
-        return sum(result.nodes for result in best) > enough
+    @cached_property
+    def excludes(self) -> bool:
+        """Whether pairs are left out: where trees take long, and neither all pairs are asked for nor folds too many."""
+        context = self.run.context
+        return not context.all_asked_for and context.folds.k <= MANY_FOLDS and trees_take_long(self.run)
 
     def _bound_cells(self) -> None:
         """Bound every cell by the fits on all rows: in closed form where there is one, else refitted in every fold."""
@@ -417,10 +325,9 @@ class SharedPass:
         self.run.signals.doing(f"trees: tau {self.run.context.grid.taus[t]}, the likely best")
         with state.accounts.of(BoundSource.SHARED_TREES):
             self.trees.decide_taus(g, [t], state.all_rows.best[g].nodes)
-        left = np.zeros(self.run.context.shape, dtype=bool)
-        left[g, t] = state.open[g, t]
-        if left.any():
-            self.rounds.run_round(left, grow=False)
+        if state.open[g, t].any():
+            pair = mask_of(self.run.context.shape, (g, t))
+            self.rounds.run_round(pair, self.rounds.open_cells, racing=False, grow=False)
 
     def _next_gamma(self) -> None:
         """Take the next gamma: the likely winner, if somebody has an estimate, else the largest."""
@@ -440,15 +347,14 @@ class SharedPass:
 
     def archive(self) -> Archive:
         """Return where it stands."""
-        return {"passed": self.done, "bounded": np.array([self.bounded, self.excludes])}
+        return {"passed": self.done}
 
     def check(self, stored: Archive) -> None:
         """Any mask of the grid's gammas is one."""
 
     def restore(self, stored: Archive) -> None:
-        """Go to where `stored` was archived."""
+        """Go to where `stored` was archived; what bounds all cells is done again, which takes little."""
         self.done |= stored["passed"]
-        self.bounded, self.excludes = stored["bounded"].tolist()
 
 
 ALL_ROWS_SHARE = 0.1  # of the time limit, for the first pass on all rows
@@ -515,18 +421,17 @@ class Rounds(GridMethod):
         if self.shared_pass.left:
             self.shared_pass.step()
             return
-        if not self.rounds.under_way:
-            self.rounds.start(self.shared_pass.wanted)
-        self.rounds.continue_round(in_parts=self.shared_pass.excludes)
+        every = np.ones(self.context.shape[:2], dtype=bool)
+        self.rounds.run_round(every, self.run.worth_work, self.shared_pass.excludes)
 
     @property
     def finished(self) -> bool:
         """Whether the certificate is closed, or nothing is left to do."""
         if self.exhausted:
             return True
-        if self.context.gap > 0.0 and self.goes_outward and not self.rounds.under_way and self.run.proved():
+        if self.context.gap > 0.0 and self.goes_outward and self.run.proved():
             return True
-        if self.shared_pass.left or self.rounds.folds_left:
+        if self.shared_pass.left:
             return False
         if self.context.gap > 0.0 and self.run.proved():
             return True
@@ -534,7 +439,7 @@ class Rounds(GridMethod):
 
     def work_on(self, pairs: BoolArray) -> None:
         """Carry out a round over the open cells of some pairs (G, T)."""
-        self.rounds.run_round(self.open & pairs[:, :, None])
+        self.rounds.run_round(pairs, self.rounds.open_cells, racing=False)
 
     def finish(self) -> None:
         """Decide what is asked for beyond the proof, and estimate what stays open."""

@@ -85,7 +85,7 @@ class Stored(Protocol):
 
 
 FIRST_EFFORT, EFFORT_GROWTH = 1 << 13, 8  # nodes that a cell may cost in the first round, and from one to the next
-FREE = ("round_cells", "round_rest", "by_engine", "accounts")  # arrays of any length
+FREE = ("by_engine", "accounts")  # arrays of any length
 
 
 class GridMethod(Watched):

@@ -11,8 +11,9 @@
   stays open for a tree of its own.
 * `per-fold`: one tree a fold, for what is left and for large folds (:mod:`sparsecv_mio.search.fold_solver`).
 
-Which is taken is decided by counted nodes, never by clocks: a list for every fold if it costs at most a few trees on
-all rows, else the alive-fold tree where folds are single rows and memory allows, else a list for most folds.
+Which is taken is decided by counted nodes, never by clocks: a list for every fold if it costs at most one tree on all
+rows, else the alive-fold tree where folds are single rows and memory allows. Where they are not, a list may cost a
+quarter of what a tree a fold would, then one for most folds a sixteenth.
 """
 
 from __future__ import annotations
@@ -279,7 +280,6 @@ def _loo_tree_decide(root: leave_fold_out.RootNode, trees: Sequence[Tree], sizes
 WIDEST_KEEP = 1e-6  # relative rounding of the trees beyond which a threshold on all rows means little in a fold
 LEAST_SHARE = 0.6  # of the folds that must have a leverage thresholds can use
 LARGEST_FOLD = 64  # rows; larger folds have leverages near one half unless n is huge
-LIST_BUDGET = ((1_000, 2), (20_000, 6))  # most folds, and the trees on all rows that a list for all of them may cost
 FOLD_OVERHEAD = 200  # nodes' worth of work that a tree of its own costs beside its nodes
 
 
@@ -356,7 +356,7 @@ class SharedTrees:
         """Have the engines decide what they can of some tau, and count it; returns the nodes spent."""
         folds, one_tree = self.leave_out.folds, tree + FOLD_OVERHEAD
         shared = is_applicable(self.leave_out, root.form.m)
-        budget = one_tree * _listing_trees(folds.k, shared)
+        budget = one_tree if shared else one_tree * max(folds.k // 4, 1)
         nodes, listed = enumerate_below_thresholds(root, wanted, budget, EVERY_FOLD)
         decided = {"enumerate": listed, "shared": 0}
         if shared and not self.state.cells.final[root.g][list(wanted)].all():
@@ -368,12 +368,3 @@ class SharedTrees:
             nodes += spent
         self.state.counts.add(nodes, problems=1, decided={name: count for name, count in decided.items() if count})
         return nodes
-
-
-def _listing_trees(folds: int, shared: bool) -> int:
-    """Trees on all rows worth of nodes to spend on a list for every fold before another engine is tried."""
-    if shared:
-        for most, trees in LIST_BUDGET:
-            if folds <= most:
-                return trees
-    return max(folds // 4, 1)

@@ -31,7 +31,7 @@ WAYS: dict[str, list[tuple[Any, str, Any]]] = {  # that large data take, by smal
     "folds search first by rows": [*SEARCH_FIRST, (thresholds, "PRODUCT_BYTES", 1)],
     "outward": [*SEARCH_FIRST, (rounds, "SMALL", 0), (rounds, "FIRST_EFFORT", 1)],
     "outward, more effort": [*SEARCH_FIRST, (rounds, "SMALL", 0), (rounds, "FIRST_EFFORT", 8)],
-    "trees are expensive": [(rounds, "EXPENSIVE_NODES", -1), (shared_trees, "FEWEST_FOLDS", 4)],
+    "trees are expensive": [(rounds, "trees_take_long", lambda run: True), (shared_trees, "FEWEST_FOLDS", 4)],
     **ENGINES,
     "by rows": ON_ROWS,
     "by rows, few columns at once": [*ON_ROWS, (thresholds, "PRODUCT_BYTES", 1), (by_rows, "EXACT_COLUMNS", 2)],

@@ -1,13 +1,14 @@
-"""Trees of single folds at some pairs, for as long as the pairs are in question.
+"""Trees of single folds at some pairs, for as long as their cells are wanted.
 
-A slice visits the folds with cells in question among some pairs, in the order of what they promise. Cost: O(q^3) a fold
-and gamma, O(q^2) a node. A tree that ends decides its cell; one that does not leaves the bounds by its incumbent.
+A slice visits the folds with cells that are wanted among some pairs, in the order of what they promise. Cost: O(q^3) a
+fold and gamma, O(q^2) a node. A tree that ends decides its cell; one that does not leaves the bounds by its incumbent.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from sparsecv_mio.problem.training_moments import TrainingMoments
 from sparsecv_mio.search.cells import CellTable
 from sparsecv_mio.search.fold_solver import FoldSolver
 from sparsecv_mio.search.run import Run
-from sparsecv_mio.search.sources.in_question import InQuestion, taus_named
+from sparsecv_mio.search.sources.in_question import taus_named
 
 
 def promising_folds(cells: CellTable, wanted: BoolArray) -> list[int]:
@@ -28,21 +29,24 @@ def promising_folds(cells: CellTable, wanted: BoolArray) -> list[int]:
 
 
 class FoldTrees:
-    """Grows trees in the folds of pairs that are in question.
+    """Grows trees in the folds of pairs.
 
     Parameters
     ----------
     run : Run
-    in_question : InQuestion
+    wanted : callable
+        (G, T, K): the cells that are worth work as things stand.
+    racing : bool
+        Whether the folds that are done may show that others need no work any more.
     """
 
-    def __init__(self, run: Run, in_question: InQuestion) -> None:
-        self.run, self.in_question = run, in_question
+    def __init__(self, run: Run, wanted: Callable[[], BoolArray], racing: bool = True) -> None:
+        self.run, self.wanted, self.racing = run, wanted, racing
 
     def grow(self, pairs: BoolArray, effort: int, share: float = 1.0, most: int | None = None) -> None:
         """Grow trees in the folds of some pairs (G, T): in those first that may raise the sums most.
 
-        A fold works on the pairs that are still in question when it starts.
+        Groups of folds are done one after the other, each at the cells that are still wanted when it starts.
 
         Parameters
         ----------
@@ -56,15 +60,12 @@ class FoldTrees:
         """
         run, context = self.run, replace(self.run.context, deadline=self.run.context.deadline.sooner(share))
         solver = FoldSolver(replace(run, context=context), run.accelerators)
-
-        def visit(fold: int, moments: TrainingMoments) -> int:
-            return solver.run(fold, moments, self.in_question.cells()[:, :, fold] & pairs, effort)
-
-        groups = self._in_turn(self.in_question.cells() & pairs[:, :, None], most)
+        groups = self._in_turn(self.wanted() & pairs[:, :, None], most)
         done, every = 0, sum(map(len, groups))
         words = f"trees: {taus_named(context.grid.taus[pairs.any(axis=0)])}, fold"
         for folds in groups:
             run.signals.doing(words, min(done + 1, every), every)
+            visit = partial(_visit, solver, self.wanted() & pairs[:, :, None], effort)
             for nodes in run_folds(run.accelerators.training_moments(folds), visit, min(context.threads, len(folds))):
                 run.counts.add(nodes)
                 done += 1
@@ -75,7 +76,15 @@ class FoldTrees:
             run.signals.safe_point()
 
     def _in_turn(self, wanted: BoolArray, most: int | None) -> list[Sequence[int]]:
-        """Split the folds with cells that are wanted into groups, those with most to gain first."""
+        """Split the folds with cells that are wanted into groups, those with most to gain first.
+
+        Moments are made a group: there is one where nothing is looked at, and nothing stored, between two.
+        """
         order = promising_folds(self.run.cells, wanted)[:most]
         size = max(2 * self.run.context.threads, len(order) // 16)
+        size = size if self.racing or self.run.signals.storing else max(len(order), 1)
         return [order[i : i + size] for i in range(0, len(order), size)]
+
+
+def _visit(solver: FoldSolver, wanted: BoolArray, effort: int, fold: int, moments: TrainingMoments) -> int:
+    return solver.run(fold, moments, wanted[:, :, fold], effort)

@@ -40,7 +40,7 @@ class TauSweeps:
     """
 
     def __init__(self, all_rows: AllRowsTrees, folds: FoldTrees) -> None:
-        self.run, self.in_question, self.all_rows, self.folds = folds.run, folds.in_question, all_rows, folds
+        self.run, self.in_question, self.all_rows, self.folds = all_rows.run, all_rows.in_question, all_rows, folds
         self.tries = np.zeros(len(self.run.context.grid.taus), dtype=np.int64)
         self.spent = np.zeros(2, dtype=np.int64)
 

@@ -23,22 +23,31 @@ def test_a_round_decides_its_cells_and_no_others() -> None:
     run.begin()
     cells = np.zeros((2, 3, 5), dtype=bool)
     cells[0, 1, [0, 3]] = True
-    assert not run.rounds.under_way
-    run.rounds.run_round(cells)
+    run.rounds.run_round(cells.any(axis=2), lambda: cells & run.open, racing=True)
     assert np.array_equal(run.run.cells.decided, cells)
-    assert run.rounds.effort == FIRST_EFFORT * EFFORT_GROWTH and not run.rounds.under_way
+    assert run.rounds.effort == FIRST_EFFORT * EFFORT_GROWTH
 
 
-def test_a_round_under_way_is_stored() -> None:
+def test_the_effort_of_a_round_is_stored() -> None:
     run, other = drawn_run(), drawn_run()
-    run.rounds.start(np.ones((2, 3, 5), dtype=bool))
+    run.begin()
+    run.work_on(np.ones((2, 3), dtype=bool))
     stored = run.rounds.archive()
     other.rounds.check(stored)
     other.rounds.restore(stored)
-    assert other.rounds.under_way and other.rounds.folds_left == [0, 1, 2, 3, 4]
-    stored["round_cells"] = np.ones((2, 2, 5), dtype=bool)
-    with pytest.raises(CorruptStore, match="round_cells"):
+    assert other.rounds.effort == run.rounds.effort == FIRST_EFFORT * EFFORT_GROWTH
+    stored["effort"] = np.array(-1)
+    with pytest.raises(CorruptStore, match="effort"):
         other.rounds.check(stored)
+
+
+def test_folds_are_left_out_once_those_that_are_done_exclude_their_pair() -> None:
+    """On one thread a group has two of the five folds: what they show counts from the next group on."""
+    run = drawn_run()
+    run.begin()
+    first, asked = run.open & (np.arange(5) < 2), iter((True, True, False, False))
+    run.rounds.run_round(np.ones((2, 3), dtype=bool), lambda: run.open if next(asked) else first, racing=True)
+    assert run.run.cells.decided.all(axis=(0, 1)).sum() == 2
 
 
 @pytest.fixture
@@ -138,10 +147,9 @@ def test_what_is_stored_is_checked(run: Any) -> None:
         steps.check(stored)
 
 
-def begun(monkeypatch: pytest.MonkeyPatch, most_left: float, **words: Any) -> Any:
+def begun(monkeypatch: pytest.MonkeyPatch, **words: Any) -> Any:
     """A run that takes trees for expensive, after its first steps and one step more."""
-    monkeypatch.setattr(rounds, "EXPENSIVE_NODES", -1)
-    monkeypatch.setattr(rounds, "MOST_LEFT", most_left)
+    monkeypatch.setattr(rounds, "trees_take_long", lambda run: True)
     run = drawn_run(**{"gap": 0.05, **words})
     run.begin()
     run.step()
@@ -149,30 +157,29 @@ def begun(monkeypatch: pytest.MonkeyPatch, most_left: float, **words: Any) -> An
 
 
 def test_the_likely_winner_is_decided_and_what_it_excludes_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    run = begun(monkeypatch, 1.0)
-    given, state = run.shared_pass, run.run
-    assert given.bounded and given.excludes
+    run = begun(monkeypatch)
+    state = run.run
+    assert run.shared_pass.bounded
     assert state.cells.decided[likely_winner(state.bounds())].all() and not state.cells.decided.all()
-    assert np.array_equal(given.wanted, state.worth_work()) and not np.array_equal(given.wanted, state.open)
     to_end(run)
     assert state.proved() and not state.cells.decided.all()
 
 
-def test_it_is_given_up_where_little_is_excluded(monkeypatch: pytest.MonkeyPatch) -> None:
-    given = begun(monkeypatch, -1.0).shared_pass
-    assert given.bounded and not given.excludes and np.array_equal(given.wanted, given.run.open)
+def test_nothing_is_left_out_where_trees_are_cheap() -> None:
+    run = to_end(drawn_run(gap=0.05))
+    assert not run.shared_pass.excludes and run.run.cells.decided.all()
 
 
 @pytest.mark.parametrize("words", [{"gap": 0.0}, {"one_se": True}])
 def test_nothing_is_left_out_where_all_is_asked_for(monkeypatch: pytest.MonkeyPatch, words: dict[str, Any]) -> None:
-    assert not begun(monkeypatch, 1.0, **words).shared_pass.bounded
+    assert not begun(monkeypatch, **words).shared_pass.bounded
 
 
 def test_where_it_stands_is_stored(monkeypatch: pytest.MonkeyPatch) -> None:
-    run = begun(monkeypatch, 1.0)
+    run = begun(monkeypatch)
     other = drawn_run(gap=0.05)
     other.resume(run.checkpoint())
-    assert other.shared_pass.bounded and other.shared_pass.excludes
+    assert other.shared_pass.excludes and np.array_equal(other.run.cells.decided, run.run.cells.decided)
     assert to_end(run).run.bounds().best == _carried_on(other).run.bounds().best
 
 
@@ -184,8 +191,7 @@ def _carried_on(run: Any) -> Any:
 
 
 def test_folds_that_are_left_out_together_are_bounded_in_closed_form(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rounds, "EXPENSIVE_NODES", -1)
-    monkeypatch.setattr(rounds, "MOST_LEFT", 1.0)
+    monkeypatch.setattr(rounds, "trees_take_long", lambda run: True)
     data, folds, grid = drawn(n=60, folds="loo")
     run = new_run(data, folds, grid, gap=0.05)
     run.begin()
