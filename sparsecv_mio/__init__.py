@@ -58,6 +58,10 @@ def _drawer_of_records(name: str) -> Any:
         from sparsecv_mio.search import fold_models
 
         return getattr(fold_models if name == "predict_interval" else best_subsets, name)
+    if name == "read_rows":
+        from sparsecv_mio.data.readers import read_rows
+
+        return read_rows
     from sparsecv_mio.errors import naming_extras
     from sparsecv_mio.report import record_plots, record_report
 

@@ -26,14 +26,16 @@ from sparsecv_mio.kernels.kernel_cache import compile_everything_ahead
 from sparsecv_mio.kernels.kernel_cache import where_kernels_are as where_kernels_are
 from sparsecv_mio.near.near_optimal import near_optimal
 from sparsecv_mio.oracles.glru import Logistic, Regularizer, make_problem, train
+from sparsecv_mio.oracles.penalties import KSupport
 from sparsecv_mio.oracles.treecv import LeastSquaresSgd, tree_cv
 from sparsecv_mio.problem.logistic import LogisticProblem
 from sparsecv_mio.problem.training_moments import full_problem
-from sparsecv_mio.proofs.threshold_trees import Units, prove_thresholds
+from sparsecv_mio.proofs.threshold_trees import PerspectiveProof, Units, prove_thresholds
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.search.first_supports import first_supports
 from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.thresholds import MANY, SMALL
+from sparsecv_mio.trees.logistic_left_out import LeftOut
 from sparsecv_mio.trees.logistic_subsets import LogisticSubsets
 from sparsecv_mio.words import Method
 
@@ -79,11 +81,15 @@ def trees() -> None:
         fit_one(data, tau=3, gamma=0.1)
     data = toy(30, 3)
     prove_thresholds(full_problem(standardize(data), 0.1), {1: 1.0}, Units.of(standardize(data)), 0.0)
+    walk = standardize(Dataset.from_arrays(np.cumsum(toy(60, 30).X, axis=1), toy(60, 30).y))
+    tied, units = full_problem(walk, 0.1), Units.of(walk)
+    PerspectiveProof(tied, 2, 0.1 * tied.yy, units.point, (100, 100), units.square).solve()  # by blocks of columns
     twice = Dataset.from_arrays(np.column_stack([data.X, data.X @ [1.0, 2.0, -1.0]]), data.y)
     fit_one(twice, tau=2, gamma=1e-15)  # collinear: supports are tried one by one
     data = toy(30, MANY + 20)
     alike = Dataset.from_arrays(np.cumsum(data.X, axis=1), data.y)
     fit_one(alike, tau=3, gamma=0.1, limits=Limits(nodes=20))
+    fit_one(toy(30, 40), tau=2, gamma=0.1, assume_box=5.0)  # by clusters of columns
 
 
 def two_classes() -> None:
@@ -93,6 +99,9 @@ def two_classes() -> None:
     subsets = LogisticSubsets(logistic)
     subsets.solve([2])
     subsets.scored([np.array([0, 1])], data.X[:3], np.array([1.0, -1.0, 1.0]))
+    mask, training = subsets.fits.mask([0, 1]), np.arange(30)[None, :] > 2
+    folds = LeftOut(subsets.fits, training, [np.arange(3)], np.ones(30))
+    folds.values([mask], [subsets.fits.refit(mask[None, :]).points[0]], bool)
 
 
 def restricted_trees() -> None:
@@ -139,6 +148,8 @@ def oracles() -> None:
         train(make_problem(X, labels, Logistic(), Regularizer(0.01, 0.01)))
     for shuffle_seed in (None, 0):
         tree_cv(LeastSquaresSgd(data.p, 0.1), data.X, data.y, make_folds("3", data), shuffle_seed=shuffle_seed)
+    penalty = KSupport(2)  # of `solve --oracles iacv`
+    penalty.prox(data.X, penalty.value(data.y))
 
 
 STEPS: dict[str, Callable[[], None]] = {

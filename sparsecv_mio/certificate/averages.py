@@ -50,7 +50,6 @@ def check_average(checks: Checks, record: Record, design: UnitColumns, plan: Fol
         How far supports are tried.
     """
     average, asked = record.average, record.request.model == "average"
-    checks.that(record.request.model in (None, "pair", "average"), "request.model", "must be pair or average")
     needed = asked and record.status == "proved" and NOT_AVERAGED not in record.warnings
     if average is None:
         checks.that(not needed, "average", "is null though it was asked for")

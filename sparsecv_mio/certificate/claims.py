@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from sparsecv_mio.data.weights import Scored
 from sparsecv_mio.problem.logistic_objective import null_loss
 from sparsecv_mio.problem.objective import r_squared, standard_error
 from sparsecv_mio.units import CROSSING_RTOL
-from sparsecv_mio.words import Loss, Method
+from sparsecv_mio.words import Loss, Method, Model, Oracle
 
 MAE_RTOL = 1e-5  # of bounds by squared errors: these agree with the residuals to a millionth
 SAME = 1e-12  # relative: numbers of the record that were once one number
@@ -124,6 +124,7 @@ def check_claims(checks: Checks, record: records.Record, dataset: Dataset, plan:
     scored = Scored.of(dataset, plan)
     check_asked(checks, record.request, record.data.p)
     _method(checks, record.request)
+    _words(checks, record.request)
     _table(checks, record)
     _headline(checks, record)
     _pairs(checks, record)
@@ -182,6 +183,21 @@ def _method(checks: Checks, request: SearchRequest) -> None:
     takes = request.backend == "native" or used in (Method.JOINT, Method.ALGORITHM1, Method.GRID)
     checks.that(takes, "request.backend", f"is {request.backend!r}, which method {used} does not call")
     checks.bounded("request.method")
+
+
+def _words(checks: Checks, request: SearchRequest) -> None:
+    """Check words that were asked with, as far as a record has them: older ones have None."""
+    of_classes = request.loss == Loss.LOGISTIC
+    checks.that(request.loss is None or request.loss in set(Loss), "request.loss", _none_of(Loss))
+    models = {Model.PAIR} if of_classes else set(Model)
+    checks.that(request.model is None or request.model in models, "request.model", _none_of(models))
+    checks.that(of_classes or request.positive is None, "request.positive", "is given though nothing has two classes")
+    checks.that(set(request.oracles or ()) <= set(Oracle), "request.oracles", _none_of(Oracle))
+    checks.bounded("request.loss", "request.model")
+
+
+def _none_of(words: Iterable[str]) -> str:
+    return f"must be {' or '.join(words)}"
 
 
 def _table(checks: Checks, record: records.Record) -> None:

@@ -155,7 +155,6 @@ def check_classes(
     named = record.request.positive
     right = named is None or record.classes is None or _same_class(named, record.classes.positive)
     checks.that(right, "request.positive", "is not the positive class")
-    checks.bounded("request.loss")
     checks.part("the positive class")
     pairs: list[tuple[optimality.ReportedPair, list[Support]]] = []
     for pair in optimality.reported_pairs(record):

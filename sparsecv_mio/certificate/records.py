@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self, runtime_checkable
 
 import numpy as np
@@ -53,9 +54,9 @@ class LinearModel:
 
         Parameters
         ----------
-        X : pandas.DataFrame, Dataset or (n, p) array_like
-            A frame or a `Dataset` needs the columns of the model, by name and in any order; an array all columns that
-            were read, in their order.
+        X : pandas.DataFrame, Dataset, path or (n, p) array_like
+            A frame, a `Dataset` or a file, which is read as that of the record was, needs the columns of the model, by
+            name and in any order; an array all columns that were read, in their order.
 
         Returns
         -------
@@ -108,7 +109,7 @@ def columns_of(data: parts.DataInfo, X: Any, wanted: list[str]) -> FloatArray:
     ----------
     data : DataInfo
         Of the rows that a model was fitted on.
-    X : frame, Dataset or array_like
+    X : frame, Dataset, path or array_like
         As for the `predict` of a record.
     wanted : list of str
         Names of the columns.
@@ -118,6 +119,11 @@ def columns_of(data: parts.DataInfo, X: Any, wanted: list[str]) -> FloatArray:
     BadInput
         As `predict`.
     """
+    if isinstance(X, str | Path):
+        new = made_by("read_rows")(X, tuple(wanted) or data.names, "", parts.applied_reading(data.reading))
+        whole = np.full((new.data.n + new.left_out, len(wanted)), np.nan)
+        whole[new.data.places] = _chosen(new.data.X, list(new.data.names), wanted)
+        return whole
     rows: HasRows | Made | None = X if isinstance(X, HasRows) else None
     learnt = parts.applied_reading(data.reading) if hasattr(X, "iloc") else None
     if learnt is not None and (learnt.how.na is Missing.DROP or not set(wanted).issubset(map(str, X.columns))):

@@ -114,10 +114,9 @@ def read_weighted(path: str, table: Given, weights: str | None, *, two_words: bo
     weights : str or None
         `--weights`, as given.
     """
-    from sparsecv_mio.data.weights import weight_columns, weighted_rows, weights_of
+    from sparsecv_mio.data.weights import by_column, weight_columns
 
-    dataset = read_data(path, table, weight_columns(weights), two_words=two_words)
-    return dataset if weights is None else weighted_rows(dataset, weights_of(dataset, weights), weights)
+    return by_column(read_data(path, table, weight_columns(weights), two_words=two_words), weights)
 
 
 def read_dealt(

@@ -220,6 +220,8 @@ class Dataset:
         >>> Dataset.from_frame(frame, "t", aux=["g"]).names
         ('a',)
         """
+        if "weights" in reading:
+            raise BadInput("weights: read_dataset(frame, target, weights=...) gives the rows of a frame their weights")
         how = Reading.of(**reading)
         of_files = [name for name in how.given() if name not in OF_CELLS]
         if of_files:

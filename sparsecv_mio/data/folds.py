@@ -280,6 +280,8 @@ def make_folds(spec: str, dataset: Dataset, seed: int = 0) -> fold_plan.FoldPlan
     >>> [(ahead.train_rows(j).tolist(), ahead.scored_rows(j).tolist()) for j in range(2)]
     [([0, 1, 2], [3, 4]), ([0, 1, 2, 3, 4], [5, 6])]
     """
+    if dataset.weights is not None and spec.endswith(fold_plan.WEIGHTED):  # as a record has it
+        return replace(make_folds(spec.removesuffix(fold_plan.WEIGHTED), dataset, seed), spec=spec)
     text, n = canonical(spec), dataset.n
     if dataset.classes is not None and PLAIN_COUNT.fullmatch(text):
         text = PLAIN_COUNT.sub(r"\1stratified:\2", text)  # folds of classes are dealt by class
@@ -501,9 +503,7 @@ DEALT = ("blocks", "holdout")  # kinds of folds, beside numbers and `loo`, that 
 LIKE_INNER = ("forward", "stratified")  # kinds that outer folds are of, too
 
 
-def outer_folds(
-    count: int, plan: fold_plan.FoldPlan, dataset: Dataset, option: str = "nested"
-) -> fold_plan.FoldPlan:
+def outer_folds(count: int, plan: fold_plan.FoldPlan, dataset: Dataset, option: str = "nested") -> fold_plan.FoldPlan:
     """Return the outer folds of a nested cross-validation.
 
     Parameters

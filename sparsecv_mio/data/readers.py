@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from tokenize import TokenError
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,8 +20,12 @@ from sparsecv_mio.data import text_tables
 from sparsecv_mio.data.cure import RawTable, cured, raw_table, read_alike
 from sparsecv_mio.data.dataset import Dataset, assemble, shaped
 from sparsecv_mio.data.reading_options import OF_CELLS, STRICT, Applied, Reading, Selection, Wanted
+from sparsecv_mio.data.weights import by_column, weight_columns
 from sparsecv_mio.errors import BadInput, naming_extras
 from sparsecv_mio.files import check_numbers, check_unpacked, reason, special
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 FEATHER = (".feather", ".arrow", ".ipc")
 SUFFIXES = (".parquet", *FEATHER)
@@ -264,20 +268,22 @@ def target_of(path: str | Path, target: str | int | None, option: str = "target"
 
 
 def read_dataset(
-    path: str | Path,
+    path: str | Path | pd.DataFrame,
     target: str | int,
     *,
     features: Sequence[str] | None = None,
     drop: Sequence[str] | None = None,
     aux: Sequence[str] = (),
     two_words: bool = False,
+    weights: str | None = None,
     **reading: Any,
 ) -> Dataset:
-    r"""Read a data file.
+    r"""Read a data file, or a frame of pandas.
 
     Parameters
     ----------
-    path : str or Path
+    path : str, Path or pandas.DataFrame
+        A frame is read as by :meth:`~sparsecv_mio.data.dataset.Dataset.from_frame`; a file is
         `.csv`, `.tsv` and `.txt` (UTF-8, one header line; packed too: `.csv.gz`, `.csv.zip`), `.parquet`,
         `.feather` and `.arrow`, `.npz` (arrays `X`, `y` and optionally `names`), or svmlight text (`.svm`,
         `.svmlight`, `.libsvm`; its features are named `x` and their number in the file).
@@ -290,6 +296,9 @@ def read_dataset(
         Group and fold columns (see :func:`sparsecv_mio.data.folds.fold_columns`); never features.
     two_words : bool
         Whether the target may hold two words, for a classification: they become 0 and 1.
+    weights : str, optional
+        The column that says how much each row counts, or `file:FILE` with a number a line; rows of weight 0 are left
+        out. `solve` then deals the rows that are left.
     **reading
         `sep`, `decimal`, `thousands`, `comment`, `encoding`, `header`, `index_col`, `na`, `na_values`,
         `keep_default_na`, `encode`: see :class:`~sparsecv_mio.data.reading_options.Reading`.
@@ -319,8 +328,13 @@ def read_dataset(
     [[1.0], [4.0]]
     >>> folder.cleanup()
     """
+    columns = (*aux, *weight_columns(weights))
+    if not isinstance(path, str | Path):
+        frame = Dataset.from_frame(path, target, features, drop, columns, two_words, **reading)
+        return by_column(frame, weights)
     how = Reading.of(**reading)
-    return read_by(path, Wanted(target, features, drop, tuple(aux), index=how.index_col, two_words=two_words), how)
+    wanted = Wanted(target, features, drop, columns, index=how.index_col, two_words=two_words)
+    return by_column(read_by(path, wanted, how), weights)
 
 
 class NewRows(NamedTuple):

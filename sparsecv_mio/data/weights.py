@@ -194,6 +194,11 @@ def weighted(
     return weighted_rows(data, weights, name, repeat=repeat), replace(plan, spec=plan.spec + WEIGHTED)
 
 
+def by_column(data: Dataset, name: str | None) -> Dataset:
+    """Give rows the weights of a column in `aux`, or of `file:F`, and leave out those of weight 0; None: none."""
+    return data if name is None else weighted_rows(data, weights_of(data, name), name)
+
+
 def weighted_rows(data: Dataset, weights: ArrayLike, name: str, *, repeat: bool = False) -> Dataset:
     """Give rows their weights, and leave out those of weight 0.
 

@@ -29,7 +29,7 @@ import numpy as np
 from sparsecv_mio.certificate.parts import NOT_AVERAGED, OuterModel, TriedWeight
 from sparsecv_mio.certificate.records import Nested, NestedFold, OuterAverage, PathRow, Record
 from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.data.fold_plan import FoldPlan
+from sparsecv_mio.data.fold_plan import WEIGHTED, FoldPlan
 from sparsecv_mio.data.folds import AnyFolds, Splitter, canonical, fold_columns, folds_of, inner_folds, outer_folds
 from sparsecv_mio.data.readers import read_dataset, target_of
 from sparsecv_mio.data.weights import FILE, weight_columns, weighted, weights_of
@@ -519,7 +519,7 @@ def solve(
         error (`record.nested`).
     **keywords
         `weights`: the column that says how much each row counts, which is no feature, or `file:FILE`; of a `Dataset`
-        one in its `aux`. Rows of weight 0 are left out.
+        one in its `aux`, unless its rows have weights already. Rows of weight 0 are left out.
 
         How a file or frame is read, as in :func:`~sparsecv_mio.data.readers.read_dataset`: `drop`, `features`, `na`,
         `na_values`, `keep_default_na`, `encode`, `decimal`, `thousands`, and of files `sep`, `comment`, `encoding`,
@@ -568,7 +568,11 @@ def _dealt(
     aux = (*(fold_columns(folds) if isinstance(folds, str) else ()), *weight_columns(weights))
     dataset = options.in_classes(_dataset(data, target, aux, reading, options.loss is Loss.LOGISTIC))
     if weights is None:
-        return dataset, folds_of(folds, dataset, seed)
+        plan = folds_of(folds, dataset, seed)
+        as_dealt = dataset.weights is None or plan.spec.endswith(WEIGHTED)
+        return dataset, plan if as_dealt else replace(plan, spec=plan.spec + WEIGHTED)
+    if dataset.weights is not None:
+        raise BadInput(f"weights: {weights!r}, but these rows have weights already, {dataset.weights!r}: leave it out")
     for column in weight_columns(weights):
         if column not in dataset.aux:
             raise BadInput(f"weights: {column!r} is no column that these data keep: read them with aux=({column!r},)")

@@ -484,6 +484,8 @@ def key_of(context: Context, method: str) -> dict[str, Any]:
     """Return what tells searches apart: data, folds, grid and method; only a search of the same ones is resumed."""
     asked = context.data.restrictions
     return {
+        "class-weight": context.data.dataset.class_weight,
+        "weights": context.data.dataset.weights,
         "data": context.data.dataset.fingerprint,
         "folds": context.folds.digest,
         "scale": str(context.data.scale),
@@ -631,10 +633,15 @@ def resume(run: Watched, path: str | os.PathLike[str], stored: Stored | None = N
         See `read_checkpoint`.
     """
     key, state = stored or read_checkpoint(path)
-    for name, value in key_of(run.context, run.name).items():
+    own = key_of(run.context, run.name)
+    if key.get("data") == own["data"]:
+        own.pop("weights")  # the same numbers, wherever they stand
+    for name, value in own.items():
         if key.get(name) != value:
-            verb = "differ" if name in ("data", "folds", "restrictions") else "differs"
-            raise BadInput(f"--resume: checkpoint {path} is of another run, its {name} {verb}")
+            said = f"{name} differ" if name in ("data", "folds", "restrictions", "weights") else f"{name} differs"
+            if isinstance(value, str | None) and name != "data" and name != "folds":
+                said += f" ({key.get(name) or 'none'} there, {value or 'none'} here)"
+            raise BadInput(f"--resume: checkpoint {path} is of another run, its {said}")
     if not state:
         return False
     try:

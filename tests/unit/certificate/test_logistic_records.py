@@ -80,6 +80,17 @@ def test_other_words_are_refused() -> None:
     assert not verify(Record.from_json(altered), DATA).ok
 
 
+@pytest.mark.parametrize("loss", ["logistic", "squared"])
+def test_words_that_nobody_can_ask_with_are_refused(loss: str) -> None:
+    record = RECORD if loss == "logistic" else cross_validate(DATA, "4", gammas=[0.1], taus=[1])
+    wrong = {"loss": "hinge", "model": "best", "oracles": ("gpt",), "method": "magic", "positive": "maybe"}
+    for name, word in wrong.items():
+        report = verify(replace(record, request=replace(record.request, **{name: word})), DATA)
+        assert not report.ok and any(f"request.{name}" in failure for failure in map(str, report.failures)), name
+    report = verify(replace(record, request=replace(record.request, model="average")), DATA)
+    assert not report.ok
+
+
 def test_a_solver_s_record_holds_within_its_allowance_and_no_further() -> None:
     record = fit_one(DATA, tau=2, gamma=0.1, loss="logistic", backend="highs")
     assert record.support == FIT.support and record.status == "proved" and 0.0 < record.allowance < 1e-3 * record.upper

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -39,6 +40,10 @@ def test_rows_of_any_form_give_one_prediction(record: Record) -> None:
     for X in (DATA, DATA.X, DATA.X.tolist(), FRAME, FRAME[used[::-1]], FRAME.assign(note="text")):
         assert record.predict(X) == pytest.approx(truth, rel=1e-12)
     assert record.predict(FRAME[:0]).shape == (0,)
+    for path in (INSTANCES / "prostate.csv", str(INSTANCES / "prostate.csv")):
+        assert record.predict(path) == pytest.approx(truth, rel=1e-12)
+    with pytest.raises(sc.SparseCVError, match="'nosuch.csv' does not exist"):
+        record.predict("nosuch.csv")
 
 
 def test_a_fit_predicts_as_the_definition_says() -> None:
@@ -47,6 +52,35 @@ def test_a_fit_predicts_as_the_definition_says() -> None:
     model = fit_one(DATA, tau=2, gamma=0.1)
     plain = fit(DATA.X, DATA.y, [DATA.names.index(name) for name in model.support], 0.1)
     assert model.predict(DATA) == pytest.approx(plain.predict(DATA.X), rel=1e-10)
+
+
+def test_a_file_is_read_as_the_training_rows_were(tmp_path: Path) -> None:
+    lines = [f"{('none', 'old', 'new')[k % 3]};{k},5;{k // 2 + 9 * (k % 3 == 0)}" for k in range(24)]
+    (tmp_path / "d.csv").write_text("\n".join(["town;x;y", *lines, ";2,5;1"]))
+    how: dict[str, Any] = {"sep": ";", "decimal": ",", "encode": "onehot", "keep_default_na": False, "na": "drop"}
+    found = sc.solve(tmp_path / "d.csv", "y", gammas=1e-3, taus=2, **how)
+    assert found.support == ("town=none", "x")
+    (tmp_path / "new.csv").write_text("x;town\n1,5;none\n;new\n1,5;new\n")
+    first, empty, last = found.predict(tmp_path / "new.csv")
+    assert np.isnan(empty) and first - last == pytest.approx(found.coefficients["town=none"], rel=1e-12)
+    ends = found.predict_interval(tmp_path / "new.csv", sc.read_dataset(tmp_path / "d.csv", "y", **how))
+    assert ends[0, 0] < first < ends[0, 1] and np.isnan(ends[1]).all() and ends[2, 0] < last < ends[2, 1]
+
+
+def test_rows_of_a_frame_or_a_file_have_their_weights(tmp_path: Path) -> None:
+    frame = FRAME.assign(w=np.arange(len(FRAME)) % 3)
+    frame.to_csv(tmp_path / "w.csv", index=False)
+    asked = sc.solve(frame, "lpsa", weights="w", gammas=0.1, taus=2, folds=5)
+    data = sc.read_dataset(frame, "lpsa", weights="w")
+    for read in (data, sc.read_dataset(tmp_path / "w.csv", "lpsa", weights="w")):
+        found = sc.solve(read, gammas=0.1, taus=2, folds=5)
+        assert (found.cv_error, found.folds, found.data) == (asked.cv_error, asked.folds, asked.data)
+        assert sc.verify(found, read).ok and sc.verify(asked, read).ok
+        assert sc.verify(found, sc.read_dataset(tmp_path / "w.csv", "lpsa", aux=["w"])).ok
+    with pytest.raises(sc.SparseCVError, match=r"^weights: read_dataset\(frame, target, weights=...\) gives"):
+        sc.Dataset.from_frame(frame, "lpsa", weights="w")
+    with pytest.raises(sc.SparseCVError, match="^weights: 'w', but these rows have weights already, 'w': leave it out"):
+        sc.solve(data, weights="w")
 
 
 def test_a_frame_of_words_is_read_as_the_training_rows_were() -> None:

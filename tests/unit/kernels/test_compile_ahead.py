@@ -50,7 +50,9 @@ print(*(process.pid for process in HELPERS.processes), flush=True)
 sys.stdin.readline()
 """
 ONCE = """
+from sparsecv_mio.kernels import compile_ahead
 from sparsecv_mio.kernels.kernel_cache import KernelCache
+compile_ahead.LONGEST_WAIT = 3600.0  # however slow the machine is
 made, save = [], KernelCache.save_overload
 def noted(self, sig, data):
     made.append(f"{self.module}.{self.kernel}")

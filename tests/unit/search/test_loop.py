@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from drawn_search import drawn, drawn_run
 from runs import new_run, record_of, to_end
 
+import sparsecv_mio as sc
 from sparsecv_mio import thresholds
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
@@ -57,6 +59,24 @@ def test_a_run_is_carried_on_without_its_limit(tmp_path: Path) -> None:
     for method in ("joint", "grid"):
         with pytest.raises(BadInput, match="its method differs"):
             cross_validate(data, folds, resume=path, method=method, **asked)
+
+
+def test_another_weighing_of_rows_is_named_when_a_run_is_carried_on(tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    frame = pd.DataFrame(rng.normal(size=(40, 3)), columns=list("abc"))
+    frame = frame.assign(w=rng.integers(1, 3, 40), y=(frame.a + rng.normal(size=40) > 0.5) * 1)
+    asked: dict[str, Any] = {"target": "y", "loss": "logistic", "gammas": [1.0], "taus": [1], "folds": 3}
+    path, other = tmp_path / "run.ck", tmp_path / "other.ck"
+    sc.solve(frame, class_weight="balanced", checkpoint=path, weights="w", **asked)
+    with pytest.raises(BadInput, match=r"its class-weight differs \(balanced there, none here\)$"):
+        sc.solve(frame, resume=path, weights="w", **asked)
+    with pytest.raises(BadInput, match=r"its weights differ \(w there, none here\)$"):
+        sc.solve(frame.drop(columns="w"), class_weight="balanced", resume=path, **asked)
+    assert sc.solve(frame, class_weight="balanced", resume=path, weights="w", **asked).status == "proved"
+    sc.solve(frame, checkpoint=other, weights="w", **asked)
+    (tmp_path / "w.csv").write_text("\n".join(map(str, frame.w)))
+    by_file = sc.solve(frame.drop(columns="w"), resume=other, weights=f"file:{tmp_path / 'w.csv'}", **asked)
+    assert by_file.status == "proved"  # the same numbers
 
 
 def test_the_kind_of_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
