@@ -334,7 +334,7 @@ def plan_panels() -> dict[str, tuple[str, ...]]:
     return {panel: names for panel, names in panels.items() if names}
 
 
-def settle(options: DataclassInstance) -> None:
+def settle_options(options: DataclassInstance) -> None:
     """Check every field of frozen options that is declared here, and turn its words, in any letters, into members.
 
     Raises

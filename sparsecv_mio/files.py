@@ -94,7 +94,7 @@ def check_readable(
         raise error(f"cannot read {what} {str(path)!r}: its {size:,} bytes are more than the {most:,} it may have")
 
 
-def memory() -> int:
+def all_memory() -> int:
     """Bytes of memory of this machine; where that is not told, what a 64-bit one can address."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
@@ -115,8 +115,8 @@ def check_unpacked(path: Place, size: int, error: type[SparseCVError] = BadInput
     SparseCVError
         Of the type `error`.
     """
-    if size > memory():
-        raise error(f"file {str(path)!r} unpacks to more than the {memory():,} bytes of memory of this machine")
+    if size > all_memory():
+        raise error(f"file {str(path)!r} unpacks to more than the {all_memory():,} bytes of memory of this machine")
 
 
 def check_numbers(path: Place, rows: int, columns: int) -> None:
@@ -131,9 +131,9 @@ def check_numbers(path: Place, rows: int, columns: int) -> None:
     ------
     BadInput
     """
-    if 8 * rows * columns > memory():
+    if 8 * rows * columns > all_memory():
         raise BadInput(
-            f"file {str(path)!r} holds {rows:,} rows of {columns:,} columns, which do not fit in the {memory():,} "
+            f"file {str(path)!r} holds {rows:,} rows of {columns:,} columns, which do not fit in the {all_memory():,} "
             "bytes of memory of this machine: keep fewer columns or rows"
         )
 
@@ -211,14 +211,14 @@ def replacing(path: Place, what: str = "file") -> Iterator[Path]:
         try:
             yield folder / place.name
             for made in folder.iterdir():
-                _move(made, _free(place.parent / made.name))
+                _move_into_place(made, _free(place.parent / made.name))
         finally:
             shutil.rmtree(folder, ignore_errors=True)
     except OSError as refused:
         raise BadInput(f"cannot write {what} {path}: {reason(refused)}") from None
 
 
-def sweep(folder: Place) -> int:
+def sweep_temporary(folder: Place) -> int:
     """Remove what writes that were killed left in a folder an hour ago or longer; return how many there were.
 
     Notes
@@ -247,7 +247,7 @@ def _free(path: Place) -> Path:
     return Path(os.path.realpath(path))
 
 
-def _move(made: Path, place: Path) -> None:
+def _move_into_place(made: Path, place: Path) -> None:
     """Force a new file to the disk, and give it the old one's permissions and name."""
     with open(made, "r+b") as stream:  # Windows flushes only what may be written
         os.fsync(stream.fileno())

@@ -97,7 +97,7 @@ def _limit(given: Any) -> AtMost:
             raise BadInput(f"at-most: {given!r} is not K:A,B,... (at most K of the features A, B, ...)")
         count, features = int(number), features_of(names, "at-most")
     elif isinstance(given, Sequence) and len(given) == 2 and isinstance(given[0], Integral):
-        count, features = int(given[0]), _names(given[1], "at-most")
+        count, features = int(given[0]), _given_names(given[1], "at-most")
     else:
         raise BadInput(f"at-most: {given!r} is neither 'K:A,B,...' nor a pair (K, features)")
     if count < 0:
@@ -123,7 +123,7 @@ def parents_of(given: Any) -> tuple[Parents, ...]:
     True
     """
     if isinstance(given, Mapping):
-        return tuple(Parents(str(name), _names(some, "hierarchy")) for name, some in given.items())
+        return tuple(Parents(str(name), _given_names(some, "hierarchy")) for name, some in given.items())
     alone = isinstance(given, str | Parents)
     return tuple(_parents(some) for some in ((given,) if alone else _several(given, "hierarchy")))
 
@@ -149,7 +149,7 @@ def _several(given: Any, option: str) -> Iterable[Any]:
     return given
 
 
-def _names(given: Any, option: str) -> tuple[str, ...]:
+def _given_names(given: Any, option: str) -> tuple[str, ...]:
     if isinstance(given, str):
         return features_of(given, option)
     if isinstance(given, Integral):
@@ -246,7 +246,7 @@ class Restrictions:
 
     def __post_init__(self) -> None:
         for name in ("force_in", "force_out", "nonnegative", "nonpositive"):
-            object.__setattr__(self, name, _columns(getattr(self, name), name))
+            object.__setattr__(self, name, _given_features(getattr(self, name), name))
         object.__setattr__(self, "at_most", limits_of(self.at_most))
         object.__setattr__(self, "hierarchy", parents_of(self.hierarchy))
 
@@ -274,7 +274,7 @@ class Restrictions:
         'no coefficient below 0'
         """
         forced = (("with", self.force_in), ("without", self.force_out))
-        said = [f"{text} {_listed(some)}" for text, some in forced if some]
+        said = [f"{text} {_names_joined(some)}" for text, some in forced if some]
         said += [f"at most {limit}" for limit in self.at_most]
         if len(self.hierarchy) > MOST_SAID:
             said.append(f"{len(self.hierarchy)} features only with their parents")
@@ -282,7 +282,7 @@ class Restrictions:
             said += map(str, self.hierarchy)
         for text, some in (("below 0", self.nonnegative), ("above 0", self.nonpositive)):
             every = some == (ALL,) or len(some) == features
-            said += [f"no coefficient {text}" if every else f"{_listed(some)} not {text}"] if some else []
+            said += [f"no coefficient {text}" if every else f"{_names_joined(some)} not {text}"] if some else []
         return "; ".join(said)
 
     def within(self, names: Sequence[str]) -> Restrictions:
@@ -361,12 +361,12 @@ class Restrictions:
                 raise BadInput(f"tau {tau} is above the number of features that are not forced out: use at most {most}")
 
 
-def _listed(names: Sequence[str]) -> str:
+def _names_joined(names: Sequence[str]) -> str:
     more = len(names) - MOST_SAID
     return ", ".join(names[:MOST_SAID]) + (f" and {more} more" if more > 0 else "")
 
 
-def _columns(given: Any, option: str) -> tuple[str, ...]:
+def _given_features(given: Any, option: str) -> tuple[str, ...]:
     """Return features as given, as texts, each once."""
     if isinstance(given, str | Integral):
         given = (given,)
@@ -465,7 +465,7 @@ def interval(text: str, option: str = "--gamma") -> GammaInterval | None:
     return GammaInterval(low, high)
 
 
-def number(text: str, option: str) -> float:
+def finite_number(text: str, option: str) -> float:
     """Return a finite number.
 
     Examples
@@ -547,7 +547,7 @@ def gammas(text: str, option: str = "--gamma") -> tuple[float, ...]:
 
 
 def _positive(text: str, option: str) -> float:
-    value = number(text, option)
+    value = finite_number(text, option)
     if not GAMMA_RANGE[0] <= value <= GAMMA_RANGE[1]:
         raise BadInput(f"{option}: {text.strip()!r} is out of range, a gamma is a positive number")
     return value
@@ -742,7 +742,7 @@ def gammas_of(
     """
     if given is None:
         return default_gammas(p, n_train, two_classes=two_classes)
-    return gammas(given, option) if isinstance(given, str) else _numbers(given, option)
+    return gammas(given, option) if isinstance(given, str) else _given_numbers(given, option)
 
 
 def taus_of(
@@ -788,14 +788,14 @@ def taus_of(
         return tuple(tau for tau in own if tau >= least) or (least,)
     if isinstance(given, str):
         return taus(given, p, option)
-    numbers = _numbers(given, option)
+    numbers = _given_numbers(given, option)
     for value in numbers:
         if value != int(value):
             raise BadInput(f"{option}: {value:g} is not a whole number")
     return tuple(int(value) for value in numbers)
 
 
-def _numbers(given: float | Iterable[float], option: str) -> tuple[float, ...]:
+def _given_numbers(given: float | Iterable[float], option: str) -> tuple[float, ...]:
     """Return one number or several; `option` for messages."""
     if not isinstance(given, Real | Iterable):
         raise BadInput(f"{option}: {given!r} is not a number nor a list of numbers")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import NamedTuple
 
 
 class Scale(StrEnum):
@@ -26,6 +27,20 @@ class Loss(StrEnum):
 
     SQUARED = "squared"
     LOGISTIC = "logistic"
+
+
+class LossWords(NamedTuple):
+    """How a loss is named: the CV error, the losses of rows and what a fit minimises, beside the penalty, as a sum."""
+
+    cv_error: str
+    losses: str
+    total: str
+
+
+LOSS_WORDS = {
+    Loss.SQUARED: LossWords("mean squared error", "squared errors", "||y - Xb||^2"),
+    Loss.LOGISTIC: LossWords("mean log loss", "log losses", "sum of log losses"),
+}
 
 
 class ClassWeight(StrEnum):

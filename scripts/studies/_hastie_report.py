@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from hastie import BETAS, RHOS, SIZES, SNRS
 
-from sparsecv_mio.batch.one_task import BatchFolder, TaskOutcome, rows_of
+from sparsecv_mio.batch.one_task import BatchFolder, TaskOutcome, task_rows
 from sparsecv_mio.batch.results import task_of
 from sparsecv_mio.batch.sources import signal_of
 from sparsecv_mio.data.folds import make_folds
@@ -65,7 +65,7 @@ def with_tau_from_0(outcome: TaskOutcome, measured: dict[str, float]) -> dict[st
     if numbers["cv_error"] < 0.5 * (signal + noise):  # the mean is far worse
         return measured
     task = task_of(outcome)
-    data = rows_of(task).train
+    data = task_rows(task).train
     plan = make_folds(str(task.settings["folds"]), data, int(task.settings["seed"]))
     errors = [
         np.sum((data.y[plan.scored_rows(j)] - data.y[plan.train_rows(j)].mean()) ** 2) for j in range(plan.k)

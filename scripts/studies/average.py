@@ -36,7 +36,7 @@ from hastie import BETAS, SIZES, draw_of
 from real import SLOW, TARGETS, place_of
 
 from sparsecv_mio.batch.estimators import processor_limit, run_estimator
-from sparsecv_mio.batch.one_task import folds_of, numbers_of, rows_of
+from sparsecv_mio.batch.one_task import numbers_of, task_folds, task_rows
 from sparsecv_mio.batch.plan import Task, tasks_of
 from sparsecv_mio.problem.objective import weights_of_pairs
 from sparsecv_mio.search import api, average
@@ -155,8 +155,8 @@ def known_peers(name: str) -> dict[str, tuple[float, int]]:
 def run_one(name: str, plan: dict[str, Any], limit: float) -> dict[str, Any]:
     """Run all methods on one task."""
     (task,) = tasks_of({**plan, "vary": {**plan["vary"], "estimator": "lasso"}}, Path("/"))
-    rows = rows_of(task)
-    folds = folds_of(task, rows.train)
+    rows = task_rows(task)
+    folds = task_folds(task, rows.train)
     kept, spent = Kept(), time.process_time()
     average.with_average, api.LEAST_AVERAGING = kept.with_average, SECONDS
     try:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sparsecv_mio.batch.one_task import BatchFolder, TaskOutcome, failure, run_task
-from sparsecv_mio.batch.plan import Task, kind_of
+from sparsecv_mio.batch.plan import Task, kind_of_task
 from sparsecv_mio.batch.sources import Source
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.errors import BackendFailed, BadInput, SparseCVError
@@ -74,12 +74,12 @@ class TaskOrder:
         if attempt.lost:
             self._suspects.append(attempt)
             return
-        kind = kind_of(attempt.task.to_dict())
+        kind = kind_of_task(attempt.task.to_dict())
         self._kinds.setdefault(kind, deque()).append(attempt)
 
     def learn(self, outcome: TaskOutcome) -> None:
         """Take note of how long a task took."""
-        self._seconds[kind_of(outcome.task)] = outcome.seconds
+        self._seconds[kind_of_task(outcome.task)] = outcome.seconds
 
     def next(self) -> Attempt:
         """Return the next task, which is no longer left."""
@@ -290,7 +290,7 @@ class Cluster(Workforce):
 
         rows = source.load(aux) if "file" in dict(source.spec) else None
         with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):  # data in a task come back
-            return self._client.submit(_dataset, source, aux, rows, key=f"data-{uuid.uuid4().hex}")
+            return self._client.submit(_task_dataset, source, aux, rows, key=f"data-{uuid.uuid4().hex}")
 
     def end(self) -> None:
         """Give up what was not done."""
@@ -312,7 +312,7 @@ def _data_of(task: Task) -> tuple[Source, tuple[str, ...]]:
     return task.source, task.columns_of_folds
 
 
-def _dataset(source: Source, aux: tuple[str, ...], rows: Dataset | None) -> Dataset:
+def _task_dataset(source: Source, aux: tuple[str, ...], rows: Dataset | None) -> Dataset:
     return source.load(aux) if rows is None else rows
 
 
@@ -381,7 +381,7 @@ def _outcomes(engine: Workforce, order: TaskOrder) -> Iterator[TaskOutcome]:
     """Keep an engine busy and yield what comes of the tasks, each once."""
     running: dict[Future[TaskOutcome], Attempt] = {}
     while order or running:
-        while order and len(running) < _room(engine, order.lost) and _alike(running.values(), order.lost):
+        while order and len(running) < _room(engine, order.lost) and _tasks_alike(running.values(), order.lost):
             attempt = order.next()
             running[engine.submit(attempt)] = attempt
         for future in wait(running, return_when=FIRST_COMPLETED).done:
@@ -406,7 +406,7 @@ def _room(engine: Workforce, lost: int) -> int:
     return max(1, int(engine.width // FEWER**lost))
 
 
-def _alike(running: Iterable[Attempt], lost: int) -> bool:
+def _tasks_alike(running: Iterable[Attempt], lost: int) -> bool:
     """Whether no task runs beside others that are more, or less, likely to be the end of a worker."""
     return all(attempt.lost == lost for attempt in running)
 

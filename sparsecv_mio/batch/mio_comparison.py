@@ -222,7 +222,7 @@ def compare(
     check_whole("repeats", repeats, 1)
     for contender in contenders:
         _warm_up(contender, limits, any(isinstance(cell.problem, LogisticProblem) for cell in cells))
-    environment = _environment(limits)
+    environment = _machine_and_solvers(limits)
     rows: list[CompareRow] = []
     done, total = 0, len(cells) * len(contenders) * repeats
     for cell in cells:
@@ -309,7 +309,7 @@ def _warm_up(contender: Contender, limits: Limits, classes: bool) -> None:
         return  # the cells will say so, one row each
 
 
-def _environment(limits: Limits) -> dict[str, str]:
+def _machine_and_solvers(limits: Limits) -> dict[str, str]:
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return {
         "machine": platform.machine(),

@@ -13,7 +13,7 @@ import numpy as np
 
 from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.batch.estimators import check_plan, run_estimator, versions_of_all
-from sparsecv_mio.batch.oracle_tasks import ORACLES, check_rows, score
+from sparsecv_mio.batch.oracle_tasks import ORACLES, check_rows, score_setting
 from sparsecv_mio.batch.peers import Fitted, RawModel
 from sparsecv_mio.batch.plan import COMMON, OURS, SEEDS, Task, check_share, options_of, with_keys
 from sparsecv_mio.batch.sources import coefficients_of, covariance_of, signal_of
@@ -25,7 +25,7 @@ from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.two_classes import as_two_classes, log_loss
 from sparsecv_mio.declared_options import LASTING
 from sparsecv_mio.errors import BadInput, CorruptStore, SparseCVError
-from sparsecv_mio.files import check_readable, sweep, write_text
+from sparsecv_mio.files import check_readable, sweep_temporary, write_text
 from sparsecv_mio.words import Encode
 
 SCHEMA = "sparsecv-task/1"
@@ -130,7 +130,7 @@ class BatchFolder:
     def sweep(self) -> None:
         """Remove what batches that were killed in the middle of a write left behind."""
         for folder in (self.path, self.path / "tasks"):
-            sweep(folder)
+            sweep_temporary(folder)
 
     def of_tasks(self, tasks: Iterable[Task]) -> list[TaskOutcome]:
         """Return what came of some tasks, those left out of which nothing did yet."""
@@ -205,7 +205,7 @@ class TaskRows:
     test: Dataset | None
 
 
-def rows_of(task: Task, data: Dataset | None = None) -> TaskRows:
+def task_rows(task: Task, data: Dataset | None = None) -> TaskRows:
     """Read the data of a task and hold out its test rows.
 
     Parameters
@@ -241,14 +241,14 @@ def _in_classes(task: Task, data: Dataset) -> Dataset:
     return data
 
 
-def folds_of(task: Task, rows: Dataset) -> FoldPlan:
+def task_folds(task: Task, rows: Dataset) -> FoldPlan:
     """Deal the training rows of a task to its folds.
 
     Parameters
     ----------
     task : Task
     rows : Dataset
-        Those of :func:`rows_of` that the estimator sees.
+        Those of :func:`task_rows` that the estimator sees.
     """
     return make_folds(str(task.settings["folds"]), rows, int(task.settings.get("seed", 0)))
 
@@ -261,16 +261,16 @@ def run_task(task: Task, attempt: int = 1, data: Dataset | None = None) -> TaskO
     attempt : int
         From the second on, a time limit is 4 times as long as in the attempt before.
     data : Dataset, optional
-        As of :func:`rows_of`.
+        As of :func:`task_rows`.
     """
     try:
-        rows = rows_of(task, data)
-        plan = folds_of(task, rows.train)
+        rows = task_rows(task, data)
+        plan = task_folds(task, rows.train)
         settings = {key: value for key, value in task.settings.items() if key not in (*COMMON, "estimator")}
         for limit in {*LASTING, "cpu_limit"} & settings.keys() if attempt > 1 else ():
             settings[limit] = float(settings[limit]) * LONGER ** (attempt - 1)
         if task.estimator in ORACLES:
-            fitted = score(rows.train, plan, task.settings)
+            fitted = score_setting(rows.train, plan, task.settings)
         else:
             fitted = run_estimator(task.estimator, rows.train, plan, settings, str(task.settings.get("refit", "all")))
     except Exception as error:  # of a peer, or a bug of our own: a row of the table, not the end of the batch
@@ -309,13 +309,13 @@ def numbers_of(task: Task, rows: TaskRows, fitted: Fitted) -> dict[str, Any]:
         **fitted.numbers,
     }
     if fitted.model is not None:
-        numbers |= _errors(task, rows, fitted.model)
+        numbers |= _test_errors(task, rows, fitted.model)
     for name, model in fitted.others.items():
-        numbers |= {f"{name}_{key}": value for key, value in _errors(task, rows, model).items()}
+        numbers |= {f"{name}_{key}": value for key, value in _test_errors(task, rows, model).items()}
     return numbers
 
 
-def _errors(task: Task, rows: TaskRows, fitted: RawModel) -> dict[str, Any]:
+def _test_errors(task: Task, rows: TaskRows, fitted: RawModel) -> dict[str, Any]:
     beta = fitted.coefficients
     errors: dict[str, Any] = {"features": int(np.count_nonzero(beta))}
     if rows.test is not None and rows.train.classes is not None:
@@ -384,8 +384,8 @@ def _check_on_one(tasks: list[Task]) -> None:
         try:
             key = task.settings.get("test"), str(task.settings["folds"])
             if key not in plans:
-                rows = rows_of(task).train
-                plans[key] = rows, folds_of(task, rows)
+                rows = task_rows(task).train
+                plans[key] = rows, task_folds(task, rows)
             _check_task(task, *plans[key])
         except BadInput as error:
             raise BadInput(f"data {task.source.name!r}: {with_keys(str(error), task.settings)}") from None

@@ -103,7 +103,7 @@ def check_oracle(given: Mapping[str, Any]) -> None:
     for name in NEEDED[kind]:
         if name not in given:
             raise BadInput(f"{name} is missing: estimator {kind} needs it under [vary]")
-    for name, words in {**_words(kind), "scale": tuple(Scale), "intercept": tuple(Intercept)}.items():
+    for name, words in {**_words_allowed(kind), "scale": tuple(Scale), "intercept": tuple(Intercept)}.items():
         if name in given:
             one_of(given[name], words, name)
     for name, value in given.items():
@@ -150,7 +150,7 @@ def _check_number(name: str, value: Any, zero: bool) -> None:
         raise BadInput(f"{name}: {value!r} is no number " + ("of at least 0" if zero else "above 0"))
 
 
-def _words(kind: str) -> dict[str, tuple[str, ...]]:
+def _words_allowed(kind: str) -> dict[str, tuple[str, ...]]:
     if kind == "treecv":
         from sparsecv_mio.oracles.treecv.learners import LEARNERS
 
@@ -166,7 +166,7 @@ def _words(kind: str) -> dict[str, tuple[str, ...]]:
     return {"loss": tuple(SMOOTH), "penalty": tuple(PENALTIES), "solver": SOLVERS}
 
 
-def score(data: Dataset, plan: FoldPlan, settings: Mapping[str, Any]) -> Fitted:
+def score_setting(data: Dataset, plan: FoldPlan, settings: Mapping[str, Any]) -> Fitted:
     """Score one setting by an oracle, or in full.
 
     Parameters
@@ -182,12 +182,12 @@ def score(data: Dataset, plan: FoldPlan, settings: Mapping[str, Any]) -> Fitted:
         Without a model: the CV error, counts and times.
     """
     words = {name: value for name, value in settings.items() if isinstance(value, str)}
-    _warm(json.dumps({**words, "folds": "loo", "lam": 1.0, "iterations": 2}))
+    _warm_oracle(json.dumps({**words, "folds": "loo", "lam": 1.0, "iterations": 2}))
     return _SCORES[str(settings["estimator"])](data, plan, settings)
 
 
 @cache
-def _warm(settings: str) -> None:
+def _warm_oracle(settings: str) -> None:
     """Score a few rows, once in a process: what is compiled or loaded at first use is no part of the times."""
     X = np.random.default_rng(0).standard_normal((12, 2))
     data, few = Dataset.from_arrays(X, np.arange(12) % 2), json.loads(settings)
@@ -198,7 +198,11 @@ def _treecv(data: Dataset, plan: FoldPlan, settings: Mapping[str, Any]) -> Fitte
     from sparsecv_mio.oracles.treecv import make_task, standard_cv, tree_cv
 
     task = make_task(
-        data, settings.get("learner", "ridge"), lam=settings.get("lam"), step=settings.get("step"), **_columns(settings)
+        data,
+        settings.get("learner", "ridge"),
+        lam=settings.get("lam"),
+        step=settings.get("step"),
+        **_units_of(settings),
     )
     run = standard_cv if settings.get("way") == "standard" else tree_cv
     seed = int(settings.get("seed", 0)) if settings.get("order") == "random" else None
@@ -215,7 +219,7 @@ def _glru(data: Dataset, plan: FoldPlan, settings: Mapping[str, Any]) -> Fitted:
     from sparsecv_mio.oracles.answers import binary_labels, design_matrix
     from sparsecv_mio.oracles.glru import loocv, make_loss, make_problem, make_regularizer
 
-    way, columns = settings.get("way", WAYS["glru"][0]), _columns(settings)
+    way, columns = settings.get("way", WAYS["glru"][0]), _units_of(settings)
     fold = columns["intercept"] == "fold"
     regularizer = make_regularizer(settings.get("penalty", "ridge"), settings["lam"], intercept=fold)
     X, y = design_matrix(data, **columns), binary_labels(data)[0]
@@ -242,7 +246,7 @@ def _iacv(data: Dataset, plan: FoldPlan, settings: Mapping[str, Any]) -> Fitted:
     lam, step, batch = settings["lam"], settings.get("step"), settings.get("batch")
     erm = make_erm(
         data, settings.get("loss", "logistic"), settings.get("penalty", "ridge"), lam * data.n if per_row else lam,
-        **_columns(settings),
+        **_units_of(settings),
     )  # fmt: skip
     if kind == "sgd" and batch is None:
         batch = min(DEFAULT_BATCH, data.n)
@@ -255,11 +259,11 @@ def _iacv(data: Dataset, plan: FoldPlan, settings: Mapping[str, Any]) -> Fitted:
     )  # fmt: skip
     methods = (*METHODS, "exact") if settings.get("exact", False) else ("iacv",)
     report = run(erm, solver, iterations, record=[iterations], methods=methods)
-    numbers = {"cv_error": float(report.traces["iacv"].cv[-1]), **_errors(report)}
+    numbers = {"cv_error": float(report.traces["iacv"].cv[-1]), **_errors_of_approximations(report)}
     return Fitted(None, float(report.seconds[-1]), numbers)
 
 
-def _errors(report: IacvReport) -> dict[str, float]:
+def _errors_of_approximations(report: IacvReport) -> dict[str, float]:
     """Return how far each approximation is from the exact left-out fits, where these were run."""
     if report.cv_exact is None or report.seconds_exact is None:
         return {}
@@ -273,7 +277,7 @@ def _errors(report: IacvReport) -> dict[str, float]:
     return errors
 
 
-def _columns(settings: Mapping[str, Any]) -> dict[str, str]:
+def _units_of(settings: Mapping[str, Any]) -> dict[str, str]:
     return {name: settings.get(name, "none") for name in ("scale", "intercept")}
 
 

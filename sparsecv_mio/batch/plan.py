@@ -301,7 +301,7 @@ def words_of(settings: Mapping[str, Any]) -> str:
     return " ".join(f"{name}={value}" for name, value in settings.items())
 
 
-def kind_of(task: Mapping[str, Any]) -> str:
+def kind_of_task(task: Mapping[str, Any]) -> str:
     """Return what a task, as `Task.to_dict` gives it, shares with those that differ from it by seeds alone."""
     settings = {name: value for name, value in task["settings"].items() if name not in SEEDS}
     return json.dumps([task["source"], settings], sort_keys=True)

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sparsecv_mio.batch.estimators import of_record
-from sparsecv_mio.batch.one_task import BatchFolder, TaskOutcome, folds_of, numbers_of, rows_of
+from sparsecv_mio.batch.one_task import BatchFolder, TaskOutcome, numbers_of, task_folds, task_rows
 from sparsecv_mio.batch.plan import COMMON, Task
-from sparsecv_mio.batch.sources import source_of
+from sparsecv_mio.batch.sources import data_source
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.errors import BadInput, SparseCVError, did_you_mean, one_of
 from sparsecv_mio.files import check_numbers, check_readable, inert, replacing
@@ -129,9 +129,9 @@ def where(frame: pd.DataFrame, conditions: Sequence[str]) -> pd.DataFrame:
     for condition in conditions:
         name, values = _split(condition, "--where")
         check_columns(frame, [name], "--where")
-        kept = _words(frame[name]).isin([_word(value) for value in values.split(",")])
+        kept = _column_words(frame[name]).isin([_word(value) for value in values.split(",")])
         if not kept.any():
-            some_values = ", ".join(_words(frame[name]).unique()[:MOST_SHOWN])
+            some_values = ", ".join(_column_words(frame[name]).unique()[:MOST_SHOWN])
             raise BadInput(f"--where {condition}: no row has that, {name} is one of {some_values}")
         frame = frame[kept]
     return frame
@@ -144,7 +144,7 @@ def _split(text: str, option: str) -> tuple[str, str]:
     return name, values
 
 
-def _words(column: pd.Series) -> pd.Series:
+def _column_words(column: pd.Series) -> pd.Series:
     return column.astype(object).map(_word)
 
 
@@ -153,7 +153,7 @@ def _word(value: object) -> str:
     if value is None or str(value) == "<NA>" or value != value:  # the second compares as no bool
         return ""
     text = str(value).strip()
-    number = _number(text)
+    number = _as_number(text)
     return text if number is None else f"{number:g}"
 
 
@@ -172,7 +172,7 @@ def labels(frame: pd.DataFrame, columns: Sequence[str], names: Mapping[str, str]
     """
     import pandas as pd
 
-    parts = [_words(frame[name]) for name in columns]
+    parts = [_column_words(frame[name]) for name in columns]
     row_names = [" ".join(word for word in row if word) for row in zip(*parts, strict=True)]
     words = dict(names or {})
     first = [words[name] for name in words if name in set(row_names)]
@@ -185,17 +185,19 @@ def labels(frame: pd.DataFrame, columns: Sequence[str], names: Mapping[str, str]
 
 def _natural(label: str) -> list[tuple[bool, float, str]]:
     """Return a key by which 2 comes before 10, and numbers before words."""
-    return [(True, 0.0, word) if (number := _number(word)) is None else (False, number, "") for word in label.split()]
+    return [
+        (True, 0.0, word) if (number := _as_number(word)) is None else (False, number, "") for word in label.split()
+    ]
 
 
-def _number(word: str) -> float | None:
+def _as_number(word: str) -> float | None:
     try:
         return float(word)
     except ValueError:
         return None
 
 
-def settings_of(frame: pd.DataFrame) -> list[str]:
+def settings_columns(frame: pd.DataFrame) -> list[str]:
     """Return the columns that say what a run was asked for, which `collect` writes before its state."""
     columns = list(map(str, frame.columns))
     return columns[: columns.index("state")] if "state" in columns else []
@@ -254,7 +256,7 @@ def relative(
     check_columns(frame, [name], option)
     check_columns(frame, values, "--values", numbers=True)
     keys = labels(frame, problem_columns(frame, problem)).astype(str)
-    base = frame[_words(frame[name]) == _word(value)]
+    base = frame[_column_words(frame[name]) == _word(value)]
     if base.empty:
         raise BadInput(f"{option} {baseline}: no row has that")
     if (twice := keys[base.index].duplicated()).any():
@@ -334,7 +336,7 @@ def collect(
     word = one_of(level, LEVELS, "--level")
     rows: list[dict[str, Any]] = []
     for outcome in folder.outcomes(every):
-        rows += _rows(outcome, word, check)
+        rows += _rows_of_outcome(outcome, word, check)
         if progress is not None:
             progress(outcome)
     if not rows:
@@ -344,10 +346,10 @@ def collect(
     mixed = [name for name, values in columns.items() if _mixed(values)]
     for name in mixed:  # no format has a column of numbers and words
         frame[name] = [None if value is None else str(value) for value in columns[name]]
-    return frame.astype({name: "Int64" for name, values in columns.items() if _whole(values)})
+    return frame.astype({name: "Int64" for name, values in columns.items() if _whole_with_gaps(values)})
 
 
-def _whole(values: list[Any]) -> bool:
+def _whole_with_gaps(values: list[Any]) -> bool:
     """Whether a column holds whole numbers, and some row has none: pandas would make it one of floats."""
     filled = [value for value in values if value is not None]
     return 0 < len(filled) < len(values) and all(type(value) is int for value in filled)
@@ -384,8 +386,8 @@ def write_table(frame: pd.DataFrame, path: str | Path) -> None:
             frame.to_parquet(temporary, index=False)
 
 
-def _rows(outcome: TaskOutcome, level: str, check: bool) -> Iterable[dict[str, Any]]:
-    settings = {ASKED.get(name, name): _as_cell(value) for name, value in outcome.task["settings"].items()}
+def _rows_of_outcome(outcome: TaskOutcome, level: str, check: bool) -> Iterable[dict[str, Any]]:
+    settings = {ASKED.get(name, name): _cell_of_setting(value) for name, value in outcome.task["settings"].items()}
     spec = outcome.task["source"]
     design = {f"design_{name}": value for name, value in spec.items() if "design" in spec and name != "design"}
     first = {"data": outcome.task["data"], **design, **settings, "state": outcome.state, "address": outcome.address}
@@ -413,7 +415,7 @@ def _rows_within(record: Record, level: str) -> list[dict[str, Any]]:
              "decided": chosen.decided} for chosen in record.chosen_folds]  # fmt: skip
 
 
-def _as_cell(value: Any) -> Any:
+def _cell_of_setting(value: Any) -> Any:
     """Return a value of a setting as a cell of a table holds it: a list as its words."""
     return ",".join(map(str, value)) if isinstance(value, list | tuple) else value
 
@@ -424,8 +426,8 @@ def _verified(outcome: TaskOutcome, record: Record) -> tuple[bool, str]:
 
     try:
         task = task_of(outcome)
-        rows = rows_of(task)
-        folds = folds_of(task, rows.train)
+        rows = task_rows(task)
+        folds = task_folds(task, rows.train)
         if record.folds.digest != folds.digest:
             return False, "not verified: the record has other folds than its task"
         report = verify(record, rows.train)
@@ -437,11 +439,11 @@ def _verified(outcome: TaskOutcome, record: Record) -> tuple[bool, str]:
         return False, f"not verified: the record has a column {error} that is not in its data"
     if not report.ok:
         return False, f"not verified: {report.failures[0].field}"
-    wrong = [name for name, value in again.items() if not _same(outcome.numbers.get(name), value)]
+    wrong = [name for name, value in again.items() if not _same_cell(outcome.numbers.get(name), value)]
     return not wrong, f"not verified: {wrong[0]} is not that of the record" if wrong else ""
 
 
-def _same(told: Any, found: Any) -> bool:
+def _same_cell(told: Any, found: Any) -> bool:
     if isinstance(told, int | float) and isinstance(found, int | float):
         return math.isclose(told, found, rel_tol=ROUNDING, abs_tol=ROUNDING) or (told != told and found != found)
     return bool(told == found)
@@ -449,4 +451,4 @@ def _same(told: Any, found: Any) -> bool:
 
 def task_of(outcome: TaskOutcome) -> Task:
     """Return the task of an outcome."""
-    return Task(source_of(outcome.task["data"], outcome.task["source"]), outcome.task["settings"])
+    return Task(data_source(outcome.task["data"], outcome.task["source"]), outcome.task["settings"])

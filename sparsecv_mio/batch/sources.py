@@ -20,7 +20,7 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.reading_options import Reading
 from sparsecv_mio.declared_options import OF_TABLES, TABLE
 from sparsecv_mio.errors import BadInput, did_you_mean, one_of
-from sparsecv_mio.files import memory
+from sparsecv_mio.files import all_memory
 
 DESIGNS: Mapping[str, Mapping[str, Any]] = {
     "toeplitz": {"n": 100, "p": 20, "rho": 0.5, "support": 5, "snr": 1.0, "beta": "even", "draw": 0, "validation": 0},
@@ -56,7 +56,7 @@ def check_design(one: Mapping[str, Any]) -> None:
             "[[data]]: n, p, support, draw and validation (or the word n) are whole numbers, n at least 4, support "
             "from 1 to p"
         )
-    if 8 * (one["n"] + one.get("validation", 0)) * one.get("p", MOST_OWN) > memory():
+    if 8 * (one["n"] + one.get("validation", 0)) * one.get("p", MOST_OWN) > all_memory():
         raise BadInput("[[data]]: n times p is more numbers than the memory of this machine holds: make them smaller")
     for key, (low, high) in BETWEEN.items():
         value = one.get(key, 0.25)
@@ -246,11 +246,11 @@ class Source:
         BadInput
             The file has changed since the plan was read, or cannot be read.
         """
-        return _load(self, aux)
+        return _read_source(self, aux)
 
 
 @lru_cache(maxsize=HELD)
-def _load(source: Source, aux: tuple[str, ...]) -> Dataset:
+def _read_source(source: Source, aux: tuple[str, ...]) -> Dataset:
     spec = dict(source.spec)
     if "design" in spec:
         return draw_design(spec)
@@ -259,7 +259,7 @@ def _load(source: Source, aux: tuple[str, ...]) -> Dataset:
     from sparsecv_mio.data.readers import read_dataset, target_of
 
     path = spec.pop("file")
-    if digest_of(source.spec) != source.digest:
+    if source_digest(source.spec) != source.digest:
         raise BadInput(f"file {path!r} is not what it was when the plan was read")
     for key in ("features", "drop"):
         if key in spec:
@@ -303,7 +303,7 @@ def sources_of(table: Mapping[str, Any], folder: Path) -> Iterator[Source]:
         if name not in BUNDLED:
             near = did_you_mean(name, BUNDLED)
             raise BadInput(f"[[data]]: sklearn {name!r} is unknown{near}, use {', '.join(BUNDLED)}")
-        yield source_of(str(table.get("name", name)), {"sklearn": name})
+        yield data_source(str(table.get("name", name)), {"sklearn": name})
 
 
 def _files(table: Mapping[str, Any], folder: Path) -> Iterator[Source]:
@@ -321,7 +321,7 @@ def _files(table: Mapping[str, Any], folder: Path) -> Iterator[Source]:
     for path in paths:
         goal = _target_of(path, target) if isinstance(target, dict) else target
         spec = {"file": str(Path(path).resolve()), **({} if goal is None else {"target": goal}), **given}
-        yield source_of(str(table["name"]) if "name" in table and len(paths) == 1 else Path(path).stem, spec)
+        yield data_source(str(table["name"]) if "name" in table and len(paths) == 1 else Path(path).stem, spec)
 
 
 def _paths(given: Any, folder: Path) -> list[str]:
@@ -376,10 +376,10 @@ def _designs(table: Mapping[str, Any], design: str) -> Iterator[Source]:
         fixed = {key for key, value in given.items() if value == base[key] and key not in ("n", "p")}
         varied = [key for key in given if key not in fixed]
         label = " ".join(f"{key}={chosen[key]}" for key in varied if key in chosen)
-        yield source_of(f"{table.get('name', design)} {label}", {"design": design, **chosen})
+        yield data_source(f"{table.get('name', design)} {label}", {"design": design, **chosen})
 
 
-def source_of(name: str, spec: Mapping[str, Any]) -> Source:
+def data_source(name: str, spec: Mapping[str, Any]) -> Source:
     """Return the data set of a description.
 
     Parameters
@@ -393,10 +393,10 @@ def source_of(name: str, spec: Mapping[str, Any]) -> Source:
         The file cannot be read.
     """
     fixed = tuple((key, tuple(value) if isinstance(value, list) else value) for key, value in spec.items())
-    return Source(name, fixed, digest_of(fixed))
+    return Source(name, fixed, source_digest(fixed))
 
 
-def digest_of(spec: tuple[tuple[str, Any], ...]) -> str:
+def source_digest(spec: tuple[tuple[str, Any], ...]) -> str:
     """Return a digest of a description, and of the bytes of its file; where the file lies does not count.
 
     Raises

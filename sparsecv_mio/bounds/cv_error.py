@@ -75,7 +75,7 @@ class _Grid:
             table.append(pair | self._pair(g, t))
             for j in range(self.folds):
                 where = (g, t, j)
-                ends = _ends(self.lower[where], self.upper[where], self.estimate[where], self.unit)
+                ends = _scaled_ends(self.lower[where], self.upper[where], self.estimate[where], self.unit)
                 folds.append(pair | {"fold": j} | ends | {"bound": self._bound(where)})
         seconds = [{"gamma": gamma, "seconds": float(s)} for gamma, s in zip(self.gammas, self.seconds, strict=True)]
         return {
@@ -227,7 +227,7 @@ class BoundsTable(_Grid):
 
     def _pair(self, g: int, t: int) -> dict[str, Any]:
         ends = self.cv_interval(g, t)
-        return _ends(ends.lower, ends.upper, self.cv_estimate(g, t)) | {"bound": self.won(g, t)}
+        return _scaled_ends(ends.lower, ends.upper, self.cv_estimate(g, t)) | {"bound": self.won(g, t)}
 
     def _bound(self, where: tuple[int, int, int]) -> str:
         return bound_name(int(self.low_origin[where]), int(self.high_origin[where]))
@@ -251,7 +251,7 @@ class PrintedTable(_Grid):
         return low, high, middle
 
     def _pair(self, g: int, t: int) -> dict[str, Any]:
-        return _ends(*self.cv_estimates(g, t)) | {"bound": self.which}
+        return _scaled_ends(*self.cv_estimates(g, t)) | {"bound": self.which}
 
 
 def bound_name(low: int, high: int) -> str:
@@ -266,7 +266,7 @@ def bound_name(low: int, high: int) -> str:
     return names[0] if names[0] == names[1] else "/".join(names)
 
 
-def _ends(lower: float, upper: float, estimate: float, unit: float = 1.0) -> dict[str, float | None]:
+def _scaled_ends(lower: float, upper: float, estimate: float, unit: float = 1.0) -> dict[str, float | None]:
     values = {"lower": lower, "upper": upper, "estimate": estimate}
     return {name: float(x) * unit if math.isfinite(x) else None for name, x in values.items()}
 
@@ -345,7 +345,7 @@ class AllFolds:
         known: KnownBefore,
         hooks: BoundsHooks,
     ) -> None:
-        _check(data, gammas, taus)
+        _check_bounds_asked(data, gammas, taus)
         self.data, self.folds, self.known, self.hooks = data, folds, known, hooks
         self.gammas, self.taus = tuple(map(float, gammas)), tuple(map(int, taus))
         self.given = [np.asarray(support) for support in known.supports]
@@ -603,7 +603,7 @@ def printed_bounds(
     return AllFolds(data, folds, gammas, taus, NOTHING_KNOWN, hooks).printed(threads)
 
 
-def _check(data: StandardData, gammas: Sequence[float], taus: Sequence[int]) -> None:
+def _check_bounds_asked(data: StandardData, gammas: Sequence[float], taus: Sequence[int]) -> None:
     if len(gammas) == 0 or len(taus) == 0:
         raise BadInput("the grid is empty: give at least one gamma and one tau")
     for gamma in gammas:

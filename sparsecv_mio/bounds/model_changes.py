@@ -97,7 +97,7 @@ def residuals_without(data: StandardData, support: IntArray, gamma: float, left_
     if data.intercept is Intercept.FOLD:
         constant = np.ones(data.n) if data.root is None else data.root
         V, penalty = np.column_stack([constant, V]), np.concatenate([[0.0], penalty])
-    residuals = Residuals(*_refined(V, r, penalty, left_out))
+    residuals = Residuals(*_refined_residuals(V, r, penalty, left_out))
     level = np.abs(residuals.values).max(initial=0.0, axis=0)
     sure = (residuals.doubt.max(initial=0.0, axis=0) <= DOUBTFUL * level) & ~worn_without(chosen_data, left_out)
     for fold in np.flatnonzero(~sure).tolist():
@@ -146,7 +146,7 @@ def _by_definition(data: StandardData, gamma: float, left_out: IntArray) -> Floa
     return residual if data.root is None else residual * data.root
 
 
-def _refined(
+def _refined_residuals(
     V: FloatArray, r: FloatArray, penalty: FloatArray, left_out: Sequence[IntArray]
 ) -> tuple[FloatArray, FloatArray]:
     """Solve the normal equations of each fold, correct them by the residuals, and bound what is left."""

@@ -5,7 +5,7 @@ valid diagonal w under M. The kernels go from here to their own normal form, of 
 `1 / sqrt(w)`; that of the trees (`trees.normal_form`) divides by this root at once. All coordinates are in
 docs/notation.md.
 
-`screen` is safe screening by it: columns that are in every, or in no, support as good as the incumbent
+`screened` is safe screening by it: columns that are in every, or in no, support as good as the incumbent
 (docs/theory/bounds.md 3).
 """
 
@@ -318,21 +318,21 @@ def relax_form(form: UnitDiagonal, taus: Sequence[int], *, accuracy: float = 1e-
     unit, diagonal = form.scale * root, form.diagonal
     solved: dict[int, Relaxation] = {}
     for tau, b, g, dual, primal, steps in zip(inner.tolist(), *relaxations, strict=True):
-        lower = float(dual) - allowance(form, tau, b * root)
+        lower = float(dual) - comparison_allowance(form, tau, b * root)
         solved[tau] = Relaxation(tau, b * unit, g / unit, diagonal, lower, float(primal), int(steps))
-    return [solved[tau] if tau in solved else _ridge(form, tau) for tau in taus]
+    return [solved[tau] if tau in solved else _ridge_alone(form, tau) for tau in taus]
 
 
-def _ridge(form: UnitDiagonal, tau: int) -> Relaxation:
+def _ridge_alone(form: UnitDiagonal, tau: int) -> Relaxation:
     """No column or all of them: the ridge fit itself."""
     b = np.asarray(np.linalg.solve(form.M, form.c)) if tau else np.zeros(form.m)
     g = form.c - form.M @ b + form.w * b
     value = float(form.yy - form.c @ b)
-    lower = value - allowance(form, tau, b)
+    lower = value - comparison_allowance(form, tau, b)
     return Relaxation(tau, b * form.scale, g / form.scale, form.diagonal, lower, value, 0)
 
 
-def allowance(form: UnitDiagonal, tau: int, b: FloatArray) -> float:
+def comparison_allowance(form: UnitDiagonal, tau: int, b: FloatArray) -> float:
     """Return the rounding allowance of a comparison of D at a point with f (docs/theory/bounds.md, section 7).
 
     Parameters
@@ -347,7 +347,7 @@ def allowance(form: UnitDiagonal, tau: int, b: FloatArray) -> float:
     return float(kernel_allowance(Rounding(form.rounding, prior, 0.0, np.ones(form.m)), b))
 
 
-def screen(relaxation: Relaxation, ubar: float) -> NDArray[np.int8]:
+def screened(relaxation: Relaxation, ubar: float) -> NDArray[np.int8]:
     """Fix columns by the dual point of a relaxation, for its tau only: optima of two tau need not nest.
 
         d = g^2 / w,    d_(tau) - d_i > ubar - D  =>  i in no support,    d_i - d_(tau+1) > ubar - D  =>  i in every one

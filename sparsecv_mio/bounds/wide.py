@@ -56,7 +56,7 @@ from sparsecv_mio.kernels.perspective_newton import new_factor
 from sparsecv_mio.kernels.screening import screen
 from sparsecv_mio.problem.elimination import stripped
 from sparsecv_mio.problem.problem import DIAGONAL_MARGIN
-from sparsecv_mio.trees.subsets import OpenNodes
+from sparsecv_mio.trees.subsets import OpenNodes, never
 from sparsecv_mio.units import OUTWARD, TINY
 
 TOGETHER_ROUNDS = 6
@@ -165,7 +165,7 @@ def of_all_columns(relaxation: WideRelaxation, candidates: LevelSet, dual: float
     low, high = distances(rows.u, lo, hi)
     ends = Ends(low, high, Origin.CONIC, Origin.CONIC if np.isfinite(high) else Origin.TRIVIAL)
     if len(rows.u) > 1:
-        together = _least_squares(relaxation, candidates, rounding.prior, expired)
+        together = _least_squares_bound(relaxation, candidates, rounding.prior, expired)
         if together > low:
             ends = replace(ends, lower=together, low_origin=Origin.AGGREGATED)
     relaxation.b = centre
@@ -204,7 +204,7 @@ def farthest(
     return bound, best_t
 
 
-def _least_squares(
+def _least_squares_bound(
     relaxation: WideRelaxation, candidates: LevelSet, prior: float, expired: Callable[[], bool]
 ) -> float:
     """Lower bound of the held-out sum of squares: the relaxation with the held-out rows weighing t."""
@@ -223,7 +223,7 @@ def _least_squares(
         size = float(np.sqrt(rows.square + t * np.einsum("ij,ij->j", rows.X_test, rows.X_test)) @ np.abs(b))
         slip = rows.rounding * (prior * (1.0 + root * np.sqrt(longest)) + float(np.linalg.norm(y)) + size) ** 2
         bound = max(bound, (dual - candidates.ubar - slip) / t)
-        excess = primal - t * squared_error(rows, b) - candidates.zeta
+        excess = primal - t * point_error(rows, b) - candidates.zeta
         ratio = gap / max(excess, LEAST_EXCESS * gap)
         if abs(ratio - 1.0) < TARGET:
             break
@@ -232,7 +232,7 @@ def _least_squares(
     return bound
 
 
-def squared_error(rows: WideRows, b: FloatArray) -> float:
+def point_error(rows: WideRows, b: FloatArray) -> float:
     """Held-out sum of squares of a point."""
     return float(np.sum((rows.u - rows.X_test @ b) ** 2))
 
@@ -515,11 +515,6 @@ class RelaxedSize:
         return self.dual - self.slip
 
 
-def never() -> bool:
-    """Return False: the clock that never stops anything."""
-    return False
-
-
 class WideFold:
     """Bounds of one fold at one gamma, from rows.
 
@@ -667,7 +662,7 @@ class WideFold:
         lower = at.lower
         status = self._screen(tau, at)
         columns_left = np.flatnonzero(status != DROPPED)
-        estimate = squared_error(rows, self.relaxation.b)
+        estimate = point_error(rows, self.relaxation.b)
         if len(rows.u) == 0:
             ends = Ends()
         elif len(columns_left) <= DENSE_COLUMNS:

@@ -132,13 +132,13 @@ class WideRows:
         largest : float, optional
             As for the class.
         """
-        Xt, y, squares, v_mean, r_mean = _gathered(data, rows)
+        Xt, y, squares, v_mean, r_mean = _gathered_rows(data, rows)
         total = data.dataset.weight_of(rows)
         worn = worn_means(np.append(v_mean, r_mean), np.append(squares, y @ y), total)
         dead, flat = (np.isin(place, constant_in(data, rows, worn)) for place in (np.arange(data.q), data.q))
         if len(worn) > dead.sum() + flat:
             data = data.about_own_centres(rows)
-            Xt, y, squares, v_mean, r_mean = _gathered(data, rows)
+            Xt, y, squares, v_mean, r_mean = _gathered_rows(data, rows)
         root = 1.0 / np.sqrt(gamma / 2.0 * data.weight)
         scale = np.where(dead, 0.0, root)
         yy = float(y @ y)
@@ -223,7 +223,7 @@ def without_forced(
     return residual, aim, X_test[:, others] - solve @ along, u - solve @ target, grown
 
 
-def _gathered(data: StandardData, rows: IntArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, float]:
+def _gathered_rows(data: StandardData, rows: IntArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, float]:
     """Rows about their means, gathered in blocks: columns as rows, target, squared lengths of columns, both means."""
     Xt, y, squares, r_mean = np.empty((data.q, len(rows))), np.empty(len(rows)), np.zeros(data.q), 0.0
     v_mean: FloatArray | float = 0.0

@@ -56,15 +56,15 @@ def check_average(checks: Checks, record: Record, design: UnitColumns, plan: Fol
         return
     if not checks.that(asked, "average", "is given though it was not asked for"):
         return
-    if not _pairs(checks, record, average, design, plan) or not _supports(checks, average, design):
+    if not _check_pairs(checks, record, average, design, plan) or not _supports(checks, average, design):
         return
     supports = {i: positions(names, design.index) or () for i, names in enumerate(average.supports)}
     _distances(checks, record, average, design, plan, supports)
-    _model(checks, record, average, design, _target(checks, average, design, supports), level)
+    _check_projection(checks, record, average, design, _averaged_target(checks, average, design, supports), level)
     _within_folds(checks, record, average, design, plan, supports)
 
 
-def _pairs(checks: Checks, record: Record, average: Average, design: UnitColumns, plan: FoldPlan) -> bool:
+def _check_pairs(checks: Checks, record: Record, average: Average, design: UnitColumns, plan: FoldPlan) -> bool:
     """Check that pairs are those of the table and of all columns, and weights those of their distances."""
     said = [(pair.gamma, pair.tau) for pair in average.pairs]
     table = [(row.gamma, row.tau) for row in record.table]
@@ -95,11 +95,11 @@ def _fits_named(checks: Checks, average: Average, pair: AveragedPair, path: str,
     checks.that(right, f"{path}folds", f"are {len(pair.folds)} for {plan.k} folds")
     places = (*pair.folds, *(() if pair.fit is None else (pair.fit,)))
     checks.that(max(places, default=0) < len(average.supports), f"{path}folds", "name a support that is not there")
-    missing = not pair.folds and math.isfinite(pair.distance) and not _too_many(average, plan)
+    missing = not pair.folds and math.isfinite(pair.distance) and not _folds_may_be_left_out(average, plan)
     checks.that(not missing, f"{path}folds", "are missing")
 
 
-def _too_many(average: Average, plan: FoldPlan) -> bool:
+def _folds_may_be_left_out(average: Average, plan: FoldPlan) -> bool:
     """Whether the record may leave out the folds of pairs that are no part of the average."""
     return not any(pair.folds for pair in average.pairs if pair.fit is None) and len(average.pairs) * plan.k > 1000
 
@@ -151,13 +151,13 @@ def _distances(
     checks.that(right, f"average.pairs[{here}].folds", "are not those of chosen_folds")
     times, heft = np.bincount(plan.all_scored, minlength=design.dataset.n), design.dataset.row_weights
     counts = times.astype(np.float64) if heft is None else times * heft
-    best = _squares(design, plan, average.pairs[here], known)
+    best = _fold_squares(design, plan, average.pairs[here], known)
     total = float(counts.sum())
     least = float(best @ counts) / total
     for done, i in enumerate(places):
         checks.tell(done, len(places))
         pair = average.pairs[i]
-        errors = _squares(design, plan, pair, known)
+        errors = _fold_squares(design, plan, pair, known)
         distance = float(distances_of_pairs(errors[None, :], best, times, heft)[0])
         mean, row = float(errors @ counts) / total, row_of(pair, record.table)  # type: ignore[arg-type]
         slack = design.slack(mean, pair.gamma, pair.tau, ERROR_RTOL) + design.slack(least, pair.gamma, pair.tau, 0.0)
@@ -172,7 +172,7 @@ def _distances(
     checks.part(f"distances of {len(places)} pairs from the best one, by refits of their folds")
 
 
-def _squares(design: UnitColumns, plan: FoldPlan, pair: AveragedPair, known: Known) -> FloatArray:
+def _fold_squares(design: UnitColumns, plan: FoldPlan, pair: AveragedPair, known: Known) -> FloatArray:
     """(n,) squared held-out errors of rows, the mean where several folds score one, in squared units of the target."""
     dataset, supports = design.dataset, [known[place] for place in pair.folds]
     squares = np.zeros(dataset.n)
@@ -189,7 +189,7 @@ def _squares(design: UnitColumns, plan: FoldPlan, pair: AveragedPair, known: Kno
     return np.asarray(squares / np.maximum(np.bincount(plan.all_scored, minlength=dataset.n), 1))
 
 
-def _target(checks: Checks, average: Average, design: UnitColumns, known: Known) -> tuple[FloatArray, float]:
+def _averaged_target(checks: Checks, average: Average, design: UnitColumns, known: Known) -> tuple[FloatArray, float]:
     """(n,) predictions of the average of the fits on all rows, and what those of a search may be off by."""
     dataset, target, offset = design.dataset, np.zeros(design.dataset.n), 0.0
     exact = design.allowed is None
@@ -209,7 +209,7 @@ def _target(checks: Checks, average: Average, design: UnitColumns, known: Known)
     return target, TARGET_RTOL * float(np.abs(dataset.y).max()) + OFFSET_RTOL * offset
 
 
-def _model(
+def _check_projection(
     checks: Checks, record: Record, average: Average, whole: UnitColumns, aimed: tuple[FloatArray, float],
     level: EnumerationLevel,
 ) -> None:  # fmt: skip

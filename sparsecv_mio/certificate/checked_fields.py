@@ -203,8 +203,8 @@ class Checks:
     def _treated(self, paths: list[str]) -> list[tuple[str, list[str]]]:
         """Group fields by how they were treated; a part whose fields are all treated alike stands for them."""
         groups: dict[str, list[str]] = {}
-        for section in dict.fromkeys(map(part_of, paths)):
-            inside = {path: self._treatment(path) for path in paths if part_of(path) == section}
+        for section in dict.fromkeys(map(section_of, paths)):
+            inside = {path: self._treatment(path) for path in paths if section_of(path) == section}
             inside = {path: words for path, words in inside.items() if path not in self._unproved}
             alike = len(set(inside.values())) == 1
             for path, words in [(section, next(iter(inside.values())))] if alike else inside.items():
@@ -228,7 +228,7 @@ def _pattern(name: str) -> str:
     return head + in_coefficients.rstrip(".")
 
 
-def part_of(path: str) -> str:
+def section_of(path: str) -> str:
     """Return the field of the record that a path begins with.
 
     Examples

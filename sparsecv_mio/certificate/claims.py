@@ -101,7 +101,7 @@ def check_asked(checks: Checks, request: Request, p: int) -> None:
     checks.that(all(tau <= p for tau in request.taus), "request.taus", "holds more than the features")
 
 
-def rows_of(region: records.Region, table: Sequence[records.TableRow]) -> list[records.TableRow]:
+def rows_in_region(region: records.Region, table: Sequence[records.TableRow]) -> list[records.TableRow]:
     """Return the rows of a table that a region covers, its best pair included."""
     top, from_gamma, best = region.up_to_tau, region.from_gamma, (region.gamma, region.tau)
     inside = [
@@ -126,8 +126,8 @@ def check_claims(checks: Checks, record: records.Record, dataset: Dataset, plan:
     _method(checks, record.request)
     _words(checks, record.request)
     _table(checks, record)
-    _headline(checks, record)
-    _pairs(checks, record)
+    _check_headline(checks, record)
+    _check_statuses(checks, record)
     _standard_errors(checks, record, scored)
     if record.region is not None:
         _region(checks, record, record.region)
@@ -143,7 +143,7 @@ def check_claims(checks: Checks, record: records.Record, dataset: Dataset, plan:
         checks.that(same(said, share, 1.0), "r_squared", f"is {said!r}, cv_error gives {share!r}")
     if record.mae is not None:
         _mae(checks, record.mae, record.chosen_folds.error, plan)
-    _rule(checks, record)
+    _check_rule(checks, record)
     checks.bounded("gamma", "tau", "status", "request.one_se")
     if record.status != "proved":
         checks.leaves("that a limit came is read", "status")
@@ -153,7 +153,7 @@ def check_claims(checks: Checks, record: records.Record, dataset: Dataset, plan:
         _one_se(checks, record, one_se, scored)
         checks.part("one-standard-error pair")
     if record.descent or record.work.engine.startswith("descent"):
-        _descent(checks, record)
+        _check_descent(checks, record)
         checks.part(f"the {len(record.descent)} moves of the descent agree with each other and with the answer")
 
 
@@ -165,7 +165,7 @@ def _mae(checks: Checks, said: float, errors: FloatArray, plan: FoldPlan) -> Non
     checks.that(inside, "mae", f"is {said!r}, the errors of the folds allow {least!r} to {most!r}")
 
 
-def _word(mark: bool) -> str:
+def _true_or_false(mark: bool) -> str:
     return "true" if mark else "false"
 
 
@@ -210,13 +210,13 @@ def _table(checks: Checks, record: records.Record) -> None:
         inside = row.lower * (1.0 - SAME) <= row.cv_error <= row.upper * (1.0 + SAME)
         checks.that(inside, f"{place}cv_error", f"{row.cv_error!r} is outside of [{row.lower!r}, {row.upper!r}]")
         open_folds = row.folds_decided < row.folds
-        words = f"is {_word(row.estimate)} though {row.folds_decided} of {row.folds} folds are decided"
+        words = f"is {_true_or_false(row.estimate)} though {row.folds_decided} of {row.folds} folds are decided"
         checks.that(row.estimate == open_folds, f"{place}estimate", words)
         bounded = open_folds or math.isfinite(row.upper)
         checks.that(bounded, f"{place}upper", "is unknown though every fold is decided")
 
 
-def _headline(checks: Checks, record: records.Record) -> None:
+def _check_headline(checks: Checks, record: records.Record) -> None:
     own = row_of(record, record.table)
     if not checks.that(own is not None, "gamma", "the reported pair is not in the table") or own is None:
         return
@@ -226,7 +226,7 @@ def _headline(checks: Checks, record: records.Record) -> None:
     if record.least is not None:
         check_as_tabled(checks, record, own, ("lower", "upper"))
         check_gap(checks, record)
-        _widths(checks, record, own)
+        _check_widths(checks, record, own)
         row = row_of(record.least, record.table)
         if not checks.that(row is not None, "least.gamma", "the pair is not in the table") or row is None:
             return
@@ -269,7 +269,7 @@ def _certificate(checks: Checks, record: records.Record, row: records.TableRow, 
     checks.that(least or tied, f"{path}gamma", words)
     check_gap(checks, claim, path)
     # `proved`, and the ties and rounding it rests on: those of the pair with the least lower bound
-    _widths(checks, claim, min(record.table, key=lambda row: row.lower), path)
+    _check_widths(checks, claim, min(record.table, key=lambda row: row.lower), path)
     if record.status == "proved":
         _closed(checks, claim, record.request.gap, "status")
 
@@ -280,7 +280,7 @@ def _closed(checks: Checks, claim: records.Record | records.Least | records.Regi
     checks.that(closed and math.isfinite(claim.upper), name, "upper - lower exceeds the requested gap")
 
 
-def _rule(checks: Checks, record: records.Record) -> None:
+def _check_rule(checks: Checks, record: records.Record) -> None:
     """Check that what the rule says is there where it was asked for, and another pair only where one chose it."""
     one_se, least = record.one_se, record.least
     checks.that((one_se is not None) == record.request.one_se, "one_se", _null(one_se))
@@ -292,7 +292,7 @@ def _rule(checks: Checks, record: records.Record) -> None:
     checks.that(other, "least", "is of the reported pair")
 
 
-def _pairs(checks: Checks, record: records.Record) -> None:
+def _check_statuses(checks: Checks, record: records.Record) -> None:
     """Check what the table says of every pair; records from before it did say nothing of any."""
     least = min((row.upper for row in record.table), default=math.inf)
     bar, proved = (1.0 - record.request.gap) * least, record.status == "proved"
@@ -330,7 +330,7 @@ def _region(checks: Checks, record: records.Record, region: records.Region) -> N
     checks.that(top is None or top in request.taus, "region.up_to_tau", f"{top} was not asked for")
     asked = from_gamma is None or from_gamma in request.gammas
     checks.that(asked, "region.from_gamma", f"{from_gamma!r} was not asked for")
-    inside = rows_of(region, record.table)
+    inside = rows_in_region(region, record.table)
     checks.bounded("region.tau")
     checks.that(top is not None or from_gamma is not None, "region.up_to_tau", "is null, and so is from_gamma")
     own = row_of(region, inside)
@@ -342,11 +342,11 @@ def _region(checks: Checks, record: records.Record, region: records.Region) -> N
     checks.that(same(region.lower, lowest.lower), "region.lower", words)
     words = f"another pair of the region has the upper bound {upper!r}"
     checks.that(region.upper <= upper * (1.0 + CROSSING_RTOL), "region.gamma", words)
-    _widths(checks, region, lowest, "region.")
+    _check_widths(checks, region, lowest, "region.")
     _closed(checks, region, request.gap, "region.upper")
 
 
-def _widths(
+def _check_widths(
     checks: Checks, claim: records.Record | records.Least | records.Region, lowest: records.TableRow, path: str = ""
 ) -> None:
     """Check ties and rounding of a claim: no more than the interval of the pair with the least lower bound is wide."""
@@ -374,13 +374,13 @@ def _one_se(checks: Checks, record: records.Record, one: records.OneSe, scored: 
     for other in record.table:
         in_every_fold = other.folds_decided == other.folds or other.standard_error is not None
         inside = in_every_fold and other.upper <= limit * (1.0 - SAME)
-        if _simpler(other, record) and (inside or (other.gamma, other.tau) == (best.gamma, best.tau)):
+        if _is_simpler(other, record) and (inside or (other.gamma, other.tau) == (best.gamma, best.tau)):
             checks.that(False, "tau", f"gamma {other.gamma!r}, tau {other.tau} is simpler and within one SE")
             break
     _sure_of_one_se(checks, record, one, limit)
 
 
-def _simpler(row: records.TableRow, record: records.Record) -> bool:
+def _is_simpler(row: records.TableRow, record: records.Record) -> bool:
     return row.tau < record.tau or (row.tau == record.tau and row.gamma > record.gamma)
 
 
@@ -391,14 +391,14 @@ def _sure_of_one_se(checks: Checks, record: records.Record, one: records.OneSe, 
     for row in open_rows:
         reported = (row.gamma, row.tau) in ((best.gamma, best.tau), (record.gamma, record.tau))
         below = top is not None and row.lower < top.upper * (1.0 - SAME)
-        if reported or below or (_simpler(row, record) and row.lower <= limit * (1.0 - SAME)):
+        if reported or below or (_is_simpler(row, record) and row.lower <= limit * (1.0 - SAME)):
             missing.append(f"gamma {row.gamma!r}, tau {row.tau}")
     words = f"is false though {missing[0]} is open and could change the rule" if missing else ""
     checks.that(one.estimate or not missing, "one_se.estimate", words)
     checks.that(not one.estimate or bool(open_rows), "one_se.estimate", "is true though every pair is decided")
 
 
-def _descent(checks: Checks, record: records.Record) -> None:
+def _check_descent(checks: Checks, record: records.Record) -> None:
     """Check that a descent starts with a row, goes to better ones only, and ends where the record stands."""
     steps, certified = record.descent, record.work.engine == CERTIFIED_DESCENT
     checks.that(record.work.engine.startswith("descent"), "descent", f"the engine {record.work.engine!r} has no moves")
@@ -407,7 +407,7 @@ def _descent(checks: Checks, record: records.Record) -> None:
         return
     at = -1  # the last move accepted
     for i, step in enumerate(steps):
-        _move(checks, i, step, None if at < 0 else steps[at], certified)
+        _check_move(checks, i, step, None if at < 0 else steps[at], certified)
         checks.that(step.tau in record.request.taus, f"descent[{i}].tau", f"{step.tau} was not asked for")
         at = i if step.accepted else at
     if not checks.that(at >= 0, "descent[0].accepted", "a descent stands where it starts"):
@@ -416,7 +416,7 @@ def _descent(checks: Checks, record: records.Record) -> None:
     _end_of_descent(checks, record, at)
 
 
-def _move(
+def _check_move(
     checks: Checks, i: int, step: records.DescentStep, before: records.DescentStep | None, certified: bool
 ) -> None:
     """Check that the move number i is a known one, and accepted where it is better than what it came from."""

@@ -588,14 +588,16 @@ def leave_out(
             e[i], digits = _sharp_residual(design, supports[i], root[i], (Q[i], R[i], length[i]))
             full[i] = float(e[i] @ e[i])
             share[i] = digits * float(np.linalg.norm(e[i, :n])) / math.sqrt(full[i]) if full[i] > 0.0 else 0.0
-    held, margin = _held_out(design, Q, e, rows)
+    held, margin = _residuals_left_out(design, Q, e, rows)
     objective = full[:, None] - np.sum(e[:, rows] * held, axis=2)
     with np.errstate(invalid="ignore", divide="ignore"):
         cancelled = np.where(full[:, None] > 0.0, np.clip(objective / (CANCELLED * full[:, None]), 0.0, 1.0), 0.0)
     return objective, np.sum(held**2, axis=2), margin * (rcond * share)[:, None] * cancelled
 
 
-def _held_out(design: UnitColumns, Q: FloatArray, e: FloatArray, rows: IntArray) -> tuple[FloatArray, FloatArray]:
+def _residuals_left_out(
+    design: UnitColumns, Q: FloatArray, e: FloatArray, rows: IntArray
+) -> tuple[FloatArray, FloatArray]:
     """Return `(I - H_NN)^-1 e_N` for factors and residuals of some fits, and the least eigenvalue of `I - H_NN`."""
     out = Q[:, rows]
     H = out @ out.swapaxes(2, 3)

@@ -44,7 +44,7 @@ def check_side(checks: Checks, record: FitRecord, side: Side, dataset: Dataset) 
     allowed = enumeration.AllowedSupports(tuple(dataset.names), side.restrictions or NONE, side.together or ())
     keeps = allowed.allows(dataset.names.index(name) for name in record.support)
     checks.that(keeps, "support", "does not keep to the side constraints")
-    ends = _ends(side)
+    ends = _coefficient_ends(side)
     X, y = dataset.X, size_of_target(dataset, record.data.intercept)
     for name, value in record.coefficients.items():
         if name in ends and name in features:
@@ -52,7 +52,7 @@ def check_side(checks: Checks, record: FitRecord, side: Side, dataset: Dataset) 
             reach = float(np.abs(column).max() if record.data.intercept == "none" else np.ptp(column))
             low, high = ends[name]
             slack = enumeration.NOTHING * y / reach if reach > 0.0 else 0.0
-            inside = low - slack - BOX_RTOL * _size(low) <= value <= high + slack + BOX_RTOL * _size(high)
+            inside = low - slack - BOX_RTOL * _size_of_end(low) <= value <= high + slack + BOX_RTOL * _size_of_end(high)
             checks.that(inside, f"coefficients.{name}", f"is {value!r}, not in [{low:g}, {high:g}] of the constraints")
     checks.bounded("side.")
     return checks.part("side constraints: features of the data, kept to by the model")
@@ -115,7 +115,7 @@ def _least_in_boxes(design: enumeration.UnitColumns, record: FitRecord, side: Si
     """Return the least objective of the ridge fits with their coefficients in the boxes; inf where there is none."""
     allowed, least = design.allowed, math.inf
     assert allowed is not None
-    ends = _ends(side)
+    ends = _coefficient_ends(side)
     low, high = (np.array([ends.get(name, (-math.inf, math.inf))[i] for name in allowed.names]) for i in (0, 1))
     for supports in allowed.up_to(record.tau).values():
         for support in map(tuple, supports.tolist()):
@@ -131,11 +131,11 @@ def _well_inside(beta: FloatArray, low: FloatArray, high: FloatArray) -> bool:
     return bool(np.all((beta - room >= low) & (beta + room <= high)))
 
 
-def _size(end: float) -> float:
+def _size_of_end(end: float) -> float:
     return abs(end) if math.isfinite(end) else 0.0
 
 
-def _ends(side: Side) -> Mapping[str, tuple[float, float]]:
+def _coefficient_ends(side: Side) -> Mapping[str, tuple[float, float]]:
     """Return the ends of the coefficients that are bounded, signs among them."""
     asked = side.restrictions or NONE
     given = [(name, 0.0, math.inf) for name in asked.nonnegative]
@@ -284,10 +284,10 @@ def check_near(checks: Checks, record: NearRecord, values: SupportValues) -> Non
     for i, size in enumerate(record.sizes):
         checks.tell(i, len(record.sizes))
         path = f"sizes[{i}]."
-        listed = _listed(checks, record, size.tau, values)
+        listed = _models_listed(checks, record, size.tau, values)
         if listed is None:
             return
-        _claims(checks, record, size, path, values, listed)
+        _check_size(checks, record, size, path, values, listed)
         if every:
             _none_missing(checks, record, size, path, values, listed)
     checks.bounded("by", "within", "most", "models[].tau")
@@ -300,7 +300,7 @@ def check_near(checks: Checks, record: NearRecord, values: SupportValues) -> Non
         checks.part("that no model is missing, by enumeration of all supports")
 
 
-def _listed(checks: Checks, record: NearRecord, tau: int, values: SupportValues) -> Listed | None:
+def _models_listed(checks: Checks, record: NearRecord, tau: int, values: SupportValues) -> Listed | None:
     """Return the models of a size as places of columns, with their values; None where one is no support."""
     design, listed = values.design, Listed()
     for i, model in enumerate(record.models):
@@ -320,7 +320,7 @@ def _listed(checks: Checks, record: NearRecord, tau: int, values: SupportValues)
     return listed
 
 
-def _claims(
+def _check_size(
     checks: Checks, record: NearRecord, size: NearSize, path: str, values: SupportValues, listed: Listed
 ) -> None:
     """Check what a record says of a size against its own models."""

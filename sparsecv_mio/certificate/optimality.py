@@ -14,7 +14,7 @@ import numpy as np
 from sparsecv_mio.arrays import IntArray
 from sparsecv_mio.certificate import enumeration, records
 from sparsecv_mio.certificate.checked_fields import ENUMERATE_GRID, Checks, EnumerationLevel
-from sparsecv_mio.certificate.claims import check_as_tabled, row_of, rows_of
+from sparsecv_mio.certificate.claims import check_as_tabled, row_of, rows_in_region
 from sparsecv_mio.certificate.parts import ChosenFolds
 from sparsecv_mio.certificate.refits import EXCHANGE_LIMIT, Exchanges, improvable_folds, positions
 from sparsecv_mio.data.fold_plan import FoldPlan
@@ -135,7 +135,7 @@ class Optimality:
         if record.least is not None and own is not None:
             self._widths(record, own)
         if level is EnumerationLevel.GRID and record.region is not None:
-            covered = rows_of(record.region, record.table)
+            covered = rows_in_region(record.region, record.table)
             if covered:
                 self._widths(record.region, min(covered, key=lambda row: row.lower), "region.")
         if level is EnumerationLevel.GRID:
@@ -432,7 +432,7 @@ def check_by_enumeration(
     continuous = record.continuous
     if continuous is None or any(failure.field.startswith("continuous") for failure in checks.failures):
         return
-    tried = _tried(continuous.pieces, design, plan)
+    tried = _pieces_to_try(continuous.pieces, design, plan)
     for done, (i, piece) in enumerate(tried):
         checks.tell(done, len(tried))
         place, middle = f"continuous.pieces[{i}].", math.sqrt(piece.low) * math.sqrt(piece.high)
@@ -464,7 +464,9 @@ def check_by_enumeration(
     checks.part(words)
 
 
-def _tried(pieces: Sequence[records.GammaPiece], design: enumeration.UnitColumns, plan: FoldPlan) -> list[Numbered]:
+def _pieces_to_try(
+    pieces: Sequence[records.GammaPiece], design: enumeration.UnitColumns, plan: FoldPlan
+) -> list[Numbered]:
     """Return the pieces to try: all, or those of the least bounds and every so many of the others."""
     cost = {tau: 4.0 * _work(design, plan, tau) for tau in {p.tau for p in pieces}}
     order = sorted(enumerate(pieces), key=lambda one: one[1].lower)

@@ -126,7 +126,7 @@ def _custom(kind: Any, value: Any, unknown: float | None) -> Any:
 _check, _read = partial(_custom, unknown=math.inf), partial(_custom, unknown=None)
 
 
-def read(value: Any, kind: type[T], field: str) -> T:
+def read_as(value: Any, kind: type[T], field: str) -> T:
     """Turn JSON material into a type.
 
     Parameters
@@ -594,7 +594,7 @@ def _check_parts(part: Any, known: frozenset[str], path: str) -> None:
     for name, value in inside.items():
         place = f"{path}.{name}".lstrip(".")
         if name in NAMES:
-            _check_names(value, known, place)
+            _check_features(value, known, place)
         elif name in SQUARES:
             if any(number is not None and number < 0.0 for number in _flat(value)):
                 raise CorruptStore(f"record: field {place} holds a number below 0")
@@ -603,7 +603,7 @@ def _check_parts(part: Any, known: frozenset[str], path: str) -> None:
     _check_together(inside, path)
 
 
-def _check_names(value: Any, known: frozenset[str], place: str) -> None:
+def _check_features(value: Any, known: frozenset[str], place: str) -> None:
     """Refuse a text that is no feature of the data."""
     for name in _flat(value):
         if isinstance(name, str) and name not in known:
@@ -629,7 +629,7 @@ def _flat(value: Any) -> Iterator[Any]:
 
 
 @cache
-def _version(package: str) -> str:
+def _package_version(package: str) -> str:
     if loaded := getattr(sys.modules.get(package), "__version__", None):
         return str(loaded)  # at once: it takes longer to look up what is installed
     from importlib.metadata import PackageNotFoundError, version
@@ -643,7 +643,7 @@ def _version(package: str) -> str:
 def versions() -> dict[str, str]:
     """Versions of the package, of Python and of the numerical libraries, for the record; looked up once."""
     numbers = {"sparsecv_mio": __version__, "python": platform.python_version()}
-    return numbers | {name: _version(name) for name in ("numpy", "scipy", "numba")}
+    return numbers | {name: _package_version(name) for name in ("numpy", "scipy", "numba")}
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,7 +73,7 @@ class LinearModel:
         """
         model = self.predictor
         wanted = list(model.coefficients)
-        numbers = columns_of(self.data, X, wanted)
+        numbers = columns_named(self.data, X, wanted)
         predictions = numbers @ np.array([model.coefficients[name] for name in wanted]) + model.intercept
         return probabilities(predictions) if getattr(self, "classes", None) is not None else predictions
 
@@ -102,7 +102,7 @@ def by_column(coefficients: Mapping[str, float], names: Sequence[str]) -> FloatA
     return coefficients_by_column
 
 
-def columns_of(data: parts.DataInfo, X: Any, wanted: list[str]) -> FloatArray:
+def columns_named(data: parts.DataInfo, X: Any, wanted: list[str]) -> FloatArray:
     """Return some columns of new rows as finite numbers.
 
     Parameters
@@ -129,7 +129,7 @@ def columns_of(data: parts.DataInfo, X: Any, wanted: list[str]) -> FloatArray:
     if learnt is not None and (learnt.how.na is Missing.DROP or not set(wanted).issubset(map(str, X.columns))):
         rows = frame_alike(X, wanted, learnt)  # it holds words or empty cells, as the file did
     table, header = (X, getattr(X, "columns", data.names)) if rows is None else (rows.X, rows.names)
-    numbers = _chosen(np.asarray(table), [str(name) for name in header], wanted)
+    numbers = _columns_chosen(np.asarray(table), [str(name) for name in header], wanted)
     if not isinstance(rows, Made) or KEPT not in rows.aux:
         return numbers
     whole = np.full((len(X), len(wanted)), np.nan)
@@ -137,7 +137,7 @@ def columns_of(data: parts.DataInfo, X: Any, wanted: list[str]) -> FloatArray:
     return whole
 
 
-def _chosen(table: NDArray[Any], header: list[str], wanted: list[str]) -> FloatArray:
+def _columns_chosen(table: NDArray[Any], header: list[str], wanted: list[str]) -> FloatArray:
     """Return the wanted columns of a table as finite numbers."""
     if table.ndim != 2 or table.shape[1] != len(header):
         raise BadInput(f"X has the shape {table.shape}: give rows of {len(header)} columns, as they were fitted")

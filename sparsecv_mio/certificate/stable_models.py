@@ -385,7 +385,7 @@ def _by_enumeration(
     most = max(1, MOST_CELLS // plan.k) if level is EnumerationLevel.GRID else 1
     for pair in pairs[:most]:
         lower, upper, path = intervals[pair]
-        _truth(checks, (design, plan), pair, (lower, upper), path, stable if pair == pairs[0] else None)
+        _check_true_interval(checks, (design, plan), pair, (lower, upper), path, stable if pair == pairs[0] else None)
     checks.bounded("stability.instability_lower", "stability.instability_upper")
     if len(pairs) > 1 and most > 1:
         checks.bounded("stability.chosen.intervals[].lower", "stability.chosen.intervals[].upper")
@@ -393,7 +393,7 @@ def _by_enumeration(
     checks.part(f"instability of {which}, by enumeration of all supports")
 
 
-def _truth(
+def _check_true_interval(
     checks: Checks, given: tuple[UnitColumns, FoldPlan], pair: tuple[float, int], ends: tuple[float, float],
     path: str, stable: Stability | None,
 ) -> None:  # fmt: skip
@@ -402,12 +402,12 @@ def _truth(
     none, total = np.zeros(0, dtype=np.int64), _total(design.dataset)
     full = _optima(design, none, None, pair)
     folds = [_optima(design, plan.left_out(fold), plan.train_rows(fold), pair) for fold in range(plan.k)]
-    low, high = _ends([squares_of[0] for squares_of in (full, *folds)], total)
+    low, high = _instability_ends([squares_of[0] for squares_of in (full, *folds)], total)
     slack = RTOL * high + _noise(design, np.concatenate(full[0]), high)
     checks.that(ends[0] <= low + slack, path, f"the lower end {ends[0]!r} exceeds the true {low!r}")
     checks.that(high <= ends[1] + slack, path, f"the upper end {ends[1]!r} is below the true {high!r}")
     if stable is not None and not stable.estimate:
-        loose_low, loose_high = _ends([squares_of[1] for squares_of in (full, *folds)], total)
+        loose_low, loose_high = _instability_ends([squares_of[1] for squares_of in (full, *folds)], total)
         # the interval allows for rounding in fits that are nearly singular: each of two models may be off by it
         squares = max(float(values.max(initial=0.0)) for model_squares in (full, *folds) for values in model_squares[1])
         noise = design.residual_noise(squares, gamma, tau)
@@ -429,7 +429,7 @@ def _optima(
     return tied, [model for value, model in squares if value <= least * (1.0 + LOOSE_TIES) + doubt]
 
 
-def _ends(models: Sequence[list[FloatArray]], total: float) -> tuple[float, float]:
+def _instability_ends(models: Sequence[list[FloatArray]], total: float) -> tuple[float, float]:
     """Return the least and the largest instability over the models of all rows, first, and of every fold."""
     full, *folds = models
     ends = []

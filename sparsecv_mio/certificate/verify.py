@@ -95,7 +95,7 @@ def verify(
     checks = Checks(progress=progress)
     dataset = in_classes(record, dataset)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # an altered number may be as large as it likes
-        rows = _rows(checks, record, dataset, folds)
+        rows = _rows_and_folds(checks, record, dataset, folds)
         complete = rows is not None and _claims(checks, record, *rows)
     return checks.report(record if complete else None)
 
@@ -112,7 +112,7 @@ def _claims(checks: Checks, record: StoredRecord, dataset: Dataset, plan: FoldPl
     return _verify_search(checks, record, dataset, plan)
 
 
-def _rows(
+def _rows_and_folds(
     checks: Checks, record: StoredRecord, dataset: Dataset, folds: FoldPlan | None
 ) -> tuple[Dataset, FoldPlan | None] | None:
     """Return the data with their weights and the folds; None where these are not those of the record."""
@@ -130,7 +130,7 @@ def _rows(
     plan = make_folds(info.spec, as_said, info.seed or 0) if folds is None else folds
     for pair in optimality.reported_pairs(record) if isinstance(record, Record) else ():
         checks.that(len(pair.folds) == plan.k, pair.name, f"{len(pair.folds)} entries for {plan.k} folds")
-    return (dataset, plan) if _folds(checks, info, plan) else None
+    return (dataset, plan) if _check_folds(checks, info, plan) else None
 
 
 def _design(
@@ -158,7 +158,7 @@ def _verify_search(checks: Checks, record: Record, dataset: Dataset, plan: FoldP
         return False
     level, reason = optimality.level_of(record, design, plan)
     for pair, of_folds in whole:
-        _errors(checks, record, pair, design, plan, (of_folds, level))
+        _check_fold_errors(checks, record, pair, design, plan, (of_folds, level))
     check_nested(checks, record, dataset, plan)
     check_weights(checks, record, dataset, plan)
     model = _refit(checks, record, design)
@@ -223,7 +223,7 @@ def _restrictions(checks: Checks, request: Request, dataset: Dataset, sizes: Ite
     return checks.part("restrictions: features of the data, kept to by every support")
 
 
-def _folds(checks: Checks, info: FoldInfo, plan: FoldPlan) -> bool:
+def _check_folds(checks: Checks, info: FoldInfo, plan: FoldPlan) -> bool:
     for name in ("spec", "seed", "k", "repeats", "digest"):
         checks.equal(f"folds.{name}", getattr(info, name), getattr(plan, name))
     return checks.part(f"folds: {plan.k}, rebuilt from {info.spec!r}, same digest")
@@ -247,7 +247,7 @@ def _fold_supports(checks: Checks, pair: optimality.ReportedPair, design: UnitCo
     return supports
 
 
-def _errors(
+def _check_fold_errors(
     checks: Checks, record: Record, pair: optimality.ReportedPair, design: UnitColumns, plan: FoldPlan,
     given: tuple[optimality.Supports, EnumerationLevel],
 ) -> None:  # fmt: skip

@@ -50,13 +50,13 @@ class Design:
         self.kind, self.intercept, self.u1, (self.n, self.q) = kind, intercept, 8 * kind.u, X.shape
         need(self.n < 1 << 24, "more rows than the error bounds are made for")
         table = np.column_stack([X, y])
-        self.Z, exponent = _scaled(table, bool(kind.u), kind)
+        self.Z, exponent = _scaled_columns(table, bool(kind.u), kind)
         self.gram, unit = self._products(self.Z), exponent
         squares = self.gram.diagonal()[:-2]
         spread = squares - self.gram[:-2, -1] ** 2 / self.n
         need(all((spread * 2 > squares).tolist()) or not kind.u, "an offset is too large for fast mode: use exact mode")
         if intercept == "none":
-            self.Z, exponent = _scaled(table, False, kind)
+            self.Z, exponent = _scaled_columns(table, False, kind)
             self.gram = self._products(self.Z)
         self.scale = spread * kind.of(np.ldexp(1.0, 2 * (unit - exponent)[:-1]))
         self.scale, self.scale_error = self.scale / (self.n if scale == "variance" else 1), 8 * self.u1
@@ -85,7 +85,7 @@ class Design:
         return BoundedMoments(C[:-1, :-1], C[:-1, -1], C[-1, -1], error, center, off)
 
 
-def _scaled(table: Array, about_mean: bool, kind: Arithmetic) -> tuple[Array, Array]:
+def _scaled_columns(table: Array, about_mean: bool, kind: Arithmetic) -> tuple[Array, Array]:
     """Return the columns about a float near their mean, or as they are, over powers of two: norms in [1/4, 1/2]."""
     middle = table.mean(0) if about_mean else np.zeros(table.shape[1])
     exponent = np.frexp(np.abs(table - middle).max(0))[1].astype(np.int64)
@@ -179,7 +179,7 @@ def fits(several: list[BoundedMoments], penalty: Penalty, sets: Array, kind: Ari
     return bounded._replace(lower=lower, upper=upper, excess=excess)
 
 
-def residuals(
+def residual_bounds(
     beta: Array, excess: Array, reach: Array, rows: tuple[Array, Array, Any], kind: Arithmetic
 ) -> tuple[Array, Array]:
     """Return bounds of |y - x'b*| (K, L), b* the solutions.
@@ -200,7 +200,7 @@ def residuals(
     return np.maximum(-kind.above(error - rest), 0 * rest), kind.above(error + rest)
 
 
-def leverages(found: BoundedFits, X: Array, off: Any, kind: Arithmetic) -> tuple[Array, Array]:
+def leverage_bounds(found: BoundedFits, X: Array, off: Any, kind: Arithmetic) -> tuple[Array, Array]:
     """Return bounds of `x'M^{-1}x` (K, L) of rows whose entries are off by `off`.
 
     Parameters
@@ -268,7 +268,7 @@ def need_semidefinite(A: Array, off: Array, kind: Arithmetic, what: str) -> None
     need(all((own * (1 - 4 * u) >= others * (1 + (2 * q + 8) * u)).tolist()), what)
 
 
-def block_part(
+def proved_block_part(
     blocks: list[Array], W: list[Array], m: BoundedMoments, penalty: Penalty, kind: Arithmetic
 ) -> ProvedBlocks:
     """Prove that what is left of M without blocks is positive semidefinite, and each block definite; or refuse.

@@ -17,7 +17,7 @@ from .proof_file import (
     Unreadable,
     digest_of,
     integers,
-    lines,
+    lines_of_proof,
     need,
     number,
     numbers,
@@ -37,7 +37,7 @@ class Proved(NamedTuple):
     intervals: dict[tuple[int, int], tuple[float, float]]
 
 
-def _within(line: dict[str, Any], low: Any, high: Any, what: str) -> tuple[Any, Any]:
+def _proved_interval(line: dict[str, Any], low: Any, high: Any, what: str) -> tuple[Any, Any]:
     """Return an interval that is proved; refuse one that is claimed narrower."""
     words = f"{what}: {{}} is {{!r}}, proved is {{!r}}"
     need(number(line["lower"], "lower") <= low, words.format("lower", line["lower"], float(low)))
@@ -102,7 +102,7 @@ class Check:
         need(len(mine) <= cells.tau, "a support is larger than tau")
         need(line["upper"] is not None, "a best subset has no upper end")
         upper = self.folds.objectives(cells.value, [mine])[1][0]
-        ends = _within(line, least * self.units[0], upper * self.units[0], name)
+        ends = _proved_interval(line, least * self.units[0], upper * self.units[0], name)
         if "left" not in self.head:
             self.proved[pair] = ends
 
@@ -111,7 +111,7 @@ class Check:
         pair, cells, name = self._at(line)
         for statement in line["parts"]:
             cells.add(statement)
-        self.proved[pair] = _within(line, *cells.interval(), name)
+        self.proved[pair] = _proved_interval(line, *cells.interval(), name)
 
     def _asked(self) -> list[str]:
         """Say of which problem all is proved: a proof of easier folds or of a smaller grid is a proof as well."""
@@ -136,7 +136,7 @@ class Check:
         claim, (pair, _, name) = self.claims[0], self._at(self.claims[0])
         need(claim["upper"] is not None, "the claim has no upper end")
         low, high = min(low for low, _ in self.proved.values()), self.proved[pair][1]
-        _within(claim, low, high, "the claim")
+        _proved_interval(claim, low, high, "the claim")
         cells = ", ".join(f"{count} by {SAID[by]}" for by, count in self.folds.by.items())
         words.append(f"cells (a pair, one fold left out): {len(self.grid) * len(self.folds.left)}, of which {cells}")
         words.append(f"proved: every CV error of the grid is at least {float(low)!r} (claimed {claim['lower']!r})")
@@ -180,7 +180,7 @@ def check_file(proof: str, data: str, mode: str = "fast") -> Proved:
 def _check(proof: str, read: Callable[[Any, Any], tuple[Array, Array]], mode: str) -> Proved:
     count = 1
     try:
-        stream = lines(proof)
+        stream = lines_of_proof(proof)
         head = next(stream, {})
         if head.get("format") != FORMAT:
             raise Unreadable(

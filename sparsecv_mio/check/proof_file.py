@@ -198,7 +198,7 @@ def support(values: Any, q: int) -> tuple[int, ...]:
     return tuple(columns)
 
 
-def lines(path: str) -> Iterator[dict[str, Any]]:
+def lines_of_proof(path: str) -> Iterator[dict[str, Any]]:
     """Yield the lines of a proof, each an object; the last one must hold the digest of those before it."""
     digest, size, ended = hashlib.sha256(), 0, False
     try:

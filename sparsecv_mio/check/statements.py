@@ -14,11 +14,11 @@ from .bounded_fits import (
     Design,
     Penalty,
     ProvedBlocks,
-    block_part,
     block_values,
     fits,
-    leverages,
-    residuals,
+    leverage_bounds,
+    proved_block_part,
+    residual_bounds,
 )
 from .proof_file import Arithmetic, Array, integers, need, numbers, support
 
@@ -37,7 +37,7 @@ class ProvedTree(NamedTuple):
     gamma: int = 0
 
 
-def blocks(which: Array, size: int) -> Iterator[Array]:
+def in_parts(which: Array, size: int) -> Iterator[Array]:
     """Yield some numbers in parts, each of `size` numbers of memory or a few more."""
     step = max(1, AT_ONCE // max(1, size))
     return iter(np.split(which, range(step, len(which), step))) if len(which) else iter(())
@@ -61,7 +61,7 @@ def read_leaves(nodes: list[int], q: int) -> list[tuple[int, int, int]]:
     return leaves
 
 
-def _columns(bits: tuple[int, ...], q: int) -> Array:
+def _columns_of_bits(bits: tuple[int, ...], q: int) -> Array:
     width = (q + 7) // 8
     packed = np.frombuffer(b"".join(number.to_bytes(width, "little") for number in bits), dtype=np.uint8)
     return np.unpackbits(packed.reshape(len(bits), width), axis=1, count=q, bitorder="little").astype(bool)
@@ -95,11 +95,11 @@ def check_tree(line: dict[str, Any], m: BoundedMoments, penalty: Penalty, kind: 
     )
     points = [_point(point, units[1]) for point in line.get("points", [])]
     b = kind.of(np.array(points).reshape(len(points), q))
-    part_of = _block_part(line["part"], m, penalty, kind, units) if "part" in line else None
+    part_of = _blocks_of_line(line["part"], m, penalty, kind, units) if "part" in line else None
     base, slopes = _at_points(m, penalty, b, kind) if part_of is None else (b, b)
     nodes = integers(line["nodes"], -1 - len(points), q, "the nodes of a tree")
     least, most, named = zip(*read_leaves(nodes, q), strict=True)
-    inside, every, codes = _columns(least, q), _columns(most, q), np.array(named)
+    inside, every, codes = _columns_of_bits(least, q), _columns_of_bits(most, q), np.array(named)
     low, high = inside.sum(1)[:, None], every.sum(1)[:, None]
     asked = (sizes >= low) & (sizes <= high)
     for bits, size in ((least, low), (most, high)):
@@ -107,7 +107,7 @@ def check_tree(line: dict[str, Any], m: BoundedMoments, penalty: Penalty, kind: 
     alike = np.where(codes == RIDGE, high[:, 0], -1)  # leaves that are worked on together
     for a in np.unique(alike[asked.any(1)]).tolist():
         memory = a * a if a >= 0 else q if part_of is None else q * max(map(len, part_of.inverse))
-        for group in blocks(np.flatnonzero((alike == a) & asked.any(1)), memory):
+        for group in in_parts(np.flatnonzero((alike == a) & asked.any(1)), memory):
             leaves, at = (inside[group], every[group]), -2 - codes[group]
             if a >= 0:
                 bound = _own_fits(m, penalty, leaves, sizes, kind)
@@ -166,7 +166,7 @@ def _dual(base: Array, slopes: Array, leaves: tuple[Array, Array], sizes: Array,
     return base[:, None] - lost - 8 * kind.u * (abs(base)[:, None] + lost)
 
 
-def _block_part(said: Any, m: BoundedMoments, penalty: Penalty, kind: Arithmetic, units: Any) -> ProvedBlocks:
+def _blocks_of_line(said: Any, m: BoundedMoments, penalty: Penalty, kind: Arithmetic, units: Any) -> ProvedBlocks:
     """Read W as integers times `2^(exponent - unit_i - unit_j)`, block by block, and prove what is said of it."""
     q, shift = len(m.c), units[1]
     exponent = integers([said["exponent"]], -4000, 4000, "a block")[0]
@@ -183,7 +183,7 @@ def _block_part(said: Any, m: BoundedMoments, penalty: Penalty, kind: Arithmetic
         whole = whole + np.tril(whole, -1).T
         need(np.isfinite(whole).all() and np.abs(whole).max() < 1e100, "a block is too large")
         W.append(kind.of(whole) / units[0])
-    return block_part([np.array(some, dtype=np.int64) for some in members], W, m, penalty, kind)
+    return proved_block_part([np.array(some, dtype=np.int64) for some in members], W, m, penalty, kind)
 
 
 def _block_dual(
@@ -254,8 +254,8 @@ class Folds:
         """Return bounds of |residual| and of leverages, with the share of the intercept, of rows of the training."""
         kind, n = self.design.kind, self.design.n
         share = kind.of(np.ones(1))[0] / n if self.design.intercept == "fold" else 0 * kind.u
-        low, high = leverages(found, rows[0], rows[2], kind)
-        least, most = residuals(found.beta, found.excess, kind.root_above(high), rows, kind)
+        low, high = leverage_bounds(found, rows[0], rows[2], kind)
+        least, most = residual_bounds(found.beta, found.excess, kind.root_above(high), rows, kind)
         return least, most, low + (share - 4 * kind.u), high + (share + 4 * kind.u)
 
     def scores(self, gamma: float, mine: list[int], supports: list[Support]) -> BoundedScores:
@@ -270,7 +270,7 @@ class Folds:
         """
         sets = np.array(supports, dtype=np.int64).reshape(len(supports), -1)
         alone, a = self.alone[mine].all(), sets.shape[1] + 4
-        parts = blocks(np.arange(len(sets)), len(mine) * a * (1 if alone else a))
+        parts = in_parts(np.arange(len(sets)), len(mine) * a * (1 if alone else a))
         bounds = [(self._alone if alone else self._several)(gamma, mine, sets[group]) for group in parts]
         return BoundedScores(*(np.concatenate(ends, axis=1) for ends in zip(*bounds, strict=True)))
 
@@ -298,7 +298,7 @@ class Folds:
         held = self._rows(rows, np.stack([m.center for m in several])[place], sets, *several)
         beta, excess, norm = (field.reshape(*shape, *field.shape[1:])[place] for field in fits_of[2:5])
         reach = kind.inner(abs(held[0]), norm) + held[2] * norm.sum(-1)
-        least, most = residuals(beta, excess, reach, held, kind)
+        least, most = residual_bounds(beta, excess, reach, held, kind)
         sums, size = kind.of(np.arange(len(mine))[:, None] == place), (len(rows) + 8) * kind.u
         low, high = kind.product(sums, least**2) * (1 - size), kind.product(sums, most**2) * (1 + size)
         return BoundedScores(fits_of.lower.reshape(shape), fits_of.upper.reshape(shape), low, high)
@@ -318,7 +318,7 @@ class Folds:
     def objectives(self, gamma: float, supports: list[Support]) -> tuple[Array, Array]:
         """Return bounds of the objective of supports of one size on all rows."""
         sets = np.array(supports, dtype=np.int64).reshape(len(supports), -1)
-        chunks = [self.fits(gamma, [-1], sets[group]) for group in blocks(np.arange(len(sets)), sets.shape[1] ** 2)]
+        chunks = [self.fits(gamma, [-1], sets[group]) for group in in_parts(np.arange(len(sets)), sets.shape[1] ** 2)]
         return np.concatenate([chunk.lower for chunk in chunks]), np.concatenate([chunk.upper for chunk in chunks])
 
     def _columns(self, gamma: float) -> tuple[Any, Array, Array]:

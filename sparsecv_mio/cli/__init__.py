@@ -19,7 +19,7 @@ import typer
 from typer.core import TyperGroup
 
 from sparsecv_mio.cli.command_options import PanelledCommand
-from sparsecv_mio.cli.ending import put, take_streams, tell
+from sparsecv_mio.cli.ending import take_streams, tell, write_stream
 from sparsecv_mio.cli.parse import read_plainly, with_dashes, with_strict_numbers
 from sparsecv_mio.errors import BadInput, SparseCVError, did_you_mean, missing_package
 from sparsecv_mio.files import reason
@@ -128,10 +128,10 @@ class LazyCommands(TyperGroup):
             raise Interrupted("interrupted before there was an answer") from None
         except BadInput as error:
             command = self.get_command(ctx, ctx.invoked_subcommand or "")
-            raise type(error)(with_dashes(str(error), _options(command))) from None
+            raise type(error)(with_dashes(str(error), _option_words(command))) from None
 
 
-def _options(command: Any) -> set[str]:
+def _option_words(command: Any) -> set[str]:
     """Return the options of a command, of a group those of all of its commands."""
     inner = getattr(command, "commands", {}).values()
     options = [option for source in (command, *inner) for option in getattr(source, "params", ())]
@@ -151,7 +151,7 @@ def _print_version(wanted: bool) -> None:
 
 
 @app.callback()
-def _root(
+def _program(
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
@@ -199,7 +199,7 @@ def run(arguments: list[str] | None = None, began: float | None = None) -> int:
         return _say("the data and the search do not fit in memory: keep fewer columns, rows or folds", 2)
     except OSError as error:
         # from printing --help, or from a file that no other code reported on
-        put(sys.stdout, [])
+        write_stream(sys.stdout, [])
         return _say(f"cannot write{f' {error.filename}' if error.filename else ''}: {reason(error)}", 2)
     return int(code or 0)
 
@@ -272,10 +272,10 @@ def main() -> None:
     take_streams()
     warnings.filterwarnings("ignore", "compiling kernels")  # the live view tells
     code = run(began=process_start())
-    failure = put(sys.stdout, [])  # what --help left in the buffer
+    failure = write_stream(sys.stdout, [])  # what --help left in the buffer
     if failure is not None:
         code = _say(str(failure), failure.exit_code)
-    put(sys.stderr, [])
+    write_stream(sys.stderr, [])
     # a thread whose result is no longer wanted would delay a clean exit, Arrow's in the middle of a file would abort it
     if threading.active_count() > 1 or (code == 2 and "pyarrow" in sys.modules):
         os._exit(code)

@@ -67,7 +67,7 @@ def batch(
 ) -> int:  # fmt: skip
     """Run the tasks of a plan: data sets x folds x seeds x settings x estimators."""
     if plan == "status":
-        return _status(folder)
+        return _print_status(folder)
     if folder is not None:
         raise BadInput(f"one plan at a time: {folder!r} is one argument too many")
     if out is None:
@@ -82,7 +82,7 @@ def batch(
     whole = read_plan(plan, change or (), None if quiet else lambda text: ending.tell(f"warning: {text}"))
     tasks = whole if index is None or of is None else share_of_tasks(whole, index, of)
     try:
-        check_with_data(_left(tasks, out, retry))
+        check_with_data(_tasks_left(tasks, out, retry))
     except BadInput as error:
         raise BadInput(f"plan {plan!r}, {error}") from None
     processes = workers or session.cores()
@@ -112,7 +112,7 @@ def _remove(stale: Sequence[Path], quiet: bool) -> None:
         ending.tell(f"{several(len(stale), 'result')} of earlier plans removed")
 
 
-def _left(tasks: Sequence[Task], out: str, retry: bool) -> list[Task]:
+def _tasks_left(tasks: Sequence[Task], out: str, retry: bool) -> list[Task]:
     """Return the tasks that are to be run: those that nothing came of yet, or all that may be tried again."""
     from sparsecv_mio.batch.one_task import file_of
 
@@ -302,7 +302,7 @@ def _print_counts(screen: Console, found: Sequence[TaskOutcome], total: int | No
         screen.print(f"{words}: --clean removes them", markup=False)
 
 
-def _status(folder: str | None) -> int:
+def _print_status(folder: str | None) -> int:
     from sparsecv_mio.batch.one_task import BatchFolder
 
     if folder is None or not (Path(folder) / "tasks").is_dir():

@@ -60,7 +60,7 @@ class CommandOption:
     def _callback(self) -> Callable[[Any], Any] | None:
         """Return what checks a value, and perhaps replaces it."""
         if self.least is not None:
-            return parse.within(self.flags[0], self.least, self.most)
+            return parse.whole_within(self.flags[0], self.least, self.most)
         return parse.word(self.words, self.flags[0]) if self.words else self.read
 
 

@@ -80,7 +80,7 @@ def warnings_told() -> Iterator[None]:
         tell(f"warning: {warning.message}")
 
 
-def put(stream: TextIO, pieces: Iterable[str]) -> SparseCVError | None:
+def write_stream(stream: TextIO, pieces: Iterable[str]) -> SparseCVError | None:
     """Write to a standard stream.
 
     Returns
@@ -144,7 +144,7 @@ def show(printer: Callable[[Console], None], json: str | None = None) -> SparseC
         What went wrong.
     """
     stream = sys.stderr if json == "-" else sys.stdout
-    return put(stream, [drawn(printer, stream)])
+    return write_stream(stream, [drawn(printer, stream)])
 
 
 def deliver(
@@ -188,7 +188,7 @@ def deliver(
     if json is not None and record is not None:
         pieces = record()
         if json == "-":
-            failures.append(put(sys.stdout, pieces))
+            failures.append(write_stream(sys.stdout, pieces))
         else:
             files = [lambda: write_text(json, pieces, "record", through=True), *files]
     for write in files:

@@ -27,7 +27,6 @@ LOSSES = ("logistic", "squared_hinge", "smoothed_hinge", "huber", "squared")
 PENALTIES = ("ridge", "elastic_net", "l1")
 
 
-
 @dataclass(frozen=True)
 class Classifier:
     """What is fitted, and how well."""
@@ -85,6 +84,7 @@ def loocv(
     session.check_outputs({"--json": json}, [data])
     with session.interruptible() as stop:
         from sparsecv_mio.oracles.glru import loocv as count
+
         dataset = session.read_data(data, table, two_words=True)
         X, y, values = _inputs(dataset, units)
         problem = model.problem(X, y, units["intercept"])
@@ -94,7 +94,7 @@ def loocv(
                 problem, tol=model.tol, bounds=not model.naive, approximate=approx, progress=progress, stop=stop
             )  # fmt: skip
     chosen = {**asdict(model), "approx": approx, **units}
-    return oracles.deliver(
+    return oracles.deliver_numbers(
         "glru loocv", dataset, chosen, {"labels": values, **_loocv_numbers(answer, dataset.n)}, _print_loocv,
         quiet=quiet, json=json, code=130 if answer.unknown else 0,
     )  # fmt: skip
@@ -136,7 +136,7 @@ def stepwise(
 
         dataset = session.read_data(data, table, two_words=True)
         extra = None if validation is None else _validation(validation, dataset)
-        X, y, V, v, values = _split(dataset, extra, holdout, seed or 0, units)
+        X, y, V, v, values = _split_rows(dataset, extra, holdout, seed or 0, units)
         problem = model.problem(X, y, units["intercept"])
         session.raise_if_interrupted(stop)
         with oracles.counting_bar(quiet, "candidates") as progress:
@@ -148,7 +148,7 @@ def stepwise(
         "steps": steps, "ties": ties, **units,
     }  # fmt: skip
     numbers = {"labels": values, **_stepwise_numbers(selected, dataset, len(y), len(v))}
-    return oracles.deliver(
+    return oracles.deliver_numbers(
         "glru stepwise", dataset, chosen, numbers, _print_stepwise,
         quiet=quiet, json=json, code=130 if interrupted else 0,
     )  # fmt: skip
@@ -161,7 +161,7 @@ def _inputs(dataset: Dataset, units: Given) -> tuple[FloatArray, FloatArray, lis
     return design_matrix(dataset, **units), y, list(values)
 
 
-def _split(
+def _split_rows(
     dataset: Dataset, extra: Dataset | None, holdout: float, seed: int, units: Given
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, list[float]]:
     """Training rows and labels, validation rows and labels, the target's values."""

@@ -306,7 +306,7 @@ def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
-def _print(line: str) -> None:
+def _print_line(line: str) -> None:
     with suppress(OSError, ValueError):  # nobody reads them: the answer goes on
         print(line, file=sys.stderr, flush=True)
 
@@ -331,7 +331,7 @@ def every_ten_seconds(call: Callable[[], None]) -> Iterator[None]:
 
 def lines_of(line: Callable[[], str]) -> AbstractContextManager[None]:
     """Print a line on standard error every ten seconds."""
-    return every_ten_seconds(lambda: _print(line()))
+    return every_ten_seconds(lambda: _print_line(line()))
 
 
 @contextmanager

@@ -120,7 +120,7 @@ def near(
         from sparsecv_mio.fits.fit_options import NearOptions
 
         how = NearOptions.of(
-            within=parse.share(within, "--within"), most=parse.count_or_all(most, "--most"), by=by,
+            within=parse.share_given(within, "--within"), most=parse.count_or_all(most, "--most"), by=by,
             restrictions=parse.restrictions(**forced), **session.on_cores(units | effort),
         )  # fmt: skip
         dataset, plan = session.in_time(partial(session.read_dealt, data, table, rows, quiet), stop, how)
@@ -196,5 +196,5 @@ def bounds(
     numbers = tables.to_dict() | {"data": oracles.describe(dataset), "options": chosen, "wall_seconds": seconds}
     return ending.deliver(
         130 if interrupted else 0, lambda screen: print_bounds(screen, tables, brief=quiet, full=full, seconds=seconds),
-        json=json, record=oracles.text_of(numbers), warnings=oracles.notes(dataset, quiet),
+        json=json, record=oracles.json_text_of(numbers), warnings=oracles.notes(dataset, quiet),
     )  # fmt: skip

@@ -30,7 +30,7 @@ Show = Callable[["Console", dict[str, Any], bool], None]
 DRAWS = 200  # the bar moves at most this often: a step may take less time than drawing it
 
 
-def text_of(numbers: Mapping[str, Any]) -> Callable[[], list[str]]:
+def json_text_of(numbers: Mapping[str, Any]) -> Callable[[], list[str]]:
     """Return a function that makes the JSON text of the numbers."""
     return lambda: [json.dumps(numbers, indent=2, allow_nan=False), "\n"]
 
@@ -52,7 +52,7 @@ def notes(dataset: Dataset, quiet: bool) -> tuple[str, ...]:
     return () if quiet or dataset.reading is None else dataset.reading.notes
 
 
-def deliver(
+def deliver_numbers(
     command: str,
     dataset: Dataset,
     options: Mapping[str, Any],
@@ -85,11 +85,11 @@ def deliver(
     numbers = {"command": command, "data": describe(dataset), "options": options, **found}
     return ending.deliver(
         code, lambda screen: show(screen, numbers, quiet),
-        json=json, record=text_of(numbers), warnings=notes(dataset, quiet),
+        json=json, record=json_text_of(numbers), warnings=notes(dataset, quiet),
     )  # fmt: skip
 
 
-def _lines(unit: str) -> ProgressHook:
+def _lines_now_and_then(unit: str) -> ProgressHook:
     """Return a hook that prints a line every `LINE_SECONDS`."""
     from sparsecv_mio.cli.live import LINE_SECONDS
 
@@ -111,7 +111,7 @@ def counting_bar(quiet: bool, unit: str) -> Iterator[ProgressHook | None]:
         yield None
         return
     if not sys.stderr.isatty():
-        yield _lines(unit)
+        yield _lines_now_and_then(unit)
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -191,7 +191,7 @@ def iacv(
         "step": method.alpha, "batch": method.batch, "doubling": doubling, "scale_penalty": scale_penalty,
         **units, "seed": seed or 0,
     }  # fmt: skip
-    return deliver(
+    return deliver_numbers(
         "iacv", dataset, chosen, report.summary(), _print, quiet=quiet, json=json, code=130 if interrupted else 0,
     )  # fmt: skip
 
@@ -273,11 +273,15 @@ def treecv(
         "learner": learner, "lam": lam, "step": step, "folds": folds, "k": plan.k, "folds_digest": plan.digest,
         "seed": seed or 0, "randomized": randomized, "jobs": jobs, **units,
     }  # fmt: skip
-    answer = {"loss": task.loss, **_numbers(tree), **({} if plain is None else {"standard": _numbers(plain)})}
-    return deliver("treecv", dataset, chosen, answer, _treecv_print, quiet=quiet, json=json)
+    answer = {
+        "loss": task.loss,
+        **_numbers_of_run(tree),
+        **({} if plain is None else {"standard": _numbers_of_run(plain)}),
+    }
+    return deliver_numbers("treecv", dataset, chosen, answer, _treecv_print, quiet=quiet, json=json)
 
 
-def _numbers(found: CvResult) -> dict[str, Any]:
+def _numbers_of_run(found: CvResult) -> dict[str, Any]:
     return {name: getattr(found, name) for name in ("estimate", "pooled", "updates", "seconds")}
 
 

@@ -12,7 +12,7 @@ from inspect import signature
 from typing import Annotated, Any, get_args, get_origin
 
 from sparsecv_mio.errors import BadInput, SparseCVError, one_of
-from sparsecv_mio.model_space import MOST_DIGITS, Restrictions, limits_of, number, parents_of, whole
+from sparsecv_mio.model_space import MOST_DIGITS, Restrictions, finite_number, limits_of, parents_of, whole
 from sparsecv_mio.units import MOST_THREADS
 
 IN_PYTHON = {"taus": "tau", "gammas": "gamma"}
@@ -118,7 +118,7 @@ def positive(value: float | None, option: str, zero: bool = False) -> None:
 
 
 def with_strict_numbers(command: Callable[..., int]) -> Callable[..., int]:
-    """Have all options of a command that take a number read by `whole` and `number`, which name the option.
+    """Have all options of a command that take a number read by `whole` and `finite_number`, which name the option.
 
     Parameters
     ----------
@@ -129,7 +129,7 @@ def with_strict_numbers(command: Callable[..., int]) -> Callable[..., int]:
         if get_origin(parameter.annotation) is not Annotated:
             continue
         kind, info = get_args(parameter.annotation)[:2]
-        read = {int: whole, float: number}.get(next(iter(get_args(kind)), kind))
+        read = {int: whole, float: finite_number}.get(next(iter(get_args(kind)), kind))
         if read is not None:
             # typer takes the first name for a default
             given = (str(word) for word in (info.default, *(info.param_decls or ())))
@@ -182,7 +182,7 @@ def read_plainly(option: Any) -> Any:
     return option
 
 
-def share(text: str, option: str) -> float:
+def share_given(text: str, option: str) -> float:
     """Return a share, given in per cent or as a number.
 
     Examples
@@ -191,7 +191,7 @@ def share(text: str, option: str) -> float:
     (0.01, 0.05)
     """
     word = text.strip()
-    return number(word[:-1], option) / 100.0 if word.endswith("%") else number(word, option)
+    return finite_number(word[:-1], option) / 100.0 if word.endswith("%") else finite_number(word, option)
 
 
 def count_or_all(text: str, option: str) -> int | None:
@@ -235,7 +235,7 @@ def restrictions(
     return Restrictions(at_most=limits_of(at_most or ()), hierarchy=parents_of(hierarchy or ()), **given)
 
 
-def within(option: str, least: int, most: int) -> Callable[[int | None], int | None]:
+def whole_within(option: str, least: int, most: int) -> Callable[[int | None], int | None]:
     """Return the callback of an option that takes a whole number of a range."""
 
     def settle(value: int | None) -> int | None:

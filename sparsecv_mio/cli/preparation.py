@@ -47,7 +47,7 @@ def inspect(
 
         print_inspection(screen, inspection, data, full=full)
 
-    return ending.deliver(0, show, json=json, record=oracles.text_of(_numbers(inspection)))
+    return ending.deliver(0, show, json=json, record=oracles.json_text_of(_numbers_of_inspection(inspection)))
 
 
 def _with_dashes(found: Inspection) -> Inspection:
@@ -58,7 +58,7 @@ def _with_dashes(found: Inspection) -> Inspection:
     return replace(found, columns=tuple(columns), doubts=doubts, refused=said(found.refused))
 
 
-def _numbers(found: Inspection) -> dict[str, object]:
+def _numbers_of_inspection(found: Inspection) -> dict[str, object]:
     return {"command": "inspect", **asdict(found)}
 
 

@@ -75,7 +75,7 @@ def proof_files(
     if path is None:
         return []
     from sparsecv_mio.cli import Interrupted, ending
-    from sparsecv_mio.proofs.proof_lines import part_of
+    from sparsecv_mio.proofs.proof_lines import unfinished_file
     from sparsecv_mio.proofs.proof_writing import write_proof
 
     def write() -> None:
@@ -83,7 +83,11 @@ def proof_files(
         try:
             write_proof(record, dataset, path, plan, found, lambda place: modes.append(_mode_of(place, dataset)))
         except KeyboardInterrupt:
-            rest = f"the same command goes on from {part_of(path)}" if part_of(path).exists() else "nothing is kept"
+            rest = (
+                f"the same command goes on from {unfinished_file(path)}"
+                if unfinished_file(path).exists()
+                else "nothing is kept"
+            )
             raise Interrupted(f"--proof: interrupted, {path} is not written, the answer stands; {rest}") from None
         if not _is_read_alike(data, dataset):
             table = f"{path}{session.NUMBERS}"
@@ -180,7 +184,7 @@ def check(
         raise BadInput(f"{error}{'; for a record use `sparsecv verify`' if record else ''}") from None
     except Refused as error:
         raise NotProved(f"not proved: {error}") from None
-    failure = ending.put(sys.stdout, [f"{line}\n" for line in (f"checked ({mode})", *claim.words)])
+    failure = ending.write_stream(sys.stdout, [f"{line}\n" for line in (f"checked ({mode})", *claim.words)])
     if failure is not None:
         raise failure
     return 0
@@ -212,7 +216,7 @@ def verify(
     from sparsecv_mio.report.record_tables import print_verification
 
     stored = _record_before(record, data, "verify")
-    dataset = session.read_again(data, stored, reading)
+    dataset = session.read_data_again(data, stored, reading)
     with counting_bar(quiet, "parts of the certificate") as progress:
         report = check(stored, dataset, progress=progress)
     failure = None
@@ -354,7 +358,7 @@ def _give(lines: Iterable[str], notes: list[str], warnings: list[str], out: str 
             0, lambda screen: screen.print("\n".join(notes), end="\n" if notes else ""), warnings=warnings,
             files=[lambda: write_text(out, lines, "predictions", through=True)],
         )  # fmt: skip
-    failure = ending.put(sys.stdout, lines)
+    failure = ending.write_stream(sys.stdout, lines)
     for note in (*notes, *(f"warning: {words}" for words in warnings)):
         ending.tell(note)
     if failure is not None:
@@ -374,7 +378,7 @@ def _fold_models(stored: StoredRecord, level: float | None, train: str | None) -
 
     searched = with_fold_models(stored)
     check_level(level, stored.data.n)
-    dataset = session.read_again(train, stored)
+    dataset = session.read_data_again(train, stored)
     folds = make_folds(searched.folds.spec, dataset, searched.folds.seed or 0)
     return FoldModels.of(searched, dataset, folds)
 
@@ -405,7 +409,7 @@ def report(
     rows = session.read_to_draw(data, stored) if data else None
     text = report_text(stored, kind, record, rows, data or "DATA")
     if place == "-":
-        failure = ending.put(sys.stdout, [text])
+        failure = ending.write_stream(sys.stdout, [text])
         if failure is not None:
             raise failure
         return 0

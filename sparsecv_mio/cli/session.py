@@ -70,7 +70,7 @@ def read_data(path: str, table: Given, aux: Iterable[str] = (), *, two_words: bo
     return read_dataset(path, goal, features=kept, drop=dropped, aux=tuple(aux), two_words=two_words, **reading)
 
 
-def read_again(path: str, stored: StoredRecord, reading: Given | None = None) -> Dataset:
+def read_data_again(path: str, stored: StoredRecord, reading: Given | None = None) -> Dataset:
     """Read the data of a record: its columns, and those that its folds and weights need.
 
     Parameters
@@ -98,7 +98,7 @@ def read_to_draw(path: str, stored: StoredRecord) -> Dataset:
     from sparsecv_mio.certificate.records import Record
     from sparsecv_mio.report.record_plots import PATH_SECONDS
 
-    data = read_again(path, stored)
+    data = read_data_again(path, stored)
     if isinstance(stored, Record) and data.p > MANY_TO_DRAW:
         tell(f"best subsets of every size on all rows, for the picture of coefficients: about {PATH_SECONDS:.0f} s")
     return data

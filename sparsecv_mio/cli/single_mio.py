@@ -20,7 +20,7 @@ from sparsecv_mio.cli.record_commands import proof_files, refuse_early
 from sparsecv_mio.declared_options import LOSSES, OF_TABLES, RESTRICTING, STOPPING, TABLE, UNITS
 from sparsecv_mio.errors import BadInput, word_of
 from sparsecv_mio.files import reason, write_text
-from sparsecv_mio.words import Loss
+from sparsecv_mio.words import LOSS_WORDS, Loss
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -78,17 +78,17 @@ def side_options(restrictions: Given, together: Sequence[str] | None, box: Seque
     return SideOptions(
         **given,
         together=tuple(tuple(parse.names(text, "--together") or ()) for text in together or ()),
-        box=dict(_box(text) for text in box or ()),
+        box=dict(_box_given(text) for text in box or ()),
     )
 
 
-def _box(text: str) -> tuple[str, tuple[float, float]]:
+def _box_given(text: str) -> tuple[str, tuple[float, float]]:
     # split from the right: a name may hold a colon
     parts = text.rsplit(":", 2)
     if len(parts) != 3 or not parts[0]:
         raise BadInput(f"--box: {text!r} is not FEATURE:LO:HI")
-    low = model_space.number(parts[1], "--box") if parts[1].strip() else -math.inf
-    high = model_space.number(parts[2], "--box") if parts[2].strip() else math.inf
+    low = model_space.finite_number(parts[1], "--box") if parts[1].strip() else -math.inf
+    high = model_space.finite_number(parts[2], "--box") if parts[2].strip() else math.inf
     if low > high:
         raise BadInput(f"--box: {text!r} is reversed")
     return parts[0].strip(), (low, high)
@@ -157,7 +157,7 @@ def fit(
         from sparsecv_mio.fits.fit_options import FitOptions, SideOptions
         from sparsecv_mio.fits.one import fit_one
         from sparsecv_mio.formulation.backends import get_backend
-        from sparsecv_mio.search.options import limits_of
+        from sparsecv_mio.search.options import limits_of_mio
 
         how = FitOptions.of(
             backend=backend, formulation=formulation, solver_option=solver_option, **units, **losses, side=side,
@@ -167,7 +167,7 @@ def fit(
         if log is not None and "log" not in honoured:
             raise BadInput(f"--log: backend {how.backend} writes no log")
         workers = session.cores() if "threads" in honoured else 1
-        limits = limits_of(
+        limits = limits_of_mio(
             stopping, threads=workers if threads is None else threads, log=log, cancel=stop,
         )  # fmt: skip
         how = replace(how, limits=limits)
@@ -220,7 +220,7 @@ def export(
 
     asked = {**units, **losses, "side": side, "piecewise": piecewise}
     offset, factor, missed = export_one(dataset, to, tau=tau, gamma=ridge, **asked)
-    what = "||y - Xb||^2" if loss is Loss.SQUARED else "sum of log losses"
+    what = LOSS_WORDS[loss].total
     what += ", rows by their weights," if weights is not None else ""
     meaning = f"{to}: {what} + (gamma/2) ||b||^2 in the scaled columns = {offset!r} + {factor!r} * objective"
     lines = f"{meaning}\n{about_export(to, piecewise, missed, loss)}"
@@ -268,9 +268,9 @@ def compare(
         from sparsecv_mio.batch.mio_comparison import Contender, cells_of
         from sparsecv_mio.batch.mio_comparison import compare as run
         from sparsecv_mio.fits.fit_options import FitOptions
-        from sparsecv_mio.search.options import check_limits, limits_of
+        from sparsecv_mio.search.options import check_limits, limits_of_mio
 
-        limits = limits_of(stopping, threads=threads, cancel=stop)
+        limits = limits_of_mio(stopping, threads=threads, cancel=stop)
         check_limits(limits)
         how = FitOptions.of(**units, **losses)
         contenders = [Contender.of(label.strip(), how.loss) for label in backends.split(",")]

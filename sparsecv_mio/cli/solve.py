@@ -203,7 +203,7 @@ def solve(
     last = snapshots[-1] if snapshots else None
     quality, files = None, proof_files(record, dataset, proof, plan, last, data=data, json=json, quiet=quiet)
     if save_held_out is not None:
-        quality, write = _held_out(record, dataset, plan, save_held_out, id)
+        quality, write = _held_out_file(record, dataset, plan, save_held_out, id)
         files.append(write)
     deviations = None if record.classes is None else spreads(dataset, record.support)
     return ending.deliver(
@@ -237,7 +237,7 @@ def _note_target(dataset: Dataset) -> None:
         ending.tell(f"note: {line}")
 
 
-def _held_out(
+def _held_out_file(
     record: Record, dataset: Dataset, plan: FoldPlan, place: str, id: str | None
 ) -> tuple[FitQuality | ClassQuality, Callable[[], None]]:  # fmt: skip
     """Return how good the held-out predictions are, and what writes them."""

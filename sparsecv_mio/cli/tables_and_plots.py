@@ -41,7 +41,7 @@ class RunSelection:
     @property
     def names(self) -> dict[str, str]:
         """Other words for labels."""
-        return dict(_named(text) for text in self.name or ())
+        return dict(_name_and_value(text) for text in self.name or ())
 
     @property
     def keys(self) -> list[str]:
@@ -82,7 +82,7 @@ class RunSelection:
         return full.loc[chosen.index], values
 
 
-def _named(text: str) -> tuple[str, str]:
+def _name_and_value(text: str) -> tuple[str, str]:
     label, mark, words = text.partition("=")
     if not mark:
         raise BadInput(f"--name {text!r}: write LABEL=WORDS")
@@ -93,12 +93,20 @@ def _named(text: str) -> tuple[str, str]:
 class Drawing:
     """What to draw of the runs of a table; None is the usual."""
 
-    kind: str | None = option(None, "WORD", "Of a table: profile (share of problems within a factor of the best), box "
-                              "or lines (against a column, with standard errors). [box]", KINDS)
-    value: str | None = option(None, "A", "Of a table: the number that is drawn; of lines A,B,... "
-                               f"[{USUAL}]")
-    by: str | None = option(None, "A,B,...", "Of a table: columns that tell apart what is compared. [estimator; of "
-                            "lines also the settings that differ, but for seeds, splits and folds]")
+    kind: str | None = option(
+        None,
+        "WORD",
+        "Of a table: profile (share of problems within a factor of the best), box "
+        "or lines (against a column, with standard errors). [box]",
+        KINDS,
+    )
+    value: str | None = option(None, "A", f"Of a table: the number that is drawn; of lines A,B,... [{USUAL}]")
+    by: str | None = option(
+        None,
+        "A,B,...",
+        "Of a table: columns that tell apart what is compared. [estimator; of "
+        "lines also the settings that differ, but for seeds, splits and folds]",
+    )
     against: str | None = option(None, "A", "Of lines: the column of the horizontal axis.")
     panels: str | None = option(None, "A,B,...", "Of a table: a panel for each value of these columns. [one panel]")
 
@@ -216,7 +224,7 @@ def table(
         text = (batch_results.latex if kind == LATEX else batch_results.markdown)(cells, better, digits)
     if out is not None:
         write_text(out, [text], "table", through=True)
-    elif (failure := ending.put(sys.stdout, [text])) is not None:
+    elif (failure := ending.write_stream(sys.stdout, [text])) is not None:
         raise failure
     return 0
 

@@ -572,7 +572,7 @@ def cured(table: RawTable, how: reading_options.Reading, wanted: reading_options
     BadInput
         The message names every column with cells that the reading does not allow, or numbers that could be others.
     """
-    _check(table, how, wanted)
+    _check_cells(table, how, wanted)
     if not wanted.sure:
         reading_options.check_marks(table.marks, how.sep)
     doubts = [] if wanted.sure else _word_notes(table, how)
@@ -626,7 +626,7 @@ def read_alike(table: RawTable, learnt: reading_options.Applied) -> Made:
     return _assembled(table, replace(learnt, columns=columns, left_out=int(np.sum(~kept))))
 
 
-def _check(table: RawTable, how: reading_options.Reading, wanted: reading_options.Wanted) -> None:
+def _check_cells(table: RawTable, how: reading_options.Reading, wanted: reading_options.Wanted) -> None:
     """Raise `BadInput` that names every column with cells that are not allowed."""
     goal = table.target.name if table.target else ""
     faults = Faults(goal, rows=table.rows, marks=table.marks, settled=wanted.settled, lines=table.lines)

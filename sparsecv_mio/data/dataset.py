@@ -170,7 +170,7 @@ class Dataset:
             names = [str(name) for name in columns]
         if hasattr(X, "iloc") and columns is not None:
             X = frame_numbers(X)
-        numbers, response = _numbers(X, "X", 2), _numbers(y, "y", 1)
+        numbers, response = _as_floats(X, "X", 2), _as_floats(y, "y", 1)
         n, p = numbers.shape
         if response.shape[0] != n:
             raise BadInput(f"X has {n} rows but y has {response.shape[0]}: give one target per row")
@@ -270,7 +270,7 @@ def assemble(
     return Dataset(X, y, names, target, columns, reading=reading)
 
 
-def _numbers(values: ArrayLike, what: str, ndim: int) -> FloatArray:
+def _as_floats(values: ArrayLike, what: str, ndim: int) -> FloatArray:
     if hasattr(values, "toarray"):
         raise BadInput(f"{what} is sparse: give {what}.toarray(), every method computes with all numbers")
     try:

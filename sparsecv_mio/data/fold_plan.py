@@ -45,7 +45,7 @@ def as_ids(values: NDArray[Any], what: str) -> NDArray[Any]:
             raise BadInput(f"{what} has no id in row {int(missing[0]) + 1}: give every row one")
         whole = np.all((values == np.rint(values)) & (np.abs(values) < 2.0**53))
         return values.astype(np.int64) if whole else values
-    texts = ["" if _missing(value) else str(value).strip() for value in values.tolist()]
+    texts = ["" if _is_missing(value) else str(value).strip() for value in values.tolist()]
     if "" in texts:
         raise BadInput(f"{what} has no id in row {texts.index('') + 1}: give every row one")
     if all(WHOLE_NUMBER.fullmatch(text) for text in texts):
@@ -53,7 +53,7 @@ def as_ids(values: NDArray[Any], what: str) -> NDArray[Any]:
     return np.array(texts)
 
 
-def _missing(value: object) -> bool:
+def _is_missing(value: object) -> bool:
     # NaN and pandas' NaT differ from themselves; pandas' NA prints as such and has no truth value to ask for.
     return value is None or repr(value) == "<NA>" or (isinstance(value, float) and value != value)
 

@@ -22,7 +22,7 @@ from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.data import fold_plan
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.errors import BadInput, did_you_mean
-from sparsecv_mio.model_space import number
+from sparsecv_mio.model_space import finite_number
 
 SPECS = "K, RxK (R repeats), loo, stratified:K, forward:K, blocks:B, holdout:F, groups:COLUMN, column:COLUMN or file:F"
 
@@ -37,7 +37,7 @@ def _draws(count: int, seed: int, repeat: int) -> NDArray[np.uint64]:
     return np.asarray(bits.random_raw(count))
 
 
-def _dealt(labels: IntArray, seed: int, repeat: int) -> IntArray:
+def _dealt_labels(labels: IntArray, seed: int, repeat: int) -> IntArray:
     """Deal labels to rows in a shuffled order."""
     order = np.argsort(_draws(len(labels), seed, repeat), kind="stable")
     dealt = np.empty(len(labels), dtype=np.int64)
@@ -68,11 +68,11 @@ def equal_folds(text: str, n: int, seed: int, repeat: int = 0) -> IntArray:
     BadInput
         It is no number that makes folds of n rows.
     """
-    k = _folds(text, text, n)
-    return _dealt(np.repeat(np.arange(k), [n // k + (j < n % k) for j in range(k)]), seed, repeat)
+    k = _fold_count(text, text, n)
+    return _dealt_labels(np.repeat(np.arange(k), [n // k + (j < n % k) for j in range(k)]), seed, repeat)
 
 
-def _folds(text: str, spec: str, n: int) -> int:
+def _fold_count(text: str, spec: str, n: int) -> int:
     k = whole_number(text, spec)
     if k < 2:
         raise BadInput(f"folds {spec!r} make fewer than two folds: ask for 2 or more, or holdout:F for one scored fold")
@@ -105,7 +105,7 @@ def stratified(text: str, y: FloatArray, seed: int, repeat: int = 0) -> IntArray
     ([0, 1], [0, 1])
     """
     n = len(y)
-    k, draws = _folds(text, f"stratified:{text}", n), _draws(2 * n, seed, repeat)
+    k, draws = _fold_count(text, f"stratified:{text}", n), _draws(2 * n, seed, repeat)
     by_target, place = np.lexsort((draws[:n], y)), np.arange(n)
     labels = np.empty(n, dtype=np.int64)
     labels[by_target[np.lexsort((draws[n:], place // k))]] = place % k
@@ -170,7 +170,7 @@ def blocks(text: str, n: int, seed: int, repeat: int = 0) -> IntArray:
     k = n // size
     if k < 2:
         raise BadInput(f"folds {spec!r} make fewer than two blocks of the data's {n} rows: ask for smaller blocks")
-    return _dealt(np.concatenate((np.repeat(np.arange(k), size), np.arange(n - k * size) % k)), seed, repeat)
+    return _dealt_labels(np.concatenate((np.repeat(np.arange(k), size), np.arange(n - k * size) % k)), seed, repeat)
 
 
 def holdout(text: str, n: int, seed: int, repeat: int = 0) -> IntArray:
@@ -190,13 +190,13 @@ def holdout(text: str, n: int, seed: int, repeat: int = 0) -> IntArray:
     """
     spec = f"holdout:{text}"
     try:
-        share = number(text, spec)
+        share = finite_number(text, spec)
     except BadInput:
         share = 0.0
     if not 0.0 < share < 1.0:
         raise BadInput(f"folds {spec!r}: the share of held-out rows must be between 0 and 1, as in holdout:0.2")
     held = max(1, int(share * n + 0.5))
-    return _dealt(np.repeat([0, -1], [held, n - held]), seed, repeat)
+    return _dealt_labels(np.repeat([0, -1], [held, n - held]), seed, repeat)
 
 
 KINDS = ("loo", "stratified", "forward", "blocks", "holdout", "groups", "column", "file")
@@ -537,7 +537,7 @@ def outer_folds(count: int, plan: fold_plan.FoldPlan, dataset: Dataset, option: 
     if count > dataset.n:
         most = f"ask for at most {dataset.n}" if option == "nested" else f"it needs at least {count}"
         raise BadInput(f"{option}: {count} outer folds of {dataset.n} rows, {most}")
-    kind, seed = _kind(plan), plan.seed or 0
+    kind, seed = _kind_of_folds(plan), plan.seed or 0
     if kind in LIKE_INNER:
         return make_folds(f"{kind}:{count}", dataset, seed)
     if is_dealt(plan):
@@ -580,7 +580,7 @@ def inner_folds(plan: fold_plan.FoldPlan, rows: IntArray, training: Dataset) -> 
     [0, 1, 2]
     """
     spec = plan.spec.removesuffix(fold_plan.WEIGHTED)
-    if is_dealt(plan) or _kind(plan) in LIKE_INNER:
+    if is_dealt(plan) or _kind_of_folds(plan) in LIKE_INNER:
         return make_folds(spec, training, plan.seed or 0)
     labels = plan.labels[rows]
     held = np.unique(labels[labels >= 0])
@@ -589,9 +589,9 @@ def inner_folds(plan: fold_plan.FoldPlan, rows: IntArray, training: Dataset) -> 
 
 def is_dealt(plan: fold_plan.FoldPlan) -> bool:
     """Whether folds can be dealt anew to other rows: they were not stated row by row, nor are they groups."""
-    kind = _kind(plan)
+    kind = _kind_of_folds(plan)
     return kind == "loo" or (plan.seed is not None and (kind[:1].isdigit() or kind in DEALT))
 
 
-def _kind(plan: fold_plan.FoldPlan) -> str:
+def _kind_of_folds(plan: fold_plan.FoldPlan) -> str:
     return canonical(plan.spec.removesuffix(fold_plan.WEIGHTED)).partition(":")[0]

@@ -418,7 +418,7 @@ class Reading:
             raise BadInput(f"encoding: {encoding!r} is unknown: use latin-1, cp1252 or utf-16, say") from None
         index = None if given["index_col"] is None else str(given["index_col"])
         missing, words_as = word_of(Missing, given["na"], "na"), word_of(Encode, given["encode"], "encode")
-        groups, nothing = _thousands(given["thousands"], decimal), _nothing(given["na_values"])
+        groups, nothing = _thousands(given["thousands"], decimal), _absent_words(given["na_values"])
         return cls(
             between, decimal, comment, encoding, given["header"], index, missing, words_as, groups, nothing,
             given["keep_default_na"],
@@ -489,7 +489,7 @@ def _thousands(given: str | None, decimal: str) -> str | None:
     return mark
 
 
-def _nothing(given: Any) -> tuple[str, ...]:
+def _absent_words(given: Any) -> tuple[str, ...]:
     """Return cells that stand for nothing as texts."""
     several = given.split(",") if isinstance(given, str) else [given] if isinstance(given, Real) else given or ()
     listed = list(several) if isinstance(several, Iterable) else [None]
@@ -708,7 +708,7 @@ def _check_repeats(given: Sequence[str] | None, option: str) -> None:
 def _target(names: tuple[str, ...], target: str | int) -> int:
     word = str(target).strip()
     if not word:
-        raise BadInput(f"no target was named: use one of {_listed(names)}")
+        raise BadInput(f"no target was named: use one of {_names_listed(names)}")
     return _column(names, word, "target")
 
 
@@ -727,7 +727,7 @@ def _column(names: tuple[str, ...], given: str, role: str) -> int:
 def _position(names: tuple[str, ...], name: str, role: str) -> int:
     if name not in names:
         near = did_you_mean(name, names)
-        raise BadInput(f"{role} {name!r} is not in the data{near}: its columns are {_listed(names)}")
+        raise BadInput(f"{role} {name!r} is not in the data{near}: its columns are {_names_listed(names)}")
     return names.index(name)
 
 
@@ -748,10 +748,10 @@ def _check_there(wanted: Sequence[str], names: Sequence[str]) -> None:
         few = missing if len(missing) <= SHOWN_NAMES else missing[: SHOWN_NAMES // 2]
         more = f" and {len(missing) - len(few):,} more" if len(few) < len(missing) else ""
         named = ", ".join(map(repr, few))
-        raise BadInput(f"features {named}{more} are not in the data: its columns are {_listed(tuple(names))}")
+        raise BadInput(f"features {named}{more} are not in the data: its columns are {_names_listed(tuple(names))}")
 
 
-def _listed(names: tuple[str, ...]) -> str:
+def _names_listed(names: tuple[str, ...]) -> str:
     """Write names for a message; of many the first ones and the last, which is the target in most files."""
     if len(names) <= SHOWN_NAMES:
         return ", ".join(names)

@@ -221,14 +221,14 @@ def _link(
     for j in run.tolist():
         v = column(j)
         for i, w in originals:
-            if weight[i] == weight[j] and _same(v, w, COPY_RTOL * float(norm[i])):
+            if weight[i] == weight[j] and _same_columns(v, w, COPY_RTOL * float(norm[i])):
                 copy_of[j] = i
                 break
         else:
             originals.append((j, v))
 
 
-def _same(v: FloatArray, w: FloatArray, atol: float) -> bool:
+def _same_columns(v: FloatArray, w: FloatArray, atol: float) -> bool:
     other = w if v @ w >= 0 else -w
     return float(np.linalg.norm(v - other)) <= atol
 

@@ -205,7 +205,7 @@ def inspect_table(table: RawTable, how: Reading, with_none: Collection[str] = ()
     """
     goal = table.target
     columns = table.columns
-    alike = _alike(columns)
+    alike = _likenesses(columns)
     unsaid = doubts(table.marks, how.sep)
     facts = [
         _facts(column, column is goal, alike.get(column.name, ()), unsaid.get(column.name, "")) for column in columns
@@ -238,7 +238,7 @@ def inspect_table(table: RawTable, how: Reading, with_none: Collection[str] = ()
         facts = [replace(fact, notes=(*fact.notes, *said.get(fact.name, ()))) for fact in facts]
     features = [column for column in kept if column is not goal]
     two_classes = goal is not None and _has_two_values(goal)
-    options = _options(facts, features if two_classes else kept, how, na if gaps.any() else None)
+    options = _proposed_options(facts, features if two_classes else kept, how, na if gaps.any() else None)
     options += ["--loss logistic"] if two_classes else []
     options += [dealt.option for dealt in (subjects or order,) if dealt is not None]
     without_target = 0 if goal is None else int(goal.empty.sum())
@@ -261,7 +261,7 @@ def _facts(one: RawColumn, goal: bool, alike: Sequence[Likeness], unsaid: str) -
     numbers = one.numbers[np.isfinite(one.numbers)]
     if unsaid:
         return ColumnFacts(one.name, "mixed", int(one.empty.sum()), None, None, None, None, (unsaid,), False)
-    kind, notes, drop = _kind(one, numbers)
+    kind, notes, drop = _kind_of_column(one, numbers)
     marks, (mark, thousands) = one.marks, one.marks.way
     if marks.grouped and not (marks.proof or marks.plain or one.others or thousands):
         other = f"--decimal {',' if mark == '.' else '.'} --thousands {mark}"
@@ -288,7 +288,7 @@ def _spread(numbers: FloatArray) -> float:
     return float((numbers / unit).std()) * unit
 
 
-def _kind(one: RawColumn, numbers: FloatArray) -> tuple[str, list[str], bool]:
+def _kind_of_column(one: RawColumn, numbers: FloatArray) -> tuple[str, list[str], bool]:
     """Return the kind of a column, what to say of it, and whether it is better left out."""
     if one.empty.all():
         return "empty", ["holds nothing"], True
@@ -384,7 +384,7 @@ def _emptied(one: RawColumn, nothing: Sequence[float]) -> RawColumn:
     return replace(one, numbers=np.where(none, np.nan, one.numbers), empty=one.empty | none)
 
 
-def _alike(columns: Sequence[RawColumn]) -> dict[str, list[Likeness]]:
+def _likenesses(columns: Sequence[RawColumn]) -> dict[str, list[Likeness]]:
     """Return, by column, which earlier ones it repeats or nearly does; rows with empty cells aside."""
     plain = [
         column
@@ -419,7 +419,7 @@ def _repeated(columns: Sequence[RawColumn], rows: int) -> int:
     return rows - len(distinct)
 
 
-def _options(
+def _proposed_options(
     facts: Sequence[ColumnFacts], kept: Sequence[RawColumn], how: Reading, na: Missing | None
 ) -> list[str]:  # fmt: skip
     """Return options with which the columns could be read; `na`: what is done with empty cells, where there are any."""

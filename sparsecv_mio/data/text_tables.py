@@ -140,7 +140,7 @@ def _rewritten(handle: IO[bytes], how: reading_options.Reading, path: Path) -> I
     """Yield the lines of a file, rewritten one by one."""
     encoding = "utf-8-sig" if how.encoding.lower().replace("_", "-") in ("utf-8", "utf8") else how.encoding
     try:
-        for line in _lines(io.TextIOWrapper(handle, encoding=encoding, newline=""), path):
+        for line in _lines_of_text(io.TextIOWrapper(handle, encoding=encoding, newline=""), path):
             end = line[len(line.rstrip("\r\n")) :]
             if how.comment is not None and line.lstrip().startswith(how.comment):
                 line = end  # an empty line: the numbers of the others stay
@@ -184,7 +184,7 @@ class TextTable:
 def read_header(table: TextTable) -> tuple[list[str], int]:
     """Return the column names and the number of lines that they take; `BadInput` for what is no header."""
     path, delimiter, how = table.path, table.delimiter, table.how
-    with _rows(table) as rows:
+    with _open_rows(table) as rows:
         line, cells = next(rows, (0, []))
     names = [cell.strip() for cell in cells]
     if not any(names):
@@ -211,7 +211,7 @@ def _separated_by(mark: str, table: TextTable) -> BadInput:
 
 def _check_lines(table: TextTable, width: int) -> None:
     """Raise `BadInput` at the first line that has not so many cells."""
-    with _rows(table) as rows:
+    with _open_rows(table) as rows:
         for line, row in rows:
             if len(row) != width:
                 for mark in ";\t|" if len(row) == 1 else "":  # commas may stand in the header's names
@@ -226,7 +226,7 @@ def _check_lines(table: TextTable, width: int) -> None:
 
 def _lines_of(table: TextTable, rows: Collection[int]) -> dict[int, int]:
     """Return the line of the file in which each of some rows, from 1 on, ends."""
-    with _rows(table) as rows_read:
+    with _open_rows(table) as rows_read:
         return {row: line for row, (line, _) in enumerate(rows_read, start=not table.how.header) if row in rows}
 
 
@@ -249,7 +249,7 @@ def blame_cell(text: str, column: str, row: int, line: int) -> None:
 
 
 @contextmanager
-def _rows(table: TextTable) -> Iterator[Iterator[tuple[int, list[str]]]]:
+def _open_rows(table: TextTable) -> Iterator[Iterator[tuple[int, list[str]]]]:
     """Open a table as (line number of the row's end, cells), blank lines left out."""
     path = table.path
     try:
@@ -257,7 +257,7 @@ def _rows(table: TextTable) -> Iterator[Iterator[tuple[int, list[str]]]]:
             opened(path, table.how) as packed,
             io.TextIOWrapper(packed, encoding="utf-8-sig", newline="") as handle,
         ):
-            reader = csv.reader(_lines(handle, path), delimiter=table.delimiter)
+            reader = csv.reader(_lines_of_text(handle, path), delimiter=table.delimiter)
             yield ((reader.line_num, row) for row in reader if row)
     except UnicodeDecodeError as error:
         raise BadInput(f'file {str(path)!r} is not UTF-8 text: give encoding="latin-1", say') from error
@@ -265,7 +265,7 @@ def _rows(table: TextTable) -> Iterator[Iterator[tuple[int, list[str]]]]:
         raise BadInput(f"file {str(path)!r} is not a readable table: {error}") from error
 
 
-def _lines(handle: TextIO, path: Path) -> Iterator[str]:
+def _lines_of_text(handle: TextIO, path: Path) -> Iterator[str]:
     """Yield lines: a file with one that never ends is no table, and must not fill the memory."""
     while line := handle.readline(LONGEST_LINE):
         if len(line) == LONGEST_LINE:
@@ -299,7 +299,7 @@ class Columns:
             if name in self.aux:
                 self.aux[name].append(ids(block[name]))
             else:
-                self.place[name][start : start + block.num_rows] = _numbers(block[name], name, start)
+                self.place[name][start : start + block.num_rows] = _column_numbers(block[name], name, start)
 
     def dataset(self, rows: int) -> Dataset:
         """Return the data set of the first `rows` rows; `BadInput` names a cell that is not finite."""
@@ -480,17 +480,17 @@ def is_numeric(kind: Any) -> bool:
     return bool(test.is_integer(kind) or test.is_floating(kind) or test.is_boolean(kind) or test.is_decimal(kind))
 
 
-def _numbers(column: Any, name: str, start: int) -> FloatArray:
+def _column_numbers(column: Any, name: str, start: int) -> FloatArray:
     import pyarrow as pa
 
     if column.null_count:
         raise cure.bad_cell(name, start + column.is_null().index(True).as_py() + 1, None)
     if pa.types.is_decimal(column.type):
         column = column.cast(pa.float64())
-    return _values(column)
+    return _numpy_values(column)
 
 
-def _values(column: Any) -> NDArray[Any]:
+def _numpy_values(column: Any) -> NDArray[Any]:
     """Return a column without empty cells as numpy has it; `to_numpy` of Arrow loads pandas."""
     import pyarrow as pa
 
@@ -506,4 +506,4 @@ def ids(column: Any) -> NDArray[Any]:
 
     if column.null_count or not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
         return np.array(column.to_pylist(), dtype=object)
-    return _values(column)
+    return _numpy_values(column)

@@ -58,8 +58,8 @@ def as_two_classes(dataset: Dataset, positive: str | float | None = None) -> Dat
         names, ones = (classes[0], classes[1]), dataset.y == dataset.y.max()
     if positive is not None:
         wanted = positive if isinstance(positive, str) else f"{float(positive):.12g}"
-        if wanted not in names and _number(wanted) in names:
-            wanted = _number(wanted)
+        if wanted not in names and _class_number(wanted) in names:
+            wanted = _class_number(wanted)
         if wanted not in names:
             meant = did_you_mean(wanted, names)
             named = " and ".join(names)
@@ -118,7 +118,7 @@ def of_classes(dataset: Dataset, classes: tuple[str, str]) -> Dataset:
     return replace(dataset, y=ones[place].astype(np.float64), classes=classes)
 
 
-def _number(word: str) -> str:
+def _class_number(word: str) -> str:
     """Return a number as names of classes have it; the word where it is none."""
     try:
         return f"{float(word):.12g}"

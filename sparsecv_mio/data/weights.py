@@ -54,7 +54,7 @@ def row_weights(weights: ArrayLike, data: Dataset, name: str = "weights") -> Flo
     try:
         given = np.asarray(weights)
         if given.dtype.kind not in "biuf" and given.ndim == 1:
-            given = np.array([_number(value) for value in given.tolist()])
+            given = np.array([_checked_number(value) for value in given.tolist()])
         given = given.astype(np.float64)
         given = np.full(data.n, given) if given.ndim == 0 else given
     except (TypeError, ValueError) as error:
@@ -80,13 +80,13 @@ def row_weights(weights: ArrayLike, data: Dataset, name: str = "weights") -> Flo
     return given
 
 
-def _number(value: Any) -> Any:
+def _checked_number(value: Any) -> Any:
     return parse_number(value) if isinstance(value, str) else value
 
 
 def _no_number(value: object) -> bool:
     try:
-        np.float64(_number(value))
+        np.float64(_checked_number(value))
     except (TypeError, ValueError):
         return True
     return False
@@ -186,7 +186,7 @@ def weighted(
     """
     given = row_weights(weights, data, name)
     once = (given > 0.0).astype(np.int64)
-    counts = _whole(given, name) if repeat else once
+    counts = _whole_weights(given, name) if repeat else once
     if by_row:
         plan = repeated_folds(deal(data), counts)
     else:
@@ -218,7 +218,7 @@ def weighted_rows(data: Dataset, weights: ArrayLike, name: str, *, repeat: bool 
     """
     given = row_weights(weights, data, name)
     if repeat:
-        return replace(repeated(data, _whole(given, name)), weights=name)
+        return replace(repeated(data, _whole_weights(given, name)), weights=name)
     weighted = replace(repeated(data, (given > 0.0).astype(np.int64)), class_weight=None)
     given = given[given > 0.0]
     made = replace(weighted, weights=name, row_weights=None if np.all(given == 1.0) else given)
@@ -253,7 +253,7 @@ def with_class_weight(data: Dataset, class_weight: str | None) -> Dataset:
     return replace(data, row_weights=None if alike else weights, class_weight=str(class_weight))
 
 
-def _whole(given: FloatArray, name: str) -> IntArray:
+def _whole_weights(given: FloatArray, name: str) -> IntArray:
     """Weights as whole numbers."""
     wrong = np.flatnonzero(given != np.floor(given))
     if wrong.size or given.sum() > MOST_ROWS:

@@ -79,7 +79,7 @@ def with_surface(
         sizes = sorted({min(tau, data.q) for tau in taus})
         lists = EndLists(lister, BestOverGamma(lister, sizes))
         ends = gammas.low / 2.0, gammas.high / 2.0
-        by_size = {size: _joined([piece for near in pairwise(first_grid(ends)) for piece in _on(lists, near, size)])
+        by_size = {size: _merged([piece for near in pairwise(first_grid(ends)) for piece in _on(lists, near, size)])
                  for size in sizes}  # fmt: skip
     expired = clock.expired()
     numbers: dict[tuple[int, ...], int] = {}
@@ -147,7 +147,7 @@ class _Cut:
         return FitsAtLam(f, error, np.array(slope), np.zeros(len(made)), np.zeros(len(made)))
 
 
-def _joined(pieces: list[Found]) -> list[Found]:
+def _merged(pieces: list[Found]) -> list[Found]:
     """Join neighbours with the same supports."""
     merged: list[Found] = []
     for low, high, supports in pieces:

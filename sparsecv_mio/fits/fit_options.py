@@ -14,7 +14,7 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.data.two_classes import as_two_classes
 from sparsecv_mio.data.weights import with_class_weight
-from sparsecv_mio.declared_options import check_whole, settle, shown
+from sparsecv_mio.declared_options import check_whole, settle_options, shown
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.formulation.backends import NATIVE, backend_name, get_backend
 from sparsecv_mio.formulation.outcome import Limits
@@ -156,7 +156,7 @@ class FitOptions:
 
     def __post_init__(self) -> None:
         backend = backend_name(self.backend)
-        settle(self)
+        settle_options(self)
         object.__setattr__(self, "backend", backend)
         object.__setattr__(self, "formulation", check_formulation(backend, self.formulation, self.loss))
         object.__setattr__(self, "solver_option", solver_options_of(self.solver_option))
@@ -280,7 +280,7 @@ class PathOptions:
         )  # fmt: skip
 
     def __post_init__(self) -> None:
-        settle(self)
+        settle_options(self)
         check_loss(self.loss, self.positive, self.intercept, self.restrictions, self.class_weight)
 
     def in_classes(self, dataset: Dataset) -> Dataset:

@@ -150,7 +150,7 @@ class ScaledProblem:
         u = np.zeros(self.q)
         if used.size:
             A = self.G[np.ix_(used, used)] + np.diag(self.w[used] / z[used])
-            u[used] = _solve(A, self.g[used])
+            u[used] = _solve_definite(A, self.g[used])
         return u
 
     def own_lower(self, tau: int) -> float:
@@ -236,7 +236,7 @@ def _ridge(A: FloatArray, g: FloatArray) -> tuple[FloatArray, FloatArray]:
     q = len(g)
     if q == 0:
         return np.zeros(0), np.zeros(0)
-    ridge = _solve(A, g)
+    ridge = _solve_definite(A, g)
     try:
         shifted = cho_factor(A - 4e-15 * q * np.eye(q))
         inverse = np.asarray(cho_solve(shifted, np.eye(q)), dtype=np.float64).diagonal() * (1 + 1e-6)
@@ -245,7 +245,7 @@ def _ridge(A: FloatArray, g: FloatArray) -> tuple[FloatArray, FloatArray]:
     return ridge, np.maximum(inverse, 0.0)
 
 
-def _solve(A: FloatArray, g: FloatArray) -> FloatArray:
+def _solve_definite(A: FloatArray, g: FloatArray) -> FloatArray:
     """Solve `A u = g`, by least squares where rounding leaves A not positive definite."""
     try:
         return np.asarray(cho_solve(cho_factor(A), g), dtype=np.float64)

@@ -130,7 +130,7 @@ class TrainingObjective:
 
     def part(self, branch: Branch) -> Part:
         """Return the problem itself on the columns of a branch."""
-        return part_of(self.problem, branch, 1.0)
+        return branch_part(self.problem, branch, 1.0)
 
     def values(self, supports: Sequence[IntArray], limit: float = np.inf) -> tuple[FloatArray, FloatArray]:
         """Value supports; see `SupportValue`."""
@@ -160,18 +160,18 @@ class CommonError:
     def __init__(self, folds: FoldRows, problem: SparseProblem, largest: int) -> None:
         self.folds, self.problem = folds, problem
         self.below = problem.with_gamma(2.0 * residual_penalty(problem, largest))
-        self._least = max(least_objective(self.below) * (1.0 - SHAVED) - VALUE_ROUNDING * problem.size, 0.0)
+        self._least = max(least_of_all_columns(self.below) * (1.0 - SHAVED) - VALUE_ROUNDING * problem.size, 0.0)
 
     def part(self, branch: Branch) -> Part:
         """Return the in-sample residuals' problem, or the one that knows the leverages of the branch's own columns.
 
         Whichever says more of all columns of the branch together.
         """
-        plain = part_of(self.below, branch, self.folds.residual_rate)
+        plain = branch_part(self.below, branch, self.folds.residual_rate)
         weighted = self.weighted(branch)
         if weighted is None:
             return plain
-        least = [(least_objective(form.problem) - form.offset) / form.rate for form in (plain, weighted)]
+        least = [(least_of_all_columns(form.problem) - form.offset) / form.rate for form in (plain, weighted)]
         return weighted if least[1] > least[0] else plain
 
     def weighted(self, branch: Branch) -> Part | None:
@@ -195,7 +195,7 @@ class CommonError:
             problem, Q=Z.T @ Z, c=t @ Z, yy=float(t @ t), lam=share * problem.lam, n=len(t), copy_of=None,
             kept={},
         )  # fmt: skip
-        return part_of(scatter, branch, self.folds.total * (1.0 + SHAVED), share * most * (1.0 + SHAVED))
+        return branch_part(scatter, branch, self.folds.total * (1.0 + SHAVED), share * most * (1.0 + SHAVED))
 
     def values(self, supports: Sequence[IntArray], limit: float = np.inf) -> tuple[FloatArray, FloatArray]:
         """Value supports; see `SupportValue`."""
@@ -319,7 +319,7 @@ class FoldRows:
         return float(sums[0]) / self.total, float(sums[1]) / self.total
 
 
-def part_of(problem: SparseProblem, branch: Branch, rate: float, offset: float = 0.0) -> Part:
+def branch_part(problem: SparseProblem, branch: Branch, rate: float, offset: float = 0.0) -> Part:
     """Return a problem on the columns of a branch.
 
     Parameters
@@ -333,7 +333,7 @@ def part_of(problem: SparseProblem, branch: Branch, rate: float, offset: float =
     return Part(replace(problem, forced=branch.inside).only(columns), columns, rate, offset)
 
 
-def least_objective(problem: SparseProblem) -> float:
+def least_of_all_columns(problem: SparseProblem) -> float:
     """Return f of all columns together, which no support is below, up to rounding; 0 where it is not known."""
     try:
         factor = np.linalg.cholesky(problem.M)
@@ -431,7 +431,7 @@ class Collection:
         self._stuck: list[Open] = []  # branches that no tree can be trusted with, too large to be tried
         root = Branch(criterion.problem.forced, np.zeros(0, dtype=np.int64))
         reduced = criterion.part(root)
-        floor = self._value(least_objective(reduced.problem), reduced)
+        floor = self._value(least_of_all_columns(reduced.problem), reduced)
         self._now: Open | None = self._opened(root, dict.fromkeys(wanted.taus, floor))
         self._open = OpenNodes[Open]()
 
@@ -558,7 +558,7 @@ ROUNDS = 20  # of exchanges
 MOST_TIED = 8  # near ties of a size that are tried
 
 
-def offer(criterion: SupportValue, wanted: SupportTaker, supports: Sequence[IntArray]) -> None:
+def hand_over(criterion: SupportValue, wanted: SupportTaker, supports: Sequence[IntArray]) -> None:
     """Hand over some supports with their values.
 
     Parameters
@@ -575,7 +575,7 @@ def offer(criterion: SupportValue, wanted: SupportTaker, supports: Sequence[IntA
         wanted.take(support, value, error)
 
 
-def best_on_all_rows(
+def likely_supports(
     problem: SparseProblem, taus: Sequence[int], expired: Callable[[], bool], effort: int = EFFORT
 ) -> list[IntArray]:
     """Return supports with a small training objective, some of each size.

@@ -247,7 +247,7 @@ class AtGamma:
         self.criterion = collecting.CommonError(folds, problem, taus[-1])
         self.found: dict[int, Valued] = {}
         self.unknown: set[int] = set()  # sizes of which some support could not be valued
-        self.offer(collecting.best_on_all_rows(problem, taus, expired))
+        self.offer(collecting.likely_supports(problem, taus, expired))
         self.collection = collecting.Collection(self.criterion, self, expired)
 
     @property
@@ -262,7 +262,7 @@ class AtGamma:
 
     def offer(self, supports: list[IntArray]) -> None:
         """Value some supports."""
-        collecting.offer(self.criterion, self, supports)
+        collecting.hand_over(self.criterion, self, supports)
 
     def threshold(self, tau: int) -> float:
         """Value up to which supports of a size are wanted."""

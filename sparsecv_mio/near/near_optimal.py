@@ -329,7 +329,7 @@ class NearSearch:
             criterion = collecting.CommonError(collecting.FoldRows(data, self.plan, problem), problem, sizes[-1])
         holder = NearBest(sizes, options.within, options.most)
         self.gamma, self.taus, self.holder, self.data = gamma, tuple(taus), holder, data
-        collecting.offer(criterion, holder, collecting.best_on_all_rows(problem, sizes, expired))
+        collecting.hand_over(criterion, holder, collecting.likely_supports(problem, sizes, expired))
         if options.by is By.CV:
             for tau in sizes:
                 self._exchange(criterion, holder, tau, problem.q, problem.forced)
@@ -350,7 +350,7 @@ class NearSearch:
             best = holder.best(tau)
             if best is None or self.clock.expired():
                 return
-            collecting.offer(criterion, holder, collecting.neighbours(best.support, q, forced, [tau]))
+            collecting.hand_over(criterion, holder, collecting.neighbours(best.support, q, forced, [tau]))
             if holder.best(tau) is best:
                 return
 

@@ -153,7 +153,7 @@ class Coordinates:
         A, q = X[:, list(columns)], len(columns)
         x_shift, y_shift = np.zeros(q), 0.0
         if about is not None:
-            x_shift, y_shift = _mean(A[about], about, root), float(_mean(y[about], about, root))
+            x_shift, y_shift = _mean_about(A[about], about, root), float(_mean_about(y[about], about, root))
         # powers of two, so that columns and targets of any size are exact and of size one in between
         x_unit = power_of_two(np.abs(A - x_shift).max(axis=0, initial=0.0))
         y_unit = float(power_of_two(np.abs(y - y_shift).max(initial=0.0)))
@@ -162,7 +162,7 @@ class Coordinates:
         if about is None:
             return plain
         Z, t = plain.rows(X, y, about)
-        rests = DoubleDouble.of(_mean(Z, about, root)), DoubleDouble.of(_mean(t, about, root))
+        rests = DoubleDouble.of(_mean_about(Z, about, root)), DoubleDouble.of(_mean_about(t, about, root))
         return replace(plain, x_rest=rests[0], y_rest=rests[1])
 
     @property
@@ -224,7 +224,7 @@ class Coordinates:
         return replace(self, x_rest=x_rest, y_rest=y_rest)
 
 
-def _mean(rows: FloatArray, about: IntArray, root: FloatArray | None) -> FloatArray:
+def _mean_about(rows: FloatArray, about: IntArray, root: FloatArray | None) -> FloatArray:
     """Mean of the rows `about`, weighted."""
     if root is None:
         return np.asarray(rows.mean(axis=0))

@@ -158,7 +158,7 @@ def eliminated(problem: SparseProblem) -> Eliminated:
     own = problem.Q[np.ix_(forced, forced)] + np.diag(problem.penalty[forced])
     cross = problem.Q[np.ix_(forced, others)]
     scale = 1.0 / np.sqrt(np.diag(own))
-    factor = cho_factor(_regular(own * scale[:, None] * scale), lower=True)
+    factor = cho_factor(_regularised(own * scale[:, None] * scale), lower=True)
     share = scale[:, None] * cho_solve(factor, scale[:, None] * cross)
     centre = scale * cho_solve(factor, scale * problem.c[forced])
     inverse = scale[:, None] * cho_solve(factor, np.diag(scale))
@@ -187,7 +187,7 @@ def _nothing(q: int) -> tuple[ForcedColumns, FloatArray, FloatArray, FloatArray,
     return choice, np.zeros(q), np.zeros(0), np.zeros((0, q)), np.zeros((0, 0))
 
 
-def _regular(correlation: FloatArray) -> FloatArray:
+def _regularised(correlation: FloatArray) -> FloatArray:
     """Return a matrix with unit diagonal that has a Cholesky factor, by a few roundings on its diagonal at most."""
     out = correlation.copy()
     out.flat[:: len(out) + 1] = 1.0

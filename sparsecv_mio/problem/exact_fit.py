@@ -91,7 +91,7 @@ def fit_exactly(
     """
     heft, unit = _whole(np.ones(len(y)) if weights is None else weights)
     s, values = len(columns), [_whole(column) for column in (*X.T[list(columns)], y)]
-    centred = [_about(column, heft, about) for column, _ in values]
+    centred = [_centred(column, heft, about) for column, _ in values]
     scale = [total * divisor for (_, total, _), (_, divisor) in zip(centred, values, strict=True)]
     own = [unit * size**2 for size in scale]
     cross = _products([moved for moved, _, _ in centred], heft, train.tolist())
@@ -109,7 +109,7 @@ def fit_exactly(
     return ExactFit(tuple(columns), tuple(centers), y_center, beta, objective)
 
 
-def _about(values: Whole, heft: Whole, about: IntArray | None) -> tuple[Whole, int, int]:
+def _centred(values: Whole, heft: Whole, about: IntArray | None) -> tuple[Whole, int, int]:
     """Return numbers less their mean over some rows, all times the weight of these; that weight, and their sum."""
     if about is None:
         return values, 1, 0

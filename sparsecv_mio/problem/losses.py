@@ -94,7 +94,7 @@ class ConjugateLoss(Loss):
         """
 
 
-def _positive(value: float, what: str) -> None:
+def _positive_number(value: float, what: str) -> None:
     if not (np.isfinite(value) and value > 0.0):
         raise BadInput(f"{what} must be a positive number, not {value!r}")
 
@@ -160,7 +160,7 @@ class Squared(ClippedSquare):
     name = "squared"
 
     def __post_init__(self) -> None:
-        _positive(self.smoothness, "the smoothness of the squared loss")
+        _positive_number(self.smoothness, "the smoothness of the squared loss")
 
     def slope_range(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:
         return np.full_like(y, -np.inf), np.full_like(y, np.inf)
@@ -186,7 +186,7 @@ class Huber(ClippedSquare):
     name = "huber"
 
     def __post_init__(self) -> None:
-        _positive(self.width, "the width of the Huber loss")
+        _positive_number(self.width, "the width of the Huber loss")
 
     def slope_range(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:
         return np.full_like(y, -self.width), np.full_like(y, self.width)
@@ -233,7 +233,7 @@ class SmoothedHinge(ClippedSquare):
     name = "smoothed_hinge"
 
     def __post_init__(self) -> None:
-        _positive(self.width, "the width of the smoothed hinge loss")
+        _positive_number(self.width, "the width of the smoothed hinge loss")
 
     @property
     def smoothness(self) -> float:  # type: ignore[override]

@@ -354,11 +354,11 @@ def refit_moments(
     else:
         lo, hi = box[0][S] / unit, box[1][S] / unit
         beta = _box_solve(M, c, lo, hi)
-    objective = _objective(problem.yy, M, c, beta)
+    objective = _long_objective(problem.yy, M, c, beta)
     return Fit(chosen, beta * unit, objective, _shortfall(M, c, beta, lo, hi))
 
 
-def _objective(yy: float, M: FloatArray, c: FloatArray, beta: FloatArray) -> float:
+def _long_objective(yy: float, M: FloatArray, c: FloatArray, beta: FloatArray) -> float:
     """Evaluate `yy - 2c'b + b'Mb` in extended precision, rounded up to the next float."""
     if not beta.any():
         return float(yy)

@@ -31,7 +31,9 @@ from sparsecv_mio.proofs.threshold_trees import ProofTree, TreeKeeper, Units
 FORMAT = "sparsecv-proof/1"
 
 
-def head_of(data: StandardData, gammas: Iterable[float], taus: Iterable[int], plan: FoldPlan | None) -> dict[str, Any]:
+def proof_head(
+    data: StandardData, gammas: Iterable[float], taus: Iterable[int], plan: FoldPlan | None
+) -> dict[str, Any]:
     """Return the first line of a proof: the data and folds by digest, the coordinates, the grid.
 
     Parameters
@@ -88,7 +90,7 @@ EVERY = 1.0  # seconds of work between two writes
 SAME = 1e-10  # relative difference of thresholds that a search which is run again may leave
 
 
-def part_of(path: Place) -> Path:
+def unfinished_file(path: Place) -> Path:
     """Return where the trees of an unfinished proof are kept."""
     return Path(f"{path}.part")
 
@@ -110,7 +112,7 @@ class KeptTrees:
     """
 
     def __init__(self, path: Place, head: Mapping[str, Any]) -> None:
-        self.place = part_of(path)
+        self.place = unfinished_file(path)
         digest = hashlib.sha256(json.dumps(head, sort_keys=True).encode()).hexdigest()
         self.first = FORMAT_KEPT_TREES + digest.encode() + b"\n"
         self.trees: dict[tuple[int, int], list[ProofTree]] = {}

@@ -17,7 +17,7 @@ from sparsecv_mio.errors import BadInput
 from sparsecv_mio.files import Place, replacing
 from sparsecv_mio.model_space import Restrictions
 from sparsecv_mio.problem.training_moments import row_moments
-from sparsecv_mio.proofs.proof_lines import KeptTrees, head_of, packed
+from sparsecv_mio.proofs.proof_lines import KeptTrees, packed, proof_head
 from sparsecv_mio.proofs.search_proofs import SearchProof
 from sparsecv_mio.proofs.threshold_trees import Units, prove_thresholds, rounding
 from sparsecv_mio.search.api import cross_validate
@@ -89,7 +89,7 @@ class BestProof:
         self.rows: Sequence[PathRow | FitRecord] = record.path if isinstance(record, PathRecord) else [record]
         self.gammas = sorted({row.gamma for row in self.rows})
         self.taus = sorted({row.tau for row in self.rows})
-        self.head = head_of(self.data, self.gammas, self.taus, None)
+        self.head = proof_head(self.data, self.gammas, self.taus, None)
         self.kept = KeptTrees(place, self.head)
 
     def lines(self) -> Iterator[dict[str, Any]]:

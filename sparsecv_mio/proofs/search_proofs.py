@@ -25,7 +25,7 @@ from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.refit import rows_left_out
 from sparsecv_mio.problem.training_moments import moments_of_training, row_moments, training_moments
 from sparsecv_mio.proofs import threshold_trees
-from sparsecv_mio.proofs.proof_lines import KeptTrees, head_of
+from sparsecv_mio.proofs.proof_lines import KeptTrees, proof_head
 from sparsecv_mio.search.context import Snapshot
 from sparsecv_mio.search.leave_fold_out import objective_threshold
 from sparsecv_mio.words import Intercept
@@ -201,7 +201,7 @@ class SearchProof:
         self.gammas, self.taus = list(record.request.gammas), list(record.request.taus)
         self.goal = self.best.lower * (1.0 - OUTWARD) * plan.scored / self.unit  # of a pair, in the problem's units
         self.trees, self.least, self.upper = 0, np.inf, np.inf
-        self.head = head_of(self.data, self.gammas, self.taus, plan)
+        self.head = proof_head(self.data, self.gammas, self.taus, plan)
         self.kept = KeptTrees(place, self.head)
 
     def lines(self) -> Iterator[dict[str, Any]]:

@@ -149,12 +149,12 @@ def print_compare(console: Console, rows: Sequence[CompareRow]) -> None:
         lines.append((*which, row.status.partition(":")[0], *work, *ends, row.same_support))
     names = (*COLUMNS, "gap", "true gap", "agrees")
     print_table(console, names, lines, text=("data", "backend", "status"))
-    _print_summary(console, rows)
+    _print_comparison_summary(console, rows)
     for text in dict.fromkeys(row.status for row in rows if ":" in row.status):
         say(console, text)
 
 
-def _print_summary(console: Console, rows: Sequence[CompareRow]) -> None:
+def _print_comparison_summary(console: Console, rows: Sequence[CompareRow]) -> None:
     lines: list[tuple[object, ...]] = []
     for name in dict.fromkeys(row.backend for row in rows):
         mine = [row for row in rows if row.backend == name]

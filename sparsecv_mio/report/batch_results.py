@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sparsecv_mio.arrays import FloatArray
-from sparsecv_mio.batch.results import settings_of, varying
+from sparsecv_mio.batch.results import settings_columns, varying
 from sparsecv_mio.digits import aligned
 from sparsecv_mio.files import inert
 from sparsecv_mio.report.document import tex
@@ -83,10 +83,10 @@ def summarise(
         centre = centre.where(count > 0)
     spread, notes = standard_errors(numbers, cell, frame) if aggregate == "mean-se" else (centre * np.nan, ())
     over = {name for name in DIFFER if spread.notna().to_numpy().any()}  # the note on the errors names these
-    settings = [name for name in settings_of(frame) if name not in over]
+    settings = [name for name in settings_columns(frame) if name not in over]
     if pooled := varying(frame, cell, settings):
         how = "name them in --rows or --columns, or choose with --where"
-        notes = (*notes, f"cells take runs together that differ in {counts_of(pooled)}: {how}")
+        notes = (*notes, f"cells take runs together that differ in {settings_counted(pooled)}: {how}")
     notes = (*notes, *unreported(frame, values))
     order = [(label, value) for label in present(columns) for value in values]
 
@@ -120,7 +120,7 @@ def unreported(frame: pd.DataFrame, values: Sequence[str]) -> Iterator[str]:
             yield f"{MISSING}: {', '.join(silent)} {'reports' if len(silent) == 1 else 'report'} no {value}"
 
 
-def counts_of(settings: Mapping[str, int]) -> str:
+def settings_counted(settings: Mapping[str, int]) -> str:
     """Return settings in words, each with the number of its values.
 
     Examples
@@ -224,7 +224,7 @@ def markdown(cells: TableCells, best: str = "auto", digits: int = 4) -> str:
         Significant ones.
     """
     body = _texts(cells, best, digits, lambda text: f"**{text}**", " ± ")
-    head = ["", *(_head(cells, *column) for column in _columns(cells))]
+    head = ["", *(_head(cells, *column) for column in _column_heads(cells))]
     lines = [[str(name), *row] for name, row in zip(cells.centre.index, body, strict=True)]
     lines = [[cell.replace("|", "\\|") for cell in line] for line in [head, *lines]]
     width = [max(3, *(len(line[j]) for line in lines)) for j in range(len(head))]
@@ -243,11 +243,11 @@ def latex(cells: TableCells, best: str = "auto", digits: int = 4) -> str:
         As of :func:`markdown`.
     """
     body = _texts(cells, best, digits, lambda text: rf"\textbf{{{text}}}", r" $\pm$ ")
-    labels, many = list(dict.fromkeys(label for label, _ in _columns(cells))), len(cells.values)
+    labels, many = list(dict.fromkeys(label for label, _ in _column_heads(cells))), len(cells.values)
     lines = [rf"\begin{{tabular}}{{l{'r' * cells.centre.shape[1]}}}", r"\toprule"]
     lines.append(" & ".join(["", *(rf"\multicolumn{{{many}}}{{c}}{{{tex(label)}}}" for label in labels)]) + r" \\")
     if many > 1:
-        lines.append(" & ".join(["", *(tex(value) for _, value in _columns(cells))]) + r" \\")
+        lines.append(" & ".join(["", *(tex(value) for _, value in _column_heads(cells))]) + r" \\")
     lines.append(r"\midrule")
     names = [tex(str(name)) for name in cells.centre.index]
     lines += [" & ".join([name, *row]) + r" \\" for name, row in zip(names, body, strict=True)]
@@ -271,7 +271,7 @@ def csv(cells: TableCells) -> str:
     return table.rename_axis("row").to_csv(lineterminator="\n")
 
 
-def _columns(cells: TableCells) -> list[tuple[str, str]]:
+def _column_heads(cells: TableCells) -> list[tuple[str, str]]:
     return [(str(column[0]), str(column[1])) for column in cells.centre.columns]
 
 
@@ -493,7 +493,7 @@ def series_of(frame: pd.DataFrame, axes: Sequence[str]) -> list[str]:
         were drawn from tells them apart.
     """
     chosen, drawn = ["estimator"], [name for name in ("design_draw",) if name in frame]
-    others = [name for name in settings_of(frame) if name not in (*REPEATS, *axes, "data", "estimator")]
+    others = [name for name in settings_columns(frame) if name not in (*REPEATS, *axes, "data", "estimator")]
     for name in (*others, *(["data"] if "data" not in axes else [])):
         apart = [*axes, *chosen, *(drawn if name == "data" else [])]
         if name in frame and varying(frame, [frame[column] for column in apart], [name]):
@@ -511,8 +511,8 @@ def with_pooled(figure: Figure, frame: pd.DataFrame, cells: Sequence[pd.Series],
     words : str
         What the runs are taken together to.
     """
-    if pooled := varying(frame, cells, settings_of(frame)):
-        text = f"{words} takes runs together that differ in {counts_of(pooled)}"
+    if pooled := varying(frame, cells, settings_columns(frame)):
+        text = f"{words} takes runs together that differ in {settings_counted(pooled)}"
         figure.suptitle(text, fontsize=8, color=INK, x=0.01, ha="left", wrap=True)
     return figure
 

@@ -171,19 +171,19 @@ def _print_summary(console: Console, table: BoundsTable) -> None:
     for t in range(len(table.taus)):
         ends = [table.cv_interval(g, t) for g in range(len(table.gammas))]
         g = best[0] if best[1] == t else min(range(len(ends)), key=lambda k: (ends[k].upper, ends[k].lower))
-        rows.append((table.taus[t], table.gammas[g], *_numbers(table, g, t)))
+        rows.append((table.taus[t], table.gammas[g], *_numbers_of_pair(table, g, t)))
         chosen.append("bold" if (g, t) == best else "")
     print_table(console, ("tau", "gamma", "lower", "upper", "estimate", "folds decided"), rows, styles=chosen)
 
 
-def _numbers(table: BoundsTable, g: int, t: int) -> tuple[str, ...]:
+def _numbers_of_pair(table: BoundsTable, g: int, t: int) -> tuple[str, ...]:
     ends, estimate = table.cv_interval(g, t), aligned(table.cv_estimate(g, t), DIGITS)
     lower, upper = aligned(ends.lower, DIGITS), aligned(ends.upper, DIGITS)
     return lower, upper, marked(estimate, True), f"{table.decided(g, t)}/{table.folds}"
 
 
 def _print_certified(console: Console, table: BoundsTable, g: int) -> None:
-    rows = [(tau, *_numbers(table, g, t), table.won(g, t)) for t, tau in enumerate(table.taus)]
+    rows = [(tau, *_numbers_of_pair(table, g, t), table.won(g, t)) for t, tau in enumerate(table.taus)]
     chosen, names = table.best(), ("tau", "lower", "upper", "estimate", "folds decided", "bound")
     styles = ["bold" if (g, t) == chosen else "" for t in range(len(rows))]
     print_table(console, names, rows, text=("bound",), styles=styles)

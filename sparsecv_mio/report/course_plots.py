@@ -171,7 +171,7 @@ def _taus(axes: Axes, course: TraceCourse) -> None:
     low, high, estimate = course.low[-1], course.high[-1], course.estimate[-1]
     first = int(np.argmax(np.isfinite(course.high).all(axis=1))) if np.isfinite(course.high).all(axis=1).any() else 0
     if not course.moving and first < len(course.moments) - 1:
-        _bands(
+        _bars_by_tau(
             axes,
             taus,
             course.low[first],
@@ -181,7 +181,7 @@ def _taus(axes: Axes, course: TraceCourse) -> None:
             "interval at the start",
         )
     if not course.estimated:
-        _bands(axes, taus, low, np.minimum(high, top), figures.LOWER, 0.3, "certified interval")
+        _bars_by_tau(axes, taus, low, np.minimum(high, top), figures.LOWER, 0.3, "certified interval")
         axes.hlines(low, taus - 0.45, taus + 0.45, color=figures.LOWER, linewidth=1.2)
         inside = high <= top
         axes.hlines(high[inside], taus[inside] - 0.45, taus[inside] + 0.45, color=figures.UPPER, linewidth=1.2)
@@ -208,7 +208,7 @@ def _taus(axes: Axes, course: TraceCourse) -> None:
     figures.titled(axes, title)
 
 
-def _bands(
+def _bars_by_tau(
     axes: Axes, taus: FloatArray, low: FloatArray, high: FloatArray, colour: str, alpha: float, label: str
 ) -> None:
     """Draw a bar for each tau: between whole numbers there is nothing."""

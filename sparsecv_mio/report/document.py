@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-
 @dataclass(frozen=True)
 class Sentences:
     """A list of sentences; `proved` says what they are: proved, not proved, or neither kind (None)."""

@@ -42,10 +42,10 @@ def alike(rows: Iterable[Any], kind: Callable[[Any], Hashable]) -> Iterator[tupl
     """Yield neighbouring rows of the same kind together, with the name of their taus."""
     for _, group in groupby(rows, kind):
         same = list(group)
-        yield taus_named([row.tau for row in same]), same
+        yield taus_in_words([row.tau for row in same]), same
 
 
-def taus_named(taus: Sequence[int]) -> str:
+def taus_in_words(taus: Sequence[int]) -> str:
     """Name ascending taus shortly; LO:HI are all from LO to HI.
 
     Examples
@@ -62,12 +62,12 @@ GAPS = (3, 2)  # between two columns, the wide one where there is room
 LEAST_TEXT, LEAST_WORD = 10, 16  # narrower, text is hard to read; words up to so many characters stay whole
 
 
-def quoted(name: str) -> str:
+def quoted_name(name: str) -> str:
     """Return a name as it stands in a list of names: in quotes, as in a CSV file, where it holds a comma.
 
     Examples
     --------
-    >>> quoted("age"), quoted("size, m2")
+    >>> quoted_name("age"), quoted_name("size, m2")
     ('age', '"size, m2"')
     """
     return '"' + name.replace('"', '""') + '"' if any(mark in name for mark in ',;"') else name
@@ -75,7 +75,7 @@ def quoted(name: str) -> str:
 
 def listed(names: Iterable[str]) -> str:
     """Return names in a row."""
-    return ", ".join(map(quoted, names))
+    return ", ".join(map(quoted_name, names))
 
 
 def say(console: Console, line: str, style: str = "") -> None:

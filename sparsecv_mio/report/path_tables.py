@@ -14,7 +14,7 @@ from sparsecv_mio.certificate.records import PathRecord, PathRow, Surface
 from sparsecv_mio.digits import aligned, interval_digits, shown
 from sparsecv_mio.fits.best_subsets import NO_RIDGE, ClassCriteria, Criteria, criteria
 from sparsecv_mio.report.layout import print_table, say
-from sparsecv_mio.report.record_tables import meaning, print_restrictions, subsets_of, work_line
+from sparsecv_mio.report.record_tables import meaning, print_restrictions, subsets_of_piece, work_line
 from sparsecv_mio.words import Intercept
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ def best_sizes(taus: Sequence[int], fits: Sequence[Criteria] | Sequence[ClassCri
 def _print_surface(console: Console, surface: Surface) -> None:
     """Print every piece, but for those around crossings that are too narrow to tell their ends apart."""
     lines = [
-        (piece.tau, piece.low, piece.high, subsets_of(surface, piece))
+        (piece.tau, piece.low, piece.high, subsets_of_piece(surface, piece))
         for piece in surface.pieces
         if piece.high > piece.low * (1.0 + NARROW) or not piece.proved
     ]

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def rows_of(record: AnyRecord, data: Dataset) -> Dataset:
+def fitted_rows(record: AnyRecord, data: Dataset) -> Dataset:
     """Return the data of a record as they were fitted, with the weights of their rows.
 
     Raises
@@ -59,7 +59,7 @@ def path_at(record: Record, data: Dataset, seconds: float) -> PathRecord:
     Parameters
     ----------
     data : Dataset
-        From `rows_of`.
+        From `fitted_rows`.
     seconds : float
         Time limit.
     """
@@ -92,8 +92,8 @@ def plot_every_gamma(record: Record, ax: Axes) -> Axes:
     continuous = record.continuous
     assert continuous is not None
     for i, tau in enumerate({piece.tau for piece in continuous.pieces} - {record.tau}):
-        _bounds(ax, continuous, tau, figures.FAINT, "_" * bool(i) + "bounds of other tau")
-    _bounds(ax, continuous, record.tau, figures.LOWER, f"bound at tau = {record.tau}")
+        _draw_bounds(ax, continuous, tau, figures.FAINT, "_" * bool(i) + "bounds of other tau")
+    _draw_bounds(ax, continuous, record.tau, figures.LOWER, f"bound at tau = {record.tau}")
     gammas, errors = np.array(continuous.curve_gammas), np.array(continuous.curve_errors)
     for i, run in enumerate(_runs(gammas, continuous)):
         label = "_" * bool(i) + f"CV error at tau = {record.tau}"
@@ -109,7 +109,7 @@ def plot_every_gamma(record: Record, ax: Axes) -> Axes:
     return ax
 
 
-def _bounds(ax: Axes, found: Continuous, tau: int, colour: str, label: str) -> None:
+def _draw_bounds(ax: Axes, found: Continuous, tau: int, colour: str, label: str) -> None:
     pieces = [piece for piece in found.pieces if piece.tau == tau]
     lows, highs = [piece.low for piece in pieces], [piece.high for piece in pieces]
     ax.hlines([piece.lower for piece in pieces], lows, highs, color=colour, linewidth=1.4, label=label)
@@ -457,10 +457,10 @@ def plot_features(record: Record, ax: Axes | None = None) -> Axes:
         )
     if any(unknown):
         ax.barh([0], [0], color=figures.LOWER, alpha=0.45, label="pale: subset not proved the best")
-    _rows(ax, names, record.data.names)
+    _name_rows(ax, names, record.data.names)
     figures.whole_numbers(ax, [0, count])
     ax.set(xlim=(0, 1.02 * count), xlabel=f"folds, of {count:,}{_not_counted(record)}")
-    figures.titled(ax, f"folds that choose each feature, tau = {record.tau}{_left_out(names, every)}")
+    figures.titled(ax, f"folds that choose each feature, tau = {record.tau}{_not_shown(names, every)}")
     figures.legend_below(ax)
     return ax
 
@@ -483,12 +483,12 @@ def times_chosen(folds: ChosenFolds) -> tuple[Counter[str], Counter[str]]:
     return decided, others
 
 
-def _left_out(names: Sequence[str], every: Sequence[str]) -> str:
+def _not_shown(names: Sequence[str], every: Sequence[str]) -> str:
     """Say for a title how many features are not shown; nothing where all are."""
     return f" ({len(names)} of {len(every)} features)" if len(names) < len(every) else ""
 
 
-def _rows(ax: Axes, names: Sequence[str], columns: Sequence[str]) -> None:
+def _name_rows(ax: Axes, names: Sequence[str], columns: Sequence[str]) -> None:
     """Give each feature its row, from above, under its name shortened."""
     labels = dict(zip(columns, figures.short(columns), strict=True)) if names else {}
     ax.set_yticks(range(len(names)), [labels[name] for name in names])
@@ -520,7 +520,7 @@ def plot_coefficients(
     """
     size = record.refit.tau if isinstance(record, Record) else None
     if data is not None:
-        data = rows_of(record, data)
+        data = fitted_rows(record, data)
         record = path_at(record, data, PATH_SECONDS) if isinstance(record, Record) else record
     if not isinstance(record, PathRecord):
         return _draw_model(record, ax, data)
@@ -570,10 +570,10 @@ def _draw_path(rows: Sequence[PathRow], columns: Sequence[str], ax: Axes | None,
     if names:
         words = _units(data) if data is not None else "share of the row's largest"
         _coloured(ax, values, words, cmap="RdBu_r", vmin=-end, vmax=end)
-    _rows(ax, names, columns)
+    _name_rows(ax, names, columns)
     figures.places(ax, "x", [f"{'' if row.proved else '~'}{row.tau}" for row in rows])
     ax.set_xlabel("tau (features)" if all(row.proved for row in rows) else "tau (features), ~ not proved")
-    figures.titled(ax, f"coefficients, gamma = {shown(rows[0].gamma, 4)}{_left_out(names, every)}")
+    figures.titled(ax, f"coefficients, gamma = {shown(rows[0].gamma, 4)}{_not_shown(names, every)}")
     return ax
 
 
@@ -592,10 +592,10 @@ def _draw_model(record: Record | FitRecord | CommonRecord, ax: Axes | None, data
     low, high = float(values.min(initial=0.0)), float(values.max(initial=0.0))
     room = 0.2 * (high - low) or 1.0
     ax.set_xlim(low - (room if low < 0.0 else 0.0), high + (room if high > 0.0 or low == 0.0 else 0.0))
-    _rows(ax, names, record.data.names)
+    _name_rows(ax, names, record.data.names)
     tau, gamma = (record.refit.tau, record.refit.gamma) if isinstance(record, Record) else (record.tau, record.gamma)
     ax.set_xlabel(_units(data))
-    figures.titled(ax, f"model, tau = {tau}, gamma = {shown(gamma, 4)}{_left_out(names, every)}")
+    figures.titled(ax, f"model, tau = {tau}, gamma = {shown(gamma, 4)}{_not_shown(names, every)}")
     return ax
 
 
@@ -608,7 +608,7 @@ def _headline(record: AnyRecord) -> str:
 OF_CLASSES = {"roc": draw_roc, "calibration": draw_calibration}
 
 
-def held_out(record: AnyRecord, data: Dataset | None, panel: str) -> tuple[Record, HeldOut]:
+def held_out_record(record: AnyRecord, data: Dataset | None, panel: str) -> tuple[Record, HeldOut]:
     """Return a record of two classes and its held-out rows; `BadInput` where they are not to be had."""
     if not isinstance(record, Record) or record.classes is None:
         raise BadInput(f"panel {panel}: only records of `solve --loss logistic` have it")
@@ -638,7 +638,7 @@ def panel_of(record: AnyRecord, panel: str, data: Dataset | None = None) -> Figu
         return figure_of(record, data)
     if panel in OF_CLASSES:
         figure = Figure(figsize=(5.2, 5.2), layout="constrained")
-        OF_CLASSES[panel](*held_out(record, data, panel), figure.subplots())
+        OF_CLASSES[panel](*held_out_record(record, data, panel), figure.subplots())
         return figure
     draw = {
         "cv-error": plot_cv_error, "grid": plot_grid, "bounds": plot_bounds, "features": plot_features,

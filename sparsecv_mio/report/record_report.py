@@ -30,7 +30,7 @@ from sparsecv_mio.report import record_plots, record_tables, record_words, sourc
 from sparsecv_mio.report.class_pictures import FROM_PYTHON, HeldOut, Reliability, draw_calibration, draw_roc
 from sparsecv_mio.report.document import Block, Commands, Document, Facts, Picture, ReportTable, Section, Sentences
 from sparsecv_mio.report.layout import listed, marked
-from sparsecv_mio.words import Model
+from sparsecv_mio.words import LOSS_WORDS, Loss, Model
 
 WIDTH = 4.8  # inches of a picture
 ENDINGS = {".html": "html", ".htm": "html", ".md": "md", ".tex": "latex"}
@@ -50,13 +50,13 @@ def report_of(record: AnyRecord, name: str = "RECORD", data: Dataset | None = No
         Of the data, for the command that verifies the record.
     """
     if data is not None:
-        from sparsecv_mio.report.record_plots import rows_of
+        from sparsecv_mio.report.record_plots import fitted_rows
 
-        data = rows_of(record, data)
+        data = fitted_rows(record, data)
     if isinstance(record, Record):
-        body = _search(record, data)
+        body = _search_sections(record, data)
     else:
-        body = _common(record, data) if isinstance(record, CommonRecord) else _fits(record, data)
+        body = _common(record, data) if isinstance(record, CommonRecord) else _fit_sections(record, data)
     warnings = (Sentences(tuple(record.warnings)),) if record.warnings else ()
     tail = (
         Section("Data", (Facts(_data_facts(record.data)), *warnings)),
@@ -141,7 +141,7 @@ def _whose(record: Record) -> str:
     return f"; this is the error of the pair, while the averaged model of {size} predicts{own}"
 
 
-def _search(record: Record, data: Dataset | None) -> list[Section]:
+def _search_sections(record: Record, data: Dataset | None) -> list[Section]:
     """Return the sections of a cross-validation that come before the data."""
     held_out = _held_out(record, data)
     return [
@@ -152,10 +152,10 @@ def _search(record: Record, data: Dataset | None) -> list[Section]:
                         *record_words.average_lines(record)]),
         )),
         Section("What is proved, and what is not", (
-            Sentences(tuple(proved(record)), True), Sentences(tuple(not_proved(record)), False),
+            Sentences(tuple(proved_sentences(record)), True), Sentences(tuple(open_sentences(record)), False),
         )),
         Section("Pictures", _pictures(record, data, held_out)),
-        Section("The model", (_model_table(record, data), *_averaged(record), *_calibration(record, held_out))),
+        Section("The model", (_model_table(record, data), *_average_section(record), *_calibration(record, held_out))),
         Section("Every number of features", (
             _tau_table(record),
             _pairs(record, record.table, f"All {several(len(record.table), 'pair')} of the grid.", None, folded=True),
@@ -240,7 +240,7 @@ def _answer_facts(record: Record) -> tuple[tuple[str, str], ...]:
         ("features, tau", str(record.tau)),
         ("ridge weight, gamma", shown(record.gamma)),
         *([] if record.least is None else [("chosen by", record.rule)]),
-        (f"CV error ({record_tables.ERROR_WORDS[record_tables.loss_of(record)]})", error),
+        (f"CV error ({LOSS_WORDS[record_tables.loss_of(record)].cv_error})", error),
         ("least CV error of the grid", ends),
     ]
     if record.classes is None:
@@ -277,7 +277,7 @@ def _compared(record: Record | PathRecord | CommonRecord) -> list[tuple[str, str
     return [("models compared", words)] if (words := record_tables.compared(record)) else []
 
 
-def proved(record: Record) -> list[str]:
+def proved_sentences(record: Record) -> list[str]:
     """Say in a sentence each what a record of a search proves."""
     best, own = record.certificate, record.own_row
     digits = interval_digits([(best.lower, best.upper)])
@@ -293,7 +293,7 @@ def proved(record: Record) -> list[str]:
         lines.append(f"So {_least_pair(record)} has the least CV error, {gap}.")
     if record.least is not None and record_tables.settled(record):
         lines.append(f"By {record.rule} the reported pair is chosen.")
-    lines.append(_decided(record, bool(lines)))
+    lines.append(_fits_decided(record, bool(lines)))
     lines += _sentences(record_words.proved_region(record)).lines
     if record.refit.proved:
         most, within = ("at most ", " within the restrictions,") if record.request.restrictions else ("", "")
@@ -319,7 +319,7 @@ def _bounds_proved(record: Record, digits: int) -> list[str]:
     return lines
 
 
-def _decided(record: Record, more_is_said: bool) -> str:
+def _fits_decided(record: Record, more_is_said: bool) -> str:
     """Say in how many fits the best subset is known."""
     decided = sum(row.folds_decided == row.folds for row in record.table)
     excluded = sum(row.status == "excluded" for row in record.table)
@@ -332,7 +332,7 @@ def _decided(record: Record, more_is_said: bool) -> str:
     return f"Nothing of the grid yet: in none of {total:,} fits is the best subset known beyond doubt."
 
 
-def not_proved(record: Record) -> list[str]:
+def open_sentences(record: Record) -> list[str]:
     """Say in a sentence each what a record of a search does not prove."""
     lines = []
     own = record.own_row
@@ -386,7 +386,9 @@ def _pictures(record: Record, data: Dataset | None, rows: HeldOut | Sentences | 
     words = "How many folds choose each feature at the reported pair, those on which folds differ first; pale where "
     words += "the best support is not proved."
     size = WIDTH, _height(len(features))
-    pictures.append(Picture("features", words + _signs(record), size, partial(record_plots.plot_features, record)))
+    pictures.append(
+        Picture("features", words + _about_signs(record), size, partial(record_plots.plot_features, record))
+    )
     return (*pictures, *_curves(record, rows), _coefficients(record, data))
 
 
@@ -433,7 +435,7 @@ def _surface(record: PathRecord | FitRecord) -> tuple[Block, ...]:
         return ()
     words = "The best subset of every size as a function of gamma; a colour changes where the subset does."
     size = WIDTH, 1.7 + 0.3 * min(len(record.request.taus), record_plots.MOST_FEATURES)
-    rows = tuple((str(piece.tau), shown(piece.low), shown(piece.high), record_tables.subsets_of(surface, piece))
+    rows = tuple((str(piece.tau), shown(piece.low), shown(piece.high), record_tables.subsets_of_piece(surface, piece))
                  for piece in surface.pieces)  # fmt: skip
     caption = "Best subsets on every piece; several where they are tied, or cross within 1e-9 of their objectives."
     table = ReportTable(caption, ("tau", "gamma from", "to", "features"), rows)
@@ -458,7 +460,7 @@ def _height(rows: int) -> float:
     return 1.7 + 0.23 * min(max(rows, record_plots.LEAST_ROWS), record_plots.MOST_FEATURES)
 
 
-def _signs(record: Record | FitRecord | CommonRecord) -> str:
+def _about_signs(record: Record | FitRecord | CommonRecord) -> str:
     """Say why a feature that is in every model may be counted in fewer folds."""
     limits = record.request.restrictions if isinstance(record, Record) else None
     if limits is None or not (limits.nonnegative or limits.nonpositive):
@@ -490,10 +492,12 @@ def _model_table(record: Record | FitRecord | CommonRecord, data: Dataset | None
         head.append("folds that choose it")
     rows.append(["(intercept)", shown(record.intercept), *[""] * (len(head) - 2)])
     where = "" if search is None else f", tau = {search.refit.tau}, gamma = {shown(search.refit.gamma)}"
-    return ReportTable(f"Fitted on all rows{where}.{_signs(record)}", tuple(head), tuple(map(tuple, rows)), words=1)
+    return ReportTable(
+        f"Fitted on all rows{where}.{_about_signs(record)}", tuple(head), tuple(map(tuple, rows)), words=1
+    )
 
 
-def _averaged(record: Record) -> tuple[ReportTable, ...]:
+def _average_section(record: Record) -> tuple[ReportTable, ...]:
     """Return the table of the averaged model, where there is one."""
     if record.average is None:
         return ()
@@ -592,7 +596,7 @@ def _hints(record: Record) -> tuple[Block, ...]:
     return (Sentences(lines),) if lines else ()
 
 
-def _fits(record: PathRecord | FitRecord, data: Dataset | None) -> list[Section]:
+def _fit_sections(record: PathRecord | FitRecord, data: Dataset | None) -> list[Section]:
     """Return the sections of fits on all rows that come before the data."""
     picture = Section("Picture", (*_surface(record), _coefficients(record, data)))
     if isinstance(record, FitRecord):
@@ -620,9 +624,8 @@ def _fits(record: PathRecord | FitRecord, data: Dataset | None) -> list[Section]
     rows = tuple((str(row.tau), shown(row.gamma), aligned(row.objective, 6), aligned(row.lower, 6),
                   "yes" if row.proved else "no", listed(row.support)) for row in record.path)  # fmt: skip
     head = ("tau", "gamma", "objective", "lower", "proved", "features")
-    squared = record.classes is None
-    what = "squared errors" if squared else "log losses"
-    table = ReportTable(f"Objective: {what} of training and penalty.", head, rows)
+    losses = LOSS_WORDS[Loss.SQUARED if record.classes is None else Loss.LOGISTIC].losses
+    table = ReportTable(f"Objective: {losses} of training and penalty.", head, rows)
     return [Section("What is proved, and what is not", tuple(said)), picture, Section("Every size", (table,))]
 
 

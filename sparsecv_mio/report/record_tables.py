@@ -17,7 +17,7 @@ from sparsecv_mio.certificate.parts import Work
 from sparsecv_mio.digits import aligned, ends_of, interval_digits, several, share, shown
 from sparsecv_mio.report import layout, record_words
 from sparsecv_mio.report.source_tables import print_sources
-from sparsecv_mio.words import Loss
+from sparsecv_mio.words import LOSS_WORDS, Loss
 
 if TYPE_CHECKING:
     from sparsecv_mio.certificate.checked_fields import VerifyReport
@@ -37,9 +37,6 @@ MEANING = {
     "interrupted": ("interrupted: best answer so far, bounds valid", "yellow"),
     "doubtful": ("in doubt: a refit by other arithmetic disagrees, the ends of those folds are withdrawn", "red"),
 }
-
-
-ERROR_WORDS = {Loss.SQUARED: "mean squared error", Loss.LOGISTIC: "mean log loss"}  # of the CV error
 
 
 def loss_of(record: records.Record) -> Loss:
@@ -74,7 +71,7 @@ def print_answer(
         Standard deviations of the features, for odds ratios of two classes.
     """
     word, colour = meaning(record)
-    if _unbounded(record):
+    if _says_nothing(record):
         word = word.replace("bounds valid", "nothing proved yet")
     _print_pair(console, record, word, colour)
     print_restrictions(console, record)
@@ -93,7 +90,7 @@ def print_answer(
         _print_outer_folds(console, record.nested)
     layout.say(console, best_gamma_title(record), "bold")
     _print_taus(console, record, full)
-    for line in _legend(record):
+    for line in _marks_explained(record):
         layout.say(console, line, "dim")
     if full:
         print_sources(console, record)
@@ -146,7 +143,7 @@ def _error_lines(record: records.Record) -> list[str]:
     certificate = record.certificate
     digits = interval_digits([(record.lower, record.upper), (certificate.lower, certificate.upper)])
     error = layout.marked(shown(record.cv_error, digits), record.estimate)
-    what = ERROR_WORDS[loss_of(record)]
+    what = LOSS_WORDS[loss_of(record)].cv_error
     lines = [f"CV error {error} ({what}); on held-out rows {record.accuracy_line()}"]
     if record.classes is not None:
         lines.append(
@@ -176,12 +173,12 @@ def _error_lines(record: records.Record) -> list[str]:
 
 def _certified_lines(record: records.Record, digits: int) -> list[str]:
     """Return lines on the interval of the least CV error of the grid, and on that of the reported pair's own."""
-    what, certificate = _searched(record), record.certificate
+    what, certificate = _searched_over(record), record.certificate
     own, lines = own_line(record, digits), []
     if record.least is not None:
         error = layout.marked(shown(certificate.cv_error, digits), certificate.estimate)
         lines.append(f"least CV error: {error}, of {layout.pair(certificate.tau, certificate.gamma)}")
-    if _unbounded(record):
+    if _says_nothing(record):
         return [*lines, f"certified: nothing yet, no bound of the least CV error {what} is proved"]
     ends = ends_of(certificate.lower, certificate.upper, digits)
     loosest = record.loosest
@@ -191,7 +188,7 @@ def _certified_lines(record: records.Record, digits: int) -> list[str]:
     return [own, *lines] if own and record.least is not None else [*lines, own] if own else lines
 
 
-def _searched(record: records.Record) -> str:
+def _searched_over(record: records.Record) -> str:
     """Say of what the least CV error is certified."""
     if (continuous := record.continuous) is not None:
         return f"over every gamma from {shown(continuous.low)} to {shown(continuous.high)}"
@@ -291,7 +288,7 @@ def _print_outer_folds(console: Console, nested: records.Nested) -> None:
     layout.print_table(console, ("outer fold", "tau", "gamma", "CV error without it", on_it, "status"), rows)
 
 
-def _unbounded(record: records.Record) -> bool:
+def _says_nothing(record: records.Record) -> bool:
     """Whether the interval of the least CV error says nothing: from 0 to an unknown number."""
     return record.certificate.lower <= 0.0 and not math.isfinite(record.certificate.upper)
 
@@ -455,7 +452,7 @@ def _say_left_out(console: Console, count: int, what: str) -> None:
         layout.say(console, f"{several(count, 'more ' + what)} by --full, or --json", "dim")
 
 
-def _legend(record: records.Record) -> list[str]:
+def _marks_explained(record: records.Record) -> list[str]:
     """Return lines that explain the marks of the table and say how much work was done."""
     cells = sum(row.folds for row in record.table)
     lines = []
@@ -564,7 +561,7 @@ def _engine(engine: str) -> str:
     return "engines " + ", ".join(f"{name} ({count:,}{' cells' * (i == 0)})" for i, (name, count) in enumerate(used))
 
 
-def subsets_of(surface: records.Surface, piece: records.SurfacePiece) -> str:
+def subsets_of_piece(surface: records.Surface, piece: records.SurfacePiece) -> str:
     """Return the best subsets of a piece as a text: several where they are tied or cross."""
     return " or ".join(layout.listed(surface.supports[place]) or "none" for place in piece.supports) or "not known"
 
@@ -590,7 +587,7 @@ def print_verification(console: Console, report: VerifyReport, brief: bool = Fal
         for words in _bounded_fields(report, full):
             console.print(Text.assemble(("bounded    ", "green"), words))
         for words in report.reread:
-            console.print(Text.assemble(("only read  ", "yellow"), words if full else _named(words)))
+            console.print(Text.assemble(("only read  ", "yellow"), words if full else _fields_named(words)))
     for failure in report.failures:
         console.print(Text.assemble(("disagrees  ", "bold red"), f"{failure.field}: {failure.message}"))
 
@@ -613,7 +610,7 @@ def _bounded_fields(report: VerifyReport, full: bool) -> list[str]:
     return [f"{count} more fields are within what bounds them (--full lists both)"] if bounded else []
 
 
-def _named(fields: str) -> str:
+def _fields_named(fields: str) -> str:
     """Return a list of fields, those of the request last and without its name."""
     names = fields.split(", ")
     asked = [name.removeprefix("request.") for name in names if name.startswith("request.")]
@@ -664,20 +661,22 @@ def _print_size(
     if not models:
         layout.say(console, "no model was valued before the limit: give a longer --time-limit")
         return
-    _print_models(console, VALUE[record.by], size.best, models, full)
+    _print_near_models(console, VALUE[record.by], size.best, models, full)
     if len(models) > FEW_MODELS and not full:
         layout.say(console, f"--full or --json: {len(models) - FEW_MODELS:,} more", "dim")
     below = "" if size.complete else f" with a {VALUE[record.by]} below {shown(size.complete_to)}"
     if size.always or size.never or size.complete:
-        layout.say(console, f"in every model{below}: {_names(size.always)}")
-        layout.say(console, f"in none{below}: {_names(size.never)}")
+        layout.say(console, f"in every model{below}: {_features_named(size.always)}")
+        layout.say(console, f"in none{below}: {_features_named(size.never)}")
     if size.replacements:
         some = size.replacements[:FEW_REPLACEMENTS]
-        pairs = [f"{layout.quoted(swap.feature)} or {layout.quoted(swap.other)} ({swap.pairs})" for swap in some]
+        pairs = [
+            f"{layout.quoted_name(swap.feature)} or {layout.quoted_name(swap.other)} ({swap.pairs})" for swap in some
+        ]
         layout.say(console, f"models that differ in one feature (how many such pairs of models): {', '.join(pairs)}")
 
 
-def _print_models(console: Console, value: str, best: float, models: list[records.NearModel], full: bool) -> None:
+def _print_near_models(console: Console, value: str, best: float, models: list[records.NearModel], full: bool) -> None:
     """Print the models of a size, each by what it has beside the features that all of them have."""
     digits = interval_digits([(models[0].value, models[-1].value)])
     shared = set(models[0].support).intersection(*(model.support for model in models))
@@ -703,7 +702,7 @@ def _how_complete(record: records.NearRecord, size: records.NearSize) -> str:
     return f"cut by the limit: missing ones may have a {value} down to {shown(size.lower)}"
 
 
-def _names(names: tuple[str, ...]) -> str:
+def _features_named(names: tuple[str, ...]) -> str:
     more = len(names) - MOST_NAMES
     return (layout.listed(names[:MOST_NAMES]) or "no feature") + (f" and {more} more" if more > 0 else "")
 

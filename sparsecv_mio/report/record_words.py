@@ -9,7 +9,7 @@ from sparsecv_mio.certificate.parts import Request, Stability, StableChoice
 from sparsecv_mio.certificate.records import NO_AVERAGE, PathRecord, Record, Region, TableRow
 from sparsecv_mio.digits import ends_of, interval_digits, several, shown
 from sparsecv_mio.model_space import FEW_FEATURES, NONE, RANGE_SIGN, text_of_taus
-from sparsecv_mio.report.layout import marked, quoted
+from sparsecv_mio.report.layout import marked, quoted_name
 from sparsecv_mio.units import MAIN_SHARE, SEARCH_SHARE
 from sparsecv_mio.words import Model
 
@@ -78,7 +78,7 @@ def proved_region(record: Record) -> list[str]:
     if region is None or not _of_regions(record):
         return []
     where = covered(region.up_to_tau, region.from_gamma, record.request.taus)
-    return [f"proved among {where}: {_best(record, region)}"]
+    return [f"proved among {where}: {_best_of_region(record, region)}"]
 
 
 def _of_regions(record: Record) -> bool:
@@ -86,7 +86,7 @@ def _of_regions(record: Record) -> bool:
     return record.status != "proved" and not record.descent and any(row.status for row in record.table)
 
 
-def _best(record: Record, region: Region) -> str:
+def _best_of_region(record: Record, region: Region) -> str:
     """Say which pair is the best of a region."""
     inside = (region.up_to_tau is not None and region.tau <= region.up_to_tau) or (
         region.from_gamma is not None and region.gamma >= region.from_gamma
@@ -139,8 +139,8 @@ def _chosen_in(record: Record) -> list[str]:
         return []
     if kept == len(model) and len(counts) == len(model):
         return [f"{head}: {fitted} all have the features of this model"]
-    some = [f"{quoted(name)} in {count}" for name, count in counts.items() if name in model and count < k]
-    besides = [f"{quoted(name)} in {count}" for name, count in counts.items() if name not in model]
+    some = [f"{quoted_name(name)} in {count}" for name, count in counts.items() if name in model and count < k]
+    besides = [f"{quoted_name(name)} in {count}" for name, count in counts.items() if name not in model]
     if kept:
         parts = [f"{fitted} all have {kept} of the {len(model)} features of this model"]
         parts += [f"of the others {_listed(some)}"] if some else []
@@ -211,10 +211,10 @@ def choice_lines(record: Record) -> list[str]:
     certified = ends_of(chosen.lower, chosen.upper, digits)
     proof = "proved" if chosen.proved else "not proved"
     what = f"the pair with the least CV error + {shown(chosen.weight)} x instability"
-    return [f"stable pair: {what}, {proof}: the least sum is in {certified}", *_tried(chosen)]
+    return [f"stable pair: {what}, {proof}: the least sum is in {certified}", *_weights_tried(chosen)]
 
 
-def _tried(chosen: StableChoice) -> list[str]:
+def _weights_tried(chosen: StableChoice) -> list[str]:
     """Say which weights nested cross-validation tried."""
     if chosen.outer is None:
         return []

@@ -268,8 +268,6 @@ def propose(data: StandardData, folds: FoldPlan, grid: Grid, expired: Callable[[
     return Proposals(made.ranking, made.nonzero, made.error, fits)
 
 
-
-
 DEFAULT = frozenset({Oracle.GLRU, Oracle.TREECV})
 COUNTS = ("asked", "mios", "relaxations", "columns", "hits", "rows")
 

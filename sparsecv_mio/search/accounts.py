@@ -44,7 +44,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, IntArray
-from sparsecv_mio.certificate.parts import GapStep, SourceWork, read
+from sparsecv_mio.certificate.parts import GapStep, SourceWork, read_as
 from sparsecv_mio.search.cells import Archive, parsed
 from sparsecv_mio.search.context import SearchState
 
@@ -261,7 +261,7 @@ class Accounts:
 
 def _accounts_in(stored: Archive) -> list[SourceWork]:
     """Return the accounts of a checkpoint."""
-    return read(parsed(stored["accounts"]), list[SourceWork], "accounts")
+    return read_as(parsed(stored["accounts"]), list[SourceWork], "accounts")
 
 
 def added(table: Sequence[SourceWork], other: Sequence[SourceWork]) -> list[SourceWork]:

@@ -42,7 +42,7 @@ from sparsecv_mio.search.deadline import Deadline, run_within_limit
 from sparsecv_mio.search.fold_models import held_out_predictions as held_out_predictions
 from sparsecv_mio.search.fold_models import with_mae
 from sparsecv_mio.search.observers import staged
-from sparsecv_mio.search.options import NESTED, Hooks, SearchOptions, leaving, merged
+from sparsecv_mio.search.options import NESTED, Hooks, SearchOptions, leaving, merged_options
 from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.search.result import fold_info
 from sparsecv_mio.search.running import RunningSearch
@@ -317,7 +317,7 @@ def cross_validate(
     >>> record.status, record.tau, record.support
     ('proved', 2, ('x1', 'x3'))
     """
-    options, hooks = merged(options, hooks, keywords, "cross_validate")
+    options, hooks = merged_options(options, hooks, keywords, "cross_validate")
     if hooks.began is None and (words := leaving(options)) is not None:  # a command says it itself
         warnings.warn(words, DeprecationWarning, stacklevel=2)
     dataset = options.in_classes(dataset)
@@ -546,7 +546,7 @@ def solve(
     given: dict[str, Any] = dict(keywords)
     reading = {name: given.pop(name) for name in OF_TABLES if name in given}
     weights = given.pop("weights", None)
-    options, hooks = merged(None, None, given, "solve", ("folds", "seed", "nested", "weights", *OF_TABLES))
+    options, hooks = merged_options(None, None, given, "solve", ("folds", "seed", "nested", "weights", *OF_TABLES))
     dataset, plan = _dealt(data, target, reading, (folds, seed), weights, options)
     if nested is not None:
         if options.loss is Loss.LOGISTIC:

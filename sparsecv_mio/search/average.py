@@ -97,7 +97,7 @@ def _errors_by_moments(
         problem, rows = moments.problem(narrow, 1.0), folds.scored_rows(fold)
         supports = [tables[i] for i in numbers[:, fold].tolist()]
         V, r = problem.about(narrow, rows)
-        squares = (r - coefficients_of(problem, supports, lams) @ V.T) ** 2
+        squares = (r - moment_coefficients(problem, supports, lams) @ V.T) ** 2
         said, sums = cells.nominal[(*pairs, fold)], squares.sum(axis=1)
         wrong = ~(np.abs(sums - said) <= SAME_ERROR * said)
         for p in np.flatnonzero(wrong).tolist():
@@ -106,7 +106,7 @@ def _errors_by_moments(
         yield fold, squares
 
 
-def coefficients_of(problem: SparseProblem, supports: Sequence[IntArray], lams: FloatArray) -> FloatArray:
+def moment_coefficients(problem: SparseProblem, supports: Sequence[IntArray], lams: FloatArray) -> FloatArray:
     """(P, q) coefficients of ridge fits by moments, NaN where these are singular.
 
     Parameters
@@ -484,7 +484,7 @@ def with_own_error(record: Record, snapshot: Snapshot, expired: Callable[[], boo
     pairs, supports = average.used, average.supports
     context = snapshot.context
     data, folds, most = context.data.dataset, context.folds, int(context.grid.taus[-1])
-    means, fold_supports, total, heft = _means(context, pairs, supports), [], 0.0, 0.0
+    means, fold_supports, total, heft = _averages_of_folds(context, pairs, supports), [], 0.0, 0.0
     for fold, (coefficients, intercept) in enumerate(zip(*means, strict=True)):
         if expired():
             return record
@@ -503,7 +503,7 @@ def with_own_error(record: Record, snapshot: Snapshot, expired: Callable[[], boo
     return replace(record, average=replace(average, supports=tuple(place_of), within_folds=within))
 
 
-def _means(
+def _averages_of_folds(
     context: Context, pairs: Sequence[AveragedPair], supports: Sequence[tuple[str, ...]]
 ) -> tuple[FloatArray, FloatArray]:
     """(K, p) coefficients and (K,) intercepts of the average without each fold, in units of the file."""
@@ -523,7 +523,7 @@ def _means(
     for fold, moments in training_moments(narrow, folds):
         problem = moments.problem(narrow, 1.0)
         chosen = [np.array([place[name] for name in supports[pair.folds[fold]]], dtype=np.int64) for pair in few]
-        beta = weights @ coefficients_of(problem, chosen, gammas / 2.0)
+        beta = weights @ moment_coefficients(problem, chosen, gammas / 2.0)
         put(fold, (problem.own or narrow).coefficients(np.arange(narrow.q), beta, problem.v_mean, problem.r_mean))
     weights, gammas = _weights_and_gammas(whole)
     for fold, fits in fits_without_folds(data, folds, gammas) if whole else ():

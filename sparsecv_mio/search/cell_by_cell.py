@@ -28,7 +28,7 @@ import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.bounds.cv_error import BoundsHooks, KnownBefore, compute_bounds
-from sparsecv_mio.bounds.relaxation import Relaxation, relax_problem, screen
+from sparsecv_mio.bounds.relaxation import Relaxation, relax_problem, screened
 from sparsecv_mio.errors import BackendUnavailable
 from sparsecv_mio.formulation.backends import NATIVE, get_backend
 from sparsecv_mio.formulation.outcome import KnownBounds, Limits, Outcome, Start, Stop
@@ -213,7 +213,7 @@ class VendorListing:
         shared = tuple(point for point in self.points if len(point) == problem.q)
         if relaxation is None or not np.isfinite(value):
             return Fixed(nothing, nothing, KnownBounds(points=shared))
-        status = screen(relaxation, value * (1.0 + KEEP_RTOL + TIE_RTOL) + fold_fits.objective_rounding(problem))
+        status = screened(relaxation, value * (1.0 + KEEP_RTOL + TIE_RTOL) + fold_fits.objective_rounding(problem))
         advice = KnownBounds(lower=float(relaxation.dual), points=(relaxation.beta, *shared))
         return Fixed(np.flatnonzero(status == INSIDE), np.flatnonzero(status == DROPPED), advice)
 

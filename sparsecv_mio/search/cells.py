@@ -252,7 +252,7 @@ class CellTable:
     def copy(self) -> CellTable:
         """Return what is known now, for any thread; the pool, to which supports are only added, is shared."""
         with self.lock:
-            arrays = {name: _copy(getattr(self, name)) for name in (*STORED, "floor")}
+            arrays = {name: _own_copy(getattr(self, name)) for name in (*STORED, "floor")}
             return CellTable(**arrays, ties=dict(self.ties), pool=self.pool, others=dict(self.others))
 
     def withdraw(self, fold: int) -> None:
@@ -561,6 +561,6 @@ class CellTable:
             raise CorruptStore("its array nominal is not between lower and upper where a cell is decided")
 
 
-def _copy(array: Any) -> Any:
+def _own_copy(array: Any) -> Any:
     """Return a copy; of what is not written to, the array."""
     return array.copy() if array.flags.writeable else array

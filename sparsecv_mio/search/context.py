@@ -161,7 +161,7 @@ class AllRows:
         """
         with self._lock:
             old = self.best[g]
-            cells = old.by_size | {tau: _joined(old.by_size[tau], cell) for tau, cell in found.by_size.items()}
+            cells = old.by_size | {tau: _joined_results(old.by_size[tau], cell) for tau, cell in found.by_size.items()}
             self.best[g] = BestSubsets(cells, old.nodes + found.nodes, all(cell.complete for cell in cells.values()))
 
     def lower_bounds(self) -> FloatArray:
@@ -233,7 +233,7 @@ class AllRows:
         return self._once("solved", lambda: self.normal_form(g).solved(), g)
 
 
-def _joined(old: BestSubset, new: BestSubset) -> BestSubset:
+def _joined_results(old: BestSubset, new: BestSubset) -> BestSubset:
     """Return what two results together say of a tau: the better support, the larger lower bound."""
     if old.complete or new.complete:
         return old if old.complete else new

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from sparsecv_mio.arrays import IntArray
-from sparsecv_mio.certificate.parts import SourceWork, plain, read
+from sparsecv_mio.certificate.parts import SourceWork, plain, read_as
 from sparsecv_mio.certificate.records import DescentStep
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData
@@ -416,7 +416,7 @@ class Descent(Watched):
         """Go to where `stored` was archived."""
         check_like(stored, {"journal": np.array("")})
         try:
-            journal = read(parsed(stored["journal"]), Journal, "journal")
+            journal = read_as(parsed(stored["journal"]), Journal, "journal")
             if journal.here is not None:
                 self.here = self._row(journal.here, self.taus)
             if journal.trial is not None:

@@ -316,7 +316,7 @@ def _score_one_pair(run: Run, trees: SharedTrees) -> None:
         folds = run.context.folds
         if count[g, t] > FOLDS_ONE_BY_ONE and folds.left is None and folds.sizes.max() <= SMALL_FOLD:
             _score_in_closed_form(run, trees, g, t)
-        _visit(run, (g, t), np.flatnonzero(~np.isfinite(nominal[g, t])))
+        _give_support(run, (g, t), np.flatnonzero(~np.isfinite(nominal[g, t])))
     _bound(run)
 
 
@@ -328,10 +328,10 @@ def _bound(run: Run) -> None:
     pair = run.bounds().reported_pair(context.gap, context.grid.gammas, context.grid.taus)
     unknown = ~np.isfinite(run.cells.upper[pair])
     if int(unknown.sum()) <= FOLDS_ONE_BY_ONE:
-        _visit(run, pair, np.flatnonzero(unknown))
+        _give_support(run, pair, np.flatnonzero(unknown))
 
 
-def _visit(run: Run, pair: tuple[int, int], which: IntArray) -> None:
+def _give_support(run: Run, pair: tuple[int, int], which: IntArray) -> None:
     """Give some folds of a pair the best support at hand and the bounds that hold without a proof."""
     context, cells = run.context, run.cells
     wanted = np.zeros(cells.nominal.shape[:2], dtype=bool)

@@ -16,7 +16,7 @@ import numpy as np
 
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.certificate.read_back import in_classes
-from sparsecv_mio.certificate.records import Classes, Record, class_quality, columns_of, probabilities
+from sparsecv_mio.certificate.records import Classes, Record, class_quality, columns_named, probabilities
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import AnyFolds, folds_of
@@ -178,9 +178,7 @@ def _predictions(record: Record, everything: StandardData, plan: FoldPlan) -> tu
     predicted = np.empty(plan.scored)
     if data.loss is Loss.LOGISTIC:
         _predict_classes(record, data, supports, plan, predicted)
-    for fold, problem, support, beta in (
-        _fits(record, data, supports, plan) if data.loss is Loss.SQUARED else ()
-    ):
+    for fold, problem, support, beta in _fits(record, data, supports, plan) if data.loss is Loss.SQUARED else ():
         rows = plan.scored_rows(fold)
         V, root = problem.about(data, rows)[0][:, list(support)], data.root_of(rows)
         fitted, y_center = V @ beta, (problem.own or data).y_center
@@ -300,7 +298,7 @@ class FoldModels:
         """
         n = len(self.missed)
         low = check_level(level, n)
-        rows = columns_of(self.record.data, X, list(self.names))
+        rows = columns_named(self.record.data, X, list(self.names))
         ends = np.empty((len(rows), 2))
         step = max(1, AT_ONCE // n)
         for block in (slice(i, i + step) for i in range(0, len(rows), step)):

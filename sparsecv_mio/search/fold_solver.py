@@ -466,7 +466,7 @@ class SentTrees:
     ) -> BestSubsets:
         gram = self._sent(problem.Q)
         rest = pickle.dumps((replace(problem, Q=NOTHING), list(taus), list(starts), effort))
-        future = self._pool.submit(_grow, gram, rest, deadline.left)
+        future = self._pool.submit(_grow_in_worker, gram, rest, deadline.left)
         while True:
             try:
                 return future.result(timeout=LOOK)
@@ -524,7 +524,7 @@ def _same(gram: FloatArray) -> FloatArray:
     return gram
 
 
-def _grow(gram: FloatArray, rest: bytes, left: float) -> BestSubsets:
+def _grow_in_worker(gram: FloatArray, rest: bytes, left: float) -> BestSubsets:
     """Grow a tree in a worker, until the limit or until nobody waits for it any more."""
     from distributed import get_worker
 

@@ -19,11 +19,11 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.two_classes import as_two_classes, check_training_classes
 from sparsecv_mio.data.weights import with_class_weight
-from sparsecv_mio.declared_options import OPTIONS, check_whole, settle, shown
+from sparsecv_mio.declared_options import OPTIONS, check_whole, settle_options, shown
 from sparsecv_mio.errors import BadInput, SparseCVError, did_you_mean, one_of
 from sparsecv_mio.formulation.backends import BACKENDS, NATIVE, backend_name, get_backend
 from sparsecv_mio.formulation.outcome import Limits
-from sparsecv_mio.model_space import NONE, RESTRICTIONS, Restrictions, number
+from sparsecv_mio.model_space import NONE, RESTRICTIONS, Restrictions, finite_number
 from sparsecv_mio.search.context import Snapshot
 from sparsecv_mio.search.observers import Progress
 from sparsecv_mio.search.pairs import Grid
@@ -107,7 +107,7 @@ def solver_options_of(given: str | Mapping[str, object] | Iterable[str] | None) 
     return tuple("=".join(pair) for pair in pairs)
 
 
-def limits_of(given: Mapping[str, Any], **others: Any) -> Limits:
+def limits_of_mio(given: Mapping[str, Any], **others: Any) -> Limits:
     """Return the limits of one MIO: the gap and the seconds among options by name, and others."""
     seconds = given["time_limit"]
     return Limits(gap=given["gap"], seconds=math.inf if seconds is None else seconds, **others)
@@ -135,6 +135,7 @@ def worded(value: Any) -> str:
     if isinstance(value, bool):
         return "on" if value else "off"
     return (",".join(value) or "none") if isinstance(value, tuple) else str(value)
+
 
 SQUARED_ALONE = {  # options that go with squared loss alone, and why
     "method": "the other has a search of its own",
@@ -309,7 +310,7 @@ class SearchOptions:
         return with_keywords(cls(), words, "of")
 
     def __post_init__(self) -> None:
-        settle(self)
+        settle_options(self)
         object.__setattr__(self, "backend", backend_name(self.backend))
         object.__setattr__(self, "oracles", oracles_of(self.oracles))
         object.__setattr__(self, "stability", stability_of(self.stability))
@@ -351,7 +352,7 @@ class SearchOptions:
 
     def request(self, grid: Grid) -> SearchRequest:
         """Return what a record says was asked for."""
-        given = {name: _plain(getattr(self, name)) for name in RECORDED}
+        given = {name: _plain_option(getattr(self, name)) for name in RECORDED}
         given |= {"stability": self.weights or None, "restrictions": self.restrictions or None}
         return SearchRequest(
             tuple(grid.gammas.tolist()), tuple(grid.taus.tolist()), method_used=str(method_for(self)), **given
@@ -437,7 +438,7 @@ def stability_of(given: float | str | Iterable[float] | None) -> tuple[float, ..
         return given
     try:
         if isinstance(given, str):
-            weights: tuple[float, ...] = (number(given, "stability"),)
+            weights: tuple[float, ...] = (finite_number(given, "stability"),)
         else:
             weights = tuple(map(float, given if isinstance(given, Iterable) else (given,)))
     except (TypeError, ValueError):
@@ -447,7 +448,7 @@ def stability_of(given: float | str | Iterable[float] | None) -> tuple[float, ..
     return weights
 
 
-def _plain(option: Any) -> Any:
+def _plain_option(option: Any) -> Any:
     """Return an option with its words as text."""
     if isinstance(option, tuple):
         return tuple(map(str, option))
@@ -522,7 +523,7 @@ class Hooks:
     found: Callable[[Snapshot], None] | None = None
 
 
-def merged(
+def merged_options(
     options: SearchOptions | None,
     hooks: Hooks | None,
     keywords: Mapping[str, Any],

@@ -29,7 +29,7 @@ from sparsecv_mio.sklearn.sparse_model import (
     settings,
     warn_of_edges,
     warn_unproved,
-    watched,
+    watched_search,
     with_callbacks,
 )
 from sparsecv_mio.words import ClassWeight, Loss
@@ -281,7 +281,7 @@ class BestSubsetLogistic(SparseClassifier):
             data = weighted_rows(data, weights, "sample_weight")
         within = self._restrictions.within(data.names)
         sizes = taus_of(self.tau, within.left(data.p), least_rows(data), "tau", within)
-        with watched(self, data.X, data.y) as watch:
+        with watched_search(self, data.X, data.y) as watch:
             record = best_subsets(
                 data, gammas=[self.gamma], taus=sizes, gap=self.gap, restrictions=within, loss=Loss.LOGISTIC,
                 time_limit=self.time_limit, scale=self.scale, intercept=self._intercept, **watch._asdict(),

@@ -87,7 +87,7 @@ class Watch(NamedTuple):
 
 
 @contextmanager
-def watched(estimator: Any, X: Any, y: Any) -> Iterator[Watch]:
+def watched_search(estimator: Any, X: Any, y: Any) -> Iterator[Watch]:
     """Yield what a search of an estimator is given, and tell the callbacks of its begin and its end.
 
     The first Ctrl-C, or a callback that asks for it, ends the search with its best answer so far.
@@ -409,7 +409,7 @@ class ChosenByCV:
         else:
             gammas = gammas_of(self.gammas, *shape)
         snapshots: list[Snapshot] = []
-        with watched(self, data.X, data.y) as watch:
+        with watched_search(self, data.X, data.y) as watch:
             record = cross_validate(
                 data, plan, found=snapshots.append, gammas=gammas, taus=self.taus, gap=self.gap, one_se=self.one_se,
                 restrictions=self._restrictions, time_limit=self.time_limit, threads=effective_n_jobs(self.n_jobs),

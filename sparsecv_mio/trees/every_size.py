@@ -24,7 +24,7 @@ from sparsecv_mio.thresholds import MANY, SMALL
 from sparsecv_mio.trees.clusters import ClusterTree
 from sparsecv_mio.trees.listing import PATH_SLICE, WHOLE, Candidates, PerspectiveTree
 from sparsecv_mio.trees.normal_form import ClusterRelaxation, NormalForm, Root, box_of, normal_form, solve_root
-from sparsecv_mio.trees.subsets import UNLIMITED, BestSubset, BestSubsets
+from sparsecv_mio.trees.subsets import UNLIMITED, BestSubset, BestSubsets, never
 
 PATH_COLUMNS = 400  # the path tree's memory grows as m^3 / 3
 FEW = 10  # up to here the path tree of all tau finishes within FIRST_LOOK nodes, one a subset: no perspective is needed
@@ -38,11 +38,6 @@ WIDE = 2  # times as many columns as rows, beyond which trees branch on columns 
 SWAP_ROUNDS = 4
 MOST_TRIED = 4096  # supports of a size that are all tried where a tree cannot tell them apart
 MOST_REFITTED = 512  # the same where not even their values can be trusted
-
-
-def never() -> bool:
-    """Never stop a solve."""
-    return False
 
 
 def solve_path(

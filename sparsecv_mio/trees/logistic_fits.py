@@ -20,7 +20,7 @@ from scipy.special import expit
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.kernels import logistic_newton
 from sparsecv_mio.problem.logistic import Centring, LogisticProblem
-from sparsecv_mio.trees.every_size import never
+from sparsecv_mio.trees.subsets import never
 
 WIDE, WIDE_STEPS, WIDE_ENOUGH = 200, 60, 1e-4  # columns from which on all of them are fitted by LAPACK, and how well
 ALIKE = 8.0 * float(np.finfo(float).eps)  # of a penalty weight: copies may differ by so much, fits have room for it

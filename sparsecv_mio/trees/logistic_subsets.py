@@ -13,11 +13,10 @@ import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.problem.logistic import LogisticProblem, Minorant, minorant, minorant_within
-from sparsecv_mio.trees.every_size import never
 from sparsecv_mio.trees.logistic_fits import FittedSupports, LogisticFits
 from sparsecv_mio.trees.logistic_ranges import SparseEllipsoid, sparse_ellipsoid, sparser
 from sparsecv_mio.trees.logistic_tree import LEVEL_ROOM, MIXTURES, SizeSearch
-from sparsecv_mio.trees.subsets import UNLIMITED, BestSubsets
+from sparsecv_mio.trees.subsets import UNLIMITED, BestSubsets, never
 
 MOST_STARTS = 5  # supports of a size, the last ones found, that another gamma or size begins with
 LOSS_ROUNDING = 1e-14  # of a row's loss, beside that of its margin

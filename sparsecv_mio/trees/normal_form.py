@@ -147,7 +147,7 @@ def normal_form(problem: SparseProblem) -> NormalForm:
     Q = problem.Q if len(columns) == problem.q else problem.Q[np.ix_(columns, columns)]
     penalty = problem.penalty[columns]
     curvature = _curvature(Q, penalty, smallest)
-    top = _largest(Q, penalty, curvature, largest)
+    top = _largest_eigenvalue(Q, penalty, curvature, largest)
     curved = top < WIDEST_RATIO
     G = Q.copy()
     m = len(columns)
@@ -171,7 +171,7 @@ def normal_form(problem: SparseProblem) -> NormalForm:
         length = float(np.max((problem.own_squares + problem.penalty)[columns] * scale**2, initial=0.0))
         condition = max(condition, problem.stretch * length * (1.0 if curved else condition))
     rounding = 50.0 * np.finfo(float).eps * condition
-    prev, nxt = _copies(problem.copies, columns)
+    prev, nxt = _chained_copies(problem.copies, columns)
     return NormalForm(
         columns=columns,
         scale=scale,
@@ -188,7 +188,7 @@ def normal_form(problem: SparseProblem) -> NormalForm:
     )
 
 
-def _largest(Q: FloatArray, penalty: FloatArray, curvature: FloatArray, largest: float) -> float:
+def _largest_eigenvalue(Q: FloatArray, penalty: FloatArray, curvature: FloatArray, largest: float) -> float:
     """Bound on the largest eigenvalue of G: the trace of its first part or the spectrum of Q, whichever says less."""
     if not len(curvature):
         return 0.0
@@ -213,7 +213,7 @@ def _curvature(Q: FloatArray, penalty: FloatArray, smallest: float) -> FloatArra
     return uniform if own is None else np.asarray(0.5 * (uniform + own))
 
 
-def _copies(copy_of: NDArray[np.intp] | None, columns: IntArray) -> tuple[IntArray, IntArray]:
+def _chained_copies(copy_of: NDArray[np.intp] | None, columns: IntArray) -> tuple[IntArray, IntArray]:
     """Chain the copies among `columns`."""
     m = len(columns)
     prev, nxt = np.full(m, -1, dtype=np.int64), np.full(m, -1, dtype=np.int64)

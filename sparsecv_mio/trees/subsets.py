@@ -19,6 +19,11 @@ from sparsecv_mio.arrays import IntArray
 UNLIMITED = 1 << 62  # nodes
 
 
+def never() -> bool:
+    """Return False: the clock that never stops anything."""
+    return False
+
+
 @dataclass(frozen=True, eq=False)
 class BestSubset:
     """What is known of one tau: `lower <= min f <= upper = f(support)` in the units of the problem.

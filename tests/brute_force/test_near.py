@@ -17,7 +17,7 @@ from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.data.weights import weighted, weighted_rows
 from sparsecv_mio.model_space import NONE
 from sparsecv_mio.near import collecting
-from sparsecv_mio.near.collecting import Branch, CommonError, FoldRows, all_rows, part_of
+from sparsecv_mio.near.collecting import Branch, CommonError, FoldRows, all_rows, branch_part
 from sparsecv_mio.near.common_subset import best_common_subset
 from sparsecv_mio.near.near_optimal import UNKNOWN, NearBest, near_optimal
 from sparsecv_mio.problem.objective import fit, held_out_error, varying_columns
@@ -171,7 +171,7 @@ def check_parts(seed: int) -> int:
     cuts = np.sort(np.random.default_rng([35, seed]).integers(0, data.q + 1, size=2))
     inside, outside, free = (np.sort(some) for some in np.split(order, cuts))
     branch, compared = Branch(inside, outside), 0
-    for part in (part_of(criterion.below, branch, criterion.folds.residual_rate), criterion.weighted(branch)):
+    for part in (branch_part(criterion.below, branch, criterion.folds.residual_rate), criterion.weighted(branch)):
         for size in range(len(free) + 1) if part is not None else ():
             for rest in combinations(free.tolist(), size):
                 support = np.sort(np.append(inside, np.array(rest, dtype=np.int64)))

@@ -125,7 +125,7 @@ def test_no_false_proof_is_accepted(what: str, tmp_path: Path) -> None:
 
 def test_what_a_weaker_checker_accepts_is_found_and_made_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A checker that believes the ends of intervals: the campaign finds it, and says so by the least problem."""
-    monkeypatch.setattr(checker, "_within", lambda line, low, high, what: (low, high))
+    monkeypatch.setattr(checker, "_proved_interval", lambda line, low, high, what: (low, high))
     problem = Small(4, 11, 4, 2, 3, "loo", "length", "fold")
     found = accepted_and_false("best subsets", problem, tmp_path / "p", "fast", times=400, counts=Counter())
     assert found is not None

@@ -11,7 +11,7 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import brentq
 
 from sparsecv_mio.arrays import FloatArray
-from sparsecv_mio.bounds.relaxation import UnitDiagonal, allowance, relax_form
+from sparsecv_mio.bounds.relaxation import UnitDiagonal, comparison_allowance, relax_form
 from sparsecv_mio.units import Interval
 
 SHARES = (1.0, 0.5, 0.1)
@@ -119,11 +119,11 @@ def safe_ellipsoid(form: UnitDiagonal, tau: int, ubar: float, share: float) -> E
     if share == 1.0:
         centre = np.asarray(np.linalg.solve(form.M, form.c))
         value = float(form.yy - form.c @ centre)
-        return Ellipsoid(centre, form.M, max(ubar - value, 0.0) + allowance(form, tau, centre))
+        return Ellipsoid(centre, form.M, max(ubar - value, 0.0) + comparison_allowance(form, tau, centre))
     here = replace(form, w=(1.0 - share) * form.w)
     point = relax_form(here, [tau])[0]
     centre = point.beta / form.scale
-    radius = max(ubar - point.dual, 0.0) + allowance(here, tau, centre)
+    radius = max(ubar - point.dual, 0.0) + comparison_allowance(here, tau, centre)
     return Ellipsoid(centre, form.M - np.diag(here.w), radius)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from truth import INSIDE, OUTSIDE, Optima, Truth, allowed
 from zoo import RandomProblem
 
-from sparsecv_mio.certificate.claims import rows_of
+from sparsecv_mio.certificate.claims import rows_in_region
 from sparsecv_mio.certificate.records import Record
 
 F_RTOL, H_RTOL = 1e-9, 1e-7
@@ -95,7 +95,7 @@ def wrong_region(record: Record, known: dict[Any, Any], rounding: float) -> Iter
     """Yield what enumeration contradicts of the part of the grid that is proved."""
     region = record.region
     assert region is not None
-    rows = rows_of(region, record.table)
+    rows = rows_in_region(region, record.table)
     least, own = min(known[row.gamma, row.tau][0] for row in rows), known[region.gamma, region.tau]
     width = record.request.gap * region.upper + region.tie_width + region.allowance
     if region.lower > least + rounding or own[1] > region.upper + rounding:

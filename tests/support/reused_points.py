@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from sparsecv_mio.arrays import FloatArray
-from sparsecv_mio.bounds.relaxation import UnitDiagonal, allowance
+from sparsecv_mio.bounds.relaxation import UnitDiagonal, comparison_allowance
 
 
 def reused_bounds(form: UnitDiagonal, beta: FloatArray, taus: Sequence[int]) -> list[float]:
@@ -32,4 +32,4 @@ def reused_bounds(form: UnitDiagonal, beta: FloatArray, taus: Sequence[int]) -> 
     Gb = form.M @ b - form.w * b
     falling = np.sort((form.c - Gb) ** 2 / form.w)[::-1]
     value = float(form.yy - b @ Gb) - np.concatenate([[0.0], np.cumsum(falling)])
-    return [float(value[min(tau, form.m)]) - allowance(form, min(tau, form.m), b) for tau in taus]
+    return [float(value[min(tau, form.m)]) - comparison_allowance(form, min(tau, form.m), b) for tau in taus]

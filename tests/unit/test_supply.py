@@ -119,7 +119,7 @@ def test_files_that_stand_for_more_than_memory_holds(tmp_path: Path, monkeypatch
     np.savez_compressed(buffer, key=np.array(json.dumps({})), zeros=np.zeros(100_000))
     digest = hashlib.sha256(buffer.getvalue()).hexdigest().encode()
     (tmp_path / "run.ck").write_bytes(digest + b"\n" + buffer.getvalue())
-    monkeypatch.setattr(files, "memory", lambda: 300_000)
+    monkeypatch.setattr(files, "all_memory", lambda: 300_000)
     for name in ("a.parquet", "a.svm", "a.csv"):
         with pytest.raises(BadInput, match="which do not fit in the 300,000 bytes of memory"):
             read_dataset(tmp_path / name, "y")
@@ -169,7 +169,7 @@ def test_proofs_and_their_data_have_limits(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(check_reading, "MOST_NUMBERS", 1000)
     (tmp_path / "long.proof").write_bytes(gzip.compress(b"[" + b"0," * 5000 + b"0]\n"))
     with pytest.raises(check_reading.Unreadable, match="longer than a proof may be"):
-        list(check_reading.lines(str(tmp_path / "long.proof")))
+        list(check_reading.lines_of_proof(str(tmp_path / "long.proof")))
     (tmp_path / "a.csv.gz").write_bytes(gzip.compress(b"a,y\n" + b"0,1\n" * 5000))
     with pytest.raises(check_reading.Unreadable, match="more than 1,000 numbers"):
         check_reading.table(str(tmp_path / "a.csv.gz"), ["a"], "y")

@@ -282,7 +282,7 @@ class Backend(ABC):
             stop = Stop.INTERRUPTED if limits.cancelled else Stop.TIME if limits.seconds <= 0 else Stop.NODES
             answer = Answer(stop, -math.inf, raw_status="stopped before the solver began")
         if answer is not None:
-            _note(limits.log, f"backend {self.name} was not needed: {answer.raw_status}")
+            _note_in_log(limits.log, f"backend {self.name} was not needed: {answer.raw_status}")
             return answer
         return self._run(task, form, limits)
 
@@ -471,7 +471,7 @@ def allowance_of(doubt: float, yy: float, objective: float) -> float:
     return min(doubt, (TRUST + PRIMAL) * yy, WORTH * objective)
 
 
-def _note(log: str | None, text: str) -> None:
+def _note_in_log(log: str | None, text: str) -> None:
     """Say in the log why there is none of the solver."""
     if log is not None:
         with open(log, "a", encoding="utf-8") as handle:

@@ -55,7 +55,7 @@ class GurobiBackend(contract.Backend):
         model, arrays = self._lowered(kind, task)
         z = arrays.columns(model.z)
         try:
-            with gp.Model(env=_environment()) as solver:
+            with gp.Model(env=_gurobi_environment()) as solver:
                 variables = _load(solver, arrays, arrays.vector(model.point(task, task.start_u, task.start_z)))
                 self.set_options(solver, limits.options)
                 _options(solver, task, limits)
@@ -71,14 +71,14 @@ class GurobiBackend(contract.Backend):
                 solver.optimize(watch.callback)
                 seconds = time.perf_counter() - begin
                 watch.raise_stored()
-                return _answer(solver, variables, z, watch, limits, seconds)
+                return _gurobi_answer(solver, variables, z, watch, limits, seconds)
         except gp.GurobiError as error:
             raise _translate(error, task, formulation, limits) from error
 
     def _blank(self) -> Any:
         import gurobipy as gp
 
-        return gp.Model(env=_environment())
+        return gp.Model(env=_gurobi_environment())
 
     def _set(self, solver: Any, name: str, value: contract.OptionValue) -> contract.OptionValue:
         solver.setParam(name, value)
@@ -86,7 +86,9 @@ class GurobiBackend(contract.Backend):
         return taken
 
 
-def _answer(solver: Any, variables: Any, z: IntArray, watch: _Watch, limits: Limits, seconds: float) -> contract.Answer:
+def _gurobi_answer(
+    solver: Any, variables: Any, z: IntArray, watch: _Watch, limits: Limits, seconds: float
+) -> contract.Answer:
     from gurobipy import GRB
 
     stops = {
@@ -270,7 +272,7 @@ def _sum(values: list[float], variables: list[Any]) -> Any:
     return gp.LinExpr(values, variables)
 
 
-def _environment() -> Any:
+def _gurobi_environment() -> Any:
     import gurobipy as gp
 
     env = getattr(_ENV, "env", None)
@@ -286,7 +288,7 @@ def _environment() -> Any:
 def _describe(gp: Any) -> contract.Availability:
     version = ".".join(str(number) for number in gp.gurobi.version())
     try:
-        with gp.Model(env=_environment()) as trial:
+        with gp.Model(env=_gurobi_environment()) as trial:
             trial.addVars(2001)
             trial.optimize()
         licence = "full"

@@ -79,7 +79,7 @@ class NativeBackend(Backend):
         from sparsecv_mio.trees.every_size import FEW, solve_path
 
         classes = not isinstance(task.problem, SparseProblem)
-        _compile_classes() if classes else _compile(task.q > FEW)
+        _compile_classes() if classes else _load_kernels(task.q > FEW)
         begin = time.perf_counter()
 
         def expired() -> bool:
@@ -168,7 +168,7 @@ def _compile_classes() -> None:
 
 
 @lru_cache(maxsize=2)
-def _compile(perspective: bool) -> None:
+def _load_kernels(perspective: bool) -> None:
     """Load or compile the kernels on a toy problem: a time limit is about solving, not about the first call.
 
     One node is not enough for the path tree of the toy, so that the perspective tree is called where it is wanted.

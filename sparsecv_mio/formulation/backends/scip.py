@@ -64,7 +64,7 @@ class ScipBackend(contract.Backend):
         start = arrays.vector(model.point(big, big.start_u, big.start_z))
         solver, x = _load(arrays, start)
         self.set_options(solver, limits.options)
-        _options(solver, contract.gap_target(task, limits) * factor**2, limits)
+        _set_scip_options(solver, contract.gap_target(task, limits) * factor**2, limits)
         poll = contract.Poll(limits)
         if limits.cancel is not None:
             _include_cancel(solver, poll)
@@ -75,7 +75,7 @@ class ScipBackend(contract.Backend):
             raise contract.failed("scip", str(error), limits) from error
         seconds = time.perf_counter() - begin
         poll.raise_stored()
-        return _answer(solver, x, arrays.columns(model.z), (limits, seconds, factor))
+        return _scip_answer(solver, x, arrays.columns(model.z), (limits, seconds, factor))
 
     def _blank(self) -> Any:
         import pyscipopt
@@ -104,7 +104,7 @@ def _silent() -> Iterator[None]:
         os.close(nowhere)
 
 
-def _answer(solver: Any, x: list[Any], z: IntArray, how: tuple[Limits, float, float]) -> contract.Answer:
+def _scip_answer(solver: Any, x: list[Any], z: IntArray, how: tuple[Limits, float, float]) -> contract.Answer:
     """Read the answer; `how` it came about: the limits, the seconds, and what u was magnified by."""
     limits, seconds, factor = how
     raw = solver.getStatus()
@@ -168,7 +168,7 @@ def _load(arrays: Lowered, start: FloatArray) -> tuple[Any, list[Any]]:
     return solver, x
 
 
-def _options(solver: Any, target: float, limits: Limits) -> None:
+def _set_scip_options(solver: Any, target: float, limits: Limits) -> None:
     solver.setParam("limits/gap", 0.0)
     solver.setParam("limits/absgap", target)
     # in magnified units: 1e-8 of the objective; tighter, and SoPlex complains on stderr that it cannot

@@ -131,7 +131,7 @@ def _all_l2(fit: DualFit) -> Bracket:
     tilt_sq = np.maximum(uu + cross + own, 0.0) + 16.0 * EPS * (uu + np.abs(cross) + own)
     slack = _left_residual(fit) / (n - 1) + 0.25 * ridge * tilt_sq
     middle = fit.t[rows] - 0.5 * (xu + a * norm_sq)
-    return _bracket(middle, np.sqrt(norm_sq), np.sqrt(slack / ridge), float(np.linalg.norm(fit.w)))
+    return _bracket_around(middle, np.sqrt(norm_sq), np.sqrt(slack / ridge), float(np.linalg.norm(fit.w)))
 
 
 def _all_net(fit: DualFit) -> Bracket:
@@ -149,10 +149,10 @@ def _all_net(fit: DualFit) -> Bracket:
         middle[chunk] = 0.5 * (fit.t[rows[chunk]] + np.einsum("ij,ij->i", X, v))
     slack = np.maximum(slack, 0.0) + 16.0 * EPS * fit.primal
     norm = np.sqrt(problem.design.row_sq[rows])
-    return _bracket(middle, norm, np.sqrt(slack / ridge), float(np.linalg.norm(fit.w)))
+    return _bracket_around(middle, norm, np.sqrt(slack / ridge), float(np.linalg.norm(fit.w)))
 
 
-def _bracket(middle: FloatArray, norm: FloatArray, radius: FloatArray, size: float) -> Bracket:
+def _bracket_around(middle: FloatArray, norm: FloatArray, radius: FloatArray, size: float) -> Bracket:
     reach = norm * (radius * (1.0 + ROUNDING) + ROUNDING * size)
     return Bracket(middle - reach, middle + reach)
 
@@ -366,7 +366,7 @@ def loocv(
     >>> result.errors, result.trainings
     (1, 0)
     """
-    _check(problem)
+    _check_loocv(problem)
     clock = [time.perf_counter()]
     fit = train(fewer_columns(problem), tol=tol)
     problem = fit.problem
@@ -421,7 +421,7 @@ class _Progress:
         return self.stop is not None and self.stop.is_set()
 
 
-def _check(problem: Problem) -> None:
+def _check_loocv(problem: Problem) -> None:
     y = problem.y[problem.rows]
     if not np.all(np.abs(y) == 1.0):
         raise BadInput("leave-one-out errors need labels -1 and +1: map the two values of the target to them")
@@ -459,7 +459,7 @@ def _step_signs(fit: DualFit, rows: IntArray) -> FloatArray:
             continue
         for k, (row, w) in enumerate(zip(chunk.tolist(), oracle.points(chunk), strict=True)):
             end = assess_with_intercept(problem.without_rows([row]), w)
-            signs[start + k] = _decided(end, feature_rows(problem, chunk[k : k + 1])) or np.nan
+            signs[start + k] = _proved_sign(end, feature_rows(problem, chunk[k : k + 1])) or np.nan
     return signs
 
 
@@ -481,10 +481,10 @@ def _trained_sign(fit: DualFit, row: int, tol: float, early: bool, factor: Hessi
     """Train without a row, from the fit on all rows; return the row's sign and whether a bound proves it."""
     x = feature_rows(fit.problem, np.array([row]))
     without, start, goal = fit.problem.without_rows([row]), fit.w, tol
-    stop = (lambda new: _decided(new, x) != 0.0) if early else None
+    stop = (lambda new: _proved_sign(new, x) != 0.0) if early else None
     while True:
         new = train(without, tol=goal, start=start, precondition=factor, stop=stop)
-        proved = _decided(new, x) if early else 0.0
+        proved = _proved_sign(new, x) if early else 0.0
         if proved != 0.0 or not early or goal <= TIGHTEST or new.relative_gap > goal:
             return (proved, True) if proved != 0.0 else (float(np.sign(new.t[row])), False)
         start, goal = new.w, max(goal * 1e-2, TIGHTEST)
@@ -500,7 +500,7 @@ def shared_factor(fit: DualFit) -> HessianFactor | None:
     return HessianFactor.at(fit) if large and usable else None
 
 
-def _decided(fit: DualFit, x: FloatArray) -> float:
+def _proved_sign(fit: DualFit, x: FloatArray) -> float:
     """Return the sign of the optimum's prediction at x (1, d) where the fit's own gap proves it, else 0."""
     if fit.problem.regularizer.ridge == 0.0:
         return 0.0

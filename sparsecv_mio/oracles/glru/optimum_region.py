@@ -326,7 +326,7 @@ def change_rows(fit: risk.DualFit, remove: Any = None, add: tuple[Any, Any] | No
     0.5
     """
     problem, loss, regularizer = fit.problem, fit.problem.loss, fit.problem.regularizer
-    gone = _known(remove, problem.keep_rows(np.ones(problem.design.n)) > 0.0, "row")
+    gone = _known_positions(remove, problem.keep_rows(np.ones(problem.design.n)) > 0.0, "row")
     X_new, y_new = _new_rows(fit, add)
     n = problem.n - gone.size + y_new.size
     if n < 1:
@@ -393,7 +393,7 @@ def change_columns(fit: risk.DualFit, remove: Any = None, add: Any = None) -> Op
     0.5625
     """
     problem, loss, regularizer = fit.problem, fit.problem.loss, fit.problem.regularizer
-    gone = _known(remove, np.ones(regularizer.penalised(problem.design.d), dtype=bool), "penalised column")
+    gone = _known_positions(remove, np.ones(regularizer.penalised(problem.design.d), dtype=bool), "penalised column")
     X_new = _new_columns(fit, add)
     columns = np.delete(np.arange(problem.design.d), gone)
     penalised = regularizer.penalised(columns.size)
@@ -491,7 +491,7 @@ def _along_ray(table: FloatArray, score: FloatArray, regularizer: Regularizer) -
     return float(residual + rounding), float(tilt), factor
 
 
-def _known(remove: Any, allowed: BoolArray, what: str) -> IntArray:
+def _known_positions(remove: Any, allowed: BoolArray, what: str) -> IntArray:
     """Return the positions to remove, each of which is allowed and there once."""
     gone = np.asarray([] if remove is None else remove, dtype=np.int64).ravel()
     if gone.size and not (0 <= gone.min() <= gone.max() < allowed.size and allowed[gone].all()):

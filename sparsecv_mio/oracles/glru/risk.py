@@ -278,10 +278,10 @@ def fewer_columns(problem: Problem) -> Problem:
     d = regularizer.penalised(design.d)
     if design.sparse or regularizer.l1 > 0.0 or d < WIDE * design.n:
         return problem
-    return replace(problem, design=DesignMatrix(_factor(design.X[:, :d]), regularizer.intercept))
+    return replace(problem, design=DesignMatrix(_factor_of_rows(design.X[:, :d]), regularizer.intercept))
 
 
-def _factor(X: FloatArray) -> FloatArray:
+def _factor_of_rows(X: FloatArray) -> FloatArray:
     K = X @ X.T
     try:
         return np.ascontiguousarray(cholesky(K, lower=True, check_finite=False))

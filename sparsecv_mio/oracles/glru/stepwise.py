@@ -182,7 +182,7 @@ def stepwise(
     begin = time.perf_counter()
     asked = options or StepwiseOptions()
     adding = asked.direction == "forward"
-    validation, y = _check(problem, X_validation, y_validation)
+    validation, y = _check_validation(problem, X_validation, y_validation)
     d = problem.regularizer.penalised(problem.design.d)
     everything = np.arange(d, dtype=np.int64)
     selected = everything[:0] if adding else everything
@@ -209,7 +209,7 @@ def stepwise(
     return StepwiseResult(selected, errors, start_errors, tuple(steps), w, time.perf_counter() - begin)
 
 
-def _check(problem: Problem, X: Any, y: Any) -> tuple[DesignMatrix, FloatArray]:
+def _check_validation(problem: Problem, X: Any, y: Any) -> tuple[DesignMatrix, FloatArray]:
     labels = np.asarray(y, dtype=np.float64).ravel()
     validation = DesignMatrix(X, problem.regularizer.intercept)
     if validation.d != problem.design.d or labels.shape != (validation.n,):

@@ -106,7 +106,7 @@ def train(
     for step in range(1, max_steps + 1):
         if fit.gap <= tol * fit.primal or (step > 1 and stop is not None and stop(fit)):
             break
-        moved = _step(fit, tol, precondition)
+        moved = _training_step(fit, tol, precondition)
         if moved is None:
             break
         new = assess_with_intercept(problem, *moved, step)
@@ -189,7 +189,7 @@ def _hessian(problem: Problem, h: FloatArray) -> FloatArray:
     return H
 
 
-def _step(fit: DualFit, tol: float, precondition: Solve | None) -> tuple[FloatArray, FloatArray] | None:
+def _training_step(fit: DualFit, tol: float, precondition: Solve | None) -> tuple[FloatArray, FloatArray] | None:
     """Take one step of Newton's method; return (w, t), or None where P cannot be lowered.
 
     Where the derivative of the loss has kinks, the curvature along a step may exceed that at its start. After a short

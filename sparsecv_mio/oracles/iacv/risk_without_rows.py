@@ -330,7 +330,7 @@ def infinitesimal_jackknife(erm: Erm, theta: FloatArray, *, proximal: bool = Fal
     H = taylor.hessian()
     if not proximal and erm.lam > 0.0:
         H = H + erm.lam * erm.penalty.hessian_times(theta, np.eye(erm.p))
-    steps = -_solve(H, gradients.T).T
+    steps = -_solve_each(H, gradients.T).T
     if proximal and erm.lam > 0.0:
         return _proximal_quadratics(erm, taylor, theta, _left_out_times(erm, taylor, steps))
     return np.asarray(theta + steps)
@@ -353,7 +353,7 @@ def _left_out_times(erm: Erm, taylor: Expansion, D: FloatArray) -> FloatArray:
     return out
 
 
-def _solve(H: FloatArray, right: FloatArray) -> FloatArray:
+def _solve_each(H: FloatArray, right: FloatArray) -> FloatArray:
     try:
         return np.asarray(np.linalg.solve(H, right))
     except np.linalg.LinAlgError:
@@ -377,7 +377,7 @@ def _solve_left_out(erm: Erm, taylor: Expansion, theta: FloatArray, right: Float
             cuts = np.searchsorted(labels, np.arange(lo, hi + 1))
             groups = [order[a:b] for a, b in zip(cuts[:-1], cuts[1:], strict=True)]
             held = np.stack([Expansion(erm.loss, erm.X[rows], erm.y[rows], theta).hessian() for rows in groups])
-        out[lo:hi] = _solve(H - held, right[lo:hi, :, None])[:, :, 0]
+        out[lo:hi] = _solve_each(H - held, right[lo:hi, :, None])[:, :, 0]
     return out
 
 

@@ -217,7 +217,7 @@ def full_step(erm: Erm, solver: Solver, t: int, theta: FloatArray) -> FloatArray
     """
     X, y, _ = erm.batch(solver.rows(t + 1, erm.n))
     Theta = theta[None, :]
-    return _descend(erm, solver, t + 1, Theta, np.asarray(erm.loss.derivative(Theta @ X.T, y) @ X))[0]
+    return _descend_left_out(erm, solver, t + 1, Theta, np.asarray(erm.loss.derivative(Theta @ X.T, y) @ X))[0]
 
 
 def exact_step(erm: Erm, solver: Solver, t: int, Theta: FloatArray) -> FloatArray:
@@ -251,10 +251,10 @@ def exact_step(erm: Erm, solver: Solver, t: int, Theta: FloatArray) -> FloatArra
         slopes = erm.loss.derivative(Theta[lo:hi] @ X.T, y)
         slopes[fits[out] - lo, out] = 0.0
         gradient[lo:hi] = slopes @ X
-    return _descend(erm, solver, t + 1, Theta, gradient)
+    return _descend_left_out(erm, solver, t + 1, Theta, gradient)
 
 
-def _descend(erm: Erm, solver: Solver, t: int, Theta: FloatArray, gradient: FloatArray) -> FloatArray:
+def _descend_left_out(erm: Erm, solver: Solver, t: int, Theta: FloatArray, gradient: FloatArray) -> FloatArray:
     """(b, p) gradient step on g and proximal step on h; `gradient` is that of the summed loss."""
     alpha, weight = solver.step(t), solver.weight(erm)
     if solver.proximal:
@@ -600,7 +600,7 @@ def run(
     >>> bool(report.traces["iacv"].err_approx[-1] < 0.05 * report.traces["baseline"].err_approx[-1])
     True
     """
-    names = _check(erm, solver, iterations, methods, early_stop)
+    names = _check_run(erm, solver, iterations, methods, early_stop)
     kept = set(range(1, iterations + 1) if early_stop else record if record is not None else log_spaced(iterations))
     kept.add(iterations)
     recorder = _Recorder(erm, solver, names)
@@ -637,7 +637,7 @@ def _finite(cv: float, t: int) -> float:
     return cv
 
 
-def _check(
+def _check_run(
     erm: Erm, solver: Solver, iterations: int, methods: Sequence[str], early_stop: EarlyStop | None
 ) -> tuple[str, ...]:
     unknown = set(methods) - {*METHODS, EXACT}

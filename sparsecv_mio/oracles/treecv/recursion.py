@@ -220,7 +220,7 @@ def tree_cv(
         raise BadInput(f"--jobs must be at least 1, not {jobs}")
     tree = _Tree(RowsByFold.of(X, y, folds), shuffle_seed)
     rows = tree.rows
-    warm_up(learner, rows, shuffle_seed)
+    warm_up_learner(learner, rows, shuffle_seed)
     begin = perf_counter()
     model = learner.copy()
     fixed = tree.feed(model, int(rows.starts[-1]), rows.n)
@@ -269,7 +269,7 @@ def standard_cv(
     [10.0, 10.0]
     """
     rows = RowsByFold.of(X, y, folds)
-    warm_up(learner, rows, shuffle_seed)
+    warm_up_learner(learner, rows, shuffle_seed)
     begin, scores, fed = perf_counter(), np.empty(rows.k), 0
     for j in range(rows.k):
         lo, hi = int(rows.starts[j]), int(rows.starts[j + 1])
@@ -289,7 +289,7 @@ def standard_cv(
     return CvResult(scores, np.diff(rows.starts), fed, perf_counter() - begin)
 
 
-def warm_up(learner: Learner, rows: RowsByFold, shuffle_seed: int | None) -> None:
+def warm_up_learner(learner: Learner, rows: RowsByFold, shuffle_seed: int | None) -> None:
     """Load compiled code before the clock starts.
 
     Parameters

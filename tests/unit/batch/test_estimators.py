@@ -11,7 +11,7 @@ from sklearn.linear_model import LassoCV, LinearRegression
 
 from sparsecv_mio.batch.dispatch import run_batch
 from sparsecv_mio.batch.estimators import processor_limit, run_estimator, run_search, simplest_pair
-from sparsecv_mio.batch.one_task import BatchFolder, rows_of
+from sparsecv_mio.batch.one_task import BatchFolder, task_rows
 from sparsecv_mio.batch.peers import ESTIMATORS, ForwardSelectionCV, RelaxedLassoCV
 from sparsecv_mio.batch.plan import Task, check_estimator_name, tasks_of
 from sparsecv_mio.batch.results import collect
@@ -31,7 +31,7 @@ def task(**settings: object) -> Task:
 
 @pytest.mark.parametrize("name", ["sparsecv", "lasso", "elastic-net", "ridge", "omp", "relaxed-lasso", "forward"])
 def test_tuned_on_validation_rows_and_fitted_on_the_others(name: str) -> None:
-    data = rows_of(task()).train
+    data = task_rows(task()).train
     plan = make_folds("column:validation", data)
     assert plan.k == 1 and plan.train_rows(0).tolist() == list(range(30))
     fitted = run_estimator(name, data, plan, SMALL if name == "sparsecv" else {}, "training")
@@ -46,8 +46,8 @@ def test_tuned_on_validation_rows_and_fitted_on_the_others(name: str) -> None:
 
 def test_rows_of_validation_leave_the_others_as_they_are() -> None:
     plain = tasks_of({"data": [DESIGN]})[0].source.load()
-    assert np.array_equal(rows_of(task()).train.X[:30], plain.X)
-    assert np.array_equal(rows_of(task()).train.y[:30], plain.y)
+    assert np.array_equal(task_rows(task()).train.X[:30], plain.X)
+    assert np.array_equal(task_rows(task()).train.y[:30], plain.y)
 
 
 def test_records_of_such_tasks_are_verified(tmp_path: Path) -> None:

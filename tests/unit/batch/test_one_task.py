@@ -12,7 +12,7 @@ import pytest
 from sparsecv_mio.batch import one_task, sources
 from sparsecv_mio.batch import one_task as module
 from sparsecv_mio.batch.dispatch import run_batch
-from sparsecv_mio.batch.one_task import BatchFolder, check_with_data, rows_of, run_task
+from sparsecv_mio.batch.one_task import BatchFolder, check_with_data, run_task, task_rows
 from sparsecv_mio.batch.plan import Task, tasks_of
 from sparsecv_mio.batch.results import collect, read_table, write_table
 from sparsecv_mio.certificate.records import Record, class_quality
@@ -67,15 +67,15 @@ def test_failures_and_limits_are_outcomes_and_may_be_retried(tmp_path: Path, mon
 
 def test_rows_are_held_out_the_same_way_every_time() -> None:
     tasks = tasks_of(PLAN)
-    first, again = rows_of(tasks[0]), rows_of(tasks[0])
+    first, again = task_rows(tasks[0]), task_rows(tasks[0])
     assert first.test is not None and again.test is not None
     assert np.array_equal(first.test.X, again.test.X) and first.train.n + first.test.n == 24
     both = np.vstack([first.train.X, first.test.X])
     assert np.array_equal(np.sort(both[:, 0]), np.sort(tasks[0].source.load().X[:, 0]))
     with pytest.raises(BadInput, match="is no share"):
-        rows_of(Task(tasks[0].source, {**tasks[0].settings, "test": 1.5}))
+        task_rows(Task(tasks[0].source, {**tasks[0].settings, "test": 1.5}))
     with pytest.raises(BadInput, match="leaves"):
-        rows_of(Task(tasks[0].source, {**tasks[0].settings, "test": 0.95}))
+        task_rows(Task(tasks[0].source, {**tasks[0].settings, "test": 0.95}))
 
 
 def test_tables(done: BatchFolder) -> None:
@@ -165,13 +165,13 @@ def test_data_sets_are_read_once_and_designs_of_a_size_drawn_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     written(tmp_path)
-    sources._load.cache_clear()
+    sources._read_source.cache_clear()
     design = {"design": "toeplitz", "n": [20, 30], "p": 4, "support": 2, "draw": [0, 1, 2], "snr": [1.0, 2.0]}
     vary = {"folds": ["3", "5"], "seed": list(range(10)), "test": [0.2, 0.3], "split": list(range(10))}
     dealt, deal = [], one_task.make_folds
     monkeypatch.setattr(one_task, "make_folds", lambda *given: dealt.append(given) or deal(*given))
     check_with_data(tasks_of({"data": [FILE, design], "vary": vary}, tmp_path))
-    assert sources._load.cache_info().misses == 3 and len(dealt) == 3 * 2 * 2
+    assert sources._read_source.cache_info().misses == 3 and len(dealt) == 3 * 2 * 2
 
 
 def test_two_classes_of_words(tmp_path: Path) -> None:
@@ -190,7 +190,7 @@ def test_two_classes_of_words(tmp_path: Path) -> None:
     record = Record.from_json(outcome.record)
     assert record.classes is not None and record.classes.positive == "no" and record.data.class_weight == "balanced"
     assert record.folds.spec == "stratified:3"
-    test = rows_of(task).test
+    test = task_rows(task).test
     assert test is not None
     found = class_quality(test.y, record.predict(test.X))
     assert outcome.numbers["test_error"] == pytest.approx(found.log_loss)

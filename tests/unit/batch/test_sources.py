@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sparsecv_mio.batch.sources import coefficients_of, digest_of, signal_of, sources_of
+from sparsecv_mio.batch.sources import coefficients_of, signal_of, source_digest, sources_of
 from sparsecv_mio.errors import BadInput
 
 
@@ -107,7 +107,7 @@ def test_a_file_that_changed_is_refused(tmp_path: Path) -> None:
         source.load("column:c")
     path.unlink()
     with pytest.raises(BadInput, match="cannot be read"):
-        digest_of(source.spec)
+        source_digest(source.spec)
 
 
 def test_bundled_data() -> None:

@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 from conic_program import conic_minimum  # noqa: E402
 
-from sparsecv_mio.bounds.relaxation import Diagonal, allowance, relax_form, relax_problem, screen, unit_diagonal
+from sparsecv_mio.bounds.relaxation import (
+    Diagonal,
+    comparison_allowance,
+    relax_form,
+    relax_problem,
+    screened,
+    unit_diagonal,
+)
 from sparsecv_mio.kernels import reduced_forms
 from sparsecv_mio.kernels.nodes import DROPPED, FREE, INSIDE
 from sparsecv_mio.problem.problem import SparseProblem
@@ -78,7 +85,7 @@ def test_the_value_is_that_of_its_point_and_below_every_support(seed: int) -> No
         np.testing.assert_allclose(point.slope, problem.c - G @ point.beta, atol=1e-9)
         top = np.sort(point.slope**2 / point.w)[::-1][: point.tau].sum()
         exact = problem.yy - point.beta @ G @ point.beta - top
-        slip = allowance(form, point.tau, point.beta / form.scale)
+        slip = comparison_allowance(form, point.tau, point.beta / form.scale)
         assert 0.0 < slip < 1e-9 * problem.yy and 0.0 <= point.gap <= 2e-3
         assert point.dual == pytest.approx(exact - slip, abs=1e-10 * problem.yy)
         assert point.dual <= best_support(problem, point.tau)[0]
@@ -95,7 +102,7 @@ def test_the_best_support_survives(seed: int) -> None:
     problem, _ = random_problem(seed, lam=1.0, rho=0.2)
     for tau in (1, 3, 6):
         value, support = best_support(problem, tau)
-        found = screen(relax_problem(problem, [tau])[0], value * (1 + 1e-12))
+        found = screened(relax_problem(problem, [tau])[0], value * (1 + 1e-12))
         inside, dropped = (set(np.flatnonzero(found == kind).tolist()) for kind in (INSIDE, DROPPED))
         assert inside <= set(support) and not dropped & set(support)
         assert set(found.tolist()) <= {INSIDE, DROPPED, FREE}
@@ -103,11 +110,11 @@ def test_the_best_support_survives(seed: int) -> None:
 
 def test_no_column_and_all_of_them_leave_no_choice() -> None:
     problem, _ = random_problem(0)
-    none, full = (screen(point, problem.yy) for point in relax_problem(problem, [0, problem.q]))
+    none, full = (screened(point, problem.yy) for point in relax_problem(problem, [0, problem.q]))
     assert np.all(none == DROPPED) and np.all(full == INSIDE) and len(none) == len(full) == problem.q
 
 
 def test_a_generous_level_fixes_nothing() -> None:
     problem, _ = random_problem(1)
-    found = screen(relax_problem(problem, [3])[0], 10.0 * problem.yy)
+    found = screened(relax_problem(problem, [3])[0], 10.0 * problem.yy)
     assert np.all(found == FREE) and len(found) == problem.q

@@ -10,7 +10,7 @@ import pytest
 from sparsecv_mio.bounds import wide
 from sparsecv_mio.bounds.cv_error import compute_bounds, printed_bounds
 from sparsecv_mio.bounds.fold import Origin
-from sparsecv_mio.bounds.wide import Ends, WideFold, of_all_columns, of_few_columns, squared_error
+from sparsecv_mio.bounds.wide import Ends, WideFold, of_all_columns, of_few_columns, point_error
 from sparsecv_mio.bounds.wide_rows import WideRelaxation, WideRows, WideSupports, is_wide
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
@@ -30,7 +30,7 @@ def drawn(seed: int, held_out: int) -> tuple[WideRows, list[tuple[float, float]]
     for s in combinations(range(12), TAU):
         support, b = np.array(s), np.zeros(12)
         b[support] = np.linalg.solve(rows.matrix(support), rows.c[support])
-        found.append((float(rows.yy - rows.c @ b), squared_error(rows, b)))
+        found.append((float(rows.yy - rows.c @ b), point_error(rows, b)))
     return rows, found
 
 

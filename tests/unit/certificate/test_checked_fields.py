@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sparsecv_mio.certificate.checked_fields import READ, RECOMPUTED, Checks, field_paths, part_of
+from sparsecv_mio.certificate.checked_fields import READ, RECOMPUTED, Checks, field_paths, section_of
 from sparsecv_mio.certificate.parts import ChosenFolds
 
 
@@ -35,7 +35,7 @@ def test_the_fields_that_a_record_holds() -> None:
     paths = list(dict.fromkeys(field_paths(ANSWER)))
     folds = [f"folds[].{name}" for name in ("fold", "support", "error", "decided")]
     assert paths == ["gap", "coefficients", "table[].tau", "table[].lower", *folds, "note"]
-    assert [part_of(path) for path in paths[:3]] == ["gap", "coefficients", "table"]
+    assert [section_of(path) for path in paths[:3]] == ["gap", "coefficients", "table"]
 
 
 def test_a_field_is_what_the_checks_that_name_it_say() -> None:

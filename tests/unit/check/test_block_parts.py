@@ -14,14 +14,14 @@ import pytest
 import second_checker
 from forged_proofs import Lines, write_lines
 
-from sparsecv_mio.check.bounded_fits import BoundedMoments, Design, block_part, block_values, need_semidefinite
+from sparsecv_mio.check.bounded_fits import BoundedMoments, Design, block_values, need_semidefinite, proved_block_part
 from sparsecv_mio.check.main import check
 from sparsecv_mio.check.proof_file import Floats, Fractions, Refused
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.problem.training_moments import row_moments
 from sparsecv_mio.proofs import threshold_trees
-from sparsecv_mio.proofs.proof_lines import head_of
+from sparsecv_mio.proofs.proof_lines import proof_head
 from sparsecv_mio.proofs.threshold_trees import ProofTree, Units, prove_thresholds, rounding
 
 KINDS = Floats(), Fractions()
@@ -50,7 +50,7 @@ def proved(data: Dataset, gamma: float, tau: int, how: tuple[str, str], monkeypa
     assert ProofTree.of_line(line) == tree and line["points"]
     best = {"kind": "best", "gamma": 0, "tau": 0, "tree": 0, "support": support,
             "lower": least * units.square * (1.0 - 1e-7), "upper": least * units.square * (1.0 + 1e-7)}  # fmt: skip
-    lines: Lines = json.loads(json.dumps([head_of(standard, [gamma], [tau], None), line, best]))
+    lines: Lines = json.loads(json.dumps([proof_head(standard, [gamma], [tau], None), line, best]))
     return lines
 
 
@@ -143,10 +143,10 @@ def test_a_part_is_taken_up_to_where_what_is_left_ceases_to_be_semidefinite(seed
     for share, holds in ((0.5, True), (1.0 - 1e-6, True), (1.0 + 1e-6, False), (1.5, False)):
         m, penalty, W = in_units_of(design, share)
         if holds:
-            block_part(AT, W, m, penalty, kind)
+            proved_block_part(AT, W, m, penalty, kind)
         else:
             with pytest.raises(Refused, match="not semidefinite"):
-                block_part(AT, W, m, penalty, kind)
+                proved_block_part(AT, W, m, penalty, kind)
 
 
 def test_a_block_that_is_not_definite_is_refused() -> None:
@@ -169,7 +169,7 @@ def test_values_of_subsets_and_the_rest_hold(seed: int) -> None:
         design = Design(data.X, data.y, "length", "none", kind)  # the units are the same in both
         m, penalty, W = in_units_of(design, 0.9)
         W = [kind.of(np.round(np.asarray(one, dtype=np.float64), 9)) for one in W]
-        part = block_part(AT, W, m, penalty, kind)
+        part = proved_block_part(AT, W, m, penalty, kind)
         found.append((part, m, *block_values(m, part, kind.of(b), kind)))
     (_, _, base, values), (part, m, sure, exact) = found
     g = m.c - KINDS[1].product(KINDS[1].of(b), part.G)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from sparsecv_mio.check import statements
-from sparsecv_mio.check.bounded_fits import Design, fits, leverages, residuals
+from sparsecv_mio.check.bounded_fits import Design, fits, leverage_bounds, residual_bounds
 from sparsecv_mio.check.proof_file import Arithmetic, Floats, Fractions, Refused
 
 Row = list[Fraction]
@@ -80,9 +80,9 @@ def compare(problem: Problem, kind: Arithmetic) -> float | None:
     rows, kept, pi = problem.truth(design)
     Z, off = design.Z - m.center, m.center_error + 2 * kind.u
     X, y = Z[:, :-1][:, problem.sets], Z[:, -1]
-    low, high = leverages(found, X, off, kind)
+    low, high = leverage_bounds(found, X, off, kind)
     reach = (kind.root_above(high), kind.inner(abs(X), found.norm) + off * found.norm.sum(-1))
-    bounds = [residuals(found.beta, found.excess, one, (X, y, off), kind) for one in reach]
+    bounds = [residual_bounds(found.beta, found.excess, one, (X, y, off), kind) for one in reach]
     for i, at in enumerate(problem.sets.tolist()):
         M = [[dot((r[j] for r in kept), (r[k] for r in kept)) + (pi[j] if j == k else 0) for k in at] for j in at]
         c, yy = [dot((r[j] for r in kept), (r[-1] for r in kept)) for j in at], sum(r[-1] ** 2 for r in kept)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from sparsecv_mio.cli import run
-from sparsecv_mio.cli.oracles import as_given, counting_bar, text_of
+from sparsecv_mio.cli.oracles import as_given, counting_bar, json_text_of
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.oracles.iacv import make_erm, make_solver
@@ -31,9 +31,9 @@ def test_columns_as_given_are_said(scale: str, intercept: str, said: str) -> Non
 
 
 def test_text_is_strict_json() -> None:
-    assert json.loads("".join(text_of({"a": 0.1, "b": [1, None]})())) == {"a": 0.1, "b": [1, None]}
+    assert json.loads("".join(json_text_of({"a": 0.1, "b": [1, None]})())) == {"a": 0.1, "b": [1, None]}
     with pytest.raises(ValueError, match="not JSON compliant"):
-        text_of({"a": float("nan")})()
+        json_text_of({"a": float("nan")})()
 
 
 class Terminal(io.StringIO):

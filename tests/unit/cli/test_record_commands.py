@@ -25,7 +25,7 @@ import sparsecv_mio as sc
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.cli import run
 from sparsecv_mio.proofs import proof_lines
-from sparsecv_mio.proofs.proof_lines import KeptTrees, part_of
+from sparsecv_mio.proofs.proof_lines import KeptTrees, unfinished_file
 
 PROSTATE_FILE = INSTANCES / "prostate.csv"
 PROSTATE = str(PROSTATE_FILE)
@@ -141,28 +141,28 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 def test_a_proof_that_was_killed_goes_on_where_it_was(tmp_path: Path, made: list[Any]) -> None:
     whole, place = tmp_path / "whole", tmp_path / "p"
-    assert run([*SOLVE, str(whole)]) == 0 and not part_of(whole).exists()
+    assert run([*SOLVE, str(whole)]) == 0 and not unfinished_file(whole).exists()
     trees = list(made)
     assert len(trees) >= 4
     ended = subprocess.run([sys.executable, "-c", KILLED, "3", *SOLVE, str(place)], capture_output=True)
     assert ended.returncode == -signal.SIGKILL
     assert sorted(path.name for path in tmp_path.iterdir()) == ["p.part", "whole"]
-    assert part_of(place).read_bytes().count(b"\n") == 1 + 3
-    with open(part_of(place), "ab") as stream:
+    assert unfinished_file(place).read_bytes().count(b"\n") == 1 + 3
+    with open(unfinished_file(place), "ab") as stream:
         stream.write(b'0123456789abcdef {"half a li')
     made.clear()
     assert run([*SOLVE, str(place)]) == 0
-    assert len(made) == len(trees) - 3 and not part_of(place).exists()
+    assert len(made) == len(trees) - 3 and not unfinished_file(place).exists()
     assert [line.get("kind") for line in read_lines(place)] == [line.get("kind") for line in read_lines(whole)]
     assert run(["check", str(place), PROSTATE]) == 0
 
 
 def test_what_is_no_part_is_left_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     place = tmp_path / "p"
-    part_of(place).write_text("my notes")
+    unfinished_file(place).write_text("my notes")
     assert run([*SOLVE, str(place)]) == 2
     assert "is no part of a proof: remove it" in capsys.readouterr().err
-    assert part_of(place).read_text() == "my notes" and not place.exists()
+    assert unfinished_file(place).read_text() == "my notes" and not place.exists()
 
 
 def test_ctrl_c_ends_the_proof_and_keeps_its_trees(
@@ -180,10 +180,12 @@ def test_ctrl_c_ends_the_proof_and_keeps_its_trees(
         assert run([*SOLVE, str(place), "--json", str(record)]) == 130
     told = capsys.readouterr().err
     assert told.count("\n") == 1 and f"{place} is not written" in told and "goes on from" in told
-    assert record.exists() and part_of(place).exists() and not place.exists()
+    assert record.exists() and unfinished_file(place).exists() and not place.exists()
     other = [word.replace("0.1,1", "0.2,1") for word in SOLVE]
     made.clear()
-    assert run([*other, str(place)]) == 0 and not part_of(place).exists()  # nothing of another grid is taken over
+    assert (
+        run([*other, str(place)]) == 0 and not unfinished_file(place).exists()
+    )  # nothing of another grid is taken over
     assert len(made) >= 4 and run(["check", str(place), PROSTATE]) == 0
 
 
@@ -218,7 +220,7 @@ def test_a_proof_that_its_own_check_refuses_is_not_written(tmp_path: Path, capsy
                 place.write_bytes(b"old")
             else:
                 assert code == 2 and told.count("\n") == 1 and "--proof: " in told
-                assert place.read_bytes() == b"old" and not part_of(place).exists()
+                assert place.read_bytes() == b"old" and not unfinished_file(place).exists()
     assert 0 < written < 9
 
 
@@ -491,8 +493,6 @@ def test_held_out_predictions_are_what_the_cv_error_is_made_of(folds: list[str],
     mae = np.average(np.abs(held.target - held.prediction), weights=weight)
     assert f"held-out predictions in the file: RMSE {np.sqrt(record.cv_error):.6g}, MAE {mae:.6g}, R^2 " in said
     assert f"R^2 {record.r_squared:.4f}" in said.partition("MAE")[2].splitlines()[0]
-
-
 
 
 @pytest.fixture(scope="module")

@@ -103,9 +103,9 @@ def test_bad_npz(tmp_path: Path) -> None:
 def test_arrays_larger_than_memory_are_not_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place = tmp_path / "a.npz"
     np.savez_compressed(place, X=np.zeros((1000, 10)), y=np.arange(1000.0), other=np.zeros((1000, 1000)))
-    monkeypatch.setattr(files, "memory", lambda: 100_000)
+    monkeypatch.setattr(files, "all_memory", lambda: 100_000)
     assert read_dataset(place, target="y").n == 1000
-    monkeypatch.setattr(files, "memory", lambda: 50_000)
+    monkeypatch.setattr(files, "all_memory", lambda: 50_000)
     with pytest.raises(BadInput, match=r"'.*a.npz' unpacks to more than the 50,000 bytes of memory"):
         read_dataset(place, target="y")
 

@@ -72,7 +72,7 @@ def test_what_unpacks_to_more_than_memory(name: str, tmp_path: Path, monkeypatch
         with zipfile.ZipFile(place, "w", zipfile.ZIP_DEFLATED) as store:
             store.writestr("a.csv", text)
     assert read_dataset(place, target="y").n == 100_000
-    monkeypatch.setattr(files, "memory", lambda: 300_000)
+    monkeypatch.setattr(files, "all_memory", lambda: 300_000)
     with pytest.raises(BadInput, match="unpacks to more than the 300,000 bytes of memory"):
         read_dataset(place, target="y")
 

@@ -80,7 +80,7 @@ def test_an_objective_of_moments_is_an_upper_bound_there(seed: int, short_long_d
         b, q, Q = [Fraction(x) for x in beta], [Fraction(x) for x in c], [[Fraction(x) for x in row] for row in M]
         pairs = sum(b[i] * Q[i][j] * b[j] for i in range(k) for j in range(k))
         exact = Fraction(yy) - 2 * sum(x * y for x, y in zip(b, q, strict=True)) + pairs
-        assert Fraction(refit._objective(yy, M, c, beta)) >= exact
+        assert Fraction(refit._long_objective(yy, M, c, beta)) >= exact
 
 
 def test_a_support_whose_columns_are_one_has_no_error_bound() -> None:

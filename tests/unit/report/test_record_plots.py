@@ -23,7 +23,7 @@ from sparsecv_mio.fits.one import fit_one
 from sparsecv_mio.report import record_plots
 from sparsecv_mio.report.document import Picture
 from sparsecv_mio.report.figures import short
-from sparsecv_mio.report.record_plots import figure_of, panel_of, path_at, plot_every_gamma, plot_surface, rows_of
+from sparsecv_mio.report.record_plots import figure_of, fitted_rows, panel_of, path_at, plot_every_gamma, plot_surface
 from sparsecv_mio.report.record_report import report_of, report_text
 from sparsecv_mio.report.record_tables import best_by_tau
 from sparsecv_mio.search.api import cross_validate
@@ -47,9 +47,9 @@ def test_other_data_are_refused_and_weights_are_those_of_the_record(record: Reco
     counts = np.arange(data().n) % 3
     weighted = Dataset.from_arrays(data().X, data().y, data().names, data().target, {"w": counts})
     with pytest.raises(BadInput, match="not the data of the record"):
-        rows_of(record, Dataset.from_arrays(data().X + 1.0, data().y, data().names, data().target))
+        fitted_rows(record, Dataset.from_arrays(data().X + 1.0, data().y, data().names, data().target))
     fitted = best_subsets(weighted_rows(weighted, counts, "w"), gammas=0.1, taus=2)
-    assert rows_of(fitted, weighted).n == (counts > 0).sum() == fitted.data.n
+    assert fitted_rows(fitted, weighted).n == (counts > 0).sum() == fitted.data.n
     assert fitted.data.total_weight == counts.sum()
 
 

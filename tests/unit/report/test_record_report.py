@@ -15,7 +15,7 @@ from sparsecv_mio.digits import ends_of, shown
 from sparsecv_mio.fits.one import fit_one
 from sparsecv_mio.near.common_subset import best_common_subset
 from sparsecv_mio.report.document import Commands, Document, Facts, ReportTable, Sentences
-from sparsecv_mio.report.record_report import not_proved, proved, report_of
+from sparsecv_mio.report.record_report import open_sentences, proved_sentences, report_of
 from sparsecv_mio.search.api import cross_validate, held_out_predictions
 
 from .printing import data
@@ -45,14 +45,14 @@ def test_the_numbers_are_those_of_the_record(record: Record) -> None:
 def test_restrictions_and_nested_errors_are_said() -> None:
     found = cross_validate(data(), "4", gammas=0.1, taus=[1, 2], force_in="b")
     assert facts(report_of(found))["force in"] == "b" and facts(report_of(found))["models compared"] == "with b"
-    words = "\n".join(proved(found))
+    words = "\n".join(proved_sentences(found))
     assert f"best of all subsets of at most {found.tau} features within the restrictions" in words
     assert "Models compared: with b." in words
     outer = Nested(found.folds, 2.5, 0.1, 25.0, ())
     with_it = dataclasses.replace(found, nested=outer)
     nested = report_of(with_it)
-    assert "nested CV error, 2.5," in not_proved(with_it)[-1] and "nested CV error 2.5" in repr(with_it)
-    assert "nested" not in repr(found) + not_proved(found)[-1]
+    assert "nested CV error, 2.5," in open_sentences(with_it)[-1] and "nested CV error 2.5" in repr(with_it)
+    assert "nested" not in repr(found) + open_sentences(found)[-1]
     said = [line for section in nested.sections for block in section.blocks if isinstance(block, Sentences)
             for line in block.lines]  # fmt: skip
     assert any("nested CV" in line and "2.5, standard error 0.1" in line for line in said)
@@ -98,15 +98,15 @@ def test_the_tables_are_those_of_the_record(record: Record) -> None:
 
 
 def test_what_is_proved_and_what_not(record: Record) -> None:
-    assert record.status == "proved" and any("has the least CV error" in line for line in proved(record))
-    assert len(not_proved(record)) == 1 and "error on new rows" in not_proved(record)[0]
+    assert record.status == "proved" and any("has the least CV error" in line for line in proved_sentences(record))
+    assert len(open_sentences(record)) == 1 and "error on new rows" in open_sentences(record)[0]
     open_row = {"folds_decided": 0, "status": "open", "estimate": True, "lower": 0.0, "upper": math.inf}
     rows = tuple(dataclasses.replace(row, **open_row) for row in record.table)  # type: ignore[arg-type]
     cut = dataclasses.replace(
         record, status="limit", estimate=True, lower=0.0, upper=math.inf, table=rows, region=None,
         refit=dataclasses.replace(record.refit, proved=False),
     )  # fmt: skip
-    said, unsaid = " ".join(proved(cut)), " ".join(not_proved(cut))
+    said, unsaid = " ".join(proved_sentences(cut)), " ".join(open_sentences(cut))
     assert "No CV error" not in said and "at most" not in said and "has the least" not in said
     estimate = "no fold has its best subset proved"
     for words in ("has the least CV error", estimate, "Any upper bound", "none of 8 other pairs", "on all rows"):
@@ -123,7 +123,7 @@ def test_a_report_is_about_the_pair_that_the_rule_chose(simplest: Record) -> Non
     where = f"{shown(least.cv_error)} at tau = {least.tau}, gamma = {shown(least.gamma)}"
     ends = ends_of(least.lower, least.upper)
     assert known["least CV error of the grid"] == f"{where}, certified in {ends}"
-    said = proved(simplest)
+    said = proved_sentences(simplest)
     assert any(line.startswith(f"So tau = {least.tau}, gamma = ") for line in said)
     assert "By the one-standard-error rule the reported pair is chosen." in said
 

@@ -91,7 +91,7 @@ def test_many_small_folds_are_scored_in_closed_form() -> None:
     estimates._score_in_closed_form(run.run, run.trees, 1, 1)
     exact = new_run(data, folds, grid)
     exact._fit_all_rows()
-    estimates._visit(exact.run, (1, 1), np.arange(40))
+    estimates._give_support(exact.run, (1, 1), np.arange(40))
     ours, theirs = run.run.cells, exact.run.cells
     assert np.allclose(ours.nominal[1, 1], theirs.nominal[1, 1], rtol=1e-8)
 

@@ -28,7 +28,7 @@ from sparsecv_mio.search.options import (
     SearchOptions,
     check_formulation,
     check_limits,
-    merged,
+    merged_options,
     method_for,
     oracles_of,
     with_keywords,
@@ -266,17 +266,17 @@ def test_what_auto_means(given: dict[str, Any], method: str) -> None:
 
 def test_keywords_go_before_objects() -> None:
     base, watch = SearchOptions.of(method="grid", gap=0.5), Hooks(began=3.0)
-    options, hooks = merged(base, watch, {"gap": 0.25, "trace": "here"}, "search")
+    options, hooks = merged_options(base, watch, {"gap": 0.25, "trace": "here"}, "search")
     assert (options.method, options.gap, base.gap) == (Method.GRID, 0.25, 0.5)
     assert (hooks.began, hooks.trace, watch.trace) == (3.0, "here", None)
-    assert merged(None, None, {}, "search") == (SearchOptions(), Hooks())
+    assert merged_options(None, None, {}, "search") == (SearchOptions(), Hooks())
 
 
 def test_what_is_no_keyword() -> None:
     with pytest.raises(TypeError, match=r"search\(\) got an unexpected keyword argument 'gapp'"):
-        merged(None, None, {"gapp": 0.1}, "search")  # type: ignore[typeddict-unknown-key]
+        merged_options(None, None, {"gapp": 0.1}, "search")  # type: ignore[typeddict-unknown-key]
     with pytest.raises(BadInput, match="^gap: "):
-        merged(None, None, {"gap": 1.0}, "search")
+        merged_options(None, None, {"gap": 1.0}, "search")
 
 
 def test_hooks_never_change() -> None:
