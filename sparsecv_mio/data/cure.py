@@ -845,22 +845,29 @@ def subjects_of(features: Sequence[RawColumn]) -> Subjects | None:
 
     Another column numbers these rows, or it holds words and its name says what they are.
     """
-    visits = [column for column in features if _may_number(column)]
-    for one in features:
-        if one.empty.any() or not _may_name(one):
+    for column in features:
+        if column.empty.any() or not _may_name(column):
             continue
-        words = [one.others.get(row, value) for row, value in enumerate(one.numbers.tolist())]
+        words = [column.others.get(row, value) for row, value in enumerate(column.numbers.tolist())]
         place = {word: k for k, word in enumerate(dict.fromkeys(words))}
         codes, k = np.array([place[word] for word in words]), len(place)
-        rows = np.bincount(codes)
-        if not k >= 3 or 2 * np.sum(rows > 1) <= k:
+        if k < 3 or 2 * np.sum(np.bincount(codes) > 1) <= k:
             continue
-        for other in visits:
-            told = SUBJECT.fullmatch(one.name) or VISIT.fullmatch(other.name)
-            if other is not one and (told or k >= SURE_LEVELS) and _tells_apart(other.numbers, codes, int(rows.max())):
-                return Subjects(one.name, other.name, k)
-        if SUBJECT.fullmatch(one.name) and one.others and k >= SURE_LEVELS:
-            return Subjects(one.name, "", k)
+        visit = _visit_of(column, codes, features)
+        if visit is not None:
+            return Subjects(column.name, visit.name, k)
+        if SUBJECT.fullmatch(column.name) and column.others and k >= SURE_LEVELS:
+            return Subjects(column.name, "", k)
+    return None
+
+
+def _visit_of(subject: RawColumn, codes: IntArray, features: Sequence[RawColumn]) -> RawColumn | None:
+    """Return the column that numbers the rows of each subject; None without one."""
+    rows = np.bincount(codes)
+    for visit in features:
+        told = SUBJECT.fullmatch(subject.name) or VISIT.fullmatch(visit.name) or len(rows) >= SURE_LEVELS
+        if visit is not subject and told and _may_number(visit) and _tells_apart(visit.numbers, codes, int(rows.max())):
+            return visit
     return None
 
 

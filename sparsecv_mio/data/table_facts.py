@@ -12,14 +12,24 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sparsecv_mio.arrays import FloatArray
-from sparsecv_mio.data.cure import NO_LEVEL, RawColumn, RawTable, name_like, numbers_rows, quoted, stand_in, subjects_of
+from sparsecv_mio.arrays import BoolArray, FloatArray
+from sparsecv_mio.data.cure import (
+    NO_LEVEL,
+    RawColumn,
+    RawTable,
+    Subjects,
+    name_like,
+    numbers_rows,
+    quoted,
+    stand_in,
+    subjects_of,
+)
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import fold_columns, make_folds
 from sparsecv_mio.data.readers import read_by, read_raw
 from sparsecv_mio.data.reading_options import ABSENT, WORDS, Reading, Wanted, doubts, feature_names, ways_to_read
 from sparsecv_mio.data.standard import standardize
-from sparsecv_mio.data.time_order import time_order
+from sparsecv_mio.data.time_order import TimeOrder, time_order
 from sparsecv_mio.data.two_classes import as_two_classes, check_training_classes
 from sparsecv_mio.digits import several
 from sparsecv_mio.errors import BadInput
@@ -203,44 +213,26 @@ def inspect_table(table: RawTable, how: Reading, with_none: Collection[str] = ()
     with_none : collection of str
         Columns in which `none` is a word by what this reading says.
     """
-    goal = table.target
-    columns = table.columns
-    alike = _likenesses(columns)
+    goal, columns = table.target, table.columns
     unsaid = doubts(table.marks, how.sep)
-    facts = [
-        _facts(column, column is goal, alike.get(column.name, ()), unsaid.get(column.name, "")) for column in columns
-    ]
-    notes = {column.name: [doubt] for column in columns if (doubt := table.doubt(column, how))}
-    notes |= dict.fromkeys(with_none, ["'none' is a word by --no-keep-default-na, without it an empty cell"])
-    facts = [replace(fact, notes=(*fact.notes, *notes.get(fact.name, ()))) for fact in facts]
-    facts = [_without_target(column, fact, goal) for column, fact in zip(columns, facts, strict=True)]
-    facts = _without_copies(facts, alike, "" if goal is None else goal.name)
+    facts = _facts_of(table, how, unsaid, with_none)
     order = None if goal is None or unsaid else time_order(table.features, goal)
-    nothing = _stand_ins(columns)
-    if nothing:
-        columns = [_emptied(column, nothing) for column in columns]
-        goal = None if goal is None else columns[-1]
-        how = replace(how, na_values=(*how.na_values, *(f"{value:g}" for value in nothing)))
-    kept = [column for column, fact in zip(columns, facts, strict=True) if not fact.drop]
-    subjects = None if goal is None else subjects_of([column for column in kept if column is not goal])
+    if stand_for_nothing := _stand_ins(columns):
+        columns = [_emptied(column, stand_for_nothing) for column in columns]
+        how = replace(how, na_values=(*how.na_values, *(f"{value:g}" for value in stand_for_nothing)))
+    goal = None if goal is None else columns[-1]
+    features = [column for column, fact in zip(columns, facts, strict=True) if not fact.drop and column is not goal]
+    subjects = None if goal is None else subjects_of(features)
     if subjects is not None:
-        kept = [column for column in kept if column.name != subjects.column]
-        facts = [replace(fact, notes=(subjects.note,)) if fact.name == subjects.column else fact for fact in facts]
-        order = None
-    gaps = np.zeros(table.rows, dtype=bool)
-    for one in kept:
-        gaps |= one.empty
-    few = FEW_ROWS_LOST if order is None else MOST_ROWS_LOST
-    na = how.na if how.na is not Missing.ERROR else Missing.DROP if gaps.mean() <= few else Missing.MEAN
-    if order is not None:
-        filled = [FILLED_BY_LATER] if gaps.any() and na is Missing.MEAN else []
-        said = {order.column: (order.note, *filled)}
-        facts = [replace(fact, notes=(*fact.notes, *said.get(fact.name, ()))) for fact in facts]
-    features = [column for column in kept if column is not goal]
+        features = [column for column in features if column.name != subjects.column]
+    dealt = subjects or order
+    kept = features if goal is None else [*features, goal]
+    gaps = np.logical_or.reduce([np.zeros(table.rows, dtype=bool), *(column.empty for column in kept)])
+    na = _proposed_na(how, gaps, isinstance(dealt, TimeOrder))
+    facts = _with_dealing(facts, dealt, na is Missing.MEAN and bool(gaps.any()))
     two_classes = goal is not None and _has_two_values(goal)
     options = _proposed_options(facts, features if two_classes else kept, how, na if gaps.any() else None)
-    options += ["--loss logistic"] if two_classes else []
-    options += [dealt.option for dealt in (subjects or order,) if dealt is not None]
+    options += ["--loss logistic"] * two_classes + ([] if dealt is None else [dealt.option])
     without_target = 0 if goal is None else int(goal.empty.sum())
     n = table.rows - (int(gaps.sum()) if "--na drop" in options else without_target)
     return Inspection(
@@ -249,6 +241,38 @@ def inspect_table(table: RawTable, how: Reading, with_none: Collection[str] = ()
         sum(_width(column, "--na mean" in options, how.encode) for column in features),
         unsaid, two_classes=two_classes,
     )  # fmt: skip
+
+
+def _facts_of(
+    table: RawTable, how: Reading, unsaid: Mapping[str, str], with_none: Collection[str]
+) -> list[ColumnFacts]:
+    """Return the facts of every column, beside the others and the target."""
+    goal, columns = table.target, table.columns
+    alike = _likenesses(columns)
+    facts = [_facts(column, column is goal, alike.get(column.name, ()), unsaid.get(column.name, ""))
+             for column in columns]  # fmt: skip
+    notes = {column.name: [doubt] for column in columns if (doubt := table.doubt(column, how))}
+    notes |= dict.fromkeys(with_none, ["'none' is a word by --no-keep-default-na, without it an empty cell"])
+    facts = [replace(fact, notes=(*fact.notes, *notes.get(fact.name, ()))) for fact in facts]
+    facts = [_without_target(column, fact, goal) for column, fact in zip(columns, facts, strict=True)]
+    return _without_copies(facts, alike, "" if goal is None else goal.name)
+
+
+def _proposed_na(how: Reading, gaps: BoolArray, in_time: bool) -> Missing:
+    """Return what is done with empty cells: rows are left out where these are few, or stand in the order of time."""
+    if how.na is not Missing.ERROR:
+        return how.na
+    return Missing.DROP if gaps.mean() <= (MOST_ROWS_LOST if in_time else FEW_ROWS_LOST) else Missing.MEAN
+
+
+def _with_dealing(facts: list[ColumnFacts], dealt: Subjects | TimeOrder | None, filled: bool) -> list[ColumnFacts]:
+    """Return the facts, with why rows are not dealt at random at the column that says so."""
+    if isinstance(dealt, Subjects):
+        return [replace(fact, notes=(dealt.note,)) if fact.name == dealt.column else fact for fact in facts]
+    if dealt is None:
+        return facts
+    notes = (dealt.note, FILLED_BY_LATER) if filled else (dealt.note,)
+    return [replace(fact, notes=(*fact.notes, *notes)) if fact.name == dealt.column else fact for fact in facts]
 
 
 def _has_two_values(goal: RawColumn) -> bool:
@@ -262,30 +286,34 @@ def _facts(one: RawColumn, goal: bool, alike: Sequence[Likeness], unsaid: str) -
     if unsaid:
         return ColumnFacts(one.name, "mixed", int(one.empty.sum()), None, None, None, None, (unsaid,), False)
     kind, notes, drop = _kind_of_column(one, numbers)
-    marks, (mark, thousands) = one.marks, one.marks.way
-    if marks.grouped and not (marks.proof or marks.plain or one.others or thousands):
-        other = f"--decimal {',' if mark == '.' else '.'} --thousands {mark}"
-        large = marks.grouped.replace(mark, "")
-        notes.append(f"three digits behind every {mark!r}: {marks.grouped} is {large} by {other}")
+    notes += _other_reading(one)
     if (value := stand_in(numbers)) is not None:
         notes.append(f"{value:g} lies far from all others: --na-values {value:g} and --na if it stands for nothing")
     if not goal and not drop:
         more, drop = _doubts(one, numbers)
         notes += more
-    sized = bool(numbers.size) and not one.others
     notes = [*(note.removesuffix(", or drop the column") if goal else note for note in notes)]
     notes += [like.words for like in alike]
-    return ColumnFacts(
-        one.name, kind, int(one.empty.sum()),
-        float(numbers.min()) if sized else None, float(numbers.mean()) if sized else None,
-        float(numbers.max()) if sized else None, _spread(numbers) if sized else None,
-        tuple(notes), drop and not goal,
-    )  # fmt: skip
+    least, mean, largest, spread = _sizes(one, numbers)
+    empty = int(one.empty.sum())
+    return ColumnFacts(one.name, kind, empty, least, mean, largest, spread, tuple(notes), drop and not goal)
 
 
-def _spread(numbers: FloatArray) -> float:
+def _other_reading(one: RawColumn) -> list[str]:
+    """Say which other numbers a column may hold where its marks may set off thousands."""
+    marks, (mark, thousands) = one.marks, one.marks.way
+    if not marks.grouped or marks.proof or marks.plain or one.others or thousands:
+        return []
+    by = f"--decimal {',' if mark == '.' else '.'} --thousands {mark}"
+    return [f"three digits behind every {mark!r}: {marks.grouped} is {marks.grouped.replace(mark, '')} by {by}"]
+
+
+def _sizes(one: RawColumn, numbers: FloatArray) -> tuple[float | None, float | None, float | None, float | None]:
+    """Return the least, the mean, the largest and the standard deviation of a column of numbers alone."""
+    if one.others or not numbers.size:
+        return None, None, None, None
     unit = float(np.abs(numbers).max()) or 1.0
-    return float((numbers / unit).std()) * unit
+    return float(numbers.min()), float(numbers.mean()), float(numbers.max()), float((numbers / unit).std()) * unit
 
 
 def _kind_of_column(one: RawColumn, numbers: FloatArray) -> tuple[str, list[str], bool]:
@@ -478,8 +506,11 @@ def about_target(data: Dataset) -> str:
             f"target {name!r} has two values, {' and '.join(shown)}: fitted is a linear probability model, by "
             "squared error, whose predictions may leave them; --loss logistic fits probabilities"
         )
-    if len(values) < 3 or values[0] < 0.0:
-        return ""
+    return "" if len(values) < 3 or values[0] < 0.0 else _about_counts(name, y, values)
+
+
+def _about_counts(name: str, y: FloatArray, values: FloatArray) -> str:
+    """Say what may suit a target without a number below 0 better than least squares, where it looks like that."""
     off = y / values[-1] - float(np.mean(y / values[-1]))
     skewness = float(np.mean(off**3)) / max(float(np.mean(off**2)) ** 1.5, TINY)
     counts = bool(np.all(values == np.rint(values))) and (values[0] == 0.0 or (values[0] <= 3.0 and skewness > 0.3))
