@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import field, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -16,20 +16,18 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import check_is_fitted
 
 from sparsecv_mio.arrays import FloatArray
-from sparsecv_mio.certificate.records import PathRecord, by_column, probabilities
+from sparsecv_mio.certificate.records import probabilities
 from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.data.weights import least_rows, weighted_rows, with_class_weight
+from sparsecv_mio.data.weights import weighted_rows, with_class_weight
 from sparsecv_mio.errors import BadInput
-from sparsecv_mio.fits.best_subsets import best_subsets
-from sparsecv_mio.model_space import taus_of
 from sparsecv_mio.sklearn.sparse_model import (
     ChosenByCV,
+    OfOneGamma,
     SparseEstimator,
     has_model,
     settings,
     warn_of_edges,
     warn_unproved,
-    watched_search,
     with_callbacks,
 )
 from sparsecv_mio.words import ClassWeight, Loss
@@ -181,7 +179,7 @@ class SparseClassifier(FittedClasses, ClassifierMixin, SparseEstimator):
 
 
 @settings
-class BestSubsetLogistic(SparseClassifier):
+class BestSubsetLogistic(OfOneGamma, SparseClassifier):
     """Best-subset logistic regression of a given size: the best of all subsets of at most tau features, proved.
 
     Minimises `sum_i log(1 + exp(-y_i (a + x_i'b))) + (gamma / 2) ||b||^2` over all a and b with at most tau nonzeros,
@@ -251,11 +249,6 @@ class BestSubsetLogistic(SparseClassifier):
     (2, 2)
     """
 
-    tau: str | int | Iterable[int] | None = field(default=None, kw_only=False)
-    gamma: float = 0.1
-    gap: float = 1e-7
-    time_limit: float | None = None
-
     @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> BestSubsetLogistic:
         """Find the best subset of every size that is asked for.
@@ -279,27 +272,9 @@ class BestSubsetLogistic(SparseClassifier):
         weights = self._weights(data, sample_weight)
         if weights is not None:
             data = weighted_rows(data, weights, "sample_weight")
-        within = self._restrictions.within(data.names)
-        sizes = taus_of(self.tau, within.left(data.p), least_rows(data), "tau", within)
-        with watched_search(self, data.X, data.y) as watch:
-            record = best_subsets(
-                data, gammas=[self.gamma], taus=sizes, gap=self.gap, restrictions=within, loss=Loss.LOGISTIC,
-                time_limit=self.time_limit, scale=self.scale, intercept=self._intercept, **watch._asdict(),
-            )  # fmt: skip
-            self._keep(record)
+        self._fit_sizes(data, loss=Loss.LOGISTIC)
         warn_unproved(self)
         return self
-
-    def _keep(self, record: PathRecord) -> None:
-        """Set the fitted attributes."""
-        names, last = record.data.names, record.path[-1]
-        self.taus_ = np.array([row.tau for row in record.path])
-        self.coef_path_ = np.column_stack([by_column(row.coefficients, names) for row in record.path])
-        self.intercept_path_ = np.array([row.intercept for row in record.path])
-        self._set_model(self.coef_path_[:, -1].copy(), last.intercept)
-        self.tau_, self.support_ = last.tau, np.isin(names, last.support)
-        self.objective_, self.lower_, self.upper_ = last.objective, last.lower, last.upper
-        self.status_, self.record_ = record.status, record
 
 
 @settings

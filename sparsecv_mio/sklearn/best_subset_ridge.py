@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import field
 from functools import cached_property
 from typing import Any
 
@@ -13,21 +12,19 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from sparsecv_mio.arrays import FloatArray
-from sparsecv_mio.certificate.records import PathRecord, by_column
-from sparsecv_mio.data.weights import least_rows, weighted_rows
+from sparsecv_mio.data.weights import weighted_rows
 from sparsecv_mio.errors import BadInput
-from sparsecv_mio.fits.best_subsets import best_subsets
-from sparsecv_mio.model_space import Column, Hierarchy, Limits, taus_of
+from sparsecv_mio.model_space import Column, Hierarchy, Limits
 from sparsecv_mio.search.fold_models import FoldModels, with_fold_models
 from sparsecv_mio.sklearn.sparse_model import (
     ChosenByCV,
+    OfOneGamma,
     SparseEstimator,
     dense,
     has_model,
     settings,
     warn_of_edges,
     warn_unproved,
-    watched_search,
     with_callbacks,
 )
 
@@ -70,7 +67,7 @@ class SparseLinearModel(RegressorMixin, SparseEstimator):
 
 
 @settings
-class BestSubsetRidge(SparseLinearModel):
+class BestSubsetRidge(OfOneGamma, SparseLinearModel):
     """Best-subset ridge regression of a given size: the best of all subsets of at most tau features, proved.
 
     Minimises `||y - Xb||^2 + (gamma / 2) ||b||^2` over all b with at most tau nonzeros, in scaled columns.
@@ -142,11 +139,6 @@ class BestSubsetRidge(SparseLinearModel):
     ([1, 2, 3], (5, 3))
     """
 
-    tau: str | int | Iterable[int] | None = field(default=None, kw_only=False)
-    gamma: float = 0.1
-    gap: float = 1e-7
-    time_limit: float | None = None
-
     @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> BestSubsetRidge:
         """Find the best subset of every size that is asked for.
@@ -168,27 +160,9 @@ class BestSubsetRidge(SparseLinearModel):
         data = self._dataset(X, y)
         if sample_weight is not None:
             data = weighted_rows(data, sample_weight, "sample_weight")
-        within = self._restrictions.within(data.names)
-        sizes = taus_of(self.tau, within.left(data.p), least_rows(data), "tau", within)
-        with watched_search(self, data.X, data.y) as watch:
-            record = best_subsets(
-                data, gammas=[self.gamma], taus=sizes, gap=self.gap, restrictions=within,
-                time_limit=self.time_limit, scale=self.scale, intercept=self._intercept, **watch._asdict(),
-            )  # fmt: skip
-            self._keep(record)
+        self._fit_sizes(data)
         warn_unproved(self)
         return self
-
-    def _keep(self, record: PathRecord) -> None:
-        """Set the fitted attributes."""
-        names, last = record.data.names, record.path[-1]
-        self.taus_ = np.array([row.tau for row in record.path])
-        self.coef_path_ = np.column_stack([by_column(row.coefficients, names) for row in record.path])
-        self.intercept_path_ = np.array([row.intercept for row in record.path])
-        self.coef_, self.intercept_, self.tau_ = self.coef_path_[:, -1].copy(), last.intercept, last.tau
-        self.support_ = np.isin(names, last.support)
-        self.objective_, self.lower_, self.upper_ = last.objective, last.lower, last.upper
-        self.status_, self.record_ = record.status, record
 
 
 @settings

@@ -32,12 +32,14 @@ from sparsecv_mio.data.folds import SPECS, AnyFolds, Splitter, canonical, fold_c
 from sparsecv_mio.data.weights import least_rows, weighted
 from sparsecv_mio.digits import ends_of, shown
 from sparsecv_mio.errors import BadInput, did_you_mean
+from sparsecv_mio.fits.best_subsets import best_subsets
 from sparsecv_mio.model_space import (
     RESTRICTIONS,
     Column,
     Restrictions,
     default_gammas,
     gammas_of,
+    taus_of,
 )
 from sparsecv_mio.report.record_words import edge_hints
 from sparsecv_mio.search.api import cross_validate
@@ -374,6 +376,38 @@ def names_rows(cv: AnyFolds) -> bool:
 
     listed = isinstance(cv, PredefinedSplit) or isinstance(getattr(cv, "cv", None), list)  # the second: of `check_cv`
     return listed or not isinstance(cv, Splitter)
+
+
+@settings
+class OfOneGamma:
+    """Settings and fitted attributes of a model of given sizes at one ridge weight."""
+
+    tau: str | int | Iterable[int] | None = field(default=None, kw_only=False)
+    gamma: float = 0.1
+    gap: float = 1e-7
+    time_limit: float | None = None
+
+    def _fit_sizes(self: Any, data: Dataset, **asked: Any) -> None:
+        """Find the best subset of every size, and set the fitted attributes."""
+        within = self._restrictions.within(data.names)
+        sizes = taus_of(self.tau, within.left(data.p), least_rows(data), "tau", within)
+        with watched_search(self, data.X, data.y) as watch:
+            record = best_subsets(
+                data, gammas=[self.gamma], taus=sizes, gap=self.gap, restrictions=within, time_limit=self.time_limit,
+                scale=self.scale, intercept=self._intercept, **asked, **watch._asdict(),
+            )  # fmt: skip
+            self._keep(record)
+
+    def _keep(self: Any, record: PathRecord) -> None:
+        """Set the fitted attributes."""
+        names, last = record.data.names, record.path[-1]
+        self.taus_ = np.array([row.tau for row in record.path])
+        self.coef_path_ = np.column_stack([by_column(row.coefficients, names) for row in record.path])
+        self.intercept_path_ = np.array([row.intercept for row in record.path])
+        self._set_model(self.coef_path_[:, -1].copy(), last.intercept)
+        self.tau_, self.support_ = last.tau, np.isin(names, last.support)
+        self.objective_, self.lower_, self.upper_ = last.objective, last.lower, last.upper
+        self.status_, self.record_ = record.status, record
 
 
 @settings
