@@ -76,6 +76,11 @@ class Oracle(StrEnum):
     TREECV = "treecv"
 
 
+LEARNERS = ("pegasos", "lsqsgd", "ridge", "naive-bayes", "bernoulli-nb")  # of TreeCV
+CLASSIFIERS = ("pegasos", "naive-bayes", "bernoulli-nb")  # those of them that take two classes
+SOLVERS = ("gd", "sgd", "proxgd")  # whose iterations IACV follows
+
+
 class Criterion(StrEnum):
     """Which error is least: that of the best subset of each fold (h), or that of one subset all folds share."""
 

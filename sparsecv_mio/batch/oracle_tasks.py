@@ -20,7 +20,7 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.errors import BadInput, one_of
-from sparsecv_mio.words import Intercept, Scale
+from sparsecv_mio.words import CLASSIFIERS, LEARNERS, SOLVERS, Intercept, Scale
 
 if TYPE_CHECKING:
     from sparsecv_mio.oracles.iacv import IacvReport
@@ -131,7 +131,6 @@ def check_rows(given: Mapping[str, Any], data: Dataset, plan: FoldPlan) -> None:
         The target has not two values, a fold is held out twice, a step has more rows than there are.
     """
     from sparsecv_mio.oracles.answers import binary_labels
-    from sparsecv_mio.oracles.treecv.learners import CLASSIFIERS
 
     if given["estimator"] == "treecv":
         plan.check_partition("treecv")
@@ -152,15 +151,12 @@ def _check_number(name: str, value: Any, zero: bool) -> None:
 
 def _words_allowed(kind: str) -> dict[str, tuple[str, ...]]:
     if kind == "treecv":
-        from sparsecv_mio.oracles.treecv.learners import LEARNERS
-
         return {"way": WAYS[kind], "learner": LEARNERS, "order": ORDERS}
     if kind == "glru":
         from sparsecv_mio.problem.losses import CERTIFIED
 
         return {"way": WAYS[kind], "loss": tuple(CERTIFIED), "penalty": ("ridge", "l1")}
     from sparsecv_mio.oracles.iacv.risk_without_rows import PENALTIES
-    from sparsecv_mio.oracles.iacv.trajectory import SOLVERS
     from sparsecv_mio.problem.losses import SMOOTH
 
     return {"loss": tuple(SMOOTH), "penalty": tuple(PENALTIES), "solver": SOLVERS}

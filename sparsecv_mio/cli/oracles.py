@@ -15,6 +15,7 @@ from sparsecv_mio.cli.ending import tell
 from sparsecv_mio.declared_options import RAW_UNITS, TABLE
 from sparsecv_mio.digits import shown
 from sparsecv_mio.units import MOST_THREADS
+from sparsecv_mio.words import CLASSIFIERS, LEARNERS, SOLVERS
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -128,7 +129,7 @@ def counting_bar(quiet: bool, unit: str) -> Iterator[ProgressHook | None]:
 
 
 MOST_STEPS = 10**9
-LOSSES, PENALTIES, SOLVERS = ("logistic", "squared", "poisson"), ("ridge", "l1"), ("gd", "sgd", "proxgd")
+LOSSES, PENALTIES = ("logistic", "squared", "poisson"), ("ridge", "l1")
 
 IACV_CODES = "Exit codes: 0 done, 2 bad input, 130 interrupted (what was found until then is written)."
 
@@ -219,9 +220,6 @@ def _print(screen: Console, found: dict[str, Any], quiet: bool) -> None:
     exact = "" if found["seconds_exact"] is None else f", exact {found['seconds_exact']:.3g} s"
     screen.print(f"time                {found['seconds']:.3g} s{exact}")
 
-
-LEARNERS = ("pegasos", "lsqsgd", "ridge", "naive-bayes", "bernoulli-nb")
-CLASSIFIERS = ("pegasos", "naive-bayes", "bernoulli-nb")
 
 TREECV_CODES = "Exit codes: 0 done, 2 bad input, 130 interrupted."
 

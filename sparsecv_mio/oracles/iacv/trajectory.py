@@ -20,6 +20,7 @@ from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.errors import BadInput, one_of
 from sparsecv_mio.oracles.answers import ProgressHook
 from sparsecv_mio.oracles.iacv.risk_without_rows import Erm, Expansion, infinitesimal_jackknife, newton_step, own_rows
+from sparsecv_mio.words import SOLVERS
 
 __all__ = [
     "EarlyStop", "IacvReport", "METHODS", "MethodTrace", "Solver", "State",
@@ -27,7 +28,6 @@ __all__ = [
     "sgd", "start",
 ]  # fmt: skip
 
-SOLVERS = ("gd", "sgd", "proxgd")
 DEFAULT_BATCH = 100  # the smaller of the paper's two
 BLOCK_ELEMENTS = 1 << 14  # exact left-out fits form their predictors in blocks of 128 kB, at least BLOCK_FITS of them
 BLOCK_FITS = 16

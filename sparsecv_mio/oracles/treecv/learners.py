@@ -21,7 +21,7 @@ from sparsecv_mio.errors import BadInput, one_of
 from sparsecv_mio.oracles.answers import binary_labels, design_matrix
 from sparsecv_mio.oracles.treecv.recursion import Learner, RowsByFold
 from sparsecv_mio.problem.training_moments import TrainingMoments
-from sparsecv_mio.words import Intercept
+from sparsecv_mio.words import CLASSIFIERS, LEARNERS, Intercept
 
 __all__ = [
     "BernoulliNaiveBayes", "GaussianNaiveBayes", "LearnerTask", "LeastSquaresSgd", "PartialFitLearner",
@@ -430,8 +430,6 @@ class LeastSquaresSgd(_LinearSgd):
         return np.asarray(X @ self.coefficients)
 
 
-LEARNERS = ("pegasos", "lsqsgd", "ridge", "naive-bayes", "bernoulli-nb")
-CLASSIFIERS = ("pegasos", "naive-bayes", "bernoulli-nb")
 PEGASOS_LAM = 1e-6  # the paper's
 RIDGE_LAM = 1.0
 SIGNS = np.array([-1.0, 1.0])

@@ -226,10 +226,7 @@ def test_the_words_of_the_oracles_are_the_libraries() -> None:
     """The command line knows the words without an import of what they name."""
     from sparsecv_mio.cli import glru, oracles
     from sparsecv_mio.oracles.iacv.risk_without_rows import PENALTIES
-    from sparsecv_mio.oracles.iacv.trajectory import SOLVERS
-    from sparsecv_mio.oracles.treecv.learners import LEARNERS
     from sparsecv_mio.problem.losses import CERTIFIED, SMOOTH
 
-    assert set(glru.LOSSES) == set(CERTIFIED) and set(oracles.LEARNERS) == set(LEARNERS)
-    assert set(oracles.LOSSES) == set(SMOOTH) and set(oracles.SOLVERS) == set(SOLVERS)
+    assert set(glru.LOSSES) == set(CERTIFIED) and set(oracles.LOSSES) == set(SMOOTH)
     assert set(oracles.PENALTIES) == set(PENALTIES)

@@ -21,7 +21,7 @@ from sparsecv_mio.oracles.treecv import (
     standard_cv,
     tree_cv,
 )
-from sparsecv_mio.oracles.treecv.learners import CLASSIFIERS, LEARNERS
+from sparsecv_mio.words import CLASSIFIERS, LEARNERS
 
 
 def plain_pegasos(X, y, lam):
