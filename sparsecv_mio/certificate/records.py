@@ -122,7 +122,7 @@ def columns_named(data: parts.DataInfo, X: Any, wanted: list[str]) -> FloatArray
     if isinstance(X, str | Path):
         new = made_by("read_rows")(X, tuple(wanted) or data.names, "", parts.applied_reading(data.reading))
         whole = np.full((new.data.n + new.left_out, len(wanted)), np.nan)
-        whole[new.data.places] = _chosen(new.data.X, list(new.data.names), wanted)
+        whole[new.data.places] = _columns_chosen(new.data.X, list(new.data.names), wanted)
         return whole
     rows: HasRows | Made | None = X if isinstance(X, HasRows) else None
     learnt = parts.applied_reading(data.reading) if hasattr(X, "iloc") else None
