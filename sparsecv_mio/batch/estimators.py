@@ -23,14 +23,16 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from sparsecv_mio.arrays import FloatArray
-from sparsecv_mio.batch.peers import BY_LABELS, ESTIMATORS, PEER_PACKAGES, Fitted, RawModel
+from sparsecv_mio.batch.peers import BY_LABELS, PEER_PACKAGES, Fitted, RawModel, peer_of
 from sparsecv_mio.batch.plan import OURS, REFITS, TRAINING, options_of, other_rules
 from sparsecv_mio.certificate.parts import versions
 from sparsecv_mio.certificate.records import PathRow, Record, by_column
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import make_folds
+from sparsecv_mio.data.two_classes import as_two_classes
 from sparsecv_mio.errors import BadInput, one_of
+from sparsecv_mio.words import Loss
 
 if TYPE_CHECKING:
     from sparsecv_mio.search.options import SearchOptions
@@ -56,8 +58,6 @@ def run_search(data: Dataset, plan: FoldPlan, settings: Mapping[str, Any], train
     options = options_of(settings)
     if training_only and options.model == "average":
         raise BadInput("model average: the averaged model is of all rows, leave out refit training")
-    if training_only and options.loss == "logistic":
-        raise BadInput("loss logistic: its models are fitted on all rows, leave out refit training")
     begin, spent = time.perf_counter(), time.process_time()
     with processor_limit(settings.get("cpu_limit")) as stop:
         record = cross_validate(
@@ -196,7 +196,7 @@ def run_estimator(name: str, data: Dataset, plan: FoldPlan, settings: Mapping[st
     plan : FoldPlan
         By which hyperparameters are chosen.
     settings : mapping
-        Options of our search, see :func:`~sparsecv_mio.batch.estimators.run_search`; peers have none.
+        Options of our search, see :func:`~sparsecv_mio.batch.estimators.run_search`; of peers the loss alone.
     refit : {"all", "training"}
         Whether the model is fitted on all rows, or, of a single fold, on its training rows alone.
 
@@ -208,7 +208,10 @@ def run_estimator(name: str, data: Dataset, plan: FoldPlan, settings: Mapping[st
         `refit` is another word, or `training` with several folds.
     """
     check_plan(name, plan, refit)
-    _warm(name)
+    of_classes = one_of(settings.get("loss", Loss.SQUARED), tuple(Loss), "loss") == Loss.LOGISTIC
+    if of_classes and refit == TRAINING:
+        raise BadInput("loss logistic: its models are fitted on all rows, leave out refit training")
+    _warm(name, of_classes and name != OURS)
     return _fitted(name, data, plan, settings, refit == TRAINING)
 
 
@@ -216,7 +219,7 @@ def _fitted(name: str, data: Dataset, plan: FoldPlan, settings: Mapping[str, Any
     if name == OURS:
         return run_search(data, plan, settings, training_only)
     splits = [(plan.train_rows(j), plan.scored_rows(j)) for j in range(plan.k)]
-    peer = ESTIMATORS[name]
+    peer = peer_of(name, settings.get("loss", Loss.SQUARED))
     pipeline = make_pipeline(StandardScaler(), peer.make(splits, not training_only))
     begin, spent = time.perf_counter(), time.process_time()
     with warnings.catch_warnings():
@@ -243,7 +246,7 @@ def versions_of_all() -> dict[str, str]:
 
 
 @cache
-def _warm(name: str) -> None:
+def _warm(name: str, of_classes: bool) -> None:
     """Compile or load what a fit may use, once in a process: it is no part of the times, and no limit counts it."""
     if name == OURS:
         from sparsecv_mio.warmup import warm_up
@@ -252,8 +255,9 @@ def _warm(name: str) -> None:
         return
     rng = np.random.default_rng(0)
     X = rng.normal(size=(30, 4))
-    data = Dataset.from_arrays(X, X[:, 0] - X[:, 1] + 0.1 * rng.normal(size=30))
-    _fitted(name, data, make_folds("3", data), {"gamma": [0.1, 1.0], "tau": [1, 2]}, False)
+    y = X[:, 0] - X[:, 1] + 0.1 * rng.normal(size=30)
+    data = as_two_classes(Dataset.from_arrays(X, (y > 0.0).astype(float))) if of_classes else Dataset.from_arrays(X, y)
+    _fitted(name, data, make_folds("3", data), {"loss": Loss.LOGISTIC} if of_classes else {}, False)
 
 
 def _raw_model(scaler: Any, model: Any) -> RawModel:

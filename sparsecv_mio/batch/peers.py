@@ -5,6 +5,7 @@ One is added here alone: what fits it, where scikit-learn has none, and its row 
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -17,7 +18,8 @@ from sklearn.base import BaseEstimator
 
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.certificate.records import Record
-from sparsecv_mio.errors import BackendUnavailable, BadInput
+from sparsecv_mio.errors import BackendUnavailable, BadInput, one_of
+from sparsecv_mio.words import Loss
 
 
 class RawModel(NamedTuple):
@@ -197,6 +199,7 @@ PEER_PACKAGES = ("scikit-learn", "skglm", "abess")
 BY_LABELS = ("abess",)  # peers that make their folds of a label per row
 MOST_SWEEPS = 20_000  # of coordinate descent
 MOST_STEPS = 50  # of OMP, as of forward selection
+MOST_STEPS_OF_CLASSES = 1_000  # of a logistic fit by scikit-learn
 
 
 @dataclass(frozen=True)
@@ -242,21 +245,31 @@ class SteppedOmpCV(linear_model.OrthogonalMatchingPursuitCV):
 
 
 class AbessCV:
-    """abess with the folds of the task."""
+    """abess with the folds of the task, by their squared errors or log losses.
 
-    def __init__(self, splits: Splits) -> None:
-        self.splits = splits
+    Parameters
+    ----------
+    splits : list of (train, test)
+    loss : {"squared", "logistic"}
+    """
+
+    def __init__(self, splits: Splits, loss: Loss = Loss.SQUARED) -> None:
+        self.splits, self.loss = splits, loss
 
     def fit(self, X: FloatArray, y: FloatArray) -> Self:
         """Choose the number of features and fit all rows."""
         try:
-            from abess import LinearRegression
+            import abess
         except ImportError:
             raise BackendUnavailable("abess is not installed: pip install abess") from None
         labels = np.zeros(sum(len(test) for _, test in self.splits), dtype=np.int64)
         for fold, (_, test) in enumerate(self.splits):
             labels[test] = fold
-        model = LinearRegression(cv=len(self.splits), thread=1)
+        how = {"cv": len(self.splits), "thread": 1}
+        if self.loss is Loss.LOGISTIC:
+            model = abess.LogisticRegression(cv_score="test_loss", **how)  # by AUC otherwise
+        else:
+            model = abess.LinearRegression(**how)
         model.fit(X, y, cv_fold_id=labels)
         self.coef_, self.intercept_, self.tau_ = model.coef_, model.intercept_, np.count_nonzero(model.coef_)
         return self
@@ -265,6 +278,21 @@ class AbessCV:
 def _least_error(found: Any) -> float:
     """Return the least mean over the folds of their mean squared errors, by which scikit-learn chooses."""
     return float(found.mse_path_.reshape(-1, len(found.cv)).mean(axis=1).min())
+
+
+def _logistic_cv(splits: Splits, l1: bool, **how: Any) -> Any:
+    """Return scikit-learn's logistic regression with one penalty, its weight chosen by held-out log losses."""
+    if "use_legacy_attributes" in inspect.signature(linear_model.LogisticRegressionCV).parameters:  # from 1.8 on
+        how |= {"l1_ratios": (float(l1),), "use_legacy_attributes": False}
+    else:
+        how |= {"penalty": "l1" if l1 else "l2"}
+    return linear_model.LogisticRegressionCV(cv=splits, scoring="neg_log_loss", max_iter=MOST_STEPS_OF_CLASSES, **how)
+
+
+def _least_log_loss(found: Any) -> float:
+    """Return the least mean over the folds of their mean log losses, by which scikit-learn chooses."""
+    scores = found.scores_
+    return -float(np.mean(next(iter(scores.values())) if isinstance(scores, dict) else scores, axis=0).max())
 
 
 MIXTURES = [0.1, 0.5, 0.7, 0.9, 0.95, 0.99, 1.0]
@@ -292,3 +320,42 @@ ESTIMATORS: dict[str, Peer] = {
     "scad": Peer(partial(ConcavePenaltyCV, kind="scad"), ("cv_error", "alpha")),
     "abess": Peer(lambda splits, _: AbessCV(splits), ("tau",)),
 }  # fmt: skip
+# With `loss="logistic"`. liblinear penalises the intercept: the scaling leaves a hundredth of that.
+OF_CLASSES: dict[str, Peer] = {
+    "lasso": Peer(
+        lambda splits, _: _logistic_cv(
+            splits, l1=True, Cs=np.logspace(-3, 2, 21), solver="liblinear", intercept_scaling=100.0, random_state=0
+        ),
+        ("C",), _least_log_loss,
+    ),
+    "ridge": Peer(lambda splits, _: _logistic_cv(splits, l1=False, Cs=np.logspace(-4, 4, 17)), ("C",), _least_log_loss),
+    "abess": Peer(lambda splits, _: AbessCV(splits, Loss.LOGISTIC), ("tau",)),
+}  # fmt: skip
+
+
+def peer_of(name: str, loss: str = Loss.SQUARED) -> Peer:
+    """Return a peer that fits a loss.
+
+    Parameters
+    ----------
+    name : str
+        A key of `ESTIMATORS`.
+    loss : {"squared", "logistic"}
+
+    Raises
+    ------
+    BadInput
+        It has no form for logistic loss.
+
+    Examples
+    --------
+    >>> peer_of("omp", "logistic")
+    Traceback (most recent call last):
+    ...
+    sparsecv_mio.errors.BadInput: loss logistic: estimator omp has none, use sparsecv, lasso, ridge, abess
+    """
+    if one_of(loss, tuple(Loss), "loss") != Loss.LOGISTIC:
+        return ESTIMATORS[name]
+    if name not in OF_CLASSES:
+        raise BadInput(f"loss logistic: estimator {name} has none, use sparsecv, {', '.join(OF_CLASSES)}")
+    return OF_CLASSES[name]

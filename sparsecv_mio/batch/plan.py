@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from sparsecv_mio.batch.oracle_tasks import ORACLES, SWITCHES, check_oracle, settings_of
 from sparsecv_mio.batch.oracle_tasks import SETTINGS as OF_ORACLES
-from sparsecv_mio.batch.peers import ESTIMATORS
+from sparsecv_mio.batch.peers import ESTIMATORS, peer_of
 from sparsecv_mio.batch.sources import DESIGN_KEYS, DESIGNS, Source, sources_of
 from sparsecv_mio.data.folds import fold_columns
 from sparsecv_mio.declared_options import ACCELERATING, FORCING, OPTIONS, SEARCHING, UNITS
@@ -83,11 +83,13 @@ def check_settings(given: Mapping[str, Any]) -> None:
         check_share(given["test"])
     if given["estimator"] in ORACLES:
         check_oracle(given)
-    if given["estimator"] == OURS:
+    elif given["estimator"] == OURS:
         try:
             _check_search(given)
         except BadInput as error:
             raise BadInput(with_keys(str(error), given)) from None
+    else:
+        peer_of(str(given["estimator"]), given.get("loss", Loss.SQUARED))
 
 
 def _check_kind(name: str, value: Any) -> None:
@@ -268,8 +270,8 @@ class Task:
 
     @property
     def of_classes(self) -> bool:
-        """Whether it is our search with logistic loss, for a target of two classes."""
-        return self.estimator == OURS and str(self.settings.get("loss", "")).lower() == Loss.LOGISTIC
+        """Whether it is a search or a peer with logistic loss, for a target of two classes."""
+        return self.estimator not in ORACLES and _is_logistic(self.settings)
 
     @property
     def columns_of_folds(self) -> tuple[str, ...]:
@@ -462,8 +464,13 @@ def _product(sources: Iterable[Source], lists: Mapping[str, list[Any]]) -> Itera
 def _task(source: Source, given: Mapping[str, Any]) -> Task:
     if given["estimator"] in ORACLES:
         return Task(source, settings_of(given))
-    means = (*COMMON, "estimator", *(SEARCH if given["estimator"] == OURS else ()))
+    of_peers = ("loss", "positive") if _is_logistic(given) else ()
+    means = (*COMMON, "estimator", *(SEARCH if given["estimator"] == OURS else of_peers))
     return Task(source, {name: given[name] for name in means if given.get(name) is not None})
+
+
+def _is_logistic(given: Mapping[str, Any]) -> bool:
+    return str(given.get("loss", "")).lower() == Loss.LOGISTIC
 
 
 def _included(rules: Iterable[Any], sources: list[Source], lists: Mapping[str, list[Any]]) -> Iterator[Task]:

@@ -10,15 +10,16 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
-from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
+from sparsecv_mio.arrays import FloatArray, IntArray
+from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.problem.logistic import LogisticProblem
 from sparsecv_mio.problem.logistic_refit import refit_logistic
 from sparsecv_mio.search.context import Context
+from sparsecv_mio.trees.logistic_fits import LogisticFits
 from sparsecv_mio.trees.logistic_left_out import LeftOut
 from sparsecv_mio.trees.logistic_subsets import Fits, LogisticSubsets
 from sparsecv_mio.trees.subsets import BestSubset, BestSubsets
@@ -80,6 +81,41 @@ def problem_of(data: StandardData, rows: IntArray, gamma: float = 1.0) -> Logist
     return LogisticProblem(X, y, np.ones(len(y)) if v is None else v, weight, gamma, data.has_intercept)
 
 
+def left_out_of(data: StandardData, plan: FoldPlan, fits: LogisticFits) -> LeftOut:
+    """Return the folds of all rows, whose fits are given.
+
+    Parameters
+    ----------
+    data : StandardData
+    plan : FoldPlan
+    fits : LogisticFits
+        Of all rows, on any columns.
+    """
+    training = np.ones((plan.k, data.n), dtype=np.bool_)
+    for fold in range(plan.k):
+        training[fold, plan.left_out(fold)] = False
+    weights = data.dataset.row_weights
+    scored = [plan.scored_rows(fold) for fold in range(plan.k)]
+    return LeftOut(fits, training, scored, np.ones(data.n) if weights is None else np.asarray(weights))
+
+
+def held_out_at_fits(
+    data: StandardData, plan: FoldPlan, support: IntArray, gamma: float, folds: IntArray
+) -> FloatArray:
+    """Return (F,) held-out losses of a support in some folds, from its fit on all rows; nan where that is too far.
+
+    Parameters
+    ----------
+    data : StandardData
+    plan : FoldPlan
+    support, folds : int arrays
+    gamma : float
+    """
+    fits = LogisticFits.of(problem_of(data, np.arange(data.n), gamma).only(support), None)
+    mask = np.ones(len(support), dtype=np.bool_)
+    return left_out_of(data, plan, fits).held_out(mask, fits.fit(range(len(support)))[0], folds)
+
+
 def _losses(fits: Fits, X: FloatArray, y: FloatArray, weights: FloatArray | None) -> FloatArray:
     """(L,) log losses of rows, summed, as computed."""
     losses = np.logaddexp(0.0, -y[:, None] * (X @ fits.coefficients.T + fits.intercept))
@@ -98,6 +134,7 @@ class LogisticFolds:
         self.context, self.data, self.plan = context, context.data, context.folds
         self._problems: dict[int, LogisticSubsets] = {}
         self._at_gamma: dict[tuple[int, int], LogisticSubsets] = {}
+        self._folds: LeftOut | None = None
         self._lock = threading.Lock()
 
     def at(self, fold: int, g: int) -> LogisticSubsets:
@@ -169,25 +206,12 @@ class LogisticFolds:
         fits, expired = self.at(ALL_ROWS, g).fits, self.context.deadline.expired
         masks = np.array([fits.mask(support.tolist()) for support in supports])
         fitted = fits.refit(masks, expired=expired)
-        folds = LeftOut(fits, self._training, self._scored, self._weights)
-        return folds.values(list(masks), list(fitted.points), expired)
+        return self._left_out(fits).values(list(masks), list(fitted.points), expired)
 
-    @cached_property
-    def _training(self) -> BoolArray:
-        """(K, n) rows of each training set."""
-        training = np.ones((self.plan.k, self.data.n), dtype=np.bool_)
-        for fold in range(self.plan.k):
-            training[fold, self.plan.left_out(fold)] = False
-        return training
-
-    @cached_property
-    def _scored(self) -> list[IntArray]:
-        return [self.plan.scored_rows(fold) for fold in range(self.plan.k)]
-
-    @cached_property
-    def _weights(self) -> FloatArray:
-        weights = self.data.dataset.row_weights
-        return np.ones(self.data.n) if weights is None else np.asarray(weights)
+    def _left_out(self, fits: LogisticFits) -> LeftOut:
+        if self._folds is None:
+            self._folds = left_out_of(self.data, self.plan, fits)
+        return self._folds.with_fits(fits)
 
     def interval(self, fold: int, g: int, cell: BestSubset) -> tuple[float, float]:
         """Bound the held-out loss of a cell of which only an incumbent is known."""

@@ -29,10 +29,13 @@ from sparsecv_mio.search.logistic_folds import ALL_ROWS, WORST_ERROR, LogisticFo
 from sparsecv_mio.search.loss_bounds import enough_to_exclude, raise_lower_ends
 from sparsecv_mio.search.pairs import Aim, Pair, PairBounds, aim_at, cells_to_raise, likely_winner
 from sparsecv_mio.search.run import GridMethod, Run
+from sparsecv_mio.thresholds import FEW_FOLDS, SMALL
 from sparsecv_mio.trees.subsets import UNLIMITED, BestSubset, BestSubsets
 
 FIRST_EFFORT, EFFORT_GROWTH = 64, 4  # nodes of a tree in the first round, and times as many in the next
 TIE_RTOL = 1e-9  # of an objective: supports whose objectives agree to that are tied
+ROWS_OF_COLUMN = 10  # training rows for a column, from which on supports of all rows estimate the errors of folds
+RISEN = 3  # sizes in a row whose estimates are above the least one, at which growing sizes end
 MOST_IN_PLACE = 8  # folds, in place of which a tree on all rows has their nodes
 NEIGHBOURS = ((0, 1, 0), (0, -1, 0), (1, 0, 0), (-1, 0, 0))  # steps in tau and gamma to cells that start one
 SUM_SLIP = 1e-13  # of the objective on all rows, for the rounding of sums over folds
@@ -87,6 +90,8 @@ class LogisticSearch(GridMethod):
         for gammas in ([middle], every):
             self._fit_all_rows(gammas)
             self._offer_in_folds(gammas)
+            if self.own_supports:
+                self._estimate_near(gammas)
             self.run.signals.progressed()
         if self.run.all_rows.best:
             raise_lower_ends(self.run, self.values, self._slip())
@@ -119,8 +124,33 @@ class LogisticSearch(GridMethod):
                 values, held = self.folds.left_out(g, supports)
                 numbers = np.array([self.run.cells.pool.number(support) for support in supports], dtype=np.int32)
                 self.values[g] = np.minimum(self.values[g], values)
-                self.run.cells.offer(np.s_[g, :, :], numbers[:, None], held, values)
+                shown = 1 if self.own_supports else len(taus)
+                self.run.cells.offer(np.s_[g, :shown, :], numbers[:shown, None], held[:shown], values[:shown])
                 self.run.counts.add(0, problems=1)
+
+    @property
+    def own_supports(self) -> bool:
+        """Whether estimates ask for supports of each fold's own.
+
+        Those of all rows know the rows that a fold holds out: of many columns beside few rows they make the largest
+        sizes look best.
+        """
+        q, plan = self.context.data.q, self.context.folds
+        return q > SMALL and q * ROWS_OF_COLUMN > plan.least_training and plan.k <= FEW_FOLDS
+
+    def _estimate_near(self, gammas: Sequence[int]) -> None:
+        """Look in the folds at growing sizes, until the estimates of a gamma have risen; near the best size so far."""
+        sums = self.run.cells.nominal.sum(axis=2)
+        first = max(int(np.argmin(sums.min(axis=0))) - RISEN, 0)
+        for g in gammas:
+            least, risen = np.inf, 0
+            for t in range(first, len(self.context.grid.taus)):
+                if self.context.deadline.expired() or risen == RISEN:
+                    break
+                if not self.searched[g, t]:
+                    self._look_around((g, t))
+                estimate = float(self.run.cells.nominal[g, t].sum())
+                least, risen = min(least, estimate), 0 if estimate < least else risen + 1
 
     def _offer(self, where: Where, supports: Sequence[IntArray]) -> None:
         """Show a cell the support that fits its training rows best."""
@@ -139,7 +169,9 @@ class LogisticSearch(GridMethod):
                 if self.context.deadline.expired():
                     return
                 where = (*pair, int(fold))
-                found = self.folds.at(where[2], pair[0]).solve([tau], starts=self._starts(where), effort=0)
+                found = self.folds.at(where[2], pair[0]).solve(
+                    [tau], starts=self._starts(where), effort=0, expired=self.context.deadline.expired
+                )
                 self._offer(where, [found.by_size[tau].support])
                 self.run.counts.add(0, problems=1)
             raise_lower_ends(self.run, self.values, self._slip())

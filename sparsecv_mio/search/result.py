@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from sparsecv_mio.arrays import FloatArray, IntArray
+from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.bounds.closed_form import ROWS_ROUNDING, Centre
 from sparsecv_mio.certificate import parts, records
 from sparsecv_mio.certificate.records import (
@@ -342,7 +342,11 @@ class _Reported:
             return False
         self.by_rows.add(pair)
         cells, gamma, done = self.cells, float(self.grid.gammas[pair[0]]), False
-        for fold in np.flatnonzero(~cells.decided[pair] & np.isfinite(cells.nominal[pair])).tolist():
+        folds = np.flatnonzero(~cells.decided[pair] & np.isfinite(cells.nominal[pair]))
+        if self.data.loss is Loss.LOGISTIC:
+            folds = folds[np.argsort(self._score_from_all_rows(pair, folds), kind="stable")]
+            done = True
+        for fold in folds.tolist():
             if time.monotonic() > self.until:
                 break
             made = refit_rows(
@@ -355,6 +359,23 @@ class _Reported:
         if done:
             self._sum()
         return done
+
+    def _score_from_all_rows(self, pair: tuple[int, int], folds: IntArray) -> BoolArray:
+        """Score folds by the fits of their supports on all rows, many at once; returns where that was possible.
+
+        What a search of two classes shows is by a few steps from such fits.
+        """
+        from sparsecv_mio.search.logistic_folds import held_out_at_fits  # loads what squares need not
+
+        cells, numbers, known = self.cells, self.cells.support[pair][folds], np.zeros(len(folds), dtype=np.bool_)
+        for number in np.unique(numbers).tolist():
+            places, support = np.flatnonzero(numbers == number), cells.pool.supports[number]
+            held = held_out_at_fits(self.data, self.folds, support, float(self.grid.gammas[pair[0]]), folds[places])
+            for place, loss in zip(places.tolist(), held.tolist(), strict=True):
+                where = (*pair, int(folds[place]))
+                cells.rescore(where, loss, float(cells.value[where]))
+            known[places] = np.isfinite(held)
+        return known
 
     def numbers(self, g: int, t: int) -> dict[str, Any]:
         """Return gamma, tau, CV error and interval of a pair, as the parts of a record name them."""

@@ -8,6 +8,7 @@ to converge (docs/theory/logistic.md, section 9).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import copy
 
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotrs
@@ -18,6 +19,7 @@ from sparsecv_mio.kernels.logistic_newton import merged
 from sparsecv_mio.trees.logistic_fits import LogisticFits
 
 STEPS = 3  # with one factor
+MOST_STEPS, SETTLED = 20, 2e-8  # where held-out losses are to be those of the fits; of a margin
 AT_ONCE = 1 << 20  # margins held at once
 EPS = float(np.finfo(float).eps)
 
@@ -44,6 +46,17 @@ class LeftOut:
         self.fits, self.training = fits, np.ascontiguousarray(training[:, kept])
         self.scored = [place[rows[kept[rows]]] for rows in scored]
 
+    def with_fits(self, fits: LogisticFits) -> LeftOut:
+        """Return the same folds of the same rows with other fits of them all.
+
+        Parameters
+        ----------
+        fits : LogisticFits
+        """
+        other = copy(self)
+        other.fits = fits
+        return other
+
     def values(
         self, masks: Sequence[BoolArray], points: Sequence[FloatArray], expired: Callable[[], bool]
     ) -> tuple[FloatArray, FloatArray]:
@@ -68,6 +81,23 @@ class LeftOut:
                 here = slice(begin, begin + step)
                 values[row, here], held[row, here] = about.folds(self.training[here], self.scored[here])
         return values, held
+
+    def held_out(self, mask: BoolArray, point: FloatArray, folds: IntArray) -> FloatArray:
+        """Return (F,) held-out losses of some folds at the fits themselves; nan where the steps do not get there.
+
+        Parameters
+        ----------
+        mask, point : (p,) bool array and (first + p,) array
+            A support, and its fit on all rows.
+        folds : (F,) int array
+        """
+        places, penalty = merged(self.fits.rows, mask)
+        about, held = _About(self.fits, places, penalty, point[places]), np.full(len(folds), np.nan)
+        step = max(AT_ONCE // self.training.shape[1], 1)
+        for begin in range(0, len(folds), step):
+            here = folds[begin : begin + step]
+            held[begin : begin + step] = about.settled(self.training[here], [self.scored[fold] for fold in here])
+        return held
 
 
 class _About:
@@ -102,6 +132,35 @@ class _About:
                 if factor is not None and better[fold]:
                     thetas[fold] = thetas[fold] - dpotrs(factor, gradients[fold])[0]
         return self._from_above(values, best), held
+
+    def settled(self, training: BoolArray, scored: Sequence[IntArray]) -> FloatArray:
+        """Return held-out losses where the margins of all rows have settled; nan elsewhere."""
+        factors = [self._factor(np.flatnonzero(~rows)) for rows in training]
+        thetas, weights = np.repeat(self.theta[None, :], len(training), axis=0), self.v * training
+        margins, moved = thetas @ self.Z, np.full(len(training), np.inf if len(self.theta) else 0.0)
+        for step in range(MOST_STEPS):
+            moving = np.flatnonzero(moved > SETTLED)
+            if not len(moving):
+                break
+            share = expit(-margins[moving])
+            gradients = 2.0 * self.penalty * thetas[moving] - (weights[moving] * share) @ self.Z.T
+            for at, fold in enumerate(moving.tolist()):
+                if step > STEPS:
+                    factors[fold] = self._factor_at(weights[fold] * share[at] * (1.0 - share[at]))
+                factor = factors[fold]
+                thetas[fold] -= 0.0 if factor is None else dpotrs(factor, gradients[at])[0]
+            before, margins[moving] = margins[moving], thetas[moving] @ self.Z
+            moved[moving] = np.abs(margins[moving] - before).max(axis=1)
+        losses = [float(self.v[rows] @ np.logaddexp(0.0, -margins[fold, rows])) for fold, rows in enumerate(scored)]
+        known = np.array([factor is not None for factor in factors])
+        return np.where(known & (moved <= SETTLED), losses, np.nan)
+
+    def _factor_at(self, curvature: FloatArray) -> FloatArray | None:
+        """Factor the Hessian of some curvatures; None where it is singular."""
+        H = (self.Z * curvature) @ self.Z.T
+        H.flat[:: len(H) + 1] += 2.0 * self.penalty
+        factor, failed = dpotrf(H)
+        return None if failed else factor
 
     def _factor(self, out: IntArray) -> FloatArray | None:
         """Factor the Hessian without some rows; None where it is singular."""

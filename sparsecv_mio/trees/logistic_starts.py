@@ -23,6 +23,7 @@ from sparsecv_mio.trees.logistic_fits import LogisticFits
 ROUNDS = 20  # quadratics of one search
 TRIED = 5  # exchanges of one column that are fitted where the quadratic's own best is no better
 BETTER = 1e-11  # of a value, that an exchange must save
+MOST_SEEN = 128  # columns of a quadratic, beside those of the support
 LEAST_CURVATURE = 1e-12  # of a row's loss, where its share rounds to nothing
 
 
@@ -62,7 +63,7 @@ def exchanged(
 
 def _improved(fits: LogisticFits, best: _Fitted, size: int) -> _Fitted | None:
     """Return a better support, or one of the size in place of a smaller one; None if none is found."""
-    columns, moments = _quadratic(fits, best.point)
+    columns, moments = _quadratic(fits, best)
     chosen = np.flatnonzero(np.isin(columns, list(best.support)))
     forced = len(best.support) - len(chosen)
     room = min(size - forced, len(columns))
@@ -110,9 +111,13 @@ def _single_exchanges(t: local_search.Tableau, columns: IntArray) -> list[tuple[
     return [(int(columns[t.members[a]]), int(columns[k])) for a, k in pairs]
 
 
-def _quadratic(fits: LogisticFits, point: FloatArray) -> tuple[IntArray, local_search.PenalisedMoments]:
-    """Return columns that vary and are not forced in, and moments of Newton's quadratic about a point on them."""
-    problem, rows, first = fits.problem, fits.rows, fits.problem.first
+def _quadratic(fits: LogisticFits, best: _Fitted) -> tuple[IntArray, local_search.PenalisedMoments]:
+    """Return columns that vary and are not forced in, and moments of Newton's quadratic about a fit on them.
+
+    Of many columns those of the support, and those that are worth most to the quadratic, as one more or in the place
+    of one of the support.
+    """
+    problem, rows, first, point = fits.problem, fits.rows, fits.problem.first, best.point
     margins = point @ rows.W
     share = expit(-margins)
     weight = problem.v * np.maximum(share * (1.0 - share), LEAST_CURVATURE)
@@ -121,6 +126,12 @@ def _quadratic(fits: LogisticFits, point: FloatArray) -> tuple[IntArray, local_s
     free = fits.varies.copy()
     free[list(fits.forced)] = False
     columns = np.flatnonzero(free)
+    if len(columns) > MOST_SEEN:
+        chosen = np.array(sorted(best.support - set(fits.forced)), dtype=np.int64)
+        worth = _worth(fits, weight, problem.v * share, inner, chosen, point)
+        worth[chosen] = np.inf
+        worth[~free] = -np.inf
+        columns = np.sort(np.argpartition(-worth, MOST_SEEN)[: MOST_SEEN + len(chosen)])
     places = np.concatenate([inner, columns + first])
     W = rows.W[places]
     H = symmetric(dsyrk(1.0, W * np.sqrt(weight), trans=0))
@@ -134,3 +145,29 @@ def _quadratic(fits: LogisticFits, point: FloatArray) -> tuple[IntArray, local_s
         H, c = H[k:, k:] - H[k:, :k] @ beside[:, :-1], c[k:] - H[k:, :k] @ beside[:, -1]
     Q = np.ascontiguousarray(0.5 * (H + H.T))
     return columns, local_search.PenalisedMoments(Q, 2.0 * rows.penalty[columns + first], np.ascontiguousarray(c), yy)
+
+
+def _worth(
+    fits: LogisticFits, weight: FloatArray, slope: FloatArray, inner: IntArray, chosen: IntArray, point: FloatArray
+) -> FloatArray:
+    """(p,) what Newton's quadratic about a fit gains by each column, added or in the place of the best one chosen."""
+    rows, first = fits.rows, fits.problem.first
+    inside = np.concatenate([inner, chosen + first])
+    W = rows.W[first:]
+    g = W @ slope
+    left = (W * W) @ weight + 2.0 * rows.penalty[first:]
+    floor = local_search.FLAT * left
+    if not len(inside):
+        return np.asarray(g * g / np.maximum(left, np.finfo(float).tiny))
+    between = (rows.W[inside] * weight) @ rows.W.T
+    M = between[:, inside] + np.diag(2.0 * rows.penalty[inside] + np.finfo(float).tiny)
+    V = np.linalg.pinv(M, hermitian=True)
+    T = V @ between[:, first:]
+    left = left - np.einsum("sj,sj->j", T, between[:, first:])
+    worth = np.where(left > floor, g * g / np.where(left > floor, left, 1.0), 0.0)
+    for a in range(len(inner), len(inside)):
+        beta, v = point[inside[a]], V[a, a]
+        room = left + T[a] ** 2 / v
+        gain = np.where(room > floor, (g + T[a] * (beta / v)) ** 2 / np.where(room > floor, room, 1.0), 0.0)
+        worth = np.maximum(worth, gain - beta * beta / v)
+    return np.asarray(worth)

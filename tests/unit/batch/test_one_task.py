@@ -200,5 +200,14 @@ def test_two_classes_of_words(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match=r"holds words .no and yes.: give loss = \"logistic\", or encode = \"onehot\""):
         check_with_data([plain])
     once = {"folds": "holdout:0.3", "refit": "training", "one_se": False}
-    (single,) = tasks_of({"data": data, "vary": {**how, **ours, **once}})
-    assert "leave out refit training" in run_task(single).reason
+    for name in ("sparsecv", "ridge"):
+        (single,) = tasks_of({"data": data, "vary": {**how, **ours, **once, "estimator": name}})
+        assert "leave out refit training" in run_task(single).reason
+    peers = tasks_of({"data": data, "vary": {**how, "loss": "logistic", "estimator": ["lasso", "ridge"]}})
+    for task in peers:
+        numbers = run_task(task).numbers
+        assert numbers["test_error"] == pytest.approx(found.log_loss, rel=0.3) and numbers["C"] > 0.0
+        assert numbers["cv_error"] < record.classes.null_error and numbers["test_auc"] > 0.5
+    assert [task.settings["loss"] for task in peers] == ["logistic", "logistic"]
+    with pytest.raises(BadInput, match="loss logistic: estimator omp has none, use sparsecv, lasso, ridge, abess"):
+        tasks_of({"data": data, "vary": {**how, "loss": "logistic", "estimator": "omp"}})

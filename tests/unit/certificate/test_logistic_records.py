@@ -66,6 +66,18 @@ def test_every_altered_number_is_refused_or_read(record: Record | PathRecord | F
     assert [name for name, _ in kept if name.split(".")[-1] not in loosened and name not in undecided] == []
 
 
+def test_a_standard_error_is_told_as_closely_as_the_losses_of_its_folds_are() -> None:
+    """Tolerances relative to the CV error alone let small ones be anything."""
+    record = cross_validate(DATA, "4", gammas=[0.1, 1.0], taus=[1, 2], loss="logistic", gap=0.0, force_in="x3")
+    assert verify(record, DATA).ok
+    rows = [row for row in record.table if row.folds_decided == row.folds]
+    assert min(row.standard_error / row.cv_error for row in rows) < 0.02 and len(rows) == 4
+    for row in rows:
+        wrong = replace(row, standard_error=row.standard_error * (1.0 + 1e-4))
+        found = verify(replace(record, table=tuple(wrong if other is row else other for other in record.table)), DATA)
+        assert {failure.field.split(".")[-1] for failure in found.failures} == {"standard_error"}
+
+
 def test_class_quality_of_weighted_rows() -> None:
     y, chance = np.array([0.0, 1.0, 1.0]), np.array([0.2, 0.6, 0.4])
     twice = class_quality(np.append(y, 1.0), np.append(chance, 0.4))
