@@ -404,7 +404,7 @@ FEW_FEATURES = 30  # of which every size is tried by default
 MOST_FULL = 300  # features, of which the model of all is tried beside the smaller ones
 LEAST_MAX_TAU, MOST_MAX_TAU, ROWS_A_FEATURE = 10, 50, 8  # of more features; docs/defaults.md has the evidence
 MAX_COUNT = 10_000
-EVEN = 1e-3  # relative difference of the steps of a logarithmic grid
+EVEN_STEPS = 1e-3  # relative difference of the steps of a logarithmic grid
 MOST_DIGITS = 18  # of a whole number: more is never meant
 
 
@@ -600,7 +600,7 @@ def text_of_gammas(values: Iterable[float]) -> str:
     listed = [f"{value:.4g}" for value in values]
     if len(values) > 2:
         steps = [math.log(high / low) for low, high in pairwise(values)]
-        if max(steps) - min(steps) < EVEN:
+        if max(steps) - min(steps) < EVEN_STEPS:
             return f"{listed[0]}:{listed[-1]}:{len(values)}"
     return ",".join(listed)
 

@@ -37,7 +37,7 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds, outer_folds
 from sparsecv_mio.data.readers import read_dataset
 from sparsecv_mio.problem.objective import fit, held_out_error
-from sparsecv_mio.search.api import OUTER, WEIGHTS, Question, models_of_weights, tried_weights
+from sparsecv_mio.search.api import OUTER, STABILITY_WEIGHTS, Question, models_of_weights, tried_weights
 from sparsecv_mio.search.options import SearchOptions
 
 FILES = {
@@ -78,7 +78,7 @@ class Split:
     @property
     def stable(self) -> float:
         """Test error with the weight that nested cross-validation chose."""
-        return self.errors[WEIGHTS.index(self.weight)]
+        return self.errors[STABILITY_WEIGHTS.index(self.weight)]
 
 
 def data_of(name: str) -> Dataset:
@@ -107,7 +107,7 @@ def measured(name: str, number: int) -> Split:
     count = data.n // 5
     test, training = np.sort(order[:count]), data.take(np.sort(order[count:]))
     plan = make_folds(FOLDS, training)
-    options = SearchOptions(stability=WEIGHTS, threads=1)
+    options = SearchOptions(stability=STABILITY_WEIGHTS, threads=1)
     asked = Question(training, plan, GAMMAS, None, options)
     record, outer = asked.answer(), outer_folds(OUTER, plan, training)
     assert record.stability is not None and record.stability.chosen is not None
@@ -173,7 +173,7 @@ def by_weight(splits: list[Split]) -> str:
     """One line a weight: test error relative to plain (mean over sets of ratios of mean errors), features."""
     names = list(dict.fromkeys(one.name for one in splits))
     lines: list[list[object]] = []
-    for at, weight in enumerate(WEIGHTS):
+    for at, weight in enumerate(STABILITY_WEIGHTS):
         ratios, sizes = [], []
         for name in names:
             some = [one for one in splits if one.name == name]

@@ -98,7 +98,7 @@ ONE_THREAD = {
 }  # fmt: skip
 AHEAD = 2  # tasks that are handed over for each that runs, so that no worker waits for the next one
 WATCH = 1.0  # seconds between two looks of a process at whether its parent is there
-LOOK = 2.0  # seconds after which the size of a cluster is looked at again
+CLUSTER_SECONDS = 2.0  # seconds after which the size of a cluster is looked at again
 
 
 class WorkerDied(Exception):
@@ -261,12 +261,12 @@ class Cluster(Workforce):
         self._client, self._pool = client, client.get_executor(pure=False)
         self._left = Counter(_data_of(task) for task in tasks)
         self._data: dict[tuple[Source, tuple[str, ...]], DaskFuture] = {}
-        self._width, self._looked = 0, -LOOK
+        self._width, self._looked = 0, -CLUSTER_SECONDS
 
     @property
     def width(self) -> int:
         """How many tasks may be handed over at once: workers come and go."""
-        if time.monotonic() - self._looked >= LOOK:
+        if time.monotonic() - self._looked >= CLUSTER_SECONDS:
             self._width, self._looked = AHEAD * slots(self._client), time.monotonic()
         return self._width
 

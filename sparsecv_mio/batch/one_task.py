@@ -17,7 +17,7 @@ from sparsecv_mio.batch.oracle_tasks import ORACLES, check_rows, score_setting
 from sparsecv_mio.batch.peers import Fitted, RawModel
 from sparsecv_mio.batch.plan import COMMON, OURS, SEEDS, Task, check_share, options_of, with_keys
 from sparsecv_mio.batch.sources import coefficients_of, covariance_of, signal_of
-from sparsecv_mio.certificate.read_back import MOST_BYTES
+from sparsecv_mio.certificate.read_back import RECORD_BYTES
 from sparsecv_mio.certificate.records import class_quality, probabilities
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
@@ -185,7 +185,7 @@ def _stored(place: Path, what: str, schema: str, make: Callable[[dict[str, Any]]
     if not place.exists():
         return None
     try:
-        check_readable(place, what, CorruptStore, MOST_BYTES)
+        check_readable(place, what, CorruptStore, RECORD_BYTES)
         fields_stored = json.loads(place.read_text(encoding="utf-8"))
         if fields_stored.pop("schema") != schema:
             raise ValueError("another schema")

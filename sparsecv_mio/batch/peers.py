@@ -198,7 +198,7 @@ class ConcavePenaltyCV(_Chosen):
 PEER_PACKAGES = ("scikit-learn", "skglm", "abess")
 BY_LABELS = ("abess",)  # peers that make their folds of a label per row
 MOST_SWEEPS = 20_000  # of coordinate descent
-MOST_STEPS = 50  # of OMP, as of forward selection
+GREEDY_STEPS = 50  # of OMP, as of forward selection
 MOST_STEPS_OF_CLASSES = 1_000  # of a logistic fit by scikit-learn
 
 
@@ -238,7 +238,7 @@ class SteppedOmpCV(linear_model.OrthogonalMatchingPursuitCV):
         """Choose the number of steps and fit all rows."""
         if X.shape[1] < 2:
             raise BadInput("omp: scikit-learn's takes two features or more")
-        self.max_iter = max(1, min(X.shape[1], min(len(train) for train, _ in self.cv) - 1, MOST_STEPS))
+        self.max_iter = max(1, min(X.shape[1], min(len(train) for train, _ in self.cv) - 1, GREEDY_STEPS))
         fitted: Self = super().fit(X, y)
         self.tau_ = self.n_nonzero_coefs_
         return fitted
@@ -295,14 +295,14 @@ def _least_log_loss(found: Any) -> float:
     return -float(np.mean(next(iter(scores.values())) if isinstance(scores, dict) else scores, axis=0).max())
 
 
-MIXTURES = [0.1, 0.5, 0.7, 0.9, 0.95, 0.99, 1.0]
+L1_RATIOS = [0.1, 0.5, 0.7, 0.9, 0.95, 0.99, 1.0]
 ESTIMATORS: dict[str, Peer] = {
     "lasso": Peer(
         lambda splits, _: linear_model.LassoCV(cv=splits, max_iter=MOST_SWEEPS), ("alpha",), _least_error,
         lambda found: linear_model.Lasso(found.alpha_, max_iter=MOST_SWEEPS),
     ),
     "elastic-net": Peer(
-        lambda splits, _: linear_model.ElasticNetCV(l1_ratio=MIXTURES, cv=splits, max_iter=MOST_SWEEPS),
+        lambda splits, _: linear_model.ElasticNetCV(l1_ratio=L1_RATIOS, cv=splits, max_iter=MOST_SWEEPS),
         ("alpha", "l1_ratio"), _least_error,
         lambda found: linear_model.ElasticNet(found.alpha_, l1_ratio=found.l1_ratio_, max_iter=MOST_SWEEPS),
     ),

@@ -238,7 +238,7 @@ def _value(name: str, text: str) -> Any:
 
 DEFAULTS: Mapping[str, Any] = {"folds": "10", "seed": 0, "estimator": OURS}
 MOST_TASKS = 1_000_000
-MOST_BYTES = 10_000_000
+PLAN_BYTES = 10_000_000
 MOST_PARTS = 50
 LONG_KEY = re.compile(rf"""(?<![\w"'-])(?:[\w"'-]++\s*+\.\s*+){{{MOST_PARTS}}}""")
 
@@ -334,7 +334,7 @@ def read_plan(path: str | Path, changes: Sequence[str] = (), warn: Callable[[str
     """
     place = Path(path)
     try:
-        check_readable(place, "plan", most=MOST_BYTES)
+        check_readable(place, "plan", most=PLAN_BYTES)
         text = place.read_text(encoding="utf-8")
         if LONG_KEY.search(text):  # which takes tomllib a memory of the square of their number
             raise BadInput(f"plan {str(place)!r} has a key of more than {MOST_PARTS} parts with dots between them")

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 PROBLEM = ("data", *COMMON)  # what two runs share that are compared with one another
 FORMATS = (".parquet", ".csv")  # of a table
 MOST_SHOWN = 12
-MOST_BYTES = 1 << 32  # of a table
+TABLE_BYTES = 1 << 32  # of a table
 
 
 def read_table(path: str | Path) -> pd.DataFrame:
@@ -46,7 +46,7 @@ def read_table(path: str | Path) -> pd.DataFrame:
     check_format(place, "table")
     if not place.exists():
         raise BadInput(f"table {str(place)!r} does not exist: check its path")
-    check_readable(place, "table", most=MOST_BYTES)
+    check_readable(place, "table", most=TABLE_BYTES)
     try:
         if place.suffix.lower() == ".csv":
             frame = pd.read_csv(place)
@@ -298,7 +298,7 @@ LEVELS = ("tasks", "pairs", "folds", "sources")
 ASKED = {"gamma": "gammas", "tau": "taus", "gap": "gap_asked"}
 COUNTED = {"folds": "folds_of_pair"}
 OF_SOURCE = {"nodes": "nodes_of_source"}  # beside those of the whole search
-ROUNDING = 1e-9  # of numbers computed again, on another machine perhaps
+AGAIN_RTOL = 1e-9  # of numbers computed again, on another machine perhaps
 
 
 def collect(
@@ -445,7 +445,7 @@ def _verified(outcome: TaskOutcome, record: Record) -> tuple[bool, str]:
 
 def _same_cell(told: Any, found: Any) -> bool:
     if isinstance(told, int | float) and isinstance(found, int | float):
-        return math.isclose(told, found, rel_tol=ROUNDING, abs_tol=ROUNDING) or (told != told and found != found)
+        return math.isclose(told, found, rel_tol=AGAIN_RTOL, abs_tol=AGAIN_RTOL) or (told != told and found != found)
     return bool(told == found)
 
 

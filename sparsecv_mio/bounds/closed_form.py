@@ -157,7 +157,7 @@ def enough_on_all_rows(known: FloatArray, fold: FloatArray, bar: FloatArray) -> 
     return np.asarray(enough)
 
 
-INWARD = 1e-13  # relative rounding of the few operations of a chord
+CHORD_ROUNDING = 1e-13  # relative rounding of the few operations of a chord
 
 
 def implied_lower_bounds(gammas: FloatArray, lower: FloatArray) -> FloatArray:
@@ -190,7 +190,7 @@ def implied_lower_bounds(gammas: FloatArray, lower: FloatArray) -> FloatArray:
     rising = np.vstack([np.zeros(best.shape[1]), np.maximum.accumulate(best, axis=0)])
     for column in range(best.shape[1]):
         corners = _upper_corners(x, rising[:, column])
-        chords = np.interp(gammas, x[corners], rising[corners, column]) * (1.0 - INWARD)
+        chords = np.interp(gammas, x[corners], rising[corners, column]) * (1.0 - CHORD_ROUNDING)
         best[:, column] = np.maximum(np.maximum(best[:, column], rising[1:, column]), chords)
     return np.asarray(best)
 

@@ -31,7 +31,7 @@ from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.units import OUTWARD, TIE_RTOL, Interval
 
 TIE = 2.0 * TIE_RTOL  # every support within TIE_RTOL of the best counts as optimal
-ROUNDS = 5  # relaxations one bound may take
+RELAXED_AT_MOST = 5  # relaxations one bound may take
 FIELDS = 8  # lower and upper of f, of the held-out sum of squares, their two origins, estimate, columns left
 ROW_LIMIT = 64  # held-out rows beyond which only their sum is bounded
 NO_DIGIT = 1.0  # rounding unit from which no digit of the moments is known
@@ -266,7 +266,8 @@ class FoldBounds:
         out = np.zeros((len(sizes), FIELDS))
         ends = np.empty((len(sizes), len(self.u), 2))
         broken = fold_bounds.run(
-            form.fold(self.X, self.u), sizes, fold_bounds.BoundTask(mode, ROUNDS, SHARP_COLUMNS, TIE, form.rounding),
+            form.fold(self.X, self.u), sizes, fold_bounds.BoundTask(mode, RELAXED_AT_MOST, SHARP_COLUMNS, TIE,
+                form.rounding),
             Incumbents(self.best, self.supports), out, ends,
         )  # fmt: skip
         if broken:
@@ -334,7 +335,7 @@ def compress(X: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:
     return np.ascontiguousarray(R[:, :-1]), np.ascontiguousarray(R[:, -1])
 
 
-ACCURACY = 1e-6  # of the relaxations on all rows
+ALL_ROWS_ACCURACY = 1e-6  # of the relaxations on all rows
 WILDEST = 4.0  # b'Gb over y'y beyond which the dual value is a difference of large numbers
 
 
@@ -401,7 +402,7 @@ def points_of(form: UnitDiagonal | None, taus: Sequence[int]) -> Points | None:
     sizes = np.unique(np.array([tau for tau in taus if 0 < tau < form.m], dtype=np.int64))
     if not len(sizes):
         return None
-    solved = relax_form(form, sizes.tolist(), accuracy=ACCURACY)
+    solved = relax_form(form, sizes.tolist(), accuracy=ALL_ROWS_ACCURACY)
     return Points(sizes, np.array([point.beta for point in solved]), form.diagonal)
 
 

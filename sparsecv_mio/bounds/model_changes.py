@@ -34,12 +34,12 @@ from sparsecv_mio.problem.training_moments import WORN, constant_in, worn_means
 from sparsecv_mio.units import OUTWARD
 from sparsecv_mio.words import Intercept
 
-REFINEMENTS = 3
+RESIDUAL_REFINEMENTS = 3
 CAUTION = 64.0  # largest last correction of a prediction, times this: what every one may still be wrong by
 ROUNDING = 256.0 * float(np.finfo(float).eps)
 CONTRACTION = 0.01  # of the error of a fit, that a refinement may leave
-DOUBTFUL = 1e-8  # of the largest residual: more doubt than that, and the definition decides
-CHUNK = 1 << 20  # residuals that are best asked for at once
+DOUBTED = 1e-8  # of the largest residual: more doubt than that, and the definition decides
+RESIDUALS_AT_ONCE = 1 << 20  # residuals that are best asked for at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +99,7 @@ def residuals_without(data: StandardData, support: IntArray, gamma: float, left_
         V, penalty = np.column_stack([constant, V]), np.concatenate([[0.0], penalty])
     residuals = Residuals(*_refined_residuals(V, r, penalty, left_out))
     level = np.abs(residuals.values).max(initial=0.0, axis=0)
-    sure = (residuals.doubt.max(initial=0.0, axis=0) <= DOUBTFUL * level) & ~worn_without(chosen_data, left_out)
+    sure = (residuals.doubt.max(initial=0.0, axis=0) <= DOUBTED * level) & ~worn_without(chosen_data, left_out)
     for fold in np.flatnonzero(~sure).tolist():
         residual = _by_definition(chosen_data, gamma, left_out[fold])
         residuals.values[:, fold] = residual
@@ -162,7 +162,7 @@ def _refined_residuals(
         return residual, np.full_like(kept, np.inf)
     lost = _worn_inverses(inverse, gram, len(r))
     with np.errstate(all="ignore"):
-        for _ in range(1 + REFINEMENTS):
+        for _ in range(1 + RESIDUAL_REFINEMENTS):
             slope = V.T @ (residual * kept) - penalty[:, None] * B
             change = np.einsum("kij,jk->ik", inverse, slope)
             B += change

@@ -29,12 +29,15 @@ from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.trees.listing import PerspectiveTree, sharpened
 from sparsecv_mio.trees.normal_form import NormalForm, Root, normal_form, solve_root
 
-WEIGHTS = 0.05, 0.1, 0.2, 0.4, 0.75, 1.5, 3.0, 6.0, 12.0, 24.0
-FIRST = WEIGHTS.index(3.0)  # to be tried
-NEAR, STEPS = 0.005, 2_000  # accuracy of relaxations, of what is left to the level at which they end, and steps
+LEFT_OUT_WEIGHTS = 0.05, 0.1, 0.2, 0.4, 0.75, 1.5, 3.0, 6.0, 12.0, 24.0
+FIRST = LEFT_OUT_WEIGHTS.index(3.0)  # to be tried
+LEVEL_NEAR, LEVEL_STEPS = (
+    0.005,
+    2_000,
+)  # of relaxations: accuracy, of what is left to the level, and steps
 APART, NEXT = 1.3, 1.05  # ratios of sizes at which a weight is looked for, and of those that are relaxed
 MOST_BELOW = 2  # places between the weight of relaxations and that of trees
-ROOM = 64  # supports that a tree may keep: those better than what it is to prove
+TREE_KEEPS = 64  # supports that a tree may keep: those better than what it is to prove
 
 
 class Known(NamedTuple):
@@ -66,7 +69,7 @@ class RowsTogether:
     def at(self, gamma: float, weight: int) -> tuple[Eliminated, NormalForm]:
         """Return the problem at a gamma and a weight, by its place, forced columns minimised out; its normal form."""
         if weight not in self._weighted:
-            t, (Q, c, yy), rows = WEIGHTS[weight], self.held_out, self.problem
+            t, (Q, c, yy), rows = LEFT_OUT_WEIGHTS[weight], self.held_out, self.problem
             squares = None if rows.own_squares is None else rows.own_squares + t * np.diag(Q)
             self._weighted[weight] = replace(
                 rows, Q=rows.Q + t * Q, c=rows.c + t * c, yy=rows.yy + t * yy, kept={}, own_squares=squares
@@ -76,7 +79,7 @@ class RowsTogether:
 
     def total(self, weight: int) -> float:
         """Return the squared length of the target at a weight."""
-        return self.problem.yy + WEIGHTS[weight] * self.held_out[2]
+        return self.problem.yy + LEFT_OUT_WEIGHTS[weight] * self.held_out[2]
 
 
 class MoreWeight:
@@ -101,16 +104,16 @@ class MoreWeight:
 
     def __init__(self, gammas: FloatArray, taus: IntArray) -> None:
         self.gammas, self.taus = gammas, taus
-        self.lower = np.zeros((len(WEIGHTS), len(gammas), len(taus)))
+        self.lower = np.zeros((len(LEFT_OUT_WEIGHTS), len(gammas), len(taus)))
         self.best = np.full(self.lower.shape[1:], FIRST)
         self.missed = np.zeros(self.best.shape, dtype=np.int64)
-        self._yy = np.zeros(len(WEIGHTS))
+        self._yy = np.zeros(len(LEFT_OUT_WEIGHTS))
 
     def held_out_errors(self, values: FloatArray) -> FloatArray:
         """(G, T): lower bounds of h, 0 where nothing is known, from the u of every pair; inf where that is not."""
         usable = np.isfinite(values)
         usable_values, errors = np.where(usable, values, 0.0), np.zeros(values.shape)
-        for place, t in enumerate(WEIGHTS):
+        for place, t in enumerate(LEFT_OUT_WEIGHTS):
             if self.lower[place].any():
                 implied = implied_lower_bounds(self.gammas, self.lower[place]) - ROWS_ROUNDING * self._yy[place]
                 errors = np.maximum(errors, np.where(usable & (implied > 0.0), implied - usable_values, 0.0) / t)
@@ -177,9 +180,9 @@ class MoreWeight:
         size = reduced.choice.size(int(self.taus[at]))
         if not (form.curved and form.trusted and 0 < size < form.m and np.isfinite(u)):
             return 0
-        level = u + WEIGHTS[place] * target
-        root = solve_root(form, size, form.raised(level), np.zeros(form.m), expired, near=NEAR, steps=STEPS)
-        tree = PerspectiveTree(form, size, np.inf, np.zeros(form.m, dtype=bool), root, (form.raised(level), ROOM))
+        level = u + LEFT_OUT_WEIGHTS[place] * target
+        root = solve_root(form, size, form.raised(level), np.zeros(form.m), expired, near=LEVEL_NEAR, steps=LEVEL_STEPS)
+        tree = PerspectiveTree(form, size, np.inf, np.zeros(form.m, dtype=bool), root, (form.raised(level), TREE_KEEPS))
         tree.advance(nodes, expired)
         self.missed[pair] = min(self.missed[pair] + (not tree.finished), MOST_BELOW)
         if not tree.overflow:
@@ -208,7 +211,7 @@ class _Row:
         most = self.value(at, place)
         for step in (1, -1):
             start = place
-            while 0 <= place + step < len(WEIGHTS) and (more := self.value(at, place + step)) > most:
+            while 0 <= place + step < len(LEFT_OUT_WEIGHTS) and (more := self.value(at, place + step)) > most:
                 place, most = place + step, more
             if place != start:
                 break
@@ -224,15 +227,15 @@ class _Row:
             reduced, form = self._forms[place]
             size, level = (
                 reduced.choice.size(int(bounds.taus[at])),
-                u + WEIGHTS[place] * float(self.known.errors[g, at]),
+                u + LEFT_OUT_WEIGHTS[place] * float(self.known.errors[g, at]),
             )
             if form.curved and form.trusted and 0 < size < form.m:
                 root = self._root(form, size, level, place)
                 bounds._note(self.rows, (place, g, at), min(root.dual, level) - (form.raised(level) - level))
-        return float(bounds.lower[place, g, at] - u) / WEIGHTS[place]
+        return float(bounds.lower[place, g, at] - u) / LEFT_OUT_WEIGHTS[place]
 
     def _root(self, form: NormalForm, size: int, level: float, place: int) -> Root:
         start = self._points.get(place, np.zeros(form.m))
-        root = solve_root(form, size, form.raised(level), start, self.expired, near=NEAR, steps=STEPS)
+        root = solve_root(form, size, form.raised(level), start, self.expired, near=LEVEL_NEAR, steps=LEVEL_STEPS)
         self._points[place] = root.b
         return root

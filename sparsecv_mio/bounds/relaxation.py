@@ -33,7 +33,7 @@ from sparsecv_mio.problem.problem import DIAGONAL_MARGIN, SparseProblem, shifted
 CONSTANT_COLUMN = 1e-30  # spread over the squared mean, a row, that is the rounding of the mean: constant in training
 SOUND = 4.0  # roundings of M, a column, that an entry of a diagonal found by factorisations has to exceed
 COLD_STEPS, WARM_STEPS = 15, 3
-SHRINK = (0.98, 0.9, 0.7)  # tried on the diagonal of a neighbouring problem
+DIAGONAL_SHARES = (0.98, 0.9, 0.7)  # tried on the diagonal of a neighbouring problem
 
 
 class Diagonal(StrEnum):
@@ -209,7 +209,7 @@ def unit_diagonal(
 def _sharp(M: FloatArray, near: FloatArray | None) -> FloatArray | None:
     """Return the sharpened diagonal, from a neighbour's where that is still valid."""
     if near is not None:
-        for share in SHRINK:
+        for share in DIAGONAL_SHARES:
             w = share * near
             if reduced_forms.sharpen(M, w, SHARPNESS, WARM_STEPS) >= 0:
                 return w
@@ -220,7 +220,7 @@ def _sharp(M: FloatArray, near: FloatArray | None) -> FloatArray | None:
     return w
 
 
-MAX_STEPS = 20_000
+RELAXATION_STEPS = 20_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -314,7 +314,7 @@ def relax_form(form: UnitDiagonal, taus: Sequence[int], *, accuracy: float = 1e-
         np.zeros((T, form.m)), np.zeros((T, form.m)), np.zeros(T), np.zeros(T), np.zeros(T, dtype=np.int64)
     )
     if len(inner):
-        relax_sizes(normal.form, inner, accuracy, MAX_STEPS, np.zeros(form.m), relaxations)
+        relax_sizes(normal.form, inner, accuracy, RELAXATION_STEPS, np.zeros(form.m), relaxations)
     unit, diagonal = form.scale * root, form.diagonal
     solved: dict[int, Relaxation] = {}
     for tau, b, g, dual, primal, steps in zip(inner.tolist(), *relaxations, strict=True):

@@ -22,10 +22,10 @@ from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
-from sparsecv_mio.bounds.fold import ROUNDS, TIE, FoldCell, Origin
+from sparsecv_mio.bounds.fold import RELAXED_AT_MOST, TIE, FoldCell, Origin
 from sparsecv_mio.bounds.wide_rows import (
-    ACCURACY,
-    MAX_STEPS,
+    ROUND_STEPS,
+    ROWS_ACCURACY,
     Wide,
     WideRelaxation,
     WideRows,
@@ -60,7 +60,7 @@ from sparsecv_mio.trees.subsets import OpenNodes, never
 from sparsecv_mio.units import OUTWARD, TINY
 
 TOGETHER_ROUNDS = 6
-TARGET = 0.2  # accepted relative error of F(b_t) - zeta: second order in the bound
+DUAL_ACCURACY = 0.2  # accepted relative error of F(b_t) - zeta: second order in the bound
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,7 +116,7 @@ def of_few_columns(rows: WideRows, supports: WideSupports, tau: int, survivors: 
     best[tau] = supports.best[tau]
     out, each = np.zeros((1, 8)), np.empty((1, len(rows.u), 2))
     mode = fold_bounds.DO_REDUCE | fold_bounds.DO_ROWS | (fold_bounds.DO_TOGETHER if len(rows.u) > 1 else 0)
-    asked = fold_bounds.BoundTask(mode, ROUNDS, rows.n, TIE, rows.rounding)
+    asked = fold_bounds.BoundTask(mode, RELAXED_AT_MOST, rows.n, TIE, rows.rounding)
     if fold_bounds.run(fold, np.array([tau]), asked, Incumbents(best, masks), out, each):
         raise Contradiction("a certified lower bound exceeds the value of a known support")
     if best[tau] < supports.best[tau]:
@@ -190,7 +190,7 @@ def farthest(
     """
     rows, gap = relaxation.rows, gap_of(candidates, candidates.ubar)
     bound, best_t, most = np.inf, t, float(np.linalg.norm(x)) * rounding.norm
-    for _ in range(ROUNDS):
+    for _ in range(RELAXED_AT_MOST):
         dual, primal = relaxation.solve_on(rows.training, relaxation.columns, candidates.k, 0.01 * gap, 0.5 * t * x)
         b = relaxation.b
         error = rounding.unit * (most + float(np.abs(x * b).sum()))
@@ -198,7 +198,7 @@ def farthest(
         if value < bound:
             bound, best_t = value, t
         ratio = gap / max(primal + t * float(x @ b) - candidates.zeta, 1e-4 * gap)
-        if abs(ratio - 1.0) < TARGET:
+        if abs(ratio - 1.0) < DUAL_ACCURACY:
             break
         t *= float(np.sqrt(min(ratio, 100.0)))
     return bound, best_t
@@ -225,7 +225,7 @@ def _least_squares_bound(
         bound = max(bound, (dual - candidates.ubar - slip) / t)
         excess = primal - t * point_error(rows, b) - candidates.zeta
         ratio = gap / max(excess, LEAST_EXCESS * gap)
-        if abs(ratio - 1.0) < TARGET:
+        if abs(ratio - 1.0) < DUAL_ACCURACY:
             break
         low, high = (t, high) if excess < gap else (low, t)
         t = next_weight(t, ratio, low, high)
@@ -237,13 +237,13 @@ def point_error(rows: WideRows, b: FloatArray) -> float:
     return float(np.sum((rows.u - rows.X_test @ b) ** 2))
 
 
-PRODUCT_BYTES = 1 << 27  # of the rows of G of a tree
+TREE_PRODUCT_BYTES = 1 << 27  # of the rows of G of a tree
 MOST_FEW = 1000  # columns that relaxations are solved on
 AT_FIRST = 20  # of these, beside two for each of a support's
-NEAR = 0.1  # accuracy of a node that will not close, of what it lacks
+WIDE_NODE_ACCURACY = 0.1  # accuracy of a node that will not close, of what it lacks
 TREE_ROUNDS = 8  # of adding columns at a node
 INTEGRAL = 1e-6
-MOST_LISTED = 500  # supports
+FEW_LEFT = 500  # supports
 
 
 @dataclass(frozen=True, eq=False)
@@ -288,7 +288,7 @@ class WideTree:
     def __init__(self, rows: WideRows, known: WideSupports, tau: int, left: IntArray, start: FloatArray) -> None:
         self.rows, self.known, self.tau, self.left = rows, known, tau, left
         self.c = rows.c[left]
-        most = max(min(len(left), MOST_FEW, PRODUCT_BYTES // (8 * len(left))), min(len(left), 2 * tau + AT_FIRST))
+        most = max(min(len(left), MOST_FEW, TREE_PRODUCT_BYTES // (8 * len(left))), min(len(left), 2 * tau + AT_FIRST))
         self.products = np.empty((most, len(left)))
         self.few = np.zeros(most, dtype=np.int64)  # places in `left`
         self.count = 0
@@ -365,7 +365,7 @@ class WideTree:
             gram = np.ascontiguousarray(self.products[:count, few])
             steepest = min(gershgorin(gram), self.rows.largest)
             form = Form(gram, np.ascontiguousarray(self.c[few]), self.rows.yy, steepest)
-            stop = Accuracy(bar + self._slip(b), NEAR, MAX_STEPS)
+            stop = Accuracy(bar + self._slip(b), WIDE_NODE_ACCURACY, ROUND_STEPS)
             _, primal, _ = relax(form, Node(inside, len(inside), free, len(free), k), stop, b, *work)
             start, pick = work[1], _branching_column(work[1], work[2], taken)
             self._round(start, inside)
@@ -411,7 +411,7 @@ class WideTree:
         value[columns] = value[self.few[list(outside)]] = np.inf
         self.known.take([self.left[np.append(columns, np.argmin(value))]])
         near = np.flatnonzero(value <= self.level + self.error)
-        for j in near[np.argsort(value[near])][: MOST_LISTED + 1].tolist():
+        for j in near[np.argsort(value[near])][: FEW_LEFT + 1].tolist():
             self.listed.append((float(value[j]), self.left[np.append(columns, j)]))
 
     @property
@@ -436,7 +436,7 @@ class WideTree:
         waiting = OpenNodes[_Open]()
         start = self.start[self.few[: self.count]]
         self._child(waiting, _Open(0.0, (), frozenset(), np.arange(self.count), start))
-        while waiting and self.nodes < most and len(self.listed) <= MOST_LISTED and not expired():
+        while waiting and self.nodes < most and len(self.listed) <= FEW_LEFT and not expired():
             bar = min(enough, self.level)
             node = waiting.pop()
             if node.lower >= bar:
@@ -453,7 +453,7 @@ class WideTree:
             self._child(waiting, replace(node, outside=node.outside | {pick}))
         lower = min([self.stuck, enough, self.known.best[self.tau] - self.error, *(node.lower for node in waiting)])
         level, values = self.level + self.error, np.array([value for value, _ in self.listed])
-        ended = not waiting and self.stuck == np.inf and enough >= self.level and len(self.listed) <= MOST_LISTED
+        ended = not waiting and self.stuck == np.inf and enough >= self.level and len(self.listed) <= FEW_LEFT
         ended &= bool(np.isfinite(values).all())  # inf: singular to rounding
         supports = [np.sort(support) for value, support in self.listed if value <= level] if ended else None
         return ProvedSize(max(lower, 0.0), supports, self.nodes)
@@ -484,7 +484,7 @@ def _branching_column(b: FloatArray, g: FloatArray, taken: BoolArray) -> int:
     return int(np.argmax(split))
 
 
-BEYOND = 1e200  # times the penalty: products that floats cannot square
+LARGEST_PRODUCT = 1e200  # times the penalty: products that floats cannot square
 DENSE_COLUMNS = 300  # survivors of screening that are worth a matrix of their own
 
 
@@ -633,9 +633,9 @@ class WideFold:
     def _relax(self, tau: int) -> RelaxedSize:
         """Solve the relaxation of a size, round its point, and say what is known of the optimum."""
         incumbents = self.known
-        if not self.rows.largest < BEYOND:
+        if not self.rows.largest < LARGEST_PRODUCT:
             return RelaxedSize(-np.inf, np.inf, 0.0, np.inf)
-        dual, primal = self.relaxation.solve(tau, ACCURACY * incumbents.best.get(tau, self.rows.yy))
+        dual, primal = self.relaxation.solve(tau, ROWS_ACCURACY * incumbents.best.get(tau, self.rows.yy))
         incumbents.round(tau, self.relaxation.b, self.relaxation.g)
         slip = float(allowance(self.rows.allowance_of(tau), self.relaxation.b))
         level = incumbents.best[tau] * (1.0 + TIE) + slip if tau in incumbents.best else np.inf
@@ -690,7 +690,7 @@ class WideFold:
     def printed(self, tau: int) -> tuple[float, float, FloatArray, FloatArray]:
         """Level, relaxation value, its predictions and `x'M^{-1}x` of the held-out rows: what `as_printed` needs."""
         rows, X, tau = self.rows, self.rows.X_test, self.rows.choice.size(tau)
-        dual, _ = self.relaxation.solve(tau, ACCURACY * self.known.best.get(tau, rows.yy))
+        dual, _ = self.relaxation.solve(tau, ROWS_ACCURACY * self.known.best.get(tau, rows.yy))
         self.known.round(tau, self.relaxation.b, self.relaxation.g)
         half = X @ rows.Xt
         K = rows.Xt.T @ rows.Xt

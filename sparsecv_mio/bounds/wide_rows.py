@@ -28,7 +28,7 @@ from sparsecv_mio.units import TINY
 from sparsecv_mio.words import Intercept
 
 WIDE_COLUMNS = 600  # fewer columns than this go by moments in any case
-LOST = 1e30  # in place of a factor of rounding that leaves no digit
+LOST_DIGITS = 1e30  # in place of a factor of rounding that leaves no digit
 NO_COLUMNS = np.zeros(0, dtype=np.int64)
 CAPACITY = 1000  # columns that a relaxation solves for
 SPECTRUM_WORK = 1 << 31  # multiplications that the largest eigenvalue is worth
@@ -219,7 +219,7 @@ def without_forced(
     yy = float(y @ y)
     if yy > 0.0:
         aim_squared = float(aim @ aim)
-        grown = max(grown, yy / aim_squared) if aim_squared > np.finfo(float).eps * yy else LOST
+        grown = max(grown, yy / aim_squared) if aim_squared > np.finfo(float).eps * yy else LOST_DIGITS
     return residual, aim, X_test[:, others] - solve @ along, u - solve @ target, grown
 
 
@@ -329,10 +329,10 @@ class WideSupports:
                 self._try(among[masks[size]])
 
 
-MAX_STEPS = 300  # of a round
-ROUNDS = 60
-ACCURACY = 1e-4  # relative
-ROOM = 4, 80  # columns of a working set for each of a support's, and beside them: what two rounds may take
+ROUND_STEPS = 300  # of a round
+ROW_ROUNDS = 60
+ROWS_ACCURACY = 1e-4  # relative
+WORKING_SET = 4, 80  # columns of a working set for each of a support's, and beside them: what two rounds may take
 
 
 class WideRelaxation:
@@ -383,16 +383,20 @@ class WideRelaxation:
         A round costs a relaxation on the working set and O(n q) for g.
         """
         Xt, y, q, yy = rows.Xt, rows.y, len(rows.Xt), float(rows.y @ rows.y)
-        cap, far, shift = min(q, max(CAPACITY, ROOM[0] * tau + ROOM[1])), 1e6 * max(yy, TINY), np.broadcast_to(shift, q)
+        cap, far, shift = (
+            min(q, max(CAPACITY, WORKING_SET[0] * tau + WORKING_SET[1])),
+            1e6 * max(yy, TINY),
+            np.broadcast_to(shift, q),
+        )
         columns.join(np.flatnonzero(self.b), Xt, cap)
         if len(columns.chosen) < min(2 * tau + 20, q):
             columns.join(columns.largest_outside(Xt @ y + shift, 2 * tau + 40), Xt, cap)
         b, dual, primal = np.where(columns.inside, self.b, 0.0), -np.inf, np.inf
-        for _ in range(ROUNDS):
+        for _ in range(ROW_ROUNDS):
             chosen, count, A = columns.chosen, len(columns.chosen), Xt[columns.chosen]
             form = Form(columns.gram, A @ y + shift[chosen], yy, min(gershgorin(columns.gram), rows.lipschitz))
             every, (slope, point, best) = np.arange(count), np.empty((3, count))
-            stop = Accuracy(far, 0.3 * accuracy / far, MAX_STEPS)
+            stop = Accuracy(far, 0.3 * accuracy / far, ROUND_STEPS)
             _, value, _ = relax(form, Node(every, 0, every, count, tau), stop, b[chosen], slope, point, best)
             primal, used = min(primal, float(value)), np.flatnonzero(point)
             fit = point @ A

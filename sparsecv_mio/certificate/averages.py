@@ -9,7 +9,7 @@ from itertools import zip_longest
 import numpy as np
 
 from sparsecv_mio.arrays import FloatArray
-from sparsecv_mio.certificate.checked_fields import Checks, EnumerationLevel
+from sparsecv_mio.certificate.checked_fields import SAME, Checks, EnumerationLevel
 from sparsecv_mio.certificate.claims import row_of
 from sparsecv_mio.certificate.enumeration import UnitColumns, held_out_errors, least_objective
 from sparsecv_mio.certificate.parts import NOT_AVERAGED
@@ -27,13 +27,12 @@ from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.problem.objective import INDISTINCT, changes_of_pairs, distances_of_pairs, weights_of_pairs
 from sparsecv_mio.units import AVERAGE_GAMMA, MISSED_SHARE
 
-SAME = 1e-12  # relative: numbers that were once one number
 WEIGHT_RTOL = 1e-9
 TARGET_RTOL = 1e-13  # of the largest target: rounding of a prediction of the average
 OFFSET_RTOL = 4e-15  # of what centres of columns add to it
-ERROR_RTOL = 1e-6  # of a CV error, and of a distance
+AVERAGE_RTOL = 1e-6  # of a CV error, and of a distance
 LITTLE_GAP = 1e-4  # at which the model counts as proved
-MOST_REFITS = 4e9  # elementary operations of the refits of all pairs; beyond, of those of the average alone
+AVERAGE_OPERATIONS = 4e9  # elementary operations of the refits of all pairs; beyond, of those of the average alone
 
 Known = dict[int, tuple[int, ...]]  # supports that are read, by their place
 
@@ -131,7 +130,7 @@ def _pairs_to_refit(checks: Checks, average: Average, design: UnitColumns, plan:
     """Return the pairs whose folds are fitted again: all that name them, or those of the average alone."""
     places = [i for i, pair in enumerate(average.pairs) if pair.folds]
     n, sizes = design.dataset.n, [average.pairs[i].tau + 1.0 for i in places]
-    if plan.k * n * sum(size * min(size, n) for size in sizes) <= MOST_REFITS:
+    if plan.k * n * sum(size * min(size, n) for size in sizes) <= AVERAGE_OPERATIONS:
         return places
     checks.reread.append("average: that no other pair belongs to it (too many rows and folds to fit all again)")
     return [i for i in places if average.pairs[i].fit is not None]
@@ -160,10 +159,10 @@ def _distances(
         errors = _fold_squares(design, plan, pair, known)
         distance = float(distances_of_pairs(errors[None, :], best, times, heft)[0])
         mean, row = float(errors @ counts) / total, row_of(pair, record.table)  # type: ignore[arg-type]
-        slack = design.slack(mean, pair.gamma, pair.tau, ERROR_RTOL) + design.slack(least, pair.gamma, pair.tau, 0.0)
-        room = ERROR_RTOL * distance
+        slack = design.slack(mean, pair.gamma, pair.tau, AVERAGE_RTOL) + design.slack(least, pair.gamma, pair.tau, 0.0)
+        room = AVERAGE_RTOL * distance
         spread = float(changes_of_pairs(errors[None, :], best, times, heft)[1][0])
-        if spread > 0.0 and mean - least + 2.0 * (slack - ERROR_RTOL * mean) > INDISTINCT * least:
+        if spread > 0.0 and mean - least + 2.0 * (slack - AVERAGE_RTOL * mean) > INDISTINCT * least:
             room += 2.0 * slack / spread  # of a pair that rounding cannot tell from the best one it is 0
         checks.close(f"average.pairs[{i}].distance", pair.distance, distance, room)
         if row is not None and row.folds_decided == row.folds:
@@ -271,13 +270,13 @@ def _within_folds(
             return
         assert support is not None
         model = training.refit(support, AVERAGE_GAMMA, None)
-        allowed = average.allowed * here.weight_of(slice(0, here.n)) * (1.0 + ERROR_RTOL)
+        allowed = average.allowed * here.weight_of(slice(0, here.n)) * (1.0 + AVERAGE_RTOL)
         near = model.objective <= allowed or len(support) == min(most, training.q) or training.allowed is not None
         checks.that(near, f"{path}folds[{fold}]", "misses the average of its fold by more than is allowed")
         weights = np.ones(rows.n) if rows.row_weights is None else rows.row_weights
         squares[fold], heft[fold] = weights @ (rows.y - model.predict(rows.X)) ** 2, weights.sum()
     error = float(squares.sum() / heft.sum())
-    checks.close(f"{path}error", within.error, error, ERROR_RTOL * error)
+    checks.close(f"{path}error", within.error, error, AVERAGE_RTOL * error)
     checks.leaves("that each is the best subset for its average is read", f"{path}folds")
     checks.part("error of the averaged model within every fold")
 

@@ -16,8 +16,9 @@ from sparsecv_mio.errors import VerificationFailed
 
 ENUMERATE_PAIR = 15  # features that vary up to which the reported pair is enumerated
 ENUMERATE_GRID = 12  # and the whole grid
-MOST_CELLS = 3000  # folds of pairs whose optima are enumerated for their instability
+MOST_ENUMERATED = 3000  # folds of pairs whose optima are enumerated for their instability
 COST_LIMIT = 5e10  # elementary operations of an enumeration
+SAME = 1e-12  # relative: numbers of the record that were once one number
 RECOMPUTED, BOUNDED, READ = "recomputed", "bounded: ", "read"
 
 

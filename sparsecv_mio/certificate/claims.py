@@ -9,7 +9,7 @@ import numpy as np
 
 from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.certificate import records  # fmt: skip
-from sparsecv_mio.certificate.checked_fields import Checks
+from sparsecv_mio.certificate.checked_fields import SAME, Checks
 from sparsecv_mio.certificate.parts import ChosenFolds, Request, SearchRequest, relative_gap
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
@@ -19,9 +19,8 @@ from sparsecv_mio.problem.objective import r_squared, standard_error
 from sparsecv_mio.units import CROSSING_RTOL
 from sparsecv_mio.words import Loss, Method, Model, Oracle
 
-MAE_RTOL = 1e-5  # of bounds by squared errors: these agree with the residuals to a millionth
-SAME = 1e-12  # relative: numbers of the record that were once one number
-PROGRESS = 1e-8  # relative fall below which a move of a descent is none
+MAE_BOUND_RTOL = 1e-5  # of bounds by squared errors: these agree with the residuals to a millionth
+MOVE_PROGRESS = 1e-8  # relative fall below which a move of a descent is none
 CERTIFIED_DESCENT = "descent, certified rows"
 
 
@@ -161,7 +160,7 @@ def _mae(checks: Checks, said: float, errors: FloatArray, plan: FoldPlan) -> Non
     """Check a mean absolute error against the squared ones of the folds; where each scores one row they give it."""
     roots, rows = np.sqrt(np.maximum(errors, 0.0)), float(plan.sizes.sum())
     least, most = float(roots.sum()) / rows, float((roots * np.sqrt(plan.sizes)).sum()) / rows
-    inside = least * (1.0 - MAE_RTOL) <= said <= most * (1.0 + MAE_RTOL)
+    inside = least * (1.0 - MAE_BOUND_RTOL) <= said <= most * (1.0 + MAE_BOUND_RTOL)
     checks.that(inside, "mae", f"is {said!r}, the errors of the folds allow {least!r} to {most!r}")
 
 
@@ -427,7 +426,7 @@ def _check_move(
     goes = before is None or (step.move == "gamma" and value < best * (1.0 - SAME))
     checks.that(goes or not step.accepted, f"{place}accepted", "the move is no better than where it came from")
     if step.move == "gamma":
-        stays = not value < best * (1.0 - PROGRESS)
+        stays = not value < best * (1.0 - MOVE_PROGRESS)
         checks.that(stays or step.accepted, f"{place}accepted", "the move is better and was turned down")
     if certified:
         inside = step.cv_error <= step.upper * (1.0 + SAME)

@@ -40,7 +40,7 @@ from sparsecv_mio.problem.coordinates import Coordinates, exact_sum, objective_s
 from sparsecv_mio.problem.objective import RidgeFit, fit, held_out_error, scales, varying_columns
 from sparsecv_mio.units import TIE_RTOL, TINY
 
-NOTHING = 1e-9  # of the target: a coefficient that predicts less may have either sign
+NO_EFFECT = 1e-9  # of the target: a coefficient that predicts less may have either sign
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +90,7 @@ class AllowedSupports:
         slope : (q,) array, optional
             How much adding to each coefficient would improve the fit; without it every sign may hold.
         """
-        stays = self.sign != 0 if slope is None else (self.sign != 0) & (self.sign * slope <= NOTHING)
+        stays = self.sign != 0 if slope is None else (self.sign != 0) & (self.sign * slope <= NO_EFFECT)
         others = [j for j in np.flatnonzero(stays).tolist() if j not in active]
         return any(
             self.allows((*active, *more))
@@ -122,7 +122,7 @@ class AllowedSupports:
         effect : (s,) array
             Coefficients times the lengths of their columns, over the length of the target.
         """
-        return bool(np.all(self.sign[list(support)] * effect >= -NOTHING))
+        return bool(np.all(self.sign[list(support)] * effect >= -NO_EFFECT))
 
 
 IDENTITY_ROWS = 12
@@ -132,12 +132,12 @@ NEARLY_PERFECT = 1e-4  # reciprocal condition times share of the targets, below 
 CANCELLED = 1e-3  # of the objective on all rows: one without some rows that is smaller has lost digits
 TWICE = 1e-15  # of the terms of a sum in twice the precision: its rounding, over that of a float
 TRUSTED = 1e-7  # rounding over `trust` bounds the error of a correction: 1e-9, well inside what is compared
-BLOCK_ELEMENTS = 1 << 24
+ENUMERATED_AT_ONCE = 1 << 24
 STACK_ELEMENTS = 1 << 19  # of the factors of some supports at once: they stay near the processor
 NOISE = 1e-16  # of the target and of a residual: some ten ulps of a long double, times what its sums and factors add
 RESIDUAL = 1e-15  # rounding of a residual of the search, relative to the largest target about its centre
-ROW_ROUNDING = 4e-15  # of an orthogonal factorisation, of the lengths of its columns, times the root of its size
-DOUBTFUL = 1e-6  # of the target: an effect that is smaller may have either sign, an exact fit decides
+FACTOR_ROUNDING = 4e-15  # of an orthogonal factorisation, of the lengths of its columns, times the root of its size
+DOUBTFUL_EFFECT = 1e-6  # of the target: an effect that is smaller may have either sign, an exact fit decides
 SINGULAR = 1e-5  # reciprocal condition of a Gram matrix below which the rounding of its solution could show
 LOOSE_TIES = 16.0 * TIE_RTOL  # supports that a search with rounding of its own may have taken for tied
 
@@ -277,7 +277,7 @@ class UnitColumns:
         limited, q, total = self.allowed is not None, self.q, 0.0
         for size in [size for tau in taus for size in range(0 if limited else min(tau, q), min(tau, q) + 1)]:
             count = comb(q, size)
-            blocks = 1.0 + k * count // BLOCK_ELEMENTS
+            blocks = 1.0 + k * count // ENUMERATED_AT_ONCE
             total += count * (max(self.dataset.n, 400, 30 * k) * (size + 2.0) * blocks + 500.0 * k * limited)
         return gammas * total
 
@@ -525,7 +525,7 @@ def all_objectives(
     sizes = folds.left_sizes
     for size in np.unique(sizes[sizes <= IDENTITY_ROWS]).tolist():
         members = np.flatnonzero(sizes == size)
-        step = max(1, BLOCK_ELEMENTS // len(supports))
+        step = max(1, ENUMERATED_AT_ONCE // len(supports))
         for start in range(0, len(members), step):
             yield from _by_identity(design, folds, gamma, supports, members[start : start + step])
     unknown, none = np.full(len(supports), np.nan), np.zeros(len(supports), dtype=bool)
@@ -668,7 +668,7 @@ def moments(design: UnitColumns, test: IntArray) -> FoldMoments:
         block = np.column_stack([(X - X.mean(axis=0)) / design.x_unit, (y - y.mean()) / design.y_unit])
         block *= root[:, None]
         block -= np.outer(root, root @ block / float(root @ root))
-    product, rounding = block.T @ block, ROW_ROUNDING * float(np.sqrt(sum(block.shape)))
+    product, rounding = block.T @ block, FACTOR_ROUNDING * float(np.sqrt(sum(block.shape)))
     factor: FloatArray = np.asarray(np.linalg.qr(block, mode="r"), dtype=np.float64)
     return FoldMoments(product[:-1, :-1], product[:, -1], factor, rounding)
 
@@ -703,7 +703,7 @@ def gram_fits(design: UnitColumns, train: FoldMoments, gamma: float, supports: I
     """Fit blocks of supports: t't - c'(G + penalty)^{-1} c by moments, by the rows where these may lose its digits."""
     full = train.gram + np.diag(gamma / 2.0 * design.weight)
     rest = iter(supports)
-    step = max(1, BLOCK_ELEMENTS // max(1, supports.shape[1] ** 2))
+    step = max(1, ENUMERATED_AT_ONCE // max(1, supports.shape[1] ** 2))
     while block := list(islice(rest, step)):
         S = np.array(block)
         length = np.sqrt(np.diag(full)[S])
@@ -716,10 +716,10 @@ def gram_fits(design: UnitColumns, train: FoldMoments, gamma: float, supports: I
         parts = np.einsum("kij,ki->kj", vectors, c)
         all_fits = GramFits(
             train.moment[-1] - np.sum(parts * parts / values, axis=1),
-            np.einsum("kij,kj->ki", vectors, parts / values) / length, np.full(len(S), DOUBTFUL), lost,
+            np.einsum("kij,kj->ki", vectors, parts / values) / length, np.full(len(S), DOUBTFUL_EFFECT), lost,
         )  # fmt: skip
         at = np.flatnonzero(lost)
-        few = max(1, BLOCK_ELEMENTS // max(1, train.root.size))
+        few = max(1, ENUMERATED_AT_ONCE // max(1, train.root.size))
         for some in (at[i : i + few] for i in range(0, len(at), few)):
             for all_of, fits in zip(all_fits, _row_fits(design, train, gamma, S[some]), strict=True):
                 all_of[some] = fits
@@ -749,7 +749,7 @@ def _row_fits(design: UnitColumns, train: FoldMoments, gamma: float, S: IntArray
     condition = values[:, 0] / values[:, -1]
     doubt = train.rounding * condition * (np.linalg.norm(beta, axis=1) + condition * error) / size
     every = np.ones(len(S), dtype=bool)
-    return GramFits(np.where(certain, error**2, -np.inf), beta / length, np.maximum(doubt, DOUBTFUL), every)
+    return GramFits(np.where(certain, error**2, -np.inf), beta / length, np.maximum(doubt, DOUBTFUL_EFFECT), every)
 
 
 def held_out_errors(
@@ -844,6 +844,6 @@ def _close_and_signed(
             best = min(best, model.objective / design.y_unit / design.y_unit)
             slope = train_rows.moment[:-1] - train_rows.gram[:, rows[i]] @ betas[i]
             slope = slope / np.maximum(lengths * float(design.t @ design.t), TINY)
-            certain = bool(np.all((allowed.sign[rows[i]] == 0) | (np.abs(far) > NOTHING)))
+            certain = bool(np.all((allowed.sign[rows[i]] == 0) | (np.abs(far) > NO_EFFECT)))
             models.append((model, certain and finite[i] and allowed.holds(tuple(rows[i].tolist()), tau, slope)))
     return models

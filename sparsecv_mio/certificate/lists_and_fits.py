@@ -51,7 +51,7 @@ def check_side(checks: Checks, record: FitRecord, side: Side, dataset: Dataset) 
             column = X[:, dataset.names.index(name)]
             reach = float(np.abs(column).max() if record.data.intercept == "none" else np.ptp(column))
             low, high = ends[name]
-            slack = enumeration.NOTHING * y / reach if reach > 0.0 else 0.0
+            slack = enumeration.NO_EFFECT * y / reach if reach > 0.0 else 0.0
             inside = low - slack - BOX_RTOL * _size_of_end(low) <= value <= high + slack + BOX_RTOL * _size_of_end(high)
             checks.that(inside, f"coefficients.{name}", f"is {value!r}, not in [{low:g}, {high:g}] of the constraints")
     checks.bounded("side.")
@@ -163,7 +163,7 @@ def _features(side: Side) -> Iterator[tuple[str, str]]:
 
 
 EDGE = 1e-7  # relative: a value so near a bound may lie on either side of it
-MOST_REFITTED = 200  # listed models of a size that are fitted anew, the best and the last ones
+LISTED_REFITS = 200  # listed models of a size that are fitted anew, the best and the last ones
 Listed = dict[tuple[int, ...], float]
 
 
@@ -293,9 +293,9 @@ def check_near(checks: Checks, record: NearRecord, values: SupportValues) -> Non
     checks.bounded("by", "within", "most", "models[].tau")
     if not every:
         checks.leaves("that no model is missing is read", "sizes[].complete_to")
-    if any(size.models > MOST_REFITTED for size in record.sizes):
+    if any(size.models > LISTED_REFITS for size in record.sizes):
         checks.leaves("that of other models is read", "models[].value")
-    checks.part(f"values of the {MOST_REFITTED} best models of a size, what is said of each size")
+    checks.part(f"values of the {LISTED_REFITS} best models of a size, what is said of each size")
     if every:
         checks.part("that no model is missing, by enumeration of all supports")
 
@@ -314,7 +314,7 @@ def _models_listed(checks: Checks, record: NearRecord, tau: int, values: Support
         last = max(listed.values(), default=-math.inf)
         checks.that(model.value >= last, f"models[{i}].value", "is below that of the model before")
         listed[support] = model.value
-        if len(listed) <= MOST_REFITTED:
+        if len(listed) <= LISTED_REFITS:
             truth = values.one(support, exact=len(listed) == 1)
             checks.close(f"models[{i}].value", model.value, truth, values.slack(truth, tau))
     return listed

@@ -308,7 +308,7 @@ def check_refined(checks: Checks, record: records.Record) -> None:
     checks.part("refined agrees with the answer")
 
 
-MOST_FITS = 2e5  # of supports, some 20 seconds; beyond, fewer places are tried
+ENUMERATED_FITS = 2e5  # of supports, some 20 seconds; beyond, fewer places are tried
 UNKNOWN = 1e-9  # of the least objective: near this two supports are tied, and either will do
 
 Numbered = tuple[int, records.GammaPiece]
@@ -449,7 +449,7 @@ def check_by_enumeration(
                 checks.that(False, f"{place}supports", words)
                 break
     curve = list(zip(continuous.curve_gammas, continuous.curve_errors, strict=True))
-    if len(curve) * _work(design, plan, record.tau) > MOST_FITS:
+    if len(curve) * _work(design, plan, record.tau) > ENUMERATED_FITS:
         checks.only_read("continuous.curve_errors", "too many supports to try all at every gamma")
         curve = []
     elif curve:
@@ -471,7 +471,7 @@ def _pieces_to_try(
     cost = {tau: 4.0 * _work(design, plan, tau) for tau in {p.tau for p in pieces}}
     order = sorted(enumerate(pieces), key=lambda one: one[1].lower)
     whole = sum(cost[piece.tau] for piece in pieces)
-    stride = max(1, math.ceil(2.0 * whole / MOST_FITS)) if whole > MOST_FITS else 1
+    stride = max(1, math.ceil(2.0 * whole / ENUMERATED_FITS)) if whole > ENUMERATED_FITS else 1
     first = len(order) // (2 * stride) if stride > 1 else 0
     return order[:first] + order[first::stride]
 

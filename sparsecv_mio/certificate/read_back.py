@@ -24,7 +24,7 @@ from sparsecv_mio.files import check_readable
 AnyRecord = Record | PathRecord | FitRecord | CommonRecord
 StoredRecord = AnyRecord | NearRecord
 
-MOST_BYTES = 1 << 30  # some ten million folds
+RECORD_BYTES = 1 << 30  # some ten million folds
 
 
 def read_record(path: str | os.PathLike[str]) -> StoredRecord:
@@ -35,7 +35,7 @@ def read_record(path: str | os.PathLike[str]) -> StoredRecord:
     CorruptStore
         The file cannot be read, is no regular file, is larger than 1 GiB, or is not a record.
     """
-    check_readable(path, "record", CorruptStore, MOST_BYTES)
+    check_readable(path, "record", CorruptStore, RECORD_BYTES)
     try:
         with open(path, encoding="utf-8") as stream:
             text = stream.read()

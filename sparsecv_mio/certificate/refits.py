@@ -158,7 +158,7 @@ def _least_others(
     return best
 
 
-COEFFICIENT_RTOL = 1e-7
+REFIT_COEFFICIENT_RTOL = 1e-7
 
 
 def positions(names: Iterable[str], index: Mapping[str, int]) -> tuple[int, ...] | None:
@@ -265,7 +265,7 @@ def check_fit(
         return model
     target = size_of_target(dataset, design.intercept)
     spread = np.abs(columns - model.x_center).max(axis=0, initial=0.0)
-    slack = float(np.max(np.abs(model.beta) * spread, initial=0.0)) * COEFFICIENT_RTOL + 1e-12 * target
+    slack = float(np.max(np.abs(model.beta) * spread, initial=0.0)) * REFIT_COEFFICIENT_RTOL + 1e-12 * target
     slack += design.target_noise
     moved = design.moved_by_noise(support, row.gamma)
     for name, value, reach, more in zip(names, model.beta.tolist(), spread.tolist(), moved.tolist(), strict=True):

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from sparsecv_mio.arrays import FloatArray, IntArray
-from sparsecv_mio.certificate.checked_fields import MOST_CELLS, Checks, EnumerationLevel
+from sparsecv_mio.certificate.checked_fields import MOST_ENUMERATED, SAME, Checks, EnumerationLevel
 from sparsecv_mio.certificate.claims import row_of, same
 from sparsecv_mio.certificate.enumeration import LOOSE_TIES, UnitColumns, close_fits
 from sparsecv_mio.certificate.parts import STATUSES, FoldInfo, OuterModel, Stability, StableChoice, WeighedModel
@@ -22,8 +22,7 @@ from sparsecv_mio.problem import objective
 from sparsecv_mio.problem.coordinates import size_of_target
 from sparsecv_mio.units import TIE_RTOL
 
-SAME = 1e-12  # relative: numbers of the record that were once one number
-ERROR_RTOL = 1e-7
+OUTER_RTOL = 1e-7
 
 
 def check_nested(checks: Checks, record: Record, dataset: Dataset, plan: FoldPlan) -> None:
@@ -135,7 +134,7 @@ def check_outer_model(
     )  # fmt: skip
     error = objective.held_out_error(model, dataset.X, dataset.y, test, weights) / dataset.weight_of(test)
     noise = 1e-12 * float(np.ptp(dataset.y)) + 1e-15 * float(np.abs(dataset.y).max())
-    slack = ERROR_RTOL * error + noise * (2.0 * math.sqrt(error) + noise)
+    slack = OUTER_RTOL * error + noise * (2.0 * math.sqrt(error) + noise)
     checks.close(f"{path}error", one.error, error, slack)
 
 
@@ -153,7 +152,7 @@ def _outer_average(checks: Checks, dataset: Dataset, test: IntArray, one: Nested
     weights = None if dataset.row_weights is None else dataset.row_weights[test]
     error = float(np.average(missed**2, weights=weights))
     level = float((np.abs(X) @ np.abs(beta)).max(initial=0.0) + np.abs(dataset.y[test]).max())
-    checks.close(f"{path}error", one.error, error, ERROR_RTOL * error + 1e-12 * level * math.sqrt(error))
+    checks.close(f"{path}error", one.error, error, OUTER_RTOL * error + 1e-12 * level * math.sqrt(error))
     checks.bounded(f"{path}average.coefficients", f"{path}average.intercept", f"{path}average.support")
     checks.leaves("that the rule gives it is read", f"{path}average.coefficients")
 
@@ -167,7 +166,7 @@ def _optimism(checks: Checks, record: Record, nested: Nested, error: float) -> N
 
 
 RTOL = 1e-6  # of an instability
-MOST_REFITS = 5e8  # numbers: refits of one pair beyond which its instability is only read
+STABILITY_NUMBERS = 5e8  # numbers: refits of one pair beyond which its instability is only read
 LAST = 1e-11  # relative: sums rounded outward
 
 
@@ -320,7 +319,7 @@ def _at_supports(
 ) -> bool:
     """Refit the model of all rows and of every fold; return whether the changes agree with what the record says."""
     data = design.dataset
-    if float(data.n) * plan.k * (record.tau + 1.0) ** 2 > MOST_REFITS:
+    if float(data.n) * plan.k * (record.tau + 1.0) ** 2 > STABILITY_NUMBERS:
         checks.reread.append("stability.instability (too many rows and folds to fit all again)")
         return True
     full = positions(record.support, design.index)
@@ -382,7 +381,7 @@ def _by_enumeration(
             ):
                 pairs.append((row.gamma, row.tau))
                 intervals[pairs[-1]] = interval_said.lower, interval_said.upper, f"stability.chosen.intervals[{i}]"
-    most = max(1, MOST_CELLS // plan.k) if level is EnumerationLevel.GRID else 1
+    most = max(1, MOST_ENUMERATED // plan.k) if level is EnumerationLevel.GRID else 1
     for pair in pairs[:most]:
         lower, upper, path = intervals[pair]
         _check_true_interval(checks, (design, plan), pair, (lower, upper), path, stable if pair == pairs[0] else None)

@@ -44,7 +44,7 @@ from sparsecv_mio.problem.coordinates import objective_slack
 from sparsecv_mio.problem.objective import RidgeFit, objective_of, varying_columns
 from sparsecv_mio.words import Loss
 
-SAME = 1e-9  # of an error: closer to the end of an interval it is not moved there
+SAME_END = 1e-9  # of an error: closer to the end of an interval it is not moved there
 MAE_RTOL = 2e-6  # of the mean absolute error, whose squares agree with those of the folds to a millionth
 FOLD_RTOL = 1e-8  # of the mean error: a fold's own error may happen to be next to nothing
 
@@ -283,7 +283,7 @@ def _check_fold_errors(
 
 def _moved(checks: Checks, pair: optimality.ReportedPair, own: TableRow, mean: float) -> None:
     """Say of an estimate outside of the interval of its pair, into which it is moved, that the interval is read."""
-    if own.lower - SAME * mean <= mean <= own.upper + SAME * mean:
+    if own.lower - SAME_END * mean <= mean <= own.upper + SAME_END * mean:
         return
     words = f"the errors of the folds give {mean!r}, the interval of the pair that it is moved to is read"
     for name in (f"{pair.path}cv_error",) if pair.path else ("cv_error", "r_squared"):

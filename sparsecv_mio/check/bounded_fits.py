@@ -217,7 +217,7 @@ def leverage_bounds(found: BoundedFits, X: Array, off: Any, kind: Arithmetic) ->
     return -kind.above(room + 2 * most * moved * (1 + 16 * u) - value).T, kind.above(most**2 * (1 + 8 * u)).T
 
 
-MOST_COLUMNS = 8  # of a block: every subset of it is looked at
+MOST_BLOCK_COLUMNS = 8  # of a block: every subset of it is looked at
 
 
 class ProvedBlocks(NamedTuple):

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
-DIGITS = 120  # binary ones, of numbers that are rounded outwards in exact mode
+EXACT_DIGITS = 120  # binary ones, of numbers that are rounded outwards in exact mode
 
 
 class Floats:
@@ -74,7 +74,7 @@ class Floats:
 
 
 class Fractions:
-    """Fractions: no rounding at all, but of bounds, outwards, to `DIGITS`: long numbers make every operation slow."""
+    """Fractions: no rounding at all, but of bounds, outwards, to `EXACT_DIGITS`: long numbers are slow."""
 
     u: Any = Fraction(0)
 
@@ -115,7 +115,7 @@ def _elementwise(function: Any, values: Array) -> Array:
 
 
 def _digits(value: Fraction) -> int:
-    return max(0, DIGITS + value.denominator.bit_length() - value.numerator.bit_length())
+    return max(0, EXACT_DIGITS + value.denominator.bit_length() - value.numerator.bit_length())
 
 
 def _above(value: Fraction) -> Fraction:
@@ -136,8 +136,8 @@ def _integers(values: Array) -> tuple[Array, int]:
 
 FORMAT = "sparsecv-proof/1"
 LONGEST_LINE = 1 << 28
-MOST_BYTES = 1 << 33
-MOST_NUMBERS = 1 << 30  # of the data
+PROOF_BYTES = 1 << 33
+DATA_NUMBERS = 1 << 30  # of the data
 
 
 class Unreadable(Exception):
@@ -205,7 +205,7 @@ def lines_of_proof(path: str) -> Iterator[dict[str, Any]]:
         with gzip.open(path, "rb") as stream:
             while line := stream.readline(LONGEST_LINE):
                 size += len(line)
-                if size > MOST_BYTES or not line.endswith(b"\n"):
+                if size > PROOF_BYTES or not line.endswith(b"\n"):
                     raise Unreadable(f"{path}: longer than a proof may be, or cut short")
                 statement = json.loads(line, parse_constant=lambda word: need(False, f"{word} is no number"))
                 need(isinstance(statement, dict) and not ended, "a line is no object, or follows the end")
@@ -243,8 +243,8 @@ def table(path: str, names: list[str], target: str) -> tuple[Array, Array]:
             flat = array("d")
             for row in csv.reader(iter(lambda: stream.readline(LONGEST_LINE), ""), delimiter=mark):
                 flat.extend(float(row[j]) for j in places if row)
-                if len(flat) > MOST_NUMBERS:
-                    raise Unreadable(f"{path}: more than {MOST_NUMBERS:,} numbers")
+                if len(flat) > DATA_NUMBERS:
+                    raise Unreadable(f"{path}: more than {DATA_NUMBERS:,} numbers")
     except (OSError, EOFError, zlib.error, csv.Error, StopIteration, ValueError, IndexError) as error:
         raise Unreadable(f"{path}: {error}; it must be a table of numbers under the names of the proof") from None
     rows = np.array(flat, dtype=np.float64).reshape(-1, len(places))

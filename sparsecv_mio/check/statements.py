@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .bounded_fits import (
-    MOST_COLUMNS,
+    MOST_BLOCK_COLUMNS,
     BoundedFits,
     BoundedMoments,
     Design,
@@ -23,7 +23,7 @@ from .bounded_fits import (
 from .proof_file import Arithmetic, Array, integers, need, numbers, support
 
 RIDGE = -1  # leaf: its own ridge fit; -2 - k: the k-th dual point
-AT_ONCE = 1 << 16  # numbers in the matrices that are worked on together: they stay near the processor
+NUMBERS_AT_ONCE = 1 << 16  # numbers in the matrices that are worked on together: they stay near the processor
 
 
 class ProvedTree(NamedTuple):
@@ -39,7 +39,7 @@ class ProvedTree(NamedTuple):
 
 def in_parts(which: Array, size: int) -> Iterator[Array]:
     """Yield some numbers in parts, each of `size` numbers of memory or a few more."""
-    step = max(1, AT_ONCE // max(1, size))
+    step = max(1, NUMBERS_AT_ONCE // max(1, size))
     return iter(np.split(which, range(step, len(which), step))) if len(which) else iter(())
 
 
@@ -176,7 +176,7 @@ def _blocks_of_line(said: Any, m: BoundedMoments, penalty: Penalty, kind: Arithm
     W = list[Array]()
     for some, entries in zip(members, said["entries"], strict=True):
         size = len(some)
-        need(1 <= size <= MOST_COLUMNS and len(entries) == size * (size + 1) // 2, "a block is malformed")
+        need(1 <= size <= MOST_BLOCK_COLUMNS and len(entries) == size * (size + 1) // 2, "a block is malformed")
         lower, whole = np.tril_indices(size), np.zeros((size, size))
         whole[lower] = np.array(integers(entries, -(1 << 53), 1 << 53, "the entries of a block"), dtype=float)
         whole = np.ldexp(whole, exponent - np.add.outer(shift[some], shift[some]))

@@ -159,7 +159,7 @@ def _of_all_faces(name: str, default: Any) -> Parameter:
     return made.parameter(name, kind if default is not None else kind | None)
 
 
-FEW = 3  # options that are worth a panel of those most used
+FEWEST_OF_PANEL = 3  # options that are worth a panel of those most used
 
 
 class PanelledCommand(TyperCommand):
@@ -177,7 +177,7 @@ class PanelledCommand(TyperCommand):
             if (row := parameter.get_help_record(ctx)) is not None:
                 rows[panel or "Options"].append(row)
                 places[row] = PANELS[MOST_USED].index(parameter.name) if panel == MOST_USED else 0
-        if len(rows[MOST_USED]) < FEW:
+        if len(rows[MOST_USED]) < FEWEST_OF_PANEL:
             rows["Output"] += rows.pop(MOST_USED)
             order.remove(MOST_USED)
         if len(rows["Options"]) == 1:  # of help alone

@@ -38,7 +38,7 @@ REDRAWS = 6  # a second
 LINE_SECONDS = 10.0  # between two plain lines
 STEP_SECONDS = 0.1  # at least, between two JSON lines of reports
 STEPS_SCHEMA = "sparsecv-progress/1"
-BAR, LEAST_BAR = 28, 6
+WIDEST_BAR, LEAST_BAR = 28, 6
 BESIDE_BAR = 62  # characters that a row of the table takes beside its bar
 OTHER_LINES = 8  # of the view, beside the rows of its table
 
@@ -69,7 +69,7 @@ def proved_of(state: Progress) -> str:
     return f"proved among {covered(*state.proved, [row.tau for row in state.taus])}"
 
 
-def bar(done: int, pruned: int, total: int, width: int = BAR) -> Text:
+def bar(done: int, pruned: int, total: int, width: int = WIDEST_BAR) -> Text:
     """Draw decided, pruned and open cells as a bar.
 
     Parameters
@@ -190,7 +190,7 @@ class View:
 
     def _bar(self) -> int:
         """Return the width of the bar: on a narrow screen it is the bar that shrinks, not the numbers."""
-        return min(BAR, max(LEAST_BAR, self.console.width - BESIDE_BAR))
+        return min(WIDEST_BAR, max(LEAST_BAR, self.console.width - BESIDE_BAR))
 
     def _taus(self, taus: tuple[TauProgress, ...], best: int) -> Table:
         """Draw a row for each tau, one for those that are alike; of a low screen, those with the least lower bounds."""

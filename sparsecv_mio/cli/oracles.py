@@ -128,7 +128,7 @@ def counting_bar(quiet: bool, unit: str) -> Iterator[ProgressHook | None]:
         yield draw
 
 
-MOST_STEPS = 10**9
+MOST_ITERATIONS = 10**9
 LOSSES, PENALTIES = ("logistic", "squared", "poisson"), ("ridge", "l1")
 
 IACV_CODES = "Exit codes: 0 done, 2 bad input, 130 interrupted (what was found until then is written)."
@@ -139,7 +139,7 @@ def iacv(
     data: DataFile,
     *,
     lam: float = option(..., "X", "Weight lam of the penalty."),
-    iterations: int = option(..., "N", "Steps.", least=1, most=MOST_STEPS),
+    iterations: int = option(..., "N", "Steps.", least=1, most=MOST_ITERATIONS),
     table: Given,
     loss: str = option("logistic", "WORD", "logistic (the target's two values become -1 and +1), squared (y - x'b)^2, "
                        "or poisson.", LOSSES),
@@ -148,15 +148,15 @@ def iacv(
     solver: str = option("gd", "WORD", "gd, sgd or proxgd. A step of sgd takes its batch's losses and the whole "
                          "penalty, as in the paper.", SOLVERS),
     batch: int | None = option(None, "B", "Rows per step of sgd. [100, or all rows if fewer]", least=1,
-                                 most=MOST_STEPS),
+                                 most=MOST_ITERATIONS),
     step: float | None = option(None, "A", "Step length. [one over the Lipschitz constant]"),
     doubling: int | None = option(None, "N", "N steps, then 2 N of half the length, and so on. [fixed]", least=1,
-                                 most=MOST_STEPS),
+                                 most=MOST_ITERATIONS),
     scale_penalty: bool = option(False, "", "Weigh the penalty of an sgd step by B / n."),
     exact: bool = option(False, "", "Run the exact left-out fits too and report the errors."),
     baselines: bool = option(False, "", "Newton step, infinitesimal jackknife and the full fit too."),
     early_stop: int | None = option(None, "N", "Stop when the approximated loss has not fallen in N steps.", least=1,
-                                   most=MOST_STEPS),
+                                   most=MOST_ITERATIONS),
     units: Given,
     seed: int | None = option(None, "N", "Seed of the batches of sgd. [0]", least=0),
     json: str | None = None,

@@ -18,7 +18,7 @@ from sparsecv_mio.arrays import BoolArray, IntArray
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.files import check_readable
 
-MOST_BYTES, MOST_BYTES_A_ROW = 1 << 20, 1 << 12  # of a fold file
+FOLD_FILE_BYTES, MOST_BYTES_A_ROW = 1 << 20, 1 << 12  # of a fold file
 WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,18}(\.0*)?")
 
 
@@ -115,7 +115,7 @@ def read_lines(path: Path, n: int, kind: str, item: str) -> list[list[str]]:
     try:
         if not path.exists():
             raise BadInput(f"{what} does not exist: check the path after file:")
-        check_readable(path, kind, most=MOST_BYTES + MOST_BYTES_A_ROW * n)
+        check_readable(path, kind, most=FOLD_FILE_BYTES + MOST_BYTES_A_ROW * n)
         with path.open(encoding="utf-8-sig", newline="") as handle:
             reader = csv.reader(handle)
             for row in reader:

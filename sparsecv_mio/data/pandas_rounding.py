@@ -13,9 +13,9 @@ import numpy as np
 from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.data.dataset import Dataset
 
-DIGITS = 17  # that it reads, zeros before the first other digit among them
-MOST_CELLS = 1 << 22
-EXACT = 1e15  # whole numbers below are read exactly
+READ_DIGITS = 17  # that it reads, zeros before the first other digit among them
+MOST_COMPARED = 1 << 22
+EXACT_BELOW = 1e15  # whole numbers below are read exactly
 
 
 def as_pandas_2(numbers: FloatArray) -> FloatArray:
@@ -32,7 +32,7 @@ def as_pandas_2(numbers: FloatArray) -> FloatArray:
     [0.5, 3.0, -0.1625189294977749]
     """
     read = numbers.copy()
-    inexact = (np.abs(numbers) >= EXACT) | (numbers != np.rint(numbers))
+    inexact = (np.abs(numbers) >= EXACT_BELOW) | (numbers != np.rint(numbers))
     read[inexact] = [_digit_by_digit(repr(value)) for value in numbers[inexact].tolist()]
     return read
 
@@ -40,9 +40,9 @@ def as_pandas_2(numbers: FloatArray) -> FloatArray:
 def _digit_by_digit(text: str) -> float:
     mantissa, _, power = text.removeprefix("-").partition("e")
     whole, _, decimals = mantissa.partition(".")
-    number, exponent = 0.0, int(power or 0) + max(len(whole) - DIGITS, 0)
-    read = decimals[: max(DIGITS - len(whole), 0)]
-    for digit in whole[:DIGITS] + read:
+    number, exponent = 0.0, int(power or 0) + max(len(whole) - READ_DIGITS, 0)
+    read = decimals[: max(READ_DIGITS - len(whole), 0)]
+    for digit in whole[:READ_DIGITS] + read:
         number = number * 10.0 + int(digit)
     exponent -= len(read)
     if abs(exponent) > 308:
@@ -60,7 +60,7 @@ def read_by_pandas_2(data: Dataset, fingerprint: str) -> tuple[Dataset, str] | N
     fingerprint : str
         Of the data that are looked for.
     """
-    if data.X.size > MOST_CELLS:
+    if data.X.size > MOST_COMPARED:
         return None
     read = replace(data, X=as_pandas_2(data.X), y=as_pandas_2(data.y))
     if read.fingerprint != fingerprint:

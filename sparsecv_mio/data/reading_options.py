@@ -25,7 +25,7 @@ from sparsecv_mio.words import Encode, Missing
 NONE = "none"  # said of thousands: they are not set off, whatever it looks like
 SAME = {"'": "'\u2019", " ": " \u00a0\u2009\u202f"}  # marks that look alike
 WORDS = {" ": "space", "'": "apostrophe"}
-SHOWN = 8
+NAMES_SHOWN = 8
 
 _NUMBER = r"(?:\d{1,3}(?:[.,'\u2019 \u00a0\u2009\u202f]\d{3})+(?:[.,]\d+)?|\d+(?:[.,]\d*)?|[.,]\d+)(?:[eE][+-]?\d+)?"
 _MONEY = r"(?:[$\u20ac\u00a3\u00a5\u20b9\u20a9\u20bd]|USD|EUR|GBP|CHF|JPY)"
@@ -291,7 +291,7 @@ def check_marks(columns: Mapping[str, Marks], sep: str | None = None) -> None:
     """
     sentences = doubts(columns, sep)
     if sentences:
-        shown = ", ".join(map(repr, list(sentences)[:SHOWN])) + (", ..." if len(sentences) > SHOWN else "")
+        shown = ", ".join(map(repr, list(sentences)[:NAMES_SHOWN])) + (", ..." if len(sentences) > NAMES_SHOWN else "")
         raise BadInput(f"{plural(len(sentences), 'column')} {shown}: {next(iter(sentences.values()))}")
 
 
@@ -308,7 +308,7 @@ def both_readings(columns: Mapping[str, Marks]) -> tuple[str, ...]:
     if not open_ones:
         return ()
     text = next(iter(open_ones.values())).grouped
-    shown = ", ".join(map(repr, list(open_ones)[:SHOWN])) + (", ..." if len(open_ones) > SHOWN else "")
+    shown = ", ".join(map(repr, list(open_ones)[:NAMES_SHOWN])) + (", ..." if len(open_ones) > NAMES_SHOWN else "")
     return (
         f"{plural(len(open_ones), 'column')} {shown}: three digits behind every point, so {text} is read as a decimal "
         f"number; if it is {text.replace('.', '')}, --decimal , --thousands . says so (decimal, thousands in Python)",

@@ -36,11 +36,11 @@ from sparsecv_mio.errors import BadInput
 from sparsecv_mio.units import TINY
 from sparsecv_mio.words import Encode, Intercept, Missing, Scale
 
-ALIKE = 0.95  # absolute correlation from which two columns are named
+NAMED_CORRELATION = 0.95  # absolute correlation from which two columns are named
 COPIES = 1.0 - 1e-9
 MOST_CORRELATED = 2000  # columns beyond which correlations are not looked at
 MOSTLY_EMPTY = 0.5
-FOLDS = 10  # the default of solve
+DEFAULT_FOLDS = 10  # the default of solve
 LONG_TAIL = 1.5  # skewness from which a target has one; 2 is that of the exponential distribution
 FEW_ROWS_LOST = 0.05  # share up to which rows with empty cells had better be left out
 MOST_ROWS_LOST = 0.5  # the same where later rows must not tell of earlier ones, as means of all rows do
@@ -116,7 +116,7 @@ class Inspection:
     n: int
     p: int
     doubts: Mapping[str, str] = field(default_factory=dict)
-    folds: int = FOLDS
+    folds: int = DEFAULT_FOLDS
     about_target: str = ""
     two_classes: bool = False
     refused: str = ""
@@ -177,7 +177,7 @@ def _tried(found: Inspection, path: str | Path, how: Reading, drop: Sequence[str
     given = {name: shlex.split(words)[0] for name, words in options.items() if words}
     said = {name: next(csv.reader([given[name]])) for name in ("--drop", "--features") if name in given}
     kept, gone = said.get("--features", []) if chosen else None, [*drop, *said.get("--drop", ())]
-    folds = given.get("--folds", str(FOLDS))
+    folds = given.get("--folds", str(DEFAULT_FOLDS))
     nothing = tuple(given["--na-values"].split(",")) if "--na-values" in given else how.na_values
     na, encode = Missing(given.get("--na", how.na)), Encode(given.get("--encode", how.encode))
     how = replace(how, na=na, encode=encode, na_values=nothing)
@@ -191,7 +191,7 @@ def _tried(found: Inspection, path: str | Path, how: Reading, drop: Sequence[str
         data = read_by(path, wanted, how)
         data = as_two_classes(data) if found.two_classes else data
         found = replace(found, n=data.n, p=data.p, about_target=about_target(data))
-        folds = "loo" if "--folds" not in given and data.n < FOLDS else folds
+        folds = "loo" if "--folds" not in given and data.n < DEFAULT_FOLDS else folds
         standardize(data, Scale.LENGTH, Intercept.FOLD)
         plan = make_folds(folds, data)
         check_training_classes(data, plan, Intercept.FOLD)
@@ -389,7 +389,9 @@ def _without_copies(
     """Return the facts of columns, of which copies of those that stay are to be left out."""
     stay, judged = set[str](), list[ColumnFacts]()
     for fact in facts:
-        copies = any(like.is_copy and like.rows >= FOLDS and like.name in stay for like in alike.get(fact.name, ()))
+        copies = any(
+            like.is_copy and like.rows >= DEFAULT_FOLDS and like.name in stay for like in alike.get(fact.name, ())
+        )
         judged.append(replace(fact, drop=fact.drop or (copies and fact.name != goal)))
         if not judged[-1].drop:
             stay.add(fact.name)
@@ -431,7 +433,7 @@ def _likenesses(columns: Sequence[RawColumn]) -> dict[str, list[Likeness]]:
     X /= np.where(length > 0.0, length, 1.0)[:, None]
     alike: dict[str, list[Likeness]] = {}
     for j, row in enumerate(np.abs(np.tril(X @ X.T, -1))):
-        for i in np.flatnonzero(row >= ALIKE)[:3].tolist():
+        for i in np.flatnonzero(row >= NAMED_CORRELATION)[:3].tolist():
             alike.setdefault(plain[j].name, []).append(Likeness(plain[i].name, float(row[i]), int(full.sum())))
     return alike
 

@@ -13,9 +13,11 @@ import numpy as np
 from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.data.cure import RawColumn
 
-LEAST_ROWS = 20
-FOLDS = 5  # of `forward:K` that is proposed: the last five sixths of the rows are scored
-ALIKE = 0.5  # correlation of the target with that of the row before, from which neighbouring rows are alike
+ORDERED_ROWS = 20
+FORWARD_FOLDS = 5  # of `forward:K` that is proposed: the last five sixths of the rows are scored
+NEIGHBOUR_CORRELATION = (
+    0.5  # correlation of the target with that of the row before, from which neighbouring rows are alike
+)
 FORMS = ("%Y-%m-%d", "%d.%m.%Y", "%d.%m.%y", "%m/%d/%Y", "%d/%m/%Y", "%Y/%m/%d", "%d-%m-%Y")
 CLOCK = re.compile(r"[T ]\d{1,2}:\d\d(:\d\d([.,]\d+)?)?(Z|[+-]\d\d:?\d\d)?$")
 YEAR = re.compile(r"(?i)(.*[_. -])?(year|yr|jahr)([_. -].*)?")
@@ -41,7 +43,7 @@ class TimeOrder:
     @property
     def option(self) -> str:
         """How `solve` trains on earlier rows alone."""
-        return f"--folds forward:{FOLDS}"
+        return f"--folds forward:{FORWARD_FOLDS}"
 
     @property
     def note(self) -> str:
@@ -61,7 +63,7 @@ def time_order(features: Sequence[RawColumn], target: RawColumn) -> TimeOrder | 
         All columns but the target, those too that are no features.
     target : RawColumn
     """
-    if len(target.numbers) < LEAST_ROWS:
+    if len(target.numbers) < ORDERED_ROWS:
         return None
     sorted_by_target, likeness = _grows(target.numbers, 0.0) or _grows(-target.numbers, 0.0), _likeness(target.numbers)
     for column in features:
@@ -70,7 +72,7 @@ def time_order(features: Sequence[RawColumn], target: RawColumn) -> TimeOrder | 
             return TimeOrder(column.name, "a date that grows from row to row")
     plain = [column for column in features if not column.others and not column.empty.any()]
     by_name = _order_by_name(plain, sorted_by_target)
-    if by_name is not None or sorted_by_target or likeness < ALIKE:
+    if by_name is not None or sorted_by_target or likeness < NEIGHBOUR_CORRELATION:
         return by_name
     growing = next((column for column in plain if _grows(column.numbers, 1.0)), None)
     if growing is None:

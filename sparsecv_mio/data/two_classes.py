@@ -12,7 +12,7 @@ from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.errors import BadInput, did_you_mean
 from sparsecv_mio.words import Intercept
 
-SHOWN = 5  # values of a target that is of more than two classes
+VALUES_SHOWN = 5  # values of a target that is of more than two classes
 LEAST_SPREAD, MOST_SPREAD = 1e-140, 1e140  # of columns, whose squares are numbers
 
 
@@ -130,7 +130,7 @@ def _not_two(dataset: Dataset, found: tuple[str, ...]) -> str:
     target = repr(dataset.target)
     if len(found) == 1:
         return f"target {target} holds one class alone ({found[0]}): logistic loss needs rows of two"
-    some = ", ".join(found[:SHOWN]) + (", ..." if len(found) > SHOWN else "")
+    some = ", ".join(found[:VALUES_SHOWN]) + (", ..." if len(found) > VALUES_SHOWN else "")
     return f"target {target} holds {len(found)} different values ({some}): logistic loss is for two classes"
 
 

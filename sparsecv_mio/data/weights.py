@@ -22,8 +22,8 @@ from sparsecv_mio.data.fold_plan import WEIGHTED, FoldPlan, read_lines, repeated
 from sparsecv_mio.data.reading_options import BOTH, POINT, Marks, Way, either, parse_number, reads
 from sparsecv_mio.errors import BadInput
 
-LEAST, MOST = 1e-30, 1e30  # weights whose roots leave room for the magnitudes of columns
-WIDEST = 1e12  # largest over smallest: beyond, the light rows would be rounding of the heavy ones
+SMALLEST_WEIGHT, LARGEST_WEIGHT = 1e-30, 1e30  # weights whose roots leave room for the magnitudes of columns
+WIDEST_WEIGHTS = 1e12  # largest over smallest: beyond, the light rows would be rounding of the heavy ones
 FILE = "file:"  # before the path of a file of weights, in place of a column
 MOST_ROWS = 100_000_000  # repeated
 HOW = "give how much each row counts, a number from 0 on"
@@ -70,10 +70,10 @@ def row_weights(weights: ArrayLike, data: Dataset, name: str = "weights") -> Flo
     if not given.any():
         raise BadInput(f"{name}: the weights are all zero: {HOW}")
     least, most = float(given[given > 0.0].min()), float(given.max())
-    if least < LEAST or most > MOST:
-        far = least if least < LEAST else most
+    if least < SMALLEST_WEIGHT or most > LARGEST_WEIGHT:
+        far = least if least < SMALLEST_WEIGHT else most
         raise BadInput(f"{name} holds {far:g}: divide all weights by one number, they must be from 1e-30 to 1e30")
-    if most > WIDEST * least:
+    if most > WIDEST_WEIGHTS * least:
         raise BadInput(
             f"{name} goes from {least:g} to {most:g}, too far apart to compute with: give 0 to rows that hardly count"
         )

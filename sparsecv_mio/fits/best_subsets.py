@@ -48,7 +48,7 @@ from sparsecv_mio.trees.subsets import UNLIMITED, BestSubset, BestSubsets
 from sparsecv_mio.units import GAMMA_RANGE, TIE_RTOL
 from sparsecv_mio.words import Loss
 
-MOST_REFITTED = 300  # pairs that are fitted to all their digits after a limit too, in a fraction of a second
+PAIRS_REFITTED = 300  # pairs that are fitted to all their digits after a limit too, in a fraction of a second
 NOT_TOLD_APART = (
     "rounding leaves subsets that cannot be told apart, or too many of them to try: more time would prove no more; a "
     "larger gamma, or fewer columns that are nearly copies of others, would"
@@ -374,7 +374,7 @@ class PathSearch:
         return cells
 
     def _row(self, gamma: float, problem: SparseProblem | None, cell: BestSubset, quick: bool) -> PathRow:
-        quick = quick and (self.pairs > MOST_REFITTED or self.data.n * cell.tau > MANY_NUMBERS)
+        quick = quick and (self.pairs > PAIRS_REFITTED or self.data.n * cell.tau > MANY_NUMBERS)
         return fitted_row(self.data, gamma, problem, cell, self.options.gap, quick)
 
     def _by_rows(self) -> None:
@@ -452,7 +452,7 @@ class PathSearch:
             progress(Progress(done, self.pairs, self.nodes, 0.0, np.inf, self.clock.seconds))
 
 
-MOST_WORK = 2e10  # n p^2 up to which all columns are fitted for Cp
+CP_WORK = 2e10  # n p^2 up to which all columns are fitted for Cp
 REGULAR = 1e-12  # least eigenvalue of X'X, columns of length 1, down to which gamma 0 is taken
 NO_RIDGE = GAMMA_RANGE[0]  # what gamma 0 is computed as: beside an eigenvalue of 1e-12 it changes no digit
 
@@ -562,7 +562,7 @@ def _about_mean(values: FloatArray, weights: FloatArray) -> FloatArray:
 def _residual_variance(X: FloatArray, y: FloatArray, weights: FloatArray, intercept: bool) -> float:
     """Return the residual variance of least squares on all columns; 0 where there is none, or it takes long."""
     n, p = X.shape
-    if n <= p + intercept or n * p**2 > MOST_WORK:
+    if n <= p + intercept or n * p**2 > CP_WORK:
         return 0.0
     root = np.sqrt(weights)
     X, y = X * root[:, None], y * root

@@ -301,7 +301,7 @@ class PathOptions:
         return Request(tuple(gammas), tuple(taus), self.gap, False, self.time_limit, self.threads, within)
 
 
-WITHIN, MOST = 0.01, 1000
+WITHIN, MOST_NEAR = 0.01, 1000
 
 
 @dataclass(frozen=True)
@@ -353,7 +353,7 @@ class NearOptions(PathOptions):
 
     gap: float = 1e-4
     within: float = WITHIN
-    most: int | None = MOST
+    most: int | None = MOST_NEAR
     by: By = By.CV
 
     def __post_init__(self) -> None:

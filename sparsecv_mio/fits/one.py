@@ -22,7 +22,7 @@ from sparsecv_mio.errors import BackendUnavailable, BadInput
 from sparsecv_mio.files import replacing
 from sparsecv_mio.fits.fit_options import FitOptions, SideOptions
 from sparsecv_mio.formulation.backends import NATIVE, get_backend
-from sparsecv_mio.formulation.backends.contract import WORTH, Backend, allowance_of
+from sparsecv_mio.formulation.backends.contract import LARGEST_ALLOWANCE, Backend, allowance_of
 from sparsecv_mio.formulation.before_solving import feasible_start
 from sparsecv_mio.formulation.logistic_task import feasible_classes, loss_task
 from sparsecv_mio.formulation.outcome import KnownBounds, Limits, Outcome, Start, Stop
@@ -345,7 +345,7 @@ def _record(model: _Model, outcome: Outcome, backend: Backend, pair: tuple[int, 
     slack = objective_slack(objective * unit, data.dataset, str(data.intercept)) / unit if doubt is None else doubt
     upper = min(max(outcome.upper, objective), objective + slack)
     lower, upper, allowance = (x * unit for x in (min(outcome.lower, objective), upper, outcome.allowance))
-    allowance, stop = min(allowance, WORTH * upper), outcome.stop
+    allowance, stop = min(allowance, LARGEST_ALLOWANCE * upper), outcome.stop
     if stop is Stop.OPTIMAL and upper - lower > limits.gap * upper + allowance:
         stop = Stop.GAP
     ignored = limits.threads > 1 and "threads" not in backend.capabilities.limits

@@ -124,7 +124,7 @@ def _best_move(
     return best
 
 
-WIDEST = 1e4  # condition of A, columns of unit length, up to which the rounding of its inverse is below 1e-12 of yy
+WIDEST_A = 1e4  # condition of A, columns of unit length, up to which the rounding of its inverse is below 1e-12 of yy
 THINNEST = 1e-5  # share of a column that F may leave unexplained; with less, M' would be mostly rounding error
 PROVEN = 1e-11  # widening of the level set before a column is proven in; 1e-14 of yy is added for rounding
 
@@ -194,7 +194,7 @@ def _eliminate(problem: SparseProblem, choice: ForcedColumns) -> SparseProblem |
     out, rest = choice.forced, choice.others
     unit = 1.0 / np.sqrt(np.maximum(problem.M.diagonal()[out], TINY))
     spectrum = eigvalsh(problem.M[np.ix_(out, out)] * np.outer(unit, unit))
-    if not spectrum[0] * WIDEST >= spectrum[-1]:
+    if not spectrum[0] * WIDEST_A >= spectrum[-1]:
         return None
     reduced = eliminated(replace(problem, forced=out)).problem
     if np.any(reduced.M.diagonal() < THINNEST * problem.M.diagonal()[rest]):

@@ -20,7 +20,7 @@ from scipy.special import expit
 from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.formulation.before_solving import feasible_start
 from sparsecv_mio.formulation.outcome import KnownBounds
-from sparsecv_mio.formulation.task import MARGIN, ModelTask, ScaledProblem, scaled_problem
+from sparsecv_mio.formulation.task import LEVEL_MARGIN, ModelTask, ScaledProblem, scaled_problem
 from sparsecv_mio.problem.constraints import SideConstraints
 from sparsecv_mio.problem.logistic import LogisticProblem, Minorant, minorant
 from sparsecv_mio.problem.logistic_fit import ClassFit, expanded, fit_classes
@@ -175,7 +175,7 @@ def loss_task(
         What is known beforehand; its points are not used.
     """
     plain = unbounded_task(problem, tau, constraints, start, advice)
-    level = start.objective + MARGIN * plain.scaled.yy
+    level = start.objective + LEVEL_MARGIN * plain.scaled.yy
     best = fit_classes(problem, tuple(range(problem.p)))
     lo, hi, low, high = _crude(problem, level)
     floor = plain.floor

@@ -27,7 +27,7 @@ from scipy.sparse import csr_array, csr_matrix
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.formulation.logistic_task import ScaledLosses
-from sparsecv_mio.formulation.task import MARGIN, ModelTask, level_set_radius
+from sparsecv_mio.formulation.task import LEVEL_MARGIN, ModelTask, level_set_radius
 
 
 def linear(coefficients: Sequence[float] | FloatArray, variables: Sequence[Any]) -> Any:
@@ -275,7 +275,7 @@ class PiecewiseModel(OuterApproximation):
         """Return the ends of every r over the level set of the start."""
         scaled = task.scaled
         middle = scaled.factor @ scaled.ridge
-        level = max(scaled.value(task.start.objective) - scaled.floor, 0.0) + MARGIN
+        level = max(scaled.value(task.start.objective) - scaled.floor, 0.0) + LEVEL_MARGIN
         radius = level_set_radius(level, scaled.doubt) * (1.0 + 1e-6) + 1e-9
         return middle - radius, middle + radius
 

@@ -37,7 +37,7 @@ from sparsecv_mio.units import TINY
 if TYPE_CHECKING:
     from sparsecv_mio.problem.logistic import LogisticProblem
 
-ROUNDING = 1e-11  # allowance, in units of yy, for what float64 may do to a bound computed here
+SOLVER_ROUNDING = 1e-11  # allowance, in units of yy, for what float64 may do to a bound computed here
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,7 +157,7 @@ class ScaledProblem:
         """Return a lower bound on min phi by the ridge fit's dual cut, rounded down (theory section 4)."""
         a, s = self.dual_cut(self.ridge)
         best = a - float(np.sort(s)[::-1][:tau].sum()) - 4.0 * _rounding(self.G, self.w, self.g, self.ridge)
-        return max(self.floor, best) - ROUNDING * self.yy / self.unit**2
+        return max(self.floor, best) - SOLVER_ROUNDING * self.yy / self.unit**2
 
     def clipped_cut(self, u: FloatArray, floor: float) -> tuple[float, FloatArray]:
         """Return the dual cut with its slopes clipped at `a - floor`, for a valid `phi >= floor`.
@@ -253,10 +253,12 @@ def _solve_definite(A: FloatArray, g: FloatArray) -> FloatArray:
         return np.asarray(np.linalg.lstsq(A, g, rcond=None)[0], dtype=np.float64)
 
 
-MARGIN = 1e-6  # widening of the level, in units of yy - f_r: the start itself must stay feasible to solver tolerances
+LEVEL_MARGIN = 1e-6  # widening of the level, in units of yy - f_r: the start must stay feasible to solver tolerances
 
 
-def level_set_interval(scaled: ScaledProblem, upper: float, margin: float = MARGIN) -> tuple[FloatArray, FloatArray]:
+def level_set_interval(
+    scaled: ScaledProblem, upper: float, margin: float = LEVEL_MARGIN
+) -> tuple[FloatArray, FloatArray]:
     """Bound every scaled coefficient of every u with `phi(u) <= upper`.
 
     Parameters

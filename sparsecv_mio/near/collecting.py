@@ -64,7 +64,7 @@ SHAVED = 1e-9  # relative, off a penalty or a rate: rounding of an eigenvalue
 
 MOST_MIDDLE = 1.9  # of a mean eigenvalue
 LEAST_REST = 1e-6  # of 1 less a leverage: larger leverages count as this one
-LOSS, LEAST_SHARE = 2e-4, 1e-8  # of a bound given up for a penalty that keeps its matrix regular; of lam, at least
+LOSS, LEAST_LAM_SHARE = 2e-4, 1e-8  # of a bound given up for a penalty that keeps its matrix regular; of lam, at least
 
 
 class Branch(NamedTuple):
@@ -188,7 +188,7 @@ class CommonError:
         value = problem.yy - float(np.sum((factor @ problem.c[own]) ** 2))
         most = min(problem.yy / 4.0, value - self._least)  # of lam ||b||^2 of any support of the branch
         share = min(LOSS * self._least / most, 1.0) if most > 0.0 else 1.0
-        if not share > LEAST_SHARE:
+        if not share > LEAST_LAM_SHARE:
             return None
         Z, t = self.folds.weighted_rows(own, factor)
         scatter = replace(
@@ -368,11 +368,15 @@ def residual_penalty(problem: SparseProblem, largest: int) -> float:
     return lam / (2.0 + most / lam) * (1.0 - SHAVED)
 
 
-MOST_TRIED = 20_000  # supports of all sizes that are all tried where no tree can be trusted
+ALL_TRIED_OF_SIZES = 20_000  # supports of all sizes that are all tried where no tree can be trusted
 TRIED_AT_ONCE = 256
-BUDGET, WORTH, STEP = 20_000, 30, 1_000  # nodes before a branch is split, those a support is worth, those of a step
+SPLIT_NODES, NODES_A_SUPPORT, STEP_NODES = (
+    20_000,
+    30,
+    1_000,
+)  # nodes before a branch is split, those a support is worth, those of a step
 LEAST_SPLIT = 8  # columns to choose from, up to which no branch is split
-ROUNDED = 1e-9  # relative, off the bound of a value
+VALUE_LOWERED = 1e-9  # relative, off the bound of a value
 
 
 @dataclass(eq=False)
@@ -456,7 +460,7 @@ class Collection:
     @staticmethod
     def _value(objective: float, part: Part) -> float:
         """Return the value that supports with at least such an objective have at least."""
-        return max(objective - part.offset, 0.0) / part.rate * (1.0 - ROUNDED)
+        return max(objective - part.offset, 0.0) / part.rate * (1.0 - VALUE_LOWERED)
 
     def _opened(self, branch: Branch, bounds: dict[int, float]) -> Open:
         """Return a branch with bounds for the sizes that it has."""
@@ -476,10 +480,10 @@ class Collection:
             return self._try_all(now, taus)
         columns = reduced.columns[choice.others][form.columns]
         source = SupportsBelow(form, self._bars(reduced, choice, taus, form.m), self.expired)
-        budget = BUDGET if self.criterion.splits and form.m > LEAST_SPLIT else None
+        budget = SPLIT_NODES if self.criterion.splits and form.m > LEAST_SPLIT else None
         valued = 0
         while not source.finished:
-            if self.expired() or (budget is not None and source.effort + WORTH * valued >= budget):
+            if self.expired() or (budget is not None and source.effort + NODES_A_SUPPORT * valued >= budget):
                 self.nodes += source.nodes
                 bounds = source.open_bounds()
                 here = {tau: self._value(float(bounds[choice.size(tau)]), reduced) for tau in taus}
@@ -488,7 +492,7 @@ class Collection:
                     return False
                 self._split(now, columns, form)
                 return True
-            supports = source.advance(STEP if budget is not None else PATH_SLICE)
+            supports = source.advance(STEP_NODES if budget is not None else PATH_SLICE)
             valued += len(supports.masks)
             if len(supports.masks):
                 self._offer(self._supports(supports, columns, now.branch.inside))
@@ -531,7 +535,7 @@ class Collection:
         inside, outside = now.branch
         others = np.setdiff1d(np.arange(self.criterion.problem.q), np.concatenate((inside, outside)))
         sizes = [tau - len(inside) for tau in taus]
-        if comb_sum(len(others), sizes) > MOST_TRIED:
+        if comb_sum(len(others), sizes) > ALL_TRIED_OF_SIZES:
             self._stuck.append(now)
             return True
         every = (np.sort(np.append(inside, some)) for size in sizes for some in combinations(others.tolist(), size))
@@ -553,9 +557,9 @@ def comb_sum(m: int, sizes: Sequence[int]) -> int:
     return sum(comb(m, size) for size in sizes)
 
 
-EFFORT = 2048  # nodes for each size of the best subsets on all rows
-ROUNDS = 20  # of exchanges
-MOST_TIED = 8  # near ties of a size that are tried
+SIZE_EFFORT = 2048  # nodes for each size of the best subsets on all rows
+EXCHANGE_ROUNDS = 20  # of exchanges
+NEAR_TIES = 8  # near ties of a size that are tried
 
 
 def hand_over(criterion: SupportValue, wanted: SupportTaker, supports: Sequence[IntArray]) -> None:
@@ -576,7 +580,7 @@ def hand_over(criterion: SupportValue, wanted: SupportTaker, supports: Sequence[
 
 
 def likely_supports(
-    problem: SparseProblem, taus: Sequence[int], expired: Callable[[], bool], effort: int = EFFORT
+    problem: SparseProblem, taus: Sequence[int], expired: Callable[[], bool], effort: int = SIZE_EFFORT
 ) -> list[IntArray]:
     """Return supports with a small training objective, some of each size.
 
@@ -593,7 +597,7 @@ def likely_supports(
     return [
         np.sort(support)
         for tau, cell in best.by_size.items()
-        for support in (cell.support, *cell.candidates[:MOST_TIED])
+        for support in (cell.support, *cell.candidates[:NEAR_TIES])
         if len(support) == tau
     ]
 

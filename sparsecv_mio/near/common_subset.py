@@ -145,7 +145,7 @@ class CommonSearch:
 
     def _improve(self) -> None:
         """Exchange columns of the best support while that helps, and try it at every gamma."""
-        for _ in range(collecting.ROUNDS):
+        for _ in range(collecting.EXCHANGE_ROUNDS):
             before, best = self.leader.upper, min(self.at_gammas, key=lambda one: one.least)
             if self.clock.expired() or best.best is None:
                 return

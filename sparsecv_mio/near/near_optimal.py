@@ -30,7 +30,7 @@ from sparsecv_mio.words import By
 
 UNKNOWN = "some models could not be valued: their columns are collinear, and the penalty is next to nothing beside them"
 LOOSE = 1e-7  # of a value and of the target's mean square: a support that rounding hides more of has no value
-SPARE = 64  # supports kept beyond twice the number that is wanted, between two cuts
+SPARE_SUPPORTS = 64  # supports kept beyond twice the number that is wanted, between two cuts
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,7 +108,7 @@ class NearBest:
         size.best = min(size.best, value + error)
         if value - error <= self.threshold(len(support)):
             size.found[support.tobytes()] = Valued(support, value, error)
-        if self.most is not None and len(size.found) > 2 * self.most + SPARE:
+        if self.most is not None and len(size.found) > 2 * self.most + SPARE_SUPPORTS:
             ranked = sorted(size.found.values(), key=lambda one: one.value)
             last = ranked[self.most]  # the first that is too many says how far the list is complete
             size.cut = min(size.cut, last.value + last.error)
@@ -346,7 +346,7 @@ class NearSearch:
         forced: IntArray,
     ) -> None:
         """Exchange columns of the best support of a size while that helps."""
-        for _ in range(collecting.ROUNDS):
+        for _ in range(collecting.EXCHANGE_ROUNDS):
             best = holder.best(tau)
             if best is None or self.clock.expired():
                 return

@@ -199,7 +199,7 @@ def fit(
     if heft is not None:
         Z, t = Z * heft[train][:, None], t * heft[train]
     size = power_of_two(np.sqrt(np.einsum("ij,ij->j", Z, Z) + root**2))
-    if len(columns) > len(train) and root.max() <= ALIKE * root.min():
+    if len(columns) > len(train) and root.max() <= ALIKE_PENALTIES * root.min():
         return _fit_of_few_rows(columns, Z / root, t, root, place)
     augmented, response = np.vstack([Z / size, np.diag(root / size)]), np.concatenate([t, np.zeros(len(columns))])
     solution, _, _, singular = np.linalg.lstsq(augmented, response, rcond=None)
@@ -230,7 +230,7 @@ def fit(
     return RidgeFit(tuple(columns), beta, objective * place.y_unit * place.y_unit, place, precise)
 
 
-ALIKE = 1e4  # penalties of columns that differ by no more than this factor
+ALIKE_PENALTIES = 1e4  # penalties of columns that differ by no more than this factor
 
 
 def _fit_of_few_rows(

@@ -45,7 +45,7 @@ FINE = 16.0 * float(np.finfo(LONG).eps)  # rounding of a long sum, with room
 # of an objective that is only rounded up in the end: where long double is no longer than double, its sums round too
 SLACK = FINE if np.finfo(LONG).eps == np.finfo(float).eps else 0.0
 ROUNDING = 64.0 * np.finfo(float).eps
-STEPS = 3  # each multiplies the error by ROUNDING * cond(A)
+REFINING_STEPS = 3  # each multiplies the error by ROUNDING * cond(A)
 TOLD = TIE_RTOL / 2.0  # rounding of a number, relatively, from which on a fit in fractions is made, where it is small
 
 
@@ -249,7 +249,7 @@ def _solve(V: LongArray, r: LongArray, penalty: LongArray) -> tuple[LongArray, L
     if not values[-1] > ROUNDING * s * values[0]:
         return beta, np.full(s, np.inf, dtype=LONG), (np.zeros((s, s)), np.inf)
     inverse = np.linalg.inv(R)
-    for _ in range(1 + STEPS):
+    for _ in range(1 + REFINING_STEPS):
         g = V.T @ (r - V @ beta) - penalty * beta
         beta = beta + inverse @ (inverse.T @ g.astype(float))
     e = r - V @ beta

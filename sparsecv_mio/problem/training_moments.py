@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData
-from sparsecv_mio.problem.objective import ALIKE
+from sparsecv_mio.problem.objective import ALIKE_PENALTIES
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.words import Intercept
 
@@ -82,7 +82,7 @@ class CentredRows:
         return cls(V, r - r_mean, v_mean, r_mean)
 
 
-CHUNK_ELEMENTS = 1 << 21  # rows are read in blocks of at most 16 MB
+MOMENT_ELEMENTS = 1 << 21  # rows are read in blocks of at most 16 MB
 WORN = 8.0  # spreads that a mean may be off zero before the digits that are left are too few
 
 
@@ -182,7 +182,7 @@ def row_moments(data: StandardData, rows: slice | NDArray[np.intp]) -> TrainingM
         start, stop, _ = rows.indices(data.n)
     else:
         start, stop = 0, len(rows)
-    step = max(1, CHUNK_ELEMENTS // (data.q + 1))
+    step = max(1, MOMENT_ELEMENTS // (data.q + 1))
     for lo in range(start, stop, step):
         index = slice(lo, min(lo + step, stop)) if isinstance(rows, slice) else rows[lo : lo + step]
         v, r = data.rows(index)
@@ -380,7 +380,7 @@ def _of_moments(data: StandardData, moments: TrainingMoments, gammas: FloatArray
 
 def _alike(data: StandardData) -> bool:
     """Whether penalties of columns are alike, so that products of rows keep the digits of all."""
-    return bool(data.weight.max() <= ALIKE**2 * data.weight.min())
+    return bool(data.weight.max() <= ALIKE_PENALTIES**2 * data.weight.min())
 
 
 def fits_of_all_rows(data: StandardData, gammas: FloatArray) -> RidgeFits:

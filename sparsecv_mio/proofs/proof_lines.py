@@ -87,7 +87,7 @@ def packed(lines: Iterable[dict[str, Any]]) -> Iterator[bytes]:
 
 FORMAT_KEPT_TREES = b"sparsecv-proof-part/1 "
 EVERY = 1.0  # seconds of work between two writes
-SAME = 1e-10  # relative difference of thresholds that a search which is run again may leave
+SAME_THRESHOLD = 1e-10  # relative difference of thresholds that a search which is run again may leave
 
 
 def unfinished_file(path: Place) -> Path:
@@ -202,7 +202,7 @@ class KeptAt(TreeKeeper):
         """
         for tree in self.kept.trees.get((self.rows, self.gamma), []):
             if (min(tree.above), max(tree.above)) == (min(above), max(above)) and all(
-                abs(tree.above[size] - value) <= SAME * abs(value) for size, value in above.items()
+                abs(tree.above[size] - value) <= SAME_THRESHOLD * abs(value) for size, value in above.items()
             ):
                 return tree
         return None

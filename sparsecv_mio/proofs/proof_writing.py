@@ -23,7 +23,7 @@ from sparsecv_mio.proofs.threshold_trees import Units, prove_thresholds, roundin
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.search.context import Snapshot
 
-OUTWARD = 1e-9  # of a number, by which a proof claims less than the record says
+CLAIM_ROUNDING = 1e-9  # of a number, by which a proof claims less than the record says
 
 
 def ends(lower: float, upper: float, rounding: float) -> tuple[float, float]:
@@ -34,7 +34,7 @@ def ends(lower: float, upper: float, rounding: float) -> tuple[float, float]:
     rounding : float
         What the checker's floats may lose.
     """
-    return lower - OUTWARD * abs(lower) - rounding, upper + OUTWARD * abs(upper) + rounding
+    return lower - CLAIM_ROUNDING * abs(lower) - rounding, upper + CLAIM_ROUNDING * abs(upper) + rounding
 
 
 def refuse_options(restrictions: Restrictions | None, weights: str | None, other: str | None = None) -> None:

@@ -31,7 +31,7 @@ from sparsecv_mio.search.leave_fold_out import objective_threshold
 from sparsecv_mio.words import Intercept
 
 Support = tuple[int, ...]
-AT_ONCE = 1 << 20  # numbers of the arrays of supports that are scored together
+SCORED_AT_ONCE = 1 << 20  # numbers of the arrays of supports that are scored together
 
 
 class FoldScores:
@@ -113,7 +113,7 @@ class ScoresAt:
         objective, error = np.empty((len(supports), len(folds))), np.empty((len(supports), len(folds)))
         every = np.array(supports, dtype=np.int64).reshape(len(supports), -1)
         many = self.folds.plan.scored if self.folds.single else every.shape[1] * len(folds)
-        step = max(1, AT_ONCE // (max(1, every.shape[1]) * max(1, many)))
+        step = max(1, SCORED_AT_ONCE // (max(1, every.shape[1]) * max(1, many)))
         for lo in range(0, len(every), step):
             here, sets = slice(lo, lo + step), every[lo : lo + step]
             if self.folds.single:
@@ -142,14 +142,14 @@ class ScoresAt:
 
 ABOVE = 1e-8  # above a best objective, relatively: supports below are listed
 TIED = 1e-9  # objectives of supports that a checker in floats may not tell apart
-OUTWARD = 1e-7  # of a CV error, by which a proof claims less than was computed
+CLAIM_OUTWARD = 1e-7  # of a CV error, by which a proof claims less than was computed
 COVERED = (1.0, 0.97, 0.9, 0.7)  # shares of folds whose thresholds a list may serve, tried in turn
 FURTHER = (1.0, 0.5, 0.25, 0.0)  # parts of the way from the best objective to the threshold of a pair, tried in turn
 FEW_COLUMNS = 150  # up to which a ridge fit of all columns costs nothing
-NEAR = 1e-7  # of a threshold, how near it is found
-NOTHING = -1.0  # a threshold that every objective exceeds
+THRESHOLD_ACCURACY = 1e-7  # of a threshold, how near it is found
+NO_THRESHOLD = -1.0  # a threshold that every objective exceeds
 # supports that a tree beyond the best objectives may list, where one fit serves all folds and where not, and its nodes
-LISTED, FEW_LISTED, NODES = 1_000, 300, 1 << 15
+LISTED_TOGETHER, FEW_LISTED, LIST_NODES = 1_000, 300, 1 << 15
 
 
 @dataclass(eq=False)
@@ -199,7 +199,7 @@ class SearchProof:
         self.units = threshold_trees.Units.of(self.data)
         self.unit = self.units.square
         self.gammas, self.taus = list(record.request.gammas), list(record.request.taus)
-        self.goal = self.best.lower * (1.0 - OUTWARD) * plan.scored / self.unit  # of a pair, in the problem's units
+        self.goal = self.best.lower * (1.0 - CLAIM_OUTWARD) * plan.scored / self.unit  # of a pair
         self.trees, self.least, self.upper = 0, np.inf, np.inf
         self.head = proof_head(self.data, self.gammas, self.taus, plan)
         self.kept = KeptTrees(place, self.head)
@@ -210,9 +210,9 @@ class SearchProof:
         for g, gamma in enumerate(self.gammas):
             yield from self._gamma(g, self.folds.at(gamma))
         per_row = self.unit / self.plan.scored
-        if self.least < self.goal * (1.0 - 10.0 * OUTWARD) or not np.isfinite(self.upper):
+        if self.least < self.goal * (1.0 - 10.0 * CLAIM_OUTWARD) or not np.isfinite(self.upper):
             raise BadInput("--proof: the proof does not reach the bounds of the record, which may rest on ties")
-        lower, upper = self.least * per_row * (1.0 - OUTWARD), self.upper * per_row * (1.0 + OUTWARD)
+        lower, upper = self.least * per_row * (1.0 - CLAIM_OUTWARD), self.upper * per_row * (1.0 + CLAIM_OUTWARD)
         g, t = self.gammas.index(self.best.gamma), self.taus.index(self.best.tau)
         yield {"kind": "claim", "gamma": g, "tau": t, "lower": lower, "upper": upper}
 
@@ -267,7 +267,7 @@ class SearchProof:
             mine = self._tries(g, at, pair, lost)
             if pair.size not in tries or mine[0] > tries[pair.size][0]:
                 tries[pair.size] = mine
-        together = self.data.q <= threshold_trees.PATH_COLUMNS  # else each size has a tree of its own
+        together = self.data.q <= threshold_trees.RIDGE_FIRST_COLUMNS  # else each size has a tree of its own
         groups = [list(tries)] if together else [[size] for size in tries]
         chosen = [{size: tries[size] for size in sizes} for sizes in groups]
         return [tree for mine in chosen for tree in self._affordable(g, at, mine, lost)]
@@ -275,13 +275,13 @@ class SearchProof:
     def _tries(self, g: int, at: ScoresAt, pair: PairStatements, lost: float) -> list[float]:
         """Return thresholds for the size of a pair, falling."""
         if self._reported(g, pair.index) and not self.folds.single:
-            return [NOTHING]  # its folds have trees of their own
+            return [NO_THRESHOLD]  # its folds have trees of their own
         best = self.found.best[g].by_size[self.taus[pair.index]].upper
         best = (best if np.isfinite(best) else float(at.whole.yy)) * (1.0 + ABOVE) + 2.0 * lost
         if self._reported(g, pair.index):
             return self._covering(at, pair, best, lost)
         wanted = self._least_threshold(pair, lost)
-        steps = FURTHER if self.data.q <= threshold_trees.PATH_COLUMNS else FURTHER[::3]
+        steps = FURTHER if self.data.q <= threshold_trees.RIDGE_FIRST_COLUMNS else FURTHER[::3]
         return [best + step * (wanted - best) for step in steps] if wanted > best else [wanted]
 
     def _affordable(
@@ -291,7 +291,7 @@ class SearchProof:
         for i in range(count - 1):
             above = {size: mine[min(i, len(mine) - 1)] for size, mine in tries.items()}
             try:
-                most = LISTED if self.folds.single else FEW_LISTED, NODES
+                most = LISTED_TOGETHER if self.folds.single else FEW_LISTED, LIST_NODES
                 return self._prove(at.whole, above, lost, kept, most)
             except threshold_trees.TooLarge:
                 continue
@@ -302,8 +302,8 @@ class SearchProof:
         usable = self.plan.scores_all_left_out
         value, error = pair.value[usable] * (1.0 + 4.0 * TIED) + 4.0 * lost, pair.error[usable]
         if not len(value):
-            return NOTHING
-        goal = self.goal * (1.0 + OUTWARD)
+            return NO_THRESHOLD
+        goal = self.goal * (1.0 + CLAIM_OUTWARD)
         above = float(((goal + np.cumsum(np.sort(value))) / np.arange(1, len(value) + 1)).min())
         if float(np.clip(above - value, 0.0, error).sum()) >= goal * (1.0 - 1e-12):
             return above
@@ -326,7 +326,7 @@ class SearchProof:
 
     def _prove(
         self, problem: SparseProblem, above: Mapping[int, float], lost: float, kept: threshold_trees.TreeKeeper,
-        most: tuple[int, int] = threshold_trees.MOST,
+        most: tuple[int, int] = threshold_trees.TREE_MOST,
     ) -> list[threshold_trees.ProofTree]:  # fmt: skip
         in_units = {size: value * self.unit for size, value in above.items()}
         return threshold_trees.prove_thresholds(problem, in_units, self.units, lost, most, kept)
@@ -426,13 +426,13 @@ class SearchProof:
         if self._reported(g, pair.index) and high is not None:
             self.upper = high
         return {"kind": "pair", "gamma": g, "tau": pair.index, "parts": pair.parts,
-                "lower": low * per_row * (1.0 - OUTWARD),
-                "upper": None if high is None else high * per_row * (1.0 + OUTWARD)}  # fmt: skip
+                "lower": low * per_row * (1.0 - CLAIM_OUTWARD),
+                "upper": None if high is None else high * per_row * (1.0 + CLAIM_OUTWARD)}  # fmt: skip
 
 
 def _crossing(total: Callable[[float], float], low: float, high: float, goal: float) -> float:
     """Return where a function that never falls reaches a goal, from above; `high` where it does not before."""
-    while high - low > NEAR * high:
+    while high - low > THRESHOLD_ACCURACY * high:
         middle = 0.5 * (low + high)
         if total(middle) >= goal:
             high = middle

@@ -27,9 +27,9 @@ from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.trees.blocks import BlockPart, centred_part, gathered, tied
 
 BITS = (6, 9, 12, 16, 22, 30, 50)  # of the largest entry of a point, tried in turn
-STEPS = 200
-NEAR = 0.1  # accuracy of a relaxation that will not close its node, of what is left to the bar
-BEYOND = 1e-4  # of y'y less the bar, that a relaxation goes beyond it, so that few bits suffice
+PROOF_STEPS = 200
+NODE_NEAR = 0.1  # accuracy of a relaxation that will not close its node, of what is left to the bar
+BEYOND_BAR = 1e-4  # of y'y less the bar, that a relaxation goes beyond it, so that few bits suffice
 RIDGE = -1
 
 Support = tuple[int, ...]
@@ -46,8 +46,8 @@ class _Point:
     number: int = -1
 
 
-BLOCK_COLUMNS = 12, 128  # sizes of problems whose proofs may see blocks of columns
-BLOCK = 4  # columns of a block at most: a point costs the checker 2^BLOCK vectors for each
+PROVED_BLOCK_COLUMNS = 12, 128  # sizes of problems whose proofs may see blocks of columns
+PROVED_BLOCK = 4  # columns of a block at most: a point costs the checker 2^BLOCK vectors for each
 ENTRY_BITS = 40  # of the largest entry of W
 LEFT = 1e-4  # share of W that is left, so that the checker's factorisation goes through
 
@@ -79,9 +79,9 @@ class StatedBlocks:
         square : float
             Square of the unit of objectives in units of the file.
         """
-        if not BLOCK_COLUMNS[0] <= len(M) <= BLOCK_COLUMNS[1] or not tied(M):
+        if not PROVED_BLOCK_COLUMNS[0] <= len(M) <= PROVED_BLOCK_COLUMNS[1] or not tied(M):
             return None
-        member = gathered(M, BLOCK)
+        member = gathered(M, PROVED_BLOCK)
         split = centred_part(M, member)
         if split is None:
             return None
@@ -141,7 +141,7 @@ class PerspectiveProof:
         G = p.Q / self.root / self.root[:, None]
         self.form = Form(np.ascontiguousarray(G), p.c / self.root, p.yy, float(np.trace(G)) + 1e-12)
         self.step = self.unit_of * self.root  # of an integer, in the coordinates of the form
-        self.reach = BEYOND * max(p.yy - self.bar, 0.0)
+        self.reach = BEYOND_BAR * max(p.yy - self.bar, 0.0)
         M = G + np.eye(p.q)
         self.stated = StatedBlocks.of(M, self.step, self.square)
         self.tables = None if self.stated is None else self.stated.part.tables(np.arange(p.q), p.yy, self.size)
@@ -217,7 +217,9 @@ class PerspectiveProof:
             return b, z, made
         node = Node(np.flatnonzero(inside), int(inside.sum()), np.flatnonzero(free), int(free.sum()), left)
         b, g, best_b, best_g = start.copy(), np.zeros(q), np.zeros(q), np.zeros(q)
-        dual, _, _ = relax(self.form, node, Accuracy(self.bar + self.reach, NEAR, STEPS), b, g, best_b, best_g)
+        dual, _, _ = relax(
+            self.form, node, Accuracy(self.bar + self.reach, NODE_NEAR, PROOF_STEPS), b, g, best_b, best_g
+        )
         return best_b, best_g, self._fitting(best_b, inside, free, left) if dual >= self.bar else None
 
     def _rounded(self, b: FloatArray, bits: int) -> _Point:
@@ -279,10 +281,10 @@ def _no_mixture(tables: block_relaxation.Blocks) -> block_relaxation.Mixture:
     return block_relaxation.Mixture(np.zeros((most, len(tables.member)), dtype=np.int64), np.zeros(most))
 
 
-MARGIN = 1e-9  # of an objective, by which a leaf clears its threshold at least
-MOST = 1 << 20, 1 << 24  # supports and nodes of one tree
-PATH_COLUMNS, MOST_PATH_COLUMNS = 40, 150  # up to which ridge fits are tried first, and at all
-PATH_NODES, FEWEST_COLUMNS = 1 << 17, 12  # nodes after which the perspective is tried, columns from which on
+LEAF_MARGIN = 1e-9  # of an objective, by which a leaf clears its threshold at least
+TREE_MOST = 1 << 20, 1 << 24  # supports and nodes of one tree
+RIDGE_FIRST_COLUMNS, MOST_PATH_COLUMNS = 40, 150  # up to which ridge fits are tried first, and at all
+PROVED_PATH_NODES, FEWEST_COLUMNS = 1 << 17, 12  # nodes after which the perspective is tried, columns from which on
 POINTS = 512  # nodes that any tree of points may have
 TOO_LARGE = "--proof: the trees of the proof grow too large to be written: ask for fewer tau or larger gamma"
 
@@ -376,7 +378,7 @@ def rounding(problem: SparseProblem, divisor: FloatArray) -> float:
 
 
 def prove_thresholds(
-    problem: SparseProblem, above: Mapping[int, float], units: Units, margin: float, most: tuple[int, int] = MOST,
+    problem: SparseProblem, above: Mapping[int, float], units: Units, margin: float, most: tuple[int, int] = TREE_MOST,
     kept: TreeKeeper = NONE_KEPT,
 ) -> list[ProofTree]:  # fmt: skip
     """Make trees that prove a threshold for every size.
@@ -404,15 +406,15 @@ def prove_thresholds(
     TooLarge
         A tree would be larger.
     """
-    bars = {tau: value / units.square * (1.0 + MARGIN) + margin for tau, value in above.items()}
-    if problem.q <= PATH_COLUMNS:
+    bars = {tau: value / units.square * (1.0 + LEAF_MARGIN) + margin for tau, value in above.items()}
+    if problem.q <= RIDGE_FIRST_COLUMNS:
         stored = kept.find(above)
         if stored is not None:
             return [stored]
         try:
-            return [kept.keep(_path_tree(problem, above, bars, (most[0], min(most[1], PATH_NODES))))]
+            return [kept.keep(_path_tree(problem, above, bars, (most[0], min(most[1], PROVED_PATH_NODES))))]
         except TooLarge:
-            if most[1] <= PATH_NODES:
+            if most[1] <= PROVED_PATH_NODES:
                 raise
             if problem.q < FEWEST_COLUMNS:
                 return [kept.keep(_path_tree(problem, above, bars, most))]
@@ -434,7 +436,7 @@ def _tree_of_size(
     tree = PerspectiveProof(problem, tau, bars[tau], units.point, limit, units.square)
     if tree.solve():
         return ProofTree(tree.nodes, {tau: tree.listed}, threshold, tree.points, tree.part)
-    if problem.q > MOST_PATH_COLUMNS or most[1] <= PATH_NODES:
+    if problem.q > MOST_PATH_COLUMNS or most[1] <= PROVED_PATH_NODES:
         raise TooLarge(TOO_LARGE)
     return _path_tree(problem, threshold, bars, most)
 

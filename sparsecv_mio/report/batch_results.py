@@ -337,14 +337,14 @@ def _note(cells: TableCells) -> str:
 
 
 PANEL = (4.6, 3.4)  # inches
-MOST_COLUMNS = 3
+PANELS_IN_A_ROW = 3
 COLOURS = (
     "#0b6e8a", "#b3541e", "#3b8b3b", "#7b4fa3", "#c9a100", "#111111", "#c2407a", "#5a8fd6", "#8a6d3b", "#6b7280",
 )  # fmt: skip
 MARKS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*")
 STYLES = ("-", "--", ":", "-.")  # of lines beyond the number of colours
 ENTRY = 2.0  # inches of an entry, at least, of the legend below all panels
-WIDE = 30.0  # ratio of the largest to the least value from which an axis is logarithmic
+LOGARITHMIC_RATIO = 30.0  # ratio of the largest to the least value from which an axis is logarithmic
 
 
 def profiles(tables: Mapping[str, pd.DataFrame], value: str) -> Figure:
@@ -385,7 +385,7 @@ def draw_profile(ax: Axes, table: pd.DataFrame, value: str, names: Sequence[str]
         share = np.concatenate([[0.0], np.arange(1.0, len(finite) + 1.0), [float(len(finite))]]) / max(len(ratios), 1)
         ax.step(steps, share, where="post", label=str(name), color=_colour(names, str(name)), linewidth=1.6)
     ax.set(xlabel=f"{value}: factor of the best", ylabel="share of problems", ylim=(0.0, 1.03), xlim=(1.0, end))
-    if end > WIDE:
+    if end > LOGARITHMIC_RATIO:
         ax.set_xscale("log")
 
 
@@ -519,7 +519,7 @@ def with_pooled(figure: Figure, frame: pd.DataFrame, cells: Sequence[pd.Series],
 
 def _figure(count: int, height: float = 0.0) -> tuple[Figure, list[Axes]]:
     """Make panels, and take those away that are too many."""
-    columns = min(count, MOST_COLUMNS)
+    columns = min(count, PANELS_IN_A_ROW)
     rows = -(-count // columns)
     wide = max(6.4, PANEL[0] * columns)
     figure, axes = panels(rows, columns, (wide, max(PANEL[1], height + 1.2) * rows))
@@ -547,7 +547,7 @@ def _spread(ax: Axes, numbers: FloatArray, which: str) -> None:
     finite = numbers[np.isfinite(numbers)]
     if not len(finite):
         return
-    if finite.min() > 0.0 and finite.max() > WIDE * finite.min():
+    if finite.min() > 0.0 and finite.max() > LOGARITHMIC_RATIO * finite.min():
         getattr(ax, f"set_{which}scale")("log")
     elif np.all(finite == np.round(finite)):
         counted(getattr(ax, f"{which}axis"))

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from sparsecv_mio import model_space
-from sparsecv_mio.data.table_facts import FOLDS, MOST_CORRELATED, ColumnFacts, Inspection
+from sparsecv_mio.data.table_facts import DEFAULT_FOLDS, MOST_CORRELATED, ColumnFacts, Inspection
 from sparsecv_mio.digits import aligned, ends_of, several, shown
 from sparsecv_mio.files import argument
 from sparsecv_mio.report.layout import ESTIMATE, marked, pair, print_table, say
@@ -19,7 +19,7 @@ from sparsecv_mio.report.layout import ESTIMATE, marked, pair, print_table, say
 if TYPE_CHECKING:
     from sparsecv_mio.bounds.cv_error import BoundsTable, PrintedTable
 
-SHOWN = 40  # columns, unless all are asked for
+COLUMNS_SHOWN = 40  # columns, unless all are asked for
 SURE, HOPEFUL = 36, 100  # features up to which a default run is proved, or a good part of it (results/regions.md)
 SURE_OF_CLASSES = 20  # with logistic loss: breast cancer, of 30, took 29 s on one core, ionosphere, of 33, took 129 s
 
@@ -38,8 +38,10 @@ def print_inspection(console: Console, found: Inspection, path: str | Path, full
     """
     say(console, f"{found.rows:,} rows, {len(found.columns):,} columns", "bold")
     listed = list(found.columns)
-    if not full and len(listed) > SHOWN:
-        listed = sorted(listed, key=lambda one: not (one.missing or one.notes or one.name == found.target))[:SHOWN]
+    if not full and len(listed) > COLUMNS_SHOWN:
+        listed = sorted(listed, key=lambda one: not (one.missing or one.notes or one.name == found.target))[
+            :COLUMNS_SHOWN
+        ]
     rows = [_row(column, column.name == found.target) for column in listed]
     names = ("column", "holds", "empty", "least", "mean", "largest", "sd", "notes")
     print_table(console, names, rows, {"column", "holds", "notes"})
@@ -89,7 +91,7 @@ def _plan(found: Inspection, path: str) -> list[str]:
     sizes, gammas = model_space.default_taus(*shape), model_space.default_gammas(*shape, two_classes=found.two_classes)
     cells = len(gammas) * len(sizes) * folds
     words = [word for option in found.options for word in shlex.split(option)]
-    words += ["--folds", "loo"] if found.n < FOLDS and "--folds" not in words else []
+    words += ["--folds", "loo"] if found.n < DEFAULT_FOLDS and "--folds" not in words else []
     target = [f"--target={found.target}"] if found.target.startswith("-") else ["--target", found.target]
     command = shlex.join(["sparsecv", "solve", argument(path), *target, *words])
     size = f"{several(found.n, 'row')}, {several(found.p, 'feature')}; {folds} folds, {len(gammas)} gammas from "
@@ -104,7 +106,7 @@ def _plan(found: Inspection, path: str) -> list[str]:
     return [*([found.about_target] if found.about_target else []), command, size, hope]
 
 
-DIGITS = 6
+BOUND_DIGITS = 6
 
 
 def print_bounds(
@@ -177,8 +179,8 @@ def _print_summary(console: Console, table: BoundsTable) -> None:
 
 
 def _numbers_of_pair(table: BoundsTable, g: int, t: int) -> tuple[str, ...]:
-    ends, estimate = table.cv_interval(g, t), aligned(table.cv_estimate(g, t), DIGITS)
-    lower, upper = aligned(ends.lower, DIGITS), aligned(ends.upper, DIGITS)
+    ends, estimate = table.cv_interval(g, t), aligned(table.cv_estimate(g, t), BOUND_DIGITS)
+    lower, upper = aligned(ends.lower, BOUND_DIGITS), aligned(ends.upper, BOUND_DIGITS)
     return lower, upper, marked(estimate, True), f"{table.decided(g, t)}/{table.folds}"
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-CLOSED = 1e-6  # relative width of an interval that looks like a point
+POINT_WIDTH = 1e-6  # relative width of an interval that looks like a point
 MANY_TAUS = 40  # markers would run into each other
 
 Moment = Mapping[str, Any]
@@ -185,7 +185,7 @@ def _taus(axes: Axes, course: TraceCourse) -> None:
         axes.hlines(low, taus - 0.45, taus + 0.45, color=figures.LOWER, linewidth=1.2)
         inside = high <= top
         axes.hlines(high[inside], taus[inside] - 0.45, taus[inside] + 0.45, color=figures.UPPER, linewidth=1.2)
-    guessed = np.isfinite(estimate) & (estimate <= top) & (high > low * (1.0 + CLOSED))
+    guessed = np.isfinite(estimate) & (estimate <= top) & (high > low * (1.0 + POINT_WIDTH))
     size = 4.5 if len(taus) <= MANY_TAUS else 2.5
     if guessed.any():
         axes.plot(

@@ -72,7 +72,7 @@ def path_at(record: Record, data: Dataset, seconds: float) -> PathRecord:
 
 FAR_OVER_GAMMA = 1.2  # times the least CV error: what lies beyond is cut at the frame
 Spots = dict[tuple[float, int], tuple[int, int]]  # the place of each pair on a map
-COLOURS = 20  # of a qualitative map
+MAP_COLOURS = 20  # of a qualitative map
 
 
 def plot_every_gamma(record: Record, ax: Axes) -> Axes:
@@ -145,7 +145,7 @@ def plot_surface(record: PathRecord, ax: Axes) -> Axes:
         order: dict[int, int] = {}
         for piece in (other_piece for other_piece in surface.pieces if other_piece.tau == tau):
             place = order.setdefault(piece.supports[0], len(order)) if piece.proved else -1
-            colour = "white" if place < 0 else colours((3 * tau + 2 * place) % COLOURS)
+            colour = "white" if place < 0 else colours((3 * tau + 2 * place) % MAP_COLOURS)
             ax.fill_between([piece.low, piece.high], tau - 0.4, tau + 0.4, color=colour, linewidth=0.0)
             ax.vlines(piece.high, tau - 0.4, tau + 0.4, color=figures.INK, linewidth=0.6)
     ax.set(xscale="log", xlabel="gamma (ridge weight)", ylabel="tau (features)", xlim=(surface.low, surface.high))
@@ -155,12 +155,12 @@ def plot_surface(record: PathRecord, ax: Axes) -> Axes:
     return ax
 
 
-MANY_CELLS = 2000  # of a map, from which on a picture of it is smaller than a list of boxes
-MANY = 40  # values on an axis, from which on marks would run into each other
-FAR = 4.0  # times the least CV error: what lies beyond is cut at the frame, or it would flatten the rest
+MANY_BOXES = 2000  # of a map, from which on a picture of it is smaller than a list of boxes
+MANY_MARKS = 40  # values on an axis, from which on marks would run into each other
+CUT_BEYOND = 4.0  # times the least CV error: what lies beyond is cut at the frame, or it would flatten the rest
 WIDER = 0.4  # times what the CV errors take: how far the axis goes beyond them for ends of intervals
-STEPS = (-100.0, -50.0, -20.0, -5.0, 0.0, 5.0, 20.0, 50.0, 100.0)  # % of a lower bound from the least CV error
-LEAST_ROWS = 4  # that there is room for: a bar would be very thick
+PER_CENT_STEPS = (-100.0, -50.0, -20.0, -5.0, 0.0, 5.0, 20.0, 50.0, 100.0)  # % of a lower bound from the least CV error
+BAR_ROWS = 4  # that there is room for: a bar would be very thick
 LEAST_BAND = 1e-3  # of the axis: a narrower interval cannot be seen
 MOST_FEATURES = 24  # that get a row of their own
 PATH_SECONDS = 10.0  # for the best subsets on all rows of a figure
@@ -245,7 +245,7 @@ def _range(record: Record, rows: Sequence[TableRow]) -> tuple[float, float]:
         return 0.0, 1.05 * highest or 1.0
     errors, widths = np.array(bars).T
     least, low, high = float(errors.min()), float((errors - widths).min()), float((errors + widths).max())
-    high = min(high, FAR * least) if least > 0.0 else high
+    high = min(high, CUT_BEYOND * least) if least > 0.0 else high
     room = (high - low) or abs(high) or 1.0
     wide = [(row, room if row.folds_decided == row.folds else WIDER * room) for row in rows]
     ends = [end for row, more in wide for end in (row.lower, row.upper) if low - more <= end <= high + more]
@@ -272,7 +272,7 @@ def _kind(row: TableRow) -> str:
 
 def _dots(ax: Axes, at: Any, rows: Sequence[TableRow], top: float) -> None:
     """Draw the CV errors with their standard errors, by what is known of them."""
-    size = 5.0 if len(rows) <= MANY else 3.0
+    size = 5.0 if len(rows) <= MANY_MARKS else 3.0
     for kind, (filled, colour) in KINDS.items():
         mine = [k for k, row in enumerate(rows) if _kind(row) == kind and math.isfinite(row.cv_error)]
         inside = [k for k in mine if rows[k].cv_error <= top]
@@ -343,9 +343,9 @@ def plot_bounds(record: Record, ax: Axes | None = None) -> Axes:
     above = {(row.gamma, row.tau): 100.0 * (row.lower / best - 1.0) if known_best else -100.0 for row in others}
     values = _values(spot, above)
     colours = mpl.colormaps["BrBG"]([0.1, 0.2, 0.28, 0.36, 0.64, 0.72, 0.8, 0.9])  # a step where the proof begins
-    extend = "max" if float(np.nanmax(values, initial=0.0)) > STEPS[-1] else "neither"
+    extend = "max" if float(np.nanmax(values, initial=0.0)) > PER_CENT_STEPS[-1] else "neither"
     _coloured(ax, values, "lower bound, % above the least CV error", extend, cmap=ListedColormap(colours),
-              norm=BoundaryNorm(STEPS, len(colours)), rasterized=values.size > MANY_CELLS)  # fmt: skip
+              norm=BoundaryNorm(PER_CENT_STEPS, len(colours)), rasterized=values.size > MANY_BOXES)  # fmt: skip
     worse = sum(row.lower > best for row in others)
     for colour, many, label in (
         (colours[5], worse, "proved to be worse than the best"),
@@ -396,7 +396,7 @@ def _map(ax: Axes, errors: Any) -> None:
     end = min(most, 100.0) if least > 0.0 and most > 0.0 else most or 1.0
     words, extend = "% above the least" if least > 0.0 else "CV error", "max" if most > end else "neither"
     _coloured(
-        ax, worse, words, extend, cmap="YlGnBu_r", norm=PowerNorm(0.5, 0.0, end), rasterized=errors.size > MANY_CELLS
+        ax, worse, words, extend, cmap="YlGnBu_r", norm=PowerNorm(0.5, 0.0, end), rasterized=errors.size > MANY_BOXES
     )
 
 
@@ -492,7 +492,7 @@ def _name_rows(ax: Axes, names: Sequence[str], columns: Sequence[str]) -> None:
     """Give each feature its row, from above, under its name shortened."""
     labels = dict(zip(columns, figures.short(columns), strict=True)) if names else {}
     ax.set_yticks(range(len(names)), [labels[name] for name in names])
-    ax.set_ylim(max(len(names), LEAST_ROWS) - 0.5, -0.5)
+    ax.set_ylim(max(len(names), BAR_ROWS) - 0.5, -0.5)
     if not names:
         ax.text(0.5, 0.5, "no feature: the intercept alone", transform=ax.transAxes, ha="center", color=figures.INK)
 
@@ -650,7 +650,7 @@ def panel_of(record: AnyRecord, panel: str, data: Dataset | None = None) -> Figu
         raise BadInput("panel sources: this record does not hold how the gap fell")
     features, coefficients = _rows_shown(record, data)
     rows = {"features": features, "coefficients": coefficients}.get(panel)
-    height = 4.6 if rows is None else 1.6 + 0.24 * min(max(rows, LEAST_ROWS), MOST_FEATURES)
+    height = 4.6 if rows is None else 1.6 + 0.24 * min(max(rows, BAR_ROWS), MOST_FEATURES)
     figure = Figure(figsize=(7.5, height), layout="constrained")
     if draw is None or not isinstance(record, Record):
         plot_coefficients(record, figure.subplots(), data)
@@ -685,7 +685,7 @@ def figure_of(record: AnyRecord, data: Dataset | None = None) -> Figure:
 
     rows = _rows_shown(record, data)
     if not isinstance(record, Record):
-        height = 1.9 + 0.26 * min(max(rows[1], LEAST_ROWS), MOST_FEATURES)
+        height = 1.9 + 0.26 * min(max(rows[1], BAR_ROWS), MOST_FEATURES)
         figure = Figure(figsize=(8.0, height), layout="constrained")
         if isinstance(record, PathRecord) and record.surface is not None:
             plot_surface(record, figure.subplots())

@@ -457,7 +457,7 @@ def _coefficients(record: AnyRecord, data: Dataset | None) -> Picture:
 
 
 def _height(rows: int) -> float:
-    return 1.7 + 0.23 * min(max(rows, record_plots.LEAST_ROWS), record_plots.MOST_FEATURES)
+    return 1.7 + 0.23 * min(max(rows, record_plots.BAR_ROWS), record_plots.MOST_FEATURES)
 
 
 def _about_signs(record: Record | FitRecord | CommonRecord) -> str:

@@ -128,8 +128,8 @@ def _columns_left(problem: SparseProblem, tested: Reused, left: list[int]) -> In
     return np.flatnonzero(tested.status[int(np.searchsorted(tested.sizes, left[0]))] != DROPPED)
 
 
-STEPS, TOLERANCE = 60, 1e-4  # supports settle long before values do
-MOST_WORK = 4e9  # multiply-adds of all runs together; gammas beyond are left without a proposal
+PROPOSAL_STEPS, TOLERANCE = 60, 1e-4  # supports settle long before values do
+PROPOSAL_WORK = 4e9  # multiply-adds of all runs together; gammas beyond are left without a proposal
 MOST_OFTEN = 8  # supports of a pair that every fold tries
 PROX_WORK = 60.0  # of a proximal step, an entry, in multiply-adds
 
@@ -215,11 +215,11 @@ class Proposals:
 def work_of(data: StandardData, folds: FoldPlan) -> float:
     """Estimate the multiply-adds of the run of one gamma."""
     q = float(data.q)
-    return STEPS * (folds.k * q * q + 4.0 * data.n * q + PROX_WORK * folds.k * q)
+    return PROPOSAL_STEPS * (folds.k * q * q + 4.0 * data.n * q + PROX_WORK * folds.k * q)
 
 
 def propose(data: StandardData, folds: FoldPlan, grid: Grid, expired: Callable[[], bool]) -> Proposals:
-    """Run the relaxations of all folds, one size a gamma, as many gammas as `MOST_WORK` affords.
+    """Run the relaxations of all folds, one size a gamma, as many gammas as `PROPOSAL_WORK` affords.
 
     Parameters
     ----------
@@ -240,7 +240,7 @@ def propose(data: StandardData, folds: FoldPlan, grid: Grid, expired: Callable[[
 
     inner = grid.taus[(grid.taus > 0) & (grid.taus < data.q)]
     made = Proposals({}, {}, {}, 0)
-    afford = int(MOST_WORK // max(work_of(data, folds), 1.0))
+    afford = int(PROPOSAL_WORK // max(work_of(data, folds), 1.0))
     if not len(inner) or data.q == 0 or folds.k < 1:
         return made
     X, y = data.rows(slice(0, data.n))
@@ -253,7 +253,7 @@ def propose(data: StandardData, folds: FoldPlan, grid: Grid, expired: Callable[[
             break
         erm = Erm(scaled, y, Squared(2.0), penalty, float(grid.gammas[g]) / 2.0, folds.labels)
         free = data.intercept is Intercept.FOLD
-        fits_of_folds = fold_fits(erm, intercept=free, steps=STEPS, tolerance=TOLERANCE, begin=begin)
+        fits_of_folds = fold_fits(erm, intercept=free, steps=PROPOSAL_STEPS, tolerance=TOLERANCE, begin=begin)
         if not np.all(np.isfinite(fits_of_folds.theta)):
             break
         begin, theta = fits_of_folds.theta, fits_of_folds.theta / root

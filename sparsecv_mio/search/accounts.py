@@ -72,7 +72,7 @@ def mios_of(backend: str) -> str:
     return f"MIOs of {backend}"
 
 
-MOST_STEPS = 200  # of the course of the gap that are kept
+COURSE_STEPS = 200  # of the course of the gap that are kept
 SLICES_A_LOOK = 32  # of one source in turn, after which the cells are looked at
 LEAST_FALL = 0.005  # of the gap, from which on a step of its course is one of its own
 
@@ -235,7 +235,7 @@ class Accounts:
             if course[-1].source == source and fall < LEAST_FALL:
                 course.pop()
         course.append(GapStep(source, seconds, gap))
-        if len(course) > MOST_STEPS:
+        if len(course) > COURSE_STEPS:
             falls = [earlier.gap - later.gap for earlier, later in zip(course, course[1:-1], strict=False)]
             del course[1 + int(np.argmin(falls))]
 

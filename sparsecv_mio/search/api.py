@@ -54,9 +54,9 @@ if TYPE_CHECKING:
 
 
 LEAST_AVERAGING = 0.3  # seconds that it has in any case
-WEIGHTS = (0.0, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
+STABILITY_WEIGHTS = (0.0, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 OUTER = 5  # outer folds
-LEAST_SECONDS = 0.05  # left of a limit, below which no outer fold is begun
+OUTER_FOLD_SECONDS = 0.05  # left of a limit, below which no outer fold is begun
 
 Done = TypeVar("Done")
 
@@ -168,7 +168,7 @@ def over_outer_folds(
     """
     for fold in range(outer.k):
         seconds = until - time.monotonic()
-        if seconds < LEAST_SECONDS or deadline.stop.is_set():
+        if seconds < OUTER_FOLD_SECONDS or deadline.stop.is_set():
             break
         with suppress(OutOfTime):
             made = model(fold, deadline.then(None if seconds == math.inf else seconds / (outer.k - fold)))
@@ -191,7 +191,7 @@ def models_of_weights(
         Which of its folds.
     deadline : Deadline, optional
     """
-    training, record = given.without(outer, fold, deadline, "stability nested", stability=WEIGHTS)
+    training, record = given.without(outer, fold, deadline, "stability nested", stability=STABILITY_WEIGHTS)
     if record.stability is None or record.stability.chosen is None:
         return []
     test, data, models = outer.scored_rows(fold), given.dataset, []
@@ -233,7 +233,7 @@ def search_with_nested_weight(given: Question, deadline: Deadline) -> Record:
     if limit is None:
         record = chosen_by.answer(deadline)
     else:  # of which the outer folds took their part
-        record = chosen_by.answer(deadline.then(max(limit - before, LEAST_SECONDS)))
+        record = chosen_by.answer(deadline.then(max(limit - before, OUTER_FOLD_SECONDS)))
         record = replace(record, work=replace(record.work, seconds=before + record.work.seconds))
     stable = record.stability
     if stable is None or stable.chosen is None or not tried:
@@ -248,13 +248,13 @@ def tried_weights(done: list[list[OuterModel]], row_weights: list[float]) -> tup
     Parameters
     ----------
     done : list of lists of OuterModel
-        By outer fold, a model for each of `WEIGHTS`.
+        By outer fold, a model for each of `STABILITY_WEIGHTS`.
     row_weights : list of float
         Of the rows of each of these folds.
     """
     return tuple(
         TriedWeight(weight, float(np.average([made.error for made in models], weights=row_weights)), models)
-        for weight, models in zip(WEIGHTS, zip(*done, strict=True), strict=True)
+        for weight, models in zip(STABILITY_WEIGHTS, zip(*done, strict=True), strict=True)
     ) if done else ()  # fmt: skip
 
 

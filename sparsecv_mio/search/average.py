@@ -47,9 +47,9 @@ from sparsecv_mio.words import Intercept
 BLOCK_NUMBERS = 1 << 24  # errors of rows that are held at once
 MOST_STORED = 50_000  # folds of pairs that are no part of the average, whose supports the record keeps
 SAME_ERROR = 1e-7  # relative: a sum of squares by moments that is further from that of the search is computed by rows
-ROUNDED = 1e-11  # of y'y: an objective by moments that is less may be rounding
+MOMENTS_ROUNDING = 1e-11  # of y'y: an objective by moments that is less may be rounding
 SIZES_AT_ONCE = 8
-FIRST_EFFORT = 256  # nodes of a size, to find the model
+MODEL_EFFORT = 256  # nodes of a size, to find the model
 LEAST_EFFORT, EFFORT_SHARE = 2048, 0.05  # to prove it: nodes of a size, or a share of those of the search
 LITTLE_GAP = 1e-4  # relative, at which the model counts as proved
 
@@ -285,7 +285,7 @@ class Projection:
         if size not in self.cells:
             return np.inf
         cell = self.cells[size]
-        if self.problem is None or cell.upper > ROUNDED * self.problem.yy:
+        if self.problem is None or cell.upper > MOMENTS_ROUNDING * self.problem.yy:
             return cell.upper * self.per_row
         key = tuple(cell.support.tolist())  # of moments nothing is left: the rows say what it misses
         if key not in self._refitted:
@@ -303,7 +303,7 @@ class Projection:
             self._search(self.problem, expired)
         else:
             for i in range(0, len(self.sizes), SIZES_AT_ONCE):
-                self._solve(self.sizes[i : i + SIZES_AT_ONCE], FIRST_EFFORT, expired)
+                self._solve(self.sizes[i : i + SIZES_AT_ONCE], MODEL_EFFORT, expired)
                 if self.near_enough:
                     break
 
@@ -491,7 +491,7 @@ def with_own_error(record: Record, snapshot: Snapshot, expired: Callable[[], boo
         here = data.take(folds.train_rows(fold))
         training = standardize(here, str(context.data.scale), str(context.data.intercept), context.data.restrictions)
         mean = MeanModel(coefficients, intercept, tuple(supports[pair.folds[fold]] for pair in pairs))
-        model, _ = projected(training, mean, average.allowed, most, FIRST_EFFORT, expired)
+        model, _ = projected(training, mean, average.allowed, most, MODEL_EFFORT, expired)
         rows = data.take(folds.scored_rows(fold))
         columns = [data.names.index(name) for name in model.support]
         missed = rows.y - rows.X[:, columns] @ [model.coefficients[name] for name in model.support] - model.intercept

@@ -160,7 +160,7 @@ class SampledFolds:
         )
 
 
-GRACE = 0.2  # seconds after the limit in which they may search at the end
+ESTIMATES_GRACE = 0.2  # seconds after the limit in which they may search at the end
 
 
 class OpenCellEstimates:
@@ -206,7 +206,7 @@ class OpenCellEstimates:
 
     def at_end(self) -> None:
         """Have the folds with open cells search, unless they did before."""
-        until = time.monotonic() + GRACE
+        until = time.monotonic() + ESTIMATES_GRACE
 
         def expired() -> bool:
             return self.run.context.deadline.expired() and time.monotonic() > until

@@ -30,7 +30,7 @@ from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.trees.allowed_supports import Family, columns_of
 from sparsecv_mio.words import Intercept, Loss
 
-NEAR = 16  # columns with the largest gains that a step notes
+GAINS_NOTED = 16  # columns with the largest gains that a step notes
 
 
 class WeightedRows:
@@ -144,7 +144,7 @@ class ForwardSelection:
 
     def _note(self, gain: FloatArray) -> None:
         """Note the columns with the largest gains."""
-        near = min(NEAR, gain.shape[1])
+        near = min(GAINS_NOTED, gain.shape[1])
         best = np.argpartition(-gain, near - 1, axis=1)[:, :near]
         best = np.take_along_axis(best, np.argsort(-np.take_along_axis(gain, best, axis=1), axis=1), axis=1)
         for ranks, columns in zip(self.rank, best.tolist(), strict=True):
@@ -168,7 +168,7 @@ class ForwardSelection:
             self.picked[f].append(int(columns[f]))
 
 
-PROMISING = 64  # columns of a fold that forward selection chooses from, at least; or twice the largest size
+CHOSEN_FROM = 64  # columns of a fold that forward selection chooses from, at least; or twice the largest size
 MOST_PROMISING = 512  # columns of a fold that are kept in order
 ALL_ROWS = -1  # in place of a fold: no row is left out
 FIRST_WORK = 1 << 19  # folds times columns for which the best single column is found even where the time is over
@@ -444,7 +444,7 @@ class _Folds:
     def forward(self, fold: int, taus: Sequence[int]) -> list[_Fit]:
         """Run forward selection among the promising columns; fits of some sizes, from the least support allowed on."""
         most = max(taus)
-        among = np.union1d(self.promising[fold][: max(PROMISING, 2 * most)], self.data.forced).astype(np.int64)
+        among = np.union1d(self.promising[fold][: max(CHOSEN_FROM, 2 * most)], self.data.forced).astype(np.int64)
         least = np.searchsorted(among, self.data.forced)
         rows = np.setdiff1d(np.arange(self.data.n), self._left_out(fold))
         few = self.data.only(among)

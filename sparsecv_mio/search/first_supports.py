@@ -44,7 +44,7 @@ from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.thresholds import SMALL
 from sparsecv_mio.units import TINY
 
-WORK = 2e7  # multiplications after which the time is checked
+CLOCK_WORK = 2e7  # multiplications after which the time is checked
 WORST = 1.05  # f of a first replacement, relative to the best, beyond which it is not followed
 
 
@@ -149,7 +149,7 @@ class FoldSearch:
             return
         scratch = local_search.new_tableau(self.problem.q, self.top)
         visits, phase = np.array(list(order), dtype=np.int64), np.zeros(5, dtype=np.int64)
-        while not kernel.sweep(scratch, self._moments, self.lams, self._found, visits, phase, WORK):
+        while not kernel.sweep(scratch, self._moments, self.lams, self._found, visits, phase, CLOCK_WORK):
             if expired():
                 return
 

@@ -28,10 +28,10 @@ from sparsecv_mio.problem.training_moments import training_moments
 from sparsecv_mio.thresholds import FOLDS_FITTED_AGAIN
 from sparsecv_mio.words import Loss
 
-AT_ONCE = 1 << 22  # numbers of a block of rows to predict, one for each row of the data
+PREDICTED_AT_ONCE = 1 << 22  # numbers of a block of rows to predict, one for each row of the data
 FEW_NUMBERS = 40_000_000  # that folds train on, up to which they are fitted again for the mean absolute error
 AGREE_RTOL = 1e-8
-WHOLE = 1e-9  # what a product of level and rows may miss a whole number by
+WHOLE_NUMBER_RTOL = 1e-9  # what a product of level and rows may miss a whole number by
 
 
 def held_out_predictions(record: Record, dataset: Dataset, folds: AnyFolds) -> FloatArray:
@@ -300,7 +300,7 @@ class FoldModels:
         low = check_level(level, n)
         rows = columns_named(self.record.data, X, list(self.names))
         ends = np.empty((len(rows), 2))
-        step = max(1, AT_ONCE // n)
+        step = max(1, PREDICTED_AT_ONCE // n)
         for block in (slice(i, i + step) for i in range(0, len(rows), step)):
             predicted = (rows[block] @ self.coefficients.T + self.intercepts)[:, self.fold]
             ends[block, 0] = np.partition(predicted - self.missed, low - 1, axis=1)[:, low - 1]
@@ -324,9 +324,9 @@ def check_level(level: float, n: int) -> int:
     """
     if not (isinstance(level, Real) and 0.0 < level < 1.0):
         raise BadInput(f"interval: {level} is out of range, give a level between 0 and 1, 0.9 say")
-    rank = math.floor((1.0 - level) * (n + 1) + WHOLE)
+    rank = math.floor((1.0 - level) * (n + 1) + WHOLE_NUMBER_RTOL)
     if rank < 1:
-        least = math.ceil(1.0 / (1.0 - level) - 1.0 - WHOLE)
+        least = math.ceil(1.0 / (1.0 - level) - 1.0 - WHOLE_NUMBER_RTOL)
         raise BadInput(f"interval: a level of {level:g} takes {least:,} rows, and the model was fitted to {n:,}")
     return rank
 

@@ -414,7 +414,7 @@ class FoldSolver:
         return [self.cells.pool.supports[number] for number in numbers[numbers > 0].tolist()]
 
 
-LOOK = 0.05  # seconds between two looks at the deadline while a tree grows elsewhere
+DEADLINE_SECONDS = 0.05  # seconds between two looks at the deadline while a tree grows elsewhere
 HELD_BYTES = 1 << 31  # of Gram matrices that the cluster keeps for later gammas and rounds
 NOTHING = np.zeros((0, 0))
 
@@ -469,7 +469,7 @@ class SentTrees:
         future = self._pool.submit(_grow_in_worker, gram, rest, deadline.left)
         while True:
             try:
-                return future.result(timeout=LOOK)
+                return future.result(timeout=DEADLINE_SECONDS)
             except TimeoutError:
                 if future.done():
                     raise

@@ -528,7 +528,7 @@ def _scaled(a: Ball, factor: float) -> Ball:
     return factor * a[0], abs(factor) * a[1]
 
 
-MOST_BYTES = 2 << 30
+FACTORS_BYTES = 2 << 30
 
 
 @dataclass(frozen=True, eq=False)
@@ -594,7 +594,7 @@ class TrainingSets:
             If the moments of all folds would take more than 2 GB.
         """
         most = int(folds.sizes.max())
-        if 16 * folds.k * data.q * (data.q + most) > MOST_BYTES:
+        if 16 * folds.k * data.q * (data.q + most) > FACTORS_BYTES:
             raise BadInput(
                 f"--gamma LO..HI: {folds.k} folds of {data.q} columns take more than 2 GB; give fewer folds, or a grid"
             )

@@ -28,11 +28,11 @@ Supports = Mapping[int, Sequence[IntArray]]
 Pairs = tuple[IntArray, IntArray]  # (P,) training sets and (P, s) supports
 
 LARGEST_LEVERAGE = 0.99  # of a row in the fit of all columns, beyond which its fold gets a tree of its own
-CHUNK = 1 << 22  # numbers in a block of closed-form scores
-MOST_COLUMNS = 128  # of a tree for many folds
+SCORES_AT_ONCE = 1 << 22  # numbers in a block of closed-form scores
+TREE_COLUMNS = 128  # of a tree for many folds
 TREE_NODES = 2_000_000  # most of one list; beyond, the interval is left open
-EFFORT = 1 << 19  # nodes that finding an optimum may cost
-MOST_LISTED = 1 << 14  # supports of one training set, all sizes together
+OPTIMUM_EFFORT = 1 << 19  # nodes that finding an optimum may cost
+LISTED_OF_FOLD = 1 << 14  # supports of one training set, all sizes together
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +93,7 @@ class Lister:
         single = folds is not None and bool(np.all(folds.left_sizes == 1) and np.all(folds.sizes == 1))
         self._whole: SparseProblem | None = None
         self.evaluated: gamma_fits.TrainingSets | gamma_fits.LeftOutRows = sets
-        if single and folds is not None and data.q <= MOST_COLUMNS:
+        if single and folds is not None and data.q <= TREE_COLUMNS:
             self._whole = full_problem(data, 1.0)
             rows = folds.order[: folds.k]
             self._rows = data.about(rows, self._whole.v_mean, self._whole.r_mean)
@@ -217,7 +217,7 @@ class Lister:
     def _solve(self, fold: int, problem: SparseProblem, starts: Supports, found: _Found) -> None:
         """Find the optima by trees of the training set's own."""
         first = [support for supports in starts.values() for support in supports]
-        best = solve_path(problem, list(starts), starts=first, effort=EFFORT, expired=self.expired)
+        best = solve_path(problem, list(starts), starts=first, effort=OPTIMUM_EFFORT, expired=self.expired)
         self.nodes += best.nodes
         others = np.arange(self.sets.q)
         for size in starts:
@@ -240,7 +240,7 @@ class Lister:
             for size in range(max(tau - (q - form.m), 0), min(tau, form.m) + 1):
                 inner[size] = max(inner[size], float(form.raised(bar[fold])))
                 wanted.setdefault(size, []).append(tau)
-        listed, nodes = supports_below(form, form.solved(), inner, TREE_NODES, MOST_LISTED, self.expired)
+        listed, nodes = supports_below(form, form.solved(), inner, TREE_NODES, LISTED_OF_FOLD, self.expired)
         self.nodes += nodes
         if listed is None:
             return False
@@ -303,14 +303,14 @@ class _Rows:
         """(L, folds): objectives of supports (L, s) with each row of a group left out. O(L s^2 (s + folds))."""
         M, c, X = self.form.matrix(), self.form.c, self.X[group]
         out = np.empty((len(supports), len(group)))
-        step = max(1, CHUNK // max(1, len(group) * supports.shape[1]))
+        step = max(1, SCORES_AT_ONCE // max(1, len(group) * supports.shape[1]))
         for lo in range(0, len(supports), step):
             fall, e, h = rows_left_out(M, c, supports[lo : lo + step], (X, self.r[group]), self.share[group])
             out[lo : lo + step] = (self.form.yy - fall)[:, None] - e * e / (1.0 - h)
         return out
 
 
-ROOM = 1e-3  # share of a width that is added for rounding
+WIDTH_ROOM = 1e-3  # share of a width that is added for rounding
 WIDENINGS = 4  # rounds, of which the first nearly always does
 
 Both = tuple[
@@ -339,7 +339,7 @@ class BestOverGamma:
         """Return what is known of every size at one lam."""
         if lam not in self._cells:
             here = self._problem.with_gamma(2.0 * lam)
-            solved = solve_path(here, self.sizes, starts=self._last, effort=EFFORT, expired=self.lister.expired)
+            solved = solve_path(here, self.sizes, starts=self._last, effort=OPTIMUM_EFFORT, expired=self.lister.expired)
             self.lister.nodes += solved.nodes
             self._cells[lam] = solved.by_size
             self._last = [cell.support for cell in solved.by_size.values()]
@@ -459,7 +459,7 @@ class EndLists:
         enough = wanted <= (1.0 - share) * (bars[0] - envelope.left) + share * (bars[1] - envelope.right)
         if np.all(enough):
             return None, both
-        room = np.where(enough, -np.inf, wanted * (1.0 + ROOM) + TINY)
+        room = np.where(enough, -np.inf, wanted * (1.0 + WIDTH_ROOM) + TINY)
         return (envelope.left + room, envelope.right + room), both
 
 

@@ -73,7 +73,7 @@ def check_interval(gammas: GammaInterval, options: SearchOptions, hooks: Hooks) 
         raise BadInput(f"{what}: gap must be positive, an interval has no last digit to prove")
 
 
-STEP = 1.4  # ratio of the ends of the first intervals
+FIRST_RATIO = 1.4  # ratio of the ends of the first intervals
 NARROWEST = 1e-12  # relative width below which an interval is not divided
 GEOMETRIC = 1.1  # ratio of the ends from which on an interval is divided in the middle of its logarithms
 SHARE_OF_GAP = 0.98  # that the bounds are closed to: the rest is for rounding
@@ -326,14 +326,14 @@ class GammaPartition:
 
 
 def first_grid(ends: tuple[float, float]) -> list[float]:
-    """Return the ends of the first intervals, `STEP` apart at most.
+    """Return the ends of the first intervals, `FIRST_RATIO` apart at most.
 
     Examples
     --------
     >>> first_grid((1.0, 1.69))
     [1.0, 1.3, 1.69]
     """
-    steps = max(1, int(np.ceil(np.log(ends[1] / ends[0]) / np.log(STEP))))
+    steps = max(1, int(np.ceil(np.log(ends[1] / ends[0]) / np.log(FIRST_RATIO))))
     inner = np.geomspace(*ends, steps + 1)[1:-1]
     return [ends[0], *(float(lam) for lam in inner), ends[1]]
 
@@ -449,8 +449,8 @@ def _bounded(piece: Piece, fits: FitsOverGamma | RowFits, left: FitsAtLam, right
 CURVE_POINTS = 400  # of the curve, beside the ends of its pieces
 CURVE_RTOL = 1e-7  # of an error: a point that rounding may have moved by more is left out of the curve
 CURVE_STRIDES = 27, 9, 3, 1  # every 27th point first: a limit leaves a curve that is coarse all over
-AT_ONCE = 1 << 16  # fits that are compared at once
-OUTWARD = 1e-9  # relative, of bounds in the units of the file
+COMPARED_AT_ONCE = 1 << 16  # fits that are compared at once
+PIECE_OUTWARD = 1e-9  # relative, of bounds in the units of the file
 
 
 def certified(
@@ -485,8 +485,8 @@ def _pieces(
     pieces: Sequence[Piece], upper: FloatArray, per_row: float, numbers: dict[tuple[int, ...], int]
 ) -> dict[int, list[GammaPiece]]:
     """Pieces of each size, ascending, with upper bounds (N, 2) at their ends; their supports are numbered."""
-    lower = np.array([piece.lower for piece in pieces]) * per_row * (1.0 - OUTWARD)
-    bounds = zip(lower.tolist(), *(upper * per_row * (1.0 + OUTWARD)).T.tolist(), strict=True)
+    lower = np.array([piece.lower for piece in pieces]) * per_row * (1.0 - PIECE_OUTWARD)
+    bounds = zip(lower.tolist(), *(upper * per_row * (1.0 + PIECE_OUTWARD)).T.tolist(), strict=True)
     by_size: dict[int, list[GammaPiece]] = {}
     places: dict[int, tuple[int, ...]] = {}
     order = sorted(zip(pieces, bounds, strict=True), key=lambda one: (one[0].size, one[0].low))
@@ -517,7 +517,7 @@ def _errors_at_ends(pieces: Sequence[Piece]) -> FloatArray:
                 place[id(side)] = len(given)
                 given.append((piece.fits.fold, side))
         places.append([place[id(side)] for side in sides] or [-1, -1])
-    cuts = np.cumsum([len(fold) for fold, _ in given]) // AT_ONCE
+    cuts = np.cumsum([len(fold) for fold, _ in given]) // COMPARED_AT_ONCE
     blocks = np.split(np.arange(len(given)), np.flatnonzero(np.diff(cuts)) + 1)
     table = [held_out_of_many([given[i] for i in block]) for block in blocks]
     return np.concatenate((*table, np.full((1, 4), np.inf)))[np.array(places)]
@@ -573,10 +573,10 @@ def coarse_first(count: int) -> list[int]:
     return list(dict.fromkeys(i for stride in CURVE_STRIDES for i in range(0, count, stride)))
 
 
-SHARE = 0.8  # of the time limit for the interval; the rest is for its certificate and the model at the answer
-GRACE = 0.1  # seconds after it in which the search may return by itself
+INTERVAL_SHARE = 0.8  # of the time limit for the interval; the rest is for its certificate and the model at the answer
+INTERVAL_GRACE = 0.1  # seconds after it in which the search may return by itself
 CURVE_SHARE = 0.1  # of the time limit, from which on the curve gets no more points
-LEAST_SECONDS, LEAST_OVERDUE = 0.3, 0.2  # for the model at the answer: from the limit on, and where that is over
+MODEL_SECONDS, LEAST_OVERDUE = 0.3, 0.2  # for the model at the answer: from the limit on, and where that is over
 MOST_PIECES = 20_000  # visited; where rounding is wider than the gap, halving would never end
 ROUNDED = "rounding is wider than the gap on a part of the interval, which stays open"
 REPORT_SECONDS = 0.1
@@ -603,7 +603,7 @@ def solve_interval(running: IntervalSearch, at: Callable[[float, Deadline], Reco
         If the limit comes before the data are in standard coordinates.
     """
     deadline, gammas = running.deadline, running.gammas
-    run_within_limit(running.run, running.clock, lambda: None, grace=GRACE)
+    run_within_limit(running.run, running.clock, lambda: None, grace=INTERVAL_GRACE)
     q, pieces, best = running.standard.q, running.pieces(), running.best
     size = None if best is None else best.size
     continuous = certified(running, pieces, size, deadline.sooner(CURVE_SHARE).expired)
@@ -640,7 +640,7 @@ def seconds_for_model(deadline: Deadline) -> float | None:
     if not np.isfinite(deadline.at):
         return None
     seconds = deadline.at - time.monotonic()
-    return max(seconds, min(LEAST_SECONDS, LEAST_SECONDS + seconds), LEAST_OVERDUE)
+    return max(seconds, min(MODEL_SECONDS, MODEL_SECONDS + seconds), LEAST_OVERDUE)
 
 
 @dataclass(eq=False)
@@ -673,7 +673,7 @@ class IntervalSearch:
 
     def __post_init__(self) -> None:
         """Begin to count the time."""
-        self.clock, self.ends = self.deadline.sooner(SHARE), (self.gammas.low / 2.0, self.gammas.high / 2.0)
+        self.clock, self.ends = self.deadline.sooner(INTERVAL_SHARE), (self.gammas.low / 2.0, self.gammas.high / 2.0)
 
     @property
     def nodes(self) -> int:

@@ -15,7 +15,7 @@ import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.bounds.model_changes import (
-    CHUNK,
+    RESIDUALS_AT_ONCE,
     OpenFolds,
     Residuals,
     residual_distances,
@@ -32,8 +32,8 @@ from sparsecv_mio.units import OUTWARD, TIE_RTOL
 from sparsecv_mio.words import Intercept
 
 QUICK_COST = 5e7  # numbers touched: some tenths of a second
-MOST_TIED = 16  # models of a fold or of all rows that are tied; more are as good as unknown
-VALUE_RTOL, VALUE_SHARE = 1e-8, 1e-10  # added to a training objective that is to be an upper bound; share of y'y
+TIED_MODELS = 16  # models of a fold or of all rows that are tied; more are as good as unknown
+UPPER_RTOL, VALUE_SHARE = 1e-8, 1e-10  # added to a training objective that is to be an upper bound; share of y'y
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,7 +116,7 @@ class Instabilities:
         context, cells = self.context, self.cells
         gamma = float(context.grid.gammas[g])
         tied = self._best_models(gamma, cell)
-        complete = cell.complete and len(tied) <= MOST_TIED
+        complete = cell.complete and len(tied) <= TIED_MODELS
         nothing = [np.zeros(0, dtype=np.int64)]
         full = [
             residuals_without(context.data, support, gamma, nothing) for support in (tied if complete else tied[:1])
@@ -128,12 +128,12 @@ class Instabilities:
         if complete:
             ends = [self._interval(g, t, *values) for values in zip(full, changes, doubt, strict=True)]
         complete_folds = complete and bool(cells.decided[g, t].all())
-        complete_folds &= all(len(others) <= MOST_TIED for _, others in self._tied_folds(g, t))
+        complete_folds &= all(len(others) <= TIED_MODELS for _, others in self._tied_folds(g, t))
         return PairInstability(min(low for low, _ in ends), max(high for _, high in ends), shown, complete_folds, worst)
 
     def _changes(self, gamma: float, numbers: IntArray, full: list[Residuals]) -> tuple[FloatArray, FloatArray]:
         """Return the (F, K) changes against each model of all rows, and bounds on their rounding errors."""
-        data, step = self.context.data, max(1, CHUNK // self.context.data.n)
+        data, step = self.context.data, max(1, RESIDUALS_AT_ONCE // self.context.data.n)
         changes, doubt = np.empty((len(full), len(numbers))), np.empty((len(full), len(numbers)))
         for number in np.unique(numbers).tolist():
             folds, support = np.flatnonzero(numbers == number), self.cells.pool.supports[number]
@@ -164,7 +164,7 @@ class Instabilities:
         decided = self.cells.decided[g, t].copy()
         low, high = np.maximum(found - doubt, 0.0), found + doubt
         for fold, others in self._tied_folds(g, t):
-            if len(others) > MOST_TIED:
+            if len(others) > TIED_MODELS:
                 decided[fold] = False
                 continue
             for number in others:
@@ -201,7 +201,7 @@ class Instabilities:
     def _values(self, g: int, t: int) -> FloatArray:
         """(K,): at least the training objective of every optimum of a fold, tied ones included."""
         r = self.context.data.rows(slice(0, self.context.data.n))[1]
-        return np.asarray(self.cells.value[g, t] * (1.0 + VALUE_RTOL) + VALUE_SHARE * float(r @ r))
+        return np.asarray(self.cells.value[g, t] * (1.0 + UPPER_RTOL) + VALUE_SHARE * float(r @ r))
 
     def _distances(self, g: int, t: int, full: Residuals, which: IntArray, value: FloatArray) -> FloatArray:
         """Bound the distances between the residuals of the models with and without a fold, on its training rows."""
@@ -232,7 +232,7 @@ class Instabilities:
     def _whatever(self, g: int, t: int, cell: BestSubset) -> float:
         """Bound the largest change where the best model of all rows is not known either."""
         r = self.context.data.rows(slice(0, self.context.data.n))[1]
-        top = cell.upper * (1.0 + VALUE_RTOL) + VALUE_SHARE * float(r @ r)
+        top = cell.upper * (1.0 + UPPER_RTOL) + VALUE_SHARE * float(r @ r)
         high = self._values(g, t) + self.cells.upper[g, t] + top
         return float(np.where(self.context.folds.scores_all_left_out, high, np.inf).max())
 

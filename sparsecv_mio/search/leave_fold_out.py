@@ -91,7 +91,7 @@ def clear_of_ties_refitted(best: FloatArray, second: FloatArray, value_error: Fl
 
 WIDEST_LEVERAGE = 0.45  # of a fold, beyond which `objective_threshold` says nothing: it diverges at one half
 LARGEST_LEVERAGE = 0.99  # of a fold, beyond which dividing by `1 - leverage` loses too many digits
-OUTWARD = 1e-8  # relative, of bounds computed from leverages and residuals
+LEVERAGE_OUTWARD = 1e-8  # relative, of bounds computed from leverages and residuals
 
 
 def largest_decrease(residual: FloatArray, leverage: FloatArray) -> FloatArray:
@@ -171,7 +171,7 @@ def held_out_ceiling(cutoff: FloatArray, lower: float, residual: FloatArray, lev
     Returns
     -------
     array
-        Rounded up by `OUTWARD`; inf where the leverage is `LARGEST_LEVERAGE` or more.
+        Rounded up by `LEVERAGE_OUTWARD`; inf where the leverage is `LARGEST_LEVERAGE` or more.
 
     Examples
     --------
@@ -180,7 +180,7 @@ def held_out_ceiling(cutoff: FloatArray, lower: float, residual: FloatArray, lev
     """
     with np.errstate(invalid="ignore", over="ignore"):
         room = cutoff - (lower - largest_decrease(residual, leverage))
-        most = ball_of_left_out(room, residual, leverage) * (1.0 + OUTWARD)
+        most = ball_of_left_out(room, residual, leverage) * (1.0 + LEVERAGE_OUTWARD)
     return np.where(leverage < LARGEST_LEVERAGE, most, np.inf)
 
 
@@ -190,7 +190,7 @@ CHUNK_ROWS = 1 << 14  # of the folds that are worked on at once
 MOST_TIED = 8  # tied supports of all rows that are scored in every fold
 KEPT_NUMBERS = 1 << 23  # of rows that are kept from one pass to the next
 CLIPPED_LEVERAGE = 0.9999  # what a larger leverage counts as where rounding errors are divided by `1 - leverage`
-NEGLIGIBLE_ERROR = 2e-8, 1e-7  # of a held-out error, and of the mean of such errors: cells known less well stay open
+WELL_KNOWN_ERROR = 2e-8, 1e-7  # of a held-out error, and of the mean of such errors: cells known less well stay open
 EIGENVALUE_TRACE = 1e-3  # up to here the trace of a fold's leverages stands for their largest eigenvalue
 
 
@@ -389,7 +389,7 @@ class LeaveOut:
             Cells decided.
         """
         g, folds = part
-        has_support, (of_cell, of_mean) = scores.which >= 0, NEGLIGIBLE_ERROR
+        has_support, (of_cell, of_mean) = scores.which >= 0, WELL_KNOWN_ERROR
         with np.errstate(invalid="ignore"):  # what is not known of a cell may be no number
             total = np.where(has_support, scores.held_out, 0.0).sum(axis=1, keepdims=True)
             mean = total / np.maximum(has_support.sum(axis=1, keepdims=True), 1)
@@ -555,7 +555,7 @@ def first_intervals(root: RootNode) -> None:
         place = (g, slice(None), slice(lo, hi))
         cells.offer(place, numbers[scores.which], scores.held_out, np.where(well, scores.value, np.nan))
         leverage = np.minimum(root.leverage[lo:hi], 1.0)
-        residual = root.residual[lo:hi] * (1.0 + OUTWARD) + form.slack
+        residual = root.residual[lo:hi] * (1.0 + LEVERAGE_OUTWARD) + form.slack
         least = np.where(well, training_loss_bound(lower[:, None], cutoffs), 0.0)
         most = np.where(well, held_out_ceiling(cutoffs, root.lower, residual, leverage), np.inf)
         cells.narrow(place, least, most)

@@ -5,9 +5,9 @@ are refitted from the numbers of the file, and its supports compared with those 
 other decided cells is. A fold where the two disagree by more than rounding is known to nobody: all its intervals become
 [0, inf), the status says so, and a warning names the pair, the fold and what was seen.
 
-It costs `SHARE` of the seconds that the search took, or what is left of a limit, whichever is less: folds and cells are
-drawn by a fixed seed, and there are as many as fit into that by what one took, one at least; supports of more than
-`MOST_NUMBERS` numbers are left out.
+It costs `RECHECK_SHARE` of the seconds that the search took, or what is left of a limit, whichever is less: folds and
+cells are drawn by a fixed seed, as many as fit into that by what one took, one at least; supports of more than
+`DOUBLED_NUMBERS` numbers are left out.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from sparsecv_mio.search.pairs import pair_bounds
 from sparsecv_mio.units import TINY
 from sparsecv_mio.words import Loss
 
-SHARE = 0.04  # of the seconds of a search, that it may take
-MOST_NUMBERS = 250_000  # rows times columns of a support, beyond which refits in twice the precision take much memory
+RECHECK_SHARE = 0.04  # of the seconds of a search, that it may take
+DOUBLED_NUMBERS = 250_000  # rows times columns of a support, beyond which fits in twice the precision take much memory
 EXCHANGES = 2e7  # elementary operations, about, that comparing the supports of a pair with their neighbours may take
 
 
@@ -47,7 +47,7 @@ def rechecked(snapshot: Snapshot) -> Snapshot:
     """
     context, cells = snapshot.context, snapshot.cells
     deadline = context.deadline
-    begin, allowed = time.monotonic(), min(SHARE * deadline.seconds, deadline.left)
+    begin, allowed = time.monotonic(), min(RECHECK_SHARE * deadline.seconds, deadline.left)
     look, doubts = _Recheck(snapshot), list[str]()
     for done, where in enumerate(_in_turn(snapshot)):
         spent = time.monotonic() - begin
@@ -97,7 +97,7 @@ class _Recheck:
         context, cells = self.context, self.cells
         gamma, tau, folds = float(context.grid.gammas[g]), int(context.grid.taus[t]), context.folds
         columns = self.data.columns[cells.pool.supports[cells.support[where]]]
-        if self.data.n * (len(columns) + 1) > MOST_NUMBERS:
+        if self.data.n * (len(columns) + 1) > DOUBLED_NUMBERS:
             return ""
         if self.data.loss is Loss.LOGISTIC:
             return self._objection_of_classes(where, columns)

@@ -129,7 +129,7 @@ SCORE_SECONDS = 0.2  # after a limit, to score the folds of the reported pair by
 MOST_FITTED = 3e8  # rows x columns^2 of folds that are fitted to say how near their models are to the best ones
 MANY_NUMBERS = 1 << 14  # rows x columns of a support beyond which moments are tried first
 QUICK_ERROR = 1e-11  # of y'y: rounding of an objective evaluated in double precision
-COEFFICIENT_RTOL = 1e-9  # of the largest coefficient: known less well, they are computed in twice the precision
+BLURRED_RTOL = 1e-9  # of the largest coefficient: known less well, they are computed in twice the precision
 DOUBTFUL = "a refit disagrees with the search, whose ends of that fold are withdrawn: please report this"
 UNWEIGHED = "no time was left to weigh the stability of pairs: the model is that of the least CV error"
 COMPILING_SHARE = 0.1  # of the time of a run without a proof, from which on it is said what went into compiling
@@ -183,7 +183,7 @@ def _fit_support(data: StandardData, gamma: float, problem: SparseProblem | None
     made = refit_rows(data, slice(0, data.n), support, gamma)
     v_mean = np.zeros(data.q)
     v_mean[support] = made.v_mean
-    blurred = made.spread.max(initial=0.0) > COEFFICIENT_RTOL * np.abs(made.beta).max(initial=0.0)
+    blurred = made.spread.max(initial=0.0) > BLURRED_RTOL * np.abs(made.beta).max(initial=0.0)
     blurred &= data.loss is Loss.SQUARED
     return _AllRowsFit(support, made.beta, made.objective, made.objective_error, v_mean, made.r_mean, bool(blurred))
 

@@ -76,7 +76,7 @@ except ImportError:  # before 1.9
         return method
 
 
-LINE_SECONDS = 1.0  # between two lines of `verbose`
+VERBOSE_SECONDS = 1.0  # between two lines of `verbose`
 MOST_DENSE = 1 << 27  # cells of a sparse X, which is made dense: 1 GiB
 MOST_SPLITS = 1000  # folds of which `cv_results_` has a column each
 
@@ -155,7 +155,7 @@ def _lines(name: str) -> Callable[[Progress], None]:
         if time.monotonic() >= due:
             bounds = ends_of(now.lower, now.upper)
             print(f"{name}: {now.seconds:.0f} s, {now.done}/{now.total} decided, {now.nodes} nodes, bounds {bounds}")
-            due = time.monotonic() + LINE_SECONDS
+            due = time.monotonic() + VERBOSE_SECONDS
 
     return report
 

@@ -28,11 +28,11 @@ from sparsecv_mio.kernels.block_relaxation import (
 from sparsecv_mio.kernels.node_pool import NodePool
 from sparsecv_mio.kernels.nodes import INSIDE, Copies, Form, Margin
 
-BLOCK = 8  # columns of a block at most: a step at a node costs 2^BLOCK for each
+LARGEST_BLOCK = 8  # columns of a block at most: a step at a node costs 2^BLOCK for each
 SHARPNESS = 20.0
-MOST_STEPS, ENOUGH = 80, 1e-3  # towards the centre, and what a step must bring
+CENTRE_STEPS, STEP_GAIN = 80, 1e-3  # towards the centre, and what a step must bring
 LEAST_TIED = 0.5  # correlation that half of the columns must have with another one
-INWARD = 1e-7  # share of W that is left to rounding
+BLOCK_ROUNDING = 1e-7  # share of W that is left to rounding
 LEAST_OWN = 1e-5  # share of a column beside others of its block below which the tables are not trusted
 TABLE_ROUNDING = 1e-13  # of a largest sum, over that share
 EPS = float(np.finfo(float).eps)
@@ -47,7 +47,7 @@ def tied(M: FloatArray) -> bool:
     return bool(np.median(near.max(axis=1)) >= LEAST_TIED)
 
 
-def gathered(M: FloatArray, most: int = BLOCK) -> IntArray:
+def gathered(M: FloatArray, most: int = LARGEST_BLOCK) -> IntArray:
     """Gather columns greedily by |correlation|: blocks (k, most) of columns, -1 beyond the size of each."""
     q, root = len(M), np.sqrt(np.diag(M))
     near = np.abs(M / root / root[:, None])
@@ -92,7 +92,7 @@ def centred_part(M: FloatArray, member: IntArray) -> FloatArray | None:
     except np.linalg.LinAlgError:
         return None
     now, step = inverse(W), 0.5
-    for _ in range(MOST_STEPS):
+    for _ in range(CENTRE_STEPS):
         if now is None or step < 1e-3:
             break
         L = np.linalg.cholesky(W)
@@ -106,9 +106,9 @@ def centred_part(M: FloatArray, member: IntArray) -> FloatArray | None:
             step *= 0.5
             continue
         gain, W, now, step = new[0] - now[0], trial, new, min(1.3 * step, 1.0)
-        if gain < ENOUGH:
+        if gain < STEP_GAIN:
             break
-    return None if now is None else np.asarray(W * (1.0 - INWARD))
+    return None if now is None else np.asarray(W * (1.0 - BLOCK_ROUNDING))
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,7 +146,7 @@ class BlockPart:
         mine = np.ascontiguousarray(mine[mine[:, 0] >= 0])
         W, M = self.W[np.ix_(columns, columns)], self.M[np.ix_(columns, columns)]
         q, k = len(columns), len(mine)
-        factor, pivot = np.zeros((k, 1 << BLOCK, BLOCK)), np.zeros((k, 1 << BLOCK))
+        factor, pivot = np.zeros((k, 1 << LARGEST_BLOCK, LARGEST_BLOCK)), np.zeros((k, 1 << LARGEST_BLOCK))
         block, within, least = np.zeros(q, dtype=np.int64), np.zeros(q, dtype=np.int64), 1.0
         for b, row in enumerate(mine):
             some = row[row >= 0]
@@ -241,10 +241,10 @@ def block_part(M: FloatArray, chosen: ChosenBlocks, scale: FloatArray) -> BlockP
     root = np.sqrt(np.diag(M))
     scaled = W / root / root[:, None]
     try:
-        np.linalg.cholesky((M - W) / root / root[:, None] - 0.5 * INWARD * scaled)
+        np.linalg.cholesky((M - W) / root / root[:, None] - 0.5 * BLOCK_ROUNDING * scaled)
     except np.linalg.LinAlgError:
         return None
     # what the factorisation may have missed is less than the half of INWARD that is left
-    if not 0.5 * INWARD * float(np.linalg.eigvalsh(scaled)[0]) > 4.0 * EPS * q * (q + 2):
+    if not 0.5 * BLOCK_ROUNDING * float(np.linalg.eigvalsh(scaled)[0]) > 4.0 * EPS * q * (q + 2):
         return None
     return BlockPart(M, chosen.member, W)

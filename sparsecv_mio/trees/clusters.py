@@ -22,12 +22,12 @@ from sparsecv_mio.kernels.nodes import DROPPED, FREE, INSIDE, Accuracy
 from sparsecv_mio.trees.normal_form import OUT, ClusterRelaxation, NodeAnswer, Root
 from sparsecv_mio.trees.subsets import BestSubsets, OpenNodes
 
-CLOSE = 0.05  # accuracy of a node's relaxation, of what is left to the bar
-MOST_STEPS = 2000  # most steps of a round of a relaxation
-SWEEPS = 3  # of relaxation and screening at a node
-ALIKE = 0.4  # correlation from which on a column is in the cluster of another
+LEAF_NEAR = 0.05  # accuracy of a node's relaxation, of what is left to the bar
+CLUSTER_STEPS = 2000  # most steps of a round of a relaxation
+NODE_SWEEPS = 3  # of relaxation and screening at a node
+CLUSTER_CORRELATION = 0.4  # correlation from which on a column is in the cluster of another
 LEAF, LEAF_OF_CLUSTERS = 60, 250  # columns left, and those where every cluster gives one, that are solved by themselves
-LEAF_EFFORT, EFFORT_GROWTH = 1 << 14, 8
+LEAF_EFFORT, LEAF_GROWTH = 1 << 14, 8
 
 Leaf = Callable[[IntArray, int], BestSubsets]
 Candidates = list[tuple[BoolArray, float]]
@@ -142,13 +142,15 @@ class ClusterTree:
         self.nodes += 1
         bound, point = parent.bound, np.asarray(parent.point, dtype=float)
         relaxed = None
-        for _ in range(SWEEPS):
+        for _ in range(NODE_SWEEPS):
             columns_left = self._left(cluster, asked)
             if columns_left < self.size:
                 return None
             if columns_left == self.size:
                 break
-            relaxed = self.relaxation.solve(cluster, asked, point, Accuracy(self.bar, CLOSE, MOST_STEPS), expired)
+            relaxed = self.relaxation.solve(
+                cluster, asked, point, Accuracy(self.bar, LEAF_NEAR, CLUSTER_STEPS), expired
+            )
             bound, point = max(bound, relaxed.dual), relaxed.b
             if bound >= self.bar:
                 return None
@@ -219,7 +221,7 @@ class ClusterTree:
         """Columns like the heaviest free one; where every choice is a cluster's, part of the largest cluster."""
         free = np.flatnonzero(cluster == cluster_relaxation.NO_CLUSTER)
         if asked < self.size and len(free):
-            return free[self._alike(free, relaxed) >= ALIKE]
+            return free[self._alike(free, relaxed) >= CLUSTER_CORRELATION]
         sizes = np.bincount(cluster[cluster >= 0], minlength=asked)
         members = np.flatnonzero(cluster == int(np.argmax(sizes)))
         order = np.argsort(-self._alike(members, relaxed), kind="stable")
@@ -248,4 +250,4 @@ class ClusterTree:
         if cell.complete:
             return None
         self.overflow |= result.finished
-        return replace(node, bound=max(node.bound, cell.lower), effort=node.effort * EFFORT_GROWTH)
+        return replace(node, bound=max(node.bound, cell.lower), effort=node.effort * LEAF_GROWTH)

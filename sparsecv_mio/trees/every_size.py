@@ -26,15 +26,15 @@ from sparsecv_mio.trees.listing import PATH_SLICE, WHOLE, Candidates, Perspectiv
 from sparsecv_mio.trees.normal_form import ClusterRelaxation, NormalForm, Root, box_of, normal_form, solve_root
 from sparsecv_mio.trees.subsets import UNLIMITED, BestSubset, BestSubsets, never
 
-PATH_COLUMNS = 400  # the path tree's memory grows as m^3 / 3
-FEW = 10  # up to here the path tree of all tau finishes within FIRST_LOOK nodes, one a subset: no perspective is needed
+MOST_PATH_TREE_COLUMNS = 400  # the path tree's memory grows as m^3 / 3
+PATH_TREE_ALONE = 10  # columns up to which the path tree of all tau finishes within FIRST_LOOK nodes, one a subset
 FIRST_LOOK = 1024  # effort of the first pass over the sizes of a large problem: the perspective alone
 SMALL_NODES = 200_000  # of the path tree of a small problem, before anything else
 MIN_BUDGET = 512  # effort of the first pass over the sizes of a small one, after the path tree, and between two looks
 NODE_RATIO = 16  # path nodes worth one perspective node
 PATH_PART = 8  # the path trees get an effort divided by this: 1 to 4 were slower on all of ten problems
 ROOM = 256, 16  # supports that a path tree can keep, and how many more a size
-WIDE = 2  # times as many columns as rows, beyond which trees branch on columns and not on clusters
+WIDE_BY = 2  # times as many columns as rows, beyond which trees branch on columns and not on clusters
 SWAP_ROUNDS = 4
 MOST_TRIED = 4096  # supports of a size that are all tried where a tree cannot tell them apart
 MOST_REFITTED = 512  # the same where not even their values can be trusted
@@ -142,14 +142,14 @@ class _PathSolver:
             self._flat()
             return
         M, searched = form.matrix(), [size for size in self.sizes if size < m]
-        if m <= PATH_COLUMNS and form.trusted and searched:
+        if m <= MOST_PATH_TREE_COLUMNS and form.trusted and searched:
             self._inverse = form.solved()
             V, beta, value = self._inverse
             starts.backward_elimination(V.copy(), beta.copy(), value, self.best, self.support)
         masks = self._masks(first)
         if len(masks):
             starts.try_supports(M, form.c, form.yy, masks, self.best, self.support)
-        if searched and (m > SMALL or (m > FEW and not len(masks)) or self._inverse is None):
+        if searched and (m > SMALL or (m > PATH_TREE_ALONE and not len(masks)) or self._inverse is None):
             starts.forward_selection(M, form.c, form.yy, searched[-1], self.best, self.support)
         if m > SMALL:
             for size in searched:
@@ -431,7 +431,9 @@ class _PathSolver:
 
     @property
     def _clustered(self) -> bool:
-        few_rows = self.form.m > WIDE * self.problem.n  # riboflavin: 66 CPU seconds by columns, not in 193 by clusters
+        few_rows = (
+            self.form.m > WIDE_BY * self.problem.n
+        )  # riboflavin: 66 CPU seconds by columns, not in 193 by clusters
         return (self.form.m > MANY and not few_rows) or self.box is not None
 
     def _try_all(self, size: int, most: int) -> None:

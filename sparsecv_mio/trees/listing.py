@@ -4,7 +4,7 @@ Every support of some sizes with f at most a bar, handed out as they are found: 
 
 The path tree serves all sizes at once and is at its best on few columns and small penalties; a perspective tree, one a
 size, scans the last levels of its nodes and so meets thousands of supports at a node. Which is faster is not known
-beforehand: the path tree gets `PATH_NODES`, then every size that it left open a tree of its own.
+beforehand: the path tree gets `LISTED_PATH_NODES`, then every size that it left open a tree of its own.
 """
 
 from __future__ import annotations
@@ -184,7 +184,7 @@ def supports_below(
 
 
 PERSPECTIVE_SLICE, SLICE_COLUMNS = 400, 10_000  # nodes between two checks of the clock, and columns of these together
-KEPT_AT_FIRST = 256  # supports within the bar that there is room for, unless more are asked for
+ROOM_AT_FIRST = 256  # supports within the bar that there is room for, unless more are asked for
 WHOLE = 0.7  # share of the columns from which on a tree keeps them all
 
 Candidates = list[tuple[BoolArray, float]]
@@ -204,7 +204,7 @@ class PerspectiveTree:
         m = form.m
         if held is not None:
             upper = -np.inf
-        self.bar, room = held or (form.raised(upper), KEPT_AT_FIRST)
+        self.bar, room = held or (form.raised(upper), ROOM_AT_FIRST)
         status = root.status(size, self.bar)
         self.columns = np.flatnonzero(status != DROPPED)
         if len(self.columns) > WHOLE * m:
@@ -320,9 +320,9 @@ def _block_part(form: NormalForm) -> BlockPart | None:
 
 FIRST_SHARE, SHARP_STEPS = 0.9, 15  # of a valid diagonal to start from, and Newton steps to a sharper one
 TRACE_ROOM = 1e-6  # of a trace that rounding may have left below the largest eigenvalue
-PATH_NODES = 2_000_000  # of the path tree, where perspectives can take over
+LISTED_PATH_NODES = 2_000_000  # of the path tree, where perspectives can take over
 NODE_WORTH = 16  # path nodes worth one perspective node
-SLICE = 16  # perspective nodes between two deliveries
+DELIVERY_NODES = 16  # perspective nodes between two deliveries
 LEAST_ROOM, MOST_ROOM = 1 << 14, 1 << 20  # supports that one delivery may hold
 
 
@@ -377,7 +377,7 @@ class SupportsBelow:
         self.form, self.expired = replace(sharpened(form), copy_prev=alone, copy_next=alone), expired
         self.bars = bars.copy()
         self.finished = False
-        self._path_nodes = PATH_NODES if form.m <= SMALL else 0
+        self._path_nodes = LISTED_PATH_NODES if form.m <= SMALL else 0
         if not form.curved:
             self._path_nodes = -1  # no end
         self._path: PathListing | None = None
@@ -450,7 +450,7 @@ class SupportsBelow:
         if tree is None:
             return MetSupports(np.zeros((0, m), dtype=np.bool_), np.zeros(0, dtype=np.int64), np.zeros(0))
         tree.pool.ctrl[node_pool.KEPT] = 0
-        tree.advance(SLICE, self.expired)
+        tree.advance(DELIVERY_NODES, self.expired)
         kept = slice(0, int(tree.pool.ctrl[node_pool.KEPT]))
         masks = np.zeros((kept.stop, m), dtype=np.bool_)
         masks[:, tree.columns] = tree.pool.kept.mask[kept]

@@ -232,7 +232,7 @@ def _chained_copies(copy_of: NDArray[np.intp] | None, columns: IntArray) -> tupl
 OUT = -2  # in place of a cluster's number: the column is dropped
 SLICE_WORK = 1e9  # multiplications between two looks at the clock
 PART = (200, 1.5)  # columns that a relaxation works on at first: at least, and beside those with a weight
-ROUNDS = 12  # in which such a set grows
+SET_ROUNDS = 12  # in which such a set grows
 WIDENED = 1e-9  # share by which an interval grows, for rounding
 
 
@@ -281,7 +281,7 @@ class ClusterRelaxation:
         b = np.where(cluster == OUT, 0.0, start)
         point = self._value(active, cluster, asked, b, np.zeros_like(b))
         first_part = self._first_part(active, cluster, point)
-        for _ in range(ROUNDS):
+        for _ in range(SET_ROUNDS):
             if point.dual >= stop.bar or expired():
                 break
             b, primal, z = self._on_part(first_part, cluster, asked, b, (stop, expired))
@@ -359,7 +359,7 @@ class ClusterRelaxation:
         return point, float(primal), weights
 
 
-NEAR, STEPS = 0.1, 300  # accuracy, of what is left to the bar, and steps of a root
+ROOT_ACCURACY, ROOT_STEPS = 0.1, 300  # accuracy, of what is left to the bar, and steps of a root
 NEAR_OF_MANY, STEPS_OF_MANY = 1e-4, 5_000  # the same of many columns, steps of a round
 
 
@@ -394,8 +394,8 @@ def solve_root(
     start: FloatArray,
     expired: Callable[[], bool],
     box: cluster_relaxation.BoxEnds | None = None,
-    near: float = NEAR,
-    steps: int = STEPS,
+    near: float = ROOT_ACCURACY,
+    steps: int = ROOT_STEPS,
 ) -> Root:
     """Solve the relaxation of a size until it passes `bar`, or well enough to branch.
 

@@ -27,9 +27,9 @@ from sparsecv_mio.trees.allowed_supports import Family, columns_of, mask_of
 from sparsecv_mio.trees.normal_form import NormalForm, normal_form
 from sparsecv_mio.trees.subsets import UNLIMITED, BestSubset, BestSubsets, OpenNodes
 
-STEPS = 60  # proximal steps of a node's relaxation
-MOST_KEPT = 400  # supports within the bar, before a cell is left undecided
-MOST_TRIED = 4096  # nodes of a tree that rounding lets prune nothing: it tries every support, or ends here
+PROXIMAL_STEPS = 60  # proximal steps of a node's relaxation
+KEPT_WITHIN_BAR = 400  # supports within the bar, before a cell is left undecided
+NODES_TRIED = 4096  # nodes of a tree that rounding lets prune nothing: it tries every support, or ends here
 NULL_COST = 1e-24  # of yy: a coefficient whose loss costs no more is zero but for rounding
 
 
@@ -73,7 +73,7 @@ def solve_restricted(
         A tau that allows no support has a cell of value inf.
     """
     form = normal_form(problem)
-    effort = effort if form.trusted else min(effort, MOST_TRIED)
+    effort = effort if form.trusted else min(effort, NODES_TRIED)
     supports = list(starts)
     cells, nodes, ended = {}, 0, True
     for tau in taus:
@@ -139,7 +139,7 @@ class RestrictedTree:
     def ended(self) -> bool:
         """Whether no more work can change what is known."""
         closed = not (self.open and self.open.least <= self.bar)
-        return closed or self.overflow or (not self.form.trusted and self.nodes >= MOST_TRIED)
+        return closed or self.overflow or (not self.form.trusted and self.nodes >= NODES_TRIED)
 
     def run(self, effort: int, expired: Callable[[], bool]) -> None:
         """Work on the open nodes, the least bound first, until none is left or a limit comes.
@@ -193,10 +193,10 @@ class RestrictedTree:
             self.upper, self.support = value, np.array(active, dtype=np.int64)
         if value <= self.bar and active not in self.kept:
             self.kept[active] = value
-            if len(self.kept) > MOST_KEPT:
+            if len(self.kept) > KEPT_WITHIN_BAR:
                 bar = self.bar
                 self.kept = {support: f for support, f in self.kept.items() if f <= bar}
-                self.overflow = len(self.kept) > MOST_KEPT
+                self.overflow = len(self.kept) > KEPT_WITHIN_BAR
 
     # -- nodes --------------------------------------------------------------------------------------------------------
 
@@ -246,7 +246,7 @@ class RestrictedTree:
         cap = np.array([k - (inside & some).bit_count() for k, some in self.caps], dtype=np.int64)
         rules = Rules(self.sign, self.group, cap, self.family.tau - inside.bit_count())
         before = status.copy()
-        bound, value = node_bound(form.quadratic, form.w, rules, status, self.bar, STEPS, point)
+        bound, value = node_bound(form.quadratic, form.w, rules, status, self.bar, PROXIMAL_STEPS, point)
         if not form.trusted:
             bound, value = -np.inf, -np.inf
         return bound, value, np.where(status == before, FREE, status)

@@ -9,7 +9,7 @@ import pytest
 
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.trees import blocks, listing
-from sparsecv_mio.trees.blocks import BLOCK, BlockNodes, block_part, chosen_blocks, gathered, tied
+from sparsecv_mio.trees.blocks import LARGEST_BLOCK, BlockNodes, block_part, chosen_blocks, gathered, tied
 from sparsecv_mio.trees.every_size import solve_path
 
 
@@ -38,7 +38,7 @@ def test_what_is_taken_out_leaves_a_semidefinite_matrix(seed: int) -> None:
     M = problem.M * other * other[:, None]
     chosen = chosen_blocks(problem.M * scale * scale[:, None], scale)
     member = gathered(M)
-    assert sorted(member[member >= 0].tolist()) == list(range(len(M))) and member.shape[1] == BLOCK
+    assert sorted(member[member >= 0].tolist()) == list(range(len(M))) and member.shape[1] == LARGEST_BLOCK
     assert chosen is not None
     part = block_part(M, chosen, other)  # in other units than those it was chosen in
     assert part is not None
@@ -77,7 +77,7 @@ def test_trees_with_blocks_find_the_best_supports(seed: int, monkeypatch: pytest
     monkeypatch.setattr(listing, "BEFORE_BLOCKS", seed % 2)
     monkeypatch.setattr(listing, "BLOCKS_LEAVE", np.inf)
     monkeypatch.setattr("sparsecv_mio.trees.every_size.SMALL", 5)
-    monkeypatch.setattr("sparsecv_mio.trees.every_size.FEW", 0)
+    monkeypatch.setattr("sparsecv_mio.trees.every_size.PATH_TREE_ALONE", 0)
     used = []
     run = BlockNodes.run
     monkeypatch.setattr(BlockNodes, "run", lambda *given: used.append(run(*given)) or used[-1])

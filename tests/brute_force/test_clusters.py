@@ -75,10 +75,10 @@ def tree_of(form: NormalForm, size: int, rng: np.random.Generator, box: BoxEnds 
 
 
 def squeeze(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clusters, "ALIKE", (0.0, 0.3, 0.8, 1.0)[seed // 2 % 4])
+    monkeypatch.setattr(clusters, "CLUSTER_CORRELATION", (0.0, 0.3, 0.8, 1.0)[seed // 2 % 4])
     monkeypatch.setattr(clusters, "LEAF", seed // 8 % 3)
     monkeypatch.setattr(clusters, "LEAF_OF_CLUSTERS", 3 * (seed // 3 % 3))
-    monkeypatch.setattr(clusters, "MOST_STEPS", (3, 30, 500)[seed % 3])
+    monkeypatch.setattr(clusters, "CLUSTER_STEPS", (3, 30, 500)[seed % 3])
 
 
 def against_enumeration(seed: int, monkeypatch: pytest.MonkeyPatch) -> int:

@@ -45,7 +45,7 @@ def many_columns(patch: pytest.MonkeyPatch, seed: int = 0) -> None:
 def over_clusters(patch: pytest.MonkeyPatch, seed: int = 0) -> None:
     """Branch on clusters of any size, down to very few columns."""
     many_columns(patch)
-    patch.setattr(clusters, "ALIKE", (0.0, 0.3, 0.9, 1.0)[seed // 4 % 4])
+    patch.setattr(clusters, "CLUSTER_CORRELATION", (0.0, 0.3, 0.9, 1.0)[seed // 4 % 4])
     patch.setattr(clusters, "LEAF", seed // 4 % 3)
     patch.setattr(clusters, "LEAF_OF_CLUSTERS", 3 * (seed // 4 % 2))
 
@@ -165,7 +165,9 @@ def ended_by_a_bound(seed: int) -> tuple[int, int]:
     return counts[0], counts[1]
 
 
-@pytest.mark.parametrize("sizes", [{}, {"SMALL": 0}, {"SMALL": 0, "MANY": 3}, {"SMALL": 0, "PATH_COLUMNS": 0}], ids=str)
+@pytest.mark.parametrize(
+    "sizes", [{}, {"SMALL": 0}, {"SMALL": 0, "MANY": 3}, {"SMALL": 0, "MOST_PATH_TREE_COLUMNS": 0}], ids=str
+)
 @pytest.mark.parametrize("count", [40, pytest.param(750, marks=pytest.mark.slow)])
 def test_trees_that_may_end_early(sizes: dict[str, int], count: int, monkeypatch: pytest.MonkeyPatch) -> None:
     if "MANY" in sizes:

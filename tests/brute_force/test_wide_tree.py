@@ -29,7 +29,7 @@ def against_enumeration(seed: int, monkeypatch: pytest.MonkeyPatch) -> tuple[int
     """Check all sizes of a problem; how many trees grew, and how many of them ended with the optima."""
     rng = np.random.default_rng([5, seed])
     monkeypatch.setattr(wide, "AT_FIRST", int(rng.integers(-3, 4)))
-    monkeypatch.setattr(wide, "PRODUCT_BYTES", int(rng.choice([1, 1 << 20])))
+    monkeypatch.setattr(wide, "TREE_PRODUCT_BYTES", int(rng.choice([1, 1 << 20])))
     problem = random_problem(seed, rows=30, columns=9)
     data = standardize(problem.data, problem.scale, problem.intercept)
     train = problem.folds.train_rows(0)
@@ -55,7 +55,7 @@ def against_enumeration(seed: int, monkeypatch: pytest.MonkeyPatch) -> tuple[int
                 inside = set(seen.columns.tolist())
                 tied = [support for support, value in truth.items() if value <= best * (1.0 + 1e-9)]
                 assert all(inside.issuperset(support) for support in tied)
-                if nodes and most > 2 and wide.PRODUCT_BYTES > 1:
+                if nodes and most > 2 and wide.TREE_PRODUCT_BYTES > 1:
                     assert seen.lower >= min(best, enough) - slack
                     ended += 1
     return trees, ended

@@ -130,8 +130,8 @@ def test_files_that_stand_for_more_than_memory_holds(tmp_path: Path, monkeypatch
 
 
 def test_records_and_tasks_of_a_size_that_none_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(read_back, "MOST_BYTES", 1000)
-    monkeypatch.setattr(batch_folder, "MOST_BYTES", 1000)
+    monkeypatch.setattr(read_back, "RECORD_BYTES", 1000)
+    monkeypatch.setattr(batch_folder, "RECORD_BYTES", 1000)
     record = tmp_path / "record.json"
     record.write_text("x" * 1001)
     with pytest.raises(CorruptStore, match="its 1,001 bytes are more than the 1,000"):
@@ -166,7 +166,7 @@ def test_plans_that_would_take_all_memory(text: str, message: str, tmp_path: Pat
 
 def test_proofs_and_their_data_have_limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(check_reading, "LONGEST_LINE", 1000)
-    monkeypatch.setattr(check_reading, "MOST_NUMBERS", 1000)
+    monkeypatch.setattr(check_reading, "DATA_NUMBERS", 1000)
     (tmp_path / "long.proof").write_bytes(gzip.compress(b"[" + b"0," * 5000 + b"0]\n"))
     with pytest.raises(check_reading.Unreadable, match="longer than a proof may be"):
         list(check_reading.lines_of_proof(str(tmp_path / "long.proof")))

@@ -23,7 +23,7 @@ import numpy as np
 from sparsecv_mio.errors import BackendFailed, BackendUnavailable, BadInput, Contradiction
 from sparsecv_mio.formulation.before_solving import Reduction, feasible_start, reduce_task
 from sparsecv_mio.formulation.outcome import KnownBounds, Limits, Outcome, Start, Stop
-from sparsecv_mio.formulation.task import ROUNDING, ModelTask, model_task, refitted
+from sparsecv_mio.formulation.task import SOLVER_ROUNDING, ModelTask, model_task, refitted
 from sparsecv_mio.problem.constraints import FREE, SideConstraints
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.refit import Fit
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 TRUST = 2e-6  # share of the objective's scale to which a vendor's dual bound is trusted (theory section 9)
 PRIMAL = 5e-7  # share of that scale by which its incumbents may violate their rows; the allowance is the sum of both
-WORTH = 1e-3  # share of the answer above which an allowance is too large to call the answer proved
+LARGEST_ALLOWANCE = 1e-3  # share of the answer above which an allowance is too large to call the answer proved
 MOST_PASSES = 3
 REACH = 2e3  # range of a scaled coefficient above which a vendor's bound is not trusted: wrong ones begin at 1e4
 KEPT = re.compile(  # names of options of a solver that are set here, or that a bound may be wrong by
@@ -264,7 +264,7 @@ class Backend(ABC):
         while True:
             reduced = Reduction.none(task)
             squared = isinstance(task.problem, SparseProblem)
-            if squared and self.reduces and TRUST * task.scaled.yy > WORTH * task.start.objective:
+            if squared and self.reduces and TRUST * task.scaled.yy > LARGEST_ALLOWANCE * task.start.objective:
                 reduced = reduce_task(task, advice)
             if passes and np.array_equal(reduced.choice.forced, passes[-1].part.choice.forced):
                 return passes
@@ -380,7 +380,7 @@ class Backend(ABC):
         """Round the bounds outwards, and state what is proved about the best refit."""
         best, answer, inner = passes[-1].best, passes[-1].answer, passes[-1].part.task
         boxed = best.objective if task.constraints.on_coefficients else 0.0
-        rounding = ROUNDING * max(task.scaled.yy, boxed)
+        rounding = SOLVER_ROUNDING * max(task.scaled.yy, boxed)
         dual, ours, raw = -math.inf, max(task.scaled.objective(task.floor) - rounding, advice.lower, 0.0), ""
         for solver_pass in passes:
             bound, raw = solver_pass.bound(boxed)
@@ -399,7 +399,7 @@ class Backend(ABC):
             stop = Stop.OPTIMAL
         elif stop is Stop.OPTIMAL:
             stop = Stop.GAP
-            if doubt > WORTH * best.objective:
+            if doubt > LARGEST_ALLOWANCE * best.objective:
                 raw += f"; the solver's tolerances are {doubt / best.objective:.1e} of the answer"
         return Outcome(
             stop=stop,
@@ -468,7 +468,7 @@ def allowance_of(doubt: float, yy: float, objective: float) -> float:
     >>> allowance_of(float("inf"), 1.0, 1e-6), allowance_of(1e-12, 1.0, 1e-6)
     (1e-09, 1e-12)
     """
-    return min(doubt, (TRUST + PRIMAL) * yy, WORTH * objective)
+    return min(doubt, (TRUST + PRIMAL) * yy, LARGEST_ALLOWANCE * objective)
 
 
 def _note_in_log(log: str | None, text: str) -> None:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 GRAM_COLUMNS = 100  # with more columns, the model on the factor is smaller than the quadratic form on the Gram matrix
 ROOT_ROUNDS = 60
-CUT_TOLERANCE = 1e-9  # of a loss: its own tolerance for a row
+GUROBI_CUT_TOLERANCE = 1e-9  # of a loss: its own tolerance for a row
 _ENV = threading.local()  # one environment a thread: an environment must not be used by two at once
 
 
@@ -65,7 +65,7 @@ class GurobiBackend(contract.Backend):
                     watch = _Benders(limits, task, variables, z, int(arrays.columns([model.pyomo.eta])[0]))
                 elif isinstance(model, LossOuterApproximation):
                     solver.Params.LazyConstraints = 1
-                    watch = _Outer(limits, variables, Tangents(task, Columns.of(model, arrays), CUT_TOLERANCE))
+                    watch = _Outer(limits, variables, Tangents(task, Columns.of(model, arrays), GUROBI_CUT_TOLERANCE))
                     watch.begin(solver)
                 begin = time.perf_counter()
                 solver.optimize(watch.callback)

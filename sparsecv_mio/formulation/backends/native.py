@@ -76,10 +76,10 @@ class NativeBackend(Backend):
         return tuple(int(j) for j in np.sort(support))
 
     def _run(self, task: ModelTask, formulation: str, limits: Limits) -> Answer:
-        from sparsecv_mio.trees.every_size import FEW, solve_path
+        from sparsecv_mio.trees.every_size import PATH_TREE_ALONE, solve_path
 
         classes = not isinstance(task.problem, SparseProblem)
-        _compile_classes() if classes else _load_kernels(task.q > FEW)
+        _compile_classes() if classes else _load_kernels(task.q > PATH_TREE_ALONE)
         begin = time.perf_counter()
 
         def expired() -> bool:
@@ -173,9 +173,9 @@ def _load_kernels(perspective: bool) -> None:
 
     One node is not enough for the path tree of the toy, so that the perspective tree is called where it is wanted.
     """
-    from sparsecv_mio.trees.every_size import FEW, solve_path
+    from sparsecv_mio.trees.every_size import PATH_TREE_ALONE, solve_path
 
     q = 6
     gram = np.full((q, q), 0.5) + 0.5 * np.eye(q)
     toy = SparseProblem(gram, np.linspace(1.0, 2.0, q), 9.0, np.ones(q), 0.1, 20, np.zeros(q), 0.0)
-    solve_path(toy, [2, 3], starts=[np.arange(2)], effort=1 if perspective else 1 << FEW)
+    solve_path(toy, [2, 3], starts=[np.arange(2)], effort=1 if perspective else 1 << PATH_TREE_ALONE)

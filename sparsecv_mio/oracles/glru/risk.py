@@ -27,7 +27,7 @@ from sparsecv_mio.errors import BadInput
 from sparsecv_mio.oracles.penalties import Regularizer
 from sparsecv_mio.problem.losses import ConjugateLoss
 
-WIDE = 1.5
+WIDE_RATIO = 1.5
 """Columns for each row from which the smaller problem saves more than the product `X X'` costs."""
 
 
@@ -256,7 +256,7 @@ def fewer_columns(problem: Problem) -> Problem:
     Parameters
     ----------
     problem : Problem
-        Reduced when dense, L2, and wider than `WIDE` times its rows.
+        Reduced when dense, L2, and wider than `WIDE_RATIO` times its rows.
 
     Returns
     -------
@@ -276,7 +276,7 @@ def fewer_columns(problem: Problem) -> Problem:
     """
     design, regularizer = problem.design, problem.regularizer
     d = regularizer.penalised(design.d)
-    if design.sparse or regularizer.l1 > 0.0 or d < WIDE * design.n:
+    if design.sparse or regularizer.l1 > 0.0 or d < WIDE_RATIO * design.n:
         return problem
     return replace(problem, design=DesignMatrix(_factor_of_rows(design.X[:, :d]), regularizer.intercept))
 

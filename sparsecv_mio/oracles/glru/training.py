@@ -20,13 +20,13 @@ from sparsecv_mio.errors import BadInput
 from sparsecv_mio.oracles.glru.risk import EPS, DualFit, Problem, assess, weighted_gram
 
 DIRECT_WORK = 5e8  # multiply-adds of an exact Hessian, about 20 ms: below, conjugate gradients save nothing
-MAX_STEPS = 200
+NEWTON_STEPS = 200
 ATTEMPTS = 3
 LONG_STEP = 0.2
 SUPPORT_LIMIT = 1500
-ROUNDS = 12
-SWEEPS = 20
-SHARE = 1e-3  # of what the first sweep lowered the model by, at which sweeps end
+TRAINING_ROUNDS = 12
+TRAINING_SWEEPS = 20
+SWEEP_SHARE = 1e-3  # of what the first sweep lowered the model by, at which sweeps end
 FLOOR = 1e-6  # of the smoothness: curvature that a flat row is given where no ridge term bounds the step
 
 TrainingStop = Callable[[DualFit], bool]
@@ -62,7 +62,7 @@ def train(
     start: FloatArray | None = None,
     precondition: Solve | None = None,
     stop: TrainingStop | None = None,
-    max_steps: int = MAX_STEPS,
+    max_steps: int = NEWTON_STEPS,
 ) -> DualFit:
     """Minimise `P(w)` until `(P - D) / P <= tol`.
 
@@ -308,7 +308,7 @@ def proximal_target(fit: DualFit, h: FloatArray) -> FloatArray:
     a = problem.keep_rows(-problem.loss.derivative(fit.t, problem.y)) / problem.n
     u, v, top = fit.w.copy(), np.zeros(problem.design.n), 0.0
     descend = _descent(fit, h, a)
-    for _ in range(ROUNDS):
+    for _ in range(TRAINING_ROUNDS):
         drop = descend(u, v)
         top = max(top, drop)
         if drop <= 1e-10 * top:
@@ -330,7 +330,7 @@ def _descent(fit: DualFit, h: FloatArray, a: FloatArray) -> Callable[[FloatArray
         by_columns = ColumnsOfX(X.data, X.indices, X.indptr)
     else:
         by_columns = ColumnsOfX(np.ravel(X, order="F"), np.zeros(0, dtype=np.int64), np.arange(design.d) * design.n)
-    return lambda u, v: descend(by_columns, model, u, v, SWEEPS, SHARE)
+    return lambda u, v: descend(by_columns, model, u, v, TRAINING_SWEEPS, SWEEP_SHARE)
 
 
 def _on_support(fit: DualFit, h: FloatArray, a: FloatArray, u: FloatArray) -> FloatArray:

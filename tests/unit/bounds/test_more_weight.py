@@ -8,7 +8,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from sparsecv_mio.bounds.more_weight import WEIGHTS, Known, MoreWeight, RowsTogether
+from sparsecv_mio.bounds.more_weight import LEFT_OUT_WEIGHTS, Known, MoreWeight, RowsTogether
 from sparsecv_mio.problem.problem import SparseProblem
 
 GAMMAS = np.array([1e-4, 3e-3, 0.1, 4.0])
@@ -56,7 +56,7 @@ def test_no_support_within_the_level_has_a_smaller_error(seed: int) -> None:
     wanted = rng.random(values.shape) < 0.8
     rows, known = RowsTogether(problem, (X.T @ X, X.T @ u, float(u @ u))), Known(values, errors)
     bounds = MoreWeight(GAMMAS, taus)
-    bounds.best[...] = rng.integers(0, len(WEIGHTS), values.shape)  # trees go on from there where nothing is relaxed
+    bounds.best[...] = rng.integers(0, len(LEFT_OUT_WEIGHTS), values.shape)  # trees go on where nothing is relaxed
     if seed % 4:
         bounds.relax(rows, wanted, known, lambda: False)
     relaxed = bounds.held_out_errors(values)

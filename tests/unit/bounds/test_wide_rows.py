@@ -142,7 +142,7 @@ def few_rows(seed: int, n: int = 8, q: int = 120) -> WideRows:
 @pytest.mark.parametrize("cap", [75, 1000])  # the smaller one has to let columns go
 def test_the_relaxation_is_closed_from_both_sides(seed: int, cap: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wide_rows, "CAPACITY", cap)
-    monkeypatch.setattr(wide_rows, "ROOM", (0, 0))
+    monkeypatch.setattr(wide_rows, "WORKING_SET", (0, 0))
     rows, rng = few_rows(seed), np.random.default_rng(seed)
     problem, q, every = Small(rows.Xt.T, rows.y), rows.q, np.arange(rows.q)
     shift = 0.1 * rng.standard_normal(q) * (seed % 3 == 0)
@@ -174,7 +174,7 @@ def test_the_farthest_prediction_covers_that_of_the_best_support(seed: int, monk
     rounding = rows.allowance_of(k)._replace(unit=1e-15)
     found = []
     for rounds in (1, 12):
-        monkeypatch.setattr(wide_module, "ROUNDS", rounds)
+        monkeypatch.setattr(wide_module, "TRIES", rounds)
         wide.b = b.copy()
         found.append(farthest(wide, x, candidates, 1.0, rounding))
     (loose, _), (bound, t) = found

@@ -66,7 +66,7 @@ def same(found: TrainingMoments, data: StandardData, rows: np.ndarray) -> None:
 
 @pytest.mark.parametrize("elements", [1, 12, 1 << 21])
 def test_chunks_change_nothing(elements: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(accumulate, "CHUNK_ELEMENTS", elements)
+    monkeypatch.setattr(accumulate, "MOMENT_ELEMENTS", elements)
     data, _ = sample()
     same(row_moments(data, slice(2, 20)), data, np.arange(2, 20))
     same(row_moments(data, np.array([5, 1, 7])), data, np.array([5, 1, 7]))

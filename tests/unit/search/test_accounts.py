@@ -16,7 +16,7 @@ from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.errors import CorruptStore
-from sparsecv_mio.search.accounts import MOST_STEPS, BoundSource, added
+from sparsecv_mio.search.accounts import COURSE_STEPS, BoundSource, added
 from sparsecv_mio.search.api import cross_validate
 
 COUNTS = ("slices", "problems", "nodes", "decided", "ruled_out", "gap_closed")
@@ -91,12 +91,12 @@ def test_a_source_that_had_nothing_to_do_is_other_work() -> None:
 
 def test_a_course_stays_short() -> None:
     run = to_end(drawn_run("grid")).run
-    for at in range(3 * MOST_STEPS):
+    for at in range(3 * COURSE_STEPS):
         with run.accounts.of(f"source {at}"):
             run.counts.add(1)
     assert run.accounts.table()
     course = run.accounts.course()
-    assert len(course) <= MOST_STEPS and all(a.gap >= b.gap for a, b in zip(course, course[1:], strict=False))
+    assert len(course) <= COURSE_STEPS and all(a.gap >= b.gap for a, b in zip(course, course[1:], strict=False))
 
 
 def test_what_was_booked_before_a_run_was_stored_is_kept(tmp_path: Path) -> None:

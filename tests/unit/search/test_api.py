@@ -26,7 +26,7 @@ from sparsecv_mio.problem.objective import fit
 from sparsecv_mio.search import fold_models
 from sparsecv_mio.search.api import (
     OUTER,
-    WEIGHTS,
+    STABILITY_WEIGHTS,
     cross_validate,
     tried_weights,
 )
@@ -131,7 +131,7 @@ def test_it_is_what_a_search_of_every_weight_gives() -> None:
     record, outer = solved(data, stability="nested"), outer_folds(OUTER, plan, data)
     assert record.stability is not None and record.stability.chosen is not None
     chosen = record.stability.chosen
-    assert tuple(one.weight for one in chosen.tried) == WEIGHTS and chosen.proved
+    assert tuple(one.weight for one in chosen.tried) == STABILITY_WEIGHTS and chosen.proved
     for tried in chosen.tried:
         errors = []
         for fold in range(OUTER):
@@ -159,7 +159,7 @@ def test_the_estimator_and_nested_cross_validation_take_it() -> None:
 
 
 def test_weights_are_averaged_over_the_rows_of_their_folds() -> None:
-    done = [[OuterModel(fold, 1.0, 1, ("a",), float(fold)) for _ in WEIGHTS] for fold in range(2)]
+    done = [[OuterModel(fold, 1.0, 1, ("a",), float(fold)) for _ in STABILITY_WEIGHTS] for fold in range(2)]
     assert tried_weights(done, [1.0, 3.0])[0].error == 0.75 and tried_weights([], []) == ()
 
 

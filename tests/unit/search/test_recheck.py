@@ -33,7 +33,7 @@ def solved_after(monkeypatch: pytest.MonkeyPatch, change, taus=tuple(TAUS)) -> s
         return rechecked(snapshot)
 
     monkeypatch.setattr(loop, "rechecked", altered)
-    monkeypatch.setattr(recheck, "SHARE", np.inf)  # of every cell, however long that takes
+    monkeypatch.setattr(recheck, "RECHECK_SHARE", np.inf)  # of every cell, however long that takes
     return sc.cross_validate(*problem(), gammas=GAMMAS, taus=taus, gap=0.0)
 
 
@@ -47,7 +47,7 @@ def test_right_ends_stay(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_it_looks_at_one_cell_at_least(monkeypatch: pytest.MonkeyPatch, share: float, cells: int) -> None:
     """And at all where it has the time: those of the reported pair first."""
     seen, objection = [], recheck._Recheck.objection
-    monkeypatch.setattr(recheck, "SHARE", share)
+    monkeypatch.setattr(recheck, "RECHECK_SHARE", share)
     monkeypatch.setattr(recheck._Recheck, "objection", lambda self, where: seen.append(where) or objection(self, where))
     record = sc.cross_validate(*problem(), gammas=GAMMAS, taus=TAUS, gap=0.0)
     first = {(GAMMAS[g], TAUS[t]) for g, t, _ in seen[:cells]}
