@@ -38,6 +38,7 @@ T = TypeVar("T")
 AT = " - at `$"  # before the path in msgspec's messages
 
 LARGEST = sys.float_info.max
+COMPILING = "went into compiling"  # of the warning that says how much of a limit did
 NOT_AVERAGED = "no time was left to average the near-best pairs: the model is that of the pair"
 Number = Annotated[float, msgspec.Meta(ge=-LARGEST, le=LARGEST)]
 Gamma = Annotated[float, msgspec.Meta(ge=GAMMA_RANGE[0], le=GAMMA_RANGE[1])]

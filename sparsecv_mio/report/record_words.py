@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
 
 from sparsecv_mio.certificate.parts import Request, Stability, StableChoice
 from sparsecv_mio.certificate.records import NO_AVERAGE, PathRecord, Record, Region, TableRow
@@ -282,9 +283,19 @@ def hints(record: Record) -> list[str]:
     return [text for text in (_proof_hint(record), *edge_hints(record)) if text]
 
 
-def edge_hints(record: Record) -> list[str]:
-    """Return the hints on the edges of the grid alone."""
-    return [text for text in (_gamma_hint(record), _tau_hint(record)) if text]
+def _as_option(name: str, value: str) -> str:
+    return f"--{name} {value}"
+
+
+def edge_hints(record: Record, written: Callable[[str, str], str] = _as_option) -> list[str]:
+    """Return the hints on the edges of the grid alone.
+
+    Parameters
+    ----------
+    written : callable
+        Writes what to ask for, by its name, gamma or tau, and value; as an option of the command line by default.
+    """
+    return [text for text in (_gamma_hint(record, written), _tau_hint(record, written)) if text]
 
 
 def _proof_hint(record: Record) -> str:
@@ -316,7 +327,7 @@ def _edge(record: Record, name: str) -> str:
     return f"the best {name}" if record.least is None else f"the {name} of the least CV error"
 
 
-def _gamma_hint(record: Record) -> str:
+def _gamma_hint(record: Record, written: Callable[[str, str], str]) -> str:
     every = record.continuous
     gammas = record.request.gammas if every is None else (every.low, every.high)
     least, most = min(gammas), max(gammas)
@@ -330,30 +341,31 @@ def _gamma_hint(record: Record) -> str:
     else:
         return ""
     rest = f":{high:.4g}:{max(len(gammas), LEAST_GAMMAS)}" if every is None else f"{RANGE_SIGN}{high:.4g}"
-    return f"{_edge(record, 'gamma')} is the {words} given: try --gamma {low:.4g}{rest}"
+    return f"{_edge(record, 'gamma')} is the {words} given: try {written('gamma', f'{low:.4g}{rest}')}"
 
 
-def _tau_hint(record: Record) -> str:
-    taus = record.request.taus
+def _tau_hint(record: Record, written: Callable[[str, str], str]) -> str:
+    taus, tau = record.request.taus, partial(written, "tau")
     least, most = min(taus), max(taus)
+    from_0 = tau(f"0:{most}")
     if least > 0 and record.r_squared is not None and record.r_squared < 0.0:
         if record.classes is not None:
-            return f"the class frequencies alone may predict better: --tau 0:{most} tries it"
-        return f"R^2 is below 0, the mean of the target alone may predict better: --tau 0:{most} tries it"
+            return f"the class frequencies alone may predict better: {from_0} tries it"
+        return f"R^2 is below 0, the mean of the target alone may predict better: {from_0} tries it"
     if least == most:
         return ""
     held_out = -(-record.data.n // max(record.folds.k, 2))
     natural = max(1, min((record.request.restrictions or NONE).left(record.data.p), record.data.n - held_out - 1))
     best = record.certificate.tau
-    below = max(tau for tau in taus if tau < most)
+    below = max(size for size in taus if size < most)
     if most == natural > FEW_FEATURES and below < natural - 1 and best >= below:
         what = "is the ridge fit of all features" if best == most else f"has the most features but for all {most}"
-        return f"{_edge(record, 'model')} {what}: --tau {below + 1}:{most - 1} holds sizes that were not tried"
+        return f"{_edge(record, 'model')} {what}: {tau(f'{below + 1}:{most - 1}')} holds sizes that were not tried"
     if best == most < natural:
         wider = f"{max(least, most // 2)}:{min(2 * most, natural)}"
-        return f"{_edge(record, 'tau')} is the largest given: try --tau {wider}"
+        return f"{_edge(record, 'tau')} is the largest given: try {tau(wider)}"
     if best == least == 1:
-        return f"{_edge(record, 'tau')} is the smallest given: --tau 0:{most} has the intercept alone too"
+        return f"{_edge(record, 'tau')} is the smallest given: {from_0} has the intercept alone too"
     if best == least > 0:
-        return f"{_edge(record, 'tau')} is the smallest given: try --tau {max(0, least // 2)}:{most}"
+        return f"{_edge(record, 'tau')} is the smallest given: try {tau(f'{max(0, least // 2)}:{most}')}"
     return ""

@@ -655,7 +655,7 @@ def compiling_took(deadline: Deadline) -> tuple[str, ...]:
     if spent < COMPILING_SHARE * seconds:
         return ()
     cure = ", which had not ended: `sparsecv warmup` ends it" if deadline.is_compiling else ""
-    return (f"{spent:.0f} of {seconds:.0f} s went into compiling, once on this machine{cure}",)
+    return (f"{spent:.0f} of {seconds:.0f} s {parts.COMPILING}, once on this machine{cure}",)
 
 
 def check_cells(cells: CellTable) -> None:

@@ -23,7 +23,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from sparsecv_mio.arrays import BoolArray, FloatArray
-from sparsecv_mio.certificate.parts import schema_of
+from sparsecv_mio.certificate.parts import COMPILING, schema_of
 from sparsecv_mio.certificate.records import PathRecord, Record, by_column
 from sparsecv_mio.data.cure import frame_numbers
 from sparsecv_mio.data.dataset import Dataset
@@ -127,16 +127,15 @@ def warn_unproved(estimator: Any) -> None:
     if estimator.status_ != "proved":
         why = WHY_UNPROVED[estimator.status_]
         bounds = f"certified are {shown(estimator.lower_)} and {shown(estimator.upper_)} as bounds"
-        took = [words for words in estimator.record_.warnings if "compiling" in words]
+        took = [words for words in estimator.record_.warnings if COMPILING in words]
         words = "; ".join([f"{type(estimator).__name__} {why} before the answer was proved: {bounds}", *took])
         warnings.warn(words, ConvergenceWarning, stacklevel=CALLER)
 
 
 def warn_of_edges(estimator: Any) -> None:
     """Warn of a pair on the edge of the grid, as the command does."""
-    for hint in edge_hints(estimator.record_):
-        words = re.sub(r"--(gamma|tau) (\S+)", r"\1s='\2'", hint)
-        warnings.warn(f"{type(estimator).__name__}: {words}", UserWarning, stacklevel=CALLER)
+    for hint in edge_hints(estimator.record_, lambda name, value: f"{name}s={value!r}"):
+        warnings.warn(f"{type(estimator).__name__}: {hint}", UserWarning, stacklevel=CALLER)
 
 
 def _to_all(reports: list[Callable[[Progress], None]]) -> Callable[[Progress], None]:
