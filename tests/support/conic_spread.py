@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from sparsecv_mio.arrays import FloatArray
-from sparsecv_mio.bounds.fold import TIE, TRIES, FoldBounds
+from sparsecv_mio.bounds.fold import TIE, RELAXED_AT_MOST, FoldBounds
 from sparsecv_mio.bounds.relaxation import UnitDiagonal
 from sparsecv_mio.kernels import fold_bounds
 from sparsecv_mio.kernels.nodes import Incumbents
@@ -83,7 +83,7 @@ def conic_spread(
     fold.best[tau] = ubar
     mode = fold_bounds.DO_ROWS | (fold_bounds.DO_ENDS if r is None else 0) | (fold_bounds.DO_REDUCE if screened else 0)
     out, ends = np.zeros((1, 8)), np.empty((1, len(V), 2))
-    asked = fold_bounds.BoundTask(mode, TRIES, SHARP_COLUMNS, TIE, form.rounding)
+    asked = fold_bounds.BoundTask(mode, RELAXED_AT_MOST, SHARP_COLUMNS, TIE, form.rounding)
     incumbents = Incumbents(fold.best, fold.supports)
     fold_bounds.run(form.fold(X, u), np.array([tau], dtype=np.int64), asked, incumbents, out, ends)
     return problem.r_mean + ends[0, :, 0], problem.r_mean + ends[0, :, 1]

@@ -174,7 +174,7 @@ def test_the_farthest_prediction_covers_that_of_the_best_support(seed: int, monk
     rounding = rows.allowance_of(k)._replace(unit=1e-15)
     found = []
     for rounds in (1, 12):
-        monkeypatch.setattr(wide_module, "TRIES", rounds)
+        monkeypatch.setattr(wide_module, "RELAXED_AT_MOST", rounds)
         wide.b = b.copy()
         found.append(farthest(wide, x, candidates, 1.0, rounding))
     (loose, _), (bound, t) = found
