@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 
@@ -46,7 +45,7 @@ class FoldTrees:
     def grow(self, pairs: BoolArray, effort: int, share: float = 1.0, most: int | None = None) -> None:
         """Grow trees in the folds of some pairs (G, T): in those first that may raise the sums most.
 
-        Groups of folds are done one after the other, each at the cells that are still wanted when it starts.
+        A fold of few works on the cells that are still wanted when it starts, one of many on those of its group.
 
         Parameters
         ----------
@@ -60,12 +59,17 @@ class FoldTrees:
         """
         run, context = self.run, replace(self.run.context, deadline=self.run.context.deadline.sooner(share))
         solver = FoldSolver(replace(run, context=context), run.accelerators)
+
+        def visit(fold: int, moments: TrainingMoments) -> int:
+            cells = of_group if of_group is not None else self.wanted()
+            return solver.run(fold, moments, cells[:, :, fold] & pairs, effort)
+
         groups = self._in_turn(self.wanted() & pairs[:, :, None], most)
         done, every = 0, sum(map(len, groups))
         words = f"trees: {taus_named(context.grid.taus[pairs.any(axis=0)])}, fold"
         for folds in groups:
             run.signals.doing(words, min(done + 1, every), every)
-            visit = partial(_visit, solver, self.wanted() & pairs[:, :, None], effort)
+            of_group = self.wanted() if len(folds) > 2 * context.threads else None
             for nodes in run_folds(run.accelerators.training_moments(folds), visit, min(context.threads, len(folds))):
                 run.counts.add(nodes)
                 done += 1
@@ -84,7 +88,3 @@ class FoldTrees:
         size = max(2 * self.run.context.threads, len(order) // 16)
         size = size if self.racing or self.run.signals.storing else max(len(order), 1)
         return [order[i : i + size] for i in range(0, len(order), size)]
-
-
-def _visit(solver: FoldSolver, wanted: BoolArray, effort: int, fold: int, moments: TrainingMoments) -> int:
-    return solver.run(fold, moments, wanted[:, :, fold], effort)
