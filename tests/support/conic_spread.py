@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from sparsecv_mio.arrays import FloatArray
-from sparsecv_mio.bounds.fold import TIE, RELAXED_AT_MOST, FoldBounds
+from sparsecv_mio.bounds.fold import RELAXED_AT_MOST, TIE, FoldBounds
 from sparsecv_mio.bounds.relaxation import UnitDiagonal
 from sparsecv_mio.kernels import fold_bounds
 from sparsecv_mio.kernels.nodes import Incumbents
