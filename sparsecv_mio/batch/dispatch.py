@@ -21,7 +21,7 @@ import numpy as np
 
 from sparsecv_mio.batch.one_task import BatchFolder, TaskOutcome, failure, run_task
 from sparsecv_mio.batch.plan import Task, kind_of_task
-from sparsecv_mio.batch.sources import Source
+from sparsecv_mio.batch.sources import DataSource
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.errors import BackendFailed, BadInput, SparseCVError
 from sparsecv_mio.parallel import blas_on_one_thread, connected, slots
@@ -260,7 +260,7 @@ class Cluster(Workforce):
     def __init__(self, client: Client, tasks: Iterable[Task]) -> None:
         self._client, self._pool = client, client.get_executor(pure=False)
         self._left = Counter(_data_of(task) for task in tasks)
-        self._data: dict[tuple[Source, tuple[str, ...]], DaskFuture] = {}
+        self._data: dict[tuple[DataSource, tuple[str, ...]], DaskFuture] = {}
         self._width, self._looked = 0, -CLUSTER_SECONDS
 
     @property
@@ -284,7 +284,7 @@ class Cluster(Workforce):
             self._data.pop(key, None)  # the scheduler keeps what a task still waits for
         return self._pool.submit(_run_there, attempt.task, attempt.number, data, key=f"task-{uuid.uuid4().hex}")
 
-    def _sent(self, source: Source, aux: tuple[str, ...]) -> DaskFuture:
+    def _sent(self, source: DataSource, aux: tuple[str, ...]) -> DaskFuture:
         """Send the rows of a file, which a worker may not see; others are made there."""
         import dask
 
@@ -308,11 +308,11 @@ class Cluster(Workforce):
             raise WorkerDied(by_task=True) from None
 
 
-def _data_of(task: Task) -> tuple[Source, tuple[str, ...]]:
+def _data_of(task: Task) -> tuple[DataSource, tuple[str, ...]]:
     return task.source, task.columns_of_folds
 
 
-def _task_dataset(source: Source, aux: tuple[str, ...], rows: Dataset | None) -> Dataset:
+def _task_dataset(source: DataSource, aux: tuple[str, ...], rows: Dataset | None) -> Dataset:
     return source.load(aux) if rows is None else rows
 
 

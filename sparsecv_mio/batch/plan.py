@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from sparsecv_mio.batch.oracle_tasks import ORACLES, SWITCHES, check_oracle, settings_of
 from sparsecv_mio.batch.oracle_tasks import SETTINGS as OF_ORACLES
 from sparsecv_mio.batch.peers import ESTIMATORS, peer_of
-from sparsecv_mio.batch.sources import DESIGN_KEYS, DESIGNS, Source, sources_of
+from sparsecv_mio.batch.sources import DESIGN_KEYS, DESIGNS, DataSource, sources_of
 from sparsecv_mio.data.folds import fold_columns
 from sparsecv_mio.declared_options import ACCELERATING, FORCING, OPTIONS, SEARCHING, UNITS
 from sparsecv_mio.errors import BadInput, did_you_mean, one_of
@@ -249,12 +249,12 @@ class Task:
 
     Attributes
     ----------
-    source : Source
+    source : DataSource
     settings : dict
         By name; those that mean nothing to the estimator are not there.
     """
 
-    source: Source
+    source: DataSource
     settings: Mapping[str, Any]
 
     @cached_property
@@ -455,13 +455,13 @@ def _check_values(value: Any, where: str) -> None:
         raise BadInput(f"{where}: a number of more than {MOST_DIGITS} digits is never meant")
 
 
-def _product(sources: Iterable[Source], lists: Mapping[str, list[Any]]) -> Iterator[Task]:
+def _product(sources: Iterable[DataSource], lists: Mapping[str, list[Any]]) -> Iterator[Task]:
     for source in sources:
         for values in itertools.product(*lists.values()):
             yield _task(source, dict(zip(lists, values, strict=True)))
 
 
-def _task(source: Source, given: Mapping[str, Any]) -> Task:
+def _task(source: DataSource, given: Mapping[str, Any]) -> Task:
     if given["estimator"] in ORACLES:
         return Task(source, settings_of(given))
     of_peers = ("loss", "positive") if _is_logistic(given) else ()
@@ -473,7 +473,7 @@ def _is_logistic(given: Mapping[str, Any]) -> bool:
     return str(given.get("loss", "")).lower() == Loss.LOGISTIC
 
 
-def _included(rules: Iterable[Any], sources: list[Source], lists: Mapping[str, list[Any]]) -> Iterator[Task]:
+def _included(rules: Iterable[Any], sources: list[DataSource], lists: Mapping[str, list[Any]]) -> Iterator[Task]:
     """Yield tasks that are asked for one by one: settings that are not named are the first of their lists."""
     for rule in rules:
         given = _rule(rule, "[[include]]")
@@ -504,7 +504,7 @@ def _known(table: Mapping[str, Any], names: Iterable[str], where: str) -> None:
             raise BadInput(f"{where}: unknown key {name!r}{did_you_mean(name, allowed)}, use {', '.join(allowed)}")
 
 
-def _names(sources: Iterable[Source]) -> list[str]:
+def _names(sources: Iterable[DataSource]) -> list[str]:
     return [source.name for source in sources]
 
 

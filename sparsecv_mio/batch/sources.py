@@ -209,7 +209,7 @@ HELD = 4  # data sets that a process keeps
 
 
 @dataclass(frozen=True)
-class Source:
+class DataSource:
     """A data set by its description.
 
     Attributes
@@ -250,7 +250,7 @@ class Source:
 
 
 @lru_cache(maxsize=HELD)
-def _read_source(source: Source, aux: tuple[str, ...]) -> Dataset:
+def _read_source(source: DataSource, aux: tuple[str, ...]) -> Dataset:
     spec = dict(source.spec)
     if "design" in spec:
         return draw_design(spec)
@@ -267,7 +267,7 @@ def _read_source(source: Source, aux: tuple[str, ...]) -> Dataset:
     return read_dataset(path, target_of(path, spec.pop("target", None)), aux=aux, two_words=True, **spec)
 
 
-def sources_of(table: Mapping[str, Any], folder: Path) -> Iterator[Source]:
+def sources_of(table: Mapping[str, Any], folder: Path) -> Iterator[DataSource]:
     """Yield the data sets of a table `[[data]]`.
 
     Parameters
@@ -306,7 +306,7 @@ def sources_of(table: Mapping[str, Any], folder: Path) -> Iterator[Source]:
         yield data_source(str(table.get("name", name)), {"sklearn": name})
 
 
-def _files(table: Mapping[str, Any], folder: Path) -> Iterator[Source]:
+def _files(table: Mapping[str, Any], folder: Path) -> Iterator[DataSource]:
     given = {key: table[key] for key in OF_TABLES if key in table}
     try:
         Reading.of(**{key: value for key, value in given.items() if key not in ("features", "drop")})
@@ -362,7 +362,7 @@ def _check_columns(given: Any, key: str, several: bool = True) -> None:
             raise BadInput(f"[[data]]: {key} {column!r} is no column: give its name or position{listed}")
 
 
-def _designs(table: Mapping[str, Any], design: str) -> Iterator[Source]:
+def _designs(table: Mapping[str, Any], design: str) -> Iterator[DataSource]:
     base = DESIGNS[design]
     given = {**base, **{key: value for key, value in table.items() if key in base}}
     lists = [value if isinstance(value, list) else [value] for value in given.values()]
@@ -379,13 +379,13 @@ def _designs(table: Mapping[str, Any], design: str) -> Iterator[Source]:
         yield data_source(f"{table.get('name', design)} {label}", {"design": design, **chosen})
 
 
-def data_source(name: str, spec: Mapping[str, Any]) -> Source:
+def data_source(name: str, spec: Mapping[str, Any]) -> DataSource:
     """Return the data set of a description.
 
     Parameters
     ----------
     spec : mapping
-        As of `Source`, lists as JSON has them.
+        As of `DataSource`, lists as JSON has them.
 
     Raises
     ------
@@ -393,7 +393,7 @@ def data_source(name: str, spec: Mapping[str, Any]) -> Source:
         The file cannot be read.
     """
     fixed = tuple((key, tuple(value) if isinstance(value, list) else value) for key, value in spec.items())
-    return Source(name, fixed, source_digest(fixed))
+    return DataSource(name, fixed, source_digest(fixed))
 
 
 def source_digest(spec: tuple[tuple[str, Any], ...]) -> str:

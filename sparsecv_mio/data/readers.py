@@ -84,7 +84,7 @@ def _all_numbers(file: Any, chosen: Selection) -> Dataset:
     header, rows = chosen.header, file.count_rows()
     for j in chosen.numeric:
         _check_type(header[j], file.schema.field(header[j]).type)
-    columns, names = text_tables.Columns(chosen, rows), [header[j] for j in (*chosen.numeric, *chosen.aux)]
+    columns, names = text_tables.FilledColumns(chosen, rows), [header[j] for j in (*chosen.numeric, *chosen.aux)]
     step = max(1, BATCH_NUMBERS // max(1, rows))
     for first in range(0, len(names), step):
         start = 0

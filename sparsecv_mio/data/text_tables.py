@@ -278,7 +278,7 @@ BYTES_A_NUMBER = 32  # a line must fit into a block
 FIRST_ROWS = 4096  # that mostly show already how numbers are written
 
 
-class Columns:
+class FilledColumns:
     """The chosen columns of a table, filled block by block.
 
     Parameters
@@ -379,7 +379,7 @@ class _Stream:
         """Return the data set of a table of numbers."""
         import pyarrow as pa
 
-        columns = Columns(self.chosen, self.most)
+        columns = FilledColumns(self.chosen, self.most)
         types = {self.chosen.header[j]: pa.float64() for j in self.chosen.numeric}
         filled = 0
         for block in self._blocks(types | dict.fromkeys(columns.aux, pa.string())):

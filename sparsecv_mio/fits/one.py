@@ -223,7 +223,7 @@ class _Model:
         """Factor from objectives in standard units to those in units of the file."""
         return self.data.y_unit**2
 
-    def fitted(self, outcome: Outcome, gamma: float) -> _Fitted:
+    def fitted(self, outcome: Outcome, gamma: float) -> _FittedTask:
         """Return the model: refitted from the rows, unless boxes hold it."""
         support, data = np.asarray(outcome.incumbent, dtype=np.int64), self.data
         if self.constraints.on_coefficients:
@@ -233,15 +233,15 @@ class _Model:
                 source.X, source.y, columns.tolist(), beta * data.y_unit / data.divisor[support], gamma,
                 scale=data.scale, intercept=data.intercept, weights=source.row_weights,
             )  # fmt: skip
-            return _Fitted(objective / self.unit, support, beta, self.squares.v_mean, self.squares.r_mean, None)
+            return _FittedTask(objective / self.unit, support, beta, self.squares.v_mean, self.squares.r_mean, None)
         fit = refit_rows(self.data, slice(0, self.data.n), support, gamma)
         v_mean = np.zeros(self.data.q)
         v_mean[support] = fit.v_mean
         doubt = fit.objective_error if data.loss is Loss.LOGISTIC else None
-        return _Fitted(fit.objective, support, fit.beta, v_mean, fit.r_mean, doubt)
+        return _FittedTask(fit.objective, support, fit.beta, v_mean, fit.r_mean, doubt)
 
 
-class _Fitted(NamedTuple):
+class _FittedTask(NamedTuple):
     """A model in standard coordinates; `doubt` is the rounding of its objective, where that is known."""
 
     objective: float

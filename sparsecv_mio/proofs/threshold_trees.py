@@ -36,7 +36,7 @@ Support = tuple[int, ...]
 
 
 @dataclass(eq=False)
-class _Point:
+class _DualPoint:
     """A vector b as integers times a power of two, its slopes (squared where W is the penalty), and `yy - b'G b`."""
 
     exponent: int
@@ -157,7 +157,7 @@ class PerspectiveProof:
     def solve(self) -> bool:
         """Make the tree; False where it would be too large."""
         q = self.problem.q
-        nobody: _Point | None = None
+        nobody: _DualPoint | None = None
         waiting = [(np.zeros(q, dtype=bool), np.ones(q, dtype=bool), np.zeros(q), nobody)]
         while waiting:
             if len(self.listed) > self.most[0] or len(self.nodes) > self.most[1]:
@@ -206,7 +206,7 @@ class PerspectiveProof:
 
     def _relax(
         self, inside: BoolArray, free: BoolArray, left: int, start: FloatArray
-    ) -> tuple[FloatArray, FloatArray, _Point | None]:
+    ) -> tuple[FloatArray, FloatArray, _DualPoint | None]:
         q = len(free)
         if self.tables is not None:
             b, z, ends = np.empty(q), np.empty(q), (self.bar + self.reach, self.bar)
@@ -222,7 +222,7 @@ class PerspectiveProof:
         )
         return best_b, best_g, self._fitting(best_b, inside, free, left) if dual >= self.bar else None
 
-    def _rounded(self, b: FloatArray, bits: int) -> _Point:
+    def _rounded(self, b: FloatArray, bits: int) -> _DualPoint:
         scaled = b / self.step
         top = float(np.abs(scaled).max(initial=0.0))
         exponent = int(np.frexp(top)[1]) - bits if top > 0.0 else 0
@@ -232,9 +232,9 @@ class PerspectiveProof:
         product = rounded[used] @ self.curved[used]
         slopes = self.form.c - product
         costs = slopes**2 if self.tables is None else slopes
-        return _Point(exponent, whole, costs, self.form.yy - float(rounded @ product))
+        return _DualPoint(exponent, whole, costs, self.form.yy - float(rounded @ product))
 
-    def _fitting(self, b: FloatArray, inside: BoolArray, free: BoolArray, left: int) -> _Point | None:
+    def _fitting(self, b: FloatArray, inside: BoolArray, free: BoolArray, left: int) -> _DualPoint | None:
         """Round a point to as few bits as close the node; None where none do."""
         for bits in BITS:
             point = self._rounded(b, bits)
@@ -242,7 +242,7 @@ class PerspectiveProof:
                 return point
         return None
 
-    def _dual(self, point: _Point, inside: BoolArray, free: BoolArray, left: int) -> float:
+    def _dual(self, point: _DualPoint, inside: BoolArray, free: BoolArray, left: int) -> float:
         if self.tables is not None:
             block_relaxation.fitting(_status(inside, free), self.tables, self.work, _no_mixture(self.tables))
             return point.base - float(block_relaxation.largest_sum(point.costs, self.tables, self.size, self.work))
@@ -251,7 +251,7 @@ class PerspectiveProof:
             others = np.partition(others, len(others) - left)[len(others) - left :]
         return point.base - float(point.costs[inside].sum()) - (float(others.sum()) if left else 0.0)
 
-    def _close(self, point: _Point) -> None:
+    def _close(self, point: _DualPoint) -> None:
         if point.number < 0:
             point.number = len(self.points)
             used = np.flatnonzero(point.whole)

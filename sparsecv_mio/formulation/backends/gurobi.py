@@ -46,7 +46,7 @@ class GurobiBackend(contract.Backend):
     def _run(self, task: ModelTask, formulation: str, limits: Limits) -> contract.Answer:
         import gurobipy as gp
 
-        from sparsecv_mio.formulation.backends.tangents import Columns, Tangents
+        from sparsecv_mio.formulation.backends.tangents import ModelColumns, Tangents
         from sparsecv_mio.formulation.models import CutMaster, FactorModel, LossOuterApproximation, PerspectiveModel
 
         perspective = PerspectiveModel if task.q <= GRAM_COLUMNS else FactorModel
@@ -65,7 +65,9 @@ class GurobiBackend(contract.Backend):
                     watch = _Benders(limits, task, variables, z, int(arrays.columns([model.pyomo.eta])[0]))
                 elif isinstance(model, LossOuterApproximation):
                     solver.Params.LazyConstraints = 1
-                    watch = _Outer(limits, variables, Tangents(task, Columns.of(model, arrays), GUROBI_CUT_TOLERANCE))
+                    watch = _Outer(
+                        limits, variables, Tangents(task, ModelColumns.of(model, arrays), GUROBI_CUT_TOLERANCE)
+                    )
                     watch.begin(solver)
                 begin = time.perf_counter()
                 solver.optimize(watch.callback)

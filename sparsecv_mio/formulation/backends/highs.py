@@ -24,7 +24,7 @@ from sparsecv_mio.formulation.task import ModelTask, require_finite
 from sparsecv_mio.problem.logistic import LogisticProblem
 
 if TYPE_CHECKING:
-    from sparsecv_mio.formulation.backends.tangents import Columns, Cuts, Tangents
+    from sparsecv_mio.formulation.backends.tangents import Cuts, ModelColumns, Tangents
     from sparsecv_mio.formulation.models import Lowered
 
 
@@ -47,7 +47,7 @@ class HighsBackend(contract.Backend):
         return contract.probe("highspy", _describe)
 
     def _run(self, task: ModelTask, formulation: str, limits: Limits) -> contract.Answer:
-        from sparsecv_mio.formulation.backends.tangents import Columns, Tangents
+        from sparsecv_mio.formulation.backends.tangents import ModelColumns, Tangents
         from sparsecv_mio.formulation.models import LossOuterApproximation, OuterApproximation
 
         require_finite(task.lo, task.hi, "highs")
@@ -55,7 +55,7 @@ class HighsBackend(contract.Backend):
         model, arrays = self._lowered(kind, task)
         assert isinstance(model, OuterApproximation)
         poll = contract.Poll(limits)
-        cuts = Tangents(task, Columns.of(model, arrays), CUT_TOLERANCE)
+        cuts = Tangents(task, ModelColumns.of(model, arrays), CUT_TOLERANCE)
         run = _Run(task, limits, _load(arrays, limits, poll), cuts, poll)
         self.set_options(run.solver, limits.options)
         run.start = arrays.vector(model.point(task, task.start_u, task.start_z))
@@ -134,7 +134,7 @@ class _Run:
     raw: str = "not started"
 
     @property
-    def at(self) -> Columns:
+    def at(self) -> ModelColumns:
         """Where the variables are."""
         return self.tangents.at
 

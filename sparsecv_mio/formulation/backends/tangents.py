@@ -18,7 +18,7 @@ from sparsecv_mio.formulation.models import FactorModel, Lowered
 from sparsecv_mio.formulation.task import ModelTask
 
 
-class Columns(NamedTuple):
+class ModelColumns(NamedTuple):
     """Positions of the variables in the lowered model; u has those that no indicator switches at its end."""
 
     z: IntArray
@@ -28,7 +28,7 @@ class Columns(NamedTuple):
     s: IntArray
 
     @classmethod
-    def of(cls, model: FactorModel, arrays: Lowered) -> Columns:
+    def of(cls, model: FactorModel, arrays: Lowered) -> ModelColumns:
         """Return those of a model."""
         groups = (model.z, [*model.u, *model.free], model.t, model.r, model.s)
         return cls(*(arrays.columns(variables) for variables in groups))
@@ -48,11 +48,11 @@ class Tangents:
     Parameters
     ----------
     task : ModelTask
-    at : Columns
+    at : ModelColumns
     tolerance : float
     """
 
-    def __init__(self, task: ModelTask, at: Columns, tolerance: float) -> None:
+    def __init__(self, task: ModelTask, at: ModelColumns, tolerance: float) -> None:
         self.task, self.at, self.tolerance = task, at, tolerance
         self._reach = np.maximum(np.abs(task.lo), np.abs(task.hi))
 
