@@ -470,7 +470,7 @@ def finite_number(text: str, option: str) -> float:
 
     Examples
     --------
-    >>> number("1e-3", "--gap")
+    >>> finite_number("1e-3", "--gap")
     0.001
     """
     try:

@@ -370,7 +370,7 @@ def screened(relaxation: Relaxation, ubar: float) -> NDArray[np.int8]:
     >>> from sparsecv_mio.problem.problem import SparseProblem
     >>> c = np.array([3.0, 0.1])
     >>> problem = SparseProblem(np.eye(2), c, 9.01, np.ones(2), 1.0, 2, np.zeros(2), 0.0)
-    >>> found = screen(relax_problem(problem, [1])[0], ubar=4.51)
+    >>> found = screened(relax_problem(problem, [1])[0], ubar=4.51)
     >>> (found == INSIDE).tolist(), (found == DROPPED).tolist()
     ([True, False], [False, True])
     """

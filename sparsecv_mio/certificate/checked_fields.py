@@ -234,7 +234,7 @@ def section_of(path: str) -> str:
 
     Examples
     --------
-    >>> part_of("table[].gamma"), part_of("gap")
+    >>> section_of("table[].gamma"), section_of("gap")
     ('table', 'gap')
     """
     return path.partition(".")[0].removesuffix("[]")

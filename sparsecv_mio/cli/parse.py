@@ -187,7 +187,7 @@ def share_given(text: str, option: str) -> float:
 
     Examples
     --------
-    >>> share("1%", "--within"), share("0.05", "--within")
+    >>> share_given("1%", "--within"), share_given("0.05", "--within")
     (0.01, 0.05)
     """
     word = text.strip()

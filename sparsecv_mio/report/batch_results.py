@@ -125,7 +125,7 @@ def settings_counted(settings: Mapping[str, int]) -> str:
 
     Examples
     --------
-    >>> counts_of({"seed": 2, "method": 3})
+    >>> settings_counted({"seed": 2, "method": 3})
     'seed (2 values), method (3)'
     """
     first, *others = (f"{name} ({count}" for name, count in settings.items())

@@ -50,7 +50,7 @@ def taus_in_words(taus: Sequence[int]) -> str:
 
     Examples
     --------
-    >>> taus_named([4]), taus_named([4, 5, 6]), taus_named([1, 3, 5]), taus_named([1, 2, 4, 8, 16])
+    >>> taus_in_words([4]), taus_in_words([4, 5, 6]), taus_in_words([1, 3, 5]), taus_in_words([1, 2, 4, 8, 16])
     ('4', '4:6', '1,3,5', '1,2..16')
     """
     if len(taus) > 1 and taus[-1] - taus[0] == len(taus) - 1:
