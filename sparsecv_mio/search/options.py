@@ -458,8 +458,8 @@ def _plain_option(option: Any) -> Any:
 def method_for(options: SearchOptions) -> Method:
     """Return the method that is asked for, or what `auto` means.
 
-    `auto` is `rounds`, the fastest, but `joint` for another solver than the native one, which takes long for any cell;
-    and `algorithm1` under restrictions beyond forced columns.
+    `auto` is `rounds`, the fastest, but `joint` for logistic loss and for another solver than the native one, which take
+    long for any cell; and `algorithm1` under restrictions beyond forced columns.
 
     Parameters
     ----------
@@ -475,12 +475,15 @@ def method_for(options: SearchOptions) -> Method:
     --------
     >>> str(method_for(SearchOptions())), str(method_for(SearchOptions(backend="scip")))
     ('rounds', 'joint')
+    >>> str(method_for(SearchOptions(loss="logistic")))
+    'joint'
     """
     if options.method is not Method.AUTO:
         return options.method
     if options.restrictions.beyond_forcing:
         return Method.ALGORITHM1
-    return Method.ROUNDS if options.backend == NATIVE else Method.JOINT
+    in_rounds = options.backend == NATIVE and options.loss is Loss.SQUARED
+    return Method.ROUNDS if in_rounds else Method.JOINT
 
 
 File = str | os.PathLike[str]

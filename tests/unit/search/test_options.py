@@ -257,6 +257,7 @@ def test_the_command_line_has_every_option() -> None:
     [
         ({}, "rounds"),
         ({"backend": "highs"}, "joint"),
+        ({"loss": "logistic"}, "joint"),
         ({"method": "grid"}, "grid"),
     ],
 )
