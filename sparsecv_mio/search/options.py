@@ -458,8 +458,8 @@ def _plain_option(option: Any) -> Any:
 def method_for(options: SearchOptions) -> Method:
     """Return the method that is asked for, or what `auto` means.
 
-    `auto` is `rounds`, the fastest, but `joint` for logistic loss and for another solver than the native one, which take
-    long for any cell; and `algorithm1` under restrictions beyond forced columns.
+    `auto` is `rounds`, the fastest, but `joint` for logistic loss and for another solver than the native one, both of
+    which take long for any cell; and `algorithm1` under restrictions beyond forced columns.
 
     Parameters
     ----------
