@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from sparsecv_mio.data.fold_plan import FoldPlan
     from sparsecv_mio.model_space import GammaInterval
     from sparsecv_mio.search.context import Snapshot
-    from sparsecv_mio.search.options import SearchOptions
+    from sparsecv_mio.search.options import Hooks, SearchOptions
 
 
 def refuse_with_common(given: Mapping[str, Any]) -> None:
@@ -157,17 +157,10 @@ def solve(
     session.check_outputs(outputs, [data])
 
     with session.interruptible() as stop:
-        from sparsecv_mio.search.options import Hooks, SearchOptions, leaving
+        from sparsecv_mio.search.options import Hooks, SearchOptions
 
         how = SearchOptions.of(**asked, restrictions=parse.restrictions(**restrictions))
-        if every is not None:
-            from sparsecv_mio.search.gamma_partition import check_interval
-
-            check_interval(every, how, Hooks(**stored, scheduler=scheduler))
-        if not quiet and (words := leaving(how)) is not None:
-            ending.tell(f"warning: --{words}")
-        if nested is not None and how.loss is Loss.LOGISTIC:
-            raise BadInput("--nested: goes with --loss squared, not logistic")
+        _check_together(how, every, nested, Hooks(**stored, scheduler=scheduler), quiet)
         refuse_early(proof, how.restrictions, rows["weights"], _without_proof(every, how))
 
         def ready() -> tuple[Dataset, FoldPlan]:
@@ -198,8 +191,7 @@ def solve(
     if steps is not None:
         steps.end(status, record)
         lost += filter(None, [steps.lines.failure])
-    if not quiet and how.loss is Loss.SQUARED:
-        _note_target(dataset)
+    _note_target(dataset, quiet or how.loss is Loss.LOGISTIC)
     last = snapshots[-1] if snapshots else None
     quality, files = None, proof_files(record, dataset, proof, plan, last, data=data, json=json, quiet=quiet)
     if save_held_out is not None:
@@ -230,10 +222,26 @@ def _without_proof(every: GammaInterval | None, how: SearchOptions) -> str | Non
     return None if every is None else "every gamma of an interval (--gamma LO..HI)"
 
 
-def _note_target(dataset: Dataset) -> None:
+def _check_together(
+    how: SearchOptions, every: GammaInterval | None, nested: int | None, hooks: Hooks, quiet: bool
+) -> None:
+    """Refuse options that do not go together, and say which one is to go."""
+    from sparsecv_mio.search.options import leaving
+
+    if every is not None:
+        from sparsecv_mio.search.gamma_partition import check_interval
+
+        check_interval(every, how, hooks)
+    if not quiet and (words := leaving(how)) is not None:
+        ending.tell(f"warning: --{words}")
+    if nested is not None and how.loss is Loss.LOGISTIC:
+        raise BadInput("--nested: goes with --loss squared, not logistic")
+
+
+def _note_target(dataset: Dataset, quiet: bool) -> None:
     from sparsecv_mio.data.table_facts import about_target
 
-    if line := about_target(dataset):
+    if not quiet and (line := about_target(dataset)):
         ending.tell(f"note: {line}")
 
 
