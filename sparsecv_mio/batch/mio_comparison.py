@@ -165,7 +165,7 @@ def cells_of(
         for gamma in grid.gammas.tolist():
             problem = sums.problem(data, gamma)
             for tau in grid.taus.tolist():
-                yield Cell(name, fold, tau, gamma, problem, data.names, data.y_unit**2)
+                yield Cell(name, fold, tau, gamma, problem, data.names, data.loss_unit)
 
 
 def _cells_of_classes(name: str, data: StandardData, folds: FoldPlan | None, grid: Grid) -> Iterator[Cell]:

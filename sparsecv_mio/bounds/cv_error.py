@@ -133,7 +133,7 @@ class BoundsTable(_Grid):
             taus=taus,
             folds=folds.k,
             rows=Scored.of(data.dataset, folds).total,
-            unit=data.y_unit**2,
+            unit=data.loss_unit,
             seconds=np.zeros(len(gammas)),
             lower=np.zeros(shape),
             upper=np.full(shape, np.inf),

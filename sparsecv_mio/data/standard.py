@@ -261,7 +261,7 @@ class StandardData:
     """Rows in standard coordinates: `v_ij = (x_ij - center_j) / divisor_j`, `r_i = (y_i - y_center) / y_unit`.
 
     The training objective is `sum_i (r_i - b0 - v_i' beta)^2 + lam sum_j weight_j beta_j^2` with `lam = gamma / 2`; it
-    equals the user's objective divided by `y_unit ** 2` (theory section 0).
+    equals the user's objective divided by `loss_unit` (theory section 0).
 
     Where rows have weights w, every row that is handed out is times `root_i = sqrt(w_i)`, and so is the constant 1 that
     an intercept multiplies: sums of squares of scaled rows are weighted sums of squares, and whoever centres rows does
@@ -337,6 +337,11 @@ class StandardData:
     def q(self) -> int:
         """Number of columns that vary."""
         return int(self.columns.shape[0])
+
+    @property
+    def loss_unit(self) -> float:
+        """What losses of rows, and objectives, are in the file's units where they are 1 here; 1 of two classes."""
+        return self.y_unit**2
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -221,7 +221,7 @@ class _Model:
     @property
     def unit(self) -> float:
         """Factor from objectives in standard units to those in units of the file."""
-        return self.data.y_unit**2
+        return self.data.loss_unit
 
     def fitted(self, outcome: Outcome, gamma: float) -> _FittedTask:
         """Return the model: refitted from the rows, unless boxes hold it."""

@@ -250,7 +250,7 @@ class FoldRows:
         self.rows = HeldOutRows(np.asfortranarray(V), np.ascontiguousarray(r), plan.starts, root)
         self.base = 1.0 / problem.total if data.intercept is Intercept.FOLD else 0.0
         self.total = float(Scored.of(data.dataset, plan).total)
-        self.unit = data.y_unit**2
+        self.unit = data.loss_unit
         by_row = plan.k == plan.scored
         least = (1.0 - self.base * float(np.min(root)) ** 2) ** 2 if by_row else 1.0
         self.residual_rate = least * self.total / float(times[0]) * (1.0 + SHAVED)

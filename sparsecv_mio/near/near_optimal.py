@@ -323,7 +323,7 @@ class NearSearch:
         problem = collecting.all_rows(data, "a near-optimal list").with_gamma(gamma)
         sizes = sorted({min(tau, data.q) for tau in taus})
         criterion: collecting.TrainingObjective | collecting.CommonError = collecting.TrainingObjective(data, problem)
-        self.unit = data.y_unit**2
+        self.unit = data.loss_unit
         if options.by is By.CV:
             assert self.plan is not None
             criterion = collecting.CommonError(collecting.FoldRows(data, self.plan, problem), problem, sizes[-1])

@@ -308,7 +308,7 @@ class Units:
     def of(cls, data: StandardData) -> Units:
         """Choose units in which the entries of points are of one size."""
         exponent = np.rint(np.log2(data.y_unit / data.divisor)).astype(np.int64)
-        return cls(data.y_unit**2, exponent, np.ldexp(data.divisor / data.y_unit, exponent))
+        return cls(data.loss_unit, exponent, np.ldexp(data.divisor / data.y_unit, exponent))
 
 
 @dataclass(frozen=True)

@@ -266,7 +266,7 @@ class Projection:
         supports = ([place[name] for name in names if name in place] for names in tried)  # constant here: no column
         self.seeds = [np.sort(support) for support in supports if support]
         self.data = standardize(aim, str(data.scale), str(data.intercept), data.restrictions)
-        self.per_row = self.data.y_unit**2 / aim.weight_of(slice(0, aim.n))
+        self.per_row = self.data.loss_unit / aim.weight_of(slice(0, aim.n))
         self.sizes = list(range(len(self.data.forced), max(min(most, self.data.q), len(self.data.forced)) + 1))
         self.problem: SparseProblem | None = None
         self._refitted = dict[tuple[int, ...], float]()
@@ -359,7 +359,7 @@ class Projection:
         """Return the model, and a lower bound of the objective of every smaller one."""
         if self.intercept is not None:
             return self.intercept, None
-        size, unit = self.size(), self.data.y_unit**2
+        size, unit = self.size(), self.data.loss_unit
         row = fitted_row(self.data, AVERAGE_GAMMA, self.problem, self.cells[size], LITTLE_GAP)
         return row, self.cells[size - 1].lower * unit if size > self.sizes[0] else None
 

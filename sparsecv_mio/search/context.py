@@ -102,7 +102,7 @@ class Context:
     @property
     def per_row(self) -> float:
         """Factor from sums of h_j in standard units to CV errors per row, by weight, in units of the file."""
-        return self.data.y_unit**2 / (self.scored.total or 1)
+        return self.data.loss_unit / (self.scored.total or 1)
 
     @cached_property
     def scored(self) -> Scored:

@@ -727,7 +727,7 @@ class IntervalSearch:
     @property
     def per_row(self) -> float:
         """Factor from a sum over folds to the units of the file."""
-        return float(self.standard.y_unit**2 / (Scored.of(self.dataset, self.folds).total or 1))
+        return float(self.standard.loss_unit / (Scored.of(self.dataset, self.folds).total or 1))
 
     def _progress(self, search: GammaPartition) -> Progress:
         best = None if search.best is None else (2.0 * search.best.lam, search.best.size)

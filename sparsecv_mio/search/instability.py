@@ -90,7 +90,7 @@ class Instabilities:
     def per_row(self) -> float:
         """Factor from sums in standard units to means over all rows, by weight, in units of the file."""
         data = self.context.data
-        return data.y_unit**2 / data.dataset.weight_of(slice(0, data.n))
+        return data.loss_unit / data.dataset.weight_of(slice(0, data.n))
 
     def at(self, g: int, t: int, cell: BestSubset) -> PairInstability:
         """Return the instability of a pair.

@@ -105,7 +105,7 @@ class _Recheck:
         of_support = self._of_support(columns)
         model = of_support.refit(tuple(range(len(columns))), gamma, train)
         error = held_out_error(model, dataset.X, dataset.y, scored, dataset.row_weights)
-        unit = self.data.y_unit**2
+        unit = self.data.loss_unit
         low, high = float(cells.lower[where]) * unit, float(cells.upper[where]) * unit
         room = len(scored) * of_support.slack(error / len(scored), gamma, tau, H_RTOL) + TINY
         named = f"gamma {gamma:.6g}, tau {tau}, fold {fold + 1}"

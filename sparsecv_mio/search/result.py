@@ -158,7 +158,7 @@ class _AllRowsFit:
     def in_file_units(self, data: StandardData, gamma: float) -> tuple[float, dict[str, float], float]:
         """Objective, coefficients and intercept: in twice the precision where the fit has too few digits."""
         if not self.blurred:
-            return self.objective * data.y_unit**2, *data.coefficients(
+            return self.objective * data.loss_unit, *data.coefficients(
                 self.support, self.beta, self.v_mean, self.r_mean
             )
         source, columns = data.dataset, np.sort(data.columns[self.support]).tolist()
@@ -227,7 +227,7 @@ def all_rows_fit(
     quick : bool
         One fit in double precision.
     """
-    unit = data.y_unit**2
+    unit = data.loss_unit
     supports = _supports_to_fit(data, cell)
     fit_of = partial(_fit_quickly, data, gamma) if quick else partial(_fit_support, data, gamma, problem)
     fits = [fit_of(support) for support in (supports[:1] if quick else supports)]
@@ -315,7 +315,7 @@ class _Reported:
         context = snapshot.context
         self.data, self.folds, self.grid = context.data, context.folds, context.grid
         self.cells: CellTable = snapshot.cells
-        self.unit = self.data.y_unit**2
+        self.unit = self.data.loss_unit
         self.per_row, self.scored = context.per_row, context.scored
         self.gap = context.gap
         self.late = context.deadline.expired() or self.data.loss is Loss.LOGISTIC

@@ -60,7 +60,7 @@ class KeptSearch:
             return None
         best = known.best[int(np.searchsorted(context.grid.gammas, record.gamma))]
         cells = tuple(replace(best.by_size[tau], candidates=(), values=()) for tau in context.grid.taus.tolist())
-        factor = context.data.y_unit**2 / np.asarray(context.scored.by_fold, dtype=np.float64)
+        factor = context.data.loss_unit / np.asarray(context.scored.by_fold, dtype=np.float64)
         return cls(context.data.dataset, folds, sums, factor, cells)
 
     def plain(self) -> dict[str, Any]:
