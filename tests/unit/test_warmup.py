@@ -60,7 +60,7 @@ print(json.dumps([sorted(declared), sorted(declared.keys() - reached), sorted(lo
 """
 BATCH = """
 from sparsecv_mio.batch.estimators import _warm
-_warm("sparsecv")
+_warm("sparsecv", False)
 """
 TWICE = {"put"}  # one line, for numbers and for masks
 
