@@ -31,6 +31,9 @@ MAIN_SHARE = 2
 SEARCH_SHARE = 0.9  # of a limit, where an average comes after the search
 """Runs that the run on all rows counts as, beside one for each outer fold, where a time limit is shared."""
 
+AVERAGE_GAP = 1e-4
+"""Relative gap at which a best subset for an average counts as proved."""
+
 AVERAGE_GAMMA = 1e-6
 """Ridge weight with which an average of fits is put on a best subset: next to none, as the average is shrunk."""
 

@@ -33,6 +33,7 @@ from sparsecv_mio.data.weights import Scored
 from sparsecv_mio.errors import BadInput, Contradiction
 from sparsecv_mio.parallel import run_folds
 from sparsecv_mio.problem.training_moments import TrainingMoments, row_moments, training_moments
+from sparsecv_mio.thresholds import FEW_FOLDS
 from sparsecv_mio.units import CROSSING_RTOL, OUTWARD, Interval
 
 SCHEMA = "sparsecv-bounds/1"
@@ -272,7 +273,6 @@ def _scaled_ends(lower: float, upper: float, estimate: float, unit: float = 1.0)
 
 
 FULL_SWAPS, FOLD_SWAPS = 6, 2  # rounds of swaps on all rows, and in each fold of a plan with few folds
-FEW_FOLDS = 50
 
 Support = NDArray[np.integer]
 Put = Callable[[int, int, FoldBounds | WideFold], None]  # bounds of a fold at a gamma, into the table

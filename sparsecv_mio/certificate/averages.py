@@ -25,13 +25,12 @@ from sparsecv_mio.certificate.refits import (
 )
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.problem.objective import INDISTINCT, changes_of_pairs, distances_of_pairs, weights_of_pairs
-from sparsecv_mio.units import AVERAGE_GAMMA, MISSED_SHARE
+from sparsecv_mio.units import AVERAGE_GAMMA, AVERAGE_GAP, MISSED_SHARE
 
 WEIGHT_RTOL = 1e-9
 TARGET_RTOL = 1e-13  # of the largest target: rounding of a prediction of the average
 OFFSET_RTOL = 4e-15  # of what centres of columns add to it
 AVERAGE_RTOL = 1e-6  # of a CV error, and of a distance
-LITTLE_GAP = 1e-4  # at which the model counts as proved
 AVERAGE_OPERATIONS = 4e9  # elementary operations of the refits of all pairs; beyond, of those of the average alone
 
 Known = dict[int, tuple[int, ...]]  # supports that are read, by their place
@@ -230,7 +229,7 @@ def _check_projection(
     if fit is None:
         checks.part("the averaged model")
         return
-    check_objective(checks, design, model, fit, LITTLE_GAP, path)
+    check_objective(checks, design, model, fit, AVERAGE_GAP, path)
     checks.part("coefficients, intercept and objective of the averaged model")
     if level is EnumerationLevel.NEIGHBOURS:
         check_neighbours(checks, design, model, fit, path)

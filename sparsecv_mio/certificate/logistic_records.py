@@ -17,6 +17,7 @@ from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.certificate import optimality
 from sparsecv_mio.certificate.checked_fields import Checks
 from sparsecv_mio.certificate.claims import check_asked, check_claims, check_grid, row_of
+from sparsecv_mio.certificate.optimality import H_RTOL
 from sparsecv_mio.certificate.records import (
     Classes,
     FitRecord,
@@ -36,7 +37,6 @@ from sparsecv_mio.problem.logistic_objective import LogisticModel
 from sparsecv_mio.problem.objective import standard_error, varying_columns
 from sparsecv_mio.units import TINY
 
-H_RTOL = 1e-7  # of a held-out loss
 F_RTOL = 1e-10  # of an objective: closer ones are tied
 CLOSED_RTOL = 1e-8  # of an objective: what rounding leaves between its bounds, where classes are all but separated
 OFFSET_ROUNDING = 1e-14  # of a linear predictor, beside the offsets of its columns

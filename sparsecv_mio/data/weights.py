@@ -18,14 +18,13 @@ from numpy.typing import ArrayLike, NDArray
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.data.cure import KEPT, has_decimals
 from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.data.fold_plan import WEIGHTED, FoldPlan, read_lines, repeated_folds
+from sparsecv_mio.data.fold_plan import MOST_ROWS, WEIGHTED, FoldPlan, read_lines, repeated_folds
 from sparsecv_mio.data.reading_options import BOTH, POINT, Marks, Way, either, parse_number, reads
 from sparsecv_mio.errors import BadInput
 
 SMALLEST_WEIGHT, LARGEST_WEIGHT = 1e-30, 1e30  # weights whose roots leave room for the magnitudes of columns
 WIDEST_WEIGHTS = 1e12  # largest over smallest: beyond, the light rows would be rounding of the heavy ones
 FILE = "file:"  # before the path of a file of weights, in place of a column
-MOST_ROWS = 100_000_000  # repeated
 HOW = "give how much each row counts, a number from 0 on"
 
 

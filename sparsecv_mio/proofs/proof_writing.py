@@ -19,7 +19,7 @@ from sparsecv_mio.model_space import Restrictions
 from sparsecv_mio.problem.training_moments import row_moments
 from sparsecv_mio.proofs.proof_lines import KeptTrees, packed, proof_head
 from sparsecv_mio.proofs.search_proofs import SearchProof
-from sparsecv_mio.proofs.threshold_trees import Units, prove_thresholds, rounding
+from sparsecv_mio.proofs.threshold_trees import ABOVE, Units, prove_thresholds, rounding
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.search.context import Snapshot
 
@@ -77,7 +77,6 @@ def refuse_unproved(record: Record | PathRecord | FitRecord, dataset: Dataset) -
         raise BadInput(f"--proof: column {name!r} changes by no more than rounding: give --drop {quoted([name])}")
 
 
-ABOVE = 1e-8  # above a best objective, relatively: supports below are listed
 KNOWN = 1e-7  # a lower end this near its objective is that of a list
 
 

@@ -140,7 +140,6 @@ class ScoresAt:
         return objective, error
 
 
-ABOVE = 1e-8  # above a best objective, relatively: supports below are listed
 TIED = 1e-9  # objectives of supports that a checker in floats may not tell apart
 CLAIM_OUTWARD = 1e-7  # of a CV error, by which a proof claims less than was computed
 COVERED = (1.0, 0.97, 0.9, 0.7)  # shares of folds whose thresholds a list may serve, tried in turn
@@ -277,7 +276,7 @@ class SearchProof:
         if self._reported(g, pair.index) and not self.folds.single:
             return [NO_THRESHOLD]  # its folds have trees of their own
         best = self.found.best[g].by_size[self.taus[pair.index]].upper
-        best = (best if np.isfinite(best) else float(at.whole.yy)) * (1.0 + ABOVE) + 2.0 * lost
+        best = (best if np.isfinite(best) else float(at.whole.yy)) * (1.0 + threshold_trees.ABOVE) + 2.0 * lost
         if self._reported(g, pair.index):
             return self._covering(at, pair, best, lost)
         wanted = self._least_threshold(pair, lost)
@@ -321,7 +320,7 @@ class SearchProof:
         """Return by fold the threshold on all rows beyond which no support wins the fold; inf where there is none."""
         base, e, h = at.all_columns
         h = h + 1e-9
-        excess = value * (1.0 + ABOVE) + 4.0 * lost - base
+        excess = value * (1.0 + threshold_trees.ABOVE) + 4.0 * lost - base
         return base + objective_threshold(excess, np.abs(e), h) * (1.0 + 1e-6) + 4.0 * lost
 
     def _prove(
@@ -394,7 +393,7 @@ class SearchProof:
                 continue
             problem = at.problem(fold)
             lost = self._lost(problem, all_rows)
-            above = {pair.size: float(pair.value[fold]) * (1.0 + ABOVE) + 2.0 * lost for pair in wanted}
+            above = {pair.size: float(pair.value[fold]) * (1.0 + threshold_trees.ABOVE) + 2.0 * lost for pair in wanted}
             for tree in self._prove(problem, above, lost, self.kept.at(fold, g)):
                 for pair in wanted:
                     if pair.size in tree.above:

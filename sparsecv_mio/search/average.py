@@ -41,7 +41,7 @@ from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.search.result import all_rows_fit, fitted_row, names_of
 from sparsecv_mio.thresholds import by_rows
 from sparsecv_mio.trees.subsets import BestSubset
-from sparsecv_mio.units import AVERAGE_GAMMA, MISSED_SHARE
+from sparsecv_mio.units import AVERAGE_GAMMA, AVERAGE_GAP, MISSED_SHARE
 from sparsecv_mio.words import Intercept
 
 BLOCK_NUMBERS = 1 << 24  # errors of rows that are held at once
@@ -51,7 +51,6 @@ MOMENTS_ROUNDING = 1e-11  # of y'y: an objective by moments that is less may be 
 SIZES_AT_ONCE = 8
 MODEL_EFFORT = 256  # nodes of a size, to find the model
 LEAST_EFFORT, EFFORT_SHARE = 2048, 0.05  # to prove it: nodes of a size, or a share of those of the search
-LITTLE_GAP = 1e-4  # relative, at which the model counts as proved
 
 Pairs = tuple[IntArray, IntArray]  # indices of gamma and of tau
 
@@ -360,7 +359,7 @@ class Projection:
         if self.intercept is not None:
             return self.intercept, None
         size, unit = self.size(), self.data.loss_unit
-        row = fitted_row(self.data, AVERAGE_GAMMA, self.problem, self.cells[size], LITTLE_GAP)
+        row = fitted_row(self.data, AVERAGE_GAMMA, self.problem, self.cells[size], AVERAGE_GAP)
         return row, self.cells[size - 1].lower * unit if size > self.sizes[0] else None
 
 

@@ -17,6 +17,7 @@ from sparsecv_mio.problem.refit import rows_left_out
 from sparsecv_mio.problem.training_moments import full_problem
 from sparsecv_mio.search import gamma_fits
 from sparsecv_mio.search.cells import filled_up
+from sparsecv_mio.search.leave_fold_out import LARGEST_LEVERAGE
 from sparsecv_mio.trees.every_size import solve_path
 from sparsecv_mio.trees.listing import supports_below
 from sparsecv_mio.trees.normal_form import NormalForm, normal_form
@@ -27,7 +28,6 @@ from sparsecv_mio.words import Intercept
 Supports = Mapping[int, Sequence[IntArray]]
 Pairs = tuple[IntArray, IntArray]  # (P,) training sets and (P, s) supports
 
-LARGEST_LEVERAGE = 0.99  # of a row in the fit of all columns, beyond which its fold gets a tree of its own
 SCORES_AT_ONCE = 1 << 22  # numbers in a block of closed-form scores
 TREE_COLUMNS = 128  # of a tree for many folds
 TREE_NODES = 2_000_000  # most of one list; beyond, the interval is left open

@@ -27,9 +27,9 @@ from sparsecv_mio.kernels.block_relaxation import (
 )
 from sparsecv_mio.kernels.node_pool import NodePool
 from sparsecv_mio.kernels.nodes import INSIDE, Copies, Form, Margin
+from sparsecv_mio.kernels.reduced_forms import SHARPNESS
 
 LARGEST_BLOCK = 8  # columns of a block at most: a step at a node costs 2^BLOCK for each
-SHARPNESS = 20.0
 CENTRE_STEPS, STEP_GAIN = 80, 1e-3  # towards the centre, and what a step must bring
 LEAST_TIED = 0.5  # correlation that half of the columns must have with another one
 BLOCK_ROUNDING = 1e-7  # share of W that is left to rounding

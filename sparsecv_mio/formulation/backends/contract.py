@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 TRUST = 2e-6  # share of the objective's scale to which a vendor's dual bound is trusted (theory section 9)
 PRIMAL = 5e-7  # share of that scale by which its incumbents may violate their rows; the allowance is the sum of both
+ROOT_ROUNDS = 60  # of cuts at the root, where these are made outside of the solver
 LARGEST_ALLOWANCE = 1e-3  # share of the answer above which an allowance is too large to call the answer proved
 MOST_PASSES = 3
 REACH = 2e3  # range of a scaled coefficient above which a vendor's bound is not trusted: wrong ones begin at 1e4

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 
 GRAM_COLUMNS = 100  # with more columns, the model on the factor is smaller than the quadratic form on the Gram matrix
-ROOT_ROUNDS = 60
 GUROBI_CUT_TOLERANCE = 1e-9  # of a loss: its own tolerance for a row
 _ENV = threading.local()  # one environment a thread: an environment must not be used by two at once
 
@@ -205,7 +204,7 @@ class _Benders(_Watch):
             self._cut_at(solver, z, float(x[self.eta]), 1e-10)
         elif where == GRB.Callback.MIPNODE and solver.cbGet(GRB.Callback.MIPNODE_STATUS) == GRB.OPTIMAL:
             depth = solver.cbGet(GRB.Callback.MIPNODE_NODCNT)
-            if depth == 0 and self.rounds < ROOT_ROUNDS:
+            if depth == 0 and self.rounds < contract.ROOT_ROUNDS:
                 self.rounds += 1
                 x = solver.cbGetNodeRel(self.x)
                 self._cut_at(solver, np.clip(x[self.z], 0.0, 1.0), float(x[self.eta]), 1e-5)
@@ -252,7 +251,7 @@ class _Outer(_Watch):
         elif where == GRB.Callback.MIPNODE and solver.cbGet(GRB.Callback.MIPNODE_STATUS) == GRB.OPTIMAL:
             root = solver.cbGet(GRB.Callback.MIPNODE_NODCNT) == 0
             self.rounds += root
-            if root and self.rounds <= ROOT_ROUNDS:
+            if root and self.rounds <= contract.ROOT_ROUNDS:
                 self._lazy(solver, self.tangents.violated(solver.cbGetNodeRel(self.x)))
 
     def _lazy(self, solver: Any, cuts: Iterator[Cuts]) -> None:

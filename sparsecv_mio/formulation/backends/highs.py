@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from sparsecv_mio.formulation.models import Lowered
 
 
-ROOT_ROUNDS = 60
 CUT_TOLERANCE = 1e-10
 EARLY = 0.03
 RESIDUAL_SEEDS, SLOPE_SEEDS = 16, 4  # measured on autompg: four times fewer seconds than without
@@ -198,7 +197,7 @@ class _Run:
         import highspy
 
         self.solver.setOptionValue("solve_relaxation", True)
-        for _ in range(ROOT_ROUNDS):
+        for _ in range(contract.ROOT_ROUNDS):
             stop = self._stopped()
             if stop is not None:
                 return stop
