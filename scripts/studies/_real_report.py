@@ -47,17 +47,16 @@ def bands(errors: pd.DataFrame, methods: tuple[str, ...]) -> dict[str, tuple[flo
     return found
 
 
-def of_classes(frame: pd.DataFrame, methods: tuple[str, ...]) -> list[str]:
+def of_classes(frame: pd.DataFrame, methods: tuple[str, ...], names: list[str]) -> list[str]:
     """Return a table of mean log losses, areas under the ROC curve and accuracies by set."""
     columns = ("test_error", "test_auc", "test_accuracy")
     known = {column: by_method(frame, column) for column in columns}
-    names = [NAMES[m] for m in methods]
     head = ["data", *(f"log loss: {names[0]}", *names[1:]), *(f"AUC: {names[0]}", *names[1:])]
     head += [f"accuracy: {names[0]}", *names[1:]]
     lines = ["| " + " | ".join(head) + " |", "|---|" + "---:|" * (len(head) - 1)]
-    for name in [name for name in OF_CLASSES if name in known["test_error"].index.get_level_values("data")]:
-        means = [known[column].xs(name, level="data").mean().to_dict() for column in columns]
-        lines.append(f"| {name} | " + " | ".join(f"{one[m]:.3f}" for one in means for m in methods) + " |")
+    for data in [name for name in OF_CLASSES if name in known["test_error"].index.get_level_values("data")]:
+        means = [known[column].xs(data, level="data").mean().to_dict() for column in columns]
+        lines.append(f"| {data} | " + " | ".join(f"{one[m]:.3f}" for one in means for m in methods) + " |")
     return [*lines, ""]
 
 
@@ -107,7 +106,7 @@ def report(ask: argparse.Namespace) -> int:
         f"ten folds; n counts training rows. Our searches have {ask.limit:g} s of the processor. Processor seconds of "
         f"all methods together: {frame['cpu_seconds'].sum():.0f}. {told} Tasks that failed: {len(failed)}.", "",
         *lines, "", *said, "",
-        *(of_classes(frame, methods) if ask.loss == "logistic" else ()),
+        *(of_classes(frame, methods, [names[m] for m in methods]) if ask.loss == "logistic" else ()),
     ]  # fmt: skip
     place, ordered = Path(ask.results), frame.sort_values(["data", "split", "estimator"])
     (place / f"{FILES[ask.loss]}.md").write_text("\n".join(text), encoding="utf-8")
