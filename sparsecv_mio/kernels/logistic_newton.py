@@ -85,7 +85,8 @@ def worst_ratio(t):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _state(n):
+def new_state(n):
+    """Return room for n rows."""
     return State(np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n, dtype=np.int64))
 
 
@@ -185,7 +186,8 @@ def merged(rows, mask):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _gathered(W, places):
+def gathered(W, places):
+    """Return some rows of a matrix."""
     Z = np.empty((places.shape[0], W.shape[1]))
     for a in range(places.shape[0]):
         for i in range(W.shape[1]):
@@ -194,8 +196,8 @@ def _gathered(W, places):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _evaluate(Z, v, penalty, theta, state):
-    """Value at theta as rounded; margins and shares into the state."""
+def evaluate(Z, v, penalty, theta, state):
+    """Return the value at theta as rounded; margins, shares and losses go into the state."""
     k, n = Z.shape
     margins = state.margins
     for i in range(n):
@@ -264,8 +266,8 @@ def newton(Z, v, penalty, theta, near, bar, close):
         Ends early at a point with a squared decrement up to `close` that may prove that the least value is above `bar`.
     """
     k, n = Z.shape
-    state = _state(n)
-    f = _evaluate(Z, v, penalty, theta, state)
+    state = new_state(n)
+    f = evaluate(Z, v, penalty, theta, state)
     g, d, H, ahead = np.empty(k), np.empty(k), np.empty((k, k)), np.empty(k)
     for _ in range(STEPS if k else 0):
         _derivatives(Z, v, penalty, theta, state, (g, H))
@@ -284,7 +286,7 @@ def newton(Z, v, penalty, theta, near, bar, close):
         while step > 1e-12:
             for a in range(k):
                 ahead[a] = theta[a] + step * d[a]
-            value = _evaluate(Z, v, penalty, ahead, state)
+            value = evaluate(Z, v, penalty, ahead, state)
             if value <= f - 1e-4 * step * decrement or (decrement < 1e-10 * f and value <= f * (1.0 + 1e-13)):
                 moved = True
                 break
@@ -307,7 +309,7 @@ def _factor(Z, v, penalty, theta, state, noise):
     """
     k, n = Z.shape
     g, H, inverse = np.empty(k), np.empty((k, k)), np.zeros((k, k))
-    value = _evaluate(Z, v, penalty, theta, state)
+    value = evaluate(Z, v, penalty, theta, state)
     size, widest, off = np.zeros(n), 0.0, 0.0
     for a in range(k):
         t = abs(theta[a])
@@ -377,7 +379,7 @@ def proved(Z, v, penalty, theta):
         The optimum is within it in the norm of the Hessian; inf where nothing is proved.
     """
     k, n = Z.shape
-    state, noise = _state(n), np.empty(k)
+    state, noise = new_state(n), np.empty(k)
     value, off, doubt, g, inverse = _factor(Z, v, penalty, theta, state, noise)
     if k == 0:
         return value + off, max(value - off, 0.0), 0.0
@@ -460,7 +462,7 @@ def refit(rows, masks, points, bar, ends):
     lower, upper, radius = ends
     for row in range(masks.shape[0]):
         places, penalty = merged(rows, masks[row])
-        Z = _gathered(rows.W, places)
+        Z = gathered(rows.W, places)
         theta, start = np.empty(places.shape[0]), np.zeros(places.shape[0])
         for a in range(places.shape[0]):
             theta[a] = points[row, places[a]]
@@ -492,11 +494,11 @@ def decisions(rows, masks, points, radii, outside, ends):
     low, high = ends
     columns, sign = outside
     n, m, first = rows.W.shape[1], columns.shape[1], rows.first
-    state, length, size = _state(n), np.empty(m), np.empty(m)
+    state, length, size = new_state(n), np.empty(m), np.empty(m)
     for row in range(masks.shape[0]):
         places, penalty = merged(rows, masks[row])
         k = places.shape[0]
-        Z, theta, out, count = _gathered(rows.W, places), np.empty(k), np.zeros((k, m)), np.zeros(k)
+        Z, theta, out, count = gathered(rows.W, places), np.empty(k), np.zeros((k, m)), np.zeros(k)
         for a in range(k):
             theta[a] = points[row, places[a]]
         for i in range(m):

@@ -18,9 +18,10 @@ from scipy.linalg.lapack import dposv
 from scipy.special import expit
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
-from sparsecv_mio.kernels import logistic_newton
-from sparsecv_mio.problem.logistic import Centring, LogisticProblem
+from sparsecv_mio.kernels import logistic_lists, logistic_newton
+from sparsecv_mio.problem.logistic import Centring, LogisticProblem, Ranges
 from sparsecv_mio.trees.subsets import never
+from sparsecv_mio.units import KEEP_RTOL
 
 WIDE, WIDE_STEPS, WIDE_ENOUGH = 200, 60, 1e-4  # columns from which on all of them are fitted by LAPACK, and how well
 ALIKE = 8.0 * float(np.finfo(float).eps)  # of a penalty weight: copies may differ by so much, fits have room for it
@@ -140,6 +141,37 @@ class LogisticFits:
             )  # fmt: skip
         return FittedSupports(lower, upper, radius, points)
 
+    def not_above(
+        self, masks: BoolArray, columns: IntArray, level: float, ranges: Ranges, start: FloatArray,
+        expired: Callable[[], bool] = never,
+    ) -> BoolArray:  # fmt: skip
+        """Return those of some supports that cannot be shown to have F above a level; few of them are fitted.
+
+        Parameters
+        ----------
+        masks : (L, p) bool array
+            Of first columns.
+        columns : (q,) int array
+            First columns, among which all supports are.
+        level : float
+        ranges : Ranges
+            Of the margins of every fit of these columns with F at most the level.
+        start : (first + p,) array
+            Where every fit begins.
+        expired : callable
+            True leaves the others as they are.
+        """
+        whole, places = masks[:, self.copy_of] & self.varies, self.places(columns)
+        penalty, ends = self.whole.penalty[places], np.array(ranges)
+        bounds, known = np.full(len(masks), -np.inf), np.full(len(masks), logistic_lists.OPEN, dtype=np.int8)
+        work = len(self.problem.y) * len(places) ** 2 + 10 * len(masks) * len(places)
+        most, waiting = max(16 * AT_ONCE // work, 1), len(masks)
+        while waiting and not expired():
+            waiting = logistic_lists.screen(
+                self.rows, whole, columns, penalty, start, ends, level, KEEP_RTOL, most, bounds, known
+            )
+        return masks[known != logistic_lists.ABOVE]
+
     def fit(self, support: Iterable[int], start: FloatArray | None = None) -> tuple[FloatArray, float, float]:
         """Return `(point, lower, upper)` of a support: its fit, copies as one, and bounds of F_S."""
         fitted = self.refit(self.mask(support)[None, :], start)
@@ -175,6 +207,11 @@ class LogisticFits:
         point = np.zeros(len(start))
         point[places] = theta
         return point, 0.0
+
+    def places(self, columns: IntArray) -> IntArray:
+        """Places of the intercept and some columns in a point."""
+        first = self.problem.first
+        return np.concatenate([np.arange(first), columns + first]).astype(np.int64)
 
     def mask(self, support: Iterable[int]) -> BoolArray:
         """(p,) mask of a support."""

@@ -33,7 +33,7 @@ CLOSED = 1e-10  # of the best F: bounds that are this near are as good as equal
 MIXTURES = (0.15, 0.4, 0.7)  # of the way from the best support's fit to that of all columns
 PATH_NODES, PATH_EFFORT = 2_048, 60_000  # of a list by the path tree, between two looks at the clock and in all
 NODES_AT_ONCE, PERSPECTIVE_EFFORT = 16, 500  # the same of one by perspectives
-MOST_LISTED = 500  # supports refitted at a node, beyond which it is split
+MOST_LISTED = 3_000  # supports refitted at a node, beyond which it is split
 ALL_TRIED = 200  # supports of a node, up to which they are refitted as they are
 PROMISING = 0.6  # of the way from all columns' fit to the level, that a relaxation may be below it for a list of many
 MOST_CHOICES = 512  # of copies, for one support
@@ -184,6 +184,7 @@ class SizeSearch:
                 node.inside, self._sizes(node, columns), level, MOST_LISTED, self.expired
             )  # fmt: skip
             if masks is not None:
+                masks = fits.not_above(masks, columns, level, quadratic.ranges, self.point, self.expired)
                 return self._close(max(bound, self._refitted(masks, level)))
         return self._children(node, bound, columns, quadratic)
 
@@ -211,7 +212,7 @@ class SizeSearch:
             here = node.share + step
             while 0 <= here < len(MIXTURES) and (step == 0 or here not in tried) and not self.expired():
                 tried.add(here)
-                point = self.fits.mixed(near, far, MIXTURES[here], self.level)[self._places(columns)]
+                point = self.fits.mixed(near, far, MIXTURES[here], self.level)[self.fits.places(columns)]
                 made = self._made(problem, columns, point, ranges, (far, here))
                 below = -np.inf if made is None else self._bounded(made, node)
                 if made is None or not (below > highest or best is None):
@@ -223,10 +224,6 @@ class SizeSearch:
             if highest >= self.level or (step == 1 and best is not None and best.share > node.share):
                 break
         return best, max(bound, highest)
-
-    def _places(self, columns: IntArray) -> IntArray:
-        first = self.fits.problem.first
-        return np.concatenate([np.arange(first), columns + first]).astype(np.int64)
 
     def _made(
         self, problem: LogisticProblem, columns: IntArray, point: FloatArray, ranges: Ranges | None,
@@ -365,9 +362,15 @@ class _Quadratic:
     ) -> None:
         self.columns, self.below, self.level, self.p = columns, below, below.level, p
         (self.everything, self.share), self.ranges, self._chosen = beside, ranges, columns[:0]
+        self._last: tuple[frozenset[int], _Part] | None = None
 
     def on(self, inside: frozenset[int]) -> _Part:
         """Return it with some columns forced in."""
+        if self._last is None or self._last[0] != inside:
+            self._last = inside, self._part(inside)
+        return self._last[1]
+
+    def _part(self, inside: frozenset[int]) -> _Part:
         forced = np.searchsorted(self.columns, np.array(sorted(inside), dtype=np.int64)).astype(np.int64)
         moments = replace(self.below.moments, forced=forced)
         inner = eliminated(moments) if inside else None
@@ -458,4 +461,4 @@ def _supports_within(
                 if tree.overflow or tree.nodes > PERSPECTIVE_EFFORT or expired():
                     return None
             masks += [mask[None, :] for mask, _ in tree.candidates()]
-    return np.unique(np.concatenate(masks), axis=0)
+    return np.concatenate(masks)

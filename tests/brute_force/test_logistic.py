@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 from logistic_truth import best_of_size, drawn, enumerated, harder, judged, long_rows, quadratic_value
 
-from sparsecv_mio.problem.logistic import LogisticProblem, minorant
+from sparsecv_mio.kernels import logistic_lists
+from sparsecv_mio.problem.logistic import LogisticProblem, minorant, minorant_within
 from sparsecv_mio.trees.logistic_ranges import sparser
 from sparsecv_mio.trees.logistic_subsets import LogisticSubsets
+from sparsecv_mio.units import KEEP_RTOL
 
 FEW = 4  # columns of the problems here; the campaign has up to 7
 
@@ -65,6 +67,65 @@ def test_ranges_of_sparse_fits_hold_them_and_their_quadratics_are_below(seed: in
                     assert np.all(ranges.low <= margins + 1e-9) and np.all(margins - 1e-9 <= ranges.high), (seed, S)
                     bound = quadratic_value(below.moments, S) - below.shift
                     assert bound <= float(exact.value) + 1e-11 * below.moments.yy, (seed, S)
+
+
+@pytest.mark.parametrize("hard", [False, True])
+@pytest.mark.parametrize("seed", range(16))
+def test_supports_that_are_said_to_be_above_a_level_are(seed: int, hard: bool) -> None:
+    problem = (harder if hard else drawn)(5000 + seed, 7)
+    fits = LogisticSubsets(problem).fits
+    firsts = np.flatnonzero(fits.copies)
+    if len(firsts) < 4 or len(firsts) < problem.p:  # no copies here, and none constant
+        return
+    truth = enumerated(problem)
+    for size in (2, 3):
+        values = sorted(truth.values(), key=lambda exact: exact.value)
+        of_size = [(S, exact) for S, exact in truth.items() if len(S) == size]
+        level = min(float(exact.value) for _, exact in of_size) * 1.02 + values[0].off
+        near = fits.fit(best_of_size(truth, size))[0]
+        below = minorant(fits.whole, near, level)
+        if below is None:
+            continue
+        below, ranges = sparser(fits.whole, below, below.ranges, size, lambda: False)
+        masks = np.array([fits.mask(S) for S, _ in of_size])
+        left = fits.not_above(masks, firsts, level, ranges, near)
+        kept = {tuple(np.flatnonzero(mask).tolist()) for mask in left}
+        for S, exact in of_size:
+            if S not in kept:
+                assert float(exact.value) > level * (1.0 - 1e-12) - 2.0 * exact.off, (seed, S)
+        assert best_of_size(truth, size) in kept or len(best_of_size(truth, size)) < size
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_quadratics_by_the_kernel_are_those_of_numpy(seed: int) -> None:
+    fits = LogisticSubsets(drawn(6000 + seed, 7)).fits
+    problem, everything = fits.whole, fits.fit(range(fits.problem.p))[0]
+    firsts = np.flatnonzero(fits.copies)
+    if len(firsts) < problem.p or problem.p < 2:
+        return
+    point = 0.5 * everything + 0.5 * fits.fit([0])[0]
+    level = 1.2 * max(problem.objective(everything), problem.objective(point))
+    ball = minorant(problem, point, level)
+    if ball is None:
+        return
+    for centre in (point, everything, fits.fit([0])[0]):
+        twin = minorant_within(problem, centre, level, ball.ranges)
+        made, own = logistic_lists.quadratic_about(
+            fits.rows.W, problem.v, problem.penalty, centre, np.array(ball.ranges), level, problem.first, KEEP_RTOL
+        )
+        assert made == (twin is not None)
+        if twin is None or not own.keep < 1e-3:
+            continue
+        masks = np.array([list(np.binary_repr(i, problem.p)) for i in range(1, 2**problem.p)]) == "1"
+        members = np.argsort(~masks, axis=1, kind="stable")
+        bounds, known = np.full(len(masks), -np.inf), np.zeros(len(masks), dtype=np.int8)
+        above = logistic_lists.raise_bounds(own, members, masks.sum(axis=1), level, bounds, known)
+        assert above == np.count_nonzero(bounds > level) == np.count_nonzero(known)
+        f = [float(quadratic_value(twin.moments, tuple(np.flatnonzero(mask).tolist()))) for mask in masks]
+        exact = np.array(f) - twin.shift
+        scale = own.constant + twin.moments.yy
+        assert np.all(bounds <= exact + 1e-9 * scale), seed
+        assert np.all(bounds >= exact - (1e-6 + 2.0 * own.keep) * scale), seed
 
 
 def test_columns_that_are_forced_in_are_in_every_support() -> None:
@@ -168,7 +229,7 @@ def test_lists_are_all_supports_up_to_an_objective() -> None:
     assert {tuple(support.tolist()) for support in listed.supports} == {S for _, S in values[:10]}
     assert np.all(listed.lower <= listed.upper)
     many = LogisticSubsets(far_problem()).supports_below(5, 1e3, most=5)
-    assert not many.complete and len(many.supports) > 5
+    assert len(many.supports) > 5
 
 
 def test_an_open_size_holds_the_loss_of_its_best_support() -> None:
