@@ -165,17 +165,21 @@ class LogisticSearch(GridMethod):
         tau = int(self.context.grid.taus[pair[1]])
         self.run.signals.doing(f"supports of folds: tau {tau}")
         with self.run.accounts.of(BoundSource.FIRST_SUPPORTS):
-            for fold in np.flatnonzero(self.open[pair]).tolist():
-                if self.context.deadline.expired():
-                    return
-                where = (*pair, int(fold))
-                found = self.folds.at(where[2], pair[0]).solve(
-                    [tau], starts=self._starts(where), effort=0, expired=self.context.deadline.expired
-                )
-                self._offer(where, [found.by_size[tau].support])
-                self.run.counts.add(0, problems=1)
+            work = [((*pair, int(fold)), self._starts((*pair, int(fold)))) for fold in np.flatnonzero(self.open[pair])]
+            on_threads(lambda given: self._look(*given), work, self.context.threads)
+            if self.context.deadline.expired():
+                return
+            self.run.counts.add(0, problems=len(work))
             raise_lower_ends(self.run, self.values, self._slip())
         self.searched[pair] = True
+
+    def _look(self, where: Where, starts: list[IntArray]) -> None:
+        if not self.context.deadline.expired():
+            tau = int(self.context.grid.taus[where[1]])
+            found = self.folds.at(where[2], where[0]).solve(
+                [tau], starts=starts, effort=0, expired=self.context.deadline.expired
+            )
+            self._offer(where, [found.by_size[tau].support])
 
     # -- the loop -----------------------------------------------------------------------------------------------------
 
@@ -206,21 +210,9 @@ class LogisticSearch(GridMethod):
             self._grow(cells_to_raise(self.run.cells, aim, self._waiting[aim.pair])[: self.context.threads])
         else:
             nodes = min(self.effort * min(self.context.folds.k, MOST_IN_PLACE), UNLIMITED)
-            self._solve_all_rows(self._at_once(on_all_rows, now, enough, waiting), nodes)
+            self._solve_all_rows(on_all_rows, nodes)
         self.run.signals.progressed()
         self.run.signals.safe_point()
-
-    def _at_once(self, first: OnAllRows, now: PairBounds, enough: FloatArray, waiting: BoolArray) -> list[OnAllRows]:
-        """Return what threads do on all rows at the same time, each at a gamma of its own."""
-        work, waiting = [first], waiting.copy()
-        while len(work) < self.context.threads:
-            waiting[work[-1].pair[0]] = False
-            aim = aim_at(now, self.context.gap, waiting)
-            another = None if aim is None else self._next_on_all_rows(aim, now, enough)
-            if another is None:
-                break
-            work.append(another)
-        return work
 
     def _enough(self, now: PairBounds) -> FloatArray:
         """(G, T): bounds on all rows from which on pairs are excluded; inf where none is known to be enough."""
@@ -274,31 +266,26 @@ class LogisticSearch(GridMethod):
         """Return what sums of losses over a fold and its training rows may be off by rounding."""
         return SUM_SLIP * self.context.data.dataset.weight_of(slice(0, self.context.data.n))
 
-    def _solve_all_rows(self, work: Sequence[OnAllRows], effort: int) -> None:
-        """Work on the best subsets of all rows at some pairs, and bound every cell by what that proves.
+    def _solve_all_rows(self, asked: OnAllRows, effort: int) -> None:
+        """Work on the best subset of all rows at a pair, and bound every cell by what that proves.
 
         Parameters
         ----------
-        work : sequence of OnAllRows
+        asked : OnAllRows
         effort : int
-            Nodes of each tree.
+            Nodes of the tree.
         """
-        taus, all_rows = self.context.grid.taus, self.run.all_rows
-        self.run.signals.doing(f"trees on all rows: tau {taus[work[0].pair[1]]}")
-
-        def solved(asked: OnAllRows) -> BestSubsets:
-            g, tau = asked.pair[0], int(taus[asked.pair[1]])
-            return self.folds.at(ALL_ROWS, g).solve(
-                [tau], starts=[all_rows.best[g].by_size[tau].support], effort=effort, enough={tau: asked.enough},
-                expired=self.context.deadline.expired,
-            )  # fmt: skip
-
+        (g, t), tau = asked.pair, int(self.context.grid.taus[asked.pair[1]])
+        self.run.signals.doing(f"trees on all rows: tau {tau}")
         with self.run.accounts.of(BoundSource.ALL_ROWS):
-            for asked, result in zip(work, on_threads(solved, work, len(work)), strict=True):
-                self.run.counts.add(result.nodes, problems=1)
-                all_rows.improve(asked.pair[0], result)
-                self._try_in_folds(asked.pair, result.by_size[int(taus[asked.pair[1]])].support)
-                self.solved[asked.pair] = not self.context.deadline.expired()
+            result = self.folds.at(ALL_ROWS, g).solve(
+                [tau], starts=[self.run.all_rows.best[g].by_size[tau].support], effort=effort,
+                enough={tau: asked.enough}, expired=self.context.deadline.expired, threads=self.context.threads,
+            )  # fmt: skip
+            self.run.counts.add(result.nodes, problems=1)
+            self.run.all_rows.improve(g, result)
+            self._try_in_folds((g, t), result.by_size[tau].support)
+            self.solved[g, t] = not self.context.deadline.expired()
             raise_lower_ends(self.run, self.values, self._slip())
 
     def _try_in_folds(self, pair: Pair, support: IntArray) -> None:
@@ -375,7 +362,7 @@ class LogisticSearch(GridMethod):
     def best_on_all_rows(self, g: int, tau: int) -> BestSubset:
         """Return the best subset of all rows at a pair, solved on where it is not proved and there is time."""
         if not self.run.all_rows.best[g].by_size[tau].complete and not self.context.deadline.expired():
-            self._solve_all_rows([OnAllRows((g, int(np.searchsorted(self.context.grid.taus, tau))), np.inf)], UNLIMITED)
+            self._solve_all_rows(OnAllRows((g, int(np.searchsorted(self.context.grid.taus, tau))), np.inf), UNLIMITED)
         return self.run.all_rows.best[g].by_size[tau]
 
     def model_is_open(self) -> bool:
@@ -386,7 +373,7 @@ class LogisticSearch(GridMethod):
         """Solve all rows at that pair, as far as time allows."""
         pair = self._open_model()
         if pair is not None:
-            self._solve_all_rows([OnAllRows(pair, np.inf)], UNLIMITED)
+            self._solve_all_rows(OnAllRows(pair, np.inf), UNLIMITED)
 
     def _open_model(self) -> Pair | None:
         best = self.run.all_rows.best

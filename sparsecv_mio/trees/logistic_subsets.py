@@ -111,6 +111,7 @@ class LogisticSubsets:
         effort: int = UNLIMITED,
         enough: Mapping[int, float] | None = None,
         expired: Callable[[], bool] = never,
+        threads: int = 1,
     ) -> BestSubsets:
         """Solve `min F_S, |S| <= tau` for every tau asked.
 
@@ -126,6 +127,8 @@ class LogisticSubsets:
             By tau, a lower bound that will do.
         expired : callable
             Looked at every few milliseconds; True ends with what is held.
+        threads : int
+            So many nodes of a tree are worked on at the same time; with several, how many there are may differ.
 
         Returns
         -------
@@ -138,7 +141,7 @@ class LogisticSubsets:
         for tau in sorted(set(sizes)):
             search = SizeSearch(fits, max(tau, len(fits.forced)), expired)
             search.begin([before, *given, *self._starts(tau)])
-            by_size[tau] = search.run(tau, effort, np.inf if enough is None else enough.get(tau, np.inf))
+            by_size[tau] = search.run(tau, effort, np.inf if enough is None else enough.get(tau, np.inf), threads)
             before, nodes = search.support, nodes + search.nodes
             self._keep_start(before)
         return BestSubsets(by_size, nodes, all(best.complete for best in by_size.values()))

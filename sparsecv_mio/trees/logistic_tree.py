@@ -8,6 +8,7 @@ curvature is larger; with it, it serves as it is (docs/theory/logistic.md, secti
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import combinations, product
@@ -18,6 +19,7 @@ import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.kernels.nodes import DROPPED
+from sparsecv_mio.parallel import on_threads
 from sparsecv_mio.problem.elimination import eliminated
 from sparsecv_mio.problem.logistic import LogisticProblem, Minorant, Ranges, minorant, minorant_within
 from sparsecv_mio.thresholds import PATH_TREE_COLUMNS, SMALL
@@ -85,6 +87,7 @@ class SizeSearch:
         self.support, self.point, self.upper = frozenset(fits.forced), fits.start(), np.inf
         self.kept: dict[frozenset[int], tuple[float, float]] = {}
         self.nodes, self.closed, self.all_tried = 0, np.inf, True
+        self._lock = threading.Lock()
 
     @property
     def level(self) -> float:
@@ -115,26 +118,30 @@ class SizeSearch:
         return comb(columns - inside, min(self.size - inside, columns - inside)) <= ALL_TRIED
 
     def _offer(self, support: frozenset[int], point: FloatArray, upper: float) -> None:
-        if upper < self.upper:
-            self.support, self.point, self.upper = support | self.flat, point, upper
+        with self._lock:
+            if upper < self.upper:
+                self.support, self.point, self.upper = support | self.flat, point, upper
 
-    def run(self, tau: int, effort: int, enough: float) -> BestSubset:
+    def run(self, tau: int, effort: int, enough: float, threads: int = 1) -> BestSubset:
         """Work until every node is closed, the effort is spent or the bound will do.
 
         Parameters
         ----------
         tau, effort, enough
             What was asked for, most nodes, and the bound.
+        threads : int
+            So many nodes are worked on at the same time.
         """
         waiting: OpenNodes[_Node] = OpenNodes()
         waiting.push(0.0, _Node(frozenset(np.flatnonzero(self.least).tolist()), frozenset()))
         while len(waiting) and self.nodes < effort and not self.expired() and not 0 < self.most < len(self.kept):
             if self.asked is None and min(waiting.least, self.closed) >= enough:
                 break
-            bound, node = waiting.least, waiting.pop()
-            self.nodes += 1
-            for below, child in self._step(node, bound):
-                waiting.push(below, child)
+            nodes = [(waiting.least, waiting.pop()) for _ in range(min(len(waiting), threads))]
+            self.nodes += len(nodes)
+            for children in on_threads(lambda given: self._step(*given), nodes, threads):
+                for below, child in children:
+                    waiting.push(below, child)
         lower, finished = min(waiting.least, self.closed, self.upper), not len(waiting)
         kept = {s: ends for s, ends in self.kept.items() if ends[0] <= self._kept_up_to}
         supports = tuple(np.array(sorted(s), dtype=np.int64) for s in sorted(kept, key=lambda s: kept[s][1]))
@@ -150,10 +157,11 @@ class SizeSearch:
         return self.upper if self.asked is None else self.asked
 
     def _close(self, bound: float) -> list[tuple[float, _Node]]:
-        self.closed = min(self.closed, bound)
+        with self._lock:
+            self.closed = min(self.closed, bound)
         return []
 
-    def _step(self, node: _Node, bound: float) -> list[tuple[float, _Node]]:
+    def _step(self, bound: float, node: _Node) -> list[tuple[float, _Node]]:
         """Close a node, or return its children with a bound of each."""
         fits = self.fits
         columns = np.array([j for j in np.flatnonzero(fits.copies).tolist() if j not in node.outside], dtype=np.int64)
