@@ -94,10 +94,10 @@ def trees() -> None:
 
 def two_classes() -> None:
     """Fit and branch with logistic loss."""
-    data = toy(30, 5)
-    logistic = LogisticProblem(data.X, np.where(data.y > data.y.mean(), 1.0, -1.0), np.ones(30), np.ones(5), 0.1)
+    data = toy(30, 12)
+    logistic = LogisticProblem(data.X, np.where(data.y > data.y.mean(), 1.0, -1.0), np.ones(30), np.ones(12), 1.0)
     subsets = LogisticSubsets(logistic)
-    subsets.solve([2])
+    subsets.solve([5])  # 792 supports: more than are tried as they are
     subsets.scored([np.array([0, 1])], data.X[:3], np.array([1.0, -1.0, 1.0]))
     mask, training = subsets.fits.mask([0, 1]), np.arange(30)[None, :] > 2
     folds = LeftOut(subsets.fits, training, [np.arange(3)], np.ones(30))

@@ -295,11 +295,7 @@ class SizeSearch:
         fits = self.fits
         columns = np.flatnonzero(first)
         most, least = fits.copies[columns], np.maximum(self.least[columns], 1)
-        if int(most.sum()) <= self.size:
-            numbers: Iterable[tuple[int, ...]] = [tuple(most.tolist())]
-        else:
-            numbers = _numbers(least.tolist(), most.tolist(), self.size)
-        for tried, number in enumerate(numbers):
+        for tried, number in enumerate(_numbers(least.tolist(), most.tolist(), self.size)):
             mask = np.zeros(fits.problem.p, dtype=np.bool_)
             for j, count in zip(columns.tolist(), number, strict=True):
                 mask[self._copies_of(j)[:count]] = True

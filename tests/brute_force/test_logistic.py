@@ -218,6 +218,12 @@ def test_copies_and_complements_fill_a_support_and_are_all_named() -> None:
         if size == 2:
             own = {tuple(support.tolist()) for support in best.candidates}
             assert {(0, 1), (0, 7), (1, 6), (6, 7)} <= own
+    for size in (2, 3, 4):
+        values = sorted((float(exact.value), S) for S, exact in truth.items() if len(S) == size)
+        listed = subsets.supports_below(size, values[-2][0] * (1.0 + 1e-7))
+        assert listed.complete
+        assert {len(support) for support in listed.supports} == {size}
+        assert len(listed.supports) == sum(value <= values[-2][0] * (1.0 + 2e-7) for value, _ in values)
 
 
 def test_lists_are_all_supports_up_to_an_objective() -> None:
