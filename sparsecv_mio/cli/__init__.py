@@ -7,6 +7,7 @@ there may be a typer app, `NAME_app`, the group of its commands.
 
 from __future__ import annotations
 
+import atexit
 import os
 import sys
 import threading
@@ -276,7 +277,11 @@ def main() -> None:
     if failure is not None:
         code = _say(str(failure), failure.exit_code)
     write_stream(sys.stderr, [])
-    # a thread whose result is no longer wanted would delay a clean exit, Arrow's in the middle of a file would abort it
-    if threading.active_count() > 1 or (code == 2 and "pyarrow" in sys.modules):
+    if threading.active_count() > 1:  # a thread whose result is no longer wanted would delay a clean exit
+        os._exit(code)
+    if (
+        "pyarrow" in sys.modules
+    ):  # a thread of Arrow that frees a file while Python ends is killed, and aborts the process
+        atexit._run_exitfuncs()
         os._exit(code)
     sys.exit(code)

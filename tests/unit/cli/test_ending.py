@@ -21,6 +21,24 @@ SOLVE = ["solve", PROSTATE, "--target", "lpsa", "--folds", "3", "--gamma", "0.1"
 # every command ends in the same code; this one compiles no kernel and starts in a third of the time
 QUICK = ["iacv", PROSTATE, "--target", "lpsa", "--loss", "squared", "--lam", "1", "--iterations", "5"]
 FULL = 4096  # bytes a file may grow to, where the disk is full
+# a file that a thread of Arrow is still at when the command is done, and what has to be done at the end
+SLOW_FILE = """
+import atexit, io, time
+from pathlib import Path
+from pyarrow import csv
+
+class Slow(io.BytesIO):
+    lines = [b"a\\n1\\n", b"2\\n", b"3\\n"]
+    def read(self, size=-1):
+        if self.lines:
+            return self.lines.pop(0)
+        time.sleep(20.0)
+        return b""
+
+stream = csv.open_csv(Slow())
+atexit.register(Path("done").touch)
+from sparsecv_mio.cli import main; main()
+"""
 
 
 def shell(words: list[str], where: str, folder: Path) -> subprocess.CompletedProcess[str]:
@@ -79,6 +97,14 @@ def test_whatever_is_printed(words: list[str], where: str, tmp_path: Path) -> No
 def test_standard_error_closed_or_full(words: list[str], where: str, start: str, tmp_path: Path) -> None:
     done = shell(words, where, tmp_path)
     assert done.returncode == 0 and done.stdout.startswith(start)
+
+
+def test_a_thread_of_arrow_does_not_abort_the_end(tmp_path: Path) -> None:
+    """It would wait for the interpreter, which ends it within code that must not be left like that."""
+    command = [sys.executable, "-c", SLOW_FILE, *QUICK]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "") and done.stdout.startswith("leave-one-out loss")
+    assert (tmp_path / "done").exists()
 
 
 def test_a_reader_that_leaves_costs_no_file(tmp_path: Path) -> None:
