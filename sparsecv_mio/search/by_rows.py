@@ -43,13 +43,12 @@ from sparsecv_mio.search.run import (
     unproved,
 )
 from sparsecv_mio.thresholds import EXACT_COLUMNS, MANY_FOLDS_BY_ROWS, TREE_MATRICES
-from sparsecv_mio.trees.every_size import solve_path
+from sparsecv_mio.trees.every_size import NODE_RATIO, solve_path
 from sparsecv_mio.trees.subsets import BestSubset, BestSubsets
 from sparsecv_mio.words import Method
 
 COPY_BYTES = 1 << 29  # of rows, all threads together: two copies of the training rows while a fold is made
 EXACT_BYTES = 1 << 30  # of such matrices, all threads together, once nothing else helps
-NODE_RATIO = 16  # nodes of a path tree that one of a tree on the rows is worth
 
 
 class ByRows(GridMethod):

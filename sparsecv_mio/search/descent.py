@@ -15,6 +15,7 @@ steps lead and stops when a point comes for the second time. Here a gamma whose 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -190,7 +191,6 @@ def gamma_proposals(state: SearchState, at: tuple[int, int], interval: tuple[flo
     return [point for point in curve.minima(gamma, *interval) if point.total < bar]
 
 
-SAME_GAMMA = 1e-9  # relative
 MOST_MOVES = 100
 
 
@@ -319,7 +319,7 @@ class Descent(Watched):
             return None
         while journal.proposed:
             gamma = journal.proposed.pop(0)
-            if not any(abs(gamma - old) <= SAME_GAMMA * old for old in journal.seen):
+            if not any(math.isclose(gamma, old) for old in journal.seen):
                 return Trial("gamma", self._row([gamma], self.taus))
         if journal.lined:
             return None

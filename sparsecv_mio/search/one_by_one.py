@@ -48,7 +48,7 @@ from sparsecv_mio.search.estimates import OpenCellEstimates, score_reported_pair
 from sparsecv_mio.search.fold_solver import FoldSolver
 from sparsecv_mio.search.loss_bounds import LossBounds, bounded_in_closed_form
 from sparsecv_mio.search.pairs import Aim, Pair, aim_at, cells_to_raise
-from sparsecv_mio.search.run import Run, best_on_all_rows, fit_all_rows
+from sparsecv_mio.search.run import FIRST_EFFORT, Run, best_on_all_rows, fit_all_rows
 from sparsecv_mio.search.shared_trees import SharedTrees
 from sparsecv_mio.trees.allowed_supports import completed
 from sparsecv_mio.trees.restricted_tree import solve_restricted
@@ -259,9 +259,6 @@ class OneByOne(cell_by_cell.CellMethod):
         self._fit_all_rows()
 
 
-ALL_ROWS_NODES = 2_000  # of every pair on all rows, before any fold
-
-
 class RestrictedListing:
     """Lists the near-optimal supports of cells under restrictions by a vendor's solver.
 
@@ -379,7 +376,7 @@ class Restricted(cell_by_cell.CellMethod):
                 if found and self.context.deadline.expired():
                     break
                 self.run.signals.doing("best subsets on all rows: gamma", g + 1, gammas)
-                found[g] = self._on_all_rows(g, self.context.grid.taus.tolist(), starts, ALL_ROWS_NODES)
+                found[g] = self._on_all_rows(g, self.context.grid.taus.tolist(), starts, FIRST_EFFORT)
                 starts = [cell.support for cell in found[g].by_size.values()]
             self.run.all_rows.keep(found)
 

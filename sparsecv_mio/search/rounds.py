@@ -12,14 +12,14 @@ With many columns and few folds (`Rounds.goes_outward` says when) `Outward` come
 it ends when no pair is in question any more, which closes the certificate but for cells that no work can decide. Trees
 grow more expensive with tau, and a proof among the taus up to some size is worth more than a little work everywhere. So
 
-* before anything expensive, sizes with few supports (tau 1, 2 of up to 512 columns, 3 of up to 93) are decided;
-* first the pair that is likely to win is decided, if the first folds promise that the limit allows it: its upper bound
-  is the bar that excludes others;
+* under a limit, before anything expensive, sizes with few supports (tau 1, 2 of up to 512 columns, 3 of up to 93) are
+  decided;
+* first the pair that is likely to win is worked on: its upper bound is the bar that excludes others;
 * then the taus up to that pair's, at every gamma, and one tau after the other beyond it. Before any fold is looked at,
   all rows are solved at the pairs in question, no further than it takes: one tree for the training-loss bound of all
   folds, which excludes most of the pairs. A fold that is solved may raise the sum over the bar too; the rest of the
-  folds is then left, and while all rows may still exclude a pair, all of them are;
-* what is still open is swept again with more effort, four times as much every time
+  folds is then left, and where all rows may still exclude a pair, its folds come with its second sweep;
+* what is still open is swept again with more effort, eight times as much every time
   (:mod:`sparsecv_mio.search.sources.tau_sweeps`);
 * under a time limit up to a quarter of the time goes to trees at the pairs whose lower bounds are the least of the
   grid: these are the gap that a limit leaves (:mod:`sparsecv_mio.search.sources.least_bounds`).
@@ -42,16 +42,16 @@ from sparsecv_mio.search.loss_bounds import (
     bounded_in_closed_form,
     narrow_by_ridge_balls,
 )
-from sparsecv_mio.search.pairs import Pair, likely_winner, proved_ends
+from sparsecv_mio.search.pairs import likely_winner, proved_ends
 from sparsecv_mio.search.ranked_loop import best_offer
 from sparsecv_mio.search.run import EFFORT_GROWTH, FIRST_EFFORT, GridMethod, Run, best_on_all_rows, fit_all_rows
 from sparsecv_mio.search.shared_trees import SharedTrees
 from sparsecv_mio.search.sources.all_rows_trees import AllRowsTrees
 from sparsecv_mio.search.sources.fold_trees import FoldTrees
 from sparsecv_mio.search.sources.in_question import InQuestion, mask_of
-from sparsecv_mio.search.sources.least_bounds import EFFORT_FACTOR, LeastBounds
+from sparsecv_mio.search.sources.least_bounds import SLICE_SHARE, LeastBounds
 from sparsecv_mio.search.sources.tau_sweeps import TauSweeps
-from sparsecv_mio.thresholds import FEW_FOLDS, MANY_FOLDS, SMALL
+from sparsecv_mio.thresholds import FEW_FOLDS, MANY, MANY_FOLDS, SMALL
 from sparsecv_mio.trees.every_size import FIRST_LOOK, solve_path
 from sparsecv_mio.trees.subsets import UNLIMITED, BestSubset
 
@@ -107,13 +107,7 @@ class FoldRounds:
         self.effort = int(stored["effort"])
 
 
-FIRST_TRIES = 2  # of the likely winner, before anything else; the last one only if the first promises that it succeeds
-TRIAL_SHARE, LOOK_SHARE = 0.15, 0.1  # of a time limit, for the first of these tries and for a look at all rows
-WINNER_SHARE = 0.7  # of the time that is left, which the likely winner may take
 FEW_SUPPORTS = 1 << 17  # a size that has no more is decided first
-SMALL_SHARE, REST_SHARE = 0.2, 0.03  # of a time limit, for the likely best gammas of these sizes, and for the others
-BALL_SHARE = 0.05  # of a time limit, for ridge balls: they cost little but where columns are many
-WEIGHT_SHARE = 0.1  # of a time limit, for relaxations of folds with more weight on their rows
 
 
 class Outward:
@@ -125,8 +119,8 @@ class Outward:
 
     Attributes
     ----------
-    tries_of_winner : int
-        How often the likely winner was worked on by itself.
+    winner_tried : bool
+        Whether the likely winner was worked on by itself.
     looked : bool
         Whether all rows were looked at for the taus that were not tried yet.
     in_question : InQuestion
@@ -139,7 +133,7 @@ class Outward:
 
     def __init__(self, run: Run) -> None:
         self.run = run
-        self.tries_of_winner = 0
+        self.winner_tried = False
         self.looked = False
         self.in_question = InQuestion(run)
         self.all_rows, self.folds = AllRowsTrees(run, self.in_question), FoldTrees(run, self.in_question.cells)
@@ -169,8 +163,8 @@ class Outward:
             return
         with self.run.accounts.of(BoundSource.SMALL_SIZES):
             for t in np.flatnonzero(few).tolist():
-                self.folds.grow(mask_of(self.run.context.shape, self.sweeps.leader(t, t)), FIRST_EFFORT, SMALL_SHARE)
-            self.folds.grow(np.broadcast_to(few, context.shape[:2]), FIRST_EFFORT, REST_SHARE)
+                self.folds.grow(mask_of(self.run.context.shape, self.sweeps.leader(t, t)), FIRST_EFFORT)
+            self.folds.grow(np.broadcast_to(few, context.shape[:2]), FIRST_EFFORT)
         self._note_what_is_proved()
 
     def begin(self) -> None:
@@ -179,29 +173,31 @@ class Outward:
         missing = np.zeros(self.run.context.shape[:2], dtype=bool)
         last = max(int(self.searched.sum()), 1) - 1  # with all columns nothing is missing
         missing[:, last] = [not result.by_size[taus[last]].lower > 0.0 for result in state.all_rows.best]
-        self.all_rows.solve(missing, 0, LOOK_SHARE)
-        self.run.signals.doing("bounds of every fold by the fits on all rows")
-        narrow_by_ridge_balls(self.run, self.all_rows.loss.values, self.run.context.deadline.sooner(BALL_SHARE))
-        self.least.left_out.relax(WEIGHT_SHARE)
+        self.all_rows.solve(missing, 0)
+        if self.run.context.data.q <= MANY:
+            self.run.signals.doing("bounds of every fold by the fits on all rows")
+            narrow_by_ridge_balls(self.run, self.all_rows.loss.values, self.run.context.deadline)
+            self.least.left_out.relax()
 
     def step(self) -> None:
         """Do the first of these that is due.
 
-        1. The pair that is likely to win by now is not decided: work on it, at most `FIRST_TRIES` times in all.
+        1. The pair that is likely to win by now is not decided: work on it, once.
         2. It is decided, and no tau was worked on yet: work on the taus up to its own, together.
-        3. Some tau was worked on: look at all rows for all pairs in question, once.
+        3. Some tau was worked on: look at all rows for all pairs in question, once, as far as a slice goes.
         4. So it was, and under a time limit little was spent on this: raise the least lower bounds of the grid.
         5. Otherwise: sweep over the tau that is due.
         """
         winner, tried = self.sweeps.leader(len(self.sweeps.tries) - 1), self.sweeps.tries.any()
         known = bool(self.run.cells.final[winner].all())
-        if self.tries_of_winner < FIRST_TRIES and not known:
+        if not (known or self.winner_tried):
             with self.run.accounts.of(BoundSource.FOLD_TREES):
-                self._try_winner(winner)
+                self.folds.grow(mask_of(self.run.context.shape, winner), FIRST_EFFORT)
+            self.winner_tried = True
         elif known and not tried and self.searched[winner[1]]:
             self._sweep(range(winner[1] + 1))
         elif tried and not self.looked:
-            self.all_rows.solve(self.in_question.pairs(), FIRST_LOOK, LOOK_SHARE)
+            self.all_rows.solve(self.in_question.pairs(), FIRST_LOOK, SLICE_SHARE)
             self.looked = True
         elif offer := best_offer((self.least,)):
             self.least.work(offer)
@@ -215,29 +211,6 @@ class Outward:
         self.least.began = min(self.least.began, self.run.context.deadline.seconds)
         self.sweeps.sweep(taus)
 
-    def _try_winner(self, winner: Pair) -> None:
-        """Work on the pair that is likely to win.
-
-        Under a time limit a fold for each thread is solved, however many nodes that takes, and then the others if that
-        promises that there is time for them; else all folds get an effort, and four times as much if it decides some.
-        """
-        context, final = self.run.context, self.run.cells.final
-        pair, first = mask_of(self.run.context.shape, winner), self.tries_of_winner == 0
-        if not np.isfinite(context.deadline.at):
-            self.folds.grow(pair, FIRST_EFFORT * EFFORT_FACTOR**self.tries_of_winner)
-            promising = bool(final[winner].any())
-        elif first:
-            before, began = int(final[winner].sum()), context.deadline.seconds
-            self.folds.grow(pair, UNLIMITED, TRIAL_SHARE, most=context.threads)
-            decided, spent = int(final[winner].sum()) - before, context.deadline.seconds - began
-            left = context.folds.k - before - decided
-            promising = decided > 0 and spent / decided * left <= WINNER_SHARE * context.deadline.left
-        else:
-            left_share = context.deadline.left / (context.deadline.at - context.deadline.began)
-            self.folds.grow(pair, UNLIMITED, WINNER_SHARE * left_share)
-            promising = False
-        self.tries_of_winner = 1 if first and promising else FIRST_TRIES
-
     def _note_what_is_proved(self) -> None:
         """Keep when the part of the grid that is proved came to hold one more tau."""
         state, context = self.run, self.run.context
@@ -247,17 +220,17 @@ class Outward:
 
     def archive(self) -> Archive:
         """Return where it stands."""
-        return self.sweeps.archive() | {"outward_first": np.array(self.tries_of_winner)}
+        return self.sweeps.archive() | {"outward_first": np.array(int(self.winner_tried))}
 
     def check(self, stored: Archive) -> None:
         """Raise `CorruptStore` unless `stored` was archived by a run over the same grid."""
         self.sweeps.check(stored)
-        within(stored, "outward_first", 0, FIRST_TRIES)
+        within(stored, "outward_first", 0, UNLIMITED)
 
     def restore(self, stored: Archive) -> None:
         """Go to where `stored` was archived; what is known of all rows is computed anew."""
         self.sweeps.restore(stored)
-        self.tries_of_winner, self.looked = int(stored["outward_first"]), False
+        self.winner_tried, self.looked = bool(stored["outward_first"]), False
 
 
 def trees_take_long(run: Run) -> bool:
@@ -357,10 +330,6 @@ class SharedPass:
         self.done |= stored["passed"]
 
 
-ALL_ROWS_SHARE = 0.1  # of the time limit, for the first pass on all rows
-LONG_ANSWERS = 3e7  # gammas x folds x sizes x columns squared, from which first answers take seconds
-
-
 class Rounds(GridMethod):
     """A round gives every open cell the same effort, counted in nodes; the next one eight times as much.
 
@@ -394,13 +363,11 @@ class Rounds(GridMethod):
     def begin(self) -> None:
         """Find first answers, then best subsets on all rows for every gamma, and with these the training-loss bound.
 
-        Where these are long, or under a limit, sizes with few supports are decided as soon as every fold has a quick
-        answer: something is proved and the interval is finite, whenever the run ends.
+        Under a limit sizes with few supports are decided as soon as every fold has a quick answer: something is proved
+        and the interval is finite, whenever the run ends.
         """
-        context = self.context
-        work = len(context.grid.gammas) * context.folds.k * float(context.grid.taus.max()) * context.data.q**2
-        first = self.goes_outward and (work >= LONG_ANSWERS or bool(np.isfinite(context.deadline.at)))
-        self.estimates.before_all(self.outward.decide_small_sizes if first else None)
+        limited = self.goes_outward and bool(np.isfinite(self.context.deadline.at))
+        self.estimates.before_all(self.outward.decide_small_sizes if limited else None)
         self._fit_all_rows()
         self.estimates.before_proof()
         if self.goes_outward:
@@ -408,10 +375,9 @@ class Rounds(GridMethod):
 
     def _fit_all_rows(self) -> None:
         """Solve all rows as far as the first effort goes; each gamma starts from the supports of the one before."""
-        first_pass_over = self.context.deadline.sooner(ALL_ROWS_SHARE).expired
         falling = np.argsort(-self.context.grid.gammas, kind="stable").tolist()
         effort = 0 if self.goes_outward else self.rounds.effort
-        fit_all_rows(self.run, falling, effort, first_pass_over, in_turn=True)
+        fit_all_rows(self.run, falling, effort, self.context.deadline.expired, in_turn=True)
 
     def step(self) -> None:
         """Take the next gamma for all folds at once; once all are taken, a round of trees of the folds' own."""

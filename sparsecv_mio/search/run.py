@@ -27,7 +27,7 @@ from sparsecv_mio.search.instability import Instabilities, StabilityTable, stabi
 from sparsecv_mio.search.observers import Progress, Signals, Watched, progress_of, trace_line_of
 from sparsecv_mio.search.pairs import next_to_decide, one_se_rule
 from sparsecv_mio.trees.every_size import solve_path
-from sparsecv_mio.trees.subsets import BestSubset, BestSubsets
+from sparsecv_mio.trees.subsets import UNLIMITED, BestSubset, BestSubsets
 from sparsecv_mio.units import TIE_RTOL
 from sparsecv_mio.words import Oracle
 
@@ -85,7 +85,19 @@ class Stored(Protocol):
 
 
 FIRST_EFFORT, EFFORT_GROWTH = 1 << 13, 8  # nodes that a cell may cost in the first round, and from one to the next
+MOST_TRIES = UNLIMITED.bit_length()  # more make no difference to an effort
 FREE = ("by_engine", "accounts")  # arrays of any length
+
+
+def effort_of(tries: int, first: int = FIRST_EFFORT) -> int:
+    """Return the nodes of the next try, after so many others.
+
+    Examples
+    --------
+    >>> effort_of(0), effort_of(2), effort_of(MOST_TRIES)
+    (8192, 524288, 4611686018427387904)
+    """
+    return int(min(first * EFFORT_GROWTH**tries, UNLIMITED))
 
 
 class GridMethod(Watched):

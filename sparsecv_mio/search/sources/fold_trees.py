@@ -7,7 +7,6 @@ fold and gamma, O(q^2) a node. A tree that ends decides its cell; one that does 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -42,7 +41,7 @@ class FoldTrees:
     def __init__(self, run: Run, wanted: Callable[[], BoolArray], racing: bool = True) -> None:
         self.run, self.wanted, self.racing = run, wanted, racing
 
-    def grow(self, pairs: BoolArray, effort: int, share: float = 1.0, most: int | None = None) -> None:
+    def grow(self, pairs: BoolArray, effort: int) -> None:
         """Grow trees in the folds of some pairs (G, T): in those first that may raise the sums most.
 
         A fold of few works on the cells that are still wanted when it starts, one of many on those of its group.
@@ -52,19 +51,15 @@ class FoldTrees:
         pairs : (G, T) bool array
         effort : int
             Nodes of a tau.
-        share : float
-            Of the time limit that is spent at most.
-        most : int, optional
-            Folds that are visited at most.
         """
-        run, context = self.run, replace(self.run.context, deadline=self.run.context.deadline.sooner(share))
-        solver = FoldSolver(replace(run, context=context), run.accelerators)
+        run, context = self.run, self.run.context
+        solver = FoldSolver(run, run.accelerators)
 
         def visit(fold: int, moments: TrainingMoments) -> int:
             cells = of_group if of_group is not None else self.wanted()
             return solver.run(fold, moments, cells[:, :, fold] & pairs, effort)
 
-        groups = self._in_turn(self.wanted() & pairs[:, :, None], most)
+        groups = self._in_turn(self.wanted() & pairs[:, :, None])
         done, every = 0, sum(map(len, groups))
         words = f"trees: {taus_named(context.grid.taus[pairs.any(axis=0)])}, fold"
         for folds in groups:
@@ -79,12 +74,12 @@ class FoldTrees:
                     return
             run.signals.safe_point()
 
-    def _in_turn(self, wanted: BoolArray, most: int | None) -> list[Sequence[int]]:
+    def _in_turn(self, wanted: BoolArray) -> list[Sequence[int]]:
         """Split the folds with cells that are wanted into groups, those with most to gain first.
 
         Moments are made a group: there is one where nothing is looked at, and nothing stored, between two.
         """
-        order = promising_folds(self.run.cells, wanted)[:most]
+        order = promising_folds(self.run.cells, wanted)
         size = max(2 * self.run.context.threads, len(order) // 16)
         size = size if self.racing or self.run.signals.storing else max(len(order), 1)
         return [order[i : i + size] for i in range(0, len(order), size)]

@@ -12,6 +12,7 @@ alike, was tried: on 64 columns the gap after a minute was 0.058 and tau 11 was 
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
 from functools import cached_property
 
@@ -22,19 +23,15 @@ from sparsecv_mio.search.deadline import Deadline
 from sparsecv_mio.search.loss_bounds import WeightBounds
 from sparsecv_mio.search.pairs import Pair
 from sparsecv_mio.search.ranked_loop import Offer
-from sparsecv_mio.search.run import FIRST_EFFORT
+from sparsecv_mio.search.run import MOST_TRIES, effort_of
 from sparsecv_mio.search.sources.all_rows_trees import AllRowsTrees
 from sparsecv_mio.search.sources.in_question import mask_of, taus_named
 from sparsecv_mio.thresholds import MANY
 
-EFFORT_FACTOR = 4  # from one try of a pair to the next
-MOST_TRIES = 24
-ALL_ROWS_EFFORT = 4  # a tree on all rows may cost so many times what one of a fold may: it speaks for all folds
 TIME_SHARE = 0.25  # of the time since taus are worked on, under a limit
 SLICE_SHARE = 0.05  # of a time limit, that a slice may take
 RISE, LEFT_OUT_NODES = 0.1, 128  # of the bar, that trees of folds with their rows left out are to bring, and nodes
-LEAST_SECONDS = 1e-6  # that a slice counts as
-PAIRS_AT_ONCE = 4  # of the least lower bounds, that each thread works on
+CLOCK_TICK = time.get_clock_info("monotonic").resolution  # seconds that a slice counts as at least
 
 
 class RankedTrees(ABC):
@@ -81,7 +78,7 @@ class RankedTrees(ABC):
         usable = self.in_question.pairs() & (self.tries < MOST_TRIES) & self.usable()
         lower = np.where(usable, self.run.cells.lower.sum(axis=2), np.inf)
         weakest = lower.argmin(axis=0)
-        which = np.argsort(lower.min(axis=0), kind="stable")[: PAIRS_AT_ONCE * self.run.context.threads]
+        which = np.argsort(lower.min(axis=0), kind="stable")
         pairs = [(int(weakest[t]), t) for t in which.tolist() if np.isfinite(lower[weakest[t], t])]
         pairs = [pair for pair in pairs if self.tries[pair] == self.tries[pairs[0]]]
         return [Offer(self, tuple(pairs), self.promise(pairs[0]))] if pairs else []
@@ -93,7 +90,7 @@ class RankedTrees(ABC):
         began, lower = run.context.deadline.seconds, run.cells.lower.sum(axis=2)[at]
         self.grow(pairs, int(self.tries[at].max()), bar, run.context.deadline.sooner(SLICE_SHARE))
         rises = (run.cells.lower.sum(axis=2)[at] - lower) / bar
-        self.gains[at] = rises / max(run.context.deadline.seconds - began, LEAST_SECONDS)
+        self.gains[at] = rises / max(run.context.deadline.seconds - began, CLOCK_TICK)
         self.tries[at] += self.needs_more(rises)
 
 
@@ -106,8 +103,7 @@ class RankedAllRows(RankedTrees):
 
     def grow(self, pairs: list[Pair], tries: int, bar: float, until: Deadline) -> None:
         """Solve all rows at some pairs."""
-        effort = ALL_ROWS_EFFORT * FIRST_EFFORT * EFFORT_FACTOR**tries
-        self.trees.solve(mask_of(self.tries.shape, *pairs), effort, SLICE_SHARE)
+        self.trees.solve(mask_of(self.tries.shape, *pairs), effort_of(tries), SLICE_SHARE)
 
     def needs_more(self, rises: FloatArray) -> BoolArray:
         """Say yes to all: what an effort proves is known now."""
@@ -132,21 +128,21 @@ class RankedLeftOut(RankedTrees):
         taus = run.context.grid.taus[np.unique([t for _, t in pairs])]
         run.signals.doing(f"trees with rows left out: {taus_named(taus)}, fold")
         rise = RISE * bar / run.context.folds.k
-        self.weight.branch(pairs, rise, LEFT_OUT_NODES * EFFORT_FACTOR**tries, until)
+        self.weight.branch(pairs, rise, effort_of(tries, LEFT_OUT_NODES), until)
 
     def needs_more(self, rises: FloatArray) -> BoolArray:
         """Whether they brought less than half of what was asked for."""
         return np.asarray(rises < 0.5 * RISE)
 
-    def relax(self, share: float) -> None:
-        """Bound the folds of all pairs in question by relaxations first, for a share of the limit at most.
+    def relax(self) -> None:
+        """Bound the folds of all pairs in question by relaxations first.
 
         Nothing is done without a limit, which alone leaves a gap.
         """
         deadline = self.run.context.deadline
         if np.isfinite(deadline.at) and self.usable().all():
             self.run.signals.doing("relaxations of every fold with its rows left out")
-            self.weight.relax(self.in_question.pairs(), deadline.sooner(share))
+            self.weight.relax(self.in_question.pairs(), deadline)
 
 
 class LeastBounds:

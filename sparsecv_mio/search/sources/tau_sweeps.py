@@ -1,9 +1,10 @@
 """Sweeps over one tau: all rows, then the folds, of its pairs that are in question, by an effort that grows.
 
-A sweep costs what its trees cost (:mod:`all_rows_trees`, :mod:`fold_trees`), and closes pairs: it decides or excludes
-them. The smallest new tau and the one that was tried least take turns, by the nodes they cost, so that none is starved.
-Taking whichever promises more pairs a second was tried: new taus came before all others, as their easy pairs are soon
-excluded, and on 64 columns what was proved after a minute ended at tau 11 instead of 16.
+Where all rows can still exclude a pair, its first sweep leaves its folds. A sweep costs what its trees cost
+(:mod:`all_rows_trees`, :mod:`fold_trees`), and closes pairs: it decides or excludes them. The smallest new tau and the
+one that was tried least take turns, by the nodes they cost, so that none is starved. Taking whichever promises more
+pairs a second was tried: new taus came before all others, as their easy pairs are soon excluded, and on 64 columns what
+was proved after a minute ended at tau 11 instead of 16.
 """
 
 from __future__ import annotations
@@ -13,14 +14,10 @@ import numpy as np
 from sparsecv_mio.search.accounts import BoundSource
 from sparsecv_mio.search.cells import Archive, within
 from sparsecv_mio.search.pairs import Pair, likely_winner
-from sparsecv_mio.search.run import FIRST_EFFORT
+from sparsecv_mio.search.run import MOST_TRIES, effort_of
 from sparsecv_mio.search.sources.all_rows_trees import AllRowsTrees
 from sparsecv_mio.search.sources.fold_trees import FoldTrees
 from sparsecv_mio.search.sources.in_question import mask_of
-from sparsecv_mio.search.sources.least_bounds import ALL_ROWS_EFFORT, EFFORT_FACTOR, MOST_TRIES
-
-ALL_ROWS_TRIES = 3  # of a tau, before its folds, where all rows can still exclude it
-NEW, OPEN = 0, 1  # taus: tried for the first time, or again
 
 
 class TauSweeps:
@@ -36,7 +33,7 @@ class TauSweeps:
     tries : (T,) int array
         How often a tau was swept.
     spent : (2,) int array
-        Nodes spent on new taus, and on those that were tried before.
+        Nodes spent on taus that were new, and on those that were tried before.
     """
 
     def __init__(self, all_rows: AllRowsTrees, folds: FoldTrees) -> None:
@@ -51,7 +48,7 @@ class TauSweeps:
         """
         open_taus = self.in_question.pairs().any(axis=0)
         new, tried = (np.flatnonzero(open_taus & which) for which in (self.tries == 0, self.tries > 0))
-        if len(new) and (not len(tried) or self.spent[NEW] <= self.spent[OPEN]):
+        if len(new) and (not len(tried) or self.spent[0] <= self.spent[1]):
             return range(int(new[0]), int(new[0]) + 1)
         tau = int(tried[np.argmin(self.tries[tried])])
         return range(tau, tau + 1)
@@ -60,15 +57,15 @@ class TauSweeps:
         """Work on the pairs of some taus, by index, that are in question."""
         before, among = self.run.counts.nodes, np.isin(np.arange(len(self.tries)), taus)
         tries = int(self.tries[among].max())
-        effort = FIRST_EFFORT * EFFORT_FACTOR**tries
-        self.all_rows.solve(self.in_question.pairs() & among, ALL_ROWS_EFFORT * effort)
-        spared = self.all_rows.may_exclude() & (self.tries < ALL_ROWS_TRIES)
+        effort = effort_of(tries)
+        self.all_rows.solve(self.in_question.pairs() & among, effort)
+        spared = self.all_rows.may_exclude() & (self.tries == 0)
         with self.run.accounts.of(BoundSource.FOLD_TREES):
             for t in taus:
                 self.folds.grow(mask_of(self.run.context.shape, self.leader(t)) & ~spared, effort)
                 self.folds.grow(self.in_question.pairs() & (np.arange(len(self.tries)) == t) & ~spared, effort)
         self.tries[among] = np.minimum(self.tries[among] + 1, MOST_TRIES)
-        self.spent[OPEN if tries else NEW] += self.run.counts.nodes - before
+        self.spent[int(tries > 0)] += self.run.counts.nodes - before
 
     def leader(self, top: int, least: int = 0) -> Pair:
         """Return the pair with the least estimate of h among the taus from index `least` up to index `top`."""

@@ -113,10 +113,10 @@ def test_the_winner_then_the_taus_up_to_it_then_outward(run: Any) -> None:
     steps, seen = run.outward, []
     sweeps = steps.sweeps
     while run.goes_outward and not run.finished and len(seen) < 60:
-        tries, first = sweeps.tries.copy(), steps.tries_of_winner
+        tries, first = sweeps.tries.copy(), steps.winner_tried
         run.step()
         grown = np.flatnonzero(sweeps.tries > tries)
-        if steps.tries_of_winner > first:
+        if steps.winner_tried > first:
             seen.append("winner")
         elif len(grown):
             seen.append("first" if not tries.any() else "new" if tries[grown[0]] == 0 else "again")
