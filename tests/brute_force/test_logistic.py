@@ -9,11 +9,9 @@ import numpy as np
 import pytest
 from logistic_truth import best_of_size, drawn, enumerated, harder, judged, long_rows, quadratic_value
 
-from sparsecv_mio.kernels import logistic_lists
-from sparsecv_mio.problem.logistic import LogisticProblem, minorant, minorant_within
+from sparsecv_mio.problem.logistic import LogisticProblem, minorant
 from sparsecv_mio.trees.logistic_ranges import sparser
 from sparsecv_mio.trees.logistic_subsets import LogisticSubsets
-from sparsecv_mio.units import KEEP_RTOL
 
 FEW = 4  # columns of the problems here; the campaign has up to 7
 
@@ -94,38 +92,6 @@ def test_supports_that_are_said_to_be_above_a_level_are(seed: int, hard: bool) -
             if S not in kept:
                 assert float(exact.value) > level * (1.0 - 1e-12) - 2.0 * exact.off, (seed, S)
         assert best_of_size(truth, size) in kept or len(best_of_size(truth, size)) < size
-
-
-@pytest.mark.parametrize("seed", range(24))
-def test_quadratics_by_the_kernel_are_those_of_numpy(seed: int) -> None:
-    fits = LogisticSubsets(drawn(6000 + seed, 7)).fits
-    problem, everything = fits.whole, fits.fit(range(fits.problem.p))[0]
-    firsts = np.flatnonzero(fits.copies)
-    if len(firsts) < problem.p or problem.p < 2:
-        return
-    point = 0.5 * everything + 0.5 * fits.fit([0])[0]
-    level = 1.2 * max(problem.objective(everything), problem.objective(point))
-    ball = minorant(problem, point, level)
-    if ball is None:
-        return
-    for centre in (point, everything, fits.fit([0])[0]):
-        twin = minorant_within(problem, centre, level, ball.ranges)
-        made, own = logistic_lists.quadratic_about(
-            fits.rows.W, problem.v, problem.penalty, centre, np.array(ball.ranges), level, problem.first, KEEP_RTOL
-        )
-        assert made == (twin is not None)
-        if twin is None or not own.keep < 1e-3:
-            continue
-        masks = np.array([list(np.binary_repr(i, problem.p)) for i in range(1, 2**problem.p)]) == "1"
-        members = np.argsort(~masks, axis=1, kind="stable")
-        bounds, known = np.full(len(masks), -np.inf), np.zeros(len(masks), dtype=np.int8)
-        above = logistic_lists.raise_bounds(own, members, masks.sum(axis=1), level, bounds, known)
-        assert above == np.count_nonzero(bounds > level) == np.count_nonzero(known)
-        f = [float(quadratic_value(twin.moments, tuple(np.flatnonzero(mask).tolist()))) for mask in masks]
-        exact = np.array(f) - twin.shift
-        scale = own.constant + twin.moments.yy
-        assert np.all(bounds <= exact + 1e-9 * scale), seed
-        assert np.all(bounds >= exact - (1e-6 + 2.0 * own.keep) * scale), seed
 
 
 def test_columns_that_are_forced_in_are_in_every_support() -> None:

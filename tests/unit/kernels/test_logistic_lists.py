@@ -1,0 +1,59 @@
+"""Quadratics by the kernel of lists beside those of numpy, and what they say of supports."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from logistic_truth import drawn, quadratic_value
+
+from sparsecv_mio.kernels import logistic_lists
+from sparsecv_mio.kernels.logistic_newton import evaluate, new_state
+from sparsecv_mio.problem.logistic import least_curvature, minorant, minorant_within
+from sparsecv_mio.trees.logistic_subsets import LogisticSubsets
+from sparsecv_mio.units import KEEP_RTOL
+
+
+def test_curvatures_are_those_of_numpy_or_a_little_below() -> None:
+    rng = np.random.default_rng(5)
+    m, n = rng.uniform(-30, 30, 500), 500
+    width = 10.0 ** rng.uniform(-6, 2, (2, n))
+    for moved in (0.0, 1.0):  # the ranges hold the margins, or stand beside them
+        ends = np.array([m + moved * 1.5 * width[0] - width[0], m + moved * 1.5 * width[0] + width[1]])
+        state, out = new_state(n), np.empty(n)
+        evaluate(m[None, :], np.ones(n), np.zeros(1), np.ones(1), state)
+        logistic_lists.least_curvatures(state, ends.copy(), np.zeros(n), out)
+        twin = least_curvature(m, *ends)
+        assert np.all(out >= 0.0) and np.all(out <= twin * (1.0 + 1e-6) + 1e-13)
+        assert np.all(out >= 0.9 * twin - 1e-9)  # below that, rounding of losses of 30 hides it beyond a short range
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_quadratics_by_the_kernel_are_those_of_numpy(seed: int) -> None:
+    fits = LogisticSubsets(drawn(6000 + seed, 7)).fits
+    problem, everything = fits.whole, fits.fit(range(fits.problem.p))[0]
+    firsts = np.flatnonzero(fits.copies)
+    if len(firsts) < problem.p or problem.p < 2:
+        return
+    point = 0.5 * everything + 0.5 * fits.fit([0])[0]
+    level = 1.2 * max(problem.objective(everything), problem.objective(point))
+    ball = minorant(problem, point, level)
+    if ball is None:
+        return
+    for centre in (point, everything, fits.fit([0])[0]):
+        twin = minorant_within(problem, centre, level, ball.ranges)
+        made, own = logistic_lists.quadratic_about(
+            fits.rows.W, problem.v, problem.penalty, centre, np.array(ball.ranges), level, problem.first, KEEP_RTOL
+        )
+        assert made == (twin is not None)
+        if twin is None or not own.keep < 1e-3:
+            continue
+        masks = np.array([list(np.binary_repr(i, problem.p)) for i in range(1, 2**problem.p)]) == "1"
+        members = np.argsort(~masks, axis=1, kind="stable")
+        bounds, known = np.full(len(masks), -np.inf), np.zeros(len(masks), dtype=np.int8)
+        above = logistic_lists.raise_bounds(own, members, masks.sum(axis=1), level, bounds, known)
+        assert above == np.count_nonzero(bounds > level) == np.count_nonzero(known)
+        f = [float(quadratic_value(twin.moments, tuple(np.flatnonzero(mask).tolist()))) for mask in masks]
+        exact = np.array(f) - twin.shift
+        scale = own.constant + twin.moments.yy
+        assert np.all(bounds <= exact + 1e-9 * scale), seed
+        assert np.all(bounds >= exact - (1e-6 + 2.0 * own.keep) * scale), seed
