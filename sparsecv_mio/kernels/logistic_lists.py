@@ -50,6 +50,29 @@ class Quadratic(NamedTuple):
     slack: float
 
 
+class FitsOfInterest(NamedTuple):
+    """Fits of some columns with F at most a level.
+
+    Attributes
+    ----------
+    columns : (q,) int array
+        First columns, of copies.
+    penalty : (first + q,) array
+        Ridge of these, of all copies together.
+    ranges : (2, n) array
+        That hold the margins of every such fit.
+    level : float
+    keep : float
+        The least that `Quadratic.keep` may be.
+    """
+
+    columns: np.ndarray
+    penalty: np.ndarray
+    ranges: np.ndarray
+    level: float
+    keep: float
+
+
 @njit(cache=True, nogil=True, error_model="numpy")
 def least_curvatures(state, ends, off, out):
     """Lower bounds of `2 (l(t) - l(m) - l'(m)(t - m)) / (t - m)^2` over ranges of margins, `l(m) = log(1 + exp(-m))`.
@@ -94,7 +117,7 @@ def least_curvatures(state, ends, off, out):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def quadratic_about(W, v, penalty, theta, ranges, level, first, keep):
+def quadratic_about(W, v, theta, fits, first):
     """Make a quadratic below F about a point, for all points whose margins lie within ranges: `(there is one, it)`.
 
     O(n k^2 + k^3), k = first + q.
@@ -104,17 +127,13 @@ def quadratic_about(W, v, penalty, theta, ranges, level, first, keep):
     W : (first + q, n) array
         Rows times their labels, as columns.
     v : (n,) array
-    penalty, theta : (first + q,) arrays
-    ranges : (2, n) array
-    level : float
-        Fits with F above it are of no interest.
+    theta : (first + q,) array
+    fits : FitsOfInterest
     first : int
         1 with an intercept, else 0.
-    keep : float
-        The least that `Quadratic.keep` may be.
     """
     k, n = W.shape
-    q = k - first
+    q, penalty, level = k - first, fits.penalty, fits.level
     none = Quadratic(np.empty((0, 0)), np.empty(0), 0.0, 0.0, np.inf, 0.0)
     state, off, noise, loose, widest = new_state(n), np.zeros(n), np.empty(k), 0.0, 0.0
     value = evaluate(W, v, penalty, theta, state)
@@ -145,7 +164,7 @@ def quadratic_about(W, v, penalty, theta, ranges, level, first, keep):
             s += W[a, i] * state.work[i]
         g[a] = 2.0 * penalty[a] * theta[a] - s
     weights = np.empty(n)
-    least_curvatures(state, ranges.copy(), off, weights)
+    least_curvatures(state, fits.ranges.copy(), off, weights)
     for i in range(n):
         weights[i] *= v[i] * (1.0 - 2.0 * off[i])
     H = np.dot(W * weights, W.T)
@@ -182,7 +201,7 @@ def quadratic_about(W, v, penalty, theta, ranges, level, first, keep):
     shift = max(0.5 * fall * (1.0 + 4.0 * doubt) - low, 0.0) * (1.0 + 1e-9) + lost
     rounding = 50.0 * EPS * q * trace
     slack = max(1e-13, 0.1 * rounding) * (abs(constant) + shift)
-    return True, Quadratic(M, c, constant + shift, shift, max(keep, rounding), slack)
+    return True, Quadratic(M, c, constant + shift, shift, max(fits.keep, rounding), slack)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -287,7 +306,7 @@ def raise_bounds(quadratic, members, sizes, level, bounds, known):
 
 
 @njit(cache=True, nogil=True)
-def screen(rows, masks, columns, penalty, start, ranges, level, keep, most, bounds, known):
+def screen(rows, masks, fits, start, most, bounds, known):
     """Find out which supports are above a level; returns how many are still open after so many fits.
 
     O(most (n q^2 + L size^3)).
@@ -297,15 +316,10 @@ def screen(rows, masks, columns, penalty, start, ranges, level, keep, most, boun
     rows : Rows
     masks : (L, p) bool array
         Copies of a column all together.
-    columns : (q,) int array
-        First columns, among which all supports are.
-    penalty : (first + q,) array
-        Ridge of these, of all copies together.
+    fits : FitsOfInterest
+        Of columns among which all supports are.
     start : (first + p,) array
         Where every fit begins.
-    ranges : (2, n) array
-        That hold the margins of every fit of these columns with F at most the level.
-    level, keep : float, float
     most : int
         Supports to fit.
     bounds : (L,) array
@@ -313,7 +327,8 @@ def screen(rows, masks, columns, penalty, start, ranges, level, keep, most, boun
     known : (L,) array
         OPEN, ABOVE or WITHIN, written: WITHIN is every support whose fit has not shown F to be above the level.
     """
-    first, q, count = rows.first, columns.shape[0], masks.shape[0]
+    columns, level, first, count = fits.columns, fits.level, rows.first, masks.shape[0]
+    q = columns.shape[0]
     places, place_of = np.empty(first + q, dtype=np.int64), np.full(rows.penalty.shape[0], -1, dtype=np.int64)
     for a in range(first):
         places[a] = a
@@ -352,7 +367,7 @@ def screen(rows, masks, columns, penalty, start, ranges, level, keep, most, boun
         theta[:] = 0.0
         for a in range(own.shape[0]):
             theta[place_of[own[a]]] = point[a]
-        made, quadratic = quadratic_about(W, rows.v, penalty, theta, ranges, level, first, keep)
+        made, quadratic = quadratic_about(W, rows.v, theta, fits, first)
         above = raise_bounds(quadratic, members, sizes, level, bounds, known) if made else 0
         waiting -= above
         if above < FEW:

@@ -162,14 +162,12 @@ class LogisticFits:
             True leaves the others as they are.
         """
         whole, places = masks[:, self.copy_of] & self.varies, self.places(columns)
-        penalty, ends = self.whole.penalty[places], np.array(ranges)
+        fits = logistic_lists.FitsOfInterest(columns, self.whole.penalty[places], np.array(ranges), level, KEEP_RTOL)
         bounds, known = np.full(len(masks), -np.inf), np.full(len(masks), logistic_lists.OPEN, dtype=np.int8)
         work = len(self.problem.y) * len(places) ** 2 + 10 * len(masks) * len(places)
         most, waiting = max(16 * AT_ONCE // work, 1), len(masks)
         while waiting and not expired():
-            waiting = logistic_lists.screen(
-                self.rows, whole, columns, penalty, start, ends, level, KEEP_RTOL, most, bounds, known
-            )
+            waiting = logistic_lists.screen(self.rows, whole, fits, start, most, bounds, known)
         return masks[known != logistic_lists.ABOVE]
 
     def fit(self, support: Iterable[int], start: FloatArray | None = None) -> tuple[FloatArray, float, float]:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from itertools import combinations
+
 import numpy as np
 import pytest
 from logistic_truth import drawn, quadratic_value
 
 from sparsecv_mio.kernels import logistic_lists
+from sparsecv_mio.kernels.logistic_lists import ABOVE, OPEN, WITHIN, FitsOfInterest
 from sparsecv_mio.kernels.logistic_newton import evaluate, new_state
-from sparsecv_mio.problem.logistic import least_curvature, minorant, minorant_within
+from sparsecv_mio.problem.logistic import LogisticProblem, least_curvature, minorant, minorant_within
 from sparsecv_mio.trees.logistic_subsets import LogisticSubsets
 from sparsecv_mio.units import KEEP_RTOL
 
@@ -41,9 +44,8 @@ def test_quadratics_by_the_kernel_are_those_of_numpy(seed: int) -> None:
         return
     for centre in (point, everything, fits.fit([0])[0]):
         twin = minorant_within(problem, centre, level, ball.ranges)
-        made, own = logistic_lists.quadratic_about(
-            fits.rows.W, problem.v, problem.penalty, centre, np.array(ball.ranges), level, problem.first, KEEP_RTOL
-        )
+        of_interest = FitsOfInterest(firsts, problem.penalty, np.array(ball.ranges), level, KEEP_RTOL)
+        made, own = logistic_lists.quadratic_about(fits.rows.W, problem.v, centre, of_interest, problem.first)
         assert made == (twin is not None)
         if twin is None or not own.keep < 1e-3:
             continue
@@ -57,3 +59,27 @@ def test_quadratics_by_the_kernel_are_those_of_numpy(seed: int) -> None:
         scale = own.constant + twin.moments.yy
         assert np.all(bounds <= exact + 1e-9 * scale), seed
         assert np.all(bounds >= exact - (1e-6 + 2.0 * own.keep) * scale), seed
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_supports_above_are_those_that_fits_show(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((50, 8))
+    y = np.where(X[:, 0] - X[:, 1] + rng.logistic(size=50) > 0, 1.0, -1.0)
+    fits = LogisticSubsets(LogisticProblem(X, y, np.ones(50), np.ones(8), 0.1)).fits
+    masks = np.array([fits.mask(support) for support in combinations(range(8), 3)])
+    exact = fits.refit(masks)
+    level = float(np.sort(exact.upper)[2]) * (1.0 + 1e-9)
+    near = exact.points[int(np.argmin(exact.upper))]
+    ball = minorant(fits.whole, near, level)
+    assert ball is not None
+    of_interest = FitsOfInterest(np.arange(8), fits.whole.penalty, np.array(ball.ranges), level, KEEP_RTOL)
+    bounds, known = np.full(len(masks), -np.inf), np.full(len(masks), OPEN, dtype=np.int8)
+    waiting, fitted = len(masks), 0
+    while waiting:
+        left = logistic_lists.screen(fits.rows, masks, of_interest, near, 1, bounds, known)
+        assert left == np.count_nonzero(known == OPEN) < waiting
+        waiting, fitted = left, fitted + 1
+    assert np.array_equal(known == WITHIN, exact.lower <= level) and np.count_nonzero(known == WITHIN) == 3
+    assert np.all(known[exact.lower > level] == ABOVE) and np.all(bounds <= exact.upper)
+    assert fitted < len(masks)

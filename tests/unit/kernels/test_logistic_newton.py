@@ -10,9 +10,12 @@ from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.kernels.logistic_newton import (
     Rows,
     decisions,
+    evaluate,
     fit_and_prove,
+    gathered,
     log_losses,
     merged,
+    new_state,
     newton,
     proved,
     refit,
@@ -145,3 +148,16 @@ def test_shares_and_losses_are_within_a_few_roundings() -> None:
     for own, true in zip((shares, others, losses), exact, strict=True):
         off = np.abs(own - true) / np.maximum(true, 1e-280)
         assert off.max() < 6 * np.finfo(float).eps
+
+
+def test_the_value_at_a_point_is_that_of_numpy() -> None:
+    problem, places = centred(300), np.array([0, 2])
+    rows, theta = rows_of(problem), np.array([0.3, -0.7])
+    Z, state = gathered(rows.W, places), new_state(len(problem.y))
+    assert np.array_equal(Z, rows.W[places])
+    value = evaluate(Z, problem.v, problem.penalty[places], theta, state)
+    whole = np.zeros(len(rows.W))
+    whole[places] = theta
+    assert value == pytest.approx(problem.objective(whole), rel=1e-13)
+    assert state.margins == pytest.approx(problem.y * (problem.rows @ whole), rel=1e-12, abs=1e-14)
+    assert state.shares + state.others == pytest.approx(1.0)
