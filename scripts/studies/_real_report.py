@@ -55,8 +55,9 @@ def of_classes(frame: pd.DataFrame, methods: tuple[str, ...], names: list[str]) 
     head += [f"accuracy: {names[0]}", *names[1:]]
     lines = ["| " + " | ".join(head) + " |", "|---|" + "---:|" * (len(head) - 1)]
     for data in [name for name in OF_CLASSES if name in known["test_error"].index.get_level_values("data")]:
-        means = [known[column].xs(data, level="data").mean().to_dict() for column in columns]
-        lines.append(f"| {data} | " + " | ".join(f"{one[m]:.3f}" for one in means for m in methods) + " |")
+        tables = [known[column].xs(data, level="data") for column in columns]
+        means = [float(table[method].mean()) for table in tables for method in methods]
+        lines.append(f"| {data} | " + " | ".join(f"{mean:.3f}" for mean in means) + " |")
     return [*lines, ""]
 
 
