@@ -269,8 +269,7 @@ class LogisticSubsets:
         """Yield quadratics about some points, and ellipsoids of fits with at most so many columns."""
         fits, ranges = self.fits, None
         firsts = np.flatnonzero(fits.copies)
-        places = np.concatenate([np.arange(fits.problem.first), firsts + fits.problem.first]).astype(np.int64)
-        problem = fits.whole.only(firsts)
+        places, problem = fits.places(firsts), fits.whole.only(firsts)
         for point in fits.points_below(level, MIXTURES, self._good.get(size, []), expired):
             if expired():
                 return
