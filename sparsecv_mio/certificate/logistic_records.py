@@ -98,7 +98,8 @@ class ClassDesign:
     def rounding(self, model: LogisticModel) -> float:
         """Return what rounding may be worth in an objective: more where columns are far from 0 beside their spread."""
         total = self.dataset.weight_of(slice(0, self.dataset.n))
-        offset = float(np.abs(model.center) @ np.abs(model.beta))
+        level = np.abs(self.dataset.X[:, list(model.support)].mean(axis=0))
+        offset = float(level @ np.abs(model.beta))
         return F_RTOL * model.objective + OFFSET_ROUNDING * total * offset + TINY
 
     def best(self, size: int, gamma: float, rows: IntArray | None, start: Support, most: int) -> list[Support] | None:

@@ -125,3 +125,15 @@ def test_side_constraints_of_a_fit_are_checked_and_what_is_not_proved_is_said() 
     assert not verify(replace(record, support=("x0", "x2"), coefficients={"x0": 1.0, "x2": -1.0}), DATA).ok
     forced = fit_one(DATA, tau=2, gamma=0.1, loss="logistic", side=SideOptions(force_in=("x1",), force_out=("x0",)))
     assert set(forced.support) == {"x1", "x2"} and verify(forced, DATA).ok and not verify(forced, DATA).caveat
+
+
+@pytest.mark.parametrize("seed", [15, 24])
+def test_columns_far_from_0_without_an_intercept_take_digits_of_the_objective(seed: int) -> None:
+    generator = np.random.default_rng(seed)
+    X = generator.standard_normal((40, 3))
+    margin = X @ [3.0, -3.0, 2.0]
+    labels = (margin + 1.5 * generator.logistic(size=40) > 0.0).astype(float)
+    far = as_two_classes(Dataset.from_arrays((X + 1e6) * [1.0, 1e5, 1e-3], labels))
+    record = cross_validate(far, "2", gammas=[1e-4], taus=[3], loss="logistic", intercept="none", threads=1)
+    assert verify(record, far).ok
+    assert not verify(replace(record, refit=replace(record.refit, objective=20.0)), far).ok
