@@ -28,15 +28,15 @@ from sparsecv_mio.near.near_optimal import near_optimal
 from sparsecv_mio.oracles.glru import Logistic, Regularizer, make_problem, train
 from sparsecv_mio.oracles.penalties import KSupport
 from sparsecv_mio.oracles.treecv import LeastSquaresSgd, tree_cv
-from sparsecv_mio.problem.logistic import LogisticProblem
+from sparsecv_mio.problem.glm import GlmProblem
 from sparsecv_mio.problem.training_moments import full_problem
 from sparsecv_mio.proofs.threshold_trees import PerspectiveProof, Units, prove_thresholds
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.search.first_supports import first_supports
 from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.thresholds import MANY, SMALL
-from sparsecv_mio.trees.logistic_left_out import LeftOut
-from sparsecv_mio.trees.logistic_subsets import LogisticSubsets
+from sparsecv_mio.trees.glm_left_out import LeftOut
+from sparsecv_mio.trees.glm_subsets import GlmSubsets
 from sparsecv_mio.words import Method
 
 GAMMAS, TAUS = (0.01, 1.0), (1, 2, 3)
@@ -95,8 +95,8 @@ def trees() -> None:
 def two_classes() -> None:
     """Fit and branch with logistic loss."""
     data = toy(30, 12)
-    logistic = LogisticProblem(data.X, np.where(data.y > data.y.mean(), 1.0, -1.0), np.ones(30), np.ones(12), 1.0)
-    subsets = LogisticSubsets(logistic)
+    logistic = GlmProblem(data.X, np.where(data.y > data.y.mean(), 1.0, -1.0), np.ones(30), np.ones(12), 1.0)
+    subsets = GlmSubsets(logistic)
     subsets.solve([5])  # 792 supports: more than are tried as they are
     subsets.scored([np.array([0, 1])], data.X[:3], np.array([1.0, -1.0, 1.0]))
     mask, training = subsets.fits.mask([0, 1]), np.arange(30)[None, :] > 2

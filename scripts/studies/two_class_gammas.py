@@ -27,8 +27,8 @@ import _runs  # noqa: F401  (one thread, before numpy is loaded)
 import numpy as np
 
 from sparsecv_mio.model_space import default_gammas, gammas, taus_of
-from sparsecv_mio.problem.logistic import LogisticProblem
-from sparsecv_mio.trees.logistic_subsets import LogisticSubsets
+from sparsecv_mio.problem.glm import GlmProblem
+from sparsecv_mio.trees.glm_subsets import GlmSubsets
 
 GAMMAS = np.geomspace(1e-5, 30.0, 27)  # 1.774 times the one before
 FOLDS, MOST_SCORED = 5, 2_000
@@ -72,7 +72,7 @@ Rows = tuple[np.ndarray, np.ndarray]
 def test_losses(fit: Rows, score: Rows, taus: list[int]) -> np.ndarray:
     """(G, T) summed log losses of scored rows at the supports that local search finds in the others."""
     (X, y), (Z, labels), losses = fit, score, np.empty((len(GAMMAS), len(taus)))
-    whole = LogisticSubsets(LogisticProblem(X, y, np.ones(len(y)), np.ones(X.shape[1]), 1.0))
+    whole = GlmSubsets(GlmProblem(X, y, np.ones(len(y)), np.ones(X.shape[1]), 1.0))
     starts: list[np.ndarray] = []
     for g in reversed(range(len(GAMMAS))):
         here = whole.with_gamma(float(GAMMAS[g]))

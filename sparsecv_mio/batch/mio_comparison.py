@@ -20,10 +20,10 @@ from sparsecv_mio.errors import BackendFailed, BackendUnavailable
 from sparsecv_mio.formulation.backends import get_backend
 from sparsecv_mio.formulation.backends.contract import Backend
 from sparsecv_mio.formulation.outcome import Limits, Outcome
-from sparsecv_mio.problem.logistic import LogisticProblem
+from sparsecv_mio.problem.glm import GlmProblem
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.training_moments import TrainingMoments, row_moments, training_moments
-from sparsecv_mio.search.logistic_folds import problem_of
+from sparsecv_mio.search.glm_folds import problem_of
 from sparsecv_mio.search.options import check_formulation, check_limits
 from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.units import TIE_RTOL
@@ -110,7 +110,7 @@ class Cell:
     fold: int
     tau: int
     gamma: float
-    problem: SparseProblem | LogisticProblem
+    problem: SparseProblem | GlmProblem
     names: tuple[str, ...]
     unit: float
 
@@ -221,7 +221,7 @@ def compare(
     check_limits(limits)
     check_whole("repeats", repeats, 1)
     for contender in contenders:
-        _warm_up(contender, limits, any(isinstance(cell.problem, LogisticProblem) for cell in cells))
+        _warm_up(contender, limits, any(isinstance(cell.problem, GlmProblem) for cell in cells))
     environment = _machine_and_solvers(limits)
     rows: list[CompareRow] = []
     done, total = 0, len(cells) * len(contenders) * repeats
@@ -297,11 +297,11 @@ class _Runs:
 def _warm_up(contender: Contender, limits: Limits, classes: bool) -> None:
     q = 5
     gram = np.full((q, q), 0.3) + 0.7 * np.eye(q)
-    toy: SparseProblem | LogisticProblem
+    toy: SparseProblem | GlmProblem
     toy = SparseProblem(gram, np.linspace(1.0, 2.0, q), 12.0, np.ones(q), 0.05, 20, np.zeros(q), 0.0)
     if classes:
         labels = np.array([1.0, -1.0, 1.0, 1.0, -1.0])
-        toy = LogisticProblem(gram, labels, np.ones(q), np.ones(q), 0.1)
+        toy = GlmProblem(gram, labels, np.ones(q), np.ones(q), 0.1)
     quick = replace(limits, seconds=10.0, log=None)
     try:
         contender.backend.solve(toy, 2, limits=quick, formulation=contender.formulation)

@@ -14,7 +14,7 @@ from sparsecv_mio.certificate.parts import ChosenFolds, Request, SearchRequest, 
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.weights import Scored
-from sparsecv_mio.problem.logistic_objective import null_loss
+from sparsecv_mio.problem.glm_objective import null_loss
 from sparsecv_mio.problem.objective import r_squared, standard_error
 from sparsecv_mio.units import CROSSING_RTOL
 from sparsecv_mio.words import Loss, Method, Model, Oracle

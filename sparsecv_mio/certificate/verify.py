@@ -23,7 +23,7 @@ from sparsecv_mio.certificate.averages import check_average
 from sparsecv_mio.certificate.checked_fields import Checks, EnumerationLevel, VerifyReport
 from sparsecv_mio.certificate.claims import check_asked, check_claims, check_gap, check_grid, row_of
 from sparsecv_mio.certificate.enumeration import UnitColumns, held_out_errors
-from sparsecv_mio.certificate.logistic_records import check_classes, check_fit_of_classes, check_path_of_classes
+from sparsecv_mio.certificate.glm_records import check_classes, check_fit_of_classes, check_path_of_classes
 from sparsecv_mio.certificate.parts import DataInfo, FoldInfo, JsonRecord, Request, reading_info
 from sparsecv_mio.certificate.read_back import (
     StoredRecord,

@@ -407,8 +407,8 @@ class PathSearch:
         self._rounds(solve, FIRST_EFFORT)
 
     def _rounds_of_classes(self, data: StandardData) -> None:
-        from sparsecv_mio.search.logistic_folds import subsets_of
-        from sparsecv_mio.search.logistic_search import FIRST_EFFORT
+        from sparsecv_mio.search.glm_folds import subsets_of
+        from sparsecv_mio.search.glm_search import FIRST_EFFORT
 
         whole = subsets_of(data, np.arange(data.n))
         at_gamma = [whole.with_gamma(float(gamma)) for gamma in self.grid.gammas]

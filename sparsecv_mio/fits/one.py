@@ -31,7 +31,7 @@ from sparsecv_mio.model_space import NONE
 from sparsecv_mio.problem.constraints import FREE, SideConstraints
 from sparsecv_mio.problem.coordinates import objective_slack
 from sparsecv_mio.problem.elimination import ForcedColumns
-from sparsecv_mio.problem.logistic import LogisticProblem
+from sparsecv_mio.problem.glm import GlmProblem
 from sparsecv_mio.problem.objective import objective_of
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.refit import refit_rows
@@ -198,11 +198,11 @@ class _Model:
         return full_problem(self.data, self.gamma)
 
     @property
-    def problem(self) -> SparseProblem | LogisticProblem:
+    def problem(self) -> SparseProblem | GlmProblem:
         """The problem as backends take it."""
         if self.data.loss is Loss.SQUARED:
             return self.squares
-        from sparsecv_mio.search.logistic_folds import problem_of
+        from sparsecv_mio.search.glm_folds import problem_of
 
         return problem_of(self.data, np.arange(self.data.n), self.gamma)
 
@@ -405,7 +405,7 @@ def about_export(path: str, piecewise: int | None, missed: float, loss: str = Lo
 
 
 def export_model(
-    problem: SparseProblem | LogisticProblem,
+    problem: SparseProblem | GlmProblem,
     tau: int,
     path: str,
     *,
@@ -417,7 +417,7 @@ def export_model(
 
     Parameters
     ----------
-    problem : SparseProblem or LogisticProblem
+    problem : SparseProblem or GlmProblem
         In standard coordinates; of two classes in any columns.
     tau : int
         Largest support size.
@@ -449,7 +449,7 @@ def export_model(
         raise BadInput(f"--to: unknown ending {suffix!r}, use {', '.join([*BY_PYOMO, *BY_MOSEK])}")
     if piecewise is not None and suffix not in LINEAR:
         raise BadInput(f"piecewise: a linear model is written as {' or '.join(LINEAR)}, not {suffix}")
-    classes = isinstance(problem, LogisticProblem)
+    classes = isinstance(problem, GlmProblem)
     if classes and piecewise is None and suffix in LINEAR:
         raise BadInput(
             f"--to: {suffix} holds no log losses: write .nl, .cbf or .ptf, or a linear model, --piecewise 64"
@@ -483,9 +483,9 @@ def export_model(
     return task.scaled.objective(0.0), task.scaled.unit**2, missed * task.scaled.unit**2
 
 
-def _task_of(problem: SparseProblem | LogisticProblem, tau: int, constraints: SideConstraints) -> ModelTask:
+def _task_of(problem: SparseProblem | GlmProblem, tau: int, constraints: SideConstraints) -> ModelTask:
     """Return a task with its start; `BadInput` where the side constraints exclude every support."""
-    if isinstance(problem, LogisticProblem):
+    if isinstance(problem, GlmProblem):
         problem = problem.centred()[0]
         fit = feasible_classes(problem, tau, constraints)
         if fit is not None:

@@ -3,9 +3,9 @@
     min  sum_i v_i s_i + sum_j ridge_j t_j     s.t.  s_i >= log(1 + exp(-r_i)),   r_i = y_i (a + x_i'b),
                                                      b_j^2 <= t_j z_j,   lo z <= b <= hi z,   sum z <= tau,  z binary
 
-in centred columns (`LogisticProblem.centred`), over the mean weight of a row, so that a row counts about 1. Bounds of
+in centred columns (`GlmProblem.centred`), over the mean weight of a row, so that a row counts about 1. Bounds of
 coefficients and margins are those of the level set of the start, `{F <= F(start)}`, by the quadratic that is below F
-there (docs/theory/logistic.md, section 3); its perspective relaxation is the bound that is known before.
+there (docs/theory/glm.md, section 3); its perspective relaxation is the bound that is known before.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from sparsecv_mio.formulation.before_solving import feasible_start
 from sparsecv_mio.formulation.outcome import KnownBounds
 from sparsecv_mio.formulation.task import LEVEL_MARGIN, ModelTask, ScaledProblem, scaled_problem
 from sparsecv_mio.problem.constraints import SideConstraints
-from sparsecv_mio.problem.logistic import LogisticProblem, Minorant, minorant
-from sparsecv_mio.problem.logistic_fit import ClassFit, expanded, fit_classes
+from sparsecv_mio.problem.glm import GlmProblem, Minorant, minorant
+from sparsecv_mio.problem.glm_fit import GlmFit, expanded, fit_glm
 from sparsecv_mio.problem.refit import Fit
 
 EXPANSIONS = 8  # of F around a fit, each tried until one is no better than the fit
@@ -39,13 +39,13 @@ class ScaledLosses(ScaledProblem):
 
     Attributes
     ----------
-    classes : LogisticProblem
+    classes : GlmProblem
         Centred.
     low, high : (n,) arrays
         Ends of the margins of every fit that is as good as the start.
     """
 
-    classes: LogisticProblem
+    classes: GlmProblem
     low: FloatArray
     high: FloatArray
 
@@ -86,12 +86,12 @@ class ScaledLosses(ScaledProblem):
 
     def fitted(self, z: FloatArray) -> tuple[FloatArray, float]:
         """Return the fit of the support of a 0/1 point, and its phi."""
-        fit = fit_classes(self.classes, tuple(np.flatnonzero(z).tolist()))
+        fit = fit_glm(self.classes, tuple(np.flatnonzero(z).tolist()))
         return self.u_of(fit), self.value(fit.objective)
 
     def u_of(self, fit: Fit) -> FloatArray:
         """Return coefficients and intercept of a fit."""
-        assert isinstance(fit, ClassFit)
+        assert isinstance(fit, GlmFit)
         return np.roll(fit.theta(self.classes), -self.free)
 
     def to_u(self, beta: FloatArray) -> FloatArray:
@@ -110,12 +110,12 @@ class ScaledLosses(ScaledProblem):
 WIDEST = 40.0  # margins beyond which the loss is its asymptote to the last digit
 
 
-def feasible_classes(problem: LogisticProblem, tau: int, constraints: SideConstraints) -> ClassFit | None:
+def feasible_classes(problem: GlmProblem, tau: int, constraints: SideConstraints) -> GlmFit | None:
     """Return a feasible fit, good but not optimal; None when the side constraints exclude every support.
 
     Parameters
     ----------
-    problem : LogisticProblem
+    problem : GlmProblem
         Centred.
     tau : int
     constraints : SideConstraints
@@ -125,12 +125,12 @@ def feasible_classes(problem: LogisticProblem, tau: int, constraints: SideConstr
     Supports that are good for the expansion of F around a fit (`feasible_start`), around their own fit again, until
     that brings nothing more.
     """
-    best, around = None, fit_classes(problem, ())
+    best, around = None, fit_glm(problem, ())
     for _ in range(EXPANSIONS):
         proposed = feasible_start(expanded(problem, around), tau, constraints)
         if proposed is None:
             return None
-        fit = fit_classes(problem, proposed.support)
+        fit = fit_glm(problem, proposed.support)
         if best is not None and fit.objective >= best.objective:
             break
         best = around = fit
@@ -138,7 +138,7 @@ def feasible_classes(problem: LogisticProblem, tau: int, constraints: SideConstr
 
 
 def unbounded_task(
-    problem: LogisticProblem, tau: int, constraints: SideConstraints, start: Fit, advice: KnownBounds
+    problem: GlmProblem, tau: int, constraints: SideConstraints, start: Fit, advice: KnownBounds
 ) -> ModelTask:
     """Return the task for a solver that needs no bounds of coefficients.
 
@@ -147,7 +147,7 @@ def unbounded_task(
     problem, tau, constraints, start, advice
         As for `loss_task`.
     """
-    q, n, none = problem.p, len(problem.y), fit_classes(problem, ())
+    q, n, none = problem.p, len(problem.y), fit_glm(problem, ())
     scaled = ScaledLosses(
         G=np.zeros((0, 0)), w=problem.ridge / problem.v.mean(), g=np.zeros(q), ridge=np.zeros(problem.first + q),
         inverse=np.full(q, np.inf), floor=0.0, doubt=np.inf, column=np.ones(q), unit=float(problem.v.mean()) ** 0.5,
@@ -159,13 +159,13 @@ def unbounded_task(
 
 
 def loss_task(
-    problem: LogisticProblem, tau: int, constraints: SideConstraints, start: Fit, advice: KnownBounds
+    problem: GlmProblem, tau: int, constraints: SideConstraints, start: Fit, advice: KnownBounds
 ) -> ModelTask:
     """Scale a problem and bound its coefficients and margins; some ten rounds of O(n q^2).
 
     Parameters
     ----------
-    problem : LogisticProblem
+    problem : GlmProblem
         Centred.
     tau : int
     constraints : SideConstraints
@@ -176,7 +176,7 @@ def loss_task(
     """
     plain = unbounded_task(problem, tau, constraints, start, advice)
     level = start.objective + LEVEL_MARGIN * plain.scaled.yy
-    best = fit_classes(problem, tuple(range(problem.p)))
+    best = fit_glm(problem, tuple(range(problem.p)))
     lo, hi, low, high = _crude(problem, level)
     floor = plain.floor
     below = minorant(problem, best.theta(problem), level)
@@ -194,7 +194,7 @@ def loss_task(
     return replace(plain, scaled=scaled, lo=lo, hi=hi, floor=floor, points=(ridge,))
 
 
-def _crude(problem: LogisticProblem, level: float) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+def _crude(problem: GlmProblem, level: float) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
     """Bound coefficients by their penalties alone, and margins by the losses of their rows alone."""
     reach = np.sqrt(level / problem.ridge) * (1.0 + ROUNDED)
     share = level / problem.v * (1.0 + ROUNDED)

@@ -35,7 +35,7 @@ from sparsecv_mio.problem.refit import Fit, refit_moments
 from sparsecv_mio.units import TINY
 
 if TYPE_CHECKING:
-    from sparsecv_mio.problem.logistic import LogisticProblem
+    from sparsecv_mio.problem.glm import GlmProblem
 
 SOLVER_ROUNDING = 1e-11  # allowance, in units of yy, for what float64 may do to a bound computed here
 
@@ -334,7 +334,7 @@ class ModelTask:
 
     Attributes
     ----------
-    problem : SparseProblem or LogisticProblem
+    problem : SparseProblem or GlmProblem
         In standard coordinates, or in centred columns.
     scaled : ScaledProblem
         The same in scaled units.
@@ -354,7 +354,7 @@ class ModelTask:
         Scaled coefficients whose dual cuts come first.
     """
 
-    problem: SparseProblem | LogisticProblem
+    problem: SparseProblem | GlmProblem
     scaled: ScaledProblem
     tau: int
     constraints: SideConstraints
@@ -410,20 +410,20 @@ class ModelTask:
         return z
 
 
-def refitted(problem: SparseProblem | LogisticProblem, support: tuple[int, ...], constraints: SideConstraints) -> Fit:
+def refitted(problem: SparseProblem | GlmProblem, support: tuple[int, ...], constraints: SideConstraints) -> Fit:
     """Return the exact fit of a support, inside its boxes where there are any.
 
     Parameters
     ----------
-    problem : SparseProblem or LogisticProblem
+    problem : SparseProblem or GlmProblem
     support : tuple of int
     constraints : SideConstraints
     """
     if isinstance(problem, SparseProblem):
         return refit_moments(problem, support, constraints.boxes(problem.q))
-    from sparsecv_mio.problem.logistic_fit import fit_classes  # loads what squares need not
+    from sparsecv_mio.problem.glm_fit import fit_glm  # loads what squares need not
 
-    return fit_classes(problem, support)
+    return fit_glm(problem, support)
 
 
 def model_task(

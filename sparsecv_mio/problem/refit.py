@@ -37,7 +37,7 @@ from sparsecv_mio.units import TIE_RTOL, TINY
 from sparsecv_mio.words import Intercept, Loss
 
 if TYPE_CHECKING:
-    from sparsecv_mio.problem.logistic_refit import LogisticFit
+    from sparsecv_mio.problem.glm_refit import GlmRowFit
 
 LongArray = NDArray[np.longdouble]
 LONG = np.longdouble
@@ -151,19 +151,19 @@ class RowFit:
 
 def refit_rows(
     data: StandardData, rows: IntArray | slice, support: IntArray, gamma: float, fractions: bool = True
-) -> RowFit | LogisticFit:
+) -> RowFit | GlmRowFit:
     """Fit a support on training rows by the loss of the data, with a bound on its error.
 
     Parameters
     ----------
     data, rows, support, gamma, fractions
-        As for `refit_squares` and `refit_logistic`.
+        As for `refit_squares` and `refit_glm`.
     """
     if data.loss is Loss.SQUARED:
         return refit_squares(data, rows, support, gamma, fractions)
-    from sparsecv_mio.problem.logistic_refit import refit_logistic  # loads what squares need not
+    from sparsecv_mio.problem.glm_refit import refit_glm  # loads what squares need not
 
-    return refit_logistic(data, rows, support, gamma)
+    return refit_glm(data, rows, support, gamma)
 
 
 def refit_squares(

@@ -193,11 +193,11 @@ def _predict_classes(
     record: Record, data: StandardData, supports: list[tuple[int, ...]], plan: FoldPlan, predicted: FloatArray
 ) -> None:
     """Write the probabilities of the rows that each fold scores, by its model."""
-    from sparsecv_mio.problem.logistic_refit import refit_logistic
+    from sparsecv_mio.problem.glm_refit import refit_glm
 
     for fold in range(plan.k):
         columns = np.array(supports[record.chosen_folds.which[fold]], dtype=np.int64)
-        fit = refit_logistic(data, plan.train_rows(fold), columns, record.gamma)
+        fit = refit_glm(data, plan.train_rows(fold), columns, record.gamma)
         of_fold = slice(plan.starts[fold], plan.starts[fold + 1])
         predicted[of_fold] = probabilities(fit.predictors(data, plan.scored_rows(fold)))
 

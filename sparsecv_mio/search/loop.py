@@ -92,9 +92,9 @@ def new_method(context: Context, options: SearchOptions, signals: Signals) -> Se
 
         return Descent(context, RowMaker(context, options.oracles).make, signals)
     if options.loss is Loss.LOGISTIC:
-        from sparsecv_mio.search.logistic_search import LogisticSearch
+        from sparsecv_mio.search.glm_search import GlmSearch
 
-        return LogisticSearch(Run.begun(context, signals, ()))
+        return GlmSearch(Run.begun(context, signals, ()))
     run = Run.begun(context, signals, options.oracles)
     wide = by_rows(context.data, context.folds.k)
     if method is Method.ROUNDS and not wide and not context.data.restrictions.beyond_forcing:

@@ -24,7 +24,7 @@ from sparsecv_mio.certificate.enumeration import UnitColumns
 from sparsecv_mio.certificate.optimality import H_RTOL
 from sparsecv_mio.certificate.refits import Exchanges
 from sparsecv_mio.digits import ends_of, shown
-from sparsecv_mio.problem import logistic_objective
+from sparsecv_mio.problem import glm_objective
 from sparsecv_mio.problem.objective import held_out_error
 from sparsecv_mio.search.cells import Where
 from sparsecv_mio.search.context import Snapshot
@@ -126,7 +126,7 @@ class _Recheck:
         folds, dataset, cells = self.context.folds, self.data.dataset, self.cells
         rows, gamma = folds.scored_rows(fold), float(self.context.grid.gammas[g])
         X, weights = dataset.X[rows], None if dataset.row_weights is None else dataset.row_weights[rows]
-        model = logistic_objective.fit(
+        model = glm_objective.fit(
             dataset.X, dataset.y, columns.tolist(), gamma, scale=str(self.data.scale),
             intercept=str(self.data.intercept), rows=folds.train_rows(fold), weights=dataset.row_weights,
         )  # fmt: skip

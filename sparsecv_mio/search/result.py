@@ -33,7 +33,7 @@ from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.errors import Inconsistent
 from sparsecv_mio.model_space import text_of_gammas, text_of_taus
 from sparsecv_mio.problem.coordinates import objective_slack
-from sparsecv_mio.problem.logistic_objective import null_loss
+from sparsecv_mio.problem.glm_objective import null_loss
 from sparsecv_mio.problem.objective import fit, r_squared, standard_error
 from sparsecv_mio.problem.problem import LARGEST_PENALTY, SparseProblem
 from sparsecv_mio.problem.refit import refit_rows
@@ -365,7 +365,7 @@ class _Reported:
 
         What a search of two classes shows is by a few steps from such fits.
         """
-        from sparsecv_mio.search.logistic_folds import held_out_at_fits  # loads what squares need not
+        from sparsecv_mio.search.glm_folds import held_out_at_fits  # loads what squares need not
 
         cells, numbers, known = self.cells, self.cells.support[pair][folds], np.zeros(len(folds), dtype=np.bool_)
         for number in np.unique(numbers).tolist():

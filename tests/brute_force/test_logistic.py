@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from logistic_truth import best_of_size, drawn, enumerated, harder, judged, long_rows, quadratic_value
 
-from sparsecv_mio.problem.logistic import LogisticProblem, minorant
-from sparsecv_mio.trees.logistic_ranges import sparser
-from sparsecv_mio.trees.logistic_subsets import LogisticSubsets
+from sparsecv_mio.problem.glm import GlmProblem, minorant
+from sparsecv_mio.trees.glm_ranges import sparser
+from sparsecv_mio.trees.glm_subsets import GlmSubsets
 
 FEW = 4  # columns of the problems here; the campaign has up to 7
 
@@ -28,7 +28,7 @@ def test_bounds_hold_with_weights_far_apart_copies_and_tiny_units(seed: int) -> 
 
 @pytest.mark.parametrize("seed", range(16))
 def test_quadratics_are_below_the_objective_on_their_level_set(seed: int) -> None:
-    fits = LogisticSubsets(drawn(1000 + seed, FEW)).fits
+    fits = GlmSubsets(drawn(1000 + seed, FEW)).fits
     problem = fits.whole
     truth = enumerated(problem)
     everything = fits.fit(range(problem.p))[0]
@@ -47,10 +47,10 @@ def test_quadratics_are_below_the_objective_on_their_level_set(seed: int) -> Non
 
 @pytest.mark.parametrize("seed", range(16))
 def test_ranges_of_sparse_fits_hold_them_and_their_quadratics_are_below(seed: int) -> None:
-    problem = LogisticSubsets(drawn(3000 + seed, FEW)).fits.whole
+    problem = GlmSubsets(drawn(3000 + seed, FEW)).fits.whole
     truth = enumerated(problem)
     for size in range(1, problem.p):
-        fits = LogisticSubsets(problem).fits
+        fits = GlmSubsets(problem).fits
         best = best_of_size(truth, size)
         level = float(truth[best].value) * 1.05 + truth[best].off
         for share in (0.0, 0.4):
@@ -71,7 +71,7 @@ def test_ranges_of_sparse_fits_hold_them_and_their_quadratics_are_below(seed: in
 @pytest.mark.parametrize("seed", range(16))
 def test_supports_that_are_said_to_be_above_a_level_are(seed: int, hard: bool) -> None:
     problem = (harder if hard else drawn)(5000 + seed, 7)
-    fits = LogisticSubsets(problem).fits
+    fits = GlmSubsets(problem).fits
     firsts = np.flatnonzero(fits.copies)
     if len(firsts) < 4 or len(firsts) < problem.p:  # no copies here, and none constant
         return
@@ -99,7 +99,7 @@ def test_columns_that_are_forced_in_are_in_every_support() -> None:
         problem = drawn(seed, FEW)
         forced = np.array([problem.p - 1])
         truth = {S: exact for S, exact in enumerated(problem).items() if problem.p - 1 in S}
-        result = LogisticSubsets(problem, forced).solve(range(1, problem.p + 1), effort=200)
+        result = GlmSubsets(problem, forced).solve(range(1, problem.p + 1), effort=200)
         for size, best in result.by_size.items():
             assert problem.p - 1 in best.support
             exact = truth[best_of_size(truth, size)]
@@ -115,29 +115,29 @@ def test_what_a_limit_leaves_is_a_support_with_valid_bounds() -> None:
     rng = np.random.default_rng(3)
     X = rng.normal(size=(60, 20))
     y = np.where(X[:, 0] + rng.logistic(size=60) > 0, 1.0, -1.0)
-    problem = LogisticProblem(X, y, np.ones(60), np.ones(20), 1e-2)
-    subsets = LogisticSubsets(problem)
+    problem = GlmProblem(X, y, np.ones(60), np.ones(20), 1e-2)
+    subsets = GlmSubsets(problem)
     short, whole = subsets.solve([4], effort=0).by_size[4], subsets.solve([4]).by_size[4]
-    stopped = LogisticSubsets(problem).solve([4], expired=lambda: True).by_size[4]
+    stopped = GlmSubsets(problem).solve([4], expired=lambda: True).by_size[4]
     assert whole.complete and whole.upper - whole.lower < 1e-9 * whole.upper
     for best in (short, stopped):
         assert len(best.support) <= 4 and best.lower <= whole.upper and best.upper >= whole.lower
     assert not stopped.complete
 
 
-def far_problem(n: int = 60, p: int = 12, gamma: float = 1e-2) -> LogisticProblem:
+def far_problem(n: int = 60, p: int = 12, gamma: float = 1e-2) -> GlmProblem:
     rng = np.random.default_rng(3)
     X = rng.normal(size=(n, p))
     y = np.where(X[:, 0] - X[:, 1] + rng.logistic(size=n) > 0, 1.0, -1.0)
-    return LogisticProblem(X, y, np.ones(n), np.ones(p), gamma)
+    return GlmProblem(X, y, np.ones(n), np.ones(p), gamma)
 
 
 def test_offsets_and_scales_change_nothing_but_the_units() -> None:
     plain = far_problem()
     scale, offset = 2.0 ** np.arange(-12, 12, 2), 1e6 * np.arange(12)
-    moved = LogisticProblem(plain.X * scale + offset, plain.y, plain.v, plain.weight * scale**2, plain.gamma)
+    moved = GlmProblem(plain.X * scale + offset, plain.y, plain.v, plain.weight * scale**2, plain.gamma)
     sizes, support = [1, 3, 5], [np.array([0, 1, 7])]
-    one, other = LogisticSubsets(plain), LogisticSubsets(moved)
+    one, other = GlmSubsets(plain), GlmSubsets(moved)
     for a, b in zip(one.solve(sizes).by_size.values(), other.solve(sizes).by_size.values(), strict=True):
         assert a.complete and b.complete and a.support.tolist() == b.support.tolist()
         assert a.upper == pytest.approx(b.upper, rel=1e-7)
@@ -151,7 +151,7 @@ def test_offsets_and_scales_change_nothing_but_the_units() -> None:
 
 
 def test_ranges_of_sparse_fits_are_shorter_than_those_of_all() -> None:
-    subsets = LogisticSubsets(far_problem(n=200))
+    subsets = GlmSubsets(far_problem(n=200))
     fits, best = subsets.fits, subsets.solve([3]).by_size[3]
     ball = minorant(fits.whole, fits.fit(best.support)[0], best.upper * (1.0 + 1e-9))
     assert ball is not None
@@ -162,9 +162,9 @@ def test_ranges_of_sparse_fits_are_shorter_than_those_of_all() -> None:
 def test_rows_without_weight_are_not_there() -> None:
     problem = far_problem()
     v = np.where(np.arange(60) < 50, 1.0, 0.0)
-    less = LogisticProblem(problem.X[:50], problem.y[:50], np.ones(50), problem.weight, problem.gamma)
-    with_them = LogisticSubsets(replace(problem, v=v)).solve([2]).by_size[2]
-    without = LogisticSubsets(less).solve([2]).by_size[2]
+    less = GlmProblem(problem.X[:50], problem.y[:50], np.ones(50), problem.weight, problem.gamma)
+    with_them = GlmSubsets(replace(problem, v=v)).solve([2]).by_size[2]
+    without = GlmSubsets(less).solve([2]).by_size[2]
     assert (with_them.upper, with_them.support.tolist()) == (without.upper, without.support.tolist())
 
 
@@ -173,8 +173,8 @@ def test_copies_and_complements_fill_a_support_and_are_all_named() -> None:
     X = np.hstack([problem.X, -problem.X[:, :1], problem.X[:, 1:2]])
     X[:, 2] = problem.X[:, 2] > 0
     X[:, 3] = 1.0 - X[:, 2]
-    twice = LogisticProblem(X, problem.y, problem.v, np.ones(8) * (1.0 + np.arange(8) * 1e-16), problem.gamma)
-    subsets = LogisticSubsets(twice)
+    twice = GlmProblem(X, problem.y, problem.v, np.ones(8) * (1.0 + np.arange(8) * 1e-16), problem.gamma)
+    subsets = GlmSubsets(twice)
     assert subsets.fits.copies.tolist() == [2, 2, 2, 0, 1, 1, 0, 0]
     truth = enumerated(twice)
     for size, best in subsets.solve(range(1, 9)).by_size.items():
@@ -196,17 +196,17 @@ def test_lists_are_all_supports_up_to_an_objective() -> None:
     problem = far_problem(p=7)
     truth = enumerated(problem)
     values = sorted((float(exact.value), S) for S, exact in truth.items() if len(S) == 3)
-    listed = LogisticSubsets(problem).supports_below(3, values[9][0] * (1.0 + 1e-9))
+    listed = GlmSubsets(problem).supports_below(3, values[9][0] * (1.0 + 1e-9))
     assert listed.complete
     assert {tuple(support.tolist()) for support in listed.supports} == {S for _, S in values[:10]}
     assert np.all(listed.lower <= listed.upper)
-    many = LogisticSubsets(far_problem()).supports_below(5, 1e3, most=5)
+    many = GlmSubsets(far_problem()).supports_below(5, 1e3, most=5)
     assert len(many.supports) > 5
 
 
 def test_an_open_size_holds_the_loss_of_its_best_support() -> None:
     problem = far_problem(gamma=1.0)
-    subsets = LogisticSubsets(problem)
+    subsets = GlmSubsets(problem)
     best = subsets.solve([3]).by_size[3]
     X, y = problem.X[:10] * 1.3, problem.y[:10]
     _, (lower,), (upper,) = subsets.scored([best.support], X, y)
@@ -221,7 +221,7 @@ def test_no_step_takes_long_between_two_looks_at_the_clock(n: int, p: int) -> No
     rng = np.random.default_rng(7)
     X = rng.normal(size=(n, p))
     y = np.where(X[:, :5].sum(axis=1) + rng.logistic(size=n) > 0, 1.0, -1.0)
-    subsets = LogisticSubsets(LogisticProblem(X, y, np.ones(n), np.ones(p), 0.3))
+    subsets = GlmSubsets(GlmProblem(X, y, np.ones(n), np.ones(p), 0.3))
     subsets.solve([5], effort=2)  # kernels are compiled
     for looks in (0, 1, 5, 25, 120):
         times: list[float] = []
@@ -230,7 +230,7 @@ def test_no_step_takes_long_between_two_looks_at_the_clock(n: int, p: int) -> No
             times.append(process_time())
             return len(times) > looks
 
-        best = LogisticSubsets(subsets.fits.problem).solve([5], expired=expired).by_size[5]
+        best = GlmSubsets(subsets.fits.problem).solve([5], expired=expired).by_size[5]
         times.append(process_time())
         assert best.lower <= best.upper < np.inf and max(np.diff(times)) < 0.5
         assert len(times) < looks + 40  # once it has expired, what remains is little

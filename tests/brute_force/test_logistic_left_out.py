@@ -8,9 +8,9 @@ from two_class_cases import TwoClassCase, two_class_case
 
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.errors import BadInput
-from sparsecv_mio.problem.logistic_refit import refit_logistic
-from sparsecv_mio.search.logistic_folds import held_out_at_fits, subsets_of
-from sparsecv_mio.trees.logistic_left_out import LeftOut
+from sparsecv_mio.problem.glm_refit import refit_glm
+from sparsecv_mio.search.glm_folds import held_out_at_fits, subsets_of
+from sparsecv_mio.trees.glm_left_out import LeftOut
 from sparsecv_mio.words import Loss
 
 MOST_FOLDS = 6
@@ -60,9 +60,7 @@ def test_held_out_losses_from_all_rows_are_those_of_the_fits(seed: int) -> None:
     for gamma in case.gammas:
         held = held_out_at_fits(data, plan, support, gamma, folds)
         for fold in np.flatnonzero(np.isfinite(held)).tolist():
-            loss, off = refit_logistic(data, plan.train_rows(fold), support, gamma).held_out(
-                data, plan.scored_rows(fold)
-            )
+            loss, off = refit_glm(data, plan.train_rows(fold), support, gamma).held_out(data, plan.scored_rows(fold))
             assert abs(held[fold] - loss) <= 1e-7 * loss + off
     assert np.isfinite(held).mean() > 0.5
 
@@ -71,6 +69,6 @@ def test_coefficients_are_those_of_the_optimum_where_rows_are_all_but_separated(
     """Newton's steps take off a share alone there, and a coefficient hangs on a penalty that weighs next to nothing."""
     case = two_class_case(257)
     data = standardize(case.data, case.how["scale"], case.how["intercept"], loss=Loss.LOGISTIC)
-    fit = refit_logistic(data, slice(0, data.n), np.array([0, 4]), case.gammas[0])
+    fit = refit_glm(data, slice(0, data.n), np.array([0, 4]), case.gammas[0])
     beta, _ = data.coefficients(fit.support, fit.beta, np.zeros(data.q), fit.r_mean)
     assert beta["x0"] == pytest.approx(-7.89541703856916e-05, rel=1e-6)  # by 60 digits

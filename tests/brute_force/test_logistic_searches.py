@@ -11,7 +11,7 @@ from two_class_cases import TwoClassCase, two_class_case
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data.weights import Scored
 from sparsecv_mio.errors import BadInput
-from sparsecv_mio.problem import logistic_objective
+from sparsecv_mio.problem import glm_objective
 from sparsecv_mio.problem.objective import varying_columns
 
 TIED = 1e-10  # of an objective
@@ -26,7 +26,7 @@ def truth(case: TwoClassCase, gamma: float, tau: int) -> tuple[float, float]:
     for fold in range(plan.k):
         rows, out = plan.train_rows(fold), plan.scored_rows(fold)
         supports = [s for size in range(min(tau, len(columns)) + 1) for s in combinations(columns, size)]
-        models = [logistic_objective.fit(data.X, data.y, s, gamma, rows=rows, **how) for s in supports]
+        models = [glm_objective.fit(data.X, data.y, s, gamma, rows=rows, **how) for s in supports]
         least = min(model.objective for model in models)
         weights = None if data.row_weights is None else data.row_weights[out]
         losses = [

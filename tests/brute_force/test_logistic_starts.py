@@ -10,24 +10,24 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.data.two_classes import as_two_classes
-from sparsecv_mio.problem.logistic import LogisticProblem
+from sparsecv_mio.problem.glm import GlmProblem
 from sparsecv_mio.search.context import Context
 from sparsecv_mio.search.deadline import Deadline
-from sparsecv_mio.search.logistic_search import LogisticSearch
+from sparsecv_mio.search.glm_search import GlmSearch
 from sparsecv_mio.search.observers import Signals
 from sparsecv_mio.search.options import SearchOptions
 from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.search.run import Run
-from sparsecv_mio.trees import logistic_starts
-from sparsecv_mio.trees.logistic_fits import LogisticFits
+from sparsecv_mio.trees import glm_starts
+from sparsecv_mio.trees.glm_fits import GlmFits
 from sparsecv_mio.words import Loss
 
 
-def drawn(n: int, p: int, seed: int, intercept: bool = True) -> LogisticProblem:
+def drawn(n: int, p: int, seed: int, intercept: bool = True) -> GlmProblem:
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, p)) + 0.5 * rng.normal(size=(n, 1))
     y = np.where(X[:, 0] - X[:, 1] + rng.logistic(size=n) > 0.0, 1.0, -1.0)
-    return LogisticProblem(X, y, rng.uniform(0.5, 2.0, size=n), np.ones(p), 0.5, intercept)
+    return GlmProblem(X, y, rng.uniform(0.5, 2.0, size=n), np.ones(p), 0.5, intercept)
 
 
 def least(moments: tuple[np.ndarray, np.ndarray], support: list[int]) -> float:
@@ -39,7 +39,7 @@ def least(moments: tuple[np.ndarray, np.ndarray], support: list[int]) -> float:
 @pytest.mark.parametrize("intercept", [True, False])
 @pytest.mark.parametrize("size", [0, 1, 3])
 def test_what_a_column_is_worth_to_the_quadratic_about_a_fit(size: int, intercept: bool) -> None:
-    fits = LogisticFits.of(drawn(50, 7, size, intercept), np.array([6]) if size == 3 else None)
+    fits = GlmFits.of(drawn(50, 7, size, intercept), np.array([6]) if size == 3 else None)
     problem, rows, first = fits.problem, fits.rows, fits.problem.first
     forced = list(fits.forced)
     support = [*forced, *range(size)]
@@ -48,7 +48,7 @@ def test_what_a_column_is_worth_to_the_quadratic_about_a_fit(size: int, intercep
     share = expit(-margins)
     weight = problem.v * share * (1.0 - share)
     inner, chosen = np.array([*range(first), *(j + first for j in forced)]), np.arange(size)
-    worth = logistic_starts._worth(fits, weight, problem.v * share, inner.astype(int), chosen, point)
+    worth = glm_starts._worth(fits, weight, problem.v * share, inner.astype(int), chosen, point)
     H = (rows.W * weight) @ rows.W.T + np.diag(2.0 * rows.penalty)
     quadratic = H, rows.W @ (problem.v * share + weight * margins)
     inside = [*range(first), *(j + first for j in support)]
@@ -60,10 +60,10 @@ def test_what_a_column_is_worth_to_the_quadratic_about_a_fit(size: int, intercep
 
 
 def test_few_of_many_columns_do_as_well_as_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    fits, found = LogisticFits.of(drawn(80, 200, 3), None), {}
+    fits, found = GlmFits.of(drawn(80, 200, 3), None), {}
     for seen in (40, 1_000):
-        monkeypatch.setattr(logistic_starts, "MOST_SEEN", seen)
-        support, _, upper = logistic_starts.exchanged(fits, frozenset(), 4, lambda: False)
+        monkeypatch.setattr(glm_starts, "MOST_SEEN", seen)
+        support, _, upper = glm_starts.exchanged(fits, frozenset(), 4, lambda: False)
         assert len(support) == 4
         found[seen] = upper
     assert found[40] <= found[1_000] * 1.02
@@ -79,7 +79,7 @@ def test_estimates_of_many_columns_are_by_supports_that_do_not_know_the_rows_lef
         standardize(data, loss=Loss.LOGISTIC), plan, grid, SearchOptions(loss="logistic").request(grid),
         Deadline(None, None), 1,
     )  # fmt: skip
-    search = LogisticSearch(Run.begun(context, Signals(), ()))
+    search = GlmSearch(Run.begun(context, Signals(), ()))
     search.begin()
     estimates = search.run.cells.nominal.sum(axis=2) / 60.0
     assert search.own_supports and np.isfinite(estimates).sum() >= 8

@@ -21,8 +21,8 @@ from sparsecv_mio.formulation.models import LossModel, PiecewiseLosses, lower_mo
 from sparsecv_mio.formulation.outcome import KnownBounds, Limits, Outcome, Start, Stop
 from sparsecv_mio.formulation.task import ModelTask
 from sparsecv_mio.problem.constraints import FREE, SideConstraints
-from sparsecv_mio.problem.logistic import LogisticProblem
-from sparsecv_mio.problem.logistic_fit import fit_classes
+from sparsecv_mio.problem.glm import GlmProblem
+from sparsecv_mio.problem.glm_fit import fit_glm
 from sparsecv_mio.words import Loss
 
 FORMS = [(name, form) for name in NAMES for form in get_backend(name).capabilities.logistic]
@@ -30,7 +30,7 @@ QUICK, MOST, FULL = 8, 3, 100
 
 
 @cache
-def values(seed: int, hard: bool = False) -> tuple[LogisticProblem, dict[tuple[int, ...], float]]:
+def values(seed: int, hard: bool = False) -> tuple[GlmProblem, dict[tuple[int, ...], float]]:
     """A hostile problem and the least objective of every support."""
     problem = (harder if hard else drawn)(seed, MOST)
     return problem, {S: float(truth.value) for S, truth in enumerated(problem).items()}
@@ -71,9 +71,9 @@ def test_100_hostile_problems(name: str, form: str, hard: bool) -> None:
     run(name, form, range(1000, 1000 + FULL), hard)
 
 
-def task_of(problem: LogisticProblem, tau: int, start: tuple[int, ...] | None = None) -> ModelTask:
+def task_of(problem: GlmProblem, tau: int, start: tuple[int, ...] | None = None) -> ModelTask:
     inner = problem.centred()[0]
-    first = feasible_classes(inner, tau, FREE) if start is None else fit_classes(inner, start)
+    first = feasible_classes(inner, tau, FREE) if start is None else fit_glm(inner, start)
     assert first is not None
     return loss_task(inner, tau, FREE, first, KnownBounds())
 
@@ -115,11 +115,11 @@ def test_side_constraints(name: str, form: str) -> None:
         backend.solve(values(2)[0], 1, formulation=form, constraints=SideConstraints(box=((0, 0.0, 1.0),)))
 
 
-def wide() -> LogisticProblem:
+def wide() -> GlmProblem:
     """Noise on 40 columns of 60 rows: no solver ends soon."""
     rng = np.random.default_rng(0)
     y = np.where(rng.random(60) < 0.5, 1.0, -1.0)
-    return LogisticProblem(rng.standard_normal((60, 40)), y, np.ones(60), np.ones(40), 1.0)
+    return GlmProblem(rng.standard_normal((60, 40)), y, np.ones(60), np.ones(40), 1.0)
 
 
 @pytest.mark.parametrize(("name", "form"), FORMS)
@@ -136,7 +136,7 @@ def test_limits_leave_bounds_that_hold(name: str, form: str) -> None:
         outcome = backend.solve(problem, 8, formulation=form, limits=limits, start=Start(known.support, "by hand"))
         assert outcome.stop in stops
         assert 0.0 <= outcome.lower < outcome.upper <= known.objective * (1.0 + 1e-12)
-        assert outcome.upper == pytest.approx(fit_classes(inner, outcome.incumbent or ()).objective, rel=1e-12)
+        assert outcome.upper == pytest.approx(fit_glm(inner, outcome.incumbent or ()).objective, rel=1e-12)
 
 
 class Polled(threading.Event):
@@ -191,7 +191,7 @@ def test_gurobi_past_its_size_limit() -> None:
         pytest.skip("a full licence has no size limit")
     rng = np.random.default_rng(0)
     y = np.where(rng.random(1200) < 0.5, 1.0, -1.0)
-    problem = LogisticProblem(rng.standard_normal((1200, 4)), y, np.ones(1200), np.ones(4), 1.0)
+    problem = GlmProblem(rng.standard_normal((1200, 4)), y, np.ones(1200), np.ones(4), 1.0)
     with pytest.raises(BackendUnavailable, match="outer with 4 columns is past the size limit of this licence$"):
         backend.solve(problem, 2)
 

@@ -10,17 +10,17 @@ from typing import NamedTuple
 import numpy as np
 
 from sparsecv_mio.arrays import FloatArray
-from sparsecv_mio.problem.logistic import LogisticProblem
-from sparsecv_mio.trees.logistic_subsets import LogisticSubsets
+from sparsecv_mio.problem.glm import GlmProblem
+from sparsecv_mio.trees.glm_subsets import GlmSubsets
 
 
-def long_rows(problem: LogisticProblem, X: FloatArray | None = None) -> np.ndarray:
+def long_rows(problem: GlmProblem, X: FloatArray | None = None) -> np.ndarray:
     """Rows in long double; with an intercept about the first row, which changes the intercept alone."""
     Z = (problem.X if X is None else X).astype(np.longdouble) - (problem.X[0] if problem.intercept else 0.0)
     return np.hstack([np.ones((len(Z), problem.first), dtype=np.longdouble), Z])
 
 
-def long_objective(problem: LogisticProblem, theta: np.ndarray) -> np.longdouble:
+def long_objective(problem: GlmProblem, theta: np.ndarray) -> np.longdouble:
     margins = problem.y * (long_rows(problem) @ theta)
     loss = np.where(margins > 0, np.log1p(np.exp(-np.abs(margins))), -margins + np.log1p(np.exp(-np.abs(margins))))
     return problem.v @ loss + problem.penalty @ theta**2  # type: ignore[no-any-return]
@@ -47,7 +47,7 @@ def _inverse(H: np.ndarray) -> np.ndarray:
     return A[:, k:]
 
 
-def least(problem: LogisticProblem) -> Truth:
+def least(problem: GlmProblem) -> Truth:
     """Minimise F on all columns: damped Newton, the gradient in long double."""
     Z, y, v = long_rows(problem), problem.y, problem.v
     theta = problem.start().astype(np.longdouble)
@@ -70,7 +70,7 @@ def least(problem: LogisticProblem) -> Truth:
     return Truth(value, abs(decrement), theta, H)
 
 
-def long_losses(problem: LogisticProblem, truth: Truth, X: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+def long_losses(problem: GlmProblem, truth: Truth, X: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Least and greatest loss of rows at the exact fit, as far as the truth knows it."""
     Z = long_rows(problem, X)
     margins, k = y * (Z @ truth.theta), len(truth.theta)
@@ -82,7 +82,7 @@ def long_losses(problem: LogisticProblem, truth: Truth, X: FloatArray, y: FloatA
     return tuple(np.where(m > 0, 0, -m) + np.log1p(np.exp(-np.abs(m))) for m in (low, high))  # type: ignore[return-value]
 
 
-def drawn(seed: int, most: int = 7) -> LogisticProblem:
+def drawn(seed: int, most: int = 7) -> GlmProblem:
     """Separable, near copies, rare classes, weights, far offsets, scales from 1e-6 to 1e6, gamma from 1e-6 to 1e3."""
     rng = np.random.default_rng(seed)
     n, p = int(rng.integers(12, 61)), int(rng.integers(1, most + 1))
@@ -106,10 +106,10 @@ def drawn(seed: int, most: int = 7) -> LogisticProblem:
         X -= X.mean(0)
     v = rng.choice([0.1, 1.0, 7.0], size=n) if kind == 7 else np.ones(n)
     intercept = bool(rng.random() < 0.85)
-    return LogisticProblem(X, y, v, np.ones(p), 10.0 ** rng.uniform(-6, 3), intercept)
+    return GlmProblem(X, y, v, np.ones(p), 10.0 ** rng.uniform(-6, 3), intercept)
 
 
-def harder(seed: int, most: int = 5) -> LogisticProblem:
+def harder(seed: int, most: int = 5) -> GlmProblem:
     """Weights and penalties far apart, rows without weight, tiny units, copies and complements, one row alone."""
     problem, rng = drawn(seed, most), np.random.default_rng(seed + 99)
     kind, n, X = seed % 6, len(problem.y), problem.X
@@ -130,7 +130,7 @@ def harder(seed: int, most: int = 5) -> LogisticProblem:
     return replace(problem, X=X)
 
 
-def enumerated(problem: LogisticProblem) -> dict[tuple[int, ...], Truth]:
+def enumerated(problem: GlmProblem) -> dict[tuple[int, ...], Truth]:
     """Least F of every support."""
     sets = (S for size in range(problem.p + 1) for S in combinations(range(problem.p), size))
     return {S: least(problem.only(np.array(S, dtype=np.int64))) for S in sets}
@@ -152,7 +152,7 @@ def quadratic_value(moments: object, S: tuple[int, ...]) -> float:
     return float(moments.yy - c @ solved)  # type: ignore[attr-defined]
 
 
-def outside(problem: LogisticProblem, seed: int) -> tuple[FloatArray, FloatArray]:
+def outside(problem: GlmProblem, seed: int) -> tuple[FloatArray, FloatArray]:
     """Rows that were not trained on, some of them far away; copies differ there, and what was constant varies."""
     rng = np.random.default_rng(10**6 + seed)
     spread = np.maximum(np.ptp(problem.X, axis=0), 1e-3)
@@ -162,10 +162,10 @@ def outside(problem: LogisticProblem, seed: int) -> tuple[FloatArray, FloatArray
     return X, rng.choice([-1.0, 1.0], size=6)
 
 
-def judged(seed: int, most: int = 7, draw: Callable[[int, int], LogisticProblem] = drawn) -> tuple[int, int]:
+def judged(seed: int, most: int = 7, draw: Callable[[int, int], GlmProblem] = drawn) -> tuple[int, int]:
     """Check every claim about one problem; returns how many sizes were asked and how many were proved."""
     problem = draw(seed, most)
-    truth, subsets = enumerated(problem), LogisticSubsets(problem)
+    truth, subsets = enumerated(problem), GlmSubsets(problem)
     supports = [np.array(S, dtype=np.int64) for S in truth]
     X, y = outside(problem, seed)
     refits, lower, upper = subsets.scored(supports, X, y)
@@ -198,11 +198,11 @@ def judged(seed: int, most: int = 7, draw: Callable[[int, int], LogisticProblem]
     return len(result.by_size), sum(best.complete for best in result.by_size.values())
 
 
-def _without_flat(problem: LogisticProblem, S: tuple[int, ...]) -> frozenset[int]:
+def _without_flat(problem: GlmProblem, S: tuple[int, ...]) -> frozenset[int]:
     return frozenset(j for j in S if np.ptp(problem.X[problem.v > 0][:, j]) > 0 or not problem.intercept)
 
 
-def _check_list(subsets: LogisticSubsets, problem: LogisticProblem, truth: dict, size: int) -> None:  # type: ignore[type-arg]
+def _check_list(subsets: GlmSubsets, problem: GlmProblem, truth: dict, size: int) -> None:  # type: ignore[type-arg]
     values = sorted(float(truth[S].value) for S in truth if len(S) == size)
     objective = values[len(values) // 2] * (1.0 + 1e-6)
     below = subsets.supports_below(size, objective)

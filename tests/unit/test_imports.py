@@ -50,7 +50,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "kernels": set(),
     "data": GROUND,
     "problem": DATA,
-    "certificate": GROUND | {"data"} | {f"problem.{x}" for x in ("objective", "logistic_objective", "coordinates")},
+    "certificate": GROUND | {"data"} | {f"problem.{x}" for x in ("objective", "glm_objective", "coordinates")},
     **{f"certificate.{part}": GROUND | {"data.cure", "data.reading_options"} for part in RECORDS},
     "formulation": PROBLEM,
     "formulation.backends.native": PROBLEM | {"trees"},
@@ -74,10 +74,10 @@ SEARCH_LAYERS: tuple[set[str], ...] = (
     {"accounts", "cells", "pairs", "context", "instability", "deadline", "observers", "options"},
     {
         "fold_fits", "fold_solver", "first_supports", "fallback", "leave_fold_out", "shared_trees",
-        "gamma_fits", "gamma_lists", "accelerators", "all_rows", "logistic_folds",
+        "gamma_fits", "gamma_lists", "accelerators", "all_rows", "glm_folds",
     },
     {"run", "estimates", "loss_bounds", "ranked_loop", "sources", "result", "recheck", "running", "fold_models"},
-    {"rounds", "cell_by_cell", "by_rows", "one_by_one", "descent", "gamma_partition", "logistic_search"},
+    {"rounds", "cell_by_cell", "by_rows", "one_by_one", "descent", "gamma_partition", "glm_search"},
     {"average", "loop", "api"},
 )  # fmt: skip
 

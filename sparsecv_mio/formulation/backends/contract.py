@@ -31,7 +31,7 @@ from sparsecv_mio.words import Loss
 
 if TYPE_CHECKING:
     from sparsecv_mio.formulation.models import Lowered, SparseModel
-    from sparsecv_mio.problem.logistic import LogisticProblem
+    from sparsecv_mio.problem.glm import GlmProblem
 
 
 TRUST = 2e-6  # share of the objective's scale to which a vendor's dual bound is trusted (theory section 9)
@@ -170,7 +170,7 @@ class Backend(ABC):
 
     def solve(
         self,
-        problem: SparseProblem | LogisticProblem,
+        problem: SparseProblem | GlmProblem,
         tau: int,
         *,
         start: Start | None = None,
@@ -183,7 +183,7 @@ class Backend(ABC):
 
         Parameters
         ----------
-        problem : SparseProblem or LogisticProblem
+        problem : SparseProblem or GlmProblem
             In standard coordinates; of two classes in any columns.
         tau : int
             Largest support size, 0..q.
@@ -237,7 +237,7 @@ class Backend(ABC):
             outcome = replace(outcome, beta=tuple(beta.tolist()))
         return replace(outcome, setup_seconds=time.perf_counter() - begin - outcome.seconds, formulation=form)
 
-    def _first(self, problem: SparseProblem | LogisticProblem, tau: int, constraints: SideConstraints) -> Fit | None:
+    def _first(self, problem: SparseProblem | GlmProblem, tau: int, constraints: SideConstraints) -> Fit | None:
         """Return a feasible fit; None when the side constraints exclude every support."""
         if isinstance(problem, SparseProblem):
             return feasible_start(problem, tau, constraints)
@@ -246,7 +246,7 @@ class Backend(ABC):
         return feasible_classes(problem, tau, constraints)
 
     def _task(
-        self, problem: SparseProblem | LogisticProblem, tau: int, constraints: SideConstraints, start: Fit,
+        self, problem: SparseProblem | GlmProblem, tau: int, constraints: SideConstraints, start: Fit,
         advice: KnownBounds,
     ) -> ModelTask:  # fmt: skip
         """Scale a problem and bound its coefficients."""
@@ -288,7 +288,7 @@ class Backend(ABC):
         return self._run(task, form, limits)
 
     def _check(
-        self, problem: SparseProblem | LogisticProblem, tau: int, formulation: str | None,
+        self, problem: SparseProblem | GlmProblem, tau: int, formulation: str | None,
         constraints: SideConstraints, limits: Limits,
     ) -> str:  # fmt: skip
         loss, q = (Loss.SQUARED, problem.q) if isinstance(problem, SparseProblem) else (Loss.LOGISTIC, problem.p)

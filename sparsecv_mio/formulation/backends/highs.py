@@ -21,7 +21,7 @@ from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.formulation.backends import contract
 from sparsecv_mio.formulation.outcome import Limits, Stop
 from sparsecv_mio.formulation.task import ModelTask, require_finite
-from sparsecv_mio.problem.logistic import LogisticProblem
+from sparsecv_mio.problem.glm import GlmProblem
 
 if TYPE_CHECKING:
     from sparsecv_mio.formulation.backends.tangents import Cuts, ModelColumns, Tangents
@@ -50,7 +50,7 @@ class HighsBackend(contract.Backend):
         from sparsecv_mio.formulation.models import LossOuterApproximation, OuterApproximation
 
         require_finite(task.lo, task.hi, "highs")
-        kind = LossOuterApproximation if isinstance(task.problem, LogisticProblem) else OuterApproximation
+        kind = LossOuterApproximation if isinstance(task.problem, GlmProblem) else OuterApproximation
         model, arrays = self._lowered(kind, task)
         assert isinstance(model, OuterApproximation)
         poll = contract.Poll(limits)

@@ -17,7 +17,7 @@ from sparsecv_mio.errors import BackendUnavailable, BadInput
 from sparsecv_mio.formulation.backends import contract
 from sparsecv_mio.formulation.outcome import Limits, Stop
 from sparsecv_mio.formulation.task import ModelTask
-from sparsecv_mio.problem.logistic import LogisticProblem
+from sparsecv_mio.problem.glm import GlmProblem
 
 if TYPE_CHECKING:
     from sparsecv_mio.formulation.models import Lowered, QuadraticRow
@@ -51,7 +51,7 @@ class MosekBackend(contract.Backend):
 
         from sparsecv_mio.formulation.models import FactorModel, LossModel
 
-        classes = isinstance(task.problem, LogisticProblem)
+        classes = isinstance(task.problem, GlmProblem)
         model, arrays = self._lowered(LossModel if classes else FactorModel, task)
         z = arrays.columns(model.z)
         try:

@@ -26,7 +26,7 @@ from sparsecv_mio.trees.subsets import UNLIMITED, BestSubsets
 from sparsecv_mio.version import __version__
 
 if TYPE_CHECKING:
-    from sparsecv_mio.problem.logistic import LogisticProblem
+    from sparsecv_mio.problem.glm import GlmProblem
 
 
 class NativeBackend(Backend):
@@ -48,7 +48,7 @@ class NativeBackend(Backend):
             return Availability(False, "numba is not installed", hint="pip install numba")
         return Availability(True, "", f"{__version__} (numba {numba})", "MIT, no limits")
 
-    def _first(self, problem: SparseProblem | LogisticProblem, tau: int, constraints: SideConstraints) -> Fit | None:
+    def _first(self, problem: SparseProblem | GlmProblem, tau: int, constraints: SideConstraints) -> Fit | None:
         """Leave the first support of two classes to the trees, which find better ones sooner."""
         if isinstance(problem, SparseProblem):
             return super()._first(problem, tau, constraints)
@@ -56,7 +56,7 @@ class NativeBackend(Backend):
         return refitted(problem, inside, constraints) if constraints.allows(inside, tau) else None
 
     def _task(
-        self, problem: SparseProblem | LogisticProblem, tau: int, constraints: SideConstraints, start: Fit,
+        self, problem: SparseProblem | GlmProblem, tau: int, constraints: SideConstraints, start: Fit,
         advice: KnownBounds,
     ) -> ModelTask:  # fmt: skip
         """Skip, where columns are many, what costs more than the trees and is of no use to them."""
@@ -143,13 +143,13 @@ def _of_classes(task: ModelTask, starts: list[IntArray], effort: int, expired: C
     """Solve with logistic loss on the columns that are not forced out."""
     from threadpoolctl import threadpool_limits
 
-    from sparsecv_mio.trees.logistic_subsets import LogisticSubsets
+    from sparsecv_mio.trees.glm_subsets import GlmSubsets
 
     assert not isinstance(task.problem, SparseProblem)
     keep = np.setdiff1d(np.arange(task.q), task.constraints.forced_out)
     inside = np.searchsorted(keep, sorted(set(task.constraints.forced_in))).astype(np.int64)
     with threadpool_limits(limits=1):
-        subsets = LogisticSubsets(task.problem.only(keep), inside)
+        subsets = GlmSubsets(task.problem.only(keep), inside)
         result = subsets.solve(
             [task.tau], starts=[np.searchsorted(keep, start) for start in starts], effort=effort, expired=expired
         )
@@ -159,12 +159,12 @@ def _of_classes(task: ModelTask, starts: list[IntArray], effort: int, expired: C
 @lru_cache(maxsize=1)
 def _compile_classes() -> None:
     """Load or compile the kernels of logistic loss."""
-    from sparsecv_mio.problem.logistic import LogisticProblem
-    from sparsecv_mio.trees.logistic_subsets import LogisticSubsets
+    from sparsecv_mio.problem.glm import GlmProblem
+    from sparsecv_mio.trees.glm_subsets import GlmSubsets
 
     X = np.linspace(-1.0, 1.0, 40).reshape(10, 4) ** np.arange(1.0, 5.0)
     y = np.where(np.arange(10) % 3 > 0, 1.0, -1.0)
-    LogisticSubsets(LogisticProblem(X, y, np.ones(10), np.ones(4), 0.1)).solve([2])
+    GlmSubsets(GlmProblem(X, y, np.ones(10), np.ones(4), 0.1)).solve([2])
 
 
 @lru_cache(maxsize=2)

@@ -20,7 +20,7 @@ from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.formulation.backends import contract
 from sparsecv_mio.formulation.outcome import Limits, Stop
 from sparsecv_mio.formulation.task import ModelTask, require_finite
-from sparsecv_mio.problem.logistic import LogisticProblem
+from sparsecv_mio.problem.glm import GlmProblem
 
 if TYPE_CHECKING:
     from sparsecv_mio.formulation.models import Lowered
@@ -57,7 +57,7 @@ class ScipBackend(contract.Backend):
         from sparsecv_mio.formulation.models import FactorModel, LossModel
 
         require_finite(task.lo, task.hi, "scip")
-        classes = isinstance(task.problem, LogisticProblem)
+        classes = isinstance(task.problem, GlmProblem)
         factor = 1.0 if classes else MAGNIFIED
         big = task if classes else task.magnified(factor)
         model, arrays = self._lowered(LossModel if classes else FactorModel, big)

@@ -9,7 +9,7 @@ from logistic_truth import drawn, enumerated, harder
 from sparsecv_mio.formulation.logistic_task import ScaledLosses, feasible_classes, loss_task, unbounded_task
 from sparsecv_mio.formulation.outcome import KnownBounds
 from sparsecv_mio.problem.constraints import FREE, SideConstraints
-from sparsecv_mio.problem.logistic_fit import fit_classes
+from sparsecv_mio.problem.glm_fit import fit_glm
 
 
 @pytest.mark.parametrize("seed", range(32))
@@ -19,7 +19,7 @@ def test_every_fit_as_good_as_the_start_is_within_the_bounds(seed: int) -> None:
     for tau in range(problem.p + 1):
         start = feasible_classes(problem, tau, FREE)
         assert start is not None and len(start.support) <= tau
-        for first in (start, fit_classes(problem, ())):
+        for first in (start, fit_glm(problem, ())):
             task = loss_task(problem, tau, FREE, first, KnownBounds())
             scaled = task.scaled
             assert isinstance(scaled, ScaledLosses)
@@ -58,7 +58,7 @@ def test_side_constraints_hold_and_none_is_said() -> None:
 
 def test_without_bounds() -> None:
     problem = drawn(10, 5).centred()[0]
-    none = fit_classes(problem, ())
+    none = fit_glm(problem, ())
     task = unbounded_task(problem, 1, SideConstraints(forced_out=(0,)), none, KnownBounds(lower=0.25))
     assert task.scaled.objective(task.floor) == pytest.approx(0.25) and task.z_hi[0] == 0.0
     assert task.scaled.yy == none.objective and np.all(np.isinf(task.hi))
@@ -67,6 +67,6 @@ def test_without_bounds() -> None:
 
 def test_a_row_that_weighs_nearly_all_leaves_bounds_of_solvers_untrusted() -> None:
     problem = harder(3036, 3).centred()[0]
-    assert loss_task(problem, 1, FREE, fit_classes(problem, ()), KnownBounds()).scaled.uneven
+    assert loss_task(problem, 1, FREE, fit_glm(problem, ()), KnownBounds()).scaled.uneven
     problem = drawn(10, 3).centred()[0]
-    assert not loss_task(problem, 1, FREE, fit_classes(problem, ()), KnownBounds()).scaled.uneven
+    assert not loss_task(problem, 1, FREE, fit_glm(problem, ()), KnownBounds()).scaled.uneven

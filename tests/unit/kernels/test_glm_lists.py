@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from logistic_truth import drawn, quadratic_value
 
-from sparsecv_mio.kernels import logistic_lists
-from sparsecv_mio.kernels.logistic_lists import ABOVE, OPEN, WITHIN, FitsOfInterest
-from sparsecv_mio.kernels.logistic_newton import evaluate, new_state
-from sparsecv_mio.problem.logistic import LogisticProblem, least_curvature, minorant, minorant_within
-from sparsecv_mio.trees.logistic_subsets import LogisticSubsets
+from sparsecv_mio.kernels import glm_lists
+from sparsecv_mio.kernels.glm_lists import ABOVE, OPEN, WITHIN, FitsOfInterest
+from sparsecv_mio.kernels.glm_newton import evaluate, new_state
+from sparsecv_mio.problem.glm import GlmProblem, least_curvature, minorant, minorant_within
+from sparsecv_mio.trees.glm_subsets import GlmSubsets
 from sparsecv_mio.units import KEEP_RTOL
 
 
@@ -24,7 +24,7 @@ def test_curvatures_are_those_of_numpy_or_a_little_below() -> None:
         ends = np.array([m + moved * 1.5 * width[0] - width[0], m + moved * 1.5 * width[0] + width[1]])
         state, out = new_state(n), np.empty(n)
         evaluate(m[None, :], np.ones(n), np.zeros(1), np.ones(1), state)
-        logistic_lists.least_curvatures(state, ends.copy(), np.zeros(n), out)
+        glm_lists.least_curvatures(state, ends.copy(), np.zeros(n), out)
         twin = least_curvature(m, *ends)
         assert np.all(out >= 0.0) and np.all(out <= twin * (1.0 + 1e-6) + 1e-13)
         assert np.all(out >= 0.9 * twin - 1e-9)  # below that, rounding of losses of 30 hides it beyond a short range
@@ -32,7 +32,7 @@ def test_curvatures_are_those_of_numpy_or_a_little_below() -> None:
 
 @pytest.mark.parametrize("seed", range(24))
 def test_quadratics_by_the_kernel_are_those_of_numpy(seed: int) -> None:
-    fits = LogisticSubsets(drawn(6000 + seed, 7)).fits
+    fits = GlmSubsets(drawn(6000 + seed, 7)).fits
     problem, everything = fits.whole, fits.fit(range(fits.problem.p))[0]
     firsts = np.flatnonzero(fits.copies)
     if len(firsts) < problem.p or problem.p < 2:
@@ -45,14 +45,14 @@ def test_quadratics_by_the_kernel_are_those_of_numpy(seed: int) -> None:
     for centre in (point, everything, fits.fit([0])[0]):
         twin = minorant_within(problem, centre, level, ball.ranges)
         of_interest = FitsOfInterest(firsts, problem.penalty, np.array(ball.ranges), level, KEEP_RTOL)
-        made, own = logistic_lists.quadratic_about(fits.rows.W, problem.v, centre, of_interest, problem.first)
+        made, own = glm_lists.quadratic_about(fits.rows.W, problem.v, centre, of_interest, problem.first)
         assert made == (twin is not None)
         if twin is None or not own.keep < 1e-3:
             continue
         masks = np.array([list(np.binary_repr(i, problem.p)) for i in range(1, 2**problem.p)]) == "1"
         members = np.argsort(~masks, axis=1, kind="stable")
         bounds, known = np.full(len(masks), -np.inf), np.zeros(len(masks), dtype=np.int8)
-        above = logistic_lists.raise_bounds(own, members, masks.sum(axis=1), level, bounds, known)
+        above = glm_lists.raise_bounds(own, members, masks.sum(axis=1), level, bounds, known)
         assert above == np.count_nonzero(bounds > level) == np.count_nonzero(known)
         f = [float(quadratic_value(twin.moments, tuple(np.flatnonzero(mask).tolist()))) for mask in masks]
         exact = np.array(f) - twin.shift
@@ -66,7 +66,7 @@ def test_supports_above_are_those_that_fits_show(seed: int) -> None:
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((50, 8))
     y = np.where(X[:, 0] - X[:, 1] + rng.logistic(size=50) > 0, 1.0, -1.0)
-    fits = LogisticSubsets(LogisticProblem(X, y, np.ones(50), np.ones(8), 0.1)).fits
+    fits = GlmSubsets(GlmProblem(X, y, np.ones(50), np.ones(8), 0.1)).fits
     masks = np.array([fits.mask(support) for support in combinations(range(8), 3)])
     exact = fits.refit(masks)
     level = float(np.sort(exact.upper)[2]) * (1.0 + 1e-9)
@@ -77,7 +77,7 @@ def test_supports_above_are_those_that_fits_show(seed: int) -> None:
     bounds, known = np.full(len(masks), -np.inf), np.full(len(masks), OPEN, dtype=np.int8)
     waiting, fitted = len(masks), 0
     while waiting:
-        left = logistic_lists.screen(fits.rows, masks, of_interest, near, 1, bounds, known)
+        left = glm_lists.screen(fits.rows, masks, of_interest, near, 1, bounds, known)
         assert left == np.count_nonzero(known == OPEN) < waiting
         waiting, fitted = left, fitted + 1
     assert np.array_equal(known == WITHIN, exact.lower <= level) and np.count_nonzero(known == WITHIN) == 3

@@ -1,7 +1,7 @@
 """The rows of every fold, and all rows, as problems of best-subset logistic regression at one gamma.
 
 What a search needs of a fold whose loss is not squared: the best subsets of its training rows and fits of given
-supports, with certified objectives and held-out losses (:mod:`sparsecv_mio.trees.logistic_subsets`). Columns are those
+supports, with certified objectives and held-out losses (:mod:`sparsecv_mio.trees.glm_subsets`). Columns are those
 of the standard numbering, in the units of the file: the trees centre and scale them for themselves.
 """
 
@@ -16,12 +16,12 @@ import numpy as np
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData
-from sparsecv_mio.problem.logistic import LogisticProblem
-from sparsecv_mio.problem.logistic_refit import refit_logistic
+from sparsecv_mio.problem.glm import GlmProblem
+from sparsecv_mio.problem.glm_refit import refit_glm
 from sparsecv_mio.search.context import Context
-from sparsecv_mio.trees.logistic_fits import LogisticFits
-from sparsecv_mio.trees.logistic_left_out import LeftOut
-from sparsecv_mio.trees.logistic_subsets import Fits, LogisticSubsets
+from sparsecv_mio.trees.glm_fits import GlmFits
+from sparsecv_mio.trees.glm_left_out import LeftOut
+from sparsecv_mio.trees.glm_subsets import Fits, GlmSubsets
 from sparsecv_mio.trees.subsets import BestSubset, BestSubsets
 
 ALL_ROWS = -1  # in place of a fold
@@ -54,7 +54,7 @@ def rows_in_units(data: StandardData, rows: IntArray) -> tuple[FloatArray, Float
     return X, data.labels(rows), None if weights is None else np.asarray(weights[rows])
 
 
-def subsets_of(data: StandardData, rows: IntArray) -> LogisticSubsets:
+def subsets_of(data: StandardData, rows: IntArray) -> GlmSubsets:
     """Return the best-subset problem of some rows at gamma 1.
 
     Parameters
@@ -63,10 +63,10 @@ def subsets_of(data: StandardData, rows: IntArray) -> LogisticSubsets:
     rows : int array
         Training rows.
     """
-    return LogisticSubsets(problem_of(data, rows), data.forced)
+    return GlmSubsets(problem_of(data, rows), data.forced)
 
 
-def problem_of(data: StandardData, rows: IntArray, gamma: float = 1.0) -> LogisticProblem:
+def problem_of(data: StandardData, rows: IntArray, gamma: float = 1.0) -> GlmProblem:
     """Return the problem of some rows.
 
     Parameters
@@ -78,17 +78,17 @@ def problem_of(data: StandardData, rows: IntArray, gamma: float = 1.0) -> Logist
     """
     weight = np.clip(data.weight * data.divisor * data.divisor, *WEIGHT_RANGE)
     X, y, v = rows_in_units(data, rows)
-    return LogisticProblem(X, y, np.ones(len(y)) if v is None else v, weight, gamma, data.has_intercept)
+    return GlmProblem(X, y, np.ones(len(y)) if v is None else v, weight, gamma, data.has_intercept)
 
 
-def left_out_of(data: StandardData, plan: FoldPlan, fits: LogisticFits) -> LeftOut:
+def left_out_of(data: StandardData, plan: FoldPlan, fits: GlmFits) -> LeftOut:
     """Return the folds of all rows, whose fits are given.
 
     Parameters
     ----------
     data : StandardData
     plan : FoldPlan
-    fits : LogisticFits
+    fits : GlmFits
         Of all rows, on any columns.
     """
     training = np.ones((plan.k, data.n), dtype=np.bool_)
@@ -111,7 +111,7 @@ def held_out_at_fits(
     support, folds : int arrays
     gamma : float
     """
-    fits = LogisticFits.of(problem_of(data, np.arange(data.n), gamma).only(support), None)
+    fits = GlmFits.of(problem_of(data, np.arange(data.n), gamma).only(support), None)
     mask = np.ones(len(support), dtype=np.bool_)
     return left_out_of(data, plan, fits).held_out(mask, fits.fit(range(len(support)))[0], folds)
 
@@ -122,7 +122,7 @@ def _losses(fits: Fits, X: FloatArray, y: FloatArray, weights: FloatArray | None
     return np.asarray(losses.sum(axis=0) if weights is None else weights @ losses)
 
 
-class LogisticFolds:
+class GlmFolds:
     """Problems and fits by fold and gamma. Safe to use from several threads, each at a fold of its own.
 
     Parameters
@@ -132,12 +132,12 @@ class LogisticFolds:
 
     def __init__(self, context: Context) -> None:
         self.context, self.data, self.plan = context, context.data, context.folds
-        self._problems: dict[int, LogisticSubsets] = {}
-        self._at_gamma: dict[tuple[int, int], LogisticSubsets] = {}
+        self._problems: dict[int, GlmSubsets] = {}
+        self._at_gamma: dict[tuple[int, int], GlmSubsets] = {}
         self._folds: LeftOut | None = None
         self._lock = threading.Lock()
 
-    def at(self, fold: int, g: int) -> LogisticSubsets:
+    def at(self, fold: int, g: int) -> GlmSubsets:
         """Return the best-subset problem of a fold at the gamma of index `g`."""
         with self._lock:
             known = self._at_gamma.get((fold, g))
@@ -147,7 +147,7 @@ class LogisticFolds:
                 self._at_gamma[fold, g] = known
         return known
 
-    def _of_fold(self, fold: int) -> LogisticSubsets:
+    def _of_fold(self, fold: int) -> GlmSubsets:
         with self._lock:
             known = self._problems.get(fold)
         if known is None:
@@ -175,7 +175,7 @@ class LogisticFolds:
 
     def _from_rows(self, found: ScoredFits, i: int, fold: int, g: int, support: IntArray) -> None:
         """Fit a support by orthogonal factors of its rows, where normal equations have lost its digits."""
-        made = refit_logistic(self.data, self.plan.train_rows(fold), support, float(self.context.grid.gammas[g]))
+        made = refit_glm(self.data, self.plan.train_rows(fold), support, float(self.context.grid.gammas[g]))
         held, slip = made.held_out(self.data, self.plan.scored_rows(fold))
         off = made.objective_error
         found.value_lower[i] = max(found.value_lower[i], made.objective - off)
@@ -208,7 +208,7 @@ class LogisticFolds:
         fitted = fits.refit(masks, expired=expired)
         return self._left_out(fits).values(list(masks), list(fitted.points), expired)
 
-    def _left_out(self, fits: LogisticFits) -> LeftOut:
+    def _left_out(self, fits: GlmFits) -> LeftOut:
         if self._folds is None:
             self._folds = left_out_of(self.data, self.plan, fits)
         return self._folds.with_fits(fits)

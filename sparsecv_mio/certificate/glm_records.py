@@ -1,6 +1,6 @@
 """Records of logistic loss against refits by its definition, and the optimality of their supports by branching.
 
-`problem.logistic_objective` alone computes here. A support can be the best of its size only if no other one has a lower
+`problem.glm_objective` alone computes here. A support can be the best of its size only if no other one has a lower
 objective; all others are left out by one rule: columns never raise the least objective, so no subset of some columns is
 better than all of them together. From the full set columns go out or in, one by one, until every part that is left is
 above the best support found; few features and few fits (`MOST_FITS`) allow it.
@@ -32,8 +32,8 @@ from sparsecv_mio.certificate.records import (
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.weights import Scored
-from sparsecv_mio.problem import logistic_objective
-from sparsecv_mio.problem.logistic_objective import LogisticModel
+from sparsecv_mio.problem import glm_objective
+from sparsecv_mio.problem.glm_objective import GlmModel
 from sparsecv_mio.problem.objective import standard_error, varying_columns
 from sparsecv_mio.units import TINY
 
@@ -56,7 +56,7 @@ class Truth:
     high: float
 
 
-class ClassDesign:
+class GlmDesign:
     """The data of a record of two classes, and fits on them.
 
     Parameters
@@ -78,16 +78,16 @@ class ClassDesign:
         self.forced = frozenset(j for j in self.columns if dataset.names[j] in forced)
         self.fits = 0
 
-    def fit(self, support: Support, gamma: float, rows: IntArray | None = None) -> LogisticModel:
+    def fit(self, support: Support, gamma: float, rows: IntArray | None = None) -> GlmModel:
         """Fit a support, of columns of the data, on some rows."""
         self.fits += 1
         data = self.dataset
-        return logistic_objective.fit(
+        return glm_objective.fit(
             data.X, data.y, support, gamma, scale=self.scale, intercept=self.intercept, rows=rows,
             weights=data.row_weights,
         )  # fmt: skip
 
-    def held_out(self, model: LogisticModel, rows: IntArray) -> tuple[float, float]:
+    def held_out(self, model: GlmModel, rows: IntArray) -> tuple[float, float]:
         """Return the loss of some rows, and what rounding may be worth in it."""
         data, X = self.dataset, self.dataset.X[rows]
         weights = None if data.row_weights is None else data.row_weights[rows]
@@ -95,7 +95,7 @@ class ClassDesign:
         loss = float(model.losses(X, data.y[rows], weights).sum())
         return loss, H_RTOL * loss + float(doubt.sum()) + TINY
 
-    def rounding(self, model: LogisticModel) -> float:
+    def rounding(self, model: GlmModel) -> float:
         """Return what rounding may be worth in an objective: more where columns are far from 0 beside their spread."""
         total = self.dataset.weight_of(slice(0, self.dataset.n))
         level = np.abs(self.dataset.X[:, list(model.support)].mean(axis=0))
@@ -150,7 +150,7 @@ def check_classes(
         Whether nothing kept the checks from being complete.
     """
     check_claims(checks, record, dataset, plan)
-    design = ClassDesign(record, dataset)
+    design = GlmDesign(record, dataset)
     if not _check_names(checks, record.classes, dataset, plan.all_scored):
         return False
     named = record.request.positive
@@ -192,7 +192,7 @@ def _check_names(checks: Checks, classes: Classes | None, dataset: Dataset, rows
     checks.equal("classes.certified", classes.certified, "log_loss")
     for name, class_name in zip(("negative", "positive"), dataset.classes or (None, None), strict=True):
         checks.equal(f"classes.{name}", getattr(classes, name), class_name)
-    null = logistic_objective.null_loss(dataset.y, rows, dataset.row_weights)
+    null = glm_objective.null_loss(dataset.y, rows, dataset.row_weights)
     checks.close("classes.null_error", classes.null_error, null, 1e-12)
     return checks.part("the classes, and the log loss of their frequencies")
 
@@ -205,7 +205,7 @@ def _same_class(word: str, name: str) -> bool:
 
 
 def _errors(
-    checks: Checks, record: Record, design: ClassDesign, plan: FoldPlan, pair: optimality.ReportedPair,
+    checks: Checks, record: Record, design: GlmDesign, plan: FoldPlan, pair: optimality.ReportedPair,
     supports: list[Support],
 ) -> None:  # fmt: skip
     """Check the held-out losses of the folds of a pair, their sum, and the quality of the predictions."""
@@ -256,7 +256,7 @@ class Claim:
     proof_path: str
 
 
-def _check_model(checks: Checks, claim: Claim, design: ClassDesign, gap: float) -> Support | None:
+def _check_model(checks: Checks, claim: Claim, design: GlmDesign, gap: float) -> Support | None:
     """Check a model on all rows against a refit of its support, which is returned."""
     model_said, refit, names = claim.model, claim.proof, design.dataset.names
     place = {names[j]: j for j in design.columns}
@@ -286,7 +286,7 @@ def _check_model(checks: Checks, claim: Claim, design: ClassDesign, gap: float) 
 
 
 def _check_least(
-    checks: Checks, proof: Refit | PathRow, path: str, design: ClassDesign, start: Support, gap: float, most: int
+    checks: Checks, proof: Refit | PathRow, path: str, design: GlmDesign, start: Support, gap: float, most: int
 ) -> bool:
     """Check the bounds of a best subset of all rows by branching; returns whether it could be done."""
     best = design.best(proof.tau, proof.gamma, None, start, most) if most > 0 else None
@@ -316,7 +316,7 @@ def check_path_of_classes(checks: Checks, record: PathRecord, dataset: Dataset) 
     bool
         Whether nothing kept the checks from being complete.
     """
-    request, design = record.request, ClassDesign(record, dataset)
+    request, design = record.request, GlmDesign(record, dataset)
     check_asked(checks, request, record.data.p)
     check_grid(checks, request, record.path, "path")
     checks.leaves("within that it is read", "request.gap")
@@ -359,7 +359,7 @@ def check_fit_of_classes(checks: Checks, record: FitRecord, dataset: Dataset) ->
     """
     if not _check_names(checks, record.classes, dataset, np.arange(dataset.n)):
         return None
-    design, side = ClassDesign(record, dataset), record.side
+    design, side = GlmDesign(record, dataset), record.side
     # a solver's allowance is beside its gap, and its status is checked with both
     proof = Refit(record.gamma, record.tau, record.objective, record.lower, record.upper, proved=False)
     support = _check_model(checks, Claim(record, proof, "", ""), design, record.requested_gap)
@@ -381,7 +381,7 @@ def check_fit_of_classes(checks: Checks, record: FitRecord, dataset: Dataset) ->
 
 
 def _optimality(
-    checks: Checks, record: Record, design: ClassDesign, plan: FoldPlan,
+    checks: Checks, record: Record, design: GlmDesign, plan: FoldPlan,
     known: list[tuple[optimality.ReportedPair, list[Support]]],
 ) -> None:  # fmt: skip
     """Prove supports afresh, of the reported pairs and of every other one as far as that is little work."""
@@ -401,7 +401,7 @@ def _optimality(
     checks.part("lower and upper of the fit on all rows, by branching")
 
 
-def _truth(design: ClassDesign, plan: FoldPlan, fold: int, best: list[Support], gamma: float) -> Truth:
+def _truth(design: GlmDesign, plan: FoldPlan, fold: int, best: list[Support], gamma: float) -> Truth:
     scored = [
         design.held_out(design.fit(support, gamma, plan.train_rows(fold)), plan.scored_rows(fold)) for support in best
     ]
@@ -409,7 +409,7 @@ def _truth(design: ClassDesign, plan: FoldPlan, fold: int, best: list[Support], 
 
 
 def _check_pair(
-    checks: Checks, record: Record, design: ClassDesign, plan: FoldPlan, pair: optimality.ReportedPair,
+    checks: Checks, record: Record, design: GlmDesign, plan: FoldPlan, pair: optimality.ReportedPair,
     supports: list[Support],
 ) -> bool:  # fmt: skip
     """Check the decided folds of a pair and its interval; returns whether it could be done."""
@@ -464,7 +464,7 @@ def _check_spread(checks: Checks, place: str, row: TableRow, truths: list[Truth]
     checks.that(abs(said - spread) <= room, place, f"is {said!r}, the folds give {spread!r}")
 
 
-def _check_grid(checks: Checks, record: Record, design: ClassDesign, plan: FoldPlan, start: Support) -> bool:
+def _check_grid(checks: Checks, record: Record, design: GlmDesign, plan: FoldPlan, start: Support) -> bool:
     """Check the interval of every pair of the table by its optimal supports; returns whether it could be done."""
     begun, scored = design.fits, Scored.of(design.dataset, plan)
     total, least = scored.total, [np.inf, np.inf]

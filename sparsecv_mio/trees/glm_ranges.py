@@ -6,7 +6,7 @@ alone, not over all of the level set. With M its matrix, w a diagonal under it, 
     q(b') >= dual + ||b' - b||^2_{M - W},    dual = yy - b'(M - W) b - (sum of the k largest g_j^2 / w_j),
 
 for every b' with at most k columns (the relaxation of trees, its slack kept). So these fits lie in an ellipsoid about b
-of which `U - dual` is the squared radius: far less than `U - min q` (docs/theory/logistic.md, section 4).
+of which `U - dual` is the squared radius: far less than `U - min q` (docs/theory/glm.md, section 4).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotri
 
 from sparsecv_mio.arrays import FloatArray
-from sparsecv_mio.problem.logistic import LogisticProblem, Minorant, Ranges, minorant_within, symmetric
+from sparsecv_mio.problem.glm import GlmProblem, Minorant, Ranges, minorant_within, symmetric
 from sparsecv_mio.trees.normal_form import NormalForm, normal_form, solve_root
 
 SHARE = 0.6  # of the diagonal of trees that is taken out: with all of it M - W is singular
@@ -91,7 +91,7 @@ def _partly(form: NormalForm) -> NormalForm:
 
 
 def sparser(
-    problem: LogisticProblem,
+    problem: GlmProblem,
     below: Minorant,
     ranges: Ranges,
     size: int,
@@ -101,7 +101,7 @@ def sparser(
 
     Parameters
     ----------
-    problem : LogisticProblem
+    problem : GlmProblem
     below : Minorant
     ranges : Ranges
         Of all fits of interest: with at most `size` columns, and F at most the level of the quadratic.

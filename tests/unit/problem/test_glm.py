@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 
 from sparsecv_mio.errors import BadInput
-from sparsecv_mio.problem.logistic import LogisticProblem, least_curvature, minorant
+from sparsecv_mio.problem.glm import GlmProblem, least_curvature, minorant
 
 
-def problem(**changes: object) -> LogisticProblem:
+def problem(**changes: object) -> GlmProblem:
     rng = np.random.default_rng(1)
     X = rng.standard_normal((30, 3))
     y = np.where(X[:, 0] + rng.logistic(size=30) > 0, 1.0, -1.0)
     given = {"X": X, "y": y, "v": np.ones(30), "weight": np.ones(3), "gamma": 0.1, **changes}
-    return LogisticProblem(**given)  # type: ignore[arg-type]
+    return GlmProblem(**given)  # type: ignore[arg-type]
 
 
 def test_the_objective_is_that_of_the_formula() -> None:

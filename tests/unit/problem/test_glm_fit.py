@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from logistic_truth import drawn, harder, least
 
-from sparsecv_mio.problem.logistic_fit import expanded, fit_classes
+from sparsecv_mio.problem.glm_fit import expanded, fit_glm
 from sparsecv_mio.problem.refit import refit_moments
 
 
@@ -17,7 +17,7 @@ def test_the_objective_is_an_upper_bound_and_tight(seed: int) -> None:
     problem = (drawn if seed % 2 else harder)(seed, 4).centred()[0]
     for size in range(problem.p + 1):
         for S in combinations(range(problem.p), size):
-            fit, truth = fit_classes(problem, S), least(problem.only(np.array(S, dtype=np.int64)))
+            fit, truth = fit_glm(problem, S), least(problem.only(np.array(S, dtype=np.int64)))
             assert fit.support == S
             value = float(truth.value)
             assert value - truth.off <= fit.objective <= value + fit.shortfall + truth.off
@@ -32,7 +32,7 @@ def test_the_expansion_has_the_fit_as_its_own() -> None:
     for seed in (1, 3, 8, 9, 15):
         problem = drawn(seed, 4).centred()[0]
         S = tuple(range(max(problem.p - 1, 1)))
-        fit = fit_classes(problem, S)
+        fit = fit_glm(problem, S)
         around = expanded(problem, fit)
         size = np.abs(fit.beta).max()
         assert refit_moments(around, S).beta == pytest.approx(fit.beta, rel=1e-5, abs=1e-6 * size)

@@ -2,7 +2,7 @@
 
 Newton's method without the rows of a fold begins at the fit on all rows, with the Hessian there less what these rows
 add; a few steps with the same factor follow. The objective at any point bounds the least one from above, so nothing has
-to converge (docs/theory/logistic.md, section 9).
+to converge (docs/theory/glm.md, section 9).
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from scipy.linalg.lapack import dpotrf, dpotrs
 from scipy.special import expit
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
-from sparsecv_mio.kernels.logistic_newton import merged
-from sparsecv_mio.trees.logistic_fits import LogisticFits
+from sparsecv_mio.kernels.glm_newton import merged
+from sparsecv_mio.trees.glm_fits import GlmFits
 
 STEPS = 3  # with one factor
 MOST_STEPS, SETTLED = 20, 2e-8  # where held-out losses are to be those of the fits; of a margin
@@ -29,7 +29,7 @@ class LeftOut:
 
     Parameters
     ----------
-    fits : LogisticFits
+    fits : GlmFits
         Of all rows.
     training : (K, n) bool array
         Rows of each fold's training set; n counts rows of weight 0 too.
@@ -38,20 +38,18 @@ class LeftOut:
     weights : (n,) array
     """
 
-    def __init__(
-        self, fits: LogisticFits, training: BoolArray, scored: Sequence[IntArray], weights: FloatArray
-    ) -> None:
+    def __init__(self, fits: GlmFits, training: BoolArray, scored: Sequence[IntArray], weights: FloatArray) -> None:
         kept = weights > 0.0  # fits have no others
         place = np.cumsum(kept) - 1
         self.fits, self.training = fits, np.ascontiguousarray(training[:, kept])
         self.scored = [place[rows[kept[rows]]] for rows in scored]
 
-    def with_fits(self, fits: LogisticFits) -> LeftOut:
+    def with_fits(self, fits: GlmFits) -> LeftOut:
         """Return the same folds of the same rows with other fits of them all.
 
         Parameters
         ----------
-        fits : LogisticFits
+        fits : GlmFits
         """
         other = copy(self)
         other.fits = fits
@@ -103,7 +101,7 @@ class LeftOut:
 class _About:
     """Some columns about their fit on all rows."""
 
-    def __init__(self, fits: LogisticFits, places: IntArray, penalty: FloatArray, theta: FloatArray) -> None:
+    def __init__(self, fits: GlmFits, places: IntArray, penalty: FloatArray, theta: FloatArray) -> None:
         self.Z, self.v, self.penalty, self.theta = fits.rows.W[places], fits.problem.v, penalty, theta
         share = expit(-(theta @ self.Z))
         self.curvature = self.v * share * (1.0 - share)
@@ -169,7 +167,7 @@ class _About:
         return None if failed else factor
 
     def _from_above(self, values: FloatArray, thetas: FloatArray) -> FloatArray:
-        """Raise values at points by what their rounding may be worth (docs/theory/logistic.md, section 6).
+        """Raise values at points by what their rounding may be worth (docs/theory/glm.md, section 6).
 
         `|l'| <= 1`, so a margin's rounding is worth no more than itself.
         """

@@ -1,7 +1,7 @@
 """Best subsets of logistic regression on one training set: fits, proofs, and what held-out rows lose by them.
 
-`LogisticSubsets` is to logistic loss what moments and their trees are to the squared one. All work is on centred
-columns, of which copies are one (`trees/logistic_fits`); sizes are proved by `trees/logistic_tree`.
+`GlmSubsets` is to logistic loss what moments and their trees are to the squared one. All work is on centred
+columns, of which copies are one (`trees/glm_fits`); sizes are proved by `trees/glm_tree`.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
-from sparsecv_mio.problem.logistic import LogisticProblem, Minorant, minorant, minorant_within
-from sparsecv_mio.trees.logistic_fits import FittedSupports, LogisticFits
-from sparsecv_mio.trees.logistic_ranges import SparseEllipsoid, sparse_ellipsoid, sparser
-from sparsecv_mio.trees.logistic_tree import LEVEL_ROOM, MIXTURES, SizeSearch
+from sparsecv_mio.problem.glm import GlmProblem, Minorant, minorant, minorant_within
+from sparsecv_mio.trees.glm_fits import FittedSupports, GlmFits
+from sparsecv_mio.trees.glm_ranges import SparseEllipsoid, sparse_ellipsoid, sparser
+from sparsecv_mio.trees.glm_tree import LEVEL_ROOM, MIXTURES, SizeSearch
 from sparsecv_mio.trees.subsets import UNLIMITED, BestSubsets, never
 
 MOST_STARTS = 5  # supports of a size, the last ones found, that another gamma or size begins with
@@ -64,26 +64,26 @@ class SupportsOfSize:
     complete: bool
 
 
-class LogisticSubsets:
+class GlmSubsets:
     """Best supports of every size asked, with bounds of their objectives and of what held-out rows lose.
 
     Parameters
     ----------
-    problem : LogisticProblem
+    problem : GlmProblem
         Columns of any offset and scale.
     forced : int array, optional
         Columns that every support contains.
     """
 
-    def __init__(self, problem: LogisticProblem, forced: IntArray | None = None) -> None:
-        self._share(LogisticFits.of(problem, forced), {})
+    def __init__(self, problem: GlmProblem, forced: IntArray | None = None) -> None:
+        self._share(GlmFits.of(problem, forced), {})
 
-    def _share(self, fits: LogisticFits, good: dict[int, list[frozenset[int]]]) -> None:
+    def _share(self, fits: GlmFits, good: dict[int, list[frozenset[int]]]) -> None:
         self.fits, self._good = fits, good
 
-    def with_gamma(self, gamma: float) -> LogisticSubsets:
+    def with_gamma(self, gamma: float) -> GlmSubsets:
         """Return the same rows under another gamma; what was best here is tried first there."""
-        other = LogisticSubsets.__new__(LogisticSubsets)
+        other = GlmSubsets.__new__(GlmSubsets)
         other._share(self.fits.with_gamma(gamma), self._good)
         return other
 
@@ -237,7 +237,7 @@ class LogisticSubsets:
         """Bound the log loss of rows at the best fit of a size, whatever its support.
 
         Every fit with F at most `upper` is in an ellipsoid, and every one of at most so many columns in a smaller one,
-        whatever its support (docs/theory/logistic.md, section 8).
+        whatever its support (docs/theory/glm.md, section 8).
 
         Parameters
         ----------

@@ -3,7 +3,7 @@
     F(a, b) = sum_i v_i log(1 + exp(-y_i (a + x_i'b))) + sum_j ridge_j b_j^2,      y_i = -1 or 1,
 
 F_S is its least value over b supported on S, with `a` free (or 0). With `gamma = 1 / C` of scikit-learn, ridge is
-`gamma / 2` times the penalty weight. On `{F <= level}` F lies above a quadratic q (docs/theory/logistic.md, section 3)
+`gamma / 2` times the penalty weight. On `{F <= level}` F lies above a quadratic q (docs/theory/glm.md, section 3)
 whose moments are those of a `SparseProblem`: what trees say of the least q_S holds for every F_S up to the level.
 """
 
@@ -35,7 +35,7 @@ SMALL_RANGE = 1e-3  # where the ratio of `worst_ratio` is replaced by the first 
 
 
 @dataclass(frozen=True, eq=False)
-class LogisticProblem:
+class GlmProblem:
     """Data of F.
 
     Parameters
@@ -56,7 +56,7 @@ class LogisticProblem:
     Examples
     --------
     >>> X, y = np.array([[-1.0], [0.0], [1.0]]), np.array([-1.0, 1.0, 1.0])
-    >>> problem = LogisticProblem(X, y, np.ones(3), np.ones(1), 1.0)
+    >>> problem = GlmProblem(X, y, np.ones(3), np.ones(1), 1.0)
     >>> round(problem.objective(np.zeros(2)), 6)
     2.079442
     """
@@ -108,11 +108,11 @@ class LogisticProblem:
         margins = self.y * (self.rows @ theta)
         return float(self.v @ np.logaddexp(0.0, -margins) + self.penalty @ theta**2)
 
-    def only(self, columns: IntArray) -> LogisticProblem:
+    def only(self, columns: IntArray) -> GlmProblem:
         """Return the problem on some of its columns."""
         return replace(self, X=np.ascontiguousarray(self.X[:, columns]), weight=self.weight[columns])
 
-    def with_gamma(self, gamma: float) -> LogisticProblem:
+    def with_gamma(self, gamma: float) -> GlmProblem:
         """Return the same rows under another gamma."""
         return replace(self, gamma=gamma)
 
@@ -123,7 +123,7 @@ class LogisticProblem:
             theta[0] = np.log(self.v[self.y > 0].sum()) - np.log(self.v[self.y < 0].sum())
         return theta
 
-    def centred(self) -> tuple[LogisticProblem, Centring]:
+    def centred(self) -> tuple[GlmProblem, Centring]:
         """Return the same problem in columns about their means and over powers of two, without rows of weight 0.
 
         The numbers have a relative error of an ulp, which every bound on margins has room for; all else is exact.
@@ -194,7 +194,7 @@ def worst_ratio(t: FloatArray) -> FloatArray:
 def least_curvature(m: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
     """Lower bound of `2 (l(t) - l(m) - l'(m)(t - m)) / (t - m)^2` over `low <= t <= high`, `l(m) = log(1 + exp(-m))`.
 
-    The ratio rises and then falls in t, so it is least at an end (docs/theory/logistic.md, section 1). Where an end
+    The ratio rises and then falls in t, so it is least at an end (docs/theory/glm.md, section 1). Where an end
     is so near that differences lose their digits, `worst_ratio` of the curvature at m is the better bound.
 
     Parameters
@@ -294,7 +294,7 @@ class _Point:
     margin_off: FloatArray
 
 
-def _at(problem: LogisticProblem, theta: FloatArray) -> _Point:
+def _at(problem: GlmProblem, theta: FloatArray) -> _Point:
     Z, v, y = problem.rows, problem.v, problem.y
     n, k = Z.shape
     margins = y * (Z @ theta)
@@ -333,7 +333,7 @@ def symmetric(upper: FloatArray) -> FloatArray:
     return np.where(lower, upper.T, upper)
 
 
-def _quadratic(problem: LogisticProblem, at: _Point, level: float, ranges: Ranges) -> _Quadratic | None:
+def _quadratic(problem: GlmProblem, at: _Point, level: float, ranges: Ranges) -> _Quadratic | None:
     n, k = at.Z.shape
     curvature = least_curvature(at.margins, ranges.low - at.margin_off, ranges.high + at.margin_off)
     weights = problem.v * curvature * (1.0 - 2.0 * at.margin_off)
@@ -371,13 +371,13 @@ def _quadratic(problem: LogisticProblem, at: _Point, level: float, ranges: Range
 
 
 def minorant(
-    problem: LogisticProblem, theta: FloatArray, level: float, expired: Callable[[], bool] = lambda: False
+    problem: GlmProblem, theta: FloatArray, level: float, expired: Callable[[], bool] = lambda: False
 ) -> Minorant | None:
     """Return a quadratic that is below F on `{F <= level}`, made around a point with F at most the level.
 
     Parameters
     ----------
-    problem : LogisticProblem
+    problem : GlmProblem
     theta : (first + p,) array
     level : float
     expired : callable
@@ -429,12 +429,12 @@ def _about(m: FloatArray, ranges: Ranges) -> Ranges:
     )
 
 
-def minorant_within(problem: LogisticProblem, theta: FloatArray, level: float, ranges: Ranges) -> Minorant | None:
+def minorant_within(problem: GlmProblem, theta: FloatArray, level: float, ranges: Ranges) -> Minorant | None:
     """Return a quadratic that is below F at all points whose margins lie within ranges.
 
     Parameters
     ----------
-    problem : LogisticProblem
+    problem : GlmProblem
     theta : (first + p,) array
         Any point.
     level : float
@@ -447,9 +447,7 @@ def minorant_within(problem: LogisticProblem, theta: FloatArray, level: float, r
     return None if quadratic is None else _with_moments(problem, at, theta, level, quadratic)
 
 
-def _with_moments(
-    problem: LogisticProblem, at: _Point, theta: FloatArray, level: float, quadratic: _Quadratic
-) -> Minorant:
+def _with_moments(problem: GlmProblem, at: _Point, theta: FloatArray, level: float, quadratic: _Quadratic) -> Minorant:
     """Expand q about 0, eliminate the intercept, and lower the constant by what rounding is worth in the level set."""
     H, g, k, first = quadratic.H, at.gradient, len(theta), problem.first
     linear, size = g - H @ theta, np.abs(g) + np.abs(H) @ np.abs(theta)

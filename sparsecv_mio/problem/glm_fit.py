@@ -1,4 +1,4 @@
-"""The fit of one support of a `LogisticProblem`, with an upper bound of its objective, and what F looks like around it.
+"""The fit of one support of a `GlmProblem`, with an upper bound of its objective, and what F looks like around it.
 
 What `refit_moments` is for squares: the upper bounds of every backend. Plain numpy.
 """
@@ -11,36 +11,36 @@ import numpy as np
 from scipy.special import expit
 
 from sparsecv_mio.arrays import FloatArray
-from sparsecv_mio.problem.logistic import LogisticProblem
-from sparsecv_mio.problem.logistic_refit import accuracy, newton
+from sparsecv_mio.problem.glm import GlmProblem
+from sparsecv_mio.problem.glm_refit import accuracy, newton
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.refit import Fit
 from sparsecv_mio.units import TINY
 
 
 @dataclass(frozen=True, eq=False)
-class ClassFit(Fit):
+class GlmFit(Fit):
     """A support with its coefficients and the intercept beside them, 0 where the problem has none."""
 
     intercept: float
 
-    def theta(self, problem: LogisticProblem) -> FloatArray:
+    def theta(self, problem: GlmProblem) -> FloatArray:
         """(first + p,) point of all columns, as the problem has them."""
         return np.concatenate([np.full(problem.first, self.intercept), self.spread(problem.p)])
 
 
-def fit_classes(problem: LogisticProblem, support: tuple[int, ...]) -> ClassFit:
+def fit_glm(problem: GlmProblem, support: tuple[int, ...]) -> GlmFit:
     """Minimise F over the coefficients of one support and the intercept.
 
     Parameters
     ----------
-    problem : LogisticProblem
+    problem : GlmProblem
         Of centred columns.
     support : tuple of int
 
     Returns
     -------
-    ClassFit
+    GlmFit
         Its objective is F at these very coefficients, rounded up.
 
     Notes
@@ -50,7 +50,7 @@ def fit_classes(problem: LogisticProblem, support: tuple[int, ...]) -> ClassFit:
     Examples
     --------
     >>> X, y = np.array([[-1.0], [0.0], [0.0], [1.0]]), np.array([-1.0, -1.0, 1.0, 1.0])
-    >>> fit = fit_classes(LogisticProblem(X, y, np.ones(4), np.ones(1), 1.0), (0,))
+    >>> fit = fit_glm(GlmProblem(X, y, np.ones(4), np.ones(1), 1.0), (0,))
     >>> round(float(fit.beta[0]), 6), round(fit.objective, 6)
     (0.674832, 2.437209)
     """
@@ -60,18 +60,18 @@ def fit_classes(problem: LogisticProblem, support: tuple[int, ...]) -> ClassFit:
     _, drop = accuracy(narrow.rows, point)
     intercept = float(theta[0]) if narrow.first else 0.0
     value, off = point.value, point.value_off
-    return ClassFit(tuple(sorted(support)), theta[narrow.first :], value + off, 2.0 * off + drop, intercept)
+    return GlmFit(tuple(sorted(support)), theta[narrow.first :], value + off, 2.0 * off + drop, intercept)
 
 
-def expanded(problem: LogisticProblem, fit: ClassFit) -> SparseProblem:
+def expanded(problem: GlmProblem, fit: GlmFit) -> SparseProblem:
     """Return the second-order expansion of F around a fit as a problem of squares, the intercept eliminated.
 
     No bound of F: its best subset is a good one to try.
 
     Parameters
     ----------
-    problem : LogisticProblem
-    fit : ClassFit
+    problem : GlmProblem
+    fit : GlmFit
 
     Notes
     -----
@@ -80,8 +80,8 @@ def expanded(problem: LogisticProblem, fit: ClassFit) -> SparseProblem:
     Examples
     --------
     >>> X, y = np.array([[-1.0], [0.0], [0.0], [1.0]]), np.array([-1.0, -1.0, 1.0, 1.0])
-    >>> problem = LogisticProblem(X, y, np.ones(4), np.ones(1), 1.0)
-    >>> around = expanded(problem, fit_classes(problem, (0,)))
+    >>> problem = GlmProblem(X, y, np.ones(4), np.ones(1), 1.0)
+    >>> around = expanded(problem, fit_glm(problem, (0,)))
     >>> round(float(around.c[0] / around.M[0, 0]), 6)
     0.674832
     """

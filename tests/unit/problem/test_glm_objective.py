@@ -10,8 +10,8 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.data.two_classes import as_two_classes
 from sparsecv_mio.data.weights import weighted_rows
-from sparsecv_mio.problem import logistic_objective
-from sparsecv_mio.problem.logistic_refit import LogisticFit, refit_logistic
+from sparsecv_mio.problem import glm_objective
+from sparsecv_mio.problem.glm_refit import GlmRowFit, refit_glm
 from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.words import Loss
 
@@ -30,7 +30,7 @@ def draw(seed: int) -> Dataset:
 def test_it_is_the_fit_of_scikit_learn(seed: int) -> None:
     data, gamma = draw(seed), 10.0 ** (seed - 4.0)
     X = (data.X - data.X.mean(axis=0)) / data.X.std(axis=0)
-    model = logistic_objective.fit(X, data.y, range(data.p), gamma, scale="none", weights=data.row_weights)
+    model = glm_objective.fit(X, data.y, range(data.p), gamma, scale="none", weights=data.row_weights)
     peer = LogisticRegression(C=1.0 / gamma, tol=1e-12, max_iter=10_000).fit(X, data.y, data.row_weights)
     assert model.beta == pytest.approx(peer.coef_[0], rel=1e-4, abs=1e-6)
     assert model.intercept == pytest.approx(peer.intercept_[0], rel=1e-4, abs=1e-5)
@@ -46,8 +46,8 @@ def test_the_certified_refit_holds_the_definition(seed: int, intercept: str, sca
     std = standardize(data, scale, intercept, loss=Loss.LOGISTIC)
     support = rng.permutation(std.q)[: int(rng.integers(0, std.q + 1))]
     fit = refit_rows(std, rows, np.sort(support), gamma)
-    assert isinstance(fit, LogisticFit)
-    exact = logistic_objective.fit(
+    assert isinstance(fit, GlmRowFit)
+    exact = glm_objective.fit(
         data.X, data.y, std.columns[fit.support].tolist(), gamma, scale=scale, intercept=intercept, rows=rows,
         weights=data.row_weights,
     )  # fmt: skip
@@ -73,15 +73,15 @@ def test_a_ball_that_is_not_known_is_infinite() -> None:
     x = rng.normal(size=30)
     data = as_two_classes(Dataset.from_arrays(np.column_stack([x, x * (1.0 + 1e-15)]) + 1e6, (x > 0).astype(float)))
     std = standardize(data, "none", "none", loss=Loss.LOGISTIC)
-    fit = refit_logistic(std, slice(0, 30), np.arange(std.q), 1e-20)
+    fit = refit_glm(std, slice(0, 30), np.arange(std.q), 1e-20)
     assert fit.held_out(std, np.arange(5))[1] == np.inf and np.all(np.isinf(fit.spread))
 
 
 def test_the_loss_of_frequencies_counts_weights() -> None:
     y, rows = np.array([0.0, 1.0, 1.0]), np.array([0, 1, 2, 2])
-    assert logistic_objective.null_loss(y, rows) == pytest.approx(-0.25 * np.log(0.25) - 0.75 * np.log(0.75))
-    assert logistic_objective.null_loss(y, np.array([1, 2])) == 0.0
-    half = logistic_objective.null_loss(y, np.array([0, 1]), np.array([2.0, 2.0, 9.0]))
+    assert glm_objective.null_loss(y, rows) == pytest.approx(-0.25 * np.log(0.25) - 0.75 * np.log(0.75))
+    assert glm_objective.null_loss(y, np.array([1, 2])) == 0.0
+    half = glm_objective.null_loss(y, np.array([0, 1]), np.array([2.0, 2.0, 9.0]))
     assert half == pytest.approx(np.log(2.0))
 
 
@@ -94,6 +94,6 @@ def test_a_column_that_is_constant_in_training_has_no_part() -> None:
     y = np.append((X[:15, 0] > 0.0).astype(float), rng.integers(0, 2, 5))
     rows, weights = np.arange(15), np.full(20, 0.3)
     for gamma in (1e-6, 1.0, 1e3):
-        both = logistic_objective.fit(X, y, [0, 1], gamma, rows=rows, weights=weights)
-        one = logistic_objective.fit(X, y, [0], gamma, rows=rows, weights=weights)
+        both = glm_objective.fit(X, y, [0, 1], gamma, rows=rows, weights=weights)
+        one = glm_objective.fit(X, y, [0], gamma, rows=rows, weights=weights)
         assert both.beta[1] == 0.0 and both.objective == pytest.approx(one.objective, rel=1e-12)

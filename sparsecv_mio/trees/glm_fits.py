@@ -18,8 +18,8 @@ from scipy.linalg.lapack import dposv
 from scipy.special import expit
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
-from sparsecv_mio.kernels import logistic_lists, logistic_newton
-from sparsecv_mio.problem.logistic import Centring, LogisticProblem, Ranges
+from sparsecv_mio.kernels import glm_lists, glm_newton
+from sparsecv_mio.problem.glm import Centring, GlmProblem, Ranges
 from sparsecv_mio.trees.subsets import never
 from sparsecv_mio.units import KEEP_RTOL
 
@@ -40,12 +40,12 @@ class FittedSupports:
 
 
 @dataclass(frozen=True, eq=False)
-class LogisticFits:
+class GlmFits:
     """Training rows in centred columns, and fits on them.
 
     Attributes
     ----------
-    problem : LogisticProblem
+    problem : GlmProblem
         Centred.
     centring : Centring
     forced : tuple of int
@@ -57,7 +57,7 @@ class LogisticFits:
     varies : (p,) bool array
     """
 
-    problem: LogisticProblem
+    problem: GlmProblem
     centring: Centring
     forced: tuple[int, ...]
     copy_of: IntArray
@@ -65,27 +65,27 @@ class LogisticFits:
     varies: BoolArray
 
     @classmethod
-    def of(cls, problem: LogisticProblem, forced: IntArray | None) -> LogisticFits:
+    def of(cls, problem: GlmProblem, forced: IntArray | None) -> GlmFits:
         """Centre a problem and find its copies."""
         inner, centring = problem.centred()
         copy_of, sign = _copies(inner.X, inner.weight)
         columns = () if forced is None else tuple(sorted(set(forced.tolist())))
         return cls(inner, centring, columns, copy_of, sign, np.any(inner.X, axis=0))
 
-    def with_gamma(self, gamma: float) -> LogisticFits:
+    def with_gamma(self, gamma: float) -> GlmFits:
         """Return the same rows under another gamma."""
         other = replace(self, problem=self.problem.with_gamma(gamma))
         other.__dict__["rows"] = self.rows._replace(penalty=other.problem.penalty)
         return other
 
     @cached_property
-    def rows(self) -> logistic_newton.Rows:
+    def rows(self) -> glm_newton.Rows:
         """The rows as the kernels take them."""
         problem, first = self.problem, self.problem.first
         W = np.ascontiguousarray((problem.rows * problem.y[:, None]).T)
         places = np.concatenate([np.arange(first), self.copy_of + first]).astype(np.int64)
         origin = float(problem.start()[0]) if first else 0.0
-        return logistic_newton.Rows(W, problem.v, problem.penalty, places, first, origin)
+        return glm_newton.Rows(W, problem.v, problem.penalty, places, first, origin)
 
     @cached_property
     def copies(self) -> IntArray:
@@ -98,7 +98,7 @@ class LogisticFits:
         return bool(np.any(self.copies > 1))
 
     @cached_property
-    def whole(self) -> LogisticProblem:
+    def whole(self) -> GlmProblem:
         """The problem on which every support is a special one: first columns have the ridge of all copies together."""
         return replace(self.problem, weight=self.problem.weight / np.maximum(self.copies, 1))
 
@@ -136,7 +136,7 @@ class LogisticFits:
             if expired():
                 break
             here = slice(begin, begin + step)
-            logistic_newton.refit(
+            glm_newton.refit(
                 self.rows, masks[here], points[here], bar, (lower[here], upper[here], radius[here])
             )  # fmt: skip
         return FittedSupports(lower, upper, radius, points)
@@ -162,13 +162,13 @@ class LogisticFits:
             True leaves the others as they are.
         """
         whole, places = masks[:, self.copy_of] & self.varies, self.places(columns)
-        fits = logistic_lists.FitsOfInterest(columns, self.whole.penalty[places], np.array(ranges), level, KEEP_RTOL)
-        bounds, known = np.full(len(masks), -np.inf), np.full(len(masks), logistic_lists.OPEN, dtype=np.int8)
+        fits = glm_lists.FitsOfInterest(columns, self.whole.penalty[places], np.array(ranges), level, KEEP_RTOL)
+        bounds, known = np.full(len(masks), -np.inf), np.full(len(masks), glm_lists.OPEN, dtype=np.int8)
         work = len(self.problem.y) * len(places) ** 2 + 10 * len(masks) * len(places)
         most, waiting = max(16 * AT_ONCE // work, 1), len(masks)
         while waiting and not expired():
-            waiting = logistic_lists.screen(self.rows, whole, fits, start, most, bounds, known)
-        return masks[known != logistic_lists.ABOVE]
+            waiting = glm_lists.screen(self.rows, whole, fits, start, most, bounds, known)
+        return masks[known != glm_lists.ABOVE]
 
     def fit(self, support: Iterable[int], start: FloatArray | None = None) -> tuple[FloatArray, float, float]:
         """Return `(point, lower, upper)` of a support: its fit, copies as one, and bounds of F_S."""
@@ -190,7 +190,7 @@ class LogisticFits:
         if np.count_nonzero(mask) <= WIDE:
             fitted = self.refit(mask[None, :], start)
             return fitted.points[0], float(fitted.lower[0])
-        places, penalty = logistic_newton.merged(self.rows, mask)
+        places, penalty = glm_newton.merged(self.rows, mask)
         W, v, theta = self.rows.W[places], self.problem.v, start[places]
         for _ in range(WIDE_STEPS):
             share = expit(-(theta @ W))
@@ -263,7 +263,7 @@ class LogisticFits:
         sign = np.concatenate([np.ones(first), self.sign])
         low, high = np.empty((len(masks), len(X))), np.empty((len(masks), len(X)))
         varying = masks & self.varies
-        logistic_newton.decisions(self.rows, varying, fitted.points, fitted.radius, (outside, sign), (low, high))
+        glm_newton.decisions(self.rows, varying, fitted.points, fitted.radius, (outside, sign), (low, high))
         return low, high
 
     def rows_outside(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:

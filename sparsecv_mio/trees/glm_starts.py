@@ -17,8 +17,8 @@ from scipy.special import expit
 
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.kernels import local_search
-from sparsecv_mio.problem.logistic import symmetric
-from sparsecv_mio.trees.logistic_fits import LogisticFits
+from sparsecv_mio.problem.glm import symmetric
+from sparsecv_mio.trees.glm_fits import GlmFits
 
 ROUNDS = 20  # quadratics of one search
 TRIED = 5  # exchanges of one column that are fitted where the quadratic's own best is no better
@@ -36,13 +36,13 @@ class _Fitted(NamedTuple):
 
 
 def exchanged(
-    fits: LogisticFits, begin: frozenset[int], size: int, expired: Callable[[], bool]
+    fits: GlmFits, begin: frozenset[int], size: int, expired: Callable[[], bool]
 ) -> tuple[frozenset[int], FloatArray, float]:
     """Return a good support of a size with its fit and value: a start with more columns, then exchanges.
 
     Parameters
     ----------
-    fits : LogisticFits
+    fits : GlmFits
     begin : frozenset of int
         Varying columns, at most the size, with those that are forced in.
     size : int
@@ -61,7 +61,7 @@ def exchanged(
     return best
 
 
-def _improved(fits: LogisticFits, best: _Fitted, size: int) -> _Fitted | None:
+def _improved(fits: GlmFits, best: _Fitted, size: int) -> _Fitted | None:
     """Return a better support, or one of the size in place of a smaller one; None if none is found."""
     columns, moments = _quadratic(fits, best)
     chosen = np.flatnonzero(np.isin(columns, list(best.support)))
@@ -88,7 +88,7 @@ def _improved(fits: LogisticFits, best: _Fitted, size: int) -> _Fitted | None:
     return _best_of(fits, best, [best.support - {i} | {j} for i, j in single])
 
 
-def _best_of(fits: LogisticFits, best: _Fitted, supports: list[frozenset[int]]) -> _Fitted | None:
+def _best_of(fits: GlmFits, best: _Fitted, supports: list[frozenset[int]]) -> _Fitted | None:
     if not supports:
         return None
     level = best.upper * (1.0 - BETTER)
@@ -111,7 +111,7 @@ def _single_exchanges(t: local_search.Tableau, columns: IntArray) -> list[tuple[
     return [(int(columns[t.members[a]]), int(columns[k])) for a, k in pairs]
 
 
-def _quadratic(fits: LogisticFits, best: _Fitted) -> tuple[IntArray, local_search.PenalisedMoments]:
+def _quadratic(fits: GlmFits, best: _Fitted) -> tuple[IntArray, local_search.PenalisedMoments]:
     """Return columns that vary and are not forced in, and moments of Newton's quadratic about a fit on them.
 
     Of many columns those of the support, and those that are worth most to the quadratic, as one more or in the place
@@ -148,7 +148,7 @@ def _quadratic(fits: LogisticFits, best: _Fitted) -> tuple[IntArray, local_searc
 
 
 def _worth(
-    fits: LogisticFits, weight: FloatArray, slope: FloatArray, inner: IntArray, chosen: IntArray, point: FloatArray
+    fits: GlmFits, weight: FloatArray, slope: FloatArray, inner: IntArray, chosen: IntArray, point: FloatArray
 ) -> FloatArray:
     """(p,) what Newton's quadratic about a fit gains by each column, added or in the place of the best one chosen."""
     rows, first = fits.rows, fits.problem.first

@@ -27,7 +27,7 @@ LARGEST = 1e150  # of a root of a penalty
 
 
 @dataclass(frozen=True, eq=False)
-class LogisticModel:
+class GlmModel:
     """The minimiser behind F(S): the predictor of a row x is `intercept + x_S'beta`.
 
     Attributes
@@ -91,7 +91,7 @@ def fit(
     intercept: str = "fold",
     rows: IntArray | None = None,
     weights: FloatArray | None = None,
-) -> LogisticModel:
+) -> GlmModel:
     """Fit one support.
 
     Parameters
@@ -135,7 +135,7 @@ def fit(
     theta, objective, decrement, inverse = _minimise(Z, signs, w, ridge)
     beta = theta[first:] / unit
     level = float(theta[0]) if first else 0.0
-    return LogisticModel(
+    return GlmModel(
         tuple(columns.tolist()), beta, level - float(center @ beta), objective, center, unit, theta, decrement, inverse
     )
 

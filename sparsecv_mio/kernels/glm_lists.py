@@ -1,7 +1,7 @@
 """Supports of logistic regression that are all above a level, of which few are fitted.
 
 A quadratic about any point that is below F wherever the margins of fits of interest lie bounds F of every support
-(docs/theory/logistic.md, sections 3 and 5). About the fit of a listed support it is exact there, and near it for the
+(docs/theory/glm.md, sections 3 and 5). About the fit of a listed support it is exact there, and near it for the
 supports that differ by few columns: these are above the level too, without a fit. So one support is fitted, the
 quadratic about its fit bounds all the others, and the one with the least bound is next.
 """
@@ -11,8 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sparsecv_mio.kernels.dense import cholesky_in_place, gram_of_lower, invert_lower, support_value
-from sparsecv_mio.kernels.jit import njit
-from sparsecv_mio.kernels.logistic_newton import (
+from sparsecv_mio.kernels.glm_newton import (
     EPS,
     evaluate,
     fit_and_prove,
@@ -21,6 +20,7 @@ from sparsecv_mio.kernels.logistic_newton import (
     merged,
     new_state,
 )
+from sparsecv_mio.kernels.jit import njit
 
 OPEN, ABOVE, WITHIN = 0, 1, 2  # what is known of a support: nothing, that F is above the level, that it may not be
 LARGEST_DOUBT = 1e-2  # share of the curvature that rounding may be worth

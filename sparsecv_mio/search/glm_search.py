@@ -1,7 +1,7 @@
 """Certified cross-validation of best-subset logistic regression over a grid.
 
 The order is that of the joint search (:mod:`sparsecv_mio.search.one_by_one`): the likely winner is decided, the others
-are raised above it. What raises them is the training-loss bound above all (docs/theory/logistic.md, section 9): with
+are raised above it. What raises them is the training-loss bound above all (docs/theory/glm.md, section 9): with
 `F*` the least objective of all rows and `u` that of any support in the training rows of a fold, the held-out loss of
 the fold's optimum is at least `F* - u`. So
 
@@ -25,7 +25,7 @@ from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.parallel import on_threads
 from sparsecv_mio.search.accounts import BoundSource
 from sparsecv_mio.search.cells import Archive, Where, within
-from sparsecv_mio.search.logistic_folds import ALL_ROWS, WORST_ERROR, LogisticFolds
+from sparsecv_mio.search.glm_folds import ALL_ROWS, WORST_ERROR, GlmFolds
 from sparsecv_mio.search.loss_bounds import enough_to_exclude, raise_lower_ends
 from sparsecv_mio.search.pairs import Aim, Pair, PairBounds, aim_at, cells_to_raise, likely_winner
 from sparsecv_mio.search.run import GridMethod, Run
@@ -48,7 +48,7 @@ class OnAllRows(NamedTuple):
     enough: float
 
 
-class LogisticSearch(GridMethod):
+class GlmSearch(GridMethod):
     """Best-first search over the pairs of the grid.
 
     Parameters
@@ -73,7 +73,7 @@ class LogisticSearch(GridMethod):
 
     def __init__(self, run: Run) -> None:
         super().__init__(run, (self,))
-        self.folds = LogisticFolds(run.context)
+        self.folds = GlmFolds(run.context)
         self.values = np.full(run.context.shape, np.inf)
         self.tried = np.zeros(run.context.shape, dtype=bool)
         self.solved = np.zeros(run.context.shape[:2], dtype=bool)

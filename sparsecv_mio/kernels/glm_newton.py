@@ -4,7 +4,7 @@ For rows `z_i = (1, x_i)`, labels y_i = -1 or 1 and weights v_i, on the columns 
 
     F(a, b) = sum_i v_i log(1 + exp(-m_i)) + sum_{j in S} r_j b_j^2,    m_i = y_i (a + x_i'b).
 
-The lower end is proved by the ball that verifies itself (docs/theory/logistic.md, section 2): with the Hessian H at the
+The lower end is proved by the ball that verifies itself (docs/theory/glm.md, section 2): with the Hessian H at the
 point, `delta^2 = g'H^{-1}g`, `s^2` the largest `z_i'H^{-1}z_i` and `kappa = 2 (exp(-t) + t - 1) / t^2` at `t = rho s`,
 the optimum is within rho where `rho >= 2 delta / kappa`, and the least F at most `delta^2 / (2 kappa)` below.
 Every sum carries a bound on its rounding.

@@ -3,7 +3,7 @@
     F(a, b) = sum_i w_i log(1 + exp(-y_i (a + v_i'b))) + (gamma / 2) sum_j weight_j b_j^2,     y_i = -1 or 1,
 
 is minimised by Newton's method with halved steps. At the point where that ends, with gradient g and Hessian H, the
-optimum lies within `rho` of it in the norm of H (docs/theory/logistic.md, section 2): so every margin of a row z is off
+optimum lies within `rho` of it in the norm of H (docs/theory/glm.md, section 2): so every margin of a row z is off
 by at most `rho sqrt(z'H^{-1}z)`, and the objective by `delta^2 / (2 kappa)`. Rounding is added to g. Plain numpy: a
 thread that waits for a search may call it.
 """
@@ -18,7 +18,7 @@ from scipy.special import expit
 
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.data.standard import StandardData
-from sparsecv_mio.problem.logistic import worst_ratio
+from sparsecv_mio.problem.glm import worst_ratio
 
 LongArray = NDArray[np.longdouble]
 EPS = float(np.finfo(float).eps)
@@ -33,7 +33,7 @@ TRIES = 60  # radii tried
 
 
 @dataclass(frozen=True, eq=False)
-class LogisticFit:
+class GlmRowFit:
     """A fit in standard coordinates: the linear predictor of a row v is `r_mean + v_S'beta`.
 
     `spread` bounds the error of each coefficient, `objective_error` that of the objective; infinite where the rows tell
@@ -101,7 +101,7 @@ def _blur(data: StandardData, support: IntArray, first: int) -> FloatArray:
     return np.append(np.zeros(first), 4.0 * np.abs(data.center[support] / data.divisor[support]))
 
 
-def refit_logistic(data: StandardData, rows: IntArray | slice, support: IntArray, gamma: float) -> LogisticFit:
+def refit_glm(data: StandardData, rows: IntArray | slice, support: IntArray, gamma: float) -> GlmRowFit:
     """Fit a support on training rows.
 
     Parameters
@@ -128,7 +128,7 @@ def refit_logistic(data: StandardData, rows: IntArray | slice, support: IntArray
     radius, drop = accuracy(Z, point)
     finite = np.isfinite(radius)
     spread = radius * np.linalg.norm(point.root, axis=0) if finite else np.full(len(theta), np.inf)
-    return LogisticFit(
+    return GlmRowFit(
         support=support, beta=theta[first:], spread=spread[first:], objective=point.value,
         objective_error=point.value_off + drop, v_mean=np.zeros(len(support)), r_mean=float(theta[0]) if first else 0.0,
         first=first, root=point.root, radius=radius,

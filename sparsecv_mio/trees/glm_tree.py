@@ -3,7 +3,7 @@
 A quadratic below F on the level set of the best support so far goes to the trees of the squared loss: their list of
 supports whose quadratic is within the level holds every support that is at least as good, so refits decide. Where the
 list is long, a column goes out or in. Without it the level set is smaller, so the quadratic is made anew and its
-curvature is larger; with it, it serves as it is (docs/theory/logistic.md, section 5).
+curvature is larger; with it, it serves as it is (docs/theory/glm.md, section 5).
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.kernels.nodes import DROPPED
 from sparsecv_mio.parallel import on_threads
 from sparsecv_mio.problem.elimination import eliminated
-from sparsecv_mio.problem.logistic import LogisticProblem, Minorant, Ranges, minorant, minorant_within
+from sparsecv_mio.problem.glm import GlmProblem, Minorant, Ranges, minorant, minorant_within
 from sparsecv_mio.thresholds import PATH_TREE_COLUMNS, SMALL
+from sparsecv_mio.trees.glm_fits import GlmFits
+from sparsecv_mio.trees.glm_ranges import sparser
+from sparsecv_mio.trees.glm_starts import exchanged
 from sparsecv_mio.trees.listing import PathListing, PerspectiveTree, sharpened
-from sparsecv_mio.trees.logistic_fits import LogisticFits
-from sparsecv_mio.trees.logistic_ranges import sparser
-from sparsecv_mio.trees.logistic_starts import exchanged
 from sparsecv_mio.trees.normal_form import NormalForm, normal_form, solve_root
 from sparsecv_mio.trees.subsets import BestSubset, OpenNodes
 
@@ -58,7 +58,7 @@ class SizeSearch:
 
     Parameters
     ----------
-    fits : LogisticFits
+    fits : GlmFits
     size : int
     expired : callable
     level : float, optional
@@ -75,7 +75,7 @@ class SizeSearch:
     """
 
     def __init__(
-        self, fits: LogisticFits, size: int, expired: Callable[[], bool], level: float | None = None, most: int = 0
+        self, fits: GlmFits, size: int, expired: Callable[[], bool], level: float | None = None, most: int = 0
     ) -> None:
         self.fits, self.expired, self.asked, self.most = fits, expired, level, most
         forced = np.array(fits.forced, dtype=np.int64)
@@ -234,7 +234,7 @@ class SizeSearch:
         return best, max(bound, highest)
 
     def _made(
-        self, problem: LogisticProblem, columns: IntArray, point: FloatArray, ranges: Ranges | None,
+        self, problem: GlmProblem, columns: IntArray, point: FloatArray, ranges: Ranges | None,
         beside: tuple[FloatArray, int],
     ) -> _Quadratic | None:  # fmt: skip
         """Make a quadratic about a point, within ranges where they are known."""

@@ -7,7 +7,7 @@ import pytest
 from logistic_truth import drawn, least, mask_of
 
 from sparsecv_mio.arrays import FloatArray
-from sparsecv_mio.kernels.logistic_newton import (
+from sparsecv_mio.kernels.glm_newton import (
     Rows,
     decisions,
     evaluate,
@@ -21,13 +21,13 @@ from sparsecv_mio.kernels.logistic_newton import (
     refit,
     worst_ratio,
 )
-from sparsecv_mio.problem import logistic
-from sparsecv_mio.problem.logistic import LogisticProblem
+from sparsecv_mio.problem import glm
+from sparsecv_mio.problem.glm import GlmProblem
 
 SEEDS = range(300, 332)
 
 
-def plain_newton(problem: LogisticProblem, theta: FloatArray) -> tuple[FloatArray, float]:
+def plain_newton(problem: GlmProblem, theta: FloatArray) -> tuple[FloatArray, float]:
     """Damped Newton in numpy, on all columns."""
     Z, y, v, penalty = problem.rows, problem.y, problem.v, problem.penalty
     value = problem.objective(theta)
@@ -46,14 +46,14 @@ def plain_newton(problem: LogisticProblem, theta: FloatArray) -> tuple[FloatArra
     return theta, value
 
 
-def rows_of(problem: LogisticProblem, copy_of: list[int] | None = None) -> Rows:
+def rows_of(problem: GlmProblem, copy_of: list[int] | None = None) -> Rows:
     W = np.ascontiguousarray((problem.rows * problem.y[:, None]).T)
     first = problem.first
     places = np.arange(len(W)) if copy_of is None else np.array([*range(first), *(j + first for j in copy_of)])
     return Rows(W, problem.v, problem.penalty, places, first, float(problem.start()[0]) if first else 0.0)
 
 
-def centred(seed: int) -> LogisticProblem:
+def centred(seed: int) -> GlmProblem:
     return drawn(seed).centred()[0]
 
 
@@ -110,7 +110,7 @@ def test_many_supports_are_fitted_as_one_by_one() -> None:
 
 def test_copies_are_fitted_as_one_column_and_predict_as_two() -> None:
     plain = centred(304)
-    twice = LogisticProblem(
+    twice = GlmProblem(
         np.hstack([plain.X, -plain.X[:, :1]]), plain.y, plain.v, np.append(plain.weight, plain.weight[0]), plain.gamma
     )
     rows = rows_of(twice, [*range(plain.p), 0])
@@ -133,7 +133,7 @@ def test_copies_are_fitted_as_one_column_and_predict_as_two() -> None:
 def test_what_curvature_keeps_is_that_of_numpy_and_below_the_exact_ratio() -> None:
     for t in np.concatenate([np.logspace(-12, 3, 400), [0.0]]):
         exact = float(2 * (np.expm1(-np.longdouble(t)) + np.longdouble(t)) / np.longdouble(t) ** 2) if t > 1e-3 else 1.0
-        assert worst_ratio(t) == pytest.approx(float(logistic.worst_ratio(np.array([t]))[0]), rel=1e-15)
+        assert worst_ratio(t) == pytest.approx(float(glm.worst_ratio(np.array([t]))[0]), rel=1e-15)
         assert worst_ratio(t) <= exact
 
 
