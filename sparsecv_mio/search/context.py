@@ -160,9 +160,7 @@ class AllRows:
             Of all rows at that gamma.
         """
         with self._lock:
-            old = self.best[g]
-            cells = old.by_size | {tau: _joined_results(old.by_size[tau], cell) for tau, cell in found.by_size.items()}
-            self.best[g] = BestSubsets(cells, old.nodes + found.nodes, all(cell.complete for cell in cells.values()))
+            self.best[g] = self.best[g].joined(found)
 
     def lower_bounds(self) -> FloatArray:
         """(G, T): lower bounds of the optimum on all rows, what each pair says of the others included; kept in `best`.
@@ -231,13 +229,6 @@ class AllRows:
     def solved(self, g: int) -> tuple[FloatArray, FloatArray, float]:
         """`(M^{-1}, M^{-1} c, f)` of the ridge fit on all columns of `normal_form(g)`; O(q^3) the first time."""
         return self._once("solved", lambda: self.normal_form(g).solved(), g)
-
-
-def _joined_results(old: BestSubset, new: BestSubset) -> BestSubset:
-    """Return what two results together say of a tau: the better support, the larger lower bound."""
-    if old.complete or new.complete:
-        return old if old.complete else new
-    return replace(new if new.upper <= old.upper else old, lower=max(old.lower, new.lower))
 
 
 def _unproved(result: BestSubsets) -> BestSubsets:

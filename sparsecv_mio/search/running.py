@@ -178,5 +178,7 @@ def with_fallback(snapshot: Snapshot, fallback: FallbackSupports | None) -> Snap
             cells.offer((int(place[0]), t), named, fallback.nominal[t], fallback.value[t])
     on_all_rows = zip(grid.taus.tolist(), fallback.on_all_rows, fallback.value_on_all_rows, strict=True)
     by_tau = {tau: BestSubset.unproved(tau, support, float(value)) for tau, support, value in on_all_rows}
-    missing = len(grid.gammas) - len(snapshot.best)
-    return replace(snapshot, best=(*snapshot.best, *[BestSubsets(by_tau, 0, False)] * missing))
+    selected, best = BestSubsets(by_tau, 0, False), list(snapshot.best)
+    for g in place[place < len(best)].tolist():
+        best[g] = selected.joined(best[g])
+    return replace(snapshot, best=(*best, *[selected] * (len(grid.gammas) - len(best))))

@@ -55,6 +55,12 @@ class BestSubset:
         """
         return cls(tau, support, lower, upper, (), (), 0.0, complete=False, branched=False)
 
+    def joined(self, other: BestSubset) -> BestSubset:
+        """Return what two results together say of a tau: the better support, the larger lower bound."""
+        if self.complete or other.complete:
+            return self if self.complete else other
+        return replace(other if other.upper <= self.upper else self, lower=max(self.lower, other.lower))
+
 
 @dataclass(frozen=True, eq=False)
 class BestSubsets:
@@ -67,6 +73,11 @@ class BestSubsets:
     nodes: int
     finished: bool
     reused: int = 0
+
+    def joined(self, other: BestSubsets) -> BestSubsets:
+        """Return what two results together say, the other one of some of the sizes."""
+        cells = self.by_size | {tau: self.by_size[tau].joined(cell) for tau, cell in other.by_size.items()}
+        return BestSubsets(cells, self.nodes + other.nodes, all(cell.complete for cell in cells.values()))
 
     def with_forced(
         self, size: Callable[[int], int], whole: Callable[[IntArray], IntArray], taus: Sequence[int]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ from sparsecv_mio.search.loop import drive
 from sparsecv_mio.search.observers import Checkpoint, Signals, read_checkpoint
 from sparsecv_mio.search.options import Hooks, SearchOptions
 from sparsecv_mio.search.running import RunningSearch, with_fallback
+from sparsecv_mio.trees.subsets import BestSubset, BestSubsets
 
 
 def running() -> RunningSearch:
@@ -55,8 +57,24 @@ def test_what_is_scored_is_not_overwritten() -> None:
     fallback = fallback_supports(data, folds, grid, float("inf"))
     both = with_fallback(snapshot, fallback)
     g = int(np.flatnonzero(grid.gammas == fallback.gamma)[0])
-    assert np.isfinite(both.cells.nominal[g]).all() and both.best[:2] == snapshot.best
+    assert np.isfinite(both.cells.nominal[g]).all() and len(both.best) == len(grid.gammas)
+    assert all(ours.by_size == known.by_size for ours, known in zip(both.best, snapshot.best, strict=False))
     assert with_fallback(both, None) is both
+
+
+def test_the_better_support_of_all_rows_is_reported() -> None:
+    run = drawn_run()
+    run._fit_all_rows()
+    snapshot, (data, folds, grid) = run.snapshot(), drawn()
+    fallback = fallback_supports(data, folds, grid, float("inf"))
+    g = int(np.flatnonzero(grid.gammas == fallback.gamma)[0])
+    tau, cell = int(grid.taus[0]), fallback.on_all_rows[0]
+    poor = BestSubsets(
+        {int(t): BestSubset.unproved(int(t), np.zeros(0, np.int64), 1e9, 0.5) for t in grid.taus}, 3, False
+    )
+    both = with_fallback(replace(snapshot, best=(*snapshot.best[:g], poor, *snapshot.best[g + 1 :])), fallback)
+    assert both.best[g].by_size[tau].support.tolist() == cell.tolist() and both.best[g].by_size[tau].lower == 0.5
+    assert both.best[g].nodes == 3 and with_fallback(snapshot, fallback).best[g].by_size[tau].upper <= 1e9
 
 
 def test_a_resumed_run_says_at_least_what_its_checkpoint_holds(tmp_path: Path) -> None:
