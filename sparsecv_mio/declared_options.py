@@ -251,9 +251,9 @@ OPTIONS = {
                "name) whose idea it uses; the answer is the same. glru: dual points of all rows tested in every fold "
                "first; iacv: supports proposed by the relaxations of all folds run at once; treecv: moments of the "
                "folds along a tree. [treecv, and glru before MIOs of --backend]"),
-        Option("by", str, By.CV, "",
+        Option("by", str, None, "",
                "cv: the CV error of the features, the same in every fold; objective: the training objective on all "
-               "rows.", By),
+               "rows. [cv; with --loss logistic, objective]", By),
         # where a run is stored, and what is shown
         Option("checkpoint", str, None, "FILE", "Store the run here now and then; --resume carries it on."),
         Option("resume", str, None, "FILE", "Carry on a stored run, and go on storing it there."),

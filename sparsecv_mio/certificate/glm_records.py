@@ -8,7 +8,7 @@ above the best support found; few features and few fits (`MOST_FITS`) allow it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -20,7 +20,9 @@ from sparsecv_mio.certificate.claims import check_asked, check_claims, check_gri
 from sparsecv_mio.certificate.optimality import H_RTOL
 from sparsecv_mio.certificate.records import (
     Classes,
+    CommonRecord,
     FitRecord,
+    NearRecord,
     PathRecord,
     PathRow,
     Record,
@@ -56,17 +58,21 @@ class Truth:
     high: float
 
 
+class TooManyFits(Exception):
+    """Supports take more fits to tell apart than they are given."""
+
+
 class GlmDesign:
     """The data of a record of two classes, and fits on them.
 
     Parameters
     ----------
-    record : Record, PathRecord or FitRecord
+    record : Record, PathRecord, FitRecord, NearRecord or CommonRecord
     dataset : Dataset
         Of two classes, 0 and 1.
     """
 
-    def __init__(self, record: Record | PathRecord | FitRecord, dataset: Dataset) -> None:
+    def __init__(self, record: Record | PathRecord | FitRecord | NearRecord | CommonRecord, dataset: Dataset) -> None:
         self.dataset, self.scale, self.intercept = dataset, record.data.scale, record.data.intercept
         if isinstance(record, FitRecord):
             restrictions = None if record.side is None else record.side.restrictions
@@ -104,27 +110,45 @@ class GlmDesign:
 
     def best(self, size: int, gamma: float, rows: IntArray | None, start: Support, most: int) -> list[Support] | None:
         """Return all supports of at most so many columns with the least objective; None where that takes long."""
-        enough, every = self.fits + most, tuple(self.columns)
         start = tuple(sorted(start))
         tried = [(self.fit(start, gamma, rows).objective, start)]
+
+        def tied() -> float:
+            return min(value for value, _ in tried) * (1.0 + F_RTOL) + TINY
+
+        try:
+            for leaf in self.leaves(size, gamma, rows, tied, most):
+                tried.append(leaf)
+        except TooManyFits:
+            return None
+        return sorted({tuple(sorted(support)) for value, support in tried if value <= tied()})
+
+    def leaves(
+        self, size: int, gamma: float, rows: IntArray | None, level: Callable[[], float], most: int
+    ) -> Iterator[tuple[float, Support]]:
+        """Yield supports with their objectives, all of so many columns (of all there are) up to a level among them.
+
+        Raises
+        ------
+        TooManyFits
+            Where it takes more than so many.
+        """
+        enough, every = self.fits + most, tuple(self.columns)
         waiting: list[tuple[frozenset[int], frozenset[int]]] = [(self.forced, frozenset())]
         while waiting:
             if self.fits > enough:
-                return None
+                raise TooManyFits
             inside, outside = waiting.pop()
             rest = tuple(j for j in every if j not in outside)
-            least = min(value for value, _ in tried)
             whole = self.fit(tuple(sorted(inside)) if len(inside) >= size else rest, gamma, rows)
-            if whole.objective > least * (1.0 + F_RTOL) + TINY:
+            if whole.objective > level():
                 continue
             if len(inside) >= size or len(rest) <= size:
-                tried.append((whole.objective, whole.support))
+                yield whole.objective, whole.support
                 continue
             free = [i for i, j in enumerate(rest) if j not in inside]
             j = rest[max(free, key=lambda i: abs(float(whole.beta[i] * whole.unit[i])))]
             waiting += [(inside | {j}, outside), (inside, outside | {j})]
-        least = min(value for value, _ in tried)
-        return sorted({tuple(sorted(support)) for value, support in tried if value <= least * (1.0 + F_RTOL) + TINY})
 
 
 def check_classes(
@@ -151,7 +175,7 @@ def check_classes(
     """
     check_claims(checks, record, dataset, plan)
     design = GlmDesign(record, dataset)
-    if not _check_names(checks, record.classes, dataset, plan.all_scored):
+    if not check_names(checks, record.classes, dataset, plan.all_scored):
         return False
     named = record.request.positive
     right = named is None or record.classes is None or _same_class(named, record.classes.positive)
@@ -185,7 +209,7 @@ def _say_read(checks: Checks, record: Record) -> None:
         checks.leaves("within that it is read", name)
 
 
-def _check_names(checks: Checks, classes: Classes | None, dataset: Dataset, rows: IntArray) -> bool:
+def check_names(checks: Checks, classes: Classes | None, dataset: Dataset, rows: IntArray) -> bool:
     """Check the names of both classes, and the log loss of their frequencies in some rows."""
     if not checks.that(classes is not None, "classes", "is null though the loss is logistic") or classes is None:
         return False
@@ -323,7 +347,7 @@ def check_path_of_classes(checks: Checks, record: PathRecord, dataset: Dataset) 
     every = all(row.proved for row in record.path)
     checks.that(every == (record.status == "proved"), "status", f"is {record.status}, the rows say otherwise")
     checks.part("the requested grid, status")
-    _check_names(checks, record.classes, dataset, np.arange(dataset.n))
+    check_names(checks, record.classes, dataset, np.arange(dataset.n))
     supports = []
     for i, row in enumerate(record.path):
         checks.tell(i, len(record.path))
@@ -357,7 +381,7 @@ def check_fit_of_classes(checks: Checks, record: FitRecord, dataset: Dataset) ->
         The rounding of the objective, and the objective of no column, the scale of a solver's tolerances; None where
         the record is not complete enough.
     """
-    if not _check_names(checks, record.classes, dataset, np.arange(dataset.n)):
+    if not check_names(checks, record.classes, dataset, np.arange(dataset.n)):
         return None
     design, side = GlmDesign(record, dataset), record.side
     # a solver's allowance is beside its gap, and its status is checked with both

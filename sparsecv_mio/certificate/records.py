@@ -1001,9 +1001,10 @@ class NearRecord(parts.JsonRecord):
     """Every support near the best of its size at one gamma, schema `sparsecv-near/1`.
 
     `by` is `objective`, `||y - Xb||^2 + (gamma / 2) ||b||^2` on all rows, or `cv`, the CV error of the support, the
-    same in every fold. `models` are sorted by size, then by value. `most` is the largest number of models a size that
-    was asked for. `proved`: no limit cut a list. `chosen`: gamma, and tau where one is listed that was not asked for,
-    are the choice of a cross-validation, and this is its status; null where both were given.
+    same in every fold; with logistic loss, where `classes` are known, log losses stand in place of squares. `models`
+    are sorted by size, then by value. `most` is the largest number of models a size that was asked for. `proved`: no
+    limit cut a list. `chosen`: gamma, and tau where one is listed that was not asked for, are the choice of a
+    cross-validation, and this is its status; null where both were given.
 
     Examples
     --------
@@ -1036,6 +1037,7 @@ class NearRecord(parts.JsonRecord):
     request: parts.Request
     warnings: tuple[str, ...]
     versions: Mapping[str, str]
+    classes: Classes | None = None
 
     def __repr__(self) -> str:
         taus = [size.tau for size in self.sizes]

@@ -23,7 +23,14 @@ from sparsecv_mio.certificate.averages import check_average
 from sparsecv_mio.certificate.checked_fields import Checks, EnumerationLevel, VerifyReport
 from sparsecv_mio.certificate.claims import check_asked, check_claims, check_gap, check_grid, row_of
 from sparsecv_mio.certificate.enumeration import UnitColumns, held_out_errors
-from sparsecv_mio.certificate.glm_records import check_classes, check_fit_of_classes, check_path_of_classes
+from sparsecv_mio.certificate.glm_lists import ClassValues
+from sparsecv_mio.certificate.glm_records import (
+    GlmDesign,
+    check_classes,
+    check_fit_of_classes,
+    check_names,
+    check_path_of_classes,
+)
 from sparsecv_mio.certificate.parts import DataInfo, FoldInfo, JsonRecord, Request, reading_info
 from sparsecv_mio.certificate.read_back import (
     StoredRecord,
@@ -351,7 +358,13 @@ def _verify_near(checks: Checks, record: NearRecord | CommonRecord, dataset: Dat
     dealt = record.by != "cv" or plan is not None
     if not checks.that(dealt, "folds", "is null though the models are compared by their CV error"):
         return False
-    values = lists_and_fits.SupportValues(design, record.gamma, plan if record.by == "cv" else None)
+    dealt_to = plan if record.by == "cv" else None
+    if record.classes is None:
+        values = lists_and_fits.SupportValues(design, record.gamma, dealt_to)
+    elif check_names(checks, record.classes, dataset, np.arange(dataset.n)):
+        values = ClassValues(design, record.gamma, dealt_to, GlmDesign(record, dataset))
+    else:
+        return False
     lists_and_fits.check_near(checks, record, values)
     return True
 

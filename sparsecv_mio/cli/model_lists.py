@@ -13,7 +13,7 @@ from sparsecv_mio.cli.record_commands import proof_files, refuse_early
 from sparsecv_mio.declared_options import DEALING, EFFORT, FORCING, LIMITS, LOSSES, RESTRICTING, TABLE, UNITS
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.model_space import RESTRICTIONS
-from sparsecv_mio.words import By, Loss
+from sparsecv_mio.words import Loss
 
 if TYPE_CHECKING:
     pass
@@ -81,6 +81,7 @@ Examples:
   sparsecv near diabetes.csv --target y --within 1%
   sparsecv near diabetes.csv --target y --folds loo --gamma 0.1 --tau 4:6
   sparsecv near housing.csv --target medv --by objective --gamma 0.1 --most 20
+  sparsecv near patients.csv --target outcome --loss logistic
 
 """
     "Exit codes: 0 no list was cut by a limit, 2 bad input, 3 limit reached (lists printed, claims valid), 130 "
@@ -88,15 +89,16 @@ Examples:
 )
 
 
-@declared(table=TABLE, rows=DEALING, forced=FORCING, units=UNITS, effort=LIMITS)
+@declared(table=TABLE, rows=DEALING, losses=LOSSES, forced=FORCING, units=UNITS, effort=LIMITS)
 def near(
     data: DataFile,
     *,
     table: Given,
     rows: Given,
+    losses: Given,
     within: str = option("1%", "SHARE", "How far above the best of its size: 1% or 0.01."),
     most: str = option("1000", "N", "Of every size list the N best models at most; or all."),
-    by: str = By.CV,
+    by: str | None = None,
     gamma: str | None = option(None, "G", "Ridge weight. [the one that cross-validation chooses]"),
     tau: str | None = option(None, "LIST", "Support sizes, as of solve: a list each. [the one that cross-validation "
                              "chooses; --by objective with --gamma: as of path]"),
@@ -121,9 +123,11 @@ def near(
 
         how = NearOptions.of(
             within=parse.share_given(within, "--within"), most=parse.count_or_all(most, "--most"), by=by,
-            restrictions=parse.restrictions(**forced), **session.on_cores(units | effort),
+            restrictions=parse.restrictions(**forced), **session.on_cores(units | effort | losses),
         )  # fmt: skip
-        dataset, plan = session.in_time(partial(session.read_dealt, data, table, rows, quiet), stop, how)
+        in_classes = how.in_classes if how.loss is Loss.LOGISTIC else None
+        read = partial(session.read_dealt, data, table, rows, quiet, None, in_classes)
+        dataset, plan = session.in_time(read, stop, how)
 
         from sparsecv_mio.near.near_optimal import near_optimal
         from sparsecv_mio.report.record_tables import print_near  # after a limit there is no time to load it

@@ -337,8 +337,9 @@ class NearOptions(PathOptions):
         By how much a value may exceed the best of its size, relative: 0.01 is one per cent.
     most : int, optional
         Models of a size to list, the best ones; None for all.
-    by : {"cv", "objective"}
-        Which value: the CV error of the support, the same in every fold, or the training objective on all rows.
+    by : {"cv", "objective"}, optional
+        Which value: the CV error of the support, the same in every fold, or the training objective on all rows; by
+        default the first, with `loss="logistic"` the second.
 
     Raises
     ------
@@ -354,7 +355,7 @@ class NearOptions(PathOptions):
     gap: float = 1e-4
     within: float = WITHIN
     most: int | None = MOST_NEAR
-    by: By = By.CV
+    by: By | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.within, Real):
@@ -363,8 +364,14 @@ class NearOptions(PathOptions):
             raise BadInput(f"within: {self.within:g} is out of range, give 1% or another share of at least 0")
         check_whole("most", self.most, 1)
         super().__post_init__()
-        check_squared(self.loss, "near")
+        if self.by is By.CV and self.loss is not Loss.SQUARED:
+            raise BadInput("by cv: goes with loss squared, not logistic, whose lists are by objective")
         check_forcing(self.restrictions, "near-optimal lists")
+
+    @property
+    def valued_by(self) -> By:
+        """By which value, as given or by default."""
+        return self.by or (By.CV if self.loss is Loss.SQUARED else By.OBJECTIVE)
 
 
 def check_forcing(restrictions: Restrictions, who: str) -> None:

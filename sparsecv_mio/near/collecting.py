@@ -91,14 +91,58 @@ class Part(NamedTuple):
     offset: float
 
 
+class Lists(Protocol):
+    """Supports at one gamma, handed over as they are met.
+
+    Attributes
+    ----------
+    finished : bool
+        Whether all with a value up to the threshold of their size were.
+    nodes : int
+    """
+
+    finished: bool
+    nodes: int
+
+    def run(self) -> None:
+        """Hand over supports until all are, or the time is over."""
+        ...
+
+    def unseen(self, tau: int) -> float:
+        """No support of a size that was not handed over has a value below this, unless it is above the threshold.
+
+        Parameters
+        ----------
+        tau : int
+        """
+        ...
+
+
 class SupportValue(Protocol):
-    """A number of a support, in standard units; `splits`: smaller branches have tighter problems."""
+    """A number of a support at one gamma, in standard units, of whatever loss.
 
-    problem: SparseProblem
-    splits: bool
+    Attributes
+    ----------
+    q : int
+        Number of columns.
+    forced : int array
+        Those in every support.
+    """
 
-    def part(self, branch: Branch) -> Part:
-        """Return a problem below the values of a branch."""
+    @property
+    def q(self) -> int:  # noqa: D102
+        ...
+
+    @property
+    def forced(self) -> IntArray:  # noqa: D102
+        ...
+
+    def likely(self, taus: Sequence[int], expired: Callable[[], bool]) -> list[IntArray]:
+        """Return supports with a small training objective, some of each size."""
+        ...
+
+    def lists(self, wanted: SupportTaker, expired: Callable[[], bool]) -> Lists:
+        """Return what hands over all supports that are wanted."""
         ...
 
     def values(self, supports: Sequence[IntArray], limit: float = np.inf) -> tuple[FloatArray, FloatArray]:
@@ -113,7 +157,40 @@ class SupportValue(Protocol):
         ...
 
 
-class TrainingObjective:
+class SquaredValue:
+    """What values of squared loss share; `splits`: smaller branches have tighter problems."""
+
+    problem: SparseProblem
+    splits: bool
+
+    @property
+    def q(self) -> int:
+        """Number of columns."""
+        return self.problem.q
+
+    @property
+    def forced(self) -> IntArray:
+        """Columns in every support."""
+        return self.problem.forced
+
+    def likely(self, taus: Sequence[int], expired: Callable[[], bool]) -> list[IntArray]:
+        """Return supports with a small training objective; see `SupportValue`."""
+        return likely_supports(self.problem, taus, expired)
+
+    def lists(self, wanted: SupportTaker, expired: Callable[[], bool]) -> Collection:
+        """Return what hands over supports; see `SupportValue`."""
+        return Collection(self, wanted, expired)
+
+    def part(self, branch: Branch) -> Part:
+        """Return a problem below the values of a branch."""
+        raise NotImplementedError
+
+    def values(self, supports: Sequence[IntArray], limit: float = np.inf) -> tuple[FloatArray, FloatArray]:
+        """Value supports; see `SupportValue`."""
+        raise NotImplementedError
+
+
+class TrainingObjective(SquaredValue):
     """f(S) on all rows.
 
     Parameters
@@ -143,7 +220,7 @@ class TrainingObjective:
         return value, error
 
 
-class CommonError:
+class CommonError(SquaredValue):
     """H(S), the mean of squared held-out residuals of one support in all folds, at one gamma.
 
     Parameters
@@ -417,7 +494,7 @@ class Collection:
 
     Parameters
     ----------
-    criterion : SupportValue
+    criterion : SquaredValue
         One that splits is asked for tighter problems of smaller branches, wherever the tree of a branch is long.
     wanted : SupportTaker
     expired : callable
@@ -429,7 +506,7 @@ class Collection:
     nodes : int
     """
 
-    def __init__(self, criterion: SupportValue, wanted: SupportTaker, expired: Callable[[], bool]) -> None:
+    def __init__(self, criterion: SquaredValue, wanted: SupportTaker, expired: Callable[[], bool]) -> None:
         self.criterion, self.wanted, self.expired = criterion, wanted, expired
         self.finished, self.nodes = False, 0
         self._stuck: list[Open] = []  # branches that no tree can be trusted with, too large to be tried
@@ -628,3 +705,33 @@ def neighbours(support: IntArray, q: int, forced: IntArray, taus: Sequence[int])
     for start in (*(shorter if size in taus else ()), *([support] if size + 1 in taus else ())):
         supports += [np.insert(start, np.searchsorted(start, j), j) for j in outside.tolist()]
     return supports
+
+
+class SquaredValues:
+    """Values of squared loss at any gamma.
+
+    Parameters
+    ----------
+    data : StandardData
+    plan : FoldPlan or None
+        Of the folds that share a support; None for the training objective.
+    who : str
+        What needs it.
+    """
+
+    def __init__(self, data: StandardData, plan: FoldPlan | None, who: str) -> None:
+        self.data, self.problem = data, all_rows(data, who)
+        self.folds = None if plan is None else FoldRows(data, plan, self.problem)
+
+    def at(self, gamma: float, largest: int) -> SupportValue:
+        """Return them at one gamma, of supports of at most so many columns.
+
+        Parameters
+        ----------
+        gamma : float
+        largest : int
+        """
+        problem = self.problem.with_gamma(gamma)
+        if self.folds is None:
+            return TrainingObjective(self.data, problem)
+        return CommonError(self.folds, problem, largest)

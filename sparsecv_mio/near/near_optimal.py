@@ -21,12 +21,13 @@ from sparsecv_mio.data.standard import StandardData, standardize
 from sparsecv_mio.errors import BadInput, OutOfTime
 from sparsecv_mio.fits.fit_options import NearOptions
 from sparsecv_mio.near import collecting
+from sparsecv_mio.near.glm_values import values_of
 from sparsecv_mio.search.api import Question
 from sparsecv_mio.search.deadline import Deadline, run_within_limit
 from sparsecv_mio.search.options import GRID, SearchOptions, with_keywords
 from sparsecv_mio.search.pairs import Grid
-from sparsecv_mio.search.result import data_info, fold_info, names_of
-from sparsecv_mio.words import By
+from sparsecv_mio.search.result import classes_of, data_info, fold_info, names_of
+from sparsecv_mio.words import By, Loss
 
 UNKNOWN = "some models could not be valued: their columns are collinear, and the penalty is next to nothing beside them"
 LOOSE = 1e-7  # of a value and of the target's mean square: a support that rounding hides more of has no value
@@ -204,7 +205,7 @@ def near_optimal(
         Support sizes, each of which gets a list; by default the one that cross-validation chooses, but for a list by
         objective at a given gamma all those of `sparsecv path`. Supports have exactly tau features that vary.
     options : NearOptions, optional
-        How near, how many, by which value; scale, limits.
+        How near, how many, by which value; loss, scale, limits.
     stop : threading.Event, optional
         Set it to end the run with what it holds.
     began : float, optional
@@ -239,7 +240,8 @@ def near_optimal(
     """
     options = with_keywords(options or NearOptions(), keywords, "near_optimal", (*GRID, "gamma"))
     options = replace(options, restrictions=options.restrictions.within(dataset.names))
-    plan = folds_of(folds, dataset) if options.by is By.CV or gamma is None else None
+    dataset = options.in_classes(dataset)
+    plan = folds_of(folds, dataset) if options.valued_by is By.CV or gamma is None else None
     wanted = tuple(taus) if isinstance(taus, Iterable) and not isinstance(taus, str) else taus
     clock = Deadline.of(options, stop, began)
     search = NearSearch(dataset, plan, options, clock)
@@ -265,7 +267,7 @@ class NearSearch:
         self.chosen: str | None = None
         self.gamma, self.taus = 1.0, tuple[int, ...]()
         self.holder: NearBest | None = None
-        self.collection: collecting.Collection | None = None
+        self.collection: collecting.Lists | None = None
         self.unit = 1.0
 
     def check(self, gamma: float | None, taus: str | int | tuple[int, ...] | None) -> None:
@@ -279,7 +281,8 @@ class NearSearch:
         self._grid(1.0 if gamma is None else gamma, taus)
 
     def _grid(self, gamma: float, taus: str | int | tuple[int, ...] | None) -> Grid:
-        grid = Grid.asked(self.dataset, self.plan, gamma, taus, self.options.restrictions)
+        two_classes = self.options.loss is Loss.LOGISTIC
+        grid = Grid.asked(self.dataset, self.plan, gamma, taus, self.options.restrictions, two_classes=two_classes)
         if len(grid.gammas) != 1:
             raise BadInput(f"gamma: near-optimal lists are of one gamma, not of {len(grid.gammas)}: give one or none")
         return grid
@@ -294,7 +297,7 @@ class NearSearch:
         """
         from threadpoolctl import threadpool_limits
 
-        if gamma is None or (taus is None and self.options.by is By.CV):
+        if gamma is None or (taus is None and self.options.valued_by is By.CV):
             gamma, taus = self._choose(gamma, taus)
         grid = self._grid(gamma, taus)
         with threadpool_limits(limits=1):
@@ -309,7 +312,8 @@ class NearSearch:
         assert plan is not None
         how = SearchOptions.of(
             scale=options.scale, intercept=options.intercept, gap=options.gap, threads=options.threads,
-            restrictions=options.restrictions,
+            restrictions=options.restrictions, loss=options.loss, positive=options.positive,
+            class_weight=options.class_weight,
         )  # fmt: skip
         seconds = None if self.clock.limit is None else max(CHOOSING_SHARE * self.clock.left, 1e-3)
         record = Question(self.dataset, plan, gamma, taus, how).answer(self.clock.then(seconds))
@@ -318,39 +322,31 @@ class NearSearch:
 
     def _list(self, gamma: float, taus: list[int]) -> None:
         options, expired = self.options, self.clock.expired
-        data = standardize(self.dataset, options.scale, options.intercept, options.restrictions)
+        data = standardize(self.dataset, options.scale, options.intercept, options.restrictions, options.loss)
         _ = self.dataset.fingerprint
-        problem = collecting.all_rows(data, "a near-optimal list").with_gamma(gamma)
         sizes = sorted({min(tau, data.q) for tau in taus})
-        criterion: collecting.TrainingObjective | collecting.CommonError = collecting.TrainingObjective(data, problem)
-        self.unit = data.loss_unit
-        if options.by is By.CV:
-            assert self.plan is not None
-            criterion = collecting.CommonError(collecting.FoldRows(data, self.plan, problem), problem, sizes[-1])
+        plan = self.plan if options.valued_by is By.CV else None
+        criterion = values_of(data, plan, "a near-optimal list").at(gamma, sizes[-1])
         holder = NearBest(sizes, options.within, options.most)
+        self.unit = data.loss_unit
         self.gamma, self.taus, self.holder, self.data = gamma, tuple(taus), holder, data
-        collecting.hand_over(criterion, holder, collecting.likely_supports(problem, sizes, expired))
-        if options.by is By.CV:
+        collecting.hand_over(criterion, holder, criterion.likely(sizes, expired))
+        if options.valued_by is By.CV:
             for tau in sizes:
-                self._exchange(criterion, holder, tau, problem.q, problem.forced)
-        self.collection = collecting.Collection(criterion, holder, expired)
+                self._exchange(criterion, holder, tau)
+        self.collection = criterion.lists(holder, expired)
         if not expired():
             self.collection.run()
 
-    def _exchange(
-        self,
-        criterion: collecting.TrainingObjective | collecting.CommonError,
-        holder: NearBest,
-        tau: int,
-        q: int,
-        forced: IntArray,
-    ) -> None:
+    def _exchange(self, criterion: collecting.SupportValue, holder: NearBest, tau: int) -> None:
         """Exchange columns of the best support of a size while that helps."""
         for _ in range(collecting.EXCHANGE_ROUNDS):
             best = holder.best(tau)
             if best is None or self.clock.expired():
                 return
-            collecting.hand_over(criterion, holder, collecting.neighbours(best.support, q, forced, [tau]))
+            collecting.hand_over(
+                criterion, holder, collecting.neighbours(best.support, criterion.q, criterion.forced, [tau])
+            )
             if holder.best(tau) is best:
                 return
 
@@ -371,7 +367,7 @@ class NearSearch:
         return NearRecord(
             schema=NEAR_SCHEMA,
             status=self.clock.status(finished),
-            by=str(options.by),
+            by=str(options.valued_by),
             within=options.within,
             most=options.most,
             gamma=self.gamma,
@@ -388,6 +384,7 @@ class NearSearch:
             request=options.request((self.gamma,), self.taus),
             warnings=(*data.warnings, *((UNKNOWN,) if holder.unknown else ())),
             versions=versions(),
+            classes=classes_of(self.dataset, np.arange(data.n)),
         )  # fmt: skip
 
     def _size(self, data: StandardData, one: NearList) -> NearSize:

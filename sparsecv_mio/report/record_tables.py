@@ -620,7 +620,7 @@ def _fields_named(fields: str) -> str:
 
 FEW_MODELS, FEW_REPLACEMENTS = 10, 5  # of a size, printed without --full
 MOST_NAMES = 30  # of features, in a line
-VALUE = {"cv": "CV error", "objective": "objective"}
+VALUE = {"cv": "CV error", "objective": "training objective"}
 
 
 def print_near(console: Console, record: records.NearRecord, brief: bool = False, full: bool = False) -> None:

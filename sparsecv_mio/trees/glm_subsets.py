@@ -15,7 +15,7 @@ from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.problem.glm import GlmProblem, Minorant, minorant, minorant_within
 from sparsecv_mio.trees.glm_fits import FittedSupports, GlmFits
 from sparsecv_mio.trees.glm_ranges import SparseEllipsoid, sparse_ellipsoid, sparser
-from sparsecv_mio.trees.glm_tree import LEVEL_ROOM, MIXTURES, SizeSearch
+from sparsecv_mio.trees.glm_tree import LEVEL_ROOM, MIXTURES, Listing, SizeSearch
 from sparsecv_mio.trees.subsets import UNLIMITED, BestSubsets, never
 
 MOST_STARTS = 5  # supports of a size, the last ones found, that another gamma or size begins with
@@ -43,25 +43,6 @@ class Fits:
     lower: FloatArray
     upper: FloatArray
     radius: FloatArray
-
-
-@dataclass(frozen=True, eq=False)
-class SupportsOfSize:
-    """Supports of one size with F_S at most an objective.
-
-    Attributes
-    ----------
-    supports : list of int arrays
-        Every one, and perhaps some that are above by rounding, where `complete`; else some.
-    lower, upper : (L,) arrays
-        Bounds of F_S of each.
-    complete : bool
-    """
-
-    supports: list[IntArray]
-    lower: FloatArray
-    upper: FloatArray
-    complete: bool
 
 
 class GlmSubsets:
@@ -146,26 +127,20 @@ class GlmSubsets:
             self._keep_start(before)
         return BestSubsets(by_size, nodes, all(best.complete for best in by_size.values()))
 
-    def supports_below(
-        self, size: int, objective: float, most: int = 3_000, expired: Callable[[], bool] = never
-    ) -> SupportsOfSize:
-        """List the supports of a size with F_S at most an objective.
+    def listing(self, size: int, wanted: Listing, expired: Callable[[], bool] = never) -> SizeSearch:
+        """Return a search that hands over every support of a size with F at most a level, once it is run.
 
         Parameters
         ----------
         size : int
-        objective : float
-        most : int
-            Once there are more the work ends.
+        wanted : Listing
+            Whose level may fall while it runs.
         expired : callable
-            True ends it with those listed so far.
+            True ends it; `SizeSearch.unseen` then bounds the others.
         """
-        search = SizeSearch(self.fits, max(size, len(self.fits.forced)), expired, level=objective, most=most)
+        search = SizeSearch(self.fits, max(size, len(self.fits.forced)), expired, wanted)
         search.begin([frozenset(self.fits.forced), *self._starts(size)])
-        best = search.run(size, UNLIMITED, np.inf)
-        bounds = [search.kept[frozenset(support.tolist())] for support in best.candidates]
-        lower, upper = np.array([low for low, _ in bounds]), np.array([high for _, high in bounds])
-        return SupportsOfSize(list(best.candidates), lower, upper, best.complete)
+        return search
 
     # -- supports ---------------------------------------------------------------------------------------------------
 

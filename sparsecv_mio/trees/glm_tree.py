@@ -11,9 +11,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from itertools import combinations, product
+from itertools import combinations, islice, product
 from math import comb
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -53,6 +53,26 @@ class _Node:
     ranges: Ranges | None = None  # of the margins of all fits of interest
 
 
+class Listing(Protocol):
+    """Who wants every support of a size with F at most a level."""
+
+    @property
+    def level(self) -> float:
+        """Up to which supports are wanted; it may fall."""
+        ...
+
+    def take(self, support: IntArray, lower: float, upper: float) -> None:
+        """Take a support with bounds of its F; one may come twice.
+
+        Parameters
+        ----------
+        support : int array
+            Ascending.
+        lower, upper : float
+        """
+        ...
+
+
 class SizeSearch:
     """The outer tree of one size.
 
@@ -61,23 +81,21 @@ class SizeSearch:
     fits : GlmFits
     size : int
     expired : callable
-    level : float, optional
-        List every support with F at most this; else what can be optimal.
-    most : int, optional
-        Of those.
+    listing : Listing, optional
+        Hand it every support up to its level; else those that can be optimal are kept.
 
     Attributes
     ----------
     support : frozenset of int
         The best so far, with the value `upper`.
     kept : dict of frozenset to (float, float)
-        Bounds of F of supports that may be at most the level.
+        Bounds of F of supports that can be optimal.
+    unseen : float
+        No support that was not met has an F below this, unless it is above the level.
     """
 
-    def __init__(
-        self, fits: GlmFits, size: int, expired: Callable[[], bool], level: float | None = None, most: int = 0
-    ) -> None:
-        self.fits, self.expired, self.asked, self.most = fits, expired, level, most
+    def __init__(self, fits: GlmFits, size: int, expired: Callable[[], bool], listing: Listing | None = None) -> None:
+        self.fits, self.expired, self.listing = fits, expired, listing
         forced = np.array(fits.forced, dtype=np.int64)
         flat = [j for j in fits.forced if not fits.varies[j]]
         self.size = min(size - len(flat), int(fits.varies.sum()))
@@ -86,13 +104,13 @@ class SizeSearch:
         self.least = np.bincount(fits.copy_of[varying], minlength=fits.problem.p)  # copies of each column forced in
         self.support, self.point, self.upper = frozenset(fits.forced), fits.start(), np.inf
         self.kept: dict[frozenset[int], tuple[float, float]] = {}
-        self.nodes, self.closed, self.all_tried = 0, np.inf, True
+        self.nodes, self.closed, self.unseen, self._left = 0, np.inf, 0.0, np.inf
         self._lock = threading.Lock()
 
     @property
     def level(self) -> float:
         """What supports of interest have at most."""
-        return self.upper * (1.0 + LEVEL_ROOM) if self.asked is None else self.asked * (1.0 + CLOSED)
+        return self.upper * (1.0 + LEVEL_ROOM) if self.listing is None else self.listing.level * (1.0 + CLOSED)
 
     def begin(self, starts: Iterable[frozenset[int]]) -> None:
         """Choose a first support: the best start of the size, and a smaller one extended, improved by exchanges.
@@ -134,18 +152,20 @@ class SizeSearch:
         """
         waiting: OpenNodes[_Node] = OpenNodes()
         waiting.push(0.0, _Node(frozenset(np.flatnonzero(self.least).tolist()), frozenset()))
-        while len(waiting) and self.nodes < effort and not self.expired() and not 0 < self.most < len(self.kept):
-            if self.asked is None and min(waiting.least, self.closed) >= enough:
+        while len(waiting) and self.nodes < effort and not self.expired():
+            self.unseen = min(waiting.least, self._left)
+            if self.listing is None and min(waiting.least, self.closed) >= enough:
                 break
             nodes = [(waiting.least, waiting.pop()) for _ in range(min(len(waiting), threads))]
             self.nodes += len(nodes)
             for children in on_threads(lambda given: self._step(*given), nodes, threads):
                 for below, child in children:
                     waiting.push(below, child)
-        lower, finished = min(waiting.least, self.closed, self.upper), not len(waiting)
+        self.unseen = min(waiting.least, self._left)
+        lower = min(waiting.least, self.closed, self.upper)
         kept = {s: ends for s, ends in self.kept.items() if ends[0] <= self._kept_up_to}
         supports = tuple(np.array(sorted(s), dtype=np.int64) for s in sorted(kept, key=lambda s: kept[s][1]))
-        complete = finished and self.all_tried and bool(kept or self.asked is not None)
+        complete = self.unseen == np.inf and bool(kept or self.listing is not None)
         best = np.array(sorted(self.support), dtype=np.int64)
         values = tuple(kept[frozenset(s.tolist())][1] for s in supports)
         return BestSubset(
@@ -154,7 +174,7 @@ class SizeSearch:
 
     @property
     def _kept_up_to(self) -> float:
-        return self.upper if self.asked is None else self.asked
+        return self.upper if self.listing is None else self.listing.level
 
     def _close(self, bound: float) -> list[tuple[float, _Node]]:
         with self._lock:
@@ -171,9 +191,9 @@ class SizeSearch:
             chosen = columns if room <= self.size or all_in else np.array(sorted(node.inside), dtype=np.int64)
             mask = np.zeros((1, fits.problem.p), dtype=np.bool_)
             mask[0, chosen] = True
-            return self._close(self._refitted(mask, np.inf))
+            return self._tried(bound, node, mask, np.inf)
         if self._few(len(columns), len(node.inside)) and not fits.has_copies:
-            return self._close(max(bound, self._refitted(self._all(node, columns), np.inf)))
+            return self._tried(bound, node, self._all(node, columns), np.inf)
         quadratic = node.quadratic
         if quadratic is None or quadratic.level > self.level * (1.0 + REMADE):
             everything = np.isin(fits.copy_of, columns) & fits.varies
@@ -193,7 +213,7 @@ class SizeSearch:
             )  # fmt: skip
             if masks is not None:
                 masks = fits.not_above(masks, columns, level, quadratic.ranges, self.point, self.expired)
-                return self._close(max(bound, self._refitted(masks, level)))
+                return self._tried(bound, node, masks, level)
         return self._children(node, bound, columns, quadratic)
 
     def _all(self, node: _Node, columns: IntArray) -> BoolArray:
@@ -269,40 +289,58 @@ class SizeSearch:
         room = np.sort(self.fits.copies[columns])[::-1].cumsum()
         return range(min(max(int(np.searchsorted(room, self.size)) + 1, len(node.inside)), most), most + 1)
 
-    def _refitted(self, firsts: BoolArray, level: float) -> float:
-        """Refit supports of first columns, copies in every number; returns a bound of them and what is above the level.
+    def _tried(self, bound: float, node: _Node, firsts: BoolArray, level: float) -> list[tuple[float, _Node]]:
+        """Close a node by its supports of first columns; what is interrupted leaves it open."""
+        below, whole = self._refitted(firsts, level)
+        if not whole and self.expired():
+            return [(bound, node)]
+        with self._lock:
+            self._left = self._left if whole else min(self._left, bound)
+        return self._close(max(bound, below) if whole else bound)
 
-        What is interrupted counts as not bounded at all.
+    def _refitted(self, firsts: BoolArray, level: float) -> tuple[float, bool]:
+        """Refit supports of first columns, copies in every number.
+
+        Returns a bound of them and of what is above the level, and whether all were fitted.
         """
-        masks = firsts
+        masks, whole = firsts, True
         if self.fits.has_copies:
-            filled = [mask for first in firsts for mask in self._filled(first)]
-            masks = np.array(filled, dtype=np.bool_).reshape(-1, self.fits.problem.p)
+            filled = [self._filled(first) for first in firsts]
+            whole = all(len(some) <= MOST_CHOICES for some in filled)
+            chosen = [mask for some in filled for mask in some[:MOST_CHOICES]]
+            masks = np.array(chosen, dtype=np.bool_).reshape(-1, self.fits.problem.p)
         if not len(masks):
-            return level
+            return level, whole
         fitted = self.fits.refit(masks, self.point, self.level, self.expired)
-        if not np.all(fitted.upper < np.inf):
-            self.all_tried = False
+        whole = whole and bool(np.all(fitted.upper < np.inf))
         best = int(np.argmin(fitted.upper))
         self._offer(frozenset(np.flatnonzero(masks[best]).tolist()), fitted.points[best], float(fitted.upper[best]))
-        for row in np.flatnonzero(fitted.lower <= self._kept_up_to).tolist():
-            for support in self._with_other_copies(masks[row]):
-                self.kept[support | self.flat] = float(fitted.lower[row]), float(fitted.upper[row])
-        return min(level, float(fitted.lower.min()))
+        for row in np.flatnonzero((fitted.lower <= self._kept_up_to) & (fitted.upper < np.inf)).tolist():
+            ends = float(fitted.lower[row]), float(fitted.upper[row])
+            supports = list(islice(self._with_other_copies(masks[row]), MOST_CHOICES + 1))
+            whole = whole and len(supports) <= MOST_CHOICES
+            for support in supports[:MOST_CHOICES]:
+                self._keep(support | self.flat, ends)
+        return min(level, float(fitted.lower.min())), whole
 
-    def _filled(self, first: BoolArray) -> Iterator[BoolArray]:
-        """Yield the supports of the size that have some first columns, of copies the first ones."""
+    def _keep(self, support: frozenset[int], ends: tuple[float, float]) -> None:
+        if self.listing is None:
+            self.kept[support] = ends
+            return
+        with self._lock:
+            self.listing.take(np.array(sorted(support), dtype=np.int64), *ends)
+
+    def _filled(self, first: BoolArray) -> list[BoolArray]:
+        """Return supports of the size that have some first columns, of copies the first ones; at most one too many."""
         fits = self.fits
-        columns = np.flatnonzero(first)
+        columns, masks = np.flatnonzero(first), list[BoolArray]()
         most, least = fits.copies[columns], np.maximum(self.least[columns], 1)
-        for tried, number in enumerate(_numbers(least.tolist(), most.tolist(), self.size)):
+        for number in islice(_numbers(least.tolist(), most.tolist(), self.size), MOST_CHOICES + 1):
             mask = np.zeros(fits.problem.p, dtype=np.bool_)
             for j, count in zip(columns.tolist(), number, strict=True):
                 mask[self._copies_of(j)[:count]] = True
-            if tried == MOST_CHOICES:
-                self.all_tried = False
-                return
-            yield mask
+            masks.append(mask)
+        return masks
 
     def _copies_of(self, first: int) -> IntArray:
         """Return copies of a column, those that are forced in before the others."""
@@ -321,10 +359,7 @@ class SizeSearch:
             copies = self._copies_of(int(j)).tolist()
             forced = copies[: self.least[j]]
             choices.append([(*forced, *more) for more in combinations(copies[len(forced) :], count - len(forced))])
-        for tried, choice in enumerate(product(*choices)):
-            if tried == MOST_CHOICES:
-                self.all_tried = False
-                return
+        for choice in product(*choices):
             yield frozenset(j for copies in choice for j in copies)
 
     def _children(

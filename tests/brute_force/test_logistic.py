@@ -7,11 +7,12 @@ from time import process_time
 
 import numpy as np
 import pytest
-from logistic_truth import best_of_size, drawn, enumerated, harder, judged, long_rows, quadratic_value
+from logistic_truth import Listed, best_of_size, drawn, enumerated, harder, judged, listed, long_rows, quadratic_value
 
 from sparsecv_mio.problem.glm import GlmProblem, minorant
 from sparsecv_mio.trees.glm_ranges import sparser
 from sparsecv_mio.trees.glm_subsets import GlmSubsets
+from sparsecv_mio.trees.subsets import UNLIMITED
 
 FEW = 4  # columns of the problems here; the campaign has up to 7
 
@@ -186,22 +187,35 @@ def test_copies_and_complements_fill_a_support_and_are_all_named() -> None:
             assert {(0, 1), (0, 7), (1, 6), (6, 7)} <= own
     for size in (2, 3, 4):
         values = sorted((float(exact.value), S) for S, exact in truth.items() if len(S) == size)
-        listed = subsets.supports_below(size, values[-2][0] * (1.0 + 1e-7))
-        assert listed.complete
-        assert {len(support) for support in listed.supports} == {size}
-        assert len(listed.supports) == sum(value <= values[-2][0] * (1.0 + 2e-7) for value, _ in values)
+        below = listed(subsets, size, values[-2][0] * (1.0 + 1e-7))
+        assert below.unseen == np.inf
+        assert {len(support) for support in below.supports} == {size}
+        assert len(below.supports) == sum(value <= values[-2][0] * (1.0 + 2e-7) for value, _ in values)
 
 
 def test_lists_are_all_supports_up_to_an_objective() -> None:
     problem = far_problem(p=7)
     truth = enumerated(problem)
     values = sorted((float(exact.value), S) for S, exact in truth.items() if len(S) == 3)
-    listed = GlmSubsets(problem).supports_below(3, values[9][0] * (1.0 + 1e-9))
-    assert listed.complete
-    assert {tuple(support.tolist()) for support in listed.supports} == {S for _, S in values[:10]}
-    assert np.all(listed.lower <= listed.upper)
-    many = GlmSubsets(far_problem()).supports_below(5, 1e3, most=5)
-    assert len(many.supports) > 5
+    below = listed(GlmSubsets(problem), 3, values[9][0] * (1.0 + 1e-9))
+    assert below.unseen == np.inf
+    assert set(below.supports) == {S for _, S in values[:10]}
+    assert all(lower <= upper for lower, upper in below.supports.values())
+    best = listed(GlmSubsets(problem), 3, 1e3, most=5)
+    assert best.unseen == np.inf and {S for _, S in values[:5]} <= set(best.supports)
+    assert best.level == pytest.approx(values[4][0], rel=1e-9)
+
+
+def test_a_list_that_is_cut_off_says_what_others_have_at_least() -> None:
+    problem = far_problem(p=9)
+    truth = {S: float(exact.value) for S, exact in enumerated(problem).items() if len(S) == 4}
+    level = sorted(truth.values())[100]
+    for looks in (3, 30, 300, 1000):
+        wanted, count = Listed(level), iter(range(looks))
+        search = GlmSubsets(problem).listing(4, wanted, lambda count=count: next(count, None) is None)
+        search.run(4, UNLIMITED, np.inf)
+        for S, value in truth.items():
+            assert S in wanted.supports or value >= min(search.unseen, level) * (1.0 - 1e-12), (looks, S)
 
 
 def test_an_open_size_holds_the_loss_of_its_best_support() -> None:

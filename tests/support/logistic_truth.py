@@ -9,9 +9,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sparsecv_mio.arrays import FloatArray
+from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.problem.glm import GlmProblem
 from sparsecv_mio.trees.glm_subsets import GlmSubsets
+from sparsecv_mio.trees.subsets import UNLIMITED
 
 
 def long_rows(problem: GlmProblem, X: FloatArray | None = None) -> np.ndarray:
@@ -152,6 +153,28 @@ def quadratic_value(moments: object, S: tuple[int, ...]) -> float:
     return float(moments.yy - c @ solved)  # type: ignore[attr-defined]
 
 
+class Listed:
+    """Supports up to a level, with bounds of their F; a most of them, after which the level falls to the last one."""
+
+    def __init__(self, level: float, most: int = 10**9) -> None:
+        self.level, self.most, self.unseen = level, most, 0.0
+        self.supports: dict[tuple[int, ...], tuple[float, float]] = {}
+
+    def take(self, support: IntArray, lower: float, upper: float) -> None:
+        self.supports[tuple(support.tolist())] = lower, upper
+        if len(self.supports) > self.most:
+            self.level = min(self.level, sorted(high for _, high in self.supports.values())[self.most - 1])
+
+
+def listed(subsets: GlmSubsets, size: int, level: float, most: int = 10**9) -> Listed:
+    """List the supports of a size with F at most a level."""
+    wanted = Listed(level, most)
+    search = subsets.listing(size, wanted)
+    search.run(size, UNLIMITED, np.inf)
+    wanted.unseen = search.unseen
+    return wanted
+
+
 def outside(problem: GlmProblem, seed: int) -> tuple[FloatArray, FloatArray]:
     """Rows that were not trained on, some of them far away; copies differ there, and what was constant varies."""
     rng = np.random.default_rng(10**6 + seed)
@@ -205,9 +228,9 @@ def _without_flat(problem: GlmProblem, S: tuple[int, ...]) -> frozenset[int]:
 def _check_list(subsets: GlmSubsets, problem: GlmProblem, truth: dict, size: int) -> None:  # type: ignore[type-arg]
     values = sorted(float(truth[S].value) for S in truth if len(S) == size)
     objective = values[len(values) // 2] * (1.0 + 1e-6)
-    below = subsets.supports_below(size, objective)
-    own = {frozenset(support.tolist()) for support in below.supports}
-    if below.complete:
+    below = listed(subsets, size, objective)
+    own = {frozenset(support) for support in below.supports}
+    if below.unseen == np.inf:
         for S in truth:
             if len(S) == size and truth[S].value <= objective:
                 assert _without_flat(problem, S) in own or len(_without_flat(problem, S)) < size, (size, S, "list")

@@ -84,6 +84,24 @@ def test_near_by_objective_and_by_the_chosen_pair(capsys: pytest.CaptureFixture[
     assert "chosen by cross-validation" in shown and "models compared: with age; without svi" in shown
 
 
+def test_near_of_two_classes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(80, 5))
+    words = np.where(X[:, 0] + rng.logistic(size=80) > 0, "ill", "well")
+    rows = [",".join([*(f"{x:.6g}" for x in row), word]) for row, word in zip(X, words, strict=True)]
+    table, path = tmp_path / "t.csv", tmp_path / "near.json"
+    table.write_text("\n".join(["a,b,c,d,e,y", *rows]))
+    asked = ["near", str(table), "--target", "y", "--loss", "logistic", "--within", "5%", "--json", str(path)]
+    assert run([*asked, "--positive", "ill"]) == 0
+    shown = capsys.readouterr().out
+    assert "training objective" in shown and "chosen by cross-validation" in shown
+    record = json.loads(path.read_text())
+    assert record["by"] == "objective" and record["classes"]["positive"] == "ill"
+    assert run(["verify", str(path), str(table)]) == 0
+    assert run([*asked, "--by", "cv"]) == 2
+    assert "--by cv" in capsys.readouterr().err
+
+
 def test_common(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "common.json"
     assert run([*COMMON, "--gamma", "0.1,1", "--json", str(path)]) == 0

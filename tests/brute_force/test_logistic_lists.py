@@ -1,0 +1,91 @@
+"""Near-optimal lists of two classes against fits of all supports, by the definition."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from two_class_cases import TwoClassCase, two_class_case
+
+from sparsecv_mio.certificate.records import NearRecord
+from sparsecv_mio.certificate.verify import verify
+from sparsecv_mio.errors import BadInput
+from sparsecv_mio.near.near_optimal import UNKNOWN, near_optimal
+from sparsecv_mio.problem import glm_objective
+from sparsecv_mio.problem.objective import varying_columns
+
+ROUNDING = 1e-8  # of a value
+
+
+def how_of(case: TwoClassCase) -> dict[str, str]:
+    return {name: case.how[name] for name in ("scale", "intercept")}
+
+
+def values_of(case: TwoClassCase, gamma: float, tau: int, by: str) -> dict[tuple[str, ...], float]:
+    """Values of all supports of a size, by their features."""
+    data, plan, columns = case.data, case.folds, varying_columns(case.data.X).tolist()
+    how, values = how_of(case) | {"weights": data.row_weights}, {}
+    for support in combinations(columns, min(tau, len(columns))):
+        if by == "objective":
+            value = glm_objective.fit(data.X, data.y, support, gamma, **how).objective
+        else:
+            value = total = 0.0
+            for fold in range(plan.k):
+                model = glm_objective.fit(data.X, data.y, support, gamma, rows=plan.train_rows(fold), **how)
+                rows = plan.scored_rows(fold)
+                weights = None if data.row_weights is None else data.row_weights[rows]
+                value += float(model.losses(data.X[rows], data.y[rows], weights).sum())
+                total += len(rows) if weights is None else float(weights.sum())
+            value /= total
+        values[tuple(data.names[j] for j in support)] = value
+    return values
+
+
+def check_near(seed: int) -> int:
+    """Compare the lists of a problem with all supports; how many models they hold."""
+    try:
+        case = two_class_case(seed)
+    except BadInput:
+        return 0
+    rng = np.random.default_rng([32, seed])
+    within = float(rng.choice([0.0, 0.01, 0.1, 1.0, 20.0]))
+    most = None if rng.random() < 0.6 else int(rng.integers(1, 12))
+    gamma = case.gammas[0]
+    record = near_optimal(
+        case.data, gamma=gamma, taus=case.taus, loss="logistic", within=within, most=most, **how_of(case)
+    )
+    unsure = UNKNOWN in record.warnings
+    assert record.by == "objective" and record.status == ("limit" if unsure else "proved"), seed
+    for size in record.sizes:
+        truth = values_of(case, gamma, size.tau, "objective")
+        listed = {model.support: model.value for model in record.models if model.tau == size.tau}
+        least = min(truth.values())
+        room = ROUNDING * least * (2.0 + within)
+        assert size.lower <= least + room, seed
+        if unsure and not size.complete:
+            continue
+        assert abs(size.best - least) <= room and abs(size.threshold - (1.0 + within) * least) <= room, seed
+        assert set(listed) <= set(truth) and len(listed) == size.models, seed
+        assert all(abs(value - truth[support]) <= room * (1.0 + within) for support, value in listed.items()), seed
+        assert size.complete or (most is not None and size.models == most), seed
+        missing = [s for s, value in truth.items() if value < size.complete_to - room and s not in listed]
+        assert not missing and max(listed.values()) <= size.threshold + room, (seed, missing)
+        certain = [s for s, value in listed.items() if size.complete or value < size.complete_to]
+        assert not certain or set(size.always) == set.intersection(*map(set, certain)), seed
+        assert not certain or not set(size.never) & set().union(*certain), seed
+    if seed % 5 == 0:
+        assert NearRecord.from_json(record.to_json()) == record
+        report = verify(record, case.data)
+        assert report.ok, (seed, report.failures)
+    return len(record.models)
+
+
+def test_lists_are_those_of_enumeration() -> None:
+    assert sum(check_near(seed) for seed in range(24)) > 60
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(0, 600, 100))
+def test_hundreds_of_lists(first: int) -> None:
+    assert sum(check_near(seed) for seed in range(first, first + 100)) > 200

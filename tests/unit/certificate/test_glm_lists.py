@@ -1,0 +1,50 @@
+"""What `verify` says of lists of two classes that were altered."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from sparsecv_mio import Dataset, near_optimal, verify
+from sparsecv_mio.certificate import glm_lists
+from sparsecv_mio.certificate.records import NearRecord
+
+
+@pytest.fixture(scope="module")
+def data() -> Dataset:
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(60, 7))
+    return Dataset.from_arrays(X, (X[:, 0] - X[:, 1] + rng.logistic(size=60) > 0).astype(float))
+
+
+@pytest.fixture(scope="module")
+def record(data: Dataset) -> NearRecord:
+    return near_optimal(data, gamma=0.1, taus=[2, 3], loss="logistic", within=0.02)
+
+
+def test_a_list_as_it_is(data: Dataset, record: NearRecord) -> None:
+    report = verify(record, data)
+    assert report.ok and "that no model is missing, by branching over all supports" in report.verified
+
+
+def test_altered_lists_are_refused(data: Dataset, record: NearRecord) -> None:
+    first, size = record.models[0], record.sizes[0]
+    last = [model for model in record.models if model.tau == 2][-1]
+    without = tuple(model for model in record.models if model is not last)
+    altered = [
+        replace(record, models=(replace(first, value=first.value * 1.00001), *record.models[1:])),
+        replace(record, models=without, sizes=(replace(size, models=size.models - 1), *record.sizes[1:])),
+        replace(record, sizes=(replace(size, lower=size.best * 1.001), *record.sizes[1:])),
+        replace(record, sizes=(replace(size, never=size.never[1:], always=size.never[:1]), *record.sizes[1:])),
+        replace(record, classes=None),
+    ]
+    for changed in altered:
+        assert not verify(changed, data).ok
+
+
+def test_what_takes_long_is_said(data: Dataset, record: NearRecord, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(glm_lists, "MOST_FITS", 3)
+    report = verify(record, data)
+    assert report.ok and "more than 3 fits" in report.caveat
