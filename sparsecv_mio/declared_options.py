@@ -177,7 +177,8 @@ OPTIONS = {
         Option("seed", int, None, "N", "Seed of the shuffle. [0]"),
         # the grid, and what a model may contain
         Option("gamma", str, None, "LIST",
-               "Ridge weights: 0.01,0.1,1 or LO:HI:COUNT, logarithmic, inclusive; of solve also LO..HI, every one. "
+               "Ridge weights: 0.01,0.1,1 or LO:HI:COUNT, logarithmic, inclusive; 0 is least squares; of solve also "
+               "LO..HI, every one. "
                f"[{DEFAULT_GAMMAS}; if p >= n_train, {WIDE_GAMMAS}]"),
         Option("tau", str, None, "LIST",
                "Support sizes: K, LO:HI (inclusive) or a list; 0 is the intercept alone; log: all with "

@@ -506,7 +506,9 @@ def _plain(text: str) -> str:
 
 
 def gammas(text: str, option: str = "--gamma") -> tuple[float, ...]:
-    """Read ridge weights: a list `0.01,0.1,1` or `LO:HI:COUNT`, logarithmic, both ends included.
+    """Read ridge weights: a list of numbers and of ranges `LO:HI:COUNT`, logarithmic, both ends included.
+
+    0 is least squares; a range starts above it.
 
     Parameters
     ----------
@@ -523,16 +525,25 @@ def gammas(text: str, option: str = "--gamma") -> tuple[float, ...]:
     --------
     >>> gammas("1,0.1,1")
     (0.1, 1.0)
-    >>> gammas("0.01:1:3")
-    (0.01, 0.1, 1.0)
+    >>> gammas("0,0.01:1:3")
+    (0.0, 0.01, 0.1, 1.0)
     """
     if RANGE_SIGN in text:
         raise BadInput(f"{option}: {text!r} is an interval, which goes with solve; give a list or LO:HI:COUNT")
+    words = text.split(",")
+    return tuple(sorted({gamma for word in words for gamma in _gammas_of_word(word, option)}))
+
+
+def _gammas_of_word(text: str, option: str) -> tuple[float, ...]:
+    """Read one ridge weight, or a logarithmic range of them."""
     if ":" not in text:
-        return tuple(sorted({_positive(word, option) for word in text.split(",")}))
+        value = finite_number(text, option)
+        return (0.0,) if value == 0.0 else (_positive(text, option, "a positive number, or 0"),)
     parts = text.split(":")
     if len(parts) != 3:
         raise BadInput(f"{option}: {text!r} is not a list of numbers nor LO:HI:COUNT")
+    if finite_number(parts[0], option) == 0.0:
+        raise BadInput(f"{option}: {text!r} is logarithmic and starts above 0: write 0,LO:{parts[1]}:{parts[2]}")
     low, high, count = _positive(parts[0], option), _positive(parts[1], option), whole(parts[2], option)
     if low > high:
         raise BadInput(f"{option}: {text!r} is reversed, write {parts[1]}:{parts[0]}:{parts[2]}")
@@ -546,10 +557,10 @@ def gammas(text: str, option: str = "--gamma") -> tuple[float, ...]:
     return (low, *inner, high)
 
 
-def _positive(text: str, option: str) -> float:
+def _positive(text: str, option: str, what: str = "a positive number") -> float:
     value = finite_number(text, option)
     if not GAMMA_RANGE[0] <= value <= GAMMA_RANGE[1]:
-        raise BadInput(f"{option}: {text.strip()!r} is out of range, a gamma is a positive number")
+        raise BadInput(f"{option}: {text.strip()!r} is out of range, a gamma is {what}")
     return value
 
 
@@ -593,11 +604,13 @@ def text_of_gammas(values: Iterable[float]) -> str:
 
     Examples
     --------
-    >>> text_of_gammas(gammas("1e-3:10:15")[-5:]), text_of_gammas([0.1]), text_of_gammas([0.1, 0.5, 1.0])
-    ('0.7197:10:5', '0.1', '0.1,0.5,1')
+    >>> text_of_gammas(gammas("1e-3:10:15")[-5:]), text_of_gammas([0.0, 0.1]), text_of_gammas([0.1, 0.5, 1.0])
+    ('0.7197:10:5', '0,0.1', '0.1,0.5,1')
     """
     values = list(values)
     listed = [f"{value:.4g}" for value in values]
+    if values[0] == 0.0 and len(values) > 1:
+        return f"0,{text_of_gammas(values[1:])}"
     if len(values) > 2:
         steps = [math.log(high / low) for low, high in pairwise(values)]
         if max(steps) - min(steps) < EVEN_STEPS:
@@ -692,20 +705,6 @@ def default_gammas(p: int, n_train: int, count: int | None = None, two_classes: 
         return gammas(f"{ends}:{TWO_CLASS_GAMMAS if count is None else count}", "gammas")
     low, high, most = (WIDE_GAMMAS if p >= n_train else DEFAULT_GAMMAS).split(":")
     return gammas(f"{low}:{high}:{most if count is None else count}", "gammas")
-
-
-def is_zero(gamma: str | float) -> bool:
-    """Whether a ridge weight is 0, which `path` alone takes.
-
-    Examples
-    --------
-    >>> is_zero("0"), is_zero(" 0.0 "), is_zero(1e-9), is_zero("0,1")
-    (True, True, False, False)
-    """
-    try:
-        return float(gamma) == 0.0
-    except (TypeError, ValueError):
-        return False
 
 
 def gammas_of(

@@ -25,7 +25,10 @@ TINY = 1e-300
 """Stands for a zero that is divided by, or for an allowance of next to nothing."""
 
 GAMMA_RANGE = 1e-300, 1e300
-"""Least and largest gamma that may be asked for."""
+"""Least and largest gamma that may be asked for, beside 0."""
+
+NO_RIDGE = GAMMA_RANGE[0]
+"""What gamma 0 is computed as: beside columns that are independent it changes no digit (`problem.without_ridge`)."""
 
 MAIN_SHARE = 2
 SEARCH_SHARE = 0.9  # of a limit, where an average comes after the search

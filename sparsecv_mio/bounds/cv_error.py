@@ -33,6 +33,7 @@ from sparsecv_mio.data.weights import Scored
 from sparsecv_mio.errors import BadInput, Contradiction
 from sparsecv_mio.parallel import run_folds
 from sparsecv_mio.problem.training_moments import TrainingMoments, row_moments, training_moments
+from sparsecv_mio.problem.without_ridge import check_independent
 from sparsecv_mio.thresholds import FEW_FOLDS
 from sparsecv_mio.units import CROSSING_RTOL, OUTWARD, Interval
 
@@ -346,6 +347,7 @@ class AllFolds:
         hooks: BoundsHooks,
     ) -> None:
         _check_bounds_asked(data, gammas, taus)
+        check_independent(data, gammas, folds)
         self.data, self.folds, self.known, self.hooks = data, folds, known, hooks
         self.gammas, self.taus = tuple(map(float, gammas)), tuple(map(int, taus))
         self.given = [np.asarray(support) for support in known.supports]
@@ -561,7 +563,7 @@ def compute_bounds(
     Raises
     ------
     BadInput
-        For an empty grid, a gamma that is not positive and finite, or a tau outside 0..p.
+        For an empty grid, a gamma that is negative or not finite, 0 where columns are dependent, or a tau outside 0..p.
 
     Notes
     -----
@@ -600,6 +602,8 @@ def printed_bounds(
     data, folds, gammas, taus, threads, hooks
         As for `compute_bounds`.
     """
+    if 0.0 in gammas:
+        raise BadInput("gamma 0: the formula as printed divides by gamma: give gammas above 0, or bounds safe")
     return AllFolds(data, folds, gammas, taus, NOTHING_KNOWN, hooks).printed(threads)
 
 
@@ -607,8 +611,8 @@ def _check_bounds_asked(data: StandardData, gammas: Sequence[float], taus: Seque
     if len(gammas) == 0 or len(taus) == 0:
         raise BadInput("the grid is empty: give at least one gamma and one tau")
     for gamma in gammas:
-        if not (gamma > 0.0 and np.isfinite(gamma)):
-            raise BadInput(f"gamma {gamma} is out of range: a gamma is a positive number")
+        if not (gamma >= 0.0 and np.isfinite(gamma)):
+            raise BadInput(f"gamma {gamma} is out of range: a gamma is a positive number, or 0")
     for tau in taus:
         if not 0 <= tau <= data.dataset.p:
             raise BadInput(f"tau {tau} is out of range: the data have {data.dataset.p} features")

@@ -29,7 +29,7 @@ import numpy as np
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.problem.objective import PLAIN_RTOL, fit
-from sparsecv_mio.problem.problem import LARGEST_PENALTY
+from sparsecv_mio.problem.problem import lam_of, penalty_of
 from sparsecv_mio.problem.training_moments import WORN, constant_in, worn_means
 from sparsecv_mio.units import OUTWARD
 from sparsecv_mio.words import Intercept
@@ -93,7 +93,7 @@ def residuals_without(data: StandardData, support: IntArray, gamma: float, left_
     chosen = np.sort(np.asarray(support, dtype=np.int64))
     chosen_data = data.only(chosen)
     V, r = chosen_data.rows(slice(0, data.n))
-    penalty = np.minimum(gamma / 2.0 * chosen_data.weight, LARGEST_PENALTY)
+    penalty = penalty_of(lam_of(gamma), chosen_data.weight)
     if data.intercept is Intercept.FOLD:
         constant = np.ones(data.n) if data.root is None else data.root
         V, penalty = np.column_stack([constant, V]), np.concatenate([[0.0], penalty])

@@ -22,6 +22,7 @@ from sparsecv_mio.kernels.dense import gershgorin
 from sparsecv_mio.kernels.node_relaxation import relax
 from sparsecv_mio.kernels.nodes import Accuracy, Form, Node, Rounding, size_of_candidates
 from sparsecv_mio.problem.elimination import ForcedColumns
+from sparsecv_mio.problem.problem import lam_of
 from sparsecv_mio.problem.refit import picks
 from sparsecv_mio.problem.training_moments import constant_in, worn_means
 from sparsecv_mio.units import TINY
@@ -139,7 +140,7 @@ class WideRows:
         if len(worn) > dead.sum() + flat:
             data = data.about_own_centres(rows)
             Xt, y, squares, v_mean, r_mean = _gathered_rows(data, rows)
-        root = 1.0 / np.sqrt(gamma / 2.0 * data.weight)
+        root = 1.0 / np.sqrt(lam_of(gamma) * data.weight)
         scale = np.where(dead, 0.0, root)
         yy = float(y @ y)
         if flat:  # what is left is the rounding of its mean

@@ -41,7 +41,8 @@ LARGEST = sys.float_info.max
 COMPILING = "went into compiling"  # of the warning that says how much of a limit did
 NOT_AVERAGED = "no time was left to average the near-best pairs: the model is that of the pair"
 Number = Annotated[float, msgspec.Meta(ge=-LARGEST, le=LARGEST)]
-Gamma = Annotated[float, msgspec.Meta(ge=GAMMA_RANGE[0], le=GAMMA_RANGE[1])]
+Gamma = Annotated[float, msgspec.Meta(ge=0.0, le=GAMMA_RANGE[1])]
+PositiveGamma = Annotated[float, msgspec.Meta(ge=GAMMA_RANGE[0], le=GAMMA_RANGE[1])]  # an end of an interval
 Seconds = Annotated[float, msgspec.Meta(ge=0.0, le=LARGEST)]
 Count = Annotated[int, msgspec.Meta(ge=0, le=10**18)]
 

@@ -458,8 +458,8 @@ class GammaPiece:
     """
 
     tau: parts.Count
-    low: parts.Gamma
-    high: parts.Gamma
+    low: parts.PositiveGamma
+    high: parts.PositiveGamma
     lower: parts.Number
     at_low: parts.Bound
     at_high: parts.Bound
@@ -474,12 +474,12 @@ class Continuous:
     error of the reported tau at some gammas, ascending, where it was needed.
     """
 
-    low: parts.Gamma
-    high: parts.Gamma
+    low: parts.PositiveGamma
+    high: parts.PositiveGamma
     gap: parts.Number
     supports: tuple[tuple[str, ...], ...]
     pieces: tuple[GammaPiece, ...]
-    curve_gammas: tuple[parts.Gamma, ...] = ()
+    curve_gammas: tuple[parts.PositiveGamma, ...] = ()
     curve_errors: tuple[parts.Number, ...] = ()
 
 
@@ -842,8 +842,8 @@ class SurfacePiece:
     """
 
     tau: parts.Count
-    low: parts.Gamma
-    high: parts.Gamma
+    low: parts.PositiveGamma
+    high: parts.PositiveGamma
     supports: tuple[parts.Count, ...]
     proved: bool
 
@@ -852,8 +852,8 @@ class SurfacePiece:
 class Surface:
     """The best subset of every size as a function of gamma: pieces that cover the interval for every tau."""
 
-    low: parts.Gamma
-    high: parts.Gamma
+    low: parts.PositiveGamma
+    high: parts.PositiveGamma
     supports: tuple[tuple[str, ...], ...]
     pieces: tuple[SurfacePiece, ...]
 

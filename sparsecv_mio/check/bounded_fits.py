@@ -5,7 +5,8 @@ Ridge fits of many supports at once: approximate solutions propose, and what the
 All bounds are in one norm, `|x|^2 = x'M^{-1}x` with `M = Q + diag(weight)` of a support. Let `r = x - M z`, for any z:
 
 * `|x|^2 = x'z + x'M^{-1}r`, which differs from `x'z` by at most `|x||r|`: so `|x| <= sqrt(x'z) + |r|`;
-* `|r| <= sum of |r_i||e_i|` for the unit vectors e_i, and `|e_i|^2 <= 1 / weight_i` to begin with;
+* `|r| <= sum of |r_i||e_i|` for the unit vectors e_i, and `|e_i|^2 <= 1 / weight_i` to begin with, or what a matrix
+  near the inverse of M shows (`_by_inverse`), which is less where the penalty is next to none;
 * with `x = c` and `z = b` the objective of the support is `F - |r|^2`, `F = yy - b'(c + r)`, and the solution differs
   from b by at most `|x||r|` in the direction x;
 * leaving column j out raises the objective by `beta_j^2 / |e_j|^2`, beta the solution.
@@ -168,7 +169,8 @@ def fits(several: list[BoundedMoments], penalty: Penalty, sets: Array, kind: Ari
     V, beta, size, large = Z[:, :, :a], Z[:, :, a], abs(Z[:, :, :a]).sum(1) + 1, abs(R[:, :, :a])
 
     norm, own = 1 / (weight * (1 - penalty[1])) * (1 + 4 * u), np.maximum(V[diagonal], 0 * c)
-    norm, own = kind.root_above(norm), kind.root_above(own)
+    off = size * (a * k + j * weight.max(1, initial=0)[:, None])
+    norm, own = kind.root_above(_by_inverse(norm, V, large.sum(1) + off, u)), kind.root_above(own)
     for _ in range(3):  # each from the bounds before
         off = size * (k * norm.sum(1) + j * (weight * norm).max(1, initial=0))[:, None]
         rest = kind.above((kind.product(norm[:, None, :], large)[:, 0] + off) * (1 + (2 * a + 24) * u))
@@ -177,6 +179,18 @@ def fits(several: list[BoundedMoments], penalty: Penalty, sets: Array, kind: Ari
     value, room, excess = (each[:, 0] for each in worth(bounded, c[:, None], beta[:, None], kind))
     lower, upper = -kind.above(value + room + excess**2 * (1 + 8 * u) - yy), kind.above(yy - value + room)
     return bounded._replace(lower=lower, upper=upper, excess=excess)
+
+
+def _by_inverse(known: Array, V: Array, sums: Array, u: Any) -> Array:
+    """Bound the diagonal of `M^{-1}` (L, a) by V near it, however small the penalty is, where that is below `known`.
+
+    With `M V = I - R` and s < 1 the largest column sum of |R|, `M^{-1} = V (I - R)^{-1}`, and no column sum of the
+    second factor exceeds `1 / (1 - s)`: no entry of row i of the inverse exceeds `max_l |V_il| / (1 - s)`.
+    """
+    most = (sums * (1 + (2 * V.shape[-1] + 24) * u)).max(1, initial=0)[:, None]
+    sure = (most < 1).astype(bool)
+    bound = abs(V).max(2, initial=0) / np.where(sure, 1 - most, 1) * (1 + 8 * u)
+    return np.where(sure, np.minimum(known, bound), known)
 
 
 def residual_bounds(

@@ -31,10 +31,11 @@ from sparsecv_mio.data.standard import StandardData, standardize
 from sparsecv_mio.data.two_classes import of_classes
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.fits.fit_options import PathOptions
-from sparsecv_mio.model_space import GammaInterval, interval, is_zero
+from sparsecv_mio.model_space import GammaInterval, interval
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.refit import refit_squares
 from sparsecv_mio.problem.training_moments import row_moments
+from sparsecv_mio.problem.without_ridge import check_independent
 from sparsecv_mio.search.deadline import Deadline, prepared, run_within_limit
 from sparsecv_mio.search.fallback import supports_on_all_rows
 from sparsecv_mio.search.gamma_fits import Envelope, FitsAtLam, FitsOverGamma, TrainingSets
@@ -45,7 +46,7 @@ from sparsecv_mio.search.options import GRID, with_keywords
 from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.search.result import MANY_NUMBERS, classes_of, data_info, fitted_row
 from sparsecv_mio.trees.subsets import UNLIMITED, BestSubset, BestSubsets
-from sparsecv_mio.units import GAMMA_RANGE, TIE_RTOL
+from sparsecv_mio.units import TIE_RTOL
 from sparsecv_mio.words import Loss
 
 PAIRS_REFITTED = 300  # pairs that are fitted to all their digits after a limit too, in a fraction of a second
@@ -180,8 +181,8 @@ def best_subsets(
     dataset : Dataset
         Rows, target and names.
     gammas, taus : sequences, numbers or texts
-        Ridge weights, positive; 0 alone, where the columns are linearly independent; or a `GammaInterval` or text
-        `LO..HI`: the best subset of every size as a function of gamma then comes with those at both ends; support
+        Ridge weights, positive, or 0 where the columns are linearly independent; or a `GammaInterval` or text `LO..HI`:
+         the best subset of every size as a function of gamma then comes with those at both ends; support
         sizes, 0 to p, by default 1 to p, of p > 30 to n / 8, but at least 10 and at most 50.
     options : PathOptions, optional
         Scale, gap, limits.
@@ -220,12 +221,8 @@ def best_subsets(
     restrictions = options.restrictions.within(dataset.names)
     options, dataset = replace(options, restrictions=restrictions), options.in_classes(dataset)
     every = (interval(gammas, "gammas") or gammas) if isinstance(gammas, str) else gammas
-    zero = isinstance(every, str | float | int) and is_zero(every)
-    if options.loss is Loss.LOGISTIC and (isinstance(every, GammaInterval) or zero):
+    if options.loss is Loss.LOGISTIC and isinstance(every, GammaInterval):
         raise BadInput(f"gamma {every}: logistic loss takes positive ridge weights: a number, a list or LO:HI:COUNT")
-    if zero:
-        refuse_dependent(standardize(dataset, options.scale, options.intercept, restrictions))
-        every = NO_RIDGE
     if isinstance(every, GammaInterval) and restrictions:
         raise BadInput(f"gamma {every}: an interval goes with no restriction of the models; give a grid LO:HI:COUNT")
     given = (every.low, every.high) if isinstance(every, GammaInterval) else every
@@ -284,6 +281,7 @@ class PathSearch:
         """Bring the data to standard coordinates; from here on a record can be made."""
         options = self.options
         self._data = standardize(self.dataset, options.scale, options.intercept, options.restrictions, options.loss)
+        check_independent(self._data, self.grid.gammas.tolist())
         _ = self.dataset.fingerprint  # of the record: after the limit there is no time for it
         return self._data
 
@@ -453,8 +451,6 @@ class PathSearch:
 
 
 CP_WORK = 2e10  # n p^2 up to which all columns are fitted for Cp
-REGULAR = 1e-12  # least eigenvalue of X'X, columns of length 1, down to which gamma 0 is taken
-NO_RIDGE = GAMMA_RANGE[0]  # what gamma 0 is computed as: beside an eigenvalue of 1e-12 it changes no digit
 
 
 class Criteria(NamedTuple):
@@ -570,21 +566,3 @@ def _residual_variance(X: FloatArray, y: FloatArray, weights: FloatArray, interc
     beta, _, rank, _ = np.linalg.lstsq(X[:, length > 0.0] / length[length > 0.0], y, rcond=None)
     rest = y - X[:, length > 0.0] / length[length > 0.0] @ beta
     return float(rest @ rest) / (n - int(rank) - intercept)
-
-
-def refuse_dependent(data: StandardData) -> None:
-    """Raise `BadInput` where columns are linearly dependent: without a ridge weight many models are then the best.
-
-    Parameters
-    ----------
-    data : StandardData
-
-    Notes
-    -----
-    O(n q^2). With X'X >= c I in columns of length 1, `f_0(S) <= f(S) <= f_0(S) + (gamma / 2) y'y / c`: what is proved
-    at `NO_RIDGE` is proved at gamma 0, up to 1e-288 of y'y.
-    """
-    scatter = row_moments(data, slice(0, data.n)).scatter[: data.q, : data.q] if data.n > data.q else np.zeros((1, 1))
-    length = np.sqrt(np.maximum(np.diag(scatter), 1e-300))
-    if np.linalg.eigvalsh(scatter / np.outer(length, length))[0] < REGULAR:
-        raise BadInput("gamma 0: columns are linearly dependent, so many models are the best: give gamma 1e-9")

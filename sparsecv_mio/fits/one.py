@@ -36,6 +36,7 @@ from sparsecv_mio.problem.objective import objective_of
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.problem.training_moments import full_problem
+from sparsecv_mio.problem.without_ridge import check_independent
 from sparsecv_mio.search.options import with_keywords
 from sparsecv_mio.search.result import classes_of, data_info, names_of
 from sparsecv_mio.trees.subsets import UNLIMITED
@@ -62,7 +63,7 @@ def fit_one(
     tau : int
         Largest number of features, 0 to p.
     gamma : float
-        Ridge weight, positive.
+        Ridge weight, positive, or 0 where the columns are linearly independent.
     options : FitOptions, optional
         Backend, scale, limits, side constraints.
     **keywords
@@ -155,7 +156,7 @@ def export_one(
     tau : int
         Largest number of features, 0 to p.
     gamma : float
-        Ridge weight, positive.
+        Ridge weight, positive, or 0 where the columns are linearly independent.
     options : FitOptions, optional
         Scale, intercept, loss, side constraints; what says how it is solved is not used.
     piecewise : int, optional
@@ -212,11 +213,15 @@ class _Model:
         tau, gamma = pair
         if not 0 <= tau <= dataset.p:
             raise BadInput(f"tau {tau} is out of range: use 0 to {dataset.p}, the number of features")
-        if not (np.isfinite(gamma) and gamma > 0.0):
-            raise BadInput(f"gamma {gamma:g} is out of range: it must be positive and finite")
+        if not (np.isfinite(gamma) and gamma >= 0.0):
+            raise BadInput(f"gamma {gamma:g} is out of range: it must be finite and not negative")
         data = standardize(dataset, how.scale, how.intercept, loss=how.loss)
         side = how.side or SideOptions()
-        return cls(data, min(tau, data.q), gamma, side.on(data), side.recorded(dataset.names))
+        constraints = side.on(data)
+        if gamma == 0.0 and how.loss is Loss.LOGISTIC:
+            raise BadInput("gamma 0: goes with loss squared, not logistic (two classes that a line parts have no fit)")
+        check_independent(data.only(np.setdiff1d(np.arange(data.q), constraints.forced_out)), [gamma])
+        return cls(data, min(tau, data.q), gamma, constraints, side.recorded(dataset.names))
 
     @property
     def unit(self) -> float:

@@ -25,6 +25,7 @@ from sparsecv_mio.fits.fit_options import CommonOptions
 from sparsecv_mio.near import collecting
 from sparsecv_mio.near.near_optimal import UNKNOWN, Valued
 from sparsecv_mio.problem.problem import SparseProblem
+from sparsecv_mio.problem.without_ridge import check_independent
 from sparsecv_mio.search.deadline import Deadline, run_within_limit
 from sparsecv_mio.search.options import GRID, with_keywords
 from sparsecv_mio.search.pairs import Grid
@@ -134,6 +135,7 @@ class CommonSearch:
     def _prepare(self) -> None:
         options, expired = self.options, self.clock.expired
         data = standardize(self.dataset, options.scale, options.intercept, options.restrictions)
+        check_independent(data, self.grid.gammas.tolist(), self.plan)
         _ = self.dataset.fingerprint
         problem = collecting.all_rows(data, "criterion common")
         folds = collecting.FoldRows(data, self.plan, problem)
@@ -141,7 +143,7 @@ class CommonSearch:
         taus = sorted({min(tau, data.q) for tau in self.grid.taus.tolist()})
         for gamma in self.grid.gammas.tolist():
             if not expired() or not self.at_gammas:
-                self.at_gammas.append(AtGamma(self.leader, folds, problem.with_gamma(gamma), taus, expired))
+                self.at_gammas.append(AtGamma(self.leader, folds, problem, gamma, taus, expired))
 
     def _improve(self) -> None:
         """Exchange columns of the best support while that helps, and try it at every gamma."""
@@ -230,7 +232,8 @@ class AtGamma:
     leader : Leader
     folds : FoldRows
     problem : SparseProblem
-        All rows at the gamma.
+        All rows.
+    gamma : float
     taus : sequence of int
     expired : callable
     """
@@ -240,10 +243,11 @@ class AtGamma:
         leader: Leader,
         folds: collecting.FoldRows,
         problem: SparseProblem,
+        gamma: float,
         taus: list[int],
         expired: Callable[[], bool],
     ) -> None:
-        self.leader, self.taus, self.gamma = leader, taus, 2.0 * problem.lam
+        self.leader, self.taus, self.gamma, problem = leader, taus, gamma, problem.with_gamma(gamma)
         self.criterion = collecting.CommonError(folds, problem, taus[-1])
         self.found: dict[int, Valued] = {}
         self.unknown: set[int] = set()  # sizes of which some support could not be valued

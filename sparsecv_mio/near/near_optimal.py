@@ -22,6 +22,7 @@ from sparsecv_mio.errors import BadInput, OutOfTime
 from sparsecv_mio.fits.fit_options import NearOptions
 from sparsecv_mio.near import collecting
 from sparsecv_mio.near.glm_values import values_of
+from sparsecv_mio.problem.without_ridge import check_independent
 from sparsecv_mio.search.api import Question
 from sparsecv_mio.search.deadline import Deadline, run_within_limit
 from sparsecv_mio.search.options import GRID, SearchOptions, with_keywords
@@ -323,6 +324,7 @@ class NearSearch:
     def _list(self, gamma: float, taus: list[int]) -> None:
         options, expired = self.options, self.clock.expired
         data = standardize(self.dataset, options.scale, options.intercept, options.restrictions, options.loss)
+        check_independent(data, [gamma], self.plan)
         _ = self.dataset.fingerprint
         sizes = sorted({min(tau, data.q) for tau in taus})
         plan = self.plan if options.valued_by is By.CV else None

@@ -36,6 +36,7 @@ from numpy.typing import NDArray
 
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.data.standard import StandardData
+from sparsecv_mio.units import NO_RIDGE
 
 
 def level_set_radius(room: float, off: float = 0.0) -> float:
@@ -160,6 +161,29 @@ EIGEN_LIMIT = 1500  # columns from which on the spectrum is bounded, not compute
 LARGEST_PENALTY = 1e290
 
 
+def lam_of(gamma: Any) -> Any:
+    """Return `gamma / 2`, of a number or an array, and for gamma 0 half of the least ridge weight there is.
+
+    Examples
+    --------
+    >>> lam_of(0.5), lam_of(0.0) > 0.0, lam_of(np.array([0.0, 3.0])).round(9).tolist()
+    (0.25, True, [0.0, 1.5])
+    """
+    return np.maximum(gamma, NO_RIDGE) / 2.0 if isinstance(gamma, np.ndarray) else max(gamma, NO_RIDGE) / 2.0
+
+
+def penalty_of(lam: float, weight: FloatArray) -> FloatArray:
+    """Return `lam * weight`; one so large that it could overflow leaves no coefficient either way.
+
+    Examples
+    --------
+    >>> penalty_of(0.5, np.array([2.0, 1e300])).tolist()
+    [1.0, 1e+290]
+    """
+    with np.errstate(over="ignore"):
+        return np.minimum(lam * weight, LARGEST_PENALTY)
+
+
 @dataclass(frozen=True, eq=False)
 class SparseProblem:
     """`min f(S), |S| <= tau` with `f(S) = min_b yy - 2 c'b + b' M b` over b supported on S.
@@ -266,9 +290,8 @@ class SparseProblem:
 
     @cached_property
     def penalty(self) -> FloatArray:
-        """(q,) diagonal `lam * weight`; one so large that it could overflow leaves no coefficient either way."""
-        with np.errstate(over="ignore"):
-            return np.minimum(self.lam * self.weight, LARGEST_PENALTY)
+        """(q,) diagonal `lam * weight`."""
+        return penalty_of(self.lam, self.weight)
 
     @cached_property
     def M(self) -> FloatArray:
@@ -308,7 +331,7 @@ class SparseProblem:
 
     def with_gamma(self, gamma: float) -> SparseProblem:
         """Return the same rows under another gamma; the Gram matrix is shared, not copied."""
-        return replace(self, lam=gamma / 2.0)
+        return replace(self, lam=lam_of(gamma))
 
     def only(self, keep: IntArray) -> SparseProblem:
         """Return the problem on some of its columns, in rising order.

@@ -23,7 +23,7 @@ from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.problem.objective import ALIKE_PENALTIES
-from sparsecv_mio.problem.problem import SparseProblem
+from sparsecv_mio.problem.problem import SparseProblem, lam_of
 from sparsecv_mio.words import Intercept
 
 
@@ -161,7 +161,7 @@ class TrainingMoments:
             c=self.scatter[:q, q].copy(),
             yy=float(self.scatter[q, q]),
             weight=data.weight,
-            lam=gamma / 2.0,
+            lam=lam_of(gamma),
             n=self.n,
             row_weight=self.total,
             v_mean=self.mean[:q].copy(),
@@ -363,7 +363,7 @@ def _of_few_rows(data: StandardData, rows: IntArray | slice, gammas: FloatArray)
     Q, R = np.linalg.qr((centred.V / root).T)
     U, values, Wt = np.linalg.svd(R.T)
     with np.errstate(divide="ignore", invalid="ignore"):
-        dual = (U.T @ centred.r) * np.where(values > 0.0, values / (values**2 + gammas[:, None] / 2.0), 0.0)
+        dual = (U.T @ centred.r) * np.where(values > 0.0, values / (values**2 + lam_of(gammas)[:, None]), 0.0)
     return RidgeFits(dual @ Wt @ Q.T / root, centred.v_mean, centred.r_mean)
 
 

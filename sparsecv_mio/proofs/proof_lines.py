@@ -27,6 +27,7 @@ from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.files import Place, check_readable
 from sparsecv_mio.proofs.threshold_trees import ProofTree, TreeKeeper, Units
+from sparsecv_mio.units import NO_RIDGE
 
 FORMAT = "sparsecv-proof/1"
 
@@ -50,7 +51,7 @@ def proof_head(
         },
         "columns": data.columns.tolist(), "units": Units.of(data).exponent.tolist(),
         "scale": str(data.scale), "intercept": str(data.intercept),
-        "gammas": [float(gamma) for gamma in gammas], "taus": [int(tau) for tau in taus],
+        "gammas": [max(float(gamma), NO_RIDGE) for gamma in gammas], "taus": [int(tau) for tau in taus],
     }  # fmt: skip
     if plan is not None:
         head["left"] = [plan.left_out(j).tolist() for j in range(plan.k)]

@@ -374,8 +374,9 @@ def rounding(problem: SparseProblem, divisor: FloatArray) -> float:
     share = float(np.frexp(size)[0]) / 2.0
     total = float(np.sum(beta * share / (np.frexp(norms * divisor)[0] / 2.0)))
     off = u * (8.0 * (problem.n + 10) + 2.0 * problem.q + 40.0) * (1.0 + total)
-    least = float((problem.penalty / norms**2).min()) / 16.0
-    return (4.0 * off * (1.0 + total) + problem.q * off * off / least) * problem.yy / share**2
+    inverse = (np.abs(np.linalg.inv(problem.M)) * norms * norms[:, None]).max(axis=1)
+    largest = 16.0 * float(np.minimum(norms**2 / problem.penalty, inverse).max())  # square of the norm of a unit vector
+    return (4.0 * off * (1.0 + total) + problem.q * off * off * largest) * problem.yy / share**2
 
 
 def prove_thresholds(

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from sparsecv_mio.certificate.records import PathRecord, PathRow, Surface
 from sparsecv_mio.digits import aligned, interval_digits, shown
-from sparsecv_mio.fits.best_subsets import NO_RIDGE, ClassCriteria, Criteria, criteria
+from sparsecv_mio.fits.best_subsets import ClassCriteria, Criteria, criteria
 from sparsecv_mio.report.layout import print_table, say
 from sparsecv_mio.report.record_tables import meaning, print_restrictions, subsets_of_piece, work_line
 from sparsecv_mio.words import Intercept
@@ -61,8 +61,8 @@ def print_path(
         fits = [] if data is None else criteria(
             rows, data, record.data.intercept != Intercept.NONE, record.classes
         )  # fmt: skip
-        named, least = "0" if gamma == NO_RIDGE else shown(gamma), f", the least of {len(gammas)}" if short else ""
-        say(console, f"\nbest subsets on all rows, gamma = {named} (ridge weight{least})")
+        least = f", the least of {len(gammas)}" if short else ""
+        say(console, f"\nbest subsets on all rows, gamma = {shown(gamma)} (ridge weight{least})")
         _print_models(console, rows, fits, record.path if short else ())
     if short:
         say(console, "--gamma G: coefficients, objectives and bounds of one gamma; --full: of all", "dim")

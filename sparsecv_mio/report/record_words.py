@@ -248,7 +248,7 @@ def _per_cent_up(share: float) -> str:
 LEAST_GAMMAS = 5  # of a range that a hint proposes
 WHOLE_LIMIT = 0.95  # of a time limit, from which on it is the limit that ended a run
 AT_AN_END = 1e-3  # of an interval of gamma on the logarithmic scale: an optimum as near to its end is at the end
-NO_RIDGE = 1e-6  # smaller weights hardly change the fit: no wider range is proposed
+SLIGHT_RIDGE = 1e-6  # smaller weights hardly change the fit: no wider range is proposed
 
 
 def limit_words(asked: Request) -> str:
@@ -336,7 +336,7 @@ def _gamma_hint(record: Record, written: Callable[[str, str], str]) -> str:
     best, near = record.certificate.gamma, 1.0 if every is None else (most / least) ** AT_AN_END
     if best * near >= most:
         words, low, high = "largest", most / 100, most * 10
-    elif best <= least * near and least > NO_RIDGE:
+    elif best <= least * near and least > SLIGHT_RIDGE:
         words, low, high = "smallest", least / 10, least * 100
     else:
         return ""

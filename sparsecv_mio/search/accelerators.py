@@ -34,7 +34,7 @@ from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.kernels.nodes import DROPPED
 from sparsecv_mio.problem.elimination import eliminated, stripped
-from sparsecv_mio.problem.problem import SparseProblem
+from sparsecv_mio.problem.problem import SparseProblem, lam_of
 from sparsecv_mio.problem.training_moments import TrainingMoments, moments_of_training, training_moments
 from sparsecv_mio.search.cells import CellTable, places_in
 from sparsecv_mio.search.context import AllRows, Context
@@ -251,7 +251,7 @@ def propose(data: StandardData, folds: FoldPlan, grid: Grid, expired: Callable[[
     for g in np.argsort(-grid.gammas, kind="stable")[:afford].tolist():
         if expired():
             break
-        erm = Erm(scaled, y, Squared(2.0), penalty, float(grid.gammas[g]) / 2.0, folds.labels)
+        erm = Erm(scaled, y, Squared(2.0), penalty, lam_of(float(grid.gammas[g])), folds.labels)
         free = data.intercept is Intercept.FOLD
         fits_of_folds = fold_fits(erm, intercept=free, steps=PROPOSAL_STEPS, tolerance=TOLERANCE, begin=begin)
         if not np.all(np.isfinite(fits_of_folds.theta)):

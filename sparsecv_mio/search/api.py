@@ -47,7 +47,7 @@ from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.search.result import fold_info
 from sparsecv_mio.search.running import RunningSearch
 from sparsecv_mio.units import MAIN_SHARE, SEARCH_SHARE
-from sparsecv_mio.words import Loss, Model
+from sparsecv_mio.words import Loss, Method, Model
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -100,7 +100,10 @@ class Question:
         every = (interval(self.gammas, "gammas") or self.gammas) if isinstance(self.gammas, str) else self.gammas
         if not isinstance(every, GammaInterval):
             two_classes = self.options.loss is Loss.LOGISTIC
-            return None, Grid.asked(dataset, self.folds, every, self.taus, within, True, two_classes)
+            grid = Grid.asked(dataset, self.folds, every, self.taus, within, True, two_classes)
+            if self.options.method is Method.DESCENT and grid.gammas[0] == 0.0:
+                raise BadInput("gamma 0: goes with every method but descent (which moves the logarithm of gamma)")
+            return None, grid
         from sparsecv_mio.search.gamma_partition import check_interval
 
         check_interval(every, self.options, self.hooks)
@@ -279,8 +282,9 @@ def cross_validate(
     folds : FoldPlan, str, int, splitter, labels or pairs
         See :func:`~sparsecv_mio.data.folds.folds_of`.
     gammas, taus : sequences, numbers or texts
-        The grid; gamma > 0, 0 <= tau <= p. None for those of the command line. A `GammaInterval` or the text `LO..HI`
-        stands for every gamma of an interval (:mod:`sparsecv_mio.search.gamma_partition`).
+        The grid; gamma >= 0, where 0 is least squares, 0 <= tau <= p. None for those of the command line. A
+        `GammaInterval` or the text `LO..HI` stands for every gamma of an interval
+        (:mod:`sparsecv_mio.search.gamma_partition`).
     options : SearchOptions, optional
         Scale, gap, limits, method and what goes with it.
     hooks : Hooks, optional

@@ -23,7 +23,7 @@ from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData, standardize
 from sparsecv_mio.problem.exact_fit import EXACT_WORK
 from sparsecv_mio.problem.objective import distances_of_pairs, weights_of_pairs
-from sparsecv_mio.problem.problem import SparseProblem
+from sparsecv_mio.problem.problem import SparseProblem, lam_of
 from sparsecv_mio.problem.refit import refit_squares
 from sparsecv_mio.problem.training_moments import (
     fits_of_all_rows,
@@ -522,7 +522,7 @@ def _averages_of_folds(
     for fold, moments in training_moments(narrow, folds):
         problem = moments.problem(narrow, 1.0)
         chosen = [np.array([place[name] for name in supports[pair.folds[fold]]], dtype=np.int64) for pair in few]
-        beta = weights @ moment_coefficients(problem, chosen, gammas / 2.0)
+        beta = weights @ moment_coefficients(problem, chosen, lam_of(gammas))
         put(fold, (problem.own or narrow).coefficients(np.arange(narrow.q), beta, problem.v_mean, problem.r_mean))
     weights, gammas = _weights_and_gammas(whole)
     for fold, fits in fits_without_folds(data, folds, gammas) if whole else ():

@@ -22,7 +22,7 @@ from sparsecv_mio.bounds.wide_rows import WideRows
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.parallel import run_folds
 from sparsecv_mio.problem.elimination import eliminated, stripped
-from sparsecv_mio.problem.problem import SparseProblem
+from sparsecv_mio.problem.problem import SparseProblem, lam_of
 from sparsecv_mio.problem.refit import refit_squares
 from sparsecv_mio.problem.training_moments import moments_of_training
 from sparsecv_mio.search.accounts import BoundSource, mios_of
@@ -195,13 +195,14 @@ class ByRows(GridMethod):
         """Return the rows of a fold (of all, for None) at a gamma. O(n q), and O(n^2 q) the first time."""
         data, folds = self.context.data, self.context.folds
         gamma, key = float(self.context.grid.gammas[g]), -1 if fold is None else fold
+        lam = lam_of(gamma)
         rows = np.arange(data.n) if fold is None else folds.train_rows(fold)
         test = rows[:0] if fold is None else folds.scored_rows(fold)
         known = self._largest.get(key)
-        largest = None if known is None else known / gamma * (1.0 + 1e-12)
+        largest = None if known is None else known / lam * (1.0 + 1e-12)
         self.run.counts.add(0, problems=1)
         made = WideFold(WideRows.of(data, rows, test, gamma, largest), self.context.deadline.expired)
-        self._largest.setdefault(key, made.rows.largest * gamma)
+        self._largest.setdefault(key, made.rows.largest * lam)
         return made
 
     def _first(self, fold: int, g: int) -> WideFold:

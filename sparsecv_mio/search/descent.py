@@ -30,6 +30,7 @@ from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.digits import shown
 from sparsecv_mio.errors import BadInput, CorruptStore
 from sparsecv_mio.files import null_if_infinite
+from sparsecv_mio.problem.problem import lam_of
 from sparsecv_mio.problem.training_moments import training_moments
 from sparsecv_mio.search.accounts import added
 from sparsecv_mio.search.cells import Archive, below, check_like, parsed, prefixed
@@ -96,7 +97,7 @@ class GammaCurve:
     def at(self, gamma: float) -> tuple[float, float, float]:
         """Sum of h_j, and its first and second derivative by `log gamma`. O(n tau)."""
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # extreme units: nothing is proposed
-            lam = gamma / 2.0
+            lam = lam_of(gamma)
             inverse = 1.0 / (self.pole + lam)
             residual = self.target - (self.part * inverse).sum(axis=1)
             first = (self.part * inverse**2).sum(axis=1)
@@ -134,7 +135,7 @@ class GammaCurve:
         """
         ends = np.log([least, most])
         inner = ends[0] + (ends[1] - ends[0]) * (np.arange(STARTS) + 1.0) / (STARTS + 1.0)
-        starts = np.unique(np.clip(np.concatenate([ends, inner, [np.log(gamma)]]), *ends))
+        starts = np.unique(np.clip(np.concatenate([ends, inner, [np.log(max(gamma, least))]]), *ends))
         slopes = [self.at(float(np.exp(t)))[1] for t in starts]
         found = [float(starts[0])] if slopes[0] >= 0.0 else []
         for (a, down), (b, up) in zip(

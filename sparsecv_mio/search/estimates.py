@@ -28,6 +28,7 @@ import numpy as np
 
 from sparsecv_mio.arrays import IntArray
 from sparsecv_mio.parallel import run_folds
+from sparsecv_mio.problem.problem import lam_of
 from sparsecv_mio.problem.training_moments import TrainingMoments
 from sparsecv_mio.search.accounts import BoundSource
 from sparsecv_mio.search.cells import table_of
@@ -105,7 +106,7 @@ class SampledFolds:
     def __init__(self, run: Run, grid: Grid, expired: Expired) -> None:
         self.run, self.grid, self.expired = run, grid, expired
         self.data, self.folds = run.context.data, run.context.folds
-        self.lams = grid.gammas / 2.0
+        self.lams = lam_of(grid.gammas)
         self.top = largest_searched(np.minimum(grid.taus, self.data.q), self.data)
 
     def _search_of(self, fold: int, moments: TrainingMoments) -> FoldSearch:

@@ -23,7 +23,7 @@ from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray, row_chunks
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData, about_means
 from sparsecv_mio.problem.constraints import constraints_of
-from sparsecv_mio.problem.problem import LARGEST_PENALTY
+from sparsecv_mio.problem.problem import lam_of, penalty_of
 from sparsecv_mio.problem.refit import NULL, forward_selection, refit_rows
 from sparsecv_mio.problem.training_moments import CentredRows, RidgeFits, fits_of_all_rows, fits_without_folds
 from sparsecv_mio.search.pairs import Grid
@@ -118,7 +118,7 @@ class ForwardSelection:
         self.rank: list[dict[int, int]] = [{} for _ in folds]
         self._inside = rows.inside(folds)
         self._response = rows.centre(rows.response(), self._inside)
-        self._curvature = squares + np.minimum(lam * rows.data.weight, LARGEST_PENALTY)  # beside the picks
+        self._curvature = squares + penalty_of(lam, rows.data.weight)  # beside the picks
         self._null = NULL * self._curvature
         self._slope = rows.products(self._response)  # of every column, with what the picks leave of the response
         self._forced = rows.data.forced
@@ -374,7 +374,7 @@ class _Folds:
     def __init__(self, data: StandardData, folds: FoldPlan | None, gamma: float) -> None:
         self.data, self.folds = data, folds
         self.centred = data.intercept is Intercept.FOLD
-        self.penalty = np.minimum(gamma / 2.0 * data.weight, LARGEST_PENALTY)
+        self.penalty = penalty_of(lam_of(gamma), data.weight)
         self.promising: dict[int, IntArray] = {}
         parts = [_Sums.of(*data.rows(rows), data.root_of(rows)) for rows in row_chunks(data.n, data.q)]
         self.all = parts[0]
@@ -384,7 +384,7 @@ class _Folds:
     def at(self, gamma: float) -> _Folds:
         """Return the same sums at another gamma."""
         other = copy.copy(self)
-        other.penalty, other.promising = np.minimum(gamma / 2.0 * self.data.weight, LARGEST_PENALTY), {}
+        other.penalty, other.promising = penalty_of(lam_of(gamma), self.data.weight), {}
         return other
 
     def _left_out(self, fold: int) -> IntArray:
@@ -512,7 +512,7 @@ class _Fits:
 
     def __init__(self, data: StandardData, gamma: float, box: tuple[FloatArray, FloatArray]) -> None:
         self.data, self.gamma, (self.lo, self.hi) = data, gamma, box
-        self.penalty = np.minimum(gamma / 2.0 * data.weight, LARGEST_PENALTY)
+        self.penalty = penalty_of(lam_of(gamma), data.weight)
 
     def order(self, train: IntArray) -> list[int]:
         """Columns by what each explains alone, as far as its sign allows."""

@@ -36,7 +36,7 @@ from sparsecv_mio.kernels import local_search as kernel
 from sparsecv_mio.kernels.local_search import BETTER
 from sparsecv_mio.parallel import run_folds
 from sparsecv_mio.problem.elimination import eliminated
-from sparsecv_mio.problem.problem import SparseProblem
+from sparsecv_mio.problem.problem import SparseProblem, lam_of
 from sparsecv_mio.problem.training_moments import TrainingMoments, moments_of_training, training_moments
 from sparsecv_mio.search.cells import NO_COLUMN, filled_up, missing_columns, table_of
 from sparsecv_mio.search.fallback import ForwardSelection, WeightedRows
@@ -359,7 +359,7 @@ class FoldSearches:
     ) -> None:
         self.data, self.folds, self.threads, self.expired = data, folds, threads, expired
         largest = max(1, int(np.sqrt(TABLE_SIZE / (len(grid.gammas) * folds.k))))
-        self.lams, self.taus = grid.gammas / 2.0, np.minimum(grid.taus, min(data.q, largest))
+        self.lams, self.taus = lam_of(grid.gammas), np.minimum(grid.taus, min(data.q, largest))
         self.top = largest_searched(self.taus, data)
         self.by_fold: dict[int, FoldSearch] = {}
         self.improved = False

@@ -23,6 +23,7 @@ from sparsecv_mio.bounds.model_changes import (
     worn_without,
 )
 from sparsecv_mio.certificate.parts import InstabilityRow, Stability, StableChoice, WeighedModel
+from sparsecv_mio.problem.problem import lam_of
 from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.search.cells import CellTable
 from sparsecv_mio.search.context import Context
@@ -222,7 +223,7 @@ class Instabilities:
             target = target - constant * (np.einsum("ij,ij->j", constant, target) / along)
         else:
             mean, along = np.zeros(len(which)), np.ones(len(which))
-        lam = float(self.context.grid.gammas[g]) / 2.0 * data.weight
+        lam = lam_of(float(self.context.grid.gammas[g])) * data.weight
         with np.errstate(over="ignore", divide="ignore"):
             scores = (V.T @ residual) ** 2 / lam[:, None]
         distance = residual_distances(residual, target, scores, tau, value)

@@ -278,8 +278,8 @@ def refined(record: Record, state: SearchState, new_run: NewRun) -> Refined:
     """
     from sparsecv_mio.search.descent import LEAST, MOST, PROGRESS, gamma_proposals
 
-    context, unit = state.context, state.context.per_row
-    interval = (min(LEAST, *record.request.gammas), max(MOST, *record.request.gammas))
+    context, unit, gammas = state.context, state.context.per_row, record.request.gammas
+    interval = (min(LEAST, *(gamma for gamma in gammas if gamma > 0.0)), max(MOST, *gammas))
     at = (int(np.searchsorted(context.grid.gammas, record.gamma)), int(np.searchsorted(context.grid.taus, record.tau)))
     lower, upper = (float(ends[at]) * unit for ends in (state.bounds().lower, state.bounds().upper))
     here = Refined(record.gamma, record.tau, record.cv_error, lower, upper, record.estimate)

@@ -61,14 +61,16 @@ class Grid:
         Raises
         ------
         BadInput
-            For an empty grid, a gamma outside 1e-300 .. 1e300, or a tau that is no whole number in 0 .. p or that no
-            model within the restrictions has.
+            For an empty grid, a gamma that is neither 0 nor in 1e-300 .. 1e300, or a tau that is no whole number in
+            0 .. p or that no model within the restrictions has.
         """
         if len(gammas) == 0 or len(taus) == 0:
             raise BadInput("the grid is empty: give at least one gamma and one tau")
         for gamma in gammas:
-            if not GAMMA_RANGE[0] <= gamma <= GAMMA_RANGE[1]:
-                raise BadInput(f"gamma {gamma:g} is out of range: it must be positive and finite (1e-300 to 1e300)")
+            if not (gamma == 0.0 or GAMMA_RANGE[0] <= gamma <= GAMMA_RANGE[1]):
+                raise BadInput(
+                    f"gamma {gamma:g} is out of range: it must be 0, or positive and finite (1e-300 to 1e300)"
+                )
         for tau in taus:
             if not 0 <= tau <= p or tau != int(tau):
                 raise BadInput(f"tau {tau} is out of range: use 0 to {p}, the number of features")
@@ -105,7 +107,12 @@ class Grid:
         """
         shape = restrictions.left(dataset.p), least_rows(dataset, folds)
         sizes = taus_of(taus, *shape, restrictions=restrictions, all_features=all_features)
-        return cls.of(gammas_of(gammas, *shape, two_classes=two_classes), sizes, dataset.p, restrictions)
+        weights = gammas_of(gammas, *shape, two_classes=two_classes)
+        if two_classes and min(weights, default=1.0) == 0.0:
+            raise BadInput(
+                "gamma 0: logistic loss takes positive ridge weights: two classes that a line parts have no fit"
+            )
+        return cls.of(weights, sizes, dataset.p, restrictions)
 
 
 @dataclass(frozen=True, eq=False)

@@ -35,7 +35,7 @@ from sparsecv_mio.model_space import text_of_gammas, text_of_taus
 from sparsecv_mio.problem.coordinates import objective_slack
 from sparsecv_mio.problem.glm_objective import null_loss
 from sparsecv_mio.problem.objective import fit, r_squared, standard_error
-from sparsecv_mio.problem.problem import LARGEST_PENALTY, SparseProblem
+from sparsecv_mio.problem.problem import SparseProblem, lam_of, penalty_of
 from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.problem.training_moments import CentredRows, moments_of_training
 from sparsecv_mio.search import pairs as one_standard_error
@@ -194,7 +194,7 @@ def _fit_quickly(data: StandardData, gamma: float, support: IntArray) -> _AllRow
         return _fit_support(data, gamma, None, support)
     rows = CentredRows.of(data.only(support), slice(0, data.n))
     V, r = rows.V, rows.r
-    penalty = np.minimum(gamma / 2.0 * data.weight[support], LARGEST_PENALTY)
+    penalty = penalty_of(lam_of(gamma), data.weight[support])
     if data.n * len(support) ** 2 <= QUICK_WORK:
         A = np.vstack((V, np.diag(np.sqrt(penalty))))
         size = np.linalg.norm(A, axis=0)

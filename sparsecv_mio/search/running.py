@@ -27,6 +27,7 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData, standardize
 from sparsecv_mio.errors import CorruptStore
+from sparsecv_mio.problem.without_ridge import check_independent
 from sparsecv_mio.search.cells import CellTable
 from sparsecv_mio.search.context import Context, Snapshot, Trees
 from sparsecv_mio.search.deadline import Deadline, prepared
@@ -81,6 +82,7 @@ class RunningSearch:
         """Bring the data to standard coordinates; from here on a record can be made."""
         options = self.options
         self.data = standardize(self.dataset, options.scale, options.intercept, options.restrictions, options.loss)
+        check_independent(self.data, self.grid.gammas.tolist(), self.folds)
         _ = self.dataset.fingerprint  # of the record: after the limit there is no time for it
         if self.hooks.resume is not None:
             self.stored = read_checkpoint(self.hooks.resume)

@@ -152,7 +152,6 @@ def test_the_default_gammas_of_wide_data_begin_higher() -> None:
     "text",
     [
         "",
-        "0",
         "-1",
         "nan",
         "inf",

@@ -56,7 +56,7 @@ def test_cells_are_the_problems_of_the_folds() -> None:
     split = list(cells_of("here", data, plan, taus=[1], gammas=[1.0, 0.1]))
     assert [(cell.fold, cell.gamma) for cell in split] == [(fold, gamma) for fold in range(4) for gamma in (0.1, 1.0)]
     assert all(cell.problem.n == 15 and cell.names == data.names for cell in split)
-    for given in ({"taus": [6], "gammas": [1.0]}, {"taus": [1], "gammas": [0.0]}):
+    for given in ({"taus": [6], "gammas": [1.0]}, {"taus": [1], "gammas": [-0.1]}):
         with pytest.raises(BadInput, match="out of range"):
             list(cells_of("here", data, None, **given))  # type: ignore[arg-type]
 

@@ -14,7 +14,7 @@ from repository import INSTANCES
 import sparsecv_mio as sc
 from sparsecv_mio.data.weights import weighted_rows
 from sparsecv_mio.errors import BadInput
-from sparsecv_mio.fits.best_subsets import NO_RIDGE, criteria
+from sparsecv_mio.fits.best_subsets import criteria
 
 
 def residual_sum(X: Any, y: Any, S: tuple[int, ...], free: int, weights: Any) -> float:
@@ -35,7 +35,7 @@ def test_without_a_ridge_weight_it_is_least_squares_on_the_best_of_all_subsets(s
     if seed > 3:
         data = weighted_rows(data, weights, "w")
     record = sc.best_subsets(data, gammas="0", taus=range(p + 1), intercept="fold" if free else "none")
-    assert record.status == "proved" and record.request.gammas == (NO_RIDGE,)
+    assert record.status == "proved" and record.request.gammas == (0.0,)
     level = free * np.average(y, weights=weights)
     total, whole = float(weights @ (y - level) ** 2), residual_sum(X, y, tuple(range(p)), free, weights)
     for row, found in zip(record.path, criteria(record.path, data, bool(free)), strict=True):
@@ -93,10 +93,8 @@ def test_dependent_columns_need_a_ridge_weight() -> None:
     for columns in (np.column_stack([X, X.sum(axis=1)]), rng.normal(size=(20, 25))):
         data = sc.Dataset.from_arrays(columns, rng.normal(size=20))
         for zero in (0, 0.0, "0", " 0.0"):
-            with pytest.raises(BadInput, match="^gamma 0: columns are linearly dependent, [^\n]*: give gamma 1e-9$"):
+            with pytest.raises(
+                BadInput, match="^gamma 0: [^\n]* linearly dependent: [^\n]*, or [^\n]*a gamma above 0$"
+            ):
                 sc.best_subsets(data, gammas=zero, taus=[1])
         assert sc.best_subsets(data, gammas=1e-9, taus=[1]).status == "proved"
-    with pytest.raises(BadInput, match="gamma 0 is out of range"):
-        sc.best_subsets(data, gammas=[0.0, 0.1], taus=[1])
-    with pytest.raises(BadInput, match="'0' is out of range"):
-        sc.best_subsets(data, gammas="0,0.1", taus=[1])

@@ -69,7 +69,7 @@ def test_a_start_and_limits_are_taken() -> None:
         fit_one(made(1), tau=2, gamma=0.3, start=["nose"])
 
 
-@pytest.mark.parametrize("pair", [(-1, 0.3), (6, 0.3), (2, 0.0), (2, float("nan")), (2, float("inf"))])
+@pytest.mark.parametrize("pair", [(-1, 0.3), (6, 0.3), (2, -0.1), (2, float("nan")), (2, float("inf"))])
 def test_a_pair_out_of_range(pair: tuple[int, float], tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="is out of range"):
         fit_one(made(0), tau=pair[0], gamma=pair[1])

@@ -335,7 +335,7 @@ def test_folds_of_any_form() -> None:
         ({"folds": 3.5}, "folds 3.5: give a number"),
         ({"folds": "often"}, "folds 'often' are unknown"),
         ({"gammas": "much"}, "gammas: 'much' is not a number"),
-        ({"gammas": 0.0}, "gamma 0 is out of range"),
+        ({"gammas": -0.1}, "gamma -0.1 is out of range"),
         ({"taus": 9}, "tau 9 is out of range: use 0 to 8"),
     ],
 )

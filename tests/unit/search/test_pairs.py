@@ -20,7 +20,7 @@ from sparsecv_mio.search.pairs import Grid, PairBounds, pair_bounds, proved_ends
 @pytest.mark.parametrize(
     ("gammas", "taus", "message"),
     [
-        ([], [1], "empty"), ([1.0], [], "empty"), ([0.0], [1], "gamma 0 "), ([float("nan")], [1], "gamma nan"),
+        ([], [1], "empty"), ([1.0], [], "empty"), ([-0.1], [1], "gamma -0.1 "), ([float("nan")], [1], "gamma nan"),
         ([1e301], [1], "gamma"), ([1.0], [5], "use 0 to 4"), ([1.0], [-1], "tau -1"), ([1.0], [1.5], "tau 1.5"),
     ],
 )  # fmt: skip

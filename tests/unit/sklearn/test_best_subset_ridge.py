@@ -250,7 +250,7 @@ def test_a_grid_search_chooses_its_size() -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [({"tau": 9}, "tau 9 is out of range: use 0 to 3"), ({"tau": 1.5}, "tau: 1.5 is not a whole number"),
-     ({"gamma": 0.0}, "gamma 0 is out of range"), ({"gamma": "x"}, "gammas: 'x' is not a finite number")],
+     ({"gamma": -0.1}, "gamma -0.1 is out of range"), ({"gamma": "x"}, "gammas: 'x' is not a finite number")],
 )  # fmt: skip
 def test_bad_parameters_are_one_line(given: dict[str, Any], said: str) -> None:
     with pytest.raises(ValueError, match=f"^{said}[^\n]*$"):

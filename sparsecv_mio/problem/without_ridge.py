@@ -1,0 +1,156 @@
+"""Gamma 0, least squares: where it is taken, and why what is computed in its place is right.
+
+Without a ridge weight a model is determined on some rows where its columns, and the intercept, are linearly independent
+there. It is taken where *all* columns are, on the training rows of every fold: so they are in every support, and on all
+rows, which hold those of a fold. Else a line names the fold and the columns. Two other rules were not taken: to leave
+out the supports that are singular would make which models are compared depend on the fold, and the fit of least length
+in place of none would let the units of columns choose among models that fit alike.
+
+**Proposition.** Let columns of length 1 on some rows have a Gram matrix `Q >= c I`, and let f and f_0 be the objectives
+of a support at `NO_RIDGE` and at 0. Then `f_0(S) <= f(S) <= f_0(S) + lam w y'y / c`, lam = NO_RIDGE / 2 and w the
+largest penalty weight of such columns, and coefficients differ by at most `lam w |y| / c^{3/2}`.
+
+*Proof.* f is f_0 and a penalty, which at the solution b_0 of f_0 is at most `lam w b_0'b_0 <= lam w b_0'Q b_0 / c`, and
+`b_0'Q b_0 <= y'y`. The solutions differ by `(Q + lam W)^{-1} lam W b_0`. []
+
+With `c >= LEAST_EIGENVALUE` and `w <= LARGEST_WEIGHT`, which are asked for, that is below 1e-180 of y'y: it changes no
+digit of any float, and what is proved at `NO_RIDGE` is proved at gamma 0, to within what ends are moved outwards by.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+from scipy.linalg import cholesky, solve_triangular
+
+from sparsecv_mio.arrays import FloatArray, IntArray, row_chunks
+from sparsecv_mio.data.fold_plan import FoldPlan
+from sparsecv_mio.data.standard import StandardData
+from sparsecv_mio.errors import BadInput
+from sparsecv_mio.problem.training_moments import TrainingMoments, row_moments, training_moments
+from sparsecv_mio.words import Intercept
+
+LEAST_EIGENVALUE = (
+    1e-12  # of the Gram matrix of columns of length 1: below, floats cannot tell them from dependent ones
+)
+CLEAR = 1e-9  # at which rounding leaves no doubt
+LARGEST_WEIGHT = 1e100  # of a penalty, in standard coordinates: columns no shorter than 1e-50
+NAMED = 1e-6  # share in a combination, of the largest one, from which on a column is named
+MOST_NAMED = 6
+CURE = "force one out, or give a gamma above 0"
+
+
+def check_independent(data: StandardData, gammas: Iterable[float], folds: FoldPlan | None = None) -> None:
+    """Raise `BadInput` where gamma 0 is asked for and columns are linearly dependent on the training rows of a fold.
+
+    Parameters
+    ----------
+    data : StandardData
+    gammas : iterable of float
+        Nothing is looked at where 0 is not among them.
+    folds : FoldPlan, optional
+        Where it is None, on all rows alone.
+
+    Raises
+    ------
+    BadInput
+        Names the fold, counted from 1, and the columns.
+
+    Notes
+    -----
+    O(n q^2), and O(m q^2 + q^3) for each fold of m rows that leverages leave in doubt. By the trace of the block of the
+    hat matrix, `Q_N >= (1 - sum of leverages of N) Q` for the training rows of fold N.
+
+    Examples
+    --------
+    >>> from sparsecv_mio.data.dataset import Dataset
+    >>> from sparsecv_mio.data.standard import standardize
+    >>> X = np.array([[1.0, 0.0, 1.0], [0.0, 1.0, 1.0], [2.0, 1.0, 3.0], [0.0, 0.0, 0.0], [5.0, 0.0, 5.0]])
+    >>> check_independent(standardize(Dataset.from_arrays(X, [1.0, 2.0, 3.0, 4.0, 6.0])), [0.0])
+    Traceback (most recent call last):
+        ...
+    sparsecv_mio.errors.BadInput: gamma 0: on all rows, columns 'x0', 'x1', 'x2' are linearly dependent: ...
+    """
+    if 0.0 not in gammas:
+        return
+    short = np.flatnonzero(data.weight > LARGEST_WEIGHT)
+    if len(short):
+        raise BadInput(
+            f"gamma 0: column {data.names[short[0]]!r} is shorter than 1e-50: rescale it, or leave scale none"
+        )
+    _check_rows(data, data.n, "there are", folds)
+    if folds is not None:
+        fold = int(np.argmax(folds.left_sizes))
+        _check_rows(data, folds.least_training, f"fold {fold + 1} of {folds.k} trains on", folds)
+    whole = row_moments(data, slice(0, data.n))
+    least = _least_eigenvalue(data, whole, "on all rows")
+    if folds is None:
+        return
+    leverage = _leverages(data, whole) if least > CLEAR else np.ones(data.n)
+    doubtful = [
+        fold for fold in range(folds.k)
+        if not least * (1.0 - float(leverage[folds.left_out(fold)].sum())) > CLEAR
+    ]  # fmt: skip
+    for fold, moments in training_moments(data, folds, doubtful) if doubtful else ():
+        _least_eigenvalue(data, moments, f"on the training rows of fold {fold + 1} of {folds.k}")
+
+
+def _check_rows(data: StandardData, rows: int, who: str, folds: FoldPlan | None) -> None:
+    """Refuse rows that are too few for any columns to be independent on them."""
+    free = data.intercept is Intercept.FOLD
+    if rows < data.q + free:
+        few = "use fewer columns, " + ("more rows in training, " if folds is not None else "")
+        columns = f"{data.q} columns and an intercept" if free else f"{data.q} columns"
+        raise BadInput(
+            f"gamma 0: {who} {rows} rows, on which {columns} are linearly dependent: {few}or a gamma above 0"
+        )
+
+
+def _least_eigenvalue(data: StandardData, moments: TrainingMoments, where: str) -> float:
+    """Return the least eigenvalue of the Gram matrix of columns of length 1 on some rows, about. O(q^3)."""
+    scatter = moments.scatter[: data.q, : data.q]
+    squares = np.diag(scatter)
+    constant = np.flatnonzero(~(squares > 0.0))
+    if len(constant):
+        raise BadInput(f"gamma 0: {where}, {_named(data, constant[:1], 'is constant')}: {CURE}")
+    unit = 1.0 / np.sqrt(squares)
+    correlation = scatter * unit[:, None] * unit
+    least = float(np.linalg.eigvalsh(correlation)[0])
+    if not least > LEAST_EIGENVALUE:
+        raise BadInput(f"gamma 0: {where}, {_named(data, _dependent(correlation), 'are linearly dependent')}: {CURE}")
+    return least
+
+
+def _dependent(correlation: FloatArray) -> IntArray:
+    """Return the first columns of which one is a combination of the others, up to rounding."""
+    low, high = 1, len(correlation)
+    while low < high:  # leading blocks: the least eigenvalue falls as they grow
+        middle = (low + high) // 2
+        dependent = not float(np.linalg.eigvalsh(correlation[:middle, :middle])[0]) > LEAST_EIGENVALUE
+        low, high = (low, middle) if dependent else (middle + 1, high)
+    share = np.abs(np.linalg.eigh(correlation[:low, :low])[1][:, 0])
+    return np.flatnonzero(share > NAMED * share.max()).astype(np.int64)
+
+
+def _named(data: StandardData, columns: IntArray, what: str) -> str:
+    """Return what is said of some columns, with their names."""
+    names = [repr(data.names[j]) for j in columns[:MOST_NAMED].tolist()]
+    more = f" and {len(columns) - MOST_NAMED} more" if len(columns) > MOST_NAMED else ""
+    return f"column{'s' if len(columns) > 1 else ''} {', '.join(names)}{more} {what}"
+
+
+def _leverages(data: StandardData, whole: TrainingMoments) -> FloatArray:
+    """(n,) leverages of rows in least squares on all columns and the intercept. O(n q^2)."""
+    scatter, mean = whole.scatter[: data.q, : data.q], whole.mean[: data.q]
+    unit = 1.0 / np.sqrt(np.diag(scatter))
+    factor = cholesky(scatter * unit[:, None] * unit, lower=True, check_finite=False)
+    leverage = np.zeros(data.n)
+    for rows in row_chunks(data.n, data.q):
+        V, _ = data.about(rows, mean, 0.0)
+        turned = solve_triangular(factor, unit[:, None] * V.T, lower=True, check_finite=False)
+        leverage[rows] = np.einsum("ji,ji->i", turned, turned)
+        if data.intercept is Intercept.FOLD:
+            root = data.root_of(rows)
+            leverage[rows] += (1.0 if root is None else root**2) / whole.total
+    return leverage

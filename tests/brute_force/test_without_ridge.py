@@ -1,0 +1,103 @@
+"""Gamma 0: every interval holds the CV error in exact fractions, and what is refused is dependent in the fold named."""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from engines import ENGINES
+from exact import ExactProblem
+from thin_columns import END_RTOL
+
+import sparsecv_mio as sc
+from sparsecv_mio.data.fold_plan import FoldPlan
+from sparsecv_mio.data.folds import folds_from_labels
+from sparsecv_mio.data.weights import weighted
+from sparsecv_mio.errors import BadInput
+
+METHODS = ("auto", "joint", "rounds", "grid", "algorithm1", "bounds", *ENGINES)
+KINDS = ("plain", "near copy", "nearer copy", "copy", "few rows", "too few rows", "constant in a fold", "far away")
+NEARLY = 1e-9  # least eigenvalue of a correlation matrix, above which nothing is refused
+
+
+def drawn(seed: int) -> tuple[sc.Dataset, FoldPlan, str]:
+    """Return rows of one of the kinds, a third of them with weights, and their folds."""
+    rng = np.random.default_rng(seed)
+    kind, p, k = KINDS[seed % len(KINDS)], int(rng.integers(2, 5)), int(rng.integers(3, 6))
+    n = {"few rows": p + 3, "too few rows": p + 1}.get(kind, int(rng.integers(10, 16)))
+    labels = np.arange(n) if kind == "few rows" else rng.permutation(np.arange(n) % k)
+    X = rng.normal(size=(n, p)) + rng.normal(size=p)
+    near = {"near copy": 1e-3, "nearer copy": 1e-5, "copy": 0.0}
+    if kind in near:
+        X[:, -1] = rng.choice([-2.0, 1.0]) * X[:, 0] + near[kind] * rng.normal(size=n)
+    if kind == "constant in a fold":
+        X[:, -1] = np.where(labels == 0, X[:, -1], 1.0)
+    if kind == "far away":
+        X += rng.choice([1e6, -1e4], size=p)
+    data = sc.Dataset.from_arrays(X, X @ rng.normal(size=p) + rng.choice([0.1, 1.0]) * rng.normal(size=n))
+    plan = folds_from_labels(labels)
+    if seed % 3 == 0:
+        data, plan = weighted(data, rng.choice([0.5, 1.0, 3.7], size=n), lambda _: plan, name="w", by_row=True)
+    return data, plan, kind
+
+
+def exact_problem(data: sc.Dataset, plan: FoldPlan, how: tuple[str, str]) -> ExactProblem:
+    folds = [(plan.train_rows(j).tolist(), plan.scored_rows(j).tolist()) for j in range(plan.k)]
+    weights = None if data.row_weights is None else data.row_weights.tolist()
+    return ExactProblem.of(data.X.tolist(), data.y.tolist(), weights, folds, how, range(data.p))
+
+
+def least_eigenvalue(gram: list[list[Fraction]]) -> float:
+    """Of columns of length 1; 0 where one is constant."""
+    length = [float(gram[j][j]) ** 0.5 for j in range(len(gram))]
+    if min(length) == 0.0:
+        return 0.0
+    rows = [[float(value) / a / b for value, b in zip(row, length, strict=True)]
+            for row, a in zip(gram, length, strict=True)]  # fmt: skip
+    return float(np.linalg.eigvalsh(np.array(rows))[0])
+
+
+def check(seed: int) -> str:
+    """Solve a drawn problem; return its kind where it is refused, rightly, and `solved` where it holds."""
+    data, plan, kind = drawn(seed)
+    rng = np.random.default_rng([seed, 1])
+    how = str(rng.choice(["length", "variance", "none"])), str(rng.choice(["fold", "fold", "global", "none"]))
+    method, gammas = METHODS[seed % len(METHODS)], [0.0, 0.1] if seed % 2 else [0.0]
+    truth = exact_problem(data, plan, how)
+    least = [least_eigenvalue(fold.gram) for fold in truth.folds]
+    given: dict[str, Any] = {"scale": how[0], "intercept": how[1], "threads": 1}
+    with pytest.MonkeyPatch.context() as patch:
+        for place in ENGINES.get(method, []):
+            patch.setattr(*place)
+        try:
+            record = sc.cross_validate(
+                data, plan, gammas=gammas, taus=range(data.p + 1), gap=float(rng.choice([0.0, 1e-2])),
+                method="rounds" if method in ENGINES else method, **given,
+            )  # fmt: skip
+        except BadInput as refusal:
+            said = str(refusal)
+            assert said.startswith("gamma 0: ") and "\n" not in said, (seed, said)
+            named = re.search(r"fold (\d+) of", said)
+            assert (least[int(named[1]) - 1] if named else min(least)) < NEARLY, (seed, kind, said, least)
+            return kind
+    assert min(least) > 0.0, (seed, kind)
+    for row in record.table:
+        low, high = truth.cv_error(row.gamma, row.tau)
+        ends = row.lower * (1.0 - END_RTOL), row.upper * (1.0 + END_RTOL)
+        assert Fraction(ends[0]) <= low and Fraction(ends[1]) >= high, (seed, kind, method, row, float(low))
+    assert sc.verify(record, data, plan).ok, (seed, kind, method, sc.verify(record, data, plan).failures)
+    return "solved"
+
+
+@pytest.mark.parametrize("seed", range(16))
+def test_every_interval_holds_the_truth(seed: int) -> None:
+    check(seed)
+
+
+@pytest.mark.slow
+def test_every_interval_holds_the_truth_at_length() -> None:
+    ends = [check(seed) for seed in range(1000)]
+    assert ends.count("solved") > 500
