@@ -437,10 +437,6 @@ class StandardData:
         """Whether there is one that every training set fits for itself."""
         return self.intercept is Intercept.FOLD
 
-    def labels(self, index: slice | IntArray) -> FloatArray:
-        """Return the classes of some rows as -1 and 1."""
-        return np.where(self.dataset.y[index] > 0.0, 1.0, -1.0)
-
     def of_columns(self, index: slice | IntArray, columns: IntArray) -> FloatArray:
         """Return `V` of some rows and columns, not scaled by the weights of the rows. O(m s)."""
         columns_read = part_of(self.dataset.X, index, self.columns[columns])

@@ -1,4 +1,4 @@
-"""Supports of logistic regression that are all above a level, of which few are fitted.
+"""Supports of a smooth convex loss that are all above a level, of which few are fitted.
 
 A quadratic about any point that is below F wherever the margins of fits of interest lie bounds F of every support
 (docs/theory/glm.md, sections 3 and 5). About the fit of a listed support it is exact there, and near it for the
@@ -11,20 +11,12 @@ from typing import NamedTuple
 import numpy as np
 
 from sparsecv_mio.kernels.dense import cholesky_in_place, gram_of_lower, invert_lower, support_value
-from sparsecv_mio.kernels.glm_newton import (
-    EPS,
-    evaluate,
-    fit_and_prove,
-    gathered,
-    log_losses,
-    merged,
-    new_state,
-)
+from sparsecv_mio.kernels.glm_newton import fit_and_prove, gathered, look_around, merged
 from sparsecv_mio.kernels.jit import njit
+from sparsecv_mio.kernels.row_losses import EPS, least_curvatures, new_state
 
 OPEN, ABOVE, WITHIN = 0, 1, 2  # what is known of a support: nothing, that F is above the level, that it may not be
 LARGEST_DOUBT = 1e-2  # share of the curvature that rounding may be worth
-NEAR_END = 0.05  # of a range, where curvature is bounded by the first terms of its series
 FEW = 6  # supports that are fitted one by one; and after a quadratic that has shown fewer than that to be above
 
 
@@ -74,50 +66,7 @@ class FitsOfInterest(NamedTuple):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def least_curvatures(state, ends, off, out):
-    """Lower bounds of `2 (l(t) - l(m) - l'(m)(t - m)) / (t - m)^2` over ranges of margins, `l(m) = log(1 + exp(-m))`.
-
-    O(n). The ratio rises and then falls in t, so it is least at an end; near an end `l''(m) (1 - |t - m| / 3)` is used.
-
-    Parameters
-    ----------
-    state : State
-        At the margins m, which may lie outside.
-    ends : (2, n) array
-        Of the ranges, written over.
-    off : (n,) array
-        By which margins may be off.
-    out : (n,) array
-    """
-    n = off.shape[0]
-    shares, others, losses = np.empty(n), np.empty(n), np.empty(n)
-    inside = np.empty(n, dtype=np.bool_)
-    for i in range(n):
-        ends[0, i] -= off[i]
-        ends[1, i] += off[i]
-        out[i] = np.inf
-        inside[i] = ends[0, i] <= state.margins[i] <= ends[1, i]
-    for end in range(2):
-        log_losses(ends[end], shares, others, losses, state.work, state.bits)
-        for i in range(n):
-            m, t = state.margins[i], ends[end, i]
-            slope, at, there, D = -state.shares[i], state.losses[i], losses[i], t - m
-            noise = 16.0 * EPS * (there + at + abs(slope * D) + EPS * (abs(m) + abs(t)))
-            noise += 2.0 * EPS * (abs(m) + abs(t)) * abs(slope)
-            ratio = 2.0 * (there - at - slope * D - noise) / (D * D)
-            if not ratio > 0.0 or not ratio < np.inf:
-                ratio = 0.0
-            if abs(D) < NEAR_END:
-                ratio = max(ratio, state.shares[i] * state.others[i] * (1.0 - abs(D) / 3.0))
-            out[i] = min(out[i], ratio)
-    for i in range(n):
-        if inside[i]:
-            out[i] = min(out[i], state.shares[i] * state.others[i])
-        out[i] *= 1.0 - 1e-11
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def quadratic_about(W, v, theta, fits, first):
+def quadratic_about(W, response, theta, fits, first):
     """Make a quadratic below F about a point, for all points whose margins lie within ranges: `(there is one, it)`.
 
     O(n k^2 + k^3), k = first + q.
@@ -125,8 +74,8 @@ def quadratic_about(W, v, theta, fits, first):
     Parameters
     ----------
     W : (first + q, n) array
-        Rows times their labels, as columns.
-    v : (n,) array
+        Rows times their signs, as columns.
+    response : Response
     theta : (first + q,) array
     fits : FitsOfInterest
     first : int
@@ -135,38 +84,22 @@ def quadratic_about(W, v, theta, fits, first):
     k, n = W.shape
     q, penalty, level = k - first, fits.penalty, fits.level
     none = Quadratic(np.empty((0, 0)), np.empty(0), 0.0, 0.0, np.inf, 0.0)
-    state, off, noise, loose, widest = new_state(n), np.zeros(n), np.empty(k), 0.0, 0.0
-    value = evaluate(W, v, penalty, theta, state)
-    for a in range(k):
-        t = abs(theta[a])
-        if t > 0.0:
-            for i in range(n):
-                off[i] += t * abs(W[a, i])
-    for i in range(n):
-        off[i] *= (k + 5) * EPS
-        widest = max(widest, off[i])
-        loose += v[i] * (2.0 * off[i] * state.shares[i] + 10.0 * EPS * state.losses[i])
-        state.work[i] = v[i] * state.shares[i] * (2.0 * off[i] + (n + 16) * EPS)
+    state, off, noise = new_state(n), np.empty(n), np.empty(k)
+    value, loose, widest = look_around(W, response, penalty, theta, state, (off, noise))
     if not widest <= 0.25:
         return False, none
-    loose = 1.01 * loose + (n + k + 24) * EPS * value
-    for a in range(k):
-        s = 0.0
-        for i in range(n):
-            s += abs(W[a, i]) * state.work[i]
-        noise[a] = s + 32.0 * EPS * penalty[a] * abs(theta[a])
     g = np.empty(k)
     for i in range(n):
-        state.work[i] = v[i] * state.shares[i]
+        state.work[i] = response.v[i] * state.falls[i]
     for a in range(k):
         s = 0.0
         for i in range(n):
             s += W[a, i] * state.work[i]
         g[a] = 2.0 * penalty[a] * theta[a] - s
     weights = np.empty(n)
-    least_curvatures(state, fits.ranges.copy(), off, weights)
+    least_curvatures(response, state, fits.ranges.copy(), off, weights)
     for i in range(n):
-        weights[i] *= v[i] * (1.0 - 2.0 * off[i])
+        weights[i] *= response.v[i] * (1.0 - 2.0 * off[i])
     H = np.dot(W * weights, W.T)
     for a in range(k):
         H[a, a] += 2.0 * penalty[a]
@@ -358,7 +291,7 @@ def screen(rows, masks, fits, start, most, bounds, known):
             point[a] = start[own[a]]
         if first:
             begin[0] = rows.origin
-        _, lower, _ = fit_and_prove(Z, rows.v, ridge, point, begin, level)
+        _, lower, _ = fit_and_prove(Z, rows.response, ridge, point, begin, level)
         known[at] = ABOVE if lower > level else WITHIN
         waiting -= 1
         alone -= 1
@@ -367,7 +300,7 @@ def screen(rows, masks, fits, start, most, bounds, known):
         theta[:] = 0.0
         for a in range(own.shape[0]):
             theta[place_of[own[a]]] = point[a]
-        made, quadratic = quadratic_about(W, rows.v, theta, fits, first)
+        made, quadratic = quadratic_about(W, rows.response, theta, fits, first)
         above = raise_bounds(quadratic, members, sizes, level, bounds, known) if made else 0
         waiting -= above
         if above < FEW:

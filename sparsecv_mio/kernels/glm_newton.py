@@ -1,13 +1,13 @@
-"""Logistic regression with ridge on given supports by Newton's method, and how far its least value can lie below.
+"""Fits of a smooth convex loss with ridge by Newton's method, and how far its least value can lie below.
 
-For rows `z_i = (1, x_i)`, labels y_i = -1 or 1 and weights v_i, on the columns S,
+For rows `z_i = (1, x_i)` times their signs and weights v_i, on the columns S,
 
-    F(a, b) = sum_i v_i log(1 + exp(-m_i)) + sum_{j in S} r_j b_j^2,    m_i = y_i (a + x_i'b).
+    F(a, b) = sum_i v_i l_i(m_i) + sum_{j in S} r_j b_j^2,    m_i = sign_i (a + x_i'b),
 
-The lower end is proved by the ball that verifies itself (docs/theory/glm.md, section 2): with the Hessian H at the
-point, `delta^2 = g'H^{-1}g`, `s^2` the largest `z_i'H^{-1}z_i` and `kappa = 2 (exp(-t) + t - 1) / t^2` at `t = rho s`,
-the optimum is within rho where `rho >= 2 delta / kappa`, and the least F at most `delta^2 / (2 kappa)` below.
-Every sum carries a bound on its rounding.
+with l_i a loss of :mod:`sparsecv_mio.kernels.row_losses`. The lower end is proved by the ball that verifies itself
+(docs/theory/glm.md, section 2): with the Hessian H at the point, `delta^2 = g'H^{-1}g`, `s^2` the largest
+`z_i'H^{-1}z_i` and `kappa = 2 (exp(-t) + t - 1) / t^2` at `t = rho s`, the optimum is within rho where `rho >= 2 delta
+/ kappa`, and the least F at most `delta^2 / (2 kappa)` below. Every sum carries a bound on its rounding.
 
 Columns that are equal up to sign share what they have: m of them with ridge r are one with ridge r / m.
 """
@@ -18,15 +18,12 @@ import numpy as np
 
 from sparsecv_mio.kernels.dense import cholesky_in_place, dot, invert_lower, solve_lower, solve_upper
 from sparsecv_mio.kernels.jit import njit
+from sparsecv_mio.kernels.row_losses import EPS, Response, curvatures, fill, new_state, roundings
 
-EPS = 2.220446049250313e-16
 STEPS = 200  # of Newton
 NEARLY, ENOUGH = 1e-14, 1e-28  # of the value: squared decrement at which a last step is taken
 CLOSE = 0.3, 1e-3, 0.0  # squared decrements at which a proof is tried that a support is above the bar; then a full fit
 TIGHT = 1e-13  # of the value, beside its rounding: bounds that are further apart get more steps
-FARTHEST = 700.0  # margin whose loss is 0 as numbers go
-LOG2_E, LN2_HIGH, LN2_LOW = 1.4426950408889634, 6.93147180369123816490e-01, 1.90821492927058770002e-10
-ROUNDER = 6755399441055744.0  # 1.5 * 2^52: what is added to it loses its fraction
 LARGEST_DOUBT = 0.1  # share of the Hessian that rounding may be worth where anything is proved by it
 TRIES = 60  # radii tried
 BLOCK = 64  # rows whose losses are added up before they are added to the others
@@ -39,9 +36,8 @@ class Rows(NamedTuple):
     Attributes
     ----------
     W : (first + p, n) array
-        Each row times its label, as a column; the labels first where there is an intercept.
-    v : (n,) array
-        Weights > 0.
+        Each row times its sign, as a column; the signs first where there is an intercept.
+    response : Response
     penalty : (first + p,) array
         Ridge, 0 for the intercept.
     copy_of : (first + p,) int array
@@ -53,22 +49,11 @@ class Rows(NamedTuple):
     """
 
     W: np.ndarray
-    v: np.ndarray
+    response: Response
     penalty: np.ndarray
     copy_of: np.ndarray
     first: int
     origin: float
-
-
-class State(NamedTuple):
-    """What a fit works on, by row: margins, shares `1 / (1 + exp(m))`, the rest to 1, losses, and two for numbers."""
-
-    margins: np.ndarray
-    shares: np.ndarray
-    others: np.ndarray
-    losses: np.ndarray
-    work: np.ndarray
-    bits: np.ndarray
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -82,78 +67,6 @@ def worst_ratio(t):
     if t < 1e-3:
         return 1.0 - t / 3.0
     return 2.0 * (np.expm1(-t) + t) / (t * t) * (1.0 - 1e-11)
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def new_state(n):
-    """Return room for n rows."""
-    return State(np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n, dtype=np.int64))
-
-
-@njit(cache=True, nogil=True, error_model="numpy")  # no branch for divisions by zero, of which there is none
-def log_losses(margins, shares, others, losses, rest, bits):
-    """Fill `1 / (1 + exp(m))`, `1 / (1 + exp(-m))` and `log(1 + exp(-m))`, each within 8 roundings of the exact number.
-
-    `exp(-|m|) = 2^-k exp(-r)`, `|r| <= log(2) / 2`, by Taylor's polynomial, and `log(1 + e) = 2 artanh(e / (2 + e))` by
-    its series: loops without calls, which compilers turn into several rows at a time.
-
-    Parameters
-    ----------
-    margins, shares, others, losses : (n,) arrays
-    rest : (n,) array
-        Overwritten.
-    bits : (n,) int array
-        Overwritten.
-    """
-    n = margins.shape[0]
-    powers = bits.view(np.float64)
-    for i in range(n):
-        m = min(abs(margins[i]), FARTHEST)
-        k = (m * LOG2_E + ROUNDER) - ROUNDER
-        rest[i] = (k * LN2_HIGH - m) + k * LN2_LOW
-        bits[i] = (1023 - np.int64(np.int32(k))) << 52
-    for i in range(n):
-        r = rest[i]
-        p = 1.0 / 6227020800.0
-        p = p * r + 1.0 / 479001600.0
-        p = p * r + 1.0 / 39916800.0
-        p = p * r + 1.0 / 3628800.0
-        p = p * r + 1.0 / 362880.0
-        p = p * r + 1.0 / 40320.0
-        p = p * r + 1.0 / 5040.0
-        p = p * r + 1.0 / 720.0
-        p = p * r + 1.0 / 120.0
-        p = p * r + 1.0 / 24.0
-        p = p * r + 1.0 / 6.0
-        p = p * r + 0.5
-        p = (p * r * r + r) + 1.0
-        e = p * powers[i]
-        large = 1.0 / (1.0 + e)
-        small = e * large
-        s = e / (2.0 + e)
-        t = s * s
-        q = 1.0 / 33.0
-        q = q * t + 1.0 / 31.0
-        q = q * t + 1.0 / 29.0
-        q = q * t + 1.0 / 27.0
-        q = q * t + 1.0 / 25.0
-        q = q * t + 1.0 / 23.0
-        q = q * t + 1.0 / 21.0
-        q = q * t + 1.0 / 19.0
-        q = q * t + 1.0 / 17.0
-        q = q * t + 1.0 / 15.0
-        q = q * t + 1.0 / 13.0
-        q = q * t + 1.0 / 11.0
-        q = q * t + 1.0 / 9.0
-        q = q * t + 1.0 / 7.0
-        q = q * t + 1.0 / 5.0
-        q = q * t + 1.0 / 3.0
-        q = 2.0 * (s + s * t * q)
-        m = margins[i]
-        right = m > 0.0
-        shares[i] = small if right else large
-        others[i] = large if right else small
-        losses[i] = q if right else q - m
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -196,9 +109,9 @@ def gathered(W, places):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def evaluate(Z, v, penalty, theta, state):
-    """Return the value at theta as rounded; margins, shares and losses go into the state."""
-    k, n = Z.shape
+def evaluate(Z, response, penalty, theta, state):
+    """Return the value at theta as rounded; margins, losses and their slopes go into the state."""
+    (k, n), v = Z.shape, response.v
     margins = state.margins
     for i in range(n):
         margins[i] = 0.0
@@ -207,7 +120,7 @@ def evaluate(Z, v, penalty, theta, state):
         for i in range(n):
             margins[i] += t * Z[a, i]
     losses = state.losses
-    log_losses(margins, state.shares, state.others, losses, state.work, state.bits)
+    fill(response, margins, state)
     f = 0.0
     for begin in range(0, n, BLOCK):
         s = 0.0
@@ -225,17 +138,16 @@ def _value_rounding(n, k):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _derivatives(Z, v, penalty, theta, state, filled):
+def _derivatives(Z, response, penalty, theta, state, filled):
     """Gradient and the lower triangle of the Hessian where the state is, into the two arrays of `filled`."""
     g, H = filled
     k, n = Z.shape
     work = state.work
     for i in range(n):
-        work[i] = v[i] * state.shares[i]
+        work[i] = response.v[i] * state.falls[i]
     for a in range(k):
         g[a] = 2.0 * penalty[a] * theta[a] - dot(Z[a], work, n)
-    for i in range(n):
-        work[i] *= state.others[i]
+    curvatures(response, state, work)
     if k >= BY_BLAS:
         H[:, :] = np.dot(Z * work, Z.T)
     else:
@@ -250,14 +162,14 @@ def _derivatives(Z, v, penalty, theta, state, filled):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def newton(Z, v, penalty, theta, near, bar, close):
+def newton(Z, response, penalty, theta, near, bar, close):
     """Overwrite theta by the fit of some columns, from where it is; returns its value, as rounded.
 
     Parameters
     ----------
     Z : (k, n) array
-        Rows times their labels, as columns.
-    v : (n,) array
+        Rows times their signs, as columns.
+    response : Response
     penalty : (k,) array
     theta : (k,) array
     near : float
@@ -267,10 +179,10 @@ def newton(Z, v, penalty, theta, near, bar, close):
     """
     k, n = Z.shape
     state = new_state(n)
-    f = evaluate(Z, v, penalty, theta, state)
+    f = evaluate(Z, response, penalty, theta, state)
     g, d, H, ahead = np.empty(k), np.empty(k), np.empty((k, k)), np.empty(k)
     for _ in range(STEPS if k else 0):
-        _derivatives(Z, v, penalty, theta, state, (g, H))
+        _derivatives(Z, response, penalty, theta, state, (g, H))
         for a in range(k):
             d[a] = -g[a]
         if not cholesky_in_place(H, k):
@@ -286,7 +198,7 @@ def newton(Z, v, penalty, theta, near, bar, close):
         while step > 1e-12:
             for a in range(k):
                 ahead[a] = theta[a] + step * d[a]
-            value = evaluate(Z, v, penalty, ahead, state)
+            value = evaluate(Z, response, penalty, ahead, state)
             if value <= f - 1e-4 * step * decrement or (decrement < 1e-10 * f and value <= f * (1.0 + 1e-13)):
                 moved = True
                 break
@@ -302,33 +214,47 @@ def newton(Z, v, penalty, theta, near, bar, close):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _factor(Z, v, penalty, theta, state, noise):
+def look_around(Z, response, penalty, theta, state, rounded):
+    """Evaluate F at a point, with bounds of what rounds: `(value, its rounding, the largest one of a margin)`.
+
+    O(k n). Into the arrays of `rounded`: (n,) what margins are off by, and (k,) the gradient.
+    """
+    k, n = Z.shape
+    off, noise = rounded
+    value = evaluate(Z, response, penalty, theta, state)
+    for i in range(n):
+        off[i] = 0.0
+    for a in range(k):
+        t = abs(theta[a])
+        if t > 0.0:
+            for i in range(n):
+                off[i] += t * abs(Z[a, i])
+    for i in range(n):
+        off[i] *= (k + 5) * EPS
+    loose = 1.01 * roundings(response, state, off, state.work) + _value_rounding(n, k) * value
+    widest = 0.0
+    for i in range(n):
+        widest = max(widest, off[i])
+    for a in range(k):
+        s = 0.0
+        for i in range(n):
+            s += abs(Z[a, i]) * state.work[i]
+        noise[a] = s + 32.0 * EPS * penalty[a] * abs(theta[a])
+    return value, loose, widest
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _factor(Z, response, penalty, theta, state, noise):
     """Factor the Hessian at a point: `(value, its rounding, share that rounding may be worth, g, inverse factor)`.
 
     `noise` is filled with the rounding of the gradient; the share is inf where nothing is proved.
     """
     k, n = Z.shape
     g, H, inverse = np.empty(k), np.empty((k, k)), np.zeros((k, k))
-    value = evaluate(Z, v, penalty, theta, state)
-    size, widest, off = np.zeros(n), 0.0, 0.0
-    for a in range(k):
-        t = abs(theta[a])
-        for i in range(n):
-            size[i] += t * abs(Z[a, i])
-    for i in range(n):
-        e, s = (k + 5) * EPS * size[i], state.shares[i]
-        widest = max(widest, e)
-        off += v[i] * (2.0 * e * s + 10.0 * EPS * state.losses[i])
-        size[i] = v[i] * s * (2.0 * e + (n + 16) * EPS)
+    value, off, widest = look_around(Z, response, penalty, theta, state, (np.empty(n), noise))
     if not widest <= 0.5:
         return np.inf, 0.0, np.inf, g, inverse
-    off = 1.01 * off + _value_rounding(n, k) * value
-    for a in range(k):
-        s = 0.0
-        for i in range(n):
-            s += abs(Z[a, i]) * size[i]
-        noise[a] = s + 32.0 * EPS * penalty[a] * abs(theta[a])
-    _derivatives(Z, v, penalty, theta, state, (g, H))
+    _derivatives(Z, response, penalty, theta, state, (g, H))
     diagonal, trace = np.empty(k), 0.0
     for a in range(k):
         diagonal[a] = H[a, a]
@@ -363,12 +289,12 @@ def _lengths(inverse, Z, out):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def proved(Z, v, penalty, theta):
+def proved(Z, response, penalty, theta):
     """Bound F at theta and the least F on some columns: `(F from above, least F from below, radius)`.
 
     Parameters
     ----------
-    Z, v, penalty, theta
+    Z, response, penalty, theta
         As in `newton`; theta is any point, and good where it is nearly the optimum.
 
     Returns
@@ -380,7 +306,7 @@ def proved(Z, v, penalty, theta):
     """
     k, n = Z.shape
     state, noise = new_state(n), np.empty(k)
-    value, off, doubt, g, inverse = _factor(Z, v, penalty, theta, state, noise)
+    value, off, doubt, g, inverse = _factor(Z, response, penalty, theta, state, noise)
     if k == 0:
         return value + off, max(value - off, 0.0), 0.0
     if not doubt < np.inf:
@@ -415,12 +341,12 @@ def proved(Z, v, penalty, theta):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def fit_and_prove(Z, v, penalty, theta, start, bar):
+def fit_and_prove(Z, response, penalty, theta, start, bar):
     """`newton` and `proved`, with more steps or from another start where these prove little.
 
     Parameters
     ----------
-    Z, v, penalty, theta
+    Z, response, penalty, theta
         As in `newton`; overwritten by the fit.
     start : (k,) array
         Where to begin again.
@@ -428,15 +354,15 @@ def fit_and_prove(Z, v, penalty, theta, start, bar):
         A least value that is proved to be above it need not be known any better.
     """
     for close in CLOSE:
-        newton(Z, v, penalty, theta, NEARLY if close > 0.0 else ENOUGH, bar, close)
-        upper, lower, radius = proved(Z, v, penalty, theta)
+        newton(Z, response, penalty, theta, NEARLY if close > 0.0 else ENOUGH, bar, close)
+        upper, lower, radius = proved(Z, response, penalty, theta)
         if lower > bar or upper - lower <= (TIGHT + 3.0 * _value_rounding(Z.shape[1], Z.shape[0])) * upper:
             return upper, lower, radius
     if radius < np.inf:
         return upper, lower, radius
     again = start.copy()
-    newton(Z, v, penalty, again, ENOUGH, np.inf, 0.0)
-    high, low, reach = proved(Z, v, penalty, again)
+    newton(Z, response, penalty, again, ENOUGH, np.inf, 0.0)
+    high, low, reach = proved(Z, response, penalty, again)
     if high < upper or reach < radius:
         for a in range(theta.shape[0]):
             theta[a] = again[a]
@@ -468,7 +394,7 @@ def refit(rows, masks, points, bar, ends):
             theta[a] = points[row, places[a]]
         if rows.first:
             start[0] = rows.origin
-        upper[row], lower[row], radius[row] = fit_and_prove(Z, rows.v, penalty, theta, start, bar)
+        upper[row], lower[row], radius[row] = fit_and_prove(Z, rows.response, penalty, theta, start, bar)
         for j in range(points.shape[1]):
             points[row, j] = 0.0
         for a in range(places.shape[0]):
@@ -518,7 +444,7 @@ def decisions(rows, masks, points, radii, outside, ends):
             most = max(most, count[a])
             for i in range(m):
                 out[a, i] /= count[a]
-        _, _, doubt, _, inverse = _factor(Z, rows.v, penalty, theta, state, np.empty(k))
+        _, _, doubt, _, inverse = _factor(Z, rows.response, penalty, theta, state, np.empty(k))
         _lengths(inverse, out, length)
         for i in range(m):
             low[row, i] = 0.0

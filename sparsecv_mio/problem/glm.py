@@ -1,10 +1,11 @@
-"""Best-subset logistic regression with ridge: the objective in plain numpy, and quadratics below it on level sets.
+"""Best subsets by a smooth convex loss with ridge: the objective in plain numpy, and quadratics below it on level sets.
 
-    F(a, b) = sum_i v_i log(1 + exp(-y_i (a + x_i'b))) + sum_j ridge_j b_j^2,      y_i = -1 or 1,
+    F(a, b) = sum_i v_i l_i(sign_i (a + x_i'b)) + sum_j ridge_j b_j^2,
 
-F_S is its least value over b supported on S, with `a` free (or 0). With `gamma = 1 / C` of scikit-learn, ridge is
-`gamma / 2` times the penalty weight. On `{F <= level}` F lies above a quadratic q (docs/theory/glm.md, section 3)
-whose moments are those of a `SparseProblem`: what trees say of the least q_S holds for every F_S up to the level.
+l_i a loss of rows (:mod:`sparsecv_mio.problem.row_losses`). F_S is its least value over b supported on S, with `a` free
+(or 0). With `gamma = 1 / C` of scikit-learn, ridge is `gamma / 2` times the penalty weight. On `{F <= level}` F lies
+above a quadratic q (docs/theory/glm.md, section 3) whose moments are those of a `SparseProblem`: what trees say of the
+least q_S holds for every F_S up to the level.
 """
 
 from __future__ import annotations
@@ -18,20 +19,18 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg.blas import dsyrk
 from scipy.linalg.lapack import dpotrf, dpotri
-from scipy.special import expit
 
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.data.standard import exact_product
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.problem.coordinates import power_of_two
 from sparsecv_mio.problem.problem import SparseProblem
+from sparsecv_mio.problem.row_losses import EPS, LOG_LOSS, SMALL_RANGE, RowLoss
 
-EPS = float(np.finfo(float).eps)
 ROUNDS, GROWTH, SETTLED = 120, 1.3, 0.95  # radii tried, what one that is too small is stretched by, and when to stop
 LARGEST_DOUBT = 1e-2  # share of the curvature that rounding may be worth
 LEAST_RANGE = 1e-9  # that margins are given beside all else
 INSIDE = 1.0 + 1e-6  # half widths of the level set of q, at most 1 over this of the radii
-SMALL_RANGE = 1e-3  # where the ratio of `worst_ratio` is replaced by the first terms of its series
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +42,7 @@ class GlmProblem:
     X : (n, p) array
         Columns of any offset and scale: `centred` is what fits work on.
     y : (n,) array
-        Labels -1 and 1, both of which are there with a weight above 0.
+        Targets, as the loss has them: labels -1 and 1 with logistic loss.
     v : (n,) array
         Row weights >= 0.
     weight : (p,) array
@@ -52,6 +51,7 @@ class GlmProblem:
         > 0.
     intercept : bool
         Whether there is an `a`, which is not penalised.
+    loss : RowLoss
 
     Examples
     --------
@@ -67,16 +67,12 @@ class GlmProblem:
     weight: FloatArray
     gamma: float
     intercept: bool = True
+    loss: RowLoss = LOG_LOSS
 
     def __post_init__(self) -> None:
-        if not np.all(np.abs(self.y) == 1.0):
-            raise BadInput("logistic loss needs labels -1 and +1: map the two values of the target to them")
-        if self.intercept and len(set(self.y[self.v > 0.0].tolist())) < 2:
-            raise BadInput(
-                "logistic loss: the rows with a weight are all of one class, so the intercept has no best value"
-            )
+        self.loss.check(self.y[self.v > 0.0], self.intercept)
         if not (np.all(self.ridge > 0.0) and np.all(np.isfinite(self.ridge)) and 0.0 < self.gamma < np.inf):
-            raise BadInput("logistic loss: gamma must be a positive number, for every column")
+            raise BadInput(f"{self.loss.name} loss: gamma must be a positive number, for every column")
 
     @property
     def ridge(self) -> FloatArray:
@@ -103,10 +99,15 @@ class GlmProblem:
         """(first + p,) diagonal of the penalty, 0 for the intercept."""
         return np.concatenate([np.zeros(self.first), self.ridge])
 
+    @property
+    def signs(self) -> FloatArray:
+        """(n,) what rows are multiplied by, so that their products with theta are margins."""
+        return self.loss.signs(self.y)
+
     def objective(self, theta: FloatArray) -> float:
         """Return F of `(a, b)`, or of b without an intercept, as rounded."""
-        margins = self.y * (self.rows @ theta)
-        return float(self.v @ np.logaddexp(0.0, -margins) + self.penalty @ theta**2)
+        margins = self.signs * (self.rows @ theta)
+        return float(self.v @ self.loss.losses(margins, self.y) + self.penalty @ theta**2)
 
     def only(self, columns: IntArray) -> GlmProblem:
         """Return the problem on some of its columns."""
@@ -117,10 +118,10 @@ class GlmProblem:
         return replace(self, gamma=gamma)
 
     def start(self) -> FloatArray:
-        """(first + p,) point without columns: the log odds of the classes, or 0."""
+        """(first + p,) point without columns: the best intercept (the log odds of the classes), or 0."""
         theta = np.zeros(self.first + self.p)
         if self.intercept:
-            theta[0] = np.log(self.v[self.y > 0].sum()) - np.log(self.v[self.y < 0].sum())
+            theta[0] = self.loss.origin(self.y, self.v)
         return theta
 
     def centred(self) -> tuple[GlmProblem, Centring]:
@@ -177,45 +178,6 @@ class Centring:
             return b, 0.0
         high, low = exact_product(b, self.centre)
         return b, math.fsum([float(theta[0]), *(-high).tolist(), *(-low).tolist()])
-
-
-def worst_ratio(t: FloatArray) -> FloatArray:
-    """Lower bound of `2 (exp(-t) + t - 1) / t^2`, t >= 0: what the curvature keeps of itself over a range t.
-
-    Examples
-    --------
-    >>> worst_ratio(np.array([0.0, 1.0])).round(6).tolist()
-    [1.0, 0.735759]
-    """
-    safe = np.maximum(t, SMALL_RANGE)
-    return np.where(t < SMALL_RANGE, 1.0 - t / 3.0, 2.0 * (np.expm1(-safe) + safe) / safe**2 * (1.0 - 1e-11))
-
-
-def least_curvature(m: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
-    """Lower bound of `2 (l(t) - l(m) - l'(m)(t - m)) / (t - m)^2` over `low <= t <= high`, `l(m) = log(1 + exp(-m))`.
-
-    The ratio rises and then falls in t, so it is least at an end (docs/theory/glm.md, section 1). Where an end
-    is so near that differences lose their digits, `worst_ratio` of the curvature at m is the better bound.
-
-    Parameters
-    ----------
-    m, low, high : (n,) arrays
-        Margins, and ends; m may lie outside.
-    """
-    at, slope = np.logaddexp(0.0, -m), -expit(-m)
-    curvature = expit(m) * expit(-m)
-    ends = np.full(m.shape, np.inf)
-    for t in (low, high):
-        D = t - m
-        there = np.logaddexp(0.0, -t)
-        noise = 16.0 * EPS * (there + at + np.abs(slope * D) + EPS * (np.abs(m) + np.abs(t)))
-        noise += 2.0 * EPS * (np.abs(m) + np.abs(t)) * np.abs(slope)
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            ratio = 2.0 * (there - at - slope * D - noise) / D**2
-        ratio = np.maximum(np.where(np.isfinite(ratio), ratio, 0.0), curvature * worst_ratio(np.abs(D)))
-        ends = np.minimum(ends, ratio)
-    inside = (low <= m) & (m <= high)
-    return np.asarray(np.where(inside, np.minimum(ends, curvature), ends) * (1.0 - 1e-11))
 
 
 class Ranges(NamedTuple):
@@ -295,15 +257,14 @@ class _Point:
 
 
 def _at(problem: GlmProblem, theta: FloatArray) -> _Point:
-    Z, v, y = problem.rows, problem.v, problem.y
+    Z, v, y, signs, loss = problem.rows, problem.v, problem.y, problem.signs, problem.loss
     n, k = Z.shape
-    margins = y * (Z @ theta)
-    off = (k + 5) * EPS * (np.abs(Z) @ np.abs(theta))
-    loss, share, ridge = np.logaddexp(0.0, -margins), expit(-margins), problem.penalty * theta
-    value = float(v @ loss + ridge @ theta)
-    noise = 1.01 * float(v @ (2.0 * off * share + 8.0 * EPS * loss)) + (n + k + 24) * EPS * value
-    gradient = 2.0 * ridge - Z.T @ (v * y * share)
-    rounded = np.abs(Z).T @ (v * share * (2.0 * off + (n + 16) * EPS)) + 32.0 * EPS * np.abs(ridge)
+    margins = signs * (Z @ theta)
+    off, ridge = (k + 5) * EPS * (np.abs(Z) @ np.abs(theta)), problem.penalty * theta
+    value = float(v @ loss.losses(margins, y) + ridge @ theta)
+    noise = 1.01 * float(v @ loss.roundings(margins, y, off, EPS)) + (n + k + 24) * EPS * value
+    gradient = 2.0 * ridge - Z.T @ loss.falls(margins, y, v * signs)
+    rounded = np.abs(Z).T @ (loss.sizes(margins, y, v) * (2.0 * off + (n + 16) * EPS)) + 32.0 * EPS * np.abs(ridge)
     return _Point(Z, margins, value, noise, gradient, rounded, off)
 
 
@@ -335,7 +296,8 @@ def symmetric(upper: FloatArray) -> FloatArray:
 
 def _quadratic(problem: GlmProblem, at: _Point, level: float, ranges: Ranges) -> _Quadratic | None:
     n, k = at.Z.shape
-    curvature = least_curvature(at.margins, ranges.low - at.margin_off, ranges.high + at.margin_off)
+    least, most = ranges.low - at.margin_off, ranges.high + at.margin_off
+    curvature = problem.loss.least_curvature(at.margins, least, most, problem.y)
     weights = problem.v * curvature * (1.0 - 2.0 * at.margin_off)
     root = at.Z * np.sqrt(np.maximum(weights, 0.0))[:, None]
     H = symmetric(dsyrk(1.0, root.T))
@@ -365,7 +327,7 @@ def _quadratic(problem: GlmProblem, at: _Point, level: float, ranges: Ranges) ->
     spread = (np.sqrt(2.0 * max(room + lost, 0.0)) + 4.0 * doubt * np.sqrt(fall)) * (1.0 + 4.0 * doubt)
     half = np.sqrt(np.maximum(np.einsum("ij,ij->i", at.Z @ inverse, at.Z), 0.0)) * spread
     half = half * INSIDE + 1e-12 * (np.abs(at.Z) @ reach) + LEAST_RANGE
-    middle = at.margins + problem.y * (at.Z @ step)
+    middle = at.margins + problem.signs * (at.Z @ step)
     low = at.value - at.value_off - lost
     return _Quadratic((1.0 - doubt) * H, low, Ranges(middle - half, middle + half), step, reach, inverse, spread, doubt)
 

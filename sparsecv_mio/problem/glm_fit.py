@@ -8,11 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import expit
 
 from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.problem.glm import GlmProblem
-from sparsecv_mio.problem.glm_refit import accuracy, newton
+from sparsecv_mio.problem.glm_refit import Rows, accuracy, newton
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.refit import Fit
 from sparsecv_mio.units import TINY
@@ -56,7 +55,8 @@ def fit_glm(problem: GlmProblem, support: tuple[int, ...]) -> GlmFit:
     """
     narrow = problem.only(np.array(sorted(support), dtype=np.int64))
     start, blur = narrow.start(), np.zeros(narrow.first + narrow.p)
-    theta, point = newton(narrow.rows, narrow.y, narrow.v, narrow.penalty, start, blur)
+    rows = Rows(narrow.rows, narrow.y, narrow.v, narrow.penalty, narrow.loss)
+    theta, point = newton(rows, start, blur)
     _, drop = accuracy(narrow.rows, point)
     intercept = float(theta[0]) if narrow.first else 0.0
     value, off = point.value, point.value_off
@@ -86,9 +86,9 @@ def expanded(problem: GlmProblem, fit: GlmFit) -> SparseProblem:
     0.674832
     """
     Z, theta, first = problem.rows, fit.theta(problem), problem.first
-    share = expit(-problem.y * (Z @ theta))
-    H = (Z.T * (problem.v * share * (1.0 - share))) @ Z + np.diag(2.0 * problem.penalty)
-    linear = 2.0 * problem.penalty * theta - Z.T @ (problem.v * problem.y * share) - H @ theta
+    margins, loss, y, v = problem.signs * (Z @ theta), problem.loss, problem.y, problem.v
+    H = (Z.T * loss.curvatures(margins, y, v)) @ Z + np.diag(2.0 * problem.penalty)
+    linear = 2.0 * problem.penalty * theta - Z.T @ loss.falls(margins, y, v * problem.signs) - H @ theta
     M, c = 0.5 * H[first:, first:], -0.5 * linear[first:]
     if first:
         beside = H[0, 1:] / max(float(H[0, 0]), TINY)

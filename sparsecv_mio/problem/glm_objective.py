@@ -1,12 +1,12 @@
-"""The definition with logistic loss, in plain numpy and in units of the file; what `problem.objective` is for squares.
+"""The definition with a loss of rows, in plain numpy and in units of the file; what `problem.objective` is for squares.
 
-    F(S) = min over a, b   sum_{i in T} w_i log(1 + exp(-y_i (a + x_i'b)))  +  (gamma / 2) sum_{j in S} (s_j b_j)^2,
+    F(S) = min over a, b   sum_{i in T} w_i l_i(a + x_i'b)  +  (gamma / 2) sum_{j in S} (s_j b_j)^2,
 
-with T the training rows, y_i = -1 or 1 (0 and 1 in the data), b = 0 off S, a free (`fold`) or 0 (`none`), and s_j the
-scale of column j as in `problem.objective`. The held-out error of a fold is the sum of `w_i log(1 + exp(-y_i m_i))`
-over its rows, m_i the predictor of the fit without it, and h is their sum per row.
+with T the training rows, `l_i(t) = log(1 + exp(-y_i t))`, y_i = -1 or 1 (0 and 1 in the data), b = 0 off S, a free
+(`fold`) or 0 (`none`), and s_j the scale of column j as in `problem.objective`. The held-out error of a fold is the sum
+of `w_i l_i(m_i)` over its rows, m_i the predictor of the fit without it, and h is their sum per row.
 
-Every other number of logistic loss is compared with this module, and `sparsecv verify` computes with nothing else. Each
+Every other number of such a loss is compared with this module, and `sparsecv verify` computes with nothing else. Each
 Newton step is solved by an orthogonal factorisation of the rows, with a slope in long precision.
 """
 
@@ -19,6 +19,7 @@ import numpy as np
 
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.problem.objective import scales
+from sparsecv_mio.problem.row_losses import LOG_LOSS, RowLoss
 
 STEPS, HALVINGS = 60, 50
 SETTLED = 1e-30  # of the objective: a squared decrement below it is rounding
@@ -46,6 +47,7 @@ class GlmModel:
         Of Newton's method at the end: the least objective is about half its square lower.
     inverse : (k, k) array
         The inverse of the Hessian there.
+    loss : RowLoss
     """
 
     support: tuple[int, ...]
@@ -57,15 +59,16 @@ class GlmModel:
     theta: FloatArray
     decrement: float
     inverse: FloatArray
+    loss: RowLoss = LOG_LOSS
 
     def predictors(self, X: FloatArray) -> FloatArray:
         """(m,) linear predictors of rows (m, p)."""
         return np.asarray(self._rows(X) @ self.theta)
 
     def losses(self, X: FloatArray, y: FloatArray, weights: FloatArray | None = None) -> FloatArray:
-        """(m,) log losses of rows with classes 0 and 1, weighted."""
-        loss = np.logaddexp(0.0, np.where(y > 0.0, -1.0, 1.0) * self.predictors(X))
-        return np.asarray(loss if weights is None else weights * loss)
+        """(m,) losses of rows with targets of the file, weighted."""
+        targets, w = self.loss.of_data(y, weights)
+        return np.asarray(w * self.loss.losses(self.loss.signs(targets) * self.predictors(X), targets))
 
     def doubt(self, X: FloatArray) -> FloatArray:
         """(m,) by how much the predictors of rows may be off, about: the last decrement carried to them."""
@@ -91,6 +94,7 @@ def fit(
     intercept: str = "fold",
     rows: IntArray | None = None,
     weights: FloatArray | None = None,
+    loss: RowLoss = LOG_LOSS,
 ) -> GlmModel:
     """Fit one support.
 
@@ -98,7 +102,7 @@ def fit(
     ----------
     X : (n, p) array
     y : (n,) array
-        Classes 0 and 1.
+        As in the file: classes 0 and 1.
     support : sequence of int
     gamma : float
         Ridge weight, > 0.
@@ -108,6 +112,7 @@ def fit(
         Training rows; all by default. Scales use all rows in any case.
     weights : (n,) array, optional
         Of all rows; 1 by default.
+    loss : RowLoss
 
     Examples
     --------
@@ -120,7 +125,7 @@ def fit(
     train = np.arange(len(y)) if rows is None else np.asarray(rows)
     root = np.minimum(np.sqrt(gamma / 2.0) * scales(X[:, columns], scale, weights), LARGEST)
     training, first = X[np.ix_(train, columns)], int(intercept != "none")
-    w = np.ones(len(train)) if weights is None else weights[train]
+    targets, w = loss.of_data(y[train], None if weights is None else weights[train])
     center = np.average(training, axis=0, weights=w) if first else np.zeros(len(columns))
     if first:  # a mean is rounded, and beside a spread far smaller than itself that shows
         center = center + np.average(training - center, axis=0, weights=w)
@@ -131,39 +136,41 @@ def fit(
     unit[unit == 0.0] = 1.0
     Z = np.column_stack([np.ones((len(train), first)), about / unit])
     ridge = np.concatenate([np.zeros(first), root / unit])
-    signs = np.where(y[train] > 0.0, 1.0, -1.0)
-    theta, objective, decrement, inverse = _minimise(Z, signs, w, ridge)
+    theta, objective, decrement, inverse = _minimise(Z, targets, w, ridge, loss)
     beta = theta[first:] / unit
     level = float(theta[0]) if first else 0.0
     return GlmModel(
-        tuple(columns.tolist()), beta, level - float(center @ beta), objective, center, unit, theta, decrement, inverse
-    )
+        tuple(columns.tolist()), beta, level - float(center @ beta), objective, center, unit, theta, decrement,
+        inverse, loss,
+    )  # fmt: skip
 
 
-def _objective(Z: FloatArray, y: FloatArray, w: FloatArray, ridge: FloatArray, theta: FloatArray) -> float:
+def _objective(
+    Z: FloatArray, y: FloatArray, w: FloatArray, ridge: FloatArray, loss: RowLoss, theta: FloatArray
+) -> float:
     fine = theta.astype(np.longdouble)
     shrunk = ridge * fine
-    return float(w @ np.logaddexp(np.longdouble(0.0), -y * (Z @ fine)) + shrunk @ shrunk)
+    return float(w @ loss.losses(loss.signs(y) * (Z @ fine), y) + shrunk @ shrunk)
 
 
 def _minimise(
-    Z: FloatArray, y: FloatArray, w: FloatArray, ridge: FloatArray
+    Z: FloatArray, y: FloatArray, w: FloatArray, ridge: FloatArray, loss: RowLoss
 ) -> tuple[FloatArray, float, float, FloatArray]:
     """Newton's method with halved steps; returns the point, its objective, the last decrement, the inverse Hessian.
 
     The slope is summed in long precision: columns far from 0 beside their spread take its digits without an intercept.
     """
-    k, none = Z.shape[1], np.longdouble(0.0)
+    k, signs = Z.shape[1], loss.signs(y)
     theta = np.zeros(k)
     if k and ridge[0] == 0.0:
-        theta[0] = np.log(w[y > 0].sum() / w[y < 0].sum())
-    value, decrement, inverse = _objective(Z, y, w, ridge, theta), 0.0, np.zeros((k, k))
+        theta[0] = loss.origin(y, w)
+    value, decrement, inverse = _objective(Z, y, w, ridge, loss, theta), 0.0, np.zeros((k, k))
     for _ in range(STEPS if k else 0):
         fine = theta.astype(np.longdouble)
-        margins = y * (Z @ fine)
-        share, rest = np.exp(-np.logaddexp(none, margins)), np.exp(-np.logaddexp(none, -margins))  # 1 / (1 + exp(m))
-        slope = 2.0 * ridge * ridge * fine - (w * y * share) @ Z
-        A = np.vstack([np.sqrt(w * share * rest).astype(np.float64)[:, None] * Z, np.sqrt(2.0) * np.diag(ridge)])
+        margins = signs * (Z @ fine)
+        slope = 2.0 * ridge * ridge * fine - loss.falls(margins, y, w * signs) @ Z
+        bent = np.sqrt(loss.curvatures(margins, y, w)).astype(np.float64)
+        A = np.vstack([bent[:, None] * Z, np.sqrt(2.0) * np.diag(ridge)])
         length = np.linalg.norm(A, axis=0)
         length[length == 0.0] = 1.0
         R = np.linalg.qr(A / length, mode="r")
@@ -175,7 +182,7 @@ def _minimise(
         along = back.T @ slope.astype(np.float64)
         step, decrement, shrunk = -back @ along, float(np.linalg.norm(along)), 1.0
         for _ in range(HALVINGS):
-            there = _objective(Z, y, w, ridge, theta + shrunk * step)
+            there = _objective(Z, y, w, ridge, loss, theta + shrunk * step)
             if there < value or (there <= value * (1.0 + 1e-14) and shrunk == 1.0 and decrement**2 < 1e-8 * value):
                 break
             shrunk /= 2.0

@@ -1,6 +1,6 @@
-"""The logistic fit of one support from the rows, with certified errors: what `refit_rows` is for squares.
+"""The fit of one support from the rows by a smooth convex loss, with certified errors: `refit_rows` is that of squares.
 
-    F(a, b) = sum_i w_i log(1 + exp(-y_i (a + v_i'b))) + (gamma / 2) sum_j weight_j b_j^2,     y_i = -1 or 1,
+    F(a, b) = sum_i w_i l_i(sign_i (a + v_i'b)) + (gamma / 2) sum_j weight_j b_j^2,
 
 is minimised by Newton's method with halved steps. At the point where that ends, with gradient g and Hessian H, the
 optimum lies within `rho` of it in the norm of H (docs/theory/glm.md, section 2): so every margin of a row z is off
@@ -11,16 +11,14 @@ thread that waits for a search may call it.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.special import expit
 
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.data.standard import StandardData
-from sparsecv_mio.problem.glm import worst_ratio
+from sparsecv_mio.problem.row_losses import RowLoss, response_of, row_loss, worst_ratio
 
-LongArray = NDArray[np.longdouble]
 EPS = float(np.finfo(float).eps)
 LONG = np.longdouble
 FINE = 16.0 * float(np.finfo(LONG).eps)  # rounding of a long sum, with room
@@ -30,6 +28,22 @@ ENOUGH = 1e-15  # of the root of the objective: a decrement below it ends the st
 SETTLED = 1e-9  # of the objective: a squared decrement below it may be rounding
 LARGEST_DOUBT = 0.1  # share of the Hessian that rounding may be worth
 TRIES = 60  # radii tried
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Rows Z (n, k) of a fit, with targets, weights, the ridge of their columns and their loss."""
+
+    Z: FloatArray
+    y: FloatArray
+    w: FloatArray
+    penalty: FloatArray
+    loss: RowLoss
+
+    @cached_property
+    def signed(self) -> FloatArray:
+        """(n, k) rows times their signs."""
+        return self.Z * self.loss.signs(self.y)[:, None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,24 +66,23 @@ class GlmRowFit:
     radius: float
 
     def held_out(self, data: StandardData, rows: IntArray) -> tuple[float, float]:
-        """Weighted log loss of some rows, and a bound on its error. O(rows s^2)."""
+        """Weighted loss of some rows, and a bound on its error. O(rows s^2)."""
         losses, off = self.losses(data, rows)
         total = float(losses.sum())
         return total, float(off.sum()) + (len(losses) + 4) * EPS * total
 
     def losses(self, data: StandardData, rows: IntArray | slice) -> tuple[FloatArray, FloatArray]:
-        """(m,) weighted log losses of some rows, and bounds on their errors."""
+        """(m,) weighted losses of some rows, and bounds on their errors."""
+        loss = row_loss(data.loss)
         Z, y, w = rows_of(data, rows, self.support, self.first)
         theta = np.append(self.r_mean, self.beta) if self.first else self.beta
-        margins = y * (Z @ theta)
+        margins = loss.signs(y) * (Z @ theta)
         wide = np.linalg.norm(Z @ self.root.T, axis=1) if np.isfinite(self.radius) else np.ones(len(y))
         reach = self.radius * wide * (1.0 + 1e-9) if len(theta) else np.zeros(len(y))
         size = (Z.shape[1] + 3) * np.abs(Z) + _blur(data, self.support, self.first)
         reach += EPS * (size @ np.abs(theta))
-        at = np.logaddexp(0.0, -margins)
-        with np.errstate(over="ignore", invalid="ignore"):
-            rise = np.where(np.isfinite(reach), np.logaddexp(0.0, reach - margins) - at, np.inf)
-        return w * at, w * (np.maximum(rise, 0.0) + 8.0 * EPS * at) * (1.0 + 1e-12)
+        rise = loss.rises(margins, y, reach) + loss.roundings(margins, y, 0.0, EPS)
+        return w * loss.losses(margins, y), w * rise * (1.0 + 1e-12)
 
     def predictors(self, data: StandardData, rows: IntArray | slice) -> FloatArray:
         """(m,) linear predictors of some rows."""
@@ -80,7 +93,7 @@ class GlmRowFit:
 def rows_of(
     data: StandardData, rows: IntArray | slice, support: IntArray, first: int
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return `(Z, y, w)` of some rows: a column of ones before those of the support, labels -1 and 1, weights.
+    """Return `(Z, y, w)` of some rows: a column of ones before those of the support, targets and weights of the loss.
 
     Parameters
     ----------
@@ -90,10 +103,8 @@ def rows_of(
     first : int
         1 with an intercept, else 0.
     """
-    V, labels = data.of_columns(rows, support), data.labels(rows)
-    Z = np.column_stack([np.ones((len(labels), first)), V])
-    weights = data.dataset.row_weights
-    return Z, labels, np.ones(len(labels)) if weights is None else weights[rows]
+    V = data.of_columns(rows, support)
+    return np.column_stack([np.ones((len(V), first)), V]), *response_of(data, rows)
 
 
 def _blur(data: StandardData, support: IntArray, first: int) -> FloatArray:
@@ -118,14 +129,13 @@ def refit_glm(data: StandardData, rows: IntArray | slice, support: IntArray, gam
     """
     support = np.asarray(support, dtype=np.int64)
     first = int(data.has_intercept)
-    Z, y, w = rows_of(data, rows, support, first)
     penalty = np.append(np.zeros(first), gamma / 2.0 * data.weight[support])
-    theta = np.zeros(Z.shape[1])
+    training = Rows(*rows_of(data, rows, support, first), penalty, row_loss(data.loss))
+    theta = np.zeros(len(penalty))
     if first:
-        theta[0] = np.log(w[y > 0].sum()) - np.log(w[y < 0].sum())
-    theta = _near(Z * y[:, None], w, penalty, theta)
-    theta, point = newton(Z, y, w, penalty, theta, _blur(data, support, first))
-    radius, drop = accuracy(Z, point)
+        theta[0] = training.loss.origin(training.y, training.w)
+    theta, point = newton(training, _near(training, theta), _blur(data, support, first))
+    radius, drop = accuracy(training.Z, point)
     finite = np.isfinite(radius)
     spread = radius * np.linalg.norm(point.root, axis=0) if finite else np.full(len(theta), np.inf)
     return GlmRowFit(
@@ -135,17 +145,18 @@ def refit_glm(data: StandardData, rows: IntArray | slice, support: IntArray, gam
     )  # fmt: skip
 
 
-def _near(signed: FloatArray, w: FloatArray, penalty: FloatArray, theta: FloatArray) -> FloatArray:
+def _near(rows: Rows, theta: FloatArray) -> FloatArray:
     """Return where Newton's method in double precision gets to from a point: a start for steps in long precision."""
+    signed, y, w, penalty, loss = rows.signed, rows.y, rows.w, rows.penalty, rows.loss
 
     def value_at(point: FloatArray) -> float:
-        return float(w @ np.logaddexp(0.0, -(signed @ point)) + penalty @ point**2)
+        return float(w @ loss.losses(signed @ point, y) + penalty @ point**2)
 
     value = value_at(theta)
     for _ in range(STEPS if len(theta) else 0):
-        share = expit(-(signed @ theta))
-        gradient = 2.0 * penalty * theta - signed.T @ (w * share)
-        H = (signed.T * (w * share * (1.0 - share))) @ signed + np.diag(2.0 * penalty)
+        margins = signed @ theta
+        gradient = 2.0 * penalty * theta - signed.T @ loss.falls(margins, y, w)
+        H = (signed.T * loss.curvatures(margins, y, w)) @ signed + np.diag(2.0 * penalty)
         try:
             step = np.linalg.solve(H, -gradient)
         except np.linalg.LinAlgError:
@@ -162,9 +173,9 @@ def _near(signed: FloatArray, w: FloatArray, penalty: FloatArray, theta: FloatAr
     return theta
 
 
-def _value(Z: FloatArray, y: FloatArray, w: FloatArray, penalty: FloatArray, theta: FloatArray) -> float:
+def _value(rows: Rows, theta: FloatArray) -> float:
     fine = theta.astype(LONG)
-    return float(w @ np.logaddexp(LONG(0.0), -y * (Z @ fine)) + penalty @ fine**2)
+    return float(rows.w @ rows.loss.losses(rows.signed @ fine, rows.y) + rows.penalty @ fine**2)
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,9 +198,7 @@ class _Point:
         return float(np.linalg.norm(self.along))
 
 
-def _at(
-    Z: FloatArray, y: FloatArray, w: FloatArray, penalty: FloatArray, theta: FloatArray, blur: FloatArray
-) -> _Point:
+def _at(rows: Rows, theta: FloatArray, blur: FloatArray) -> _Point:
     """Look at F about a point, with margins and gradient in long precision and `H = A'A` by orthogonal factors of A.
 
     `A = Q R D` with lengths D of its columns, but for what rounding and `blur` move these by, p_j D_j, and a share of
@@ -197,15 +206,15 @@ def _at(
     R^{-1}|`: so `root = R^{-T} / D / (1 - tau)`, and no condition number is squared. What margins are off by moves g by
     A' times that, so `root g` by its length, about.
     """
+    Z, y, w, penalty, loss = rows.Z, rows.y, rows.w, rows.penalty, rows.loss
     n, k = Z.shape
-    signed = Z.astype(LONG) * y[:, None]
+    signed = rows.signed.astype(LONG)
     margins = signed @ theta.astype(LONG)
     margin_off = (FINE * (k + 3) * np.abs(Z) + EPS * blur) @ np.abs(theta)
-    share, loss = _share(margins), np.logaddexp(LONG(0.0), -margins)
-    value = float(w @ loss + penalty @ theta.astype(LONG) ** 2)
-    off = 1.01 * float(w @ (margin_off + 8.0 * FINE * loss)) + ((n + k + 12) * FINE + EPS) * value
+    value = float(w @ loss.losses(margins, y) + penalty @ theta.astype(LONG) ** 2)
+    off = 1.01 * float(w @ loss.roundings(margins, y, margin_off, FINE)) + ((n + k + 12) * FINE + EPS) * value
     unknown = _Point(value, off, np.zeros((k, k)), np.zeros(k), np.inf if k else 0.0, sound=not k)
-    curvature = np.sqrt(w * (share * _share(-margins)).astype(np.float64))
+    curvature = np.sqrt(w * loss.curvatures(margins, y).astype(np.float64))
     A = np.vstack([Z * curvature[:, None], np.diag(np.sqrt(2.0 * penalty))])
     D = np.linalg.norm(A, axis=0)
     if not k or not np.all((D > 0.0) & np.isfinite(D)):
@@ -218,25 +227,18 @@ def _at(
     tau = float(moved @ np.linalg.norm(back, axis=1)) + 1.01 * float(margin_off.max())
     sound, tau = tau <= LARGEST_DOUBT, min(tau, LARGEST_DOUBT)
     root = back.T / D / (1.0 - tau)
-    weighted = w * share
+    weighted = loss.sizes(margins, y, w)
     ridge = 2.0 * penalty * theta.astype(LONG)
-    g = (ridge - weighted @ signed).astype(np.float64)
+    g = (ridge - loss.falls(margins, y, w) @ signed).astype(np.float64)
     g_off = np.abs(Z).T @ (weighted * (n + 12) * FINE).astype(np.float64) + EPS * blur * float(weighted.sum())
     g_off += FINE * np.abs(ridge).astype(np.float64) + EPS * np.abs(g)
     along_off = 1.2 * float(np.linalg.norm(curvature * margin_off)) + float(np.linalg.norm(np.abs(root) @ g_off))
     return _Point(value, off, root, root @ g, along_off, sound)
 
 
-def _share(margins: LongArray) -> LongArray:
-    """`1 / (1 + exp(m))`."""
-    return np.asarray(np.exp(-np.logaddexp(LONG(0.0), margins)))
-
-
-def newton(
-    Z: FloatArray, y: FloatArray, w: FloatArray, penalty: FloatArray, theta: FloatArray, blur: FloatArray
-) -> tuple[FloatArray, _Point]:
+def newton(rows: Rows, theta: FloatArray, blur: FloatArray) -> tuple[FloatArray, _Point]:
     """Return the fit that begins at a point, steps halved where they bring too little, and F about it."""
-    point, last = _at(Z, y, w, penalty, theta, blur), np.inf
+    point, last = _at(rows, theta, blur), np.inf
     for _ in range(STEPS if len(theta) else 0):
         square = point.decrement**2
         if square <= ENOUGH * ENOUGH * point.value or (square < SETTLED * point.value and square > last / 2.0):
@@ -244,14 +246,14 @@ def newton(
         step, length = -point.root.T @ point.along, 1.0
         for _ in range(HALVINGS):
             ahead = theta + length * step
-            there = _value(Z, y, w, penalty, ahead)
+            there = _value(rows, ahead)
             settled = square < SETTLED * point.value and there <= point.value * (1.0 + 1e-13)
             if settled or there <= point.value - 1e-4 * length * square:
                 break
             length /= 2.0
         else:
             break
-        theta, point, last = ahead, _at(Z, y, w, penalty, ahead, blur), square
+        theta, point, last = ahead, _at(rows, ahead, blur), square
     return theta, point
 
 

@@ -549,9 +549,9 @@ def _marginal_order(data: StandardData, rows: IntArray | slice) -> IntArray:
     rows : int array or slice
         Training rows.
     """
-    V, y = data.of_columns(rows, np.arange(data.q)), data.labels(rows)
-    weights = data.dataset.row_weights
-    w = np.ones(len(y)) if weights is None else weights[rows]
+    from sparsecv_mio.problem.row_losses import response_of  # loads what squares need not
+
+    V, (y, w) = data.of_columns(rows, np.arange(data.q)), response_of(data, rows)
     centred = V - np.average(V, axis=0, weights=w)
     slope = (w * (y - np.average(y, weights=w))) @ centred
     score = slope**2 / np.maximum((w @ centred**2), np.finfo(float).tiny)

@@ -1,4 +1,4 @@
-"""The rows of every fold, and all rows, as problems of best-subset logistic regression at one gamma.
+"""The rows of every fold, and all rows, as best-subset problems of a smooth convex loss at one gamma.
 
 What a search needs of a fold whose loss is not squared: the best subsets of its training rows and fits of given
 supports, with certified objectives and held-out losses (:mod:`sparsecv_mio.trees.glm_subsets`). Columns are those
@@ -18,6 +18,7 @@ from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.problem.glm import GlmProblem
 from sparsecv_mio.problem.glm_refit import refit_glm
+from sparsecv_mio.problem.row_losses import RowLoss, response_of, row_loss
 from sparsecv_mio.search.context import Context
 from sparsecv_mio.trees.glm_fits import GlmFits
 from sparsecv_mio.trees.glm_left_out import LeftOut
@@ -41,17 +42,15 @@ class ScoredFits:
     held_out: FloatArray
 
 
-def rows_in_units(data: StandardData, rows: IntArray) -> tuple[FloatArray, FloatArray, FloatArray | None]:
-    """Return columns in the units of the file, labels -1 and 1, and weights of some rows.
+def rows_in_units(data: StandardData, rows: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return columns in the units of the file, and targets and weights as the loss has them, of some rows.
 
     Parameters
     ----------
     data : StandardData
     rows : int array
     """
-    weights = data.dataset.row_weights
-    X = np.ascontiguousarray(data.dataset.X[np.ix_(rows, data.columns)])
-    return X, data.labels(rows), None if weights is None else np.asarray(weights[rows])
+    return np.ascontiguousarray(data.dataset.X[np.ix_(rows, data.columns)]), *response_of(data, rows)
 
 
 def subsets_of(data: StandardData, rows: IntArray) -> GlmSubsets:
@@ -78,7 +77,7 @@ def problem_of(data: StandardData, rows: IntArray, gamma: float = 1.0) -> GlmPro
     """
     weight = np.clip(data.weight * data.divisor * data.divisor, *WEIGHT_RANGE)
     X, y, v = rows_in_units(data, rows)
-    return GlmProblem(X, y, np.ones(len(y)) if v is None else v, weight, gamma, data.has_intercept)
+    return GlmProblem(X, y, v, weight, gamma, data.has_intercept, row_loss(data.loss))
 
 
 def left_out_of(data: StandardData, plan: FoldPlan, fits: GlmFits) -> LeftOut:
@@ -94,9 +93,8 @@ def left_out_of(data: StandardData, plan: FoldPlan, fits: GlmFits) -> LeftOut:
     training = np.ones((plan.k, data.n), dtype=np.bool_)
     for fold in range(plan.k):
         training[fold, plan.left_out(fold)] = False
-    weights = data.dataset.row_weights
     scored = [plan.scored_rows(fold) for fold in range(plan.k)]
-    return LeftOut(fits, training, scored, np.ones(data.n) if weights is None else np.asarray(weights))
+    return LeftOut(fits, training, scored, response_of(data, slice(0, data.n))[1])
 
 
 def held_out_at_fits(
@@ -116,10 +114,11 @@ def held_out_at_fits(
     return left_out_of(data, plan, fits).held_out(mask, fits.fit(range(len(support)))[0], folds)
 
 
-def _losses(fits: Fits, X: FloatArray, y: FloatArray, weights: FloatArray | None) -> FloatArray:
-    """(L,) log losses of rows, summed, as computed."""
-    losses = np.logaddexp(0.0, -y[:, None] * (X @ fits.coefficients.T + fits.intercept))
-    return np.asarray(losses.sum(axis=0) if weights is None else weights @ losses)
+def _losses(loss: RowLoss, fits: Fits, X: FloatArray, y: FloatArray, weights: FloatArray) -> FloatArray:
+    """(L,) losses of rows, summed, as computed."""
+    margins = loss.signs(y)[:, None] * (X @ fits.coefficients.T + fits.intercept)
+    losses = loss.losses(margins, y[:, None])
+    return np.asarray(losses.sum(axis=0) if np.all(weights == 1.0) else weights @ losses)
 
 
 class GlmFolds:
@@ -132,6 +131,7 @@ class GlmFolds:
 
     def __init__(self, context: Context) -> None:
         self.context, self.data, self.plan = context, context.data, context.folds
+        self.loss = row_loss(self.data.loss)
         self._problems: dict[int, GlmSubsets] = {}
         self._at_gamma: dict[tuple[int, int], GlmSubsets] = {}
         self._folds: LeftOut | None = None
@@ -168,7 +168,7 @@ class GlmFolds:
         rows = rows_in_units(self.data, self.plan.scored_rows(fold))
         fits, low, high = self.at(fold, g).scored(list(supports), *rows)
         low, high = np.where(low > 0.0, low, 0.0), np.where(high < np.inf, high, np.inf)  # what overflowed says nothing
-        found = ScoredFits(fits.lower, fits.upper, low, high, np.clip(_losses(fits, *rows), low, high))
+        found = ScoredFits(fits.lower, fits.upper, low, high, np.clip(_losses(self.loss, fits, *rows), low, high))
         for i in np.flatnonzero(~(high - low <= FROM_ROWS * found.held_out)).tolist():
             self._from_rows(found, i, fold, g, supports[i])
         return found
@@ -193,7 +193,7 @@ class GlmFolds:
         supports : sequence of int arrays
         """
         fits = self.at(fold, g).refit(list(supports))
-        return fits.upper, _losses(fits, *rows_in_units(self.data, self.plan.scored_rows(fold)))
+        return fits.upper, _losses(self.loss, fits, *rows_in_units(self.data, self.plan.scored_rows(fold)))
 
     def left_out(self, g: int, supports: Sequence[IntArray]) -> tuple[FloatArray, FloatArray]:
         """Return the same by fold, (L, K), of fits near those on all rows; inf and nan beyond the limit.

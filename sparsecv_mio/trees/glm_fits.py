@@ -1,4 +1,4 @@
-"""Fits of logistic regression on centred columns, of which copies are one.
+"""Fits of a smooth convex loss on centred columns, of which copies are one.
 
 A copy is a column that is another one, or its negative, to the last bit in these rows, under a ridge that differs by
 rounding at most. In a fit m copies share their coefficient, so they are one column with ridge r / m. Points have the
@@ -15,10 +15,10 @@ from functools import cached_property
 import numpy as np
 from scipy.linalg.blas import dsyrk
 from scipy.linalg.lapack import dposv
-from scipy.special import expit
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.kernels import glm_lists, glm_newton
+from sparsecv_mio.kernels.row_losses import Response
 from sparsecv_mio.problem.glm import Centring, GlmProblem, Ranges
 from sparsecv_mio.trees.subsets import never
 from sparsecv_mio.units import KEEP_RTOL
@@ -82,10 +82,11 @@ class GlmFits:
     def rows(self) -> glm_newton.Rows:
         """The rows as the kernels take them."""
         problem, first = self.problem, self.problem.first
-        W = np.ascontiguousarray((problem.rows * problem.y[:, None]).T)
+        W = np.ascontiguousarray((problem.rows * problem.signs[:, None]).T)
         places = np.concatenate([np.arange(first), self.copy_of + first]).astype(np.int64)
         origin = float(problem.start()[0]) if first else 0.0
-        return glm_newton.Rows(W, problem.v, problem.penalty, places, first, origin)
+        response = Response(problem.v, problem.y, problem.loss.code)
+        return glm_newton.Rows(W, response, problem.penalty, places, first, origin)
 
     @cached_property
     def copies(self) -> IntArray:
@@ -191,11 +192,11 @@ class GlmFits:
             fitted = self.refit(mask[None, :], start)
             return fitted.points[0], float(fitted.lower[0])
         places, penalty = glm_newton.merged(self.rows, mask)
-        W, v, theta = self.rows.W[places], self.problem.v, start[places]
+        W, v, y, loss, theta = self.rows.W[places], self.problem.v, self.problem.y, self.problem.loss, start[places]
         for _ in range(WIDE_STEPS):
-            share = expit(-(theta @ W))
-            gradient = 2.0 * penalty * theta - W @ (v * share)
-            H = dsyrk(1.0, W * np.sqrt(v * share * (1.0 - share)))
+            margins = theta @ W
+            gradient = 2.0 * penalty * theta - W @ loss.falls(margins, y, v)
+            H = dsyrk(1.0, W * np.sqrt(loss.curvatures(margins, y, v)))
             H.flat[:: len(H) + 1] += 2.0 * penalty
             _, step, failed = dposv(H, -gradient)
             decrement = -float(step @ gradient)

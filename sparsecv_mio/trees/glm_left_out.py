@@ -12,7 +12,6 @@ from copy import copy
 
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotrs
-from scipy.special import expit
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.kernels.glm_newton import merged
@@ -103,8 +102,8 @@ class _About:
 
     def __init__(self, fits: GlmFits, places: IntArray, penalty: FloatArray, theta: FloatArray) -> None:
         self.Z, self.v, self.penalty, self.theta = fits.rows.W[places], fits.problem.v, penalty, theta
-        share = expit(-(theta @ self.Z))
-        self.curvature = self.v * share * (1.0 - share)
+        self.y, self.loss = fits.problem.y, fits.problem.loss
+        self.curvature = self.loss.curvatures(theta @ self.Z, self.y, self.v)
         self.H = (self.Z * self.curvature) @ self.Z.T
         self.H.flat[:: len(theta) + 1] += 2.0 * penalty
 
@@ -116,7 +115,7 @@ class _About:
         weights = self.v * training
         for step in range(STEPS + 1):
             margins = thetas @ self.Z
-            losses = np.logaddexp(0.0, -margins)
+            losses = self.loss.losses(margins, self.y)
             reached = np.einsum("ij,ij->i", weights, losses) + thetas**2 @ self.penalty
             better = reached < values
             values[better], best[better] = reached[better], thetas[better]
@@ -125,11 +124,11 @@ class _About:
                 held[fold] = float(self.v[rows] @ losses[fold, rows])
             if step == STEPS or not len(self.theta):
                 break
-            gradients = 2.0 * self.penalty * thetas - (weights * expit(-margins)) @ self.Z.T
+            gradients = 2.0 * self.penalty * thetas - self.loss.falls(margins, self.y, weights) @ self.Z.T
             for fold, factor in enumerate(factors):
                 if factor is not None and better[fold]:
                     thetas[fold] = thetas[fold] - dpotrs(factor, gradients[fold])[0]
-        return self._from_above(values, best), held
+        return self._from_above(values, best, weights), held
 
     def settled(self, training: BoolArray, scored: Sequence[IntArray]) -> FloatArray:
         """Return held-out losses where the margins of all rows have settled; nan elsewhere."""
@@ -140,16 +139,19 @@ class _About:
             moving = np.flatnonzero(moved > SETTLED)
             if not len(moving):
                 break
-            share = expit(-margins[moving])
-            gradients = 2.0 * self.penalty * thetas[moving] - (weights[moving] * share) @ self.Z.T
+            falls = self.loss.falls(margins[moving], self.y, weights[moving])
+            gradients = 2.0 * self.penalty * thetas[moving] - falls @ self.Z.T
             for at, fold in enumerate(moving.tolist()):
                 if step > STEPS:
-                    factors[fold] = self._factor_at(weights[fold] * share[at] * (1.0 - share[at]))
+                    factors[fold] = self._factor_at(self.loss.curvatures(margins[fold], self.y, weights[fold]))
                 factor = factors[fold]
                 thetas[fold] -= 0.0 if factor is None else dpotrs(factor, gradients[at])[0]
             before, margins[moving] = margins[moving], thetas[moving] @ self.Z
             moved[moving] = np.abs(margins[moving] - before).max(axis=1)
-        losses = [float(self.v[rows] @ np.logaddexp(0.0, -margins[fold, rows])) for fold, rows in enumerate(scored)]
+        losses = [
+            float(self.v[rows] @ self.loss.losses(margins[fold, rows], self.y[rows]))
+            for fold, rows in enumerate(scored)
+        ]
         known = np.array([factor is not None for factor in factors])
         return np.where(known & (moved <= SETTLED), losses, np.nan)
 
@@ -166,11 +168,15 @@ class _About:
         factor, failed = dpotrf(self.H - (Z * self.curvature[out]) @ Z.T)
         return None if failed else factor
 
-    def _from_above(self, values: FloatArray, thetas: FloatArray) -> FloatArray:
+    def _from_above(self, values: FloatArray, thetas: FloatArray, weights: FloatArray) -> FloatArray:
         """Raise values at points by what their rounding may be worth (docs/theory/glm.md, section 6).
 
-        `|l'| <= 1`, so a margin's rounding is worth no more than itself.
+        A margin's rounding is worth no more than itself where `|l'| <= 1`.
         """
         k, n = self.Z.shape
-        off = 2.0 * (k + 5) * EPS * (np.abs(thetas) @ (np.abs(self.Z) @ self.v))
+        if self.loss.steepest <= 1.0:
+            off = 2.0 * (k + 5) * EPS * (np.abs(thetas) @ (np.abs(self.Z) @ self.v))
+        else:
+            moved = 2.0 * (k + 5) * EPS * (np.abs(thetas) @ np.abs(self.Z))
+            off = np.einsum("ij,ij->i", weights, self.loss.roundings(thetas @ self.Z, self.y, moved, 2.0 * EPS))
         return np.asarray((values + off) * (1.0 + (n + k + 40) * EPS))

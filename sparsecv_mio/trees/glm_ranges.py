@@ -1,4 +1,4 @@
-"""Where the margins of sparse fits of logistic regression lie: quadratics made for few columns, not for all.
+"""Where the margins of sparse fits lie: quadratics made for few columns, not for all.
 
 A quadratic q below F at every fit with at most k columns and F at most U needs curvature that holds over their margins
 alone, not over all of the level set. With M its matrix, w a diagonal under it, and any point b, `g = c - (M - W) b`,
@@ -114,7 +114,7 @@ def sparser(
         if ellipsoid is None:
             break
         before, (low, high) = ranges.width, ellipsoid.predictions(problem.rows)
-        ranges = ranges.within(Ranges(*np.sort(problem.y * np.array([low, high]), axis=0)))
+        ranges = ranges.within(Ranges(*np.sort(problem.signs * np.array([low, high]), axis=0)))
         made = minorant_within(problem, below.point, below.level, ranges) if ranges.width < WORTH * before else None
         if made is None:
             break

@@ -1,4 +1,4 @@
-"""Good supports of logistic regression: local search on the quadratic of Newton's method, fits that decide.
+"""Good supports by a smooth convex loss: local search on the quadratic of Newton's method, fits that decide.
 
 About a fit F is nearly a weighted least squares problem, on which forward selection and exchanges of single columns are
 known for all columns at once (`kernels.local_search`). What it proposes is fitted; where that is no better, the single
@@ -13,7 +13,6 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import solve
 from scipy.linalg.blas import dsyrk
-from scipy.special import expit
 
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.kernels import local_search
@@ -24,7 +23,7 @@ ROUNDS = 20  # quadratics of one search
 TRIED = 5  # exchanges of one column that are fitted where the quadratic's own best is no better
 BETTER = 1e-11  # of a value, that an exchange must save
 MOST_SEEN = 128  # columns of a quadratic, beside those of the support
-LEAST_CURVATURE = 1e-12  # of a row's loss, where its share rounds to nothing
+LEAST_CURVATURE = 1e-12  # of a row's loss, where it rounds to nothing
 
 
 class _Fitted(NamedTuple):
@@ -119,16 +118,16 @@ def _quadratic(fits: GlmFits, best: _Fitted) -> tuple[IntArray, local_search.Pen
     """
     problem, rows, first, point = fits.problem, fits.rows, fits.problem.first, best.point
     margins = point @ rows.W
-    share = expit(-margins)
-    weight = problem.v * np.maximum(share * (1.0 - share), LEAST_CURVATURE)
-    target = weight * margins + problem.v * share
+    weight = problem.v * np.maximum(problem.loss.curvatures(margins, problem.y), LEAST_CURVATURE)
+    falls = problem.loss.falls(margins, problem.y, problem.v)
+    target = weight * margins + falls
     inner = np.concatenate([np.arange(first), np.array(fits.forced, dtype=np.int64) + first]).astype(np.int64)
     free = fits.varies.copy()
     free[list(fits.forced)] = False
     columns = np.flatnonzero(free)
     if len(columns) > MOST_SEEN:
         chosen = np.array(sorted(best.support - set(fits.forced)), dtype=np.int64)
-        worth = _worth(fits, weight, problem.v * share, inner, chosen, point)
+        worth = _worth(fits, weight, falls, inner, chosen, point)
         worth[chosen] = np.inf
         worth[~free] = -np.inf
         columns = np.sort(np.argpartition(-worth, MOST_SEEN)[: MOST_SEEN + len(chosen)])

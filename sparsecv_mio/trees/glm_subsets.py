@@ -1,6 +1,6 @@
-"""Best subsets of logistic regression on one training set: fits, proofs, and what held-out rows lose by them.
+"""Best subsets by a smooth convex loss on one training set: fits, proofs, and what held-out rows lose by them.
 
-`GlmSubsets` is to logistic loss what moments and their trees are to the squared one. All work is on centred
+`GlmSubsets` is to such a loss what moments and their trees are to the squared one. All work is on centred
 columns, of which copies are one (`trees/glm_fits`); sizes are proved by `trees/glm_tree`.
 """
 
@@ -178,13 +178,13 @@ class GlmSubsets:
         weights: FloatArray | None = None,
         expired: Callable[[], bool] = never,
     ) -> tuple[Fits, FloatArray, FloatArray]:
-        """Fit supports, and bound the log loss of rows, summed, at the exact fit of each.
+        """Fit supports, and bound the loss of rows, summed, at the exact fit of each.
 
         Parameters
         ----------
         supports : sequence of int arrays, or (L, p) bool array
         X, y : (m, p), (m,) arrays
-            Rows in the units of the problem's, labels -1 and 1.
+            Rows in the units of the problem's, targets as the loss has them.
         weights : (m,) array, optional
             1 by default.
         expired : callable
@@ -198,7 +198,7 @@ class GlmSubsets:
         """
         masks = self._masks(supports)
         fitted = self.fits.refit(masks, expired=expired)
-        return self._in_units(masks, fitted), *log_loss(*self.fits.decisions(masks, fitted, X), y, weights)
+        return self._in_units(masks, fitted), *self._lost(*self.fits.decisions(masks, fitted, X), y, weights)
 
     def open_fold_interval(
         self,
@@ -209,7 +209,7 @@ class GlmSubsets:
         weights: FloatArray | None = None,
         expired: Callable[[], bool] = never,
     ) -> tuple[float, float]:
-        """Bound the log loss of rows at the best fit of a size, whatever its support.
+        """Bound the loss of rows at the best fit of a size, whatever its support.
 
         Every fit with F at most `upper` is in an ellipsoid, and every one of at most so many columns in a smaller one,
         whatever its support (docs/theory/glm.md, section 8).
@@ -235,7 +235,7 @@ class GlmSubsets:
                 least, most = np.maximum(least, sparse[0]), np.minimum(most, sparse[1])
             off = spread @ (np.abs(below.centre) + below.reach)
             low, high = np.maximum(low, least - off), np.minimum(high, most + off)
-        lower, most_lost = log_loss(low[None, :], high[None, :], y, weights)
+        lower, most_lost = self._lost(low[None, :], high[None, :], y, weights)
         return float(lower[0]), float(most_lost[0])
 
     def _around(
@@ -257,31 +257,13 @@ class GlmSubsets:
                 below, ranges = sparser(problem, below, below.ranges if ranges is None else ranges, size, expired)
                 yield below, sparse_ellipsoid(below, problem.first, size, level, expired)
 
-
-def log_loss(
-    low: FloatArray, high: FloatArray, y: FloatArray, weights: FloatArray | None = None
-) -> tuple[FloatArray, FloatArray]:
-    """Bound sums of `w log(1 + exp(-y d))` for d between two arrays.
-
-    Parameters
-    ----------
-    low, high : (L, m) arrays
-    y : (m,) array
-        Labels -1 and 1.
-    weights : (m,) array, optional
-        1 by default.
-
-    Examples
-    --------
-    >>> lower, upper = log_loss(np.array([[0.0]]), np.array([[0.0]]), np.array([1.0]))
-    >>> bool(lower[0] < np.log(2.0) < upper[0]), bool(upper[0] - lower[0] < 1e-13)
-    (True, True)
-    """
-    v = np.ones(len(y)) if weights is None else weights
-    v, low, high, y = v[v > 0.0], low[:, v > 0.0], high[:, v > 0.0], y[v > 0.0]
-    least, most = np.where(y > 0.0, low, -high), np.where(y > 0.0, high, -low)
-    rounding = LOSS_ROUNDING + len(v) * np.finfo(float).eps
-    lower = np.logaddexp(0.0, -most) @ v * (1.0 - rounding)
-    with np.errstate(over="ignore"):
-        upper = np.logaddexp(0.0, -least) @ v * (1.0 + rounding)
-    return np.asarray(lower), np.asarray(upper)
+    def _lost(
+        self, low: FloatArray, high: FloatArray, y: FloatArray, weights: FloatArray | None
+    ) -> tuple[FloatArray, FloatArray]:
+        """Bound sums of weighted losses of rows whose predictors lie between (L, m) ends."""
+        v = np.ones(len(y)) if weights is None else weights
+        v, low, high, y = v[v > 0.0], low[:, v > 0.0], high[:, v > 0.0], y[v > 0.0]
+        least, most = self.fits.problem.loss.between(low, high, y)
+        rounding = LOSS_ROUNDING + len(v) * np.finfo(float).eps
+        with np.errstate(over="ignore"):
+            return np.asarray(least @ v * (1.0 - rounding)), np.asarray(most @ v * (1.0 + rounding))

@@ -1,4 +1,4 @@
-"""The outer tree of one size of a best subset of logistic regression.
+"""The outer tree of one size of a best subset by a smooth convex loss.
 
 A quadratic below F on the level set of the best support so far goes to the trees of the squared loss: their list of
 supports whose quadratic is within the level holds every support that is at least as good, so refits decide. Where the

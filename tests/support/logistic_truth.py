@@ -1,4 +1,4 @@
-"""Small hostile problems of logistic regression, and their least objectives by an enumeration with its own Newton."""
+"""Small hostile problems of two classes and of counts; their least objectives by an enumeration with its own Newton."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.problem.glm import GlmProblem
+from sparsecv_mio.problem.poisson import PoissonLoss
 from sparsecv_mio.trees.glm_subsets import GlmSubsets
 from sparsecv_mio.trees.subsets import UNLIMITED
 
@@ -21,9 +22,24 @@ def long_rows(problem: GlmProblem, X: FloatArray | None = None) -> np.ndarray:
     return np.hstack([np.ones((len(Z), problem.first), dtype=np.longdouble), Z])
 
 
+def long_loss(problem: GlmProblem, t: np.ndarray, y: FloatArray) -> np.ndarray:
+    """Losses of linear predictors in long double, each by its formula as it is printed."""
+    if problem.loss.name == "poisson":
+        long = y.astype(np.longdouble)
+        return np.asarray(np.exp(t) - long * t - (long - long * np.log(np.where(y > 0.0, long, 1))))
+    return np.asarray(np.maximum(-y * t, 0) + np.log1p(np.exp(-np.abs(t))))
+
+
+def long_slope(problem: GlmProblem, t: np.ndarray, y: FloatArray) -> tuple[np.ndarray, np.ndarray]:
+    """Slopes and curvatures of these losses."""
+    if problem.loss.name == "poisson":
+        return np.exp(t) - y, np.exp(t)
+    share = 1 / (1 + np.exp(y * t))
+    return -y * share, share * (1 - share)
+
+
 def long_objective(problem: GlmProblem, theta: np.ndarray) -> np.longdouble:
-    margins = problem.y * (long_rows(problem) @ theta)
-    loss = np.where(margins > 0, np.log1p(np.exp(-np.abs(margins))), -margins + np.log1p(np.exp(-np.abs(margins))))
+    loss = long_loss(problem, long_rows(problem) @ theta, problem.y)
     return problem.v @ loss + problem.penalty @ theta**2  # type: ignore[no-any-return]
 
 
@@ -54,10 +70,9 @@ def least(problem: GlmProblem) -> Truth:
     theta = problem.start().astype(np.longdouble)
     value, decrement, H = long_objective(problem, theta), 0.0, np.zeros((0, 0))
     for _ in range(400 if len(theta) else 0):
-        margins = y * (Z @ theta)
-        share = 1 / (1 + np.exp(margins))
-        gradient = 2 * problem.penalty * theta - Z.T @ (v * y * share)
-        H = (Z * (v * share * (1 - share))[:, None]).T @ Z + np.diag(2 * problem.penalty)
+        slope, bent = long_slope(problem, Z @ theta, y)
+        gradient = 2 * problem.penalty * theta + Z.T @ (v * slope)
+        H = (Z * (v * bent)[:, None]).T @ Z + np.diag(2 * problem.penalty)
         unit = np.sqrt(np.diag(H))
         step = -_inverse(H / np.outer(unit, unit)) @ (gradient / unit) / unit
         decrement = float(-gradient @ step)
@@ -74,13 +89,16 @@ def least(problem: GlmProblem) -> Truth:
 def long_losses(problem: GlmProblem, truth: Truth, X: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Least and greatest loss of rows at the exact fit, as far as the truth knows it."""
     Z = long_rows(problem, X)
-    margins, k = y * (Z @ truth.theta), len(truth.theta)
+    middle, k = Z @ truth.theta, len(truth.theta)
     unit = np.sqrt(np.diag(truth.H))
     scaled = Z / unit if k else np.zeros((len(X), 0))
     length = np.sqrt(np.maximum((scaled @ _inverse(truth.H / np.outer(unit, unit)) * scaled).sum(1), 0.0)) if k else 0.0
     off = 4.0 * np.sqrt(truth.off) * length + 1e-16 * (np.abs(Z) @ np.abs(truth.theta))
-    low, high = margins + off, margins - off
-    return tuple(np.where(m > 0, 0, -m) + np.log1p(np.exp(-np.abs(m))) for m in (low, high))  # type: ignore[return-value]
+    ends = [long_loss(problem, middle + sign * off, y) for sign in (-1.0, 1.0)]
+    if problem.loss.name == "poisson":  # which has its least value inside
+        with np.errstate(divide="ignore"):
+            ends.append(long_loss(problem, np.clip(np.log(y), middle - off, middle + off), y))
+    return np.min(ends, axis=0), np.max(ends, axis=0)
 
 
 def drawn(seed: int, most: int = 7) -> GlmProblem:
@@ -108,6 +126,30 @@ def drawn(seed: int, most: int = 7) -> GlmProblem:
     v = rng.choice([0.1, 1.0, 7.0], size=n) if kind == 7 else np.ones(n)
     intercept = bool(rng.random() < 0.85)
     return GlmProblem(X, y, v, np.ones(p), 10.0 ** rng.uniform(-6, 3), intercept)
+
+
+def counted(seed: int, most: int = 6) -> GlmProblem:
+    """Counts: zeros mostly, exposures over six decades, counts of 1e4, near copies, weights, gamma from 1e-4 to 1e3."""
+    rng = np.random.default_rng(seed)
+    n, p = int(rng.integers(12, 41)), int(rng.integers(1, most + 1))
+    X, kind = rng.normal(size=(n, p)), seed % 8
+    if kind == 1 and p > 1:
+        X[:, 0] = X[:, 1] + 10.0 ** rng.uniform(-5, -1) * X[:, 0]
+    if kind == 2:
+        X = (X > 0.3).astype(float)
+    level = {3: -2.5, 4: np.log(1e4)}.get(kind, rng.uniform(-1.0, 2.0))
+    exposure = 10.0 ** rng.uniform(-3, 3, n) if kind == 5 else np.ones(n)
+    score = level + X @ (rng.normal(size=p) * rng.choice([0.0, 0.3, 1.0]))
+    counts = rng.poisson(np.minimum(exposure * np.exp(score), 1e7)).astype(float)
+    counts[0] += counts.max() == 0.0
+    if kind == 6:
+        X = X * 10.0 ** rng.uniform(-4, 4, size=p) + 1e4 * (rng.random(p) < 0.3)
+    v = rng.choice([0.1, 1.0, 7.0], size=n) if kind == 7 else np.ones(n)
+    gamma, intercept = 10.0 ** rng.uniform(-4, 3), bool(rng.random() < 0.85)
+    rates, weights = PoissonLoss().of_data(counts, v, exposure)
+    if not intercept or kind != 6:
+        X -= X.mean(0)
+    return GlmProblem(X, rates, weights, np.ones(p), gamma, intercept, PoissonLoss())
 
 
 def harder(seed: int, most: int = 5) -> GlmProblem:
@@ -182,7 +224,7 @@ def outside(problem: GlmProblem, seed: int) -> tuple[FloatArray, FloatArray]:
     X = problem.X[rng.integers(len(problem.X), size=6)] + rng.choice([0.0, 0.3, 5.0], size=(6, 1)) * spread * (
         rng.standard_normal((6, problem.p))
     )
-    return X, rng.choice([-1.0, 1.0], size=6)
+    return X, rng.choice([-1.0, 1.0] if problem.loss.name == "logistic" else [0.0, 1.0, 7.0], size=6)
 
 
 def judged(seed: int, most: int = 7, draw: Callable[[int, int], GlmProblem] = drawn) -> tuple[int, int]:

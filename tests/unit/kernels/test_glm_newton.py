@@ -13,15 +13,15 @@ from sparsecv_mio.kernels.glm_newton import (
     evaluate,
     fit_and_prove,
     gathered,
-    log_losses,
+    look_around,
     merged,
-    new_state,
     newton,
     proved,
     refit,
     worst_ratio,
 )
-from sparsecv_mio.problem import glm
+from sparsecv_mio.kernels.row_losses import Response, new_state
+from sparsecv_mio.problem import row_losses
 from sparsecv_mio.problem.glm import GlmProblem
 
 SEEDS = range(300, 332)
@@ -50,7 +50,8 @@ def rows_of(problem: GlmProblem, copy_of: list[int] | None = None) -> Rows:
     W = np.ascontiguousarray((problem.rows * problem.y[:, None]).T)
     first = problem.first
     places = np.arange(len(W)) if copy_of is None else np.array([*range(first), *(j + first for j in copy_of)])
-    return Rows(W, problem.v, problem.penalty, places, first, float(problem.start()[0]) if first else 0.0)
+    response = Response(problem.v, problem.y, problem.loss.code)
+    return Rows(W, response, problem.penalty, places, first, float(problem.start()[0]) if first else 0.0)
 
 
 def centred(seed: int) -> GlmProblem:
@@ -63,7 +64,7 @@ def test_fits_are_those_of_numpy(seed: int) -> None:
     if seed % 8 == 5:  # so badly scaled that numpy's own solve is no judge; long double is, below
         return
     rows, theta = rows_of(problem), problem.start()
-    value = newton(rows.W, rows.v, rows.penalty, theta, 1e-28, np.inf, 0.0)
+    value = newton(rows.W, rows.response, rows.penalty, theta, 1e-28, np.inf, 0.0)
     twin, best = plain_newton(problem, problem.start())
     assert value == pytest.approx(best, rel=1e-9, abs=1e-12)
     assert problem.rows @ theta == pytest.approx(problem.rows @ twin, rel=1e-4, abs=1e-4)
@@ -74,7 +75,7 @@ def test_the_least_value_lies_between_its_bounds_from_any_point(seed: int) -> No
     problem = centred(seed)
     rows, rng, start = rows_of(problem), np.random.default_rng(seed), problem.start()
     truth = least(problem)
-    data, theta = (rows.W, rows.v, rows.penalty), start.copy()
+    data, theta = (rows.W, rows.response, rows.penalty), start.copy()
     upper, lower, radius = fit_and_prove(*data, theta, start, np.inf)
     assert lower <= truth.value and truth.value - truth.off <= upper
     if seed % 8 != 1:
@@ -104,7 +105,7 @@ def test_many_supports_are_fitted_as_one_by_one() -> None:
         places, penalty = merged(rows, masks[j])
         assert places.tolist() == [0, 1 + j] and penalty.tolist() == [0.0, problem.ridge[j]]
         start = np.array([rows.origin, 0.0])
-        alone = fit_and_prove(np.ascontiguousarray(rows.W[places]), rows.v, penalty, np.zeros(2), start, np.inf)
+        alone = fit_and_prove(np.ascontiguousarray(rows.W[places]), rows.response, penalty, np.zeros(2), start, np.inf)
         assert (upper[j], lower[j]) == alone[:2]
 
 
@@ -133,21 +134,8 @@ def test_copies_are_fitted_as_one_column_and_predict_as_two() -> None:
 def test_what_curvature_keeps_is_that_of_numpy_and_below_the_exact_ratio() -> None:
     for t in np.concatenate([np.logspace(-12, 3, 400), [0.0]]):
         exact = float(2 * (np.expm1(-np.longdouble(t)) + np.longdouble(t)) / np.longdouble(t) ** 2) if t > 1e-3 else 1.0
-        assert worst_ratio(t) == pytest.approx(float(glm.worst_ratio(np.array([t]))[0]), rel=1e-15)
+        assert worst_ratio(t) == pytest.approx(float(row_losses.worst_ratio(np.array([t]))[0]), rel=1e-15)
         assert worst_ratio(t) <= exact
-
-
-def test_shares_and_losses_are_within_a_few_roundings() -> None:
-    rng = np.random.default_rng(5)
-    parts = [rng.uniform(-60, 60, 20_000), 10.0 ** rng.uniform(-300, 2.8, 2_000), np.array([0.0, -0.0, 690.0, -1e4])]
-    m = np.concatenate([*parts, -parts[1]])
-    shares, others, losses, rest = (np.empty(len(m)) for _ in range(4))
-    log_losses(m, shares, others, losses, rest, np.empty(len(m), dtype=np.int64))
-    long = m.astype(np.longdouble)
-    exact = 1 / (1 + np.exp(long)), 1 / (1 + np.exp(-long)), np.maximum(-long, 0) + np.log1p(np.exp(-np.abs(long)))
-    for own, true in zip((shares, others, losses), exact, strict=True):
-        off = np.abs(own - true) / np.maximum(true, 1e-280)
-        assert off.max() < 6 * np.finfo(float).eps
 
 
 def test_the_value_at_a_point_is_that_of_numpy() -> None:
@@ -155,9 +143,15 @@ def test_the_value_at_a_point_is_that_of_numpy() -> None:
     rows, theta = rows_of(problem), np.array([0.3, -0.7])
     Z, state = gathered(rows.W, places), new_state(len(problem.y))
     assert np.array_equal(Z, rows.W[places])
-    value = evaluate(Z, problem.v, problem.penalty[places], theta, state)
+    data = (Z, rows.response, problem.penalty[places], theta, state)
+    value = evaluate(*data)
     whole = np.zeros(len(rows.W))
     whole[places] = theta
     assert value == pytest.approx(problem.objective(whole), rel=1e-13)
     assert state.margins == pytest.approx(problem.y * (problem.rows @ whole), rel=1e-12, abs=1e-14)
-    assert state.shares + state.others == pytest.approx(1.0)
+    assert state.falls + state.others == pytest.approx(1.0)
+    off, noise = np.empty(len(problem.y)), np.empty(2)
+    again, loose, widest = look_around(*data, (off, noise))
+    sizes = np.abs(Z).T @ np.abs(theta)
+    assert again == value and 0.0 < loose < 1e-10 * value and widest == off.max()
+    assert off == pytest.approx(7 * np.finfo(float).eps * sizes) and np.all(noise > 0.0)

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from sparsecv_mio.errors import BadInput
-from sparsecv_mio.problem.glm import GlmProblem, least_curvature, minorant
+from sparsecv_mio.problem.glm import GlmProblem, minorant
+from sparsecv_mio.problem.row_losses import LOG_LOSS
 
 
 def problem(**changes: object) -> GlmProblem:
@@ -30,7 +31,7 @@ def test_the_objective_is_that_of_the_formula() -> None:
 def test_the_curvature_is_below_every_ratio_of_the_range() -> None:
     rng = np.random.default_rng(2)
     m, r = rng.uniform(-40, 40, 600), 10.0 ** rng.uniform(-9, 2, 600)
-    c = least_curvature(m, m - r, m + r)
+    c = LOG_LOSS.least_curvature(m, m - r, m + r, np.ones(600))
     assert np.all(c >= 0.0)
     long = m.astype(np.longdouble)
     curvature = 1 / ((1 + np.exp(long)) * (1 + np.exp(-long)))
@@ -50,7 +51,7 @@ def test_the_curvature_of_a_range_beside_the_margin_is_below_every_ratio_of_it()
     rng = np.random.default_rng(4)
     m, far = rng.uniform(-20, 20, 600), 10.0 ** rng.uniform(-5, 1, 600) * rng.choice([-1.0, 1.0], 600)
     ends = np.sort([m + far, m + far * rng.uniform(1.0, 4.0, 600)], axis=0)
-    c = least_curvature(m, *ends)
+    c = LOG_LOSS.least_curvature(m, *ends, np.ones(600))
     long = m.astype(np.longdouble)
     for share in (0.0, 0.4, 1.0):
         t = long + ((1.0 - share) * ends[0] + share * ends[1] - long)

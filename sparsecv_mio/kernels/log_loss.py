@@ -1,0 +1,118 @@
+"""The log loss of rows, `l(m) = log(1 + exp(-m))` of a margin m: slopes, curvatures, and what they round by."""
+
+import numpy as np
+
+from sparsecv_mio.kernels.jit import njit
+
+EPS = 2.220446049250313e-16
+FARTHEST = 700.0  # margin whose loss is 0 as numbers go
+LOG2_E, LN2_HIGH, LN2_LOW = 1.4426950408889634, 6.93147180369123816490e-01, 1.90821492927058770002e-10
+ROUNDER = 6755399441055744.0  # 1.5 * 2^52: what is added to it loses its fraction
+NEAR_END = 0.05  # of a range, where curvature is bounded by the first terms of its series
+
+
+@njit(cache=True, nogil=True, error_model="numpy")  # no branch for divisions by zero, of which there is none
+def log_losses(margins, shares, others, losses, rest, bits):
+    """Fill `1 / (1 + exp(m))`, `1 / (1 + exp(-m))` and `log(1 + exp(-m))`, each within 8 roundings of the exact number.
+
+    `exp(-|m|) = 2^-k exp(-r)`, `|r| <= log(2) / 2`, by Taylor's polynomial, and `log(1 + e) = 2 artanh(e / (2 + e))` by
+    its series: loops without calls, which compilers turn into several rows at a time.
+
+    Parameters
+    ----------
+    margins, shares, others, losses : (n,) arrays
+    rest : (n,) array
+        Overwritten.
+    bits : (n,) int array
+        Overwritten.
+    """
+    n = margins.shape[0]
+    powers = bits.view(np.float64)
+    for i in range(n):
+        m = min(abs(margins[i]), FARTHEST)
+        k = (m * LOG2_E + ROUNDER) - ROUNDER
+        rest[i] = (k * LN2_HIGH - m) + k * LN2_LOW
+        bits[i] = (1023 - np.int64(np.int32(k))) << 52
+    for i in range(n):
+        r = rest[i]
+        p = 1.0 / 6227020800.0
+        p = p * r + 1.0 / 479001600.0
+        p = p * r + 1.0 / 39916800.0
+        p = p * r + 1.0 / 3628800.0
+        p = p * r + 1.0 / 362880.0
+        p = p * r + 1.0 / 40320.0
+        p = p * r + 1.0 / 5040.0
+        p = p * r + 1.0 / 720.0
+        p = p * r + 1.0 / 120.0
+        p = p * r + 1.0 / 24.0
+        p = p * r + 1.0 / 6.0
+        p = p * r + 0.5
+        p = (p * r * r + r) + 1.0
+        e = p * powers[i]
+        large = 1.0 / (1.0 + e)
+        small = e * large
+        s = e / (2.0 + e)
+        t = s * s
+        q = 1.0 / 33.0
+        q = q * t + 1.0 / 31.0
+        q = q * t + 1.0 / 29.0
+        q = q * t + 1.0 / 27.0
+        q = q * t + 1.0 / 25.0
+        q = q * t + 1.0 / 23.0
+        q = q * t + 1.0 / 21.0
+        q = q * t + 1.0 / 19.0
+        q = q * t + 1.0 / 17.0
+        q = q * t + 1.0 / 15.0
+        q = q * t + 1.0 / 13.0
+        q = q * t + 1.0 / 11.0
+        q = q * t + 1.0 / 9.0
+        q = q * t + 1.0 / 7.0
+        q = q * t + 1.0 / 5.0
+        q = q * t + 1.0 / 3.0
+        q = 2.0 * (s + s * t * q)
+        m = margins[i]
+        right = m > 0.0
+        shares[i] = small if right else large
+        others[i] = large if right else small
+        losses[i] = q if right else q - m
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def log_loss_roundings(v, state, off, out):
+    """As `row_losses.roundings`: `|l(m + e) - l(m)| <= 2 e s`, s the share `1 / (1 + exp(m))`, and s moves by 2 e s."""
+    n, total = off.shape[0], 0.0
+    for i in range(n):
+        e, s = off[i], state.falls[i]
+        total += v[i] * (2.0 * e * s + 10.0 * EPS * state.losses[i])
+        out[i] = v[i] * s * (2.0 * e + (n + 16) * EPS)
+    return total
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def log_loss_curvatures(state, ends, out):
+    """As `row_losses.least_curvatures`.
+
+    O(n). The ratio rises and then falls in t, so it is least at an end; near an end `l''(m) (1 - |t - m| / 3)` is used.
+    """
+    n = out.shape[0]
+    shares, others, losses = np.empty(n), np.empty(n), np.empty(n)
+    inside = np.empty(n, dtype=np.bool_)
+    for i in range(n):
+        out[i] = np.inf
+        inside[i] = ends[0, i] <= state.margins[i] <= ends[1, i]
+    for end in range(2):
+        log_losses(ends[end], shares, others, losses, state.work, state.bits)
+        for i in range(n):
+            m, t = state.margins[i], ends[end, i]
+            slope, at, there, D = -state.falls[i], state.losses[i], losses[i], t - m
+            noise = 16.0 * EPS * (there + at + abs(slope * D) + EPS * (abs(m) + abs(t)))
+            noise += 2.0 * EPS * (abs(m) + abs(t)) * abs(slope)
+            ratio = 2.0 * (there - at - slope * D - noise) / (D * D)
+            if not ratio > 0.0 or not ratio < np.inf:
+                ratio = 0.0
+            if abs(D) < NEAR_END:
+                ratio = max(ratio, state.falls[i] * state.others[i] * (1.0 - abs(D) / 3.0))
+            out[i] = min(out[i], ratio)
+    for i in range(n):
+        if inside[i]:
+            out[i] = min(out[i], state.falls[i] * state.others[i])

@@ -1,0 +1,71 @@
+"""The loss of counts with log link, half the deviance of a row: `l(t) = exp(t) - y t - (y - y log y)`, t its predictor.
+
+With `u = t - log y` and `mu = exp(t)` it is `y (exp(u) - 1 - u)`, which has digits where mu is near y; mu where y is 0.
+Second and third derivative are mu. :mod:`sparsecv_mio.problem.poisson` is its numpy twin.
+"""
+
+import numpy as np
+
+from sparsecv_mio.kernels.jit import njit
+
+EPS = 2.220446049250313e-16
+FARTHEST = 30.0  # beyond the margin to the right, where the ratio of curvature is still far above what is needed
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def half_deviances(margins, y, falls, means, losses):
+    """Fill `y - mu`, `mu` and the losses of rows; infinite ones where mu overflows.
+
+    Parameters
+    ----------
+    margins, y : (n,) arrays
+        Linear predictors, and counts >= 0 (over their exposures).
+    falls, means, losses : (n,) arrays
+    """
+    for i in range(margins.shape[0]):
+        t, count = margins[i], y[i]
+        if count > 0.0:
+            u = t - np.log(count)
+            if u > -0.5:
+                grown = np.expm1(u)
+                means[i] = count + count * grown
+            else:
+                means[i] = count * np.exp(u)
+                grown = means[i] / count - 1.0
+            falls[i] = -count * grown
+            losses[i] = max(count * (grown - u), 0.0)
+        else:
+            means[i] = np.exp(t)
+            falls[i], losses[i] = -means[i], means[i]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def half_deviance_roundings(v, y, state, off, out):
+    """As `row_losses.roundings`: l moves by at most `|l'| e + mu e^2` for e up to 1; e has the roundings of u too."""
+    n, total = off.shape[0], 0.0
+    for i in range(n):
+        t, mean, fall = state.margins[i], state.others[i], abs(state.falls[i])
+        level, far = 0.0, 0.0
+        if y[i] > 0.0:
+            level = np.log(y[i])
+            far = y[i] * abs(t - level)
+        off[i] += 2.0 * EPS * (abs(t) + abs(level) + 1.0)
+        e = off[i]
+        total += v[i] * (fall * e + mean * e * e + 10.0 * EPS * (fall + far))
+        out[i] = v[i] * (2.0 * mean * e + (n + 16) * EPS * fall)
+    return total
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def half_deviance_curvatures(state, ends, out):
+    """As `row_losses.least_curvatures`.
+
+    O(n). At `t = m + D` the ratio is `mu phi(D)`, `phi(D) = 2 (exp(D) - 1 - D) / D^2`: it rises in D, so it is least at
+    the lower end; `phi(D) >= 1 + D / 3`.
+    """
+    for i in range(out.shape[0]):
+        D = min(ends[0, i] - state.margins[i], FARTHEST)
+        ratio = 1.0 + D / 3.0
+        if abs(D) > 1e-3:
+            ratio = 2.0 * (np.expm1(D) - D) / (D * D)
+        out[i] = state.others[i] * ratio if ratio > 0.0 and state.others[i] < np.inf else 0.0

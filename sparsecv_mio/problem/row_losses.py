@@ -1,0 +1,213 @@
+"""What the engine asks of the loss of a row: a smooth convex `l >= 0` of its margin m, with `|l'''| <= l''`.
+
+The margin is `sign z'theta`; l may depend on the row's target y too. docs/theory/glm.md, section 11, says what each
+part has to promise. Plain numpy, in the precision of its arguments; `kernels/row_losses` has what is compiled of it.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+
+from sparsecv_mio.arrays import FloatArray, IntArray
+from sparsecv_mio.data.standard import StandardData
+from sparsecv_mio.errors import BadInput
+from sparsecv_mio.words import Loss
+
+EPS = float(np.finfo(float).eps)
+SMALL_RANGE = 1e-3  # where the ratio of `worst_ratio` is replaced by the first terms of its series
+
+
+class RowLoss(ABC):
+    """A loss of rows: one that is written here fits, branches and verifies by what there is.
+
+    Attributes
+    ----------
+    name : str
+        As options have it.
+    code : int
+        Of the kernels (`kernels/row_losses`).
+    steepest : float
+        The largest slope in size; inf where there is none.
+    """
+
+    name: str
+    code: int
+    steepest: float = np.inf
+
+    @abstractmethod
+    def check(self, y: FloatArray, intercept: bool) -> None:
+        """Raise `BadInput` where F of rows with targets y, all with a weight, has no least value."""
+
+    @abstractmethod
+    def of_data(
+        self, y: FloatArray, weights: FloatArray | None = None, exposure: FloatArray | None = None
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return targets and weights of rows as the loss has them, from those of the file."""
+
+    def signs(self, y: FloatArray) -> FloatArray:
+        """(n,) what rows are multiplied by."""
+        return np.ones(len(y))
+
+    @abstractmethod
+    def origin(self, y: FloatArray, v: FloatArray) -> float:
+        """Return the intercept of the fit without columns."""
+
+    @abstractmethod
+    def losses(self, m: Any, y: FloatArray) -> Any:
+        """`l(m)`."""
+
+    @abstractmethod
+    def falls(self, m: Any, y: FloatArray, v: Any = 1.0) -> Any:
+        """`-v l'(m)`."""
+
+    @abstractmethod
+    def curvatures(self, m: Any, y: FloatArray, v: Any = 1.0) -> Any:
+        """`v l''(m)`."""
+
+    @abstractmethod
+    def sizes(self, m: Any, y: FloatArray, v: Any = 1.0) -> Any:
+        """Return what the rounding of `v l'(m)` is a share of; at least `v l''(m)`."""
+
+    @abstractmethod
+    def roundings(self, m: Any, y: FloatArray, off: Any, eps: float) -> Any:
+        """By how much losses may be off where margins are, by `off`, and arithmetic rounds to `eps`."""
+
+    @abstractmethod
+    def rises(self, m: FloatArray, y: FloatArray, reach: FloatArray) -> FloatArray:
+        """Return the most that l changes by within `reach` of m, which may be inf."""
+
+    @abstractmethod
+    def between(self, low: FloatArray, high: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Bound l where `z'theta` is between two ends, but for a rounding of 1e-14 of each bound."""
+
+    @abstractmethod
+    def least_curvature(self, m: FloatArray, low: FloatArray, high: FloatArray, y: FloatArray) -> FloatArray:
+        """Lower bound of `2 (l(t) - l(m) - l'(m)(t - m)) / (t - m)^2` over `low <= t <= high`; m may lie outside."""
+
+
+def worst_ratio(t: FloatArray) -> FloatArray:
+    """Lower bound of `2 (exp(-t) + t - 1) / t^2`, t >= 0: what the curvature keeps of itself over a range t.
+
+    Examples
+    --------
+    >>> worst_ratio(np.array([0.0, 1.0])).round(6).tolist()
+    [1.0, 0.735759]
+    """
+    safe = np.maximum(t, SMALL_RANGE)
+    return np.where(t < SMALL_RANGE, 1.0 - t / 3.0, 2.0 * (np.expm1(-safe) + safe) / safe**2 * (1.0 - 1e-11))
+
+
+class LogLoss(RowLoss):
+    """Logistic loss, `l(m) = log(1 + exp(-m))`; targets are labels -1 and 1, which are the signs of their rows.
+
+    Examples
+    --------
+    >>> LogLoss().losses(np.zeros(1), np.ones(1)).round(6).tolist()
+    [0.693147]
+    """
+
+    name = "logistic"
+    code = 0
+    steepest = 1.0
+
+    def check(self, y: FloatArray, intercept: bool) -> None:
+        if not np.all(np.abs(y) == 1.0):
+            raise BadInput("logistic loss needs labels -1 and +1: map the two values of the target to them")
+        if intercept and len(set(y.tolist())) < 2:
+            raise BadInput(
+                "logistic loss: the rows with a weight are all of one class, so the intercept has no best value"
+            )
+
+    def of_data(
+        self, y: FloatArray, weights: FloatArray | None = None, exposure: FloatArray | None = None
+    ) -> tuple[FloatArray, FloatArray]:
+        return np.where(y > 0.0, 1.0, -1.0), np.ones(len(y)) if weights is None else weights
+
+    def signs(self, y: FloatArray) -> FloatArray:
+        return y
+
+    def origin(self, y: FloatArray, v: FloatArray) -> float:
+        return float(np.log(v[y > 0].sum()) - np.log(v[y < 0].sum()))
+
+    def losses(self, m: Any, y: FloatArray) -> Any:
+        return np.logaddexp(0.0, -m)
+
+    def _shares(self, m: Any) -> Any:
+        """`1 / (1 + exp(m))`."""
+        if m.dtype != np.float64:
+            return np.exp(-np.logaddexp(m.dtype.type(0.0), m))
+        from scipy.special import expit  # loads what squares need not
+
+        return expit(-m)
+
+    def falls(self, m: Any, y: FloatArray, v: Any = 1.0) -> Any:
+        return v * self._shares(m)
+
+    def curvatures(self, m: Any, y: FloatArray, v: Any = 1.0) -> Any:
+        shares = self._shares(m)
+        return v * shares * (1.0 - shares if m.dtype == np.float64 else self._shares(-m))
+
+    def sizes(self, m: Any, y: FloatArray, v: Any = 1.0) -> Any:
+        return v * self._shares(m)
+
+    def roundings(self, m: Any, y: FloatArray, off: Any, eps: float) -> Any:
+        return off + 8.0 * eps * self.losses(m, y)
+
+    def rises(self, m: FloatArray, y: FloatArray, reach: FloatArray) -> FloatArray:
+        with np.errstate(over="ignore", invalid="ignore"):
+            rise = np.where(np.isfinite(reach), np.logaddexp(0.0, reach - m) - np.logaddexp(0.0, -m), np.inf)
+        return np.maximum(rise, 0.0)
+
+    def between(self, low: FloatArray, high: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+        least, most = np.where(y > 0.0, low, -high), np.where(y > 0.0, high, -low)
+        with np.errstate(over="ignore"):
+            return np.logaddexp(0.0, -most), np.logaddexp(0.0, -least)
+
+    def least_curvature(self, m: FloatArray, low: FloatArray, high: FloatArray, y: FloatArray) -> FloatArray:
+        # The ratio rises and then falls in t, so it is least at an end (docs/theory/glm.md, section 1). Where an end is
+        # so near that differences lose their digits, `worst_ratio` of the curvature at m is the better bound.
+        at, slope = np.logaddexp(0.0, -m), -self._shares(m)
+        curvature = self._shares(-m) * self._shares(m)
+        ends = np.full(m.shape, np.inf)
+        for t in (low, high):
+            D = t - m
+            there = np.logaddexp(0.0, -t)
+            noise = 16.0 * EPS * (there + at + np.abs(slope * D) + EPS * (np.abs(m) + np.abs(t)))
+            noise += 2.0 * EPS * (np.abs(m) + np.abs(t)) * np.abs(slope)
+            with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+                ratio = 2.0 * (there - at - slope * D - noise) / D**2
+            ratio = np.maximum(np.where(np.isfinite(ratio), ratio, 0.0), curvature * worst_ratio(np.abs(D)))
+            ends = np.minimum(ends, ratio)
+        inside = (low <= m) & (m <= high)
+        return np.asarray(np.where(inside, np.minimum(ends, curvature), ends) * (1.0 - 1e-11))
+
+
+LOG_LOSS = LogLoss()
+
+
+def row_loss(loss: Loss) -> RowLoss:
+    """Return the loss of rows that a word names; squares have none.
+
+    Parameters
+    ----------
+    loss : Loss
+    """
+    if loss is Loss.LOGISTIC:
+        return LOG_LOSS
+    raise BadInput(f"loss {loss}: has no losses of rows here")
+
+
+def response_of(data: StandardData, rows: IntArray | slice) -> tuple[FloatArray, FloatArray]:
+    """Return targets and weights of some rows, as their loss has them.
+
+    Parameters
+    ----------
+    data : StandardData
+    rows : int array or slice
+    """
+    dataset = data.dataset
+    weights = None if dataset.row_weights is None else dataset.row_weights[rows]
+    return row_loss(data.loss).of_data(dataset.y[rows], weights)

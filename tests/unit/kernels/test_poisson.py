@@ -1,0 +1,81 @@
+"""Half deviances of counts by the kernel against long double, and their numpy twin."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from sparsecv_mio.kernels.poisson import half_deviance_curvatures, half_deviance_roundings, half_deviances
+from sparsecv_mio.kernels.row_losses import State, new_state
+from sparsecv_mio.problem.poisson import PoissonLoss
+
+N, LOSS = 4_000, PoissonLoss()
+
+
+def drawn(seed: int) -> tuple[np.ndarray, np.ndarray, State]:
+    """Counts and rates from 0 to 1e6 with predictors near them and far away, and what the kernel says of them."""
+    rng = np.random.default_rng(seed)
+    y = np.where(rng.random(N) < 0.3, 0.0, 10.0 ** rng.uniform(-6, 6, N))
+    near = np.log(np.where(y > 0.0, y, 1.0)) + rng.normal(size=N) * 10.0 ** rng.uniform(-9, 0.5, N)
+    m, state = np.where(rng.random(N) < 0.7, near, rng.uniform(-40, 20, N)), new_state(N)
+    state.margins[:] = m
+    half_deviances(m, y, state.falls, state.others, state.losses)
+    return m, y, state
+
+
+def exact(m: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Falls, means and losses in long double."""
+    long, positive = m.astype(np.longdouble), np.where(y > 0.0, y, 1.0).astype(np.longdouble)
+    u = long - np.log(positive)
+    loss = np.where(y > 0.0, positive * (np.expm1(u) - u), np.exp(long))
+    return np.where(y > 0.0, -positive * np.expm1(u), -np.exp(long)), np.exp(long), loss
+
+
+def test_losses_are_as_near_as_their_roundings_say() -> None:
+    m, y, state = drawn(1)
+    falls, means, losses = exact(m, y)
+    off, out = np.zeros(N), np.empty(N)
+    v = np.ones(1)
+    assert np.all(np.abs(state.others - means) <= 100 * np.finfo(float).eps * means)
+    whole = half_deviance_roundings(np.ones(N), y, state, off, out)
+    assert float(np.abs(state.losses - losses).sum()) <= whole and np.all(np.abs(state.falls - falls) <= out)
+    for row in range(200):
+        here = State(*(part[row : row + 1] for part in state))
+        alone = half_deviance_roundings(v, y[row : row + 1], here, np.zeros(1), np.empty(1))
+        assert abs(state.losses[row] - losses[row]) <= alone
+    twins = LOSS.falls(m, y), LOSS.curvatures(m, y), LOSS.losses(m, y)
+    for own, twin, room in zip((state.falls, state.others, state.losses), twins, (1e-12, 1e-12, 1e-9), strict=True):
+        assert own == pytest.approx(twin, rel=room, abs=1e-11)
+
+
+def test_what_margins_are_off_by_is_within_the_roundings() -> None:
+    m, y, state = drawn(2)
+    off, out = 10.0 ** np.random.default_rng(3).uniform(-14, -0.5, N), np.empty(N)
+    before = off.copy()
+    total = half_deviance_roundings(np.ones(N), y, state, off, out)
+    assert np.all(off > before)
+    moved = [np.abs(exact(m + sign * before, y)[2] - state.losses) for sign in (-1.0, 1.0)]
+    slopes = [np.abs(exact(m + sign * before, y)[0] - state.falls) for sign in (-1.0, 1.0)]
+    assert float(np.maximum(*moved).sum()) <= total and np.all(np.maximum(*slopes) <= out)
+    assert np.all(np.maximum(*moved) <= LOSS.roundings(m, y, before, np.finfo(float).eps))
+
+
+def test_curvatures_are_below_every_ratio_of_the_range_and_those_of_numpy() -> None:
+    m, y, state = drawn(4)
+    rng = np.random.default_rng(5)
+    first = m + rng.normal(size=N) * 10.0 ** rng.uniform(-5, 1, N)
+    ends = np.array([first, first + 10.0 ** rng.uniform(-5, 1, N)])
+    out = np.empty(N)
+    half_deviance_curvatures(state, ends.copy(), out)
+    assert out * (1.0 - 1e-11) == pytest.approx(LOSS.least_curvature(m, *ends, y), rel=1e-9)
+    for share in (0.0, 0.3, 1.0):
+        D = ((1.0 - share) * ends[0] + share * ends[1] - m).astype(np.longdouble)
+        ratio = np.exp(m.astype(np.longdouble)) * 2 * (np.expm1(D) - D) / D**2
+        assert np.all(LOSS.least_curvature(m, *ends, y) <= ratio * (1 + 1e-17 / D**2))
+
+
+def test_means_that_are_no_numbers_are_infinite_losses() -> None:
+    falls, means, losses = np.empty(3), np.empty(3), np.empty(3)
+    half_deviances(np.array([800.0, 800.0, -800.0]), np.array([0.0, 3.0, 3.0]), falls, means, losses)
+    assert losses[:2].tolist() == [np.inf, np.inf] and means.tolist() == [np.inf, np.inf, 0.0]
+    assert losses[2] == pytest.approx(3.0 * (800.0 + np.log(3.0) - 1.0))
