@@ -23,6 +23,7 @@ from sparsecv_mio.certificate.records import (
     CommonRecord,
     FitRecord,
     NearRecord,
+    NestedClasses,
     PathRecord,
     PathRow,
     Record,
@@ -254,13 +255,31 @@ def _errors(
     scored, data = np.concatenate(rows), design.dataset
     weights = None if data.row_weights is None else data.row_weights[scored]
     chances = np.concatenate(chance)
-    quality = class_quality(data.y[scored], chances, weights)
-    for name in ("accuracy", "auc", "brier"):
-        said = getattr(record.classes, name)
-        if said is not None:
-            room = SAME_QUALITY + (_near_pairs(data.y[scored], chances) if name == "auc" else 0.0)
-            checks.close(f"classes.{name}", said, getattr(quality, name), room)
+    check_quality(checks, record.classes, data.y[scored], chances, weights, "classes.")
     checks.part("accuracy, AUC and Brier score of the held-out predictions")
+
+
+def check_quality(
+    checks: Checks, said: Classes | NestedClasses, y: FloatArray, chances: FloatArray, weights: FloatArray | None,
+    path: str,
+) -> None:  # fmt: skip
+    """Check accuracy, AUC and Brier score of some rows against their probabilities.
+
+    Parameters
+    ----------
+    said : Classes or NestedClasses
+    y, chances : (m,) arrays
+        Classes 0 and 1, and probabilities of 1.
+    weights : (m,) array or None
+    path : str
+        What stands before the names of the fields in messages.
+    """
+    quality = class_quality(y, chances, weights)
+    for name in ("accuracy", "auc", "brier"):
+        number = getattr(said, name)
+        if number is not None:
+            room = SAME_QUALITY + (_near_pairs(y, chances) if name == "auc" else 0.0)
+            checks.close(f"{path}{name}", number, getattr(quality, name), room)
 
 
 def _near_pairs(y: FloatArray, chance: FloatArray) -> float:

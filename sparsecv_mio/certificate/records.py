@@ -416,7 +416,7 @@ class OuterAverage:
 
 @dataclass(frozen=True)
 class NestedFold:
-    """The model that was chosen without an outer fold, and its mean squared `error` there.
+    """The model that was chosen without an outer fold, and its mean squared `error` there; log loss of two classes.
 
     `cv_error` is that of the chosen pair on the training rows, `support` that of the model on all of these. `average`:
     the averaged model, where one was asked for; the error is then its own.
@@ -433,12 +433,27 @@ class NestedFold:
 
 
 @dataclass(frozen=True)
+class NestedClasses:
+    """How well the models chosen without outer folds tell two classes apart there.
+
+    `lower <= error <= upper` is certain of the mean log loss of these models. `accuracy`, `auc` and `brier` are of all
+    rows of the outer folds together, as in `Classes`; `auc` is null where they are of one class.
+    """
+
+    lower: parts.Number
+    upper: parts.Bound
+    accuracy: parts.Number
+    auc: parts.Number | None
+    brier: parts.Number
+
+
+@dataclass(frozen=True)
 class Nested:
     """Nested cross-validation: the whole procedure repeated without each outer fold, and scored there.
 
-    `error` is the mean squared error over the rows of the outer folds that are done, `standard_error` that of it over
-    these folds; null for a single one. `optimism` says by how many per cent `error` exceeds the CV error of the model's
-    pair on all rows; null where that is 0 or unknown.
+    `error` is the mean squared error, with logistic loss the mean log loss, over the rows of the outer folds that are
+    done, `standard_error` that of it over these folds; null for a single one. `optimism` says by how many per cent
+    `error` exceeds the CV error of the model's pair on all rows; null where that is 0 or unknown.
     """
 
     outer: parts.FoldInfo
@@ -446,6 +461,7 @@ class Nested:
     standard_error: parts.Number | None
     optimism: parts.Number | None
     folds: tuple[NestedFold, ...]
+    classes: NestedClasses | None = None
 
 
 @dataclass(frozen=True)

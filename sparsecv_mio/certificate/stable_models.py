@@ -11,14 +11,15 @@ from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.certificate.checked_fields import MOST_ENUMERATED, SAME, Checks, EnumerationLevel
 from sparsecv_mio.certificate.claims import row_of, same
 from sparsecv_mio.certificate.enumeration import LOOSE_TIES, UnitColumns, close_fits
+from sparsecv_mio.certificate.glm_records import check_quality
 from sparsecv_mio.certificate.parts import STATUSES, FoldInfo, OuterModel, Stability, StableChoice, WeighedModel
-from sparsecv_mio.certificate.records import Nested, NestedFold, Record
+from sparsecv_mio.certificate.records import Nested, NestedFold, Record, probabilities
 from sparsecv_mio.certificate.refits import checked_support, positions
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import outer_folds
 from sparsecv_mio.errors import BadInput
-from sparsecv_mio.problem import objective
+from sparsecv_mio.problem import glm_objective, objective
 from sparsecv_mio.problem.coordinates import size_of_target
 from sparsecv_mio.units import TIE_RTOL
 
@@ -48,9 +49,40 @@ def check_nested(checks: Checks, record: Record, dataset: Dataset, plan: FoldPla
     if checks.that((spread is None) == (nested.standard_error is None), "nested.standard_error", "is null or not"):
         checks.close("nested.standard_error", nested.standard_error or 0.0, spread or 0.0, SAME * error)
     _optimism(checks, record, nested, error)
+    _outer_classes(checks, record, (dataset, outer), nested)
     checks.bounded("nested.folds[].fold")
     checks.leaves("which of these words is read", "nested.folds[].status")
     checks.part(f"error of the {len(errors)} models that were chosen without an outer fold")
+
+
+def _outer_classes(checks: Checks, record: Record, rows: tuple[Dataset, FoldPlan], nested: Nested) -> None:
+    """Check what is said of the probabilities of rows of outer folds, each by the model without them."""
+    found, of_classes = nested.classes, record.classes is not None
+    if not checks.that((found is not None) == of_classes, "nested.classes", "is null or not") or found is None:
+        return
+    dataset, outer = rows
+    scored = np.concatenate([outer.scored_rows(outer_fold.fold) for outer_fold in nested.folds])
+    chances = []
+    for outer_fold in nested.folds:
+        support = [dataset.names.index(name) for name in outer_fold.support if name in dataset.names]
+        model = _fit_of_classes(record, dataset, support, outer_fold.gamma, outer.train_rows(outer_fold.fold))
+        chances.append(probabilities(model.predictors(dataset.X[outer.scored_rows(outer_fold.fold)])))
+    weights = None if dataset.row_weights is None else dataset.row_weights[scored]
+    check_quality(checks, found, dataset.y[scored], np.concatenate(chances), weights, "nested.classes.")
+    inside = found.lower <= nested.error * (1.0 + SAME) and nested.error <= found.upper * (1.0 + SAME)
+    checks.that(inside, "nested.classes.lower", "the error lies outside of its interval")
+    checks.bounded("nested.classes.lower", "nested.classes.upper")
+
+
+def _fit_of_classes(
+    record: Record, dataset: Dataset, support: Sequence[int], gamma: float, train: IntArray
+) -> glm_objective.GlmModel:
+    """Fit a support on some rows, in units of these."""
+    weights = dataset.row_weights
+    return glm_objective.fit(
+        dataset.X[train], dataset.y[train], support, gamma, scale=record.data.scale, intercept=record.data.intercept,
+        weights=None if weights is None else weights[train],
+    )  # fmt: skip
 
 
 def _in_order(models: Sequence[NestedFold | OuterModel], k: int) -> bool:
@@ -119,7 +151,7 @@ def check_outer_model(
         forced = set(limits.force_in) - {*limits.nonnegative, *limits.nonpositive}
         kept = forced <= set(one.support) and not set(limits.force_out) & set(one.support)
         checks.that(kept, f"{path}support", "does not keep to the restrictions")
-    if not record.descent:
+    if not record.descent and record.classes is None:  # of two classes the default ones depend on the number of rows
         checks.that(one.gamma in request.gammas, f"{path}gamma", "is not one that was asked for")
     checks.leaves("that it is best is read", f"{path}gamma", f"{path}support")
     checks.bounded(f"{path}tau")
@@ -127,6 +159,14 @@ def check_outer_model(
     weights = dataset.row_weights
     if isinstance(one, NestedFold) and one.average is not None:
         _outer_average(checks, dataset, test, one, path)
+        return
+    if record.classes is not None:
+        of_classes = _fit_of_classes(record, dataset, support, one.gamma, train)
+        w = None if weights is None else weights[test]
+        losses, doubt = of_classes.losses(dataset.X[test], dataset.y[test], w), of_classes.doubt(dataset.X[test])
+        total = dataset.weight_of(test)
+        room = OUTER_RTOL * float(losses.sum()) + float((doubt if w is None else w * doubt).sum())
+        checks.close(f"{path}error", one.error, float(losses.sum()) / total, room / total)
         return
     model = objective.fit(
         X, y, support, one.gamma, scale=record.data.scale, intercept=record.data.intercept,

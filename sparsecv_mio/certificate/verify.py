@@ -158,6 +158,7 @@ def _verify_search(checks: Checks, record: Record, dataset: Dataset, plan: FoldP
         return False
     design = _design(record, dataset, plan)
     if record.request.loss == Loss.LOGISTIC:
+        check_nested(checks, record, dataset, plan)
         return check_classes(checks, record, dataset, plan, lambda pair: _fold_supports(checks, pair, design))
     supports = [(pair, _fold_supports(checks, pair, design)) for pair in optimality.reported_pairs(record)]
     whole = [(pair, of_folds) for pair, of_folds in supports if of_folds is not None]

@@ -234,8 +234,6 @@ def _check_together(
         check_interval(every, how, hooks)
     if not quiet and (words := leaving(how)) is not None:
         ending.tell(f"warning: --{words}")
-    if nested is not None and how.loss is Loss.LOGISTIC:
-        raise BadInput("--nested: goes with --loss squared, not logistic")
 
 
 def _note_target(dataset: Dataset, quiet: bool) -> None:

@@ -274,6 +274,11 @@ def nested_lines(record: records.Record, nested: records.Nested) -> list[str]:
     if nested.optimism is not None:
         much = f"{abs(nested.optimism):.1f}% {'less' if nested.optimism < 0.0 else 'more'}"
         lines.append(f"that is {much} than the CV error of this pair, {shown(record.cv_error)}")
+    if nested.classes is not None:
+        found = nested.classes
+        auc = "" if found.auc is None else f", AUC {found.auc:.3f}"
+        said = f"accuracy {100.0 * found.accuracy:.1f}%{auc}, Brier score {found.brier:.4f}"
+        lines.append(f"there: {said}; the log loss of these models is certified in {ends_of(found.lower, found.upper)}")
     return lines
 
 

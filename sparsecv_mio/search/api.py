@@ -26,8 +26,17 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.certificate.parts import NOT_AVERAGED, OuterModel, TriedWeight
-from sparsecv_mio.certificate.records import Nested, NestedFold, OuterAverage, PathRow, Record
+from sparsecv_mio.certificate.records import (
+    Nested,
+    NestedClasses,
+    NestedFold,
+    OuterAverage,
+    PathRow,
+    Record,
+    class_quality,
+)
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import WEIGHTED, FoldPlan
 from sparsecv_mio.data.folds import AnyFolds, Splitter, canonical, fold_columns, folds_of, inner_folds, outer_folds
@@ -36,17 +45,18 @@ from sparsecv_mio.data.weights import FILE, weight_columns, weighted, weights_of
 from sparsecv_mio.declared_options import OF_TABLES
 from sparsecv_mio.errors import BadInput, OutOfTime, SparseCVError
 from sparsecv_mio.model_space import GammaInterval, interval
-from sparsecv_mio.problem.objective import fit, held_out_error, standard_error
+from sparsecv_mio.problem.objective import standard_error
 from sparsecv_mio.search.context import Snapshot, Trees
 from sparsecv_mio.search.deadline import Deadline, run_within_limit
 from sparsecv_mio.search.fold_models import held_out_predictions as held_out_predictions
 from sparsecv_mio.search.fold_models import with_mae
 from sparsecv_mio.search.observers import staged
 from sparsecv_mio.search.options import NESTED, Hooks, SearchOptions, leaving, merged_options
+from sparsecv_mio.search.outer_models import ScoredOutside, scored_outside
 from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.search.result import fold_info
 from sparsecv_mio.search.running import RunningSearch
-from sparsecv_mio.units import MAIN_SHARE, SEARCH_SHARE
+from sparsecv_mio.units import MAIN_SHARE, OUTWARD, SEARCH_SHARE
 from sparsecv_mio.words import Loss, Method, Model
 
 if TYPE_CHECKING:
@@ -125,6 +135,16 @@ class Question:
         asked = replace(self, options=self.options.within(self.dataset))
         return _over_grid(asked, grid, deadline) if every is None else _over_interval(asked, every, grid, deadline)
 
+    def check_outer_classes(self, outer: FoldPlan) -> None:
+        """Raise `BadInput` where rows outside of an outer fold leave a fold of theirs one class to train on."""
+        for fold in range(outer.k):
+            rows = outer.train_rows(fold)
+            training = self.dataset.take(rows)
+            try:
+                self.options.check_data(training, inner_folds(self.folds, rows, training))
+            except BadInput as error:
+                raise BadInput(f"nested, without outer fold {fold}: {error}") from None
+
     def without(
         self, outer: FoldPlan, fold: int, deadline: Deadline | None, what: str, **changes: Any
     ) -> tuple[Dataset, Record]:
@@ -197,14 +217,10 @@ def models_of_weights(
     training, record = given.without(outer, fold, deadline, "stability nested", stability=STABILITY_WEIGHTS)
     if record.stability is None or record.stability.chosen is None:
         return []
-    test, data, models = outer.scored_rows(fold), given.dataset, []
+    test, models = given.dataset.take(outer.scored_rows(fold)), []
     for weighed in record.stability.chosen.models:
-        model = fit(
-            training.X, training.y, [data.names.index(name) for name in weighed.support], weighed.gamma,
-            scale=given.options.scale, intercept=given.options.intercept, weights=training.row_weights,
-        )  # fmt: skip
-        error = held_out_error(model, data.X, data.y, test, data.row_weights) / data.weight_of(test)
-        models.append(OuterModel(fold, weighed.gamma, weighed.tau, weighed.support, error))
+        scored = scored_outside(training, test, weighed.support, weighed.gamma, given.options)
+        models.append(OuterModel(fold, weighed.gamma, weighed.tau, weighed.support, scored.error))
     return models
 
 
@@ -412,10 +428,19 @@ def _outer(model: PathRow) -> OuterAverage:
     return OuterAverage(model.support, model.coefficients, model.intercept)
 
 
-def _nested_fold(given: Question, outer: FoldPlan, fold: int, deadline: Deadline) -> NestedFold:
+OuterFold = tuple[NestedFold, ScoredOutside]
+
+
+def _nested_fold(given: Question, outer: FoldPlan, fold: int, deadline: Deadline) -> OuterFold:
     """Choose a model without an outer fold, and score it there."""
-    _, record = given.without(outer, fold, deadline, "nested")
+    training, record = given.without(outer, fold, deadline, "nested")
     test = given.dataset.take(outer.scored_rows(fold))
+    if given.options.loss is Loss.LOGISTIC:
+        scored = scored_outside(training, test, record.support, record.gamma, given.options)
+    else:
+        predicted = record.predict(test)
+        error = float(np.average((test.y - predicted) ** 2, weights=test.row_weights))
+        scored = ScoredOutside(error, error, error, predicted)
     return NestedFold(
         fold=fold,
         gamma=record.gamma,
@@ -423,9 +448,9 @@ def _nested_fold(given: Question, outer: FoldPlan, fold: int, deadline: Deadline
         support=record.support,
         cv_error=record.cv_error,
         status=record.status,
-        error=float(np.average((test.y - record.predict(test)) ** 2, weights=test.row_weights)),
+        error=scored.error,
         average=None if record.average is None else _outer(record.average.model),
-    )
+    ), scored
 
 
 def nested_cross_validate(
@@ -453,9 +478,11 @@ def nested_cross_validate(
     -----
     The run on all rows may take two shares of a time limit of `count + 2`; what it leaves goes to the outer folds.
     """
-    given, done = Question(dataset, folds, gammas, taus, options, hooks), list[NestedFold]()
+    given, done = Question(dataset, folds, gammas, taus, options, hooks), list[OuterFold]()
     deadline = Deadline.of(options, hooks.stop, hooks.began)
     outer = outer_folds(count, folds, dataset)
+    if options.loss is Loss.LOGISTIC:
+        given.check_outer_classes(outer)
     share = None if deadline.limit is None else deadline.limit * MAIN_SHARE / (count + MAIN_SHARE)
     record = given.answer(Deadline(share, hooks.stop, deadline.began))
     with suppress(KeyboardInterrupt):
@@ -465,7 +492,7 @@ def nested_cross_validate(
     return replace(record, nested=nested_of(record, outer, done, dataset))
 
 
-def nested_of(record: Record, outer: FoldPlan, done: list[NestedFold], dataset: Dataset) -> Nested:
+def nested_of(record: Record, outer: FoldPlan, done: list[OuterFold], dataset: Dataset) -> Nested:
     """Sum up the outer folds that are done.
 
     Parameters
@@ -473,11 +500,12 @@ def nested_of(record: Record, outer: FoldPlan, done: list[NestedFold], dataset: 
     record : Record
         Of all rows.
     outer : FoldPlan
-    done : list of NestedFold
+    done : list of (NestedFold, ScoredOutside)
     dataset : Dataset
     """
-    weights = np.array([dataset.weight_of(outer.scored_rows(outer_model.fold)) for outer_model in done])
-    errors = np.array([outer_model.error for outer_model in done])
+    models = tuple(model for model, _ in done)
+    weights = np.array([dataset.weight_of(outer.scored_rows(model.fold)) for model in models])
+    errors = np.array([model.error for model in models])
     error = float(np.average(errors, weights=weights))
     chosen = record.cv_error
     return Nested(
@@ -485,8 +513,19 @@ def nested_of(record: Record, outer: FoldPlan, done: list[NestedFold], dataset: 
         error=error,
         standard_error=standard_error(errors * weights, weights) if len(done) > 1 else None,
         optimism=100.0 * (error / chosen - 1.0) if 0.0 < chosen < math.inf else None,
-        folds=tuple(done),
+        folds=models,
+        classes=None if record.classes is None else _outer_classes(dataset, outer, done, weights),
     )
+
+
+def _outer_classes(dataset: Dataset, outer: FoldPlan, done: list[OuterFold], weights: FloatArray) -> NestedClasses:
+    """Return how good the probabilities of the rows of outer folds are, each by the model without them."""
+    rows = np.concatenate([outer.scored_rows(model.fold) for model, _ in done])
+    row_weights = None if dataset.row_weights is None else dataset.row_weights[rows]
+    quality = class_quality(dataset.y[rows], np.concatenate([scored.predicted for _, scored in done]), row_weights)
+    lower, upper = (float(np.average([scored[end] for _, scored in done], weights=weights)) for end in (1, 2))
+    auc = None if math.isnan(quality.auc) else quality.auc
+    return NestedClasses(lower * (1.0 - OUTWARD), upper * (1.0 + OUTWARD), quality.accuracy, auc, quality.brier)
 
 
 def solve(
@@ -553,8 +592,6 @@ def solve(
     options, hooks = merged_options(None, None, given, "solve", ("folds", "seed", "nested", "weights", *OF_TABLES))
     dataset, plan = _dealt(data, target, reading, (folds, seed), weights, options)
     if nested is not None:
-        if options.loss is Loss.LOGISTIC:
-            raise BadInput("nested: goes with loss squared, not logistic")
         if isinstance(gammas, GammaInterval) or (isinstance(gammas, str) and interval(gammas)):
             raise BadInput(f"nested: goes with a grid of gammas, not with the interval {gammas}")
         return nested_cross_validate(dataset, plan, nested, gammas, taus, options, hooks)

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
 import pytest
 from two_class_cases import TwoClassCase, two_class_case
 
+from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.certificate.verify import verify
+from sparsecv_mio.data.folds import inner_folds, outer_folds
 from sparsecv_mio.data.weights import Scored
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.problem import glm_objective
 from sparsecv_mio.problem.objective import varying_columns
+from sparsecv_mio.search.api import nested_cross_validate
+from sparsecv_mio.search.options import Hooks, SearchOptions
 
 TIED = 1e-10  # of an objective
 ROUNDING = 1e-7  # of a held-out loss
@@ -75,3 +80,46 @@ def test_columns_far_from_0_without_an_intercept(seed: int) -> None:
     found = verify(record, case.data)
     assert found.ok, found.failures[:2]
     assert record.status == "proved"
+
+
+def check_nested(seed: int) -> bool:
+    """Compare what nested cross-validation says with a search without each outer fold; False where none could be."""
+    try:
+        case = two_class_case(seed)
+        options = SearchOptions.of(loss="logistic", threads=1, **case.how)
+        record = nested_cross_validate(case.data, case.folds, 3, case.gammas, case.taus, options, Hooks())
+    except BadInput:
+        return False  # one class outside of an outer fold, or too few rows
+    data, nested = case.data, record.nested
+    assert nested is not None and nested.classes is not None and len(nested.folds) == 3
+    outer, low, high, total = outer_folds(3, case.folds, data), 0.0, 0.0, 0.0
+    how = {"scale": case.how["scale"], "intercept": case.how["intercept"]}
+    for one in nested.folds:
+        train, test = outer.train_rows(one.fold), data.take(outer.scored_rows(one.fold))
+        training = data.take(train)
+        inner = replace(case, data=training, folds=inner_folds(case.folds, train, training))
+        chosen = inner.solved()
+        assert (one.gamma, one.tau, one.support) == (chosen.gamma, chosen.tau, chosen.support), seed
+        columns = [data.names.index(name) for name in one.support]
+        model = glm_objective.fit(training.X, training.y, columns, one.gamma, weights=training.row_weights, **how)
+        loss = float(model.losses(test.X, test.y, test.row_weights).sum())
+        off = ROUNDING * loss + 4.0 * float(model.doubt(test.X).sum())
+        low, high, total = low + loss - off, high + loss + off, total + test.weight_of(slice(0, test.n))
+    assert nested.classes.lower <= high / total and low / total <= nested.classes.upper, seed
+    assert low / total <= nested.error <= high / total, seed
+    assert nested.classes.lower <= nested.error <= nested.classes.upper, seed
+    if seed % 3 == 0:
+        found = verify(record, data, case.folds)
+        assert found.ok, (seed, found.failures[:2])
+        assert Record.from_json(record.to_json()) == record
+    return True
+
+
+def test_outer_errors_are_inside_their_intervals() -> None:
+    assert sum(check_nested(seed) for seed in range(9)) >= 5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(100, 400, 50))
+def test_hundreds_of_outer_errors(first: int) -> None:
+    assert sum(check_nested(seed) for seed in range(first, first + 50)) > 20

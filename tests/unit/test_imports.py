@@ -78,7 +78,10 @@ SEARCH_LAYERS: tuple[set[str], ...] = (
         "fold_fits", "fold_solver", "first_supports", "fallback", "leave_fold_out", "shared_trees",
         "gamma_fits", "gamma_lists", "accelerators", "all_rows", "glm_folds",
     },
-    {"run", "estimates", "loss_bounds", "ranked_loop", "sources", "result", "recheck", "running", "fold_models"},
+    {
+        "run", "estimates", "loss_bounds", "ranked_loop", "sources", "result", "recheck", "running", "fold_models",
+        "outer_models",
+    },
     {"rounds", "cell_by_cell", "by_rows", "one_by_one", "descent", "gamma_partition", "glm_search"},
     {"average", "loop", "api"},
 )  # fmt: skip

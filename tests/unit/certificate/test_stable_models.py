@@ -17,6 +17,7 @@ from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import folds_of, make_folds
 from sparsecv_mio.data.weights import weighted_rows
+from sparsecv_mio.errors import BadInput
 from sparsecv_mio.search.api import cross_validate
 
 
@@ -171,3 +172,33 @@ def test_an_altered_record_is_rejected(kind: str, change: Callable[[Record], Rec
     assert altered != record(kind)
     report = verify(altered, data())
     assert any(failure.field.startswith(named) for failure in report.failures), report.failures
+
+
+def test_outer_folds_of_two_classes() -> None:
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(60, 4))
+    two = sc.Dataset.from_arrays(X, (X[:, 0] + rng.logistic(size=60) > 0).astype(float))
+    found = sc.solve(two, folds="4", nested=3, loss="logistic", threads=1)
+    nested = found.nested
+    assert nested is not None and nested.classes is not None
+    assert sc.verify(found, two).ok and Record.from_json(found.to_json()) == found
+    first, *rest = nested.folds
+    classes = nested.classes
+    altered: dict[str, Any] = {
+        "nested.folds[0].error": replace(nested, folds=(replace(first, error=first.error * 0.999), *rest)),
+        "nested.error": replace(nested, error=nested.error * 0.999),
+        "nested.classes.lower": replace(nested, classes=replace(classes, lower=nested.error * 1.01)),
+        "nested.classes.auc": replace(nested, classes=replace(classes, auc=0.5)),
+        "nested.classes": replace(nested, classes=None),
+    }
+    for field, wrong in altered.items():
+        failures = sc.verify(replace(found, nested=wrong), two).failures
+        assert field in {one.field for one in failures}, field
+
+
+def test_outer_folds_that_leave_one_class_are_refused_before_any_work() -> None:
+    X = np.random.default_rng(3).normal(size=(20, 2))
+    y = np.zeros(20)
+    y[:2] = 1.0
+    with pytest.raises(BadInput, match="nested, without outer fold"):
+        sc.solve(sc.Dataset.from_arrays(X, y), folds="2", nested=2, gammas=1.0, taus=1, loss="logistic")

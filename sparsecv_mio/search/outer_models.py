@@ -1,0 +1,85 @@
+"""A model that was chosen without some rows, scored on them: what nested cross-validation and its weights compare."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from sparsecv_mio.arrays import FloatArray
+from sparsecv_mio.certificate.records import probabilities
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.standard import standardize
+from sparsecv_mio.problem.objective import fit, held_out_error
+from sparsecv_mio.search.options import SearchOptions
+from sparsecv_mio.words import Loss
+
+
+class ScoredOutside(NamedTuple):
+    """The mean loss of rows that a model has not seen, an interval that is certain to hold it, and their predictions.
+
+    Of squared loss, whose rounding `verify` bounds, the interval is the error itself.
+    """
+
+    error: float
+    lower: float
+    upper: float
+    predicted: FloatArray
+
+
+def scored_outside(
+    training: Dataset, test: Dataset, support: Sequence[str], gamma: float, options: SearchOptions
+) -> ScoredOutside:
+    """Fit a support on training rows, in units of these, and score other rows.
+
+    Parameters
+    ----------
+    training, test : Dataset
+    support : sequence of str
+    gamma : float
+    options : SearchOptions
+        Loss, scale, intercept.
+
+    Returns
+    -------
+    ScoredOutside
+        With logistic loss the predictions are probabilities.
+
+    Examples
+    --------
+    >>> X, y = np.array([[-1.0], [0.0], [0.0], [1.0], [1.0]]), np.array([0.0, 0.0, 1.0, 1.0, 1.0])
+    >>> data = Dataset.from_arrays(X, y)
+    >>> options = SearchOptions(loss="logistic", scale="none")
+    >>> scored = scored_outside(data.take(np.arange(4)), data.take(np.array([4])), ["x0"], 1.0, options)
+    >>> round(scored.error, 6), bool(scored.upper - scored.lower < 1e-12)
+    (0.411741, True)
+    """
+    if options.loss is Loss.SQUARED:
+        columns, rows = [training.names.index(name) for name in support], np.arange(test.n)
+        model = fit(
+            training.X, training.y, columns, gamma, scale=options.scale, intercept=options.intercept,
+            weights=training.row_weights,
+        )  # fmt: skip
+        error = held_out_error(model, test.X, test.y, rows, test.row_weights) / test.weight_of(rows)
+        return ScoredOutside(error, error, error, model.intercept + test.X[:, columns] @ model.beta)
+    return _classes_outside(training, test, support, gamma, options)
+
+
+def _classes_outside(
+    training: Dataset, test: Dataset, support: Sequence[str], gamma: float, options: SearchOptions
+) -> ScoredOutside:
+    """Of :func:`scored_outside`."""
+    from sparsecv_mio.search.glm_folds import subsets_of  # loads kernels
+
+    data = standardize(training, options.scale, options.intercept, options.restrictions, options.loss)
+    columns, places = data.columns, [data.names.index(name) for name in support]
+    subsets = subsets_of(data, np.arange(data.n)).with_gamma(gamma)
+    labels, X = np.where(test.y > 0.0, 1.0, -1.0), test.X[:, columns]
+    fits, lower, upper = subsets.scored([np.array(places, dtype=np.int64)], X, labels, test.row_weights)
+    predictors = X @ fits.coefficients[0] + fits.intercept[0]
+    total, weights = test.weight_of(slice(0, test.n)), test.row_weights
+    losses = np.logaddexp(0.0, -labels * predictors)
+    error = float(losses.sum() if weights is None else weights @ losses)
+    low, high = max(float(lower[0]), 0.0), float(upper[0]) if upper[0] < np.inf else np.inf
+    return ScoredOutside(float(np.clip(error, low, high)) / total, low / total, high / total, probabilities(predictors))
