@@ -467,6 +467,37 @@ def forward_selection(M: FloatArray, c: FloatArray, most: int, first: Sequence[i
     return np.array(list(picks(M.__getitem__, np.diag(M), c, most, first)), dtype=np.int64)
 
 
+def coefficients_of_sets(problem: SparseProblem, sets: IntArray, penalty: FloatArray) -> FloatArray:
+    """(L, s) coefficients of the ridge fits of L supports of one size, from moments; as computed, nothing is bounded.
+
+    Parameters
+    ----------
+    problem : SparseProblem
+        Its gamma does not matter.
+    sets : (L, s) int array
+    penalty : (L, s) array
+        Halves of the ridge weights of the columns.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        If one of the fits has no digits.
+
+    Notes
+    -----
+    O(L s^3).
+
+    Examples
+    --------
+    >>> p = SparseProblem(np.eye(2), np.array([1.0, 2.0]), 6.0, np.ones(2), 1.0, 5, np.zeros(2), 0.0)
+    >>> coefficients_of_sets(p, np.array([[1], [0]]), np.ones((2, 1))).tolist()
+    [[1.0], [0.5]]
+    """
+    M, at = problem.Q[sets[:, :, None], sets[:, None, :]], np.arange(sets.shape[1])
+    M[:, at, at] += penalty
+    return np.asarray(np.linalg.solve(M, problem.c[sets][:, :, None])[:, :, 0])
+
+
 def rows_left_out(
     M: FloatArray, c: FloatArray, sets: IntArray, rows: tuple[FloatArray, FloatArray], share: FloatArray | float
 ) -> tuple[FloatArray, FloatArray, FloatArray]:

@@ -22,7 +22,7 @@ from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.files import Place
 from sparsecv_mio.problem.problem import SparseProblem
-from sparsecv_mio.problem.refit import rows_left_out
+from sparsecv_mio.problem.refit import coefficients_of_sets, rows_left_out
 from sparsecv_mio.problem.training_moments import moments_of_training, row_moments, training_moments
 from sparsecv_mio.proofs import threshold_trees
 from sparsecv_mio.proofs.proof_lines import KeptTrees, proof_head
@@ -125,17 +125,14 @@ class ScoresAt:
         return objective, error
 
     def _refitted(self, sets: IntArray, folds: list[int], within: FloatArray | None) -> tuple[FloatArray, FloatArray]:
-        problems, at = [self.folds.problem(fold) for fold in folds], np.arange(sets.shape[1])
-        M = np.stack([problem.Q[sets[:, :, None], sets[:, None, :]] for problem in problems])
-        M[:, :, at, at] += self.whole.penalty[sets]
-        c = np.stack([problem.c[sets] for problem in problems])
-        beta = np.linalg.solve(M, c[..., None])[..., 0]
-        objective = np.array([problem.yy for problem in problems]) - (c * beta).sum(axis=2).T
+        objective, penalty = np.empty((len(sets), len(folds))), self.whole.penalty[sets]
         error = np.full(objective.shape, np.inf)
-        wanted = np.ones(objective.shape, dtype=bool) if within is None else objective <= within
-        for k in np.flatnonzero(wanted.any(axis=0)).tolist():
-            near, (V, r) = np.flatnonzero(wanted[:, k]), self.folds.held(folds[k])
-            rest = r - (beta[k, near][:, None, :] @ V.T[sets[near]])[:, 0, :]
+        for k, fold in enumerate(folds):
+            problem, (V, r) = self.folds.problem(fold), self.folds.held(fold)
+            beta = coefficients_of_sets(problem, sets, penalty)
+            objective[:, k] = problem.yy - (problem.c[sets] * beta).sum(axis=1)
+            near = np.flatnonzero(objective[:, k] <= (np.inf if within is None else within[k]))
+            rest = r - (beta[near][:, None, :] @ V.T[sets[near]])[:, 0, :]
             error[near, k] = (rest**2).sum(axis=1)
         return objective, error
 

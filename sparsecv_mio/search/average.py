@@ -24,7 +24,7 @@ from sparsecv_mio.data.standard import StandardData, standardize
 from sparsecv_mio.problem.exact_fit import EXACT_WORK
 from sparsecv_mio.problem.objective import distances_of_pairs, weights_of_pairs
 from sparsecv_mio.problem.problem import SparseProblem, lam_of
-from sparsecv_mio.problem.refit import refit_squares
+from sparsecv_mio.problem.refit import coefficients_of_sets, refit_squares
 from sparsecv_mio.problem.training_moments import (
     fits_of_all_rows,
     fits_without_folds,
@@ -118,10 +118,8 @@ def moment_coefficients(problem: SparseProblem, supports: Sequence[IntArray], la
     for size in np.unique(sizes[sizes > 0]).tolist():
         which = np.flatnonzero(sizes == size)
         S = np.array([supports[i] for i in which.tolist()])
-        M = problem.Q[S[:, :, None], S[:, None, :]]
-        M[:, np.arange(size), np.arange(size)] += lams[which, None] * problem.weight[S]
         try:
-            beta[which[:, None], S] = np.linalg.solve(M, problem.c[S][:, :, None])[:, :, 0]
+            beta[which[:, None], S] = coefficients_of_sets(problem, S, lams[which, None] * problem.weight[S])
         except np.linalg.LinAlgError:
             beta[which[:, None], S] = np.nan
     return beta

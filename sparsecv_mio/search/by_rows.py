@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from typing import ClassVar
 
 import numpy as np
 
@@ -28,7 +29,7 @@ from sparsecv_mio.problem.training_moments import moments_of_training
 from sparsecv_mio.search.accounts import BoundSource, mios_of
 from sparsecv_mio.search.all_rows import solve_by_rows
 from sparsecv_mio.search.cell_by_cell import MioSettings, VendorListing, check_available
-from sparsecv_mio.search.cells import Archive, Where, filled_up, places_in, within
+from sparsecv_mio.search.cells import Where, filled_up, places_in
 from sparsecv_mio.search.first_supports import FoldPaths
 from sparsecv_mio.search.fold_fits import FoldProblem
 from sparsecv_mio.search.fold_solver import CellIntervals
@@ -36,6 +37,7 @@ from sparsecv_mio.search.loss_bounds import LossByRows
 from sparsecv_mio.search.run import (
     EFFORT_GROWTH,
     FIRST_EFFORT,
+    MOST_COUNTED,
     GridMethod,
     Run,
     answers_of_all_rows,
@@ -71,6 +73,7 @@ class ByRows(GridMethod):
     """
 
     name = "by rows"
+    stored_as: ClassVar = {"asked": ("submitted", 0, 1), "effort": ("effort", 0, MOST_COUNTED)}
 
     def __init__(self, run: Run, method: Method = Method.ROUNDS, mio: MioSettings | None = None) -> None:
         super().__init__(run, (self,))
@@ -352,19 +355,6 @@ class ByRows(GridMethod):
     def recompute(self) -> None:
         """Find supports of all rows again; what screening left is found again when it is needed."""
         self._fit_all_rows(answers_of_all_rows(self.context))
-
-    def archive(self) -> Archive:
-        """Return where it stands."""
-        return {"asked": self.submitted, "effort": np.array(self.effort)}
-
-    def check(self, stored: Archive) -> None:
-        """Raise `CorruptStore` unless it can go to where `stored` was archived."""
-        within(stored, "effort", 0, np.iinfo(np.int64).max)
-
-    def restore(self, stored: Archive) -> None:
-        """Go to where `stored` was archived."""
-        self.submitted[...] = stored["asked"]
-        self.effort = int(stored["effort"])
 
 
 def _supports_of(whole: WideFold, taus: list[int]) -> dict[int, BestSubset]:

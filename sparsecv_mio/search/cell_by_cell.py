@@ -22,7 +22,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -459,6 +459,8 @@ class CellMethod(GridMethod):
         Whether the first steps came to their end; a run that was stored before is begun anew.
     """
 
+    stored_as: ClassVar = {"asked": ("submitted", 0, 1), "begun": ("begun", 0, 1)}
+
     def __init__(self, run: Run, mio: MioSettings, order: Order, solver: CellSolver) -> None:
         super().__init__(run, (self,))
         self.mio, self.order, self.name, self.solver = mio, order, order.name, solver
@@ -547,15 +549,7 @@ class CellMethod(GridMethod):
         """Return where it stands; cells that the end of the time cut short are open again."""
         over = self.context.deadline.expired()
         asked = self.submitted & self.run.cells.final if over else self.submitted
-        return {"asked": asked, "begun": np.array(self.begun)}
-
-    def check(self, stored: Archive) -> None:
-        """Any mask of the cells is one."""
-
-    def restore(self, stored: Archive) -> None:
-        """Go to where `stored` was archived."""
-        self.submitted[...] = stored["asked"]
-        self.begun = True
+        return super().archive() | {"asked": asked}
 
 
 def bracket(method: CellMethod, gammas: IntArray, taus: IntArray) -> None:

@@ -162,16 +162,22 @@ class AllRows:
         with self._lock:
             self.best[g] = self.best[g].joined(found)
 
+    def of_pairs(self, read: Callable[[BestSubset], float]) -> FloatArray:
+        """(G, T): what is read of the best support of every pair; no rows before the first were found."""
+        taus = self.context.grid.taus.tolist()
+        return np.array([[read(result.by_size[tau]) for tau in taus] for result in self.best]).reshape(-1, len(taus))
+
+    def solved_pairs(self) -> BoolArray:
+        """(G, T): pairs whose best subset is known."""
+        return np.asarray(self.of_pairs(lambda cell: cell.complete), dtype=bool)
+
     def lower_bounds(self) -> FloatArray:
         """(G, T): lower bounds of the optimum on all rows, what each pair says of the others included; kept in `best`.
 
         O(G T).
         """
         with self._lock:
-            on_all_rows = [
-                [result.by_size[tau].lower for tau in self.context.grid.taus.tolist()] for result in self.best
-            ]
-            lower = implied_lower_bounds(self.context.grid.gammas, np.array(on_all_rows))
+            lower = implied_lower_bounds(self.context.grid.gammas, self.of_pairs(lambda cell: cell.lower))
             self.raise_lower_bounds(lower)
         return lower
 

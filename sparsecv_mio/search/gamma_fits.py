@@ -142,8 +142,7 @@ class FitsOverGamma:
         low, high : float
             Ends of the interval.
         """
-        first, last = 1.0 / (self.mu + low), 1.0 / (self.mu + high)
-        powers = [(0.5 * (first**d + last**d), 0.5 * (first**d - last**d)) for d in (1, 2, 3)]
+        powers = _powers(self.mu, low, high)
         middle = [np.einsum("pms,ps->pm", self.w, centre) for centre, _ in powers]
         radius = [np.einsum("pms,ps->pm", self.size, half) for _, half in powers]
         residual, bend = self.r - middle[0], -2.0 * middle[2]
@@ -492,8 +491,7 @@ class RowFits:
         low, high : float
             Ends of the interval.
         """
-        first, last = 1.0 / (self.mu + low), 1.0 / (self.mu + high)
-        powers = [(0.5 * (first**d + last**d), 0.5 * (first**d - last**d)) for d in (1, 2, 3)]
+        powers = _powers(self.mu, low, high)
         mixed, square = self.a * self.z, self.z * self.z
         size = np.abs(mixed)
         e, e1, e2 = ((_dot(mixed, centre), _dot(size, radius)) for centre, radius in powers)
@@ -510,6 +508,12 @@ class RowFits:
         steepest = np.abs(t1[0]) + t1[1]
         curvature = 2.0 * (steepest * steepest + around[0] + around[1]) + 1e-9 * np.abs(around[0])
         return np.where(least > 1e-6, curvature, np.inf)
+
+
+def _powers(mu: FloatArray, low: float, high: float) -> list[Ball]:
+    """Enclose the first three powers of `1 / (mu + lam)` for every lam of an interval."""
+    first, last = 1.0 / (mu + low), 1.0 / (mu + high)
+    return [(0.5 * (first**d + last**d), 0.5 * (first**d - last**d)) for d in (1, 2, 3)]
 
 
 def _dot(a: FloatArray, b: FloatArray) -> FloatArray:

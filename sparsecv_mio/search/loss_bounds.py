@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from sparsecv_mio.search.fold_fits import FoldProblem
 from sparsecv_mio.search.fold_solver import Incumbent, held_out_intervals
 from sparsecv_mio.search.leave_fold_out import first_intervals
 from sparsecv_mio.search.pairs import likely_winner
-from sparsecv_mio.search.run import Run
+from sparsecv_mio.search.run import Part, Run
 from sparsecv_mio.search.shared_trees import SharedTrees
 from sparsecv_mio.trees.subsets import BestSubset, BestSubsets
 from sparsecv_mio.units import TIE_RTOL
@@ -60,7 +60,7 @@ def enough_to_exclude(run: Run, values: FloatArray, bars: FloatArray, slip: floa
     return enough_on_all_rows(run.cells.lower, with_slip, bars * SURELY)
 
 
-class LossBounds:
+class LossBounds(Part):
     """A better bound on all rows raises the lower bounds of all folds of a pair at once.
 
     Parameters
@@ -73,6 +73,10 @@ class LossBounds:
         At least the training objective of every optimum, tied ones included: that of the supports that the cells
         showed when they were last refitted; inf where they were not.
     """
+
+    stored_as: ClassVar = {
+        "loss_values": ("values", 0, np.inf), "loss_refitted": ("_refitted", -1, np.iinfo(np.int32).max),
+    }  # fmt: skip
 
     def __init__(self, run: Run) -> None:
         self.run = run
@@ -100,10 +104,7 @@ class LossBounds:
     def _refit(self, gammas: IntArray | slice) -> None:
         """Refit in every fold the supports that its cells have come to show. O(G T (s^3 + rows s)) a fold."""
         context, cells = self.run.context, self.run.cells
-        taus, best = context.grid.taus.tolist(), self.run.all_rows.best
-        on_all_rows = np.array(
-            [[cells.pool.number(best_of_gamma.by_size[tau].support) for tau in taus] for best_of_gamma in best]
-        )
+        on_all_rows = self.run.all_rows.of_pairs(lambda cell: cells.pool.number(cell.support))
         with cells.lock:
             shown = np.where(np.isfinite(cells.nominal), cells.support, on_all_rows[:, :, None])
         new = np.zeros(context.shape, dtype=bool)
@@ -137,19 +138,18 @@ class LossBounds:
 
     def archive(self) -> Archive:
         """Return what is known: training objectives by cell, of which supports, and lower bounds on all rows."""
-        lower = np.zeros(self.values.shape[:2])
-        for bounds, best_of_gamma in zip(lower, self.run.all_rows.best, strict=False):  # none before the first steps
-            bounds[:] = [best_of_gamma.by_size[tau].lower for tau in self.run.context.grid.taus.tolist()]
-        return {"loss_values": self.values, "loss_refitted": self._refitted, "loss_lower": lower}
+        lower, known = np.zeros(self.values.shape[:2]), self.run.all_rows.of_pairs(lambda cell: cell.lower)
+        lower[: len(known)] = known
+        return super().archive() | {"loss_lower": lower}
 
     def check(self, stored: Archive) -> None:
         """Raise `CorruptStore` for numbers that cannot be such."""
-        within(stored, "loss_values", 0.0, np.inf)
+        super().check(stored)
         within(stored, "loss_lower", 0.0, np.finfo(np.float64).max)
 
     def restore(self, stored: Archive) -> None:
         """Go to where `stored` was archived, once all rows have a support of every size."""
-        self.values, self._refitted = stored["loss_values"].copy(), stored["loss_refitted"].copy()
+        super().restore(stored)
         self.run.all_rows.raise_lower_bounds(stored["loss_lower"])
 
 

@@ -30,6 +30,7 @@ exact refit of a support (docs/theory.md, "Restrictions").
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -42,13 +43,13 @@ from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.search import cell_by_cell
 from sparsecv_mio.search.accounts import BoundSource, mios_of
 from sparsecv_mio.search.all_rows import solve_any
-from sparsecv_mio.search.cells import Archive, Where
+from sparsecv_mio.search.cells import Where
 from sparsecv_mio.search.deadline import Deadline
 from sparsecv_mio.search.estimates import OpenCellEstimates, score_reported_pair
 from sparsecv_mio.search.fold_solver import FoldSolver
 from sparsecv_mio.search.loss_bounds import LossBounds, bounded_in_closed_form
 from sparsecv_mio.search.pairs import Aim, Pair, aim_at, cells_to_raise
-from sparsecv_mio.search.run import FIRST_EFFORT, Run, best_on_all_rows, fit_all_rows
+from sparsecv_mio.search.run import FIRST_EFFORT, Part, Run, best_on_all_rows, fit_all_rows
 from sparsecv_mio.search.shared_trees import SharedTrees
 from sparsecv_mio.trees.allowed_supports import completed
 from sparsecv_mio.trees.restricted_tree import solve_restricted
@@ -100,7 +101,7 @@ ORDERS = {
 }
 
 
-class WinnerFirst:
+class WinnerFirst(Part):
     """What is done before the next cells, and which these are: the answer of Algorithm 1 with a fraction of its MIOs.
 
     Parameters
@@ -114,6 +115,8 @@ class WinnerFirst:
     solved : (G, T) bool array
         Pairs at which all rows were handed to branch-and-bound.
     """
+
+    stored_as: ClassVar = {"bracketed": ("bracketed", 0, 1), "solved": ("solved", 0, 1)}
 
     def __init__(self, method: OneByOne) -> None:
         self.method, self.run = method, method.run
@@ -172,19 +175,6 @@ class WinnerFirst:
             self.loss.apply(lower)
         self.solved[pair] = not self.run.context.deadline.expired()
 
-    def archive(self) -> Archive:
-        """Return where it stands."""
-        return {"bracketed": self.bracketed, "solved": self.solved} | self.loss.archive()
-
-    def check(self, stored: Archive) -> None:
-        """Raise `CorruptStore` for numbers that cannot be such; any masks of the grid's shape may be."""
-        self.loss.check(stored)
-
-    def restore(self, stored: Archive) -> None:
-        """Go to where `stored` was archived."""
-        self.bracketed[...], self.solved[...] = stored["bracketed"], stored["solved"]
-        self.loss.restore(stored)
-
 
 class OneByOne(cell_by_cell.CellMethod):
     """Without restrictions: folds and all rows are bounded first, cells come in any order.
@@ -207,7 +197,7 @@ class OneByOne(cell_by_cell.CellMethod):
         super().__init__(run, mio, ORDERS[method], cell_by_cell.CellSolver(FoldSolver(run, run.accelerators), vendor))
         self.trees = SharedTrees(run, proposed=run.accelerators.often_proposed)
         self.aid = WinnerFirst(self) if method is Method.JOINT else None
-        self.parts = (self,) if self.aid is None else (self, self.aid)
+        self.parts = (self,) if self.aid is None else (self, self.aid, self.aid.loss)
         self.estimates = OpenCellEstimates(run, self.trees)
 
     def asked(self) -> int:

@@ -30,12 +30,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cached_property
 from math import comb
+from typing import ClassVar
 
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray
 from sparsecv_mio.search.accounts import BoundSource
-from sparsecv_mio.search.cells import Archive, within
 from sparsecv_mio.search.estimates import OpenCellEstimates, score_reported_pair
 from sparsecv_mio.search.loss_bounds import (
     LossBounds,
@@ -44,7 +44,16 @@ from sparsecv_mio.search.loss_bounds import (
 )
 from sparsecv_mio.search.pairs import likely_winner, proved_ends
 from sparsecv_mio.search.ranked_loop import best_offer
-from sparsecv_mio.search.run import EFFORT_GROWTH, FIRST_EFFORT, GridMethod, Run, best_on_all_rows, fit_all_rows
+from sparsecv_mio.search.run import (
+    EFFORT_GROWTH,
+    FIRST_EFFORT,
+    MOST_COUNTED,
+    GridMethod,
+    Part,
+    Run,
+    best_on_all_rows,
+    fit_all_rows,
+)
 from sparsecv_mio.search.shared_trees import SharedTrees
 from sparsecv_mio.search.sources.all_rows_trees import AllRowsTrees
 from sparsecv_mio.search.sources.fold_trees import FoldTrees
@@ -56,7 +65,7 @@ from sparsecv_mio.trees.every_size import FIRST_LOOK, solve_path
 from sparsecv_mio.trees.subsets import UNLIMITED, BestSubset
 
 
-class FoldRounds:
+class FoldRounds(Part):
     """Gives every cell of a round the same effort, counted in nodes, and the next round eight times as much.
 
     Parameters
@@ -68,6 +77,8 @@ class FoldRounds:
     effort : int
         Nodes that a cell may cost in the next round.
     """
+
+    stored_as: ClassVar = {"effort": ("effort", 0, MOST_COUNTED)}  # a round under way begins again with what is open
 
     def __init__(self, run: Run) -> None:
         self.run = run
@@ -94,23 +105,11 @@ class FoldRounds:
         """(G, T, K): cells that more work could decide."""
         return self.run.open
 
-    def archive(self) -> Archive:
-        """Return where the rounds stand."""
-        return {"effort": np.array(self.effort)}
-
-    def check(self, stored: Archive) -> None:
-        """Raise `CorruptStore` unless `stored` was archived by rounds."""
-        within(stored, "effort", 0, np.iinfo(np.int64).max)
-
-    def restore(self, stored: Archive) -> None:
-        """Go to where `stored` was archived: a round that was under way begins again with what is open."""
-        self.effort = int(stored["effort"])
-
 
 FEW_SUPPORTS = 1 << 17  # a size that has no more is decided first
 
 
-class Outward:
+class Outward(Part):
     """Which pairs are worked on next, and how hard.
 
     Parameters
@@ -119,8 +118,8 @@ class Outward:
 
     Attributes
     ----------
-    winner_tried : bool
-        Whether the likely winner was worked on by itself.
+    winner_tried : int
+        1 once the likely winner was worked on by itself.
     looked : bool
         Whether all rows were looked at for the taus that were not tried yet.
     in_question : InQuestion
@@ -131,9 +130,11 @@ class Outward:
     least : LeastBounds
     """
 
+    stored_as: ClassVar = {"outward_first": ("winner_tried", 0, UNLIMITED)}  # what all rows say is computed anew
+
     def __init__(self, run: Run) -> None:
         self.run = run
-        self.winner_tried = False
+        self.winner_tried = 0
         self.looked = False
         self.in_question = InQuestion(run)
         self.all_rows, self.folds = AllRowsTrees(run, self.in_question), FoldTrees(run, self.in_question.cells)
@@ -193,7 +194,7 @@ class Outward:
         if not (known or self.winner_tried):
             with self.run.accounts.of(BoundSource.FOLD_TREES):
                 self.folds.grow(mask_of(self.run.context.shape, winner), FIRST_EFFORT)
-            self.winner_tried = True
+            self.winner_tried = 1
         elif known and not tried and self.searched[winner[1]]:
             self._sweep(range(winner[1] + 1))
         elif tried and not self.looked:
@@ -218,27 +219,13 @@ class Outward:
         if top is not None:
             state.counts.reached.setdefault(top, context.deadline.seconds)
 
-    def archive(self) -> Archive:
-        """Return where it stands."""
-        return self.sweeps.archive() | {"outward_first": np.array(int(self.winner_tried))}
-
-    def check(self, stored: Archive) -> None:
-        """Raise `CorruptStore` unless `stored` was archived by a run over the same grid."""
-        self.sweeps.check(stored)
-        within(stored, "outward_first", 0, UNLIMITED)
-
-    def restore(self, stored: Archive) -> None:
-        """Go to where `stored` was archived; what is known of all rows is computed anew."""
-        self.sweeps.restore(stored)
-        self.winner_tried, self.looked = bool(stored["outward_first"]), False
-
 
 def trees_take_long(run: Run) -> bool:
     """Whether those on all rows together took more nodes than one tree may in the first round, or columns are many."""
     return run.context.data.q > SMALL or sum(result.nodes for result in run.all_rows.best) > FIRST_EFFORT
 
 
-class SharedPass:
+class SharedPass(Part):
     """The first pass over the grid, for all folds at once.
 
     Parameters
@@ -255,6 +242,8 @@ class SharedPass:
     bounded : bool
         Whether all cells were bounded and the likely winner was decided, which excludes others.
     """
+
+    stored_as: ClassVar = {"passed": ("done", 0, 1)}  # what bounds all cells is done again, which takes little
 
     def __init__(self, run: Run, trees: SharedTrees, rounds: FoldRounds) -> None:
         self.run, self.trees, self.rounds = run, trees, rounds
@@ -318,17 +307,6 @@ class SharedPass:
                 self.trees.decide_taus(g, which, state.all_rows.best[g].nodes)
         self.done[g] = True
 
-    def archive(self) -> Archive:
-        """Return where it stands."""
-        return {"passed": self.done}
-
-    def check(self, stored: Archive) -> None:
-        """Any mask of the grid's gammas is one."""
-
-    def restore(self, stored: Archive) -> None:
-        """Go to where `stored` was archived; what bounds all cells is done again, which takes little."""
-        self.done |= stored["passed"]
-
 
 class Rounds(GridMethod):
     """A round gives every open cell the same effort, counted in nodes; the next one eight times as much.
@@ -349,7 +327,7 @@ class Rounds(GridMethod):
         self.estimates = OpenCellEstimates(run, self.trees)
         self.shared_pass = SharedPass(run, self.trees, self.rounds)
         self.outward = Outward(run)
-        super().__init__(run, (self.rounds, self.shared_pass, self.outward))
+        super().__init__(run, (self.rounds, self.shared_pass, self.outward, self.outward.sweeps))
 
     @property
     def goes_outward(self) -> bool:

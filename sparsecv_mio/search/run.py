@@ -10,10 +10,10 @@ for beyond the proof.
 from __future__ import annotations
 
 import json
-from abc import abstractmethod
-from collections.abc import Callable, Collection, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -71,17 +71,37 @@ class Run(SearchState):
         )  # fmt: skip
 
 
-class Stored(Protocol):
-    """A part of a method that a checkpoint holds."""
+MOST_COUNTED = float(np.iinfo(np.int64).max)
+
+
+class Part(ABC):
+    """A part of a method that a checkpoint holds.
+
+    Attributes
+    ----------
+    stored_as : mapping of str to (str, float, float)
+        By the name of an array in the checkpoint, which attribute it holds, and the least and largest number there.
+    """
+
+    stored_as: ClassVar[Mapping[str, tuple[str, float, float]]] = {}
 
     def archive(self) -> Archive:
         """Return where it stands."""
+        return {name: np.array(getattr(self, attribute)) for name, (attribute, _, _) in self.stored_as.items()}
 
     def check(self, stored: Archive) -> None:
         """Raise `CorruptStore` unless it can go to where `stored` was archived."""
+        for name, (_, least, most) in self.stored_as.items():
+            within(stored, name, least, most)
 
     def restore(self, stored: Archive) -> None:
         """Go to where `stored` was archived."""
+        for name, (attribute, _, _) in self.stored_as.items():
+            here = getattr(self, attribute)
+            if isinstance(here, np.ndarray):
+                here[...] = stored[name]
+            else:
+                setattr(self, attribute, type(here)(stored[name]))
 
 
 FIRST_EFFORT, EFFORT_GROWTH = 1 << 13, 8  # nodes that a cell may cost in the first round, and from one to the next
@@ -100,7 +120,7 @@ def effort_of(tries: int, first: int = FIRST_EFFORT) -> int:
     return int(min(first * EFFORT_GROWTH**tries, UNLIMITED))
 
 
-class GridMethod(Watched):
+class GridMethod(Watched, Part):
     """A method over one grid: `begin`, then `step` until `finished`, then `finish`.
 
     What is its own it defines itself; here is how it is seen and stored, and what most methods do alike. Every moment
@@ -109,11 +129,11 @@ class GridMethod(Watched):
     Parameters
     ----------
     run : Run
-    parts : sequence of Stored
+    parts : sequence of Part
         What a checkpoint holds beside the cells and the counts.
     """
 
-    def __init__(self, run: Run, parts: Sequence[Stored] = ()) -> None:
+    def __init__(self, run: Run, parts: Sequence[Part] = ()) -> None:
         self.run, self.context, self.parts = run, run.context, parts
 
     @abstractmethod
@@ -476,7 +496,7 @@ def decide_stable_pairs(method: GridMethod) -> None:
             instabilities, state.bounds(), state.all_rows.best, context.stability, lambda: method.exhausted
         )
         missing = np.any([table.missing(weight, context.gap) for weight in context.stability], axis=0)
-        workable = method.open.any(axis=2) | ~(fitted | _fitted(method))
+        workable = method.open.any(axis=2) | ~(fitted | state.all_rows.solved_pairs())
         pairs = _leading(method, table) & missing & workable
         if not pairs.any():
             pairs = missing & workable
@@ -488,12 +508,6 @@ def decide_stable_pairs(method: GridMethod) -> None:
         still_open = pairs & method.open.any(axis=2)
         if still_open.any():
             method.work_on(still_open)
-
-
-def _fitted(method: GridMethod) -> BoolArray:
-    """(G, T): pairs whose best subset of all rows is known."""
-    taus = method.run.context.grid.taus.tolist()
-    return np.array([[result.by_size[tau].complete for tau in taus] for result in method.run.all_rows.best])
 
 
 def _leading(method: GridMethod, table: StabilityTable) -> BoolArray:

@@ -39,11 +39,6 @@ class AllRowsTrees:
         """Training-loss bounds; three numbers a cell, so made where all rows are solved."""
         return LossBounds(self.run)
 
-    def unsolved(self) -> BoolArray:
-        """(G, T): pairs whose best subset of all rows is not known."""
-        taus = self.run.context.grid.taus.tolist()
-        return ~np.array([[result.by_size[tau].complete for tau in taus] for result in self.run.all_rows.best])
-
     def enough(self) -> FloatArray:
         """(G, T): lower bounds on all rows from which on the training-loss bound excludes a pair; inf where unknown."""
         return enough_to_exclude(self.run, self.loss.values, self.in_question.bars())
@@ -53,11 +48,10 @@ class AllRowsTrees:
 
         It has no more to prove than that, which is easier than what a tree of every fold has to prove.
         """
-        cells, taus = self.run.cells, self.run.context.grid.taus.tolist()
+        cells = self.run.cells
         best = np.unravel_index(int(cells.upper.sum(axis=2).argmin()), cells.upper.shape[:2])
         known = cells.final[best].all() and np.isfinite(cells.upper[best]).all()
-        upper = np.array([[result.by_size[tau].upper for tau in taus] for result in self.run.all_rows.best])
-        return np.asarray(known & (self.enough() <= upper))
+        return np.asarray(known & (self.enough() <= self.run.all_rows.of_pairs(lambda cell: cell.upper)))
 
     def solve(self, pairs: BoolArray, effort: int, share: float = 1.0) -> None:
         """Solve all rows at some pairs (G, T) as far as an effort goes, and bound the folds by what that proves.
@@ -72,7 +66,7 @@ class AllRowsTrees:
         share : float
             Of the time limit that is spent at most.
         """
-        wanted = pairs & self.unsolved()
+        wanted = pairs & ~self.run.all_rows.solved_pairs()
         by_gamma = [(g, np.flatnonzero(wanted[g]).tolist()) for g in np.flatnonzero(wanted.any(axis=1)).tolist()]
         threads = self.run.context.threads
         if len(by_gamma) < threads and effort > FIRST_LOOK:

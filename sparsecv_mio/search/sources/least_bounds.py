@@ -99,7 +99,7 @@ class RankedAllRows(RankedTrees):
 
     def usable(self) -> BoolArray:
         """(G, T): pairs whose best subset of all rows is not known."""
-        return self.trees.unsolved()
+        return ~self.run.all_rows.solved_pairs()
 
     def grow(self, pairs: list[Pair], tries: int, bar: float, until: Deadline) -> None:
         """Solve all rows at some pairs."""

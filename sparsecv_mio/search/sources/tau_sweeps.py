@@ -9,18 +9,19 @@ was proved after a minute ended at tau 11 instead of 16.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 
 from sparsecv_mio.search.accounts import BoundSource
-from sparsecv_mio.search.cells import Archive, within
 from sparsecv_mio.search.pairs import Pair, likely_winner
-from sparsecv_mio.search.run import MOST_TRIES, effort_of
+from sparsecv_mio.search.run import MOST_COUNTED, MOST_TRIES, Part, effort_of
 from sparsecv_mio.search.sources.all_rows_trees import AllRowsTrees
 from sparsecv_mio.search.sources.fold_trees import FoldTrees
 from sparsecv_mio.search.sources.in_question import mask_of
 
 
-class TauSweeps:
+class TauSweeps(Part):
     """Works on all rows, then on the folds, of the pairs of some taus that are in question.
 
     Parameters
@@ -35,6 +36,8 @@ class TauSweeps:
     spent : (2,) int array
         Nodes spent on taus that were new, and on those that were tried before.
     """
+
+    stored_as: ClassVar = {"outward_tries": ("tries", 0, MOST_TRIES), "outward_spent": ("spent", 0, MOST_COUNTED)}
 
     def __init__(self, all_rows: AllRowsTrees, folds: FoldTrees) -> None:
         self.run, self.in_question, self.all_rows, self.folds = all_rows.run, all_rows.in_question, all_rows, folds
@@ -72,16 +75,3 @@ class TauSweeps:
         now, places = self.run.bounds(), np.arange(len(self.tries))
         part = np.broadcast_to((least <= places) & (places <= top), now.lower.shape)
         return likely_winner(now.within(part, self.run.context.grid.gammas, self.run.context.grid.taus))
-
-    def archive(self) -> Archive:
-        """Return how often each tau was swept, and the nodes by kind of sweep."""
-        return {"outward_tries": self.tries, "outward_spent": self.spent}
-
-    def check(self, stored: Archive) -> None:
-        """Raise `CorruptStore` unless `stored` was archived by a run over the same grid."""
-        within(stored, "outward_tries", 0, MOST_TRIES)
-        within(stored, "outward_spent", 0, np.iinfo(np.int64).max)
-
-    def restore(self, stored: Archive) -> None:
-        """Go to where `stored` was archived."""
-        self.tries[...], self.spent[...] = stored["outward_tries"], stored["outward_spent"]

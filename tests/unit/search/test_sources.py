@@ -31,7 +31,7 @@ def test_all_rows_are_solved_where_they_are_asked_for(run: Any) -> None:
     trees, everywhere = run.outward.all_rows, np.ones(run.context.shape[:2], dtype=bool)
     before = run.run.cells.lower.copy()
     trees.solve(mask_of(run.context.shape, (1, 0)), 1 << 13)
-    assert not trees.unsolved()[1, 0] and np.all(run.run.cells.lower >= before)
+    assert run.run.all_rows.solved_pairs()[1, 0] and np.all(run.run.cells.lower >= before)
     assert trees.enough().shape == everywhere.shape
     best = np.unravel_index(run.run.cells.upper.sum(axis=2).argmin(), everywhere.shape)
     assert run.run.cells.final[best].all() or not trees.may_exclude().any()
