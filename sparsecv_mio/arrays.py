@@ -12,6 +12,8 @@ IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
 CHUNK_ELEMENTS = 1 << 20  # 8 MB blocks keep every pass over X inside the caches' reach and free of copies of X
+BLOCK_NUMBERS = 1 << 22  # in a block of any other work that is done at once: 32 MB
+STORE_BYTES = 1 << 28  # of what is kept so that it need not be computed again
 
 
 def row_chunks(n: int, width: int) -> Iterator[slice]:

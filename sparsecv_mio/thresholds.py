@@ -34,6 +34,12 @@ TREE_MATRICES = 4
 EXACT_COLUMNS = 1_200  # columns left that are worth a matrix of their own at once
 PART_COLUMNS = 3_000  # columns left of all rows whose products are formed, once
 
+LARGEST_BYTES = 1 << 31  # of the moments of all folds at once, here or in the memory of a cluster
+
+# work
+QUICK_WORK = 5e7  # multiplications: some hundredths of a second, after which a clock is looked at
+SUPPORTS_TRIED = 8  # of one gamma and size, found by others, that are tried in every fold
+
 
 class Shaped(Protocol):
     """Data of n rows and q columns."""

@@ -18,8 +18,17 @@ PROVED_RTOL = 1e-9
 CROSSING_RTOL = 1e-7
 """Relative rounding between two ways to the same held-out sum: a lower end may exceed an upper one by that much."""
 
+ACCURATE_RTOL = 1e-9
+"""Relative error up to which a held-out sum or a coefficient is known well, and that sums over them may have."""
+
+MOMENTS_RTOL = 2e-11
+"""Relative error up to which a training objective by moments, or in double precision, needs no second computation."""
+
 OUTWARD = 1e-12
 """What computed bounds are moved outwards by, relative: rounding of the last few operations."""
+
+NARROWEST = 1e-12
+"""Relative width of an interval of gamma that is not divided, and at which a root in it is found."""
 
 TINY = 1e-300
 """Stands for a zero that is divided by, or for an allowance of next to nothing."""
@@ -30,8 +39,10 @@ GAMMA_RANGE = 1e-300, 1e300
 NO_RIDGE = GAMMA_RANGE[0]
 """What gamma 0 is computed as: beside columns that are independent it changes no digit (`problem.without_ridge`)."""
 
+MODEL_SHARE = 0.15
+"""Share of a limit, at its end, for the model that is reported where the search leaves that to be proved or made."""
+
 MAIN_SHARE = 2
-SEARCH_SHARE = 0.9  # of a limit, where an average comes after the search
 """Runs that the run on all rows counts as, beside one for each outer fold, where a time limit is shared."""
 
 AVERAGE_GAP = 1e-4

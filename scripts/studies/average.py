@@ -158,7 +158,7 @@ def run_one(name: str, plan: dict[str, Any], limit: float) -> dict[str, Any]:
     rows = task_rows(task)
     folds = task_folds(task, rows.train)
     kept, spent = Kept(), time.process_time()
-    average.with_average, api.LEAST_AVERAGING = kept.with_average, SECONDS
+    average.with_average, api.GRACE = kept.with_average, SECONDS
     try:
         with processor_limit(limit) as stop:
             record = cross_validate(

@@ -39,7 +39,6 @@ CAUTION = 64.0  # largest last correction of a prediction, times this: what ever
 ROUNDING = 256.0 * float(np.finfo(float).eps)
 CONTRACTION = 0.01  # of the error of a fit, that a refinement may leave
 DOUBTED = 1e-8  # of the largest residual: more doubt than that, and the definition decides
-RESIDUALS_AT_ONCE = 1 << 20  # residuals that are best asked for at once
 
 
 @dataclass(frozen=True, eq=False)

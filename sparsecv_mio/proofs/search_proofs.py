@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
+from sparsecv_mio.arrays import CHUNK_ELEMENTS, BoolArray, FloatArray, IntArray
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData
@@ -28,10 +28,10 @@ from sparsecv_mio.proofs import threshold_trees
 from sparsecv_mio.proofs.proof_lines import KeptTrees, proof_head
 from sparsecv_mio.search.context import Snapshot
 from sparsecv_mio.search.leave_fold_out import objective_threshold
+from sparsecv_mio.units import ACCURATE_RTOL
 from sparsecv_mio.words import Intercept
 
 Support = tuple[int, ...]
-SCORED_AT_ONCE = 1 << 20  # numbers of the arrays of supports that are scored together
 
 
 class FoldScores:
@@ -113,7 +113,7 @@ class ScoresAt:
         objective, error = np.empty((len(supports), len(folds))), np.empty((len(supports), len(folds)))
         every = np.array(supports, dtype=np.int64).reshape(len(supports), -1)
         many = self.folds.plan.scored if self.folds.single else every.shape[1] * len(folds)
-        step = max(1, SCORED_AT_ONCE // (max(1, every.shape[1]) * max(1, many)))
+        step = max(1, CHUNK_ELEMENTS // (max(1, every.shape[1]) * max(1, many)))
         for lo in range(0, len(every), step):
             here, sets = slice(lo, lo + step), every[lo : lo + step]
             if self.folds.single:
@@ -316,9 +316,9 @@ class SearchProof:
     def _limits(self, at: ScoresAt, value: FloatArray, lost: float) -> FloatArray:
         """Return by fold the threshold on all rows beyond which no support wins the fold; inf where there is none."""
         base, e, h = at.all_columns
-        h = h + 1e-9
+        h = h + ACCURATE_RTOL
         excess = value * (1.0 + threshold_trees.ABOVE) + 4.0 * lost - base
-        return base + objective_threshold(excess, np.abs(e), h) * (1.0 + 1e-6) + 4.0 * lost
+        return base + objective_threshold(excess, np.abs(e), h) + 4.0 * lost
 
     def _prove(
         self, problem: SparseProblem, above: Mapping[int, float], lost: float, kept: threshold_trees.TreeKeeper,

@@ -11,7 +11,7 @@ from sparsecv_mio.certificate.records import NO_AVERAGE, PathRecord, Record, Reg
 from sparsecv_mio.digits import ends_of, interval_digits, several, shown
 from sparsecv_mio.model_space import FEW_FEATURES, NONE, RANGE_SIGN, text_of_taus
 from sparsecv_mio.report.layout import marked, quoted_name
-from sparsecv_mio.units import MAIN_SHARE, SEARCH_SHARE
+from sparsecv_mio.units import MAIN_SHARE, MODEL_SHARE
 from sparsecv_mio.words import Model
 
 
@@ -262,7 +262,7 @@ def ended_by_itself(record: Record | PathRecord) -> bool:
     if limit is not None and isinstance(record, Record) and record.nested is not None:
         limit *= MAIN_SHARE / (record.nested.outer.k + MAIN_SHARE)
     if limit is not None and isinstance(record, Record) and record.request.model == Model.AVERAGE:
-        limit *= SEARCH_SHARE
+        limit *= 1.0 - MODEL_SHARE
     return record.status == "limit" and (limit is None or record.work.seconds < WHOLE_LIMIT * limit)
 
 

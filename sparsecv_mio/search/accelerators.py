@@ -40,7 +40,7 @@ from sparsecv_mio.search.cells import CellTable, places_in
 from sparsecv_mio.search.context import AllRows, Context
 from sparsecv_mio.search.fold_fits import near_tie_margin
 from sparsecv_mio.search.pairs import Grid
-from sparsecv_mio.thresholds import GLRU_COLUMNS, SMALL
+from sparsecv_mio.thresholds import GLRU_COLUMNS, SMALL, SUPPORTS_TRIED
 from sparsecv_mio.trees.subsets import BestSubset, BestSubsets
 from sparsecv_mio.units import KEEP_RTOL
 from sparsecv_mio.words import Intercept, Oracle
@@ -129,9 +129,6 @@ def _columns_left(problem: SparseProblem, tested: Reused, left: list[int]) -> In
 
 
 PROPOSAL_STEPS, TOLERANCE = 60, 1e-4  # supports settle long before values do
-PROPOSAL_WORK = 4e9  # multiply-adds of all runs together; gammas beyond are left without a proposal
-MOST_OFTEN = 8  # supports of a pair that every fold tries
-PROX_WORK = 60.0  # of a proximal step, an entry, in multiply-adds
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,14 +172,14 @@ class Proposals:
         return [np.sort(self.ranking[g][fold, :tau])]
 
     def often(self, g: int, tau: int) -> list[IntArray]:
-        """Return the supports of a size that are proposed in most folds, at most `MOST_OFTEN` of them."""
+        """Return the supports of a size that are proposed in most folds, at most `SUPPORTS_TRIED` of them."""
         if g not in self.ranking or tau <= 0:
             return []
         able = self.nonzero[g] >= tau
         if not able.any():
             return []
         named, count = np.unique(np.sort(self.ranking[g][able, :tau], axis=1), axis=0, return_counts=True)
-        return [named[a] for a in np.argsort(-count, kind="stable")[:MOST_OFTEN]]
+        return [named[a] for a in np.argsort(-count, kind="stable")[:SUPPORTS_TRIED]]
 
     def order(self, gammas: Sequence[int]) -> list[int]:
         """Sort gammas by their estimated error, those without one last."""
@@ -212,14 +209,8 @@ class Proposals:
         return count
 
 
-def work_of(data: StandardData, folds: FoldPlan) -> float:
-    """Estimate the multiply-adds of the run of one gamma."""
-    q = float(data.q)
-    return PROPOSAL_STEPS * (folds.k * q * q + 4.0 * data.n * q + PROX_WORK * folds.k * q)
-
-
 def propose(data: StandardData, folds: FoldPlan, grid: Grid, expired: Callable[[], bool]) -> Proposals:
-    """Run the relaxations of all folds, one size a gamma, as many gammas as `PROPOSAL_WORK` affords.
+    """Run the relaxations of all folds, one size a gamma, the largest gamma first.
 
     Parameters
     ----------
@@ -240,7 +231,6 @@ def propose(data: StandardData, folds: FoldPlan, grid: Grid, expired: Callable[[
 
     inner = grid.taus[(grid.taus > 0) & (grid.taus < data.q)]
     made = Proposals({}, {}, {}, 0)
-    afford = int(PROPOSAL_WORK // max(work_of(data, folds), 1.0))
     if not len(inner) or data.q == 0 or folds.k < 1:
         return made
     X, y = data.rows(slice(0, data.n))
@@ -248,7 +238,7 @@ def propose(data: StandardData, folds: FoldPlan, grid: Grid, expired: Callable[[
     penalty, scaled = KSupport(int(inner[len(inner) // 2])), X / root
     begin: FloatArray | None = None
     fits = 0
-    for g in np.argsort(-grid.gammas, kind="stable")[:afford].tolist():
+    for g in np.argsort(-grid.gammas, kind="stable").tolist():
         if expired():
             break
         erm = Erm(scaled, y, Squared(2.0), penalty, lam_of(float(grid.gammas[g])), folds.labels)

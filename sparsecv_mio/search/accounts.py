@@ -74,7 +74,6 @@ def mios_of(backend: str) -> str:
 
 COURSE_STEPS = 200  # of the course of the gap that are kept
 SLICES_A_LOOK = 32  # of one source in turn, after which the cells are looked at
-LEAST_FALL = 0.005  # of the gap, from which on a step of its course is one of its own
 
 
 @dataclass
@@ -232,7 +231,7 @@ class Accounts:
         if course:
             before = course[-2] if len(course) > 1 else GapStep(source, 0.0, 1.0)
             fall = before.gap - course[-1].gap
-            if course[-1].source == source and fall < LEAST_FALL:
+            if course[-1].source == source and fall < 1.0 / COURSE_STEPS:
                 course.pop()
         course.append(GapStep(source, seconds, gap))
         if len(course) > COURSE_STEPS:

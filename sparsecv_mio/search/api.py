@@ -47,7 +47,7 @@ from sparsecv_mio.errors import BadInput, OutOfTime, SparseCVError
 from sparsecv_mio.model_space import GammaInterval, interval
 from sparsecv_mio.problem.objective import standard_error
 from sparsecv_mio.search.context import Snapshot, Trees
-from sparsecv_mio.search.deadline import Deadline, run_within_limit
+from sparsecv_mio.search.deadline import GRACE, Deadline, run_within_limit
 from sparsecv_mio.search.fold_models import held_out_predictions as held_out_predictions
 from sparsecv_mio.search.fold_models import with_mae
 from sparsecv_mio.search.observers import staged
@@ -56,17 +56,15 @@ from sparsecv_mio.search.outer_models import ScoredOutside, scored_outside
 from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.search.result import fold_info
 from sparsecv_mio.search.running import RunningSearch
-from sparsecv_mio.units import MAIN_SHARE, OUTWARD, SEARCH_SHARE
+from sparsecv_mio.units import MAIN_SHARE, MODEL_SHARE, OUTWARD
 from sparsecv_mio.words import Loss, Method, Model
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-LEAST_AVERAGING = 0.3  # seconds that it has in any case
 STABILITY_WEIGHTS = (0.0, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 OUTER = 5  # outer folds
-OUTER_FOLD_SECONDS = 0.05  # left of a limit, below which no outer fold is begun
 
 Done = TypeVar("Done")
 
@@ -191,7 +189,7 @@ def over_outer_folds(
     """
     for fold in range(outer.k):
         seconds = until - time.monotonic()
-        if seconds < OUTER_FOLD_SECONDS or deadline.stop.is_set():
+        if seconds < GRACE or deadline.stop.is_set():
             break
         with suppress(OutOfTime):
             made = model(fold, deadline.then(None if seconds == math.inf else seconds / (outer.k - fold)))
@@ -252,7 +250,7 @@ def search_with_nested_weight(given: Question, deadline: Deadline) -> Record:
     if limit is None:
         record = chosen_by.answer(deadline)
     else:  # of which the outer folds took their part
-        record = chosen_by.answer(deadline.then(max(limit - before, OUTER_FOLD_SECONDS)))
+        record = chosen_by.answer(deadline.then(max(limit - before, GRACE)))
         record = replace(record, work=replace(record.work, seconds=before + record.work.seconds))
     stable = record.stability
     if stable is None or stable.chosen is None or not tried:
@@ -347,7 +345,7 @@ def cross_validate(
 def _over_grid(asked: Question, grid: Grid, deadline: Deadline) -> Record:
     """Search a grid, and average its near-best pairs where the model is to be that."""
     average = asked.options.model is Model.AVERAGE
-    searching = deadline.first(SEARCH_SHARE) if average else deadline
+    searching = deadline.first(1.0 - MODEL_SHARE) if average else deadline
     hooks = replace(asked.hooks, lost=asked.hooks.lost or _warn)
     with _trees(asked.options, hooks) as trees:
         running = RunningSearch(asked.dataset, asked.folds, grid, asked.options, hooks, searching, trees)
@@ -360,8 +358,8 @@ def _over_grid(asked: Question, grid: Grid, deadline: Deadline) -> Record:
     record = with_mae(record, data, asked.folds)
     if not average:
         return record
-    enough = deadline.left >= LEAST_AVERAGING and not deadline.stop.is_set()
-    clock = deadline if enough else Deadline(LEAST_AVERAGING, None)
+    enough = deadline.left >= GRACE and not deadline.stop.is_set()
+    clock = deadline if enough else Deadline(GRACE, None)
     averaged = run_within_limit(partial(_averaged, record, reported, clock), clock, partial(_without_average, record))
     return replace(averaged, work=replace(record.work, seconds=deadline.seconds))
 

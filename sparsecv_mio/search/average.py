@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from sparsecv_mio.arrays import FloatArray, IntArray
+from sparsecv_mio.arrays import BLOCK_NUMBERS, FloatArray, IntArray
 from sparsecv_mio.certificate.records import Average, AveragedPair, PathRow, Record, WithinFolds
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
@@ -39,18 +39,16 @@ from sparsecv_mio.search.first_supports import FoldSearch, seeds_of
 from sparsecv_mio.search.fold_fits import fit_from_moments
 from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.search.result import all_rows_fit, fitted_row, names_of
+from sparsecv_mio.search.run import FIRST_EFFORT
 from sparsecv_mio.thresholds import by_rows
 from sparsecv_mio.trees.subsets import BestSubset
-from sparsecv_mio.units import AVERAGE_GAMMA, AVERAGE_GAP, MISSED_SHARE
+from sparsecv_mio.units import AVERAGE_GAMMA, AVERAGE_GAP, CROSSING_RTOL, MISSED_SHARE, MOMENTS_RTOL
 from sparsecv_mio.words import Intercept
 
-BLOCK_NUMBERS = 1 << 24  # errors of rows that are held at once
 MOST_STORED = 50_000  # folds of pairs that are no part of the average, whose supports the record keeps
-SAME_ERROR = 1e-7  # relative: a sum of squares by moments that is further from that of the search is computed by rows
-MOMENTS_ROUNDING = 1e-11  # of y'y: an objective by moments that is less may be rounding
 SIZES_AT_ONCE = 8
 MODEL_EFFORT = 256  # nodes of a size, to find the model
-LEAST_EFFORT, EFFORT_SHARE = 2048, 0.05  # to prove it: nodes of a size, or a share of those of the search
+EFFORT_SHARE = 0.05  # of the nodes of the search, that a size may cost to prove it
 
 Pairs = tuple[IntArray, IntArray]  # indices of gamma and of tau
 
@@ -98,7 +96,7 @@ def _errors_by_moments(
         V, r = problem.about(narrow, rows)
         squares = (r - moment_coefficients(problem, supports, lams) @ V.T) ** 2
         said, sums = cells.nominal[(*pairs, fold)], squares.sum(axis=1)
-        wrong = ~(np.abs(sums - said) <= SAME_ERROR * said)
+        wrong = ~(np.abs(sums - said) <= CROSSING_RTOL * said)
         for p in np.flatnonzero(wrong).tolist():
             fit = refit_squares(narrow, folds.train_rows(fold), supports[p], 2.0 * float(lams[p]))
             squares[p] = fit.residuals(narrow, rows) ** 2
@@ -282,7 +280,7 @@ class Projection:
         if size not in self.cells:
             return np.inf
         cell = self.cells[size]
-        if self.problem is None or cell.upper > MOMENTS_ROUNDING * self.problem.yy:
+        if self.problem is None or cell.upper > MOMENTS_RTOL * self.problem.yy:
             return cell.upper * self.per_row
         key = tuple(cell.support.tolist())  # of moments nothing is left: the rows say what it misses
         if key not in self._refitted:
@@ -458,7 +456,7 @@ def with_average(record: Record, snapshot: Snapshot, expired: Callable[[], bool]
             break
         distances[first:] = np.inf  # fits of all columns, to whose average no size of the grid is near
         fits = {i: fit for i, fit in fits.items() if i < first}
-    aim.prove(expired, max(LEAST_EFFORT, int(EFFORT_SHARE * record.work.nodes)))
+    aim.prove(expired, max(FIRST_EFFORT, int(EFFORT_SHARE * record.work.nodes)))
     model, fewer = aim.model()
     pairs = tuple(replace(pair, weight=weight) for pair, weight in zip(said, weights.tolist(), strict=True))
     missed = model.objective / context.data.dataset.weight_of(slice(0, context.data.n))

@@ -44,13 +44,10 @@ from sparsecv_mio.search.run import (
     first_answers,
     unproved,
 )
-from sparsecv_mio.thresholds import EXACT_COLUMNS, MANY_FOLDS_BY_ROWS, TREE_MATRICES
+from sparsecv_mio.thresholds import EXACT_COLUMNS, MANY_FOLDS_BY_ROWS, PRODUCT_BYTES, TREE_MATRICES
 from sparsecv_mio.trees.every_size import NODE_RATIO, solve_path
 from sparsecv_mio.trees.subsets import BestSubset, BestSubsets
 from sparsecv_mio.words import Method
-
-COPY_BYTES = 1 << 29  # of rows, all threads together: two copies of the training rows while a fold is made
-EXACT_BYTES = 1 << 30  # of such matrices, all threads together, once nothing else helps
 
 
 class ByRows(GridMethod):
@@ -285,7 +282,7 @@ class ByRows(GridMethod):
         left, tau = len(self._left[where]), int(self.context.grid.taus[where[1]])
         most = EXACT_COLUMNS
         if self.mio.native:
-            most = max(most, int(np.sqrt(EXACT_BYTES / (8.0 * TREE_MATRICES * self.context.threads))))
+            most = max(most, int(np.sqrt(PRODUCT_BYTES / (8.0 * TREE_MATRICES * self.context.threads))))
         return left <= most and (self.method is not Method.BOUNDS or left <= tau)
 
     def _bracket(self, fold: int, g: int, which: list[int]) -> None:
@@ -373,4 +370,4 @@ def _supports_of(whole: WideFold, taus: list[int]) -> dict[int, BestSubset]:
 def threads_for(data: StandardData, threads: int) -> int:
     """Threads that may each hold copies of the rows."""
     each = 2 * 8 * data.n * data.q
-    return max(1, min(threads, COPY_BYTES // max(each, 1)))
+    return max(1, min(threads, PRODUCT_BYTES // max(each, 1)))

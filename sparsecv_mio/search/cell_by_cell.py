@@ -44,14 +44,12 @@ from sparsecv_mio.search.fold_solver import FoldSolver
 from sparsecv_mio.search.run import GridMethod, Run
 from sparsecv_mio.thresholds import VENDOR_RELAXED_COLUMNS
 from sparsecv_mio.trees.normal_form import normal_form
-from sparsecv_mio.trees.subsets import UNLIMITED, BestSubset, BestSubsets
-from sparsecv_mio.units import KEEP_RTOL, TIE_RTOL
+from sparsecv_mio.trees.subsets import MOST_NODES, UNLIMITED, BestSubset, BestSubsets
+from sparsecv_mio.units import KEEP_RTOL, PROVED_RTOL, TIE_RTOL
 
 MOST_EXCLUDED = 12  # near ties a solver is asked about before the cell is left undecided
-VENDOR_GAP = 1e-9
 SHARED_POINTS = 8  # coefficients of earlier cells whose cuts come first
-NEIGHBOURS = ((0, 1, 0), (0, -1, 0), (1, 0, 0), (-1, 0, 0), (0, 0, 1), (0, 0, -1))  # steps to cells that start one
-NEAR_TIES_NODES = 1 << 20  # of our own trees, where a vendor's solver leaves near ties
+CELLS_AROUND = ((0, 1, 0), (0, -1, 0), (1, 0, 0), (-1, 0, 0), (0, 0, 1), (0, 0, -1))  # steps to cells that start one
 
 
 @dataclass(frozen=True)
@@ -90,7 +88,7 @@ class MioSettings:
         **how
             As `Backend.solve` takes it.
         """
-        limits = Limits(gap=VENDOR_GAP, seconds=deadline.left, options=self.options, cancel=deadline.stop)
+        limits = Limits(gap=PROVED_RTOL, seconds=deadline.left, options=self.options, cancel=deadline.stop)
         backend = get_backend(self.backend)
         return backend.solve(problem, size, limits=limits, formulation=self.formulation, **how)
 
@@ -407,7 +405,7 @@ class CellSolver:
         cell = result.by_size[tau]
         if cell.complete or not result.finished:
             return result
-        own = self.fold_solver.branch_and_bound(here, g, np.array([t]), [cell.support, *starts], NEAR_TIES_NODES)
+        own = self.fold_solver.branch_and_bound(here, g, np.array([t]), [cell.support, *starts], MOST_NODES)
         found = own.by_size[tau]
         if not found.complete:
             found = replace(found, lower=min(max(found.lower, cell.lower), found.upper))
@@ -415,7 +413,7 @@ class CellSolver:
 
     def starts(self, where: Where) -> list[IntArray]:
         """Supports known for the cell, for its neighbours in tau and gamma, and for the next folds at the same pair."""
-        return self.cells.shown_near(where, NEIGHBOURS) + self.fold_solver.best_on_all_rows(where[0])
+        return self.cells.shown_near(where, CELLS_AROUND) + self.fold_solver.best_on_all_rows(where[0])
 
 
 @dataclass(frozen=True)

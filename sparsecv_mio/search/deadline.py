@@ -21,6 +21,8 @@ from typing import Any, Protocol, TypeVar
 
 from sparsecv_mio.errors import OutOfTime
 
+GRACE = 0.2  # seconds after the limit, or after a stop, in which the work may still return, or the answer be made
+
 
 class Limited(Protocol):
     """Options with a limit."""
@@ -91,6 +93,7 @@ class Deadline:
         self.abandoned = threading.Event()
         self._compiled, self._compiling_since = 0.0, math.inf
         self._kept: TimeKept | None = None
+        self._limit_seen: float | None = None
 
     @classmethod
     def of(cls, options: Limited, stop: threading.Event | None, began: float | None = None) -> Deadline:
@@ -104,6 +107,14 @@ class Deadline:
     def over(self) -> bool:
         """Whether the limit has come, the stop, or nobody waits any more."""
         return self.stop.is_set() or time.monotonic() > self.at or self.abandoned.is_set()
+
+    def spare(self) -> bool:
+        """Whether the limit has not come, or was first seen so short a time ago that the work may still return."""
+        if not self.expired():
+            return True
+        if self._limit_seen is None:
+            self._limit_seen = time.monotonic()
+        return time.monotonic() - self._limit_seen < 0.75 * GRACE
 
     def keep_time(self, share: float, wanted: Callable[[], bool]) -> None:
         """Let the run end a share of its limit early, if something else is wanted then: `wanted` is asked once."""
@@ -192,7 +203,6 @@ def prepared(data: T | None) -> T:
     return data
 
 
-GRACE = 0.2  # seconds after the limit, or after a stop, in which the work may still return by itself
 CLOCK_INTERVAL = 0.02  # seconds between two checks of the clock
 RESERVED_SHARE = 0.25  # of the limit, at its end, for preparing the fallback
 LEAST_RESERVE, MOST_RESERVE = 0.4, 4.0  # seconds of that share

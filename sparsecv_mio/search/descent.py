@@ -37,11 +37,10 @@ from sparsecv_mio.search.cells import Archive, below, check_like, parsed, prefix
 from sparsecv_mio.search.context import Context, SearchState, Snapshot
 from sparsecv_mio.search.observers import Progress, Signals, Watched, trace_line_of
 from sparsecv_mio.search.run import GridMethod, NewRun, decide_beyond_proof, run_to_end
+from sparsecv_mio.units import NARROWEST, TIE_RTOL
 
-LEAST, MOST = 1e-3, 10.0  # the interval of the paper
+LEAST_GAMMA, MOST_GAMMA = 1e-3, 10.0  # the interval of the paper
 STARTS = 7
-PROGRESS = 1e-9  # relative fall of the CV error below which a move is no improvement
-FLAT = 1e-12  # relative width in log gamma at which a root is found
 
 
 def log_uniform(least: float, most: float) -> list[float]:
@@ -106,7 +105,7 @@ class GammaCurve:
             bend = 2.0 * float(first @ first + residual @ second)
             return float(residual @ residual), lam * slope, lam * slope + lam * lam * bend
 
-    def minima(self, gamma: float, least: float = LEAST, most: float = MOST) -> list[GammaPoint]:
+    def minima(self, gamma: float, least: float = LEAST_GAMMA, most: float = MOST_GAMMA) -> list[GammaPoint]:
         """Local minima on `[least, most]` that the starts lead to, best first.
 
         Parameters
@@ -159,12 +158,12 @@ class GammaCurve:
                 low = t
             else:
                 high = t
-            if high - low <= FLAT * max(1.0, abs(low)):
+            if high - low <= NARROWEST * max(1.0, abs(low)):
                 break
             step = t - slope / bend if bend > 0.0 else low
             # a Newton step that leaves the bracket, or barely moves an end, gives way to bisection
             inside = low + 1e-3 * (high - low) < step < high - 1e-3 * (high - low)
-            if not inside and bend > 0.0 and abs(step - t) < FLAT:
+            if not inside and bend > 0.0 and abs(step - t) < NARROWEST:
                 return t
             t = step if inside else 0.5 * (low + high)
         return t
@@ -188,11 +187,8 @@ def gamma_proposals(state: SearchState, at: tuple[int, int], interval: tuple[flo
     cells, context = state.cells, state.context
     supports: list[IntArray] = [cells.pool.supports[number] for number in cells.support[at].tolist()]
     curve, gamma = GammaCurve(context.data, context.folds, supports), float(context.grid.gammas[at[0]])
-    bar = curve.at(gamma)[0] * (1.0 - PROGRESS)
+    bar = curve.at(gamma)[0] * (1.0 - TIE_RTOL)
     return [point for point in curve.minima(gamma, *interval) if point.total < bar]
-
-
-MOST_MOVES = 100
 
 
 @dataclass
@@ -273,7 +269,7 @@ class Descent(Watched):
         self.taus = context.grid.taus.tolist()
         gammas = context.grid.gammas
         self.first = float(gammas[len(gammas) // 2])
-        wide = (min(LEAST, self.first), max(MOST, self.first))
+        wide = (min(LEAST_GAMMA, self.first), max(MOST_GAMMA, self.first))
         self.interval = (float(gammas[0]), float(gammas[-1])) if len(gammas) > 1 else wide
         self.line = gammas.tolist() if len(gammas) > 1 else log_uniform(*self.interval)
         self.here: GridMethod | None = None
@@ -315,9 +311,6 @@ class Descent(Watched):
         """Proposals of the gamma step that were not seen, best first; then the line; then nothing."""
         assert self.here is not None
         journal = self.journal
-        if sum(step.accepted for step in journal.steps) > MOST_MOVES:
-            journal.certain = False
-            return None
         while journal.proposed:
             gamma = journal.proposed.pop(0)
             if not any(math.isclose(gamma, old) for old in journal.seen):
@@ -334,7 +327,7 @@ class Descent(Watched):
         journal.nodes += row.run.counts.nodes
         journal.mios += row.mios()
         journal.sources = added(journal.sources, row.run.accounts.table())
-        better = self.here is None or now.ceiling < self.here.run.bounds().ceiling * (1.0 - PROGRESS)
+        better = self.here is None or now.ceiling < self.here.run.bounds().ceiling * (1.0 - TIE_RTOL)
         goes = better and trial.move != "line"
         gamma, tau = best_pair(row)
         if trial.move != "line":

@@ -21,7 +21,6 @@ more, at other gammas         some                              try what these f
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -32,21 +31,18 @@ from sparsecv_mio.problem.problem import lam_of
 from sparsecv_mio.problem.training_moments import TrainingMoments
 from sparsecv_mio.search.accounts import BoundSource
 from sparsecv_mio.search.cells import table_of
-from sparsecv_mio.search.first_supports import FoldPaths, FoldSearch, first_supports, largest_searched, pooled
+from sparsecv_mio.search.first_supports import SAMPLED, FoldPaths, FoldSearch, first_supports, largest_searched, pooled
 from sparsecv_mio.search.fold_fits import FoldProblem
 from sparsecv_mio.search.fold_solver import FoldSolver
 from sparsecv_mio.search.leave_fold_out import RootNode, largest_decrease, listed_supports, offer_supports
 from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.search.run import SEARCH_SHARE, Run, first_answers, offer_paths
 from sparsecv_mio.search.shared_trees import SharedTrees
-from sparsecv_mio.thresholds import FEW_FOLDS, FOLDS_ONE_BY_ONE, SMALL, SMALL_FOLD
+from sparsecv_mio.thresholds import FEW_FOLDS, FOLDS_ONE_BY_ONE, QUICK_WORK, SMALL, SMALL_FOLD
 
 Expired = Callable[[], bool]
 
-SAMPLED = 20  # folds, spread evenly, that search at every gamma
 INFLUENTIAL = 80  # folds beside them, those whose rows influence the fit of all rows most
-SEARCH_WORK = 3e8  # multiplications that the searches of the other folds may take together
-WALK_WORK = 5.0  # multiplications of one walk over the sizes, by columns and squared largest size
 
 
 def influential_folds(root: RootNode) -> IntArray:
@@ -126,7 +122,7 @@ class SampledFolds:
     def paths(self, folds: list[int]) -> Iterator[FoldPaths]:
         """Yield supports of some folds: each tries what a sample of them found, and searches at a few gammas."""
         taus = np.minimum(self.grid.taus, self.data.q)
-        affordable = SEARCH_WORK / (WALK_WORK * self.data.q * self.top**2 * len(folds))
+        affordable = QUICK_WORK / (self.data.q * self.top**2 * len(folds))
         sample = folds[:: max(len(folds) // SAMPLED, 1)]
         from_sample = pooled(self.searches(sample), self.data.q)
         from_all_rows = self._best_on_all_rows()
@@ -159,9 +155,6 @@ class SampledFolds:
         return table_of([support for _, support in best_supports], self.top), np.array(
             [g for g, _ in best_supports], dtype=np.int64
         )
-
-
-ESTIMATES_GRACE = 0.2  # seconds after the limit in which they may search at the end
 
 
 class OpenCellEstimates:
@@ -207,14 +200,9 @@ class OpenCellEstimates:
 
     def at_end(self) -> None:
         """Have the folds with open cells search, unless they did before."""
-        until = time.monotonic() + ESTIMATES_GRACE
-
-        def expired() -> bool:
-            return self.run.context.deadline.expired() and time.monotonic() > until
-
         if not self.done:
             self.done = True
-            self.search_folds(expired)
+            self.search_folds(lambda: not self.run.context.deadline.spare())
 
     def search_folds(self, expired: Expired) -> None:
         """Have the folds search, and offer what they find to their open cells, until `expired`."""

@@ -28,7 +28,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecv_mio.arrays import FloatArray, IntArray
+from sparsecv_mio.arrays import BLOCK_NUMBERS, STORE_BYTES, FloatArray, IntArray
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.kernels import local_search
@@ -41,10 +41,9 @@ from sparsecv_mio.problem.training_moments import TrainingMoments, moments_of_tr
 from sparsecv_mio.search.cells import NO_COLUMN, filled_up, missing_columns, table_of
 from sparsecv_mio.search.fallback import ForwardSelection, WeightedRows
 from sparsecv_mio.search.pairs import Grid
-from sparsecv_mio.thresholds import SMALL
+from sparsecv_mio.thresholds import EXACT_COLUMNS, PRODUCT_BYTES, QUICK_WORK, SMALL, SUPPORTS_TRIED
 from sparsecv_mio.units import TINY
 
-CLOCK_WORK = 2e7  # multiplications after which the time is checked
 WORST = 1.05  # f of a first replacement, relative to the best, beyond which it is not followed
 
 
@@ -149,7 +148,7 @@ class FoldSearch:
             return
         scratch = local_search.new_tableau(self.problem.q, self.top)
         visits, phase = np.array(list(order), dtype=np.int64), np.zeros(5, dtype=np.int64)
-        while not kernel.sweep(scratch, self._moments, self.lams, self._found, visits, phase, CLOCK_WORK):
+        while not kernel.sweep(scratch, self._moments, self.lams, self._found, visits, phase, QUICK_WORK):
             if expired():
                 return
 
@@ -268,10 +267,8 @@ class FoldSearch:
         return out
 
 
-MOST_COLUMNS, GRAMS_BYTES = 1200, 600 << 20  # beyond either, working sets of columns
 TABLE_SIZE = 1 << 26  # columns of supports held in all
-SEARCHED_FOLDS = 20  # folds, spread evenly, in which columns are kept out in turn
-MOST_POOLED = 12  # supports of one gamma and size, those that most folds found first
+SAMPLED = 20  # folds, spread evenly, that search at every gamma, and keep columns out in turn
 
 
 def seeds_of(supports: Sequence[NDArray[np.integer]], top: int) -> IntArray:
@@ -279,7 +276,7 @@ def seeds_of(supports: Sequence[NDArray[np.integer]], top: int) -> IntArray:
     return table_of([support for support in supports if 0 < len(support) <= top], top)
 
 
-def pooled(searches: Sequence[FoldSearch], q: int, most: int = MOST_POOLED) -> tuple[IntArray, IntArray]:
+def pooled(searches: Sequence[FoldSearch], q: int, most: int = SUPPORTS_TRIED) -> tuple[IntArray, IntArray]:
     """Collect what the searches of some folds found.
 
     Parameters
@@ -325,7 +322,7 @@ def largest_searched(taus: IntArray, data: StandardData) -> int:
 
     All columns need no search, but walks that come down from them find more: few columns are searched to the end.
     """
-    searched = taus[taus < data.q] if SMALL < data.q <= MOST_COLUMNS else taus
+    searched = taus[taus < data.q] if SMALL < data.q <= EXACT_COLUMNS else taus
     return max(int(searched.max(initial=0)) - len(data.forced), 1)
 
 
@@ -402,7 +399,7 @@ class FoldSearches:
     def exchange(self, thorough: bool) -> Iterator[FoldPaths]:
         """Have each fold judge what the others found; if `thorough`, keep columns out in turn in some folds."""
         seeds, at = pooled(list(self.by_fold.values()), self.data.q)
-        step = -(-self.folds.k // SEARCHED_FOLDS)
+        step = -(-self.folds.k // SAMPLED)
 
         def work(fold: int, search: FoldSearch) -> FoldPaths:
             search.learn(seeds, at)
@@ -445,11 +442,6 @@ class FoldSearches:
 
 FIRST_COLUMNS, MORE_COLUMNS = 240, 120  # of a working set, and by how many it may grow at a time
 NOMINATED = 3  # columns a residual nominates
-RESIDUAL_GAMMAS = 5  # at which residuals are taken
-MOST_GROWN = 4  # times that working sets grow
-MOST_DROPPED = 150  # residuals of a fold with one column left out
-GRAM_BYTES = 256 << 20  # of all working sets
-BATCH = 1 << 22  # numbers in a (folds, columns) array
 
 
 class WorkingSets:
@@ -472,9 +464,7 @@ class WorkingSets:
         yield self.quick(seeds)
         yield searches.walk()
         yield self.grow()
-        for _ in range(MOST_GROWN - 1):
-            if not searches.improved:
-                break
+        while searches.improved:
             yield searches.exchange(thorough=True)
             yield self.grow()
 
@@ -559,20 +549,21 @@ def largest_working_set(folds: int, columns: int, top: int) -> int:
     -------
     int
     """
-    return min(columns, max(min(FIRST_COLUMNS, int(np.sqrt(GRAM_BYTES / 8 / folds))), 2 * top))
+    return min(columns, max(min(FIRST_COLUMNS, int(np.sqrt(STORE_BYTES / 8 / folds))), 2 * top))
 
 
 def residuals(search: FoldSearch, rows: WeightedRows) -> FloatArray:
     """Return (m, n) residuals on the training rows of a fold.
 
-    Those of its best supports at some gammas, and at the middle gamma of these with one column left out.
+    Those of its best supports at the first, the middle and the last gamma, and at the middle one of these with one
+    column left out, no more than columns that may be added.
     """
     G, problem = len(search.lams), search.problem
-    some = sorted({int(g) for g in np.linspace(0, G - 1, min(G, RESIDUAL_GAMMAS)).round()})
+    some = sorted({0, G // 2, G - 1})
     refits = [(g, search.columns[g, s, :s]) for g, s in product(some, range(search.top + 1)) if search.known(g, s)]
     dropped = 0
     for s in range(1, search.top + 1):
-        if search.known(G // 2, s) and dropped + s <= MOST_DROPPED:
+        if search.known(G // 2, s) and dropped + s <= MORE_COLUMNS:
             S = search.columns[G // 2, s, :s]
             refits += [(G // 2, np.delete(S, a)) for a in range(s)]
             dropped += s
@@ -642,7 +633,7 @@ def at_least(size: int, columns: Sequence[int] | IntArray, q: int) -> IntArray:
 
 def fold_batches(folds: FoldPlan, q: int) -> Iterator[list[int]]:
     """Yield the folds in groups whose (folds, columns) arrays stay small."""
-    size = max(1, BATCH // max(q, 1))
+    size = max(1, BLOCK_NUMBERS // max(q, 1))
     for lo in range(0, folds.k, size):
         yield list(range(lo, min(lo + size, folds.k)))
 
@@ -676,12 +667,12 @@ def first_supports(
     Notes
     -----
     O(n q^2 log2 k) for the moments and O(top s q) a walk, for each fold and gamma. With more than 1,200 columns, or
-    Gram matrices of all folds beyond 600 MB, from the rows on working sets of columns (`WorkingSets`): O(n q) a
+    Gram matrices of all folds beyond 512 MB, from the rows on working sets of columns (`WorkingSets`): O(n q) a
     residual. Supports are kept by size: beyond `sqrt(2^26 / (G k))` columns
     (668 for 15 gammas and 10 folds) the largest of these sizes answers for every larger tau.
     """
     searches = FoldSearches(data, folds, grid, threads, expired)
-    too_large = data.q > MOST_COLUMNS or folds.k * data.q**2 * 8 > GRAMS_BYTES
+    too_large = data.q > EXACT_COLUMNS or folds.k * data.q**2 * 8 > PRODUCT_BYTES
     passes = WorkingSets(searches).passes(seeds) if too_large else _passes(searches, seeds)
     for improved in passes:
         yield from improved

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from sparsecv_mio.arrays import FloatArray, IntArray
+from sparsecv_mio.arrays import STORE_BYTES, FloatArray, IntArray
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.kernels import held_out_sums as kernel
@@ -19,10 +19,8 @@ from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.problem.training_moments import TrainingMoments, row_moments
 from sparsecv_mio.search.cells import table_of
-from sparsecv_mio.units import KEEP_RTOL
+from sparsecv_mio.units import ACCURATE_RTOL, KEEP_RTOL, MOMENTS_RTOL, OUTWARD
 from sparsecv_mio.words import Intercept
-
-OBJECTIVE_ROUNDING = 1e-12  # of yy: rounding of a training objective from moments, generously
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +72,7 @@ def fit_from_moments(problem: SparseProblem, supports: Sequence[IntArray]) -> Mo
 
 def objective_rounding(problem: SparseProblem) -> float:
     """Return a generous bound on the rounding error of training objectives from moments."""
-    return OBJECTIVE_ROUNDING * problem.size
+    return OUTWARD * problem.size
 
 
 def near_tie_margin(problem: SparseProblem, value: float) -> float:
@@ -85,11 +83,8 @@ def near_tie_margin(problem: SparseProblem, value: float) -> float:
 MomentSource = Callable[[Sequence[int]], Iterator[tuple[int, TrainingMoments]]]
 
 MOMENTS_FACTOR = 4  # folds of more than this many rows a column are scored from their moments
-VALUE_RTOL = 2e-11  # relative error of f beyond which a support is refitted from the rows
-ERROR_RTOL = 1e-9  # relative error of a held-out sum beyond which it is
 MOST_IN_FRACTIONS = 200  # supports of one list that are fitted so, a second at most: no limit is looked at in between
-NEGLIGIBLE_ERROR = 1e-9  # of the mean square of the response: no held-out error needs to be known more accurately
-STORE_BYTES = 1 << 28
+WORST_ROUNDING = 1e-5  # of a held-out error, beyond which a support is not shown by it, and knowing it decides no cell
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,7 +189,9 @@ class HeldOutFold:
         else:
             kernel.held_out_rows(self.V, self.r, self.level, made.listed, made.fits, scores)
         fits = Refits(made.value, made.value_error, scores.error, scores.rounding)
-        poor = ~(fits.value_error <= VALUE_RTOL * fits.value) | ~(fits.held_out_error <= ERROR_RTOL * fits.held_out)
+        poor = ~(fits.value_error <= MOMENTS_RTOL * fits.value) | ~(
+            fits.held_out_error <= ACCURATE_RTOL * fits.held_out
+        )
         for count, place in enumerate(np.flatnonzero(poor).tolist()):
             support = np.asarray(supports[place], dtype=np.int64)
             self._from_rows(fits, place, support, 2.0 * problem.lam, count < MOST_IN_FRACTIONS)
@@ -263,7 +260,7 @@ class FoldProblem:
     @property
     def negligible(self) -> float:
         """Held-out sum of squares below which an error is not worth knowing more accurately."""
-        return NEGLIGIBLE_ERROR * self.problem.yy / self.problem.total * self.held_out.weight
+        return ACCURATE_RTOL * self.problem.yy / self.problem.total * self.held_out.weight
 
     def with_gamma(self, gamma: float) -> FoldProblem:
         """Return the same fold at another gamma; the arrays are shared."""

@@ -14,7 +14,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from sparsecv_mio.arrays import FloatArray, IntArray
+from sparsecv_mio.arrays import BLOCK_NUMBERS, FloatArray, IntArray
 from sparsecv_mio.certificate.read_back import in_classes
 from sparsecv_mio.certificate.records import Classes, Record, class_quality, columns_named, probabilities
 from sparsecv_mio.data.dataset import Dataset
@@ -25,13 +25,9 @@ from sparsecv_mio.errors import BadInput
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.refit import refit_moments
 from sparsecv_mio.problem.training_moments import training_moments
-from sparsecv_mio.thresholds import FOLDS_FITTED_AGAIN
+from sparsecv_mio.thresholds import FOLDS_FITTED_AGAIN, QUICK_WORK
+from sparsecv_mio.units import ACCURATE_RTOL, CROSSING_RTOL
 from sparsecv_mio.words import Loss
-
-PREDICTED_AT_ONCE = 1 << 22  # numbers of a block of rows to predict, one for each row of the data
-FEW_NUMBERS = 40_000_000  # that folds train on, up to which they are fitted again for the mean absolute error
-AGREE_RTOL = 1e-8
-WHOLE_NUMBER_RTOL = 1e-9  # what a product of level and rows may miss a whole number by
 
 
 def held_out_predictions(record: Record, dataset: Dataset, folds: AnyFolds) -> FloatArray:
@@ -85,18 +81,18 @@ def with_mae(record: Record, data: StandardData | None, plan: FoldPlan) -> Recor
     errors = record.chosen_folds.error
     if (plan.sizes == 1).all():
         return replace(record, mae=float(np.mean(np.sqrt(errors))))
-    if plan.k > FOLDS_FITTED_AGAIN or plan.k * data.dataset.X.size > FEW_NUMBERS:
+    if plan.k > FOLDS_FITTED_AGAIN or plan.k * data.dataset.X.size > QUICK_WORK:
         return record
     rows, predicted = _predictions(record, data, plan)
     missed = data.dataset.y[rows] - predicted
     mean = float(errors.sum()) / len(rows)
-    exact = abs(float(np.mean(missed**2)) - mean) <= AGREE_RTOL * mean  # not where floats lose a residual's digits
+    exact = abs(float(np.mean(missed**2)) - mean) <= CROSSING_RTOL * mean  # not where floats lose a residual's digits
     return replace(record, mae=float(np.mean(np.abs(missed)))) if exact else record
 
 
 def _with_class_quality(record: Record, classes: Classes, data: StandardData, plan: FoldPlan) -> Record:
     """Return the record with accuracy, AUC and Brier score of held-out rows, where that is soon found."""
-    if plan.k > FOLDS_FITTED_AGAIN or plan.k * data.n > FEW_NUMBERS // 10:
+    if plan.k > FOLDS_FITTED_AGAIN or plan.k * data.n > QUICK_WORK / 10:
         return record
     rows, predicted = _predictions(record, data, plan)
     weights = data.dataset.row_weights
@@ -300,7 +296,7 @@ class FoldModels:
         low = check_level(level, n)
         rows = columns_named(self.record.data, X, list(self.names))
         ends = np.empty((len(rows), 2))
-        step = max(1, PREDICTED_AT_ONCE // n)
+        step = max(1, BLOCK_NUMBERS // n)
         for block in (slice(i, i + step) for i in range(0, len(rows), step)):
             predicted = (rows[block] @ self.coefficients.T + self.intercepts)[:, self.fold]
             ends[block, 0] = np.partition(predicted - self.missed, low - 1, axis=1)[:, low - 1]
@@ -324,9 +320,9 @@ def check_level(level: float, n: int) -> int:
     """
     if not (isinstance(level, Real) and 0.0 < level < 1.0):
         raise BadInput(f"interval: {level} is out of range, give a level between 0 and 1, 0.9 say")
-    rank = math.floor((1.0 - level) * (n + 1) + WHOLE_NUMBER_RTOL)
+    rank = math.floor((1.0 - level) * (n + 1) + ACCURATE_RTOL)
     if rank < 1:
-        least = math.ceil(1.0 / (1.0 - level) - 1.0 - WHOLE_NUMBER_RTOL)
+        least = math.ceil(1.0 / (1.0 - level) - 1.0 - ACCURATE_RTOL)
         raise BadInput(f"interval: a level of {level:g} takes {least:,} rows, and the model was fitted to {n:,}")
     return rank
 

@@ -43,9 +43,9 @@ from sparsecv_mio.problem.training_moments import TrainingMoments
 from sparsecv_mio.search.accelerators import Accelerators
 from sparsecv_mio.search.cells import Where
 from sparsecv_mio.search.context import SearchState
-from sparsecv_mio.search.deadline import Deadline
-from sparsecv_mio.search.fold_fits import FoldProblem, Refits
-from sparsecv_mio.thresholds import BALL_COLUMNS, RELAXED_COLUMNS, SMALL
+from sparsecv_mio.search.deadline import CLOCK_INTERVAL, Deadline
+from sparsecv_mio.search.fold_fits import WORST_ROUNDING, FoldProblem, Refits
+from sparsecv_mio.thresholds import BALL_COLUMNS, LARGEST_BYTES, RELAXED_COLUMNS, SMALL
 from sparsecv_mio.trees.every_size import solve_path
 from sparsecv_mio.trees.restricted_tree import solve_restricted
 from sparsecv_mio.trees.subsets import BestSubset, BestSubsets
@@ -54,10 +54,6 @@ from sparsecv_mio.units import TIE_RTOL, Interval
 if TYPE_CHECKING:
     from distributed import Client
     from distributed import Future as DaskFuture
-
-
-WORST_ROUNDING = 1e-5  # of a held-out error, beyond which knowing the support does not decide a cell
-RELAXED_AFTER_LIMIT = 0.15  # seconds after the limit in which undecided cells are still bounded by relaxations
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,7 +133,6 @@ class CellIntervals:
 
     def __init__(self, state: SearchState) -> None:
         self.context, self.cells, self.all_rows = state.context, state.cells, state.all_rows
-        self._limit_seen: float | None = None  # when the limit was first seen to have passed
 
     def write_outcome(
         self, here: FoldProblem, g: int, which: IntArray, result: BestSubsets, relax: bool = True
@@ -225,7 +220,7 @@ class CellIntervals:
     def _bound(self, here: FoldProblem, g: int, undecided: dict[int, Incumbent], relax: bool) -> None:
         """Bound the held-out errors of cells of which only an incumbent is known, by the number of tau."""
         incumbents = list(undecided.values())
-        intervals, floors = held_out_intervals(here, incumbents, relax and self._time_to_relax())
+        intervals, floors = held_out_intervals(here, incumbents, relax and self.context.deadline.spare())
         on_all_rows = np.array([self.all_rows.best[g].by_size[incumbent.tau].lower for incumbent in incumbents])
         uppers = np.array([incumbent.upper for incumbent in incumbents])
         place = (g, np.array(list(undecided)), here.fold)
@@ -233,15 +228,6 @@ class CellIntervals:
         if self.context.folds.scores_all_left_out[here.fold]:
             self.cells.narrow(place, training_loss_bound(on_all_rows, uppers), np.inf)
         self.cells.narrow(place, [interval.lower for interval in intervals], [interval.upper for interval in intervals])
-
-    def _time_to_relax(self) -> bool:
-        """Whether the limit has not passed, or was first seen to have passed a short time ago."""
-        if not self.context.deadline.expired():
-            return True
-        now = time.monotonic()
-        if self._limit_seen is None:
-            self._limit_seen = now
-        return now - self._limit_seen < RELAXED_AFTER_LIMIT
 
     def decide(self, here: FoldProblem, where: Where, supports: list[IntArray], fits: Refits, branched: bool) -> None:
         """Decide a cell by supports among which every optimal one is, unless its error is too inaccurate for that.
@@ -414,8 +400,6 @@ class FoldSolver:
         return [self.cells.pool.supports[number] for number in numbers[numbers > 0].tolist()]
 
 
-DEADLINE_SECONDS = 0.05  # seconds between two looks at the deadline while a tree grows elsewhere
-HELD_BYTES = 1 << 31  # of Gram matrices that the cluster keeps for later gammas and rounds
 NOTHING = np.zeros((0, 0))
 
 
@@ -469,7 +453,7 @@ class SentTrees:
         future = self._pool.submit(_grow_in_worker, gram, rest, deadline.left)
         while True:
             try:
-                return future.result(timeout=DEADLINE_SECONDS)
+                return future.result(timeout=CLOCK_INTERVAL)
             except TimeoutError:
                 if future.done():
                     raise
@@ -488,7 +472,7 @@ class SentTrees:
                 with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):
                     self._grams[digest] = gram.nbytes, self._client.submit(_same, gram, pure=False)
             self._grams.move_to_end(digest)
-            while len(self._grams) > self.at_once and sum(size for size, _ in self._grams.values()) > HELD_BYTES:
+            while len(self._grams) > self.at_once and sum(size for size, _ in self._grams.values()) > LARGEST_BYTES:
                 self._grams.popitem(last=False)
             return self._grams[digest][1]
 

@@ -31,8 +31,9 @@ from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.training_moments import TrainingMoments, row_moments, training_moments
+from sparsecv_mio.thresholds import LARGEST_BYTES
 
-ROUNDING = 16.0  # times the columns and the rounding of the moments: backward error of a factorisation, with room
+BACKWARD_ERROR = 16.0  # times the columns and the rounding of the moments: backward error of a factorisation, with room
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,7 +111,7 @@ class FitsOverGamma:
         a = np.einsum("pij,pi->pj", Q, sets.c[fold[:, None], support])
         V = np.take_along_axis(sets.V[fold], support[:, None, :], axis=2)
         w = np.matmul(V, Q) * a[:, None, :]
-        rounding = ROUNDING * (s + 2) * sets.rounding
+        rounding = BACKWARD_ERROR * (s + 2) * sets.rounding
         level = np.sqrt(np.einsum("pms,pms->p", V, V))
         return cls(
             fold, support, np.maximum(mu, 0.0), a * a, w, np.abs(w), sets.r[fold], sets.yy[fold], level, rounding
@@ -177,7 +178,7 @@ def values_at(sets: TrainingSets, fold: IntArray, support: IntArray, lam: float)
     residual = r - np.einsum("pms,ps->pm", V, beta)
     spectrum = np.trace(M, axis1=1, axis2=2) + lam, lam
     level = np.sqrt(np.einsum("pms,pms->p", V, V))
-    return _with_rounding((yy, r), fall, slope, residual, level, spectrum, ROUNDING * (s + 2) * sets.rounding)
+    return _with_rounding((yy, r), fall, slope, residual, level, spectrum, BACKWARD_ERROR * (s + 2) * sets.rounding)
 
 
 def _with_rounding(
@@ -377,7 +378,7 @@ class LeftOutRows:
             z[same] = x[same] @ factors.Q[which[same[:1]]].reshape(s, s) if len(same) else 0.0
         return RowFits(
             fold, support, factors.mu[which], factors.a[which], z, self.r[fold], self.share[fold],
-            np.full(len(fold), self.yy), np.full(len(fold), ROUNDING * (s + 2) * self.rounding),
+            np.full(len(fold), self.yy), np.full(len(fold), BACKWARD_ERROR * (s + 2) * self.rounding),
         )  # fmt: skip
 
 
@@ -532,9 +533,6 @@ def _scaled(a: Ball, factor: float) -> Ball:
     return factor * a[0], abs(factor) * a[1]
 
 
-FACTORS_BYTES = 2 << 30
-
-
 @dataclass(frozen=True, eq=False)
 class TrainingSets:
     """K inner problems at any gamma: `f(S) = yy - c_S' (G_SS + lam I)^{-1} c_S`, and the rows that each is scored on.
@@ -598,7 +596,7 @@ class TrainingSets:
             If the moments of all folds would take more than 2 GB.
         """
         most = int(folds.sizes.max())
-        if 16 * folds.k * data.q * (data.q + most) > FACTORS_BYTES:
+        if 16 * folds.k * data.q * (data.q + most) > LARGEST_BYTES:
             raise BadInput(
                 f"--gamma LO..HI: {folds.k} folds of {data.q} columns take more than 2 GB; give fewer folds, or a grid"
             )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
+from sparsecv_mio.arrays import BLOCK_NUMBERS, BoolArray, FloatArray, IntArray
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.kernels import alive_folds
@@ -18,20 +18,17 @@ from sparsecv_mio.problem.training_moments import full_problem
 from sparsecv_mio.search import gamma_fits
 from sparsecv_mio.search.cells import filled_up
 from sparsecv_mio.search.leave_fold_out import LARGEST_LEVERAGE
+from sparsecv_mio.thresholds import PATH_TREE_COLUMNS
 from sparsecv_mio.trees.every_size import solve_path
 from sparsecv_mio.trees.listing import supports_below
 from sparsecv_mio.trees.normal_form import NormalForm, normal_form
-from sparsecv_mio.trees.subsets import BestSubset
+from sparsecv_mio.trees.subsets import MOST_NODES, BestSubset
 from sparsecv_mio.units import TINY
 from sparsecv_mio.words import Intercept
 
 Supports = Mapping[int, Sequence[IntArray]]
 Pairs = tuple[IntArray, IntArray]  # (P,) training sets and (P, s) supports
 
-SCORES_AT_ONCE = 1 << 22  # numbers in a block of closed-form scores
-TREE_COLUMNS = 128  # of a tree for many folds
-TREE_NODES = 2_000_000  # most of one list; beyond, the interval is left open
-OPTIMUM_EFFORT = 1 << 19  # nodes that finding an optimum may cost
 LISTED_OF_FOLD = 1 << 14  # supports of one training set, all sizes together
 
 
@@ -93,7 +90,7 @@ class Lister:
         single = folds is not None and bool(np.all(folds.left_sizes == 1) and np.all(folds.sizes == 1))
         self._whole: SparseProblem | None = None
         self.evaluated: gamma_fits.TrainingSets | gamma_fits.LeftOutRows = sets
-        if single and folds is not None and data.q <= TREE_COLUMNS:
+        if single and folds is not None and data.q <= PATH_TREE_COLUMNS:
             self._whole = full_problem(data, 1.0)
             rows = folds.order[: folds.k]
             self._rows = data.about(rows, self._whole.v_mean, self._whole.r_mean)
@@ -206,7 +203,7 @@ class Lister:
             return np.zeros((0, q), dtype=bool)
         solved, fits = (rows.V, rows.beta, rows.value), (rows.W[:, group], rows.e[group], rows.leverage[group])
         places = {size: row for row, size in enumerate(inner)}
-        state, finished = alive_folds.grow(solved, fits, places, bar, form.copies, margin, TREE_NODES + 1, self.expired)
+        state, finished = alive_folds.grow(solved, fits, places, bar, form.copies, margin, MOST_NODES + 1, self.expired)
         if not finished:
             return None
         self.nodes += int(state.ctrl[alive_folds.NODES])
@@ -217,7 +214,7 @@ class Lister:
     def _solve(self, fold: int, problem: SparseProblem, starts: Supports, found: _Found) -> None:
         """Find the optima by trees of the training set's own."""
         first = [support for supports in starts.values() for support in supports]
-        best = solve_path(problem, list(starts), starts=first, effort=OPTIMUM_EFFORT, expired=self.expired)
+        best = solve_path(problem, list(starts), starts=first, effort=MOST_NODES, expired=self.expired)
         self.nodes += best.nodes
         others = np.arange(self.sets.q)
         for size in starts:
@@ -240,7 +237,7 @@ class Lister:
             for size in range(max(tau - (q - form.m), 0), min(tau, form.m) + 1):
                 inner[size] = max(inner[size], float(form.raised(bar[fold])))
                 wanted.setdefault(size, []).append(tau)
-        listed, nodes = supports_below(form, form.solved(), inner, TREE_NODES, LISTED_OF_FOLD, self.expired)
+        listed, nodes = supports_below(form, form.solved(), inner, MOST_NODES, LISTED_OF_FOLD, self.expired)
         self.nodes += nodes
         if listed is None:
             return False
@@ -303,7 +300,7 @@ class _Rows:
         """(L, folds): objectives of supports (L, s) with each row of a group left out. O(L s^2 (s + folds))."""
         M, c, X = self.form.matrix(), self.form.c, self.X[group]
         out = np.empty((len(supports), len(group)))
-        step = max(1, SCORES_AT_ONCE // max(1, len(group) * supports.shape[1]))
+        step = max(1, BLOCK_NUMBERS // max(1, len(group) * supports.shape[1]))
         for lo in range(0, len(supports), step):
             fall, e, h = rows_left_out(M, c, supports[lo : lo + step], (X, self.r[group]), self.share[group])
             out[lo : lo + step] = (self.form.yy - fall)[:, None] - e * e / (1.0 - h)
@@ -339,7 +336,7 @@ class BestOverGamma:
         """Return what is known of every size at one lam."""
         if lam not in self._cells:
             here = self._problem.with_gamma(2.0 * lam)
-            solved = solve_path(here, self.sizes, starts=self._last, effort=OPTIMUM_EFFORT, expired=self.lister.expired)
+            solved = solve_path(here, self.sizes, starts=self._last, effort=MOST_NODES, expired=self.lister.expired)
             self.lister.nodes += solved.nodes
             self._cells[lam] = solved.by_size
             self._last = [cell.support for cell in solved.by_size.values()]

@@ -11,7 +11,6 @@ in the calling thread.
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -19,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sparsecv_mio.arrays import FloatArray, IntArray
+from sparsecv_mio.arrays import BLOCK_NUMBERS, FloatArray, IntArray
 from sparsecv_mio.certificate.parts import relative_gap
 from sparsecv_mio.certificate.records import Continuous, GammaPiece, Record
 from sparsecv_mio.data.dataset import Dataset
@@ -30,12 +29,12 @@ from sparsecv_mio.declared_options import shown
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.formulation.backends import NATIVE
 from sparsecv_mio.model_space import RESTRICTIONS, GammaInterval
-from sparsecv_mio.search.deadline import Deadline, prepared, run_within_limit
+from sparsecv_mio.search.deadline import GRACE, Deadline, prepared, run_within_limit
 from sparsecv_mio.search.gamma_fits import Envelope, FitsAtLam, FitsOverGamma, RowFits, TrainingSets, first_of
-from sparsecv_mio.search.observers import Progress
+from sparsecv_mio.search.observers import Progress, Reporter
 from sparsecv_mio.search.options import OF_GRIDS, Hooks, SearchOptions
 from sparsecv_mio.trees.subsets import OpenNodes
-from sparsecv_mio.units import TIE_RTOL
+from sparsecv_mio.units import ACCURATE_RTOL, CROSSING_RTOL, MODEL_SHARE, NARROWEST, OUTWARD, TIE_RTOL
 from sparsecv_mio.words import Loss, Method, Model
 
 if TYPE_CHECKING:
@@ -74,10 +73,7 @@ def check_interval(gammas: GammaInterval, options: SearchOptions, hooks: Hooks) 
 
 
 FIRST_RATIO = 1.4  # ratio of the ends of the first intervals
-NARROWEST = 1e-12  # relative width below which an interval is not divided
-GEOMETRIC = 1.1  # ratio of the ends from which on an interval is divided in the middle of its logarithms
 SHARE_OF_GAP = 0.98  # that the bounds are closed to: the rest is for rounding
-SUMMED = 1e-12  # relative rounding of a sum over folds
 
 
 @dataclass(frozen=True, eq=False)
@@ -312,7 +308,7 @@ class GammaPartition:
         if not scored.any():
             return Piece(size, low, high, 0.0), guess
         length, count = high - low, float(scored.sum())
-        f = [float((fits_of_size.f + fits_of_size.f_error)[scored].sum()) * (1.0 + SUMMED) for fits_of_size in values]
+        f = [float((fits_of_size.f + fits_of_size.f_error)[scored].sum()) * (1.0 + OUTWARD) for fits_of_size in values]
         slope = [float(fits_of_size.slope[scored].sum()) for fits_of_size in values]
         # two lines over the share of the way, the greater of which is a bound
         lines = np.array(
@@ -339,14 +335,14 @@ def first_grid(ends: tuple[float, float]) -> list[float]:
 
 
 def middle_of(low: float, high: float) -> float:
-    """Return where to divide an interval of lam: in the middle of its logarithms while its ends are far apart.
+    """Return where to divide an interval of lam: in the middle of its logarithms.
 
     Examples
     --------
-    >>> middle_of(1.0, 4.0), middle_of(1.0, 1.05)
-    (2.0, 1.025)
+    >>> middle_of(1.0, 4.0)
+    2.0
     """
-    return float(np.sqrt(low) * np.sqrt(high)) if high > GEOMETRIC * low else 0.5 * (low + high)
+    return float(np.sqrt(low) * np.sqrt(high))
 
 
 def least_of_greater(lines: FloatArray) -> float:
@@ -381,7 +377,7 @@ def held_out(fold: IntArray, values: FitsAtLam) -> tuple[float, float]:
         Of P fits, all that can be optimal among them.
     """
     low, high = _of_optima(first_of(fold), values.f, values.f_error, values.h, values.h_error)
-    return float(low.sum()), float(high.sum()) * (1.0 + SUMMED)
+    return float(low.sum()), float(high.sum()) * (1.0 + OUTWARD)
 
 
 def held_out_of_many(given: Sequence[tuple[IntArray, FitsAtLam]]) -> FloatArray:
@@ -411,7 +407,7 @@ def held_out_of_many(given: Sequence[tuple[IntArray, FitsAtLam]]) -> FloatArray:
     sums = np.stack([*_of_optima(starts, f, f_error, h, h_error), *_of_optima(starts, f, none, h, none)])
     cuts = [*np.searchsorted(starts, begins).tolist(), len(starts)]
     sums_of = np.array([sums[:, lo:hi].sum(axis=1) for lo, hi in pairwise(cuts)])
-    sums_of[:, [1, 3]] *= 1.0 + SUMMED
+    sums_of[:, [1, 3]] *= 1.0 + OUTWARD
     return sums_of
 
 
@@ -441,16 +437,12 @@ def _bounded(piece: Piece, fits: FitsOverGamma | RowFits, left: FitsAtLam, right
     chord = min(float(np.minimum.reduceat(side.h - side.h_error, starts).sum()) for side in (left, right))
     bend = float(np.maximum.reduceat(fits.curvature(*ends), starts).sum())
     room = max(bend, 0.0) * (piece.high - piece.low) ** 2 / 8.0
-    lower = chord * (1.0 - SUMMED) - room
+    lower = chord * (1.0 - OUTWARD) - room
     # a bound that is no number, where numbers overflow, says nothing: the first of the two stays
     return Piece(piece.size, piece.low, piece.high, max(piece.lower, lower), fits, left, right)
 
 
 CURVE_POINTS = 400  # of the curve, beside the ends of its pieces
-CURVE_RTOL = 1e-7  # of an error: a point that rounding may have moved by more is left out of the curve
-CURVE_STRIDES = 27, 9, 3, 1  # every 27th point first: a limit leaves a curve that is coarse all over
-COMPARED_AT_ONCE = 1 << 16  # fits that are compared at once
-PIECE_OUTWARD = 1e-9  # relative, of bounds in the units of the file
 
 
 def certified(
@@ -485,8 +477,8 @@ def _pieces(
     pieces: Sequence[Piece], upper: FloatArray, per_row: float, numbers: dict[tuple[int, ...], int]
 ) -> dict[int, list[GammaPiece]]:
     """Pieces of each size, ascending, with upper bounds (N, 2) at their ends; their supports are numbered."""
-    lower = np.array([piece.lower for piece in pieces]) * per_row * (1.0 - PIECE_OUTWARD)
-    bounds = zip(lower.tolist(), *(upper * per_row * (1.0 + PIECE_OUTWARD)).T.tolist(), strict=True)
+    lower = np.array([piece.lower for piece in pieces]) * per_row * (1.0 - ACCURATE_RTOL)
+    bounds = zip(lower.tolist(), *(upper * per_row * (1.0 + ACCURATE_RTOL)).T.tolist(), strict=True)
     by_size: dict[int, list[GammaPiece]] = {}
     places: dict[int, tuple[int, ...]] = {}
     order = sorted(zip(pieces, bounds, strict=True), key=lambda one: (one[0].size, one[0].low))
@@ -517,7 +509,7 @@ def _errors_at_ends(pieces: Sequence[Piece]) -> FloatArray:
                 place[id(side)] = len(given)
                 given.append((piece.fits.fold, side))
         places.append([place[id(side)] for side in sides] or [-1, -1])
-    cuts = np.cumsum([len(fold) for fold, _ in given]) // COMPARED_AT_ONCE
+    cuts = np.cumsum([len(fold) for fold, _ in given]) // BLOCK_NUMBERS
     blocks = np.split(np.arange(len(given)), np.flatnonzero(np.diff(cuts)) + 1)
     table = [held_out_of_many([given[i] for i in block]) for block in blocks]
     return np.concatenate((*table, np.full((1, 4), np.inf)))[np.array(places)]
@@ -556,7 +548,7 @@ def _errors_between(piece: Piece, lam: float) -> list[float]:
 def _ascending(points: FloatArray, per_row: float) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Gammas and CV errors of rows (piece, lam, four errors), where rounding leaves the digits; of two the last."""
     _, _, lows, highs, least, most = points.T
-    points = points[np.maximum(least - lows, highs - most) <= CURVE_RTOL * least]
+    points = points[np.maximum(least - lows, highs - most) <= CROSSING_RTOL * least]
     points = points[np.lexsort((points[:, 0], points[:, 1]))]
     points = points[np.append(points[1:, 1] != points[:-1, 1], [True] * bool(len(points))).astype(bool)]
     return tuple((2.0 * points[:, 1]).tolist()), tuple((points[:, 4] * per_row).tolist())
@@ -570,16 +562,12 @@ def coarse_first(count: int) -> list[int]:
     >>> coarse_first(10)
     [0, 9, 3, 6, 1, 2, 4, 5, 7, 8]
     """
-    return list(dict.fromkeys(i for stride in CURVE_STRIDES for i in range(0, count, stride)))
+    strides = [3**power for power in range(10, -1, -1)]
+    return list(dict.fromkeys(i for stride in strides for i in range(0, count, stride)))
 
 
-INTERVAL_SHARE = 0.8  # of the time limit for the interval; the rest is for its certificate and the model at the answer
-INTERVAL_GRACE = 0.1  # seconds after it in which the search may return by itself
-CURVE_SHARE = 0.1  # of the time limit, from which on the curve gets no more points
-MODEL_SECONDS, LEAST_OVERDUE = 0.3, 0.2  # for the model at the answer: from the limit on, and where that is over
 MOST_PIECES = 20_000  # visited; where rounding is wider than the gap, halving would never end
 ROUNDED = "rounding is wider than the gap on a part of the interval, which stays open"
-REPORT_SECONDS = 0.1
 
 
 def solve_interval(running: IntervalSearch, at: Callable[[float, Deadline], Record]) -> Record:
@@ -603,10 +591,10 @@ def solve_interval(running: IntervalSearch, at: Callable[[float, Deadline], Reco
         If the limit comes before the data are in standard coordinates.
     """
     deadline, gammas = running.deadline, running.gammas
-    run_within_limit(running.run, running.clock, lambda: None, grace=INTERVAL_GRACE)
+    run_within_limit(running.run, running.clock, lambda: None)
     q, pieces, best = running.standard.q, running.pieces(), running.best
     size = None if best is None else best.size
-    continuous = certified(running, pieces, size, deadline.sooner(CURVE_SHARE).expired)
+    continuous = certified(running, pieces, size, deadline.sooner(MODEL_SHARE / 2.0).expired)
     gamma = float(np.sqrt(gammas.low) * np.sqrt(gammas.high)) if best is None else 2.0 * best.lam
     gamma = min(max(gamma, gammas.low), gammas.high)
     record = at(gamma, deadline.then(seconds_for_model(deadline)))
@@ -639,8 +627,7 @@ def seconds_for_model(deadline: Deadline) -> float | None:
     """
     if not np.isfinite(deadline.at):
         return None
-    seconds = deadline.at - time.monotonic()
-    return max(seconds, min(MODEL_SECONDS, MODEL_SECONDS + seconds), LEAST_OVERDUE)
+    return max(deadline.left, GRACE)
 
 
 @dataclass(eq=False)
@@ -673,7 +660,7 @@ class IntervalSearch:
 
     def __post_init__(self) -> None:
         """Begin to count the time."""
-        self.clock, self.ends = self.deadline.sooner(INTERVAL_SHARE), (self.gammas.low / 2.0, self.gammas.high / 2.0)
+        self.clock, self.ends = self.deadline.sooner(1.0 - MODEL_SHARE), (self.gammas.low / 2.0, self.gammas.high / 2.0)
 
     @property
     def nodes(self) -> int:
@@ -688,14 +675,14 @@ class IntervalSearch:
 
         # a bound that overflows says nothing
         with threadpool_limits(limits=1), np.errstate(over="ignore", invalid="ignore"):
-            self.search = self._begun(self.data)
+            search = self.search = self._begun(self.data)
+            report = self.hooks.progress
+            reporter = None if report is None else Reporter(report, lambda: self._progress(search))
             self.search.begin()
-            said = 0.0
             while not self.search.finished and not self.clock.expired() and self.search.visited < MOST_PIECES:
                 self.search.step()
-                if self.hooks.progress is not None and time.monotonic() > said + REPORT_SECONDS:
-                    said = time.monotonic()
-                    self.hooks.progress(self._progress(self.search))
+                if reporter is not None:
+                    reporter.visit()
 
     @property
     def standard(self) -> StandardData:

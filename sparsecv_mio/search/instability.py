@@ -13,9 +13,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
+from sparsecv_mio.arrays import CHUNK_ELEMENTS, BoolArray, FloatArray, IntArray
 from sparsecv_mio.bounds.model_changes import (
-    RESIDUALS_AT_ONCE,
     OpenFolds,
     Residuals,
     residual_distances,
@@ -28,13 +27,13 @@ from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.search.cells import CellTable
 from sparsecv_mio.search.context import Context
 from sparsecv_mio.search.pairs import Pair, PairBounds, simplest
+from sparsecv_mio.thresholds import QUICK_WORK
 from sparsecv_mio.trees.subsets import BestSubset, BestSubsets
-from sparsecv_mio.units import OUTWARD, TIE_RTOL
+from sparsecv_mio.units import KEEP_RTOL, OUTWARD, TIE_RTOL
 from sparsecv_mio.words import Intercept
 
-QUICK_COST = 5e7  # numbers touched: some tenths of a second
+VALUE_SHARE = 1e-10  # of y'y, added to a training objective that is to be an upper bound
 TIED_MODELS = 16  # models of a fold or of all rows that are tied; more are as good as unknown
-UPPER_RTOL, VALUE_SHARE = 1e-8, 1e-10  # added to a training objective that is to be an upper bound; share of y'y
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,7 +133,7 @@ class Instabilities:
 
     def _changes(self, gamma: float, numbers: IntArray, full: list[Residuals]) -> tuple[FloatArray, FloatArray]:
         """Return the (F, K) changes against each model of all rows, and bounds on their rounding errors."""
-        data, step = self.context.data, max(1, RESIDUALS_AT_ONCE // self.context.data.n)
+        data, step = self.context.data, max(1, CHUNK_ELEMENTS // self.context.data.n)
         changes, doubt = np.empty((len(full), len(numbers))), np.empty((len(full), len(numbers)))
         for number in np.unique(numbers).tolist():
             folds, support = np.flatnonzero(numbers == number), self.cells.pool.supports[number]
@@ -202,12 +201,12 @@ class Instabilities:
     def _values(self, g: int, t: int) -> FloatArray:
         """(K,): at least the training objective of every optimum of a fold, tied ones included."""
         r = self.context.data.rows(slice(0, self.context.data.n))[1]
-        return np.asarray(self.cells.value[g, t] * (1.0 + UPPER_RTOL) + VALUE_SHARE * float(r @ r))
+        return np.asarray(self.cells.value[g, t] * (1.0 + KEEP_RTOL) + VALUE_SHARE * float(r @ r))
 
     def _distances(self, g: int, t: int, full: Residuals, which: IntArray, value: FloatArray) -> FloatArray:
         """Bound the distances between the residuals of the models with and without a fold, on its training rows."""
         data, tau = self.context.data, int(self.context.grid.taus[t])
-        if float(data.n) * data.q * len(which) > QUICK_COST:
+        if float(data.n) * data.q * len(which) > QUICK_WORK:
             return np.full(len(which), np.inf)
         V, r = data.rows(slice(0, data.n))
         kept = np.ones((data.n, len(which)))
@@ -233,7 +232,7 @@ class Instabilities:
     def _whatever(self, g: int, t: int, cell: BestSubset) -> float:
         """Bound the largest change where the best model of all rows is not known either."""
         r = self.context.data.rows(slice(0, self.context.data.n))[1]
-        top = cell.upper * (1.0 + UPPER_RTOL) + VALUE_SHARE * float(r @ r)
+        top = cell.upper * (1.0 + KEEP_RTOL) + VALUE_SHARE * float(r @ r)
         high = self._values(g, t) + self.cells.upper[g, t] + top
         return float(np.where(self.context.folds.scores_all_left_out, high, np.inf).max())
 
@@ -420,7 +419,7 @@ def choose_by_weight(
     if not context.stability or not best or context.deadline.abandoned.is_set():
         return None
     # past the limit a part of a second is left
-    most = QUICK_COST if context.deadline.expired() else float("inf")
+    most = QUICK_WORK if context.deadline.expired() else float("inf")
     spent = 0.0
 
     def expired() -> bool:
@@ -464,7 +463,7 @@ def stability_of_model(
     known : dict
         Instabilities that were computed already.
     """
-    quick = instability_cost(context, cell.tau) <= QUICK_COST
+    quick = instability_cost(context, cell.tau) <= QUICK_WORK
     if choice is None and (context.deadline.abandoned.is_set() or not quick):
         return None
     instabilities = Instabilities(context, cells, known)

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
+from sparsecv_mio.arrays import STORE_BYTES, BoolArray, FloatArray, IntArray
 from sparsecv_mio.bounds.closed_form import ball_of_left_out, training_loss_bound
 from sparsecv_mio.kernels import leave_out
 from sparsecv_mio.kernels.leave_out import BestByFold, HeldOutRows, ListedSupports
@@ -28,9 +28,10 @@ from sparsecv_mio.problem.elimination import ForcedColumns
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.search.cells import CellTable
 from sparsecv_mio.search.context import AllRows
-from sparsecv_mio.search.fold_fits import fit_from_moments
+from sparsecv_mio.search.fold_fits import WORST_ROUNDING, fit_from_moments
+from sparsecv_mio.thresholds import SUPPORTS_TRIED
 from sparsecv_mio.trees.normal_form import NormalForm
-from sparsecv_mio.units import TIE_RTOL
+from sparsecv_mio.units import ACCURATE_RTOL, CROSSING_RTOL, KEEP_RTOL, TIE_RTOL
 from sparsecv_mio.words import Intercept
 
 
@@ -137,12 +138,12 @@ def objective_threshold(excess: FloatArray, residual: FloatArray, leverage: Floa
     Returns
     -------
     array
-        `u^2`, as computed: the caller rounds it up. inf where the leverage is `WIDEST_LEVERAGE` or more; where the
+        `u^2`, rounded up by `LEVERAGE_OUTWARD`; inf where the leverage is `WIDEST_LEVERAGE` or more; where the
         quadratic has no root (no support can win) it is evaluated at discriminant 0.
 
     Examples
     --------
-    >>> objective_threshold(np.array([3.0]), np.array([1.0]), np.array([0.0])).tolist()
+    >>> objective_threshold(np.array([3.0]), np.array([1.0]), np.array([0.0])).round(6).tolist()
     [4.0]
     """
     safe = np.where(leverage < WIDEST_LEVERAGE, leverage, 0.0)
@@ -151,7 +152,7 @@ def objective_threshold(excess: FloatArray, residual: FloatArray, leverage: Floa
     c = residual**2 / (1.0 - safe) + excess
     with np.errstate(invalid="ignore"):
         u = (b + np.sqrt(np.maximum(b * b + a * c, 0.0))) / a
-    return np.where(leverage < WIDEST_LEVERAGE, u * u, np.inf)
+    return np.where(leverage < WIDEST_LEVERAGE, u * u * (1.0 + LEVERAGE_OUTWARD), np.inf)
 
 
 def held_out_ceiling(cutoff: FloatArray, lower: float, residual: FloatArray, leverage: FloatArray) -> FloatArray:
@@ -187,10 +188,7 @@ def held_out_ceiling(cutoff: FloatArray, lower: float, residual: FloatArray, lev
 Proposed = Callable[[int, int], list[IntArray]]
 
 CHUNK_ROWS = 1 << 14  # of the folds that are worked on at once
-MOST_TIED = 8  # tied supports of all rows that are scored in every fold
-KEPT_NUMBERS = 1 << 23  # of rows that are kept from one pass to the next
 CLIPPED_LEVERAGE = 0.9999  # what a larger leverage counts as where rounding errors are divided by `1 - leverage`
-WELL_KNOWN_ERROR = 2e-8, 1e-7  # of a held-out error, and of the mean of such errors: cells known less well stay open
 EIGENVALUE_TRACE = 1e-3  # up to here the trace of a fold's leverages stands for their largest eigenvalue
 
 
@@ -222,7 +220,7 @@ class LeaveOut:
         self.intercept_leverage = 1.0 / all_rows.moments.total if self.data.intercept is Intercept.FOLD else 0.0
         self.one_chunk = next(self.chunks())[1] == self.folds.k
         self._in_order = bool(np.all(np.diff(self.folds.order) == 1))
-        self._keep_rows = self.data.n * self.data.q <= KEPT_NUMBERS
+        self._keep_rows = 8 * self.data.n * self.data.q <= STORE_BYTES
         self._kept: dict[int, HeldOutRows] = {}
 
     def expired(self) -> bool:
@@ -307,7 +305,7 @@ class LeaveOut:
         pairs = []
         for t in wanted:
             cell = self.all_rows.best[g].by_size[int(self.taus[t])]
-            pairs += [(support, t) for support in (cell.candidates or (cell.support,))[:MOST_TIED]]
+            pairs += [(support, t) for support in (cell.candidates or (cell.support,))[:SUPPORTS_TRIED]]
         seen = {np.sort(support).tobytes() for support, _ in pairs}
         more = [(support, t) for t in wanted for support in self.proposed(g, int(self.taus[t]))]
         pairs += [(support, t) for support, t in more if support.tobytes() not in seen]
@@ -389,11 +387,11 @@ class LeaveOut:
             Cells decided.
         """
         g, folds = part
-        has_support, (of_cell, of_mean) = scores.which >= 0, WELL_KNOWN_ERROR
+        has_support = scores.which >= 0
         with np.errstate(invalid="ignore"):  # what is not known of a cell may be no number
             total = np.where(has_support, scores.held_out, 0.0).sum(axis=1, keepdims=True)
             mean = total / np.maximum(has_support.sum(axis=1, keepdims=True), 1)
-            sure = sure & has_support & (scores.error <= of_cell * scores.held_out + of_mean * mean)
+            sure = sure & has_support & (scores.error <= 2.0 * KEEP_RTOL * scores.held_out + CROSSING_RTOL * mean)
         sure &= ~self.cells.final[g, :, folds]
         return self.cells.decide_part(
             (g, slice(None), folds), sure, numbers[scores.which], scores.held_out, scores.held_out - scores.error,
@@ -401,8 +399,7 @@ class LeaveOut:
         )  # fmt: skip
 
 
-KEPT_SCORES = 1 << 21  # of a fold and a tau, 36 bytes each, that are kept from one pass to the next
-LEVERAGE_ROUNDING = 1e-9  # relative rounding error of leverages, beside that of the trees
+BYTES_OF_SCORE = 36  # of a fold and a tau
 
 
 class RootNode:
@@ -441,10 +438,10 @@ class RootNode:
         self.choice: ForcedColumns = all_rows.eliminated(g).choice
         self.V, self.beta, self.value = all_rows.solved(g)
         self.lower = self.value - self.form.slack
-        self.leverage, self.residual = leave_out.leverages(self.problem, LEVERAGE_ROUNDING + self.form.keep)
+        self.leverage, self.residual = leave_out.leverages(self.problem, ACCURATE_RTOL + self.form.keep)
         self.supports, self.tau_index = leave_out.supports_on_all_rows(g, wanted)
         self.incumbents = listed_supports(self.problem, self.supports, self.tau_index)
-        self._keep = len(leave_out.taus) * leave_out.folds.k <= KEPT_SCORES
+        self._keep = BYTES_OF_SCORE * len(leave_out.taus) * leave_out.folds.k <= STORE_BYTES
         self._kept: dict[int, BestByFold] = {}
 
     @property
@@ -522,9 +519,6 @@ class ScoredTogether:
         )
 
 
-KNOWN_ERROR = 1e-6  # relative rounding error of a held-out error up to which its support is shown in an open cell
-
-
 def first_intervals(root: RootNode) -> None:
     """Show the best supports of all rows in every open cell of a gamma, and bound its held-out error.
 
@@ -591,4 +585,4 @@ def offer_supports(root: RootNode, supports: Sequence[IntArray], tau_index: Sequ
 
 def well_known(root: RootNode, scores: BestByFold) -> BoolArray:
     """Where the held-out error of the best support is known well enough to be shown, in the shape of the scores."""
-    return np.asarray((scores.which >= 0) & (scores.error <= KNOWN_ERROR * scores.held_out + root.form.slack))
+    return np.asarray((scores.which >= 0) & (scores.error <= WORST_ROUNDING * scores.held_out + root.form.slack))

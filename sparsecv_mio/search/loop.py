@@ -39,6 +39,7 @@ from sparsecv_mio.search.result import build_record, check_intervals
 from sparsecv_mio.search.run import GridMethod, NewRun, Run, run_to_end, run_with_model
 from sparsecv_mio.search.running import RunningSearch
 from sparsecv_mio.thresholds import by_rows
+from sparsecv_mio.units import TIE_RTOL
 from sparsecv_mio.words import Loss, Method, Oracle
 
 if TYPE_CHECKING:
@@ -276,10 +277,10 @@ def refined(record: Record, state: SearchState, new_run: NewRun) -> Refined:
     new_run : callable
         Makes the runs at other gammas.
     """
-    from sparsecv_mio.search.descent import LEAST, MOST, PROGRESS, gamma_proposals
+    from sparsecv_mio.search.descent import LEAST_GAMMA, MOST_GAMMA, gamma_proposals
 
     context, unit, gammas = state.context, state.context.per_row, record.request.gammas
-    interval = (min(LEAST, *(gamma for gamma in gammas if gamma > 0.0)), max(MOST, *gammas))
+    interval = (min(LEAST_GAMMA, *(gamma for gamma in gammas if gamma > 0.0)), max(MOST_GAMMA, *gammas))
     at = (int(np.searchsorted(context.grid.gammas, record.gamma)), int(np.searchsorted(context.grid.taus, record.tau)))
     lower, upper = (float(ends[at]) * unit for ends in (state.bounds().lower, state.bounds().upper))
     here = Refined(record.gamma, record.tau, record.cv_error, lower, upper, record.estimate)
@@ -289,7 +290,7 @@ def refined(record: Record, state: SearchState, new_run: NewRun) -> Refined:
         row.begin()
         run_to_end(row)
         now = row.run.bounds()
-        if now.ceiling * unit < here.upper * (1.0 - PROGRESS):
+        if now.ceiling * unit < here.upper * (1.0 - TIE_RTOL):
             h, open_folds = float(now.shown[now.best]) * unit, int(now.decided[now.best]) < context.folds.k
             gamma = float(row.context.grid.gammas[0])
             here = Refined(gamma, record.tau, h, now.floor * unit, now.ceiling * unit, open_folds)

@@ -20,16 +20,15 @@ from sparsecv_mio.search.fold_fits import FoldProblem
 from sparsecv_mio.search.fold_solver import Incumbent, held_out_intervals
 from sparsecv_mio.search.leave_fold_out import first_intervals
 from sparsecv_mio.search.pairs import likely_winner
-from sparsecv_mio.search.run import Part, Run
+from sparsecv_mio.search.run import Run, StoredPart
 from sparsecv_mio.search.shared_trees import SharedTrees
 from sparsecv_mio.trees.subsets import BestSubset, BestSubsets
-from sparsecv_mio.units import TIE_RTOL
+from sparsecv_mio.units import ACCURATE_RTOL, TIE_RTOL
 
 if TYPE_CHECKING:
     from sparsecv_mio.bounds.wide import WideFold
 
-SURELY = 1.0 + 1e-9  # beyond a bar, for the rounding of sums
-NEARLY = 0.95  # of a held-out error, from which on its lower end is not raised any more
+CLOSED = 0.95  # of a held-out error, from which on its lower end is not raised any more
 
 
 def raise_lower_ends(run: Run, values: FloatArray, slip: float = 0.0) -> None:
@@ -57,10 +56,10 @@ def enough_to_exclude(run: Run, values: FloatArray, bars: FloatArray, slip: floa
     bars : (G, T) array
     """
     with_slip = np.where(run.context.folds.scores_all_left_out, values + slip, np.inf)
-    return enough_on_all_rows(run.cells.lower, with_slip, bars * SURELY)
+    return enough_on_all_rows(run.cells.lower, with_slip, bars * (1.0 + ACCURATE_RTOL))
 
 
-class LossBounds(Part):
+class LossBounds(StoredPart):
     """A better bound on all rows raises the lower bounds of all folds of a pair at once.
 
     Parameters
@@ -325,7 +324,7 @@ class WeightBounds:
 
         def work(here: FoldProblem, rows: RowsTogether, known: Known) -> None:
             shown = self.run.cells.nominal[:, :, here.fold]
-            wanted = pairs & self.run.open[:, :, here.fold] & (self.run.cells.lower[:, :, here.fold] < NEARLY * shown)
+            wanted = pairs & self.run.open[:, :, here.fold] & (self.run.cells.lower[:, :, here.fold] < CLOSED * shown)
             self.run.counts.add(0, problems=int(wanted.any(axis=1).sum()))
             self._of(here.fold).relax(rows, wanted[self._rising], known, until.expired)
 
@@ -352,7 +351,7 @@ class WeightBounds:
             cells = self.run.cells
             for g, t in pairs:
                 lower, shown = float(cells.lower[g, t, here.fold]), float(cells.nominal[g, t, here.fold])
-                if self.run.open[g, t, here.fold] and lower < NEARLY * shown and not until.expired():
+                if self.run.open[g, t, here.fold] and lower < CLOSED * shown and not until.expired():
                     target = min(lower + rise, shown)
                     pair = int(place[g]), t
                     spent = self._of(here.fold).branch(rows, pair, target, nodes, known, until.expired)

@@ -120,7 +120,7 @@ class Signals:
             listener()
 
 
-REPORT_SHARE = 5.0  # reports may take one part in so many of the time
+REPORT_SHARE = 20.0  # reports, and checkpoints, may take one part in so many of the time
 RESUMED = "resumed"
 COMPILING = "compiling kernels (first use)"
 FIRST_USE = "compiling kernels, once on this machine: up to a minute or two; `sparsecv warmup` does it ahead"
@@ -231,7 +231,7 @@ class Reporter:
         self._due, self._reported = -np.inf, 0.0
 
     def visit(self) -> None:
-        """Report, unless reports would take more than one part in `SHARE` of the time."""
+        """Report, unless reports would take more than one part in `REPORT_SHARE` of the time."""
         if time.monotonic() >= self._due:
             self.report()
 
@@ -472,7 +472,6 @@ def read_trace(path: str | os.PathLike[str]) -> tuple[dict[str, Any], list[dict[
 
 CHECKPOINT_SCHEMA = "sparsecv-checkpoint/7"
 CHECKPOINT_EVERY = 0.5  # seconds between two writes, or more where a write takes long
-CHECKPOINT_SHARE = 20.0  # a write may take one part in so many of the time
 UNREADABLE = (
     ValueError, TypeError, KeyError, EOFError, OverflowError, MemoryError, RecursionError, AttributeError,
     NotImplementedError, OSError, SyntaxError, TokenError, zipfile.BadZipFile, zlib.error,
@@ -561,7 +560,7 @@ class Checkpoint:
         except BadInput as error:
             self.failure = error
         now = time.monotonic()
-        self.due = now + max(self.every, CHECKPOINT_SHARE * (now - begin))
+        self.due = now + max(self.every, REPORT_SHARE * (now - begin))
 
 
 Stored = tuple[Mapping[str, Any], Archive]

@@ -49,11 +49,11 @@ from sparsecv_mio.search.estimates import OpenCellEstimates, score_reported_pair
 from sparsecv_mio.search.fold_solver import FoldSolver
 from sparsecv_mio.search.loss_bounds import LossBounds, bounded_in_closed_form
 from sparsecv_mio.search.pairs import Aim, Pair, aim_at, cells_to_raise
-from sparsecv_mio.search.run import FIRST_EFFORT, Part, Run, best_on_all_rows, fit_all_rows
+from sparsecv_mio.search.run import FIRST_EFFORT, Run, StoredPart, best_on_all_rows, fit_all_rows
 from sparsecv_mio.search.shared_trees import SharedTrees
 from sparsecv_mio.trees.allowed_supports import completed
 from sparsecv_mio.trees.restricted_tree import solve_restricted
-from sparsecv_mio.trees.subsets import UNLIMITED, BestSubset, BestSubsets
+from sparsecv_mio.trees.subsets import MOST_NODES, UNLIMITED, BestSubset, BestSubsets
 from sparsecv_mio.words import Method
 
 
@@ -101,7 +101,7 @@ ORDERS = {
 }
 
 
-class WinnerFirst(Part):
+class WinnerFirst(StoredPart):
     """What is done before the next cells, and which these are: the answer of Algorithm 1 with a fraction of its MIOs.
 
     Parameters
@@ -291,7 +291,7 @@ class RestrictedListing:
             if outcome.incumbent is None or outcome.stop in (Stop.TIME, Stop.NODES, Stop.INTERRUPTED):
                 break
             active = self._active(outcome.incumbent, outcome.beta)
-            inner = self._tree(problem, tau, [], cell_by_cell.NEAR_TIES_NODES, active)
+            inner = self._tree(problem, tau, [], MOST_NODES, active)
             nodes += inner.nodes
             cells.append(inner.by_size[tau])
             if not active or not inner.by_size[tau].complete:

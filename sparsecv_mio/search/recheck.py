@@ -29,12 +29,12 @@ from sparsecv_mio.problem.objective import held_out_error
 from sparsecv_mio.search.cells import Where
 from sparsecv_mio.search.context import Snapshot
 from sparsecv_mio.search.pairs import pair_bounds
+from sparsecv_mio.thresholds import QUICK_WORK
 from sparsecv_mio.units import TINY
 from sparsecv_mio.words import Loss
 
 RECHECK_SHARE = 0.04  # of the seconds of a search, that it may take
 DOUBLED_NUMBERS = 250_000  # rows times columns of a support, beyond which fits in twice the precision take much memory
-EXCHANGES = 2e7  # elementary operations, about, that comparing the supports of a pair with their neighbours may take
 
 
 def rechecked(snapshot: Snapshot) -> Snapshot:
@@ -141,7 +141,7 @@ class _Recheck:
 
     def _better(self, g: int, train: IntArray, left_out: IntArray, columns: IntArray) -> str:
         """Name a support one column away that fits the training rows better; empty where none does, or costs much."""
-        if self.data.restrictions.beyond_forcing or self.data.n * self.data.q * (len(columns) + 1) > EXCHANGES:
+        if self.data.restrictions.beyond_forcing or self.data.n * self.data.q * (len(columns) + 1) > QUICK_WORK:
             return ""
         support = tuple(np.searchsorted(self.design.columns, columns).tolist())
         exchanges = self._exchanges.get(g)

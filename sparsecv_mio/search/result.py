@@ -41,11 +41,12 @@ from sparsecv_mio.problem.training_moments import CentredRows, moments_of_traini
 from sparsecv_mio.search import pairs as one_standard_error
 from sparsecv_mio.search.cells import CellTable, filled_up
 from sparsecv_mio.search.context import AllRows, Snapshot
-from sparsecv_mio.search.deadline import Deadline
+from sparsecv_mio.search.deadline import GRACE, Deadline
 from sparsecv_mio.search.instability import ChoiceByWeight, choose_by_weight, stability_of_model
 from sparsecv_mio.search.pairs import PairBounds, pair_bounds, proved_part, statuses
+from sparsecv_mio.thresholds import QUICK_WORK
 from sparsecv_mio.trees.subsets import BestSubset
-from sparsecv_mio.units import PROVED_RTOL, TIE_RTOL
+from sparsecv_mio.units import ACCURATE_RTOL, MOMENTS_RTOL, PROVED_RTOL, TIE_RTOL
 from sparsecv_mio.words import Loss, Method
 
 FEWEST = 3  # taus proved one after the other that tell how the costs grow
@@ -125,17 +126,12 @@ def longer_limit(limit: float | None, largest: int, reached: Mapping[int, float]
     return rounded if rounded <= LONGEST else None
 
 
-SCORE_SECONDS = 0.2  # after a limit, to score the folds of the reported pair by their rows
-MOST_FITTED = 3e8  # rows x columns^2 of folds that are fitted to say how near their models are to the best ones
 MANY_NUMBERS = 1 << 14  # rows x columns of a support beyond which moments are tried first
-QUICK_ERROR = 1e-11  # of y'y: rounding of an objective evaluated in double precision
-BLURRED_RTOL = 1e-9  # of the largest coefficient: known less well, they are computed in twice the precision
 DOUBTFUL = "a refit disagrees with the search, whose ends of that fold are withdrawn: please report this"
 UNWEIGHED = "no time was left to weigh the stability of pairs: the model is that of the least CV error"
 COMPILING_SHARE = 0.1  # of the time of a run without a proof, from which on it is said what went into compiling
 LOSS_SLACK = 5e-9  # of an objective of log losses: what rounding may leave between bounds that count as closed
 MOST_REFITS = 512  # tied candidates refitted before one is called the best
-QUICK_WORK = 1e8  # rows times columns squared, up to which a quick fit is one of the rows: moments have half the digits
 
 
 def names_of(data: StandardData, support: IntArray) -> tuple[str, ...]:
@@ -173,17 +169,17 @@ class _AllRowsFit:
 def _fit_support(data: StandardData, gamma: float, problem: SparseProblem | None, support: IntArray) -> _AllRowsFit:
     """Fit by QR of the rows; of many rows from their moments, where those are at hand and accurate enough."""
     if problem is not None and data.n * len(support) > MANY_NUMBERS:
-        from sparsecv_mio.search.fold_fits import VALUE_RTOL, fit_from_moments
+        from sparsecv_mio.search.fold_fits import fit_from_moments
 
         fit_by_moments = fit_from_moments(problem, [support])
         value, error = float(fit_by_moments.value[0]), float(fit_by_moments.value_error[0])
-        if error <= VALUE_RTOL * value:
+        if error <= MOMENTS_RTOL * value:
             beta = fit_by_moments.coefficients(0)
             return _AllRowsFit(support, beta, value, error, problem.v_mean, problem.r_mean)
     made = refit_rows(data, slice(0, data.n), support, gamma)
     v_mean = np.zeros(data.q)
     v_mean[support] = made.v_mean
-    blurred = made.spread.max(initial=0.0) > BLURRED_RTOL * np.abs(made.beta).max(initial=0.0)
+    blurred = made.spread.max(initial=0.0) > ACCURATE_RTOL * np.abs(made.beta).max(initial=0.0)
     blurred &= data.loss is Loss.SQUARED
     return _AllRowsFit(support, made.beta, made.objective, made.objective_error, v_mean, made.r_mean, bool(blurred))
 
@@ -206,7 +202,7 @@ def _fit_quickly(data: StandardData, gamma: float, support: IntArray) -> _AllRow
     v_mean = np.zeros(data.q)
     v_mean[support] = rows.v_mean
     objective = float(rest @ rest + penalty @ beta**2)
-    return _AllRowsFit(support, beta, objective, QUICK_ERROR * float(r @ r), v_mean, rows.r_mean)
+    return _AllRowsFit(support, beta, objective, MOMENTS_RTOL * float(r @ r), v_mean, rows.r_mean)
 
 
 def all_rows_fit(
@@ -319,7 +315,7 @@ class _Reported:
         self.per_row, self.scored = context.per_row, context.scored
         self.gap = context.gap
         self.late = context.deadline.expired() or self.data.loss is Loss.LOGISTIC
-        self.until = time.monotonic() + SCORE_SECONDS
+        self.until = time.monotonic() + GRACE
         self.by_rows: set[tuple[int, int]] = set()
         self._sum()
         check_cells(self.cells)
@@ -336,7 +332,7 @@ class _Reported:
     def score(self, pair: tuple[int, int]) -> bool:
         """Fit the rows where errors of a pair are those of moments, or of normal equations, which may have lost digits.
 
-        For at most `SCORE_SECONDS` in all; return whether that was done, as another pair may then be the one to report.
+        For at most `GRACE` in all; return whether that was done, as another pair may then be the one to report.
         """
         if not self.late or pair in self.by_rows:
             return False
@@ -459,10 +455,10 @@ class _Reported:
         on_all_rows : float
             Lower bound of the objective of the pair on all rows.
         """
-        cells, worst, until = self.cells, 0.0, time.monotonic() + SCORE_SECONDS
+        cells, worst, until = self.cells, 0.0, time.monotonic() + GRACE
         undecided, floors = np.flatnonzero(~cells.decided[g, t]), self._floors(g, t, on_all_rows)
         squares = int(self.grid.taus[t]) ** 2 + (0 if (floors[undecided] > 0.0).all() else self.data.q**2)
-        if not len(undecided) or len(undecided) * self.data.n * squares > MOST_FITTED:
+        if not len(undecided) or self.data.n * squares > QUICK_WORK:
             return None
         for fold in undecided.tolist():
             rows, gamma, floor = self.folds.train_rows(fold), float(self.grid.gammas[g]), float(floors[fold])

@@ -49,8 +49,8 @@ from sparsecv_mio.search.run import (
     FIRST_EFFORT,
     MOST_COUNTED,
     GridMethod,
-    Part,
     Run,
+    StoredPart,
     best_on_all_rows,
     fit_all_rows,
 )
@@ -65,7 +65,7 @@ from sparsecv_mio.trees.every_size import FIRST_LOOK, solve_path
 from sparsecv_mio.trees.subsets import UNLIMITED, BestSubset
 
 
-class FoldRounds(Part):
+class FoldRounds(StoredPart):
     """Gives every cell of a round the same effort, counted in nodes, and the next round eight times as much.
 
     Parameters
@@ -109,7 +109,7 @@ class FoldRounds(Part):
 FEW_SUPPORTS = 1 << 17  # a size that has no more is decided first
 
 
-class Outward(Part):
+class Outward(StoredPart):
     """Which pairs are worked on next, and how hard.
 
     Parameters
@@ -225,7 +225,7 @@ def trees_take_long(run: Run) -> bool:
     return run.context.data.q > SMALL or sum(result.nodes for result in run.all_rows.best) > FIRST_EFFORT
 
 
-class SharedPass(Part):
+class SharedPass(StoredPart):
     """The first pass over the grid, for all folds at once.
 
     Parameters

@@ -10,7 +10,7 @@ for beyond the proof.
 from __future__ import annotations
 
 import json
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -28,7 +28,7 @@ from sparsecv_mio.search.observers import Progress, Signals, Watched, progress_o
 from sparsecv_mio.search.pairs import next_to_decide, one_se_rule
 from sparsecv_mio.trees.every_size import solve_path
 from sparsecv_mio.trees.subsets import UNLIMITED, BestSubset, BestSubsets
-from sparsecv_mio.units import TIE_RTOL
+from sparsecv_mio.units import MODEL_SHARE, TIE_RTOL
 from sparsecv_mio.words import Oracle
 
 
@@ -74,7 +74,7 @@ class Run(SearchState):
 MOST_COUNTED = float(np.iinfo(np.int64).max)
 
 
-class Part(ABC):
+class StoredPart:
     """A part of a method that a checkpoint holds.
 
     Attributes
@@ -120,7 +120,7 @@ def effort_of(tries: int, first: int = FIRST_EFFORT) -> int:
     return int(min(first * EFFORT_GROWTH**tries, UNLIMITED))
 
 
-class GridMethod(Watched, Part):
+class GridMethod(Watched, StoredPart):
     """A method over one grid: `begin`, then `step` until `finished`, then `finish`.
 
     What is its own it defines itself; here is how it is seen and stored, and what most methods do alike. Every moment
@@ -129,11 +129,11 @@ class GridMethod(Watched, Part):
     Parameters
     ----------
     run : Run
-    parts : sequence of Part
+    parts : sequence of StoredPart
         What a checkpoint holds beside the cells and the counts.
     """
 
-    def __init__(self, run: Run, parts: Sequence[Part] = ()) -> None:
+    def __init__(self, run: Run, parts: Sequence[StoredPart] = ()) -> None:
         self.run, self.context, self.parts = run, run.context, parts
 
     @abstractmethod
@@ -255,9 +255,6 @@ class GridMethod(Watched, Part):
 
 
 NewRun = Callable[[Sequence[float], Sequence[int], Signals], GridMethod]  # a run over other gammas and taus, not begun
-
-
-MODEL_SHARE = 0.15  # of a time limit, at its end, for the model that is reported where that is not proved by then
 
 
 def run_to_end(method: Watched) -> None:

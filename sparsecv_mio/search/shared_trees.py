@@ -22,8 +22,9 @@ from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
-from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
+from sparsecv_mio.arrays import STORE_BYTES, BoolArray, FloatArray, IntArray
 from sparsecv_mio.kernels import alive_folds
 from sparsecv_mio.kernels.leave_out import BestByFold, HeldOutRows
 from sparsecv_mio.parallel import on_threads
@@ -32,11 +33,9 @@ from sparsecv_mio.search.context import SearchState
 from sparsecv_mio.thresholds import FEWEST_FOLDS, PATH_TREE_COLUMNS
 from sparsecv_mio.trees.listing import supports_below
 
-MOST_LISTED = 4096  # supports a pass over all rows can afford to score
+SCORED_AT_MOST = 4096  # supports a pass over all rows can afford to score
 EVERY_FOLD: tuple[float, ...] = (1.0,)
 FEWER_FOLDS: tuple[float, ...] = (0.95, 0.7)  # shares of the folds the thresholds cover, tried in turn
-OUTWARD = 1e-6  # relative, of a threshold's height above the objective of all columns
-SINGLE_PRECISION_FOLDS = 200_000  # beyond so many folds thresholds are kept in single precision, rounded up
 
 
 def enumerate_below_thresholds(
@@ -68,7 +67,7 @@ def enumerate_below_thresholds(
         for t in wanted:
             cutoffs[sizes[t]] = max(cutoffs[sizes[t]], cover[t])
         solved = root.V, root.beta, root.value
-        found, spent = supports_below(form, solved, cutoffs, budget, MOST_LISTED, leave_out.expired)
+        found, spent = supports_below(form, solved, cutoffs, budget, SCORED_AT_MOST, leave_out.expired)
         nodes += spent
         if found is not None:
             del limit
@@ -78,15 +77,16 @@ def enumerate_below_thresholds(
     return nodes, 0
 
 
-def fold_thresholds(root: leave_fold_out.RootNode) -> FloatArray:
-    """(T, K): objective on all rows that no support winning the fold exceeds; inf where leverages are too high."""
+def fold_thresholds(root: leave_fold_out.RootNode) -> NDArray[np.float32]:
+    """(T, K): objective on all rows that no support winning the fold exceeds; inf where leverages are too high.
+
+    In single precision, rounded up: of very many folds they would take much memory.
+    """
     leave_out = root.leave_out
-    k = leave_out.folds.k
-    limit = np.full((len(leave_out.taus), k), -np.inf, dtype=np.float32 if k > SINGLE_PRECISION_FOLDS else float)
+    limit = np.full((len(leave_out.taus), leave_out.folds.k), -np.inf, dtype=np.float32)
 
     def measure(lo: int, hi: int) -> None:
-        found = _thresholds(root, root.scores(lo, hi), lo, hi)
-        limit[:, lo:hi] = np.nextafter(found.astype(limit.dtype), np.inf) if limit.dtype == np.float32 else found
+        limit[:, lo:hi] = np.nextafter(_thresholds(root, root.scores(lo, hi), lo, hi).astype(np.float32), np.inf)
 
     leave_out.over_chunks(measure)
     return limit
@@ -97,10 +97,10 @@ def _thresholds(root: leave_fold_out.RootNode, incumbents: BestByFold, lo: int, 
     height = leave_fold_out.objective_threshold(
         root.raised(incumbents) - root.lower, root.residual[lo:hi], root.leverage[lo:hi]
     )
-    return np.asarray(height * (1.0 + OUTWARD) + root.lower + root.form.slack)
+    return np.asarray(height + root.lower + root.form.slack)
 
 
-def _cover(limit: FloatArray, wanted: Sequence[int], level: float, folds: int) -> FloatArray:
+def _cover(limit: NDArray[np.float32], wanted: Sequence[int], level: float, folds: int) -> FloatArray:
     """Value, by tau, that the thresholds of a share of the folds stay below."""
     cover = np.full(limit.shape[0], -np.inf)
     for t in wanted:
@@ -150,13 +150,11 @@ def _decide(root: leave_fold_out.RootNode, candidates: leave_fold_out.ScoredToge
 
 Tree = tuple[IntArray, alive_folds.AliveState]  # some folds and what one tree found for them
 
-MEMORY = 256 << 20  # bytes the tree may take
-
 
 def is_applicable(leave_out: leave_fold_out.LeaveOut, columns: int) -> bool:
     """Whether every fold is one row and the tree stays within its memory."""
     folds = leave_out.folds
-    return bool(folds.sizes.max() == 1) and leave_out.one_chunk and alive_folds.memory(columns, folds.k) <= MEMORY
+    return bool(folds.sizes.max() == 1) and leave_out.one_chunk and alive_folds.memory(columns, folds.k) <= STORE_BYTES
 
 
 def run_alive_folds(root: leave_fold_out.RootNode, wanted: Sequence[int], budget: int) -> tuple[int, int]:

@@ -16,6 +16,7 @@ import numpy as np
 
 from sparsecv_mio.arrays import IntArray
 
+MOST_NODES = 1 << 20  # of a list or an optimum that something else needs; beyond, that is left open
 UNLIMITED = 1 << 62  # nodes
 
 

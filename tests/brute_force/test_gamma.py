@@ -17,8 +17,9 @@ from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.model_space import log_taus
 from sparsecv_mio.problem.objective import cv_error
 from sparsecv_mio.search.api import cross_validate
-from sparsecv_mio.search.descent import LEAST, MOST, PROGRESS, GammaCurve, gamma_proposals
+from sparsecv_mio.search.descent import LEAST_GAMMA, MOST_GAMMA, GammaCurve, gamma_proposals
 from sparsecv_mio.search.pairs import Grid
+from sparsecv_mio.units import TIE_RTOL
 
 WIDER_TIES = 1.1e-9  # a little outside of the engine's tolerance
 
@@ -60,12 +61,12 @@ def test_minima_are_the_best_of_a_dense_grid(seed: int) -> None:
     supports = [np.sort(rng.choice(6, size=3, replace=False)) for _ in range(folds.k)]
     curve = GammaCurve(standardize(data), folds, supports)
     points = curve.minima(0.3)
-    dense = [curve.at(float(gamma))[0] for gamma in np.geomspace(LEAST, MOST, 400)]
+    dense = [curve.at(float(gamma))[0] for gamma in np.geomspace(LEAST_GAMMA, MOST_GAMMA, 400)]
     assert points[0].total <= min(dense) * (1.0 + 1e-12)
     for point in points:
-        assert LEAST <= point.gamma <= MOST
+        assert LEAST_GAMMA <= point.gamma <= MOST_GAMMA
         value, slope, _ = curve.at(point.gamma)
-        at_end = slope > 0.0 and point.gamma == LEAST or slope < 0.0 and point.gamma == MOST
+        at_end = slope > 0.0 and point.gamma == LEAST_GAMMA or slope < 0.0 and point.gamma == MOST_GAMMA
         assert at_end or abs(slope) <= 1e-8 * value
 
 
@@ -77,21 +78,21 @@ def check_the_end(data: Dataset, folds: FoldPlan, gammas: list[float], taus: lis
     assert taken[0].move == "start" and taken[0].gamma == gammas[len(gammas) // 2]
     assert all(b.upper < a.upper for a, b in zip(taken, taken[1:], strict=False))
     assert (taken[-1].gamma, taken[-1].tau, taken[-1].upper) == (record.gamma, record.tau, record.upper)
-    assert all(step.upper >= record.upper * (1.0 - PROGRESS) for step in record.descent)
+    assert all(step.upper >= record.upper * (1.0 - TIE_RTOL) for step in record.descent)
     if record.status != "proved":
         return record
     # tau: every size at the same gamma; gamma: every one of the grid at the same size, by enumeration
     how, rounding = (record.data.scale, record.data.intercept), 1e-9 * record.upper + record.allowance
     for some, sizes in (([record.gamma], taus), (gammas, [record.tau])):
         _, high = cv_intervals(data.X, data.y, folds.labels, some, sizes, how, WIDER_TIES)
-        assert high.min() >= record.upper * (1.0 - PROGRESS) - rounding, (some, sizes)
+        assert high.min() >= record.upper * (1.0 - TIE_RTOL) - rounding, (some, sizes)
     # the gamma step: wherever the fixed supports do better, the supports that belong there do not
     standard = standardize(data, record.data.scale, record.data.intercept)
     grid = Grid.of([record.gamma], taus, data.p)
     state = to_end(new_run(standard, folds, grid)).run
     for point in gamma_proposals(state, state.bounds().best, (gammas[0], gammas[-1])):
         moved = cross_validate(data, folds, gammas=[point.gamma], taus=[record.tau], **ask)  # type: ignore[arg-type]
-        assert moved.upper >= record.upper * (1.0 - 2.0 * PROGRESS)
+        assert moved.upper >= record.upper * (1.0 - 2.0 * TIE_RTOL)
     return record
 
 

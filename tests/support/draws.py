@@ -35,7 +35,7 @@ WAYS: dict[str, list[tuple[Any, str, Any]]] = {  # that large data take, by smal
     **ENGINES,
     "by rows": ON_ROWS,
     "by rows, few columns at once": [*ON_ROWS, (thresholds, "PRODUCT_BYTES", 1), (by_rows, "EXACT_COLUMNS", 2)],
-    "branch on the rows": [*ON_ROWS, *((by_rows, name, n) for name, n in (("EXACT_COLUMNS", 2), ("EXACT_BYTES", 0)))],
+    "branch on the rows": [*ON_ROWS, *((by_rows, name, n) for name, n in (("EXACT_COLUMNS", 2), ("PRODUCT_BYTES", 0)))],
 }
 BY_ROWS = tuple(way for way, places in WAYS.items() if places[:1] == ON_ROWS[:1])
 METHODS = ("rounds", "auto", "joint", "algorithm1", "grid", "bounds", "descent")

@@ -326,5 +326,5 @@ def test_classes_of_the_search_inherit_from_contracts_and_data_alone() -> None:
     bases = {name: {ast.unparse(base) for base in one.bases} for name, one in classes.items()}
     fine = {name for name, of in bases.items() if of & {"Protocol", "ABC"}}
     fine |= {name for name, one in classes.items() if any("frozen=True" in ast.unparse(d) for d in one.decorator_list)}
-    fine |= {"GridMethod", "CellMethod"}  # which still have no beginning
+    fine |= {"GridMethod", "CellMethod", "StoredPart"}  # which still have no beginning, or store what is declared
     assert {name: of for name, of in bases.items() if of & set(classes) - fine} == {}

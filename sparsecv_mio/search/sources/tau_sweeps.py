@@ -15,13 +15,13 @@ import numpy as np
 
 from sparsecv_mio.search.accounts import BoundSource
 from sparsecv_mio.search.pairs import Pair, likely_winner
-from sparsecv_mio.search.run import MOST_COUNTED, MOST_TRIES, Part, effort_of
+from sparsecv_mio.search.run import MOST_COUNTED, MOST_TRIES, StoredPart, effort_of
 from sparsecv_mio.search.sources.all_rows_trees import AllRowsTrees
 from sparsecv_mio.search.sources.fold_trees import FoldTrees
 from sparsecv_mio.search.sources.in_question import mask_of
 
 
-class TauSweeps(Part):
+class TauSweeps(StoredPart):
     """Works on all rows, then on the folds, of the pairs of some taus that are in question.
 
     Parameters

@@ -82,7 +82,7 @@ def test_a_mean_absolute_error_is_found_where_it_is_soon_found(monkeypatch: pyte
     rows, predicted = predictions_by_fold(many, DATA, "30")
     assert many.mae == pytest.approx(np.mean(np.abs(DATA.y[rows] - predicted)))
     assert sc.verify(many, DATA).failures == ()
-    monkeypatch.setattr(fold_models, "FEW_NUMBERS", 30 * DATA.X.size - 1)
+    monkeypatch.setattr(fold_models, "QUICK_WORK", 30 * DATA.X.size - 1)
     assert sc.solve(DATA, folds="30", gammas=0.1, taus=2).mae is None
     assert sc.solve(DATA, folds="loo", gammas=0.1, taus=2).mae is not None
     weighted = sc.Dataset.from_arrays(DATA.X, DATA.y, DATA.names, "lpsa", {"w": np.ones(DATA.n)})

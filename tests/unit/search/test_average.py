@@ -325,7 +325,7 @@ def test_after_a_stop_estimates_enter_and_without_time_the_pair_predicts(monkeyp
     stop = threading.Event()
     stop.set()
     large = data(60, 45)
-    monkeypatch.setattr(api, "LEAST_AVERAGING", 20.0)
+    monkeypatch.setattr(api, "GRACE", 20.0)
     record = cross_validate(large, make_folds("5", large), **GRID, threads=1, stop=stop, model="average")
     found = record.average
     assert record.status == "interrupted" and found is not None
@@ -334,7 +334,7 @@ def test_after_a_stop_estimates_enter_and_without_time_the_pair_predicts(monkeyp
     def slow(*_given: Any) -> Any:
         threading.Event().wait(2.0)
 
-    monkeypatch.setattr(api, "LEAST_AVERAGING", 0.01)
+    monkeypatch.setattr(api, "GRACE", 0.01)
     monkeypatch.setattr(average, "with_average", slow)
     record = cross_validate(large, make_folds("5", large), **GRID, threads=1, stop=stop, model="average")
     assert record.average is None and record.warnings[-1] == NOT_AVERAGED and verify(record, large).ok

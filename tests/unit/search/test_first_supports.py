@@ -231,7 +231,7 @@ def test_working_sets_find_what_all_columns_find(seed: int, monkeypatch: pytest.
     monkeypatch.setattr(working_sets, "FIRST_COLUMNS", 12)
     results = []
     for most in (1200, 0):
-        monkeypatch.setattr(module, "MOST_COLUMNS", most)
+        monkeypatch.setattr(module, "EXACT_COLUMNS", most)
         last = {paths.fold: paths for paths in first_supports(data, FOLDS, grid, threads=2)}
         results.append(last)
     ratio = np.array([results[1][fold].objective / results[0][fold].objective for fold in range(3)])
@@ -241,7 +241,7 @@ def test_working_sets_find_what_all_columns_find(seed: int, monkeypatch: pytest.
 @pytest.mark.parametrize("most", [1200, 0])
 def test_values_are_plain_refits(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     data, grid = random_data(7), Grid.of([0.01, 1.0], [1, 4, 30], 60)
-    monkeypatch.setattr(module, "MOST_COLUMNS", most)
+    monkeypatch.setattr(module, "EXACT_COLUMNS", most)
     dataset = data.dataset
     for paths in first_supports(data, FOLDS, grid):
         for g, t in np.ndindex(2, 3):
@@ -262,7 +262,7 @@ def test_sizes_beyond_the_table_are_answered_by_its_largest(monkeypatch: pytest.
 @pytest.mark.parametrize("most", [1200, 0])
 def test_a_stop_at_once_still_gives_every_fold_an_answer(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     data, grid = random_data(0), Grid.of([0.1, 1.0], [1, 6, 60], 60)
-    monkeypatch.setattr(module, "MOST_COLUMNS", most)
+    monkeypatch.setattr(module, "EXACT_COLUMNS", most)
     found = list(first_supports(data, FOLDS, grid, expired=lambda: True, seeds=[np.array([3, 50])]))
     assert [paths.fold for paths in found] == [0, 1, 2]
     for paths in found:

@@ -16,8 +16,6 @@ from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.problem.training_moments import TrainingMoments, full_problem, training_moments
 from sparsecv_mio.search import fold_fits
 from sparsecv_mio.search.fold_fits import (
-    ERROR_RTOL,
-    VALUE_RTOL,
     FoldProblem,
     FoldStore,
     HeldOutFold,
@@ -25,6 +23,7 @@ from sparsecv_mio.search.fold_fits import (
     near_tie_margin,
     objective_rounding,
 )
+from sparsecv_mio.units import ACCURATE_RTOL, MOMENTS_RTOL
 
 from .drawn_subproblem import context_of, fold_of, held_out_error, moments_of
 
@@ -114,8 +113,8 @@ def test_errors_are_those_of_the_definition(rows: int, intercept: str, noise: fl
             error = objective.held_out_error(fit, X, raw.y, folds.scored_rows(fold)) / data.y_unit**2
             assert fits.value[i] == pytest.approx(fit.objective / data.y_unit**2, rel=1e-8)
             assert abs(fits.held_out[i] - error) <= fits.held_out_error[i] + 1e-8 * error
-            assert fits.value_error[i] <= 10 * VALUE_RTOL * fits.value[i] + 1e-18
-            assert fits.held_out_error[i] <= 1e2 * ERROR_RTOL * fits.held_out[i] + 1e-18
+            assert fits.value_error[i] <= 10 * MOMENTS_RTOL * fits.value[i] + 1e-18
+            assert fits.held_out_error[i] <= 1e2 * ACCURATE_RTOL * fits.held_out[i] + 1e-18
 
 
 def test_some_of_the_refits() -> None:

@@ -56,7 +56,7 @@ def test_blocks_of_rows_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     data = sc.read_dataset("instances/prostate.csv", "lpsa")
     record = sc.solve(data, gammas=[0.1])
     whole = record.predict_interval(data, data)
-    monkeypatch.setattr("sparsecv_mio.search.fold_models.PREDICTED_AT_ONCE", 500)
+    monkeypatch.setattr("sparsecv_mio.search.fold_models.BLOCK_NUMBERS", 500)
     frame = pd.DataFrame(data.X, columns=data.names)
     assert record.predict_interval(frame, data) == pytest.approx(whole, rel=1e-13)  # products of other shapes
     with pytest.raises(BadInput, match="the rows of the record are DataFrame, and not a Dataset: Dataset.from_frame"):

@@ -15,7 +15,7 @@ from sparsecv_mio.bounds.fold import points_of
 from sparsecv_mio.bounds.relaxation import unit_diagonal
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.training_moments import TrainingMoments, training_moments
-from sparsecv_mio.search import fold_solver
+from sparsecv_mio.search import deadline, fold_solver
 from sparsecv_mio.search.accelerators import Solver, solve_presolved
 from sparsecv_mio.search.fold_fits import FoldProblem
 from sparsecv_mio.search.fold_solver import (
@@ -159,7 +159,7 @@ def test_relaxations_end_shortly_after_the_limit(monkeypatch: pytest.MonkeyPatch
     result = BestSubsets({tau: unproved(tuple(range(tau))) for tau in TAUS}, 0, False)
     here = fold_of(context, 0, 0)
     intervals.write_outcome(here, 0, EVERY, result)
-    monkeypatch.setattr(fold_solver, "RELAXED_AFTER_LIMIT", 0.0)
+    monkeypatch.setattr(deadline, "GRACE", 0.0)
     intervals.write_outcome(here, 0, EVERY, result)
     assert asked == [True, False]
 

@@ -160,6 +160,6 @@ def test_all_rows_hold_nothing_out() -> None:
 
 
 def test_too_many_folds_are_refused_in_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gamma_fits, "FACTORS_BYTES", 1000)
+    monkeypatch.setattr(gamma_fits, "LARGEST_BYTES", 1000)
     with pytest.raises(BadInput, match="more than 2 GB"):
         interval_problem(1, "loo")

@@ -22,8 +22,8 @@ from sparsecv_mio.search.observers import Watched
 from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.search.run import (
     GridMethod,
-    Part,
     Run,
+    StoredPart,
     answers_of_all_rows,
     best_on_all_rows,
     decide_beyond_proof,
@@ -56,7 +56,7 @@ def test_every_search_can_be_driven_and_watched(method: str) -> None:
 def test_every_method_keeps_the_contract(method: str) -> None:
     one = drawn_run(method)
     assert missing(one, GridMethod) == [] and isinstance(one.run, Run) and one.run.context is one.context
-    assert [missing(part, Part) for part in one.parts] == [[]] * len(one.parts)
+    assert [missing(part, StoredPart) for part in one.parts] == [[]] * len(one.parts)
     assert one.mios() == 0 and one.engine() and one.open.shape == one.context.shape and not one.exhausted
 
 

@@ -24,17 +24,11 @@ from sparsecv_mio.search.shared_trees import (
 from .enumerated import VARIANTS, Enumerated
 
 
-@pytest.mark.parametrize("single", [False, True])
 @pytest.mark.parametrize(("spec", "intercept"), VARIANTS)
-def test_the_winner_of_a_fold_is_below_its_threshold(
-    spec: str, intercept: str, single: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if single:
-        monkeypatch.setattr(module, "SINGLE_PRECISION_FOLDS", 1)
+def test_the_winner_of_a_fold_is_below_its_threshold(spec: str, intercept: str) -> None:
     for seed in range(5):
         case = Enumerated(seed, spec=spec, intercept=intercept)
         limit = fold_thresholds(RootNode(case.leave_out, 0, [0, 1, 2]))
-        assert limit.dtype == (np.float32 if single else np.float64)
         for t, size in enumerate(case.taus.tolist()):
             for fold, s in enumerate(case.best(size)):
                 assert case.f[s] <= limit[t, fold]
