@@ -351,7 +351,8 @@ def _over_grid(asked: Question, grid: Grid, deadline: Deadline) -> Record:
         running = RunningSearch(asked.dataset, asked.folds, grid, asked.options, hooks, searching, trees)
         record = run_within_limit(partial(_search, running), searching, running.record, running.prepare_fallback)
         running.store_end()
-    data, reported = running.data, running.reported if average else None
+    data = None if running.context is None else running.context.data
+    reported = running.reported if average else None
     if hooks.found is not None and running.reported is not None:
         hooks.found(running.reported)
     del running  # with its cells, which may take as much memory as the data
@@ -412,10 +413,10 @@ def _over_interval(asked: Question, every: GammaInterval, grid: Grid, deadline: 
 
 
 def _search(running: RunningSearch) -> Record:
-    data = running.standardize()
+    context = running.standardize()
     from sparsecv_mio.search.loop import search
 
-    return search(running, data)
+    return search(running, context)
 
 
 def _warn(error: SparseCVError) -> None:

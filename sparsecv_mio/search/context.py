@@ -122,7 +122,8 @@ class AllRows:
 
     Parameters
     ----------
-    context : Context
+    data : StandardData
+    grid : Grid
 
     Attributes
     ----------
@@ -132,10 +133,10 @@ class AllRows:
         By gamma, supports worth trying first.
     """
 
-    def __init__(self, context: Context) -> None:
-        self.context = context
+    def __init__(self, data: StandardData, grid: Grid) -> None:
+        self.data, self.grid = data, grid
         self.best: list[BestSubsets] = []
-        self.starts: list[list[IntArray]] = [[] for _ in context.grid.gammas]
+        self.starts: list[list[IntArray]] = [[] for _ in grid.gammas]
         self._made: dict[tuple[str, int], Any] = {}
         self._lock = threading.RLock()
 
@@ -146,7 +147,7 @@ class AllRows:
         """
         if not found:
             return
-        near = {g: min(found, key=lambda other: abs(other - g)) for g in range(len(self.context.grid.gammas))}
+        near = {g: min(found, key=lambda other: abs(other - g)) for g in range(len(self.grid.gammas))}
         self.best[:] = [found[g] if g in found else _unproved(found[other]) for g, other in near.items()]
 
     def improve(self, g: int, found: BestSubsets) -> None:
@@ -164,7 +165,7 @@ class AllRows:
 
     def of_pairs(self, read: Callable[[BestSubset], float]) -> FloatArray:
         """(G, T): what is read of the best support of every pair; no rows before the first were found."""
-        taus = self.context.grid.taus.tolist()
+        taus = self.grid.taus.tolist()
         return np.array([[read(result.by_size[tau]) for tau in taus] for result in self.best]).reshape(-1, len(taus))
 
     def solved_pairs(self) -> BoolArray:
@@ -177,7 +178,7 @@ class AllRows:
         O(G T).
         """
         with self._lock:
-            lower = implied_lower_bounds(self.context.grid.gammas, self.of_pairs(lambda cell: cell.lower))
+            lower = implied_lower_bounds(self.grid.gammas, self.of_pairs(lambda cell: cell.lower))
             self.raise_lower_bounds(lower)
         return lower
 
@@ -191,7 +192,7 @@ class AllRows:
         """
         with self._lock:
             for result, bounds in zip(self.best, lower.tolist(), strict=True):
-                for tau, bound in zip(self.context.grid.taus.tolist(), bounds, strict=True):
+                for tau, bound in zip(self.grid.taus.tolist(), bounds, strict=True):
                     cell = result.by_size[tau]
                     if bound > cell.lower:
                         result.by_size[tau] = replace(cell, lower=max(cell.lower, min(bound, cell.upper)))
@@ -212,17 +213,16 @@ class AllRows:
     @property
     def moments(self) -> TrainingMoments:
         """Training moments of all rows; O(n q^2) the first time."""
-        data = self.context.data
-        return self._once("moments", lambda: row_moments(data, slice(0, data.n)))
+        return self._once("moments", lambda: row_moments(self.data, slice(0, self.data.n)))
 
     @property
     def base(self) -> SparseProblem:
         """All rows at gamma 1: what does not depend on gamma (Gram matrix, means, rows) is read from here."""
-        return self._once("base", lambda: self.moments.problem(self.context.data, 1.0))
+        return self._once("base", lambda: self.moments.problem(self.data, 1.0))
 
     def problem(self, g: int) -> SparseProblem:
         """All rows at the gamma of index `g`."""
-        return self.base.with_gamma(float(self.context.grid.gammas[g]))
+        return self.base.with_gamma(float(self.grid.gammas[g]))
 
     def eliminated(self, g: int) -> Eliminated:
         """Return `problem(g)` without the columns that are forced in."""
@@ -299,7 +299,8 @@ class SearchState:
     @classmethod
     def new(cls, context: Context) -> SearchState:
         """Return the state in which nothing is known."""
-        return cls(context, CellTable.empty(*context.shape, values=bool(context.stability)), AllRows(context), Counts())
+        cells = CellTable.empty(*context.shape, values=bool(context.stability))
+        return cls(context, cells, AllRows(context.data, context.grid), Counts())
 
     def bounds(self) -> PairBounds:
         """Sum the cells over folds. O(G T K)."""

@@ -26,8 +26,7 @@ from sparsecv_mio.kernels.leave_out import BestByFold, HeldOutRows, ListedSuppor
 from sparsecv_mio.parallel import on_threads
 from sparsecv_mio.problem.elimination import ForcedColumns
 from sparsecv_mio.problem.problem import SparseProblem
-from sparsecv_mio.search.cells import CellTable
-from sparsecv_mio.search.context import AllRows
+from sparsecv_mio.search.context import SearchState
 from sparsecv_mio.search.fold_fits import WORST_ROUNDING, fit_from_moments
 from sparsecv_mio.thresholds import SUPPORTS_TRIED
 from sparsecv_mio.trees.normal_form import NormalForm
@@ -197,10 +196,8 @@ class LeaveOut:
 
     Parameters
     ----------
-    all_rows : AllRows
-        With the best supports found on them, where trees for all folds are to be grown.
-    cells : CellTable
-        Decided cells are written there.
+    state : SearchState
+        With the best supports found on all rows, where trees for all folds are to be grown; decided cells are written.
     proposed : callable, optional
         `proposed(g, tau)` returns more supports worth scoring in every fold of a pair, of which nothing is proved.
 
@@ -213,9 +210,9 @@ class LeaveOut:
         Whether the rows of all folds are worked on at once.
     """
 
-    def __init__(self, all_rows: AllRows, cells: CellTable, proposed: Proposed = lambda g, tau: []) -> None:
-        context = all_rows.context
-        self.context, self.all_rows, self.cells, self.proposed = context, all_rows, cells, proposed
+    def __init__(self, state: SearchState, proposed: Proposed = lambda g, tau: []) -> None:
+        context, all_rows = state.context, state.all_rows
+        self.context, self.all_rows, self.cells, self.proposed = context, all_rows, state.cells, proposed
         self.data, self.folds, self.taus = context.data, context.folds, context.grid.taus
         self.intercept_leverage = 1.0 / all_rows.moments.total if self.data.intercept is Intercept.FOLD else 0.0
         self.one_chunk = next(self.chunks())[1] == self.folds.k

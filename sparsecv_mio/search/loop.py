@@ -13,14 +13,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sparsecv_mio.certificate.records import Record, Refined
-from sparsecv_mio.data.fold_plan import FoldPlan
-from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.errors import SparseCVError
 from sparsecv_mio.formulation.backends import get_backend
 from sparsecv_mio.parallel import blas_on_one_thread
 from sparsecv_mio.search.accelerators import Ledger
-from sparsecv_mio.search.context import Context, SearchState, Trees
-from sparsecv_mio.search.deadline import Deadline
+from sparsecv_mio.search.context import Context, SearchState
 from sparsecv_mio.search.observers import (
     RESUMED,
     Checkpoint,
@@ -48,33 +45,22 @@ if TYPE_CHECKING:
     Search = GridMethod | Descent
 
 
-def context_of(
-    data: StandardData,
-    folds: FoldPlan,
-    grid: Grid,
-    options: SearchOptions,
-    deadline: Deadline,
-    trees: Trees | None = None,
-) -> Context:
-    """Return the context of a search, with the threads that the data and the backend allow.
+def with_threads(context: Context, options: SearchOptions) -> Context:
+    """Return the context of a search with the threads that the data and the backend allow.
 
     Parameters
     ----------
-    data : StandardData
-    folds : FoldPlan
-    grid : Grid
+    context : Context
+        As many folds are worked on at once as its `trees` grow, if that are more than its threads.
     options : SearchOptions
-    deadline : Deadline
-    trees : Trees, optional
-        As many folds are worked on at once as it grows trees, if that are more.
     """
-    at_once = options.workers if trees is None else max(options.workers, trees.at_once)
+    at_once = context.threads if context.trees is None else max(context.threads, context.trees.at_once)
     threads = at_once if get_backend(options.backend).capabilities.concurrent else 1
-    if options.loss is Loss.SQUARED and by_rows(data, folds.k):
+    if options.loss is Loss.SQUARED and by_rows(context.data, context.folds.k):
         from sparsecv_mio.search.by_rows import threads_for
 
-        threads = threads_for(data, threads)
-    return Context(data, folds, grid, options.request(grid), deadline, threads, trees)
+        threads = threads_for(context.data, threads)
+    return replace(context, threads=threads)
 
 
 def new_method(context: Context, options: SearchOptions, signals: Signals) -> Search:
@@ -160,14 +146,15 @@ class RowMaker:
         return Rounds(run)
 
 
-def search(running: RunningSearch, data: StandardData) -> Record:
+def search(running: RunningSearch, context: Context) -> Record:
     """Search by the method that is asked for, and make the record.
 
     Parameters
     ----------
     running : RunningSearch
         Is given the method, from which the thread that waits can make a record meanwhile.
-    data : StandardData
+    context : Context
+        That of `running`.
 
     Raises
     ------
@@ -175,11 +162,10 @@ def search(running: RunningSearch, data: StandardData) -> Record:
         For options that do not go together, or a checkpoint of another run.
     """
     options, hooks = running.options, running.hooks
-    context = context_of(data, running.folds, running.grid, options, running.deadline, running.trees)
     small = options.loss is Loss.LOGISTIC  # products of matrices: each is done before other threads have begun theirs
     with blas_on_one_thread() if small else nullcontext(), reports(hooks.progress, running.deadline) as progress:
         signals = Signals()
-        method = new_method(context, options, signals)
+        method = new_method(with_threads(context, options), options, signals)
         running.go_on_by(method)
         running.keeper = Checkpoint(hooks.checkpoint) if hooks.checkpoint is not None else None
         drive(method, signals, replace(hooks, progress=progress), running.keeper, running.stored)

@@ -25,7 +25,7 @@ import numpy as np
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
-from sparsecv_mio.data.standard import StandardData, standardize
+from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.errors import CorruptStore
 from sparsecv_mio.problem.without_ridge import check_independent
 from sparsecv_mio.search.cells import CellTable
@@ -48,7 +48,7 @@ class RunningSearch:
     ----------
     dataset, folds, grid, options, hooks, deadline, trees
         What is searched, how, and who grows the trees of single folds.
-    data : StandardData, optional
+    context : Context, optional
         Once the data are in standard coordinates; written by the thread that searches, as is `method`.
     method : Watched, optional
         The method that searches, once there is one.
@@ -70,7 +70,7 @@ class RunningSearch:
     hooks: Hooks
     deadline: Deadline
     trees: Trees | None = None
-    data: StandardData | None = field(default=None, init=False)
+    context: Context | None = field(default=None, init=False)
     method: Watched | None = field(default=None, init=False)
     fallback: FallbackSupports | None = field(default=None, init=False)
     reported: Snapshot | None = field(default=None, init=False)
@@ -78,23 +78,22 @@ class RunningSearch:
     keeper: Checkpoint | None = field(default=None, init=False)
     _known_before: CellTable | None = field(default=None, init=False)
 
-    def standardize(self) -> StandardData:
+    def standardize(self) -> Context:
         """Bring the data to standard coordinates; from here on a record can be made."""
         options = self.options
-        self.data = standardize(self.dataset, options.scale, options.intercept, options.restrictions, options.loss)
-        check_independent(self.data, self.grid.gammas.tolist(), self.folds)
+        data = standardize(self.dataset, options.scale, options.intercept, options.restrictions, options.loss)
+        check_independent(data, self.grid.gammas.tolist(), self.folds)
+        asked = options.request(self.grid)
+        context = Context(data, self.folds, self.grid, asked, self.deadline, options.workers, self.trees)
+        self.context = context
         _ = self.dataset.fingerprint  # of the record: after the limit there is no time for it
         if self.hooks.resume is not None:
             self.stored = read_checkpoint(self.hooks.resume)
             try:
-                self._known_before = stored_cells(self._context(self.data), self.stored)
+                self._known_before = stored_cells(context, self.stored)
             except CorruptStore as error:
                 raise CorruptStore(f"checkpoint {self.hooks.resume}: {error}") from None
-        return self.data
-
-    def _context(self, data: StandardData) -> Context:
-        asked = self.options.request(self.grid)
-        return Context(data, self.folds, self.grid, asked, self.deadline, self.options.workers)
+        return context
 
     def store_end(self) -> None:
         """Write a last checkpoint after a limit, once the answer is made: what is proved is stored."""
@@ -115,8 +114,8 @@ class RunningSearch:
         until : float
             Moment of `time.monotonic` to be done by.
         """
-        if self.data is not None:
-            snapshot = self._snapshot(self.data)
+        if self.context is not None:
+            snapshot = self._snapshot(self.context)
             if not snapshot.scored:
                 self._find_fallback(snapshot.context, until)
 
@@ -131,24 +130,21 @@ class RunningSearch:
         OutOfTime
             If the data are not even in standard coordinates.
         """
-        snapshot = self._snapshot(prepared(self.data))
+        snapshot = self._snapshot(prepared(self.context))
         grid = snapshot.context.grid
         if not snapshot.scored and (self.fallback is None or self.fallback.gamma not in grid.gammas):
             self._find_fallback(snapshot.context, self.deadline.began)
         self.reported = rechecked(with_fallback(snapshot, self.fallback))
         return build_record(self.reported)
 
-    def _snapshot(self, data: StandardData) -> Snapshot:
+    def _snapshot(self, context: Context) -> Snapshot:
         """Return what the method knows now; nothing where there is none yet."""
         method = self.method
         snapshot = method.snapshot() if method is not None else None
         if self._known_before is not None and not (method is not None and method.carried_on):
             cells = self._known_before.copy()
-            return Snapshot(self._context(data), cells) if snapshot is None else replace(snapshot, cells=cells)
-        if snapshot is not None:
-            return snapshot
-        context = self._context(data)
-        return Snapshot(context, CellTable.empty(*context.shape))
+            return Snapshot(context, cells) if snapshot is None else replace(snapshot, cells=cells)
+        return snapshot or Snapshot(context, CellTable.empty(*context.shape))
 
 
 def with_fallback(snapshot: Snapshot, fallback: FallbackSupports | None) -> Snapshot:

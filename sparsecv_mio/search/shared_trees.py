@@ -299,7 +299,7 @@ class SharedTrees:
     @cached_property
     def leave_out(self) -> leave_fold_out.LeaveOut:
         """Closed-form leave-fold-out scores; O(n q^2) the first time."""
-        return leave_fold_out.LeaveOut(self.state.all_rows, self.state.cells, self.proposed)
+        return leave_fold_out.LeaveOut(self.state, self.proposed)
 
     def root(self, g: int) -> leave_fold_out.RootNode | None:
         """Return the fit on all rows that trees for all folds start from; None where they are no use.

@@ -8,8 +8,9 @@ from typing import Any
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData
+from sparsecv_mio.search.context import Context
 from sparsecv_mio.search.deadline import Deadline
-from sparsecv_mio.search.loop import context_of, new_method
+from sparsecv_mio.search.loop import new_method, with_threads
 from sparsecv_mio.search.observers import Signals
 from sparsecv_mio.search.options import SearchOptions
 from sparsecv_mio.search.pairs import Grid
@@ -23,8 +24,9 @@ def new_run(
 ) -> Any:  # fmt: skip
     """A method that has not begun: rounds at gap 0 on one thread, unless `words` say otherwise."""
     options = SearchOptions.of(**{"method": "rounds", "gap": 0.0, "threads": 1, **words})
-    context = context_of(data, folds, grid, options, Deadline(seconds, threading.Event() if seconds else None))
-    return new_method(context, options, signals or Signals())
+    deadline = Deadline(seconds, threading.Event() if seconds else None)
+    context = Context(data, folds, grid, options.request(grid), deadline, options.workers)
+    return new_method(with_threads(context, options), options, signals or Signals())
 
 
 def to_end(run: Any) -> Any:

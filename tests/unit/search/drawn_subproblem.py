@@ -37,7 +37,7 @@ def context_of(seed: int = 0, n: int = 30, p: int = 6, late: bool = False) -> Co
 
 def all_rows_of(context: Context) -> AllRows:
     """With the best supports of every gamma."""
-    made = AllRows(context)
+    made = AllRows(context.data, context.grid)
     made.best = [solve_path(made.problem(g), list(TAUS)) for g in range(len(GAMMAS))]
     return made
 

@@ -73,11 +73,11 @@ class Enumerated:
         self.context = Context(
             self.data, self.folds, grid, SearchOptions(gap=0.0).request(grid), Deadline(None, None), self.threads
         )  # fmt: skip
-        self.all_rows = AllRows(self.context)
+        self.all_rows = AllRows(self.data, grid)
         self.all_rows.best = [solve_path(self.all_rows.problem(0), self.taus.tolist())]
         self.cells = CellTable.empty(1, len(self.taus), self.folds.k)
         self.state = SearchState(self.context, self.cells, self.all_rows, Counts())
-        self.leave_out = LeaveOut(self.all_rows, self.cells)
+        self.leave_out = LeaveOut(self.state)
 
     @cached_property
     def f(self) -> Table:

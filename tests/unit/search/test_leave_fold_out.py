@@ -215,7 +215,7 @@ def test_supports_that_are_named_join_those_of_all_rows() -> None:
     def named(g: int, tau: int) -> list[np.ndarray]:
         return [np.sort(best), other] if (g, tau) == (0, 2) else []
 
-    leave_out = LeaveOut(case.all_rows, case.cells, named)
+    leave_out = LeaveOut(case.state, named)
     supports, place = leave_out.supports_on_all_rows(0, [0, 1])
     assert place == [0, 1, 1] and np.array_equal(supports[1], best) and np.array_equal(supports[2], other)
 
