@@ -218,7 +218,7 @@ OPTIONS = {
                "Report and refit the one-standard-error pair too: the smallest tau."),
         Option("stability", str, None, "WEIGHT|nested",
                "Fit the model at the pair with the least CV error + WEIGHT x instability, where the instability is the "
-               "largest change that leaving out a fold makes to the squared errors of all rows. nested: the weight by "
+               "largest change that leaving out a fold makes to the losses of all rows. nested: the weight by "
                "nested CV, about six times as long. [none]"),
         Option("model", str, Model.PAIR, "",
                "Which model predicts. pair: the best subset at the pair that is reported; average: the average of the "

@@ -16,7 +16,8 @@ h_N in [lower, upper]:
     rows of N        |h_N - R_N| <= change <= h_N + R_N                (one row: change = |h_N - R_N|)
 
 where `d >= ||r_T - r_T^(-N)||` comes from any dual point s r_T: the residual ball of theory section 2,
-`||r_T^(-N) - s r_T||^2 <= u - D(s r_T)`.
+`||r_T^(-N) - s r_T||^2 <= u - D(s r_T)`. With another loss those of rows stand in place of squares, R_T and R_N are
+their sums, and no d is known.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.data.standard import StandardData
+from sparsecv_mio.problem.glm_refit import refit_glm
 from sparsecv_mio.problem.objective import PLAIN_RTOL, fit
 from sparsecv_mio.problem.problem import lam_of, penalty_of
 from sparsecv_mio.problem.training_moments import WORN, constant_in, worn_means
@@ -55,6 +57,17 @@ class Residuals:
     values: FloatArray
     doubt: FloatArray
 
+    @property
+    def losses(self) -> FloatArray:
+        """(n,) squares of the first model."""
+        return np.asarray(self.values[:, 0] ** 2)
+
+    @property
+    def slip(self) -> float:
+        """By how much sums of these may be off."""
+        doubt = self.doubt[:, 0]
+        return float(np.sum((2.0 * np.abs(self.values[:, 0]) + doubt) * doubt + OUTWARD * self.losses))
+
     def changes(self, full: Residuals) -> tuple[FloatArray, FloatArray]:
         """Return the (k,) changes against the one model in `full`, and bounds on their rounding errors.
 
@@ -66,6 +79,55 @@ class Residuals:
         sums = np.abs(self.values**2 - full.values**2).sum(axis=0)
         slip = sum((2.0 * np.abs(residuals.values) + residuals.doubt) * residuals.doubt for residuals in (self, full))
         return sums, np.asarray(np.sum(slip, axis=0)) + ROUNDING * sums
+
+
+@dataclass(frozen=True, eq=False)
+class LossesOfRows:
+    """Losses of all rows, by column: of one model each, weighted.
+
+    Attributes
+    ----------
+    values, doubt : (n, k) arrays
+        Losses, and bounds on their rounding errors.
+    """
+
+    values: FloatArray
+    doubt: FloatArray
+
+    @property
+    def losses(self) -> FloatArray:
+        """(n,) losses of the first model."""
+        return self.values[:, 0]
+
+    @property
+    def slip(self) -> float:
+        """By how much sums of these may be off."""
+        return float(np.sum(self.doubt[:, 0] + OUTWARD * self.losses))
+
+    def changes(self, full: LossesOfRows) -> tuple[FloatArray, FloatArray]:
+        """Return the (k,) changes against the one model in `full`, and bounds on their rounding errors.
+
+        Parameters
+        ----------
+        full : LossesOfRows
+            Of one model.
+        """
+        sums = np.abs(self.values - full.values).sum(axis=0)
+        return sums, np.sum(self.doubt + full.doubt, axis=0) + ROUNDING * sums
+
+
+def losses_without(data: StandardData, support: IntArray, gamma: float, left_out: Sequence[IntArray]) -> LossesOfRows:
+    """Fit one support of another loss than the squared one without each of some sets of rows.
+
+    Parameters
+    ----------
+    data, support, gamma, left_out
+        As for :func:`residuals_without`.
+    """
+    everything, chosen = np.arange(data.n), np.sort(np.asarray(support, dtype=np.int64))
+    fits = (refit_glm(data, np.setdiff1d(everything, rows), chosen, gamma) for rows in left_out)
+    values, doubt = zip(*(fit.losses(data, everything) for fit in fits), strict=True)
+    return LossesOfRows(np.column_stack(values), np.column_stack(doubt))
 
 
 def residuals_without(data: StandardData, support: IntArray, gamma: float, left_out: Sequence[IntArray]) -> Residuals:
@@ -191,7 +253,7 @@ class OpenFolds:
     Attributes
     ----------
     training : (k,) array
-        `R_T`, of the model of all rows.
+        `R_T`, of the model of all rows; of another loss, as below, its sums.
     held : (k,) array
         `R_N` over the rows that the fold scores.
     value : (k,) array

@@ -780,7 +780,10 @@ class OuterModel:
 
 @dataclass(frozen=True)
 class TriedWeight:
-    """A weight that was tried by nested cross-validation: its mean squared `error` over the rows of the outer folds."""
+    """A weight that was tried by nested cross-validation: its mean squared `error` over the rows of the outer folds.
+
+    With logistic loss their mean log loss.
+    """
 
     weight: Number
     error: Number
@@ -831,9 +834,10 @@ class Stability:
         max over folds j of  (1/n) sum_i |(y_i - x_i' b^(-N_j))^2 - (y_i - x_i' b)^2|,
 
     at the supports of the record, `fold` the fold that makes it; `instability_lower` and `instability_upper` hold it
-    for every optimum, ties and open folds included. `estimate`: some best model, of a fold or of all rows, is not
-    known; `instability` is then moved to the nearer end of its interval where it lies outside. `chosen`: what is proved
-    of the choice where a weight was asked for, else null.
+    for every optimum, ties and open folds included. With logistic loss log losses stand in place of squares.
+    `estimate`: some best model, of a fold or of all rows, is not known; `instability` is then moved to the nearer end
+    of its interval where it lies outside. `chosen`: what is proved of the choice where a weight was asked for, else
+    null.
     """
 
     instability: Number

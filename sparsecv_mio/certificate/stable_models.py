@@ -11,7 +11,7 @@ from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.certificate.checked_fields import MOST_ENUMERATED, SAME, Checks, EnumerationLevel
 from sparsecv_mio.certificate.claims import row_of, same
 from sparsecv_mio.certificate.enumeration import LOOSE_TIES, UnitColumns, close_fits
-from sparsecv_mio.certificate.glm_records import check_quality
+from sparsecv_mio.certificate.glm_records import GlmDesign, check_quality
 from sparsecv_mio.certificate.parts import STATUSES, FoldInfo, OuterModel, Stability, StableChoice, WeighedModel
 from sparsecv_mio.certificate.records import Nested, NestedFold, Record, probabilities
 from sparsecv_mio.certificate.refits import checked_support, positions
@@ -210,15 +210,124 @@ STABILITY_NUMBERS = 5e8  # numbers: refits of one pair beyond which its instabil
 LAST = 1e-11  # relative: sums rounded outward
 
 
-def check_stability(
-    checks: Checks, record: Record, design: UnitColumns, plan: FoldPlan, level: EnumerationLevel
-) -> None:
-    """Check what a record says of the stability of its model, and of a choice by it.
+class LossesOfModels:
+    """Losses of all rows, weighted, of models with a support of their own: squared errors.
 
     Parameters
     ----------
     design : UnitColumns
         All columns that may be in a support.
+    """
+
+    how = "enumeration of"
+
+    def __init__(self, design: UnitColumns) -> None:
+        self.design, self.dataset = design, design.dataset
+        self.total = design.dataset.weight_of(slice(0, design.dataset.n))
+
+    def of(self, support: Sequence[int], gamma: float, train: IntArray | None) -> FloatArray:
+        """(n,) losses of the fit of a support on some rows; on all rows for None."""
+        return self._squares(self.design.refit(tuple(support), gamma, train))
+
+    def _squares(self, model: objective.RidgeFit) -> FloatArray:
+        data = self.dataset
+        return objective.squared_errors(model, data.X, data.y, data.row_weights)
+
+    def noise(self, losses: FloatArray, level: float) -> float:
+        """Bound what rounding may do to a mean change of losses of that size: a thousand ulps of a residual."""
+        data = self.dataset
+        noise = 5e-13 * size_of_target(data, self.design.intercept) + 1e-15 * float(np.abs(data.y).max())
+        size = math.sqrt(level) + math.sqrt(float(losses.max(initial=0.0)))
+        return noise * (2.0 * size + noise)
+
+    def room(self, pair: tuple[float, int], largest: float) -> float:
+        """Bound what an interval may allow for rounding in fits that are nearly singular, by the largest loss of a row.
+
+        Each of two models may be off by it.
+        """
+        noise = self.design.residual_noise(largest, *pair)
+        return 2.0 * noise * (2.0 * math.sqrt(largest) + noise)
+
+    def optima(
+        self, left_out: IntArray, train: IntArray | None, pair: tuple[float, int], start: Sequence[int]
+    ) -> tuple[list[FloatArray], list[FloatArray]] | None:
+        """Return the losses of the tied optima of a training set, and of all that may pass for tied; None if unknown.
+
+        Parameters
+        ----------
+        left_out : int array
+        train : int array or None
+            The other rows; None for all.
+        pair : gamma, tau
+        start : sequence of int
+            A support to begin with.
+        """
+        design, (gamma, tau) = self.design, pair
+        fits = [model for model, _ in close_fits(design, design.sets(tau), gamma, tau, left_out, train)]
+        least = min(model.objective for model in fits)
+        doubt = design.rounding(least)
+        squares = [(model.objective, self._squares(model)) for model in fits]
+        tied = [model for value, model in squares if value <= least * (1.0 + 0.5 * TIE_RTOL)]
+        return tied, [model for value, model in squares if value <= least * (1.0 + LOOSE_TIES) + doubt]
+
+
+class LogLossesOfModels(LossesOfModels):
+    """The same with log losses.
+
+    Parameters
+    ----------
+    design : UnitColumns
+    classes : GlmDesign
+        What fits.
+    most : int
+        Fits that the optima of one training set may take.
+    """
+
+    how = "branching over"
+
+    def __init__(self, design: UnitColumns, classes: GlmDesign, most: int) -> None:
+        super().__init__(design)
+        self.classes, self.most, self.doubt = classes, most, 0.0
+
+    def of(self, support: Sequence[int], gamma: float, train: IntArray | None) -> FloatArray:
+        """(n,) losses; see `LossesOfModels`."""
+        columns = tuple(int(self.design.columns[place]) for place in support)
+        return self._losses(columns, gamma, train)
+
+    def _losses(self, columns: tuple[int, ...], gamma: float, train: IntArray | None) -> FloatArray:
+        data, model = self.dataset, self.classes.fit(columns, gamma, train)
+        doubt = model.doubt(data.X)
+        self.doubt = max(self.doubt, float((doubt if data.row_weights is None else data.row_weights * doubt).sum()))
+        return model.losses(data.X, data.y, data.row_weights)
+
+    def noise(self, losses: FloatArray, level: float) -> float:
+        """Bound what rounding may do to a mean change: what fits of both models leave in doubt."""
+        return 2.0 * self.doubt / self.total + 1e-12 * float(losses.sum()) / self.total
+
+    def room(self, pair: tuple[float, int], largest: float) -> float:
+        """See `LossesOfModels`."""
+        return 8.0 * self.doubt / self.total + RTOL * largest
+
+    def optima(
+        self, left_out: IntArray, train: IntArray | None, pair: tuple[float, int], start: Sequence[int]
+    ) -> tuple[list[FloatArray], list[FloatArray]] | None:
+        """See `LossesOfModels`; by branching."""
+        begin = tuple(int(self.design.columns[place]) for place in start)
+        best = self.classes.best(pair[1], pair[0], train, begin, self.most)
+        if best is None:
+            return None
+        losses = [self._losses(support, pair[0], train) for support in best]
+        return losses, losses
+
+
+def check_stability(
+    checks: Checks, record: Record, models: LossesOfModels, plan: FoldPlan, level: EnumerationLevel
+) -> None:
+    """Check what a record says of the stability of its model, and of a choice by it.
+
+    Parameters
+    ----------
+    models : LossesOfModels
     level : EnumerationLevel
         How far supports are tried.
     """
@@ -247,8 +356,8 @@ def check_stability(
         checks.leaves("how far it is from the instability is read", *ends)
     if not checks.part("stability agrees with the table, and the choice by a weight with both"):
         return
-    if _at_supports(checks, record, design, plan, stable, level) and tried:
-        _by_enumeration(checks, record, design, plan, stable, level)
+    if _at_supports(checks, record, models, plan, stable, level) and tried:
+        _by_enumeration(checks, record, models, plan, stable, level)
 
 
 def check_weights(checks: Checks, record: Record, dataset: Dataset, plan: FoldPlan) -> None:
@@ -355,10 +464,10 @@ def _near(a: float, b: float) -> bool:
 
 
 def _at_supports(
-    checks: Checks, record: Record, design: UnitColumns, plan: FoldPlan, stable: Stability, level: EnumerationLevel
+    checks: Checks, record: Record, models: LossesOfModels, plan: FoldPlan, stable: Stability, level: EnumerationLevel
 ) -> bool:
     """Refit the model of all rows and of every fold; return whether the changes agree with what the record says."""
-    data = design.dataset
+    data, design = models.dataset, models.design
     if float(data.n) * plan.k * (record.tau + 1.0) ** 2 > STABILITY_NUMBERS:
         checks.reread.append("stability.instability (too many rows and folds to fit all again)")
         return True
@@ -367,13 +476,13 @@ def _at_supports(
     supports = [support for which in record.chosen_folds.which if (support := by_number[which]) is not None]
     if full is None or len(supports) < plan.k:
         return True
-    model = objective.squared_errors(design.refit(full, record.gamma, None), data.X, data.y, data.row_weights)
+    model = models.of(full, record.gamma, None)
     changes = np.array([
-        objective.changes(model, _squares(design, fold_model), _total(data))
-        for fold_model in (design.refit(own, record.gamma, plan.train_rows(i)) for i, own in enumerate(supports))
+        objective.changes(model, models.of(own, record.gamma, plan.train_rows(i)), models.total)
+        for i, own in enumerate(supports)
     ])  # fmt: skip
     worst = float(changes.max())
-    slack = RTOL * worst + _noise(design, model, worst)
+    slack = RTOL * worst + models.noise(model, worst)
     if stable.estimate:  # moved to the nearer end of its interval
         said = min(max(worst, stable.instability_lower), stable.instability_upper)
         if level is EnumerationLevel.NEIGHBOURS and abs(said - worst) > slack:
@@ -387,24 +496,8 @@ def _at_supports(
     return checks.part("instability of the model at the supports of the record, by refits")
 
 
-def _squares(design: UnitColumns, model: objective.RidgeFit) -> FloatArray:
-    return objective.squared_errors(model, design.dataset.X, design.dataset.y, design.dataset.row_weights)
-
-
-def _total(data: Dataset) -> float:
-    return data.weight_of(slice(0, data.n))
-
-
-def _noise(design: UnitColumns, squares: FloatArray, level: float) -> float:
-    """Bound what rounding may do to a mean change of squared errors of that size: a thousand ulps of a residual."""
-    data = design.dataset
-    noise = 5e-13 * size_of_target(data, design.intercept) + 1e-15 * float(np.abs(data.y).max())
-    size = math.sqrt(level) + math.sqrt(float(squares.max(initial=0.0)))
-    return noise * (2.0 * size + noise)
-
-
 def _by_enumeration(
-    checks: Checks, record: Record, design: UnitColumns, plan: FoldPlan, stable: Stability, level: EnumerationLevel
+    checks: Checks, record: Record, models: LossesOfModels, plan: FoldPlan, stable: Stability, level: EnumerationLevel
 ) -> None:
     """Compare intervals of instabilities with the truth: the model's pair, then the least lower ends, then others."""
     pairs = [(record.gamma, record.tau)]
@@ -424,48 +517,44 @@ def _by_enumeration(
     most = max(1, MOST_ENUMERATED // plan.k) if level is EnumerationLevel.GRID else 1
     for pair in pairs[:most]:
         lower, upper, path = intervals[pair]
-        _check_true_interval(checks, (design, plan), pair, (lower, upper), path, stable if pair == pairs[0] else None)
+        own = stable if pair == pairs[0] else None
+        if not _check_true_interval(checks, record, (models, plan), pair, (lower, upper), path, own):
+            checks.leaves("how far it is from the instability is read", "stability.instability_lower")
+            checks.leaves("how far it is from the instability is read", "stability.instability_upper")
+            return
     checks.bounded("stability.instability_lower", "stability.instability_upper")
     if len(pairs) > 1 and most > 1:
         checks.bounded("stability.chosen.intervals[].lower", "stability.chosen.intervals[].upper")
     which = "the pair" if len(pairs) == 1 else f"{min(most, len(pairs))} of {len(pairs)} pairs"
-    checks.part(f"instability of {which}, by enumeration of all supports")
+    checks.part(f"instability of {which}, by {models.how} all supports")
 
 
 def _check_true_interval(
-    checks: Checks, given: tuple[UnitColumns, FoldPlan], pair: tuple[float, int], ends: tuple[float, float],
-    path: str, stable: Stability | None,
-) -> None:  # fmt: skip
-    """Compare the interval of a pair with the changes of its true optima, tied ones included."""
-    (design, plan), (gamma, tau) = given, pair
-    none, total = np.zeros(0, dtype=np.int64), _total(design.dataset)
-    full = _optima(design, none, None, pair)
-    folds = [_optima(design, plan.left_out(fold), plan.train_rows(fold), pair) for fold in range(plan.k)]
-    low, high = _instability_ends([squares_of[0] for squares_of in (full, *folds)], total)
-    slack = RTOL * high + _noise(design, np.concatenate(full[0]), high)
+    checks: Checks, record: Record, given: tuple[LossesOfModels, FoldPlan], pair: tuple[float, int],
+    ends: tuple[float, float], path: str, stable: Stability | None,
+) -> bool:  # fmt: skip
+    """Compare the interval of a pair with the changes of its true optima, tied ones included; False if unknown."""
+    (models, plan), none = given, np.zeros(0, dtype=np.int64)
+    start = sorted(models.design.index[name] for name in record.support if name in models.design.index)[: pair[1]]
+    every = [models.optima(none, None, pair, start)]
+    for fold in range(plan.k):
+        if every[-1] is None:
+            return False
+        every.append(models.optima(plan.left_out(fold), plan.train_rows(fold), pair, start))
+    known = [optima for optima in every if optima is not None]
+    if len(known) < len(every):
+        return False
+    low, high = _instability_ends([tied for tied, _ in known], models.total)
+    slack = RTOL * high + models.noise(np.concatenate(known[0][0]), high)
     checks.that(ends[0] <= low + slack, path, f"the lower end {ends[0]!r} exceeds the true {low!r}")
     checks.that(high <= ends[1] + slack, path, f"the upper end {ends[1]!r} is below the true {high!r}")
     if stable is not None and not stable.estimate:
-        loose_low, loose_high = _instability_ends([squares_of[1] for squares_of in (full, *folds)], total)
-        # the interval allows for rounding in fits that are nearly singular: each of two models may be off by it
-        squares = max(float(values.max(initial=0.0)) for model_squares in (full, *folds) for values in model_squares[1])
-        noise = design.residual_noise(squares, gamma, tau)
-        room = slack + 2.0 * noise * (2.0 * math.sqrt(squares) + noise)
+        loose_low, loose_high = _instability_ends([loose for _, loose in known], models.total)
+        largest = max(float(values.max(initial=0.0)) for _, loose in known for values in loose)
+        room = slack + models.room(pair, largest)
         near = loose_low - room <= ends[0] and ends[1] <= loose_high + room
         checks.that(near, path, f"of a pair whose optima are known the interval is [{loose_low!r}, {loose_high!r}]")
-
-
-def _optima(
-    design: UnitColumns, left_out: IntArray, train: IntArray | None, pair: tuple[float, int]
-) -> tuple[list[FloatArray], list[FloatArray]]:
-    """Return the squared errors of all rows of the tied optima of a training set, and of all that may pass for tied."""
-    gamma, tau = pair
-    fits = [model for model, _ in close_fits(design, design.sets(tau), gamma, tau, left_out, train)]
-    least = min(model.objective for model in fits)
-    doubt = design.rounding(least)
-    squares = [(model.objective, _squares(design, model)) for model in fits]
-    tied = [model for value, model in squares if value <= least * (1.0 + 0.5 * TIE_RTOL)]
-    return tied, [model for value, model in squares if value <= least * (1.0 + LOOSE_TIES) + doubt]
+    return True
 
 
 def _instability_ends(models: Sequence[list[FloatArray]], total: float) -> tuple[float, float]:

@@ -25,6 +25,7 @@ from sparsecv_mio.certificate.claims import check_asked, check_claims, check_gap
 from sparsecv_mio.certificate.enumeration import UnitColumns, held_out_errors
 from sparsecv_mio.certificate.glm_lists import ClassValues
 from sparsecv_mio.certificate.glm_records import (
+    MOST_FITS,
     GlmDesign,
     check_classes,
     check_fit_of_classes,
@@ -40,7 +41,13 @@ from sparsecv_mio.certificate.read_back import (
     weighted_and_dealt,
 )
 from sparsecv_mio.certificate.records import CommonRecord, FitRecord, NearRecord, PathRecord, Record, TableRow
-from sparsecv_mio.certificate.stable_models import check_nested, check_stability, check_weights
+from sparsecv_mio.certificate.stable_models import (
+    LogLossesOfModels,
+    LossesOfModels,
+    check_nested,
+    check_stability,
+    check_weights,
+)
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import make_folds
@@ -159,7 +166,11 @@ def _verify_search(checks: Checks, record: Record, dataset: Dataset, plan: FoldP
     design = _design(record, dataset, plan)
     if record.request.loss == Loss.LOGISTIC:
         check_nested(checks, record, dataset, plan)
-        return check_classes(checks, record, dataset, plan, lambda pair: _fold_supports(checks, pair, design))
+        check_weights(checks, record, dataset, plan)
+        complete = check_classes(checks, record, dataset, plan, lambda pair: _fold_supports(checks, pair, design))
+        of_classes = LogLossesOfModels(design, GlmDesign(record, dataset), MOST_FITS // (plan.k + 1))
+        check_stability(checks, record, of_classes, plan, EnumerationLevel.PAIR)
+        return complete
     supports = [(pair, _fold_supports(checks, pair, design)) for pair in optimality.reported_pairs(record)]
     whole = [(pair, of_folds) for pair, of_folds in supports if of_folds is not None]
     if len(whole) < len(supports):
@@ -183,7 +194,7 @@ def _verify_search(checks: Checks, record: Record, dataset: Dataset, plan: FoldP
         checks.part("lower and upper of the fit on all rows, by enumeration of all supports")
         afresh.enumerate(level)
         optimality.check_by_enumeration(checks, record, design, plan, afresh.truth)
-    check_stability(checks, record, design, plan, level)
+    check_stability(checks, record, LossesOfModels(design), plan, level)
     check_average(checks, record, design, plan, level)
     return True
 

@@ -1,27 +1,31 @@
 """How much the model changes without a fold: bounds for every pair, and the choice of a pair by a weight of it.
 
-The instability of a pair is the largest change that leaving out one fold makes to the squared errors of all rows, per
-row (:mod:`sparsecv_mio.bounds.model_changes`). Where the models of all rows and of every fold are known it is a number,
-up to ties and rounding; else an interval. A weight chooses the pair with the least sum of CV error and weighted
-instability.
+The instability of a pair is the largest change that leaving out one fold makes to the losses of all rows, per row
+(:mod:`sparsecv_mio.bounds.model_changes`): squared errors, or log losses. Where the models of all rows and of every
+fold are known it is a number, up to ties and rounding; else an interval. A weight chooses the pair with the least sum
+of CV error and weighted instability.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
 from sparsecv_mio.arrays import CHUNK_ELEMENTS, BoolArray, FloatArray, IntArray
 from sparsecv_mio.bounds.model_changes import (
+    LossesOfRows,
     OpenFolds,
     Residuals,
+    losses_without,
     residual_distances,
     residuals_without,
     worn_without,
 )
 from sparsecv_mio.certificate.parts import InstabilityRow, Stability, StableChoice, WeighedModel
+from sparsecv_mio.problem.glm_refit import refit_glm
 from sparsecv_mio.problem.problem import lam_of
 from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.search.cells import CellTable
@@ -30,9 +34,10 @@ from sparsecv_mio.search.pairs import Pair, PairBounds, simplest
 from sparsecv_mio.thresholds import QUICK_WORK
 from sparsecv_mio.trees.subsets import BestSubset, BestSubsets
 from sparsecv_mio.units import KEEP_RTOL, OUTWARD, TIE_RTOL
-from sparsecv_mio.words import Intercept
+from sparsecv_mio.words import Intercept, Loss
 
 VALUE_SHARE = 1e-10  # of y'y, added to a training objective that is to be an upper bound
+NEWTON_COST = 50.0  # a fit by Newton's method, beside one by moments
 TIED_MODELS = 16  # models of a fold or of all rows that are tied; more are as good as unknown
 
 
@@ -59,13 +64,25 @@ class PairInstability:
     fold: int = 0
 
 
+Losses = Residuals | LossesOfRows
+
+
+def _changed(models: Losses, full: Losses) -> tuple[FloatArray, FloatArray]:
+    """Return the changes of some models against one, both of the same loss."""
+    if isinstance(models, Residuals) and isinstance(full, Residuals):
+        return models.changes(full)
+    assert isinstance(models, LossesOfRows) and isinstance(full, LossesOfRows)
+    return models.changes(full)
+
+
 Known = dict[Pair, tuple[bytes, PairInstability]]
 UNKNOWN = PairInstability(0.0, np.inf, np.inf, known=False)
 
 
 def instability_cost(context: Context, tau: int) -> float:
     """Numbers that the instability of one pair touches, roughly."""
-    return float(context.data.n) * context.folds.k * (tau + 8.0)
+    each = 1.0 if context.data.loss is Loss.SQUARED else NEWTON_COST
+    return float(context.data.n) * context.folds.k * (tau + 8.0) * each
 
 
 class Instabilities:
@@ -118,9 +135,7 @@ class Instabilities:
         tied = self._best_models(gamma, cell)
         complete = cell.complete and len(tied) <= TIED_MODELS
         nothing = [np.zeros(0, dtype=np.int64)]
-        full = [
-            residuals_without(context.data, support, gamma, nothing) for support in (tied if complete else tied[:1])
-        ]
+        full = [self._without(support, gamma, nothing) for support in (tied if complete else tied[:1])]
         changes, doubt = self._changes(gamma, cells.support[g, t], full)
         worst = int(np.argmax(changes[0]))
         shown = float(changes[0, worst])
@@ -131,16 +146,16 @@ class Instabilities:
         complete_folds &= all(len(others) <= TIED_MODELS for _, others in self._tied_folds(g, t))
         return PairInstability(min(low for low, _ in ends), max(high for _, high in ends), shown, complete_folds, worst)
 
-    def _changes(self, gamma: float, numbers: IntArray, full: list[Residuals]) -> tuple[FloatArray, FloatArray]:
+    def _changes(self, gamma: float, numbers: IntArray, full: Sequence[Losses]) -> tuple[FloatArray, FloatArray]:
         """Return the (F, K) changes against each model of all rows, and bounds on their rounding errors."""
-        data, step = self.context.data, max(1, CHUNK_ELEMENTS // self.context.data.n)
+        step = max(1, CHUNK_ELEMENTS // self.context.data.n)
         changes, doubt = np.empty((len(full), len(numbers))), np.empty((len(full), len(numbers)))
         for number in np.unique(numbers).tolist():
             folds, support = np.flatnonzero(numbers == number), self.cells.pool.supports[number]
             for which in (folds[at : at + step] for at in range(0, len(folds), step)):
-                refitted = residuals_without(data, support, gamma, [self.left_out[fold] for fold in which])
+                refitted = self._without(support, gamma, [self.left_out[fold] for fold in which])
                 for place, residuals in enumerate(full):
-                    changes[place, which], doubt[place, which] = refitted.changes(residuals)
+                    changes[place, which], doubt[place, which] = _changed(refitted, residuals)
         return changes, doubt
 
     def _best_models(self, gamma: float, cell: BestSubset) -> list[IntArray]:
@@ -151,7 +166,8 @@ class Instabilities:
         key = (cell.tau, np.float64(gamma).tobytes())
         if key not in self._tied:
             data = self.context.data
-            fits = [refit_rows(data, slice(0, data.n), support, gamma) for support in listed]
+            refit = refit_rows if data.loss is Loss.SQUARED else refit_glm
+            fits = [refit(data, slice(0, data.n), support, gamma) for support in listed]
             best = min(fits, key=lambda fit: fit.objective)
             top = best.objective * (1.0 + TIE_RTOL) + best.objective_error
             tied = [fit for fit in fits if fit.objective - fit.objective_error <= top]
@@ -159,7 +175,20 @@ class Instabilities:
         reported = np.sort(cell.support).tolist()
         return sorted(self._tied[key], key=lambda support: np.sort(support).tolist() != reported)
 
-    def _interval(self, g: int, t: int, full: Residuals, found: FloatArray, doubt: FloatArray) -> tuple[float, float]:
+    @cached_property
+    def _size(self) -> float:
+        """What rounding of objectives is a share of: y'y of squares; the others' have none that the fits do not say."""
+        if self.context.data.loss is not Loss.SQUARED:
+            return 0.0
+        r = self.context.data.rows(slice(0, self.context.data.n))[1]
+        return float(r @ r)
+
+    def _without(self, support: IntArray, gamma: float, left_out: Sequence[IntArray]) -> Losses:
+        """Fit one support without each of some sets of rows."""
+        make = residuals_without if self.context.data.loss is Loss.SQUARED else losses_without
+        return make(self.context.data, support, gamma, left_out)
+
+    def _interval(self, g: int, t: int, full: Losses, found: FloatArray, doubt: FloatArray) -> tuple[float, float]:
         """Return the ends of the largest change: what was found in decided folds, bounds in the others."""
         decided = self.cells.decided[g, t].copy()
         low, high = np.maximum(found - doubt, 0.0), found + doubt
@@ -168,40 +197,37 @@ class Instabilities:
                 decided[fold] = False
                 continue
             for number in others:
-                other = residuals_without(
-                    self.context.data, self.cells.pool.supports[number], float(self.context.grid.gammas[g]),
-                    [self.left_out[fold]],
-                )  # fmt: skip
-                change, rounding = (float(value[0]) for value in other.changes(full))
+                gamma, rows = float(self.context.grid.gammas[g]), [self.left_out[fold]]
+                other = self._without(self.cells.pool.supports[number], gamma, rows)
+                change, rounding = (float(value[0]) for value in _changed(other, full))
                 low[fold] = min(low[fold], max(change - rounding, 0.0))
                 high[fold] = max(high[fold], change + rounding)
         open_folds = np.flatnonzero(~decided)
         if len(open_folds):
-            slip = float(np.sum((2.0 * np.abs(full.values) + full.doubt) * full.doubt + OUTWARD * full.values**2))
             below, above = self._open(g, t, full, open_folds).changes()
-            low[open_folds], high[open_folds] = np.maximum(below - slip, 0.0), above + slip
+            low[open_folds], high[open_folds] = np.maximum(below - full.slip, 0.0), above + full.slip
         return float(low.max(initial=0.0)), float(high.max(initial=0.0))
 
     def _tied_folds(self, g: int, t: int) -> list[tuple[int, tuple[int, ...]]]:
         """Return the decided folds of a pair with several optima, and the numbers of all but the one shown."""
         return [(where[2], others) for where, others in self.cells.others.items() if where[:2] == (g, t)]
 
-    def _open(self, g: int, t: int, full: Residuals, which: IntArray) -> OpenFolds:
+    def _open(self, g: int, t: int, full: Losses, which: IntArray) -> OpenFolds:
         """Return what bounds the changes of folds whose best model is not known."""
         cells, folds = self.cells, self.context.folds
-        squares = full.values[:, 0] ** 2
-        training = np.array([squares.sum() - squares[self.left_out[fold]].sum() for fold in which])
-        held = np.array([squares[folds.scored_rows(fold)].sum() for fold in which])
+        losses = full.losses
+        training = np.array([losses.sum() - losses[self.left_out[fold]].sum() for fold in which])
+        held = np.array([losses[folds.scored_rows(fold)].sum() for fold in which])
         value = self._values(g, t)[which]
+        distances = self._distances(g, t, full, which, value) if isinstance(full, Residuals) else np.inf * value
         return OpenFolds(
             training, held, value, cells.lower[g, t, which], cells.upper[g, t, which], folds.sizes[which] == 1,
-            folds.scores_all_left_out[which], self._distances(g, t, full, which, value),
+            folds.scores_all_left_out[which], distances,
         )  # fmt: skip
 
     def _values(self, g: int, t: int) -> FloatArray:
         """(K,): at least the training objective of every optimum of a fold, tied ones included."""
-        r = self.context.data.rows(slice(0, self.context.data.n))[1]
-        return np.asarray(self.cells.value[g, t] * (1.0 + KEEP_RTOL) + VALUE_SHARE * float(r @ r))
+        return np.asarray(self.cells.value[g, t] * (1.0 + KEEP_RTOL) + VALUE_SHARE * self._size)
 
     def _distances(self, g: int, t: int, full: Residuals, which: IntArray, value: FloatArray) -> FloatArray:
         """Bound the distances between the residuals of the models with and without a fold, on its training rows."""
@@ -231,8 +257,7 @@ class Instabilities:
 
     def _whatever(self, g: int, t: int, cell: BestSubset) -> float:
         """Bound the largest change where the best model of all rows is not known either."""
-        r = self.context.data.rows(slice(0, self.context.data.n))[1]
-        top = cell.upper * (1.0 + KEEP_RTOL) + VALUE_SHARE * float(r @ r)
+        top = cell.upper * (1.0 + KEEP_RTOL) + VALUE_SHARE * self._size
         high = self._values(g, t) + self.cells.upper[g, t] + top
         return float(np.where(self.context.folds.scores_all_left_out, high, np.inf).max())
 

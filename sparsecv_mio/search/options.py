@@ -141,7 +141,6 @@ SQUARED_ALONE = {  # options that go with squared loss alone, and why
     "method": "the other has a search of its own",
     "backend": "solvers are asked for squares",
     "model": "averages are of squared errors",
-    "stability": "the instability is of squared errors",
     "refine": "gamma is refined by squares",
     "oracles": "they are of squares",
     **dict.fromkeys(RESTRICTIONS[2:], "trees of the other know no limits but forced features"),

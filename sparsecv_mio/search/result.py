@@ -548,9 +548,7 @@ def build_record(
     whole = proved or request.method_used == Method.DESCENT  # of which nothing is left to say
     region = None if request.method_used == Method.DESCENT else reported.region()
     fitted = replace(cell, support=np.flatnonzero(np.isin(data.names, support)))
-    stability = None
-    if data.loss is Loss.SQUARED:
-        stability = stability_of_model(context, reported.cells, at, fitted, weighed, snapshot.changes)
+    stability = stability_of_model(context, reported.cells, at, fitted, weighed, snapshot.changes)
     more: dict[str, Any] = {}
     if not is_least:
         more |= {"least": Least(**of_grid), "least_folds": reported.chosen_folds(*reported.pair)}
