@@ -53,25 +53,23 @@ def test_folds_are_left_out_once_those_that_are_done_exclude_their_pair() -> Non
 
 
 @pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """A method begun under a limit, whose first efforts leave cells open, and no size has few supports."""
-    monkeypatch.setattr(rounds, "FIRST_EFFORT", 1)
-    monkeypatch.setattr(rounds, "FEW_SUPPORTS", 0)
+def run() -> Any:
+    """A method that began without a limit, so that no size was decided before all rows; then one came."""
     data, folds, _ = drawn(p=38, n=40, noise=3.0)
-    made = new_run(data, folds, Grid.of([0.01, 5.0], list(range(1, 6)), 38), seconds=600.0, gap=1e-4)
+    made = new_run(data, folds, Grid.of([0.01, 5.0], list(range(1, 6)), 38), gap=1e-4)
     made.begin()
+    made.context.deadline.at = made.context.deadline.began + 600.0
     return made
 
 
-def test_under_a_limit_the_model_of_all_columns_is_decided_before_trees(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rounds, "FEW_SUPPORTS", 0)
+def test_under_a_limit_the_model_of_all_columns_is_decided_before_trees() -> None:
     data, folds, _ = drawn(p=38, n=60, noise=3.0)
-    made = new_run(data, folds, Grid.of([0.01, 5.0], [1, 2, 38], 38), seconds=600.0, gap=1e-4)
+    made = new_run(data, folds, Grid.of([0.01, 5.0], [6, 38], 38), seconds=600.0, gap=1e-4)
     made.begin()
     cells = made.run.cells
-    best = int(cells.upper[:, 2].sum(axis=1).argmin())  # the other gamma may be excluded at once
-    assert cells.decided[best, 2].all() and np.all(cells.upper[best, 2] <= cells.lower[best, 2] * (1.0 + 1e-9))
-    assert not cells.branched[:, 2].any() and not cells.decided[:, 1].all()
+    best = int(cells.upper[:, 1].sum(axis=1).argmin())  # the other gamma may be excluded at once
+    assert cells.decided[best, 1].all() and np.all(cells.upper[best, 1] <= cells.lower[best, 1] * (1.0 + 1e-9))
+    assert not cells.branched[:, 1].any() and not cells.decided[:, 0].all()
 
 
 def test_only_a_limit_and_many_columns_go_outward() -> None:
@@ -82,8 +80,7 @@ def test_only_a_limit_and_many_columns_go_outward() -> None:
     assert not new_run(*drawn(p=40, n=60, folds="loo"), seconds=9.0).goes_outward
 
 
-def test_small_sizes_are_decided_before_better_supports_are_searched_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rounds, "FEW_SUPPORTS", 40 * 39 // 2)  # tau 1 and 2
+def test_small_sizes_are_decided_before_better_supports_are_searched_for() -> None:
     data, folds, _ = drawn(p=40, n=50)
     run = new_run(data, folds, Grid.of([0.01, 5.0], [1, 2, 5], 40), seconds=600.0, gap=1e-4)
     said: list[str] = []
@@ -228,7 +225,7 @@ def test_work_on_decides_the_pairs_asked_for() -> None:
 def test_a_limit_leaves_time_for_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
     """All of it is kept here: the search ends at once, the best subset on all rows is found, and the search goes on."""
     run = drawn_run(seconds=1000.0)
-    monkeypatch.setattr(run_module, "MODEL_SHARE", 1.0)
+    run.context.deadline.began -= 9000.0  # the last tenth of the limit is left
     order = list[str]()
     monkeypatch.setattr(run, "model_is_open", lambda: "model" not in order)
     monkeypatch.setattr(run, "prove_model", lambda: order.append("model"))

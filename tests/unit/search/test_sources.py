@@ -9,7 +9,6 @@ import pytest
 from drawn_search import drawn
 from runs import new_run
 
-from sparsecv_mio.search import rounds
 from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.search.sources.fold_trees import promising_folds
 from sparsecv_mio.search.sources.in_question import mask_of, taus_named
@@ -17,13 +16,12 @@ from sparsecv_mio.search.sources.least_bounds import RankedAllRows, RankedLeftOu
 
 
 @pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """A method begun under a limit, whose first efforts leave cells open, and no size has few supports."""
-    monkeypatch.setattr(rounds, "FIRST_EFFORT", 1)
-    monkeypatch.setattr(rounds, "FEW_SUPPORTS", 0)
+def run() -> Any:
+    """A method that began without a limit, so that no size was decided before all rows; then one came."""
     data, folds, _ = drawn(p=38, n=40, noise=3.0)
-    made = new_run(data, folds, Grid.of([0.01, 5.0], list(range(1, 6)), 38), seconds=600.0, gap=1e-4)
+    made = new_run(data, folds, Grid.of([0.01, 5.0], list(range(1, 6)), 38), gap=1e-4)
     made.begin()
+    made.context.deadline.at = made.context.deadline.began + 600.0
     return made
 
 
