@@ -188,7 +188,6 @@ Proposed = Callable[[int, int], list[IntArray]]
 
 CHUNK_ROWS = 1 << 14  # of the folds that are worked on at once
 CLIPPED_LEVERAGE = 0.9999  # what a larger leverage counts as where rounding errors are divided by `1 - leverage`
-EIGENVALUE_TRACE = 1e-3  # up to here the trace of a fold's leverages stands for their largest eigenvalue
 
 
 class LeaveOut:
@@ -286,11 +285,13 @@ class LeaveOut:
             Z = V @ factor
             e = r - V @ beta
             norm[lo:hi] = np.sqrt(np.add.reduceat(e * e, starts[:-1]))
-            trace = np.add.reduceat(np.einsum("ij,ij->i", Z, Z) + self.intercept_leverage * root * root, starts[:-1])
-            for k in np.flatnonzero((np.diff(starts) > 1) & (trace > EIGENVALUE_TRACE)):
-                block, ones = Z[starts[k] : starts[k + 1]], root[starts[k] : starts[k + 1]]
-                trace[k] = np.linalg.eigvalsh(block @ block.T + self.intercept_leverage * np.outer(ones, ones))[-1]
-            leverage[lo:hi] = trace * (1.0 + rounding) + rounding
+            Z = np.column_stack([Z, np.sqrt(self.intercept_leverage) * root])
+            sizes, largest = np.diff(starts), np.empty(hi - lo)
+            for size in np.unique(sizes).tolist():
+                which = np.flatnonzero(sizes == size)
+                blocks = Z[starts[which, None] + np.arange(size)]
+                largest[which] = np.linalg.eigvalsh(blocks @ blocks.transpose(0, 2, 1))[:, -1]
+            leverage[lo:hi] = largest * (1.0 + rounding) + rounding
 
         self.over_chunks(measure)
         return leverage, norm

@@ -28,8 +28,6 @@ from sparsecv_mio.units import ACCURATE_RTOL, TIE_RTOL
 if TYPE_CHECKING:
     from sparsecv_mio.bounds.wide import WideFold
 
-CLOSED = 0.95  # of a held-out error, from which on its lower end is not raised any more
-
 
 def raise_lower_ends(run: Run, values: FloatArray, slip: float = 0.0) -> None:
     """Raise the lower ends of all held-out intervals to what the lower bounds on all rows say.
@@ -323,8 +321,7 @@ class WeightBounds:
         """Bound the open cells of some pairs (G, T) by relaxations; cells not bounded by then are left as they are."""
 
         def work(here: FoldProblem, rows: RowsTogether, known: Known) -> None:
-            shown = self.run.cells.nominal[:, :, here.fold]
-            wanted = pairs & self.run.open[:, :, here.fold] & (self.run.cells.lower[:, :, here.fold] < CLOSED * shown)
+            wanted = pairs & self.run.open[:, :, here.fold]
             self.run.counts.add(0, problems=int(wanted.any(axis=1).sum()))
             self._of(here.fold).relax(rows, wanted[self._rising], known, until.expired)
 
@@ -351,7 +348,7 @@ class WeightBounds:
             cells = self.run.cells
             for g, t in pairs:
                 lower, shown = float(cells.lower[g, t, here.fold]), float(cells.nominal[g, t, here.fold])
-                if self.run.open[g, t, here.fold] and lower < CLOSED * shown and not until.expired():
+                if self.run.open[g, t, here.fold] and lower + 0.5 * rise < shown and not until.expired():
                     target = min(lower + rise, shown)
                     pair = int(place[g]), t
                     spent = self._of(here.fold).branch(rows, pair, target, nodes, known, until.expired)
