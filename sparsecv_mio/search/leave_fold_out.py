@@ -27,7 +27,7 @@ from sparsecv_mio.parallel import on_threads
 from sparsecv_mio.problem.elimination import ForcedColumns
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.search.context import SearchState
-from sparsecv_mio.search.fold_fits import WORST_ROUNDING, fit_from_moments
+from sparsecv_mio.search.fold_fits import fit_from_moments
 from sparsecv_mio.thresholds import SUPPORTS_TRIED
 from sparsecv_mio.trees.normal_form import NormalForm
 from sparsecv_mio.units import ACCURATE_RTOL, CROSSING_RTOL, KEEP_RTOL, TIE_RTOL
@@ -91,6 +91,9 @@ def clear_of_ties_refitted(best: FloatArray, second: FloatArray, value_error: Fl
 
 WIDEST_LEVERAGE = 0.45  # of a fold, beyond which `objective_threshold` says nothing: it diverges at one half
 LARGEST_LEVERAGE = 0.99  # of a fold, beyond which dividing by `1 - leverage` loses too many digits
+WIDEST_KEEP = (
+    1e-6  # rounding of a fit on all rows, relative, up to which it serves the folds: thresholds are raised by it
+)
 LEVERAGE_OUTWARD = 1e-8  # relative, of bounds computed from leverages and residuals
 
 
@@ -137,12 +140,12 @@ def objective_threshold(excess: FloatArray, residual: FloatArray, leverage: Floa
     Returns
     -------
     array
-        `u^2`, rounded up by `LEVERAGE_OUTWARD`; inf where the leverage is `WIDEST_LEVERAGE` or more; where the
+        `u^2`, raised by `WIDEST_KEEP`; inf where the leverage is `WIDEST_LEVERAGE` or more; where the
         quadratic has no root (no support can win) it is evaluated at discriminant 0.
 
     Examples
     --------
-    >>> objective_threshold(np.array([3.0]), np.array([1.0]), np.array([0.0])).round(6).tolist()
+    >>> objective_threshold(np.array([3.0]), np.array([1.0]), np.array([0.0])).round(5).tolist()
     [4.0]
     """
     safe = np.where(leverage < WIDEST_LEVERAGE, leverage, 0.0)
@@ -151,7 +154,7 @@ def objective_threshold(excess: FloatArray, residual: FloatArray, leverage: Floa
     c = residual**2 / (1.0 - safe) + excess
     with np.errstate(invalid="ignore"):
         u = (b + np.sqrt(np.maximum(b * b + a * c, 0.0))) / a
-    return np.where(leverage < WIDEST_LEVERAGE, u * u * (1.0 + LEVERAGE_OUTWARD), np.inf)
+    return np.where(leverage < WIDEST_LEVERAGE, u * u * (1.0 + WIDEST_KEEP), np.inf)
 
 
 def held_out_ceiling(cutoff: FloatArray, lower: float, residual: FloatArray, leverage: FloatArray) -> FloatArray:
@@ -517,6 +520,9 @@ class ScoredTogether:
         )
 
 
+KNOWN_ERROR = 1e-6  # relative rounding of a held-out error up to which an open cell is bounded by its support
+
+
 def first_intervals(root: RootNode) -> None:
     """Show the best supports of all rows in every open cell of a gamma, and bound its held-out error.
 
@@ -583,4 +589,4 @@ def offer_supports(root: RootNode, supports: Sequence[IntArray], tau_index: Sequ
 
 def well_known(root: RootNode, scores: BestByFold) -> BoolArray:
     """Where the held-out error of the best support is known well enough to be shown, in the shape of the scores."""
-    return np.asarray((scores.which >= 0) & (scores.error <= WORST_ROUNDING * scores.held_out + root.form.slack))
+    return np.asarray((scores.which >= 0) & (scores.error <= KNOWN_ERROR * scores.held_out + root.form.slack))

@@ -275,7 +275,6 @@ def _loo_tree_decide(root: leave_fold_out.RootNode, trees: Sequence[Tree], sizes
     return leave_out.decide((root.g, folds), scores, leave_out.pool_numbers(listing), sure, root.inner[:, None])
 
 
-WIDEST_KEEP = 1e-6  # relative rounding of the trees beyond which a threshold on all rows means little in a fold
 LEAST_SHARE = 0.6  # of the folds that must have a leverage thresholds can use
 LARGEST_FOLD = 64  # rows; larger folds have leverages near one half unless n is huge
 FOLD_OVERHEAD = 200  # nodes' worth of work that a tree of its own costs beside its nodes
@@ -318,7 +317,7 @@ class SharedTrees:
         if folds.k < FEWEST_FOLDS * folds.times_scored or not usable or not wanted:
             return None
         form = leave_out.all_rows.normal_form(g)
-        if form.keep > WIDEST_KEEP or form.m == 0:
+        if form.keep > leave_fold_out.WIDEST_KEEP or form.m == 0:
             return None
         root = leave_fold_out.RootNode(leave_out, g, wanted)
         if float(np.mean(root.leverage < leave_fold_out.WIDEST_LEVERAGE)) < LEAST_SHARE:

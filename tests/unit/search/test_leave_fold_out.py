@@ -126,7 +126,7 @@ def test_a_threshold_is_the_larger_root() -> None:
     def left(square: np.ndarray) -> np.ndarray:
         return square - (residual + np.sqrt(leverage * square)) ** 2 / (1.0 - leverage)
 
-    np.testing.assert_allclose(left(square), excess, atol=1e-6)
+    np.testing.assert_allclose(left(square), excess, atol=1e-4)
     assert np.all(left(square) > excess)  # it is rounded up
     for factor in (1.01, 2.0, 100.0):
         assert np.all(left(square * factor) > excess)
