@@ -233,24 +233,22 @@ class SizeSearch:
     def _best_quadratic(
         self, node: _Node, bound: float, columns: IntArray, far: FloatArray
     ) -> tuple[_Quadratic | None, float]:
-        """Make quadratics around some points; return the one that bounds the node best, and the bound."""
+        """Make quadratics about points nearer and nearer to the fit of all columns, while they bound the node better.
+
+        Returns the best one, and the bound.
+        """
         near, best, highest, ranges = self._near(node), None, -np.inf, node.ranges
-        problem, tried = self.fits.whole.only(columns), {node.share}
-        for step in (0, 1, -1):
-            here = node.share + step
-            while 0 <= here < len(MIXTURES) and (step == 0 or here not in tried) and not self.expired():
-                tried.add(here)
-                point = self.fits.mixed(near, far, MIXTURES[here], self.level)[self.fits.places(columns)]
-                made = self._made(problem, columns, point, ranges, (far, here))
-                below = -np.inf if made is None else self._bounded(made, node)
-                if made is None or not (below > highest or best is None):
-                    break
-                best, highest, ranges = made, below, made.ranges
-                if below >= self.level or step == 0:
-                    break
-                here += step
-            if highest >= self.level or (step == 1 and best is not None and best.share > node.share):
+        problem = self.fits.whole.only(columns)
+        for share in range(node.share, len(MIXTURES)):
+            if highest >= self.level or self.expired():
                 break
+            point = self.fits.mixed(near, far, MIXTURES[share], self.level)[self.fits.places(columns)]
+            made = self._made(problem, columns, point, ranges, (far, share))
+            below = -np.inf if made is None else self._bounded(made, node)
+            if best is not None and not below > highest:
+                break
+            if made is not None:
+                best, highest, ranges = made, below, made.ranges
         return best, max(bound, highest)
 
     def _made(
