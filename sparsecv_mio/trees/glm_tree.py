@@ -51,6 +51,7 @@ class _Node:
     quadratic: _Quadratic | None = None
     share: int = 0  # of MIXTURES, that was best above
     ranges: Ranges | None = None  # of the margins of all fits of interest
+    passed: bool = False  # whether no list is tried, as that of the node above was too long
 
 
 class Listing(Protocol):
@@ -206,7 +207,8 @@ class SizeSearch:
             bound = max(bound, self._bounded(quadratic, node))
         if bound >= self.level:
             return self._close(bound)
-        if quadratic is not None and self._promising(quadratic, bound) and not self.expired():
+        passed = False
+        if quadratic is not None and not node.passed and self._promising(quadratic, bound) and not self.expired():
             level = min(self.level, quadratic.level)
             masks = quadratic.listed(
                 node.inside, self._sizes(node, columns), level, MOST_LISTED, self.expired
@@ -214,7 +216,8 @@ class SizeSearch:
             if masks is not None:
                 masks = fits.not_above(masks, columns, level, quadratic.ranges, self.point, self.expired)
                 return self._tried(bound, node, masks, level)
-        return self._children(node, bound, columns, quadratic)
+            passed = True
+        return self._children(node, bound, columns, quadratic, passed)
 
     def _all(self, node: _Node, columns: IntArray) -> BoolArray:
         """Return all supports of a node."""
@@ -361,14 +364,14 @@ class SizeSearch:
             yield frozenset(j for copies in choice for j in copies)
 
     def _children(
-        self, node: _Node, bound: float, columns: IntArray, quadratic: _Quadratic | None
+        self, node: _Node, bound: float, columns: IntArray, quadratic: _Quadratic | None, passed: bool
     ) -> list[tuple[float, _Node]]:
         """Split a node by a column, the one whose coefficient says most."""
         free = [j for j in columns.tolist() if j not in node.inside]
         j = free[0] if quadratic is None else quadratic.split(node.inside, free)
         share, ranges = (node.share, node.ranges) if quadratic is None else (quadratic.share, quadratic.ranges)
         return [
-            (bound, _Node(node.inside | {j}, node.outside, quadratic, share, ranges)),
+            (bound, _Node(node.inside | {j}, node.outside, quadratic, share, ranges, passed)),
             (bound, _Node(node.inside, node.outside | {j}, None, share, ranges)),
         ]
 
