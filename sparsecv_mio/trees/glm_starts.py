@@ -11,7 +11,6 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import solve
 from scipy.linalg.blas import dsyrk
 
 from sparsecv_mio.arrays import FloatArray, IntArray
@@ -63,7 +62,7 @@ def exchanged(
 def _improved(fits: GlmFits, best: _Fitted, size: int) -> _Fitted | None:
     """Return a better support, or one of the size in place of a smaller one; None if none is found."""
     columns, moments = _quadratic(fits, best)
-    chosen = np.flatnonzero(np.isin(columns, list(best.support)))
+    chosen = np.flatnonzero(fits.mask(best.support)[columns])
     forced = len(best.support) - len(chosen)
     room = min(size - forced, len(columns))
     scratch = local_search.new_tableau(len(columns), max(room, 1))
@@ -100,9 +99,10 @@ def _best_of(fits: GlmFits, best: _Fitted, supports: list[frozenset[int]]) -> _F
 def _single_exchanges(t: local_search.Tableau, columns: IntArray) -> list[tuple[int, int]]:
     """Return the exchanges (column out, column in) that the quadratic of a tableau likes most."""
     s = int(t.size[0])
-    b = (t.beta / np.diag(t.V))[:, None]
-    left = t.d + t.T**2 / np.diag(t.V)[:, None]
-    gain = np.where(left > t.floor, (t.g + t.T * b) ** 2 / np.where(left > t.floor, left, 1.0), -np.inf)
+    spread = np.diag(t.V)[:, None]
+    b, left = t.beta[:, None] / spread, t.d + t.T**2 / spread
+    regular = left > t.floor
+    gain = np.where(regular, (t.g + t.T * b) ** 2 / np.where(regular, left, 1.0), -np.inf)
     gain -= b * t.beta[:, None]
     gain[:, t.members[:s]] = -np.inf
     order = np.argsort(-gain, axis=None)[:TRIED]
@@ -139,7 +139,7 @@ def _quadratic(fits: GlmFits, best: _Fitted) -> tuple[IntArray, local_search.Pen
     if k:
         A = H[:k, :k] + np.diag(2.0 * rows.penalty[inner])
         A.flat[:: k + 1] += np.finfo(float).tiny
-        beside = solve(A, np.column_stack([H[:k, k:], c[:k]]), assume_a="pos")
+        beside = np.linalg.solve(A, np.column_stack([H[:k, k:], c[:k]]))
         yy -= float(c[:k] @ beside[:, -1])
         H, c = H[k:, k:] - H[k:, :k] @ beside[:, :-1], c[k:] - H[k:, :k] @ beside[:, -1]
     Q = np.ascontiguousarray(0.5 * (H + H.T))
