@@ -118,8 +118,9 @@ class SizeSearch:
 
         Where supports are few the starts do: all others are tried in any case.
         """
+        constant = frozenset(np.flatnonzero(~self.fits.varies).tolist())
         forced = frozenset(self.fits.forced) - self.flat
-        varying = {frozenset(j for j in start if self.fits.varies[j]) | forced for start in starts}
+        varying = {start - constant | forced for start in starts}
         whole = [start for start in varying if len(start) == self.size]
         if whole:
             masks = np.array([self.fits.mask(start) for start in whole])
