@@ -299,33 +299,56 @@ class Claim:
     proof_path: str
 
 
+def check_coefficients(
+    checks: Checks, said: Record | PathRow | FitRecord | CommonRecord, design: GlmDesign,
+    pair: tuple[float, int] | None = None, path: str = "",
+) -> GlmModel | None:  # fmt: skip
+    """Check the coefficients of a model on all rows against a refit of its support, which is returned.
+
+    Parameters
+    ----------
+    said : record or its row
+        With the model.
+    design : GlmDesign
+    pair : (float, int), optional
+        Gamma and tau, by default those of `said`.
+    path : str
+        What stands before the names of the fields in messages.
+    """
+    gamma, tau = (said.gamma, said.tau) if pair is None else pair
+    names = design.dataset.names
+    place = {names[j]: j for j in design.columns}
+    right = set(said.support) <= set(place) and len(set(said.support)) == len(said.support)
+    right = right and len(said.support) <= tau and set(said.coefficients) == set(said.support)
+    words = f"is not a set of up to {tau} features of the data with a coefficient each"
+    right = right and design.forced <= {place[name] for name in said.support}
+    if not checks.that(right, f"{path}support", words):
+        return None
+    model = design.fit(tuple(place[name] for name in said.support), gamma)
+    numbers = np.array([said.coefficients[name] for name in said.support])
+    largest = float(np.abs(model.beta * model.unit).max(initial=0.0))
+    for name, mine, theirs, unit in zip(said.support, numbers, model.beta, model.unit, strict=True):
+        room = COEFFICIENT_RTOL * largest / float(unit)
+        checks.close(f"{path}coefficients.{name}", float(mine), float(theirs), room)
+    level = 1.0 + abs(model.intercept) + float(np.abs(model.center) @ np.abs(model.beta)) + largest
+    checks.close(f"{path}intercept", said.intercept, model.intercept, COEFFICIENT_RTOL * level)
+    checks.recomputed(f"{path}coefficients")
+    return model
+
+
 def _check_model(checks: Checks, claim: Claim, design: GlmDesign, gap: float) -> Support | None:
     """Check a model on all rows against a refit of its support, which is returned."""
-    model_said, refit, names = claim.model, claim.proof, design.dataset.names
-    place = {names[j]: j for j in design.columns}
-    right = set(model_said.support) <= set(place) and len(set(model_said.support)) == len(model_said.support)
-    right = right and len(model_said.support) <= refit.tau and set(model_said.coefficients) == set(model_said.support)
-    words = f"is not a set of up to {refit.tau} features of the data with a coefficient each"
-    right = right and design.forced <= {place[name] for name in model_said.support}
-    if not checks.that(right, f"{claim.path}support", words):
+    refit, path = claim.proof, claim.proof_path
+    model = check_coefficients(checks, claim.model, design, (refit.gamma, refit.tau), claim.path)
+    if model is None:
         return None
-    support = tuple(place[name] for name in model_said.support)
-    model = design.fit(support, refit.gamma)
-    said = np.array([model_said.coefficients[name] for name in model_said.support])
-    largest = float(np.abs(model.beta * model.unit).max(initial=0.0))
-    for name, mine, theirs, unit in zip(model_said.support, said, model.beta, model.unit, strict=True):
-        room = COEFFICIENT_RTOL * largest / float(unit)
-        checks.close(f"{claim.path}coefficients.{name}", float(mine), float(theirs), room)
-    level = 1.0 + abs(model.intercept) + float(np.abs(model.center) @ np.abs(model.beta)) + largest
-    checks.close(f"{claim.path}intercept", model_said.intercept, model.intercept, COEFFICIENT_RTOL * level)
-    rounding, path = design.rounding(model), claim.proof_path
+    rounding = design.rounding(model)
     checks.close(f"{path}objective", refit.objective, model.objective, rounding)
     checks.that(refit.lower <= model.objective + rounding, f"{path}lower", f"{refit.lower!r} exceeds the objective")
     checks.that(refit.upper >= model.objective - rounding, f"{path}upper", f"{refit.upper!r} is below the objective")
     closed = refit.upper - refit.lower <= max(gap, CLOSED_RTOL) * refit.upper + 2.0 * rounding
     checks.that(closed or not refit.proved, f"{path}proved", "upper - lower exceeds the requested gap")
-    checks.recomputed(f"{claim.path}coefficients")
-    return tuple(sorted(support))
+    return tuple(sorted(model.support))
 
 
 def _check_least(

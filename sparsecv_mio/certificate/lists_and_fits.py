@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 
@@ -406,22 +406,29 @@ def _fit_anew(truth: FloatArray, supports: IntArray, size: NearSize, values: Sup
             return
 
 
-def check_common(checks: Checks, record: CommonRecord, design: enumeration.UnitColumns, plan: FoldPlan) -> None:
-    """Check the CV errors and bounds of a common subset and of the table, by enumeration where supports are few."""
-    taus = sorted({min(tau, design.q) for tau in record.request.taus})
-    _check_bounds_of_common(checks, record, design, taus)
-    every = _enumerable(checks, SupportValues(design, record.gamma, plan), taus, len(record.request.gammas))
+def check_common(checks: Checks, record: CommonRecord, values_at: Callable[[float], SupportValues]) -> None:
+    """Check the CV errors and bounds of a common subset and of the table, by enumeration where supports are few.
+
+    Parameters
+    ----------
+    values_at : callable
+        Returns the CV errors of supports at a gamma.
+    """
+    own = values_at(record.gamma)
+    taus = sorted({min(tau, own.design.q) for tau in record.request.taus})
+    _check_bounds_of_common(checks, record, own, taus)
+    every = _enumerable(checks, own, taus, len(record.request.gammas))
     for i, row in enumerate(record.table):
         checks.tell(i, len(record.table))
         if math.isfinite(row.cv_error):
-            _check_common_row(checks, record, i, design, plan)
+            _check_common_row(checks, record, i, values_at(row.gamma))
     grid = [(row.gamma, row.tau) for row in record.table]
     checks.that((record.gamma, record.tau) in grid, "tau", "is not in the table")
     checks.part("CV errors of the table, that of the answer by a refit of every fold")
     for i, row in enumerate(record.table if every else ()):
         checks.tell(i, len(record.table))
-        values = SupportValues(design, row.gamma, plan)
-        least = float(values.every(design.supports(row.tau)).min())
+        values = values_at(row.gamma)
+        least = float(values.every(values.design.supports(row.tau)).min())
         room = EDGE * least + values.slack(least, row.tau)
         checks.that(row.lower <= least + room, f"table[{i}].lower", f"exceeds the true minimum {least!r}")
         checks.that(record.lower <= least + room, "lower", f"{record.lower!r} exceeds {least!r}")
@@ -429,9 +436,7 @@ def check_common(checks: Checks, record: CommonRecord, design: enumeration.UnitC
         checks.part("lower of every pair, by enumeration of all supports")
 
 
-def _check_bounds_of_common(
-    checks: Checks, record: CommonRecord, design: enumeration.UnitColumns, taus: list[int]
-) -> None:
+def _check_bounds_of_common(checks: Checks, record: CommonRecord, values: SupportValues, taus: list[int]) -> None:
     """Check that the grid is the one asked for, and that bounds, gap and status follow from the table."""
     grid = [(row.gamma, row.tau) for row in record.table]
     asked = [(gamma, tau) for gamma in record.request.gammas for tau in taus]
@@ -441,7 +446,7 @@ def _check_bounds_of_common(
     checks.that(record.lower <= record.cv_error <= record.upper, "cv_error", "is not between lower and upper")
     width = max(record.request.gap, EDGE) * record.upper
     if math.isfinite(record.upper):
-        width += 2.0 * design.slack(record.upper, record.gamma, record.tau, H_RTOL)
+        width += 2.0 * values.slack(record.upper, record.tau)
     closed = record.upper - record.lower <= width
     checks.that(closed or record.status != "proved", "status", "is proved, and upper - lower exceeds the gap")
     gap = (record.upper - record.lower) / record.upper if 0.0 < record.upper < math.inf else 0.0
@@ -452,12 +457,9 @@ def _check_bounds_of_common(
     checks.part("the requested grid, bounds and status agree with each other")
 
 
-def _check_common_row(
-    checks: Checks, record: CommonRecord, i: int, design: enumeration.UnitColumns, plan: FoldPlan
-) -> None:
+def _check_common_row(checks: Checks, record: CommonRecord, i: int, values: SupportValues) -> None:
     """Check the CV error of a row of the table, and of the answer where it is that row."""
-    row = record.table[i]
-    values = SupportValues(design, row.gamma, plan)
+    row, design = record.table[i], values.design
     support = checked_support(checks, row.support, design.index, row.tau, f"table[{i}].support", exact=True)
     if support is None:
         return

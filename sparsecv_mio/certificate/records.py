@@ -1084,7 +1084,8 @@ class CommonRow:
 class CommonRecord(parts.JsonRecord, LinearModel, DrawnModel):
     """The subset with the least CV error when all folds share it, schema `sparsecv-common/1`.
 
-    `cv_error` is that of `support` at `gamma`, the mean of squared held-out residuals; `lower` bounds the least one
+    `cv_error` is that of `support` at `gamma`, the mean of squared held-out residuals, with logistic loss, where
+    `classes` are known, the mean log loss of held-out rows; `lower` bounds the least one
     over all gammas of the grid and all supports of the sizes `taus`, `upper` is `cv_error` rounded up. `coefficients`
     and `intercept` are of the fit on all rows. `proved`: `upper - lower <= gap * upper` for the requested gap, up to
     rounding; the field `gap` is the relative gap reached.
@@ -1110,6 +1111,7 @@ class CommonRecord(parts.JsonRecord, LinearModel, DrawnModel):
     request: parts.Request
     warnings: tuple[str, ...]
     versions: Mapping[str, str]
+    classes: Classes | None = None
 
     def __repr__(self) -> str:
         ends = ends_of(self.lower, self.upper)
@@ -1122,6 +1124,13 @@ class CommonRecord(parts.JsonRecord, LinearModel, DrawnModel):
     def rmse(self) -> float:
         """Root of the mean squared error of held-out rows, in units of the target."""
         return math.sqrt(self.cv_error)
+
+    @property
+    def beside_error(self) -> str:
+        """What stands beside the CV error: its root, or the log loss of the class frequencies alone."""
+        if self.classes is not None:
+            return f"mean log loss (log loss of the class frequencies {shown(self.classes.null_error)})"
+        return f"RMSE {shown(self.rmse)}"
 
     def to_frame(self) -> pd.DataFrame:
         """Return the table of all pairs (gamma, tau) as a pandas frame, a column for every field of `CommonRow`."""

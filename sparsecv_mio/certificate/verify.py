@@ -28,10 +28,12 @@ from sparsecv_mio.certificate.glm_records import (
     MOST_FITS,
     GlmDesign,
     check_classes,
+    check_coefficients,
     check_fit_of_classes,
     check_names,
     check_path_of_classes,
 )
+from sparsecv_mio.certificate.lists_and_fits import SupportValues
 from sparsecv_mio.certificate.parts import DataInfo, FoldInfo, JsonRecord, Request, reading_info
 from sparsecv_mio.certificate.read_back import (
     StoredRecord,
@@ -362,9 +364,17 @@ def _verify_near(checks: Checks, record: NearRecord | CommonRecord, dataset: Dat
     design = _design(record, dataset, plan)
     if isinstance(record, CommonRecord):
         assert plan is not None
-        refits.check_fit(checks, design, record, record)
+        if record.classes is None:
+            refits.check_fit(checks, design, record, record)
+            checks.part("coefficients and intercept of the fit on all rows")
+            lists_and_fits.check_common(checks, record, lambda gamma: SupportValues(design, gamma, plan))
+            return True
+        of_classes = GlmDesign(record, dataset)
+        if not check_names(checks, record.classes, dataset, plan.all_scored):
+            return False
+        check_coefficients(checks, record, of_classes)
         checks.part("coefficients and intercept of the fit on all rows")
-        lists_and_fits.check_common(checks, record, design, plan)
+        lists_and_fits.check_common(checks, record, lambda gamma: ClassValues(design, gamma, plan, of_classes))
         return True
     checks.that(record.by in ("cv", "objective"), "by", "must be cv or objective")
     dealt = record.by != "cv" or plan is not None
@@ -372,7 +382,7 @@ def _verify_near(checks: Checks, record: NearRecord | CommonRecord, dataset: Dat
         return False
     dealt_to = plan if record.by == "cv" else None
     if record.classes is None:
-        values = lists_and_fits.SupportValues(design, record.gamma, dealt_to)
+        values = SupportValues(design, record.gamma, dealt_to)
     elif check_names(checks, record.classes, dataset, np.arange(dataset.n)):
         values = ClassValues(design, record.gamma, dealt_to, GlmDesign(record, dataset))
     else:

@@ -38,7 +38,7 @@ def refuse_with_common(given: Mapping[str, Any]) -> None:
 
 def solve_common(
     data: str, given: tuple[float, ...] | None, tau: str | None, asked: Given, forced: Given,
-    read: Callable[[], tuple[Dataset, FoldPlan]], *, json: str | None, quiet: bool, full: bool,
+    read: Callable[..., tuple[Dataset, FoldPlan]], *, json: str | None, quiet: bool, full: bool,
 ) -> int:  # fmt: skip
     """Find the best common subset, print it, write its record, return the exit code.
 
@@ -53,14 +53,15 @@ def solve_common(
     asked, forced : dict
         Fields of `CommonOptions` and of its restrictions, as given.
     read : callable
-        Reads the data and deals the folds.
+        Reads the data and deals the folds; takes what makes the target one of two classes, if it is.
     """
     session.check_outputs({"--json": json}, [data])
     with session.interruptible() as stop:
         from sparsecv_mio.fits.fit_options import CommonOptions
 
         how = CommonOptions.of(**asked, restrictions=parse.restrictions(**forced))
-        dataset, plan = session.in_time(read, stop, how)
+        in_classes = how.in_classes if how.loss is Loss.LOGISTIC else None
+        dataset, plan = session.in_time(partial(read, in_classes), stop, how)
         from sparsecv_mio.near.common_subset import best_common_subset
         from sparsecv_mio.report.record_tables import print_common
 
@@ -142,7 +143,7 @@ def solve(
     every, given = _gammas(gamma, nested)
     asked = session.on_cores(units | search | used)
     if criterion == Criterion.COMMON:
-        common = {name: asked.pop(name) for name in (*units, *options.EFFORT)}
+        common = {name: asked.pop(name) for name in (*units, *options.EFFORT, *options.LOSSES)}
         forced = {name: restrictions.pop(name) for name in options.FORCING}
         refuse_with_common({
             "gamma LO..HI": every, "nested": nested, **asked, **stored, "save_held_out": save_held_out, "proof": proof,

@@ -320,7 +320,6 @@ class CommonOptions(PathOptions):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_squared(self.loss, "criterion common")
         check_forcing(self.restrictions, "criterion common")
 
 
@@ -364,8 +363,6 @@ class NearOptions(PathOptions):
             raise BadInput(f"within: {self.within:g} is out of range, give 1% or another share of at least 0")
         check_whole("most", self.most, 1)
         super().__post_init__()
-        if self.by is By.CV and self.loss is not Loss.SQUARED:
-            raise BadInput("by cv: goes with loss squared, not logistic, whose lists are by objective")
         check_forcing(self.restrictions, "near-optimal lists")
 
     @property

@@ -313,12 +313,7 @@ class FoldRows:
     """
 
     def __init__(self, data: StandardData, plan: FoldPlan, problem: SparseProblem) -> None:
-        times = np.bincount(plan.order[: plan.scored], minlength=plan.n)
-        if plan.left is not None or not np.all(times == times[0]) or not times[0]:
-            raise BadInput(
-                f"folds {plan.spec!r}: one support for all folds needs folds that hold out every row, all equally "
-                "often, and train on the others: give 10, 5x10 or loo"
-            )
+        times = times_held_out(plan)
         self.data, self.plan = data, plan
         index = plan.order[: plan.scored]
         V, r = data.about(index, problem.v_mean, problem.r_mean)
@@ -330,7 +325,7 @@ class FoldRows:
         self.unit = data.loss_unit
         by_row = plan.k == plan.scored
         least = (1.0 - self.base * float(np.min(root)) ** 2) ** 2 if by_row else 1.0
-        self.residual_rate = least * self.total / float(times[0]) * (1.0 + SHAVED)
+        self.residual_rate = least * self.total / times * (1.0 + SHAVED)
 
     def errors(
         self, problem: SparseProblem, supports: Sequence[IntArray], limit: float
@@ -394,6 +389,23 @@ class FoldRows:
             fit = refit_rows(self.data, self.plan.train_rows(fold), support, gamma)
             sums += fit.held_out(self.data, self.plan.scored_rows(fold))
         return float(sums[0]) / self.total, float(sums[1]) / self.total
+
+
+def times_held_out(plan: FoldPlan) -> float:
+    """Return how often every row is held out.
+
+    Raises
+    ------
+    BadInput
+        For folds that do not hold out every row, all equally often, or do not score all that they leave out.
+    """
+    times = np.bincount(plan.order[: plan.scored], minlength=plan.n)
+    if plan.left is not None or not np.all(times == times[0]) or not times[0]:
+        raise BadInput(
+            f"folds {plan.spec!r}: one support for all folds needs folds that hold out every row, all equally "
+            "often, and train on the others: give 10, 5x10 or loo"
+        )
+    return float(times[0])
 
 
 def branch_part(problem: SparseProblem, branch: Branch, rate: float, offset: float = 0.0) -> Part:

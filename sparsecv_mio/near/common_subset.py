@@ -1,6 +1,7 @@
 """The best subset that all folds share, by its cross-validation error: what `solve --criterion common` calls.
 
-For a support S at one gamma, `H(S) = (1/m) sum_N ||(I - H_NN)^{-1} e_N||^2` (theory, "Common supports"). The search
+For a support S at one gamma, `H(S) = (1/m) sum_N ||(I - H_NN)^{-1} e_N||^2` (theory, "Common supports"); with logistic
+loss the mean log loss of held-out rows (:mod:`sparsecv_mio.near.glm_values`). The search
 finds supports with a small H first, then lists, at every gamma, all supports that could be below the least one found.
 """
 
@@ -20,18 +21,20 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import AnyFolds, folds_of
 from sparsecv_mio.data.standard import StandardData, standardize
+from sparsecv_mio.data.two_classes import check_training_classes
 from sparsecv_mio.errors import OutOfTime
 from sparsecv_mio.fits.fit_options import CommonOptions
 from sparsecv_mio.near import collecting
+from sparsecv_mio.near.glm_values import values_of
 from sparsecv_mio.near.near_optimal import UNKNOWN, Valued
-from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.without_ridge import check_independent
 from sparsecv_mio.search.deadline import Deadline, run_within_limit
 from sparsecv_mio.search.options import GRID, with_keywords
 from sparsecv_mio.search.pairs import Grid
-from sparsecv_mio.search.result import all_rows_fit, data_info, fold_info, names_of
+from sparsecv_mio.search.result import all_rows_fit, classes_of, data_info, fold_info, names_of
 from sparsecv_mio.trees.subsets import BestSubset
 from sparsecv_mio.units import PROVED_RTOL
+from sparsecv_mio.words import Loss
 
 
 def best_common_subset(
@@ -91,10 +94,13 @@ def best_common_subset(
     ('proved', 0.01, ('x1', 'x3'))
     """
     options = with_keywords(options or CommonOptions(), keywords, "best_common_subset", GRID)
+    dataset = options.in_classes(dataset)
     plan = folds_of(folds, dataset)
+    if options.loss is Loss.LOGISTIC:
+        check_training_classes(dataset, plan, options.intercept)
     within = options.restrictions.within(dataset.names)
     options = replace(options, restrictions=within)
-    grid = Grid.asked(dataset, plan, gammas, taus, within)
+    grid = Grid.asked(dataset, plan, gammas, taus, within, two_classes=options.loss is Loss.LOGISTIC)
     clock = Deadline.of(options, stop, began)
     search = CommonSearch(dataset, plan, grid, options, clock)
     return run_within_limit(search.solve, clock, search.record)
@@ -115,7 +121,6 @@ class CommonSearch:
     def __init__(self, dataset: Dataset, plan: FoldPlan, grid: Grid, options: CommonOptions, clock: Deadline) -> None:
         self.dataset, self.plan, self.grid, self.options, self.clock = dataset, plan, grid, options, clock
         self.data: StandardData | None = None
-        self.folds: collecting.FoldRows | None = None
         self.leader = Leader(options.gap)
         self.at_gammas: list[AtGamma] = []
 
@@ -134,16 +139,15 @@ class CommonSearch:
 
     def _prepare(self) -> None:
         options, expired = self.options, self.clock.expired
-        data = standardize(self.dataset, options.scale, options.intercept, options.restrictions)
+        data = standardize(self.dataset, options.scale, options.intercept, options.restrictions, options.loss)
         check_independent(data, self.grid.gammas.tolist(), self.plan)
         _ = self.dataset.fingerprint
-        problem = collecting.all_rows(data, "criterion common")
-        folds = collecting.FoldRows(data, self.plan, problem)
-        self.folds, self.data = folds, data
+        values = values_of(data, self.plan, "criterion common")
+        self.data = data
         taus = sorted({min(tau, data.q) for tau in self.grid.taus.tolist()})
         for gamma in self.grid.gammas.tolist():
             if not expired() or not self.at_gammas:
-                self.at_gammas.append(AtGamma(self.leader, folds, problem, gamma, taus, expired))
+                self.at_gammas.append(AtGamma(self.leader, values.at(gamma, taus[-1]), gamma, taus, expired))
 
     def _improve(self) -> None:
         """Exchange columns of the best support while that helps, and try it at every gamma."""
@@ -152,9 +156,7 @@ class CommonSearch:
             if self.clock.expired() or best.best is None:
                 return
             support = best.best.support
-            best.offer(
-                collecting.neighbours(support, best.criterion.problem.q, best.criterion.problem.forced, best.taus)
-            )
+            best.offer(collecting.neighbours(support, best.criterion.q, best.criterion.forced, best.taus))
             for at_gamma in self.at_gammas:
                 if best.best is not None:
                     at_gamma.offer([best.best.support])
@@ -170,13 +172,14 @@ class CommonSearch:
             If no support has been valued.
         """
         valued = [at_gamma for at_gamma in self.at_gammas if at_gamma.best is not None]
-        data, folds, options = self.data, self.folds, self.options
-        if data is None or folds is None or not valued:
+        data, options = self.data, self.options
+        if data is None or not valued:
             raise OutOfTime("no answer yet: no support has been valued; give more time")
         winner = min(valued, key=lambda one: one.least)
         best = winner.best
         assert best is not None
-        gamma, problem, unit = winner.gamma, winner.criterion.problem, folds.unit
+        gamma, unit = winner.gamma, data.loss_unit
+        problem = winner.criterion.problem if isinstance(winner.criterion, collecting.SquaredValue) else None
         cell = BestSubset.unproved(len(best.support), best.support, np.inf)
         _, support, coefficients, intercept = all_rows_fit(data, gamma, problem, cell, options.gap)
         rows = [row for at_gamma in self.at_gammas for row in at_gamma.rows(data, unit)]
@@ -203,6 +206,7 @@ class CommonSearch:
             request=options.request(self.grid.gammas.tolist(), self.grid.taus.tolist()),
             warnings=(*data.warnings, *((UNKNOWN,) if any(at_gamma.unknown for at_gamma in self.at_gammas) else ())),
             versions=versions(),
+            classes=classes_of(self.dataset, self.plan.all_scored),
         )  # fmt: skip
 
 
@@ -230,9 +234,8 @@ class AtGamma:
     Parameters
     ----------
     leader : Leader
-    folds : FoldRows
-    problem : SparseProblem
-        All rows.
+    criterion : SupportValue
+        At the gamma.
     gamma : float
     taus : sequence of int
     expired : callable
@@ -241,18 +244,16 @@ class AtGamma:
     def __init__(
         self,
         leader: Leader,
-        folds: collecting.FoldRows,
-        problem: SparseProblem,
+        criterion: collecting.SupportValue,
         gamma: float,
         taus: list[int],
         expired: Callable[[], bool],
     ) -> None:
-        self.leader, self.taus, self.gamma, problem = leader, taus, gamma, problem.with_gamma(gamma)
-        self.criterion = collecting.CommonError(folds, problem, taus[-1])
+        self.leader, self.taus, self.gamma, self.criterion = leader, taus, gamma, criterion
         self.found: dict[int, Valued] = {}
         self.unknown: set[int] = set()  # sizes of which some support could not be valued
-        self.offer(collecting.likely_supports(problem, taus, expired))
-        self.collection = collecting.Collection(self.criterion, self, expired)
+        self.offer(criterion.likely(taus, expired))
+        self.collection = criterion.lists(self, expired)
 
     @property
     def best(self) -> Valued | None:
@@ -294,7 +295,7 @@ class AtGamma:
         ----------
         data : StandardData
         unit : float
-            As `FoldRows.unit`.
+            What turns values into units of the file.
         """
         made = []
         for tau in self.taus:

@@ -13,13 +13,18 @@ import numpy as np
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData
-from sparsecv_mio.near.collecting import NEGLIGIBLE, SquaredValues, SupportTaker
+from sparsecv_mio.data.weights import Scored
+from sparsecv_mio.near.collecting import NEGLIGIBLE, SHAVED, SquaredValues, SupportTaker, times_held_out
 from sparsecv_mio.problem.glm_refit import refit_glm
-from sparsecv_mio.search.glm_folds import subsets_of
+from sparsecv_mio.search.glm_folds import rows_in_units, subsets_of
 from sparsecv_mio.trees.glm_subsets import GlmSubsets
 from sparsecv_mio.trees.glm_tree import SizeSearch
 from sparsecv_mio.trees.subsets import UNLIMITED
 from sparsecv_mio.words import Loss
+
+PENALTY_SHARE = 0.1  # of gamma, at which supports are listed by their losses
+MOST_PENALTY = 0.1393  # of the weight of all rows: half the most of `m / (1 + exp(m))`
+KEPT_NUMBERS = 1 << 26  # of the training rows of all folds
 
 
 def values_of(data: StandardData, plan: FoldPlan | None, who: str) -> SquaredValues | ClassValues:
@@ -33,7 +38,7 @@ def values_of(data: StandardData, plan: FoldPlan | None, who: str) -> SquaredVal
     who : str
         What needs it.
     """
-    return ClassValues(data) if data.loss is Loss.LOGISTIC else SquaredValues(data, plan, who)
+    return ClassValues(data, plan) if data.loss is Loss.LOGISTIC else SquaredValues(data, plan, who)
 
 
 class ClassValues:
@@ -42,10 +47,13 @@ class ClassValues:
     Parameters
     ----------
     data : StandardData
+    plan : FoldPlan or None
+        Of the folds that share a support; None for the training objective.
     """
 
-    def __init__(self, data: StandardData) -> None:
+    def __init__(self, data: StandardData, plan: FoldPlan | None) -> None:
         self.data, self.whole = data, subsets_of(data, np.arange(data.n))
+        self.folds = None if plan is None else HeldOutClasses(data, plan)
 
     def at(self, gamma: float, largest: int) -> ClassObjective:
         """Return them at one gamma.
@@ -56,7 +64,40 @@ class ClassValues:
         largest : int
             Most columns of a support.
         """
-        return ClassObjective(self.data, self.whole.with_gamma(gamma))
+        whole = self.whole.with_gamma(gamma)
+        return (
+            ClassObjective(self.data, whole) if self.folds is None else ClassCommonError(self.data, whole, self.folds)
+        )
+
+
+class HeldOutClasses:
+    """Training rows of every fold, and the rows that it scores.
+
+    Parameters
+    ----------
+    data : StandardData
+    plan : FoldPlan
+        Every row is held out by a fold, all equally often.
+    """
+
+    def __init__(self, data: StandardData, plan: FoldPlan) -> None:
+        times_held_out(plan)
+        self.data, self.plan = data, plan
+        self.total = float(Scored.of(data.dataset, plan).total)
+        self._kept: dict[int, GlmSubsets] = {}
+
+    def at(self, fold: int, gamma: float) -> GlmSubsets:
+        """Return the fits of a fold at one gamma; kept where they take little memory.
+
+        Parameters
+        ----------
+        fold : int
+        gamma : float
+        """
+        made = self._kept.get(fold) or subsets_of(self.data, self.plan.train_rows(fold))
+        if self.plan.k * self.data.n * self.data.q <= KEPT_NUMBERS:
+            self._kept[fold] = made
+        return made.with_gamma(gamma)
 
 
 class ClassObjective:
@@ -67,10 +108,15 @@ class ClassObjective:
     data : StandardData
     subsets : GlmSubsets
         Of all rows, at one gamma.
+
+    Attributes
+    ----------
+    listed : GlmSubsets
+        Those whose F lists supports.
     """
 
     def __init__(self, data: StandardData, subsets: GlmSubsets) -> None:
-        self.data, self.subsets = data, subsets
+        self.data, self.subsets, self.listed = data, subsets, subsets
 
     @property
     def q(self) -> int:
@@ -111,9 +157,74 @@ class ClassObjective:
         """Return up to which F all supports with a value up to a threshold are."""
         return threshold
 
+    def value_at(self, level: float) -> float:
+        """Return what supports with at least such an F have at least; the inverse of `level`."""
+        return level
+
     def lists(self, wanted: SupportTaker, expired: Callable[[], bool]) -> ClassLists:
         """Return what hands over supports; see `collecting.SupportValue`."""
         return ClassLists(self, wanted, expired)
+
+
+class ClassCommonError(ClassObjective):
+    """H(S), the mean log loss of held-out rows where all folds share S.
+
+    With b the fit of S on all rows, P its penalty and `L = F_S - P` the losses of all rows at b, the fit without a fold
+    has a held-out loss of at least that of b: it is the better one on the other rows. So `W H(S) >= L`, W the weight of
+    all rows. And b has F at a share of the penalty, so `F_S(share gamma) <= L + share P` with `P <= F_0 - L`, F_0 the
+    least objective of the columns in every support, and `P <= 0.1393 W`: along b the slope of F is 0, which is
+    `2 P = sum v_i m_i / (1 + exp(m_i))`, whose terms are at most 0.2785 v_i. Supports with `H <= T` are among those of
+    `F_S(share gamma) <= W T + share min(F_0 - W T, 0.1393 W)`.
+
+    Parameters
+    ----------
+    data : StandardData
+    subsets : GlmSubsets
+        Of all rows, at the gamma.
+    folds : HeldOutClasses
+    """
+
+    def __init__(self, data: StandardData, subsets: GlmSubsets, folds: HeldOutClasses) -> None:
+        super().__init__(data, subsets)
+        self.folds, self.gamma = folds, subsets.fits.problem.gamma
+        self.listed = subsets.with_gamma(PENALTY_SHARE * self.gamma)
+        self.weight = data.dataset.weight_of(slice(0, data.n))
+        self.nothing = float(subsets.refit([self.forced]).upper[0]) * (1.0 + SHAVED)
+
+    def values(self, supports: Sequence[IntArray], limit: float = np.inf) -> tuple[FloatArray, FloatArray]:
+        """Value supports; see `collecting.SupportValue`."""
+        low, high, plan = np.zeros(len(supports)), np.zeros(len(supports)), self.folds.plan
+        for fold in range(plan.k if len(supports) else 0):
+            rows = plan.scored_rows(fold)
+            _, least, most = self.folds.at(fold, self.gamma).scored(list(supports), *rows_in_units(self.data, rows))
+            least = np.where(least > 0.0, least, 0.0)
+            for a in np.flatnonzero(~(most - least <= NEGLIGIBLE * most)).tolist():
+                held, off = refit_glm(self.data, plan.train_rows(fold), supports[a], self.gamma).held_out(
+                    self.data, rows
+                )
+                least[a], most[a] = max(least[a], held - off), min(most[a], held + off)
+            low, high = low + least, high + most
+        low, high = low / self.folds.total, high / self.folds.total
+        return 0.5 * (low + high), 0.5 * (high - low) + 1e-14 * high
+
+    def of_bounds(self, support: IntArray, lower: float, upper: float, limit: float) -> tuple[float, float]:
+        """Value a support, of which bounds of a smaller objective are known."""
+        value, error = self.values([support])
+        return float(value[0]), float(error[0])
+
+    def level(self, threshold: float) -> float:
+        """Return up to which F, at the smaller penalty, all supports with a value up to a threshold are."""
+        losses = threshold * self.weight
+        most = min(max(self.nothing - losses, 0.0), MOST_PENALTY * self.weight)
+        return (losses + PENALTY_SHARE * most) * (1.0 + SHAVED)
+
+    def value_at(self, level: float) -> float:
+        """Return what supports with at least such an F have at least; see `ClassObjective`."""
+        if level == np.inf:
+            return level
+        plain = level - PENALTY_SHARE * MOST_PENALTY * self.weight
+        losses = max((level - PENALTY_SHARE * self.nothing) / (1.0 - PENALTY_SHARE), plain, 0.0)
+        return losses / self.weight * (1.0 - SHAVED)
 
 
 class ClassLists:
@@ -129,7 +240,7 @@ class ClassLists:
     def __init__(self, criterion: ClassObjective, wanted: SupportTaker, expired: Callable[[], bool]) -> None:
         self.criterion, self.wanted, self.expired = criterion, wanted, expired
         self.finished, self.nodes = False, 0
-        fits = criterion.subsets.fits
+        fits = criterion.listed.fits
         self._floor = fits.fit_of_all(fits.varies, fits.start(), expired)[1]
         self._searches: dict[int, SizeSearch] = {}
 
@@ -138,7 +249,7 @@ class ClassLists:
         for tau in self.wanted.taus:
             if self.expired():
                 return
-            search = self.criterion.subsets.listing(tau, OfSize(self.criterion, self.wanted, tau), self.expired)
+            search = self.criterion.listed.listing(tau, OfSize(self.criterion, self.wanted, tau), self.expired)
             self._searches[tau] = search
             search.run(tau, UNLIMITED, np.inf)
             self.nodes += search.nodes
@@ -152,7 +263,7 @@ class ClassLists:
         tau : int
         """
         search = self._searches.get(tau)
-        return max(self._floor, 0.0 if search is None else search.unseen)
+        return self.criterion.value_at(max(self._floor, 0.0 if search is None else search.unseen))
 
 
 class OfSize:
@@ -167,6 +278,7 @@ class OfSize:
 
     def __init__(self, criterion: ClassObjective, wanted: SupportTaker, tau: int) -> None:
         self.criterion, self.wanted, self.tau = criterion, wanted, tau
+        self._taken: set[bytes] = set()
 
     @property
     def level(self) -> float:
@@ -181,5 +293,8 @@ class OfSize:
         support : int array
         lower, upper : float
         """
+        if support.tobytes() in self._taken:
+            return
+        self._taken.add(support.tobytes())
         limit = self.wanted.threshold(self.tau)
         self.wanted.take(support, *self.criterion.of_bounds(support, lower, upper, limit))

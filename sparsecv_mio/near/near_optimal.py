@@ -18,6 +18,7 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import AnyFolds, folds_of
 from sparsecv_mio.data.standard import StandardData, standardize
+from sparsecv_mio.data.two_classes import check_training_classes
 from sparsecv_mio.errors import BadInput, OutOfTime
 from sparsecv_mio.fits.fit_options import NearOptions
 from sparsecv_mio.near import collecting
@@ -243,6 +244,8 @@ def near_optimal(
     options = replace(options, restrictions=options.restrictions.within(dataset.names))
     dataset = options.in_classes(dataset)
     plan = folds_of(folds, dataset) if options.valued_by is By.CV or gamma is None else None
+    if plan is not None and options.loss is Loss.LOGISTIC:
+        check_training_classes(dataset, plan, options.intercept)
     wanted = tuple(taus) if isinstance(taus, Iterable) and not isinstance(taus, str) else taus
     clock = Deadline.of(options, stop, began)
     search = NearSearch(dataset, plan, options, clock)

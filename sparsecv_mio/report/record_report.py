@@ -127,6 +127,8 @@ def _answer(record: AnyRecord) -> str:
         return f"the best subsets of {taus[0]} to {taus[-1]} features{within} on all rows"
     if isinstance(record, CommonRecord):
         model = f"{several(record.tau, 'feature')} that all folds share, gamma = {shown(record.gamma)}"
+        if record.classes is not None:
+            return f"{model}: CV error {shown(record.cv_error)} of {record.data.target}, {record.beside_error}"
         said = f"held-out rows of {record.data.target} with a root mean squared error of {shown(record.rmse)}"
         return f"{model}: predicts {said}"
     return f"the best subset of {record.tau} features on all rows, gamma = {shown(record.gamma)}"
@@ -176,14 +178,17 @@ def _common(record: CommonRecord, data: Dataset | None) -> list[Section]:
     """Return the sections of the best common subset that come before the data."""
     digits, ask = interval_digits([(record.lower, record.upper)]), record.request
     low, high, done = shown(record.lower, digits), shown(record.upper, digits), record.status == "proved"
+    error = LOSS_WORDS[Loss.SQUARED if record.classes is None else Loss.LOGISTIC].cv_error
     facts = (
         ("status", "proved" if done else f"{record.status}: not proved, gap {shown(record.gap, 3)}"),
         *_compared(record),
         ("features, tau", str(record.tau)),
         ("ridge weight, gamma", shown(record.gamma)),
-        ("CV error (mean squared error) of one subset for all folds", shown(record.cv_error, digits)),
+        (f"CV error ({error}) of one subset for all folds", shown(record.cv_error, digits)),
         ("least CV error of any subset of these sizes", f"certified in {ends_of(record.lower, record.upper, digits)}"),
-        ("RMSE, the root of the CV error", shown(record.rmse)),
+        ("log loss of the class frequencies", shown(record.classes.null_error))
+        if record.classes is not None
+        else ("RMSE, the root of the CV error", shown(record.rmse)),
     )
     sizes = f"{len(ask.taus)}, {min(ask.taus)} to {max(ask.taus)}"
     search = (

@@ -239,7 +239,9 @@ def error_lines(
         of = "" if record.average is None else " of the best pair, not of the averaged model that predicts"
         lines.append(f"in cross-validation: RMSE {root}, the square root of the CV error {shown(record.cv_error)}{of}")
     elif isinstance(record, records.CommonRecord):
-        lines.append(f"in cross-validation: RMSE {shown(record.rmse)}, the square root of {shown(record.cv_error)}")
+        root = f"RMSE {shown(record.rmse)}, the square root of {shown(record.cv_error)}"
+        of_classes = f"log loss {shown(record.cv_error)}"
+        lines.append(f"in cross-validation: {root if record.classes is None else of_classes}")
     return lines
 
 
@@ -741,7 +743,7 @@ def print_common(console: Console, record: records.CommonRecord, brief: bool = F
     digits = interval_digits([(record.lower, record.upper)])
     layout.say(
         console,
-        f"CV error {shown(record.cv_error, digits)} of one subset for all folds, RMSE {shown(record.rmse)}",
+        f"CV error {shown(record.cv_error, digits)} of one subset for all folds, {record.beside_error}",
     )
     ends = ends_of(record.lower, record.upper, digits)
     layout.say(

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from two_class_cases import TwoClassCase, two_class_case
 
-from sparsecv_mio.certificate.records import NearRecord
+from sparsecv_mio.certificate.records import CommonRecord, NearRecord
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.errors import BadInput
+from sparsecv_mio.near.common_subset import best_common_subset
 from sparsecv_mio.near.near_optimal import UNKNOWN, near_optimal
 from sparsecv_mio.problem import glm_objective
 from sparsecv_mio.problem.objective import varying_columns
@@ -51,14 +52,19 @@ def check_near(seed: int) -> int:
     rng = np.random.default_rng([32, seed])
     within = float(rng.choice([0.0, 0.01, 0.1, 1.0, 20.0]))
     most = None if rng.random() < 0.6 else int(rng.integers(1, 12))
-    gamma = case.gammas[0]
-    record = near_optimal(
-        case.data, gamma=gamma, taus=case.taus, loss="logistic", within=within, most=most, **how_of(case)
-    )
+    gamma, by = case.gammas[0], str(rng.choice(["objective", "objective", "cv"]))
+    try:
+        record = near_optimal(
+            case.data, case.folds, gamma=gamma, taus=case.taus, loss="logistic", within=within, most=most, by=by,
+            **how_of(case),
+        )  # fmt: skip
+    except BadInput:
+        assert by == "cv"  # a fold trains on one class
+        return 0
     unsure = UNKNOWN in record.warnings
-    assert record.by == "objective" and record.status == ("limit" if unsure else "proved"), seed
+    assert record.by == by and record.status == ("limit" if unsure else "proved"), seed
     for size in record.sizes:
-        truth = values_of(case, gamma, size.tau, "objective")
+        truth = values_of(case, gamma, size.tau, by)
         listed = {model.support: model.value for model in record.models if model.tau == size.tau}
         least = min(truth.values())
         room = ROUNDING * least * (2.0 + within)
@@ -76,9 +82,47 @@ def check_near(seed: int) -> int:
         assert not certain or not set(size.never) & set().union(*certain), seed
     if seed % 5 == 0:
         assert NearRecord.from_json(record.to_json()) == record
-        report = verify(record, case.data)
+        report = verify(record, case.data, case.folds if by == "cv" else None)
         assert report.ok, (seed, report.failures)
     return len(record.models)
+
+
+def check_common(seed: int) -> bool:
+    """Compare the best common subset of a problem with all supports at all gammas; whether there was one."""
+    try:
+        case = two_class_case(seed)
+        record = best_common_subset(
+            case.data, case.folds, gammas=case.gammas, taus=case.taus, loss="logistic", gap=case.how["gap"],
+            **how_of(case),
+        )  # fmt: skip
+    except BadInput:
+        return False
+    unsure, least = UNKNOWN in record.warnings, np.inf
+    assert record.status == "proved" or unsure, seed
+    for row in record.table:
+        truth = values_of(case, row.gamma, row.tau, "cv")
+        mine = min(truth.values())
+        least = min(least, mine)
+        assert row.lower <= mine * (1.0 + ROUNDING), (seed, row, mine)
+        assert unsure or abs(row.cv_error - truth[row.support]) <= ROUNDING * truth[row.support], (seed, row)
+    assert record.lower <= least * (1.0 + ROUNDING) and least <= record.upper * (1.0 + ROUNDING), seed
+    gap = case.how["gap"]
+    assert unsure or record.cv_error <= least * (1.0 + gap / (1.0 - gap) + ROUNDING), seed
+    if seed % 5 == 0:
+        assert CommonRecord.from_json(record.to_json()) == record
+        report = verify(record, case.data, case.folds)
+        assert report.ok, (seed, report.failures)
+    return True
+
+
+def test_common_subsets_are_those_of_enumeration() -> None:
+    assert sum(check_common(seed) for seed in range(16)) >= 8
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(100, 400, 50))
+def test_hundreds_of_common_subsets(first: int) -> None:
+    assert sum(check_common(seed) for seed in range(first, first + 50)) > 20
 
 
 def test_lists_are_those_of_enumeration() -> None:

@@ -10,6 +10,7 @@ import pytest
 from sparsecv_mio import Dataset, near_optimal, verify
 from sparsecv_mio.certificate import glm_lists
 from sparsecv_mio.certificate.records import NearRecord
+from sparsecv_mio.near.common_subset import best_common_subset
 
 
 @pytest.fixture(scope="module")
@@ -39,6 +40,21 @@ def test_altered_lists_are_refused(data: Dataset, record: NearRecord) -> None:
         replace(record, sizes=(replace(size, lower=size.best * 1.001), *record.sizes[1:])),
         replace(record, sizes=(replace(size, never=size.never[1:], always=size.never[:1]), *record.sizes[1:])),
         replace(record, classes=None),
+    ]
+    for changed in altered:
+        assert not verify(changed, data).ok
+
+
+def test_altered_common_subsets_are_refused(data: Dataset) -> None:
+    found = best_common_subset(data, "4", gammas=[0.1, 1.0], taus=[1, 2], loss="logistic", gap=0.0)
+    assert verify(found, data).ok
+    name = found.support[0]
+    altered = [
+        replace(found, cv_error=found.cv_error * 1.0001, upper=found.upper * 1.0001),
+        replace(found, table=(replace(found.table[0], lower=found.table[0].cv_error * 1.01), *found.table[1:])),
+        replace(found, coefficients={**found.coefficients, name: found.coefficients[name] * 1.001}),
+        replace(found, intercept=found.intercept + 0.01),
+        replace(found, classes=None),
     ]
     for changed in altered:
         assert not verify(changed, data).ok

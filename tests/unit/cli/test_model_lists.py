@@ -98,8 +98,18 @@ def test_near_of_two_classes(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     record = json.loads(path.read_text())
     assert record["by"] == "objective" and record["classes"]["positive"] == "ill"
     assert run(["verify", str(path), str(table)]) == 0
-    assert run([*asked, "--by", "cv"]) == 2
-    assert "--by cv" in capsys.readouterr().err
+    assert run([*asked, "--by", "cv", "--gamma", "0.1", "--tau", "2"]) == 0
+    assert run(["verify", str(path), str(table)]) == 0
+    common = ["solve", str(table), "--target", "y", "--loss", "logistic", "--criterion", "common", "--gamma", "0.1,1"]
+    assert run([*common, "--tau", "1:2", "--json", str(path)]) == 0
+    assert "mean log loss" in capsys.readouterr().out
+    assert run(["verify", str(path), str(table)]) == 0
+    predictions = tmp_path / "p.csv"
+    assert run(["predict", str(path), str(table), "--out", str(predictions)]) == 0
+    chances = [float(line.split(",")[1]) for line in predictions.read_text().splitlines()[1:]]
+    assert len(chances) == 80 and 0.0 < min(chances) < max(chances) < 1.0
+    assert run(["report", str(path), "--data", str(table), "--out", str(tmp_path / "r.md")]) == 0
+    assert "mean log loss" in (tmp_path / "r.md").read_text()
 
 
 def test_common(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
