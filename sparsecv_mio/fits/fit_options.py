@@ -301,7 +301,7 @@ class PathOptions:
         return Request(tuple(gammas), tuple(taus), self.gap, False, self.time_limit, self.threads, within)
 
 
-WITHIN, MOST_NEAR = 0.01, 1000
+NEAR_SHARE, MOST_NEAR = 0.01, 1000
 
 
 @dataclass(frozen=True)
@@ -352,7 +352,7 @@ class NearOptions(PathOptions):
     """
 
     gap: float = 1e-4
-    within: float = WITHIN
+    within: float = NEAR_SHARE
     most: int | None = MOST_NEAR
     by: By | None = None
 

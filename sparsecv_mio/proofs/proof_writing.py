@@ -19,9 +19,10 @@ from sparsecv_mio.model_space import Restrictions
 from sparsecv_mio.problem.training_moments import row_moments
 from sparsecv_mio.proofs.proof_lines import KeptTrees, packed, proof_head
 from sparsecv_mio.proofs.search_proofs import SearchProof
-from sparsecv_mio.proofs.threshold_trees import ABOVE, Units, prove_thresholds, rounding
+from sparsecv_mio.proofs.threshold_trees import Units, prove_thresholds, rounding
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.search.context import Snapshot
+from sparsecv_mio.units import KEEP_RTOL
 
 CLAIM_ROUNDING = 1e-9  # of a number, by which a proof claims less than the record says
 
@@ -106,7 +107,7 @@ class BestProof:
                 if row.lower <= 0.0 < row.objective * (1.0 - KNOWN):
                     raise BadInput(f"--proof: nothing is known of tau {tau} at gamma {gamma:g}: give the run more time")
                 proved = row.lower >= row.objective * (1.0 - KNOWN)
-                threshold = row.objective * (1.0 + ABOVE) + 2.0 * lost * units.square if proved else row.lower
+                threshold = row.objective * (1.0 + KEEP_RTOL) + 2.0 * lost * units.square if proved else row.lower
                 above[min(tau, data.q)] = threshold
             number = {}
             for tree in prove_thresholds(here, above, units, lost, kept=self.kept.at(-1, g)):

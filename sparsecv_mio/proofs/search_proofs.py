@@ -28,7 +28,7 @@ from sparsecv_mio.proofs import threshold_trees
 from sparsecv_mio.proofs.proof_lines import KeptTrees, proof_head
 from sparsecv_mio.search.context import Snapshot
 from sparsecv_mio.search.leave_fold_out import objective_threshold
-from sparsecv_mio.units import ACCURATE_RTOL
+from sparsecv_mio.units import ACCURATE_RTOL, KEEP_RTOL
 from sparsecv_mio.words import Intercept
 
 Support = tuple[int, ...]
@@ -273,7 +273,7 @@ class SearchProof:
         if self._reported(g, pair.index) and not self.folds.single:
             return [NO_THRESHOLD]  # its folds have trees of their own
         best = self.found.best[g].by_size[self.taus[pair.index]].upper
-        best = (best if np.isfinite(best) else float(at.whole.yy)) * (1.0 + threshold_trees.ABOVE) + 2.0 * lost
+        best = (best if np.isfinite(best) else float(at.whole.yy)) * (1.0 + KEEP_RTOL) + 2.0 * lost
         if self._reported(g, pair.index):
             return self._covering(at, pair, best, lost)
         wanted = self._least_threshold(pair, lost)
@@ -317,7 +317,7 @@ class SearchProof:
         """Return by fold the threshold on all rows beyond which no support wins the fold; inf where there is none."""
         base, e, h = at.all_columns
         h = h + ACCURATE_RTOL
-        excess = value * (1.0 + threshold_trees.ABOVE) + 4.0 * lost - base
+        excess = value * (1.0 + KEEP_RTOL) + 4.0 * lost - base
         return base + objective_threshold(excess, np.abs(e), h) + 4.0 * lost
 
     def _prove(
@@ -390,7 +390,7 @@ class SearchProof:
                 continue
             problem = at.problem(fold)
             lost = self._lost(problem, all_rows)
-            above = {pair.size: float(pair.value[fold]) * (1.0 + threshold_trees.ABOVE) + 2.0 * lost for pair in wanted}
+            above = {pair.size: float(pair.value[fold]) * (1.0 + KEEP_RTOL) + 2.0 * lost for pair in wanted}
             for tree in self._prove(problem, above, lost, self.kept.at(fold, g)):
                 for pair in wanted:
                     if pair.size in tree.above:

@@ -29,7 +29,6 @@ from sparsecv_mio.trees.blocks import BlockPart, centred_part, gathered, tied
 BITS = (6, 9, 12, 16, 22, 30, 50)  # of the largest entry of a point, tried in turn
 PROOF_STEPS = 200
 NODE_NEAR = 0.1  # accuracy of a relaxation that will not close its node, of what is left to the bar
-ABOVE = 1e-8  # above a best objective, relatively: supports below are listed
 BEYOND_BAR = 1e-4  # of y'y less the bar, that a relaxation goes beyond it, so that few bits suffice
 RIDGE = -1
 

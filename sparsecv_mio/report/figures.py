@@ -37,7 +37,7 @@ def check_plot(path: str, option: str) -> None:
     check_writable(path, option)
 
 
-def panels(rows: int, columns: int, size: tuple[float, float], title: str = "") -> tuple[Figure, Any]:
+def panels(rows: int, columns: int, size: tuple[float, float]) -> tuple[Figure, Any]:
     """Make a figure of `rows` times `columns` panels.
 
     Parameters
@@ -46,8 +46,6 @@ def panels(rows: int, columns: int, size: tuple[float, float], title: str = "") 
         Number of panels.
     size : (float, float)
         Width and height of the figure in inches.
-    title : str
-        Stands above all panels.
 
     Returns
     -------
@@ -58,8 +56,6 @@ def panels(rows: int, columns: int, size: tuple[float, float], title: str = "") 
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=size, layout="constrained")
-    if title:
-        figure.suptitle(title, fontsize=11, color=INK)
     axes = figure.subplots(rows, columns, squeeze=False)
     for ax in axes.flat:
         tidy(ax)

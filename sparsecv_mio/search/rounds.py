@@ -43,7 +43,7 @@ from sparsecv_mio.search.loss_bounds import (
     narrow_by_ridge_balls,
 )
 from sparsecv_mio.search.pairs import likely_winner, proved_ends
-from sparsecv_mio.search.ranked_loop import best_offer
+from sparsecv_mio.search.ranked_loop import Source, best_offer
 from sparsecv_mio.search.run import (
     EFFORT_GROWTH,
     FIRST_EFFORT,
@@ -58,7 +58,7 @@ from sparsecv_mio.search.shared_trees import SharedTrees
 from sparsecv_mio.search.sources.all_rows_trees import AllRowsTrees
 from sparsecv_mio.search.sources.fold_trees import FoldTrees
 from sparsecv_mio.search.sources.in_question import InQuestion, mask_of
-from sparsecv_mio.search.sources.least_bounds import SLICE_SHARE, LeastBounds
+from sparsecv_mio.search.sources.least_bounds import SLICE_SHARE, RankedAllRows, RankedLeftOut, TimeShare
 from sparsecv_mio.search.sources.tau_sweeps import TauSweeps
 from sparsecv_mio.thresholds import FEW_FOLDS, MANY, MANY_FOLDS, SMALL
 from sparsecv_mio.trees.every_size import FIRST_LOOK, solve_path
@@ -127,7 +127,12 @@ class Outward(StoredPart):
     all_rows, folds : AllRowsTrees, FoldTrees
         What they are worked on by.
     sweeps : TauSweeps
-    least : LeastBounds
+    left_out : RankedLeftOut
+    share : TimeShare
+        Of the time, for the least bounds.
+    sources : tuple of Source
+        What is ranked against each other between two sweeps; another source of bounds is a file of its own and a place
+        here.
     """
 
     stored_as: ClassVar = {"outward_first": ("winner_tried", 0, UNLIMITED)}  # what all rows say is computed anew
@@ -138,7 +143,9 @@ class Outward(StoredPart):
         self.looked = False
         self.in_question = InQuestion(run)
         self.all_rows, self.folds = AllRowsTrees(run, self.in_question), FoldTrees(run, self.in_question.cells)
-        self.sweeps, self.least = TauSweeps(self.all_rows, self.folds), LeastBounds(self.all_rows)
+        self.sweeps, self.share = TauSweeps(self.all_rows, self.folds), TimeShare(run.context.deadline)
+        self.left_out = RankedLeftOut(self.all_rows, self.share)
+        self.sources: tuple[Source, ...] = (RankedAllRows(self.all_rows, self.share), self.left_out)
 
     @cached_property
     def searched(self) -> BoolArray:
@@ -178,7 +185,7 @@ class Outward(StoredPart):
         if self.run.context.data.q <= MANY:
             self.run.signals.doing("bounds of every fold by the fits on all rows")
             narrow_by_ridge_balls(self.run, self.all_rows.loss.values, self.run.context.deadline)
-            self.least.left_out.relax()
+            self.left_out.relax()
 
     def step(self) -> None:
         """Do the first of these that is due.
@@ -186,7 +193,7 @@ class Outward(StoredPart):
         1. The pair that is likely to win by now is not decided: work on it, once.
         2. It is decided, and no tau was worked on yet: work on the taus up to its own, together.
         3. Some tau was worked on: look at all rows for all pairs in question, once, as far as a slice goes.
-        4. So it was, and under a time limit little was spent on this: raise the least lower bounds of the grid.
+        4. So it was, and a source has an offer, as those of the least lower bounds under a limit: take the best one.
         5. Otherwise: sweep over the tau that is due.
         """
         winner, tried = self.sweeps.leader(len(self.sweeps.tries) - 1), self.sweeps.tries.any()
@@ -200,8 +207,8 @@ class Outward(StoredPart):
         elif tried and not self.looked:
             self.all_rows.solve(self.in_question.pairs(), FIRST_LOOK, SLICE_SHARE)
             self.looked = True
-        elif offer := best_offer((self.least,)):
-            self.least.work(offer)
+        elif offer := best_offer(self.sources):
+            offer.source.work(offer)
         else:
             self._sweep(self.sweeps.due())
         self._note_what_is_proved()
@@ -209,7 +216,7 @@ class Outward(StoredPart):
         self.run.signals.safe_point()
 
     def _sweep(self, taus: range) -> None:
-        self.least.began = min(self.least.began, self.run.context.deadline.seconds)
+        self.share.began = min(self.share.began, self.run.context.deadline.seconds)
         self.sweeps.sweep(taus)
 
     def _note_what_is_proved(self) -> None:

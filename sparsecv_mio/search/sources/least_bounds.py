@@ -34,12 +34,37 @@ RISE, LEFT_OUT_NODES = 0.1, 128  # of the bar, that trees of folds with their ro
 CLOCK_TICK = time.get_clock_info("monotonic").resolution  # seconds that a slice counts as at least
 
 
+class TimeShare:
+    """The part of a limit that the least bounds have: a proof among the small taus is worth more.
+
+    Parameters
+    ----------
+    deadline : Deadline
+
+    Attributes
+    ----------
+    began, spent : float
+        When the work on taus began, inf before, and seconds spent on the least bounds since.
+    """
+
+    def __init__(self, deadline: Deadline) -> None:
+        self.deadline, self.began, self.spent = deadline, np.inf, 0.0
+
+    @property
+    def due(self) -> bool:
+        """Whether a slice is due; never without a limit."""
+        slice_left, since = self.deadline.sooner(SLICE_SHARE).left, self.deadline.seconds - self.began
+        return bool(np.isfinite(self.deadline.at) and self.spent + slice_left <= TIME_SHARE * since)
+
+
 class RankedTrees(ABC):
     """Trees at the pairs with the least lower bounds, ranked by what they brought last.
 
     Parameters
     ----------
     trees : AllRowsTrees
+    share : TimeShare
+        Of the time, of all trees that are ranked with these.
 
     Attributes
     ----------
@@ -49,8 +74,8 @@ class RankedTrees(ABC):
         What the last one brought, in shares of the least upper bound and second; inf where there was none.
     """
 
-    def __init__(self, trees: AllRowsTrees) -> None:
-        self.run, self.trees, self.in_question = trees.run, trees, trees.in_question
+    def __init__(self, trees: AllRowsTrees, share: TimeShare) -> None:
+        self.run, self.trees, self.in_question, self.share = trees.run, trees, trees.in_question, share
         self.tries = np.zeros(self.run.context.shape[:2], dtype=np.int64)
         self.gains = np.full(self.tries.shape, np.inf)
 
@@ -74,7 +99,9 @@ class RankedTrees(ABC):
         return float(self.gains[tuple(tried[np.abs(tried - pair).sum(axis=1).argmin()])])
 
     def offers(self) -> list[Offer]:
-        """Return work on the pairs of the least bounds, one of each tau, at the same effort."""
+        """Return work on the pairs of the least bounds, one of each tau, at the same effort, where a slice is due."""
+        if not self.share.due:
+            return []
         usable = self.in_question.pairs() & (self.tries < MOST_TRIES) & self.usable()
         lower = np.where(usable, self.run.cells.lower.sum(axis=2), np.inf)
         weakest = lower.argmin(axis=0)
@@ -90,7 +117,9 @@ class RankedTrees(ABC):
         began, lower = run.context.deadline.seconds, run.cells.lower.sum(axis=2)[at]
         self.grow(pairs, int(self.tries[at].max()), bar, run.context.deadline.sooner(SLICE_SHARE))
         rises = (run.cells.lower.sum(axis=2)[at] - lower) / bar
-        self.gains[at] = rises / max(run.context.deadline.seconds - began, CLOCK_TICK)
+        seconds = run.context.deadline.seconds - began
+        self.share.spent += seconds
+        self.gains[at] = rises / max(seconds, CLOCK_TICK)
         self.tries[at] += self.needs_more(rises)
 
 
@@ -143,36 +172,3 @@ class RankedLeftOut(RankedTrees):
         if np.isfinite(deadline.at) and self.usable().all():
             self.run.signals.doing("relaxations of every fold with its rows left out")
             self.weight.relax(self.in_question.pairs(), deadline)
-
-
-class LeastBounds:
-    """Raises the least lower bounds for a part of the time: a proof among the small taus is worth more.
-
-    Parameters
-    ----------
-    trees : AllRowsTrees
-
-    Attributes
-    ----------
-    began, spent : float
-        When the work on taus began, inf before, and seconds spent here since.
-    """
-
-    def __init__(self, trees: AllRowsTrees) -> None:
-        self.run, self.left_out = trees.run, RankedLeftOut(trees)
-        self.ranked: tuple[RankedTrees, ...] = (RankedAllRows(trees), self.left_out)
-        self.began, self.spent = np.inf, 0.0
-
-    def offers(self) -> list[Offer]:
-        """Return what both offer where that is due; nothing without a limit."""
-        deadline = self.run.context.deadline
-        slice_left, since = deadline.sooner(SLICE_SHARE).left, deadline.seconds - self.began
-        if not np.isfinite(deadline.at) or self.spent + slice_left > TIME_SHARE * since:
-            return []
-        return [offer for source in self.ranked for offer in source.offers()]
-
-    def work(self, offer: Offer) -> None:
-        """Do a slice that was offered."""
-        began = self.run.context.deadline.seconds
-        offer.source.work(offer)
-        self.spent += self.run.context.deadline.seconds - began

@@ -13,7 +13,7 @@ from sparsecv_mio.report.figures import FORMATS, check_plot, legend_below, panel
 
 @pytest.mark.parametrize(("suffix", "start"), list(zip(FORMATS, (b"\x89PNG", b"%PDF", b"<?xml"), strict=True)))
 def test_every_format_is_written(suffix: str, start: bytes, tmp_path: Path) -> None:
-    figure, axes = panels(1, 2, (4, 3), "two panels")
+    figure, axes = panels(1, 2, (4, 3))
     assert axes.shape == (1, 2)
     save(figure, tmp_path / f"out{suffix}")
     assert (tmp_path / f"out{suffix}").read_bytes().startswith(start)

@@ -9,10 +9,12 @@ import pytest
 from drawn_search import drawn
 from runs import new_run
 
-from sparsecv_mio.search.pairs import Grid
+from sparsecv_mio.search.deadline import Deadline
+from sparsecv_mio.search.pairs import Grid, likely_winner
+from sparsecv_mio.search.ranked_loop import Offer
 from sparsecv_mio.search.sources.fold_trees import promising_folds
 from sparsecv_mio.search.sources.in_question import mask_of, taus_named
-from sparsecv_mio.search.sources.least_bounds import RankedAllRows, RankedLeftOut, RankedTrees
+from sparsecv_mio.search.sources.least_bounds import RankedAllRows, RankedLeftOut, RankedTrees, TimeShare
 
 
 @pytest.fixture
@@ -54,7 +56,8 @@ def test_pairs_are_in_question_until_they_are_decided_or_excluded(run: Any) -> N
 
 @pytest.mark.parametrize("kind", [RankedAllRows, RankedLeftOut])
 def test_trees_raise_the_least_bounds_of_the_grid(run: Any, kind: type[RankedTrees]) -> None:
-    trees, cells = kind(run.outward.all_rows), run.run.cells
+    run.outward.share.began = -1e9
+    trees, cells = kind(run.outward.all_rows, run.outward.share), run.run.cells
     cells.lower[:] = 0.0  # relaxations say more here than trees of few nodes
     before = cells.lower.sum(axis=2)
     (offer,) = trees.offers()
@@ -69,19 +72,42 @@ def test_trees_raise_the_least_bounds_of_the_grid(run: Any, kind: type[RankedTre
 
 
 def test_least_bounds_have_their_share_of_a_limit(run: Any) -> None:
-    least = run.outward.least
-    assert not least.offers(), "no tau was worked on"
-    least.began, least.spent = -1e9, 1e9
-    assert not least.offers(), "little was spent besides"
-    least.spent = 0.0
-    offers = least.offers()
-    assert [offer.source for offer in offers] == list(least.ranked)
-    least.work(offers[0])
-    assert least.spent > 0.0 and least.ranked[0].tries.any() and not least.ranked[1].tries.any()
-    free = new_run(run.context.data, run.context.folds, run.context.grid)
-    free.begin()
-    free.outward.least.began = -1e9
-    assert not free.outward.least.offers(), "no limit"
+    share, sources = run.outward.share, run.outward.sources
+    assert not share.due, "no tau was worked on"
+    share.began, share.spent = -1e9, 1e9
+    assert not share.due, "little was spent besides"
+    share.spent = 0.0
+    offers = [offer for source in sources for offer in source.offers()]
+    assert [offer.source for offer in offers] == list(sources)
+    sources[0].work(offers[0])
+    assert share.spent > 0.0 and sources[0].tries.any() and not sources[1].tries.any()
+    free = TimeShare(Deadline(None, None))
+    free.began = -1e9
+    assert not free.due, "no limit"
+
+
+class Told:
+    """A source that offers one pair once, and claims of it what is known."""
+
+    def __init__(self, run: Any) -> None:
+        self.run, self.pair, self.slices = run, likely_winner(run.run.bounds()), 0
+
+    def offers(self) -> list[Offer]:
+        """Return the pair, once."""
+        return [] if self.slices else [Offer(self, (self.pair,))]
+
+    def work(self, offer: Offer) -> None:
+        """Narrow it by nothing."""
+        self.slices += 1
+        self.run.run.cells.narrow(self.pair, self.run.run.cells.lower[self.pair], np.inf)
+
+
+def test_another_source_is_asked_and_does_its_slices(run: Any) -> None:
+    told = Told(run)
+    run.outward.sources = (*run.outward.sources, told)
+    for _ in range(4):
+        run.step()
+    assert told.slices == 1 and run.outward.looked
 
 
 def test_a_sweep_only_tightens(run: Any) -> None:
