@@ -185,7 +185,11 @@ OPTIONS = {
                "tau log tau <= min(p, n_train). [1:p; if p > 30, 1 to n_train / 8, but to 10 at least and 50 at most, "
                "and p where p <= 300, p < n_train]"),
         Option("force_in", str, (), _FEATURES,
-               "Features in every model, by name or by position among the features; they count in --tau."),
+               "Features in every model, by name or by position among the features; they are penalised as the others "
+               "are, and count in --tau."),
+        Option("adjust", str, (), _FEATURES,
+               "Columns that every model adjusts for, as it does for an intercept: in, not penalised, and not counted "
+               "in --tau."),
         Option("force_out", str, (), "C,D,...", "Features in no model, as if they were dropped."),
         Option("at_most", str, (), "K:A,B,...", "At most K of these features in a model; may be repeated.",
                several=True),
@@ -283,7 +287,7 @@ READING = defaults(*FORMAT, "na", "na_values", "keep_default_na", "encode")
 OF_TABLES = defaults("features", "drop") | READING  # of a table whose target is told apart
 TABLE = defaults("target") | OF_TABLES
 DEALING = defaults("weights", "folds", "seed")
-FORCING = defaults("force_in", "force_out")
+FORCING = defaults("force_in", "force_out", "adjust")
 RESTRICTING = FORCING | defaults("at_most", "hierarchy", "nonnegative", "nonpositive")
 UNITS = defaults("scale", "intercept")
 RAW_UNITS = {"scale": Scale.NONE, "intercept": Intercept.NONE}  # of the oracles: columns as in the file

@@ -226,6 +226,8 @@ class Restrictions:
     nonnegative, nonpositive : tuple of str
         Features whose coefficient is at least, or at most, zero: a model is then the fit with these signs held. One
         that a sign holds at zero counts in tau where it is forced in or a parent; else it is as well left out.
+    adjust : tuple of str
+        Columns that every model adjusts for, as it does for an intercept: in, not penalised, not counted in tau.
 
     Notes
     -----
@@ -243,9 +245,10 @@ class Restrictions:
     hierarchy: tuple[Parents, ...] = ()
     nonnegative: tuple[str, ...] = ()
     nonpositive: tuple[str, ...] = ()
+    adjust: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        for name in ("force_in", "force_out", "nonnegative", "nonpositive"):
+        for name in ("force_in", "force_out", "adjust", "nonnegative", "nonpositive"):
             object.__setattr__(self, name, _given_features(getattr(self, name), name))
         object.__setattr__(self, "at_most", limits_of(self.at_most))
         object.__setattr__(self, "hierarchy", parents_of(self.hierarchy))
@@ -256,7 +259,7 @@ class Restrictions:
     @property
     def beyond_forcing(self) -> tuple[str, ...]:
         """Names of the kinds in use that say more than which features are forced in or out."""
-        return tuple(name for name in RESTRICTIONS[2:] if getattr(self, name))
+        return tuple(name for name in BEYOND_FORCING if getattr(self, name))
 
     def words(self, features: int | None = None) -> str:
         """Return the restrictions as one text, long lists by their number.
@@ -273,7 +276,7 @@ class Restrictions:
         >>> Restrictions(nonnegative="all").words()
         'no coefficient below 0'
         """
-        forced = (("with", self.force_in), ("without", self.force_out))
+        forced = (("adjusted for", self.adjust), ("with", self.force_in), ("without", self.force_out))
         said = [f"{text} {_names_joined(some)}" for text, some in forced if some]
         said += [f"at most {limit}" for limit in self.at_most]
         if len(self.hierarchy) > MOST_SAID:
@@ -301,22 +304,36 @@ class Restrictions:
         if not self:
             return self
         place = {name: j for j, name in enumerate(names)}
-        inside, outside = (_found(getattr(self, name), place, name) for name in ("force_in", "force_out"))
+        inside, outside, adjusting = (_found(getattr(self, name), place, name) for name in FORCING)
         both = sorted(inside & outside)
         if both:
             raise BadInput(f"force-in, force-out: feature {names[both[0]]!r} is in both: take it off one of them")
-        if len(outside) == len(names):
-            raise BadInput("force-out: no feature is left, take one off")
-        inner, outer = (tuple(names[j] for j in sorted(some)) for some in (inside, outside))
-        return replace(self._shape_within(names), force_in=inner, force_out=outer)
+        inner, outer, always = (tuple(names[j] for j in sorted(some)) for some in (inside, outside, adjusting))
+        shaped = replace(self._shape_within(names), force_in=inner, force_out=outer, adjust=always)
+        shaped.check_adjusted()
+        if len(outside) + len(adjusting) == len(names):
+            raise BadInput(f"{'adjust' if adjusting else 'force-out'}: no feature is left, take one off")
+        return shaped
+
+    def check_adjusted(self) -> None:
+        """Raise `BadInput` for a column that is adjusted for and has another part too; all by the names of the data."""
+        parts = {"force_in": self.force_in, "force_out": self.force_out, "nonnegative": self.nonnegative,
+                 "nonpositive": self.nonpositive, "at_most": [name for some in self.at_most for name in some.features],
+                 "hierarchy": [name for rule in self.hierarchy for name in (rule.feature, *rule.parents)]}  # fmt: skip
+        for option, names in parts.items():
+            for name in self.adjust:
+                if name in names:
+                    others = f"adjust, {option.replace('_', '-')}"
+                    raise BadInput(f"{others}: column {name!r} is in both: what is adjusted for is not chosen")
 
     def _shape_within(self, names: Sequence[str]) -> Restrictions:
         """Return the restrictions beyond forcing by the names of the data, `all`, `strong` and `weak` spelt out."""
         place = {name: j for j, name in enumerate(names)}
+        adjusted = {names[j] for j in _found(self.adjust, place, "adjust")}
 
         def named(some: Sequence[str], option: str) -> tuple[str, ...]:
             if tuple(some) == (ALL,) and ALL not in place:
-                return tuple(names)
+                return tuple(name for name in names if name not in adjusted)
             return tuple(names[j] for j in sorted(_found(some, place, option)))
 
         parents: list[Parents] = []
@@ -341,8 +358,8 @@ class Restrictions:
         )
 
     def left(self, p: int) -> int:
-        """Return how many of p features are not forced out."""
-        return p - len(self.force_out)
+        """Return how many of p columns may be chosen: neither forced out nor adjusted for."""
+        return p - len(self.force_out) - len(self.adjust)
 
     def check_sizes(self, taus: Iterable[int], p: int) -> None:
         """Raise `BadInput` for a support size that no model can have.
@@ -358,7 +375,8 @@ class Restrictions:
             if tau < least:
                 raise BadInput(f"tau {tau} is below the number of features that are forced in: use {least} to {most}")
             if tau > most:
-                raise BadInput(f"tau {tau} is above the number of features that are not forced out: use at most {most}")
+                which = "may be chosen" if self.adjust else "are not forced out"
+                raise BadInput(f"tau {tau} is above the number of features that {which}: use at most {most}")
 
 
 def _names_joined(names: Sequence[str]) -> str:
@@ -396,6 +414,8 @@ def _found(given: Sequence[str], place: dict[str, int], option: str) -> set[int]
 
 NONE = Restrictions()
 RESTRICTIONS = tuple(field.name for field in fields(Restrictions))
+FORCING = ("force_in", "force_out", "adjust")
+BEYOND_FORCING = tuple(name for name in RESTRICTIONS if name not in FORCING)
 
 
 DEFAULT_GAMMAS, WIDE_GAMMAS = "1e-3:10:15", "0.05:10:9"  # the second of data with no fewer columns than training rows

@@ -25,6 +25,7 @@ from sklearn.preprocessing import StandardScaler
 from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.batch.peers import BY_LABELS, PEER_PACKAGES, Fitted, RawModel, peer_of
 from sparsecv_mio.batch.plan import OURS, REFITS, TRAINING, options_of, other_rules
+from sparsecv_mio.certificate.adjusted import adjusted_for, counted
 from sparsecv_mio.certificate.parts import versions
 from sparsecv_mio.certificate.records import PathRow, Record, by_column
 from sparsecv_mio.data.dataset import Dataset
@@ -123,16 +124,17 @@ def _named(record: Record | PathRow, data: Dataset) -> RawModel:
 
 def _on_training_rows(record: Record, data: Dataset, plan: FoldPlan) -> RawModel:
     """Return the model of the reported pair that was fitted without the rows of the single fold."""
-    from sparsecv_mio.problem.objective import fit
+    from sparsecv_mio.problem.objective import fit, ridge_weights
 
-    (support,) = record.chosen_folds.supports
+    (support,) = counted(record).chosen_folds.supports
     columns = [data.names.index(name) for name in support]
+    free = [data.names.index(name) for name in adjusted_for(record).adjust]
     coefficients: FloatArray = np.zeros(data.p)
     if not columns:
         return RawModel(coefficients, float(data.y[plan.train_rows(0)].mean()))
     ridge = fit(
-        data.X, data.y, columns, record.gamma, scale=record.data.scale, intercept=record.data.intercept,
-        rows=plan.train_rows(0),
+        data.X, data.y, columns, ridge_weights(columns, free, record.gamma), scale=record.data.scale,
+        intercept=record.data.intercept, rows=plan.train_rows(0),
     )  # fmt: skip
     coefficients[columns] = ridge.beta
     return RawModel(coefficients, ridge.intercept)

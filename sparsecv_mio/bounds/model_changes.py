@@ -30,7 +30,7 @@ import numpy as np
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.problem.glm_refit import refit_glm
-from sparsecv_mio.problem.objective import PLAIN_RTOL, fit
+from sparsecv_mio.problem.objective import PLAIN_RTOL, fit, ridge_weights
 from sparsecv_mio.problem.problem import lam_of, penalty_of
 from sparsecv_mio.problem.training_moments import WORN, constant_in, worn_means
 from sparsecv_mio.units import OUTWARD
@@ -198,10 +198,10 @@ def worn_without(data: StandardData, left_out: Sequence[IntArray]) -> BoolArray:
 
 def _by_definition(data: StandardData, gamma: float, left_out: IntArray) -> FloatArray:
     """Return the residuals of all rows of the fit of all columns without some rows, in standard coordinates."""
-    source = data.dataset
+    source, columns = data.dataset, data.columns.tolist()
     model = fit(
-        source.X, source.y, data.columns.tolist(), gamma, scale=data.scale, intercept=data.intercept,
-        rows=np.setdiff1d(np.arange(data.n), left_out), weights=source.row_weights,
+        source.X, source.y, columns, ridge_weights(columns, data.free, gamma), scale=data.scale,
+        intercept=data.intercept, rows=np.setdiff1d(np.arange(data.n), left_out), weights=source.row_weights,
     )  # fmt: skip
     residual = model.residuals(source.X, source.y, np.arange(data.n)) * (model.coordinates.y_unit / data.y_unit)
     return residual if data.root is None else residual * data.root

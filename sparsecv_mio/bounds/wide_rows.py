@@ -140,7 +140,7 @@ class WideRows:
         if len(worn) > dead.sum() + flat:
             data = data.about_own_centres(rows)
             Xt, y, squares, v_mean, r_mean = _gathered_rows(data, rows)
-        root = 1.0 / np.sqrt(lam_of(gamma) * data.weight)
+        root = 1.0 / np.sqrt(np.maximum(lam_of(gamma) * data.weight, TINY))
         scale = np.where(dead, 0.0, root)
         yy = float(y @ y)
         if flat:  # what is left is the rounding of its mean

@@ -21,8 +21,8 @@ Gram matrix without their rows instead. Both only choose candidates: whatever is
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import combinations, islice
 from math import comb
@@ -37,9 +37,10 @@ from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import exact_product
 from sparsecv_mio.model_space import NONE, Restrictions
 from sparsecv_mio.problem.coordinates import Coordinates, exact_sum, objective_slack
-from sparsecv_mio.problem.objective import RidgeFit, fit, held_out_error, scales, varying_columns
+from sparsecv_mio.problem.objective import RidgeFit, fit, held_out_error, ridge_weights, scales, varying_columns
 from sparsecv_mio.units import TIE_RTOL, TINY
 
+CORRELATED_AT_ONCE = 10**9  # rows of folds times columns squared, up to which those of every fold are looked at
 NO_EFFECT = 1e-9  # of the target: a coefficient that predicts less may have either sign
 
 
@@ -71,7 +72,7 @@ class AllowedSupports:
         """Whether a model may consist of these columns, signs and size aside."""
         chosen, asked = {self.names[j] for j in support}, self.asked
         return (
-            chosen.issuperset(asked.force_in)
+            chosen.issuperset((*asked.force_in, *asked.adjust))
             and chosen.isdisjoint(asked.force_out)
             and all(chosen.issuperset(group) or chosen.isdisjoint(group) for group in self.together)
             and all(len(chosen.intersection(group.features)) <= group.count for group in asked.at_most)
@@ -170,6 +171,10 @@ class UnitColumns:
         Where restrictions say more than which columns are forced in or out.
     target_noise : float
         What each target may be off by, where they are computed and not of a file.
+    free : tuple of int
+        Positions in the data set of columns that are not penalised.
+    plan : FoldPlan, optional
+        Folds, on whose training rows columns without a penalty may be more alike than on all.
     """
 
     dataset: Dataset
@@ -186,9 +191,14 @@ class UnitColumns:
     rows_by_weight: float = 1.0
     allowed: AllowedSupports | None = None
     target_noise: float = 0.0
+    free: tuple[int, ...] = ()
+    plan: FoldPlan | None = None
+    _eigenvalues: dict[tuple[int, ...], float] = field(default_factory=dict, repr=False)
 
     @classmethod
-    def of(cls, dataset: Dataset, scale: str, intercept: str, columns: IntArray | None = None) -> UnitColumns:
+    def of(
+        cls, dataset: Dataset, scale: str, intercept: str, columns: IntArray | None = None, free: Sequence[int] = ()
+    ) -> UnitColumns:
         """Bring a data set to these coordinates.
 
         Parameters
@@ -197,6 +207,8 @@ class UnitColumns:
         intercept : {"fold", "global", "none"}
         columns : (q,) int array, optional
             By default all that vary.
+        free : sequence of int, optional
+            Positions in the data set of columns that are not penalised.
         """
         chosen = varying_columns(dataset.X) if columns is None else columns
         everyone = np.arange(dataset.n)
@@ -207,8 +219,9 @@ class UnitColumns:
         place = Coordinates.of(dataset.X, dataset.y, chosen.tolist(), about, None if weights is None else root)
         Z, t = place.rows(dataset.X, dataset.y, everyone)
         weight = np.minimum(scales(dataset.X[:, chosen], scale, weights) / place.x_unit, 1e150) ** 2
+        weight[np.isin(chosen, list(free))] = 0.0
         Z, t = Z * root[:, None], t * root
-        return cls(dataset, scale, intercept, chosen, Z, t, weight, place.x_unit, place.y_unit, root)
+        return cls(dataset, scale, intercept, chosen, Z, t, weight, place.x_unit, place.y_unit, root, free=tuple(free))
 
     @classmethod
     def within(cls, dataset: Dataset, scale: str, intercept: str, restrictions: Restrictions | None) -> UnitColumns:
@@ -224,9 +237,10 @@ class UnitColumns:
         wanted = restrictions or NONE
         varying = varying_columns(dataset.X)
         design = cls.of(
-            dataset, scale, intercept, varying[~np.isin(np.array(dataset.names)[varying], wanted.force_out)]
-        )
-        forced = tuple(i for i, name in enumerate(design.names) if name in wanted.force_in)
+            dataset, scale, intercept, varying[~np.isin(np.array(dataset.names)[varying], wanted.force_out)],
+            [j for j, name in enumerate(dataset.names) if name in wanted.adjust],
+        )  # fmt: skip
+        forced = tuple(i for i, name in enumerate(design.names) if name in (*wanted.force_in, *wanted.adjust))
         allowed = AllowedSupports(design.names, wanted) if wanted.beyond_forcing else None
         return replace(design, forced=forced, allowed=allowed)
 
@@ -316,7 +330,8 @@ class UnitColumns:
         """
         names = self.columns[np.asarray(support, dtype=np.int64)].tolist()
         return fit(
-            self.dataset.X, self.dataset.y, names, gamma, scale=self.scale, intercept=self.intercept, rows=rows,
+            self.dataset.X, self.dataset.y, names, ridge_weights(names, self.free, gamma), scale=self.scale,
+            intercept=self.intercept, rows=rows,
             weights=self.dataset.row_weights,
         )  # fmt: skip
 
@@ -353,15 +368,30 @@ class UnitColumns:
         -----
         `r = 1e-16 (100 size + sqrt(n) (c size + c^2 sqrt(h)))`: a search computes in 64-bit long doubles, `size` is the
         largest target about its centre, h the mean square of the residuals, and the condition number of a fit is at
-        most `c = sqrt(tau max_j (1 + |z_j|^2 / (gamma/2 s_j^2)))`, as the penalty bounds its least singular value.
+        most `c = sqrt(tau max_j (1 + |z_j|^2 / (gamma/2 s_j^2)))`, as the penalty bounds its least singular value. Of
+        columns without a penalty that is bounded by the least eigenvalue of their correlations.
         """
         penalty = gamma / 2.0 * self.weight
-        with np.errstate(divide="ignore", over="ignore"):
-            ratio = 1.0 + np.einsum("ij,ij->j", self.Z, self.Z) / penalty
-        condition = np.sqrt(min(max(tau, 1) * float(ratio.max(initial=1.0)), 1e36))
+        paid = penalty > 0.0
+        with np.errstate(over="ignore"):
+            ratio = 1.0 + np.einsum("ij,ij->j", self.Z[:, paid], self.Z[:, paid]) / penalty[paid]
+        square = max(tau, 1) * float(ratio.max(initial=1.0))
+        if not paid.all():
+            square *= max(tau, 1) / max(self._least_eigenvalue(tuple(np.flatnonzero(~paid).tolist())), TINY)
+        condition = np.sqrt(min(square, 1e36))
         size = float(np.abs(self.t).max()) * self.y_unit
         reach = float(np.sqrt(self.dataset.n) * condition) * (size + float(condition) * float(np.sqrt(h)))
         return NOISE * (100.0 * size + reach)
+
+    def _least_eigenvalue(self, columns: tuple[int, ...]) -> float:
+        """Return the least eigenvalue of the correlations of some columns, on all rows and where a fold trains."""
+        if columns not in self._eigenvalues:
+            every = [np.zeros(0, dtype=np.int64)]
+            if self.plan is not None and self.plan.k * self.Z.shape[0] * len(columns) ** 2 <= CORRELATED_AT_ONCE:
+                every += [self.plan.left_out(fold) for fold in range(self.plan.k)]
+            grams = (moments(self, rows).gram[np.ix_(columns, columns)] for rows in every)
+            self._eigenvalues[columns] = min(map(_least_correlation, grams))
+        return self._eigenvalues[columns]
 
     def slack(self, h: float, gamma: float, tau: int, relative: float) -> float:
         """Bound what rounding may do to a mean square of residuals: `relative h + 2 r sqrt(h) + r^2`.
@@ -387,6 +417,15 @@ class UnitColumns:
         """
         noise = RESIDUAL * self.y_unit * float(np.linalg.norm(self.root))
         return 1e-12 * objective + noise * (2.0 * float(np.sqrt(objective)) + noise)
+
+
+def _least_correlation(gram: FloatArray) -> float:
+    """Return the least eigenvalue of a Gram matrix with its columns at length 1; 0 where one has none."""
+    squares = np.diag(gram)
+    if not (squares > 0.0).all():
+        return 0.0
+    unit = 1.0 / np.sqrt(squares)
+    return float(np.linalg.eigvalsh(gram * unit[:, None] * unit)[0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -783,7 +822,7 @@ def held_out_errors(
             if size <= IDENTITY_ROWS and folds.scores_all_left_out[fold]:
                 groups.setdefault((support, size), []).append(fold)
         for (support, _), members in groups.items():
-            design = UnitColumns.of(dataset, whole.scale, whole.intercept, whole.columns[list(support)])
+            design = UnitColumns.of(dataset, whole.scale, whole.intercept, whole.columns[list(support)], whole.free)
             rows = np.stack([folds.scored_rows(fold) for fold in members])
             _, error, trust = leave_out(design, np.arange(len(support))[None], gamma, rows)
             errors[members] = error[0] * design.y_unit * design.y_unit

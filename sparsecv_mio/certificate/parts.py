@@ -557,7 +557,8 @@ class JsonRecord:
         for field, values in () if request is None else (("gammas", request.gammas), ("taus", request.taus)):
             if not values:
                 raise CorruptStore(f"record: field request.{field} is empty")
-        _check_parts(record, frozenset(record.data.names), "")
+        asked = getattr(request or getattr(record, "side", None), "restrictions", None)
+        _check_parts(record, frozenset(record.data.names), "", frozenset(asked.adjust if asked else ()))
         return record
 
 
@@ -582,11 +583,11 @@ def _check_data(data: DataInfo) -> None:
         seen.add(name)
 
 
-def _check_parts(part: Any, known: frozenset[str], path: str) -> None:
+def _check_parts(part: Any, known: frozenset[str], path: str, adjusted: frozenset[str]) -> None:
     """Refuse features that the data have not, a model without a coefficient of its own, and squares below 0."""
     if isinstance(part, tuple):
         for i, item in enumerate(part):
-            _check_parts(item, known, f"{path}[{i}]")
+            _check_parts(item, known, f"{path}[{i}]", adjusted)
     if hasattr(part, "json_items"):  # folds, by column: nothing of them is a part
         inside = {"supports": part.supports, "error": part.error.tolist()}
     elif is_dataclass(part):
@@ -601,8 +602,8 @@ def _check_parts(part: Any, known: frozenset[str], path: str) -> None:
             if any(number is not None and number < 0.0 for number in _flat(value)):
                 raise CorruptStore(f"record: field {place} holds a number below 0")
         else:
-            _check_parts(value, known, place)
-    _check_together(inside, path)
+            _check_parts(value, known, place, adjusted)
+    _check_together(inside, path, adjusted)
 
 
 def _check_features(value: Any, known: frozenset[str], place: str) -> None:
@@ -612,13 +613,13 @@ def _check_features(value: Any, known: frozenset[str], place: str) -> None:
             raise CorruptStore(f"record: field {place} names {name!r}, which data.names has not")
 
 
-def _check_together(inside: Mapping[str, Any], path: str) -> None:
+def _check_together(inside: Mapping[str, Any], path: str, adjusted: frozenset[str]) -> None:
     """Refuse fields of one part that do not go together."""
     if "curve_gammas" in inside and len(inside["curve_gammas"]) != len(inside["curve_errors"]):
         raise CorruptStore(f"record: field {path}.curve_errors are not one for each of curve_gammas")
     if "low" in inside and "high" in inside and "pieces" in inside and not inside["low"] < inside["high"]:
         raise CorruptStore(f"record: field {path}.low is not below high")
-    if "coefficients" in inside and set(inside["coefficients"]) != set(inside["support"]):
+    if "coefficients" in inside and set(inside["coefficients"]) != {*inside["support"], *adjusted}:
         raise CorruptStore(f"record: field {path}.coefficients is not of the features of support".replace(" .", " "))
 
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from sparsecv_mio.arrays import FloatArray, IntArray
+from sparsecv_mio.certificate.adjusted import adjusted_for
 from sparsecv_mio.certificate.checked_fields import MOST_ENUMERATED, SAME, Checks, EnumerationLevel
 from sparsecv_mio.certificate.claims import row_of, same
 from sparsecv_mio.certificate.enumeration import LOOSE_TIES, UnitColumns, close_fits
@@ -168,8 +169,10 @@ def check_outer_model(
         room = OUTER_RTOL * float(losses.sum()) + float((doubt if w is None else w * doubt).sum())
         checks.close(f"{path}error", one.error, float(losses.sum()) / total, room / total)
         return
+    free = [dataset.names.index(name) for name in adjusted_for(record).adjust]
+    ridge = objective.ridge_weights(support, free, one.gamma)
     model = objective.fit(
-        X, y, support, one.gamma, scale=record.data.scale, intercept=record.data.intercept,
+        X, y, support, ridge, scale=record.data.scale, intercept=record.data.intercept,
         weights=None if weights is None else weights[train],
     )  # fmt: skip
     error = objective.held_out_error(model, dataset.X, dataset.y, test, weights) / dataset.weight_of(test)

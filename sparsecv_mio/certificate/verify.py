@@ -19,6 +19,7 @@ from sparsecv_mio.certificate import (
     optimality,  # fmt: skip
     refits,
 )
+from sparsecv_mio.certificate.adjusted import adjusted_for, counted
 from sparsecv_mio.certificate.averages import check_average
 from sparsecv_mio.certificate.checked_fields import Checks, EnumerationLevel, VerifyReport
 from sparsecv_mio.certificate.claims import check_asked, check_claims, check_gap, check_grid, row_of
@@ -55,9 +56,9 @@ from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.pandas_rounding import read_by_pandas_2
 from sparsecv_mio.data.weights import Scored
-from sparsecv_mio.errors import BadInput
+from sparsecv_mio.errors import BadInput, CorruptStore
 from sparsecv_mio.problem.coordinates import objective_slack
-from sparsecv_mio.problem.objective import RidgeFit, objective_of, varying_columns
+from sparsecv_mio.problem.objective import RidgeFit, objective_of, ridge_weights, varying_columns
 from sparsecv_mio.words import Loss
 
 SAME_END = 1e-9  # of an error: closer to the end of an interval it is not moved there
@@ -109,7 +110,11 @@ def verify(
         how = "Dataset.from_frame makes one of a frame, read_dataset of a file"
         raise BadInput(f"the data are {type(dataset).__name__}, and verify takes a Dataset: {how}")
     checks = Checks(progress=progress)
-    dataset = in_classes(record, dataset)
+    try:
+        record, dataset = counted(record), in_classes(record, dataset)
+    except CorruptStore as error:
+        checks.that(False, "support", str(error).removeprefix("record: "))
+        return checks.report(None)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # an altered number may be as large as it likes
         rows = _rows_and_folds(checks, record, dataset, folds)
         complete = rows is not None and _claims(checks, record, *rows)
@@ -154,7 +159,9 @@ def _design(
 ) -> UnitColumns:
     """Return the columns that may be in a support."""
     design = UnitColumns.within(dataset, record.data.scale, record.data.intercept, record.request.restrictions)
-    return design if plan is None else replace(design, rows_by_weight=plan.scored / Scored.of(dataset, plan).total)
+    if plan is None:
+        return design
+    return replace(design, rows_by_weight=plan.scored / Scored.of(dataset, plan).total, plan=plan)
 
 
 def _verify_search(checks: Checks, record: Record, dataset: Dataset, plan: FoldPlan) -> bool:
@@ -234,12 +241,13 @@ def _restrictions(checks: Checks, request: Request, dataset: Dataset, sizes: Ite
         return True
     try:
         by_name = restrictions.within(dataset.names)
-        by_name.check_sizes((*request.taus, *sizes), dataset.p)
+        by_name.check_sizes((tau - len(by_name.adjust) for tau in (*request.taus, *sizes)), dataset.p)
     except BadInput as error:
         return checks.that(False, place, str(error))
     vary = {dataset.names[j] for j in varying_columns(dataset.X).tolist()}
     checks.that(by_name == restrictions, place, "are not by the names of the data, in their order")
-    checks.that(vary.issuperset(by_name.force_in), f"{place}.force_in", "has a feature that is constant")
+    for field in ("force_in", "adjust"):
+        checks.that(vary.issuperset(getattr(by_name, field)), f"{place}.{field}", "has a feature that is constant")
     checks.bounded(f"{place}.")
     return checks.part("restrictions: features of the data, kept to by every support")
 
@@ -409,8 +417,9 @@ def _verify_fit(checks: Checks, record: FitRecord, dataset: Dataset) -> bool:
     names = [dataset.names[j] for j in support]
     if checks.that(set(record.coefficients) == set(names), "coefficients", "are not those of the support"):
         beta = np.array([record.coefficients[name] for name in names])
+        ridge = ridge_weights(support, [index[name] for name in adjusted_for(record).adjust], record.gamma)
         objective, center = objective_of(
-            dataset.X, dataset.y, support, beta, record.gamma, scale=record.data.scale, intercept=record.data.intercept,
+            dataset.X, dataset.y, support, beta, ridge, scale=record.data.scale, intercept=record.data.intercept,
             weights=dataset.row_weights,
         )  # fmt: skip
         slack = 100.0 * objective_slack(objective, dataset, record.data.intercept)

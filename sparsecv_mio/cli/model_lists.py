@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -191,6 +192,7 @@ def bounds(
             standard = standardize(dataset, units["scale"], units["intercept"], restrictions)
             pairs, hooks = (grid.gammas.tolist(), grid.taus.tolist()), BoundsHooks(progress, stop.is_set)
             tables = make(standard, plan, *pairs, threads=workers, hooks=hooks)
+            tables = replace(tables, taus=tuple(tau - len(standard.adjusting) for tau in tables.taus))
         seconds = time.perf_counter() - begin
         interrupted = stop.is_set()
     chosen = {"folds": rows["folds"], "seed": plan.seed, **units, "fold_digest": plan.digest}

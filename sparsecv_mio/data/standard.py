@@ -350,10 +350,20 @@ class StandardData:
 
     @cached_property
     def forced(self) -> IntArray:
-        """Those of the q columns that are in every support, ascending."""
-        wanted = set(self.restrictions.force_in)
+        """Those of the q columns that are in every support, ascending: forced in, or adjusted for."""
+        wanted = {*self.restrictions.force_in, *self.restrictions.adjust}
         forced = [j for j, name in enumerate(self.names) if name in wanted] if wanted else []
         return np.array(forced, dtype=np.int64)
+
+    @cached_property
+    def adjusting(self) -> IntArray:
+        """Those of the q columns that are adjusted for, ascending; without a penalty, and not counted in tau."""
+        return self.forced[self.weight[self.forced] == 0.0]
+
+    @property
+    def free(self) -> tuple[int, ...]:
+        """Positions in the data set of the columns that are not penalised."""
+        return tuple(self.columns[self.adjusting].tolist())
 
     @cached_property
     def _all_rows(self) -> tuple[FloatArray, FloatArray] | None:
@@ -575,6 +585,7 @@ def standardize(
         weight = np.ldexp(1.0, np.clip(-2 * exponent, *WEIGHT_EXPONENTS))
     else:
         divisor = norm / np.sqrt(total) if how is Scale.VARIANCE else norm
+    weight[np.isin(np.array(dataset.names)[columns], restrictions.adjust)] = 0.0
     bare = StandardData(
         dataset=dataset,
         scale=how,
@@ -622,6 +633,9 @@ def _check_forced(dataset: Dataset, constant: BoolArray, restrictions: Restricti
     for name in restrictions.force_in:
         if constant[dataset.names.index(name)]:
             raise BadInput(f"force-in: feature {name!r} is constant and cannot take part")
+    for name in restrictions.adjust:
+        if constant[dataset.names.index(name)]:
+            raise BadInput(f"adjust: column {name!r} is constant, as the intercept is: leave it out")
 
 
 def _check_magnitudes(dataset: Dataset, columns: IntArray, largest: FloatArray, norm: FloatArray) -> None:

@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sparsecv_mio.arrays import FloatArray, IntArray
+from sparsecv_mio.certificate.adjusted import uncounted
 from sparsecv_mio.certificate.parts import Work, versions
 from sparsecv_mio.certificate.records import PATH_SCHEMA, Classes, PathRecord, PathRow, Surface, SurfacePiece
 from sparsecv_mio.data.dataset import Dataset
@@ -229,7 +230,7 @@ def best_subsets(
     grid = Grid.asked(dataset, None, given, taus, restrictions, two_classes=options.loss is Loss.LOGISTIC)
     clock = Deadline.of(options, stop, began)
     search = PathSearch(dataset, grid, options, clock, progress)
-    record = run_within_limit(search.solve, clock, search.record, search.prepare)
+    record = uncounted(run_within_limit(search.solve, clock, search.record, search.prepare))
     if not isinstance(every, GammaInterval):
         return record
     if clock.expired():  # an abandoned thread may still be loading what `with_surface` needs
@@ -541,7 +542,7 @@ def criteria(
         for name, value in row.coefficients.items():
             beta[place[name]] = value
         rss = float(weights @ (y - X @ beta) ** 2)  # about the means: an intercept of 1e12 has four decimals left
-        share, used = rss / total, len(row.support) + free
+        share, used = rss / total, len(row.coefficients) + free
         freedom = data.n - used
         adjusted = 1.0 - share * (data.n - free) / freedom if freedom > 0 else math.nan
         bic = data.n * math.log(share) + used * math.log(data.n) if share > 1e-20 else math.nan

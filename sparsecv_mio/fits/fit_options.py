@@ -30,7 +30,7 @@ class SideOptions:
 
     Attributes
     ----------
-    force_in, force_out : sequence of str
+    force_in, force_out, adjust : sequence of str
         Features in every, or in no, support.
     together : sequence of sequences of str
         Features that are chosen all or none.
@@ -44,6 +44,7 @@ class SideOptions:
 
     force_in: Sequence[str] = ()
     force_out: Sequence[str] = ()
+    adjust: Sequence[str] = ()
     together: Sequence[Sequence[str]] = ()
     at_most: Sequence[tuple[int, Sequence[str]]] = ()
     box: Mapping[str, tuple[float, float]] = field(default_factory=dict)
@@ -63,8 +64,24 @@ class SideOptions:
             box=self.box,
         )
         return replace(
-            made, forced_out=(*made.forced_out, *more.forced_out), box=(*made.box, *more.box), parents=more.parents
-        )
+            made, forced_in=tuple(sorted({*made.forced_in, *data.adjusting.tolist()})),
+            forced_out=(*made.forced_out, *more.forced_out), box=(*made.box, *more.box), parents=more.parents,
+        )  # fmt: skip
+
+    def adjusted(self, names: Sequence[str]) -> Restrictions:
+        """Return the restrictions to what is adjusted for, by the names of the data, once they are checked.
+
+        Parameters
+        ----------
+        names : sequence of str
+            Features of the data.
+        """
+        groups = tuple(AtMost(count, tuple(some)) for count, some in self.at_most)
+        asked = replace(
+            self._shape(names), force_in=tuple(self.force_in), force_out=tuple(self.force_out),
+            adjust=tuple(self.adjust), at_most=groups,
+        ).within(names)  # fmt: skip
+        return Restrictions(adjust=asked.adjust)
 
     def recorded(self, names: Sequence[str]) -> Side:
         """Return the constraints as a record holds them, once `on` has checked them.
@@ -76,7 +93,8 @@ class SideOptions:
         """
         inside, outside = (tuple(name for name in names if name in some) for some in (self.force_in, self.force_out))
         groups = tuple(AtMost(count, tuple(some)) for count, some in self.at_most)
-        restrictions = replace(self._shape(names), force_in=inside, force_out=outside, at_most=groups)
+        always = self.adjusted(names).adjust
+        restrictions = replace(self._shape(names), force_in=inside, force_out=outside, adjust=always, at_most=groups)
         ends = {name: [end if math.isfinite(end) else None for end in both] for name, both in self.box.items()}
         return Side(
             restrictions or None,
@@ -205,6 +223,9 @@ def check_loss(
             if given is not None:
                 raise BadInput(f"{name}: goes with loss logistic, not squared (squared loss has no classes)")
         return
+    if restrictions.adjust:
+        why = "its trees know one column without a penalty, the intercept"
+        raise BadInput(f"adjust: goes with loss squared, not logistic ({why})")
     for kind in restrictions.beyond_forcing:
         why = "its trees know no limits but forced features"
         raise BadInput(f"{shown(kind)}: goes with loss squared, not logistic ({why})")
@@ -381,4 +402,4 @@ def check_forcing(restrictions: Restrictions, who: str) -> None:
         What cannot be done under them.
     """
     for kind in restrictions.beyond_forcing[:1]:
-        raise BadInput(f"{shown(kind)}: is not for {who}, which know force-in and force-out only")
+        raise BadInput(f"{shown(kind)}: is not for {who}, which know force-in, force-out and adjust only")

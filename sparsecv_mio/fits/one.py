@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from sparsecv_mio.arrays import FloatArray, IntArray
+from sparsecv_mio.certificate.adjusted import uncounted
 from sparsecv_mio.certificate.parts import Side, relative_gap, versions
 from sparsecv_mio.certificate.records import FIT_SCHEMA, FitRecord
 from sparsecv_mio.data.dataset import Dataset
@@ -32,7 +33,7 @@ from sparsecv_mio.problem.constraints import FREE, SideConstraints
 from sparsecv_mio.problem.coordinates import objective_slack
 from sparsecv_mio.problem.elimination import ForcedColumns
 from sparsecv_mio.problem.glm import GlmProblem
-from sparsecv_mio.problem.objective import objective_of
+from sparsecv_mio.problem.objective import objective_of, ridge_weights
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.problem.training_moments import full_problem
@@ -40,6 +41,7 @@ from sparsecv_mio.problem.without_ridge import check_independent
 from sparsecv_mio.search.options import with_keywords
 from sparsecv_mio.search.result import classes_of, data_info, names_of
 from sparsecv_mio.trees.subsets import UNLIMITED
+from sparsecv_mio.units import TINY
 from sparsecv_mio.words import Loss
 
 if TYPE_CHECKING:
@@ -120,7 +122,7 @@ def fit_one(
         )
     if outcome.incumbent is None:
         raise BadInput(f"no support of at most {tau} features meets the side constraints")
-    record = _record(model, outcome, backend, (tau, gamma), limits)
+    record = uncounted(_record(model, outcome, backend, (tau + len(model.data.adjusting), gamma), limits))
     record = replace(record, solver_option=options.solver_option or None)
     if box is None:
         return record
@@ -196,7 +198,9 @@ class _Model:
     @cached_property
     def squares(self) -> SparseProblem:
         """The problem by its moments."""
-        return full_problem(self.data, self.gamma)
+        problem = full_problem(self.data, self.gamma)
+        weight = np.where(problem.weight > 0.0, problem.weight, TINY / problem.lam)  # dual values divide by penalties
+        return replace(problem, weight=weight, forced=np.zeros(0, dtype=np.int64))  # those are of the constraints
 
     @property
     def problem(self) -> SparseProblem | GlmProblem:
@@ -211,17 +215,18 @@ class _Model:
     def of(cls, dataset: Dataset, pair: tuple[int, float], how: FitOptions) -> _Model:
         """Check a pair (tau, gamma) and the side constraints against the data."""
         tau, gamma = pair
-        if not 0 <= tau <= dataset.p:
-            raise BadInput(f"tau {tau} is out of range: use 0 to {dataset.p}, the number of features")
+        side = how.side or SideOptions()
+        adjusted = side.adjusted(dataset.names)
+        if not 0 <= tau <= adjusted.left(dataset.p):
+            raise BadInput(f"tau {tau} is out of range: use 0 to {adjusted.left(dataset.p)}, the number of features")
         if not (np.isfinite(gamma) and gamma >= 0.0):
             raise BadInput(f"gamma {gamma:g} is out of range: it must be finite and not negative")
-        data = standardize(dataset, how.scale, how.intercept, loss=how.loss)
-        side = how.side or SideOptions()
-        constraints = side.on(data)
+        data = standardize(dataset, how.scale, how.intercept, adjusted, how.loss)
+        constraints, counted = side.on(data), tau + len(data.adjusting)
         if gamma == 0.0 and how.loss is Loss.LOGISTIC:
             raise BadInput("gamma 0: goes with loss squared, not logistic (two classes that a line parts have no fit)")
         check_independent(data.only(np.setdiff1d(np.arange(data.q), constraints.forced_out)), [gamma])
-        return cls(data, min(tau, data.q), gamma, constraints, side.recorded(dataset.names))
+        return cls(data, min(counted, data.q), gamma, constraints, side.recorded(dataset.names))
 
     @property
     def unit(self) -> float:
@@ -234,8 +239,9 @@ class _Model:
         if self.constraints.on_coefficients:
             beta, source, columns = np.asarray(outcome.beta), data.dataset, data.columns[support]
             # by the rows: where the fit is nearly perfect, moments have lost the digits of the objective
+            ridge = ridge_weights(columns.tolist(), data.free, gamma)
             objective, _ = objective_of(
-                source.X, source.y, columns.tolist(), beta * data.y_unit / data.divisor[support], gamma,
+                source.X, source.y, columns.tolist(), beta * data.y_unit / data.divisor[support], ridge,
                 scale=data.scale, intercept=data.intercept, weights=source.row_weights,
             )  # fmt: skip
             return _FittedTask(objective / self.unit, support, beta, self.squares.v_mean, self.squares.r_mean, None)
@@ -340,7 +346,8 @@ def _start(data: StandardData, names: Sequence[str]) -> Start:
     unknown = [name for name in names if name not in data.dataset.names]
     if unknown:
         raise BadInput(f"start: there is no feature {unknown[0]!r}")
-    return Start(tuple(sorted(position[name] for name in names if name in position)), "user")
+    support = {*(position[name] for name in names if name in position), *data.adjusting.tolist()}
+    return Start(tuple(sorted(support)), "user")
 
 
 def _record(model: _Model, outcome: Outcome, backend: Backend, pair: tuple[int, float], limits: Limits) -> FitRecord:

@@ -444,6 +444,7 @@ def residual_penalty(problem: SparseProblem, largest: int) -> float:
     largest : int
         Most columns of a support.
     """
+    problem = problem.only(np.flatnonzero(problem.weight > 0.0))  # columns that are adjusted for only make Q less
     root = 1.0 / np.sqrt(problem.weight)
     squares = np.diag(problem.Q) * root**2
     most = float(np.sort(squares)[::-1][:largest].sum())

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from sparsecv_mio.arrays import IntArray
+from sparsecv_mio.certificate.adjusted import uncounted
 from sparsecv_mio.certificate.parts import Work, relative_gap, versions
 from sparsecv_mio.certificate.records import COMMON_SCHEMA, CommonRecord, CommonRow
 from sparsecv_mio.data.dataset import Dataset
@@ -103,7 +104,7 @@ def best_common_subset(
     grid = Grid.asked(dataset, plan, gammas, taus, within, two_classes=options.loss is Loss.LOGISTIC)
     clock = Deadline.of(options, stop, began)
     search = CommonSearch(dataset, plan, grid, options, clock)
-    return run_within_limit(search.solve, clock, search.record)
+    return uncounted(run_within_limit(search.solve, clock, search.record))
 
 
 class CommonSearch:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from sparsecv_mio.arrays import IntArray
+from sparsecv_mio.certificate.adjusted import uncounted
 from sparsecv_mio.certificate.parts import Work, versions
 from sparsecv_mio.certificate.records import NEAR_SCHEMA, NearModel, NearRecord, NearSize, Replacement
 from sparsecv_mio.data.dataset import Dataset
@@ -250,7 +251,7 @@ def near_optimal(
     clock = Deadline.of(options, stop, began)
     search = NearSearch(dataset, plan, options, clock)
     search.check(gamma, wanted)
-    return run_within_limit(lambda: search.solve(gamma, wanted), clock, search.record)
+    return uncounted(run_within_limit(lambda: search.solve(gamma, wanted), clock, search.record))
 
 
 class NearSearch:

@@ -10,13 +10,18 @@ So `min f(S'), F <= S', |S'| <= tau` is the same problem in the columns R, of si
 it was. Its eigenvalues lie between the least of Q and the largest, and every diagonal under M, restricted to R, is one
 under M'. A row v is predicted by `r' = r_mean + v_F'a` and the columns `v_R - v_F'A`, means taken off before. A depends
 on gamma: eliminate after gamma is set.
+
+Columns that are adjusted for are those of F without a penalty. With them alone A is that of least squares, the same at
+every gamma, and what is left of a column is its residual on them, as it is after its mean is taken off. `M_FF` is then
+regular where they are independent on the training rows, and the intercept beside them, which `problem.without_ridge`
+asks for before anything is fitted; nothing above needs a penalty on F.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,7 +49,16 @@ class ForcedColumns:
     @classmethod
     def of(cls, q: int, forced: IntArray) -> ForcedColumns:
         """Split q columns."""
-        return cls(forced, np.setdiff1d(np.arange(q), forced))
+        others = np.ones(q, dtype=np.bool_)
+        others[forced] = False
+        return cls(forced, np.flatnonzero(others).astype(np.int64))
+
+    @cached_property
+    def _place(self) -> IntArray:
+        """(q,) place of each column among the others, -1 of one that is forced in."""
+        place = np.full(len(self.forced) + len(self.others), -1, dtype=np.int64)
+        place[self.others] = np.arange(len(self.others))
+        return place
 
     def size(self, tau: int) -> int:
         """Return how many of a support of `tau` columns are chosen."""
@@ -58,13 +72,14 @@ class ForcedColumns:
         """Return a support without the columns that are forced in, by places in `others`."""
         if not len(self.forced):
             return np.asarray(support, dtype=np.int64)
-        return np.searchsorted(self.others, np.setdiff1d(support, self.forced)).astype(np.int64)
+        places = self._place[np.asarray(support, dtype=np.int64)]
+        return np.sort(places[places >= 0])
 
     def whole(self, chosen: NDArray[np.integer]) -> IntArray:
         """Return places in `others` as columns, ascending, with those that are forced in."""
         if not len(self.forced):
             return np.asarray(chosen, dtype=np.int64)
-        return np.sort(np.concatenate([self.forced, self.others[chosen]])).astype(np.int64)
+        return np.sort(np.concatenate([self.forced, self.others[chosen]]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,10 +165,22 @@ def eliminated(problem: SparseProblem) -> Eliminated:
     >>> part.M.tolist(), part.c.tolist(), part.yy
     ([[1.875]], [0.75], 3.5)
     """
-    forced, q = problem.forced, problem.q
-    if not len(forced):
-        return Eliminated(problem, *_nothing(q))
-    choice = ForcedColumns.of(q, forced)
+    if not len(problem.forced):
+        return Eliminated(problem, *_nothing(problem.q))
+    if problem.weight[problem.forced].any():
+        made = _eliminated(problem)
+    else:  # without a penalty that is the same at every gamma
+        made = problem.kept.get(ELIMINATED) or problem.kept.setdefault(ELIMINATED, _eliminated(problem))
+    copies = _copies_among(problem.copies, made.choice.others)
+    return replace(made, problem=replace(made.problem, lam=problem.lam, copy_of=copies))
+
+
+ELIMINATED = "eliminated"
+
+
+def _eliminated(problem: SparseProblem) -> Eliminated:
+    """Return `eliminated` but for copies, where there is something to eliminate."""
+    forced, choice = problem.forced, ForcedColumns.of(problem.q, problem.forced)
     others = choice.others
     own = problem.Q[np.ix_(forced, forced)] + np.diag(problem.penalty[forced])
     cross = problem.Q[np.ix_(forced, others)]
@@ -172,7 +199,6 @@ def eliminated(problem: SparseProblem) -> Eliminated:
         c=problem.c[others] - share.T @ problem.c[forced],
         yy=max(rest, least),
         beside=problem.size,
-        copy_of=_copies_among(problem.copies, others),
         own_squares=np.diag(problem.Q)[others].copy(),
         stretch=(1.0 + _largest_share(problem, choice, share, centre)) ** 2,
         kept={"spectrum": problem.spectrum()},
@@ -211,7 +237,7 @@ def _largest_share(problem: SparseProblem, choice: ForcedColumns, share: FloatAr
 
 def _copies_among(copy_of: NDArray[np.intp] | None, keep: IntArray) -> NDArray[np.intp] | None:
     """Return, for each of some columns, the place of the earliest of these that it copies, else -1."""
-    if copy_of is None:
+    if copy_of is None or not (copy_of[keep] >= 0).any():
         return None
     root = np.where(copy_of[keep] >= 0, copy_of[keep], keep)
     _, first, of = np.unique(root, return_index=True, return_inverse=True)

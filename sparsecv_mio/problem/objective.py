@@ -23,7 +23,7 @@ then sums of weights.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -36,6 +36,17 @@ from sparsecv_mio.problem.exact_fit import EXACT_WORK, ExactFit, fit_exactly
 PLAIN_RTOL = 1e-9  # of the residuals of training, and of all other rows: more rounding than that and a fit is refined
 REFINEMENTS = 12
 LARGEST_ROOT = 1e150  # of a penalty beside columns of about 1: more leaves no digit of a coefficient, and overflows
+
+
+def ridge_weights(columns: Sequence[int], free: Collection[int], gamma: float) -> float | FloatArray:
+    """Return the ridge weight of some columns, of each where some of them have none.
+
+    Examples
+    --------
+    >>> ridge_weights([3, 5], [5], 0.1), ridge_weights([3, 5], [], 0.1)
+    (array([0.1, 0. ]), 0.1)
+    """
+    return np.where(np.isin(list(columns), list(free)), 0.0, gamma) if len(free) else gamma
 
 
 def scales(X: FloatArray, scale: str = "length", weights: FloatArray | None = None) -> FloatArray:
@@ -156,7 +167,7 @@ def fit(
     X: FloatArray,
     y: FloatArray,
     support: Sequence[int],
-    gamma: float,
+    gamma: float | FloatArray,
     *,
     scale: str = "length",
     intercept: str = "fold",
@@ -173,8 +184,8 @@ def fit(
     X : (n, p) array
     y : (n,) array
     support : sequence of int
-    gamma : float
-        Ridge weight, > 0.
+    gamma : float or (s,) array
+        Ridge weight, or that of each column; 0 where the columns are independent on the training rows.
     scale, intercept : str
         As in the head of this module.
     rows : array of int, optional
@@ -193,7 +204,8 @@ def fit(
     about = {"fold": train, "global": everyone}.get(intercept)
     heft = None if weights is None else np.sqrt(weights)
     place = Coordinates.of(X, y, columns, about, heft)
-    root = np.sqrt(gamma / 2.0) * (scales(X[:, columns], scale, weights) / place.x_unit)
+    lengths = scales(X[:, columns], scale, weights)
+    root = np.sqrt(gamma / 2.0) * (lengths / place.x_unit)
     root = np.minimum(root, LARGEST_ROOT)
     Z, t = place.rows(X, y, train)
     if heft is not None:
@@ -212,7 +224,8 @@ def fit(
     out[train] = False
     away = place.rows(X, y, np.flatnonzero(out))
     if not _digits_are_left(t, residual[: len(t)], solution, singular, (away[0] / size, away[1])):
-        lam = [Fraction(gamma) / 2 * Fraction(float(s)) ** 2 for s in scales(X[:, columns], scale, weights)]
+        each = np.broadcast_to(gamma, len(columns)).tolist()
+        lam = [Fraction(weight) / 2 * Fraction(s) ** 2 for weight, s in zip(each, lengths.tolist(), strict=True)]
         small = len(train) * len(columns) ** 2 <= EXACT_WORK
         exact = fit_exactly(X, y, columns, lam, train, about, weights) if small else None
         if exact is not None:
@@ -301,7 +314,7 @@ def objective_of(
     y: FloatArray,
     support: Sequence[int],
     beta: FloatArray,
-    gamma: float,
+    gamma: float | FloatArray,
     *,
     scale: str = "length",
     intercept: str = "fold",
@@ -316,7 +329,8 @@ def objective_of(
     support : sequence of s int
     beta : (s,) array
         Coefficients in units of the file.
-    gamma : float
+    gamma : float or (s,) array
+        As in `fit`.
     scale, intercept : str
         As in the head of this module.
     weights : (n,) array, optional

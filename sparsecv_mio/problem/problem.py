@@ -310,7 +310,7 @@ class SparseProblem:
         a combination of others. Where both are taken f falls by at most its square. Rows left out that are long beside
         what these rows have of the column stretch that by their ratio: a cell of 1e28 sees coefficients of nothing.
         """
-        if self.copy_of is None or self.copy_off is None:
+        if self.copy_of is None or self.copy_off is None or not (self.copy_of >= 0).any():
             return self.copy_of
         allowed = COPIES_OFF * np.sqrt(self.penalty)
         if self.copy_length is not None:

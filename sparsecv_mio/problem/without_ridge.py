@@ -1,4 +1,4 @@
-"""Gamma 0, least squares: where it is taken, and why what is computed in its place is right.
+"""Fits without a ridge weight: where gamma 0 is taken, and which columns may be adjusted for.
 
 Without a ridge weight a model is determined on some rows where its columns, and the intercept, are linearly independent
 there. It is taken where *all* columns are, on the training rows of every fold: so they are in every support, and on all
@@ -38,17 +38,18 @@ CLEAR = 1e-9  # at which rounding leaves no doubt
 LARGEST_WEIGHT = 1e100  # of a penalty, in standard coordinates: columns no shorter than 1e-50
 NAMED = 1e-6  # share in a combination, of the largest one, from which on a column is named
 MOST_NAMED = 6
-CURE = "force one out, or give a gamma above 0"
 
 
 def check_independent(data: StandardData, gammas: Iterable[float], folds: FoldPlan | None = None) -> None:
-    """Raise `BadInput` where gamma 0 is asked for and columns are linearly dependent on the training rows of a fold.
+    """Raise `BadInput` where columns that are not penalised are linearly dependent on the training rows of a fold.
+
+    With gamma 0 these are all columns, else those that are adjusted for.
 
     Parameters
     ----------
     data : StandardData
     gammas : iterable of float
-        Nothing is looked at where 0 is not among them.
+        Whether 0 is among them.
     folds : FoldPlan, optional
         Where it is None, on all rows alone.
 
@@ -72,6 +73,8 @@ def check_independent(data: StandardData, gammas: Iterable[float], folds: FoldPl
         ...
     sparsecv_mio.errors.BadInput: gamma 0: on all rows, columns 'x0', 'x1', 'x2' are linearly dependent: ...
     """
+    if len(data.adjusting):
+        _check(data.only(data.adjusting), "adjust", "leave one out", folds)
     if 0.0 not in gammas:
         return
     short = np.flatnonzero(data.weight > LARGEST_WEIGHT)
@@ -79,12 +82,24 @@ def check_independent(data: StandardData, gammas: Iterable[float], folds: FoldPl
         raise BadInput(
             f"gamma 0: column {data.names[short[0]]!r} is shorter than 1e-50: rescale it, or leave scale none"
         )
-    _check_rows(data, data.n, "there are", folds)
+    _check(data, "gamma 0", "force one out, or give a gamma above 0", folds)
+
+
+def _check(data: StandardData, option: str, cure: str, folds: FoldPlan | None) -> None:
+    """Raise `BadInput` where columns are linearly dependent on all rows, or on the training rows of a fold."""
+
+    def least_eigenvalue(moments: TrainingMoments, where: str) -> float:
+        least, columns, what = _least_eigenvalue(data, moments)
+        if len(columns):
+            raise BadInput(f"{option}: on {where}, {_named(data, columns, what)}: {cure}")
+        return least
+
+    _check_rows(data, option, cure, data.n, "there are")
     if folds is not None:
         fold = int(np.argmax(folds.left_sizes))
-        _check_rows(data, folds.least_training, f"fold {fold + 1} of {folds.k} trains on", folds)
+        _check_rows(data, option, cure, folds.least_training, f"fold {fold + 1} of {folds.k} trains on")
     whole = row_moments(data, slice(0, data.n))
-    least = _least_eigenvalue(data, whole, "on all rows")
+    least = least_eigenvalue(whole, "all rows")
     if folds is None:
         return
     leverage = _leverages(data, whole) if least > CLEAR else np.ones(data.n)
@@ -93,33 +108,33 @@ def check_independent(data: StandardData, gammas: Iterable[float], folds: FoldPl
         if not least * (1.0 - float(leverage[folds.left_out(fold)].sum())) > CLEAR
     ]  # fmt: skip
     for fold, moments in training_moments(data, folds, doubtful) if doubtful else ():
-        _least_eigenvalue(data, moments, f"on the training rows of fold {fold + 1} of {folds.k}")
+        least_eigenvalue(moments, f"the training rows of fold {fold + 1} of {folds.k}")
 
 
-def _check_rows(data: StandardData, rows: int, who: str, folds: FoldPlan | None) -> None:
+def _check_rows(data: StandardData, option: str, cure: str, rows: int, who: str) -> None:
     """Refuse rows that are too few for any columns to be independent on them."""
     free = data.intercept is Intercept.FOLD
     if rows < data.q + free:
-        few = "use fewer columns, " + ("more rows in training, " if folds is not None else "")
         columns = f"{data.q} columns and an intercept" if free else f"{data.q} columns"
-        raise BadInput(
-            f"gamma 0: {who} {rows} rows, on which {columns} are linearly dependent: {few}or a gamma above 0"
-        )
+        raise BadInput(f"{option}: {who} {rows} rows, on which {columns} are linearly dependent: {cure}")
 
 
-def _least_eigenvalue(data: StandardData, moments: TrainingMoments, where: str) -> float:
-    """Return the least eigenvalue of the Gram matrix of columns of length 1 on some rows, about. O(q^3)."""
+def _least_eigenvalue(data: StandardData, moments: TrainingMoments) -> tuple[float, IntArray, str]:
+    """Return the least eigenvalue of the Gram matrix of columns of length 1 on some rows, about; and what is wrong.
+
+    Where it is 0, up to rounding, also columns that are dependent, and in which way. O(q^3).
+    """
     scatter = moments.scatter[: data.q, : data.q]
     squares = np.diag(scatter)
-    constant = np.flatnonzero(~(squares > 0.0))
+    constant = np.flatnonzero(~(squares > 0.0)).astype(np.int64)
     if len(constant):
-        raise BadInput(f"gamma 0: {where}, {_named(data, constant[:1], 'is constant')}: {CURE}")
+        return 0.0, constant[:1], "is constant"
     unit = 1.0 / np.sqrt(squares)
     correlation = scatter * unit[:, None] * unit
     least = float(np.linalg.eigvalsh(correlation)[0])
-    if not least > LEAST_EIGENVALUE:
-        raise BadInput(f"gamma 0: {where}, {_named(data, _dependent(correlation), 'are linearly dependent')}: {CURE}")
-    return least
+    if least > LEAST_EIGENVALUE:
+        return least, constant, ""
+    return least, _dependent(correlation), "are linearly dependent"
 
 
 def _dependent(correlation: FloatArray) -> IntArray:

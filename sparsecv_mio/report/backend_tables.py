@@ -12,6 +12,7 @@ import numpy as np
 from rich.console import Console
 from rich.text import Text
 
+from sparsecv_mio.certificate.adjusted import adjusted_for
 from sparsecv_mio.certificate.records import FitRecord
 from sparsecv_mio.digits import ends_of, interval_digits, shown
 from sparsecv_mio.errors import BackendUnavailable
@@ -110,7 +111,7 @@ def print_fit(console: Console, record: FitRecord, brief: bool = False) -> None:
         say(console, f"models compared: {words}")
     if record.classes is not None:
         say(console, f"logistic loss: the log odds of {record.classes.positive!r}")
-    print_model(console, record.coefficients, record.intercept)
+    print_model(console, record.coefficients, record.intercept, adjusted=adjusted_for(record).adjust)
     if brief:
         return
     effort = f"{record.raw_status}, {record.nodes:,} nodes, {record.cuts:,} cuts"

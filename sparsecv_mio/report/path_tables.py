@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.text import Text
 
+from sparsecv_mio.certificate.adjusted import adjusted_for
 from sparsecv_mio.certificate.records import PathRecord, PathRow, Surface
 from sparsecv_mio.digits import aligned, interval_digits, shown
 from sparsecv_mio.fits.best_subsets import ClassCriteria, Criteria, criteria
@@ -63,7 +64,7 @@ def print_path(
         )  # fmt: skip
         least = f", the least of {len(gammas)}" if short else ""
         say(console, f"\nbest subsets on all rows, gamma = {shown(gamma)} (ridge weight{least})")
-        _print_models(console, rows, fits, record.path if short else ())
+        _print_models(console, rows, fits, record.path if short else (), adjusted_for(record).adjust)
     if short:
         say(console, "--gamma G: coefficients, objectives and bounds of one gamma; --full: of all", "dim")
     if not brief:
@@ -72,14 +73,14 @@ def print_path(
 
 def _print_models(
     console: Console, rows: Sequence[PathRow], fits: Sequence[Criteria] | Sequence[ClassCriteria],
-    path: Sequence[PathRow],
+    path: Sequence[PathRow], adjusted: Sequence[str],
 ) -> None:  # fmt: skip
     """Print a row for each size: its model, or of a `path` of several gammas its subset at the least one."""
     digits, lines = interval_digits((row.lower, row.upper) for row in rows), list[tuple[object, ...]]()
     criteria_of: list[Criteria | ClassCriteria] = [*fits]
     for row, fit in zip_longest(rows, criteria_of):
         good = [] if fit is None else _shares(fit._asdict())
-        lines.append((row.tau, *good, *(_over_gammas(row, path) if path else _of_model(row, digits))))
+        lines.append((row.tau, *good, *(_over_gammas(row, path) if path else _of_model(row, digits, adjusted))))
     heads = ("up to gamma", "proved", "features") if path else ("objective", "lower", "proved", "model")
     shares = () if not fits else CLASS_FITS if isinstance(fits[0], ClassCriteria) else FITS
     print_table(console, ("tau", *shares, *heads), lines, text=heads[-1:])
@@ -93,8 +94,10 @@ def _shares(fit: Mapping[str, float]) -> list[str]:
     return [f"{value:.4f}" if name in shares else shown(value, 5) for name, value in fit.items()]
 
 
-def _of_model(row: PathRow, digits: int) -> tuple[object, ...]:
-    model = "".join(f"  {value:+.5g} {name}" for name, value in row.coefficients.items())
+def _of_model(row: PathRow, digits: int, adjusted: Sequence[str]) -> tuple[object, ...]:
+    """Return the last cells of a row: of the model first what is chosen, then what it adjusts for."""
+    names = sorted(row.coefficients, key=lambda name: name in adjusted)
+    model = "".join(f"  {row.coefficients[name]:+.5g} {name}" for name in names)
     return aligned(row.objective, digits), aligned(row.lower, digits), row.proved, f"{shown(row.intercept, 5)}{model}"
 
 

@@ -10,6 +10,7 @@ from dataclasses import fields
 from functools import partial
 from pathlib import Path
 
+from sparsecv_mio.certificate.adjusted import adjusted_for
 from sparsecv_mio.certificate.parts import DataInfo, ReadingInfo, versions
 from sparsecv_mio.certificate.read_back import AnyRecord
 from sparsecv_mio.certificate.records import (
@@ -475,7 +476,9 @@ def _about_signs(record: Record | FitRecord | CommonRecord) -> str:
 
 def _model_table(record: Record | FitRecord | CommonRecord, data: Dataset | None) -> ReportTable:
     search = record if isinstance(record, Record) else None
-    rows = [[name, shown(value)] for name, value in record.coefficients.items()]
+    adjusted = adjusted_for(record).adjust
+    names = sorted(record.coefficients, key=lambda name: name in adjusted)
+    rows = [[name, shown(record.coefficients[name])] for name in names]
     of_classes = search is not None and search.classes is not None
     head = ["feature", f"coefficient, in units of {record.data.target} per unit of the feature"]
     if of_classes:
@@ -493,7 +496,8 @@ def _model_table(record: Record | FitRecord | CommonRecord, data: Dataset | None
     if search is not None:
         decided, others = record_plots.times_chosen(search.chosen_folds)
         for row in rows:
-            row.append(f"{decided[row[0]] + others[row[0]]:,} of {len(search.chosen_folds):,}")
+            times = f"{decided[row[0]] + others[row[0]]:,} of {len(search.chosen_folds):,}"
+            row.append("adjusted for" if row[0] in adjusted else times)
         head.append("folds that choose it")
     rows.append(["(intercept)", shown(record.intercept), *[""] * (len(head) - 2)])
     where = "" if search is None else f", tau = {search.refit.tau}, gamma = {shown(search.refit.gamma)}"

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.certificate import records
+from sparsecv_mio.certificate.adjusted import adjusted_for
 from sparsecv_mio.certificate.parts import Work
 from sparsecv_mio.digits import aligned, ends_of, interval_digits, several, share, shown
 from sparsecv_mio.report import layout, record_words
@@ -350,7 +351,8 @@ def _print_coefficients(
     subset = "the best subset" if refit.proved else "the best subset found"
     layout.say(console, f"coefficients: {subset} on all rows at {where} ({proof})")
     odds = None if record.classes is None else odds_columns(record.coefficients, units)
-    print_model(console, record.coefficients, record.intercept, full, odds)
+    adjusted = adjusted_for(record).adjust
+    print_model(console, record.coefficients, record.intercept, full, odds, adjusted)
     if lines := record_words.stability_lines(record):
         for line in lines:
             layout.say(console, line)
@@ -358,7 +360,8 @@ def _print_coefficients(
     for line in record_words.average_lines(record):
         layout.say(console, line)
     if record.average is not None:
-        print_model(console, record.average.model.coefficients, record.average.model.intercept, full)
+        model = record.average.model
+        print_model(console, model.coefficients, model.intercept, full, adjusted=adjusted)
 
 
 def rule_lines(record: records.Record) -> list[str]:
@@ -427,9 +430,9 @@ def odds_columns(
 
 def print_model(
     console: Console, coefficients: Mapping[str, float], intercept: float, full: bool = True,
-    odds: tuple[list[str], dict[str, list[str]]] | None = None,
+    odds: tuple[list[str], dict[str, list[str]]] | None = None, adjusted: Sequence[str] = (),
 ) -> None:  # fmt: skip
-    """Print the coefficients of a model.
+    """Print the coefficients of a model, those of columns that it adjusts for in a block of their own.
 
     Parameters
     ----------
@@ -443,12 +446,20 @@ def print_model(
         Every coefficient, where they are more than a screen holds; else the first ones.
     odds : tuple, optional
         Of two classes: columns that stand beside, from `odds_columns`.
+    adjusted : sequence of str
+        Columns that the model adjusts for.
     """
     heads, beside = odds or ([], {})
-    rows: list[tuple[object, ...]] = [(name, value, *beside.get(name, ())) for name, value in coefficients.items()]
+    rows: list[tuple[object, ...]] = [
+        (name, value, *beside.get(name, ())) for name, value in coefficients.items() if name not in adjusted
+    ]
     hidden = 0 if full or len(rows) <= SCREEN_ROWS else len(rows) - KEPT_ROWS
-    rows = [*rows[: len(rows) - hidden], ("(intercept)", intercept, *[""] * len(heads))]
-    styles = [""] * (len(rows) - 1) + ["dim"]
+    rows, empty = rows[: len(rows) - hidden], [""] * len(heads)
+    styles = [""] * len(rows)
+    if adjusted:
+        rows += [("adjusted for", "", *empty), *((name, coefficients[name], *empty) for name in adjusted)]
+        styles += ["dim", *[""] * len(adjusted)]
+    rows, styles = [*rows, ("(intercept)", intercept, *empty)], [*styles, "dim"]
     layout.print_table(console, ("feature", "coefficient", *heads), rows, text=("feature",), styles=styles)
     _say_left_out(console, hidden, "coefficient")
 
@@ -750,7 +761,7 @@ def print_common(console: Console, record: records.CommonRecord, brief: bool = F
         console,
         f"certified: the least CV error of any subset of these sizes is in {ends}, gap {shown(record.gap, 3)}",
     )
-    print_model(console, record.coefficients, record.intercept, full)
+    print_model(console, record.coefficients, record.intercept, full, adjusted=adjusted_for(record).adjust)
     if brief:
         return
     layout.say(console, "best gamma of every tau", "bold")

@@ -231,7 +231,7 @@ def propose(data: StandardData, folds: FoldPlan, grid: Grid, expired: Callable[[
 
     inner = grid.taus[(grid.taus > 0) & (grid.taus < data.q)]
     made = Proposals({}, {}, {}, 0)
-    if not len(inner) or data.q == 0 or folds.k < 1:
+    if not len(inner) or data.q == 0 or folds.k < 1 or len(data.adjusting):
         return made
     X, y = data.rows(slice(0, data.n))
     root = np.sqrt(data.weight)

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from sparsecv_mio.arrays import FloatArray
+from sparsecv_mio.certificate.adjusted import uncounted
 from sparsecv_mio.certificate.parts import NOT_AVERAGED, OuterModel, TriedWeight
 from sparsecv_mio.certificate.records import (
     Nested,
@@ -131,7 +132,11 @@ class Question:
         if self.options.stability == NESTED:
             return search_with_nested_weight(self, deadline)
         asked = replace(self, options=self.options.within(self.dataset))
-        return _over_grid(asked, grid, deadline) if every is None else _over_interval(asked, every, grid, deadline)
+        return (
+            uncounted(_over_grid(asked, grid, deadline))
+            if every is None
+            else _over_interval(asked, every, grid, deadline)
+        )
 
     def check_outer_classes(self, outer: FoldPlan) -> None:
         """Raise `BadInput` where rows outside of an outer fold leave a fold of theirs one class to train on."""

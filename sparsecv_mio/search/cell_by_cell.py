@@ -523,7 +523,7 @@ class CellMethod(GridMethod):
         if self.mio.budget is not None:
             cells = cells[: self.mio.budget - self.asked()]
         if cells:
-            tau = self.context.grid.taus[cells[0][1]]
+            tau = self.context.said_taus[cells[0][1]]
             self.run.signals.doing(f"{'trees' if self.mio.native else 'MIOs'}: tau {tau}")
         # what a cell starts from must not depend on which of its neighbours is done first
         work = [(where, self.solver.starts(where)) for where in cells]

@@ -15,6 +15,7 @@ from typing import Any, cast
 import numpy as np
 
 from sparsecv_mio.arrays import BLOCK_NUMBERS, FloatArray, IntArray
+from sparsecv_mio.certificate.adjusted import adjusted_for, counted
 from sparsecv_mio.certificate.read_back import in_classes
 from sparsecv_mio.certificate.records import Classes, Record, class_quality, columns_named, probabilities
 from sparsecv_mio.data.dataset import Dataset
@@ -136,11 +137,12 @@ def predictions_by_fold(record: Record, dataset: Dataset, folds: AnyFolds) -> tu
         Ascending, each as often as a fold scores it.
     predicted : (m,) array
     """
-    dataset = in_classes(record, dataset)
+    record, dataset = counted(record), in_classes(record, dataset)
     plan = folds_of(folds, dataset, record.folds.seed or 0)
     check_of_record(record, dataset, plan)
     loss = Loss.SQUARED if record.classes is None else Loss.LOGISTIC
-    return _predictions(record, standardize(dataset, record.data.scale, record.data.intercept, loss=loss), plan)
+    how = record.data.scale, record.data.intercept, adjusted_for(record)
+    return _predictions(record, standardize(dataset, *how, loss=loss), plan)
 
 
 def check_of_record(record: Record, dataset: Dataset, plan: FoldPlan) -> None:
@@ -261,7 +263,8 @@ class FoldModels:
         check_of_record(record, dataset, folds)
         if not folds.is_partition or folds.scored < folds.n:
             raise BadInput(f"interval: folds {folds.spec!r} do not hold out every row once: solve with K folds, or loo")
-        data, supports = used_columns(record, standardize(dataset, record.data.scale, record.data.intercept))
+        record, how = counted(record), (record.data.scale, record.data.intercept, adjusted_for(record))
+        data, supports = used_columns(record, standardize(dataset, *how))
         place = {name: j for j, name in enumerate(data.names)}
         coefficients, intercepts, missed = np.zeros((folds.k, data.q)), np.zeros(folds.k), np.zeros(folds.n)
         X = dataset.X[:, data.columns]

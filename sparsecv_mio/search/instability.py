@@ -232,7 +232,7 @@ class Instabilities:
     def _distances(self, g: int, t: int, full: Residuals, which: IntArray, value: FloatArray) -> FloatArray:
         """Bound the distances between the residuals of the models with and without a fold, on its training rows."""
         data, tau = self.context.data, int(self.context.grid.taus[t])
-        if float(data.n) * data.q * len(which) > QUICK_WORK:
+        if float(data.n) * data.q * len(which) > QUICK_WORK or len(data.adjusting):
             return np.full(len(which), np.inf)
         V, r = data.rows(slice(0, data.n))
         kept = np.ones((data.n, len(which)))

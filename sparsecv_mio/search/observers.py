@@ -194,7 +194,7 @@ def progress_of(state: SearchState, mios: int, stage: str = "") -> Progress:
     at, columns = errors_found.argmin(axis=0), np.arange(len(grid.taus))
     errors, estimates = errors_found[at, columns].tolist(), open_pairs[at, columns].tolist()
     numbers = zip(lower.tolist(), upper.tolist(), errors, estimates, strict=True)
-    rows = zip(grid.taus.tolist(), final.tolist(), pruned.tolist(), numbers, strict=True)
+    rows = zip(context.said_taus.tolist(), final.tolist(), pruned.tolist(), numbers, strict=True)
     g, t = now.reported_pair(context.gap, grid.gammas, grid.taus)
     return Progress(
         done=int(final.sum()),
@@ -205,10 +205,10 @@ def progress_of(state: SearchState, mios: int, stage: str = "") -> Progress:
         seconds=context.deadline.seconds,
         mios=mios,
         pruned=int(pruned.sum()),
-        best=(float(grid.gammas[g]), int(grid.taus[t])),
+        best=(float(grid.gammas[g]), int(context.said_taus[t])),
         taus=tuple(TauProgress(tau, done, out, each, *numbers) for tau, done, out, numbers in rows),
         stage=stage,
-        proved=proved_ends(now, context.gap, grid.gammas, grid.taus),
+        proved=proved_ends(now, context.gap, grid.gammas, context.said_taus),
         cv_error=float(errors_found[g, t]),
         estimate=bool(open_pairs[g, t]),
     )
@@ -372,7 +372,7 @@ def head_of(context: Context, method: str) -> dict[str, Any]:
         "method": method,
         "gap": context.gap,
         "gammas": None if descent else grid.gammas.tolist(),
-        "taus": grid.taus.tolist(),
+        "taus": context.said_taus.tolist(),
         "total": gammas * len(grid.taus) * context.folds.k,
     }
 
@@ -388,7 +388,7 @@ def trace_line_of(state: SearchState, mios: int) -> dict[str, Any]:
         "done": int(state.cells.final.sum()),
         "lower": now.floor * unit,
         "upper": null_if_infinite([now.ceiling * unit])[0],
-        "proved": proved_ends(now, state.context.gap, state.context.grid.gammas, state.context.grid.taus),
+        "proved": proved_ends(now, state.context.gap, state.context.grid.gammas, state.context.said_taus),
         "estimates": null_if_infinite((now.shown.min(axis=0) * unit).tolist()),
         "pairs": [list(ends) for ends in zip(lower, upper, strict=True)],
     }

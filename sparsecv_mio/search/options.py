@@ -23,7 +23,7 @@ from sparsecv_mio.declared_options import OPTIONS, check_whole, settle_options, 
 from sparsecv_mio.errors import BadInput, SparseCVError, did_you_mean, one_of
 from sparsecv_mio.formulation.backends import BACKENDS, NATIVE, backend_name, get_backend
 from sparsecv_mio.formulation.outcome import Limits
-from sparsecv_mio.model_space import NONE, RESTRICTIONS, Restrictions, finite_number
+from sparsecv_mio.model_space import BEYOND_FORCING, NONE, RESTRICTIONS, Restrictions, finite_number
 from sparsecv_mio.search.context import Snapshot
 from sparsecv_mio.search.observers import Progress
 from sparsecv_mio.search.pairs import Grid
@@ -124,6 +124,7 @@ def check_limits(limits: Limits) -> None:
 VENDORS = tuple(name for name in BACKENDS if name != NATIVE)
 COUNT_MIOS = (Method.JOINT, Method.ALGORITHM1, Method.GRID)  # one MIO at a time, by any backend
 CELL_BY_CELL = (Method.ALGORITHM1, Method.GRID)
+UNPENALISED = "gamma moves by eigenvalues over penalties, and these columns have none"
 ONE_TREE = "each cell is a tree or an MIO of its own"  # under restrictions beyond forced columns
 OF_GRIDS = ("one_se", "stability", "refine", "mio_budget", "formulation", "oracles")  # not of an interval of gamma
 NESTED = "nested"  # the weight of the instability is chosen by nested cross-validation
@@ -143,7 +144,8 @@ SQUARED_ALONE = {  # options that go with squared loss alone, and why
     "model": "averages are of squared errors",
     "refine": "gamma is refined by squares",
     "oracles": "they are of squares",
-    **dict.fromkeys(RESTRICTIONS[2:], "trees of the other know no limits but forced features"),
+    "adjust": "trees of the other know one column without a penalty, the intercept",
+    **dict.fromkeys(BEYOND_FORCING, "trees of the other know no limits but forced features"),
 }
 
 
@@ -203,9 +205,12 @@ RULES = (
     Rule("positive", "loss", (Loss.LOGISTIC,), "squared loss has no classes"),
     Rule("class_weight", "loss", (Loss.LOGISTIC,), "squared loss has no classes"),
     *(Rule(option, "loss", (Loss.SQUARED,), why) for option, why in SQUARED_ALONE.items()),
-    *(Rule(option, "method", (Method.AUTO, *CELL_BY_CELL), ONE_TREE) for option in RESTRICTIONS[2:]),
-    *(Rule(option, "refine", (False,), ONE_TREE) for option in RESTRICTIONS[2:]),
-    *(Rule(option, "oracles", (None, ()), ONE_TREE) for option in RESTRICTIONS[2:]),
+    Rule("adjust", "method", tuple(word for word in Method if word is not Method.DESCENT), UNPENALISED),
+    Rule("adjust", "refine", (False,), UNPENALISED),
+    Rule("adjust", "oracles", (None, ()), "they know one column without a penalty, the intercept"),
+    *(Rule(option, "method", (Method.AUTO, *CELL_BY_CELL), ONE_TREE) for option in BEYOND_FORCING),
+    *(Rule(option, "refine", (False,), ONE_TREE) for option in BEYOND_FORCING),
+    *(Rule(option, "oracles", (None, ()), ONE_TREE) for option in BEYOND_FORCING),
 )  # fmt: skip
 
 

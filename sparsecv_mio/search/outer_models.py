@@ -11,7 +11,7 @@ from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.certificate.records import probabilities
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.standard import standardize
-from sparsecv_mio.problem.objective import fit, held_out_error
+from sparsecv_mio.problem.objective import fit, held_out_error, ridge_weights
 from sparsecv_mio.search.options import SearchOptions
 from sparsecv_mio.words import Loss
 
@@ -56,9 +56,11 @@ def scored_outside(
     (0.411741, True)
     """
     if options.loss is Loss.SQUARED:
-        columns, rows = [training.names.index(name) for name in support], np.arange(test.n)
+        adjusted, rows = options.restrictions.within(training.names).adjust, np.arange(test.n)
+        columns = [training.names.index(name) for name in (*adjusted, *support)]
+        ridge = ridge_weights(columns, columns[: len(adjusted)], gamma)
         model = fit(
-            training.X, training.y, columns, gamma, scale=options.scale, intercept=options.intercept,
+            training.X, training.y, columns, ridge, scale=options.scale, intercept=options.intercept,
             weights=training.row_weights,
         )  # fmt: skip
         error = held_out_error(model, test.X, test.y, rows, test.row_weights) / test.weight_of(rows)

@@ -112,7 +112,8 @@ class Grid:
             raise BadInput(
                 "gamma 0: logistic loss takes positive ridge weights: two classes that a line parts have no fit"
             )
-        return cls.of(weights, sizes, dataset.p, restrictions)
+        grid = cls.of(weights, sizes, dataset.p, restrictions)
+        return cls(grid.gammas, grid.taus + len(restrictions.adjust))
 
 
 @dataclass(frozen=True, eq=False)

@@ -117,7 +117,7 @@ class _Recheck:
     def _of_support(self, columns: IntArray) -> UnitColumns:
         """Return the columns of a support; folds mostly share theirs."""
         if self._last is None or not np.array_equal(self._last.columns, columns):
-            self._last = UnitColumns.of(*self._how, columns)
+            self._last = UnitColumns.of(*self._how, columns, self.data.free)
         return self._last
 
     def _objection_of_classes(self, where: Where, columns: IntArray) -> str:

@@ -34,7 +34,7 @@ from sparsecv_mio.errors import Inconsistent
 from sparsecv_mio.model_space import text_of_gammas, text_of_taus
 from sparsecv_mio.problem.coordinates import objective_slack
 from sparsecv_mio.problem.glm_objective import null_loss
-from sparsecv_mio.problem.objective import fit, r_squared, standard_error
+from sparsecv_mio.problem.objective import fit, r_squared, ridge_weights, standard_error
 from sparsecv_mio.problem.problem import SparseProblem, lam_of, penalty_of
 from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.problem.training_moments import CentredRows, moments_of_training
@@ -159,7 +159,8 @@ class _AllRowsFit:
             )
         source, columns = data.dataset, np.sort(data.columns[self.support]).tolist()
         model = fit(
-            source.X, source.y, columns, gamma, scale=str(data.scale), intercept=str(data.intercept),
+            source.X, source.y, columns, ridge_weights(columns, data.free, gamma), scale=str(data.scale),
+            intercept=str(data.intercept),
             weights=source.row_weights,
         )  # fmt: skip
         coefficients = dict(zip(names_of(data, self.support), model.beta.tolist(), strict=True))

@@ -291,7 +291,7 @@ class SharedPass(StoredPart):
     def _decide_likely_winner(self) -> None:
         state = self.run
         g, t = likely_winner(state.bounds())
-        self.run.signals.doing(f"trees: tau {self.run.context.grid.taus[t]}, the likely best")
+        self.run.signals.doing(f"trees: tau {self.run.context.said_taus[t]}, the likely best")
         with state.accounts.of(BoundSource.SHARED_TREES):
             self.trees.decide_taus(g, [t], state.all_rows.best[g].nodes)
         if state.open[g, t].any():
@@ -416,7 +416,7 @@ class Rounds(GridMethod):
         """Solve all rows at the pair to report until that is proved or the limit comes."""
         g, t = self.run.reported_pair()
         tau, run = int(self.context.grid.taus[t]), self.run
-        run.signals.doing(f"best subset on all rows: tau {tau}")
+        run.signals.doing(f"best subset on all rows: tau {self.context.said_taus[t]}")
         start, expired = run.all_rows.best[g].by_size[tau].support, self.context.deadline.expired
         with run.accounts.of(BoundSource.ALL_ROWS):
             result = solve_path(run.all_rows.problem(g), [tau], starts=[start], effort=UNLIMITED, expired=expired)

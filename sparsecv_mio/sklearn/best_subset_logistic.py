@@ -204,6 +204,8 @@ class BestSubsetLogistic(OfOneGamma, SparseClassifier):
         Whether there is an intercept, which is not penalised.
     force_in, force_out : str, int or list of these, optional
         Features in every model, which count in `tau`, and features in none; by name, or by position.
+    adjust : None
+        Is for squared loss: columns that a model adjusts for.
     verbose : int
         Print how far the search is.
 
@@ -324,6 +326,8 @@ class BestSubsetLogisticCV(ChosenByCV, SparseClassifier):
         and nothing to predict by.
     force_in, force_out : str, int or list of these, optional
         Features in every model, which count in `taus`, and features in none; by name, or by position.
+    adjust : None
+        Is for squared loss: columns that a model adjusts for.
     verbose : int
         Print how far the search is.
 

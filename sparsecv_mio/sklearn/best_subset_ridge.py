@@ -89,6 +89,8 @@ class BestSubsetRidge(OfOneGamma, SparseLinearModel):
         Whether there is an intercept, which is not penalised.
     force_in, force_out : str, int or list of these, optional
         Features in every model, which count in `tau`, and features in none; by name, or by position.
+    adjust : str, int or list of these, optional
+        Columns that every model adjusts for, as for the intercept: in, not penalised, not counted in the size.
     at_most : str, pair or list of these, optional
         Groups of which a model has at most so many features: `"2:a,b,c"` or `(2, ["a", "b", "c"])`.
     hierarchy : str, mapping or list of str, optional
@@ -210,6 +212,8 @@ class BestSubsetRidgeCV(ChosenByCV, SparseLinearModel):
         and nothing to predict by.
     force_in, force_out : str, int or list of these, optional
         Features in every model, which count in `taus`, and features in none; by name, or by position.
+    adjust : str, int or list of these, optional
+        Columns that every model adjusts for, as for the intercept: in, not penalised, not counted in the size.
     at_most : str, pair or list of these, optional
         Groups of which a model has at most so many features: `"2:a,b,c"` or `(2, ["a", "b", "c"])`.
     hierarchy : str, mapping or list of str, optional

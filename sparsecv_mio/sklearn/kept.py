@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from sparsecv_mio.arrays import FloatArray
+from sparsecv_mio.certificate.adjusted import counted
 from sparsecv_mio.certificate.records import Record, by_column
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan, RowLists
@@ -109,7 +110,7 @@ class KeptSearch:
         record : Record
             Of the search.
         """
-        names, own = record.data.names, record.refit.tau
+        names, own = record.data.names, counted(record).refit.tau
         within = record.request.restrictions or NONE
         loss = Loss(record.request.loss or Loss.SQUARED)
         data = standardize(self.dataset, record.data.scale, record.data.intercept, within, loss)

@@ -244,6 +244,7 @@ class SparseEstimator(FittedModel, CallbackSupportMixin, BaseEstimator):
     fit_intercept: bool = True
     force_in: Column | Iterable[Column] | None = None
     force_out: Column | Iterable[Column] | None = None
+    adjust: Column | Iterable[Column] | None = None
     verbose: int = 0
 
     def __getstate__(self) -> dict[str, Any]:

@@ -95,8 +95,12 @@ class BestSubsets:
         cells = {}
         for tau in taus:
             cell = self.by_size[size(tau)]
-            support, candidates = whole(cell.support), tuple(whole(candidate) for candidate in cell.candidates)
-            cells[tau] = replace(cell, tau=tau, support=support, candidates=candidates)
+            candidates = tuple(whole(candidate) for candidate in cell.candidates)
+            first = len(candidates) > 0 and np.array_equal(cell.candidates[0], cell.support)
+            support = candidates[0] if first else whole(cell.support)
+            cells[tau] = BestSubset(
+                tau, support, cell.lower, cell.upper, candidates, cell.values, cell.margin, cell.complete, cell.branched
+            )
         return replace(self, by_size=cells)
 
     def in_columns(self, columns: IntArray) -> BestSubsets:

@@ -17,6 +17,7 @@ from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import folds_from_labels
 from sparsecv_mio.data.weights import weighted
 from sparsecv_mio.errors import BadInput
+from sparsecv_mio.fits.one import fit_one
 
 METHODS = ("auto", "joint", "rounds", "grid", "algorithm1", "bounds", *ENGINES)
 KINDS = ("plain", "near copy", "nearer copy", "copy", "few rows", "too few rows", "constant in a fold", "far away")
@@ -44,8 +45,11 @@ def drawn(seed: int) -> tuple[sc.Dataset, FoldPlan, str]:
     return data, plan, kind
 
 
-def exact_problem(data: sc.Dataset, plan: FoldPlan, how: tuple[str, str]) -> ExactProblem:
-    folds = [(plan.train_rows(j).tolist(), plan.scored_rows(j).tolist()) for j in range(plan.k)]
+def exact_problem(data: sc.Dataset, plan: FoldPlan | None, how: tuple[str, str]) -> ExactProblem:
+    """Return the folds in fractions, or one that trains on all rows."""
+    folds: list[tuple[list[int], list[int]]] = [(list(range(data.n)), [])]
+    if plan is not None:
+        folds = [(plan.train_rows(j).tolist(), plan.scored_rows(j).tolist()) for j in range(plan.k)]
     weights = None if data.row_weights is None else data.row_weights.tolist()
     return ExactProblem.of(data.X.tolist(), data.y.tolist(), weights, folds, how, range(data.p))
 
@@ -92,12 +96,49 @@ def check(seed: int) -> str:
     return "solved"
 
 
+def holds(low: float, truth: Fraction, high: float) -> bool:
+    return Fraction(low * (1.0 - END_RTOL)) <= truth <= Fraction(high * (1.0 + END_RTOL))
+
+
+def check_lists_and_fits(seed: int) -> bool:
+    """Best subsets of all rows, one of them as a single MIO, and the near-best of a size by CV error and objective."""
+    data, plan, kind = drawn(seed)
+    how = {"scale": ("length", "variance", "none")[seed % 3], "intercept": ("fold", "none")[seed // 3 % 2]}
+    tau, names = 1 + seed % (data.p - 1), data.names
+    truth = exact_problem(data, plan, (how["scale"], how["intercept"]))
+    whole = exact_problem(data, None, (how["scale"], how["intercept"]))
+    try:
+        near = sc.near_optimal(data, plan, gamma=0.0, taus=[tau], by="cv", within=0.5, **how)
+    except BadInput as refusal:
+        assert str(refusal).startswith("gamma 0: "), (seed, kind)
+        return False
+    listed = {model.support: model.value for model in near.models}
+    values = {tuple(names[j] for j in S): truth.of_support(0.0, S)[1] for S in truth.supports(tau)}
+    assert all(holds(value, values[support], value) for support, value in listed.items()), (seed, kind)
+    reached = Fraction(near.sizes[0].complete_to * (1.0 - END_RTOL))
+    assert all(support in listed for support, value in values.items() if value < reached), (seed, kind)
+    path = sc.best_subsets(data, gammas=[0.0, 0.1], taus=range(data.p + 1), **how)
+    least = {row.tau: min(whole.of_support(0.0, S)[0] for S in whole.supports(row.tau)) for row in path.path}
+    rows = [row for row in path.path if row.gamma == 0.0]
+    assert all(holds(row.lower, least[row.tau], row.upper) for row in rows), (seed, kind)
+    fit = fit_one(data, tau=tau, gamma=0.0, **how)
+    assert holds(fit.lower, least[tau], fit.objective), (seed, kind)
+    assert sc.verify(near, data, plan).ok and sc.verify(path, data).ok and sc.verify(fit, data).ok, (seed, kind)
+    return True
+
+
 @pytest.mark.parametrize("seed", range(16))
 def test_every_interval_holds_the_truth(seed: int) -> None:
     check(seed)
+
+
+@pytest.mark.parametrize("seed", range(16))
+def test_lists_and_fits_hold_the_truth(seed: int) -> None:
+    check_lists_and_fits(seed)
 
 
 @pytest.mark.slow
 def test_every_interval_holds_the_truth_at_length() -> None:
     ends = [check(seed) for seed in range(1000)]
     assert ends.count("solved") > 500
+    assert sum(check_lists_and_fits(seed) for seed in range(1000)) > 500

@@ -45,8 +45,12 @@ class ExactProblem:
         how: tuple[str, str],
         columns: Sequence[int],
         forced: Sequence[int] = (),
+        free: Sequence[int] = (),
     ) -> ExactProblem:
-        """Bring floats to fractions; `folds` are (training rows, scored rows), `how` is (scale, intercept)."""
+        """Bring floats to fractions; `folds` are (training rows, scored rows), `how` is (scale, intercept).
+
+        Columns that are `free` have no penalty.
+        """
         scale, intercept = how
         rows, target = [[Fraction(v) for v in row] for row in X], [Fraction(v) for v in y]
         w = [Fraction(1)] * len(rows) if weights is None else [Fraction(v) for v in weights]
@@ -54,11 +58,12 @@ class ExactProblem:
         mean, y_mean = _means(rows, target, w, everyone)
         length = [sum((w[i] * (rows[i][j] - mean[j]) ** 2 for i in everyone), ZERO) for j in range(len(mean))]
         column_weight = {"length": length, "variance": [v / sum(w) for v in length], "none": [Fraction(1)] * len(mean)}
+        paid = [ZERO if j in free else weight for j, weight in enumerate(column_weight[scale])]
         if intercept == "global":
             rows = [[v - m for v, m in zip(row, mean, strict=True)] for row in rows]
             target = [v - y_mean for v in target]
         made = [_fold(rows, target, w, list(train), list(scored), intercept == "fold") for train, scored in folds]
-        return cls(rows, target, w, column_weight[scale], made, list(columns), list(forced))
+        return cls(rows, target, w, paid, made, list(columns), list(forced))
 
     def cv_error(self, gamma: float, tau: int) -> tuple[Fraction, Fraction]:
         """Least and largest mean squared error over the optima of the folds, which differ where objectives tie."""

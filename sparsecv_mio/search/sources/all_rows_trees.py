@@ -79,7 +79,7 @@ class AllRowsTrees:
     def _solve(self, by_gamma: list[tuple[int, list[int]]], pairs: BoolArray, effort: int, until: Deadline) -> None:
         """Solve all rows at gammas and taus, by index, until a moment."""
         run, enough = self.run, self.enough()
-        taus = run.context.grid.taus[pairs.any(axis=0)]
+        taus = run.context.said_taus[pairs.any(axis=0)]
         words = f"{'trees' if effort else 'relaxations'} on all rows: {taus_named(taus)},"
 
         def solve_gamma(g: int, which: list[int]) -> int:

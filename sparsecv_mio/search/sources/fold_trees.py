@@ -61,7 +61,7 @@ class FoldTrees:
 
         groups = self._in_turn(self.wanted() & pairs[:, :, None])
         done, every = 0, sum(map(len, groups))
-        words = f"trees: {taus_named(context.grid.taus[pairs.any(axis=0)])}, fold"
+        words = f"trees: {taus_named(context.said_taus[pairs.any(axis=0)])}, fold"
         for folds in groups:
             run.signals.doing(words, min(done + 1, every), every)
             of_group = self.wanted() if len(folds) > 2 * context.threads else None

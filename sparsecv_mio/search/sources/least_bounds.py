@@ -154,7 +154,7 @@ class RankedLeftOut(RankedTrees):
     def grow(self, pairs: list[Pair], tries: int, bar: float, until: Deadline) -> None:
         """Grow a tree in every fold of some pairs."""
         run = self.run
-        taus = run.context.grid.taus[np.unique([t for _, t in pairs])]
+        taus = run.context.said_taus[np.unique([t for _, t in pairs])]
         run.signals.doing(f"trees with rows left out: {taus_named(taus)}, fold")
         rise = RISE * bar / run.context.folds.k
         self.weight.branch(pairs, rise, effort_of(tries, LEFT_OUT_NODES), until)
