@@ -284,7 +284,7 @@ def test_a_number_json_cannot_carry_is_never_written(field: str, value: float) -
         (["chosen_folds", 2, "fold"], 7, r"chosen_folds\[2\].fold must be 2"),
         (["data"], [], "data must be an object"),
         (["one_se"], 1, "one_se must be an object or null, not an integer"),
-        (["refit", "gamma"], 0, "refit.gamma must be a number >= 1e-300"),
+        (["refit", "gamma"], -0.1, "refit.gamma must be a number >= 0.0"),
         (["table", 0, "upper"], "1", r"table\[0\].upper must be a number, not a text"),
         (["chosen_folds", 1, "error"], None, r"chosen_folds\[1\].error must be a number, not null"),
         (["versions", "numpy"], 2, "versions"),
