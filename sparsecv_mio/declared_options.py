@@ -185,8 +185,8 @@ OPTIONS = {
                "tau log tau <= min(p, n_train). [1:p; if p > 30, 1 to n_train / 8, but to 10 at least and 50 at most, "
                "and p where p <= 300, p < n_train]"),
         Option("force_in", str, (), _FEATURES,
-               "Features in every model, by name or by position among the features; they are penalised as the others "
-               "are, and count in --tau."),
+               "Features in every model, by name (a column of words: all its levels) or by position among the "
+               "features; they are penalised as the others are, and count in --tau."),
         Option("adjust", str, (), _FEATURES,
                "Columns that every model adjusts for, as it does for an intercept: in, not penalised, and not counted "
                "in --tau."),

@@ -398,14 +398,21 @@ def _given_features(given: Any, option: str) -> tuple[str, ...]:
 
 
 def _found(given: Sequence[str], place: dict[str, int], option: str) -> set[int]:
-    """Return the positions of features given by name, or by position where none has that name."""
+    """Return the positions of features given by name, or by position where none has that name.
+
+    A column of encoded words stands for the columns of its levels; adjusted for, without the first of several,
+    which the intercept has.
+    """
     places = set()
     for text in given:
         word = text.strip()
+        levels = [j for name, j in place.items() if name.startswith(f"{word}=")] if option != "hierarchy" else []
         if text in place or word in place:
             places.add(place[text if text in place else word])
         elif word.isascii() and word.isdigit() and len(word) < 10 and int(word) < len(place):
             places.add(int(word))
+        elif levels:
+            places.update(levels[1:] if option == "adjust" and len(levels) > 1 else levels)
         else:
             where = did_you_mean(text, place)
             raise BadInput(f"{option.replace('_', '-')}: there is no feature {text!r}{where}")

@@ -63,6 +63,17 @@ def test_words_are_spelt_out_by_the_names_of_the_data() -> None:
     assert found.beyond_forcing == ("at_most", "hierarchy", "nonnegative")
 
 
+def test_a_column_of_words_stands_for_its_levels() -> None:
+    names = ["age", "city=a", "city=b", "city=c", "sex=m", "city"]
+    within = Restrictions(adjust=("age", "sex"), force_in=("city=b",)).within(names[:5])
+    assert within.adjust == ("age", "sex=m") and within.force_in == ("city=b",)
+    assert Restrictions(adjust=("city",)).within(names[:5]).adjust == ("city=b", "city=c")
+    assert Restrictions(force_out=("city",)).within(names[:5]).force_out == ("city=a", "city=b", "city=c")
+    assert Restrictions(force_out=("city",)).within(names).force_out == ("city",)
+    with pytest.raises(BadInput, match="there is no feature 'city'"):
+        Restrictions(hierarchy=("city=age",)).within(names[:5])
+
+
 def test_products_by_their_names() -> None:
     names = ["a", "b", "c", "a:b", "b:c", "a:b:c", "a^2", "a^2 b", "d:e"]
     found = {one.feature: one.parents for one in products(names, True)}
