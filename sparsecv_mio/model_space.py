@@ -305,6 +305,9 @@ class Restrictions:
             return self
         place = {name: j for j, name in enumerate(names)}
         inside, outside, adjusting = (_found(getattr(self, name), place, name) for name in FORCING)
+        levels = [_levels(word.strip(), place) for word in self.adjust]
+        references = {some[0] for some in levels if len(some) > 1}  # which the intercept has
+        outside, adjusting = outside | references, adjusting - references
         both = sorted(inside & outside)
         if both:
             raise BadInput(f"force-in, force-out: feature {names[both[0]]!r} is in both: take it off one of them")
@@ -329,7 +332,7 @@ class Restrictions:
     def _shape_within(self, names: Sequence[str]) -> Restrictions:
         """Return the restrictions beyond forcing by the names of the data, `all`, `strong` and `weak` spelt out."""
         place = {name: j for j, name in enumerate(names)}
-        adjusted = {names[j] for j in _found(self.adjust, place, "adjust")}
+        adjusted = {names[j] for j in _found(self.adjust, place, "adjust")}  # a first level with them
 
         def named(some: Sequence[str], option: str) -> tuple[str, ...]:
             if tuple(some) == (ALL,) and ALL not in place:
@@ -397,22 +400,26 @@ def _given_features(given: Any, option: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(str(column) for column in columns))
 
 
+def _levels(word: str, place: dict[str, int]) -> list[int]:
+    """Return the positions of the columns of a column of words that was encoded; none for a feature."""
+    return [] if word in place else [j for name, j in place.items() if name.startswith(f"{word}=")]
+
+
 def _found(given: Sequence[str], place: dict[str, int], option: str) -> set[int]:
     """Return the positions of features given by name, or by position where none has that name.
 
-    A column of encoded words stands for the columns of its levels; adjusted for, without the first of several,
-    which the intercept has.
+    A column of encoded words stands for the columns of its levels.
     """
     places = set()
     for text in given:
         word = text.strip()
-        levels = [j for name, j in place.items() if name.startswith(f"{word}=")] if option != "hierarchy" else []
+        levels = _levels(word, place) if option != "hierarchy" else []
         if text in place or word in place:
             places.add(place[text if text in place else word])
         elif word.isascii() and word.isdigit() and len(word) < 10 and int(word) < len(place):
             places.add(int(word))
         elif levels:
-            places.update(levels[1:] if option == "adjust" and len(levels) > 1 else levels)
+            places.update(levels)
         else:
             where = did_you_mean(text, place)
             raise BadInput(f"{option.replace('_', '-')}: there is no feature {text!r}{where}")

@@ -67,7 +67,9 @@ def test_a_column_of_words_stands_for_its_levels() -> None:
     names = ["age", "city=a", "city=b", "city=c", "sex=m", "city"]
     within = Restrictions(adjust=("age", "sex"), force_in=("city=b",)).within(names[:5])
     assert within.adjust == ("age", "sex=m") and within.force_in == ("city=b",)
-    assert Restrictions(adjust=("city",)).within(names[:5]).adjust == ("city=b", "city=c")
+    levels = Restrictions(adjust=("city",), nonnegative=("all",)).within(names[:5])
+    assert levels.adjust == ("city=b", "city=c") and levels.force_out == ("city=a",)
+    assert levels.nonnegative == ("age", "sex=m") and levels.within(names[:5]) == levels
     assert Restrictions(force_out=("city",)).within(names[:5]).force_out == ("city=a", "city=b", "city=c")
     assert Restrictions(force_out=("city",)).within(names).force_out == ("city",)
     with pytest.raises(BadInput, match="there is no feature 'city'"):
