@@ -99,8 +99,8 @@ def two_classes() -> None:
     subsets = GlmSubsets(logistic)
     subsets.solve([5])  # 792 supports: more than are tried as they are
     subsets.scored([np.array([0, 1])], data.X[:3], np.array([1.0, -1.0, 1.0]))
-    mask, training = subsets.fits.mask([0, 1]), np.arange(30)[None, :] > 2
-    folds = LeftOut(subsets.fits, training, [np.arange(3)], np.ones(30))
+    mask = subsets.fits.mask([0, 1])
+    folds = LeftOut(subsets.fits, [np.arange(3)], [np.arange(3)], np.ones(30))
     folds.values([mask], [subsets.fits.refit(mask[None, :]).points[0]], bool)
 
 

@@ -148,11 +148,14 @@ def check_training_classes(dataset: Dataset, folds: FoldPlan, intercept: Interce
         raise BadInput("intercept global: goes with loss squared; give fold (one in every training set) or none")
     if intercept is Intercept.NONE or dataset.classes is None:
         return
+    positive = dataset.y > 0.0
+    ones, rows = int(positive.sum()), len(positive)
     for fold in range(folds.k):
-        targets = dataset.y[folds.train_rows(fold)]
-        if not 0.0 < targets.mean() < 1.0:
-            which = dataset.classes[int(targets.max(initial=0.0) > 0.0)]
-            other = int((dataset.y > 0.0).sum()) if targets.max(initial=0.0) <= 0.0 else int((dataset.y <= 0.0).sum())
+        left_out = folds.left_out(fold)
+        left = ones - int(positive[left_out].sum())  # ones among the training rows
+        if not 0 < left < rows - len(left_out):
+            which = dataset.classes[int(left > 0)]
+            other = rows - ones if left else ones
             cure = "fewer folds, or stratified ones, leave both in each" if folds.k > 1 else "deal others"
             cure = "the other has a single row, and no folds leave it in each" if other == 1 else cure
             what = f"all rows are of class {which}, and no intercept fits them best"

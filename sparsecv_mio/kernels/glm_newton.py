@@ -244,7 +244,7 @@ def look_around(Z, response, penalty, theta, state, rounded):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _factor(Z, response, penalty, theta, state, noise):
+def factor(Z, response, penalty, theta, state, noise):
     """Factor the Hessian at a point: `(value, its rounding, share that rounding may be worth, g, inverse factor)`.
 
     `noise` is filled with the rounding of the gradient; the share is inf where nothing is proved.
@@ -271,8 +271,8 @@ def _factor(Z, response, penalty, theta, state, noise):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _lengths(inverse, Z, out):
-    """Squared lengths `z'H^{-1}z` of the columns of Z."""
+def lengths_of(inverse, Z, out):
+    """Write the squared lengths `z'H^{-1}z` of the columns of Z, of an inverse factor of H."""
     k, n = Z.shape
     t = np.empty(n)
     for i in range(n):
@@ -306,7 +306,7 @@ def proved(Z, response, penalty, theta):
     """
     k, n = Z.shape
     state, noise = new_state(n), np.empty(k)
-    value, off, doubt, g, inverse = _factor(Z, response, penalty, theta, state, noise)
+    value, off, doubt, g, inverse = factor(Z, response, penalty, theta, state, noise)
     if k == 0:
         return value + off, max(value - off, 0.0), 0.0
     if not doubt < np.inf:
@@ -323,7 +323,7 @@ def proved(Z, response, penalty, theta):
             s += inverse[b, a] ** 2
         delta += noise[a] * np.sqrt(s)
     delta = (np.sqrt(square) * (1.0 + doubt) + delta) * (1.0 + doubt)
-    _lengths(inverse, Z, state.work)
+    lengths_of(inverse, Z, state.work)
     longest = 0.0
     for i in range(n):
         longest = max(longest, state.work[i])
@@ -444,8 +444,8 @@ def decisions(rows, masks, points, radii, outside, ends):
             most = max(most, count[a])
             for i in range(m):
                 out[a, i] /= count[a]
-        _, _, doubt, _, inverse = _factor(Z, rows.response, penalty, theta, state, np.empty(k))
-        _lengths(inverse, out, length)
+        _, _, doubt, _, inverse = factor(Z, rows.response, penalty, theta, state, np.empty(k))
+        lengths_of(inverse, out, length)
         for i in range(m):
             low[row, i] = 0.0
         for a in range(k):

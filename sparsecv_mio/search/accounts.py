@@ -17,6 +17,7 @@ relaxations on all rows                 O(q^3) a problem, O(q s) a step of a New
 trees on all rows                       O(q^2) a node, and the refits of the loss bound: O(T (s^3 + rows s)) a fold
 closed form                             O(n q^2) once, O(n q) a gamma and support
 one tree for all folds                  O(q^2) a node, O(n s) to score a support in every fold
+rows left out by Newton steps           O(n s^2) a support for all folds, O(n s) a step of a fold beside
 trees of single folds                   O(q^3) a problem, O(q^2) a node
 roots of single folds                   O(q^3) a problem
 ridge balls                             O(q^3) a problem
@@ -58,6 +59,7 @@ class BoundSource(StrEnum):
     ALL_ROWS = "trees on all rows"
     CLOSED_FORM = "closed form"
     SHARED_TREES = "one tree for all folds"
+    ROWS_OUT = "rows left out by Newton steps"
     FOLD_TREES = "trees of single folds"
     FOLD_ROOTS = "roots of single folds"
     RIDGE_BALLS = "ridge balls"

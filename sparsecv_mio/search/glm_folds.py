@@ -28,6 +28,7 @@ from sparsecv_mio.trees.subsets import BestSubset, BestSubsets
 ALL_ROWS = -1  # in place of a fold
 FROM_ROWS = 1e-8  # of a held-out loss: one that normal equations tell no better is taken from the rows
 WORST_ERROR = 1e-5  # of a held-out loss, beyond which a cell whose support is known is not decided
+KEPT = 1 << 23  # numbers in the rows of folds whose problems are kept; each is there a few times
 WEIGHT_RANGE = 1e-300, 1e300  # of a penalty in units of the file
 
 
@@ -90,11 +91,8 @@ def left_out_of(data: StandardData, plan: FoldPlan, fits: GlmFits) -> LeftOut:
     fits : GlmFits
         Of all rows, on any columns.
     """
-    training = np.ones((plan.k, data.n), dtype=np.bool_)
-    for fold in range(plan.k):
-        training[fold, plan.left_out(fold)] = False
-    scored = [plan.scored_rows(fold) for fold in range(plan.k)]
-    return LeftOut(fits, training, scored, response_of(data, slice(0, data.n))[1])
+    left_out, scored = ([rows(fold) for fold in range(plan.k)] for rows in (plan.left_out, plan.scored_rows))
+    return LeftOut(fits, left_out, scored, response_of(data, slice(0, data.n))[1])
 
 
 def held_out_at_fits(
@@ -155,7 +153,17 @@ class GlmFolds:
             known = subsets_of(self.data, rows)
             with self._lock:
                 self._problems[fold] = known
+                self._forget()
         return known
+
+    def _forget(self) -> None:
+        """Keep the problems of all rows and of the last folds, as many as `KEPT` numbers are."""
+        most = max(KEPT // (self.data.n * (self.data.q + 1)), 2 * self.context.threads)
+        folds = [fold for fold in self._problems if fold != ALL_ROWS]
+        for fold in folds[: max(len(folds) - most, 0)]:
+            del self._problems[fold]
+            for at in [at for at in self._at_gamma if at[0] == fold]:
+                del self._at_gamma[at]
 
     def score(self, fold: int, g: int, supports: Sequence[IntArray]) -> ScoredFits:
         """Fit supports on the training rows of a fold, and score its held-out rows.
@@ -206,9 +214,10 @@ class GlmFolds:
         fits, expired = self.at(ALL_ROWS, g).fits, self.context.deadline.expired
         masks = np.array([fits.mask(support.tolist()) for support in supports])
         fitted = fits.refit(masks, expired=expired)
-        return self._left_out(fits).values(list(masks), list(fitted.points), expired)
+        return self.left_out_rows(fits).values(list(masks), list(fitted.points), expired)
 
-    def _left_out(self, fits: GlmFits) -> LeftOut:
+    def left_out_rows(self, fits: GlmFits) -> LeftOut:
+        """Return the rows of every fold, to be left out of fits of all rows."""
         if self._folds is None:
             self._folds = left_out_of(self.data, self.plan, fits)
         return self._folds.with_fits(fits)

@@ -8,7 +8,9 @@ the fold's optimum is at least `F* - u`. So
 1. all rows and every fold get supports, at every gamma and tau: incumbents, and estimates of every CV error;
 2. best subsets of all rows are proved where a pair could win by what is known: what is proved at one pair bounds others
    (fewer features, other gammas) too;
-3. folds of the pairs that are left are solved by trees of their own.
+3. of many folds, a tree on all rows lists the supports near the best one of a pair, which are left out of by Newton
+   steps in every fold (`glm_shared_trees`);
+4. folds of the pairs that are left are solved by trees of their own.
 
 Trees are grown in rounds: `FIRST_EFFORT` nodes a tree at first, `EFFORT_GROWTH` times as many once nothing is left that
 so many could decide.
@@ -20,16 +22,18 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.parallel import on_threads
 from sparsecv_mio.search.accounts import BoundSource
 from sparsecv_mio.search.cells import Archive, Where, within
 from sparsecv_mio.search.glm_folds import ALL_ROWS, WORST_ERROR, GlmFolds
+from sparsecv_mio.search.glm_shared_trees import FoldsOfPair, SharedTree
 from sparsecv_mio.search.loss_bounds import enough_to_exclude, raise_lower_ends
 from sparsecv_mio.search.pairs import Aim, Pair, PairBounds, aim_at, cells_to_raise, likely_winner
 from sparsecv_mio.search.run import GridMethod, Run
-from sparsecv_mio.thresholds import FEW_FOLDS, SMALL
+from sparsecv_mio.thresholds import FEW_FOLDS, FEWEST_FOLDS, SMALL
 from sparsecv_mio.trees.subsets import UNLIMITED, BestSubset, BestSubsets
 
 FIRST_EFFORT, EFFORT_GROWTH = 64, 4  # nodes of a tree in the first round, and times as many in the next
@@ -38,6 +42,7 @@ ROWS_OF_COLUMN = 10  # training rows for a column, from which on supports of all
 RISEN = 3  # sizes in a row whose estimates are above the least one, at which growing sizes end
 MOST_IN_PLACE = 8  # folds, in place of which a tree on all rows has their nodes
 NEIGHBOURS = ((0, 1, 0), (0, -1, 0), (1, 0, 0), (-1, 0, 0))  # steps in tau and gamma to cells that start one
+NOT_LISTED, SOME_LISTED, LISTED, DECIDED = range(4)  # what a tree on all rows has done for the folds of a pair
 SUM_SLIP = 1e-13  # of the objective on all rows, for the rounding of sums over folds
 
 
@@ -65,6 +70,9 @@ class GlmSearch(GridMethod):
         Pairs whose tree on all rows had them.
     searched : (G, T) bool array
         Pairs whose folds have been looked at for supports of their own.
+    listed : (G, T) int array
+        What a tree on all rows has done for the folds of a pair: nothing in this round, as much as its nodes were
+        enough for, all that raises the pair, all that decides its folds.
     effort : int
         Nodes of a tree in this round.
     """
@@ -77,7 +85,8 @@ class GlmSearch(GridMethod):
         self.values = np.full(run.context.shape, np.inf)
         self.tried = np.zeros(run.context.shape, dtype=bool)
         self.solved = np.zeros(run.context.shape[:2], dtype=bool)
-        self.searched = np.zeros(run.context.shape[:2], dtype=bool)
+        self.searched = np.full(run.context.shape[:2], self.by_lists)
+        self.listed = np.full(run.context.shape[:2], NOT_LISTED, dtype=np.int8)
         self.effort, self.begun, self.trees = FIRST_EFFORT, False, 0
         self._first: dict[int, BestSubsets] = {}  # of all rows, by gamma
 
@@ -197,16 +206,18 @@ class GlmSearch(GridMethod):
         """Do what is next: all rows at a pair, or its folds; more nodes a tree where nothing is next."""
         now = self.run.bounds()
         enough = self._enough(now)
-        waiting = self._waiting & ~self._deferred(enough)[:, :, None]
+        waiting = self._waiting & ~(self._deferred(enough) | (self.listed == SOME_LISTED))[:, :, None]
         aim = aim_at(now, self.context.gap, waiting)
         if aim is None:
             self._next_round()
             return
         on_all_rows = self._next_on_all_rows(aim, now, enough)
         excludes = on_all_rows is not None and enough[aim.pair] <= self._of_all_rows("upper")[aim.pair]
-        if not excludes and not self.searched[aim.pair]:
+        if not excludes and self._may_list(aim):
+            self._list(aim)
+        elif not excludes and not self.searched[aim.pair]:
             self._look_around(aim.pair)
-        elif on_all_rows is None:
+        elif on_all_rows is None or (self.by_lists and not excludes):
             self._grow(cells_to_raise(self.run.cells, aim, self._waiting[aim.pair])[: self.context.threads])
         else:
             nodes = min(self.effort * min(self.context.folds.k, MOST_IN_PLACE), UNLIMITED)
@@ -260,6 +271,7 @@ class GlmSearch(GridMethod):
     def _next_round(self) -> None:
         self.effort = min(self.effort * EFFORT_GROWTH, UNLIMITED)
         self.tried[...] = self.run.cells.final
+        self.listed[self.listed == SOME_LISTED] = NOT_LISTED
         self.solved[...] = self._of_all_rows("complete")
 
     def _slip(self) -> float:
@@ -289,9 +301,75 @@ class GlmSearch(GridMethod):
             raise_lower_ends(self.run, self.values, self._slip())
 
     def _try_in_folds(self, pair: Pair, support: IntArray) -> None:
-        g, t = pair
-        for fold in np.flatnonzero(self.open[pair]).tolist():
-            self._offer((g, t, fold), [support])
+        values, held = self.folds.left_out(pair[0], [support])
+        self._offer_all(pair, self.run.cells.pool.number(support), held[0], values[0])
+
+    def _offer_all(self, pair: Pair, numbers: NDArray[np.int32] | int, held: FloatArray, values: FloatArray) -> None:
+        """Show supports, by their numbers, in all folds of a pair."""
+        self.values[pair] = np.minimum(self.values[pair], values)
+        self.run.cells.offer(np.s_[pair[0], pair[1], :], numbers, held, values)
+
+    # -- lists of all rows --------------------------------------------------------------------------------------------
+
+    @property
+    def by_lists(self) -> bool:
+        """Whether folds are many enough for a tree on all rows to take less time than trees of their own."""
+        plan = self.context.folds
+        return plan.k >= FEWEST_FOLDS and bool(plan.scores_all_left_out.all())
+
+    def _may_list(self, aim: Aim) -> bool:
+        done = self.listed[aim.pair]
+        return self.by_lists and (done == NOT_LISTED or (done == LISTED and not np.isfinite(aim.goal)))
+
+    def _list(self, aim: Aim) -> None:
+        """Bound the folds of a pair by supports near the best one of all rows; decide those of the likely winner."""
+        (g, t), deciding = aim.pair, not np.isfinite(aim.goal)
+        tau, on_all_rows = int(self.context.grid.taus[t]), self.run.all_rows.best[g]
+        best = on_all_rows.by_size[tau]
+        shown = [self.run.cells.pool.supports[number] for number in np.unique(self.run.cells.support[g, t]).tolist()]
+        known = [best.support, *(support for support in shown if len(support) == len(best.support))]
+        self.run.signals.doing(f"one tree for all folds: tau {tau}")
+        with self.run.accounts.of(BoundSource.ROWS_OUT):
+            tree = SharedTree(self.folds, g, tau, known, self._slip())
+            least, most = np.zeros(self.context.folds.k), np.full(self.context.folds.k, np.inf)
+            if deciding:
+                tree.settle()
+                least, most = tree.most_held(best.upper)
+            enough = tree.enough_to_decide(most) if deciding else tree.enough_for(aim.goal)
+        with self.run.accounts.of(BoundSource.SHARED_TREES):
+            nodes, up_to = min(self.effort * MOST_IN_PLACE, UNLIMITED), max(enough, best.upper)
+            complete = bool(np.isfinite(up_to)) and tree.list_up_to(up_to, nodes)
+            self.run.counts.add(tree.nodes, problems=1)
+            found = tree.best_subset()
+            if found is not None:
+                self.run.all_rows.improve(g, BestSubsets({tau: found}, tree.nodes, found.complete))
+        with self.run.accounts.of(BoundSource.ROWS_OUT):
+            self.run.counts.add(0, problems=len(tree.tried))
+            self._take_folds(aim.pair, tree.result(least, most))
+            raise_lower_ends(self.run, self.values, self._slip())
+        if not self.context.deadline.expired():
+            self.solved[g, t] |= complete
+            self.listed[g, t] = (DECIDED if deciding else LISTED) if complete else SOME_LISTED
+
+    def _take_folds(self, pair: Pair, found: FoldsOfPair) -> None:
+        """Write what is known of the folds of a pair."""
+        cells, part = self.run.cells, np.s_[pair[0], pair[1], :]
+        numbers = np.array([cells.pool.number(support) for support in found.supports], dtype=np.int32)
+        self._offer_all(pair, numbers[found.best], found.held_out, found.value)
+        cells.narrow(part, np.minimum(found.lower, found.upper), found.upper)
+        sure = found.listed & (found.upper - found.lower <= WORST_ERROR * found.held_out + found.tie)
+        for fold in (fold for fold in found.tied if sure[fold] and not cells.decided[(*pair, fold)]):
+            first = int(found.best[fold])
+            others = [place for place in found.tied[fold] if place != first]
+            cells.decide(
+                (*pair, fold), support=numbers[[first, *others]].tolist(), nominal=float(found.held_out[fold]),
+                lower=float(found.lower[fold]), upper=float(found.upper[fold]), tie=float(found.tie[fold]),
+                value=float(found.value[fold]), branched=True,
+            )  # fmt: skip
+        sure[list(found.tied)] = False
+        cells.decide_part(
+            part, sure, numbers[found.best], found.held_out, found.lower, found.upper, found.value, branched=True
+        )  # fmt: skip
 
     def _grow(self, cells: list[Where]) -> None:
         """Grow the trees of some cells of a pair, at once."""

@@ -40,8 +40,10 @@ def raise_lower_ends(run: Run, values: FloatArray, slip: float = 0.0) -> None:
     slip : float
         What rounding may leave between the training rows of a fold and all rows.
     """
-    bound = training_loss_bound(run.all_rows.lower_bounds()[:, :, None], values, slip)
-    run.cells.narrow(np.s_[:, :, :], np.where(run.context.folds.scores_all_left_out, bound, 0.0), np.inf)
+    whole = run.context.folds.scores_all_left_out
+    for g, lower in enumerate(run.all_rows.lower_bounds()):  # one by one, as all at once would take memory
+        bound = training_loss_bound(lower[:, None], values[g], slip)
+        run.cells.narrow(np.s_[g, :, :], np.where(whole, bound, 0.0), np.inf)
 
 
 def enough_to_exclude(run: Run, values: FloatArray, bars: FloatArray, slip: float = 0.0) -> FloatArray:

@@ -1,26 +1,38 @@
-"""A support in every fold at once, from its fit on all rows: objectives from above, and held-out losses.
+"""A support in every fold at once, from its fit on all rows: intervals of objectives and of held-out losses.
 
-Newton's method without the rows of a fold begins at the fit on all rows, with the Hessian there less what these rows
-add; a few steps with the same factor follow. The objective at any point bounds the least one from above, so nothing has
-to converge (docs/theory/glm.md, section 9).
+A step of Newton's method without the rows of a fold begins at the fit on all rows, with the Hessian there less what
+these rows add; a ball about the point where it ends holds the fold's fit (`kernels/rows_out`). For folds of few rows
+that is O(tau^2) each, whatever the number of rows; where an interval is too wide, steps with gradients of their own
+follow, O(n tau) each (docs/theory/glm.md, section 9).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from copy import copy
+from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg.lapack import dpotrf, dpotrs
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
-from sparsecv_mio.kernels.glm_newton import merged
+from sparsecv_mio.kernels import rows_out
+from sparsecv_mio.kernels.glm_newton import gathered, merged
 from sparsecv_mio.trees.glm_fits import GlmFits
 
-STEPS = 3  # with one factor
-MOST_STEPS, SETTLED = 20, 2e-8  # where held-out losses are to be those of the fits; of a margin
-AT_ONCE = 1 << 20  # margins held at once
-EPS = float(np.finfo(float).eps)
+SETTLED = 1e-9  # of a margin, where held-out losses are to be those of the fits
+KNOWN = 2e-8  # of a margin, that such a loss may be off
+NEARLY = 1e-4  # the same, where objectives are to be near the least ones
+AT_ONCE = 1 << 22  # numbers looked at between two looks at the clock
+FEW = 1 << 26  # numbers of a step in every fold that are few enough for all folds to have more than one
+ROUNDING = 1e-14  # of a row's loss, beside that of its margin
+
+
+class HeldOut(NamedTuple):
+    """(K,) bounds of held-out losses at the fits of folds, and what they are nearly; 0, inf and nan where unknown."""
+
+    lower: FloatArray
+    upper: FloatArray
+    middle: FloatArray
 
 
 class LeftOut:
@@ -30,18 +42,26 @@ class LeftOut:
     ----------
     fits : GlmFits
         Of all rows.
-    training : (K, n) bool array
-        Rows of each fold's training set; n counts rows of weight 0 too.
-    scored : sequence of int arrays
-        Rows that each fold scores.
+    left_out, scored : sequences of int arrays
+        Rows that each fold leaves out, and those of them that it scores; rows of weight 0 count too.
     weights : (n,) array
     """
 
-    def __init__(self, fits: GlmFits, training: BoolArray, scored: Sequence[IntArray], weights: FloatArray) -> None:
+    def __init__(
+        self, fits: GlmFits, left_out: Sequence[IntArray], scored: Sequence[IntArray], weights: FloatArray
+    ) -> None:
         kept = weights > 0.0  # fits have no others
         place = np.cumsum(kept) - 1
-        self.fits, self.training = fits, np.ascontiguousarray(training[:, kept])
-        self.scored = [place[rows[kept[rows]]] for rows in scored]
+        out = [rows[kept[rows]] for rows in left_out]
+        self.fits, self.k = fits, len(out)
+        self.ends = np.concatenate([[0], np.cumsum([len(rows) for rows in out])]).astype(np.int64)
+        self.fold = np.repeat(np.arange(self.k), np.diff(self.ends))
+        rows = np.concatenate([*out, np.zeros(0, dtype=np.int64)]).astype(np.int64)
+        self.rows, self.counted = place[rows].astype(np.int64), weights[rows]
+        for fold, (of, whole) in enumerate(zip(scored, left_out, strict=True)):
+            if len(of) < len(whole):
+                here = slice(self.ends[fold], self.ends[fold + 1])
+                self.counted[here] = np.where(np.isin(rows[here], of), self.counted[here], 0.0)
 
     def with_fits(self, fits: GlmFits) -> LeftOut:
         """Return the same folds of the same rows with other fits of them all.
@@ -53,6 +73,24 @@ class LeftOut:
         other = copy(self)
         other.fits = fits
         return other
+
+    def by_fold(self, losses: FloatArray) -> FloatArray:
+        """(K,) sums of losses of the rows left out, fold by fold, over those that are scored."""
+        return np.asarray(np.bincount(self.fold, self.counted * losses, minlength=self.k), dtype=np.float64)
+
+    def summed(self, losses: FloatArray) -> FloatArray:
+        """(K,) the same of losses of all rows with a weight."""
+        return self.by_fold(losses[self.rows])
+
+    def of(self, mask: BoolArray, point: FloatArray) -> SupportLeftOut:
+        """Return a support in every fold.
+
+        Parameters
+        ----------
+        mask, point : (p,) bool array and (first + p,) array
+            A support, and its fit on all rows.
+        """
+        return SupportLeftOut(self, mask, point)
 
     def values(
         self, masks: Sequence[BoolArray], points: Sequence[FloatArray], expired: Callable[[], bool]
@@ -66,17 +104,17 @@ class LeftOut:
         expired : callable
             True leaves inf and nan.
         """
-        shape = len(masks), len(self.training)
+        shape = len(masks), self.k
         values, held = np.full(shape, np.inf), np.full(shape, np.nan)
-        step = max(AT_ONCE // self.training.shape[1], 1)
         for row, (mask, point) in enumerate(zip(masks, points, strict=True)):
             if expired():
                 break
-            places, penalty = merged(self.fits.rows, mask)
-            about = _About(self.fits, places, penalty, point[places])
-            for begin in range(0, shape[1], step):
-                here = slice(begin, begin + step)
-                values[row, here], held[row, here] = about.folds(self.training[here], self.scored[here])
+            here = self.of(mask, point)
+            if self.k * here.size <= FEW:
+                here.settle(np.arange(self.k), NEARLY, expired)
+            else:
+                here.settle(np.flatnonzero(~(here.values[:, 1] < np.inf)), NEARLY, expired)
+            values[row], held[row] = here.values[:, 1], here.held_out().middle
         return values, held
 
     def held_out(self, mask: BoolArray, point: FloatArray, folds: IntArray) -> FloatArray:
@@ -88,95 +126,70 @@ class LeftOut:
             A support, and its fit on all rows.
         folds : (F,) int array
         """
-        places, penalty = merged(self.fits.rows, mask)
-        about, held = _About(self.fits, places, penalty, point[places]), np.full(len(folds), np.nan)
-        step = max(AT_ONCE // self.training.shape[1], 1)
-        for begin in range(0, len(folds), step):
-            here = folds[begin : begin + step]
-            held[begin : begin + step] = about.settled(self.training[here], [self.scored[fold] for fold in here])
-        return held
+        here = self.of(mask, point)
+        here.settle(folds, SETTLED)
+        return np.where(here.values[folds, 2] <= KNOWN, here.held_out().middle[folds], np.nan)
 
 
-class _About:
-    """Some columns about their fit on all rows."""
+class SupportLeftOut:
+    """A support in every fold.
 
-    def __init__(self, fits: GlmFits, places: IntArray, penalty: FloatArray, theta: FloatArray) -> None:
-        self.Z, self.v, self.penalty, self.theta = fits.rows.W[places], fits.problem.v, penalty, theta
-        self.y, self.loss = fits.problem.y, fits.problem.loss
-        self.curvature = self.loss.curvatures(theta @ self.Z, self.y, self.v)
-        self.H = (self.Z * self.curvature) @ self.Z.T
-        self.H.flat[:: len(theta) + 1] += 2.0 * penalty
+    Parameters
+    ----------
+    folds : LeftOut
+    mask, point : (p,) bool array and (first + p,) array
+        The support, and its fit on all rows.
 
-    def folds(self, training: BoolArray, scored: Sequence[IntArray]) -> tuple[FloatArray, FloatArray]:
-        """Return objectives from above and held-out losses of some folds."""
-        factors = [self._factor(np.flatnonzero(~rows)) for rows in training]
-        thetas = np.repeat(self.theta[None, :], len(training), axis=0)
-        values, best, held = np.full(len(training), np.inf), thetas.copy(), np.full(len(training), np.nan)
-        weights = self.v * training
-        for step in range(STEPS + 1):
-            margins = thetas @ self.Z
-            losses = self.loss.losses(margins, self.y)
-            reached = np.einsum("ij,ij->i", weights, losses) + thetas**2 @ self.penalty
-            better = reached < values
-            values[better], best[better] = reached[better], thetas[better]
-            for fold in np.flatnonzero(better).tolist():
-                rows = scored[fold]
-                held[fold] = float(self.v[rows] @ losses[fold, rows])
-            if step == STEPS or not len(self.theta):
-                break
-            gradients = 2.0 * self.penalty * thetas - self.loss.falls(margins, self.y, weights) @ self.Z.T
-            for fold, factor in enumerate(factors):
-                if factor is not None and better[fold]:
-                    thetas[fold] = thetas[fold] - dpotrs(factor, gradients[fold])[0]
-        return self._from_above(values, best, weights), held
+    Attributes
+    ----------
+    values : (K, 3) array
+        Bounds of the least objective of each fold's training rows, 0 and inf where nothing is known; and how far
+        margins may be off what they nearly are.
+    margins : (m, 3) array
+        Ends of those of the rows left out, fold by fold, and what they nearly are; -inf, inf and nan where unknown.
+    size : int
+        Numbers of a support in all rows.
+    """
 
-    def settled(self, training: BoolArray, scored: Sequence[IntArray]) -> FloatArray:
-        """Return held-out losses where the margins of all rows have settled; nan elsewhere."""
-        factors = [self._factor(np.flatnonzero(~rows)) for rows in training]
-        thetas, weights = np.repeat(self.theta[None, :], len(training), axis=0), self.v * training
-        margins, moved = thetas @ self.Z, np.full(len(training), np.inf if len(self.theta) else 0.0)
-        for step in range(MOST_STEPS):
-            moving = np.flatnonzero(moved > SETTLED)
-            if not len(moving):
-                break
-            falls = self.loss.falls(margins[moving], self.y, weights[moving])
-            gradients = 2.0 * self.penalty * thetas[moving] - falls @ self.Z.T
-            for at, fold in enumerate(moving.tolist()):
-                if step > STEPS:
-                    factors[fold] = self._factor_at(self.loss.curvatures(margins[fold], self.y, weights[fold]))
-                factor = factors[fold]
-                thetas[fold] -= 0.0 if factor is None else dpotrs(factor, gradients[at])[0]
-            before, margins[moving] = margins[moving], thetas[moving] @ self.Z
-            moved[moving] = np.abs(margins[moving] - before).max(axis=1)
-        losses = [
-            float(self.v[rows] @ self.loss.losses(margins[fold, rows], self.y[rows]))
-            for fold, rows in enumerate(scored)
-        ]
-        known = np.array([factor is not None for factor in factors])
-        return np.where(known & (moved <= SETTLED), losses, np.nan)
+    def __init__(self, folds: LeftOut, mask: BoolArray, point: FloatArray) -> None:
+        rows = folds.fits.rows
+        places, penalty = merged(rows, mask)
+        Z = gathered(rows.W, places)
+        self.folds, self.size = folds, max(Z.size, Z.shape[1])
+        self._whole = rows_out.about_all_rows(Z, rows.response, penalty, point[places])
+        self.margins, self.values = np.empty((len(folds.rows), 3)), np.empty((folds.k, 3))
+        rows_out.left_out(self._whole, folds.rows, folds.ends, self.margins, self.values)
 
-    def _factor_at(self, curvature: FloatArray) -> FloatArray | None:
-        """Factor the Hessian of some curvatures; None where it is singular."""
-        H = (self.Z * curvature) @ self.Z.T
-        H.flat[:: len(H) + 1] += 2.0 * self.penalty
-        factor, failed = dpotrf(H)
-        return None if failed else factor
+    def settle(self, which: IntArray, enough: float, expired: Callable[[], bool] = lambda: False) -> None:
+        """Narrow the intervals of some folds, until margins are known to `enough` where that can be had.
 
-    def _factor(self, out: IntArray) -> FloatArray | None:
-        """Factor the Hessian without some rows; None where it is singular."""
-        Z = self.Z[:, out]
-        factor, failed = dpotrf(self.H - (Z * self.curvature[out]) @ Z.T)
-        return None if failed else factor
-
-    def _from_above(self, values: FloatArray, thetas: FloatArray, weights: FloatArray) -> FloatArray:
-        """Raise values at points by what their rounding may be worth (docs/theory/glm.md, section 6).
-
-        A margin's rounding is worth no more than itself where `|l'| <= 1`.
+        Parameters
+        ----------
+        which : (f,) int array
+        enough : float
+        expired : callable
+            True leaves the others as they are.
         """
-        k, n = self.Z.shape
-        if self.loss.steepest <= 1.0:
-            off = 2.0 * (k + 5) * EPS * (np.abs(thetas) @ (np.abs(self.Z) @ self.v))
-        else:
-            moved = 2.0 * (k + 5) * EPS * (np.abs(thetas) @ np.abs(self.Z))
-            off = np.einsum("ij,ij->i", weights, self.loss.roundings(thetas @ self.Z, self.y, moved, 2.0 * EPS))
-        return np.asarray((values + off) * (1.0 + (n + k + 40) * EPS))
+        step = max(AT_ONCE // self.size, 1)
+        for begin in range(0, len(which), step):
+            if expired():
+                break
+            here = np.ascontiguousarray(which[begin : begin + step], dtype=np.int64)
+            rows_out.left_out_again(
+                self._whole, self.folds.rows, self.folds.ends, here, enough, self.margins, self.values
+            )  # fmt: skip
+
+    def held_out(self) -> HeldOut:
+        """Return what is known of the held-out loss of every fold."""
+        counted, most = self.folds.counted, np.diff(self.folds.ends).max(initial=0)
+        problem, rows, (first, last, middle) = self.folds.fits.problem, self.folds.rows, self.margins.T
+        signs, y, known = problem.signs[rows], problem.y[rows], np.isfinite(first) & np.isfinite(last)
+        ends = np.sort(np.where(known, signs * np.array([first, last]), 0.0), axis=0)
+        low, high = problem.loss.between(ends[0], ends[1], y)
+        low, high = np.where(known, low, 0.0), np.where(known, high, np.inf)
+        with np.errstate(invalid="ignore"):
+            middle = problem.loss.losses(middle, y)
+        room = ROUNDING + most * float(np.finfo(float).eps)
+        of_rows = (np.where(counted > 0.0, losses, 0.0) for losses in (low, high, middle))
+        lower, upper, near = (self.folds.by_fold(losses) for losses in of_rows)
+        return HeldOut(lower * (1.0 - room), upper * (1.0 + room), near)

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
-from sparsecv_mio.problem.glm import GlmProblem, Minorant, minorant, minorant_within
+from sparsecv_mio.problem.glm import GlmProblem, Minorant, Ranges, minorant, minorant_within
 from sparsecv_mio.trees.glm_fits import FittedSupports, GlmFits
 from sparsecv_mio.trees.glm_ranges import SparseEllipsoid, sparse_ellipsoid, sparser
 from sparsecv_mio.trees.glm_tree import LEVEL_ROOM, MIXTURES, Listing, SizeSearch
@@ -43,6 +44,22 @@ class Fits:
     lower: FloatArray
     upper: FloatArray
     radius: FloatArray
+
+
+class LossesBelow(NamedTuple):
+    """(n,) bounds of the losses of training rows: of fits of a size with F at most an objective, and of any such point.
+
+    Attributes
+    ----------
+    least, most : (n,) arrays
+        Of points with so many columns, fits among them.
+    anywhere : (n,) array
+        At most that at any point.
+    """
+
+    least: FloatArray
+    most: FloatArray
+    anywhere: FloatArray
 
 
 class GlmSubsets:
@@ -238,6 +255,29 @@ class GlmSubsets:
         lower, most_lost = self._lost(low[None, :], high[None, :], y, weights)
         return float(lower[0]), float(most_lost[0])
 
+    def losses_below(self, size: int, objective: float, expired: Callable[[], bool] = never) -> LossesBelow:
+        """Bound the loss of every training row at points with F at most an objective.
+
+        Parameters
+        ----------
+        size : int
+            Some support of this size or smaller has F at most `objective`.
+        objective : float
+        expired : callable
+            True ends it with what is proved.
+        """
+        fits, level = self.fits, objective * (1.0 + LEVEL_ROOM)
+        firsts, n = np.flatnonzero(fits.copies), len(fits.problem.y)
+        places, problem, room = fits.places(firsts), fits.whole.only(firsts), 1.0 + 4.0 * LOSS_ROUNDING
+        for point in fits.points_below(level, MIXTURES, self._good.get(size, []), expired):
+            below = minorant(problem, point[places], level, expired)
+            if below is None:
+                continue
+            _, ranges = sparser(problem, below, below.ranges, size, expired)
+            least, most = self._losses_within(ranges)
+            return LossesBelow(least / room, most * room, self._losses_within(below.ranges)[1] * room)
+        return LossesBelow(np.zeros(n), np.full(n, np.inf), np.full(n, np.inf))
+
     def _around(
         self, size: int, level: float, expired: Callable[[], bool]
     ) -> Iterator[tuple[Minorant, SparseEllipsoid | None]]:
@@ -256,6 +296,12 @@ class GlmSubsets:
             if below is not None:
                 below, ranges = sparser(problem, below, below.ranges if ranges is None else ranges, size, expired)
                 yield below, sparse_ellipsoid(below, problem.first, size, level, expired)
+
+    def _losses_within(self, ranges: Ranges) -> tuple[FloatArray, FloatArray]:
+        """(n,) ends of the losses of training rows whose margins lie within ranges."""
+        problem = self.fits.problem
+        low, high = np.sort(problem.signs * np.array(ranges), axis=0)
+        return problem.loss.between(low, high, problem.y)
 
     def _lost(
         self, low: FloatArray, high: FloatArray, y: FloatArray, weights: FloatArray | None

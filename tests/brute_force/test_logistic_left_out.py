@@ -9,8 +9,7 @@ from two_class_cases import TwoClassCase, two_class_case
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.problem.glm_refit import refit_glm
-from sparsecv_mio.search.glm_folds import held_out_at_fits, subsets_of
-from sparsecv_mio.trees.glm_left_out import LeftOut
+from sparsecv_mio.search.glm_folds import held_out_at_fits, left_out_of, subsets_of
 from sparsecv_mio.words import Loss
 
 MOST_FOLDS = 6
@@ -19,16 +18,12 @@ MOST_FOLDS = 6
 def checked(case: TwoClassCase, seed: int) -> int:
     """Compare with proved lower bounds of fits on the training rows; returns how many were compared."""
     data = standardize(case.data, case.how["scale"], case.how["intercept"], loss=Loss.LOGISTIC)
-    given, plan, rng, count = data.dataset.row_weights, case.folds, np.random.default_rng(seed), 0
-    weights = np.ones(data.n) if given is None else np.asarray(given)
-    training = np.ones((plan.k, data.n), dtype=bool)
-    for fold in range(plan.k):
-        training[fold, plan.left_out(fold)] = False
+    plan, rng, count = case.folds, np.random.default_rng(seed), 0
     whole = subsets_of(data, np.arange(data.n))
     for gamma in case.gammas:
         fits = whole.with_gamma(gamma).fits
         masks = rng.random((2, fits.problem.p)) < 0.5
-        folds = LeftOut(fits, training, [plan.scored_rows(fold) for fold in range(plan.k)], weights)
+        folds = left_out_of(data, plan, fits)
         values, _ = folds.values(list(masks), list(fits.refit(masks).points), lambda: False)
         for fold in range(min(plan.k, MOST_FOLDS)):
             try:

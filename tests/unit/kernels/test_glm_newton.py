@@ -11,8 +11,10 @@ from sparsecv_mio.kernels.glm_newton import (
     Rows,
     decisions,
     evaluate,
+    factor,
     fit_and_prove,
     gathered,
+    lengths_of,
     look_around,
     merged,
     newton,
@@ -155,3 +157,20 @@ def test_the_value_at_a_point_is_that_of_numpy() -> None:
     sizes = np.abs(Z).T @ np.abs(theta)
     assert again == value and 0.0 < loose < 1e-10 * value and widest == off.max()
     assert off == pytest.approx(7 * np.finfo(float).eps * sizes) and np.all(noise > 0.0)
+
+
+@pytest.mark.parametrize("seed", [300, 302, 306, 307])
+def test_the_factor_of_the_hessian_is_that_of_numpy(seed: int) -> None:
+    problem = centred(seed)
+    rows, k, n = rows_of(problem), problem.first + problem.p, len(problem.y)
+    theta, noise, state = 0.3 * np.random.default_rng(seed).standard_normal(k), np.empty(k), new_state(n)
+    share = 1.0 / (1.0 + np.exp(theta @ rows.W))
+    H = (rows.W * (problem.v * share * (1.0 - share))) @ rows.W.T + np.diag(2.0 * rows.penalty)
+    value, off, doubt, g, inverse = factor(rows.W, rows.response, rows.penalty, theta, state, noise)
+    exact = problem.v @ np.logaddexp(0.0, -(theta @ rows.W).astype(np.longdouble)) + rows.penalty @ theta**2
+    assert abs(value - exact) <= off <= 1e-9 * (value + 1.0) and 0.0 < doubt < 0.1
+    gradient = 2.0 * rows.penalty * theta - rows.W @ (problem.v * share)
+    assert np.all(np.abs(g - gradient) <= 4.0 * noise + 1e-14)
+    lengths = np.empty(n)
+    lengths_of(inverse, rows.W, lengths)
+    assert lengths == pytest.approx(np.einsum("ai,ai->i", rows.W, np.linalg.solve(H, rows.W)), rel=1e-6)

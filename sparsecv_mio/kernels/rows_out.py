@@ -1,0 +1,484 @@
+"""What the fit of a support becomes without a few rows, from its fit on all of them: certified, in one pass over rows.
+
+About a point theta, all but the fit on all rows, with Hessian H = L L' there, let `t_i = L^{-1} z_i` for the signed
+rows z_i, c_i the curvature of row i's loss times its weight v_i, s_i minus its slope times v_i. Without the rows N the
+Hessian is L (I - A A') L' with columns `sqrt(c_i) t_i` of A, and one step of Newton's method moves by L^{-T} d,
+
+    d = -(I - A A')^{-1} u,    u = sum over N of s_i t_i,    (I - A A')^{-1} = I + A (I - A'A)^{-1} A'.
+
+The gradient at that point is a sum of third-order terms. As `|l'''| <= l''`, the loss of row j moves by `D_j = t_j'd`
+such that its slope is off the linear one by at most `c_j D_j^2 / 2 (1 + ...)`, so the gradient, in the norm of the
+inverse of the Hessian, by at most half of `sqrt(sum c_j D_j^4) <= |d| sqrt(d'B d)`, `B = sum c_j |t_j|^2 t_j t_j'`.
+With it a ball about the point holds the fit without N, and every margin has an interval (docs/theory/glm.md, section
+9). For one row that is O(k^2), k coefficients, whatever the number of rows.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from sparsecv_mio.kernels.dense import cholesky_in_place, dot, invert_lower, solve_lower, solve_upper
+from sparsecv_mio.kernels.glm_newton import factor, lengths_of, look_around, newton, proved
+from sparsecv_mio.kernels.jit import njit
+from sparsecv_mio.kernels.row_losses import EPS, Response, curvatures, new_state
+
+MOST_GROWN = 8.0  # of the inverse of the Hessian, once the rows are out: beyond, fits move too far for these steps
+MOST_MOVE = 1.5  # of a margin in them, and in the ball
+MOST_DOUBT = 1e-3  # share of the Hessian that rounding may be worth
+NOISY = 1e-7  # of a margin, up to which it may be off where rounding hides more
+STEPS, TRIES = 8, 60  # with gradients of their own, and radii tried
+BLOCK = 128  # rows whose t_i are had at once
+FULL = 1e-28  # of the value: squared decrement at which a fit without some rows takes its last step
+
+
+class AllRows(NamedTuple):
+    """A support about a point near its fit on all rows.
+
+    Attributes
+    ----------
+    Z : (k, n) array
+        Signed rows, as columns.
+    response : Response
+    penalty, theta : (k,) arrays
+    margins, falls, curved, losses : (n,) arrays
+        At theta: margins, and of losses minus their slopes and their curvatures, both times weights, and themselves.
+    inverse : (k, k) array
+        L^{-1}.
+    B : (k, k) array
+    value, off : float
+        F at theta, and its rounding.
+    doubt : float
+        Share of H that rounding may be worth; inf where nothing is proved.
+    delta : float
+        Bound of the gradient, rounding included, in the norm of H^{-1}.
+    noise : float
+        Of that, the rounding.
+    longest, next_longest, at : float, float, int
+        The largest `|t_i|`, that of all rows but `at`.
+    """
+
+    Z: np.ndarray
+    response: Response
+    penalty: np.ndarray
+    theta: np.ndarray
+    margins: np.ndarray
+    falls: np.ndarray
+    curved: np.ndarray
+    losses: np.ndarray
+    inverse: np.ndarray
+    B: np.ndarray
+    value: float
+    off: float
+    doubt: float
+    delta: float
+    noise: float
+    longest: float
+    next_longest: float
+    at: int
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def about_all_rows(Z, response, penalty, theta):
+    """Return what is needed of a support to leave rows out of it. O(n k^2), and no array of n times k numbers.
+
+    Parameters
+    ----------
+    Z : (k, n) array
+        Rows times their signs, as columns.
+    response : Response
+    penalty, theta : (k,) arrays
+        The ridge, and a point near the fit.
+    """
+    k, n = Z.shape
+    state, noises = new_state(n), np.empty(k)
+    value, off, doubt, g, inverse = factor(Z, response, penalty, theta, state, noises)
+    curved, falls = np.empty(n), np.empty(n)
+    curvatures(response, state, curved)
+    for i in range(n):
+        falls[i] = response.v[i] * state.falls[i]
+    B, longest, next_longest, at = np.zeros((k, k)), 0.0, 0.0, -1
+    delta, noise = 0.0, 0.0
+    if doubt <= MOST_DOUBT:
+        for b in range(k):
+            s = dot(inverse[b], g, b + 1)
+            delta += s * s
+        noise = _in_norm(inverse, noises) * (1.0 + doubt)
+        delta = np.sqrt(delta) * (1.0 + doubt) ** 2 + noise
+        rows, scaled = np.empty((k, BLOCK)), np.empty((k, BLOCK))
+        for begin in range(0, n if k else 0, BLOCK):
+            size = min(BLOCK, n - begin)
+            for a in range(k):
+                for i in range(BLOCK):
+                    rows[a, i] = Z[a, begin + i] if i < size else 0.0
+            t = np.dot(inverse, rows)
+            for i in range(size):
+                s = 0.0
+                for a in range(k):
+                    s += t[a, i] ** 2
+                w = s * curved[begin + i]
+                for a in range(k):
+                    scaled[a, i] = w * t[a, i]
+                s = np.sqrt(s) * (1.0 + 4.0 * doubt)
+                if s > longest:
+                    longest, next_longest, at = s, longest, begin + i
+                else:
+                    next_longest = max(next_longest, s)
+            for i in range(size, BLOCK):
+                for a in range(k):
+                    scaled[a, i] = 0.0
+            B += np.dot(scaled, t.T)
+    else:
+        doubt = np.inf
+    return AllRows(
+        Z, response, penalty, theta, state.margins, falls, curved, state.losses, inverse, B, value, off, doubt, delta,
+        noise, longest, next_longest, at,
+    )  # fmt: skip
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _in_norm(inverse, noise):
+    """Bound `|L^{-1} w|` for all w with `|w_a| <= noise_a`."""
+    k, total = noise.shape[0], 0.0
+    for a in range(k):
+        s = 0.0
+        for b in range(a, k):
+            s += inverse[b, a] ** 2
+        total += noise[a] * np.sqrt(s)
+    return total
+
+
+class Out(NamedTuple):
+    """The rows out, in the coordinates of L.
+
+    Attributes
+    ----------
+    t : (b, k) array
+    c : (b,) array
+        Curvatures times weights.
+    few : bool
+        Whether they are fewer than coefficients.
+    factor : (b, b) or (k, k) array
+        Lower factor of `I - A'A` where they are few, else of `I - A A'`.
+    known : bool
+        Whether they leave a Hessian that can be told from a singular one.
+    grown : float
+        `(I - A A')^{-1}` is at most that.
+    longest : float
+        `|t_j|` of the other rows is at most that.
+    """
+
+    t: np.ndarray
+    c: np.ndarray
+    few: bool
+    factor: np.ndarray
+    known: bool
+    grown: float
+    longest: float
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _out(whole, rows):
+    k, b = whole.Z.shape[0], rows.shape[0]
+    few = b < k
+    size = b if few else k
+    t, c, G, z = np.empty((b, k)), np.empty(b), np.zeros((size, size)), np.empty(k)
+    longest = whole.longest
+    for i in range(b):
+        row = rows[i]
+        if row == whole.at:
+            longest = whole.next_longest
+        for a in range(k):
+            z[a] = whole.Z[a, row]
+        for a in range(k):
+            t[i, a] = dot(whole.inverse[a], z, a + 1)
+        c[i] = whole.curved[row]
+    if few:
+        for i in range(b):
+            for j in range(i + 1):
+                G[i, j] = (1.0 if i == j else 0.0) - np.sqrt(c[i] * c[j]) * dot(t[i], t[j], k)
+    else:
+        for a in range(k):
+            G[a, a] = 1.0
+        for i in range(b):
+            for a in range(k):
+                s = c[i] * t[i, a]
+                for e in range(a + 1):
+                    G[a, e] -= s * t[i, e]
+    if not cholesky_in_place(G, size):
+        return Out(t, c, few, G, False, np.inf, longest)
+    inverse, trace = np.zeros((size, size)), 0.0
+    invert_lower(G, inverse, size)
+    for a in range(size):
+        trace += dot(inverse[a], inverse[a], a + 1)
+    slip = 8.0 * (whole.doubt + (b + k + 16) * EPS) * trace
+    grown = (max(trace - size, 0.0) + 1.0) * (1.0 + 4.0 * slip) + slip  # the other eigenvalues are at least 1
+    return Out(t, c, few, G, slip <= MOST_DOUBT and grown <= MOST_GROWN, grown, longest)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _solved(out, x):
+    """Return `(I - A A')^{-1} x`."""
+    b, k = out.t.shape
+    y = x.copy()
+    if not out.few:
+        solve_lower(out.factor, y, k)
+        solve_upper(out.factor, y, k)
+        return y
+    p = np.empty(b)
+    for i in range(b):
+        p[i] = np.sqrt(out.c[i]) * dot(out.t[i], x, k)
+    solve_lower(out.factor, p, b)
+    solve_upper(out.factor, p, b)
+    for i in range(b):
+        s = np.sqrt(out.c[i]) * p[i]
+        for a in range(k):
+            y[a] += s * out.t[i, a]
+    return y
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _radius(delta, moved, longest):
+    """Radius of a ball that holds the fit, and what curvature may fall to within it; inf and 0 where there is none.
+
+    `rho >= delta exp(moved + rho longest)`: on its boundary F rises outward, as its curvature is at least
+    `exp(-(moved + rho longest))` times that at theta.
+    """
+    rho = delta * np.exp(moved)
+    for _ in range(TRIES):
+        span = moved + rho * longest
+        if not span <= 2.0 * MOST_MOVE:
+            break
+        need = delta * np.exp(span)
+        if rho >= need:
+            return rho, np.exp(-span)
+        rho = need * 1.001
+    return np.inf, 0.0
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _step(whole, rows, out):
+    """Return `(d, |d|, its length in the Hessian without the rows, bound of the rounding in the gradient there)`."""
+    k, b = whole.Z.shape[0], rows.shape[0]
+    u, size = np.zeros(k), 0.0
+    for i in range(b):
+        s = whole.falls[rows[i]]
+        for a in range(k):
+            u[a] += s * out.t[i, a]
+        size += abs(s) * np.sqrt(dot(out.t[i], out.t[i], k))
+    d = _solved(out, u)
+    inner = dot(d, u, k)
+    for a in range(k):
+        d[a] = -d[a]
+    room = 1.0 + 4.0 * whole.doubt
+    slip = 16.0 * (whole.doubt + (k + b + 16) * EPS) * size * out.grown**1.5 * np.sqrt(1.0 * min(b, k))
+    slip += 2.0 * whole.noise * out.grown  # of the slopes of the rows out
+    return d, np.sqrt(dot(d, d, k)) * room + slip, np.sqrt(max(inner, 0.0)) * room + slip, slip
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _one_step(whole, rows, margins):
+    """Bound the fit without some rows by one step: writes (b, 3) margins of these, returns what `values` holds."""
+    k, b = whole.Z.shape[0], rows.shape[0]
+    out = _out(whole, rows)
+    if not out.known:
+        return 0.0, np.inf, np.inf
+    d, length, inner, slip = _step(whole, rows, out)
+    moved = length * out.longest
+    if not moved <= MOST_MOVE:
+        return 0.0, np.inf, np.inf
+    square, own = 0.0, 0.0
+    for a in range(k):
+        square += d[a] * dot(whole.B[a], d, k)
+    for i in range(b):
+        own += out.c[i] * dot(out.t[i], out.t[i], k) * dot(out.t[i], d, k) ** 2
+    crude = out.longest * length
+    square = (
+        max(square - own, 0.0) * (1.0 + 8.0 * whole.doubt)
+        + 32.0 * (whole.doubt + (k + 40) * EPS) * (whole.longest * length) ** 2
+    )
+    bent = min(np.sqrt(square), crude)
+    second = 1.0 + moved / 3.0 + moved * moved / 12.0 * np.exp(moved)  # 2 (exp(m) - 1 - m) / m^2 is at most this
+    third = 1.0 + moved / 4.0 + moved * moved / 20.0 * np.exp(moved)  # 6 (exp(m) - 1 - m - m^2 / 2) / m^3 at most
+    grown = np.sqrt(out.grown)
+    delta = 0.5 * second * length * bent + whole.delta * grown + slip
+    rho, left = _radius(delta, moved, out.longest * grown)
+    if not left > 0.0:
+        return 0.0, np.inf, np.inf
+    widest, fall, doubt = 0.0, 0.0, 3.0 * whole.off + whole.delta * length + third / 6.0 * length * length * bent
+    for i in range(b):
+        row = rows[i]
+        held = whole.margins[row] + dot(out.t[i], d, k)
+        t = _solved(out, out.t[i])
+        reach = np.sqrt(max(dot(t, out.t[i], k), 0.0)) * (1.0 + 8.0 * whole.doubt)
+        half = (rho + slip) * reach * (1.0 + 1e-12) + 2.0 * whole.doubt / max(k * k, 1) + 16.0 * EPS * abs(held)
+        margins[i, 0], margins[i, 1], margins[i, 2] = held - half, held + half, held
+        widest = max(widest, half)
+        fall += whole.response.v[row] * whole.losses[row]
+    value = whole.value - fall - 0.5 * inner * inner
+    doubt += 4.0 * slip * inner + 16.0 * whole.doubt * inner * inner + 8.0 * (b + 2) * EPS * whole.value
+    return max(value - doubt - 0.5 * delta * delta / left, 0.0), value + doubt, widest
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def left_out(whole, rows, ends, margins, values):
+    """Bound the fits of a support without the rows of every fold by one step each.
+
+    Parameters
+    ----------
+    whole : AllRows
+    rows : (m,) int array
+        The rows out, fold by fold.
+    ends : (K + 1,) int array
+        `rows[ends[fold] : ends[fold + 1]]` are those of a fold.
+    margins : (m, 3) array
+        Written: ends of the margin of each at its fold's fit, and what it nearly is; -inf, inf and nan where unknown.
+    values : (K, 3) array
+        Written: ends of the least objective of each fold's other rows, 0 and inf where nothing is known, and how far
+        what margins nearly are may be off.
+    """
+    for fold in range(ends.shape[0] - 1):
+        begin, end = ends[fold], ends[fold + 1]
+        for i in range(begin, end):
+            margins[i, 0], margins[i, 1], margins[i, 2] = -np.inf, np.inf, np.nan
+        values[fold, 0], values[fold, 1], values[fold, 2] = 0.0, np.inf, np.inf
+        if whole.doubt < np.inf:
+            low, high, off = _one_step(whole, rows[begin:end], margins[begin:end])
+            values[fold, 0], values[fold, 1], values[fold, 2] = low, high, off
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _more_steps(whole, rows, margins, enough, scratch):
+    """As `_one_step`, with gradients summed over all rows, and how far margins may be off. O(n k) a step."""
+    state, response, noises = scratch
+    k, n = whole.Z.shape
+    Z, out, off_margins = whole.Z, _out(whole, rows), np.empty(n)
+    if not out.known:
+        return 0.0, np.inf, np.inf
+    d, _, _, slip = _step(whole, rows, out)
+    room, grown = 1.0 + 8.0 * whole.doubt, np.sqrt(out.grown)
+    g, along, theta = np.empty(k), np.empty(k), np.empty(k)
+    furthest = 0.0
+    for i in range(rows.shape[0]):
+        t = _solved(out, out.t[i])
+        furthest = max(furthest, np.sqrt(max(dot(t, out.t[i], k), 0.0)) * room)
+    for left in range(STEPS - 1, -1, -1):
+        for a in range(k):
+            theta[a] = whole.theta[a]
+        for b in range(k):
+            for a in range(b + 1):
+                theta[a] += whole.inverse[b, a] * d[b]
+        value, off, widest = look_around(Z, response, whole.penalty, theta, state, (off_margins, noises))
+        for i in range(n):
+            state.work[i] = response.v[i] * state.falls[i]
+        for a in range(k):
+            g[a] = 2.0 * whole.penalty[a] * theta[a] - dot(Z[a], state.work, n)
+        for b in range(k):
+            along[b] = dot(whole.inverse[b], g, b + 1)
+        step = _solved(out, along)
+        first = np.sqrt(max(dot(step, along, k), 0.0)) * room
+        noise = _in_norm(whole.inverse, noises) * grown * room
+        slip = 16.0 * (whole.doubt + (k + 16) * EPS) * first * out.grown
+        moved = (np.sqrt(dot(d, d, k)) + np.sqrt(dot(step, step, k))) * room * out.longest + whole.doubt
+        if not (moved <= MOST_MOVE and widest <= 0.5):
+            return 0.0, np.inf, np.inf
+        rho, _ = _radius(np.expm1(moved) * first * (1.0 + 1e-12) + noise + slip, moved, out.longest * grown)
+        _, curved = _radius(first + noise + slip, moved, out.longest * grown)
+        if rho * furthest <= enough or left == 0 or rho <= 4.0 * (noise + slip):
+            break
+        for a in range(k):
+            d[a] -= step[a]
+    if not (rho < np.inf and curved > 0.0):
+        return 0.0, np.inf, np.inf
+    for i in range(rows.shape[0]):
+        held = state.margins[rows[i]] - dot(out.t[i], step, k)
+        t = _solved(out, out.t[i])
+        reach = np.sqrt(max(dot(t, out.t[i], k), 0.0)) * room
+        size = 0.0
+        for a in range(k):
+            size += abs(Z[a, rows[i]] * theta[a])
+        half = (rho + slip) * reach * (1.0 + 1e-12) + (k + 8) * EPS * size + 16.0 * EPS * abs(held)
+        margins[i, 0], margins[i, 1], margins[i, 2] = held - half, held + half, held
+    low = max(value - off - 0.5 * (first + noise + slip) ** 2 / curved, 0.0)
+    return low, value + off, rho * furthest
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def left_out_again(whole, rows, ends, which, enough, margins, values):
+    """As `left_out`, for some folds, by more steps, and where these do not get there by a fit of the fold's other rows.
+
+    O(n k) a step, O(n k^2) a step of a fit.
+
+    Parameters
+    ----------
+    whole, rows, ends, margins, values
+        As in `left_out`; ends that are written only tighten.
+    which : (f,) int array
+        Folds.
+    enough : float
+        How far margins may be from the middle of their intervals.
+    """
+    k, n = whole.Z.shape
+    state, v, noises = new_state(n), whole.response.v.copy(), np.empty(k)
+    scratch = (state, Response(v, whole.response.y, whole.response.loss), noises)
+    for fold in which:
+        here = rows[ends[fold] : ends[fold + 1]]
+        for row in here:
+            v[row] = 0.0
+        found, off = np.empty((here.shape[0], 3)), np.inf
+        if whole.doubt < np.inf:
+            ahead = _more_steps(whole, here, found, enough, scratch)
+            off = ahead[2]
+            if off < np.inf:
+                _take(found, ahead, margins[ends[fold] : ends[fold + 1]], values[fold])
+        if not off <= max(enough, NOISY):
+            ahead = _fitted(whole, here, found, scratch)
+            _take(found, ahead, margins[ends[fold] : ends[fold + 1]], values[fold])
+        for row in here:
+            v[row] = whole.response.v[row]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _take(found, ahead, margins, value):
+    """Narrow intervals to what else is known, and take over what margins nearly are."""
+    value[0], value[1], value[2] = max(value[0], ahead[0]), min(value[1], ahead[1]), min(value[2], ahead[2])
+    for i in range(found.shape[0]):
+        margins[i, 0], margins[i, 1] = max(margins[i, 0], found[i, 0]), min(margins[i, 1], found[i, 1])
+        margins[i, 2] = min(max(found[i, 2], margins[i, 0]), margins[i, 1])
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _fitted(whole, rows, margins, scratch):
+    """As `_more_steps`, by Newton's method without the rows, and steps with the last factor.
+
+    Nothing is proved of margins where columns are all but dependent, and how far they may be off is the last step.
+    """
+    state, response, noises = scratch
+    k, b, Z, theta = whole.Z.shape[0], rows.shape[0], whole.Z, whole.theta.copy()
+    newton(Z, response, whole.penalty, theta, FULL, np.inf, 0.0)
+    outside, held, off = np.empty((k, b)), np.empty(b), np.inf
+    for i in range(b):
+        for a in range(k):
+            outside[a, i] = Z[a, rows[i]]
+    for _ in range(STEPS if k else 0):
+        _, _, _, g, inverse = factor(Z, response, whole.penalty, theta, state, noises)
+        step = np.dot(inverse.T, np.dot(inverse, g))
+        moved = np.abs(np.dot(step, Z)).max()
+        if not (moved < off and inverse[0, 0] > 0.0):  # no factor, no step
+            break
+        off = moved
+        theta -= step
+    upper, lower, radius = proved(Z, response, whole.penalty, theta)
+    _, _, doubt, _, inverse = factor(Z, response, whole.penalty, theta, state, noises)
+    reach, widest = np.empty(b), 0.0
+    lengths_of(inverse, outside, reach)
+    for i in range(b):
+        size, half = 0.0, np.inf
+        held[i] = 0.0
+        for a in range(k):
+            held[i] += theta[a] * outside[a, i]
+            size += abs(theta[a] * outside[a, i])
+        if radius < np.inf and doubt < np.inf:
+            half = radius * np.sqrt(reach[i]) * (1.0 + 2.0 * doubt) * (1.0 + 1e-12) + (k + 9.0) * EPS * size
+        margins[i, 0], margins[i, 1], margins[i, 2] = held[i] - half, held[i] + half, held[i]
+        widest = max(widest, half)
+    return lower, upper, min(off, widest)

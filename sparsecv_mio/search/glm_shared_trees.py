@@ -1,0 +1,290 @@
+"""One tree on all rows for the folds of a pair: near-best supports of all rows, each in every fold.
+
+A tree on all rows lists every support S of a size with F_S up to some T. With u_N the objective of any support in the
+training rows of a fold N, and h_N the held-out loss of the fold's optimum S,
+
+    T < F_S <= F_S^(-N) + h_N <= u_N + h_N    where S is not listed.
+
+So h_N is at least `T - u_N`, or S is listed: and of a listed support the held-out loss without N has an interval, by a
+Newton step from its fit on all rows (`trees/glm_left_out`). A T that is above the least F by half of what the losses of
+held-out rows rise, as the fit is made without them, makes that a bound as good as the loss itself: lists are short.
+
+For an upper end, every point with F up to some level has a loss of the rows of N up to `anywhere`, and a fit of the
+size one up to `most`. If `u_N + anywhere` is below the level then F is below it at the fold's optimum: on the way to it
+from the fold's fit of a listed support F would otherwise reach the level, at a point with F^(-N) up to u_N and a loss
+up to `anywhere`. So h_N is at most `most`, or the optimum is listed; and where `most <= T - u_N` it is listed in any
+case: the fold is decided (docs/theory/glm.md, section 9).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
+from sparsecv_mio.search.glm_folds import ALL_ROWS, GlmFolds
+from sparsecv_mio.trees.glm_left_out import KNOWN, SupportLeftOut
+from sparsecv_mio.trees.subsets import BestSubset
+from sparsecv_mio.units import TIE_RTOL
+
+ALONE = 8  # folds, those with the largest losses, for which a list is not lengthened
+MOST_LISTED = 500  # supports that are left out of in every fold
+SUMMED = 1e-12  # of a sum of losses, for its rounding
+MOST_WORK = 1 << 34  # numbers that steps in the folds of one support may look at, some ten seconds' worth
+
+
+class InFolds(NamedTuple):
+    """A support in some folds: bounds of its objectives and held-out losses, and what the latter nearly are."""
+
+    support: IntArray
+    folds: IntArray
+    value_lower: FloatArray
+    value_upper: FloatArray
+    held_lower: FloatArray
+    held_upper: FloatArray
+    held_out: FloatArray
+
+
+@dataclass(eq=False)
+class FoldsOfPair:
+    """What is known of the folds of a pair, (K,) each.
+
+    Attributes
+    ----------
+    lower, upper : arrays
+        Of the held-out loss at the fold's optimum.
+    listed : bool array
+        Whether every support that may be optimal is among those tried.
+    supports : list of int arrays
+        Those tried.
+    best : int array
+        The place among them of the one with the least objective known.
+    value, held_out : arrays
+        Its objective from above, and its held-out loss.
+    tied : dict of int to list of int
+        The places of all that may be optimal, of folds with several.
+    tie : array
+        By how much their held-out losses differ.
+    """
+
+    lower: FloatArray
+    upper: FloatArray
+    listed: BoolArray
+    supports: list[IntArray]
+    best: IntArray
+    value: FloatArray
+    held_out: FloatArray
+    tie: FloatArray
+    tied: dict[int, list[int]] = field(default_factory=dict)
+
+
+class _NearBest:
+    """A list of supports up to a level, which falls where they are more than `MOST_LISTED`."""
+
+    def __init__(self, level: float) -> None:
+        self.level, self.ends = level, dict[tuple[int, ...], tuple[float, float]]()
+        self._lock = threading.Lock()
+
+    def take(self, support: IntArray, lower: float, upper: float) -> None:
+        """Take a support with bounds of its F."""
+        with self._lock:
+            if lower <= self.level:
+                self.ends[tuple(support.tolist())] = lower, upper
+            if len(self.ends) > MOST_LISTED:
+                self.level = sorted(low for low, _ in self.ends.values())[MOST_LISTED // 2]
+                self.ends = {support: ends for support, ends in self.ends.items() if ends[0] <= self.level}
+
+
+class SharedTree:
+    """The folds of a pair by supports of all rows.
+
+    Parameters
+    ----------
+    folds : GlmFolds
+    g, tau : int
+        Index of gamma, and size.
+    known : sequence of int arrays
+        Supports of the size, the best one of all rows first.
+    slip : float
+        What sums of losses over a fold and its training rows may be off by rounding.
+    """
+
+    def __init__(self, folds: GlmFolds, g: int, tau: int, known: Sequence[IntArray], slip: float) -> None:
+        self.folds, self.g, self.tau, self.slip = folds, g, tau, slip
+        self.subsets = folds.at(ALL_ROWS, g)
+        self.left_out = folds.left_out_rows(self.subsets.fits)
+        self.expired = folds.context.deadline.expired
+        self.least = np.full(self.left_out.k, np.inf)  # objectives of folds, from above
+        self.tried: list[InFolds] = []
+        self.near_best = dict[tuple[int, ...], tuple[float, float]]()  # listed, with bounds of F
+        self.others_above, self.nodes = 0.0, 0
+        self._settled = False
+        self.add(known)
+
+    def add(self, supports: Sequence[IntArray]) -> None:
+        """Leave the rows of every fold out of some supports, unless these were tried."""
+        done = {tried.support.tobytes() for tried in self.tried}
+        new = [support for support in supports if np.sort(support).tobytes() not in done]
+        if not new:
+            return
+        fits = self.subsets.fits
+        masks = np.array([fits.mask(support.tolist()) for support in new])
+        fitted = fits.refit(masks, expired=self.expired)
+        for mask, point in zip(masks, fitted.points, strict=True):
+            if self.expired() and self.tried:
+                break
+            self._try(mask, point)
+
+    def _try(self, mask: BoolArray, point: FloatArray) -> None:
+        here = self.left_out.of(mask, point)
+        unknown = np.flatnonzero(~(here.values[:, 1] < np.inf))
+        here.settle(self._affordable(here, unknown), KNOWN, self.expired)
+        self.least = np.minimum(self.least, here.values[:, 1])
+        may = np.flatnonzero(here.values[:, 0] <= self.least * (1.0 + TIE_RTOL))
+        if self._settled:
+            wide = may[here.values[may, 2] > KNOWN]
+            here.settle(self._affordable(here, wide), KNOWN, self.expired)
+            self.least = np.minimum(self.least, here.values[:, 1])
+            may = may[here.values[may, 0] <= self.least[may] * (1.0 + TIE_RTOL)]
+        held = here.held_out()
+        support = np.flatnonzero(mask).astype(np.int64)
+        self.tried.append(InFolds(
+            support, may, here.values[may, 0], here.values[may, 1], held.lower[may], held.upper[may], held.middle[may],
+        ))  # fmt: skip
+
+    def _affordable(self, here: SupportLeftOut, folds: IntArray) -> IntArray:
+        """Return of some folds those that are off the most, as many as there is time for."""
+        most = MOST_WORK // (here.size * 4)
+        return folds[np.argsort(-here.values[folds, 2], kind="stable")][:most]
+
+    def settle(self) -> None:
+        """From now on, and of what was tried, have held-out losses as exactly as there is time for."""
+        self._settled, before, self.tried = True, [tried.support for tried in self.tried], []
+        self.add(before)
+
+    # -- lists --------------------------------------------------------------------------------------------------------
+
+    def enough_for(self, goal: float) -> float:
+        """Return a T from which on lower ends of all folds add up to a goal; if none does, what they need at most."""
+        held = self._among_tried().lower
+        need = _of_most_folds(self.least + held + self.slip)
+
+        def reached(T: float) -> bool:
+            return float(np.minimum(held, np.maximum(T - self.least - self.slip, 0.0)).sum()) >= goal
+
+        low, high = float(self.least.min()), need
+        if not (np.isfinite(need) and reached(need)):
+            return need
+        for _ in range(60):
+            middle = 0.5 * (low + high)
+            low, high = (low, middle) if reached(middle) else (middle, high)
+        return high
+
+    def most_held(self, upper: float) -> tuple[FloatArray, FloatArray]:
+        """Return (K,) ends of the held-out losses of fits of the size, whatever their support; 0 and inf if unknown.
+
+        Parameters
+        ----------
+        upper : float
+            At least the least F.
+        """
+        held = self._among_tried().upper
+        level = max(_of_most_folds(self.least + held), upper)
+        least, most = np.zeros(self.left_out.k), np.full(self.left_out.k, np.inf)
+        for _ in range(2):
+            if self.expired() or not np.isfinite(level):
+                break
+            found = self.subsets.losses_below(self.tau, level, self.expired)
+            low, high, anywhere = (self.left_out.summed(losses) for losses in found)
+            low, high, anywhere = low * (1.0 - SUMMED), high * (1.0 + SUMMED), anywhere * (1.0 + SUMMED)
+            need = self.least + anywhere + self.slip
+            inside = (need < level) & (self.least + held < level)
+            least[inside] = np.maximum(least, low)[inside]
+            most[inside] = np.minimum(most, high)[inside]
+            level = upper + 1.5 * (max(_of_most_folds(need), level) - upper)
+        return least, most
+
+    def enough_to_decide(self, most: FloatArray) -> float:
+        """Return a T from which on most folds are decided, as far as (K,) upper ends of `most_held` are known."""
+        held = np.where(np.isfinite(most), most, self._among_tried().lower)
+        return _of_most_folds(self.least + held + self.slip)
+
+    def list_up_to(self, T: float, effort: int) -> bool:
+        """Have a tree on all rows list the supports with F up to T, and try them; whether the list is complete.
+
+        Parameters
+        ----------
+        T : float
+        effort : int
+            Nodes of the tree.
+        """
+        listed = _NearBest(T)
+        search = self.subsets.listing(self.tau, listed, self.expired)
+        search.run(self.tau, effort, np.inf, self.folds.context.threads)
+        self.nodes, self.near_best = search.nodes, listed.ends
+        self.add([np.array(support, dtype=np.int64) for support in listed.ends])
+        if set(listed.ends) <= {tuple(tried.support.tolist()) for tried in self.tried}:  # else time was over
+            self.others_above = min(search.unseen, listed.level)
+        return search.unseen >= listed.level
+
+    def best_subset(self) -> BestSubset | None:
+        """Return what the list says of all rows."""
+        if not self.near_best:
+            return None
+        ends = self.near_best
+        upper = min(high for _, high in ends.values())
+        lower = min(self.others_above, *(low for low, _ in ends.values()))
+        may = sorted((support for support, (low, _) in ends.items() if low <= upper), key=lambda one: ends[one][1])
+        supports = tuple(np.array(support, dtype=np.int64) for support in may)
+        values, complete = tuple(ends[support][1] for support in may), self.others_above > upper
+        return BestSubset(self.tau, supports[0], lower, upper, supports, values, upper - lower, complete, True)
+
+    def result(self, least: FloatArray, most: FloatArray) -> FoldsOfPair:
+        """Return what is known of the folds.
+
+        Parameters
+        ----------
+        least, most : (K,) arrays
+            Of `most_held`.
+        """
+        found = self._among_tried()
+        others = np.maximum(self.others_above - self.least - self.slip, 0.0)
+        found.listed = (others >= most) & (found.best >= 0)
+        low, high = np.minimum(found.lower, np.maximum(others, least)), np.maximum(found.upper, most)
+        found.lower, found.upper = np.where(found.listed, found.lower, low), np.where(found.listed, found.upper, high)
+        return found
+
+    def _among_tried(self) -> FoldsOfPair:
+        """Return what would be known if every support that may be optimal in some fold were among those tried."""
+        K = self.left_out.k
+        low, high, value = np.full(K, np.inf), np.zeros(K), np.full(K, np.inf)
+        near, first, last = np.full(K, np.nan), np.full(K, np.inf), np.full(K, -np.inf)
+        best, tied, places = np.full(K, -1), dict[int, list[int]](), np.full(K, -1)
+        for place, tried in enumerate(self.tried):
+            may = tried.value_lower <= self.least[tried.folds] * (1.0 + TIE_RTOL)
+            here, held, upper = tried.folds[may], tried.held_out[may], tried.value_upper[may]
+            low[here] = np.minimum(low[here], tried.held_lower[may])
+            high[here] = np.maximum(high[here], tried.held_upper[may])
+            first[here], last[here] = np.fmin(first[here], held), np.fmax(last[here], held)
+            for fold in here[places[here] >= 0].tolist():
+                tied.setdefault(fold, [int(places[fold])]).append(place)
+            places[here] = place
+            better = upper < value[here]
+            value[here[better]], near[here[better]], best[here[better]] = upper[better], held[better], place
+        tie = np.zeros(K)
+        several = list(tied)
+        tie[several] = last[several] - first[several]
+        return FoldsOfPair(
+            low, high, np.zeros(K, dtype=np.bool_), [tried.support for tried in self.tried], best, value,
+            np.clip(near, low, np.maximum(high, low)), tie, tied,
+        )  # fmt: skip
+
+
+def _of_most_folds(needs: FloatArray) -> float:
+    """Return the largest number but for those of a few folds."""
+    alone = min(ALONE, len(needs) // 10)
+    return float(np.partition(needs, len(needs) - 1 - alone)[len(needs) - 1 - alone])

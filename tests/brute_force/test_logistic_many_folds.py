@@ -1,0 +1,46 @@
+"""Leave-one-out, and folds of two rows, of two classes: intervals of every pair against fits of all supports."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from many_folds import ends_of_errors, many_folds_case
+
+from sparsecv_mio.certificate.verify import verify
+from sparsecv_mio.errors import BadInput
+
+ROUNDING = 1e-7  # of a CV error
+
+
+def judged(seed: int) -> str:
+    """Check every interval of a record, and the record; returns its status, nothing where the case is refused."""
+    try:
+        case = many_folds_case(seed)
+        record = case.solved(time_limit=30.0)
+    except BadInput as error:
+        assert "one class" in str(error) or "all rows are of class" in str(error), str(error)
+        return ""
+    for gamma in case.gammas:
+        ends = ends_of_errors(case, gamma)
+        for row in (row for row in record.table if row.gamma == gamma):
+            low, high = ends[row.tau]
+            assert row.lower <= high * (1.0 + ROUNDING) and row.upper >= low * (1.0 - ROUNDING), (seed, row, low, high)
+            if row.folds_decided == row.folds:
+                assert low * (1.0 - ROUNDING) <= row.cv_error <= high * (1.0 + ROUNDING), (seed, row, low, high)
+    found = verify(record, case.data)
+    assert found.ok, (seed, found.failures[:2])
+    return str(record.status)
+
+
+@pytest.mark.parametrize("first", range(0, 24, 6))
+def test_every_interval_holds_the_truth(first: int) -> None:
+    statuses = [judged(seed) for seed in range(first, first + 6)]
+    assert statuses.count("proved") >= len([status for status in statuses if status]) - 1
+
+
+def test_folds_are_decided_by_a_tree_on_all_rows() -> None:
+    record = many_folds_case(0).solved()
+    by_source = {work.source: work for work in record.work.sources}
+    assert by_source["rows left out by Newton steps"].decided > 0.5 * len(record.chosen_folds.error)
+    assert by_source["one tree for all folds"].nodes > 0
+    assert np.all(record.chosen_folds.error > 0.0)
