@@ -77,11 +77,12 @@ class SideOptions:
             Features of the data.
         """
         groups = tuple(AtMost(count, tuple(some)) for count, some in self.at_most)
-        asked = replace(
-            self._shape(names), force_in=tuple(self.force_in), force_out=tuple(self.force_out),
-            adjust=tuple(self.adjust), at_most=groups,
-        ).within(names)  # fmt: skip
-        return Restrictions(adjust=asked.adjust)
+        adjusted = Restrictions(adjust=tuple(self.adjust)).within(names)
+        replace(
+            self._shape(names), force_in=tuple(self.force_in), force_out=tuple(self.force_out), adjust=adjusted.adjust,
+            at_most=groups,
+        ).check_adjusted()  # fmt: skip
+        return adjusted
 
     def recorded(self, names: Sequence[str]) -> Side:
         """Return the constraints as a record holds them, once `on` has checked them.
