@@ -17,7 +17,7 @@ from sparsecv_mio.model_space import RESTRICTIONS
 from sparsecv_mio.words import Loss
 
 if TYPE_CHECKING:
-    pass
+    from sparsecv_mio.bounds.cv_error import BoundsTable, PrintedTable
 
 
 PATH_CODES = (
@@ -149,12 +149,13 @@ BOUNDS_WORDS = ("safe", "as-printed")
 BOUNDS_CODES = "Exit codes: 0 done, 2 bad input, 130 interrupted (folds not reached keep [0, ?])."
 
 
-@declared(table=TABLE, rows=DEALING, forced=FORCING, units=UNITS)
+@declared(table=TABLE, rows=DEALING, losses=LOSSES, forced=FORCING, units=UNITS)
 def bounds(
     data: DataFile,
     *,
     table: Given,
     rows: Given,
+    losses: Given,
     gamma: str | None = None,
     tau: str | None = None,
     forced: Given,
@@ -172,35 +173,50 @@ def bounds(
     relaxations' own solutions and proves nothing.
     """
     asked = parse.restrictions(**forced)
+    of_classes = losses["loss"] == Loss.LOGISTIC
+    if of_classes and bounds != "safe":
+        raise BadInput("--bounds as-printed: goes with --loss squared, of which the paper's formula is")
     workers = parse.threads(threads, session.cores())
     session.check_outputs({"--json": json}, [data])
     with session.interruptible() as stop:
+        from sparsecv_mio.fits.fit_options import PathOptions
         from sparsecv_mio.report.before_search import print_bounds
         from sparsecv_mio.search.pairs import Grid
 
-        dataset, plan = session.read_dealt(data, table, rows, quiet)
+        how = PathOptions.of(**losses, **units, restrictions=asked)
+        dataset, plan = session.read_dealt(data, table, rows, quiet, None, how.in_classes if of_classes else None)
         restrictions = asked.within(dataset.names)
-        grid = Grid.asked(dataset, plan, gamma, tau, restrictions)
+        grid = Grid.asked(dataset, plan, gamma, tau, restrictions, two_classes=of_classes)
 
         from sparsecv_mio.bounds.cv_error import SAFE, BoundsHooks, compute_bounds, printed_bounds
         from sparsecv_mio.data.standard import standardize
+        from sparsecv_mio.data.two_classes import check_training_classes
 
         session.raise_if_interrupted(stop)
         begin = time.perf_counter()
         with oracles.counting_bar(quiet, "folds") as progress:
             make = compute_bounds if bounds == SAFE else printed_bounds
-            standard = standardize(dataset, units["scale"], units["intercept"], restrictions)
+            standard = standardize(dataset, how.scale, how.intercept, restrictions, how.loss)
             pairs, hooks = (grid.gammas.tolist(), grid.taus.tolist()), BoundsHooks(progress, stop.is_set)
-            tables = make(standard, plan, *pairs, threads=workers, hooks=hooks)
+            tables: BoundsTable | PrintedTable
+            if of_classes:
+                from sparsecv_mio.search.glm_bounds import class_bounds
+
+                check_training_classes(dataset, plan, how.intercept)
+                tables = class_bounds(standard, plan, *pairs, hooks)
+            else:
+                tables = make(standard, plan, *pairs, threads=workers, hooks=hooks)
             tables = replace(tables, taus=tuple(tau - len(standard.adjusting) for tau in tables.taus))
         seconds = time.perf_counter() - begin
         interrupted = stop.is_set()
     chosen = {"folds": rows["folds"], "seed": plan.seed, **units, "fold_digest": plan.digest}
+    chosen |= {name: given for name, given in losses.items() if given is not None} if of_classes else {}
     if rows["weights"] is not None:
         chosen["weights"] = rows["weights"]
     chosen |= {name: getattr(restrictions, name) for name in RESTRICTIONS if getattr(restrictions, name)}
+    estimated = {"estimated_at": "supports of a local search"} if of_classes else {}
     numbers = tables.to_dict() | {"data": oracles.describe(dataset), "options": chosen, "wall_seconds": seconds}
     return ending.deliver(
-        130 if interrupted else 0, lambda screen: print_bounds(screen, tables, brief=quiet, full=full, seconds=seconds),
+        130 if interrupted else 0, lambda screen: print_bounds(screen, tables, quiet, full, seconds, **estimated),
         json=json, record=oracles.json_text_of(numbers), warnings=oracles.notes(dataset, quiet),
     )  # fmt: skip

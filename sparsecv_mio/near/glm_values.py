@@ -117,6 +117,7 @@ class ClassObjective:
 
     def __init__(self, data: StandardData, subsets: GlmSubsets) -> None:
         self.data, self.subsets, self.listed = data, subsets, subsets
+        self.nothing = float(subsets.refit([self.forced]).upper[0]) * (1.0 + SHAVED)
 
     @property
     def q(self) -> int:
@@ -146,16 +147,16 @@ class ClassObjective:
     def _from_bounds(
         self, supports: Sequence[IntArray], lower: FloatArray, upper: FloatArray, limit: float
     ) -> tuple[FloatArray, FloatArray]:
-        value, error = 0.5 * (lower + upper), 0.5 * (upper - lower)
-        for a in np.flatnonzero(~(error <= NEGLIGIBLE * value)).tolist():
+        value, error = np.where(upper < np.inf, 0.5 * (lower + upper), lower), 0.5 * (upper - lower)
+        for a in np.flatnonzero(~((upper < np.inf) & (error <= NEGLIGIBLE * value))).tolist():
             if not lower[a] > limit:
                 fit = refit_glm(self.data, np.arange(self.data.n), supports[a], self.subsets.fits.problem.gamma)
                 value[a], error[a] = fit.objective, fit.objective_error
         return value, error
 
     def level(self, threshold: float) -> float:
-        """Return up to which F all supports with a value up to a threshold are."""
-        return threshold
+        """Return up to which F all supports with a value up to a threshold are; no F exceeds that of no column."""
+        return min(threshold, self.nothing)
 
     def value_at(self, level: float) -> float:
         """Return what supports with at least such an F have at least; the inverse of `level`."""
@@ -189,7 +190,6 @@ class ClassCommonError(ClassObjective):
         self.folds, self.gamma = folds, subsets.fits.problem.gamma
         self.listed = subsets.with_gamma(PENALTY_SHARE * self.gamma)
         self.weight = data.dataset.weight_of(slice(0, data.n))
-        self.nothing = float(subsets.refit([self.forced]).upper[0]) * (1.0 + SHAVED)
 
     def values(self, supports: Sequence[IntArray], limit: float = np.inf) -> tuple[FloatArray, FloatArray]:
         """Value supports; see `collecting.SupportValue`."""
@@ -197,15 +197,15 @@ class ClassCommonError(ClassObjective):
         for fold in range(plan.k if len(supports) else 0):
             rows = plan.scored_rows(fold)
             _, least, most = self.folds.at(fold, self.gamma).scored(list(supports), *rows_in_units(self.data, rows))
-            least = np.where(least > 0.0, least, 0.0)
-            for a in np.flatnonzero(~(most - least <= NEGLIGIBLE * most)).tolist():
+            least, most = np.where(least > 0.0, least, 0.0), np.where(most < np.inf, most, np.inf)
+            for a in np.flatnonzero(~((most < np.inf) & (most - least <= NEGLIGIBLE * most))).tolist():
                 held, off = refit_glm(self.data, plan.train_rows(fold), supports[a], self.gamma).held_out(
                     self.data, rows
                 )
                 least[a], most[a] = max(least[a], held - off), min(most[a], held + off)
             low, high = low + least, high + most
         low, high = low / self.folds.total, high / self.folds.total
-        return 0.5 * (low + high), 0.5 * (high - low) + 1e-14 * high
+        return np.where(high < np.inf, 0.5 * (low + high), low), 0.5 * (high - low) + 1e-14 * high
 
     def of_bounds(self, support: IntArray, lower: float, upper: float, limit: float) -> tuple[float, float]:
         """Value a support, of which bounds of a smaller objective are known."""
@@ -216,7 +216,7 @@ class ClassCommonError(ClassObjective):
         """Return up to which F, at the smaller penalty, all supports with a value up to a threshold are."""
         losses = threshold * self.weight
         most = min(max(self.nothing - losses, 0.0), MOST_PENALTY * self.weight)
-        return (losses + PENALTY_SHARE * most) * (1.0 + SHAVED)
+        return min((losses + PENALTY_SHARE * most) * (1.0 + SHAVED), self.nothing)
 
     def value_at(self, level: float) -> float:
         """Return what supports with at least such an F have at least; see `ClassObjective`."""

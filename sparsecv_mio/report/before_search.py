@@ -115,6 +115,7 @@ def print_bounds(
     brief: bool = False,
     full: bool = False,
     seconds: float | None = None,
+    estimated_at: str = "the relaxations' own solutions",
 ) -> None:
     """Print the interval of the least CV error, and that of the best gamma of every tau.
 
@@ -130,6 +131,8 @@ def print_bounds(
         A table per gamma; a single gamma has it anyway.
     seconds : float, optional
         Wall time, for the last line.
+    estimated_at : str
+        Whose CV error the estimate is.
     """
     from sparsecv_mio.bounds.cv_error import PrintedTable
 
@@ -152,7 +155,7 @@ def print_bounds(
         _print_summary(console, table)
     wall = "" if seconds is None else f" in {seconds:.2f} s"
     cells, decided = table.lower.size, int((table.left == 0).sum())
-    say(console, f"{ESTIMATE} an estimate: the CV error of the relaxations' own solutions", "dim")
+    say(console, f"{ESTIMATE} an estimate: the CV error of {estimated_at}", "dim")
     unit = "cells (a pair of tau and gamma, one fold left out)"
     say(console, f"work: {cells:,} {unit}, {decided:,} decided by bounds alone, 0 MIOs{wall}", "dim")
     if not full:

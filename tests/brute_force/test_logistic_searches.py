@@ -12,12 +12,16 @@ from two_class_cases import TwoClassCase, two_class_case
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data.folds import inner_folds, outer_folds
+from sparsecv_mio.data.standard import standardize
+from sparsecv_mio.data.two_classes import check_training_classes
 from sparsecv_mio.data.weights import Scored
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.problem import glm_objective
 from sparsecv_mio.problem.objective import varying_columns
 from sparsecv_mio.search.api import nested_cross_validate
+from sparsecv_mio.search.glm_bounds import class_bounds
 from sparsecv_mio.search.options import Hooks, SearchOptions
+from sparsecv_mio.words import Loss
 
 TIED = 1e-10  # of an objective
 ROUNDING = 1e-7  # of a held-out loss
@@ -123,3 +127,32 @@ def test_outer_errors_are_inside_their_intervals() -> None:
 @pytest.mark.parametrize("first", range(100, 400, 50))
 def test_hundreds_of_outer_errors(first: int) -> None:
     assert sum(check_nested(seed) for seed in range(first, first + 50)) > 20
+
+
+def check_bounds(seed: int) -> bool:
+    """Intervals without branching hold the truth; False where a fold trains on one class."""
+    try:
+        case = two_class_case(seed)
+        check_training_classes(case.data, case.folds, case.how["intercept"])
+    except BadInput:
+        return False
+    data = standardize(case.data, case.how["scale"], case.how["intercept"], loss=Loss.LOGISTIC)
+    table = class_bounds(data, case.folds, case.gammas, case.taus)
+    for g, gamma in enumerate(case.gammas):
+        for t, tau in enumerate(case.taus):
+            if data.q > 5 and tau > 3:
+                continue
+            low, high = truth(case, gamma, tau)
+            ends = table.cv_interval(g, t)
+            assert ends.lower <= high * (1.0 + ROUNDING) and ends.upper >= low * (1.0 - ROUNDING), (seed, gamma, tau)
+    return True
+
+
+def test_intervals_without_branching_hold_the_truth() -> None:
+    assert sum(check_bounds(seed) for seed in range(12)) > 5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(100, 500, 100))
+def test_hundreds_of_intervals_without_branching(first: int) -> None:
+    assert sum(check_bounds(seed) for seed in range(first, first + 100)) > 40

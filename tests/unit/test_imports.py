@@ -76,7 +76,8 @@ SEARCH_LAYERS: tuple[set[str], ...] = (
     {"accounts", "cells", "pairs", "context", "instability", "deadline", "observers", "options"},
     {
         "fold_fits", "fold_solver", "first_supports", "fallback", "leave_fold_out", "shared_trees",
-        "gamma_fits", "gamma_lists", "accelerators", "all_rows", "glm_folds", "glm_shared_trees",
+        "gamma_fits", "gamma_lists", "accelerators", "all_rows", "glm_bounds", "glm_folds",
+        "glm_shared_trees",
     },
     {
         "run", "estimates", "loss_bounds", "ranked_loop", "sources", "result", "recheck", "running", "fold_models",

@@ -1,0 +1,72 @@
+"""Intervals of the CV errors of two classes without branching: what `sparsecv bounds` is for squares.
+
+Every fold has a support of each size by local search, whose objective u is an upper bound of the fold's least one. All
+fits with at most that objective are in an ellipsoid, so are their held-out losses (docs/theory/glm.md, section 8); and
+with F* a lower bound of the least objective on all rows, by relaxations of quadratics below it, h is at least F* - u.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+import numpy as np
+
+from sparsecv_mio.bounds.cv_error import NO_HOOKS, BoundsHooks, BoundsTable
+from sparsecv_mio.bounds.fold import UNKNOWN, Origin
+from sparsecv_mio.data.fold_plan import FoldPlan
+from sparsecv_mio.data.standard import StandardData
+from sparsecv_mio.search.glm_folds import rows_in_units, subsets_of
+
+SLIP = 1e-13  # of the weight of all rows: rounding of sums over a fold and its training rows
+
+
+def class_bounds(
+    data: StandardData, folds: FoldPlan, gammas: Sequence[float], taus: Sequence[int], hooks: BoundsHooks = NO_HOOKS
+) -> BoundsTable:
+    """Bound the held-out losses of every (gamma, tau, fold).
+
+    Parameters
+    ----------
+    data : StandardData
+        Of two classes.
+    folds : FoldPlan
+    gammas, taus : sequences
+        The grid.
+    hooks : BoundsHooks, optional
+
+    Returns
+    -------
+    BoundsTable
+        The estimate is the held-out loss of the supports of the local search.
+    """
+    table = BoundsTable.empty(data, folds, tuple(gammas), tuple(taus))
+    whole = subsets_of(data, np.arange(data.n))
+    for fold in range(folds.k):
+        if hooks.expired():
+            return table
+        training, rows = subsets_of(data, folds.train_rows(fold)), rows_in_units(data, folds.scored_rows(fold))
+        for g, gamma in enumerate(table.gammas):
+            begin, at = time.perf_counter(), training.with_gamma(gamma)
+            found = at.solve(taus, effort=0)
+            supports = [found.by_size[tau].support for tau in taus]
+            _, low, high = at.scored(supports, *rows)
+            numbers = np.tile(UNKNOWN, (len(taus), 1))
+            for t, tau in enumerate(taus):
+                upper = found.by_size[tau].upper
+                ends = at.open_fold_interval(tau, upper, *rows)
+                ends = (ends[0] if ends[0] > 0.0 else 0.0), (ends[1] if ends[1] < np.inf else np.inf)
+                numbers[t, 1:6] = upper, *ends, Origin.CONIC, Origin.CONIC
+            numbers[:, 6], numbers[:, 7] = 0.5 * (low + high), data.q
+            table.put(g, fold, numbers)
+            table.seconds[g] += time.perf_counter() - begin
+        if hooks.progress is not None:
+            hooks.progress(fold + 1, folds.k)
+    slip = SLIP * data.dataset.weight_of(slice(0, data.n))
+    for g, gamma in enumerate(table.gammas):
+        at, begin = whole.with_gamma(gamma), time.perf_counter()
+        least = np.array([at.solve([tau], effort=1).by_size[tau].lower for tau in taus])
+        floor = (least * (1.0 - 1e-12) - slip)[:, None] - table.objective_upper[g]
+        table.raise_lower(g, np.where(folds.scores_all_left_out, np.maximum(floor, 0.0), 0.0), Origin.TRAINING)
+        table.seconds[g] += time.perf_counter() - begin
+    return table

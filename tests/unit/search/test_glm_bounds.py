@@ -1,0 +1,47 @@
+"""Intervals of two classes without branching, on the command line too; the truth is in tests/brute_force."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sparsecv_mio.cli import run
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.folds import make_folds
+from sparsecv_mio.data.standard import standardize
+from sparsecv_mio.search.api import cross_validate
+from sparsecv_mio.search.glm_bounds import class_bounds
+from sparsecv_mio.words import Loss
+
+
+def two_classes() -> Dataset:
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(80, 5))
+    return Dataset.from_arrays(X, (X[:, 0] + rng.logistic(size=80) > 0).astype(float))
+
+
+def test_intervals_hold_what_a_search_decides() -> None:
+    data = two_classes()
+    plan = make_folds("stratified:4", data)
+    table = class_bounds(standardize(data, loss=Loss.LOGISTIC), plan, [0.1, 1.0], [1, 3])
+    record = cross_validate(data, plan, gammas=[0.1, 1.0], taus=[1, 3], loss="logistic", gap=0.0)
+    for row in record.table:
+        ends = table.cv_interval([0.1, 1.0].index(row.gamma), [1, 3].index(row.tau))
+        assert 0.0 < ends.lower <= row.cv_error <= ends.upper < np.inf
+        assert ends.lower > 0.5 * row.cv_error
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data, table, out = two_classes(), tmp_path / "t.csv", tmp_path / "b.json"
+    rows = [",".join(map(str, [*row, "yes" if y else "no"])) for row, y in zip(data.X, data.y, strict=True)]
+    table.write_text("\n".join(["a,b,c,d,e,y", *rows]))
+    asked = ["bounds", str(table), "--target", "y", "--loss", "logistic", "--gamma", "0.1", "--tau", "1:2"]
+    assert run([*asked, "--json", str(out)]) == 0
+    assert "supports of a local search" in capsys.readouterr().out
+    record = json.loads(out.read_text())
+    assert record["options"]["loss"] == "logistic" and len(record["table"]) == 2
+    assert run([*asked, "--bounds", "as-printed"]) == 2
+    assert "--bounds as-printed" in capsys.readouterr().err
